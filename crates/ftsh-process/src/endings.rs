@@ -192,7 +192,7 @@ impl ProcessDriver {
         for &pid in &before {
             match list::files(pid, b" (deleted)") {
                 Ok(files) => open.extend(files),
-                Err(_) if list::one(pid).is_none() => {} // it has ended
+                Err(_) if matches!(list::one(pid), Ok(None)) => {} // it has ended
                 Err(_) => return false,
             }
         }

@@ -40,7 +40,10 @@ impl ProcessDriver {
     pub(super) fn grant_terminal(&mut self, now: Instant) {
         let Some(terminal) = &mut self.tty.terminal else { return };
         let Some(group) = terminal.next_group(now) else { return };
-        if terminal.is_ours() {
+        let Ok(is_ours) = terminal.is_ours() else {
+            return terminal.queue().postpone(group, now);
+        };
+        if is_ours {
             self.tty.status_line.hide();
             self.hand_terminal(group, Use::requested(now));
             let _ = sys::kill(-group, libc::SIGCONT);

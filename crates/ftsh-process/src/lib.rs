@@ -43,7 +43,7 @@ pub use self::background::BackgroundJob;
 pub use self::channels::{Listed, Seen, Shown, list_channels};
 pub use self::fds::log::Log as SpillingLog;
 pub use self::marks::{KillTimeout, forget_dead_limit};
-pub use self::os::clock::since_boot;
+pub use self::os::clock::{BOOT_ID, boot_id, since_boot};
 pub use self::os::signal::die_by;
 pub use self::os::umask::{assume_umask, umask};
 pub use self::outside::Ready;

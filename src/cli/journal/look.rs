@@ -107,7 +107,7 @@ fn log(journal: &Journal, plan: &RunPlan) -> Result<Outcome> {
 fn page(journal: &Journal, goes_on: bool, has_gap: bool) -> Result<Outcome> {
     let replayed = replay(journal, Level::NOTHING, |_: &Record| ())?;
     let latest = start::moment_of(journal, replayed.now);
-    let now = known(journal, goes_on, replayed.now);
+    let now = known(journal, goes_on, replayed.now)?;
     let status = replayed.machine.status(status::TASKS_ON_PAGE, now);
     let mut text = status::page(&status, &journal.beginning.name, latest_pid(journal));
     text += &if has_gap {
@@ -153,11 +153,12 @@ fn told_of(journal: &Journal, goes_on: bool, latest: Duration) -> String {
 }
 
 /// Until when there is something to be seen of a run: until now, if it goes on.
-fn known(journal: &Journal, goes_on: bool, last: Time) -> Time {
+fn known(journal: &Journal, goes_on: bool, last: Time) -> Result<Time> {
     if !goes_on || journal.over.is_some() {
-        return last;
+        return Ok(last);
     }
-    journal.starts.last().map_or(last, |start| Time::after(elapsed(start, last, &start::clocks())))
+    let clocks = start::clocks()?;
+    Ok(journal.starts.last().map_or(last, |start| Time::after(elapsed(start, last, &clocks))))
 }
 
 /// Draws the run, as the name of the file says.
@@ -166,7 +167,7 @@ fn picture(journal: &Journal, goes_on: bool, path: Option<&Path>) -> Result<Outc
     let logged = |record: &Record| timeline.logged(record);
     let replayed = replay(journal, Level::STRUCTURES, logged)?;
     let beginning = &journal.beginning;
-    let now = known(journal, goes_on, replayed.now).elapsed();
+    let now = known(journal, goes_on, replayed.now)?.elapsed();
     let at = timestamp(beginning.at).to_zoned(crate::log::local_zone());
     let name = beginning.secrets().hide(&beginning.name).into_owned();
     let title = format!("{name}, {}, {}", at.strftime("%Y-%m-%d %H:%M:%S"), Human(now));

@@ -103,6 +103,8 @@ impl Recording {
     pub fn open(self) -> Result<Recorded> {
         let Place { path, file, lifelines, .. } = self.place;
         let cannot = |error: io::Error| cannot_write(&path, &error);
+        // A start that cannot be described is refused before anything is written.
+        start::this(Duration::ZERO, 0, "")?;
         let (writer, ready, elapsed) = match self.course {
             Course::Begins { run, mut beginning, machine } => {
                 beginning.at = since_1970();
@@ -111,7 +113,8 @@ impl Recording {
             }
             Course::GoesOn { journal, replayed } => {
                 let writer = Writer::resume(file, &journal, &replayed).map_err(cannot)?;
-                let (latest, clocks, last) = (replayed.now, start::clocks(), journal.starts.last());
+                let (latest, clocks, last) =
+                    (replayed.now, start::clocks()?, journal.starts.last());
                 let by_now = last.map_or(latest.elapsed(), |last| elapsed(last, latest, &clocks));
                 let (machine, world) = replayed.go_on();
                 let is_certain = last.is_some_and(|last| clocks.are_those_of(last));
@@ -162,7 +165,7 @@ impl Recorded {
         limit: Option<Duration>,
     ) -> Result<Outcome> {
         let Self { ready, elapsed, journal: Kept { path, writer, _lifelines } } = self;
-        writer.borrow_mut().start(start::this(elapsed, pid, mark));
+        writer.borrow_mut().start(start::this(elapsed, pid, mark)?);
         let deadline = limit.map(|limit| Time::after(elapsed.saturating_add(limit)));
         let cannot = |error: io::Error| cannot_write(&path, &error);
         let (outcome, ended) = match ready {

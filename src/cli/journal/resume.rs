@@ -19,6 +19,7 @@ use ftsh_machine::record::{Level, Record};
 use ftsh_machine::secrets::Secrets;
 use ftsh_machine::{Outcome, Time};
 use ftsh_process as process;
+use ftsh_sys::os_error::plain;
 
 /// What became of a run that an earlier start began.
 pub enum Found {
@@ -155,7 +156,7 @@ impl Earlier {
                 "{name}: `{path}` has changed since it was sourced; the run goes on with the text of then"
             ));
         }
-        let left = end_what_is_left(&journal, grace);
+        let left = end_what_is_left(&journal, grace).map_err(cannot)?;
         if !left.is_empty() {
             let left = left.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
             return Ok(Found::Busy(format!(
@@ -178,9 +179,11 @@ fn prepare(journal: &Journal) -> Result<()> {
 }
 
 /// Ends what still carries the mark of an earlier start: both of its processes may have been killed.
-fn end_what_is_left(journal: &Journal, grace: Duration) -> Vec<i32> {
-    let boot = start::clocks().boot;
+fn end_what_is_left(journal: &Journal, grace: Duration) -> Result<Vec<i32>> {
+    let boot = start::clocks()?.boot;
     let marks = journal.starts.iter().filter(|start| start.boot == boot);
     let marks: Vec<String> = marks.map(|start| start.mark.clone()).collect();
-    process::end_marked(&marks, grace)
+    process::end_marked(&marks, grace).map_err(|error| {
+        anyhow!("can't find what an earlier start of the run left behind: {}", plain(&error))
+    })
 }

@@ -13,10 +13,12 @@ use ftsh_machine::Time;
 use ftsh_process as process;
 use ftsh_sys::os_error::plain;
 
-/// What the clocks say.
-pub fn clocks() -> Clocks {
-    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    Clocks { wall: since_1970(), since_boot: since_boot(), boot: boot.trim().to_owned() }
+/// Returns the times of the clocks. Fails if the boot's id cannot be read: processes of an earlier start
+/// in this boot would be taken for gone.
+pub fn clocks() -> Result<Clocks> {
+    let boot = process::boot_id()
+        .map_err(|error| anyhow!("can't read {}: {}", process::BOOT_ID, plain(&error)))?;
+    Ok(Clocks { wall: since_1970(), since_boot: since_boot(), boot })
 }
 
 fn since_boot() -> Duration {
@@ -31,11 +33,14 @@ pub fn moment_of(journal: &Journal, at: Time) -> Duration {
     before.map_or(journal.beginning.at + at, |start| start.at + at.saturating_sub(start.elapsed))
 }
 
-/// This process, where a run has gone on for so long, as the shell `pid`, whose commands carry this mark.
-pub fn this(elapsed: Duration, pid: u32, mark: &str) -> Started {
-    let Clocks { wall, since_boot, boot } = clocks();
-    let directory = std::env::current_dir().unwrap_or_default();
-    Started {
+/// Describes this process, where a run has gone on for so long, as the shell `pid`, whose commands carry
+/// this mark.
+pub fn this(elapsed: Duration, pid: u32, mark: &str) -> Result<Started> {
+    let Clocks { wall, since_boot, boot } = clocks()?;
+    let directory = std::env::current_dir().map_err(|error| {
+        anyhow!("can't record the current directory, where the run would go on: {}", plain(&error))
+    })?;
+    Ok(Started {
         at: wall,
         since_boot,
         boot,
@@ -48,7 +53,7 @@ pub fn this(elapsed: Duration, pid: u32, mark: &str) -> Started {
         ignored: process::ignored_signals(),
         user: getuid().as_raw(),
         version: env!("CARGO_PKG_VERSION").into(),
-    }
+    })
 }
 
 /// Whether this process may go on with what that one began.

@@ -1,13 +1,12 @@
 //! A clock that all shells on the machine agree on.
 
+use std::io;
 use std::time::Duration;
 
 use nix::time::{ClockId, clock_gettime};
 
+use super::super::os::clock::boot_id;
 use ftsh_machine::channels::Moment;
-
-/// Where the system tells its boots apart.
-const BOOT: &str = "/proc/sys/kernel/random/boot_id";
 
 /// It begins with the system, and goes on while that is suspended.
 pub struct Clock {
@@ -17,14 +16,12 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// The clock by now.
-    pub fn new() -> Self {
-        let boot = std::fs::read_to_string(BOOT).unwrap_or_default();
-        let is_id = |c: char| c.is_ascii_hexdigit() || c == '-';
-        Self {
-            name: boot.trim().chars().filter(|&c| is_id(c)).take(36).collect(),
-            id: ClockId::CLOCK_BOOTTIME,
-        }
+    /// Returns the clock by now. Fails if the boot's id cannot be read: with another name, what a
+    /// channel holds would count as older than the boot.
+    pub fn new() -> io::Result<Self> {
+        let is_id = |c: &char| c.is_ascii_hexdigit() || *c == '-';
+        let name = boot_id()?.chars().filter(is_id).take(36).collect();
+        Ok(Self { name, id: ClockId::CLOCK_BOOTTIME })
     }
 
     /// What it says.

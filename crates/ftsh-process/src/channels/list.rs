@@ -4,6 +4,7 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::super::os::clock::BOOT_ID;
 use super::clock::Clock;
 use super::directory::Directory;
 use super::error::Unusable;
@@ -66,7 +67,8 @@ pub fn list_channels(given: Option<PathBuf>) -> Result<(PathBuf, Vec<Listed>), S
         }
     }
     names.sort();
-    let clock = Clock::new();
+    let clock = Clock::new()
+        .map_err(|error| Unusable::System { path: BOOT_ID.into(), error }.to_string())?;
     let look = |name: String| Listed { state: see(&path.join(&name), &clock), name };
     let listed = names.into_iter().map(look).collect();
     Ok((path, listed))

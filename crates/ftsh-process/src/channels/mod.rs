@@ -31,6 +31,7 @@ use self::clock::Clock;
 use self::directory::Directory;
 use self::error::Unusable;
 use self::watch::Watch;
+use super::os::clock::BOOT_ID;
 use ftsh_machine::channels::{Admission, Passed};
 use ftsh_machine::effect::{Entry, OperationId, PassId};
 use ftsh_syntax::ast::Name;
@@ -175,7 +176,15 @@ impl Channels {
     /// Goes on as far as that can be done at once. `waited` is what came of waiting.
     pub fn advance(&mut self, name: &Name, waited: Option<Waited>) -> Turn {
         let Some(channel) = self.all.get_mut(name) else { return Turn::default() };
-        let clock = self.clock.get_or_insert_with(Clock::new);
+        let clock = match self.clock.take().map_or_else(Clock::new, Ok) {
+            Ok(clock) => self.clock.insert(clock),
+            Err(error) => {
+                let failed = channel.fail(Unusable::System { path: BOOT_ID.into(), error });
+                let mut turn = Turn::default();
+                self.answer(name, failed, &mut turn);
+                return turn;
+            }
+        };
         let advanced = channel.advance(&self.directory, clock, waited);
         let mut turn = Turn {
             queued: advanced.queued,

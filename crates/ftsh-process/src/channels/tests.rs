@@ -13,6 +13,7 @@ use tempfile::TempDir;
 
 use super::super::os::workers::Control;
 use super::*;
+use crate::procs::few_descriptors;
 use ftsh_machine::channels::{Breaker, Claim, Crowd, Rate, Rules, SIZE, Stored};
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -341,7 +342,7 @@ proptest! {
         let rules = Arc::new(rules);
         let mut shells: Vec<Shell> = (0..3).map(|it| Shell::numbered(&path, it)).collect();
         let mut crowd = Crowd::default();
-        let clock = Clock::new();
+        let clock = clock();
         let mut expected: BTreeMap<u64, Admission> = BTreeMap::new();
         let mut gone = 3;
         // By shell: who waits, and who is inside.
@@ -447,11 +448,11 @@ fn a_damaged_file_begins_anew_and_keeps_the_places() {
     let (_around, path) = directory();
     let [mut one, mut two] = [0, 1].map(|it| Shell::numbered(&path, it));
     let inside = one.enter(&places(1));
-    let now = Clock::new().now();
+    let now = clock().now();
     let future = Stored::new(now + HOUR);
     let mut state = future.clone();
     state.state.leave(&places(1), Passed::Failed, false, now + HOUR);
-    for damage in [b"x".to_vec(), vec![0; 2 * SIZE], state.write(&Clock::new().name)] {
+    for damage in [b"x".to_vec(), vec![0; 2 * SIZE], state.write(&clock().name)] {
         fs::write(file(&path), &damage).expect("a file");
         let id = two.enter(&places(1));
         assert!(two.answers.is_empty(), "the place is still taken");
@@ -609,4 +610,18 @@ fn all_channels_are_listed() {
     fs::write(path.join("bad"), "{").expect("a file");
     fs::write(path.join("mirror.damaged"), "no channel").expect("a file");
     assert_eq!(listed(), ["bad: damaged: it isn't JSON", seen]);
+}
+
+fn clock() -> Clock {
+    Clock::new().expect("a clock")
+}
+
+/// With another boot's name, this shell would take the places of others for free.
+#[test]
+fn a_boot_that_cannot_be_read_is_no_other_boot() {
+    const NAME: &str = concat!(module_path!(), "::a_boot_that_cannot_be_read_is_no_other_boot");
+    if few_descriptors::is_alone(NAME) {
+        assert!(few_descriptors::none_during(Clock::new).is_err());
+        assert!(!clock().name.is_empty());
+    }
 }

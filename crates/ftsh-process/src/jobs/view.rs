@@ -1,6 +1,7 @@
 //! The system, as scopes see it.
 
 use std::collections::{HashMap, VecDeque};
+use std::io;
 use std::time::{Duration, Instant};
 
 use nix::time::{ClockId, clock_gettime};
@@ -60,9 +61,8 @@ impl System for View<'_> {
         sys::is_group_alive(group)
     }
 
-    fn children(&mut self, pid: i32) -> Vec<i32> {
-        // A child that is missing here is found when its parent ends, or by the next scan.
-        list::children(pid).unwrap_or_default()
+    fn children(&mut self, pid: i32) -> io::Result<Vec<i32>> {
+        list::children(pid)
     }
 
     fn loading(&mut self, command: ProcessId) -> Vec<i32> {
@@ -76,7 +76,7 @@ impl System for View<'_> {
         loading
     }
 
-    fn process(&mut self, pid: i32) -> Option<Process> {
+    fn process(&mut self, pid: i32) -> io::Result<Option<Process>> {
         list::one(pid)
     }
 
@@ -89,10 +89,12 @@ impl System for View<'_> {
         if !needs_ps() {
             return Some(self.scanner.scan()).filter(|scan| scan.is_listed).map(|it| it.processes);
         }
-        let running = list::from_ps().into_iter().filter(|process| !process.ended);
-        let marked =
-            running.map(|process| (process, list::own_mark(process.pid, &self.scanner.marker)));
-        Some(marked.collect())
+        let running = list::from_ps().ok()?.into_iter().filter(|process| !process.ended);
+        let marked = running.map(|process| match list::mark(process.pid, &self.scanner.marker) {
+            Marked::Unreadable => None,
+            marked => Some((process, marked.ours())),
+        });
+        marked.collect()
     }
 
     fn is_own(&mut self, pid: i32) -> bool {

@@ -1,5 +1,7 @@
 //! The time of a run.
 
+use std::fs;
+use std::io::{self, ErrorKind};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use nix::time::ClockId;
@@ -42,6 +44,19 @@ impl Clock {
 pub fn since_boot() -> Duration {
     let clock = ClockId::CLOCK_BOOTTIME;
     clock.now().map(Duration::from).unwrap_or_default()
+}
+
+/// File with the id of the machine's present boot.
+pub const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+
+/// Returns the id of the machine's present boot; without `/proc`, all boots have an empty one.
+pub fn boot_id() -> io::Result<String> {
+    match fs::read_to_string(BOOT_ID) {
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied) => {
+            Ok(String::new())
+        }
+        id => Ok(id?.trim().to_owned()),
+    }
 }
 
 /// The time of the wall clock, since 1970.

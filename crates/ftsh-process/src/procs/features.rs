@@ -33,5 +33,5 @@ pub fn has_unnamed_files() -> bool {
 
 /// Whether `ps` has to be asked for processes.
 pub fn needs_ps() -> bool {
-    is_asked_for(&["ps"]) || !std::path::Path::new("/proc/self/stat").exists()
+    is_asked_for(&["ps"]) || !list::has_proc()
 }

@@ -2,6 +2,7 @@
 //! carries their marks.
 
 use std::collections::{HashMap, HashSet};
+use std::io;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -16,25 +17,31 @@ const FIRST_LOOK: Duration = Duration::from_millis(1);
 const SLOWEST_LOOK: Duration = Duration::from_millis(40);
 /// A program that is being loaded for this long hangs: whose it is can't be told.
 const LOADING: Duration = Duration::from_secs(1);
+/// Time for which a look that fails is repeated.
+const READ_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Ends what carries the marks of these runs, with all that it started, but for this process and those
 /// that it descends from: SIGTERM, and SIGKILL for what is left after the grace period. Waits for that;
 /// says what couldn't be ended. Processes of others, and what took the mark out of its environment and
 /// has lost its parent, aren't known here.
-pub fn end_marked(runs: &[String], grace: Duration) -> Vec<i32> {
+///
+/// # Errors
+///
+/// The system cannot read the list of processes, so that some may be left.
+pub fn end_marked(runs: &[String], grace: Duration) -> io::Result<Vec<i32>> {
     if runs.is_empty() {
-        return Vec::new();
+        return Ok(Vec::new());
     }
     let finder = Finder::new(runs);
     let start = Instant::now();
     let mut asked = HashSet::new();
     let mut is_clean = false;
     loop {
-        let found = finder.look();
+        let found = finder.find()?;
         if found.processes.is_empty() {
             // A list of all processes may miss one that changes at that moment.
             if is_clean && (found.is_certain || start.elapsed() >= LOADING) {
-                return Vec::new();
+                return Ok(Vec::new());
             }
             is_clean = true;
         } else {
@@ -54,11 +61,11 @@ pub fn end_marked(runs: &[String], grace: Duration) -> Vec<i32> {
         }
         await_end(&found.processes, left);
     }
-    kill_tree::empty_found(|| {
-        let found = finder.look();
-        (found.processes, found.is_certain)
+    kill_tree::empty_found(|| match finder.look() {
+        Ok(found) => (found.processes, found.is_certain),
+        Err(_) => (Vec::new(), false),
     });
-    finder.look().processes.iter().map(|process| process.pid).collect()
+    Ok(finder.find()?.processes.iter().map(|process| process.pid).collect())
 }
 
 /// Waits until any of these has ended, but no longer than this.
@@ -66,7 +73,10 @@ fn await_end(processes: &[Process], most: Duration) {
     let start = Instant::now();
     // `ps` doesn't say when one was started.
     let is_same = |it: &Process, now: Process| it.started == 0 || it.started == now.started;
-    let lives = |it: &Process| list::one(it.pid).is_some_and(|now| !now.ended && is_same(it, now));
+    let lives = |it: &Process| match list::one(it.pid) {
+        Ok(now) => now.is_some_and(|now| !now.ended && is_same(it, now)),
+        Err(_) => true, // looked at again
+    };
     let mut pause = FIRST_LOOK;
     loop {
         sleep(pause.min(most));
@@ -80,8 +90,6 @@ fn await_end(processes: &[Process], most: Duration) {
 /// Finds the processes of runs.
 struct Finder<'a> {
     runs: HashSet<&'a str>,
-    /// This process, and those that it descends from.
-    own: HashSet<i32>,
 }
 
 /// What was found.
@@ -95,23 +103,34 @@ struct Found {
 
 impl<'a> Finder<'a> {
     fn new(runs: &'a [String]) -> Self {
-        let parent = |pid: &i32| list::one(*pid).map(|it| it.parent).filter(|&it| it > 0);
-        let own = std::iter::successors(Some(std::process::id() as i32), parent).collect();
-        Self { runs: runs.iter().map(String::as_str).collect(), own }
+        Self { runs: runs.iter().map(String::as_str).collect() }
     }
 
-    fn look(&self) -> Found {
-        let all = if needs_ps() { Ok(list::from_ps()) } else { list::all() };
-        let mut is_certain = all.is_ok();
-        let mut all = all.unwrap_or_default();
+    /// Looks until the system can read the list, but not for ever.
+    fn find(&self) -> io::Result<Found> {
+        let start = Instant::now();
+        loop {
+            match self.look() {
+                Err(_) if start.elapsed() < READ_TIMEOUT => sleep(SLOWEST_LOOK),
+                result => return result,
+            }
+        }
+    }
+
+    fn look(&self) -> io::Result<Found> {
+        // This process and those that it descends from are never meant.
+        let own: HashSet<i32> = list::ancestry(std::process::id() as i32)?.into_iter().collect();
+        let mut all = if needs_ps() { list::from_ps() } else { list::all() }?;
         all.retain(|it| !it.ended);
+        let mut is_certain = true;
         let mut marked = HashMap::new();
-        for process in all.iter().filter(|it| !self.own.contains(&it.pid)) {
+        for process in all.iter().filter(|it| !own.contains(&it.pid)) {
             let find = |value: &[u8]| marks::find(value, |run| self.runs.contains(run));
             match list::mark_by(process.pid, find) {
                 Marked::Ours(mark) => drop(marked.insert(process.pid, mark)),
                 Marked::Absent => {}
                 Marked::Unclear => is_certain = false,
+                Marked::Unreadable => return Err(io::Error::other("a process cannot be examined")),
             }
         }
         let lives = |shell| marked.get(&shell).is_some_and(|it| it.depth == 0);
@@ -123,11 +142,11 @@ impl<'a> Finder<'a> {
         let mut stack: Vec<i32> = marked.into_keys().collect();
         while let Some(pid) = stack.pop() {
             let of_it = children.get(&pid).into_iter().flatten().copied();
-            let new = of_it.filter(|pid| !self.own.contains(pid) && found.insert(*pid));
+            let new = of_it.filter(|pid| !own.contains(pid) && found.insert(*pid));
             stack.extend(new.collect::<Vec<_>>());
         }
         let processes = all.into_iter().filter(|it| found.contains(&it.pid)).collect();
-        Found { processes, nested, is_certain }
+        Ok(Found { processes, nested, is_certain })
     }
 }
 
@@ -138,6 +157,8 @@ mod tests {
     use std::process::{Child, Command, Stdio};
 
     use super::*;
+
+    use crate::procs::few_descriptors;
 
     const LONG: Duration = Duration::from_secs(20);
     const NOBODY: [i32; 0] = [];
@@ -163,7 +184,7 @@ mod tests {
     }
 
     fn lives(pid: i32) -> bool {
-        list::one(pid).is_some_and(|it| !it.ended)
+        list::one(pid).expect("readable").is_some_and(|it| !it.ended)
     }
 
     fn pid_of(line: &str) -> i32 {
@@ -193,11 +214,11 @@ mod tests {
         children.push(child);
         let began = Instant::now();
         let names = [run("unknown"), ours];
-        assert_eq!(end_marked(&names, Duration::from_millis(100)), NOBODY);
+        assert_eq!(end_marked(&names, Duration::from_millis(100)).expect("readable"), NOBODY);
         assert!(began.elapsed() < LONG);
         assert!(!pids.iter().any(|pid| lives(*pid)), "{pids:?}");
         assert!(lives(pid_of(&neighbour)), "another run's was ended");
-        assert_eq!(end_marked(&[other], LONG), NOBODY);
+        assert_eq!(end_marked(&[other], LONG).expect("readable"), NOBODY);
         assert!(!lives(pid_of(&neighbour)) && began.elapsed() < LONG);
         for mut child in children {
             child.wait().expect("it has ended");
@@ -217,17 +238,37 @@ mod tests {
             place.path().display()
         );
         let (_, mut shell) = start(&ours, &script);
-        assert_eq!(end_marked(&[ours], LONG), NOBODY);
+        assert_eq!(end_marked(&[ours], LONG).expect("readable"), NOBODY);
         shell.wait().expect("it has ended");
         let is_there = |name: &str| fs::exists(place.path().join(name)).expect("a directory");
         assert!(is_there("ended") && !is_there("asked"));
     }
 
     #[test]
+    fn processes_that_cannot_be_read_are_not_gone() {
+        const NAME: &str = concat!(module_path!(), "::processes_that_cannot_be_read_are_not_gone");
+        let ours = run("unread");
+        if !few_descriptors::is_alone(NAME) {
+            return;
+        }
+        let (left, mut child) = start(&ours, "setsid sleep 1000 >/dev/null 2>&1 & echo $!");
+        let end = || end_marked(std::slice::from_ref(&ours), LONG);
+        few_descriptors::none_during(end).expect_err("nothing is known");
+        assert!(lives(pid_of(&left)));
+        assert_eq!(end().expect("readable"), NOBODY);
+        assert!(!lives(pid_of(&left)));
+        child.wait().expect("it has ended");
+    }
+
+    #[test]
     fn who_starts_anew_inside_of_what_was_left_lives_on() {
         const INSIDE: &str = "FTSH_TEST_INSIDE";
         if let Ok(ours) = std::env::var(INSIDE) {
-            assert_eq!(end_marked(&[ours], LONG), NOBODY);
+            // Processes that cannot be read are neither gone nor strangers.
+            let end = || end_marked(std::slice::from_ref(&ours), LONG);
+            let ended = few_descriptors::none_for(Duration::from_millis(200), end);
+            assert_eq!(ended.expect("readable by then"), NOBODY);
+            assert_eq!(end_marked(&[ours], LONG).expect("readable"), NOBODY);
             return;
         }
         let ours = run("around");

@@ -2,10 +2,9 @@
 
 use std::collections::HashMap;
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io::{self, ErrorKind, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
 use std::process::{Command, Stdio};
 use std::str::FromStr;
 use std::sync::OnceLock;
@@ -71,13 +70,21 @@ pub fn children(pid: i32) -> io::Result<Vec<i32>> {
     Ok(children)
 }
 
-/// Returns none where `/proc` or a process is missing or hidden, and an error where the system could
-/// not read an entry.
+/// Returns none where `/proc` or a process is missing or hidden from this user. Any other error, such
+/// as too many open files, says nothing about the process, and is returned.
 fn if_there<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     match result {
-        Err(error) if is_exhausted(&error) => Err(error),
-        result => Ok(result.ok()),
+        Ok(found) => Ok(Some(found)),
+        Err(error) => match error.raw_os_error() {
+            Some(libc::ENOENT | libc::ESRCH | libc::EACCES | libc::EPERM) => Ok(None),
+            _ => Err(error),
+        },
     }
+}
+
+/// True if the system has `/proc`.
+pub fn has_proc() -> bool {
+    if_there(fs::metadata("/proc/self/stat")).map_or(true, |found| found.is_some())
 }
 
 /// Returns a process and all its descendants. Fails where part of the list would be missing.
@@ -95,15 +102,15 @@ pub fn tree(root: i32) -> io::Result<Vec<i32>> {
     Ok(found)
 }
 
-/// True if a process was started by another one, directly or not.
-pub fn descends(mut pid: i32, ancestor: i32) -> bool {
-    while let Some(process) = one(pid).filter(|process| process.parent > 1) {
-        if process.parent == ancestor {
-            return true;
-        }
-        pid = process.parent;
+/// Returns a process and all that it descends from. Fails where part of the list would be missing.
+pub fn ancestry(pid: i32) -> io::Result<Vec<i32>> {
+    let mut found = vec![pid];
+    let mut last = pid;
+    while let Some(process) = one(last)?.filter(|process| process.parent > 0) {
+        last = process.parent;
+        found.push(last);
     }
-    false
+    Ok(found)
 }
 
 /// True if a signal has stopped a process.
@@ -120,13 +127,11 @@ pub fn files(pid: i32, part: &[u8]) -> io::Result<Vec<(u64, u64)>> {
     for entry in fs::read_dir(format!("/proc/{pid}/fd"))? {
         let path = entry?.path();
         let name = match fs::read_link(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => continue, // it is closed by now
+            Err(error) if error.kind() == ErrorKind::NotFound => continue, // it is closed by now
             name => name?,
         };
-        if name.as_os_str().as_bytes().contains_str(part)
-            && let Ok(data) = fs::metadata(&path)
-        {
-            files.push((data.dev(), data.ino()));
+        if name.as_os_str().as_bytes().contains_str(part) {
+            files.extend(if_there(fs::metadata(&path))?.map(|data| (data.dev(), data.ino())));
         }
     }
     Ok(files)
@@ -134,10 +139,10 @@ pub fn files(pid: i32, part: &[u8]) -> io::Result<Vec<(u64, u64)>> {
 
 /// All processes. Fails where some would be missing.
 pub fn all() -> io::Result<Vec<Process>> {
-    if Path::new("/proc/self/stat").exists() {
-        Ok(pids()?.into_iter().filter_map(one).collect())
+    if has_proc() {
+        pids()?.into_iter().filter_map(|pid| one(pid).transpose()).collect()
     } else {
-        Ok(from_ps())
+        from_ps()
     }
 }
 
@@ -150,14 +155,10 @@ pub fn pids() -> io::Result<Vec<i32>> {
     Ok(pids)
 }
 
-/// A process's mark, if it can be read and is of this run.
-pub fn own_mark(pid: i32, marker: &Marker) -> Option<Mark> {
-    mark(pid, marker).ours()
-}
-
-/// What `/proc` says about a process; none if there isn't one.
-pub fn one(pid: i32) -> Option<Process> {
-    Stat::of(&stat(pid).unwrap_or_default())?.process(pid)
+/// Returns what `/proc` says about a process; none if there is no such process. Fails if the system
+/// could not read that.
+pub fn one(pid: i32) -> io::Result<Option<Process>> {
+    Ok(Stat::of(&stat(pid)?).and_then(|stat| stat.process(pid)))
 }
 
 /// The line of `/proc` about a process, empty if there is no such process. Fails if the system could
@@ -252,6 +253,8 @@ pub enum Marked {
     Absent,
     /// Nothing yet: its program is only just being loaded.
     Unclear,
+    /// Nothing known: the system could not read the environment.
+    Unreadable,
 }
 
 impl Marked {
@@ -259,8 +262,13 @@ impl Marked {
     pub fn ours(self) -> Option<Mark> {
         match self {
             Self::Ours(mark) => Some(mark),
-            Self::Absent | Self::Unclear => None,
+            Self::Absent | Self::Unclear | Self::Unreadable => None,
         }
+    }
+
+    /// True if only a later look can find out.
+    pub fn is_open(self) -> bool {
+        matches!(self, Self::Unclear | Self::Unreadable)
     }
 }
 
@@ -276,10 +284,9 @@ pub fn mark_by(pid: i32, find: impl Fn(&[u8]) -> Option<Mark>) -> Marked {
     let mut last = None;
     for _ in 0..10 {
         let environment = match environment(pid) {
-            Ok(environment) => environment,
-            // No descriptor to be had: it can't be told now.
-            Err(error) if is_exhausted(&error) => return Marked::Unclear,
-            Err(_) => return Marked::Absent,
+            Ok(Some(environment)) => environment,
+            Ok(None) => return Marked::Absent,
+            Err(_) => return Marked::Unreadable,
         };
         let mut variables = environment.split_inclusive(|&byte| byte == 0);
         let value = variables.find_map(|variable| {
@@ -290,7 +297,7 @@ pub fn mark_by(pid: i32, find: impl Fn(&[u8]) -> Option<Mark>) -> Marked {
             return Marked::Ours(mark);
         }
         if environment.is_empty() {
-            let Ok(stat) = stat(pid) else { return Marked::Unclear };
+            let Ok(stat) = stat(pid) else { return Marked::Unreadable };
             if Stat::of(&stat).is_some_and(|stat| stat.is_loading()) {
                 return Marked::Unclear;
             }
@@ -303,26 +310,19 @@ pub fn mark_by(pid: i32, find: impl Fn(&[u8]) -> Option<Mark>) -> Marked {
     Marked::Unclear
 }
 
-/// True for too many open files or too little memory, which says nothing about the process.
-fn is_exhausted(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM))
-}
-
-/// A process's environment, if it can be read.
-fn environment(pid: i32) -> io::Result<Vec<u8>> {
-    match fs::read(format!("/proc/{pid}/environ")) {
-        Ok(environment) if !environment.is_empty() => Ok(environment),
-        Err(error) if is_exhausted(&error) => Err(error),
-        // Depending on the kernel it can't be read or is empty, but for the threads that go on.
-        result => {
-            let stat = stat(pid)?;
-            if Stat::of(&stat).is_some_and(|stat| stat.is_headless()) {
-                environment_of_threads(pid)
-            } else {
-                result
-            }
-        }
+/// Returns a process's environment; none if the process is gone or another user's. Fails if the
+/// system could not read the environment.
+fn environment(pid: i32) -> io::Result<Option<Vec<u8>>> {
+    let environment = if_there(fs::read(format!("/proc/{pid}/environ")))?;
+    if environment.as_ref().is_some_and(|environment| !environment.is_empty()) {
+        return Ok(environment);
     }
+    // Where only the first thread has ended, its environment is empty or missing, depending on the
+    // kernel.
+    if Stat::of(&stat(pid)?).is_some_and(|stat| stat.is_headless()) {
+        return environment_of_threads(pid).map(Some);
+    }
+    Ok(environment)
 }
 
 /// The first environment among those of a process's threads, empty if no thread has one.
@@ -336,8 +336,9 @@ fn environment_of_threads(pid: i32) -> io::Result<Vec<u8>> {
     Ok(Vec::new())
 }
 
-/// All processes according to `ps`; none if it can't be asked.
-pub fn from_ps() -> Vec<Process> {
+/// Returns all processes according to `ps`; none where `ps` is missing or does not work, since
+/// another look would find no more. Fails if `ps` could not run at the moment.
+pub fn from_ps() -> io::Result<Vec<Process>> {
     let arguments = ["-A", "-o", "pid=", "-o", "ppid=", "-o", "pgid=", "-o", "stat="];
     let spawned = Command::new("ps")
         .args(arguments)
@@ -345,13 +346,12 @@ pub fn from_ps() -> Vec<Process> {
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn();
-    let Ok(mut ps) = spawned else { return Vec::new() };
+    let Some(mut ps) = if_there(spawned)? else { return Ok(Vec::new()) };
     let output = ps.stdout.take();
     // Read by a thread: `ps` may write more than a pipe holds, and may hang.
     let reader = std::thread::spawn(move || {
         let mut text = Vec::new();
-        let complete = output.is_some_and(|mut output| output.read_to_end(&mut text).is_ok());
-        if complete { text } else { Vec::new() }
+        output.map_or(Ok(0), |mut output| output.read_to_end(&mut text)).map(|_| text)
     });
     let start = Instant::now();
     let ended = sys::keeping_children(|| {
@@ -366,8 +366,11 @@ pub fn from_ps() -> Vec<Process> {
         let _ = ps.kill();
         let _ = ps.wait();
     }
-    let text = reader.join().unwrap_or_default();
-    String::from_utf8_lossy(&text).lines().filter_map(parse_ps).collect()
+    let text = reader.join().unwrap_or_else(|_| Err(ErrorKind::Other.into()))?;
+    if !ended {
+        return Err(ErrorKind::TimedOut.into());
+    }
+    Ok(String::from_utf8_lossy(&text).lines().filter_map(parse_ps).collect())
 }
 
 fn parse_ps(line: &str) -> Option<Process> {
@@ -392,6 +395,7 @@ pub fn by_parent(processes: &[Process]) -> HashMap<i32, Vec<i32>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::procs::few_descriptors;
 
     #[test]
     fn proc_and_ps_agree_about_this_process() {
@@ -402,7 +406,31 @@ mod tests {
         };
         let listed = all().expect("a list");
         assert!(find(listed.clone()).is_some());
-        assert_eq!(find(listed), find(from_ps()));
+        assert_eq!(find(listed), find(from_ps().expect("ps")));
+    }
+
+    #[test]
+    fn a_process_that_cannot_be_read_is_not_gone() {
+        const NAME: &str = concat!(module_path!(), "::a_process_that_cannot_be_read_is_not_gone");
+        if !few_descriptors::is_alone(NAME) {
+            return;
+        }
+        let own = std::process::id() as i32;
+        let marker = Marker::new().expect("random numbers");
+        few_descriptors::none_during(|| {
+            assert!(one(own).is_err());
+            assert!(ancestry(own).is_err());
+            assert!(all().is_err());
+            assert!(from_ps().is_err());
+            assert!(children(own).is_err());
+            assert_eq!(mark(own, &marker), Marked::Unreadable);
+            assert!(has_proc());
+        });
+        assert!(one(own).expect("readable").is_some());
+        assert!(one(i32::MAX).expect("readable").is_none());
+        assert_eq!(mark(own, &marker), Marked::Absent);
+        let parent = std::os::unix::process::parent_id() as i32;
+        assert_eq!(ancestry(own).expect("readable")[..2], [own, parent]);
     }
 
     #[test]

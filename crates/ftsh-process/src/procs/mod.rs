@@ -2,6 +2,8 @@
 //! them is killed for certain.
 
 pub mod features;
+#[cfg(test)]
+pub mod few_descriptors;
 pub mod kill_tree;
 mod leftovers;
 pub mod list;

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::super::marks::{self, Mark, Marker};
 use super::kill_tree;
-use super::list::{self, Process};
+use super::list::{self, Marked, Process};
 use super::scanner::{Scan, Scanner};
 use ftsh_sys as sys;
 
@@ -23,6 +23,8 @@ const PATIENCE: Duration = Duration::from_secs(35);
 /// How long clients have that are asked to end.
 const GRACE: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(5);
+/// Time for which a look that fails is repeated.
+const READ_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What is left.
 pub enum Remains {
@@ -59,21 +61,40 @@ impl Remains {
         }
     }
 
+    /// Returns the clients. A look that fails is repeated for a while: a client that it missed would
+    /// be killed.
     fn clients(&self) -> HashSet<i32> {
+        let start = Instant::now();
+        loop {
+            let (clients, is_listed) = self.look();
+            if is_listed || start.elapsed() >= READ_TIMEOUT || !list::has_proc() {
+                return clients;
+            }
+            sleep(PAUSE);
+        }
+    }
+
+    /// Returns the clients, and true if the system could read which processes are.
+    fn look(&self) -> (HashSet<i32>, bool) {
         match self {
             Self::Children(except) => {
-                let children = list::children(std::process::id() as i32).unwrap_or_default();
-                let lives = |pid: &i32| !matches!(sys::wait_for(*pid, false), Ok(Some(_)));
-                let is_client = |pid: &i32| {
-                    let marked = list::mark_by(*pid, marks::innermost);
-                    marked.ours().as_ref().is_some_and(is_client)
+                let Ok(mut pids) = list::children(std::process::id() as i32) else {
+                    return (HashSet::new(), false);
                 };
-                let others = children.into_iter().filter(|pid| !except.contains(pid));
-                others.filter(|pid| is_client(pid) && lives(pid)).collect()
+                pids.retain(|pid| !except.contains(pid));
+                let mut is_listed = true;
+                pids.retain(|&pid| {
+                    let marked = list::mark_by(pid, marks::innermost);
+                    is_listed &= marked != Marked::Unreadable;
+                    marked.ours().as_ref().is_some_and(is_client)
+                        && !matches!(sys::wait_for(pid, false), Ok(Some(_)))
+                });
+                (pids.into_iter().collect(), is_listed)
             }
             Self::Marked(marker, _) => {
-                let found = marked(&mut Scanner::new(marker.clone()), is_client).0.into_iter();
-                found.map(|process| process.pid).collect()
+                let scan = Scanner::new(marker.clone()).scan();
+                let clients = meant(scan.processes, is_client);
+                (clients.map(|process| process.pid).collect(), scan.is_listed)
             }
         }
     }
@@ -90,13 +111,20 @@ fn empty_marked(marker: &Marker, is_meant: impl Fn(&Mark) -> bool) {
 
 /// The processes with such a mark, and whether it is certain that there are no others.
 fn marked(scanner: &mut Scanner, is_meant: impl Fn(&Mark) -> bool) -> (Vec<Process>, bool) {
-    let own = std::process::id() as i32;
     let Scan { processes, is_certain, .. } = scanner.scan();
-    let is_one = |(process, mark): &(Process, Option<Mark>)| {
+    (meant(processes, is_meant).collect(), is_certain)
+}
+
+/// Returns the processes with such a mark, but for this process.
+fn meant(
+    processes: Vec<(Process, Option<Mark>)>,
+    is_meant: impl Fn(&Mark) -> bool,
+) -> impl Iterator<Item = Process> {
+    let own = std::process::id() as i32;
+    let is_one = move |(process, mark): &(Process, Option<Mark>)| {
         process.pid != own && mark.as_ref().is_some_and(&is_meant)
     };
-    let found = processes.into_iter().filter(is_one).map(|(process, _)| process);
-    (found.collect(), is_certain)
+    processes.into_iter().filter(is_one).map(|(process, _)| process)
 }
 
 /// Waits until none is left, and asks those to end that wait themselves.
@@ -121,5 +149,52 @@ fn until(limit: Duration, mut holds: impl FnMut() -> bool) {
     let start = Instant::now();
     while !holds() && start.elapsed() < limit {
         sleep(PAUSE);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Child, Command, Stdio};
+
+    use ftsh_machine::effect::ScopeId;
+
+    use super::*;
+    use crate::procs::few_descriptors;
+
+    /// A process that carries this mark once the mark can be read.
+    fn start(marker: &Marker, scope: u64) -> Child {
+        let child = Command::new("sleep")
+            .arg("1000")
+            .env(marks::VARIABLE, marker.value(ScopeId(scope), "").to_string())
+            .stdin(Stdio::null())
+            .spawn()
+            .expect("sleep runs");
+        while list::mark(child.id() as i32, marker).is_open() {
+            sleep(PAUSE);
+        }
+        child
+    }
+
+    #[test]
+    fn clients_that_cannot_be_read_are_not_killed() {
+        const NAME: &str = concat!(module_path!(), "::clients_that_cannot_be_read_are_not_killed");
+        if !few_descriptors::is_alone(NAME) {
+            return;
+        }
+        let marker = Marker::new().expect("random numbers");
+        for adopts in [true, false] {
+            let (mut client, mut other) = (start(&marker, CLIENTS | 1), start(&marker, 1));
+            let remains = if adopts {
+                Remains::Children(HashSet::new())
+            } else {
+                Remains::Marked(marker.clone(), Vec::new())
+            };
+            few_descriptors::none_for(Duration::from_millis(200), || remains.kill());
+            // In the first case the look has waited for it already.
+            let _ = other.wait();
+            assert!(client.try_wait().expect("a child").is_none(), "the client was killed");
+            client.kill().expect("a child");
+            client.wait().expect("a child");
+        }
     }
 }

@@ -31,7 +31,7 @@ pub struct Scanner {
 pub struct Scan {
     /// All processes that run, and what marks they carry.
     pub processes: Vec<(Process, Option<Mark>)>,
-    /// True if the system could read the whole list.
+    /// True if the system could read the whole list and all marks.
     pub is_listed: bool,
     /// True if besides each could be told: not one whose program is only just being loaded.
     pub is_certain: bool,
@@ -49,8 +49,12 @@ impl Scanner {
         let mut seen = HashSet::new();
         let (mut found, mut loading) = (Vec::new(), Vec::new());
         let mut before = std::mem::take(&mut self.marks);
-        let own = || list::one(std::process::id() as i32).map_or(0, |own| own.started);
-        let since = *self.since.get_or_insert_with(own);
+        if self.since.is_none()
+            && let Ok(own) = list::one(std::process::id() as i32)
+        {
+            self.since = own.map(|own| own.started);
+        }
+        let since = self.since.unwrap_or(0);
         let mut is_certain = true;
         for look in 0..LOOKS {
             let mut missed = false;
@@ -73,7 +77,7 @@ impl Scanner {
                         let program = stat.and_then(|stat| stat.program());
                         let known = before.remove(&pid);
                         match self.mark(pid, program, known) {
-                            Marked::Unclear => loading.push(process),
+                            marked if marked.is_open() => loading.push(process),
                             marked => found.push((process, marked.ours())),
                         }
                     }
@@ -86,10 +90,11 @@ impl Scanner {
             }
         }
         let start = Instant::now();
-        let is_listed = is_certain;
+        let mut is_listed = is_certain;
         for process in loading {
             let marked = self.loaded(process.pid, start);
-            is_certain &= marked != Marked::Unclear;
+            is_listed &= marked != Marked::Unreadable;
+            is_certain &= !marked.is_open();
             found.push((process, marked.ours()));
         }
         Scan { processes: found, is_listed, is_certain }
@@ -99,7 +104,7 @@ impl Scanner {
     fn loaded(&self, pid: i32, start: Instant) -> Marked {
         loop {
             let marked = list::mark(pid, &self.marker);
-            if marked != Marked::Unclear || start.elapsed() >= LOADING {
+            if !marked.is_open() || start.elapsed() >= LOADING {
                 return marked;
             }
             sleep(LOOK);
@@ -118,7 +123,7 @@ impl Scanner {
         }
         let marked = list::mark(pid, &self.marker);
         // Should it have executed another program meanwhile, that is seen next time.
-        if marked != Marked::Unclear {
+        if !marked.is_open() {
             self.marks.extend(program.map(|program| (pid, (program, marked.ours()))));
         }
         marked

@@ -16,6 +16,8 @@ pub struct Emptying {
     pub killing: Option<Killing>,
     /// All processes that were signalled.
     pub processes: HashSet<i32>,
+    /// Those of them whose children could not be listed at the moment, with their nesting depths.
+    pub unlisted: HashMap<i32, usize>,
     /// What the last look at all processes found, and when each of it was started.
     pub known: Option<HashMap<i32, u64>>,
     /// Whether the last look found nothing.
@@ -47,6 +49,7 @@ impl Emptying {
             groups: HashSet::new(),
             killing: None,
             processes: HashSet::new(),
+            unlisted: HashMap::new(),
             known: None,
             clean: false,
             look: None,

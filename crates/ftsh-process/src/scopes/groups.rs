@@ -51,7 +51,10 @@ impl Groups {
         let emptying = tree.emptying.get(&scope)?;
         let (Some(known), Some(last)) = (&emptying.known, &self.last) else { return Some(now) };
         let mut lives = |(&pid, &started): (&i32, &u64)| {
-            system.process(pid).is_some_and(|it| !it.ended && it.started == started)
+            match system.process(pid) {
+                Ok(process) => process.is_some_and(|it| !it.ended && it.started == started),
+                Err(_) => true, // looked at again
+            }
         };
         let scopes = tree.subtree(scope);
         let mut commands = tree.commands_in(&scopes).map(|(_, member)| member).peekable();

@@ -59,7 +59,7 @@ impl Subreaper {
             let first = self.unclear.get(&pid).copied();
             let (since, scope) = first.unwrap_or_else(|| (now, tree.guess(system.group(pid))));
             self.unclear.insert(pid, (since, scope));
-            if marked == Marked::Unclear && now - since < LOADING {
+            if marked.is_open() && now - since < LOADING {
                 return false;
             }
             (tree.today(scope), 0)

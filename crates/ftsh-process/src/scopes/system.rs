@@ -1,5 +1,6 @@
 //! What has to be asked of the system.
 
+use std::io;
 use std::time::{Duration, Instant};
 
 use super::super::marks::Mark;
@@ -27,15 +28,16 @@ pub trait System {
     /// Whether a group has members.
     fn is_group_alive(&mut self, group: i32) -> bool;
 
-    /// A process's children.
-    fn children(&mut self, pid: i32) -> Vec<i32>;
+    /// Returns a process's children. Fails if the list cannot be read at the moment.
+    fn children(&mut self, pid: i32) -> io::Result<Vec<i32>>;
 
     /// The processes in which a command's program is being loaded, by a worker that has gone too far to
     /// be stopped.
     fn loading(&mut self, command: ProcessId) -> Vec<i32>;
 
-    /// What there is to say of a process, if it is there.
-    fn process(&mut self, pid: i32) -> Option<Process>;
+    /// Returns what there is to say of a process; none if there is no such process. Fails if that
+    /// cannot be read at the moment.
+    fn process(&mut self, pid: i32) -> io::Result<Option<Process>>;
 
     /// The time, and what this thread has had of a processor up to now.
     fn clock(&mut self) -> (Instant, Duration);

@@ -164,12 +164,18 @@ impl ScopeTree {
         if is_killing {
             self.kill_rest(scope, &remaining, overdue, system, now);
         } else {
-            self.ask_rest(scope, &remaining, system);
+            self.ask_rest(scope, &remaining, system, now);
         }
     }
 
     /// Asks what is outside the groups of commands to end, and wasn't asked yet.
-    fn ask_rest(&mut self, scope: ScopeId, remaining: &Remaining, system: &mut dyn System) {
+    fn ask_rest(
+        &mut self,
+        scope: ScopeId,
+        remaining: &Remaining,
+        system: &mut dyn System,
+        now: Instant,
+    ) {
         let Some(emptying) = self.tree.emptying.get_mut(&scope) else {
             return debug_assert!(false, "{scope:?} is looked at, but not being emptied");
         };
@@ -179,11 +185,14 @@ impl ScopeTree {
         let mut stack: Vec<(i32, usize)> = commands.chain(others).collect();
         let roots: HashSet<i32> = stack.iter().map(|&(pid, _)| pid).collect();
         let mut asked = Vec::new();
+        let mut unlisted = std::mem::take(&mut emptying.unlisted);
+        stack.extend(unlisted.iter().map(|(&pid, &depth)| (pid, depth)));
         while let Some((pid, depth)) = stack.pop() {
-            if emptying.processes.contains(&pid) {
+            let is_new = !emptying.processes.contains(&pid);
+            if !is_new && unlisted.remove(&pid).is_none() {
                 continue;
             }
-            if !system.group(pid).is_some_and(|group| emptying.groups.contains(&group)) {
+            if is_new && !system.group(pid).is_some_and(|group| emptying.groups.contains(&group)) {
                 // What a nested shell started is its own to end.
                 if !roots.contains(&pid)
                     && let Marked::Ours(mark) = system.mark(pid)
@@ -194,7 +203,13 @@ impl ScopeTree {
                 asked.push(pid);
             }
             emptying.processes.insert(pid);
-            stack.extend(system.children(pid).into_iter().map(|child| (child, depth)));
+            match system.children(pid) {
+                Ok(children) => stack.extend(children.into_iter().map(|child| (child, depth))),
+                Err(_) => drop(emptying.unlisted.insert(pid, depth)),
+            }
+        }
+        if !emptying.unlisted.is_empty() {
+            emptying.look.get_or_insert(now + emptying.interval());
         }
         for pid in asked {
             self.tree.act(Action::Ask(pid));

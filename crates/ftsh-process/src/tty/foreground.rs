@@ -74,13 +74,13 @@ impl Terminal {
     }
 
     /// Returns true if the foreground is the shell's, a command's that has the terminal from the
-    /// shell, or that of a command of a nested shell.
-    pub fn is_ours(&self) -> bool {
-        tcgetpgrp(self.tty.as_fd()).is_ok_and(|current| {
-            current == self.own
-                || Some(current.as_raw()) == self.held()
-                || list::descends(current.as_raw(), Pid::this().as_raw())
-        })
+    /// shell, or that of a command of a nested shell. Fails if that cannot be read at the moment.
+    pub fn is_ours(&self) -> io::Result<bool> {
+        let Ok(current) = tcgetpgrp(self.tty.as_fd()) else { return Ok(false) };
+        if current == self.own || Some(current.as_raw()) == self.held() {
+            return Ok(true);
+        }
+        Ok(list::ancestry(current.as_raw())?.contains(&Pid::this().as_raw()))
     }
 
     /// The group that the shell gave the terminal to.

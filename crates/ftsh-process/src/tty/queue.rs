@@ -33,6 +33,12 @@ impl TerminalQueue {
         self.hurry(now);
     }
 
+    /// Returns a group to the front of the queue, until the next check.
+    pub fn postpone(&mut self, group: i32, now: Instant) {
+        self.waiting.push_front(group);
+        self.due = Some(now + CHECK_INTERVAL);
+    }
+
     /// Removes a group whose command has ended, and checks at once who is next.
     pub fn remove(&mut self, group: i32, now: Instant) {
         self.waiting.retain(|&waiting| waiting != group);

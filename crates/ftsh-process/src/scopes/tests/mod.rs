@@ -72,6 +72,28 @@ fn a_status_that_comes_before_the_start_is_not_lost() {
     }
 }
 
+/// A parent that does not end has a child in another group: only its list of children shows the child.
+#[test]
+fn a_list_of_children_that_cannot_be_read_is_read_again() {
+    for looks in 0..5 {
+        let mut shell = Shell::new(true);
+        shell.count_looks(looks);
+        let fork = |which, obeys| {
+            Step::Happens(Happening::Fork { which, leads: true, wipes: false, obeys, loading: 0 })
+        };
+        for step in [Step::Start(0), fork(0, false), fork(1, true), Step::Terminate(0)] {
+            shell.step(&step);
+        }
+        for _ in 0..5 {
+            for step in [Step::Look(Vec::new()), Step::Reap, Step::Settle(100)] {
+                shell.step(&step);
+            }
+        }
+        assert_eq!(shell.living(), 1, "after {looks} looks, the child was not asked to end");
+        shell.finish();
+    }
+}
+
 /// What a command left behind is of its scope, even if the scope is ended while a worker is still
 /// starting another command of it.
 #[test]

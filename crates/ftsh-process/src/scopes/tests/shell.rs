@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::io;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -67,6 +68,15 @@ struct View<'a> {
     now: Instant,
 }
 
+impl View<'_> {
+    /// Every fifth look fails.
+    fn look(&self) -> io::Result<()> {
+        let mut world = self.world.borrow_mut();
+        world.looks += 1;
+        if world.looks.is_multiple_of(5) { Err(io::ErrorKind::Other.into()) } else { Ok(()) }
+    }
+}
+
 impl System for View<'_> {
     fn orphans(&mut self) -> Option<Orphans> {
         let answers = || self.world.borrow().answers.iter().map(|&(_, pid)| pid).collect();
@@ -107,8 +117,9 @@ impl System for View<'_> {
         self.world.borrow().processes.values().any(|process| process.group == group)
     }
 
-    fn children(&mut self, pid: i32) -> Vec<i32> {
-        self.world.borrow().children(pid)
+    fn children(&mut self, pid: i32) -> io::Result<Vec<i32>> {
+        self.look()?;
+        Ok(self.world.borrow().children(pid))
     }
 
     fn loading(&mut self, command: ProcessId) -> Vec<i32> {
@@ -117,8 +128,9 @@ impl System for View<'_> {
         loading.and_then(|worker| worker.started).into_iter().collect()
     }
 
-    fn process(&mut self, pid: i32) -> Option<Process> {
-        self.world.borrow().processes.get(&pid).map(|it| it.seen(pid))
+    fn process(&mut self, pid: i32) -> io::Result<Option<Process>> {
+        self.look()?;
+        Ok(self.world.borrow().processes.get(&pid).map(|it| it.seen(pid)))
     }
 
     fn clock(&mut self) -> (Instant, Duration) {
@@ -127,13 +139,9 @@ impl System for View<'_> {
         (self.now, world.time)
     }
 
-    /// Every fifth list can't be read.
     fn marked(&mut self) -> Option<Vec<(Process, Option<Mark>)>> {
-        self.world.borrow_mut().lists += 1;
+        self.look().ok()?;
         let world = self.world.borrow();
-        if world.lists.is_multiple_of(5) {
-            return None;
-        }
         let process = |pid: i32| {
             let it = &world.processes[&pid];
             let mark = Mark { scope: it.scope, depth: 0, shell: None };
@@ -168,6 +176,16 @@ impl Shell {
     pub fn heard(&self) -> Vec<i32> {
         let code = |status: &Status| if let Status::Exited(code) = status { *code } else { -1 };
         self.heard.values().map(code).collect()
+    }
+
+    /// Counts this many looks, of which every fifth fails.
+    pub fn count_looks(&mut self, count: u32) {
+        self.world.borrow_mut().looks += count;
+    }
+
+    /// Number of processes that live.
+    pub fn living(&self) -> usize {
+        self.world.borrow().living().len()
     }
 
     fn around(&self, scope: ScopeId) -> Vec<ScopeId> {

@@ -33,8 +33,8 @@ pub struct World {
     pub started: u64,
     /// The processor's time.
     pub time: Duration,
-    /// How often all processes were listed.
-    pub lists: u32,
+    /// Number of looks at processes.
+    pub looks: u32,
 }
 
 #[derive(Clone)]
