@@ -9,7 +9,6 @@ use bstr::ByteSlice;
 
 use super::ClusterDriver;
 use super::connection::{Connection, Pipe, Received};
-use super::engine_state::EngineState;
 use super::engines::{BatchQueue, QueueEntry, Reason};
 use super::remote_branch::{Dispatched, RemoteBranch, ReservedIds};
 use ftsh_machine::Time;
@@ -34,25 +33,6 @@ pub(super) struct QueuePoll {
 }
 
 impl ClusterDriver {
-    /// Returns the state of an engine.
-    pub(super) fn engine(&mut self, id: EngineId) -> &mut EngineState {
-        let (implementation, first_poll) = (self.implementation, self.first_poll);
-        self.engines.entry(id).or_insert_with(|| EngineState::new(implementation(id), first_poll))
-    }
-
-    /// Returns the time of the next start or end of a poll.
-    pub(super) fn next_poll(&self) -> Time {
-        self.engines.values().map(EngineState::next_poll).min().unwrap_or(Time::NEVER)
-    }
-
-    /// Returns the engine whose poll has this number.
-    pub(super) fn engine_with_poll(&self, number: u64) -> Option<EngineId> {
-        let is_it = |state: &EngineState| {
-            state.poll.as_ref().is_some_and(|poll| poll.ids.number() == number)
-        };
-        self.engines.iter().find(|(_, state)| is_it(state)).map(|(id, _)| *id)
-    }
-
     /// Begins the polls that are due, and gives up polls that take too long.
     pub(super) fn poll_queues(&mut self) {
         let now = self.inner.now();
@@ -196,6 +176,11 @@ impl ClusterDriver {
 }
 
 impl QueuePoll {
+    /// Returns the number of the poll.
+    pub fn number(&self) -> u64 {
+        self.ids.number()
+    }
+
     /// Kills the command of an abandoned poll.
     fn end(&mut self, driver: &mut ProcessDriver) {
         self.until = Time::NEVER;
