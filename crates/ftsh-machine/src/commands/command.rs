@@ -55,12 +55,23 @@ impl Commands<'_> {
                 command
             }
         };
-        let start = match &command.kind {
-            Kind::Function(_) => None,
-            Kind::Builtin(builtin) => builtin.start(self, task, &command)?,
-            Kind::Program => Some(Start::new(program(task, &command, command.words.clone()))),
+        let builtin = match command.kind {
+            Kind::Builtin(name) => builtins::named(name),
+            Kind::Function(_) | Kind::Program => None,
         };
-        if start.as_ref().map_or_else(|| command.kind.calls(), |start| start.reads.is_empty()) {
+        let start = match (&command.kind, builtin) {
+            (_, Some(builtin)) => builtin.start(self, task, &command)?,
+            (Kind::Function(_) | Kind::Builtin(_), None) => None,
+            (Kind::Program, None) => {
+                Some(Start::new(program(task, &command, command.words.clone())))
+            }
+        };
+        // Commands of the script write where a function or a builtin that runs them does.
+        let calls = match builtin {
+            Some(builtin) => builtin.runs_commands(),
+            None => matches!(command.kind, Kind::Function(_)),
+        };
+        if start.as_ref().map_or(calls, |start| start.reads.is_empty()) {
             self.core.requests.draft_files(task);
         }
         let phase = self.core.requests.next_phase(task);
@@ -74,8 +85,10 @@ impl Commands<'_> {
                 task.expanded = None; // a big argument isn't copied
                 self.call_command(task, &name, command)
             }
-            (None, Kind::Builtin(builtin)) => builtin.run(self, task, &command),
-            (None, Kind::Program) => Ok(Flow::Continue),
+            (None, Kind::Builtin(_) | Kind::Program) => match builtin {
+                Some(builtin) => builtin.run(self, task, &command),
+                None => Ok(Flow::Continue),
+            },
         }
     }
 
@@ -106,16 +119,12 @@ impl Commands<'_> {
         let text = display(&words, secrets);
         let name = if self.definitions.has_no_functions() { None } else { first.to_str().ok() };
         let function = name.and_then(|name| self.definitions.function(name));
-        let kind = match (function, builtins::named(first)) {
-            (Some((name, _)), _) => Kind::Function(Arc::clone(name)),
-            (None, Some(builtin)) => Kind::Builtin(builtin),
-            (None, None) => Kind::Program,
+        let (kind, is_program) = match (function, builtins::named(first)) {
+            (Some((name, _)), _) => (Kind::Function(Arc::clone(name)), false),
+            (None, Some(builtin)) => (Kind::Builtin(builtin.name), builtin.is_program()),
+            (None, None) => (Kind::Program, true),
         };
-        let environment = match kind {
-            Kind::Program => Some(self.environment(task)?),
-            Kind::Builtin(builtin) if builtin.is_program() => Some(self.environment(task)?),
-            Kind::Builtin(_) | Kind::Function(_) => None,
-        };
+        let environment = if is_program { Some(self.environment(task)?) } else { None };
         Ok(Expanded { words, assignments, environment, kind, text })
     }
 

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use bstr::BString;
 
-use crate::commands::builtins::Builtin;
 use crate::effect::{Action, Environment};
 use crate::values::variables::Kept;
 use ftsh_syntax::ast::Name;
@@ -29,21 +28,10 @@ pub struct Expanded {
 pub enum Kind {
     /// A function.
     Function(Name),
-    /// A builtin.
-    Builtin(&'static Builtin),
+    /// A builtin with this name.
+    Builtin(&'static str),
     /// A program.
     Program,
-}
-
-impl Kind {
-    /// Returns true if it runs commands of the script, which write where it does.
-    pub fn calls(&self) -> bool {
-        match self {
-            Self::Function(_) => true,
-            Self::Builtin(builtin) => builtin.runs_commands(),
-            Self::Program => false,
-        }
-    }
 }
 
 /// A call about to happen.
