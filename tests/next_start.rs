@@ -133,7 +133,7 @@ fn a_journal_of_another_version_is_refused() {
         user: nix::unistd::getuid().as_raw(),
         version: "77.8.9".into(),
     });
-    writer.tell(Time::START, None).and_then(|()| writer.commit()).expect("a journal");
+    writer.record_delivery(Time::START, None).and_then(|()| writer.commit()).expect("a journal");
     let before = fs::read(run.path("j")).expect("a journal");
     let own = concat!("this is ftsh ", env!("CARGO_PKG_VERSION"));
     let finished = run.refused(&["can't go on with the run in", "ftsh 77.8.9", own]);

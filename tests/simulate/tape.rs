@@ -96,7 +96,7 @@ impl Tape {
     }
 
     pub fn tell(&mut self, now: Time, event: Option<&Event>) {
-        self.writer.tell(now, event).expect("memory");
+        self.writer.record_delivery(now, event).expect("memory");
     }
 
     /// The run is over: it and any beginning of it can be repeated, at any level of the log.

@@ -1,30 +1,33 @@
-//! The clock of a run that goes on in another process.
+//! Clock of a run that another process continues.
 
 use std::time::Duration;
 
 use super::started::Started;
 use ftsh_machine::Time;
 
-/// What the clocks of the system say.
+/// Readings of the clocks of the system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Clocks {
-    /// The wall clock, since 1970: it can be set.
+    /// Wall clock, since 1970; users can set the wall clock.
     pub wall: Duration,
-    /// The clock that only goes forward while the machine is up.
+    /// Monotonic clock, since the boot of the machine.
     pub since_boot: Duration,
-    /// While which boot that is; empty where there is no telling.
+    /// Id of the boot; empty if unknown.
     pub boot: String,
 }
 
 impl Clocks {
-    /// Whether the machine has been up since then, so that nobody can have set what counts.
+    /// Returns true if the machine has not rebooted since the start `last`.
+    ///
+    /// The monotonic clock is then comparable, and no user can have set the monotonic clock.
     pub fn are_those_of(&self, last: &Started) -> bool {
         self.boot == last.boot && !self.boot.is_empty()
     }
 }
 
-/// How long a run has been going on that went on last in this process, and of which the last that is known
-/// happened at `latest`.
+/// Returns the age of a run.
+///
+/// The last start of the run was `last`, and the last recorded moment is `latest`.
 pub fn elapsed(last: &Started, latest: Time, now: &Clocks) -> Duration {
     let since = if now.are_those_of(last) {
         now.since_boot.saturating_sub(last.since_boot)
@@ -44,7 +47,7 @@ mod tests {
         Duration::from_secs(seconds)
     }
 
-    /// It had gone on for 50 seconds when it was started for the last time, a day after the boot.
+    /// Returns a start at an age of 50 seconds, one day after the boot.
     fn last() -> Started {
         Started {
             at: seconds(1000 * DAY),
@@ -62,8 +65,8 @@ mod tests {
         }
     }
 
-    /// How long it has been going on when the wall clock says so many seconds more, and the machine has been
-    /// up for so long.
+    /// Returns the age of the run in seconds, `wall` seconds later by the wall clock and
+    /// `since_boot` seconds after the boot.
     fn after(wall: i64, boot: &str, since_boot: u64) -> u64 {
         let wall = seconds((1000 * DAY).saturating_add_signed(wall));
         let now = Clocks { wall, since_boot: seconds(since_boot), boot: boot.into() };
@@ -88,7 +91,7 @@ mod tests {
         assert_eq!(after(-7200, "two", 30), 60);
         assert_eq!(after(5, "two", 30), 60);
         assert_eq!(after(5, "one", DAY + 5), 60);
-        // What can't be.
+        // The monotonic clock cannot go backwards.
         assert_eq!(after(5, "one", DAY - 5), 60);
     }
 

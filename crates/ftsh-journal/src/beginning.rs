@@ -1,4 +1,4 @@
-//! What a run begins with.
+//! Inputs of a run.
 
 use std::time::Duration;
 
@@ -13,30 +13,30 @@ use ftsh_syntax::clauses::On;
 use ftsh_syntax::engine::EngineId;
 use ftsh_syntax::{Script, parse};
 
-/// All that a machine is made of, and when that was.
+/// Everything that a machine is built from, and the moment of the beginning.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Beginning {
-    /// Which machine it is, as [`super::BEHAVIOR`].
+    /// Behavior of the machine, as [`super::BEHAVIOR`].
     pub behavior: u32,
-    /// The version of the shell, for people.
+    /// Version of the shell, for messages.
     pub version: String,
-    /// The moment, since 1970.
+    /// Moment of the beginning, since 1970.
     pub at: Duration,
-    /// What the script is called.
+    /// Name of the script.
     pub name: String,
-    /// Its text.
+    /// Text of the script.
     pub text: String,
     /// `$0`, `$1`, …
     pub arguments: Vec<BString>,
-    /// The variables that it finds.
+    /// Environment of the shell.
     pub environment: Vec<(BString, BString)>,
-    /// For the random choices.
+    /// Seed of the random choices.
     pub seed: u64,
-    /// The settings.
+    /// Settings of the machine.
     settings: Settings,
 }
 
-/// What a machine's configuration says, but for what it tells people.
+/// Configuration of a machine, without the level of the log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Settings {
     pid: u32,
@@ -48,7 +48,7 @@ struct Settings {
     unset_is_empty: bool,
     deadline: Option<Duration>,
     redacted: Vec<String>,
-    /// An engine, and a word for it.
+    /// Engine with its options.
     on: Option<(String, Option<BString>)>,
 }
 
@@ -62,7 +62,7 @@ struct Backoff {
 }
 
 impl Beginning {
-    /// The beginning of a run of `script` at this moment since 1970.
+    /// Returns the inputs of a run of `script` that begins `at` this time since 1970.
     pub fn new(
         script: &Script,
         arguments: &[BString],
@@ -96,12 +96,12 @@ impl Beginning {
         }
     }
 
-    /// The process id of the shell.
+    /// Returns the process id of the shell.
     pub fn pid(&self) -> u32 {
         self.settings.pid
     }
 
-    /// What isn't to be said of the run.
+    /// Returns the values to redact from the log of the run.
     pub fn secrets(&self) -> Secrets {
         let value = |wanted: &str| {
             let found = self.environment.iter().find(|(name, _)| name == wanted);
@@ -114,8 +114,9 @@ impl Beginning {
         secrets
     }
 
-    /// A machine that is to do the same, and tells this much of it; none if the text isn't a script or the
-    /// policy unknown.
+    /// Returns a machine with the same behavior, which logs records up to `log_level`.
+    ///
+    /// Returns `None` if the text is no valid script, or if the policy or the engine is unknown.
     pub fn machine(&self, log_level: Level, secrets: Secrets) -> Option<Machine> {
         let script = parse(&self.name, &self.text).ok()?;
         let Settings {

@@ -1,4 +1,4 @@
-//! What stands for all effects of a run, in order.
+//! Checksum of the effects of a run, in order.
 
 use std::fmt::Write;
 
@@ -6,7 +6,8 @@ use crc32fast::Hasher;
 
 use ftsh_machine::effect::{Action, Dispatch, Effect, FdChange, FdSource, Run};
 
-/// A checksum of effects. What is logged doesn't count: that depends on the log's level.
+/// Checksum and count of effects. Log records do not count, because they depend on the level of the
+/// log.
 #[derive(Clone, Default)]
 pub struct Digest {
     hasher: Hasher,
@@ -15,7 +16,7 @@ pub struct Digest {
 }
 
 impl Digest {
-    /// One effect more.
+    /// Adds an effect.
     pub fn add(&mut self, effect: &Effect) {
         self.count += 1;
         match effect {
@@ -37,12 +38,12 @@ impl Digest {
         }
     }
 
-    /// How many there were.
+    /// Returns the number of effects.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// What stands for them.
+    /// Returns the checksum of the effects.
     pub fn value(&self) -> u32 {
         self.hasher.clone().finalize()
     }
@@ -94,7 +95,7 @@ impl Digest {
         self.hasher.update(self.text.as_bytes());
     }
 
-    /// Bytes as they are: there may be many.
+    /// Adds bytes without formatting, because contents may be large.
     fn bytes(&mut self, bytes: &[u8]) {
         self.hasher.update(&(bytes.len() as u64).to_le_bytes());
         self.hasher.update(bytes);

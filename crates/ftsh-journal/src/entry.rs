@@ -1,4 +1,6 @@
-//! What a journal holds, in types of its own: the machine's may change, these only with the format.
+//! Content of a journal, in types of its own.
+//!
+//! The types of the machine may change at any time, and these types only with the format.
 
 use std::time::Duration;
 
@@ -15,86 +17,86 @@ use ftsh_machine::event::{
 use ftsh_machine::outcome::Outcome;
 use ftsh_machine::record::LogEvent;
 
-/// What frames hold before their entries.
+/// Head of a frame, which precedes the entries.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Head {
-    /// Its place among the frames, from 0.
+    /// Number of the frame, from 0.
     pub number: u64,
-    /// How many effects had been asked for when it was written.
+    /// Number of effects requested before the frame was written.
     pub effects: u64,
-    /// What stands for them.
+    /// Checksum of these effects.
     pub digest: u32,
 }
 
-/// Something that happened.
+/// Entry of a journal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Entry {
-    /// The run begins.
+    /// Beginning of the run.
     Began(Box<Beginning>),
-    /// The machine is told something.
-    Told {
-        /// How long after it was told something before, in nanoseconds.
+    /// Delivery of an event or of the time to the machine.
+    Delivered {
+        /// Nanoseconds since the previous delivery.
         later: u64,
-        /// What.
-        told: Told,
+        /// Event, or the time.
+        delivered: Delivered,
     },
-    /// Something that only the driver knows and the log tells.
+    /// Log record that only the driver can make.
     Noted {
-        /// How long after the machine was told something, in nanoseconds.
+        /// Nanoseconds since the last delivery.
         later: u64,
-        /// After how many effects since then; the greatest number is when it waited.
+        /// Number of effects since the last delivery; `u32::MAX` if the machine waited.
         effects: u32,
-        /// The script's line.
+        /// Line of the script.
         line: u32,
-        /// What.
+        /// Content of the record.
         noted: Noted,
     },
-    /// The run is over.
+    /// End of the run.
     Over(Over),
-    /// The run begins in this process, or goes on in it.
+    /// Start of a process that begins or continues the run.
     Started(Box<Started>),
-    /// What a buffer holds from a byte on; it counts once the machine is told what comes next.
+    /// Content of a buffer from a byte on, valid from the next delivery on.
     Written {
-        /// Which.
+        /// Id of the buffer.
         buffer: u64,
-        /// From where.
+        /// Position of the first byte.
         from: u64,
-        /// What.
+        /// Content from this position to the end of the buffer or to the next entry.
         bytes: BString,
     },
-    /// How far an input has been read that tables share; it counts once the machine is told what comes next.
+    /// Position of a shared input, valid from the next delivery on.
     Position {
-        /// The table that it was opened for.
+        /// Table for which the input was opened.
         io: u64,
-        /// By which of its changes.
+        /// Index of the change in the table.
         change: u32,
-        /// In bytes from the beginning.
+        /// Position in bytes from the beginning.
         at: u64,
     },
-    /// The shell ends, but not the run.
+    /// End of the shell, before the end of the run.
     Suspended {
-        /// How long after the machine was told something, in nanoseconds.
+        /// Nanoseconds since the last delivery.
         later: u64,
-        /// How many effects had been asked for. What a machine asks for beyond that was never begun.
+        /// Number of effects requested so far. Later effects of the machine were never begun.
         effects: u64,
-        /// By this signal, or because of a deadline.
+        /// Signal that suspended the run, or `None` for a deadline.
         signal: Option<i32>,
     },
-    /// Whoever started the run was told of its end.
+    /// Report of the end of the run to the user.
     Reported,
-    /// From now on branches on other machines may go on for so long after the end of this process, whatever ends
-    /// it, in nanoseconds; none do if that is 0.
+    /// Lease of remote branches after the end of this process, in nanoseconds. No branch remains if
+    /// the lease is 0.
     Outlived { by: u64 },
 }
 
-/// How a run ended.
+/// End of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Over {
-    /// With this exit status.
+    /// End with an exit status.
     Exited(u8),
-    /// By this signal.
+    /// End by a signal.
     Interrupted(i32),
-    /// The script had a program take the shell's place: what became of that isn't known.
+    /// Replacement of the shell by a program, whose end is unknown.
     Replaced,
 }
 
@@ -107,10 +109,10 @@ impl From<&Outcome> for Over {
     }
 }
 
-/// What a machine is told: an [`Event`], or only the time.
+/// Delivery to the machine: an [`Event`], or only the time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Told {
-    /// The time.
+pub enum Delivered {
+    /// Delivery of the time alone.
     Time,
     /// `Event::Spawned`
     Spawned { process: u64, pid: i32 },
@@ -132,7 +134,7 @@ pub enum Told {
     Suspended(Option<i32>),
     /// `Event::Placed`
     Placed { process: u64, node: String },
-    /// `Event::Returned`: of plain data, as branches are that travel
+    /// `Event::Returned`, stored as in messages between machines
     Returned { process: u64, returned: Returned },
 }
 
@@ -166,13 +168,13 @@ pub enum Answer {
     NoBudget,
     Broken(Duration),
     Refused(String),
-    /// The content of a buffer, as far as it is recorded.
+    /// Content of a buffer, as recorded by earlier entries.
     Recorded {
         buffer: u64,
     },
 }
 
-impl From<&Event> for Told {
+impl From<&Event> for Delivered {
     fn from(event: &Event) -> Self {
         match event {
             Event::Spawned { process, pid } => Self::Spawned { process: process.0, pid: *pid },
@@ -208,8 +210,8 @@ impl From<&Event> for Told {
     }
 }
 
-impl Told {
-    /// The event, if it is more than the time.
+impl Delivered {
+    /// Returns the event, or `None` for the time alone.
     pub fn into_event(self) -> Option<Event> {
         Some(match self {
             Self::Time => return None,
@@ -321,7 +323,7 @@ impl From<Answer> for Result<Reply, Refusal> {
     }
 }
 
-/// What only a driver logs, a `LogEvent`.
+/// Log record that only a driver makes, from a `LogEvent`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Noted {
     Spawned { pid: i32, command: String },
@@ -335,7 +337,7 @@ pub enum Noted {
 }
 
 impl Noted {
-    /// None of what a machine logs: that logs it again when it is told the same.
+    /// Returns `None` for records of the machine, because a replayed machine logs them again.
     pub fn new(event: &LogEvent) -> Option<Self> {
         Some(match event.clone() {
             LogEvent::Spawned { pid, command } => Self::Spawned { pid, command },

@@ -1,5 +1,6 @@
-//! Where the descriptors of commands lead, as far as that matters when one has ended: to which buffers,
-//! and to which inputs that others read as well.
+//! Targets of the descriptors of commands: buffers and shared inputs.
+//!
+//! Only targets that may have changed by the end of a command are kept.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,55 +11,55 @@ use ftsh_machine::effect::{
 };
 use ftsh_machine::{Effect, Event};
 
-/// An input that tables share.
+/// Input that several tables share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Input {
-    /// The table that it was opened for.
+    /// Table for which the input was opened.
     pub io: IoId,
-    /// By which of its changes.
+    /// Index of the change in the table.
     pub change: u32,
 }
 
 impl Input {
-    /// The shell's own standard input.
+    /// Standard input of the shell.
     pub const STANDARD: Self = Self { io: IoId::INHERITED, change: 0 };
 }
 
-/// Where a descriptor leads.
+/// Target of a descriptor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Lead {
+enum FdTarget {
     #[default]
     Elsewhere,
     Buffer(BufferId),
     Input(Input),
 }
 
-type Leads = [Lead; 10];
+type FdTargets = [FdTarget; 10];
 
-/// The descriptors of a run, the scopes and the commands in progress.
+/// Descriptors, scopes and running commands of a run.
 #[derive(Clone, Debug, Default)]
-pub struct Plumbing {
-    tables: BTreeMap<IoId, Leads>,
-    relays: BTreeMap<OperationId, Leads>,
+pub struct FdGraph {
+    tables: BTreeMap<IoId, FdTargets>,
+    relays: BTreeMap<OperationId, FdTargets>,
     replays: BTreeMap<ReplayId, Input>,
-    /// The tables of atomic attempts.
+    /// Tables of atomic attempts.
     attempts: BTreeSet<IoId>,
     pub scopes: Scopes,
     commands: BTreeMap<ProcessId, Command>,
 }
 
-/// A command in progress.
+/// Running command.
 #[derive(Clone, Debug)]
 struct Command {
     scope: ScopeId,
     is_in_attempt: bool,
-    /// Whether it is a branch that runs elsewhere.
+    /// Set when the command is a branch on another machine.
     is_away: bool,
     buffers: Vec<BufferId>,
     inputs: Vec<Reading>,
 }
 
-/// An input, and a descriptor of a table that leads there.
+/// Input, with a descriptor of a table that leads to the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reading {
     pub input: Input,
@@ -66,24 +67,24 @@ pub struct Reading {
     pub descriptor: u8,
 }
 
-/// What may have changed by the time of an event.
+/// Buffers and inputs that may have changed before an event.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Changed {
-    /// What was written to.
+    /// Buffers that commands may have written.
     pub buffers: Vec<BufferId>,
-    /// What was read.
+    /// Inputs that commands may have read.
     pub inputs: Vec<Reading>,
 }
 
-impl Plumbing {
-    /// Something is asked of the driver.
-    pub fn asked(&mut self, effect: &Effect) {
+impl FdGraph {
+    /// Updates the graph for an effect that the machine requests.
+    pub fn on_effect(&mut self, effect: &Effect) {
         match effect {
             Effect::Run(run) | Effect::Exec(run) => self.run(run),
             Effect::Dispatch(branch) => self.dispatch(branch),
             Effect::Open { io, base, redirects, .. } => {
-                let leads = self.changed(self.leads(*base), Some(*io), redirects);
-                self.tables.insert(*io, leads);
+                let targets = self.changed(self.targets(*base), Some(*io), redirects);
+                self.tables.insert(*io, targets);
                 if is_attempt(redirects) || self.attempts.contains(base) {
                     self.attempts.insert(*io);
                 }
@@ -93,7 +94,7 @@ impl Plumbing {
                 self.attempts.remove(io);
             }
             Effect::Relay { operation, io } => {
-                self.relays.insert(*operation, self.leads(*io));
+                self.relays.insert(*operation, self.targets(*io));
             }
             Effect::Abandon(operation) => {
                 self.relays.remove(operation);
@@ -118,8 +119,8 @@ impl Plumbing {
         }
     }
 
-    /// The driver says something.
-    pub fn told(&mut self, event: &Event) {
+    /// Updates the graph for an event of the driver.
+    pub fn on_event(&mut self, event: &Event) {
         match event {
             Event::Exited { process, .. }
             | Event::SpawnFailed { process, .. }
@@ -144,7 +145,7 @@ impl Plumbing {
         }
     }
 
-    /// What may have changed by now, before this is told.
+    /// Returns the buffers and inputs that may have changed before `event`.
     pub fn changed_by(&self, event: &Event) -> Changed {
         let mut changed = Changed::default();
         match event {
@@ -159,15 +160,15 @@ impl Plumbing {
                 }
             }
             Event::Done { operation, .. } => {
-                let leads = self.relays.get(operation);
-                changed.buffers.extend(leads.into_iter().flatten().filter_map(Lead::buffer));
+                let targets = self.relays.get(operation);
+                changed.buffers.extend(targets.into_iter().flatten().filter_map(FdTarget::buffer));
             }
             _ => {}
         }
         changed
     }
 
-    /// Whether this tells of a command in an atomic attempt.
+    /// Returns true if the event is the exit of a command in an atomic attempt.
     pub fn is_in_attempt(&self, event: &Event) -> bool {
         let command = match event {
             Event::Exited { process, .. } => self.commands.get(process),
@@ -176,39 +177,39 @@ impl Plumbing {
         command.is_some_and(|command| command.is_in_attempt)
     }
 
-    /// An input that is read for good now.
+    /// Returns the input whose position becomes permanent when the replay is kept.
     pub fn kept(&self, replay: ReplayId) -> Option<Reading> {
         self.reading(*self.replays.get(&replay)?)
     }
 
-    /// Which input a replay reads, if it is one that tables share.
+    /// Returns the shared input that a replay reads.
     pub fn replayed(&self, replay: ReplayId) -> Option<Input> {
         self.replays.get(&replay).copied()
     }
 
-    /// The commands in progress.
+    /// Returns the running commands.
     pub fn commands(&self) -> impl Iterator<Item = ProcessId> {
         self.commands.keys().copied()
     }
 
-    /// The scopes of the branches that run elsewhere.
+    /// Returns the scopes of the branches on other machines.
     pub fn scopes_away(&self) -> impl Iterator<Item = ScopeId> {
         self.commands.values().filter(|command| command.is_away).map(|command| command.scope)
     }
 
     fn run(&mut self, run: &Run) {
-        let leads = self.changed(self.leads(run.io), None, &run.redirects);
+        let targets = self.changed(self.targets(run.io), None, &run.redirects);
         let is_in_attempt = self.attempts.contains(&run.io);
         let (buffers, inputs) = (Vec::new(), Vec::new());
         let (scope, is_away) = (run.scope, false);
         let mut command = Command { scope, is_in_attempt, is_away, buffers, inputs };
-        for (descriptor, lead) in leads.into_iter().enumerate() {
-            match lead {
-                Lead::Buffer(buffer) if !command.buffers.contains(&buffer) => {
+        for (descriptor, target) in targets.into_iter().enumerate() {
+            match target {
+                FdTarget::Buffer(buffer) if !command.buffers.contains(&buffer) => {
                     command.buffers.push(buffer);
                 }
-                Lead::Input(input) if command.inputs.iter().all(|it| it.input != input) => {
-                    let of_run = self.leads(run.io)[descriptor] == lead;
+                FdTarget::Input(input) if command.inputs.iter().all(|it| it.input != input) => {
+                    let of_run = self.targets(run.io)[descriptor] == target;
                     let of_run = of_run.then_some((run.io, descriptor as u8));
                     let own = of_run.map(|(io, descriptor)| Reading { input, io, descriptor });
                     command.inputs.extend(self.reading(input).or(own));
@@ -220,17 +221,18 @@ impl Plumbing {
         self.commands.insert(run.process, command);
     }
 
-    /// A command is over.
+    /// Removes an ended command.
     fn forget(&mut self, process: ProcessId) {
         if let Some(command) = self.commands.remove(&process) {
             self.scopes.leave(command.scope, process);
         }
     }
 
-    /// A branch that runs elsewhere writes as a command does, and reads nothing.
+    /// Adds a branch on another machine. The branch writes to buffers as a command does, and reads
+    /// no input.
     fn dispatch(&mut self, branch: &Dispatch) {
-        let leads = self.leads(branch.io);
-        let mut buffers: Vec<_> = leads.iter().filter_map(Lead::buffer).collect();
+        let targets = self.targets(branch.io);
+        let mut buffers: Vec<_> = targets.iter().filter_map(FdTarget::buffer).collect();
         buffers.dedup();
         let (scope, inputs) = (branch.scope, Vec::new());
         let command = Command { scope, is_in_attempt: false, is_away: true, buffers, inputs };
@@ -238,46 +240,54 @@ impl Plumbing {
         self.commands.insert(branch.process, command);
     }
 
-    /// Where an input can be asked for.
+    /// Returns a descriptor by which to query the position of an input.
     fn reading(&self, input: Input) -> Option<Reading> {
         let io = input.io;
-        let leads = if io == IoId::INHERITED { Some(self.leads(io)) } else { None };
-        let leads = leads.or_else(|| self.tables.get(&io).copied())?;
-        let descriptor = leads.iter().position(|lead| *lead == Lead::Input(input))?;
+        let targets = if io == IoId::INHERITED { Some(self.targets(io)) } else { None };
+        let targets = targets.or_else(|| self.tables.get(&io).copied())?;
+        let descriptor = targets.iter().position(|target| *target == FdTarget::Input(input))?;
         Some(Reading { input, io, descriptor: descriptor as u8 })
     }
 
-    fn leads(&self, io: IoId) -> Leads {
-        let mut inherited = Leads::default();
-        inherited[0] = Lead::Input(Input::STANDARD);
+    fn targets(&self, io: IoId) -> FdTargets {
+        let mut inherited = FdTargets::default();
+        inherited[0] = FdTarget::Input(Input::STANDARD);
         self.tables.get(&io).copied().unwrap_or(inherited)
     }
 
-    /// Where descriptors lead after changes; what these open to be read is shared only if they are a
-    /// table's.
-    fn changed(&mut self, mut leads: Leads, io: Option<IoId>, changes: &[FdChange]) -> Leads {
-        // What atomic attempts hold goes when they are lost.
+    /// Returns the targets of descriptors after changes.
+    ///
+    /// Inputs that the changes open are shared only if the changes belong to a table (`io`).
+    fn changed(
+        &mut self,
+        mut targets: FdTargets,
+        io: Option<IoId>,
+        changes: &[FdChange],
+    ) -> FdTargets {
+        // Output held by an atomic attempt is lost with the attempt.
         let is_attempt = is_attempt(changes);
         for (at, FdChange { descriptor, source }) in changes.iter().enumerate() {
             let here = usize::from(*descriptor);
-            let input =
-                io.map_or(Lead::Elsewhere, |io| Lead::Input(Input { io, change: at as u32 }));
-            leads[here] = match source {
+            let input = io
+                .map_or(FdTarget::Elsewhere, |io| FdTarget::Input(Input { io, change: at as u32 }));
+            targets[here] = match source {
                 FdSource::File { access: Access::Read, .. }
                 | FdSource::BufferRead(_)
                 | FdSource::Bytes(_) => input,
-                FdSource::Hold(_) if matches!(leads[here], Lead::Input(_)) && here > 2 => continue,
-                FdSource::Hold(_) if is_attempt => Lead::Elsewhere,
+                FdSource::Hold(_) if matches!(targets[here], FdTarget::Input(_)) && here > 2 => {
+                    continue;
+                }
+                FdSource::Hold(_) if is_attempt => FdTarget::Elsewhere,
                 FdSource::BufferCreate(buffer, _)
                 | FdSource::BufferCopy { buffer, .. }
                 | FdSource::BufferAppend(buffer)
-                | FdSource::Hold(buffer) => Lead::Buffer(*buffer),
+                | FdSource::Hold(buffer) => FdTarget::Buffer(*buffer),
                 FdSource::Relay { relay, .. } | FdSource::Tee { relay, .. } => {
-                    self.relays.get(relay).map_or(Lead::Elsewhere, |leads| leads[here])
+                    self.relays.get(relay).map_or(FdTarget::Elsewhere, |targets| targets[here])
                 }
-                FdSource::Descriptor(from) => leads[usize::from(*from)],
+                FdSource::Descriptor(from) => targets[usize::from(*from)],
                 FdSource::Replay(replay) => {
-                    if let Lead::Input(input) = leads[here] {
+                    if let FdTarget::Input(input) = targets[here] {
                         self.replays.entry(*replay).or_insert(input);
                     }
                     continue;
@@ -288,19 +298,19 @@ impl Plumbing {
                 | FdSource::Null
                 | FdSource::Gone
                 | FdSource::PipeReader(_)
-                | FdSource::PipeWriter(_) => Lead::Elsewhere,
+                | FdSource::PipeWriter(_) => FdTarget::Elsewhere,
             };
         }
-        leads
+        targets
     }
 }
 
-/// Whether these are the changes that an atomic attempt begins with.
+/// Returns true if the changes begin an atomic attempt.
 fn is_attempt(changes: &[FdChange]) -> bool {
     changes.iter().any(|it| matches!(it.source, FdSource::Replay(_)))
 }
 
-impl Lead {
+impl FdTarget {
     fn buffer(&self) -> Option<BufferId> {
         match self {
             Self::Buffer(buffer) => Some(*buffer),

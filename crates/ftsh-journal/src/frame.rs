@@ -1,36 +1,36 @@
-//! How the bytes of a journal are laid out: a header, and frames one after the other.
+//! Layout of a journal: a header, then frames.
 //!
-//! A frame is written and on the disk before the next one is written. So at most the last one can be
-//! incomplete, in whatever part of it; a bad one before a good one is damage. Checksums are salted with the
-//! run's id, as what follows may be left of another run.
+//! A frame reaches the disk before the next frame is written. So only the last frame can be
+//! incomplete, in any of its parts. A bad frame before a good frame is damage. The id of the run
+//! salts the checksums, because the file may end in bytes of another run.
 
 use std::ops::Range;
 
 use crc32fast::Hasher;
 
-/// How the file begins. Whatever changes below or in what frames hold is another number.
+/// First bytes of a journal. The number changes with the layout and with the content of frames.
 const MAGIC: &[u8; 16] = b"ftsh journal 01\n";
-/// The part of it that other formats have as well.
+/// Length of the prefix that all formats share.
 const ANY_MAGIC: usize = 13;
-/// The magic, the run's id, a checksum.
+/// Size of the header: the magic, the id of the run, a checksum.
 pub const HEADER: usize = MAGIC.len() + 8 + 4;
-/// The length of what it holds, a checksum.
+/// Size of the head of a frame: the length of the content, a checksum.
 pub const HEAD: usize = 4 + 4;
 
-/// How a file begins.
+/// Kind of the beginning of a file.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Start {
-    /// With nothing yet, or a header that wasn't finished.
+    /// Empty file, or an incomplete header.
     Empty,
-    /// With the header of this run.
+    /// Header of this run.
     Run(u64),
-    /// With the header of another format.
+    /// Header of another format.
     OtherFormat,
-    /// As something else.
+    /// Beginning of another kind of file.
     Other,
 }
 
-/// The header of a run.
+/// Returns the header of a run.
 pub fn header(run: u64) -> [u8; HEADER] {
     let mut header = [0; HEADER];
     header[..16].copy_from_slice(MAGIC);
@@ -40,7 +40,7 @@ pub fn header(run: u64) -> [u8; HEADER] {
     header
 }
 
-/// How these bytes begin.
+/// Returns the kind of the beginning of a file.
 pub fn start(bytes: &[u8]) -> Start {
     if let Some(given) = bytes.first_chunk::<HEADER>() {
         let run = u64::from_le_bytes(given[16..24].try_into().unwrap_or_default());
@@ -49,7 +49,7 @@ pub fn start(bytes: &[u8]) -> Start {
         }
     }
     let magic = MAGIC.iter().zip(bytes).take_while(|(ours, theirs)| ours == theirs).count();
-    // It is written alone, and any part of it may be missing.
+    // The header is written alone, and a crash may lose any part of the header.
     let is_part = |(ours, theirs): (&u8, &u8)| theirs == ours || *theirs == 0;
     let is_torn = bytes.len() <= HEADER && MAGIC.iter().zip(bytes).all(is_part);
     if is_torn || bytes.iter().all(|byte| *byte == 0) {
@@ -68,7 +68,7 @@ pub fn append(out: &mut Vec<u8>, run: u64, content: &[u8]) {
     out.extend(content);
 }
 
-/// What the checksums of a run begin with.
+/// Returns the initial value of the checksums of a run.
 pub fn salt(run: u64) -> u32 {
     crc32fast::hash(&run.to_le_bytes())
 }
@@ -79,13 +79,13 @@ fn checksum(run: u64, content: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-/// The number at a place.
+/// Returns the number at a position.
 fn number(bytes: &[u8], at: usize) -> Option<u32> {
     let bytes = bytes.get(at..at.checked_add(4)?)?;
     Some(u32::from_le_bytes(bytes.try_into().ok()?))
 }
 
-/// What would be the content of a frame at a place, and its checksum.
+/// Returns the content range and the checksum of a possible frame at a position.
 pub fn possible(bytes: &[u8], at: usize) -> Option<(Range<usize>, u32)> {
     let length = number(bytes, at).filter(|length| *length > 0)? as usize;
     let start = at + HEAD;
@@ -93,7 +93,7 @@ pub fn possible(bytes: &[u8], at: usize) -> Option<(Range<usize>, u32)> {
     Some((start..end, number(bytes, at + 4)?))
 }
 
-/// The frames of a file, one after the other, up to the first that isn't whole.
+/// Iterator over the frames of a file, up to the first incomplete frame.
 pub struct Frames<'a> {
     bytes: &'a [u8],
     run: u64,
@@ -101,17 +101,17 @@ pub struct Frames<'a> {
 }
 
 impl<'a> Frames<'a> {
-    /// Those of a run.
+    /// Iterates over the frames of a run from the header on.
     pub fn of(bytes: &'a [u8], run: u64) -> Self {
         Self::at(bytes, run, HEADER)
     }
 
-    /// The same from a place on.
+    /// Iterates over the frames of a run from a position on.
     pub fn at(bytes: &'a [u8], run: u64, at: usize) -> Self {
         Self { bytes, run, at }
     }
 
-    /// Where the last one ended.
+    /// Returns the end of the last frame read.
     pub fn end(&self) -> usize {
         self.at
     }

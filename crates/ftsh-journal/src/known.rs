@@ -1,64 +1,63 @@
-//! What the writer of a journal knows of the world that the run has: what may have changed by an event, and
-//! how much of it is recorded.
+//! Recorded state of a run: the changes to record with an event, and the parts already recorded.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::fd_graph::{Input, Plumbing, Reading};
+use super::fd_graph::{FdGraph, Input, Reading};
 use super::lengths::Lengths;
-use super::live_state::Alive;
+use super::live_state::LiveState;
 use ftsh_machine::driver::Written;
 use ftsh_machine::effect::{BufferId, FdSource, OperationId, Query};
 use ftsh_machine::event::Reply;
 use ftsh_machine::{Effect, Event};
 
-/// Less than this isn't worth looking for among what is recorded.
-const SHORT: usize = 64;
+/// Length of the shortest text that is compared with recorded buffers.
+const MIN_TEXT: usize = 64;
 
-/// The world, as far as it is recorded.
+/// Recorded part of the world.
 #[derive(Default)]
 pub struct Known {
-    plumbing: Plumbing,
+    fd_graph: FdGraph,
     lengths: Lengths,
     positions: BTreeMap<Input, u64>,
-    /// The buffers whose content is asked for.
-    questions: BTreeMap<OperationId, BufferId>,
-    /// The requests to have files take their places that aren't answered.
-    settling: BTreeSet<OperationId>,
+    /// Buffers whose content the machine has requested, by operation.
+    queries: BTreeMap<OperationId, BufferId>,
+    /// Unanswered requests to commit staged files.
+    committing_files: BTreeSet<OperationId>,
 }
 
-/// What the driver has to be asked for.
+/// Data to query from the driver before an event is delivered.
 #[derive(Debug, Default)]
 pub struct Due {
-    /// What buffers hold, each after so many bytes.
+    /// Buffers to read, each from the recorded length on.
     pub buffers: Vec<(BufferId, u64)>,
-    /// How far inputs have been read.
+    /// Inputs whose position to query.
     pub inputs: Vec<Reading>,
 }
 
 impl Known {
-    /// That of a run that goes on.
-    pub fn new(alive: &Alive) -> Self {
+    /// Returns the recorded state of a resumed run.
+    pub fn new(alive: &LiveState) -> Self {
         let mut known = Self {
-            plumbing: alive.plumbing.clone(),
+            fd_graph: alive.fd_graph.clone(),
             lengths: Lengths::new(alive),
             positions: alive.positions.clone(),
-            questions: BTreeMap::new(),
-            settling: BTreeSet::new(),
+            queries: BTreeMap::new(),
+            committing_files: BTreeSet::new(),
         };
-        alive.flights().for_each(|effect| known.question(effect));
+        alive.in_flight().for_each(|effect| known.add_query(effect));
         known
     }
 
-    /// Something is asked of the driver.
-    pub fn asked(&mut self, effect: &Effect) {
-        self.plumbing.asked(effect);
-        self.lengths.asked(effect);
+    /// Updates the state for an effect that the machine requests.
+    pub fn on_effect(&mut self, effect: &Effect) {
+        self.fd_graph.on_effect(effect);
+        self.lengths.on_effect(effect);
         match effect {
             Effect::Abandon(operation) => {
-                self.questions.remove(operation);
-                self.settling.remove(operation);
+                self.queries.remove(operation);
+                self.committing_files.remove(operation);
             }
-            Effect::Settle { operation, .. } => _ = self.settling.insert(*operation),
+            Effect::Settle { operation, .. } => _ = self.committing_files.insert(*operation),
             Effect::CloseIo(io) => {
                 let of = |change| Input { io: *io, change };
                 while let Some((input, _)) = self.positions.range(of(0)..=of(u32::MAX)).next() {
@@ -66,45 +65,46 @@ impl Known {
                     self.positions.remove(&input);
                 }
             }
-            // What is read anew is recorded anew, and so is what is kept of that.
+            // Positions of inputs that are read again, or kept, are recorded again.
             Effect::KeepInput(_) | Effect::DropReplay(_) => self.positions.clear(),
             Effect::Open { redirects, .. } => {
                 if redirects.iter().any(|it| matches!(it.source, FdSource::Replay(_))) {
                     self.positions.clear();
                 }
             }
-            effect => self.question(effect),
+            effect => self.add_query(effect),
         }
     }
 
-    /// From here on answers are recorded as they are: it may not be known what there was when they came.
-    pub fn forget_questions(&mut self) {
-        self.questions.clear();
+    /// Records the text of all later answers. The buffer may have changed between an answer and its
+    /// delivery.
+    pub fn forget_queries(&mut self) {
+        self.queries.clear();
     }
 
-    fn question(&mut self, effect: &Effect) {
+    fn add_query(&mut self, effect: &Effect) {
         if let Effect::Query { operation, query: Query::Buffer(buffer), .. } = effect {
-            self.questions.insert(*operation, *buffer);
+            self.queries.insert(*operation, *buffer);
         }
     }
 
-    /// The machine is told something.
-    pub fn told(&mut self, event: &Event) {
-        self.plumbing.told(event);
+    /// Updates the state for an event that the machine receives.
+    pub fn on_event(&mut self, event: &Event) {
+        self.fd_graph.on_event(event);
         if let Event::Done { operation, .. } = event {
-            self.questions.remove(operation);
-            self.settling.remove(operation);
+            self.queries.remove(operation);
+            self.committing_files.remove(operation);
         }
     }
 
-    /// Whether files are taking their places.
-    pub fn is_settling(&self) -> bool {
-        !self.settling.is_empty()
+    /// Returns true while staged files are being committed.
+    pub fn is_committing_files(&self) -> bool {
+        !self.committing_files.is_empty()
     }
 
-    /// What has to be known before this is told.
+    /// Returns the data to record before an event is delivered.
     pub fn due(&self, event: &Event) -> Due {
-        let mut changed = self.plumbing.changed_by(event);
+        let mut changed = self.fd_graph.changed_by(event);
         changed.buffers.sort_unstable();
         changed.buffers.dedup();
         let known = |buffer| Some((buffer, self.lengths.of(buffer)?));
@@ -114,33 +114,33 @@ impl Known {
         }
     }
 
-    /// Whether this tells of a command in an atomic attempt.
+    /// Returns true if the event is the exit of a command in an atomic attempt.
     pub fn is_in_attempt(&self, event: &Event) -> bool {
-        self.plumbing.is_in_attempt(event)
+        self.fd_graph.is_in_attempt(event)
     }
 
-    /// An input that is read for good when this is carried out.
+    /// Returns the input that an effect makes permanently read.
     pub fn kept(&self, effect: &Effect) -> Option<Reading> {
         match effect {
-            Effect::KeepInput(replay) => self.plumbing.kept(*replay),
+            Effect::KeepInput(replay) => self.fd_graph.kept(*replay),
             _ => None,
         }
     }
 
-    /// This is recorded.
+    /// Notes recorded bytes of a buffer.
     pub fn written(&mut self, buffer: BufferId, written: &Written) {
         self.lengths.written(buffer, written);
     }
 
-    /// How far an input has been read; says whether that is news.
+    /// Notes the position of an input, and returns true if the position is new.
     pub fn position(&mut self, input: Input, at: u64) -> bool {
         self.positions.insert(input, at) != Some(at)
     }
 
-    /// The buffer whose content this is the answer to, if it is what is recorded of it.
+    /// Returns the buffer whose recorded content equals the answer in `event`.
     pub fn buffer_in(&self, event: &Event) -> Option<BufferId> {
         let Event::Done { operation, result: Ok(Reply::Text(text)) } = event else { return None };
-        let buffer = self.questions.get(operation)?;
-        (text.len() >= SHORT && self.lengths.is(*buffer, text)).then_some(*buffer)
+        let buffer = self.queries.get(operation)?;
+        (text.len() >= MIN_TEXT && self.lengths.is(*buffer, text)).then_some(*buffer)
     }
 }

@@ -1,5 +1,6 @@
-//! The last frame of a journal, found without reading all of it: who has kept a run company may have no
-//! memory for that.
+//! Search for the last frame of a journal with little memory.
+//!
+//! A process that waits for the end of a run may have no memory for the whole journal.
 
 use std::io::{self, BufReader, ErrorKind, Read, Seek, SeekFrom};
 
@@ -7,23 +8,24 @@ use super::entry::{Entry, Head, Over};
 use super::frame::{self, Frames, HEAD, HEADER, Start};
 use super::read::Entries;
 
-/// So much is read at once.
+/// Number of bytes per read.
 const PIECE: usize = 64 * 1024;
 
-/// The last whole frame of a journal.
+/// Last whole frame of a journal.
 #[derive(Debug, PartialEq)]
 pub struct Last {
-    /// Tells the run from others.
+    /// Id of the run.
     pub(super) run: u64,
     pub(super) head: Head,
-    /// Where it ends.
+    /// Position of the end of the frame.
     pub(super) end: u64,
-    /// How the run ended, if this says so.
+    /// End of the run, if the frame records the end.
     pub over: Option<Over>,
 }
 
-/// Looks for it; none if there is none. Those before it are taken for what they say, so this is for a run of
-/// which nothing is in doubt.
+/// Returns the last whole frame, or `None` if the file has no frame.
+///
+/// The checksums of earlier frames are not verified, so the journal must be known to be good.
 pub fn last(file: impl Read + Seek) -> io::Result<Option<Last>> {
     let mut file = BufReader::with_capacity(PIECE, file);
     let size = file.seek(SeekFrom::End(0))?;
@@ -31,7 +33,7 @@ pub fn last(file: impl Read + Seek) -> io::Result<Option<Last>> {
     let mut header = [0; HEADER];
     file.read_exact(&mut header)?;
     let Start::Run(run) = frame::start(&header) else { return Ok(None) };
-    // The last one may not be whole; then it is the one before.
+    // The last frame may be torn, so the frame before is kept as well.
     let (mut before, mut last, mut at) = (None, None, HEADER as u64);
     while at + HEAD as u64 <= size {
         let mut head = [0; HEAD];
@@ -61,12 +63,12 @@ pub fn last(file: impl Read + Seek) -> io::Result<Option<Last>> {
     Ok(None)
 }
 
-/// How these entries say that the run ended.
+/// Returns the end of the run that the entries record.
 fn over(entries: &[u8]) -> Option<Over> {
     Entries(entries).map_while(Result::ok).fold(None, |over, entry| match entry {
         Entry::Over(over) => Some(over),
-        // What was to take the shell's place couldn't be started.
-        Entry::Told { .. } => None,
+        // A later delivery means: the program that was to replace the shell failed to start.
+        Entry::Delivered { .. } => None,
         _ => over,
     })
 }

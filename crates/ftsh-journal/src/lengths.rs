@@ -1,21 +1,21 @@
-//! How much of each buffer is recorded, and what stands for it.
+//! Recorded length of each buffer, with a checksum of its content.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hasher};
 
-use super::live_state::Alive;
+use super::live_state::LiveState;
 use ftsh_machine::Effect;
 use ftsh_machine::driver::Written;
 use ftsh_machine::effect::{BufferId, FdChange, FdSource};
 
-/// Lengths and checksums of the buffers there are.
+/// Lengths and checksums of the existing buffers.
 #[derive(Default)]
 pub struct Lengths(BTreeMap<BufferId, Length>);
 
 #[derive(Clone, Default)]
 struct Length {
     bytes: u64,
-    /// None if only its end is known.
+    /// Checksum of the content, or `None` if only the end of the content is known.
     sum: Option<DefaultHasher>,
 }
 
@@ -35,14 +35,14 @@ impl Length {
 }
 
 impl Lengths {
-    /// Those of a run that goes on.
-    pub fn new(alive: &Alive) -> Self {
+    /// Returns the lengths of a resumed run.
+    pub fn new(alive: &LiveState) -> Self {
         let buffers = alive.buffers().map(|(buffer, content)| (buffer, Length::of(content)));
         Self(buffers.collect())
     }
 
-    /// Something is asked of the driver.
-    pub fn asked(&mut self, effect: &Effect) {
+    /// Updates the lengths for an effect that the machine requests.
+    pub fn on_effect(&mut self, effect: &Effect) {
         match effect {
             Effect::Run(run) | Effect::Exec(run) => self.changed(&run.redirects),
             Effect::Open { redirects, .. } => self.changed(redirects),
@@ -74,12 +74,12 @@ impl Lengths {
         }
     }
 
-    /// How much of a buffer is recorded, if it is there.
+    /// Returns the recorded length of a buffer, or `None` if the buffer does not exist.
     pub fn of(&self, buffer: BufferId) -> Option<u64> {
         self.0.get(&buffer).map(|length| length.bytes)
     }
 
-    /// This is recorded.
+    /// Notes recorded bytes of a buffer.
     pub fn written(&mut self, buffer: BufferId, written: &Written) {
         let Some(length) = self.0.get_mut(&buffer) else { return };
         if written.from == 0 {
@@ -90,7 +90,7 @@ impl Lengths {
         length.add(&written.bytes);
     }
 
-    /// Whether this is what is recorded of a buffer.
+    /// Returns true if `content` equals the recorded content of a buffer.
     pub fn is(&self, buffer: BufferId, content: &[u8]) -> bool {
         let Some(Length { bytes, sum: Some(sum) }) = self.0.get(&buffer) else { return false };
         let theirs = || Length::of(content).sum.map(|sum| sum.finish());
@@ -118,7 +118,7 @@ mod tests {
         assert!(!lengths.is(buffer, b"abcdefghijklmnp") && !lengths.is(buffer, b"abcdefghijklmn"));
         lengths.written(buffer, &Written { from: 0, bytes: "x".into() });
         assert!(lengths.is(buffer, b"x"));
-        lengths.asked(&Effect::DropBuffer(buffer));
+        lengths.on_effect(&Effect::DropBuffer(buffer));
         assert!(!lengths.is(buffer, b"x"));
     }
 }

@@ -1,9 +1,10 @@
-//! Journals: what a machine is told, kept in a file, so that its run can be had again.
+//! Journals: the inputs of a machine, kept in a file to resume and replay its run.
 //!
-//! The machine is pure: the same beginning and the same events at the same times give the same run. A
-//! [`Recorder`] is a driver around a driver that writes down what the machine is about to be told; a
-//! [`replay()`] tells it to a new machine, whose effects nobody carries out. They are compared with those of
-//! the run, so that another version, which does something else, can't tell a wrong story.
+//! The machine is pure: the same beginning and the same events at the same times give the same run.
+//! A [`Recorder`] is a driver around another driver, and records each event before its delivery.
+//! [`replay()`] delivers the recorded events to a new machine, and nothing performs the effects.
+//! The replayed effects are compared with the recorded ones, because another version may behave
+//! differently.
 
 mod anchor;
 mod beginning;

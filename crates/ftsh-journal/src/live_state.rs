@@ -1,79 +1,81 @@
-//! What there is in the world of a run by now: all that has to be made again when it goes on in another
-//! process. Nothing is done here; effects and events tell of it.
+//! State of the world of a run: tables, relays, buffers, positions of inputs.
+//!
+//! Another process has to restore this state to continue the run. The state is derived from effects
+//! and events alone; nothing is performed here.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use bstr::BString;
 
-use super::fd_graph::{Input, Plumbing};
+use super::fd_graph::{FdGraph, Input};
 use super::read::NoMemory;
 use ftsh_machine::effect::{
     BufferId, Directory, FdChange, FdSource, IoId, OperationId, ProcessId, ReplayId, ScopeId, Umask,
 };
 use ftsh_machine::{Effect, Event, Time};
 
-/// The world of a run.
+/// Everything that exists in the world of a run.
 #[derive(Default)]
-pub struct Alive {
-    pub(super) plumbing: Plumbing,
+pub struct LiveState {
+    pub(super) fd_graph: FdGraph,
     pub(super) tables: BTreeMap<IoId, Table>,
     pub(super) relays: BTreeMap<OperationId, Relay>,
     pub(super) buffers: BTreeMap<BufferId, Buffer>,
     pub(super) positions: BTreeMap<Input, u64>,
     replays: BTreeMap<ReplayId, Replay>,
-    /// What was asked for and isn't answered, in order.
-    flights: BTreeMap<u64, Effect>,
+    /// Requests to the driver without an answer, in order.
+    in_flight: BTreeMap<u64, Effect>,
     by_operation: BTreeMap<OperationId, u64>,
     by_scope: BTreeMap<ScopeId, u64>,
     count: u64,
-    /// How long branches elsewhere may go on after the process that has them.
+    /// Time that remote branches may continue after the end of the process that sent them.
     outlived: Duration,
-    /// The scopes of those that processes before that had, and when they are gone.
+    /// Scopes of the remote branches that earlier processes sent, and the end of their leases.
     orphans: BTreeMap<ScopeId, Time>,
 }
 
-/// How a table of descriptors was made.
+/// Recipe of a table of descriptors.
 pub(super) struct Table {
     pub base: IoId,
     pub directory: Directory,
     pub umask: Umask,
     pub changes: Vec<FdChange>,
-    /// The table is closed; others were made from it.
+    /// Set when the table is closed; other tables derive from the closed table.
     pub is_closed: bool,
-    /// How many were, and relays.
+    /// Number of tables and relays that derive from the table.
     uses: usize,
 }
 
-/// What writes on what branches print.
+/// Relay that forwards the output of branches.
 pub(super) struct Relay {
     pub io: IoId,
-    /// Nobody waits for it.
+    /// Set when no task waits for the relay.
     pub is_abandoned: bool,
-    /// How many tables lead there.
+    /// Number of tables with a descriptor that leads to the relay.
     uses: usize,
 }
 
-/// What is recorded of a buffer.
+/// Recorded content of a buffer.
 #[derive(Default)]
 pub(super) struct Buffer {
     pub content: BString,
-    /// It was dropped; tables lead there.
+    /// Set when the buffer is dropped; tables still refer to the buffer.
     pub is_dropped: bool,
     uses: usize,
 }
 
-/// Input that is read anew.
+/// Input that the next attempt reads again.
 struct Replay {
     input: Input,
     start: Option<u64>,
     is_kept: bool,
 }
 
-impl Alive {
-    /// Something is asked of the driver.
-    pub fn asked(&mut self, effect: Effect) {
-        self.plumbing.asked(&effect);
+impl LiveState {
+    /// Updates the state for an effect that the machine requests.
+    pub fn on_effect(&mut self, effect: Effect) {
+        self.fd_graph.on_effect(&effect);
         match effect {
             Effect::Run(run) | Effect::Exec(run) => self.make_buffers(&run.redirects),
             Effect::Open { operation, base, ref redirects, .. } => {
@@ -81,18 +83,18 @@ impl Alive {
                 self.begin_replays(redirects);
                 self.use_all(redirects, 1);
                 self.use_table(base, 1);
-                self.fly(operation, effect);
+                self.start(operation, effect);
             }
             Effect::Query { operation, .. } | Effect::Settle { operation, .. } => {
-                self.fly(operation, effect);
+                self.start(operation, effect);
             }
-            Effect::FinishRelay(operation) => self.fly(operation, effect),
-            Effect::Enter(ref entry) => self.fly(entry.operation, effect),
+            Effect::FinishRelay(operation) => self.start(operation, effect),
+            Effect::Enter(ref entry) => self.start(entry.operation, effect),
             Effect::Terminate(scope) => {
                 if let Some(before) = self.by_scope.insert(scope, self.count) {
-                    self.flights.remove(&before);
+                    self.in_flight.remove(&before);
                 }
-                self.flights.insert(self.count, effect);
+                self.in_flight.insert(self.count, effect);
                 self.count += 1;
             }
             Effect::Abandon(operation) => self.abandon(operation),
@@ -141,18 +143,18 @@ impl Alive {
         }
     }
 
-    /// The machine is told something.
-    pub fn told(&mut self, event: &Event) {
+    /// Updates the state for an event that the machine receives.
+    pub fn on_event(&mut self, event: &Event) {
         let emptied = match event {
             Event::Emptied { scope } if !self.orphans.is_empty() => {
-                self.plumbing.scopes.within(*scope)
+                self.fd_graph.scopes.within(*scope)
             }
             _ => Vec::new(),
         };
-        self.plumbing.told(event);
+        self.fd_graph.on_event(event);
         match event {
             Event::Done { operation, result } => {
-                let effect = self.land(*operation);
+                let effect = self.finish(*operation);
                 self.end_relay(*operation);
                 if let Some(Effect::Open { io, base, directory, umask, redirects, .. }) = effect {
                     let (changes, uses) = (redirects, 0);
@@ -160,7 +162,7 @@ impl Alive {
                     if result.is_ok() {
                         self.tables.insert(io, table);
                     } else {
-                        self.let_go(&table);
+                        self.release(&table);
                     }
                 }
             }
@@ -169,14 +171,14 @@ impl Alive {
                     self.orphans.remove(&inner);
                 }
                 if let Some(number) = self.by_scope.remove(scope) {
-                    self.flights.remove(&number);
+                    self.in_flight.remove(&number);
                 }
             }
             _ => {}
         }
     }
 
-    /// A buffer holds this from a byte on.
+    /// Replaces the content of a buffer from byte `from` on.
     pub fn written(&mut self, buffer: BufferId, from: u64, bytes: &[u8]) -> Result<(), NoMemory> {
         if let Some(buffer) = self.buffers.get_mut(&buffer) {
             buffer.content.truncate(from.try_into().unwrap_or(usize::MAX));
@@ -186,28 +188,28 @@ impl Alive {
         Ok(())
     }
 
-    /// An input has been read up to here.
+    /// Stores the position of an input, in bytes from its beginning.
     pub fn position(&mut self, input: Input, at: u64) {
         self.positions.insert(input, at);
     }
 
-    /// Another process has it now: what attempts have read that are lost is to be read again.
+    /// Rewinds the inputs of lost attempts, because another process continues the run.
     pub fn restart(&mut self) {
-        // The outermost began first.
+        // Attempts are rewound from the innermost to the outermost: the outermost began first.
         for replay in std::mem::take(&mut self.replays).into_values().rev() {
             self.rewind(&replay);
         }
     }
 
-    /// Branches elsewhere may go on for so long after the process that has them now.
+    /// Sets the time that remote branches may continue after the end of the present process.
     pub fn outlived_by(&mut self, by: Duration) {
         self.outlived = by;
     }
 
-    /// That process had ended by then.
-    pub fn leave_behind(&mut self, then: Time) {
+    /// Marks the remote branches of a process that had ended by `then` as orphans.
+    pub fn orphan_remote_branches(&mut self, then: Time) {
         let until = then + std::mem::take(&mut self.outlived);
-        for scope in self.plumbing.scopes_away().collect::<Vec<_>>() {
+        for scope in self.fd_graph.scopes_away().collect::<Vec<_>>() {
             self.add_orphan(scope, until);
         }
         self.orphans.retain(|_, until| *until > then);
@@ -218,49 +220,52 @@ impl Alive {
         *known = until.max(*known);
     }
 
-    /// Where branches may go on elsewhere, and until when, if the last process has ended by now; and whether
-    /// it was that one which had them.
+    /// Returns the scopes in which remote branches may still run, and until when.
+    ///
+    /// The present process is taken to have ended at `now`. The flag is true if that process sent
+    /// the branch.
     pub fn orphans(&self, now: Time) -> impl Iterator<Item = (ScopeId, Time, bool)> {
         let until = now + self.outlived;
-        let new = self.plumbing.scopes_away().map(move |scope| (scope, until, true));
+        let new = self.fd_graph.scopes_away().map(move |scope| (scope, until, true));
         new.chain(self.orphans.iter().map(|(scope, until)| (*scope, *until, false)))
     }
 
-    /// What a buffer holds.
+    /// Returns the content of a buffer.
     pub fn content(&self, buffer: BufferId) -> Option<&BString> {
         self.buffers.get(&buffer).map(|buffer| &buffer.content)
     }
 
-    /// The buffers there are, and what they hold.
+    /// Returns the buffers that are not dropped, with their contents.
     pub fn buffers(&self) -> impl Iterator<Item = (BufferId, &[u8])> {
-        let alive = self.buffers.iter().filter(|(_, buffer)| !buffer.is_dropped);
-        alive.map(|(id, buffer)| (*id, &buffer.content[..]))
+        let current = self.buffers.iter().filter(|(_, buffer)| !buffer.is_dropped);
+        current.map(|(id, buffer)| (*id, &buffer.content[..]))
     }
 
-    /// Commands that were asked for and whose end isn't known.
+    /// Returns the commands without a recorded end.
     pub fn lost(&self) -> Vec<ProcessId> {
-        self.plumbing.commands().collect()
+        self.fd_graph.commands().collect()
     }
 
-    /// What was asked for and isn't answered, in order.
-    pub fn flights(&self) -> impl Iterator<Item = &Effect> {
-        self.flights.values()
+    /// Returns the requests to the driver without an answer, in order.
+    pub fn in_flight(&self) -> impl Iterator<Item = &Effect> {
+        self.in_flight.values()
     }
 
-    fn fly(&mut self, operation: OperationId, effect: Effect) {
+    fn start(&mut self, operation: OperationId, effect: Effect) {
         self.by_operation.insert(operation, self.count);
-        self.flights.insert(self.count, effect);
+        self.in_flight.insert(self.count, effect);
         self.count += 1;
     }
 
-    fn land(&mut self, operation: OperationId) -> Option<Effect> {
-        self.flights.remove(&self.by_operation.remove(&operation)?)
+    fn finish(&mut self, operation: OperationId) -> Option<Effect> {
+        self.in_flight.remove(&self.by_operation.remove(&operation)?)
     }
 
     fn abandon(&mut self, operation: OperationId) {
-        if let Some(Effect::Open { base, directory, umask, redirects, .. }) = self.land(operation) {
+        if let Some(Effect::Open { base, directory, umask, redirects, .. }) = self.finish(operation)
+        {
             let (changes, is_closed, uses) = (redirects, true, 0);
-            self.let_go(&Table { base, directory, umask, changes, is_closed, uses });
+            self.release(&Table { base, directory, umask, changes, is_closed, uses });
         }
         if let Some(relay) = self.relays.get_mut(&operation) {
             relay.is_abandoned = true;
@@ -285,28 +290,28 @@ impl Alive {
     fn begin_replays(&mut self, changes: &[FdChange]) {
         for FdChange { source, .. } in changes {
             let FdSource::Replay(id) = source else { continue };
-            let Some(input) = self.plumbing.replayed(*id) else { continue };
+            let Some(input) = self.fd_graph.replayed(*id) else { continue };
             let start = self.positions.get(&input).copied();
             let new = Replay { input, start, is_kept: false };
             let start = self.replays.entry(*id).or_insert(new).start;
-            self.go_to(input, start);
+            self.set_position(input, start);
         }
     }
 
     fn rewind(&mut self, replay: &Replay) {
         if !replay.is_kept {
-            self.go_to(replay.input, replay.start);
+            self.set_position(replay.input, replay.start);
         }
     }
 
-    fn go_to(&mut self, input: Input, at: Option<u64>) {
+    fn set_position(&mut self, input: Input, at: Option<u64>) {
         match at {
             Some(at) => self.positions.insert(input, at),
             None => self.positions.remove(&input),
         };
     }
 
-    /// A table comes to lead there, or doesn't any more.
+    /// Adds `more` to the use counts of the buffers and relays of a table.
     fn use_all(&mut self, changes: &[FdChange], more: isize) {
         for FdChange { source, .. } in changes {
             match source {
@@ -338,8 +343,8 @@ impl Alive {
         }
     }
 
-    /// A table isn't there any more: what only it needed isn't, either.
-    fn let_go(&mut self, table: &Table) {
+    /// Releases the buffers, relays and tables that a removed table used.
+    fn release(&mut self, table: &Table) {
         self.use_all(&table.changes, -1);
         self.use_table(table.base, -1);
     }
@@ -351,7 +356,7 @@ impl Alive {
             for change in 0..table.changes.len() {
                 self.positions.remove(&Input { io, change: change as u32 });
             }
-            self.let_go(&table);
+            self.release(&table);
         }
     }
 
@@ -373,7 +378,7 @@ impl Alive {
         }
     }
 
-    /// The buffers that tables which there are hold output in.
+    /// Returns the buffers in which existing tables hold output.
     pub(super) fn holding(&self) -> BTreeSet<BufferId> {
         let changes = self.tables.values().flat_map(|table| &table.changes);
         let held = changes.filter_map(|change| match change.source {

@@ -1,4 +1,4 @@
-//! Reading a journal: what of it holds, and what doesn't.
+//! Reading of a journal: the valid part, and the reason to refuse the rest.
 
 use std::time::Duration;
 
@@ -11,89 +11,91 @@ use super::started::Started;
 use super::tail;
 use ftsh_machine::Time;
 
-/// A journal that was read.
+/// Journal read from a file.
 #[derive(Debug)]
 pub struct Journal {
-    /// Tells the run from others.
+    /// Id of the run.
     pub run: u64,
-    /// What it began with.
+    /// Inputs of the run.
     pub beginning: Beginning,
-    /// The processes that it was in, the first one first.
+    /// Starts of the run, the first one first.
     pub starts: Vec<Started>,
-    /// Why it was left by the last of them to the next, if it was.
+    /// Suspension by the last start, if the run is suspended.
     pub suspended: Option<Suspended>,
-    /// How it ended, if that is known.
+    /// End of the run, if known.
     pub over: Option<Over>,
-    /// Whether the end was told to whoever started it.
+    /// Set when the end of the run was reported to the user.
     pub reported: bool,
-    /// How many effects the drivers of each start were asked for, the first one first.
+    /// Number of effects that each start began, the first start first.
     pub(super) begun: Vec<u64>,
-    /// How many whole frames there are, and where the last one ends.
+    /// Number of whole frames, and the end of the last one.
     pub(super) frames: u64,
     pub(super) end: usize,
-    /// All of it: what millions of entries hold takes several times as much, so they are read again and again.
+    /// Bytes of the file. Millions of decoded entries take several times as much memory, so each
+    /// pass decodes them again.
     bytes: Vec<u8>,
 }
 
-/// How a run was left to be gone on with.
+/// Suspension of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Suspended {
-    /// When.
+    /// Moment of the suspension.
     pub at: Time,
-    /// By this signal, or because of a deadline.
+    /// Signal that suspended the run, or `None` for a deadline.
     pub signal: Option<i32>,
 }
 
-/// Why there is nothing to be had of a file.
+/// Reason to refuse a file.
 #[derive(Debug, PartialEq, Eq, Error)]
 pub enum Unreadable {
-    /// Nothing was told of a run.
+    /// File without a run.
     #[error("it holds no run yet")]
     Empty,
-    /// It is something else.
+    /// File of another kind.
     #[error("it is no journal")]
     NoJournal,
-    /// It is of another version.
+    /// Journal in another format.
     #[error("it was written by another version of ftsh, whose journals this one can't read")]
     OtherFormat,
-    /// A part of it isn't what was written.
+    /// Journal with a changed part.
     #[error(
         "it is damaged at byte {0}: what was written there is lost, and what follows means nothing"
     )]
     Damaged(usize),
-    /// A part of it is missing. Up to there it is a run like any other.
+    /// Journal with a missing part. The bytes before the gap are a valid journal.
     #[error(
         "it has a gap at byte {0}, as copies have that are made while something is recorded: what is \
          behind it isn't all there"
     )]
     Gap(usize),
-    /// It can't be looked at here.
+    /// Journal too large for the available memory.
     #[error(transparent)]
     NoMemory(#[from] NoMemory),
 }
 
-/// What a journal holds may be more than there is room for.
+/// Error for a journal too large for the available memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("there is too little memory for what it holds (see `ulimit -v`)")]
 pub struct NoMemory;
 
 impl NoMemory {
-    /// An error unless there is room for so many bytes more.
+    /// Returns an error unless `bytes` more bytes of memory are available.
     pub(super) fn unless(bytes: usize) -> Result<(), Self> {
-        // What is smaller is there, or the shell is at its end anyway.
+        // Small allocations either succeed or the shell cannot continue anyway.
         let is_large = bytes > 64 * 1024;
         if is_large { Vec::<u8>::new().try_reserve_exact(bytes).map_err(|_| Self) } else { Ok(()) }
     }
 }
 
-/// Reads a copy of the bytes of a file, as [`Journal::of`].
+/// Reads a copy of the bytes of a file, as [`Journal::of`] does.
 pub fn read(bytes: &[u8]) -> Result<Journal, Unreadable> {
     Journal::of(bytes.to_vec())
 }
 
 impl Journal {
-    /// Reads the bytes of a file. A last part that wasn't written to its end counts for nothing: nothing was
-    /// done because of it.
+    /// Reads the bytes of a file.
+    ///
+    /// An incomplete last frame is ignored: nothing was performed because of its entries.
     pub fn of(mut bytes: Vec<u8>) -> Result<Self, Unreadable> {
         let run = match frame::start(&bytes) {
             Start::Run(run) => run,
@@ -135,7 +137,7 @@ impl Journal {
         Ok(Self { run, beginning, starts, suspended, over, reported, begun, frames, end, bytes })
     }
 
-    /// What happened, after the beginning.
+    /// Returns the entries after the beginning.
     pub(super) fn entries(&self) -> impl Iterator<Item = Result<Entry, NoMemory>> {
         let entries = self.contents().flat_map(|content| {
             let trouble = NoMemory::unless(content.len()).err();
@@ -143,13 +145,13 @@ impl Journal {
                 Ok((_, rest)) if trouble.is_none() => rest,
                 _ => &[],
             };
-            // Each has been read before.
+            // Decoding cannot fail, because [`Journal::of`] has decoded each entry before.
             Entries(rest).map_while(Result::ok).map(Ok).chain(trouble.map(Err))
         });
         entries.filter(|entry| !matches!(entry, Ok(Entry::Began(_))))
     }
 
-    /// What the effects came to, again and again.
+    /// Returns the heads of all frames, each with a checksum of the effects.
     pub(super) fn checks(&self) -> impl Iterator<Item = Head> {
         self.contents().map_while(|content| postcard::from_bytes(content).ok())
     }
@@ -159,7 +161,7 @@ impl Journal {
     }
 }
 
-/// What a frame holds after its head, one after the other.
+/// Iterator over the entries of a frame.
 pub(super) struct Entries<'a>(pub &'a [u8]);
 
 impl Iterator for Entries<'_> {
@@ -178,7 +180,7 @@ impl Iterator for Entries<'_> {
     }
 }
 
-/// How far a run has come.
+/// Summary of the entries read so far.
 #[derive(Default)]
 struct Seen {
     now: Time,
@@ -186,18 +188,19 @@ struct Seen {
     suspended: Option<Suspended>,
     over: Option<Over>,
     reported: bool,
-    /// How many effects the drivers of the starts before this one were asked for.
+    /// Number of effects that each earlier start began.
     begun: Vec<u64>,
-    /// The same of this one, if it was suspended.
+    /// Number of effects that the present start began, if suspended.
     effects: Option<u64>,
 }
 
 impl Seen {
     fn add(&mut self, entry: Entry) {
         match entry {
-            Entry::Told { later, .. } => {
+            Entry::Delivered { later, .. } => {
                 self.now = self.now + Duration::from_nanos(later);
-                // What was to take the shell's place couldn't be started.
+                // A later delivery means: the program that was to replace the shell failed to
+                // start.
                 self.over = None;
             }
             Entry::Started(started) => {

@@ -1,4 +1,4 @@
-//! A driver around a driver, which keeps a journal of what the machine is told.
+//! Driver around another driver, which records the events that the machine receives.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::fd_graph::Input;
-use super::live_state::Alive;
+use super::live_state::LiveState;
 use super::remake::without_files;
 use super::replay::World;
 use super::store::Store;
@@ -22,52 +22,55 @@ use ftsh_machine::outcome::Human;
 use ftsh_machine::record::{Level, LogEvent, Record};
 use ftsh_machine::{Event, Machine, Outcome, Time};
 
-/// What a run is suspended by when its journal can't be written: SIGTERM.
+/// Signal reported as the cause of a suspension when the journal cannot be written: SIGTERM.
 const END: i32 = 15;
-/// How long a run that is to be suspended waits for files that are taking their places.
-const SETTLING: Duration = Duration::from_secs(2);
-/// What is said of files that were about to take their places.
-const HALF_SETTLED: &str = "the shell ended while files took their places";
-/// What is said of files that hadn't begun to.
-const NOT_SETTLED: &str = "the shell ended before files took their places";
+/// Time that a suspension waits for staged files to be committed.
+const COMMIT_TIMEOUT: Duration = Duration::from_secs(2);
+/// Failure of a commit that the end of the shell interrupted.
+const COMMIT_INTERRUPTED: &str = "the shell ended while files took their places";
+/// Failure of a commit that the end of the shell prevented.
+const COMMIT_NOT_BEGUN: &str = "the shell ended before files took their places";
 
-/// What is said of an input that was read up to a place which this one doesn't have.
-const NO_FILE: &str = "standard input is no file any more: it is read from where it is, not on";
+/// Note about a standard input that has no recorded position any more.
+const NO_POSITION: &str = "standard input is no file any more: it is read from where it is, not on";
 
-/// Has another driver do everything, and keeps a journal. What isn't recorded doesn't happen: if the
-/// journal can't be written, nothing more is begun, and the run is left to the next start.
+/// Driver that passes effects to another driver and keeps a journal.
+///
+/// Only recorded effects are performed. If the journal cannot be written, no further effect begins,
+/// and the next start continues the run.
 pub struct Recorder<'a, D, S> {
     driver: &'a mut D,
     journal: Rc<RefCell<Writer<S>>>,
-    /// The moment that the machine is told.
+    /// Present time of the machine.
     now: Time,
-    /// When this start is to leave the run to the next one.
+    /// Moment at which this start suspends the run.
     deadline: Option<Time>,
-    /// What the machine is told first, and is recorded.
+    /// First event of a resumed run, already recorded.
     recorded: Option<Event>,
-    /// What the driver has said and isn't recorded yet.
+    /// Events of the driver that are not recorded yet.
     unrecorded: VecDeque<Event>,
-    /// What the machine is told and isn't in the journal.
-    untold: VecDeque<Event>,
-    /// Commands that an earlier process was asked for and had never begun.
+    /// Events to deliver to the machine without a record.
+    unjournaled: VecDeque<Event>,
+    /// Commands requested in an earlier process and never begun.
     late: Vec<Effect>,
-    /// Whether the machine was told that the run goes on, and what is lost with that.
+    /// Set when the machine has received the resumption and the lost commands.
     is_resumed: bool,
     progress: Progress,
 }
 
-/// How far recording has come.
+/// State of recording.
 enum Progress {
     Recording,
-    /// The rest isn't of the run.
+    /// Recording has ended, because the run is suspended.
     Suspended,
-    /// The journal can't be written.
+    /// Recording has ended, because the journal cannot be written.
     Failed(io::Error),
 }
 
 impl<'a, D: Durable, S: Store> Recorder<'a, D, S> {
-    /// A recorder of a run that begins; an error if that can't be written. When the deadline passes, the
-    /// run is left to the next start.
+    /// Returns a recorder of a new run, or an error if the beginning cannot be written.
+    ///
+    /// The run is suspended when the deadline passes.
     pub fn new(
         driver: &'a mut D,
         journal: Rc<RefCell<Writer<S>>>,
@@ -75,15 +78,16 @@ impl<'a, D: Durable, S: Store> Recorder<'a, D, S> {
     ) -> io::Result<Self> {
         let recorder = Self::around(driver, journal, deadline);
         let first = |journal: &mut Writer<S>| {
-            journal.tell(recorder.now, None)?;
+            journal.record_delivery(recorder.now, None)?;
             journal.commit()
         };
         first(&mut recorder.journal.borrow_mut())?;
         Ok(recorder)
     }
 
-    /// A recorder of a run that goes on, in a journal that does. The world that it had is made again, as
-    /// far as that can be.
+    /// Returns a recorder of a resumed run in a resumed journal.
+    ///
+    /// Restores the world of the run as far as possible.
     pub fn resume(
         driver: &'a mut D,
         journal: Rc<RefCell<Writer<S>>>,
@@ -98,15 +102,16 @@ impl<'a, D: Durable, S: Store> Recorder<'a, D, S> {
             let note = format!(
                 "branches that were on other machines may go on there for {left}: what comes after them waits"
             );
-            recorder.say(&world.file, note);
+            recorder.log_note(&world.file, note);
         }
         recorder.driver.inherit(orphans);
         recorder.go_on(world);
         Ok(recorder)
     }
 
-    /// Has it on the disk that the run goes on before anybody is told. To be called first of all for a run that
-    /// isn't over.
+    /// Writes the resumption to the disk before any report of the resumption.
+    ///
+    /// Must be called first for a run that is not over.
     pub fn record_resumption(&mut self) -> io::Result<()> {
         if !self.is_recording() {
             return Ok(());
@@ -127,7 +132,7 @@ impl<'a, D: Durable, S: Store> Recorder<'a, D, S> {
 
     fn around(driver: &'a mut D, journal: Rc<RefCell<Writer<S>>>, deadline: Option<Time>) -> Self {
         let now = driver.now();
-        let (unrecorded, untold, late) = (VecDeque::new(), VecDeque::new(), Vec::new());
+        let (unrecorded, unjournaled, late) = (VecDeque::new(), VecDeque::new(), Vec::new());
         let progress = Progress::Recording;
         Self {
             driver,
@@ -136,37 +141,38 @@ impl<'a, D: Durable, S: Store> Recorder<'a, D, S> {
             deadline,
             recorded: None,
             unrecorded,
-            untold,
+            unjournaled,
             late,
             is_resumed: false,
             progress,
         }
     }
 
-    /// Writes how the run ended, if it is over; it isn't if it is left to the next start. An error says why
-    /// the journal can't be written.
+    /// Writes the end of the run and returns true, or returns false if the run is suspended.
+    ///
+    /// Returns an error if the journal cannot be written.
     pub fn end(self, outcome: &Outcome) -> io::Result<bool> {
         match self.progress {
             Progress::Recording => self.journal.borrow_mut().end(outcome).map(|()| true),
-            // It is over when all that it has started is.
+            // The outcome is not recorded, but all work of this start has ended.
             Progress::Suspended => self.journal.borrow_mut().nothing_is_left().map(|()| false),
             Progress::Failed(error) => Err(error),
         }
     }
 
-    /// Makes the world again, and asks for what wasn't answered.
+    /// Restores the world, and repeats the requests without an answer.
     fn go_on(&mut self, world: World) {
         let World { alive, later, file, .. } = world;
         if let Err(reason) = self.remake(&alive, &file) {
             self.leave(later.len(), reason);
         }
-        for effect in alive.flights() {
+        for effect in alive.in_flight() {
             match effect {
                 Effect::Settle { operation, .. } => {
-                    let result = Ok(Reply::Text(HALF_SETTLED.into()));
+                    let result = Ok(Reply::Text(COMMIT_INTERRUPTED.into()));
                     self.unrecorded.push_back(Event::Done { operation: *operation, result });
                 }
-                effect => self.again(effect.clone()),
+                effect => self.perform_again(effect.clone()),
             }
         }
         if self.is_recording() {
@@ -178,21 +184,21 @@ impl<'a, D: Durable, S: Store> Recorder<'a, D, S> {
                     self.late.push(effect);
                 }
                 Effect::Settle { operation, .. } => {
-                    let result = Err(Refusal { message: NOT_SETTLED.into() });
+                    let result = Err(Refusal { message: COMMIT_NOT_BEGUN.into() });
                     self.unrecorded.push_back(Event::Done { operation, result });
                 }
                 effect => {
                     self.journal.borrow_mut().perform_late(&effect);
-                    self.again(effect);
+                    self.perform_again(effect);
                 }
             }
         }
         if !self.is_recording() {
-            self.untold.append(&mut self.unrecorded);
+            self.unjournaled.append(&mut self.unrecorded);
         }
     }
 
-    /// Begins the commands that were never begun, where the machine still waits for them.
+    /// Begins the commands that were never begun, if the machine still awaits them.
     fn begin_late(&mut self, machine: &Machine) {
         for effect in std::mem::take(&mut self.late) {
             let process = match &effect {
@@ -202,13 +208,13 @@ impl<'a, D: Durable, S: Store> Recorder<'a, D, S> {
             };
             if machine.awaits(process) {
                 self.journal.borrow_mut().perform_late(&effect);
-                self.again(effect);
+                self.perform_again(effect);
             }
         }
     }
 
-    /// Has the driver carry out what was asked for before.
-    fn again(&mut self, effect: Effect) {
+    /// Performs an effect that an earlier process requested.
+    fn perform_again(&mut self, effect: Effect) {
         if self.is_recording() || !changes_the_world(&effect) {
             self.pass_on(effect);
         } else {
@@ -216,8 +222,8 @@ impl<'a, D: Durable, S: Store> Recorder<'a, D, S> {
         }
     }
 
-    /// Makes the world again; it may have to be left before that is done.
-    fn remake(&mut self, alive: &Alive, file: &Arc<str>) -> Result<(), Suspension> {
+    /// Restores the world, or returns the reason to suspend the run before the end.
+    fn remake(&mut self, alive: &LiveState, file: &Arc<str>) -> Result<(), Suspension> {
         for effect in alive.remade() {
             let Effect::Open { operation, io, base, directory, umask, redirects } = effect else {
                 self.driver.perform(effect);
@@ -228,41 +234,43 @@ impl<'a, D: Durable, S: Store> Recorder<'a, D, S> {
                 Effect::Open { operation, io, base, directory, umask, redirects }
             };
             if let Err(refusal) = self.open(operation, open(redirects.clone()))? {
-                self.say(file, format!("what was open can't be opened again: {refusal}"));
-                // If that fails as well, whoever uses it fails.
+                self.log_note(file, format!("what was open can't be opened again: {refusal}"));
+                // If the second attempt fails as well, each user of the table fails.
                 let _ = self.open(operation, open(without_files(&redirects)))?;
             }
         }
         let read = alive.positions.get(&Input::STANDARD).copied().filter(|read| *read > 0);
         if read.is_some() && self.driver.position(IoId::INHERITED, 0) != read {
-            self.say(file, NO_FILE.into());
+            self.log_note(file, NO_POSITION.into());
         }
         Ok(())
     }
 
-    /// Has a table made again, and waits for the answer, unless the run is to be left before that.
+    /// Opens a table again and waits for the answer, or returns the reason to suspend the run.
     fn open(
         &mut self,
-        asked: OperationId,
+        requested: OperationId,
         effect: Effect,
     ) -> Result<Result<Reply, Refusal>, Suspension> {
         self.driver.perform(effect);
         loop {
             match self.driver.wait(self.deadline.unwrap_or(Time::NEVER)) {
-                Some(Event::Done { operation, result }) if operation == asked => return Ok(result),
+                Some(Event::Done { operation, result }) if operation == requested => {
+                    return Ok(result);
+                }
                 Some(Event::Interrupted(signal)) => return Err(Suspension::Signal(signal)),
                 Some(event) => self.unrecorded.push_back(event),
-                None if self.is_late() => return Err(Suspension::Deadline),
+                None if self.is_past_deadline() => return Err(Suspension::Deadline),
                 None => {}
             }
         }
     }
 
-    /// Tells people something, in the log.
-    fn say(&mut self, file: &Arc<str>, note: String) {
+    /// Writes a note to the log.
+    fn log_note(&mut self, file: &Arc<str>, note: String) {
         let (at, file) = (self.driver.now(), Arc::clone(file));
         let record = Record::of_shell(at, file, 0, LogEvent::Note(note));
-        // It may be why something fails.
+        // The note may explain a later failure.
         let record = Record { level: Level::FAILURES, ..record };
         self.driver.perform(Effect::Log(record));
     }
@@ -271,11 +279,13 @@ impl<'a, D: Durable, S: Store> Recorder<'a, D, S> {
         matches!(self.progress, Progress::Recording)
     }
 
-    fn is_late(&self) -> bool {
+    fn is_past_deadline(&self) -> bool {
         self.deadline.is_some_and(|deadline| self.driver.now() >= deadline)
     }
 
-    /// Whether something could be recorded. Once it couldn't, the machine is told.
+    /// Writes to the journal, and returns true on success.
+    ///
+    /// The first failure is delivered to the machine as a suspension.
     fn record(&mut self, record: impl FnOnce(&mut Writer<S>) -> io::Result<()>) -> bool {
         if !self.is_recording() {
             return false;
@@ -286,30 +296,31 @@ impl<'a, D: Durable, S: Store> Recorder<'a, D, S> {
 
     fn fail(&mut self, error: io::Error) {
         self.progress = Progress::Failed(error);
-        self.untold.push_back(Event::Suspended(Suspension::Signal(END)));
+        self.unjournaled.push_back(Event::Suspended(Suspension::Signal(END)));
     }
 
-    /// Waits for what the machine is told next, and records it, unless it is to be told that the run is left.
-    fn hear(&mut self, until: Time) -> Option<Event> {
+    /// Waits for the next event and records the event. Returns `None` if the run is suspended
+    /// instead.
+    fn next_event(&mut self, until: Time) -> Option<Event> {
         if let Some(event) = self.recorded.take() {
             self.is_resumed = true;
             return Some(event);
         }
         let latest = until.min(self.deadline.unwrap_or(Time::NEVER));
-        let event = self.unrecorded.pop_front().or_else(|| self.listen(latest));
+        let event = self.unrecorded.pop_front().or_else(|| self.wait_committing(latest));
         match event {
             Some(Event::Interrupted(signal)) => {
                 self.suspend(Suspension::Signal(signal));
                 return None;
             }
-            None if self.is_recording() && latest < until && self.is_late() => {
+            None if self.is_recording() && latest < until && self.is_past_deadline() => {
                 self.suspend(Suspension::Deadline);
                 return None;
             }
             _ => {}
         }
         let now = self.now.max(self.driver.now());
-        // To hear of a moment in between changes nothing.
+        // Waking the machine before `until` changes nothing.
         if event.is_some() || now >= until {
             self.now = now;
             self.is_resumed |= matches!(event, Some(Event::Resumed { .. }));
@@ -318,8 +329,8 @@ impl<'a, D: Durable, S: Store> Recorder<'a, D, S> {
         event
     }
 
-    /// Waits, and has what is pending on the disk before that takes long.
-    fn listen(&mut self, until: Time) -> Option<Event> {
+    /// Waits for an event, and commits pending entries before a long wait.
+    fn wait_committing(&mut self, until: Time) -> Option<Event> {
         let commit = self.journal.borrow_mut().wait(self.driver.now());
         let soon = commit.map_or(until, |commit| until.min(commit));
         let event = self.driver.wait(soon);
@@ -330,26 +341,29 @@ impl<'a, D: Durable, S: Store> Recorder<'a, D, S> {
         if is_recorded && soon < until { self.driver.wait(until) } else { None }
     }
 
-    /// Leaves the run to the next start. What has happened by now is recorded, but the machine is told of
-    /// it afterwards: it would ask for more.
+    /// Suspends the run.
+    ///
+    /// Events that have happened by now are recorded first and delivered later, because the machine
+    /// would answer them with new requests.
     fn suspend(&mut self, reason: Suspension) {
-        self.journal.borrow_mut().stop_telling();
+        self.journal.borrow_mut().stop_deliveries();
         self.driver.catch_up();
         let mut events = VecDeque::new();
-        // Files that are taking their places are there in a moment, and then it is known whether they are.
-        let mut patience = self.driver.now() + SETTLING;
+        // A commit of staged files takes a moment, and afterwards its result is known.
+        let mut limit = self.driver.now() + COMMIT_TIMEOUT;
         while self.is_recording() {
             let now = self.driver.now();
-            let until = if self.journal.borrow().is_settling() { patience.max(now) } else { now };
+            let until =
+                if self.journal.borrow().is_committing_files() { limit.max(now) } else { now };
             match self.unrecorded.pop_front().or_else(|| self.driver.wait(until)) {
-                // Another signal is impatience.
+                // A second signal ends the wait.
                 Some(event @ Event::Interrupted(_)) => {
-                    patience = now;
+                    limit = now;
                     events.push_back(event);
                 }
                 Some(event) => {
-                    // An attempt that is all or nothing is lost as a whole, and made again: with its last
-                    // success it would have begun to take place, and fail.
+                    // An atomic attempt is lost as a whole and repeated. With a recorded last
+                    // success the attempt would begin to commit, and fail.
                     let is_of_attempt = self.journal.borrow().is_in_attempt(&event);
                     if !is_of_attempt && !is_cancelled(&event, reason) {
                         self.record_event(self.driver.now(), Some(&event));
@@ -361,26 +375,26 @@ impl<'a, D: Durable, S: Store> Recorder<'a, D, S> {
             }
         }
         self.leave(0, reason);
-        self.untold.append(&mut events);
+        self.unjournaled.append(&mut events);
     }
 
-    /// The rest isn't of the run; so many effects were never begun.
+    /// Ends recording; the last `late` effects were never begun.
     fn leave(&mut self, late: usize, reason: Suspension) {
         let now = self.driver.now();
         if self.record(|journal| journal.suspend(now, late, reason)) {
             self.progress = Progress::Suspended;
-            self.untold.push_back(Event::Suspended(reason));
+            self.unjournaled.push_back(Event::Suspended(reason));
         }
     }
 
-    /// Records what the machine is going to be told, and what the world came to by that.
+    /// Records the changes of the world before an event, then the event.
     fn record_event(&mut self, now: Time, event: Option<&Event>) {
         if let Some(event) = event
             && let Err(error) = self.record_changes(event)
         {
             return self.fail(error);
         }
-        self.record(|journal| journal.tell(now, event));
+        self.record(|journal| journal.record_delivery(now, event));
     }
 
     fn record_changes(&mut self, event: &Event) -> io::Result<()> {
@@ -402,11 +416,11 @@ impl<'a, D: Durable, S: Store> Recorder<'a, D, S> {
         Ok(())
     }
 
-    /// Has the driver carry out an effect.
+    /// Performs an effect.
     fn pass_on(&mut self, effect: Effect) {
         let kept = self.journal.borrow().kept(&effect);
         let effect = match effect {
-            // Its end is to be known.
+            // A program that replaces the shell runs as a child instead, to record its end.
             Effect::Run(mut run) | Effect::Exec(mut run) => {
                 run.deadline = run.deadline.into_iter().chain(self.deadline).min();
                 Effect::Run(run)
@@ -421,7 +435,7 @@ impl<'a, D: Durable, S: Store> Recorder<'a, D, S> {
         }
     }
 
-    /// Answers what isn't carried out.
+    /// Answers an effect that is not performed.
     fn refuse(&mut self, effect: Effect) {
         let message = || match &self.progress {
             Progress::Failed(error) => format!("the journal can't be written: {error}"),
@@ -445,18 +459,20 @@ impl<'a, D: Durable, S: Store> Recorder<'a, D, S> {
             Effect::Enter(entry) => refusal(entry.operation),
             _ => return,
         };
-        self.untold.push_back(event);
+        self.unjournaled.push_back(event);
     }
 }
 
-/// Whether a command may have ended by what ends the shell: often a signal comes to all of them.
+/// Returns true if the end of the shell may have caused the failure of a command. A signal often
+/// reaches the whole process group.
 fn is_cancelled(event: &Event, reason: Suspension) -> bool {
     let failed = matches!(event, Event::Exited { status, .. } if *status != Status::Exited(0));
     failed && matches!(reason, Suspension::Signal(_))
 }
 
 impl<D: Durable, S: Store> Driver for Recorder<'_, D, S> {
-    /// The moment of the last event: whatever the machine is told is in the journal.
+    /// Returns the time of the last event, because each time that the machine reads has to be in
+    /// the journal.
     fn now(&self) -> Time {
         self.now
     }
@@ -481,14 +497,14 @@ impl<D: Durable, S: Store> Driver for Recorder<'_, D, S> {
     }
 
     fn wait(&mut self, until: Time) -> Option<Event> {
-        if self.is_recording() && self.untold.is_empty() {
-            let event = self.hear(until);
+        if self.is_recording() && self.unjournaled.is_empty() {
+            let event = self.next_event(until);
             if self.is_recording() {
                 return event;
             }
-            self.untold.extend(event);
+            self.unjournaled.extend(event);
         }
-        let event = self.untold.pop_front().or_else(|| self.driver.wait(until));
+        let event = self.unjournaled.pop_front().or_else(|| self.driver.wait(until));
         self.now = self.now.max(self.driver.now());
         event
     }

@@ -1,23 +1,22 @@
-//! What makes the world of a run again: what an earlier process had, in an order in which all that something
-//! needs is there before it.
+//! Effects that restore the world of a run, each after the effects on which they depend.
 
 use std::collections::BTreeSet;
 
 use super::fd_graph::Input;
-use super::live_state::{Alive, Buffer, Table};
+use super::live_state::{Buffer, LiveState, Table};
 use ftsh_machine::Effect;
 use ftsh_machine::effect::{Access, BufferId, FdChange, FdSource, IoId, OperationId};
 
-/// What is asked for only to seek the shell's own standard input.
+/// Ids of a temporary table that sets the position of standard input.
 const SEEK: (OperationId, IoId) = (OperationId(u64::MAX), IoId(u64::MAX));
 
-impl Alive {
-    /// What makes it again.
+impl LiveState {
+    /// Returns the effects that restore this state.
     pub fn remade(&self) -> Vec<Effect> {
         let holding = self.holding();
         let mut effects = self.fills(|id, _| !holding.contains(id));
-        effects.extend(self.plumbing.scopes.iter().map(|(scope, parent)| {
-            // Attempts that are inside of channels are lost.
+        effects.extend(self.fd_graph.scopes.iter().map(|(scope, parent)| {
+            // Attempts that hold a pass of a channel are lost.
             Effect::OpenScope { scope, parent, pass: None }
         }));
         effects.extend(self.seek());
@@ -37,7 +36,7 @@ impl Alive {
         filled.map(|(id, buffer)| Effect::Fill(*id, buffer.content.clone())).collect()
     }
 
-    /// Has the shell's own standard input read where it was.
+    /// Returns the effects that set the position of the shell's standard input.
     fn seek(&self) -> Vec<Effect> {
         let Some(at) = self.positions.get(&Input::STANDARD) else { return Vec::new() };
         let (operation, io) = SEEK;
@@ -47,7 +46,9 @@ impl Alive {
         vec![open, Effect::CloseIo(io)]
     }
 
-    /// Tables and relays: each needs only older tables, but tables may lead into younger relays.
+    /// Appends the effects that open tables and relays.
+    ///
+    /// Each needs only older tables, but tables may lead into younger relays.
     fn open(&self, effects: &mut Vec<Effect>) {
         let mut begun = BTreeSet::new();
         for (number, (io, table)) in self.tables.iter().enumerate() {
@@ -58,7 +59,7 @@ impl Alive {
                 }
             }
             effects.push(Effect::Open {
-                // Its answer is for nobody else.
+                // Only the recorder waits for the answer.
                 operation: OperationId(SEEK.0.0 - 1 - number as u64),
                 io: *io,
                 base: table.base,
@@ -89,7 +90,7 @@ impl Alive {
                 {
                     FdSource::Gone
                 }
-                // What a lost attempt writes is dropped, and what it has read is read again.
+                // Output of a lost attempt is dropped, and its input is read again.
                 FdSource::Draft { .. } => FdSource::Null,
                 FdSource::Replay(_) => continue,
                 source => source.clone(),
@@ -104,7 +105,7 @@ impl Alive {
     }
 }
 
-/// The same where no file is to be had: what leads to one leads nowhere.
+/// Returns the changes with all files replaced by closed descriptors.
 pub fn without_files(redirects: &[FdChange]) -> Vec<FdChange> {
     let gone = |change: &FdChange| match change.source {
         FdSource::File { .. } => FdChange { descriptor: change.descriptor, source: FdSource::Gone },

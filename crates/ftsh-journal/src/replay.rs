@@ -1,4 +1,4 @@
-//! Repeating a run: a new machine is told the same.
+//! Replay of a run: a new machine receives the recorded events.
 
 use std::collections::VecDeque;
 use std::iter::Peekable;
@@ -9,65 +9,67 @@ use bstr::BString;
 use thiserror::Error;
 
 use super::digest::Digest;
-use super::entry::{Answer, Entry, Head, Told};
+use super::entry::{Answer, Delivered, Entry, Head};
 use super::fd_graph::Input;
-use super::live_state::Alive;
+use super::live_state::LiveState;
 use super::read::{Journal, NoMemory};
 use ftsh_machine::effect::{BufferId, Effect, IoId, ScopeId};
 use ftsh_machine::record::{Level, LogEvent, Record};
 use ftsh_machine::secrets::Secrets;
 use ftsh_machine::{Event, Machine, Outcome, Output, Time};
 
-/// How far a run was repeated.
+/// Result of a replay.
 pub struct Replayed {
-    /// The machine as it was when the last thing was recorded.
+    /// Machine in the state of the last record.
     pub machine: Machine,
-    /// The run's end, if it came to that.
+    /// Outcome of the run, if the run has ended.
     pub outcome: Option<Outcome>,
-    /// When the last thing was recorded.
+    /// Moment of the last record.
     pub now: Time,
-    /// What it takes to go on.
+    /// State needed to continue the run.
     pub(super) left: Left,
 }
 
-/// What a run leaves to the process that goes on with it.
+/// State that a run leaves to the process that continues the run.
 pub(super) struct Left {
-    /// The effects so far.
+    /// Checksum of the effects so far.
     pub digest: Digest,
-    /// When the machine was last told something.
-    pub told: Time,
-    /// How many effects there had been by then.
+    /// Moment of the last delivery.
+    pub delivered_at: Time,
+    /// Number of effects before the last delivery.
     pub effects: u64,
-    /// What there was in its world.
-    pub alive: Alive,
-    /// What was asked for and never begun.
+    /// State of the world.
+    pub alive: LiveState,
+    /// Effects that were requested and never begun.
     pub later: Vec<Effect>,
     pub file: Arc<str>,
 }
 
-/// The world of a run that is to go on: what it was, and is to be again.
+/// World of a run to restore before the run continues.
 pub struct World {
-    pub(super) alive: Alive,
+    pub(super) alive: LiveState,
     pub(super) later: Vec<Effect>,
-    /// What the script is called.
+    /// Name of the script.
     pub(super) file: Arc<str>,
-    /// When the last thing was recorded.
+    /// Moment of the last record.
     latest: Time,
-    /// Whether nobody knows for certain how long ago that was.
-    is_unsure: bool,
+    /// Set when the time since the last record is uncertain.
+    is_uncertain: bool,
 }
 
 impl World {
-    /// The same where the clock of the run may be wrong by now, as that of another boot.
+    /// Marks the clock of the run as uncertain, as after a reboot.
     #[must_use]
-    pub fn at_an_unsure_time(self) -> Self {
-        Self { is_unsure: true, ..self }
+    pub fn with_uncertain_clock(self) -> Self {
+        Self { is_uncertain: true, ..self }
     }
 
-    /// Where branches that earlier processes have sent may go on, and until when.
+    /// Returns the scopes in which remote branches of earlier processes may still run, and until
+    /// when.
     pub(super) fn orphans(&self, now: Time) -> Vec<(ScopeId, Time)> {
-        // What may be left of their time since the last thing that was recorded.
-        let later = |until: Time| if self.is_unsure { now + (until - self.latest) } else { until };
+        // With an uncertain clock, the whole lease after the last record may remain.
+        let later =
+            |until: Time| if self.is_uncertain { now + (until - self.latest) } else { until };
         let orphans = self.alive.orphans(now);
         let orphans = orphans
             .map(|(scope, until, is_new)| (scope, if is_new { until } else { later(until) }));
@@ -76,18 +78,18 @@ impl World {
 }
 
 impl Replayed {
-    /// The machine, and the world that has to be made again before it can go on.
+    /// Returns the machine, and the world to restore before the machine continues.
     pub fn go_on(self) -> (Machine, World) {
         let Left { alive, later, file, .. } = self.left;
-        let (latest, is_unsure) = (self.now, false);
-        (self.machine, World { alive, later, file, latest, is_unsure })
+        let (latest, is_uncertain) = (self.now, false);
+        (self.machine, World { alive, later, file, latest, is_uncertain })
     }
 }
 
-/// Why a run can't be repeated.
+/// Reason to refuse a replay.
 #[derive(Debug, PartialEq, Eq, Error)]
 pub enum Unrepeatable {
-    /// Another machine would do something else.
+    /// Journal of a machine with another behavior.
     #[error(
         "it was written by ftsh {version} (behavior {theirs}), and this is ftsh {} (behavior {}), which does \
          things another way: use that one for it",
@@ -95,40 +97,40 @@ pub enum Unrepeatable {
         super::BEHAVIOR
     )]
     OtherBehavior {
-        /// The version that wrote it.
+        /// Version that wrote the journal.
         version: String,
-        /// The behavior of that one.
+        /// Behavior of that version.
         theirs: u32,
     },
-    /// What it began with isn't valid here.
+    /// Beginning that is not valid in this version.
     #[error("the script in it isn't one to this version of ftsh, {0} wrote it")]
     Beginning(String),
-    /// The machine did something else.
+    /// Replayed effects that differ from the recorded ones.
     #[error(
         "internal error: told the same, ftsh does something else than it did: it differs after record \
          {record}, by effect {effect}. This is a bug in ftsh, please report it"
     )]
     Different {
-        /// After how many entries.
+        /// Number of entries before the difference.
         record: usize,
-        /// How many effects there had been.
+        /// Number of effects before the difference.
         effect: u64,
     },
-    /// It can't be repeated here.
+    /// Journal too large for the available memory.
     #[error(transparent)]
     NoMemory(#[from] NoMemory),
 }
 
-/// Who sees a run that is repeated.
+/// Observer of a replay.
 pub trait Watch {
-    /// This is logged.
+    /// Receives a log record.
     fn logged(&mut self, record: &Record);
 
-    /// This is asked of the driver.
-    fn asked(&mut self, _effect: &Effect) {}
+    /// Receives an effect of the machine.
+    fn on_effect(&mut self, _effect: &Effect) {}
 
-    /// The machine gets this event.
-    fn told(&mut self, _event: &Event) {}
+    /// Receives an event before its delivery to the machine.
+    fn on_event(&mut self, _event: &Event) {}
 }
 
 impl<F: FnMut(&Record)> Watch for F {
@@ -137,10 +139,10 @@ impl<F: FnMut(&Record)> Watch for F {
     }
 }
 
-/// What effects came to, in order.
+/// Checksums of the effects, in order.
 type Checks<'a> = Box<dyn Iterator<Item = Head> + 'a>;
 
-/// A run that is repeated.
+/// Replay in progress.
 struct Replay<'a, W> {
     machine: Machine,
     journal: &'a Journal,
@@ -149,33 +151,33 @@ struct Replay<'a, W> {
     file: Arc<str>,
     secrets: Secrets,
     watch: W,
-    /// When the machine was last told something.
+    /// Moment of the last delivery.
     now: Time,
-    /// How many effects there had been.
+    /// Number of effects before the last delivery.
     then: u64,
-    /// What a driver logged since then.
+    /// Records of the driver since the last delivery.
     notes: VecDeque<(u32, Record)>,
     records: usize,
-    /// Only what is logged is told now.
+    /// Outcome of the run; afterwards only log records are replayed.
     outcome: Option<Outcome>,
-    /// Whether the machine was told something and hasn't said yet what is to be done.
-    is_told: bool,
-    alive: Alive,
-    /// What has been written to buffers before the machine is told something.
+    /// Set when the machine may have output.
+    has_output: bool,
+    alive: LiveState,
+    /// Content of buffers, valid from the next delivery on.
     written: Vec<(BufferId, u64, BString)>,
-    /// How far inputs have been read by then.
+    /// Positions of inputs, valid from the next delivery on.
     positions: VecDeque<(Input, u64)>,
-    /// What an earlier driver had never begun, and that of the present start was asked for first.
+    /// Effects that an earlier start never began and the present start requested first.
     late: Vec<Effect>,
-    /// What the driver of the present start had never begun, beyond so many effects.
+    /// Effects that the present start never began: all beyond the first `begun`.
     later: Vec<Effect>,
     begun: u64,
-    /// The same of those that follow.
+    /// Number of effects that each later start began.
     starts: VecDeque<u64>,
 }
 
-/// Repeats a run as far as it is recorded, and tells all that a log of this level tells, in order and
-/// without what is secret.
+/// Replays a run as far as recorded, and passes log records up to `level` to `watch`, redacted and
+/// in order.
 pub fn replay(
     journal: &Journal,
     level: Level,
@@ -203,8 +205,8 @@ pub fn replay(
         notes: VecDeque::new(),
         records: 0,
         outcome: None,
-        is_told: false,
-        alive: Alive::default(),
+        has_output: false,
+        alive: LiveState::default(),
         written: Vec::new(),
         positions: VecDeque::new(),
         late: Vec::new(),
@@ -214,9 +216,18 @@ pub fn replay(
     };
     let now = replay.repeat(level)?;
     replay.alive.restart();
-    let Replay { machine, outcome, digest, now: told, then: effects, alive, later, file, .. } =
-        replay;
-    let left = Left { digest, told, effects, alive, later, file };
+    let Replay {
+        machine,
+        outcome,
+        digest,
+        now: delivered_at,
+        then: effects,
+        alive,
+        later,
+        file,
+        ..
+    } = replay;
+    let left = Left { digest, delivered_at, effects, alive, later, file };
     Ok(Replayed { machine, outcome, now, left })
 }
 
@@ -236,24 +247,24 @@ impl<W: Watch> Replay<'_, W> {
                         self.notes.push_back((effects, record));
                     }
                 }
-                Entry::Told { later, told } => {
+                Entry::Delivered { later, delivered } => {
                     self.go_on()?;
-                    self.tell_notes(u64::MAX);
+                    self.log_notes(u64::MAX);
                     self.now = self.now + Duration::from_nanos(later);
                     latest = latest.max(self.now);
                     self.then = self.digest.count();
-                    // What was recorded while the shell was ending may go on after the end of the run.
+                    // Deliveries recorded during a suspension may follow the end of the run.
                     let is_ending = self.digest.count() >= self.begun;
                     match self.outcome {
-                        None => self.tell(told)?,
+                        None => self.deliver(delivered)?,
                         Some(_) if is_ending => {}
                         Some(_) => return Err(self.different()),
                     }
                 }
                 Entry::Started(started) => {
                     self.go_on()?;
-                    self.tell_notes(u64::MAX);
-                    self.alive.leave_behind(Time::after(started.elapsed));
+                    self.log_notes(u64::MAX);
+                    self.alive.orphan_remote_branches(Time::after(started.elapsed));
                     self.next_start();
                 }
                 Entry::Written { buffer, from, bytes } => {
@@ -265,7 +276,7 @@ impl<W: Watch> Replay<'_, W> {
                 }
                 Entry::Suspended { later, signal, .. } => {
                     self.go_on()?;
-                    self.tell_notes(u64::MAX);
+                    self.log_notes(u64::MAX);
                     let at = self.now + Duration::from_nanos(later);
                     latest = latest.max(at);
                     let event = LogEvent::Suspended(signal);
@@ -282,11 +293,11 @@ impl<W: Watch> Replay<'_, W> {
         }
         self.go_on()?;
         self.check()?;
-        self.tell_notes(u64::MAX);
+        self.log_notes(u64::MAX);
         if self.checks.peek().is_none() { Ok(latest) } else { Err(self.different()) }
     }
 
-    /// The run goes on in another process: what wasn't begun is begun.
+    /// Begins the next start, which first begins the effects that were never begun.
     fn next_start(&mut self) {
         self.begun = self.starts.pop_front().unwrap_or(u64::MAX);
         self.written.clear();
@@ -295,14 +306,14 @@ impl<W: Watch> Replay<'_, W> {
         self.late.append(&mut self.later);
     }
 
-    /// The driver is asked for something.
+    /// Applies an effect to the state of the world.
     fn ask(&mut self, effect: Effect) {
         let kept = match &effect {
-            Effect::KeepInput(replay) => self.alive.plumbing.kept(*replay),
+            Effect::KeepInput(replay) => self.alive.fd_graph.kept(*replay),
             _ => None,
         };
-        self.alive.asked(effect);
-        // This was known before anything else was asked for.
+        self.alive.on_effect(effect);
+        // The position was recorded before the next effect.
         if let Some(kept) = kept
             && let Some((input, at)) = self.positions.front().copied()
             && input == kept.input
@@ -312,15 +323,15 @@ impl<W: Watch> Replay<'_, W> {
         }
     }
 
-    /// Tells the machine what it was told.
-    fn tell(&mut self, mut told: Told) -> Result<(), Unrepeatable> {
+    /// Delivers a recorded event or time to the machine.
+    fn deliver(&mut self, mut delivered: Delivered) -> Result<(), Unrepeatable> {
         for (buffer, from, bytes) in self.written.drain(..) {
             self.alive.written(buffer, from, &bytes)?;
         }
         for (input, at) in self.positions.drain(..) {
             self.alive.position(input, at);
         }
-        if let Told::Done { answer, .. } = &mut told
+        if let Delivered::Done { answer, .. } = &mut delivered
             && let Answer::Recorded { buffer } = answer
         {
             let content = self.alive.content(BufferId(*buffer));
@@ -328,11 +339,11 @@ impl<W: Watch> Replay<'_, W> {
             NoMemory::unless(content.len())?;
             *answer = Answer::Text(content.clone());
         }
-        self.is_told = true;
-        match told.into_event() {
+        self.has_output = true;
+        match delivered.into_event() {
             Some(event) => {
-                self.alive.told(&event);
-                self.watch.told(&event);
+                self.alive.on_event(&event);
+                self.watch.on_event(&event);
                 self.machine.handle_event(self.now, event);
             }
             None => self.machine.handle_timeout(self.now),
@@ -340,39 +351,39 @@ impl<W: Watch> Replay<'_, W> {
         Ok(())
     }
 
-    /// Has the machine do all that it does before it has to be told more.
+    /// Polls the output of the machine until the machine waits.
     fn go_on(&mut self) -> Result<(), Unrepeatable> {
         for effect in std::mem::take(&mut self.late) {
             self.ask(effect);
         }
-        while self.is_told {
+        while self.has_output {
             self.check()?;
-            self.tell_notes(self.digest.count() - self.then);
+            self.log_notes(self.digest.count() - self.then);
             match self.machine.poll_output() {
                 Output::Effect(Effect::Log(record)) => {
                     self.watch.logged(&record.hide(&self.secrets));
                 }
                 Output::Effect(effect) => {
                     self.digest.add(&effect);
-                    self.watch.asked(&effect);
+                    self.watch.on_effect(&effect);
                     if self.digest.count() > self.begun {
                         self.later.push(effect);
                     } else {
                         self.ask(effect);
                     }
                 }
-                Output::Timeout(_) => self.is_told = false,
+                Output::Timeout(_) => self.has_output = false,
                 Output::Finished(outcome) => {
                     self.outcome = Some(outcome);
-                    self.is_told = false;
+                    self.has_output = false;
                 }
             }
         }
         Ok(())
     }
 
-    /// What was noted after so many effects.
-    fn tell_notes(&mut self, effects: u64) {
+    /// Logs the driver's records that follow the first `effects` effects.
+    fn log_notes(&mut self, effects: u64) {
         while let Some((_, record)) =
             self.notes.front().filter(|(after, _)| u64::from(*after) <= effects)
         {
@@ -381,7 +392,7 @@ impl<W: Watch> Replay<'_, W> {
         }
     }
 
-    /// Compares the effects with those of the run, where they are known.
+    /// Compares the effects with the recorded checksums.
     fn check(&mut self) -> Result<(), Unrepeatable> {
         let count = self.digest.count();
         while let Some(check) = self.checks.next_if(|check| check.effects <= count) {

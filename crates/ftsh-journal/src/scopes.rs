@@ -1,29 +1,29 @@
-//! Which commands in progress belong to which scope, and which scope is in which.
+//! Running commands by scope, and the nesting of scopes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use ftsh_machine::effect::{ProcessId, ScopeId};
 
-/// The scopes that are open, and the commands in them. Whatever happens to one costs what is in it, however
-/// many there are.
+/// Open scopes with their commands. The cost of an operation depends only on the content of its
+/// scope.
 #[derive(Clone, Debug, Default)]
 pub struct Scopes {
-    /// Each with the one around it.
+    /// Parent of each scope.
     around: BTreeMap<ScopeId, ScopeId>,
-    /// Each after the one around it.
+    /// Pairs of parent and child scope.
     inside: BTreeSet<(ScopeId, ScopeId)>,
     commands: BTreeSet<(ScopeId, ProcessId)>,
-    /// Those that are being emptied.
+    /// Scopes whose processes are being killed.
     ending: BTreeSet<ScopeId>,
 }
 
 impl Scopes {
-    /// Each scope with the one around it.
+    /// Returns each scope with its parent.
     pub fn iter(&self) -> impl Iterator<Item = (ScopeId, ScopeId)> {
         self.around.iter().map(|(scope, around)| (*scope, *around))
     }
 
-    /// A scope is opened inside another one, or is there now.
+    /// Opens a scope inside a parent, or moves an open scope there.
     pub fn put(&mut self, scope: ScopeId, around: ScopeId) {
         if let Some(before) = self.around.insert(scope, around) {
             self.inside.remove(&(before, scope));
@@ -31,22 +31,22 @@ impl Scopes {
         self.inside.insert((around, scope));
     }
 
-    /// A command begins in a scope.
+    /// Adds a command to a scope.
     pub fn enter(&mut self, scope: ScopeId, process: ProcessId) {
         self.commands.insert((scope, process));
     }
 
-    /// A command has ended.
+    /// Removes an ended command.
     pub fn leave(&mut self, scope: ScopeId, process: ProcessId) {
         self.commands.remove(&(scope, process));
     }
 
-    /// A scope is going to be emptied.
+    /// Marks a scope whose processes are being killed.
     pub fn end(&mut self, scope: ScopeId) {
         self.ending.insert(scope);
     }
 
-    /// All that is in a scope is in another one from now on; the commands that this is said of.
+    /// Moves the content of a scope into another scope, and returns the moved commands.
     pub fn hand_over(&mut self, scope: ScopeId, into: ScopeId) -> Vec<ProcessId> {
         self.remove(scope);
         for inner in self.directly_in(scope) {
@@ -60,7 +60,7 @@ impl Scopes {
         commands
     }
 
-    /// The commands of a scope and of those in it.
+    /// Returns the commands of a scope and of the scopes inside.
     pub fn members(&self, scope: ScopeId) -> Vec<ProcessId> {
         let mut members: Vec<_> = if scope == ScopeId::SCRIPT {
             self.commands.iter().map(|(_, process)| *process).collect()
@@ -72,7 +72,7 @@ impl Scopes {
         members
     }
 
-    /// A scope is over, and so are those in it, but for those that are still to be said to be empty.
+    /// Removes a scope and the scopes inside, except those still being emptied.
     pub fn emptied(&mut self, scope: ScopeId) {
         self.ending.remove(&scope);
         if scope == ScopeId::SCRIPT {
@@ -94,7 +94,7 @@ impl Scopes {
         }
     }
 
-    /// A scope, and all those in it.
+    /// Returns a scope and all scopes inside.
     pub fn within(&self, scope: ScopeId) -> Vec<ScopeId> {
         let mut found = vec![scope];
         let mut next = 0;
@@ -124,7 +124,7 @@ mod tests {
     const INNER: ScopeId = ScopeId(2);
     const INNERMOST: ScopeId = ScopeId(3);
 
-    /// Three scopes, each in the one before, with a command each.
+    /// Returns three nested scopes with one command each.
     fn scopes() -> Scopes {
         let mut scopes = Scopes::default();
         for (scope, around) in [(OUTER, ScopeId::SCRIPT), (INNER, OUTER), (INNERMOST, INNER)] {

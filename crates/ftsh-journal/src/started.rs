@@ -1,35 +1,35 @@
-//! Starts of a run: it may go on in many processes, one after the other.
+//! Starts of a run, which may continue in many processes.
 
 use std::time::Duration;
 
 use bstr::BString;
 use serde::{Deserialize, Serialize};
 
-/// A process that a run begins or goes on in.
+/// Process that begins or continues a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Started {
-    /// The moment, since 1970.
+    /// Moment of the start, since 1970.
     pub at: Duration,
-    /// The same by the clock that only goes forward while the machine is up.
+    /// Moment of the start by the monotonic clock, since the boot.
     pub since_boot: Duration,
-    /// While which boot that is.
+    /// Id of the boot.
     pub boot: String,
-    /// What the run's own clock said then.
+    /// Age of the run at the start.
     pub elapsed: Duration,
-    /// The process id of the shell, as its user knows it.
+    /// Process id of the shell.
     pub pid: u32,
-    /// That of the interpreter.
+    /// Process id of the interpreter.
     pub interpreter: u32,
-    /// What its commands carry in their environments.
+    /// Tag in the environment of each command.
     pub mark: String,
-    /// Where it was started.
+    /// Working directory at the start.
     pub directory: BString,
-    /// The rights that new files don't get.
+    /// File mode creation mask.
     pub umask: u16,
-    /// The signals that it ignores.
+    /// Ignored signals.
     pub ignored: Vec<i32>,
-    /// Whose it is.
+    /// User id of the shell.
     pub user: u32,
-    /// The version of the shell, for people.
+    /// Version of the shell, for messages.
     pub version: String,
 }

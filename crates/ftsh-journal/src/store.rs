@@ -1,18 +1,19 @@
-//! Where a journal is kept.
+//! Storage of a journal.
 
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// What a journal asks of a file.
+/// File operations that a journal needs.
 pub trait Store {
-    /// Writes bytes at a place.
+    /// Writes bytes at a position.
     fn write(&mut self, at: u64, bytes: &[u8]) -> io::Result<()>;
 
-    /// Waits until all that was written is on the disk. After a failure nobody knows what is there.
+    /// Waits until all written bytes are on the disk. After a failure, the content of the disk is
+    /// unknown.
     fn sync(&mut self) -> io::Result<()>;
 
-    /// Cuts off what was made room for and isn't needed.
+    /// Truncates the file to `length` bytes.
     fn cut(&mut self, length: u64) -> io::Result<()>;
 }
 

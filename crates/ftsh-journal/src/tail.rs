@@ -1,8 +1,9 @@
-//! What is behind a frame that isn't whole: nothing, unless the file is damaged.
+//! Classification of the bytes after the last whole frame: a torn frame, or damage.
 //!
-//! Good frames could begin at any byte there, be as long as they like, and what a torn frame was to hold may be
-//! anything. To make a checksum of each that is thinkable would take hours for some megabytes of it. So sums
-//! are made once, from the beginning up to every few bytes, and those of the parts come of them by arithmetic.
+//! A good frame could begin at any byte of the tail and have any length, and a torn frame may
+//! contain anything. A checksum of every possible frame would take hours for a tail of some
+//! megabytes. Therefore the tail is summed once, with a sum stored for each piece. The sum of any
+//! part follows from two stored sums by arithmetic.
 
 use std::ops::Range;
 
@@ -11,22 +12,24 @@ use crc32fast::Hasher;
 use super::entry::Head;
 use super::frame::{self, HEAD, salt};
 
-/// The polynomial of the checksums, the lowest power first.
+/// Polynomial of the checksums, the lowest power first.
 const POLYNOMIAL: u32 = 0xedb8_8320;
-/// 1, and the eighth power: what a byte more comes to.
+/// Polynomials 1 and x⁸; a product with x⁸ extends a sum by one byte.
 const ONE: u32 = 1 << 31;
 const BYTE: u32 = 1 << 23;
-/// So many bytes have one sum.
+/// Number of bytes between two stored sums.
 const PIECE: usize = 64;
-/// Powers for lengths below this are at hand, and for its multiples.
-const SHORT: usize = 4096;
-/// What a frame holds at least: its head.
-const LEAST: usize = HEAD + 3;
+/// Number of stored powers for short lengths; longer lengths use multiples of this number.
+const SHORT_POWERS: usize = 4096;
+/// Size of the smallest frame: a header and an encoded [`Head`].
+const MIN_FRAME: usize = HEAD + 3;
 
-/// Where the first good frame begins behind the one at `at`, which isn't: one that was written later than the
-/// last good one. What is older is a copy, as a script can make of its own journal.
+/// Returns the position of the first good frame after the bad frame at `at`.
+///
+/// Only a frame written later than `last` counts. An older frame is a copy: a script can print its
+/// own journal.
 pub fn later(bytes: &[u8], run: u64, at: usize, last: Option<Head>) -> Option<usize> {
-    // No frame begins in the room behind them.
+    // Zeros at the end are preallocated room, in which no frame begins.
     let end = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
     let rest = bytes.get(at..)?;
     let (expected, effects) = last.map_or((0, 0), |last| (last.number + 1, last.effects));
@@ -37,8 +40,8 @@ pub fn later(bytes: &[u8], run: u64, at: usize, last: Option<Head>) -> Option<us
             let Ok((head, _)) = postcard::take_from_bytes::<Head>(&rest[content.clone()]) else {
                 return false;
             };
-            // As many as there is room for.
-            let most = expected + (later / LEAST) as u64;
+            // The bytes in between have room for at most this many frames.
+            let most = expected + (later / MIN_FRAME) as u64;
             (expected..=most).contains(&head.number)
                 && head.effects >= effects
                 && sums.get_or_insert_with(|| Sums::of(rest)).holds(salt(run), content, sum)
@@ -46,25 +49,27 @@ pub fn later(bytes: &[u8], run: u64, at: usize, last: Option<Head>) -> Option<us
         .map(|later| at + later)
 }
 
-/// Copies are made in pieces of so many bytes, or of a multiple of that.
+/// Size of the pieces in which programs copy files, or a divisor of the size.
 const BLOCK: usize = 512;
-/// Less of nothing could be anything.
+/// Number of zero bytes that make a hole; fewer zeros occur in ordinary content.
 const HOLE: usize = 8;
 
-/// Whether there is a hole as in a copy that was made while more was written: one piece has what was there when it
-/// was read, and then the room that was made for more, the next one what was there later.
+/// Returns true if the range has a hole, as in a copy made during recording.
+///
+/// In such a copy, one piece ends in preallocated zeros and the next piece has content written
+/// later.
 pub fn has_hole(bytes: &[u8], between: Range<usize>) -> bool {
     let first = (between.start + HOLE).next_multiple_of(BLOCK);
     let mut ends = (first..=between.end).step_by(BLOCK);
     ends.any(|end| bytes[end - HOLE..end].iter().all(|byte| *byte == 0))
 }
 
-/// Checksums of all parts of some bytes.
+/// Checksums of all parts of a byte sequence.
 struct Sums<'a> {
     bytes: &'a [u8],
-    /// The sum of all before each piece.
+    /// Sum of the bytes before each piece.
     before: Vec<u32>,
-    /// What as many bytes more come to, and as many times [`SHORT`].
+    /// Factors for lengths below [`SHORT_POWERS`], and factors for its multiples.
     short: Vec<u32>,
     long: Vec<u32>,
 }
@@ -82,12 +87,12 @@ impl<'a> Sums<'a> {
             let powers = std::iter::successors(Some(ONE), |power| Some(product(base, *power)));
             powers.take(count).collect()
         };
-        let short = powers(BYTE, SHORT);
-        let long = powers(product(BYTE, short[SHORT - 1]), bytes.len() / SHORT + 1);
+        let short = powers(BYTE, SHORT_POWERS);
+        let long = powers(product(BYTE, short[SHORT_POWERS - 1]), bytes.len() / SHORT_POWERS + 1);
         Self { bytes, before, short, long }
     }
 
-    /// The sum of the first bytes.
+    /// Returns the sum of the first `end` bytes.
     fn up_to(&self, end: usize) -> u32 {
         let piece = (end / PIECE).min(self.before.len() - 1);
         let mut hasher = Hasher::new_with_initial(self.before[piece]);
@@ -95,16 +100,16 @@ impl<'a> Sums<'a> {
         hasher.finalize()
     }
 
-    /// Whether this is the sum of that part, with a salt.
+    /// Returns true if `sum` is the salted sum of `part`.
     fn holds(&self, salt: u32, part: Range<usize>, sum: u32) -> bool {
-        // What comes first in two sums of the same last bytes is all that they differ by.
+        // Two sums of the same last bytes differ only by the sums of the bytes before.
         let length = part.len();
-        let power = product(self.short[length % SHORT], self.long[length / SHORT]);
+        let power = product(self.short[length % SHORT_POWERS], self.long[length / SHORT_POWERS]);
         product(power, self.up_to(part.start) ^ salt) == self.up_to(part.end) ^ sum
     }
 }
 
-/// Of two polynomials, modulo the one of the checksums.
+/// Returns the product of two polynomials, modulo the polynomial of the checksums.
 fn product(a: u32, mut b: u32) -> u32 {
     let mut product = 0;
     for power in (0..32).rev() {

@@ -1,4 +1,4 @@
-//! Writing a journal: what is pending, and when it has to be on the disk.
+//! Writing of a journal: pending entries, and the moments at which they must reach the disk.
 
 use std::io::{self, ErrorKind};
 use std::mem;
@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::beginning::Beginning;
 use super::digest::Digest;
-use super::entry::{Answer, Entry, Head, Noted, Told};
+use super::entry::{Answer, Delivered, Entry, Head, Noted};
 use super::fd_graph::Reading;
 use super::frame;
 use super::known::{Due, Known};
@@ -25,54 +25,53 @@ use ftsh_machine::event::Suspension;
 use ftsh_machine::record::Record;
 use ftsh_machine::{Event, Outcome, Time};
 
-/// Room is made for so much at once: then writing needn't change what is known of the file.
+/// Number of bytes preallocated at once, to write frames without a change of the file's metadata.
 const ROOM: usize = 64 * 1024;
-/// More than this doesn't wait for a reason to be written.
-const MOST: usize = 64 * 1024;
-/// More than this isn't written at once.
-const LARGE: usize = 1024 * 1024;
-/// Things that happen one right after the other are written together.
-const BRIEF: Duration = Duration::from_millis(2);
-/// What needn't be written soon is written when nothing has happened for so long: who looks from outside
-/// wants to see it.
-const LONG: Duration = Duration::from_secs(1);
+/// Number of pending bytes that triggers a commit.
+const MAX_PENDING: usize = 64 * 1024;
+/// Largest content of one entry, in bytes.
+const MAX_ENTRY: usize = 1024 * 1024;
+/// Delay of a commit, to batch events that follow one another.
+const BATCH_DELAY: Duration = Duration::from_millis(2);
+/// Delay of a commit of entries that are not urgent, for readers of the journal.
+const IDLE_DELAY: Duration = Duration::from_secs(1);
 
-/// A journal that is written.
+/// Writer of a journal.
 pub struct Writer<S> {
     store: S,
     run: u64,
-    /// How many frames are written.
+    /// Number of written frames.
     frames: u64,
     end: u64,
-    /// How far there is room.
+    /// End of the preallocated room.
     room: u64,
-    /// Entries that aren't written yet.
+    /// Encoded entries that are not written yet.
     pending: Vec<u8>,
-    /// Whether the machine was told any of them.
-    is_told: bool,
-    /// Since when any of them is to be on the disk before a wait.
+    /// Set when pending entries must reach the disk before an external effect.
+    must_commit: bool,
+    /// Moment of the first pending entry that must reach the disk before a wait.
     urgent: Option<Time>,
     digest: Digest,
-    /// The program that is to take the shell's place.
+    /// Process id of the program that replaces the shell.
     rest: Option<u64>,
-    /// What is to be recorded besides what the machine is told.
+    /// Recorded state, from which further data to record follows.
     known: Known,
-    /// When the machine was last told something.
-    told: Time,
-    /// How many effects there had been by then.
+    /// Moment of the last delivery.
+    delivered_at: Time,
+    /// Number of effects before the last delivery.
     effects: u64,
-    /// Whether it has asked for all that it will before it is told more.
+    /// Set when the machine waits for the next delivery.
     is_waiting: bool,
-    /// How long branches elsewhere may go on after this process, as it says.
+    /// Recorded lease of remote branches after the end of this process.
     outlived: Duration,
     is_broken: bool,
 }
 
 impl<S: Store> Writer<S> {
-    /// The journal of a run that begins, in a store that holds nothing. What it begins with is written
-    /// with what comes first.
+    /// Begins the journal of a new run in an empty store. The beginning is written with the first
+    /// commit.
     pub fn begin(mut store: S, run: u64, beginning: Beginning) -> io::Result<Self> {
-        // Alone: whatever comes of it, it says whose file this is.
+        // The header is written alone, to identify the file after any failure.
         store.write(0, &frame::header(run))?;
         store.sync()?;
         let mut writer = Self {
@@ -82,12 +81,12 @@ impl<S: Store> Writer<S> {
             end: frame::HEADER as u64,
             room: frame::HEADER as u64,
             pending: Vec::new(),
-            is_told: false,
+            must_commit: false,
             urgent: None,
             digest: Digest::default(),
             rest: None,
             known: Known::default(),
-            told: Time::START,
+            delivered_at: Time::START,
             effects: 0,
             is_waiting: false,
             outlived: Duration::ZERO,
@@ -97,8 +96,8 @@ impl<S: Store> Writer<S> {
         Ok(writer)
     }
 
-    /// The journal of a run that goes on, in the store that it was read from. What wasn't written to its end
-    /// is cut off: nothing is to come after it.
+    /// Resumes the journal of a run in its store. Truncates an incomplete last frame, because no
+    /// frame may follow a torn one.
     pub fn resume(mut store: S, journal: &Journal, replayed: &Replayed) -> io::Result<Self> {
         let end = journal.end as u64;
         store.cut(end)?;
@@ -110,12 +109,12 @@ impl<S: Store> Writer<S> {
             end,
             room: end,
             pending: Vec::new(),
-            is_told: false,
+            must_commit: false,
             urgent: None,
             digest: left.digest.clone(),
             rest: None,
             known: Known::new(&left.alive),
-            told: left.told,
+            delivered_at: left.delivered_at,
             effects: left.effects,
             is_waiting: true,
             outlived: Duration::ZERO,
@@ -123,41 +122,41 @@ impl<S: Store> Writer<S> {
         })
     }
 
-    /// It begins in this process, or goes on in it.
+    /// Records the start of this process.
     pub fn start(&mut self, started: Started) {
         self.push(&Entry::Started(Box::new(started)));
-        // What this process starts has to be found by the next one.
-        self.is_told = true;
+        // The next process has to find the children of this process.
+        self.must_commit = true;
     }
 
-    /// What the driver has to be asked for before the machine is told this.
+    /// Returns the data to query from the driver before an event is delivered.
     pub fn due(&self, event: &Event) -> Due {
         self.known.due(event)
     }
 
-    /// Whether files are taking their places.
-    pub fn is_settling(&self) -> bool {
-        self.known.is_settling()
+    /// Returns true while staged files are being committed.
+    pub fn is_committing_files(&self) -> bool {
+        self.known.is_committing_files()
     }
 
-    /// Whether this tells of a command in an atomic attempt.
+    /// Returns true if the event is the exit of a command in an atomic attempt.
     pub fn is_in_attempt(&self, event: &Event) -> bool {
         self.known.is_in_attempt(event)
     }
 
-    /// An input that is read for good when this is carried out.
+    /// Returns the input that an effect makes permanently read.
     pub fn kept(&self, effect: &Effect) -> Option<Reading> {
         self.known.kept(effect)
     }
 
-    /// A buffer holds this. It counts once the machine is told something.
+    /// Records content of a buffer, valid from the next delivery on.
     pub fn written(&mut self, buffer: BufferId, written: &Written) -> io::Result<()> {
         self.known.written(buffer, written);
         let mut from = written.from;
         let mut rest = &written.bytes[..];
         loop {
-            let (bytes, more) = rest.split_at(rest.len().min(LARGE));
-            // Some copies of it.
+            let (bytes, more) = rest.split_at(rest.len().min(MAX_ENTRY));
+            // Encoding makes several copies of the content.
             NoMemory::unless(4 * bytes.len()).map_err(|_| ErrorKind::OutOfMemory)?;
             self.push(&Entry::Written { buffer: buffer.0, from, bytes: bytes.into() });
             if more.is_empty() {
@@ -169,7 +168,7 @@ impl<S: Store> Writer<S> {
         }
     }
 
-    /// An input has been read up to here.
+    /// Records the position of an input, unless already recorded.
     pub fn position(&mut self, reading: &Reading, at: u64) {
         if self.known.position(reading.input, at) {
             let (io, change) = (reading.input.io.0, reading.input.change);
@@ -177,56 +176,57 @@ impl<S: Store> Writer<S> {
         }
     }
 
-    /// The machine is going to be told this.
-    pub fn tell(&mut self, now: Time, event: Option<&Event>) -> io::Result<()> {
-        let later = nanoseconds(now, self.told);
-        let mut told = event.map_or(Told::Time, Told::from);
-        if let (Some(event), Told::Done { answer, .. }) = (event, &mut told)
+    /// Records the delivery of an event, or of the time alone.
+    pub fn record_delivery(&mut self, now: Time, event: Option<&Event>) -> io::Result<()> {
+        let later = nanoseconds(now, self.delivered_at);
+        let mut delivered = event.map_or(Delivered::Time, Delivered::from);
+        if let (Some(event), Delivered::Done { answer, .. }) = (event, &mut delivered)
             && let Some(buffer) = self.known.buffer_in(event)
         {
             *answer = Answer::Recorded { buffer: buffer.0 };
         }
-        // That a program runs is known by its end, and otherwise lost with it, unless it is the rest of the run.
-        let is_rest = matches!(told, Told::Spawned { process, .. } if self.rest == Some(process));
-        if is_rest || !matches!(told, Told::Time | Told::Spawned { .. }) {
+        // A start needs no record: the end of the program implies its start, and a crash loses
+        // both. The program that replaces the shell is an exception.
+        let is_rest =
+            matches!(delivered, Delivered::Spawned { process, .. } if self.rest == Some(process));
+        if is_rest || !matches!(delivered, Delivered::Time | Delivered::Spawned { .. }) {
             self.urgent.get_or_insert(now);
         }
-        self.push(&Entry::Told { later, told });
+        self.push(&Entry::Delivered { later, delivered });
         if let Some(event) = event {
-            self.known.told(event);
+            self.known.on_event(event);
         }
-        (self.told, self.effects) = (self.told.max(now), self.digest.count());
-        (self.is_told, self.is_waiting) = (true, false);
-        // People are told at once that a run goes on.
+        (self.delivered_at, self.effects) = (self.delivered_at.max(now), self.digest.count());
+        (self.must_commit, self.is_waiting) = (true, false);
+        // A resumption is reported at once, so its record must be on the disk.
         let is_urgent = matches!(event, Some(Event::Resumed { .. }));
-        if is_urgent || self.pending.len() > MOST { self.commit() } else { Ok(()) }
+        if is_urgent || self.pending.len() > MAX_PENDING { self.commit() } else { Ok(()) }
     }
 
-    /// An effect is going to be carried out: what led to it has to be known for ever, if it is seen
-    /// outside.
+    /// Prepares for an effect: commits the cause of an effect that changes the world.
     pub fn perform(&mut self, effect: &Effect) -> io::Result<()> {
-        // What a driver noted leads to nothing.
-        if self.is_told && changes_the_world(effect) {
+        // Records of the driver cause no effects, so they need no commit.
+        if self.must_commit && changes_the_world(effect) {
             self.commit()?;
         }
         self.digest.add(effect);
-        self.known.asked(effect);
+        self.known.on_effect(effect);
         if let Effect::Exec(run) = effect {
             self.rest = Some(run.process.0);
         }
         Ok(())
     }
 
-    /// A branch is going to be sent elsewhere that may go on for so long after this process.
+    /// Records the lease of a branch before its dispatch.
     pub fn outlived_by(&mut self, by: Duration) {
         if by > self.outlived {
             self.outlived = by;
             self.push(&Entry::Outlived { by: by.as_nanos().try_into().unwrap_or(u64::MAX) });
-            self.is_told = true;
+            self.must_commit = true;
         }
     }
 
-    /// Nothing that this process has begun is left anywhere.
+    /// Records that no remote branch of this process remains.
     pub fn nothing_is_left(&mut self) -> io::Result<()> {
         if self.outlived.is_zero() {
             return Ok(());
@@ -235,20 +235,19 @@ impl<S: Store> Writer<S> {
         self.commit()
     }
 
-    /// From here on the machine isn't told what is recorded, so it asks for nothing because of it.
-    pub fn stop_telling(&mut self) {
-        self.known.forget_questions();
+    /// Ends the deliveries: the machine does not receive the events recorded from now on.
+    pub fn stop_deliveries(&mut self) {
+        self.known.forget_queries();
     }
 
-    /// An effect is going to be carried out that was asked for in an earlier process.
+    /// Notes an effect that an earlier process requested.
     pub fn perform_late(&mut self, effect: &Effect) {
-        self.known.asked(effect);
+        self.known.on_effect(effect);
     }
 
-    /// The shell is going to end, but not the run. Of the effects that were asked for, so many were never
-    /// begun.
+    /// Records the suspension of the run; the last `late` requested effects were never begun.
     pub fn suspend(&mut self, now: Time, late: usize, reason: Suspension) -> io::Result<()> {
-        let later = nanoseconds(now, self.told);
+        let later = nanoseconds(now, self.delivered_at);
         let effects = self.digest.count().saturating_sub(late as u64);
         let signal = match reason {
             Suspension::Signal(signal) => Some(signal),
@@ -258,25 +257,26 @@ impl<S: Store> Writer<S> {
         self.commit()
     }
 
-    /// A driver logs this.
+    /// Records a log record of the driver.
     pub fn note(&mut self, record: &Record) {
         if let Some(noted) = Noted::new(&record.event) {
-            let later = nanoseconds(record.at, self.told);
+            let later = nanoseconds(record.at, self.delivered_at);
             let effects = (self.digest.count() - self.effects) as u32;
             let effects = if self.is_waiting { u32::MAX } else { effects };
             self.push(&Entry::Noted { later, effects, line: record.line, noted });
         }
     }
 
-    /// The machine is going to wait: until when at most before what is pending has to be committed, if
-    /// anything is.
+    /// Begins a wait, and returns the time by which pending entries must be committed.
     pub fn wait(&mut self, now: Time) -> Option<Time> {
         self.is_waiting = true;
-        let until = self.urgent.map_or(now + LONG, |since| since + BRIEF);
+        let until = self.urgent.map_or(now + IDLE_DELAY, |since| since + BATCH_DELAY);
         (!self.pending.is_empty()).then_some(until)
     }
 
-    /// Has all that is pending on the disk. A failure is for good: what is there then nobody knows.
+    /// Writes all pending entries to the disk.
+    ///
+    /// A failure is permanent, because the content of the disk is then unknown.
     pub fn commit(&mut self) -> io::Result<()> {
         if self.is_broken {
             return Err(io::Error::other("an earlier part of it couldn't be written"));
@@ -303,28 +303,29 @@ impl<S: Store> Writer<S> {
         }
         let mut written = self.store.write(self.end, &bytes);
         if written.is_err() && bytes.len() > length {
-            // There may be enough for this alone.
+            // The disk may have space for the frame without extra room.
             room = end;
             written = self.store.write(self.end, &bytes[..length]);
         }
         if let Err(error) = written.and_then(|()| self.store.sync()) {
-            // The system may have dropped what it couldn't write, and show it all the same until it needs the
-            // memory: to go on from what is there would leave a hole. And nothing is done because of it.
+            // The kernel may have dropped unwritten pages and still show them until it reclaims the
+            // memory. A frame appended there would leave a hole. The failed frame is cut off;
+            // nothing was performed because of its entries.
             let _ = self.store.cut(self.end);
             return Err(error);
         }
         self.room = room;
         self.end = end;
         self.frames += 1;
-        (self.is_told, self.urgent) = (false, None);
+        (self.must_commit, self.urgent) = (false, None);
         Ok(())
     }
 
-    /// The run is over; nothing more is to be said of it.
+    /// Records the end of the run and truncates the room after the last frame.
     pub fn end(&mut self, outcome: &Outcome) -> io::Result<()> {
         self.push(&Entry::Over(outcome.into()));
         self.commit()?;
-        // Room that stays there does no harm.
+        // Remaining room is harmless.
         let _ = self.store.cut(self.end);
         self.room = self.end;
         Ok(())
@@ -338,15 +339,15 @@ impl<S: Store> Writer<S> {
     }
 }
 
-/// Writes behind the end of a run that its end was told to whoever started it.
+/// Appends the report of the end of the run.
 pub fn report<S: Store>(mut store: S, last: &Last) -> io::Result<()> {
     let head = Head { number: last.head.number + 1, ..last.head };
     let content = encoded(&Entry::Reported, encoded(&head, Vec::new())?)?;
     let mut bytes = Vec::new();
     frame::append(&mut bytes, last.run, &content);
     store.cut(last.end)?;
-    // The last thing before the exit status: were it waited for, a kill meanwhile would leave a run that is
-    // marked and that nobody was told of. If it is lost with the power, its end is told twice.
+    // The mark is not synced. A kill during a sync would leave a marked run that was never
+    // reported. If the mark is lost with the power, the end is reported twice.
     store.write(last.end, &bytes)
 }
 
@@ -354,7 +355,7 @@ fn encoded(value: &impl Serialize, to: Vec<u8>) -> io::Result<Vec<u8>> {
     serialize_with_flavor(value, Bytes(to)).map_err(io::Error::other)
 }
 
-/// Takes contents of buffers whole: what postcard has for this takes them byte by byte.
+/// Output that appends contents of buffers as a whole; the one of postcard appends single bytes.
 struct Bytes(Vec<u8>);
 
 impl Flavor for Bytes {
@@ -379,7 +380,7 @@ fn nanoseconds(now: Time, then: Time) -> u64 {
     (now - then).as_nanos().try_into().unwrap_or(u64::MAX)
 }
 
-/// Whether an effect leaves something that is there after the shell.
+/// Returns true if an effect has results that remain after the shell.
 pub fn changes_the_world(effect: &Effect) -> bool {
     match effect {
         Effect::Run(_)

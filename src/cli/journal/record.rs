@@ -118,7 +118,7 @@ impl Recording {
                 let by_now = last.map_or(latest.elapsed(), |last| elapsed(last, latest, &clocks));
                 let (machine, world) = replayed.go_on();
                 let is_certain = last.is_some_and(|last| clocks.are_those_of(last));
-                let world = if is_certain { world } else { world.at_an_unsure_time() };
+                let world = if is_certain { world } else { world.with_uncertain_clock() };
                 (writer, Ready::GoesOn(Box::new(machine), Box::new(world)), by_now)
             }
         };

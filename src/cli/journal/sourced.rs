@@ -45,7 +45,7 @@ impl<F: FnMut(&Record)> Watch for &mut SourcedFiles<F> {
         (self.tell)(record);
     }
 
-    fn asked(&mut self, effect: &Effect) {
+    fn on_effect(&mut self, effect: &Effect) {
         if let Effect::Query { operation, directory, query: Query::File(path) } = effect {
             let directory = directory.as_ref().map_or(&b""[..], |directory| &directory[..]);
             let path = Path::new(OsStr::from_bytes(directory)).join(OsStr::from_bytes(path));
@@ -53,7 +53,7 @@ impl<F: FnMut(&Record)> Watch for &mut SourcedFiles<F> {
         }
     }
 
-    fn told(&mut self, event: &Event) {
+    fn on_event(&mut self, event: &Event) {
         if let Event::Done { operation, result } = event
             && let Some(path) = self.asked.remove(operation)
             && let Ok(Reply::Text(text)) = result

@@ -1,5 +1,4 @@
-//! Whatever a crash leaves of a journal, the run goes on from there, and nothing that is recorded is done
-//! again.
+//! A crash leaves a journal from which the run continues, and no recorded step is repeated.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -7,7 +6,7 @@ use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 
-use crate::entry::{Entry, Told};
+use crate::entry::{Delivered, Entry};
 use crate::{Beginning, Journal, Recorder, Started, Store, Unreadable, Writer, read, replay};
 use ftsh_machine::driver::{self, Driver, Durable, Written};
 use ftsh_machine::effect::{Access, Action, BufferId, FdChange, FdSource, IoId};
@@ -16,7 +15,7 @@ use ftsh_machine::{Config, Effect, Event, Machine, Outcome, Time};
 use ftsh_sim::{Model, Simulated};
 use ftsh_syntax::parse;
 
-/// Each step is done again if nobody knows what came of it.
+/// Script in which each step without a recorded end is repeated.
 const SCRIPT: &str = "
 data=start
 function line
@@ -82,18 +81,18 @@ try 9 times every 1 ms
 end
 ";
 
-/// Longer than this nothing that has happened waits for others to happen.
-const BRIEF: Duration = Duration::from_millis(10);
+/// Longest wait with an exit that is not on the disk.
+const MAX_WAIT: Duration = Duration::from_millis(10);
 
-/// A disk in memory, as it was after each write and each cut.
+/// Disk in memory, with its state after each write and each cut.
 #[derive(Clone)]
 pub struct Disk(Rc<RefCell<Vec<State>>>);
 
-/// What was asked of a disk.
+/// State of a disk.
 #[derive(Clone)]
 struct State {
     bytes: Vec<u8>,
-    /// The last state before this one that is there for sure, by its number.
+    /// Number of the last synced state.
     synced: usize,
 }
 
@@ -113,7 +112,7 @@ impl Disk {
         states.push(state);
     }
 
-    /// What is there for sure.
+    /// Returns the synced content.
     pub fn durable(&self) -> Vec<u8> {
         let states = self.0.borrow();
         states[states.last().expect("a state").synced].bytes.clone()
@@ -123,7 +122,7 @@ impl Disk {
 impl Store for Disk {
     fn write(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
         let at = at as usize;
-        // Most of the room that is made takes only time here.
+        // Most of the preallocated room would only take time.
         let used = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
         let bytes = &bytes[..bytes.len().min(used + 100)];
         self.change(|all| {
@@ -135,7 +134,7 @@ impl Store for Disk {
 
     fn sync(&mut self) -> io::Result<()> {
         let mut states = self.0.borrow_mut();
-        // What comes next is told from what was there before.
+        // The synced state has a number of its own.
         let last = State { synced: states.len(), ..states.last().expect("a state").clone() };
         states.push(last);
         Ok(())
@@ -147,23 +146,23 @@ impl Store for Disk {
     }
 }
 
-/// What was run, and with what words the last step was.
+/// Steps that ran, and the arguments of the last step.
 #[derive(Default)]
 struct Done {
     steps: Vec<String>,
     last: String,
 }
 
-/// A world in which nothing that is seen from outside comes before the disk has all that led to it.
+/// World that checks: the disk has the cause of each external effect.
 struct Watched {
     world: Simulated,
-    /// None if nobody looks.
+    /// Disk to check, or `None` without checks.
     disk: Option<Disk>,
-    /// Whether what is asked for can be what an earlier process was asked for.
+    /// Set in the first process, in which no effect is a repeated one.
     is_first: bool,
-    /// What was carried out.
+    /// Performed effects.
     carried_out: Vec<Effect>,
-    /// How many commands were said to have ended.
+    /// Number of exits delivered.
     ended: usize,
 }
 
@@ -207,7 +206,7 @@ impl Driver for Watched {
         let before = self.now();
         let event = self.world.wait(until);
         if let Some(disk) = self.disk.as_ref().filter(|_| self.is_first)
-            && self.now() - before > BRIEF
+            && self.now() - before > MAX_WAIT
         {
             let journal = read(&disk.durable()).expect("a journal");
             assert_eq!(
@@ -266,7 +265,7 @@ pub fn started() -> Started {
     }
 }
 
-/// The whole run, from its beginning.
+/// Runs the script from its beginning.
 fn begin(disk: &Disk) -> Done {
     let script = parse("script", SCRIPT).expect("valid");
     let config = Config::default();
@@ -285,7 +284,7 @@ fn begin(disk: &Disk) -> Done {
     Rc::try_unwrap(done).ok().expect("nobody else has it").into_inner()
 }
 
-/// The rest of a run that isn't over.
+/// Runs the rest of an unfinished run.
 fn go_on(disk: &Disk, journal: &Journal, is_watched: bool) -> Done {
     let replayed = replay(journal, Level::NOTHING, |_: &Record| ()).expect("the same");
     let mut writer = Writer::resume(disk.clone(), journal, &replayed).expect("a journal");
@@ -311,13 +310,13 @@ fn go_on(disk: &Disk, journal: &Journal, is_watched: bool) -> Done {
     Rc::try_unwrap(done).ok().expect("nobody else has it").into_inner()
 }
 
-/// What is recorded to have been asked for.
+/// Returns the effects of a replay.
 fn asked(journal: &Journal) -> Vec<Effect> {
     struct All(Vec<Effect>);
     impl crate::Watch for &mut All {
         fn logged(&mut self, _: &Record) {}
 
-        fn asked(&mut self, effect: &Effect) {
+        fn on_effect(&mut self, effect: &Effect) {
             self.0.push(effect.clone());
         }
     }
@@ -326,22 +325,22 @@ fn asked(journal: &Journal) -> Vec<Effect> {
     all.0
 }
 
-/// The step that is asked for by this, with the number of its process.
+/// Returns the step that an effect requests, with the number of its process.
 fn step(effect: &Effect) -> Option<(u64, String)> {
     let Effect::Run(run) = effect else { return None };
     let Action::Program { words, .. } = &run.action else { return None };
     Some((run.process.0, words[1].to_string()))
 }
 
-/// The commands that are recorded to have ended.
+/// Returns the commands with a recorded end.
 fn exits(journal: &Journal) -> impl Iterator<Item = u64> {
     journal.entries().filter_map(|entry| match entry.expect("memory") {
-        Entry::Told { told: Told::Exited { process, .. }, .. } => Some(process),
+        Entry::Delivered { delivered: Delivered::Exited { process, .. }, .. } => Some(process),
         _ => None,
     })
 }
 
-/// The steps that are recorded to have ended.
+/// Returns the steps with a recorded end.
 fn ended(journal: &Journal) -> BTreeSet<String> {
     let ended: BTreeSet<u64> = exits(journal).collect();
     asked(journal)
@@ -352,11 +351,11 @@ fn ended(journal: &Journal) -> BTreeSet<String> {
         .collect()
 }
 
-/// What a crash may leave of a change from one state to the next.
+/// Returns the states that a crash may leave of a change.
 fn torn(before: &[u8], after: &[u8]) -> Vec<Vec<u8>> {
     let mut states = vec![before.to_vec(), after.to_vec()];
     if after.len() < before.len() {
-        // What was written after a cut, and no cut.
+        // The write after the cut, without the cut.
         states.push([after, &before[after.len()..]].concat());
         return states;
     }
@@ -377,7 +376,8 @@ fn torn(before: &[u8], after: &[u8]) -> Vec<Vec<u8>> {
     states
 }
 
-/// Whatever of it is there, the run goes on to the same end; some of those journals are torn again.
+/// Continues the run from each torn state to the same end. Some of the resulting journals are torn
+/// again.
 fn judge(states: &[State], expected: &str, is_first: bool) -> usize {
     let mut count = 0;
     let changes = states.iter().enumerate().filter(|(number, state)| state.synced != *number);
@@ -395,7 +395,7 @@ fn judge(states: &[State], expected: &str, is_first: bool) -> usize {
             let is_chosen = is_first && number == 2 && place % 12 == 0;
             let done = go_on(&disk, &journal, is_chosen);
             count += 1;
-            // In an attempt that is lost as a whole everything is done again.
+            // A lost atomic attempt repeats all its steps.
             let whole = ["6", "7", "8", "9", "53"];
             let twice = done
                 .steps

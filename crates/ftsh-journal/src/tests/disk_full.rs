@@ -1,4 +1,4 @@
-//! Disks that are full: what was told is there, and what isn't there wasn't told.
+//! Full disks: exactly the reported resumptions are on the disk.
 
 use std::cell::RefCell;
 use std::io;
@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use super::crash::{Disk, started};
-use crate::entry::{Entry, Told};
+use crate::entry::{Delivered, Entry};
 use crate::{Beginning, Journal, Recorder, Store, Writer, frame, read, replay};
 use ftsh_machine::driver::{self, Driver, Durable, Written};
 use ftsh_machine::effect::{BufferId, IoId};
@@ -17,7 +17,7 @@ use ftsh_syntax::parse;
 
 const SCRIPT: &str = "for i in 1 2 3\n try 2 times every 1 ms\n  step $i\n end\nend";
 
-/// A disk that has room for so many bytes.
+/// Disk with room for this many bytes.
 #[derive(Clone)]
 struct Small(Disk, usize);
 
@@ -37,7 +37,7 @@ impl Store for Small {
     }
 }
 
-/// A world of which it is known how often somebody was told that the run goes on.
+/// World that counts the reported resumptions and the steps.
 struct Witness {
     world: Simulated,
     resumed: usize,
@@ -77,7 +77,7 @@ fn world() -> Witness {
     Witness { world, resumed: 0, steps: 0 }
 }
 
-/// The whole run.
+/// Returns the journal of the whole run.
 fn recorded() -> Vec<u8> {
     let disk = Disk::of(&[]);
     let script = parse("script", SCRIPT).expect("valid");
@@ -95,12 +95,14 @@ fn recorded() -> Vec<u8> {
 }
 
 fn resumptions(journal: &Journal) -> usize {
-    let is_one = |entry: &Entry| matches!(entry, Entry::Told { told: Told::Resumed { .. }, .. });
+    let is_one = |entry: &Entry| {
+        matches!(entry, Entry::Delivered { delivered: Delivered::Resumed { .. }, .. })
+    };
     journal.entries().flatten().filter(is_one).count()
 }
 
 #[test]
-fn that_a_run_goes_on_is_told_once_it_is_recorded() {
+fn resumption_is_reported_after_it_is_recorded() {
     let whole = recorded();
     let ends: Vec<usize> = frame::Frames::of(&whole, 5).map(|content| content.end).collect();
     let (mut refused, mut ended) = (0, 0);
@@ -129,7 +131,7 @@ fn that_a_run_goes_on_is_told_once_it_is_recorded() {
             assert_eq!(world.resumed, usize::from(came.is_some()), "{room} bytes after {end}");
             assert!(came.is_some() || world.steps == 0, "{room} bytes after {end}");
             refused += usize::from(came.is_none());
-            // There needn't be as much room as one would like to have.
+            // The extra room after a frame is optional.
             ended += usize::from(came == Some(true));
         }
     }

@@ -19,14 +19,14 @@ use ftsh_syntax::parse;
 
 pub const RUN: u64 = 0x1234_5678_9abc_def0;
 
-/// A disk that knows all that it was told.
+/// Disk that logs all writes.
 #[derive(Clone, Default)]
 struct Disk(Rc<RefCell<Log>>);
 
 #[derive(Default)]
 struct Log {
     bytes: Vec<u8>,
-    /// The content before each write, its place, and what was written.
+    /// Content before each write, position, and bytes written.
     writes: Vec<(Vec<u8>, usize, Vec<u8>)>,
     synced: usize,
 }
@@ -34,7 +34,7 @@ struct Log {
 impl Store for Disk {
     fn write(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
         let mut log = self.0.borrow_mut();
-        // Most of the room that is made takes only time here.
+        // Most of the preallocated room would only take time.
         let used = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
         let bytes = &bytes[..bytes.len().min(used + 200)];
         assert_eq!(log.synced, log.writes.len(), "what was written before is on the disk");
@@ -69,7 +69,7 @@ pub fn exited(process: u64) -> Event {
     Event::Exited { process, status, line: None, unread: false }
 }
 
-/// A journal of so many commits of some events each.
+/// Returns a journal with `commits` commits of `events` events each.
 fn journal(commits: usize, events: u64) -> Disk {
     let disk = Disk::default();
     let mut writer = Writer::begin(disk.clone(), RUN, beginning()).expect("a journal");
@@ -78,7 +78,9 @@ fn journal(commits: usize, events: u64) -> Disk {
     for commit in 0..commits {
         for event in 0..events {
             now = now + Duration::from_millis(3);
-            writer.tell(now, Some(&exited(commit as u64 * events + event))).expect("a record");
+            writer
+                .record_delivery(now, Some(&exited(commit as u64 * events + event)))
+                .expect("a record");
         }
         writer.commit().expect("a commit");
     }
@@ -95,12 +97,12 @@ fn what_is_written_is_read() {
     let bytes = disk.0.borrow().bytes.clone();
     let journal = read(&bytes).expect("a journal");
     assert_eq!((journal.run, &journal.beginning, journal.over), (RUN, &beginning(), None));
-    let told = journal.entries().map(|entry| match entry.expect("memory") {
-        Entry::Told { later, told } => (later, told.into_event()),
+    let delivered = journal.entries().map(|entry| match entry.expect("memory") {
+        Entry::Delivered { later, delivered } => (later, delivered.into_event()),
         other => panic!("{other:?}"),
     });
     let expected = (0..6).map(|process| (3_000_000, Some(exited(process))));
-    assert!(told.eq(expected));
+    assert!(delivered.eq(expected));
 }
 
 #[test]
@@ -115,8 +117,8 @@ fn the_end_is_known_and_room_that_was_made_is_given_back() {
     assert_eq!(read(&bytes).expect("a journal").over, Some(Over::Exited(3)));
 }
 
-/// Whatever part of the last write is on the disk, all that was there before is read, and of what was
-/// written all or nothing.
+/// Any part of the last write on the disk leaves all earlier entries readable. The entries of the
+/// last write are read as a whole or ignored.
 #[test]
 fn a_crash_in_any_write_loses_nothing_before_it() {
     let disk = journal(4, 3);
@@ -128,7 +130,7 @@ fn a_crash_in_any_write_loses_nothing_before_it() {
         whole.resize(end.max(before.len()), 0);
         whole[*at..end].copy_from_slice(written);
         let (old, new) = (entries(before), entries(&whole));
-        // What is on the disk of it, in pieces of so many bytes.
+        // The mask selects the pieces on the disk.
         for (mask, piece) in (0..64_u32).flat_map(|mask| [8, 64, 512].map(|piece| (mask, piece))) {
             let mut torn = before.clone();
             torn.resize(whole.len(), 0);
@@ -147,12 +149,12 @@ fn a_crash_in_any_write_loses_nothing_before_it() {
 }
 
 proptest! {
-    /// A file that ends anywhere holds the first entries, or none.
+    /// A file that ends anywhere contains a prefix of the entries, or none.
     #[test]
     fn a_cut_file_holds_what_was_committed_before(commits in 0..6_usize, events in 1..4_u64, cut in 0.0..1.0) {
         let bytes = journal(commits, events).0.borrow().bytes.clone();
         let all = entries(&bytes).expect("a journal");
-        // The room at the end would take most of the cuts.
+        // Cuts in the room at the end show nothing.
         let used = bytes.iter().rposition(|byte| *byte != 0).expect("something") + 2;
         let cut = (used as f64 * cut) as usize;
         match entries(&bytes[..cut]) {
@@ -161,7 +163,7 @@ proptest! {
         }
     }
 
-    /// A bit that isn't what was written is noticed, unless it is in what was written last.
+    /// A flipped bit is detected, except in the last frame.
     #[test]
     fn a_flipped_bit_is_damage(commits in 1..6_usize, events in 1..4_u64, place in 0.0..1.0, bit in 0..8) {
         let mut bytes = journal(commits, events).0.borrow().bytes.clone();
@@ -181,7 +183,7 @@ proptest! {
         }
     }
 
-    /// Whatever a file holds, nothing breaks.
+    /// Arbitrary bytes are read or refused without a panic.
     #[test]
     fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..300), begins: bool) {
         let mut file = if begins { frame::header(RUN).to_vec() } else { Vec::new() };
@@ -189,7 +191,7 @@ proptest! {
         prop_assert!(read(&file).is_err());
     }
 
-    /// A frame that is whole, but whose content is none, is damage.
+    /// A whole frame with invalid content is damage.
     #[test]
     fn any_content_is_read_or_refused(content in prop::collection::vec(any::<u8>(), 1..100)) {
         let mut file = frame::header(RUN).to_vec();
@@ -226,7 +228,7 @@ fn what_is_there_twice_is_damage() {
     assert!(matches!(entries(&twice), Err(Unreadable::Damaged(at)) if at >= last.end));
 }
 
-/// A disk that is full after so many writes.
+/// Disk that is full after this many writes.
 struct Full(usize);
 
 impl Store for Full {
@@ -244,7 +246,7 @@ impl Store for Full {
     }
 }
 
-/// A disk that can't keep what it was given at one sync, and would at the next.
+/// Disk on which one sync fails, and the next would succeed.
 #[derive(Clone, Default)]
 struct Forgetful {
     disk: Disk,
@@ -277,13 +279,13 @@ fn a_failed_sync_is_never_retried_and_what_it_was_for_is_not_gone_on_from() {
         let mut writer = Writer::begin(store.clone(), RUN, beginning()).expect("a journal");
         writer.commit().expect("a commit");
         for process in 3.. {
-            writer.tell(Time::START, Some(&exited(process))).expect("a record");
+            writer.record_delivery(Time::START, Some(&exited(process))).expect("a record");
             if writer.commit().is_err() {
                 break;
             }
         }
         for process in 10..13 {
-            writer.tell(Time::START, Some(&exited(process))).expect("a record");
+            writer.record_delivery(Time::START, Some(&exited(process))).expect("a record");
             assert!(writer.commit().is_err());
         }
         assert!(writer.end(&Outcome::Succeeded).is_err());
@@ -320,7 +322,7 @@ fn after_a_failure_nothing_is_written() {
     assert!(Writer::begin(Full(0), RUN, beginning()).is_err());
     let mut writer = Writer::begin(Full(1), RUN, beginning()).expect("a journal");
     for _ in 0..2 {
-        writer.tell(Time::START, Some(&exited(1))).expect("a record");
+        writer.record_delivery(Time::START, Some(&exited(1))).expect("a record");
         assert!(writer.commit().is_err());
     }
     assert!(writer.end(&Outcome::Succeeded).is_err());

@@ -1,4 +1,4 @@
-//! What a suspended start has not begun is begun by the next one.
+//! Effects that a suspended start never began are begun by the next start.
 
 use std::cell::RefCell;
 use std::io;
@@ -14,15 +14,15 @@ use ftsh_machine::{Config, Effect, Event, Machine, Time};
 use ftsh_sim::Simulated;
 use ftsh_syntax::parse;
 
-/// A branch that is sent as soon as its descriptors are open.
+/// Script with a branch that is dispatched as soon as its descriptors are open.
 const SCRIPT: &str = "forall x in a output tagged on ssh nowhere\n step 1\nend";
-/// As many times files are opened for it.
+/// Number of tables opened for the branch.
 const OPENINGS: usize = 2;
 
-/// A world in which a signal comes before it is told that files are open.
+/// World in which a signal precedes the answer to an opening.
 struct Untimely {
     world: Simulated,
-    /// After so many openings.
+    /// Number of openings before the signal.
     after: usize,
     signal: Option<i32>,
 }

@@ -1,4 +1,4 @@
-//! What was being written when the machine stopped may hold anything: large data, other journals, this one.
+//! A torn frame may contain anything: large data, other journals, its own journal.
 
 use std::cell::RefCell;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -12,7 +12,7 @@ use ftsh_machine::effect::ProcessId;
 use ftsh_machine::event::Status;
 use ftsh_machine::{Event, Outcome, Time};
 
-/// A file in memory.
+/// File in memory.
 #[derive(Clone, Default)]
 struct Memory(Rc<RefCell<Vec<u8>>>);
 
@@ -36,7 +36,7 @@ impl Store for Memory {
     }
 }
 
-/// A journal that a commit at a time is added to.
+/// Journal that grows by one commit at a time.
 struct Growing {
     memory: Memory,
     writer: Writer<Memory>,
@@ -51,24 +51,24 @@ impl Growing {
         Self { memory, writer, now: Time::START }
     }
 
-    /// So many commands have ended, each with a commit of its own.
+    /// Records the exits of `count` commands, each in a commit of its own.
     fn commands(&mut self, count: u64) {
         for process in 0..count {
             self.now = self.now + Duration::from_millis(3);
-            self.writer.tell(self.now, Some(&exited(process))).expect("a record");
+            self.writer.record_delivery(self.now, Some(&exited(process))).expect("a record");
             self.writer.commit().expect("a commit");
         }
     }
 
-    /// A command has ended that printed this for `read`.
+    /// Records the exit of a command that printed `line` for `read`.
     fn printed(&mut self, line: Vec<u8>) {
         let (process, status) = (ProcessId(77), Status::Exited(0));
         let event = Event::Exited { process, status, line: Some(line.into()), unread: false };
-        self.writer.tell(self.now, Some(&event)).expect("a record");
+        self.writer.record_delivery(self.now, Some(&event)).expect("a record");
         self.writer.commit().expect("a commit");
     }
 
-    /// All that is written, without the room behind it.
+    /// Returns the written bytes without the room after the last frame.
     fn bytes(&self) -> Vec<u8> {
         let bytes = self.memory.0.borrow();
         let end = frame::Frames::of(&bytes, RUN).last().expect("frames").end;
@@ -93,7 +93,7 @@ fn large_data_that_was_being_written_is_soon_passed_over() {
         let bytes = journal.bytes();
         let start = Instant::now();
         let found = entries(&bytes[..bytes.len() - 100]);
-        // To sum all that could be a frame takes minutes.
+        // Checksums of all possible frames would take minutes.
         assert!(start.elapsed() < Duration::from_secs(10), "{what}: {:?}", start.elapsed());
         assert!(found == entries(&before), "{what}");
     }
@@ -109,7 +109,7 @@ fn a_copy_of_the_journal_in_what_was_being_written_is_no_damage() {
     for lost in [1, 10, 100] {
         assert!(entries(&bytes[..bytes.len() - lost]) == entries(&before), "{lost}");
     }
-    // Once it is whole it is like any other.
+    // A whole frame with the same content is valid.
     journal.commands(3);
     let Journal { frames, .. } = read(&journal.bytes()).expect("a journal");
     assert_eq!(frames, 25);
@@ -128,13 +128,13 @@ fn what_was_written_later_is_found_wherever_it_is() {
         let mut damaged = bytes.clone();
         damaged[at] ^= 4;
         assert_eq!(entries(&damaged), Err(Unreadable::Damaged(before)), "byte {at}");
-        // The last one is found as well.
+        // The last frame is found as well.
         damaged[behind + 4] ^= 4;
         assert_eq!(entries(&damaged), Err(Unreadable::Damaged(before)), "byte {at}");
     }
 }
 
-/// A copy that is made piece by piece while more is written is the run up to where a piece ends.
+/// A copy made piece by piece during recording is the run up to a gap.
 #[test]
 fn a_copy_that_was_made_meanwhile_is_the_run_up_to_a_gap() {
     let mut journal = Growing::new();
@@ -147,14 +147,14 @@ fn a_copy_that_was_made_meanwhile_is_the_run_up_to_a_gap() {
     let mut gaps = 0;
     for piece in [512, 1024, 4096] {
         for pause in 1..40 {
-            // What is read of each piece is what is there then.
+            // Each piece has the content at the time of its copy.
             let (mut copy, mut ends) = (Vec::new(), Vec::new());
             for ((used, state), at) in states.iter().step_by(pause).zip((0..).step_by(piece)) {
                 let Some(rest) = state.get(at..) else { break };
                 copy.extend(&rest[..rest.len().min(piece)]);
                 ends.push((*used, at + piece));
             }
-            // A hole so small is none.
+            // A hole of less than eight bytes is not detected.
             if ends.iter().any(|(used, end)| (1..8).contains(&end.saturating_sub(*used))) {
                 continue;
             }
@@ -167,7 +167,7 @@ fn a_copy_that_was_made_meanwhile_is_the_run_up_to_a_gap() {
             };
             let found = found.expect("a part of the run");
             assert!(all.starts_with(&found), "{pause} for {piece}");
-            // It is all that was there when the first hole was copied.
+            // The part has everything that existed when the first hole was copied.
             let (used, _) = ends.iter().find(|(used, end)| used < end).unwrap_or(&ends[0]);
             let whole = entries(&states.last().expect("a state").1[..*used]).expect("a journal");
             assert!(found.len() >= whole.len() - 1, "{pause} for {piece}");
@@ -176,7 +176,7 @@ fn a_copy_that_was_made_meanwhile_is_the_run_up_to_a_gap() {
     assert!(gaps > 20, "{gaps}");
 }
 
-/// A file that counts how many bytes are read of it.
+/// File that counts the bytes read.
 struct Counted(io::Cursor<Vec<u8>>, u64);
 
 impl Read for Counted {
@@ -209,7 +209,7 @@ fn the_end_of_a_run_is_found_without_reading_all_of_it() {
     let end = last(&mut file).expect("it is read").expect("a frame");
     assert_eq!(end.over, Some(Over::Exited(3)));
     assert!(file.1 < 1_000_000, "{} bytes are read", file.1);
-    // Room behind it, and a mark that isn't whole.
+    // Room after the end, and a torn mark, are ignored.
     bytes.resize(bytes.len() + 3, 0);
     assert_eq!(last_of(&bytes).as_ref(), Some(&end));
     bytes.resize(bytes.len() + 100_000, 0);
