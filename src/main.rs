@@ -1,10 +1,10 @@
 //! The fault-tolerant shell.
 
-// Rust's start-up code reads `/proc/self/maps` for the sake of a message about the stack, which takes 3 % of
-// the time of a short script. `ftsh-sys` does what is left of that code.
+// Rust's start-up code reads `/proc/self/maps` only for a message about the stack. The read takes 3
+// % of the time of a short script. `ftsh-sys` does the remaining work of the start-up code.
 #![cfg_attr(all(target_env = "gnu", not(test)), no_main)]
 
-/// Called by the C library.
+/// Starts the shell. The C library calls this function.
 #[cfg(all(target_env = "gnu", not(test)))]
 #[expect(unsafe_code, reason = "the one function of this name")]
 #[unsafe(no_mangle)]

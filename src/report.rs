@@ -1,4 +1,4 @@
-//! The last words about a script that failed.
+//! Report about a failed script, printed at the end of a run.
 //!
 //! ```text
 //! ftsh: mirror.ftsh:3: `wget -q http://a/index` exited with 4 after 12 s
@@ -18,19 +18,21 @@ use ftsh_syntax::diagnostic::{excerpt, printable};
 
 /// Lines of a trace: calls, branches and tries around a failure, innermost first.
 const MAX_TRACE: usize = 8;
-/// Lines of a longer trace that are from its outer end; one says how many are left out.
+/// Lines at the end of a cut trace, from its outer end. A line above gives the number of omitted
+/// lines.
 const OUTER_TRACE: usize = MAX_TRACE - INNER_STEPS - 1;
-/// How many lines that a failed attempt had printed are told.
+/// Limit on the printed output of a failed attempt, in lines.
 const MAX_LINES: usize = 5;
 
-/// Says which command failed, where and how, inside which tries and after how many attempts; lines
-/// that end in a newline. Without what is secret.
+/// Renders the report about a failure, with secrets hidden. Each line ends in a newline.
+/// | The report names the command, its place, the enclosing tries and the number of attempts.
 pub fn render(failure: &Failure, secrets: &Secrets) -> String {
     // Writing to a string can't fail.
     let place = format!("{}:{}", printable(failure.file()), failure.line);
     let mut text = format!("ftsh: {place}: {}\n", message(failure));
     let source = secrets.hide(failure.source.line_text(failure.line).trim());
-    // Only the quotes may differ. In another file than the one that runs it, the line shows what is meant.
+    // The source line is omitted if only quotes differ from the message. A line from another file
+    // than the caller's is always shown.
     let is_news = source.replace('"', "'") != failure.command || is_elsewhere(failure);
     if !source.is_empty() && is_news {
         let _ = writeln!(text, "  {} | {}", failure.line, excerpt(&source));
@@ -49,40 +51,41 @@ pub fn render(failure: &Failure, secrets: &Secrets) -> String {
         let _ = writeln!(text, "    {}", excerpt(&secrets.hide(&line)));
     }
     if let Some(branches) = &failure.branches {
-        tell_branches(&mut text, branches);
+        write_branches(&mut text, branches);
     }
-    // Scripts often say `failure "…: $error"`.
+    // Scripts often fail with `failure "…: $error"`.
     if let Some(earlier) = &failure.earlier
         && !failure.message.contains(&earlier.message)
     {
         let way = earlier.way(failure.file(), own_steps(earlier, failure));
         let _ = writeln!(text, "  before that: {way}: {}", printable(&earlier.summary()));
     }
-    // What became known to be secret after the failure.
+    // Some secrets become known only after the failure.
     secrets.hide_in(&mut text);
     text
 }
 
-/// The failed branches of a `forall` that went on all the same.
-fn tell_branches(text: &mut String, branches: &Branches) {
+/// Writes the failed branches of a `forall` that continued after a failure.
+fn write_branches(text: &mut String, branches: &Branches) {
     for BranchFailure { word, story } in &branches.told {
         let _ = writeln!(text, "  {}: {}", printable(word), printable(story));
     }
-    let told = branches.told.len() as u64;
-    if let Some(more @ 1..) = branches.failed.checked_sub(told)
-        && told > 0
+    let listed = branches.told.len() as u64;
+    if let Some(more @ 1..) = branches.failed.checked_sub(listed)
+        && listed > 0
     {
         let noun = if more == 1 { "branch" } else { "branches" };
         let _ = writeln!(text, "  and {more} {noun} more");
     }
 }
 
-/// True if the failure stands in another file than the outermost call or branch around it.
+/// True if the failure lies in another file than the outermost call or branch around the failed
+/// command.
 fn is_elsewhere(failure: &Failure) -> bool {
     failure.trace.steps().last().is_some_and(|outermost| outermost.file != *failure.file())
 }
 
-/// The steps of an earlier failure that the later one doesn't have.
+/// Returns the steps of an earlier failure without the outer steps shared with the later failure.
 fn own_steps<'f>(earlier: &'f Failure, later: &Failure) -> &'f [Step] {
     let (own, theirs) = (earlier.trace.steps(), later.trace.steps());
     let is_same = |(one, other): &(&Step, &Step)| {
@@ -92,21 +95,21 @@ fn own_steps<'f>(earlier: &'f Failure, later: &Failure) -> &'f [Step] {
     &own[..own.len() - common]
 }
 
-/// The calls, branches and tries around a failure.
+/// Returns the lines for the calls, branches and tries around a failure.
 fn trace(failure: &Failure) -> Vec<String> {
     let mut tries = failure.tries.iter();
     let mut passed = 0;
     let mut lines = Vec::new();
-    for it in failure.trace.steps() {
-        let inside = it.tries.saturating_sub(passed);
+    for step in failure.trace.steps() {
+        let inside = step.tries.saturating_sub(passed);
         passed += inside;
         lines.extend(tries.by_ref().take(inside).map(|tried| attempts(tried, failure)));
-        lines.push(step(it, failure));
+        lines.push(describe(step, failure));
     }
     lines.extend(tries.map(|tried| attempts(tried, failure)));
     let left_out = failure.trace.left_out() + lines.len().saturating_sub(MAX_TRACE) as u64;
     if left_out > 0 {
-        // One more makes room for the line that says so.
+        // Another omitted line makes room for the line with the count.
         let outer = lines.split_off(lines.len() - OUTER_TRACE);
         lines.truncate(INNER_STEPS);
         lines.push(format!("… {} more …", left_out + 1));
@@ -115,7 +118,7 @@ fn trace(failure: &Failure) -> Vec<String> {
     lines
 }
 
-fn step(step: &Step, failure: &Failure) -> String {
+fn describe(step: &Step, failure: &Failure) -> String {
     let place = place(&step.file, step.line, failure.file());
     match &step.kind {
         StepKind::Function(name) => format!("in `{name}`, called at {place}"),

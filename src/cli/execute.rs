@@ -178,7 +178,7 @@ impl RunContext {
             anyhow!("can't get ready to start commands: {}{hint}", plain(&error))
         })?;
         if driver.shows_line() {
-            beside.borrow_mut().log().stands_beside_line();
+            beside.borrow_mut().log().enable_status_line();
         }
         Ok(ClusterDriver::new(driver, cluster))
     }

@@ -12,7 +12,7 @@ use super::lock::{self, Holder, Taken};
 use super::messages::{complain, speak_through};
 use super::plan::{RunPlan, StartPlan};
 use super::source::Program;
-use crate::log::Log;
+use crate::log::LogWriter;
 use ftsh_machine::record::{Level, LogEvent, Record};
 use ftsh_machine::{Outcome, Time};
 use ftsh_process::OutputCapture;
@@ -43,7 +43,7 @@ pub fn capture(plan: &RunPlan) -> Result<Option<OutputCapture>> {
 
 /// Waits a random part of the splay and takes the lock, in that order: a run that only waits blocks
 /// no other one. An outcome means that the run is over before it began.
-pub fn wait(plan: &mut RunPlan, seed: u64, log: &mut Log) -> Result<Option<Outcome>> {
+pub fn wait(plan: &mut RunPlan, seed: u64, log: &mut LogWriter) -> Result<Option<Outcome>> {
     let start = Instant::now();
     let deadline = plan.deadline_mut().as_ref().map(|deadline| deadline.elapsed());
     let StartPlan { splay, lock, lock_directory, lock_wait, skips_when_busy } = &plan.start;
@@ -83,7 +83,7 @@ pub fn wait(plan: &mut RunPlan, seed: u64, log: &mut Log) -> Result<Option<Outco
 }
 
 /// Returns the outcome of a run that ends before it begins, because another one is in progress.
-pub fn busy(name: &str, owner: &str, skips: bool, log: &mut Log) -> Outcome {
+pub fn busy(name: &str, owner: &str, skips: bool, log: &mut LogWriter) -> Outcome {
     if !skips {
         complain(&format!("{name}: not run: {owner}"));
         return Outcome::Exited(BUSY);

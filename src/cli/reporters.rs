@@ -7,7 +7,7 @@ use anyhow::{Result, anyhow};
 
 use super::messages;
 use super::plan::RunPlan;
-use crate::log::{Log, Results, Style, Summary};
+use crate::log::{LogStyle, LogWriter, Results, Summary};
 use crate::report;
 use ftsh_machine::record::{Level, Record};
 use ftsh_machine::secrets::Secrets;
@@ -16,7 +16,7 @@ use ftsh_sys::os_error::plain;
 
 /// Reporters of a run, to people and programs.
 pub struct Reporters {
-    log: Log,
+    log: LogWriter,
     summary: Option<Summary>,
     results: Option<Results>,
     /// Level of the log.
@@ -29,7 +29,7 @@ impl Reporters {
     pub fn open(plan: &RunPlan, run: u64) -> Result<Self> {
         let reporting = &plan.reporting;
         let level = plan.machine.log_level;
-        let style = Style {
+        let style = LogStyle {
             format: reporting.log_format,
             decimal: reporting.log_decimal,
             pid: plan.machine.pid,
@@ -39,7 +39,7 @@ impl Reporters {
             anyhow!("can't open the {what} `{}`: {}", file.display(), plain(error))
         };
         let file = reporting.log_file.as_deref();
-        let log = Log::open(file, level, style.clone())
+        let log = LogWriter::open(file, level, style.clone())
             .map_err(|error| cannot("log", file.unwrap_or(Path::new("")), &error))?;
         let open = |file| Results::open(file, style).map_err(|it| cannot("results", file, &it));
         Ok(Self {
@@ -115,7 +115,7 @@ impl Reporters {
     }
 
     /// Returns the log, for records before the run.
-    pub fn log(&mut self) -> &mut Log {
+    pub fn log(&mut self) -> &mut LogWriter {
         &mut self.log
     }
 }

@@ -4,18 +4,19 @@ use std::collections::BTreeMap;
 
 use ftsh_machine::effect::TaskId;
 
-/// Bytes that lines of all groups may take before those of the present one are written at once.
+/// Limit on the lines of all groups, in bytes. Beyond the limit, the lines of the current group are
+/// written immediately.
 const MAX_BYTES: usize = 1 << 20;
 
-/// Lines that wait for the end of their groups.
+/// Lines held back until the end of their groups.
 #[derive(Default)]
-pub struct Groups {
+pub struct GroupedLines {
     lines: BTreeMap<TaskId, String>,
     bytes: usize,
 }
 
-impl Groups {
-    /// Keeps a line of a group. Returns all lines of the group if they are to be written now.
+impl GroupedLines {
+    /// Keeps a line of a group. Returns all lines of the group if the lines are due now.
     pub fn add(&mut self, group: TaskId, line: &str) -> Option<String> {
         self.lines.entry(group).or_default().push_str(line);
         self.bytes += line.len();

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde_json::{Value, json};
 
-use super::Style;
+use super::LogStyle;
 use super::base64::base64;
 use super::text::signal_name;
 use ftsh_machine::outcome::{Failure, FailureKind};
@@ -16,7 +16,7 @@ use ftsh_machine::record::{LogEvent, Record};
 use ftsh_machine::trace::{Step, StepKind};
 
 /// Appends `record` to `out`, without a newline.
-pub fn line(out: &mut String, now: Timestamp, zone: &TimeZone, style: &Style, record: &Record) {
+pub fn line(out: &mut String, now: Timestamp, zone: &TimeZone, style: &LogStyle, record: &Record) {
     let mut separator = '{';
     let mut put = |name: &str, value: Value| {
         field(out, separator, name, &value);
@@ -55,7 +55,7 @@ fn field(out: &mut String, separator: char, name: &str, value: &Value) {
     let _ = write!(out, "\"{name}\":{value}");
 }
 
-/// Appends an object of these fields, in this order.
+/// Appends an object with the given fields, in the given order.
 pub fn object(out: &mut String, fields: &[(&str, Value)]) {
     for (index, (name, value)) in fields.iter().enumerate() {
         field(out, if index == 0 { '{' } else { ',' }, name, value);
@@ -63,8 +63,8 @@ pub fn object(out: &mut String, fields: &[(&str, Value)]) {
     out.push('}');
 }
 
-/// A time as the style wants it.
-pub fn moment(time: Timestamp, zone: &TimeZone, style: &Style) -> Value {
+/// Returns a time in the format of the style.
+pub fn moment(time: Timestamp, zone: &TimeZone, style: &LogStyle) -> Value {
     if style.decimal {
         json!(time.as_microsecond() as f64 / 1e6)
     } else {
@@ -73,15 +73,15 @@ pub fn moment(time: Timestamp, zone: &TimeZone, style: &Style) -> Value {
     }
 }
 
-/// What a branch that failed like this, if it failed, came to, in a word.
+/// Returns the outcome of a branch in a word. The argument is the failure, if any.
 pub fn outcome(failure: Option<(FailureKind, i32)>) -> &'static str {
     failure.map_or("succeeded", |(kind, _)| kind.name())
 }
 
-/// So many of the lines are told that a failed attempt had printed last.
-const MOST_LINES: usize = 20;
+/// Limit on the logged output of a failed attempt, in lines.
+const MAX_OUTPUT_LINES: usize = 20;
 
-/// The bytes of a word that is not UTF-8, in base64, as a field.
+/// Returns a field with the bytes of a word in base64, if the word is not UTF-8.
 pub fn word_bytes(word: &[u8]) -> Option<(&'static str, Value)> {
     word.to_str().is_err().then(|| ("word_bytes", json!(base64(word))))
 }
@@ -110,7 +110,7 @@ fn failure(failure: &Failure) -> Details {
     details
 }
 
-/// A call or a branch around a failure.
+/// Returns a call or a branch around a failure as a JSON object.
 fn step(step: &Step) -> Value {
     let (kind, name, word) = match &step.kind {
         StepKind::Function(name) => ("function", Some(name), None),
@@ -134,12 +134,12 @@ fn describe(event: &LogEvent) -> (&'static str, Details) {
         LogEvent::EndedBy(cause) => ("ended_by", failure(cause)),
         LogEvent::TryFailed { failure: cause, attempts, elapsed } => {
             let mut details = failure(cause);
-            // The one of the whole `try` follows.
+            // The duration of the whole `try` follows.
             details.retain(|(name, _)| *name != "duration");
-            // Where the failed command stands; the record's own line is that of the `try`.
+            // Line of the failed command. The record's own line is the line of the `try`.
             details.push(("command_line", json!(cause.line)));
             details.extend([("attempts", json!(attempts)), ("duration", seconds(*elapsed))]);
-            let lines = cause.last_lines(MOST_LINES);
+            let lines = cause.last_lines(MAX_OUTPUT_LINES);
             if !lines.is_empty() {
                 details.push(("output", json!(lines.join("\n"))));
             }

@@ -1,4 +1,4 @@
-//! What a run came to on each machine that its branches were sent to.
+//! Summary of a run for each machine with branches of the run.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -7,24 +7,24 @@ use std::fmt::Write;
 use ftsh_machine::record::{LogEvent, Trouble};
 use ftsh_syntax::diagnostic::{excerpt, printable};
 
-/// So many machines are told of, those that were avoided most.
-const MOST_TOLD: usize = 10;
+/// Limit on listed machines. The machines avoided most often come first.
+const MAX_MACHINES: usize = 10;
 
-/// Adds up what records tell of machines.
+/// Statistics of the machines named in records.
 #[derive(Debug, Default)]
-pub struct Machines(BTreeMap<String, Machine>);
+pub struct Machines(BTreeMap<String, MachineUse>);
 
 #[derive(Debug, Default)]
-struct Machine {
-    /// How many branches began there.
+struct MachineUse {
+    /// Number of branches started on the machine.
     branches: u64,
-    /// How often it was avoided, for what.
+    /// Number of avoidances, by reason.
     avoided: BTreeMap<Trouble, u64>,
-    /// Why it refused a branch last, if that was said.
+    /// Reason of the latest refused branch, if known.
     refusal: String,
 }
 
-impl Machine {
+impl MachineUse {
     fn avoided(&self) -> u64 {
         self.avoided.values().sum()
     }
@@ -45,11 +45,12 @@ impl Machines {
         }
     }
 
-    fn of(&mut self, node: &str) -> &mut Machine {
+    fn of(&mut self, node: &str) -> &mut MachineUse {
         self.0.entry(node.to_owned()).or_default()
     }
 
-    /// How many there are, in words, and a line for each; nothing if no branch was sent to any.
+    /// Returns the number of machines in words, and a line for each machine. Returns none if no
+    /// branch was sent to a machine.
     pub fn render(&self) -> Option<(String, String)> {
         if self.0.is_empty() {
             return None;
@@ -63,11 +64,11 @@ impl Machines {
         let mut machines: Vec<_> = self.0.iter().collect();
         machines.sort_by_key(|(_, it)| Reverse(it.avoided()));
         let mut lines = String::new();
-        for (name, machine) in machines.iter().take(MOST_TOLD) {
+        for (name, machine) in machines.iter().take(MAX_MACHINES) {
             // Writing to a string can't fail.
-            let _ = writeln!(lines, "    {}: {}", printable(name), machine.story());
+            let _ = writeln!(lines, "    {}: {}", printable(name), machine.line());
         }
-        if let Some(more) = machines.len().checked_sub(MOST_TOLD + 1) {
+        if let Some(more) = machines.len().checked_sub(MAX_MACHINES + 1) {
             let noun = if more == 0 { "machine" } else { "machines" };
             let _ = writeln!(lines, "    and {} other {noun}", more + 1);
         }
@@ -75,15 +76,15 @@ impl Machines {
     }
 }
 
-impl Machine {
-    fn story(&self) -> String {
-        let mut story = match self.branches {
+impl MachineUse {
+    fn line(&self) -> String {
+        let mut line = match self.branches {
             0 => "no branch".to_owned(),
             1 => "1 branch".to_owned(),
             many => format!("{many} branches"),
         };
         if self.avoided.is_empty() {
-            return story;
+            return line;
         }
         let times = match self.avoided() {
             1 => "once".to_owned(),
@@ -91,11 +92,11 @@ impl Machine {
         };
         let why = self.avoided.iter().map(|(why, count)| format!("{count} {}", why.name()));
         let why = why.collect::<Vec<_>>().join(", ");
-        let _ = write!(story, ", avoided {times} ({why})");
+        let _ = write!(line, ", avoided {times} ({why})");
         if !self.refusal.is_empty() {
-            let _ = write!(story, ": {}", excerpt(&printable(&self.refusal)));
+            let _ = write!(line, ": {}", excerpt(&printable(&self.refusal)));
         }
-        story
+        line
     }
 }
 
@@ -153,11 +154,12 @@ mod tests {
 
     #[test]
     fn of_many_machines_a_few_are_told() {
-        let events: Vec<_> = (0..MOST_TOLD + 3).map(|node| placed(&format!("n{node}"))).collect();
+        let events: Vec<_> =
+            (0..MAX_MACHINES + 3).map(|node| placed(&format!("n{node}"))).collect();
         let text = told(&events).expect("machines");
         assert!(text.starts_with("13 used\n") && text.ends_with("\n    and 3 other machines\n"));
-        assert_eq!(text.lines().count(), MOST_TOLD + 2, "{text}");
-        let text = told(&events[..=MOST_TOLD]).expect("machines");
+        assert_eq!(text.lines().count(), MAX_MACHINES + 2, "{text}");
+        let text = told(&events[..=MAX_MACHINES]).expect("machines");
         assert!(text.ends_with("\n    and 1 other machine\n"), "{text}");
     }
 }

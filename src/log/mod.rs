@@ -1,5 +1,5 @@
-//! The log: records as lines of text or JSON, in a file that several shells may share or on
-//! standard error.
+//! Log of records as lines of text or JSON, in a file or on standard error. Several shells may
+//! share the file.
 
 mod base64;
 mod groups;
@@ -16,7 +16,7 @@ mod tests;
 
 pub use self::results::Results;
 pub use self::summary::Summary;
-pub use self::text::{Told, one_line, signal_name};
+pub use self::text::{EventText, one_line, signal_name};
 pub use self::zone::local_zone;
 
 use std::fs::OpenOptions;
@@ -27,51 +27,51 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use self::groups::Groups;
-use self::repeats::{Line, Repeats};
+use self::groups::GroupedLines;
+use self::repeats::{DueLine, Repeats};
 use ftsh_machine::Failure;
 use ftsh_machine::record::{Level, LogEvent, Record};
 use ftsh_machine::time::Time;
 use ftsh_process::non_blocking_writer::{self, NonBlockingWriter};
 
-/// How records are written.
+/// Format of log records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
-    /// One line for people.
+    /// A line of text for each record.
     #[default]
     Text,
-    /// One JSON object a line.
+    /// A line with a JSON object for each record.
     Json,
 }
 
-/// What every line of a log tells about its run.
+/// Properties shared by all lines of a log.
 #[derive(Clone, Debug)]
-pub struct Style {
+pub struct LogStyle {
     /// Text or JSON.
     pub format: Format,
-    /// Whether times are seconds since 1970 instead of local time.
+    /// True if times are seconds since 1970 instead of local time.
     pub decimal: bool,
     /// The shell's process id.
     pub pid: u32,
-    /// Tells this run from others of the same script; only in JSON.
+    /// Id of the run among runs of the same script; only in JSON.
     pub run: String,
 }
 
 /// Makes lines of records.
-pub struct Lines {
-    style: Style,
-    /// Looked up when it is first needed.
+pub struct LineRenderer {
+    style: LogStyle,
+    /// Local time zone, loaded on first use.
     zone: Option<TimeZone>,
     line: String,
 }
 
-impl Lines {
-    /// Lines of this style.
-    pub fn new(style: Style) -> Self {
+impl LineRenderer {
+    /// Creates a renderer of lines in the given style.
+    pub fn new(style: LogStyle) -> Self {
         Self { style, zone: None, line: String::new() }
     }
 
-    /// What is written of a record at this moment, with a newline.
+    /// Renders a record with the given time as a line with a newline.
     pub fn render(&mut self, now: Timestamp, record: &Record) -> &str {
         self.line.clear();
         let zone = self.zone.get_or_insert_with(local_zone);
@@ -84,36 +84,38 @@ impl Lines {
     }
 }
 
-/// So many stages of a pipeline may fail and still all be told.
-const MOST_WITHHELD: usize = 100;
+/// Limit on failures left to the report. A pipeline has a failure for each failed stage.
+const MAX_WITHHELD: usize = 100;
 
-/// A log that is open.
-pub struct Log {
+/// An open log.
+pub struct LogWriter {
     writer: NonBlockingWriter,
-    /// Whether that is standard error.
+    /// True if the log goes to standard error.
     is_error: bool,
-    /// Whether people may see in another way what a `try` waits for.
-    has_line: bool,
-    /// Long delays that are told only if the line turns out not to show them, since when.
+    /// True if a status line may show the reason of a wait.
+    has_status_line: bool,
+    /// Long delays with their start. The log gets the delays unless the status line shows them.
     held_back: Vec<(Timestamp, Record)>,
     level: Level,
-    lines: Lines,
+    lines: LineRenderer,
     broken: bool,
-    /// The failures that may be left to the report at the end: of each task its last.
+    /// Failures left to the report at the end: the latest failure of each task.
     withheld: Vec<Record>,
-    /// How many lines are missing, for nobody read those before; and the script of the last.
+    /// Number of lines lost because no reader took earlier lines, and the script of the latest lost
+    /// line.
     missing: Option<(u64, Arc<str>)>,
-    /// Lines of branches whose output is written as a group.
-    groups: Groups,
-    /// Failures that happen again and again.
+    /// Held back lines of branches with grouped output.
+    groups: GroupedLines,
+    /// Repeated failures.
     repeats: Repeats,
 }
 
-impl Log {
-    /// A log at the end of the file `path`, which is made if needed, or on standard error.
-    pub fn open(path: Option<&Path>, level: Level, style: Style) -> io::Result<Self> {
+impl LogWriter {
+    /// Opens a log at the end of the file `path`, or on standard error. Creates the file if needed.
+    pub fn open(path: Option<&Path>, level: Level, style: LogStyle) -> io::Result<Self> {
         let writer = match path {
-            // Lines of several shells don't mix: each is one write to a file opened for appending.
+            // Each line is a single write to a file opened for appending, because lines of several
+            // shells must not mix.
             Some(path) => {
                 NonBlockingWriter::new(OpenOptions::new().append(true).create(true).open(path)?)
             }
@@ -122,26 +124,26 @@ impl Log {
         Ok(Self {
             writer,
             is_error: path.is_none(),
-            has_line: false,
+            has_status_line: false,
             held_back: Vec::new(),
             level,
-            lines: Lines::new(style),
+            lines: LineRenderer::new(style),
             broken: false,
             withheld: Vec::new(),
             missing: None,
-            groups: Groups::default(),
+            groups: GroupedLines::default(),
             repeats: Repeats::default(),
         })
     }
 
-    /// There is a line beside the log, if that is on standard error, which may show what a `try`
-    /// waits for. Whether it does is told by [`line_shows`](Self::line_shows) a moment later.
-    pub fn stands_beside_line(&mut self) {
-        self.has_line = self.is_error;
+    /// Enables the status line beside a log on standard error. A later call of
+    /// [`line_shows`](Self::line_shows) reports if the line shows the reason of a wait.
+    pub fn enable_status_line(&mut self) {
+        self.has_status_line = self.is_error;
     }
 
-    /// Tells of the long delays that have begun, unless the line shows them: others may have the
-    /// terminal, and a shell in the background has no line.
+    /// Logs the long delays in progress unless the status line shows them. The line is hidden while
+    /// another program uses the terminal or the shell runs in the background.
     pub fn line_shows(&mut self, shown: bool) {
         for (begun, record) in std::mem::take(&mut self.held_back) {
             if !shown {
@@ -150,8 +152,8 @@ impl Log {
         }
     }
 
-    /// Writes a record, if the level asks for it. A log that can't be written is told once, on
-    /// standard error; the run goes on.
+    /// Writes a record if its level is enabled. Reports the first write error on standard error;
+    /// the run continues.
     pub fn write(&mut self, record: &Record) {
         if let LogEvent::GroupEnded(branch) = record.event {
             let waiting = self.repeats.take(|repeated| repeated.group == Some(branch));
@@ -165,48 +167,51 @@ impl Log {
             return;
         }
         let now = Timestamp::now();
-        // Higher levels tell of each attempt.
+        // Higher levels log each attempt.
         if self.is_read_by_people() && self.level <= Level::FAILURES {
             if Repeats::counts(record) {
                 let due = self.repeats.add(now, record);
                 return self.put_all(due);
             }
-            // The task has come to something else.
+            // Another event of the task ends the repetition.
             let waiting = self.repeats.take(|repeated| repeated.task == record.task);
             self.put_all(waiting);
         }
         if self.withhold(record) {
             return;
         }
-        if self.has_line && record.event.delay().is_some() && record.event.level() > self.level {
+        if self.has_status_line
+            && record.event.delay().is_some()
+            && record.event.level() > self.level
+        {
             self.held_back.push((now, record.clone()));
         } else {
             self.put(now, record);
         }
     }
 
-    /// Whether a record is left to the report.
+    /// Keeps a record for the report at the end. True if the record was kept.
     fn withhold(&mut self, record: &Record) -> bool {
         let is_left =
             self.is_read_by_people() && record.uncaught && record.event.failure().is_some();
         if is_left {
             self.withheld.retain(|withheld| withheld.task != record.task);
-            if self.withheld.len() == MOST_WITHHELD {
-                self.withheld.remove(0); // a prompt's, told long ago
+            if self.withheld.len() == MAX_WITHHELD {
+                self.withheld.remove(0); // reported by the prompt long ago
             }
             self.withheld.push(record.clone());
         }
         is_left
     }
 
-    /// An earlier start of the run has written this record, or left it to the report.
+    /// Takes in a record written, or left to the report, by an earlier start of the run.
     pub fn recall(&mut self, record: &Record) {
         if record.level <= self.level {
             self.withhold(record);
         }
     }
 
-    /// The run is called so from now on.
+    /// Sets the id of the run for later lines.
     pub fn name_run(&mut self, run: &str) {
         self.lines.style.run = run.into();
     }
@@ -215,13 +220,13 @@ impl Log {
         self.put_with(at, record, "");
     }
 
-    fn put_all(&mut self, lines: Vec<Line>) {
-        for Line { at, record, words } in lines {
+    fn put_all(&mut self, lines: Vec<DueLine>) {
+        for DueLine { at, record, words } in lines {
             self.put_with(at, &record, &words);
         }
     }
 
-    /// Writes a line with these words at its end, or keeps it for after the group that it belongs to.
+    /// Writes a line with the given words at its end, or keeps the line until its group has ended.
     fn put_with(&mut self, at: Timestamp, record: &Record, words: &str) {
         let mut line = self.lines.render(at, record).to_owned();
         line.insert_str(line.len() - 1, words);
@@ -243,12 +248,12 @@ impl Log {
                 *last = Arc::clone(file);
                 return;
             }
-            self.tell_missing();
+            self.write_missing();
         }
         match self.writer.offer(text) {
             Ok(true) => {}
             Ok(false) => self.missing = Some((count, Arc::clone(file))),
-            // Nobody would be left to be told.
+            // An error on standard error cannot be reported.
             Err(_) if self.is_error || self.broken => {}
             Err(error) => {
                 self.broken = true;
@@ -258,7 +263,7 @@ impl Log {
         }
     }
 
-    /// Writes what waits, and how many lines are missing, if any are. To be called at the end.
+    /// Writes the lines held back and the number of lost lines. Called at the end of the run.
     pub fn finish(&mut self) {
         let waiting = self.repeats.take(|_| true);
         self.put_all(waiting);
@@ -266,10 +271,10 @@ impl Log {
         if !lines.is_empty() {
             self.put_text(&lines, &"".into());
         }
-        self.tell_missing();
+        self.write_missing();
     }
 
-    fn tell_missing(&mut self) {
+    fn write_missing(&mut self) {
         let Some((count, file)) = self.missing.take() else { return };
         let lines = if count == 1 { "line is" } else { "lines are" };
         let event = LogEvent::Note(format!("{count} {lines} missing here: nobody read the log"));
@@ -278,33 +283,33 @@ impl Log {
         );
     }
 
-    /// Whether its lines are text on standard error. Then the failure that ends the run is left to
-    /// the report that comes last.
+    /// True if the log is text on standard error. The report then prints the failure at the end of
+    /// the run, and the log omits the failure.
     fn is_read_by_people(&self) -> bool {
         self.is_error && self.lines.style.format == Format::Text
     }
 
-    /// The failure that was about to end the run when it was logged. Something else may have ended
-    /// it while what it had started was being ended.
+    /// Returns the latest failure left to the report. The run may have ended for another reason
+    /// while its processes were being ended.
     pub fn withheld(&self) -> Option<&Failure> {
         self.withheld.last()?.event.failure()
     }
 
-    /// Writes what was left to the report, but for the failure that this tells.
-    pub fn write_rest(&mut self, told: &Failure) {
+    /// Writes the failures left to the report, except the reported failure.
+    pub fn write_rest(&mut self, reported: &Failure) {
         for record in std::mem::take(&mut self.withheld) {
-            let is_told = |failure: &Failure| {
+            let is_reported = |failure: &Failure| {
                 (failure.line, &failure.message, &failure.command)
-                    == (told.line, &told.message, &told.command)
+                    == (reported.line, &reported.message, &reported.command)
             };
-            if !record.event.failure().is_some_and(is_told) {
+            if !record.event.failure().is_some_and(is_reported) {
                 self.put(Timestamp::now(), &record);
             }
         }
     }
 
-    /// Whether its lines are JSON on standard error, for a program: then a report in words would
-    /// be in the way.
+    /// True if the log is JSON on standard error. A report in words would disturb the reading
+    /// program.
     pub fn is_read_by_programs(&self) -> bool {
         self.is_error && self.lines.style.format == Format::Json
     }

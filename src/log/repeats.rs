@@ -1,4 +1,4 @@
-//! Failures that happen again and again: most of them are counted instead of written.
+//! Repeated failures. Most repetitions are counted instead of written.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -9,53 +9,54 @@ use ftsh_machine::effect::TaskId;
 use ftsh_machine::outcome::Human;
 use ftsh_machine::record::{LogEvent, Record};
 
-/// Time after a line in which the same failure is only counted; it doubles up to the longest.
+/// Limits of the pause after a line. During a pause, the same failure is only counted. Each pause
+/// is twice as long as the previous pause.
 const SHORTEST_PAUSE: Duration = Duration::from_secs(60);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1800);
-/// Different failures that are remembered.
+/// Limit on different failures in memory.
 const MAX_FAILURES: usize = 100;
 
-/// A task's failure, by its line and message.
-type What = (Option<TaskId>, u32, String);
+/// Task, line and message of a failure.
+type FailureKey = (Option<TaskId>, u32, String);
 
-/// Failures by what was written of them.
+/// Repeated failures by task, line and message.
 #[derive(Default)]
-pub struct Repeats(HashMap<What, Repeat>);
+pub struct Repeats(HashMap<FailureKey, Repeat>);
 
 struct Repeat {
-    /// When it happened first.
+    /// Time of the first occurrence.
     first: Timestamp,
-    /// When a line about it was written last.
+    /// Time of the latest written line.
     written: Timestamp,
-    /// Time from that line to the next one.
+    /// Time from the latest written line to the next line.
     pause: Duration,
-    /// How often it has happened.
+    /// Number of occurrences.
     count: u64,
     /// The latest.
     latest: Record,
-    /// When that was, if no line tells of it.
-    waits_since: Option<Timestamp>,
+    /// Time of the latest occurrence, if not yet written.
+    unwritten_since: Option<Timestamp>,
 }
 
 /// A line to be written.
-pub struct Line {
-    /// When it happened.
+pub struct DueLine {
+    /// Time of the failure.
     pub at: Timestamp,
-    /// What.
+    /// Record of the failure.
     pub record: Record,
     /// Words to add.
     pub words: String,
 }
 
 impl Repeats {
-    /// True if a record is of a failure that may happen again.
+    /// True if the record holds a failure with possible repetitions.
     pub fn counts(record: &Record) -> bool {
         let is_failure = matches!(record.event, LogEvent::CommandFailed(_) | LogEvent::Failed(_));
         is_failure && !record.uncaught
     }
 
-    /// Counts a failure. Returns the lines that are to be written now.
-    pub fn add(&mut self, now: Timestamp, record: &Record) -> Vec<Line> {
+    /// Counts a failure. Returns the lines due now.
+    pub fn add(&mut self, now: Timestamp, record: &Record) -> Vec<DueLine> {
         let mut lines = Vec::new();
         if self.0.len() >= MAX_FAILURES {
             lines = self.take(|_| true);
@@ -67,10 +68,10 @@ impl Repeats {
             pause: Duration::ZERO,
             count: 0,
             latest: record.clone(),
-            waits_since: None,
+            unwritten_since: None,
         });
         repeat.count += 1;
-        (repeat.latest, repeat.waits_since) = (record.clone(), Some(now));
+        (repeat.latest, repeat.unwritten_since) = (record.clone(), Some(now));
         if elapsed(repeat.written, now) >= repeat.pause {
             repeat.written = now;
             repeat.pause = (2 * repeat.pause).clamp(SHORTEST_PAUSE, LONGEST_PAUSE);
@@ -79,8 +80,8 @@ impl Repeats {
         lines
     }
 
-    /// Forgets the failures of some records. Returns the lines that were put off, the oldest first.
-    pub fn take(&mut self, which: impl Fn(&Record) -> bool) -> Vec<Line> {
+    /// Forgets the failures of the selected records. Returns the postponed lines, oldest first.
+    pub fn take(&mut self, which: impl Fn(&Record) -> bool) -> Vec<DueLine> {
         let taken = self.0.extract_if(|_, repeat| which(&repeat.latest));
         let mut lines: Vec<_> = taken.filter_map(|(_, mut repeat)| repeat.line()).collect();
         lines.sort_by_key(|line| line.at);
@@ -89,14 +90,14 @@ impl Repeats {
 }
 
 impl Repeat {
-    fn line(&mut self) -> Option<Line> {
-        let at = self.waits_since.take()?;
+    fn line(&mut self) -> Option<DueLine> {
+        let at = self.unwritten_since.take()?;
         let time = Human(elapsed(self.first, at));
         let words = match self.count {
             1 => String::new(),
             count => format!(" ({count} times in {time})"),
         };
-        Some(Line { at, record: self.latest.clone(), words })
+        Some(DueLine { at, record: self.latest.clone(), words })
     }
 }
 

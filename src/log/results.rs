@@ -1,4 +1,4 @@
-//! What became of each branch of a `forall`, a line each, for programs.
+//! Results of the branches of a `forall` for programs: a line for each branch.
 
 use std::fmt::Write;
 use std::fs::{File, OpenOptions};
@@ -11,7 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 use nix::fcntl::{Flock, FlockArg};
 use serde_json::json;
 
-use super::{Style, json, local_zone};
+use super::{LogStyle, json, local_zone};
 use ftsh_machine::record::{Level, LogEvent, Record};
 use ftsh_machine::{FailureKind, field};
 use ftsh_process::non_blocking_writer::{self, NonBlockingWriter};
@@ -19,43 +19,45 @@ use ftsh_process::non_blocking_writer::{self, NonBlockingWriter};
 /// The first line of GNU parallel's job log.
 const COLUMNS: &str = "Seq\tHost\tStarttime\tJobRuntime\tSend\tReceive\tExitval\tSignal\tCommand\n";
 
-/// The host of what ran on this machine, in there.
+/// Host of local branches in GNU parallel's job log.
 const HERE: &str = ":";
 
-/// Appends a line to a file for each branch that ends.
+/// File with a line for each finished branch.
 pub struct Results {
     writer: NonBlockingWriter,
-    /// Whether a line has the columns of GNU parallel's job log, rather than being a JSON object.
+    /// True if lines have the columns of GNU parallel's job log; otherwise lines are JSON objects.
     columns: bool,
-    style: Style,
+    style: LogStyle,
     zone: Option<TimeZone>,
     line: String,
     broken: bool,
 }
 
 impl Results {
-    /// The level of the records that are needed.
+    /// Level of the needed records.
     pub const LEVEL: Level = Level::STRUCTURES;
 
-    /// At the end of the file `path`, which is made if needed. In columns, if its name ends in `.tsv`.
-    pub fn open(path: &Path, style: Style) -> io::Result<Self> {
+    /// Opens the file `path` for appending. Creates the file if needed. Writes columns if the name
+    /// ends in `.tsv`.
+    pub fn open(path: &Path, style: LogStyle) -> io::Result<Self> {
         let file = OpenOptions::new().append(true).create(true).open(path)?;
         let columns = path.extension().is_some_and(|extension| extension == "tsv");
         if columns {
             begin(&file)?;
         }
-        // Lines of several shells don't mix: each is one write to a file opened for appending.
+        // Each line is a single write to a file opened for appending, because lines of several
+        // shells must not mix.
         let writer = NonBlockingWriter::new(file);
         Ok(Self { writer, columns, style, zone: None, line: String::new(), broken: false })
     }
 
-    /// The run is called so from now on.
+    /// Sets the id of the run for later lines.
     pub fn name_run(&mut self, run: &str) {
         self.style.run = run.into();
     }
 
-    /// Takes note of a branch that ended just now. A file that can't be written is told once, on
-    /// standard error; the run goes on.
+    /// Writes the line of a branch finished just now. Reports the first write error on standard
+    /// error; the run continues.
     pub fn add(&mut self, record: &Record) {
         if let LogEvent::BranchEnded { .. } = &record.event {
             self.line.clear();
@@ -123,13 +125,14 @@ impl Results {
     }
 }
 
-/// Writes the first line, if there is none. Of shells that begin at the same time only one does.
+/// Writes the header line to an empty file. A lock keeps several shells from writing the header at
+/// the same time.
 fn begin(file: &File) -> io::Result<()> {
-    // Where files can't be locked, two first lines are better than none.
+    // On file systems without locks, two header lines are better than none.
     let _lock = Flock::lock(file.try_clone()?, FlockArg::LockExclusive);
     let data = file.metadata()?;
     if data.is_file() && data.len() == 0 {
-        // That it can't be written is told with the first branch.
+        // An error is reported with the first branch.
         let _ = (&*file).write_all(COLUMNS.as_bytes());
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! What a run came to: attempts, time working against time waiting, machines and failures.
+//! Summary of a run: attempts, time of work and of waits, machines and failures.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -15,11 +15,11 @@ use ftsh_machine::time::Time;
 use ftsh_machine::trace::place;
 use ftsh_syntax::diagnostic::{excerpt, printable};
 
-/// What failed at which line is told of this many, those that happened most.
-const MOST_FAILURES: usize = 10;
+/// Limit on listed kinds of failure. The most frequent kinds come first.
+const MAX_KINDS: usize = 10;
 
-/// What failed: a script's line with the calls that led there, by a kind of failure with a code.
-type What = (Arc<str>, u32, String, &'static str, i32);
+/// Kind of failure: file, line, calls down to the line, failure kind and code.
+type FailureGroup = (Arc<str>, u32, String, &'static str, i32);
 
 /// Adds up the records of a run, up to [`Level::STRUCTURES`].
 #[derive(Debug, Default)]
@@ -32,37 +32,37 @@ pub struct Summary {
     waiting: Duration,
     machines: Machines,
     kinds: BTreeMap<&'static str, u64>,
-    /// How often what failed, and the last message.
-    failures: BTreeMap<What, (u64, String)>,
-    open: HashMap<TaskId, Open>,
+    /// Number of occurrences and latest message of each kind of failure.
+    failures: BTreeMap<FailureGroup, (u64, String)>,
+    open: HashMap<TaskId, Activity>,
 }
 
-/// What a task does since when.
+/// Current activity of a task, with its start.
 #[derive(Debug)]
-enum Open {
+enum Activity {
     Working(Time),
-    /// For at most this long.
+    /// A delay of at most the given duration.
     Waiting(Time, Duration),
 }
 
 impl Summary {
-    /// The level of the records that are needed.
+    /// Level of the needed records.
     pub const LEVEL: Level = Level::STRUCTURES;
 
     /// Takes a record into account.
     pub fn add(&mut self, record: &Record) {
         if let Some(task) = record.task {
-            // Whatever comes next, the command or the delay before is over.
+            // Each record ends the previous command or delay of its task.
             self.close(task, record.at);
             match &record.event {
                 LogEvent::CommandStarted(_) => {
-                    self.open.insert(task, Open::Working(record.at));
+                    self.open.insert(task, Activity::Working(record.at));
                 }
                 LogEvent::Delay { delay, .. } | LogEvent::Deferred { delay, .. }
                     if !delay.is_zero() =>
                 {
                     self.delays += 1;
-                    self.open.insert(task, Open::Waiting(record.at, *delay));
+                    self.open.insert(task, Activity::Waiting(record.at, *delay));
                 }
                 _ => {}
             }
@@ -85,8 +85,8 @@ impl Summary {
                     // Writing to a string can't fail.
                     let _ = write!(calls, ", {}", step.brief(&file));
                 }
-                let what = (file, failure.line, calls, kind, failure.code);
-                let (count, message) = self.failures.entry(what).or_default();
+                let group = (file, failure.line, calls, kind, failure.code);
+                let (count, message) = self.failures.entry(group).or_default();
                 *count += 1;
                 message.clone_from(&failure.message);
             }
@@ -96,13 +96,13 @@ impl Summary {
 
     fn close(&mut self, task: TaskId, now: Time) {
         match self.open.remove(&task) {
-            Some(Open::Working(since)) => self.working += now - since,
-            Some(Open::Waiting(since, delay)) => self.waiting += delay.min(now - since),
+            Some(Activity::Working(since)) => self.working += now - since,
+            Some(Activity::Waiting(since, delay)) => self.waiting += delay.min(now - since),
             None => {}
         }
     }
 
-    /// The summary of a run of `script` that ended at `now`; lines that end in a newline.
+    /// Renders the summary of a run of `script` until `now`. Each line ends in a newline.
     pub fn render(mut self, script: &str, outcome: &Outcome, now: Time) -> String {
         for task in self.open.keys().copied().collect::<Vec<_>>() {
             self.close(task, now);
@@ -150,12 +150,12 @@ impl Summary {
         row(&mut text, "failures", &kinds.join(", "));
         let mut failures: Vec<_> = self.failures.iter().collect();
         failures.sort_by_key(|(_, (count, _))| Reverse(*count));
-        for ((file, line, calls, ..), (count, message)) in failures.iter().take(MOST_FAILURES) {
+        for ((file, line, calls, ..), (count, message)) in failures.iter().take(MAX_KINDS) {
             let place = place(file, *line, &script);
             let message = excerpt(&printable(message));
             let _ = writeln!(text, "    {count} at {place}{calls}: {message}");
         }
-        if let Some(more) = failures.len().checked_sub(MOST_FAILURES + 1) {
+        if let Some(more) = failures.len().checked_sub(MAX_KINDS + 1) {
             let kinds = plural(more as u64 + 1, "other kind", "other kinds");
             let _ = writeln!(text, "    and {kinds} of failure");
         }

@@ -1,4 +1,4 @@
-//! Records as they are written.
+//! Tests of records as written lines.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -17,8 +17,8 @@ use ftsh_machine::{Failure, FailureKind, Time};
 use ftsh_syntax::Source;
 use ftsh_syntax::engine::EngineId;
 
-fn style(format: Format, decimal: bool) -> Style {
-    Style { format, decimal, pid: 42, run: "0123456789abcdef".into() }
+fn style(format: Format, decimal: bool) -> LogStyle {
+    LogStyle { format, decimal, pid: 42, run: "0123456789abcdef".into() }
 }
 
 fn record(event: LogEvent) -> Record {
@@ -63,7 +63,7 @@ fn uncaught() -> Record {
     Record { uncaught: true, ..record(LogEvent::CommandFailed(Box::new(failure()))) }
 }
 
-fn written(style: &Style, record: &Record) -> String {
+fn written(style: &LogStyle, record: &Record) -> String {
     let now = Timestamp::from_microsecond(1_800_000_000_123_456).expect("a time");
     let zone = TimeZone::fixed(Offset::constant(1));
     let mut out = String::new();
@@ -328,7 +328,7 @@ fn a_log_is_appended_to_and_keeps_its_level() {
     let path = directory.path().join("log");
     for _ in 0..2 {
         let style = style(Format::Text, true);
-        let mut log = Log::open(Some(&path), Level::COMMANDS, style).expect("a log");
+        let mut log = LogWriter::open(Some(&path), Level::COMMANDS, style).expect("a log");
         log.write(&record(LogEvent::CommandStarted("true".into())));
         log.write(&record(LogEvent::Catch));
         log.write(&uncaught());
@@ -343,8 +343,8 @@ fn what_a_line_may_show_is_held_back() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("log");
     let log = |path, level| {
-        let mut log = Log::open(path, level, style(Format::Text, true)).expect("a log");
-        log.stands_beside_line();
+        let mut log = LogWriter::open(path, level, style(Format::Text, true)).expect("a log");
+        log.enable_status_line();
         log
     };
     let delay = LogEvent::Delay { delay: Duration::from_secs(90), attempt: 3, last: false };
@@ -366,7 +366,7 @@ fn what_a_line_may_show_is_held_back() {
 
 #[test]
 fn the_failure_that_ends_the_run_is_left_to_the_report() {
-    let open = |level, format| Log::open(None, level, style(format, true)).expect("a log");
+    let open = |level, format| LogWriter::open(None, level, style(format, true)).expect("a log");
     let mut log = open(Level::FAILURES, Format::Text);
     log.write(&uncaught());
     assert_eq!(log.withheld(), Some(&failure()));
@@ -381,11 +381,11 @@ fn lines_that_nobody_reads_are_counted() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("log");
     nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).expect("a FIFO");
-    // Opened for both, it doesn't wait for the log.
+    // Opened for reading and writing, the FIFO does not wait for the log.
     let fifo = File::options().read(true).write(true).open(&path).expect("a FIFO");
     let mut log =
-        Log::open(Some(&path), Level::PROCESSES, style(Format::Json, true)).expect("a log");
-    // Many times what may wait.
+        LogWriter::open(Some(&path), Level::PROCESSES, style(Format::Json, true)).expect("a log");
+    // Far more bytes than the queue of the writer holds.
     let value = "x".repeat(10_000);
     let count = 2000;
     for number in 0..count {

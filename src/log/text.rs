@@ -1,4 +1,4 @@
-//! Log lines for people: time, process, script and line, what happened.
+//! Log lines as text: time, process, script, line and event.
 
 use std::fmt::{self, Write};
 use std::time::Duration;
@@ -6,12 +6,12 @@ use std::time::Duration;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use super::Style;
+use super::LogStyle;
 use ftsh_machine::outcome::Human;
 use ftsh_machine::record::{LONG_DELAY, LogEvent, Record, Trouble};
 
 /// Appends `record` to `out`, without a newline.
-pub fn line(out: &mut String, now: Timestamp, zone: &TimeZone, style: &Style, record: &Record) {
+pub fn line(out: &mut String, now: Timestamp, zone: &TimeZone, style: &LogStyle, record: &Record) {
     // Writing to a string can't fail.
     let _ = write_line(&mut OneLine(out), now, zone, style, record);
 }
@@ -20,7 +20,7 @@ fn write_line(
     out: &mut OneLine,
     now: Timestamp,
     zone: &TimeZone,
-    style: &Style,
+    style: &LogStyle,
     record: &Record,
 ) -> fmt::Result {
     if style.decimal {
@@ -36,20 +36,20 @@ fn write_line(
     if let Some(task) = record.task.filter(|task| task.0 > 0) {
         write!(out, " (task {})", task.0)?;
     }
-    write!(out, " {}", Told(&record.event))?;
+    write!(out, " {}", EventText(&record.event))?;
     match record.event.delay() {
         Some(delay) if delay > LONG_DELAY => write_moment(out, now, delay, zone, style),
         _ => Ok(()),
     }
 }
 
-/// When a delay is over, which is too long to be added up by whoever reads of it.
+/// Writes the end of a long delay as a time of day.
 fn write_moment(
     out: &mut OneLine,
     now: Timestamp,
     delay: Duration,
     zone: &TimeZone,
-    style: &Style,
+    style: &LogStyle,
 ) -> fmt::Result {
     // Some delays outlast the calendar.
     let Ok(then) = now.checked_add(delay) else { return Ok(()) };
@@ -62,12 +62,12 @@ fn write_moment(
 }
 
 /// An event in words.
-pub struct Told<'a>(
-    /// What happened.
+pub struct EventText<'a>(
+    /// Event to display.
     pub &'a LogEvent,
 );
 
-impl fmt::Display for Told<'_> {
+impl fmt::Display for EventText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self.0 {
             LogEvent::CommandFailed(failure) | LogEvent::Failed(failure) => {
@@ -190,13 +190,13 @@ impl fmt::Display for Told<'_> {
     }
 }
 
-/// `SIGTERM`, or the number of a signal without a name.
+/// Returns the name of a signal, such as `SIGTERM`, or its number.
 pub fn signal_name(signal: i32) -> String {
     nix::sys::signal::Signal::try_from(signal)
         .map_or_else(|_| signal.to_string(), |signal| signal.as_str().to_owned())
 }
 
-/// Text with everything escaped that would end or garble a line.
+/// Returns the text on a single line, with control characters escaped.
 pub fn one_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     let _ = OneLine(&mut line).write_str(text);

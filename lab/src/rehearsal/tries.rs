@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use ftsh::log::{Told, one_line};
+use ftsh::log::{EventText, one_line};
 use ftsh_machine::Time;
 use ftsh_machine::effect::TaskId;
 use ftsh_machine::record::{LogEvent, Record};
@@ -61,7 +61,7 @@ pub struct Line {
 
 impl Log {
     fn add(&mut self, record: &Record) {
-        let what = one_line(&Told(&record.event).to_string());
+        let what = one_line(&EventText(&record.event).to_string());
         let line = Line { at: record.at, line: record.line, what };
         // That it starts says nothing new if it ends at once.
         let is_end =

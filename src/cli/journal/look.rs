@@ -13,7 +13,7 @@ use super::super::plan::{Look, RunPlan};
 use super::moment::{moment, timestamp};
 use super::place::{content, is_done_with, is_locked, latest_pid};
 use super::start;
-use crate::log::{Lines, Style, signal_name};
+use crate::log::{LineRenderer, LogStyle, signal_name};
 use crate::timeline::{self, Timeline};
 use ftsh_journal::{Journal, Over, Unreadable, elapsed, replay};
 use ftsh_machine::outcome::Human;
@@ -78,7 +78,7 @@ fn is_same(a: &Path, b: &Path) -> bool {
 
 /// Prints what a log of the run would hold, with the times of then.
 fn log(journal: &Journal, plan: &RunPlan) -> Result<Outcome> {
-    let mut lines = Lines::new(Style {
+    let mut lines = LineRenderer::new(LogStyle {
         format: plan.reporting.log_format,
         decimal: plan.reporting.log_decimal,
         pid: latest_pid(journal),
