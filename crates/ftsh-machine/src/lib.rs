@@ -1,5 +1,5 @@
-//! The pure interpreter: it never blocks, reads no clock, opens no file and starts no process. It
-//! says what it wants done ([`Effect`]) and is told what came of it ([`Event`]).
+//! The pure interpreter. The machine never blocks, reads no clock, opens no file and starts no
+//! process. Requests to the driver are [`Effect`]s, and their results are [`Event`]s.
 
 #![forbid(unsafe_code)]
 
@@ -44,20 +44,21 @@ pub use crate::values::size;
 
 use crate::effect::TaskId;
 
-/// Which machine it takes to repeat a run: to be raised whenever a machine may do something else than
-/// before when it is told the same. What decides counts: `rand`, `rand_distr`, `regex`, `strsim`.
+/// Version of the machine's behavior. Raise the version whenever a machine may produce other
+/// effects than before from the same script, seed and events. Versions of `rand`, `rand_distr`,
+/// `regex` and `strsim` count as behavior.
 pub const BEHAVIOR: u32 = 6;
 
-/// What to do next.
+/// Next request of a machine to its driver.
 #[derive(Debug)]
 pub enum Output {
-    /// Carry this out.
+    /// Effect to perform.
     Effect(Effect),
-    /// Nothing to do before this moment; call `handle_timeout` then, or `handle_event` earlier.
+    /// Nothing to do before this moment. Call `handle_timeout` then, or `handle_event` earlier.
     Timeout(Time),
     /// The run is over.
     Finished(Outcome),
 }
 
-/// The script's own task.
+/// Id of the script's own task.
 const MAIN: TaskId = TaskId(0);

@@ -1,8 +1,7 @@
-//! Words that the shell doesn't say: the values of variables that somebody named, and values that
-//! somebody gave.
+//! Secrets: values that the shell never prints, from named variables or from a list.
 //!
-//! They are hidden in text before it is cut short, quoted or escaped: what is left then is neither
-//! a part of a value nor another spelling of it.
+//! Secrets are hidden before text is shortened, quoted or escaped. Afterwards a remaining part, or
+//! another spelling, could not be recognized.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -11,24 +10,25 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bstr::{BString, ByteSlice};
 
-/// What is said instead.
+/// Text printed in place of a secret.
 const MASK: &str = "***";
-/// Shorter values are no secrets: hiding each `1` and `no` would tell them, and little else.
+/// Minimum length of a secret in bytes. Hiding each `1` and `no` would disclose the values, and
+/// little else.
 const SHORTEST: usize = 4;
-/// Longer values aren't kept in order to be hidden.
+/// Maximum length of a secret in bytes. Longer values are not hidden.
 const LONGEST: usize = 1 << 16;
-/// Of longer texts only so much is said where there are secrets.
+/// Bytes of a longer text to print where secrets exist.
 const SHOWN: usize = 1 << 16;
-/// So many values are remembered, the last ones.
+/// Maximum number of values kept; the oldest are dropped first.
 const MOST: usize = 1000;
 
-/// What is to be hidden; clones share it. Values are added while a script runs.
+/// Values to hide, shared by all clones. Values are added while a script runs.
 #[derive(Clone, Default)]
 pub struct Secrets(Option<Arc<Shared>>);
 
 struct Shared {
     names: Vec<String>,
-    /// What nested shells are told to hide, as this one was.
+    /// Secrets that this shell received, passed on to nested shells.
     given: BString,
     values: Mutex<VecDeque<BString>>,
 }
@@ -40,8 +40,8 @@ impl fmt::Debug for Secrets {
 }
 
 impl Secrets {
-    /// Hides the values of the variables called `names`, as they become known, and the lines of
-    /// `given`.
+    /// Hides the values of the variables called `names`, as the values become known, and the lines
+    /// of `given`.
     pub fn new(names: Vec<String>, given: &[u8]) -> Self {
         if names.is_empty() && given.is_empty() {
             return Self::default();
@@ -52,7 +52,8 @@ impl Secrets {
         secrets
     }
 
-    /// The variables whose values are hidden, what is hidden besides, and all that is hidden by now.
+    /// Returns the names of secret variables, the values given as secrets, and all values hidden at
+    /// present.
     pub fn parts(&self) -> (Vec<String>, BString, Vec<BString>) {
         let mut values = Vec::new();
         self.each(|value| values.push(value.into()));
@@ -60,7 +61,7 @@ impl Secrets {
         (self.all_names().to_vec(), given, values)
     }
 
-    /// Hides what these parts say.
+    /// Restores secrets from the result of `parts`.
     pub fn of_parts(names: Vec<String>, given: &[u8], values: &[BString]) -> Self {
         let secrets = Self::new(names, given);
         for value in values {
@@ -69,31 +70,31 @@ impl Secrets {
         secrets
     }
 
-    /// Whether nothing is secret.
+    /// Returns true if nothing is secret.
     pub fn is_empty(&self) -> bool {
         self.0.is_none()
     }
 
-    /// Whether the values of this variable are hidden.
+    /// Returns true if the values of a variable are hidden.
     pub fn names(&self, name: &str) -> bool {
         self.all_names().iter().any(|known| known == name)
     }
 
-    /// The names of the variables whose values are hidden.
+    /// Returns the names of the variables whose values are hidden.
     pub fn all_names(&self) -> &[String] {
         self.0.as_ref().map_or(&[], |shared| &shared.names)
     }
 
-    /// Takes note of a variable's value.
+    /// Adds a variable's value, if the variable is secret.
     pub fn learn(&self, name: &str, value: &[u8]) {
         if self.names(name) && value.len() <= LONGEST {
             self.add(value.trim_end_with(|c| matches!(c, '\r' | '\n')));
-            // A key is told line by line, if at all.
+            // A key is printed line by line, if at all.
             self.add_lines(value);
         }
     }
 
-    /// Takes note of the values in words like `NAME=value`, which somebody else will assign.
+    /// Adds the values in words such as `NAME=value`, which a program will assign.
     pub fn learn_from(&self, words: &[BString]) {
         let Some(shared) = &self.0 else { return };
         for word in words {
@@ -117,7 +118,7 @@ impl Secrets {
             return;
         }
         let mut values = shared.values.lock().unwrap_or_else(PoisonError::into_inner);
-        // Text that isn't UTF-8 is shown with replacement characters.
+        // Text other than UTF-8 is shown with replacement characters.
         let shown = value.to_str_lossy();
         for spelling in [value, shown.as_bytes()] {
             if !values.iter().any(|known| known == spelling) {
@@ -129,7 +130,7 @@ impl Secrets {
         }
     }
 
-    /// A text for people or a log, without what is secret.
+    /// Returns a text for people or a log, with secrets replaced.
     pub fn hide<'t>(&self, text: &'t str) -> Cow<'t, str> {
         match self.hide_bytes(text.as_bytes()) {
             Cow::Borrowed(_) => Cow::Borrowed(text),
@@ -137,19 +138,19 @@ impl Secrets {
         }
     }
 
-    /// The same for a text that is ours.
+    /// Replaces secrets in an owned text.
     pub fn hide_in(&self, text: &mut String) {
         if let Cow::Owned(hidden) = self.hide(text) {
             *text = hidden;
         }
     }
 
-    /// The same for bytes; of more than [`SHOWN`], the first.
+    /// Returns bytes with secrets replaced, cut after the first [`SHOWN`] bytes.
     pub fn hide_bytes<'t>(&self, text: &'t [u8]) -> Cow<'t, [u8]> {
         if self.is_empty() {
             return Cow::Borrowed(text);
         }
-        // Looking takes time for each value, and limits are to hold meanwhile.
+        // The search takes time for each value, and limits must hold meanwhile.
         let shown = text.len().min(SHOWN);
         let looked_at = &text[..text.len().min(SHOWN + LONGEST)];
         let mut places = Vec::new();
@@ -182,8 +183,10 @@ impl Secrets {
         Cow::Owned(hidden)
     }
 
-    /// What a shell with these words is to hide, one value a line: it sees them there, and may show
-    /// them. Nothing if there is nothing to be told; nobody gets to know a value by being told.
+    /// Returns the secrets that a nested shell with these words must hide, one value per line. Only
+    /// values contained in the words are added, because the nested shell sees these values and may
+    /// print them. Returns `None` if no value is added, since no secret is disclosed to a shell
+    /// that has not received the secret.
     pub fn for_command<'w>(&self, words: impl IntoIterator<Item = &'w BString>) -> Option<BString> {
         let given = &self.0.as_ref()?.given;
         let mut told = given.clone();
@@ -209,10 +212,10 @@ impl Secrets {
     }
 }
 
-/// Where a value stands in a text, also where it overlaps itself: start and end. Takes time in
-/// proportion to both (Knuth, Morris, Pratt 1977).
+/// Finds a value in a text, including overlapping occurrences. Returns pairs of start and end.
+/// Takes time in proportion to the length of both (Knuth, Morris, Pratt 1977).
 fn occurrences<'t>(text: &'t [u8], value: &'t [u8]) -> impl Iterator<Item = (usize, usize)> + 't {
-    // How much of the value's start is also the end of its first so many bytes, and one more.
+    // For each prefix of the value, the length of its longest proper prefix that is also a suffix.
     let mut borders = vec![0; value.len()];
     let next = move |borders: &[usize], mut matched: usize, byte: u8| {
         while matched > 0 && (matched == value.len() || value[matched] != byte) {
@@ -260,7 +263,7 @@ mod tests {
         for length in [100, 1000, LONGEST / 2, LONGEST] {
             secrets.learn("P", &vec![b'a'; length]);
         }
-        // By comparing at each place, this would take minutes.
+        // Comparing at each place would take minutes.
         let hidden = secrets.hide_bytes(&vec![b'a'; 64 << 20]).into_owned();
         assert_eq!(hidden.to_str_lossy(), "***…");
     }

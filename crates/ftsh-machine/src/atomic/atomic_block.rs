@@ -1,4 +1,4 @@
-//! Atomic attempts: how they begin, and what becomes of what they have written when they fail.
+//! Atomic attempts: their beginning, and the handling of their output after a failure.
 
 use std::sync::Arc;
 
@@ -25,7 +25,8 @@ use crate::values::value::{Handle, Value};
 use ftsh_syntax::ast::{Mode, Name, Redirect};
 
 impl Committer<'_> {
-    /// Where the output of all attempts is to go is known before the first, whatever they change.
+    /// Resolves the targets of the output before the first attempt, so that no attempt can change
+    /// the targets.
     pub(crate) fn find_targets(
         &self,
         task: &mut Task,
@@ -37,7 +38,7 @@ impl Committer<'_> {
         Ok(())
     }
 
-    /// An attempt of an atomic `try` begins, or its `catch`: what it writes is held from here on.
+    /// Begins an attempt of an atomic `try`, or its `catch`. Output is staged from now on.
     pub(crate) fn begin_atomic(&mut self, task: &mut Task, attempt: bool) -> Flow {
         let targets = task.targets();
         let resolved = targets.as_ref().map(|targets| targets.resolved.iter().cloned());
@@ -50,7 +51,7 @@ impl Committer<'_> {
         for Resolved { descriptor, with_errors, target } in resolved.into_iter().flatten() {
             let source = match target {
                 Resource::FdSource(source) => {
-                    // A `catch` that writes nothing leaves what is there.
+                    // A `catch` without output keeps the existing file.
                     let mode = if attempt { DraftMode::Replace } else { DraftMode::Fill };
                     let mut draft = Vec::new();
                     let source = self.core.requests.as_draft(source, mode, true, &mut draft);
@@ -63,7 +64,7 @@ impl Committer<'_> {
                     written.extend(change.map(|change| (descriptor, change)));
                     source
                 }
-                // What is read is opened once, around all attempts.
+                // Input is opened once, around all attempts.
                 Resource::ReadVariable(_) => continue,
             };
             changes.push(FdChange { descriptor, source });
@@ -84,7 +85,8 @@ impl Committer<'_> {
         Flow::Wait(State::Beginning(Beginning { operation, io, transaction }))
     }
 
-    /// An attempt begins whose standard error a clause of its `try` may read: a relay keeps it.
+    /// Begins an attempt whose standard error may be read by a clause of its `try`, and is kept by
+    /// a relay.
     pub(crate) fn begin_tee(&mut self, task: &Task) -> Flow {
         let relay = OperationId(self.core.requests.next_id());
         self.core.requests.push(Effect::Relay { operation: relay, io: task.io.id() });
@@ -102,7 +104,8 @@ impl Committer<'_> {
         Flow::Wait(State::Beginning(Beginning { operation, io, transaction }))
     }
 
-    /// What only an attempt has: input that is read anew, held output, a directory.
+    /// Prepares the parts specific to an attempt: replayed input, buffered output, a scratch
+    /// directory.
     fn attempt(
         &mut self,
         task: &mut Task,
@@ -129,7 +132,7 @@ impl Committer<'_> {
         Some(Kind::Attempt { replay, scratch })
     }
 
-    /// The descriptors of a transaction are there, or can't be had.
+    /// Handles the result of opening a transaction's descriptors.
     pub(crate) fn begun(
         &mut self,
         task: &mut Task,
@@ -138,7 +141,7 @@ impl Committer<'_> {
     ) -> Flow {
         if let Err(refusal) = result {
             self.core.requests.leave_tee(&beginning.transaction.kind);
-            // Where nothing has been done yet, nothing is to be hoped for.
+            // Before the first attempt a retry is pointless.
             let is_first = task.top_try().is_some_and(|frame| frame.first_failed.is_none());
             let retry = if is_first { Retry::Never } else { Retry::AsUsual };
             return Flow::Throw(Thrown { retry, ..task.not_opened(refusal) });
@@ -149,8 +152,8 @@ impl Committer<'_> {
         Flow::Continue
     }
 
-    /// A transaction is left without being committed. What an attempt has written is told of it when
-    /// nothing of it runs any more.
+    /// Leaves a transaction without a commit. The output of a failed attempt is reported once
+    /// nothing of the attempt runs.
     pub(crate) fn roll_back(&mut self, task: &mut Task, transaction: Transaction) {
         self.core.requests.leave_tee(&transaction.kind);
         let Transaction { kind, before, mut held, drafts, written, .. } = transaction;
@@ -169,7 +172,7 @@ impl Committer<'_> {
         }
     }
 
-    /// Before a `try` goes on after a failed attempt: finds out what that has written last.
+    /// Requests the last output of a failed attempt, before its `try` continues.
     pub(crate) fn ask_output(&mut self, task: &Task, told: Vec<Sink>, then: AfterEmptied) -> Flow {
         let most = then.failure().map_or(0, |failure| {
             MOST_TOLD.saturating_sub(failure.output.as_ref().map_or(0, |output| output.len()))
@@ -181,8 +184,8 @@ impl Committer<'_> {
         Flow::Wait(State::Telling(operation, then))
     }
 
-    /// What a failed attempt has written last is known. If something inside it failed like this, what that
-    /// has written comes after it.
+    /// Adds the last output of a failed attempt to its failure. The output of a failed inner
+    /// attempt comes after it.
     pub(crate) fn output_told(
         &mut self,
         task: &mut Task,
@@ -194,7 +197,7 @@ impl Committer<'_> {
             && (failure.printed.is_some() || !text.is_empty())
         {
             let failure = Arc::make_mut(failure);
-            // What was kept of an attempt inside was written to what is told of now.
+            // The kept output of an inner attempt is part of the text.
             failure.printed = None;
             if dropped.is_some_and(|dropped| !dropped.is_lost) {
                 failure.printed = Some(Arc::new(text));
@@ -209,7 +212,7 @@ impl Committer<'_> {
 }
 
 impl Requests {
-    /// A variable that becomes what is written once that is committed.
+    /// Returns the source for a variable that changes at the commit.
     fn held_variable(
         &mut self,
         task: &Task,
@@ -234,7 +237,7 @@ impl Requests {
         (source, Some(Written { name, buffer, waits: true }))
     }
 
-    /// A file is written whole or not at all, also if it is appended to where that is wanted.
+    /// Stages a file that is written, and with `appends` also a file that is appended to.
     fn as_draft(
         &mut self,
         source: FdSource,
@@ -253,8 +256,8 @@ impl Requests {
         FdSource::Draft { draft, path, mode }
     }
 
-    /// The files that the present instruction writes are written whole or not at all, if it is in an
-    /// atomic attempt. What is appended to isn't held: it would be read to no end.
+    /// Stages the files written by the current instruction of an atomic attempt. Files that are
+    /// appended to are not staged, because a command could read its own output endlessly.
     pub(crate) fn draft_files(&mut self, task: &mut Task) {
         if !task.is_atomic() {
             return;
@@ -268,15 +271,14 @@ impl Requests {
         }
     }
 
-    /// Nobody waits any more for what is written on.
+    /// Abandons the relay of an attempt's standard error.
     pub(crate) fn leave_tee(&mut self, kind: &Kind) {
         if let Kind::Tee { relay, .. } = kind {
             self.abandon(*relay);
         }
     }
 
-    /// An atomic `try` is over. Unless an attempt was committed, the next one to read finds all that they
-    /// have read.
+    /// Ends an atomic `try`. Without a commit, the input is available again to the next reader.
     pub(crate) fn end_replay(&mut self, replay: Option<Handle<ReplayId>>) {
         if replay.is_some() {
             drop(replay);
@@ -286,7 +288,7 @@ impl Requests {
 }
 
 impl AfterEmptied {
-    /// How the attempt failed after which this comes, if it is one.
+    /// Returns the failure of the attempt, if the continuation belongs to a failed attempt.
     fn failure_mut(&mut self) -> Option<&mut Arc<Failure>> {
         match self {
             Self::Fail(thrown) => Some(&mut thrown.failure),
@@ -301,14 +303,14 @@ impl AfterEmptied {
         }
     }
 
-    /// Whether a `try` goes on after a failed attempt.
+    /// Returns true if the continuation belongs to the `try` of a failed attempt.
     pub fn is_for_a_try(&self) -> bool {
         self.failure().is_some()
     }
 }
 
 impl Task {
-    /// Where the output of the innermost structure is to go, which is a `try` or its `catch`.
+    /// Returns the targets of output for the innermost structure, a `try` or its `catch`.
     fn targets(&self) -> Option<Arc<Targets>> {
         let mut around = self.frames.iter().rev().skip(1).map(|frame| &frame.kind);
         match around.find(|kind| !matches!(kind, FrameKind::Guard(_)))? {
@@ -317,7 +319,7 @@ impl Task {
         }
     }
 
-    /// The directory of the innermost atomic attempt.
+    /// Returns the scratch directory of the innermost atomic attempt.
     pub fn scratch(&self) -> Option<&Scratch> {
         let own = self.frames.iter().rev().find_map(|frame| match &frame.kind {
             FrameKind::Transaction(transaction) => match &transaction.kind {
@@ -329,7 +331,7 @@ impl Task {
         own.or(self.inherited.scratch.as_ref())
     }
 
-    /// Whether it is in an atomic attempt.
+    /// Returns true inside an atomic attempt.
     pub fn is_atomic(&self) -> bool {
         self.scratch().is_some()
     }

@@ -1,7 +1,7 @@
-//! Committing: what a transaction has written takes place, in the order of files, variables, streams.
+//! Commit of a transaction: files, then variables, then streams.
 //!
-//! Trouble before the first file is in its place is a failure as any other; after that nothing is tried
-//! again, for then some of it has been done.
+//! An error before the first file is in place is an ordinary failure. After that, no attempt is
+//! repeated, because part of the output is already in place.
 
 use std::collections::VecDeque;
 
@@ -22,11 +22,11 @@ use crate::unwind::ending::{Retry, Thrown};
 use crate::unwind::leaving::Leaving;
 use crate::values::value::Handle;
 
-/// What is wrong where something is committed that isn't the innermost structure.
+/// Violated invariant: the innermost structure is a transaction.
 const NO_TRANSACTION: &str = "the innermost structure is no transaction";
 
 impl Committer<'_> {
-    /// The end of an atomic attempt, or of what is written to files in one.
+    /// Ends an atomic attempt, or a redirection to files inside such an attempt.
     pub(crate) fn end_transaction(&mut self, task: &mut Task) -> Flow {
         match task.frames.pop() {
             Some(Frame { kind: FrameKind::Transaction(transaction), .. }) => {
@@ -37,7 +37,7 @@ impl Committer<'_> {
         }
     }
 
-    /// A transaction that was taken off has succeeded.
+    /// Begins the commit of a successful transaction, which was taken off the frames.
     pub(crate) fn begin_commit(
         &mut self,
         task: &mut Task,
@@ -61,14 +61,15 @@ impl Committer<'_> {
         if buffers.is_empty() {
             return self.settle_files(task);
         }
-        // Asked first: so nothing may be left to do once files are in their places.
+        // The query comes first, so that nothing can fail between the commit of the files and that
+        // of the variables.
         let operation = self.core.requests.new_operation(task);
         let (directory, query) = (task.directory.clone(), Query::Filled(buffers));
         self.core.requests.push(Effect::Query { operation, directory, query });
         Flow::Wait(State::Committing(Committing::Filled(operation)))
     }
 
-    /// Has files take their places, or leaves that to the attempt around.
+    /// Commits the files, or passes them to the enclosing attempt.
     fn settle_files(&mut self, task: &mut Task) -> Flow {
         let Some(Frame { height, kind: FrameKind::Transaction(mut transaction) }) =
             task.frames.pop()
@@ -90,7 +91,7 @@ impl Committer<'_> {
         Flow::Wait(State::Committing(Committing::Files(operation)))
     }
 
-    /// An answer that a commit waits for.
+    /// Continues a commit with the answer to its request.
     pub(crate) fn go_on_committing(
         &mut self,
         task: &mut Task,
@@ -109,7 +110,7 @@ impl Committer<'_> {
                 let Some(transaction) = task.top_transaction() else {
                     return Flow::Throw(task.broken(NO_TRANSACTION));
                 };
-                // Of a `catch` that has nothing to say nothing takes the place of what was there.
+                // A `catch` without output keeps the previous content.
                 if let Kind::Catch = transaction.kind {
                     let written = &mut transaction.written;
                     written.retain(|(_, written)| filled.contains(&written.buffer.id()));
@@ -139,7 +140,8 @@ impl Committer<'_> {
         }
     }
 
-    /// Files are in their places: what was read is read for good, and the rest takes place.
+    /// Continues after the commit of the files: consumes the input, and commits variables and
+    /// streams.
     fn files_are_there(&mut self, task: &mut Task) -> Flow {
         let Some(transaction) = task.top_transaction() else {
             return Flow::Throw(task.broken(NO_TRANSACTION));
@@ -154,7 +156,7 @@ impl Committer<'_> {
         self.next_stream(task)
     }
 
-    /// Lets out what comes next.
+    /// Writes the next stream.
     fn next_stream(&mut self, task: &mut Task) -> Flow {
         let Some(transaction) = task.top_transaction() else {
             return Flow::Throw(task.broken(NO_TRANSACTION));
@@ -166,7 +168,7 @@ impl Committer<'_> {
         Flow::Wait(State::Committing(Committing::LettingOut(process, held)))
     }
 
-    /// What goes to a descriptor can't be written.
+    /// Handles output to a descriptor that could not be written.
     fn not_let_out(
         &mut self,
         task: &mut Task,
@@ -187,7 +189,7 @@ impl Committer<'_> {
         Flow::Throw(Thrown { retry, ..thrown })
     }
 
-    /// All has taken place.
+    /// Ends a commit.
     fn committed(&mut self, task: &mut Task) -> Flow {
         let transaction = match task.frames.pop() {
             Some(Frame { height, kind: FrameKind::Transaction(transaction) }) => {
@@ -206,7 +208,7 @@ impl Committer<'_> {
             .unwrap_or_else(|suspend| self.core.requests.suspend(task, suspend))
     }
 
-    /// Something that was held is let out, or can't be.
+    /// Continues after a stream was written, or failed to be written.
     pub(crate) fn stream_let_out(&mut self, task: &mut Task, result: Result<(), Refused>) -> Flow {
         let state = std::mem::replace(&mut task.state, State::Ready);
         let State::Committing(Committing::LettingOut(_, (descriptor, _))) = state else {
@@ -228,7 +230,8 @@ impl Requests {
 }
 
 impl Tasks {
-    /// The innermost atomic attempt around what a task does, which may be one of a task that waits for it.
+    /// Returns the innermost atomic attempt around a task's current structure, also among the
+    /// parents of the task.
     fn enclosing<'t>(&'t mut self, task: &'t mut Task) -> Option<&'t mut Transaction> {
         if task.own_attempt().is_some() {
             return task.own_attempt();
@@ -240,7 +243,7 @@ impl Tasks {
         self.get_mut(parent)?.own_attempt()
     }
 
-    /// Whether a task has this only let out what was held.
+    /// Returns true if a process writes a stream of a task's commit.
     pub(crate) fn commits(&self, task: TaskId, process: ProcessId) -> bool {
         let state = self.get(task).map(|task| &task.state);
         matches!(state, Some(State::Committing(Committing::LettingOut(it, _))) if *it == process)
@@ -248,7 +251,7 @@ impl Tasks {
 }
 
 impl Unwinder<'_> {
-    /// Goes on with what was decided before a structure was left.
+    /// Continues leaving a structure as decided before.
     pub(crate) fn go_on_leaving(&mut self, task: &mut Task, then: Leaving) -> Step {
         match then {
             Leaving::To(address) => {
@@ -265,7 +268,7 @@ impl Unwinder<'_> {
 }
 
 impl Task {
-    /// The innermost structure's transaction, if it is one.
+    /// Returns the innermost structure if it is a transaction.
     pub fn top_transaction(&mut self) -> Option<&mut Transaction> {
         match self.frames.last_mut().map(|frame| &mut frame.kind) {
             Some(FrameKind::Transaction(transaction)) => Some(transaction),
@@ -273,7 +276,8 @@ impl Task {
         }
     }
 
-    /// Whether the attempt around this place in its structures is being committed: it makes no other.
+    /// Returns true if the structure at this index is a transaction being committed, whose attempt
+    /// is not repeated.
     pub fn is_committing(&self, at: usize) -> bool {
         self.frames.get(at).is_some_and(|frame| match &frame.kind {
             FrameKind::Transaction(transaction) => {
@@ -283,7 +287,7 @@ impl Task {
         })
     }
 
-    /// The innermost atomic attempt among its own structures.
+    /// Returns the innermost atomic attempt among the task's own structures.
     fn own_attempt(&mut self) -> Option<&mut Transaction> {
         self.frames.iter_mut().rev().find_map(|frame| match &mut frame.kind {
             FrameKind::Transaction(it) if matches!(it.kind, Kind::Attempt { .. }) => {
@@ -294,15 +298,15 @@ impl Task {
     }
 }
 
-/// Why files haven't taken their places.
+/// Error of a commit of files.
 pub struct NotSettled {
-    /// In words.
+    /// Message for people.
     pub why: String,
-    /// Whether an attempt can be made again: no file has taken its place.
+    /// Permission for another attempt, given if no file has taken its place.
     pub retry: Retry,
 }
 
-/// What came of files that were to take their places.
+/// Converts the result of a commit of files.
 pub fn settled(result: Result<Reply, Refusal>) -> Result<(), NotSettled> {
     match result {
         Ok(Reply::Text(why)) => Err(NotSettled { why: why.to_string(), retry: Retry::Never }),

@@ -1,4 +1,4 @@
-//! All or nothing: staged files and their commit.
+//! Atomic attempts: staged files and their commit.
 
 pub(crate) mod atomic_block;
 pub(crate) mod commit;
@@ -6,13 +6,13 @@ pub(crate) mod transaction;
 
 use crate::tasks::core::Core;
 
-/// Begins transactions, and commits them.
+/// Begins and commits transactions.
 pub(crate) struct Committer<'a> {
     pub(crate) core: &'a mut Core,
 }
 
 impl Core {
-    /// Returns what begins and commits transactions.
+    /// Returns the committer.
     pub(crate) fn committer(&mut self) -> Committer<'_> {
         Committer { core: self }
     }

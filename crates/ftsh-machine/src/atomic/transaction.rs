@@ -1,5 +1,5 @@
-//! What takes place wholly or not at all, as plain data: an attempt of an atomic `try`, or what is
-//! written to files by a structure or a call in one.
+//! Transactions as plain data: an attempt of an atomic `try`, or a redirection to files inside such
+//! an attempt. A transaction takes effect as a whole or not at all.
 
 use std::collections::VecDeque;
 
@@ -9,124 +9,123 @@ use crate::effect::{BufferId, DraftId, OperationId, ProcessId, ReplayId, Scratch
 use crate::unwind::leaving::Leaving;
 use crate::values::value::Handle;
 
-/// What a descriptor is written to, until it is let out or dropped.
+/// Descriptor with the buffer of its output, until written or dropped.
 pub type Held = (u8, Handle<BufferId>);
 
-/// The directory of an attempt's own.
+/// Scratch directory of an attempt.
 pub type Scratch = Handle<ScratchId>;
 
-/// A transaction, begun and not yet over.
+/// Transaction in progress.
 #[derive(Debug)]
 pub struct Transaction {
-    /// What it is of.
+    /// Kind of the transaction.
     pub kind: Kind,
-    /// The descriptors around it.
+    /// Descriptors around the transaction.
     pub before: Table,
-    /// What is written to these.
+    /// Buffers of output.
     pub held: Vec<Held>,
-    /// What is written to files, in order, and by which descriptor.
+    /// Staged files in order, each with its descriptor.
     pub drafts: Vec<(u8, Handle<DraftId>)>,
-    /// What was written to files by attempts inside that have succeeded, which take their places first; all
-    /// that is to take its place, once it is being committed.
+    /// Staged files of successful inner attempts, which are committed first. During the commit: all
+    /// files to put in place.
     pub inner: Vec<Handle<DraftId>>,
-    /// What is written to variables, and by which descriptor.
+    /// Variables to change, each with its descriptor.
     pub written: Vec<(u8, Written)>,
-    /// How it is being committed, if it has come to that.
+    /// State of the commit, once begun.
     pub commit: Option<Commit>,
 }
 
-/// What a transaction is of.
+/// Kind of a transaction.
 #[derive(Debug)]
 pub enum Kind {
     /// An attempt of an atomic `try`.
     Attempt {
-        /// What it reads.
+        /// Replayed standard input.
         replay: ReplayId,
-        /// Its directory.
+        /// Scratch directory.
         scratch: Scratch,
     },
-    /// An attempt that is not atomic and whose standard error is kept while it is written on.
+    /// An ordinary attempt whose standard error is kept and forwarded.
     Tee {
-        /// What writes it on.
+        /// Relay that forwards the output.
         relay: OperationId,
-        /// The end of it.
+        /// Buffer of the last output.
         buffer: Handle<BufferId>,
     },
     /// The `catch` of an atomic `try`.
     Catch,
-    /// A structure or a call in an atomic attempt, all of whose output to files is there when it has
-    /// succeeded.
+    /// A structure or a call inside an atomic attempt, whose files are committed after its success.
     Redirected {
-        /// Whether it ends with the call inside.
+        /// True if the redirections end with the call inside.
         around_call: bool,
     },
 }
 
-/// A transaction that is being committed.
+/// Commit in progress.
 #[derive(Debug)]
 pub struct Commit {
-    /// What comes after it.
+    /// Continuation after the commit.
     pub then: Leaving,
-    /// What is still to be let out.
+    /// Streams still to be written.
     pub streams: VecDeque<Held>,
 }
 
-/// Descriptors on their way that a transaction begins with.
+/// Request for the descriptors of a new transaction.
 #[derive(Debug)]
 pub struct Beginning {
-    /// The request.
+    /// Id of the request.
     pub operation: OperationId,
-    /// The table that is made.
+    /// Table being created.
     pub io: Table,
-    /// What begins then.
+    /// Transaction to begin.
     pub transaction: Box<Transaction>,
 }
 
-/// What a commit waits for.
+/// Request of a commit in progress.
 #[derive(Debug)]
 pub enum Committing {
-    /// Files take their places.
+    /// Commit of files.
     Files(OperationId),
-    /// Which descriptors were written to.
+    /// Query for non-empty buffers.
     Filled(OperationId),
-    /// A relay writes what there is.
+    /// End of a relay.
     Relay(OperationId),
-    /// Something is let out.
+    /// Writing of a stream.
     LettingOut(ProcessId, Held),
 }
 
-/// An attempt failed; what it has written to these is told of it before it is dropped.
+/// Output of a failed attempt, read for the failure before it is dropped.
 #[derive(Debug)]
 pub struct Dropped {
-    /// What was held for streams and variables.
+    /// Buffers of streams and variables.
     pub held: Vec<Held>,
-    /// What was to go to files.
+    /// Staged files.
     pub drafts: Vec<(u8, Handle<DraftId>)>,
-    /// False if it was written on as well.
+    /// False if the output was also forwarded.
     pub is_lost: bool,
 }
 
 impl Transaction {
-    /// A transaction that writes nothing of its own.
+    /// Creates a transaction without output.
     pub fn bare(kind: Kind, before: Table) -> Self {
         let (held, drafts, inner, written) = Default::default();
         Self { kind, before, held, drafts, inner, written, commit: None }
     }
 
-    /// What is written to these files is there when what is redirected has succeeded.
+    /// Creates the transaction of a redirection, whose files are committed after its success.
     pub fn redirected(before: Table, around_call: bool, drafts: Vec<Handle<DraftId>>) -> Self {
         Self { inner: drafts, ..Self::bare(Kind::Redirected { around_call }, before) }
     }
 
-    /// Whether it ends with the call inside.
+    /// Returns true if the redirections end with the call inside.
     pub fn is_around_call(&self) -> bool {
         matches!(self.kind, Kind::Redirected { around_call: true })
     }
 }
 
 impl Dropped {
-    /// What is told of: what went to standard error, and then to standard output; of each first what was
-    /// held for streams and variables.
+    /// Returns the output to report: standard error, then standard output; for each, first buffers
+    /// and then files.
     pub fn told(&self) -> Vec<Sink> {
         let held = self.held.iter().map(|(descriptor, it)| (*descriptor, Sink::Buffer(it.id())));
         let drafts = self.drafts.iter().map(|(descriptor, it)| (*descriptor, Sink::Draft(it.id())));

@@ -1,15 +1,15 @@
-//! A channel of those who live in one memory: the state, who is inside and who waits.
+//! A channel within a single process: its state, the attempts inside, and the waiting ones.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use super::{Admission, Claim, Inside, Moment, Passed, Rules, State, Verdict};
 
-/// A channel and all who want to go through it, each by a name of its own.
+/// Channel with its attempts, identified by ids.
 #[derive(Clone, Debug)]
 pub struct Crowd<Id> {
     state: State,
-    /// In order of coming.
+    /// Waiting attempts in order of arrival.
     waiting: VecDeque<Waiter<Id>>,
     inside: BTreeMap<Id, Pass>,
     due: Option<Moment>,
@@ -29,7 +29,7 @@ struct Pass {
 }
 
 impl<Id> Default for Crowd<Id> {
-    /// Nobody is there, and nothing has happened.
+    /// Creates an empty channel without history.
     fn default() -> Self {
         let (state, waiting, inside) = Default::default();
         Self { state, waiting, inside, due: None }
@@ -37,25 +37,26 @@ impl<Id> Default for Crowd<Id> {
 }
 
 impl<Id: Copy + Ord> Crowd<Id> {
-    /// Somebody comes; `advance` says what becomes of it.
+    /// Adds an attempt to the queue. `advance` decides about the attempt.
     pub fn enter(&mut self, id: Id, rules: Arc<Rules>, claim: Claim) {
         self.waiting.push_back(Waiter { id, rules, claim });
     }
 
-    /// An attempt that was admitted is over.
+    /// Removes an admitted attempt that has ended.
     pub fn leave(&mut self, id: Id, passed: Passed, now: Moment) {
         if let Some(pass) = self.inside.remove(&id) {
             self.state.leave(&pass.rules, passed, pass.probe, now);
         }
     }
 
-    /// Somebody waits no more, or is dead.
+    /// Removes an attempt that no longer waits, or whose process is gone.
     pub fn forget(&mut self, id: Id) {
         self.waiting.retain(|waiter| waiter.id != id);
         self.inside.remove(&id);
     }
 
-    /// Those who need wait no longer; to be called after every change, and when `next_wake` has come.
+    /// Returns the decisions about waiting attempts. Call the method after every change, and at
+    /// `next_wake`.
     pub fn advance(&mut self, now: Moment) -> Vec<(Id, Admission)> {
         self.due = None;
         let mut answered = Vec::new();
@@ -85,12 +86,12 @@ impl<Id: Copy + Ord> Crowd<Id> {
         answered
     }
 
-    /// When to `advance` again, though nothing happens.
+    /// Returns the next time to call `advance` without a change.
     pub fn next_wake(&self) -> Option<Moment> {
         self.due
     }
 
-    /// Who is inside.
+    /// Returns the occupancy of the channel.
     pub fn inside(&self) -> Inside {
         Inside {
             attempts: self.inside.len() as u64,
@@ -98,12 +99,12 @@ impl<Id: Copy + Ord> Crowd<Id> {
         }
     }
 
-    /// How many wait.
+    /// Returns the number of waiting attempts.
     pub fn waiting(&self) -> usize {
         self.waiting.len()
     }
 
-    /// What the channel remembers.
+    /// Returns the state of the channel.
     pub fn state(&self) -> &State {
         &self.state
     }

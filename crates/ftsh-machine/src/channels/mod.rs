@@ -1,7 +1,8 @@
-//! Channels: what those who don't know of each other obey together. Pure: time comes in, nothing waits.
+//! Channels: rules followed jointly by shells that do not know each other. The code is pure: time
+//! is an argument, and nothing blocks.
 //!
-//! All share a [`State`]; each obeys the rules that it declares itself. Who may have to wait is served in
-//! order of coming, and holds nothing while it waits.
+//! All shells share a [`State`], and each follows the rules it declares itself. Waiting attempts
+//! are served in order of arrival, and occupy nothing while waiting.
 
 mod crowd;
 mod state;
@@ -15,76 +16,76 @@ pub use self::crowd::Crowd;
 pub use self::state::{Inside, State, Verdict};
 pub use self::stored::{Damaged, NUMBERS, SIZE, Stored};
 
-/// A moment: so long after one that all who share a channel agree on.
+/// Moment, as the time since an origin common to all shells that share a channel.
 pub type Moment = Duration;
 
-/// What a shell obeys in a channel.
+/// Rules that a shell follows in a channel.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Rules {
-    /// `at most N` at once; at least one.
+    /// `at most N`: the maximum number of attempts at once; at least 1.
     pub places: Option<u64>,
     /// `rate N per D`
     pub rate: Option<Rate>,
-    /// `budget P%`: how many retries there may be for a hundred first attempts; above 0, at most 100.
+    /// `budget P%`: the number of retries per hundred first attempts; above 0, at most 100.
     pub budget: Option<f64>,
     /// `breaker N failures D`
     pub breaker: Option<Breaker>,
 }
 
 impl Rules {
-    /// Whether an attempt that is not refused may have to wait: such attempts stand in a queue.
+    /// Returns true if an attempt may have to wait in the queue.
     pub fn may_wait(&self) -> bool {
         self.places.is_some() || self.rate.is_some()
     }
 }
 
-/// So many may begin in a time, and so many at once after a while without any.
+/// Rate of attempts, which also bounds a burst after an idle period.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Rate {
-    /// How many; at least one.
+    /// Number of attempts; at least 1.
     pub count: u64,
-    /// In what time; above zero.
+    /// Period; above zero.
     pub per: Duration,
 }
 
-/// When attempts aren't made any more.
+/// Rule that suspends attempts after failures.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Breaker {
-    /// After so many failures in a row; at least one.
+    /// Number of failures in a row; at least 1.
     pub failures: u64,
-    /// For how long; above zero.
+    /// Duration of the suspension; above zero.
     pub open: Duration,
 }
 
-/// Who wants to go through a channel.
+/// Kind of an attempt, for the budget of retries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Claim {
-    /// The first attempt of a `try` that isn't itself inside a retried one: it earns budget.
+    /// The first attempt of a `try` outside of retried attempts, which earns budget.
     First,
     /// The first attempt of another `try`.
     Inner,
-    /// A second or later attempt: it needs budget.
+    /// A second or later attempt, which needs budget.
     Retry,
 }
 
-/// Whether an attempt may be made.
+/// Decision about an attempt.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Admission {
-    /// It may, now.
+    /// The attempt may begin now.
     Admitted,
-    /// It may not: there is no budget for a retry.
+    /// Refused: no budget for a retry.
     NoBudget,
-    /// It may not, for so long at least: there were too many failures.
+    /// Refused for at least this time: too many failures.
     Broken(Duration),
 }
 
-/// What became of an attempt.
+/// Result of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Passed {
-    /// It succeeded.
+    /// The attempt succeeded.
     Succeeded,
-    /// It failed.
+    /// The attempt failed.
     Failed,
-    /// It was cancelled or deferred.
+    /// The attempt was canceled or deferred.
     Neither,
 }

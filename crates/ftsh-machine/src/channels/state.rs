@@ -1,83 +1,83 @@
-//! What is known of a channel, and what follows from it for an attempt.
+//! State of a channel, and decisions about attempts.
 
 use std::time::Duration;
 
 use super::{Admission, Breaker, Claim, Moment, Passed, Rate, Rules};
 
-/// No more retries are saved up; a channel begins with as many.
+/// Maximum number of saved retries, and the initial number.
 const MOST_TOKENS: f64 = 10.0;
-/// A retry that comes without any first attempt.
+/// Retries earned per second without any first attempt.
 const TOKENS_PER_SECOND: f64 = 0.1;
-/// What sums of fractions may be wrong by.
+/// Tolerance for rounding errors in sums of fractions.
 const SLACK: f64 = 1e-6;
-/// A wait isn't shorter, however the fractions are rounded.
+/// Minimum duration of a wait, against rounding to zero.
 const SHORTEST: Duration = Duration::from_micros(1);
 
-/// What a channel remembers.
+/// State shared by all users of a channel.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct State {
-    /// How many of the attempts that were begun count for the rate; it runs out as time passes.
+    /// Number of recent attempts that count for the rate, decreasing with time.
     pub(super) begun: Option<Level>,
-    /// How many retries there may be; none if nobody has counted.
+    /// Number of available retries; `None` before the first count.
     pub(super) tokens: Option<Level>,
-    /// Failures in a row, of anybody.
+    /// Number of failures in a row, of all shells.
     pub(super) failures: u64,
-    /// When the last one was.
+    /// Moment of the last failure.
     pub(super) failed: Moment,
-    /// Since when attempts are refused, by those who have a breaker.
+    /// Opened breaker, respected by shells with a breaker.
     pub(super) opened: Option<Opened>,
 }
 
-/// An amount that changes with time.
+/// Amount that changes with time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Level {
     pub(super) amount: f64,
     pub(super) at: Moment,
 }
 
-/// A breaker that is open.
+/// Open breaker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Opened {
-    /// After so many failures.
+    /// Number of failures that opened the breaker.
     pub(super) failures: u64,
     pub(super) at: Moment,
 }
 
-/// Who is in a channel.
+/// Occupancy of a channel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Inside {
-    /// How many attempts, of anybody.
+    /// Number of attempts of all shells.
     pub attempts: u64,
-    /// Whether one of them is the probe of an open breaker.
+    /// True if an attempt is the probe of an open breaker.
     pub probing: bool,
 }
 
-/// What becomes of the attempt whose turn it is.
+/// Decision about the attempt at the front of the queue.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
-    /// It goes through; as the probe whose success closes the breaker, or not.
+    /// The attempt is admitted.
     Admitted {
-        /// Whether it is the probe.
+        /// True for the probe, whose success closes the breaker.
         probe: bool,
     },
-    /// It is refused.
+    /// The attempt is refused.
     Refused(Admission),
-    /// It waits until somebody leaves.
+    /// The attempt waits until another one leaves.
     Full,
-    /// It waits for this moment.
+    /// The attempt waits until this moment.
     NotBefore(Moment),
 }
 
 impl State {
-    /// Decides about the attempt whose turn it is. What it needs is taken only if it goes through: first
-    /// the breaker, which needs nothing, then places, the budget, and the rate.
+    /// Decides about the attempt at the front of the queue. The rules are checked in order:
+    /// breaker, places, budget, rate. Budget and rate are consumed only by an admitted attempt.
     pub fn admit(&mut self, rules: &Rules, claim: Claim, inside: Inside, now: Moment) -> Verdict {
         let mut probe = false;
         if let Some(breaker) = rules.breaker
             && let Some(opened) = self.opened(breaker)
         {
             let left = opened.saturating_add(breaker.open).saturating_sub(now);
-            // The time of the probe isn't known: whoever comes may ask again.
+            // The duration of a probe is unknown, so the remaining time may be zero.
             if inside.probing || !left.is_zero() {
                 return Verdict::Refused(Admission::Broken(left));
             }
@@ -110,7 +110,7 @@ impl State {
         Verdict::Admitted { probe }
     }
 
-    /// Takes note of how an attempt ended that went through.
+    /// Records the result of an admitted attempt.
     pub fn leave(&mut self, rules: &Rules, passed: Passed, probe: bool, now: Moment) {
         match passed {
             Passed::Succeeded => (self.failures, self.opened) = (0, None),
@@ -128,14 +128,14 @@ impl State {
         }
     }
 
-    /// Since when a breaker is open, if it is. Failures that come later, of those who don't obey it or
-    /// began before, don't keep it open for longer.
+    /// Returns the moment at which a breaker opened, if open. Later failures, of attempts that
+    /// began before or ignore the breaker, do not prolong the suspension.
     fn opened(&mut self, breaker: Breaker) -> Option<Moment> {
         let failures = breaker.failures;
         if self.failures < failures {
             return None;
         }
-        // Another one may have opened earlier, after fewer failures.
+        // Another shell's breaker may have opened earlier, after fewer failures.
         if self.opened.is_none_or(|opened| opened.failures < failures) {
             self.opened = Some(Opened { failures, at: self.failed });
         }
@@ -146,28 +146,28 @@ impl State {
         let Some(Level { amount, at }) = self.begun else { return 0.0 };
         let per_second = rate.count as f64 / rate.per.as_secs_f64();
         let left = amount - now.saturating_sub(at).as_secs_f64() * per_second;
-        if left > 0.0 { left } else { 0.0 } // also of what is no number
+        if left > 0.0 { left } else { 0.0 } // also for NaN
     }
 
-    /// How many retries there may be by now.
+    /// Returns the number of available retries.
     pub fn tokens(&self, now: Moment) -> f64 {
         let Some(Level { amount, at }) = self.tokens else { return MOST_TOKENS };
         let earned = now.saturating_sub(at).as_secs_f64() * TOKENS_PER_SECOND;
         (amount + earned).min(MOST_TOKENS)
     }
 
-    /// Failures in a row.
+    /// Returns the number of failures in a row.
     pub fn failures(&self) -> u64 {
         self.failures
     }
 
-    /// Since when a breaker is open, if one is.
+    /// Returns the moment at which the breaker opened, if open.
     pub fn open_since(&self) -> Option<Moment> {
         self.opened.map(|opened| opened.at)
     }
 }
 
-/// How long until one more may begin.
+/// Returns the time until another attempt may begin.
 fn time_for(begun: f64, rate: Rate) -> Duration {
     let count = rate.count as f64;
     let seconds = (begun + 1.0 - count) / count * rate.per.as_secs_f64();

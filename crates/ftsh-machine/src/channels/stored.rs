@@ -1,6 +1,6 @@
-//! The state of a channel as text, for those who share it by a file.
+//! Text form of a channel's state, shared through a file.
 //!
-//! A text has the same length whatever it says, so that a file of it never has to grow or shrink.
+//! All texts have the same length, so that the file never grows or shrinks.
 
 use std::time::Duration;
 
@@ -10,46 +10,46 @@ use thiserror::Error;
 use super::state::{Level, Opened};
 use super::{Breaker, Moment, Rate, Rules, State};
 
-/// How long a text is, in bytes.
+/// Length of a text in bytes.
 pub const SIZE: usize = 1024;
 
-/// How texts are written; others can't be read.
+/// Version of the text form. Other versions cannot be read.
 const VERSION: u64 = 1;
-/// More of anything isn't counted.
+/// Upper bound of amounts.
 const MOST: f64 = 1e18;
-/// Numbers of those who come stay below.
+/// Upper bound of queue numbers.
 pub const NUMBERS: u64 = 1 << 60;
 
-/// What is stored of a channel.
+/// Stored state of a channel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stored {
-    /// The number of whoever comes next. Numbers grow, and are never given twice.
+    /// Number for the next attempt in the queue. Numbers increase, and are never reused.
     pub next: u64,
     /// First number of the queue. Waiters with smaller numbers were passed over.
     pub first: u64,
-    /// At most so many attempts are inside: those who died may still be counted.
+    /// Upper bound of the number of attempts inside, which may include dead ones.
     pub inside: u64,
-    /// What the channel remembers.
+    /// State of the channel.
     pub state: State,
-    /// The rules of the one who came last, for people.
+    /// Rules of the latest user, for display.
     pub rules: Rules,
 }
 
-/// Why a text can't be read.
+/// Reason why a text cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("{0}")]
 pub struct Damaged(&'static str);
 
 impl Stored {
-    /// A channel of which nothing is known, not even who is inside.
+    /// Creates the state of an unknown channel, whose occupancy is unknown too.
     pub fn new(now: Moment) -> Self {
-        // Larger than any that was given when another file had this name.
+        // The number exceeds those of an earlier file with the same name.
         let next = nanos(now) % NUMBERS;
         Self { next, first: 0, inside: u64::MAX, state: State::default(), rules: Rules::default() }
     }
 
-    /// Reads a text. `clock` is the name of the clock that `now` is by; times of another one say nothing,
-    /// and what was is forgotten.
+    /// Parses a text. `clock` names the clock of `now`. A state with times of another clock is
+    /// discarded.
     pub fn read(text: &[u8], clock: &str, now: Moment) -> Result<Self, Damaged> {
         if text.is_empty() {
             return Ok(Self::new(now));
@@ -87,7 +87,7 @@ impl Stored {
         })
     }
 
-    /// Writes it, for `read` to read.
+    /// Formats the state as text for `read`.
     pub fn write(&self, clock: &str) -> Vec<u8> {
         let level = |level: Level| json!({"amount": level.amount, "at": nanos(level.at)});
         let State { begun, tokens, failures, failed, opened } = &self.state;
@@ -121,7 +121,7 @@ fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// An object that is read strictly, and by when.
+/// Object parsed strictly, with the current moment.
 struct Fields<'a>(&'a Map<String, Value>, Moment);
 
 impl<'a> Fields<'a> {

@@ -1,4 +1,4 @@
-//! What must hold however those who use a channel come and go.
+//! Invariants of a channel under all sequences of operations.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -73,13 +73,14 @@ fn a_breaker_opens_after_failures_in_a_row_and_a_success_closes_it() {
     assert_eq!(admit(&mut state, &rules, Claim::First, 2), Verdict::Admitted { probe: false });
     end(&mut state, Passed::Failed, false, 10);
     assert_eq!(state.open_since(), Some(10 * SECOND));
-    // What began before and fails now doesn't keep it open.
+    // A failure of an attempt begun before the opening does not prolong the suspension.
     end(&mut state, Passed::Failed, false, 20);
     assert_eq!(admit(&mut state, &rules, Claim::Retry, 39), broken(1));
     assert_eq!(admit(&mut state, &rules, Claim::Retry, 40), Verdict::Admitted { probe: true });
     let probing = Inside { attempts: 1, probing: true };
     assert_eq!(state.admit(&rules, Claim::First, probing, 41 * SECOND), broken(0));
-    // Cancelled or dead, it leaves it to the next; failed, it opens the breaker anew.
+    // A canceled or dead probe leaves the probe to the next attempt. A failed probe opens the
+    // breaker again.
     end(&mut state, Passed::Neither, true, 42);
     assert_eq!(admit(&mut state, &rules, Claim::Retry, 42), Verdict::Admitted { probe: true });
     end(&mut state, Passed::Failed, true, 50);
@@ -101,7 +102,7 @@ fn each_obeys_its_own_breaker() {
     assert_eq!(admit(&mut state, &soon, Claim::First, 5), broken(8));
     assert!(is_admitted(&admit(&mut state, &late, Claim::First, 5)));
     assert!(is_admitted(&admit(&mut state, &never, Claim::First, 5)));
-    // Somebody else's failures don't keep it from its probe.
+    // Failures of other shells do not delay the probe.
     state.leave(&never, Passed::Failed, false, 12 * SECOND);
     assert_eq!(admit(&mut state, &soon, Claim::First, 13), Verdict::Admitted { probe: true });
     assert_eq!(admit(&mut state, &late, Claim::First, 13), broken(9));
@@ -124,22 +125,22 @@ fn who_is_refused_or_waits_takes_nothing() {
     assert_eq!(state, before);
     state.leave(&all, Passed::Failed, false, SECOND);
     let before = state.clone();
-    // A breaker refuses without a place.
+    // A breaker refuses without occupying a place.
     assert_eq!(state.admit(&all, Claim::Retry, full, SECOND), broken(1));
     assert_eq!(state, before);
     let probe = state.admit(&all, Claim::Retry, full, 2 * SECOND);
     assert_eq!(probe, Verdict::Full, "a probe needs a place as well");
 }
 
-/// What somebody does who uses a channel.
+/// Operation of a user of a channel.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Enter(Claim),
-    /// One of those inside leaves.
+    /// An attempt inside leaves.
     Leave(usize, Passed),
-    /// One of all is gone.
+    /// An attempt, inside or waiting, is gone.
     Forget(usize),
-    /// So many milliseconds pass.
+    /// A number of milliseconds pass.
     Pass(u64),
 }
 
@@ -165,7 +166,7 @@ fn any_rules() -> impl Strategy<Value = Rules> {
     all.prop_map(|(places, rate, budget, breaker)| Rules { places, rate, budget, breaker })
 }
 
-/// What became of a crowd, as somebody saw it who watched.
+/// Events of a channel, as recorded by an observer.
 struct Watched {
     crowd: Crowd<u64>,
     rules: Arc<Rules>,
@@ -176,7 +177,7 @@ struct Watched {
     begun: Vec<Moment>,
     firsts: u64,
     retries: u64,
-    /// How many retries there could be at some time.
+    /// Upper bound of available retries at a moment.
     counted: (f64, Moment),
     failures: u64,
     opened: Option<Moment>,
@@ -307,7 +308,7 @@ impl Watched {
         }
     }
 
-    /// All leave, and time passes: nobody waits for ever.
+    /// All attempts leave, and time passes: no attempt waits forever.
     fn settle(&mut self) {
         while !(self.waiting.is_empty() && self.inside.is_empty()) {
             let before = (self.waiting.len(), self.inside.len(), self.now);
@@ -369,7 +370,7 @@ proptest! {
     }
 }
 
-/// All there can be in a text.
+/// Largest possible text.
 fn full() -> Stored {
     let mut state = State::default();
     let rules = Rules {
@@ -398,7 +399,8 @@ fn amounts_are_read_to_the_last_bit() {
         (read.state != stored.state || read.write("clock") != text).then_some(amount)
     });
     assert_eq!(inexact, [None; 6]);
-    // A dependency of the tests enables the feature, too; programs have only their own dependencies.
+    // A dependency of the tests enables the feature, too; programs have only their own
+    // dependencies.
     let manifest = include_str!("../../../../Cargo.toml");
     let (own, _) = manifest.split_once("[dev-dependencies").expect("dependencies of the tests");
     assert!(own.contains("features = [\"float_roundtrip\"]"));

@@ -1,4 +1,4 @@
-//! Commands: programs, and what comes of them.
+//! Commands: programs, and the handling of their ends.
 
 use std::mem::take;
 use std::sync::Arc;
@@ -31,18 +31,18 @@ use ftsh_syntax::ast::{Name, Part, Simple, Word};
 use ftsh_syntax::nearest::nearest;
 use ftsh_syntax::vocabulary::{HEADS, synonym};
 
-/// What is wrong where a command ended that nothing waits for.
+/// Violated invariant: a task waits for the command that ended.
 const NO_COMMAND: &str = "a command ended that nothing waits for";
-/// Tells a shell what to hide, one value a line.
+/// Environment variable with the secrets that a nested shell must hide, one per line.
 const REDACT: &str = "FTSH_REDACT";
-/// The signal that nothing catches.
+/// Number of SIGKILL.
 const SIGKILL: i32 = 9;
-/// More of a command's text isn't told.
+/// Maximum length of a command's text in messages, in bytes.
 const LONGEST_SHOWN: usize = 64 * 1024;
 
 impl Commands<'_> {
-    /// Runs a command: a function, a builtin or a program, in this order. All its words are expanded
-    /// before anything is set up for it.
+    /// Runs a function, a builtin or a program, in this order of precedence. All words are expanded
+    /// before anything is set up.
     pub(crate) fn command(&mut self, task: &mut Task, simple: &Simple) -> Step {
         let command = match &task.expanded {
             Some(command) => Arc::clone(command),
@@ -66,7 +66,8 @@ impl Commands<'_> {
                 Some(Start::new(program(task, &command, command.words.clone())))
             }
         };
-        // Commands of the script write where a function or a builtin that runs them does.
+        // A function, or a builtin that runs commands, shares its redirections with the commands
+        // inside.
         let calls = match builtin {
             Some(builtin) => builtin.runs_commands(),
             None => matches!(command.kind, Kind::Function(_)),
@@ -82,7 +83,7 @@ impl Commands<'_> {
             (Some(start), _) => Ok(self.start(task, start, phase, command.text.clone())),
             (None, Kind::Function(name)) => {
                 let name = Arc::clone(name);
-                task.expanded = None; // a big argument isn't copied
+                task.expanded = None; // avoids copying large arguments
                 self.call_command(task, &name, command)
             }
             (None, Kind::Builtin(_) | Kind::Program) => match builtin {
@@ -97,7 +98,7 @@ impl Commands<'_> {
         let mut words = Vec::with_capacity(simple.words.len());
         for word in &simple.words {
             if words.first().is_some_and(|first| first == "export") && has_equals_sign(word) {
-                // As in an assignment, a value can't turn into more of them.
+                // As in an assignment, the value is not split.
                 words.push(expander.single(word)?);
             } else {
                 expander.add_words([word], &mut words)?;
@@ -146,7 +147,7 @@ impl Commands<'_> {
         self.call(task, Call { name, args, wants_value: false, restore, command })
     }
 
-    /// The exported variables, as programs get them.
+    /// Returns the exported variables, in the form for programs.
     fn environment(&self, task: &mut Task) -> Result<Arc<Environment>, Suspend> {
         if let Some(environment) = task.variables.environment() {
             return Ok(environment);
@@ -200,7 +201,7 @@ impl Commands<'_> {
         })))
     }
 
-    /// The command that a task waited for could not be started.
+    /// Handles a command that could not be started.
     pub(crate) fn command_refused(&self, task: &mut Task, error: SpawnError) -> Flow {
         let State::Command(command) = std::mem::replace(&mut task.state, State::Ready) else {
             return Flow::Throw(task.broken(NO_COMMAND));
@@ -227,9 +228,9 @@ impl Commands<'_> {
         Flow::Throw(task.thrown(kind, code, message, &command.text))
     }
 
-    /// What a command that isn't there may have been meant to be.
+    /// Suggests a name for a command that was not found.
     fn meant(&self, error: &SpawnError, text: &str) -> Option<&str> {
-        // What `exec` becomes is no function, builtin or structure.
+        // `exec` accepts neither functions nor builtins nor structures.
         if error.kind != SpawnErrorKind::NotFound || text.starts_with("exec ") {
             return None;
         }
@@ -239,7 +240,7 @@ impl Commands<'_> {
         synonym(name).or_else(|| nearest(name, known))
     }
 
-    /// The command that a task waited for ended.
+    /// Handles the end of a command.
     pub(crate) fn command_ended(
         &mut self,
         task: &mut Task,
@@ -271,7 +272,7 @@ impl Commands<'_> {
                 read_into(&mut task.variables, &command.reads, line.unwrap_or_default());
                 self.command_succeeded(task, text, elapsed, command.last)
             }
-            // A last line without a newline is a line; only nothing at all is the end.
+            // A last line without a newline counts as a line. Only empty input is the end.
             Status::Exited(_) if !command.reads.is_empty() => {
                 if let Some(line) = line.filter(|line| !line.is_empty()) {
                     read_into(&mut task.variables, &command.reads, line);
@@ -307,8 +308,8 @@ impl Commands<'_> {
         }
     }
 
-    /// Throws a command's failure, unless nobody reads any more what the command wrote and the task goes
-    /// on without readers.
+    /// Throws a command's failure. If the reader of the command's output is gone, a task without
+    /// need for readers continues instead.
     fn command_failed(&mut self, task: &mut Task, thrown: Thrown, unread: bool) -> Flow {
         if !unread {
             return Flow::Throw(thrown);
@@ -321,7 +322,7 @@ impl Commands<'_> {
         Flow::Throw(Thrown { retry: Retry::Unread, ..thrown })
     }
 
-    /// The files that a command has written have taken their places, or can't.
+    /// Handles the end of the commit of a command's files.
     pub(crate) fn files_settled(
         &mut self,
         task: &mut Task,
@@ -340,7 +341,7 @@ impl Commands<'_> {
         }
     }
 
-    /// The program that stands in the shell's place, whose end is that of the run, ended.
+    /// Handles the end of a program that replaced the shell, and whose end is the end of the run.
     fn replaced(
         &mut self,
         task: &mut Task,
@@ -359,7 +360,7 @@ impl Commands<'_> {
         Flow::Finish(outcome)
     }
 
-    /// Goes on after a command.
+    /// Continues after a successful command.
     fn command_succeeded(
         &mut self,
         task: &mut Task,
@@ -377,7 +378,7 @@ impl Commands<'_> {
 }
 
 impl Tasks {
-    /// Whether a stage of a pipeline ends with its present instruction, whatever comes of it.
+    /// Returns true if a stage of a pipeline consists only of its current instruction.
     fn is_all_of_a_stage(&self, task: &Task) -> bool {
         task.frames.is_empty()
             && matches!(task.program.code.get(task.at + 1), Some(Instruction::EndTask))
@@ -386,8 +387,8 @@ impl Tasks {
 }
 
 impl Unwinder<'_> {
-    /// Another program stands in the shell's place: nothing is left of the structures around it, and what
-    /// they have left running stays.
+    /// Leaves all structures, because another program has replaced the shell. Processes left
+    /// running are kept.
     pub(crate) fn leave_all(&mut self, task: &mut Task) {
         while let Some(Frame { height, kind }) = task.frames.pop() {
             task.stack.truncate(height);
@@ -401,7 +402,7 @@ impl Unwinder<'_> {
     }
 }
 
-/// Nobody knows what came of a command: the shell that ran it has ended.
+/// Fails a command whose result is unknown, because the shell that ran it has ended.
 pub fn command_lost(task: &mut Task) -> Flow {
     let State::Command(command) = std::mem::replace(&mut task.state, State::Ready) else {
         return Flow::Throw(task.broken(NO_COMMAND));
@@ -414,12 +415,12 @@ pub fn command_lost(task: &mut Task) -> Flow {
     Flow::Throw(task.thrown(FailureKind::Lost, 1, message, &text))
 }
 
-/// Reads the answer to a query that a builtin asked.
+/// Returns the answer to a builtin's query.
 pub fn answer<'a>(task: &'a Task, query: &Query) -> Option<&'a Reply> {
     task.answers().iter().find(|(asked, _)| asked == query).map(|(_, reply)| reply)
 }
 
-/// How the run ended that was its last command; none if nobody can say.
+/// Returns the outcome of a run by the status of its last command; `None` if the status is lost.
 fn ended_with(status: Status) -> Option<Outcome> {
     match status {
         Status::Exited(0) => Some(Outcome::Succeeded),
@@ -430,7 +431,8 @@ fn ended_with(status: Status) -> Option<Outcome> {
     }
 }
 
-/// Puts a line into a variable, as it is; or its words into several, of which the last takes the rest.
+/// Stores a line in a variable unchanged, or its words in several variables. The last variable
+/// takes the rest.
 fn read_into(variables: &mut Variables, names: &[Name], line: BString) {
     let Some((last, words)) = names.split_last() else { return };
     if words.is_empty() {
@@ -445,7 +447,7 @@ fn read_into(variables: &mut Variables, names: &[Name], line: BString) {
     variables.set(last, Value::from(BString::from(rest)));
 }
 
-/// What runs a program.
+/// Returns the action that runs a program.
 pub fn program(task: &Task, command: &Expanded, words: Vec<BString>) -> Action {
     let assignments = command.assignments.iter();
     let mut overrides: Vec<(BString, BString)> =
@@ -461,13 +463,12 @@ pub fn program(task: &Task, command: &Expanded, words: Vec<BString>) -> Action {
     Action::Program { words, environment, overrides }
 }
 
-/// Whether a word has an unquoted `=` in the script.
+/// Returns true if a word has an unquoted `=` in the script.
 fn has_equals_sign(word: &Word) -> bool {
     word.parts.iter().any(|part| matches!(part, Part::Bare(text) if text.contains('=')))
 }
 
-/// A command's words as one would type them, but for what is secret, and for the end of a very long
-/// one.
+/// Returns a command's words as typed, without secrets, and shortened if very long.
 pub fn display(words: &[BString], secrets: &Secrets) -> String {
     let length = words.iter().map(|word| word.len() + 1).sum::<usize>();
     let mut text = String::with_capacity(length.min(2 * LONGEST_SHOWN));
@@ -481,7 +482,7 @@ pub fn display(words: &[BString], secrets: &Secrets) -> String {
             break;
         }
     }
-    // A value that was split; whole, so before the end is cut off.
+    // A secret may have been split into words. Hiding precedes shortening.
     secrets.hide_in(&mut text);
     if text.len() > LONGEST_SHOWN {
         let end = (0..=LONGEST_SHOWN).rev().find(|&at| text.is_char_boundary(at));
@@ -491,7 +492,7 @@ pub fn display(words: &[BString], secrets: &Secrets) -> String {
     text
 }
 
-/// Adds a word as one would type it.
+/// Appends a word as typed.
 fn quote(word: &BStr, text: &mut String) {
     let plain =
         |byte: &u8| byte.is_ascii_alphanumeric() || b"%+,-./:=@_^~".contains(byte) || *byte >= 0x80;
@@ -505,7 +506,7 @@ fn quote(word: &BStr, text: &mut String) {
     }
 }
 
-/// A signal's name, like `SIGTERM`.
+/// Returns a signal's name, such as `SIGTERM`.
 pub fn signal_name(signal: i32) -> String {
     const NAMES: [&str; 31] = [
         "HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV", "USR2",

@@ -1,4 +1,4 @@
-//! A command whose words are known, and what it runs.
+//! Expanded commands, and their invocation.
 
 use std::sync::Arc;
 
@@ -8,22 +8,22 @@ use crate::effect::{Action, Environment};
 use crate::values::variables::Kept;
 use ftsh_syntax::ast::Name;
 
-/// A command whose words are expanded.
+/// Command with expanded words.
 #[derive(Clone, Debug)]
 pub struct Expanded {
-    /// The words; at least one.
+    /// Words; at least one.
     pub words: Vec<BString>,
     /// Variables for this command only.
     pub assignments: Vec<(Name, BString)>,
-    /// The exported variables, if it may be a program.
+    /// Exported variables, if the command may be a program.
     pub environment: Option<Arc<Environment>>,
-    /// What it is.
+    /// Kind of the command.
     pub kind: Kind,
-    /// As one would type them, for messages.
+    /// Words as typed, for messages.
     pub text: String,
 }
 
-/// What a command's first word names.
+/// Kind of a command, by its first word.
 #[derive(Clone, Debug)]
 pub enum Kind {
     /// A function.
@@ -34,32 +34,32 @@ pub enum Kind {
     Program,
 }
 
-/// A call about to happen.
+/// Call of a function.
 pub struct Call {
-    /// The function.
+    /// Name of the function.
     pub name: Name,
-    /// Its name, and its arguments.
+    /// Name of the function, followed by the arguments.
     pub args: Vec<BString>,
-    /// Whether the caller wants a value.
+    /// True if the caller needs a value.
     pub wants_value: bool,
-    /// Variables set for this call only, as they were.
+    /// Previous values of the variables set for this call only.
     pub restore: Vec<Kept>,
-    /// The command as written, for the log; none in an expression, whose value is told.
+    /// Command as written, for the log; `None` in an expression, where the value is logged.
     pub command: Option<String>,
 }
 
-/// What the driver does for a command.
+/// Driver's part of a command.
 pub struct Start {
-    /// What it does.
+    /// Action of the driver.
     pub action: Action,
-    /// The variables that `read` sets.
+    /// Variables set by `read`.
     pub reads: Vec<Name>,
-    /// Whether the task ends with it (`exec`).
+    /// True if the task ends with the command (`exec`).
     pub last: bool,
 }
 
 impl Start {
-    /// A command that does this and nothing else.
+    /// Creates a command that only performs an action.
     pub fn new(action: Action) -> Self {
         Self { action, reads: Vec::new(), last: false }
     }

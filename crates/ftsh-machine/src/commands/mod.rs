@@ -11,12 +11,12 @@ use crate::program::definitions::Definitions;
 use crate::tasks::core::Core;
 use crate::tasks::random::Random;
 
-/// Carries out commands, builtins, and calls of functions.
+/// Executes commands, builtins, and calls of functions.
 pub(crate) struct Commands<'a> {
     pub(crate) core: &'a mut Core,
-    /// Functions that commands may call, and that `source` adds to.
+    /// Functions available to commands, extended by `source`.
     pub(crate) definitions: &'a mut Definitions,
-    /// Choices of `random`.
+    /// Random choices of `random`.
     pub(crate) random: &'a mut Random,
     /// Set by `exit`.
     pub(crate) exit_requested: &'a mut bool,

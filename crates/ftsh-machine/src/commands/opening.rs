@@ -1,4 +1,4 @@
-//! Redirections on their way: expanded, asked for, not there yet.
+//! Redirections in progress, and requests for descriptors.
 
 use std::collections::VecDeque;
 
@@ -8,74 +8,75 @@ use crate::values::value::{Handle, Value};
 use crate::values::variables::{Kept, Variables};
 use ftsh_syntax::ast::{Mode, Name};
 
-/// Redirections whose words are expanded and that are still to be set up, from left to right.
+/// Redirections with expanded words, still to be set up from left to right.
 #[derive(Debug, Default)]
 pub struct Redirects {
-    /// The next first.
+    /// Redirections in order.
     pub pending: VecDeque<Resolved>,
-    /// What is read by those that are set up: what is appended to it must not come out of it.
+    /// Buffers read by redirections already set up. Output appended to the same variable goes to a
+    /// copy, so a command cannot read its own output.
     pub read: Vec<Handle<BufferId>>,
-    /// The files that are written whole or not at all.
+    /// Staged files of the redirections.
     pub drafts: Vec<Handle<DraftId>>,
-    /// Variables that those have changed that are set up, as they were.
+    /// Previous values of the variables changed by redirections already set up.
     pub before: Vec<Kept>,
 }
 
-/// Redirections whose words are expanded, and that are set up again and again.
+/// Redirections with expanded words, set up again for each attempt.
 #[derive(Debug)]
 pub struct Targets {
-    /// From left to right.
+    /// Redirections from left to right.
     pub resolved: VecDeque<Resolved>,
-    /// Where relative paths start.
+    /// Base of relative paths.
     pub directory: Directory,
-    /// What new files are made without.
+    /// Umask for new files.
     pub umask: Umask,
 }
 
-/// One of them.
+/// Redirection with expanded words.
 #[derive(Clone, Debug)]
 pub struct Resolved {
-    /// The descriptor it sets.
+    /// Descriptor to set.
     pub descriptor: u8,
-    /// Whether descriptor 2 follows.
+    /// True if descriptor 2 follows.
     pub with_errors: bool,
-    /// To what.
+    /// New source or target.
     pub target: Resource,
 }
 
-/// What one leads to.
+/// Source or target of a redirection.
 #[derive(Clone, Debug)]
 pub enum Resource {
-    /// A source that is known by now.
+    /// A source known to the driver.
     FdSource(FdSource),
-    /// From a variable.
+    /// A variable to read.
     ReadVariable(Name),
-    /// To a variable, emptied first or not.
+    /// A variable to write, truncated first or not.
     WriteVariable(Name, Mode),
 }
 
-/// Redirections that are set up in one go: what fails among them changes no variable.
+/// Redirections set up in a single step. If one fails, no variable is changed.
 #[derive(Debug)]
 pub struct Phase {
-    /// How.
+    /// Changes of the table of descriptors.
     pub changes: Vec<FdChange>,
-    /// What changes once they are set up.
+    /// Change of a variable, applied once the redirections are set up.
     pub written: Option<Written>,
 }
 
-/// A variable that becomes what a command writes.
+/// Variable that receives the output of a command.
 #[derive(Debug)]
 pub struct Written {
-    /// Its name.
+    /// Name of the variable.
     pub name: Name,
-    /// What is written to.
+    /// Buffer of the output.
     pub buffer: Handle<BufferId>,
-    /// Whether something before it may take its time.
+    /// True if opening an earlier redirection may block.
     pub waits: bool,
 }
 
 impl Redirects {
-    /// Whether all are set up.
+    /// Returns true if all redirections are set up.
     pub fn is_empty(&self) -> bool {
         self.pending.is_empty()
     }
@@ -87,8 +88,8 @@ impl Written {
         variables.set(&self.name, Value::Buffer(self.buffer));
     }
 
-    /// Changes the variable unless what comes before it may have been waited for: nobody waits any
-    /// more, and how far that came is not known.
+    /// Changes the variable after a canceled request, unless an earlier redirection may have
+    /// blocked. In that case, the progress of the request is unknown.
     pub fn abandon(self, variables: &mut Variables) {
         if !self.waits {
             self.commit(variables);
@@ -96,13 +97,13 @@ impl Written {
     }
 }
 
-/// Descriptors on their way.
+/// Request for descriptors in progress.
 #[derive(Debug)]
 pub struct Opening {
-    /// The request.
+    /// Id of the request.
     pub operation: OperationId,
-    /// The table that is made.
+    /// Table being created.
     pub io: Table,
-    /// What changes when it is there.
+    /// Change of a variable, applied when the table exists.
     pub written: Option<Written>,
 }

@@ -1,4 +1,4 @@
-//! Redirections: from words to changes.
+//! Redirections: conversion of words to changes of descriptors.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use crate::values::value::Value;
 use ftsh_syntax::ast::{Mode, Name, Redirect, Target};
 
 impl Core {
-    /// Expands the words of redirections; nothing is changed yet.
+    /// Expands the words of redirections, without changing anything.
     pub(crate) fn resolve(
         &self,
         task: &Task,
@@ -80,9 +80,9 @@ impl Core {
 }
 
 impl Requests {
-    /// What comes next of the redirections of the present instruction: as far as the next
-    /// variable that is written. It changes when it is set up, and not if something before it fails;
-    /// what comes after it may fail without taking that back.
+    /// Takes the next redirections of the current instruction, up to the next written variable.
+    /// That variable changes when these redirections are set up. Later redirections may fail
+    /// without reverting the change.
     pub(crate) fn next_phase(&mut self, task: &mut Task) -> Phase {
         let mut changes = Vec::with_capacity(task.redirects().map_or(0, |it| it.pending.len()));
         let mut written = None;
@@ -109,7 +109,8 @@ impl Requests {
         Phase { changes, written }
     }
 
-    /// A command that appends to what it reads, or what another task has too, gets a copy.
+    /// Returns the source for a written variable. Appending copies the buffer if the command also
+    /// reads it, or another task shares it.
     fn write_port(
         &mut self,
         task: &mut Task,
@@ -122,7 +123,7 @@ impl Requests {
             && held.is_sole()
         {
             let (id, same) = (held.id(), Value::Buffer(held.clone()));
-            task.variables.set(&name, same); // an environment that has it is out of date
+            task.variables.set(&name, same); // invalidates a kept environment
             return (FdSource::BufferAppend(id), None);
         }
         let buffer = BufferId(self.next_id());
@@ -137,7 +138,7 @@ impl Requests {
         (source, Some(Written { name, buffer: self.handle(buffer), waits }))
     }
 
-    /// Asks for a table of descriptors; the present instruction starts over when it is there.
+    /// Requests a table of descriptors. The current instruction starts over when the table exists.
     pub(crate) fn open(&mut self, task: &Task, phase: Phase) -> Flow {
         let operation = self.new_operation(task);
         let base = task.opened().unwrap_or(&task.io);
@@ -155,7 +156,7 @@ impl Requests {
         self.open_io_in((task.directory.clone(), task.umask), base, operation, redirects)
     }
 
-    /// The same where files are opened in another directory, or made without other rights.
+    /// Requests a table like `open_io`, with another directory and umask.
     pub(crate) fn open_io_in(
         &mut self,
         (directory, umask): (Directory, Umask),
@@ -173,7 +174,7 @@ impl Requests {
 }
 
 impl Commands<'_> {
-    /// Redirections around a block.
+    /// Begins redirections around a block.
     pub(crate) fn redirect_block(&mut self, task: &mut Task, redirects: &Arc<[Redirect]>) -> Step {
         if task.opened().is_none() {
             task.progress().redirects = self.core.resolve(task, redirects)?;
@@ -190,7 +191,7 @@ impl Commands<'_> {
 }
 
 impl Unwinder<'_> {
-    /// Leaves a block's redirections.
+    /// Leaves the innermost structure.
     pub(crate) fn leave(&mut self, task: &mut Task) {
         if let Some(frame) = task.frames.pop() {
             task.stack.truncate(frame.height);
@@ -198,7 +199,7 @@ impl Unwinder<'_> {
         }
     }
 
-    /// Comes to the end of a block's redirections.
+    /// Ends the redirections of a block.
     pub(crate) fn end_redirects(&mut self, task: &mut Task) -> Flow {
         if task.top_transaction().is_some() {
             return self.core.committer().end_transaction(task);
@@ -208,7 +209,7 @@ impl Unwinder<'_> {
         Flow::Continue
     }
 
-    /// Leaves the redirections that a command put around its call, and goes on after that.
+    /// Leaves the redirections around a command's call, and continues after the call.
     pub(crate) fn leave_redirects_of_call(&mut self, task: &mut Task) -> Flow {
         match task.frames.pop() {
             Some(Frame {
@@ -233,7 +234,7 @@ impl Unwinder<'_> {
     }
 }
 
-/// Uses the descriptors that were opened for a block, or for a call.
+/// Switches to the descriptors opened for a block or a call.
 pub fn enter_redirects(task: &mut Task, around_call: bool) {
     if let Some(io) = task.take_opened() {
         let before = std::mem::replace(&mut task.io, io);
@@ -259,8 +260,8 @@ fn read_port(task: &mut Task, name: &Name) -> FdSource {
     }
 }
 
-/// The descriptor of the command's own that a name of the system stands for. Opened anew, a file that it
-/// leads to would be emptied while others write to it.
+/// Returns the own descriptor that a special path names. Opening such a path again could truncate a
+/// file while others write to it.
 pub fn named_descriptor(path: &[u8]) -> Option<u8> {
     let number = match path {
         b"/dev/stdin" => b"0",
@@ -274,7 +275,7 @@ pub fn named_descriptor(path: &[u8]) -> Option<u8> {
     }
 }
 
-/// Checks that a word may name a variable.
+/// Checks that a word is a valid name of a variable.
 pub fn variable_name(word: &BString) -> Result<Name, Suspend> {
     let valid = word.first().is_some_and(|first| first.is_ascii_alphabetic() || *first == b'_')
         && word.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');

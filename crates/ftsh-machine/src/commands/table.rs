@@ -1,49 +1,50 @@
-//! A table of descriptors that the driver has, and what of it matters here.
+//! Tables of descriptors, as far as the machine needs to know them.
 
 use crate::effect::{FdChange, FdSource, IoId};
 use crate::values::value::Handle;
 
-/// A table of descriptors.
+/// Table of descriptors.
 #[derive(Clone, Debug)]
 pub struct Table {
     io: Handle<IoId>,
-    /// A bit for each descriptor that leads to where later stages of a pipeline read, or to the shell's
-    /// own output.
+    /// Bit set of the descriptors leading to a later stage of a pipeline, or to the shell's own
+    /// output.
     piped: u16,
-    /// A bit for each descriptor that may read what comes to an end: a pipe or a socket.
+    /// Bit set of the descriptors that may read from a pipe or a socket, whose input can end.
     passing: u16,
 }
 
 impl Table {
-    /// Returns the table that the shell was started with. Its descriptor 0 may come to an end.
+    /// Returns the table with which the shell was started. `passing` states that descriptor 0 is a
+    /// pipe or a socket.
     pub fn new(io: Handle<IoId>, passing: bool) -> Self {
         Self { io, piped: 1 << 1 | 1 << 2, passing: u16::from(passing) }
     }
 
-    /// This one with changes made to it, under another name.
+    /// Returns the table after changes, under a new id.
     pub fn changed(&self, io: Handle<IoId>, changes: &[FdChange]) -> Self {
         let passing =
             follow(self.passing, changes, |source, _| matches!(source, FdSource::PipeReader(_)));
         Self { io, piped: self.piped_after(changes), passing }
     }
 
-    /// Its name.
+    /// Returns the id of the table.
     pub fn id(&self) -> IoId {
         self.io.id()
     }
 
-    /// Returns true if what is written there may go to a later stage of a pipeline, or to the shell's own
-    /// output: the stage, or the script, ends where nobody reads any more.
+    /// Returns true if output may go to a later stage of a pipeline, or to the shell's own output.
+    /// The stage or the script ends when the reader is gone.
     pub fn has_readers(&self) -> bool {
         self.piped != 0
     }
 
-    /// Returns true if what is written to this descriptor may go there.
+    /// Returns true if output of a descriptor may go to such a reader.
     pub fn feeds(&self, descriptor: u8) -> bool {
         self.piped & 1 << descriptor != 0
     }
 
-    /// Returns a bit for each descriptor that leads there after these changes.
+    /// Returns the bit set of such descriptors after changes.
     pub fn piped_after(&self, changes: &[FdChange]) -> u16 {
         follow(self.piped, changes, |source, before| match source {
             FdSource::PipeWriter(_) => true,
@@ -52,14 +53,14 @@ impl Table {
         })
     }
 
-    /// Whether descriptor 0 is something that may come to an end, and then is there no more.
+    /// Returns true if descriptor 0 is input that can end.
     pub fn may_end(&self) -> bool {
         self.passing & 1 != 0
     }
 }
 
-/// What bits for descriptors are after changes; `is` says of other sources than descriptors whether they
-/// have it, where the one before them had it or not.
+/// Returns a bit set of descriptors after changes. `is` decides for sources other than descriptors,
+/// with the descriptor's previous bit.
 fn follow(bits: u16, changes: &[FdChange], is: impl Fn(&FdSource, bool) -> bool) -> u16 {
     changes.iter().fold(bits, |bits, change| {
         let bit = 1 << change.descriptor;

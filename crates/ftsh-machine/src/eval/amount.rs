@@ -1,4 +1,4 @@
-//! Lengths of time as arguments: those of `sleep` and `defer`.
+//! Durations as arguments of `sleep` and `defer`.
 
 use std::time::Duration;
 
@@ -7,14 +7,14 @@ use bstr::{BString, ByteSlice};
 use crate::tasks::suspend::Suspend;
 use ftsh_syntax::duration::{parse_deferral, parse_pause};
 
-/// What `sleep` is told.
+/// Parses the arguments of `sleep`.
 pub fn pause(args: &[BString]) -> Result<Duration, Suspend> {
     parse_pause(&bstr::join(" ", args).to_str_lossy()).ok_or_else(|| {
         wrong("sleep takes seconds or a duration, like `5`, `0.5` or `2 minutes`", args)
     })
 }
 
-/// What `defer` is told: a length of time above zero, and the words after it.
+/// Parses the arguments of `defer`: a positive duration, followed by the words of a message.
 pub fn deferral(args: &[BString]) -> Result<(Duration, &[BString]), Suspend> {
     let words: Vec<&str> = args.iter().map(|arg| arg.to_str().unwrap_or_default().trim()).collect();
     let (by, after) = parse_deferral(&words).ok_or_else(|| {
@@ -34,7 +34,7 @@ fn wrong(takes: &str, args: &[BString]) -> Suspend {
 mod tests {
     use super::*;
 
-    /// In milliseconds, and what comes after it.
+    /// Returns the duration in milliseconds, and the words after the duration.
     fn deferred(text: &str) -> Option<(u128, String)> {
         let args: Vec<BString> = text.split(' ').map(BString::from).collect();
         let (by, rest) = deferral(&args).ok()?;

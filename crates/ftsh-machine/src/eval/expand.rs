@@ -1,7 +1,7 @@
-//! From words to text: quoting, splitting, patterns.
+//! Expansion of words: quoting, splitting, patterns.
 //!
-//! Expanding is pure and starts over: what only the world knows is asked for by stopping with
-//! [`Suspend::Pending`], and found among the task's answers the next time.
+//! Expansion is pure and restartable. Information from outside the machine is requested by
+//! returning [`Suspend::Pending`], and found among the task's answers the next time.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -20,27 +20,27 @@ use crate::values::size::{self, LONGEST, MOST_WORDS, TooLong};
 use crate::values::value::{Value, canonical_integer};
 use ftsh_syntax::ast::{Parameter, Part, Quoted, Substitute, Variable, Word};
 
-/// What words are expanded in.
+/// Context for the expansion of words.
 pub struct Expander<'a> {
-    /// The task that says them.
+    /// Task with the words.
     pub task: &'a Task,
-    /// The run's settings.
+    /// Settings of the run.
     pub config: &'a Config,
-    /// For `$elapsed` and `$remaining`.
+    /// Current moment, for `$elapsed` and `$remaining`.
     pub now: Time,
-    /// Adds up how many bytes are handled.
+    /// Counter of handled bytes.
     pub handled: &'a Cell<usize>,
 }
 
 impl Core {
-    /// Returns what expands the words of a task.
+    /// Returns an expander for the words of a task.
     pub fn expander<'a>(&'a self, task: &'a Task) -> Expander<'a> {
         Expander { task, config: &self.config, now: self.now(), handled: self.scheduler.handled() }
     }
 }
 
 impl Expander<'_> {
-    /// All the words of a list of words, split and with patterns expanded.
+    /// Expands a list of words, with splitting and patterns.
     pub fn words<'w>(
         &self,
         words: impl IntoIterator<Item = &'w Word>,
@@ -50,7 +50,7 @@ impl Expander<'_> {
         Ok(out)
     }
 
-    /// Adds these words to others.
+    /// Expands a list of words, appending to `out`.
     pub fn add_words<'w>(
         &self,
         words: impl IntoIterator<Item = &'w Word>,
@@ -78,8 +78,8 @@ impl Expander<'_> {
         Ok(())
     }
 
-    /// What a word is that is one without more ado: text that stands for itself, or a variable's value in
-    /// which nothing is to be split.
+    /// Expands a word that needs neither splitting nor patterns: literal text, or a variable with a
+    /// single word. Returns `None` for other words.
     fn plain_word(&self, word: &Word) -> Result<Option<BString>, Suspend> {
         if let Some(text) = word.itself().filter(|text| !text.is_empty()) {
             return size::copy(text.as_bytes()).map(Some);
@@ -94,17 +94,17 @@ impl Expander<'_> {
         Ok(Some(text))
     }
 
-    /// The one file that a redirection names.
+    /// Expands the file name of a redirection, which must be a single word.
     pub fn file(&self, word: &Word) -> Result<BString, Suspend> {
         one(self.words([word])?)
     }
 
-    /// The one word that a word is, without patterns.
+    /// Expands a word without patterns, which must become a single word.
     pub fn single(&self, word: &Word) -> Result<BString, Suspend> {
         one(self.fields(word)?.map(|field| field.text).collect())
     }
 
-    /// The one value that a word is.
+    /// Expands a word to a single value.
     pub fn single_value(&self, word: &Word) -> Result<Value, Suspend> {
         if let [Part::Variable(variable)] = &word.parts[..] {
             match self.plain(variable) {
@@ -119,7 +119,7 @@ impl Expander<'_> {
         self.single(word).map(Value::from)
     }
 
-    /// The value of an operand: never split, no patterns.
+    /// Expands an operand, without splitting or patterns.
     pub fn operand(&self, word: &Word) -> Result<Value, Suspend> {
         if let [Part::Variable(variable)] = &word.parts[..]
             && let Some(value @ (Value::Integer(_) | Value::Boolean(_) | Value::Text(_))) =
@@ -139,7 +139,7 @@ impl Expander<'_> {
         self.joined(word).map(Value::from)
     }
 
-    /// The text of a word, unsplit.
+    /// Expands a word to text, unsplit.
     pub fn joined(&self, word: &Word) -> Result<BString, Suspend> {
         let mut text = BString::default();
         for (index, part) in word.parts.iter().enumerate() {
@@ -165,12 +165,12 @@ impl Expander<'_> {
         size::append(text, bytes)
     }
 
-    /// Takes note that these bytes were handled.
+    /// Counts handled bytes.
     pub fn handle(&self, bytes: &[u8]) {
         self.handled.set(self.handled.get() + bytes.len());
     }
 
-    /// The same of bytes that are split: words cost more than bytes.
+    /// Counts bytes to be split, because words cost more than bytes.
     fn handle_words(&self, bytes: &[u8]) {
         self.handled.set(self.handled.get() + 4 * bytes.len());
     }
@@ -212,7 +212,7 @@ impl Expander<'_> {
     }
 
     fn quoted_fields(&self, quoted: &[Quoted], fields: &mut Fields) -> Result<(), Suspend> {
-        // "$@" alone with no arguments is no word at all.
+        // `"$@"` alone without arguments is no word at all.
         let only_args =
             matches!(quoted, [Quoted::Variable(variable)] if variable.parameter == Parameter::At);
         if !only_args {
@@ -254,7 +254,7 @@ impl Expander<'_> {
             }
             return Ok(());
         }
-        // The quotes of a substitute hold: ${a:-"x y"} is one word.
+        // Quotes in a substitute are respected: `${a:-"x y"}` is a single word.
         if let Some((substitute, parts)) = &variable.substitute {
             let value = self.parameter(&variable.parameter)?;
             let set = value.is_some_and(|value| !value.is_empty());
@@ -301,7 +301,7 @@ impl Expander<'_> {
     }
 }
 
-/// Whether splitting would leave a text as it is.
+/// Returns true if splitting would not change a text.
 fn is_one_word(text: &[u8]) -> bool {
     !text.is_empty() && !text.iter().any(u8::is_ascii_whitespace)
 }

@@ -26,14 +26,14 @@ use crate::values::value::{Range, Value};
 use crate::values::variables::{Change, Kept};
 use ftsh_syntax::ast::{Name, Part, Word};
 
-/// How deep calls may be nested.
+/// Maximum depth of nested calls.
 const DEEPEST_CALL: usize = 1000;
 
-/// Operators, whose operands are on the stack.
+/// Executes an operator on the operands on the stack.
 pub fn compute(task: &mut Task, instruction: &Instruction) -> Result<(), Suspend> {
     let result = match instruction {
         Instruction::Test(test) => {
-            // The operand stays on the stack until the answer is there.
+            // The operand stays on the stack until the query is answered.
             if let Some(error) = task.stack.last().and_then(Value::not_text) {
                 return Err(Suspend::expression(error));
             }
@@ -78,9 +78,9 @@ pub fn shift(task: &mut Task) -> Result<(), Suspend> {
     }
 }
 
-/// Has the innermost call put a variable back to what it was the first time, which is what it was `made`,
-/// if this task has it so, or a word that it takes over from. A branch or a stage has a copy of the
-/// variables, which ends with it.
+/// Makes the innermost call restore a variable at its end. `made` is the variable's earlier state,
+/// if the task itself or a taken-over branch had changed the variable. The copy of a branch or a
+/// stage ends with the task, so no call needs to restore it.
 pub fn local(task: &mut Task, name: &Name, made: Option<Change>) {
     let call = task.frames.iter_mut().rev().find_map(|frame| match &mut frame.kind {
         FrameKind::Call(call) if call.function.is_some() => Some(call),
@@ -100,7 +100,7 @@ pub fn local(task: &mut Task, name: &Name, made: Option<Change>) {
     }
 }
 
-/// Goes back to the caller's place, arguments and variables.
+/// Restores the caller's position, arguments and variables.
 pub fn leave_call(task: &mut Task, call: CallFrame) {
     task.program = call.program;
     task.at = call.return_to - 1;
@@ -112,10 +112,10 @@ pub fn leave_call(task: &mut Task, call: CallFrame) {
 }
 
 impl Core {
-    /// The words of a loop's list item.
+    /// Returns the words of an item in a loop's list.
     pub(crate) fn list_item(&self, task: &Task, word: &Word) -> Result<Value, Suspend> {
         let expander = self.expander(task);
-        // A text isn't split before its words are needed: there may be millions.
+        // A text is split lazily, because it may have millions of words.
         if let [Part::Variable(variable)] = &word.parts[..]
             && let Some(value) = expander.plain(variable)
         {
@@ -135,7 +135,7 @@ impl Core {
     pub(crate) fn assign(&mut self, task: &mut Task, name: &Name) -> Result<(), Suspend> {
         let value = match task.pop()? {
             Value::Range(range) if range.count() == 1 => Value::Integer(range.get(0)),
-            // One value, whose words are apart again where it is split.
+            // The words become a single text, which is split again when used.
             value @ (Value::Split(_) | Value::Range(_)) => {
                 let text = self.expander(task).text(&value)?.into_owned();
                 Value::from(text)
@@ -209,7 +209,7 @@ impl Commands<'_> {
 }
 
 impl Unwinder<'_> {
-    /// `return`, and the end of a function.
+    /// Executes `return`, or the end of a function.
     pub(crate) fn return_(&mut self, task: &mut Task, has_value: bool) -> Step {
         let value = if has_value { Some(task.pop()?) } else { None };
         if let Some(code) = value.as_ref().and_then(exit_code)
@@ -221,7 +221,7 @@ impl Unwinder<'_> {
         self.leave_function(task, value)
     }
 
-    /// Goes back to where a function was called.
+    /// Returns to the caller of a function.
     pub(crate) fn leave_function(&mut self, task: &mut Task, value: Option<Value>) -> Step {
         while let Some(frame) = task.frames.pop() {
             task.stack.truncate(frame.height);
@@ -276,7 +276,7 @@ impl Unwinder<'_> {
     }
 }
 
-/// The code that a function called as a command fails with by returning this, if it does.
+/// Returns the exit code if a function, called as a command, fails by returning this value.
 fn exit_code(value: &Value) -> Option<i32> {
     let code = value.integer().ok().filter(|code| *code != 0)?;
     Some(code.clamp(i32::MIN.into(), i32::MAX.into()) as i32)

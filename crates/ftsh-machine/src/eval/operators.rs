@@ -1,4 +1,4 @@
-//! What operators compute.
+//! Evaluation of operators.
 
 use bstr::{BStr, ByteSlice};
 use regex::bytes::Regex;
@@ -9,7 +9,7 @@ use crate::values::value::Value;
 use crate::values::value_error::ValueError;
 use ftsh_syntax::ast::BinaryOperator;
 
-/// Computes `left operator right`; neither is a buffer.
+/// Computes `left operator right`. Neither operand is a buffer.
 pub fn binary<'v>(
     operator: BinaryOperator,
     left: &'v Value,
@@ -50,11 +50,11 @@ pub fn binary<'v>(
     }
 }
 
-/// The regular expression that a text is.
+/// Compiles a regular expression.
 ///
 /// # Errors
 ///
-/// One line for people, if it is none.
+/// One line for people, if the pattern is invalid.
 pub fn regex(pattern: &BStr) -> Result<Regex, ValueError> {
     let regex = pattern.to_str().ok().and_then(|pattern| Regex::new(pattern).ok());
     regex.ok_or_else(|| ValueError::NotAPattern(pattern.to_owned()))
@@ -111,7 +111,7 @@ mod tests {
             (Lt, "0.5", "1", "true"),
             (Ge, "-0.5", "0", "false"),
             (Eql, "2.0", "2", "true"),
-            // Whole numbers are exact, however large.
+            // Integers of any size are exact.
             (Eql, "9007199254740993", "9007199254740992", "false"),
         ] {
             assert_eq!(compute(operator, left, right).as_deref(), Ok(result), "{left} {right}");

@@ -1,4 +1,4 @@
-//! What variables, arguments and home directories read as.
+//! Values of variables, arguments and home directories.
 
 use std::borrow::Cow;
 
@@ -13,7 +13,7 @@ use crate::values::value::Value;
 use ftsh_syntax::ast::{Parameter, Part, Substitute, Variable, Word};
 
 impl<'a> Expander<'a> {
-    /// The value of a variable used without a substitute, as it is.
+    /// Returns the value of a variable without a substitute, unconverted.
     pub fn plain(&self, variable: &Variable) -> Option<&'a Value> {
         match (&variable.parameter, &variable.substitute) {
             (Parameter::Named(name), None) => {
@@ -25,7 +25,7 @@ impl<'a> Expander<'a> {
         }
     }
 
-    /// The value of a variable as one text, with its substitute.
+    /// Returns the value of a variable as text, with its substitute.
     pub fn variable(&self, variable: &Variable) -> Result<Cow<'a, BStr>, Suspend> {
         let value = self.parameter(&variable.parameter)?;
         let set = value.as_ref().is_some_and(|value| !value.is_empty());
@@ -55,7 +55,7 @@ impl<'a> Expander<'a> {
         }
     }
 
-    /// The value of a parameter; none if it is not set.
+    /// Returns the value of a parameter; `None` if unset.
     pub(crate) fn parameter(
         &self,
         parameter: &Parameter,
@@ -78,7 +78,7 @@ impl<'a> Expander<'a> {
             Some(variable) if !variable.inherited => {
                 let text = self.text(&variable.value)?;
                 if matches!(variable.value, Value::Buffer(_)) {
-                    // Now is when it becomes known what a command wrote.
+                    // The output of a command is available only now, so a secret is learned here.
                     self.task.variables.secrets.learn(name, &text);
                 }
                 Ok(Some(text))
@@ -92,7 +92,7 @@ impl<'a> Expander<'a> {
         }
     }
 
-    /// What a value reads as: exactly its bytes, but for the line end after what a command wrote.
+    /// Returns the text of a value: its bytes, without the final newline of a command's output.
     pub fn text<'v>(&self, value: &'v Value) -> Result<Cow<'v, BStr>, Suspend>
     where
         'a: 'v,
@@ -114,7 +114,7 @@ impl<'a> Expander<'a> {
         }
     }
 
-    /// The directory of the atomic attempt around.
+    /// Returns the scratch directory of the enclosing atomic attempt.
     fn scratch(&self) -> Result<Option<Cow<'a, BStr>>, Suspend> {
         let scratch = self.task.scratch();
         let path = scratch.map(|scratch| self.answer(Query::Scratch(scratch.id()))).transpose()?;
@@ -130,7 +130,7 @@ impl<'a> Expander<'a> {
         }
     }
 
-    /// What `$attempt`, `$error` and their like tell, where they do.
+    /// Returns the value of a special variable such as `$attempt` or `$error`, where defined.
     fn special(&self, name: &str) -> Result<Option<BString>, Suspend> {
         if let "failed" | "succeeded" = name {
             let branches = self.task.caught().and_then(|caught| caught.of_branches());
@@ -142,7 +142,7 @@ impl<'a> Expander<'a> {
         Ok(self.told(name))
     }
 
-    /// What all but `$failed` and `$succeeded` of them tell.
+    /// Returns the value of a special variable other than `$failed` and `$succeeded`.
     fn told(&self, name: &str) -> Option<BString> {
         if let Some(field) = name.strip_prefix("error") {
             let Some(failure) = self.task.caught() else {
@@ -176,7 +176,7 @@ impl<'a> Expander<'a> {
         })
     }
 
-    /// The home directory that a leading tilde stands for, and the text after it.
+    /// Splits a leading tilde off. Returns the home directory and the rest of the text.
     pub(crate) fn tilde<'t>(
         &self,
         bare: &'t str,

@@ -1,5 +1,5 @@
-//! `replace`, a piece at a time: a long text has millions of matches, and limits cut it short all
-//! the same.
+//! The function `replace`, executed in steps. A long text has millions of matches, and limits must
+//! be able to interrupt the work.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::values::size;
 use crate::values::subject::Subject;
 use crate::values::value_error::ValueError;
 
-/// How much is done at a time, in bytes; a match counts as some, however short it is.
+/// Number of bytes handled in a step. A match counts at least [`A_MATCH`] bytes.
 const AT_A_TIME: usize = 256 * 1024;
 const A_MATCH: usize = 64;
 
@@ -21,16 +21,16 @@ pub struct Replacing {
     subject: Arc<Subject<Arc<BString>>>,
     regex: Regex,
     with: Vec<Part>,
-    /// Where the next match is looked for, in the searched text as all positions.
+    /// Position of the next search, in the searched text like all positions.
     at: usize,
-    /// Up to where the text is in `done`, or replaced.
+    /// End of the text already copied or replaced.
     copied: usize,
-    /// Where the last match ended.
+    /// End of the last match.
     last: Option<usize>,
     done: BString,
 }
 
-/// A part of what a match is replaced by.
+/// Part of the replacement.
 #[derive(Debug)]
 enum Part {
     Text(BString),
@@ -38,12 +38,12 @@ enum Part {
 }
 
 impl Replacing {
-    /// Begins to replace every match of `regex` in a text. In `with`, `$1` or `${10}` is a group,
-    /// `${name}` one with a name, `$0` the match, and `$$` a dollar.
+    /// Starts to replace every match of `regex` in a text. In `with`, `$1` or `${10}` is a group,
+    /// `${name}` a named group, `$0` the match, and `$$` a dollar.
     ///
     /// # Errors
     ///
-    /// One line for people, if there is no such group.
+    /// One line for people, if a group does not exist.
     pub fn new(
         subject: Subject<Arc<BString>>,
         regex: Regex,
@@ -54,7 +54,7 @@ impl Replacing {
         Ok(Self { subject: subject.into(), regex, with, at: 0, copied: 0, last: None, done })
     }
 
-    /// Goes on for a while; the text when all is done, and in any case how many bytes were handled.
+    /// Executes a step. Returns the number of bytes handled, and the result when finished.
     pub fn go_on(&mut self) -> (usize, Result<Option<BString>, Suspend>) {
         let mut handled = 0;
         while handled < AT_A_TIME {
@@ -72,7 +72,7 @@ impl Replacing {
         (handled, Ok(None))
     }
 
-    /// Replaces the next match; false if there is none.
+    /// Replaces the next match. Returns false if there is no match.
     fn step(&mut self) -> Result<bool, Suspend> {
         let subject = Arc::clone(&self.subject);
         let text = subject.searched();
@@ -84,7 +84,7 @@ impl Replacing {
             return Ok(false);
         };
         let found = captures.get_match();
-        // Nothing, right after a match, is none of its own.
+        // An empty match directly after another match is skipped.
         if !found.is_empty() || self.last != Some(found.start()) {
             size::append(&mut self.done, subject.original(self.copied..found.start()))?;
             self.expand(&subject, &captures)?;
@@ -116,7 +116,7 @@ impl Replacing {
     }
 }
 
-/// Takes apart what matches are replaced by.
+/// Parses the replacement.
 fn parts(regex: &Regex, with: &[u8]) -> Result<Vec<Part>, ValueError> {
     let mut parts = Vec::new();
     let mut rest = with;
@@ -147,7 +147,7 @@ fn parts(regex: &Regex, with: &[u8]) -> Result<Vec<Part>, ValueError> {
     Ok(parts)
 }
 
-/// The number of the group that a number or a name means.
+/// Returns the index of a group given by number or name.
 fn group(regex: &Regex, name: &[u8]) -> Result<usize, ValueError> {
     let name = name.to_str_lossy();
     let group = match name.parse() {

@@ -1,4 +1,4 @@
-//! The branches of a `forall`: how they begin, and what becomes of it when they end.
+//! The branches of a `forall`: their start, and the handling of their ends.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -30,17 +30,17 @@ use crate::tasks::task::{State, Task};
 use crate::values::value::Value;
 use ftsh_syntax::clauses::{ForAllClauses, Output};
 
-/// How many branches start in a row.
+/// Maximum number of branches started in a turn.
 const BATCH: usize = 100;
 
-/// A `forall` that has branches starts no more while there are so many tasks: it would take long to
-/// end them all when a limit passes.
+/// Number of tasks from which a `forall` with running branches starts no further ones. Ending more
+/// tasks would take too long when a limit passes.
 const MANY_BRANCHES: usize = 50_000;
-/// What recursion can have: there each has but one.
+/// Maximum number of tasks. Reached only by recursion, where each `forall` has a single branch.
 const MOST_BRANCHES: usize = 2 * MANY_BRANCHES;
 
 impl Forker<'_> {
-    /// `forall`: first the descriptors that all branches share, then the branches.
+    /// Begins a `forall`: opens the descriptors shared by all branches, then starts the branches.
     pub(crate) fn for_all(
         &mut self,
         task: &mut Task,
@@ -48,7 +48,7 @@ impl Forker<'_> {
         clauses: &ForAllClauses<(), ()>,
         dispatch: Address,
     ) -> Step {
-        // What runs elsewhere already stays there.
+        // Branches of a remote branch run on the same node.
         let is_remote = self.core.remote.root().is_none()
             && (clauses.on.is_some() || self.core.config.on.is_some());
         if is_remote || self.core.remote.packs_branches() {
@@ -100,7 +100,7 @@ impl Forker<'_> {
         Ok(Flow::SpawnMore)
     }
 
-    /// Starts some of the branches that may run; a list can be too long to start all at once.
+    /// Starts some of the allowed branches. A list may be too long to start all branches at once.
     pub(crate) fn more_branches(&mut self, task: &mut Task) -> Flow {
         if let Some(JoinKind::Hedge(_)) = top_join(task).map(|it| &it.kind) {
             return self.more_hedges(task);
@@ -140,7 +140,7 @@ impl Forker<'_> {
         Flow::SpawnMore
     }
 
-    /// What becomes of a task that can't start a branch more, because there are so many.
+    /// Delays or fails a task that cannot start another branch because of the number of tasks.
     pub(crate) fn crowded(&mut self, task: &mut Task) -> Option<Flow> {
         if self.core.tasks.count() < MANY_BRANCHES {
             return None;
@@ -148,7 +148,7 @@ impl Forker<'_> {
         if !top_join(task)?.running.is_empty() {
             return Some(Flow::Wait(State::Children));
         }
-        // Nothing of its own will make room.
+        // No branch of the task's own will end and make room.
         if self.core.tasks.count() < MOST_BRANCHES {
             return None;
         }
@@ -157,7 +157,7 @@ impl Forker<'_> {
         Some(Flow::Throw(task.thrown(FailureKind::Failure, 1, message, "")))
     }
 
-    /// Starts a branch, and says where what it prints is held, if it is.
+    /// Starts a branch. Returns its id, and the buffers of its output if grouped.
     pub(crate) fn begin_branch(
         &mut self,
         task: &mut Task,
@@ -182,7 +182,7 @@ impl Forker<'_> {
         (id, held)
     }
 
-    /// Packs a branch of the `forall` that a task is at, if that is wanted.
+    /// Packs a branch of the innermost `forall`, if requested.
     pub(crate) fn pack_begun(&mut self, task: &Task, word: &Value, branch: TaskId) {
         if self.core.remote.packs_branches() {
             let packed = self.packer().pack(task, word, branch).map(|(packed, _)| packed);
@@ -192,8 +192,8 @@ impl Forker<'_> {
 }
 
 impl Requests {
-    /// Opens the descriptors that all branches share. They would fight for the standard input, so that
-    /// they read nothing, unless redirected.
+    /// Opens the descriptors shared by all branches. Branches would compete for standard input, so
+    /// they read nothing unless redirected.
     pub(crate) fn open_for_branches(&mut self, task: &mut Task) -> Flow {
         let null = FdChange { descriptor: 0, source: FdSource::Null };
         self.open(task, Phase { changes: vec![null], written: None })
@@ -201,7 +201,7 @@ impl Requests {
 }
 
 impl Core {
-    /// A branch of a task has ended, and nothing is left of it, or soon will be: the log tells how.
+    /// Logs the end of a branch, and removes the branch from its loop.
     pub(crate) fn branch_ended(
         &mut self,
         task: &mut Task,
@@ -241,7 +241,7 @@ impl Core {
     }
 }
 
-/// Its loop, its word, its descriptors, and where it is sent off if it runs elsewhere.
+/// Loop, word and descriptors of a branch, and the address of its dispatch if remote.
 type Branch = (Arc<Loop>, Value, Table, Option<Address>);
 
 fn next_branch(task: &mut Task) -> Option<Branch> {
@@ -260,13 +260,13 @@ fn next_branch(task: &mut Task) -> Option<Branch> {
     }
 }
 
-/// A text in a clause.
+/// Returns the text of a clause.
 fn one_word(value: &Value) -> Result<BString, Suspend> {
     let text = value.text().map(Cow::into_owned);
     text.ok_or_else(|| Suspend::expression("what runs branches elsewhere is told one word"))
 }
 
-/// A number in a clause.
+/// Checks a number in a clause.
 pub fn positive(number: Option<i64>, cannot: &str) -> Result<Option<u64>, Suspend> {
     let Some(number) = number else { return Ok(None) };
     match u64::try_from(number) {

@@ -1,4 +1,4 @@
-//! Tasks beside each other: how they begin, and what becomes of the task that waits when one ends.
+//! Parallel tasks: their start, and the continuation of their parent when a task ends.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::tasks::task::{State, Task};
 use crate::unwind::ending::{Ending, TaskResidue, Thrown};
 
 impl Forker<'_> {
-    /// A task beside those of `task`, with a copy of what it has.
+    /// Creates a child task with a copy of the parent's state.
     pub(crate) fn fork(
         &mut self,
         task: &mut Task,
@@ -55,8 +55,8 @@ impl Forker<'_> {
         })
     }
 
-    /// A task ended that `task` waits for. Returns where that leads, and why the tasks beside it are to be
-    /// ended, if they are.
+    /// Handles the end of a child task. Returns the parent's control flow, and the reason for
+    /// ending the other children if they must end.
     pub(crate) fn child_ended(
         &mut self,
         task: &mut Task,
@@ -72,7 +72,7 @@ impl Forker<'_> {
         let Some(join) = top_join(task) else { return (Flow::Throw(task.broken(NO_JOIN)), None) };
         join.running.remove(&child);
         if is_doomed {
-            // What it has set is lost, as of those that had nothing to clean up.
+            // Changes by a canceled task are lost, whether or not it had `finally` groups.
             let is_last = join.running.is_empty();
             self.core.branch_ended(task, (child, attempts), ending.failure());
             let flow =
@@ -116,7 +116,8 @@ impl Forker<'_> {
     }
 }
 
-/// What another task did to variables is done here; a call around both ends what is `local`.
+/// Applies the changes of variables made by a child task. A variable that the child made `local` is
+/// restored by the call around both tasks.
 pub fn absorb(task: &mut Task, residue: TaskResidue) {
     for (name, made) in residue.locals {
         let made = made.or_else(|| task.variables.change(&name));
@@ -125,7 +126,7 @@ pub fn absorb(task: &mut Task, residue: TaskResidue) {
     task.variables.absorb(residue.variables.into_changes());
 }
 
-/// Goes on if all have ended.
+/// Continues after all children have ended.
 pub fn joined(task: &mut Task) -> Flow {
     if top_join(task).is_some_and(|join| !join.is_done()) {
         return Flow::Wait(State::Children);
@@ -164,7 +165,7 @@ pub fn joined(task: &mut Task) -> Flow {
     }
 }
 
-/// The failure of a `forall`.
+/// Creates the failure of a `forall`.
 pub fn branches_failed(task: &Task, failed: Failed) -> Thrown {
     let (kind, code) = failed.kind();
     let mut thrown = match (failed.message, failed.first) {

@@ -1,4 +1,4 @@
-//! What is known of a hedged `forany`: the words to come, those that run, and how it is decided.
+//! State of a hedged `forany`: the remaining words, the running branches, and the result.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,37 +14,37 @@ use crate::unwind::ending::{TaskResidue, Thrown};
 use crate::values::items::Items;
 use crate::values::value::Value;
 
-/// A `forany` whose words run beside each other.
+/// A `forany` whose words run in parallel.
 #[derive(Debug)]
 pub struct Hedge {
-    /// Its code.
+    /// Code of the loop.
     pub code: Arc<Loop>,
-    /// The descriptors of every word's branch.
+    /// Descriptors of every branch.
     pub io: Table,
-    /// What they print.
+    /// Buffered output of the branches.
     pub outputs: Option<Box<Outputs>>,
     items: Items,
-    /// How many words have not begun.
+    /// Number of words not yet begun.
     left: u64,
-    /// How long until the next one begins.
+    /// Delay before the next word begins.
     pub after: Duration,
-    /// How many run at once.
+    /// Maximum number of running branches.
     at_most: u64,
-    /// How many are to begin as soon as there is room.
+    /// Number of words that begin as soon as there is room.
     due: u64,
-    /// Has the next one begin, if there is one.
+    /// Timer for the start of the next word.
     pub timer: Option<TimerKey>,
-    /// The branches that run and have not failed.
+    /// Branches that run and have not failed.
     alive: BTreeSet<TaskId>,
-    /// All that have not ended: which one of all that began, its word, and when it began.
+    /// Branches that have not ended, with index, word and start.
     begun: BTreeMap<TaskId, (u64, Value, Time)>,
-    /// What the winner leaves, or how the last one failed.
+    /// State returned by the winner, or the failure of the last branch.
     result: Option<Result<TaskResidue, Thrown>>,
     decided: bool,
 }
 
 impl Hedge {
-    /// Nothing has begun yet; the first word is to.
+    /// Creates the state before the first word begins.
     pub fn new(code: Arc<Loop>, io: Table, items: Items, after: Duration, at_most: u64) -> Self {
         Self {
             code,
@@ -63,43 +63,44 @@ impl Hedge {
         }
     }
 
-    /// How many words there are.
+    /// Returns the number of words.
     pub fn total(&self) -> u64 {
         self.items.len()
     }
 
-    /// Whether a word has succeeded.
+    /// Returns true if a word has succeeded.
     pub fn is_won(&self) -> bool {
         matches!(self.result, Some(Ok(_)))
     }
 
-    /// Whether the others are being ended because one has failed.
+    /// Returns true if the other branches are being ended because of a failure.
     pub fn is_lost(&self) -> bool {
         self.decided && !self.is_won()
     }
 
-    /// Whether it may go on when a word has failed: another one runs, or can begin.
+    /// Returns true if the loop can continue after the failure of a branch: another branch runs or
+    /// can begin.
     pub fn outlives_a_failure(&self) -> bool {
         self.left > 0 || self.alive.len() > 1
     }
 
-    /// The next word is to begin as soon as there is room.
+    /// Makes the next word begin as soon as there is room.
     pub fn is_due(&mut self) {
         self.due += 1;
     }
 
-    /// Whether the next word is to begin now, beside so many that run.
+    /// Returns true if the next word begins now, with `running` branches running.
     pub fn begins(&self, running: usize) -> bool {
         self.due > 0 && self.has_more(running)
     }
 
-    /// The next word.
+    /// Returns the next word.
     pub fn next(&mut self) -> Option<Value> {
         (self.due, self.left) = (self.due.checked_sub(1)?, self.left.checked_sub(1)?);
         self.items.next_round()
     }
 
-    /// Whether one more could run.
+    /// Returns true if another branch could run.
     pub fn has_more(&self, running: usize) -> bool {
         !self.decided
             && self.left > 0
@@ -107,7 +108,7 @@ impl Hedge {
             && self.outputs.as_ref().is_none_or(|outputs| outputs.has_room())
     }
 
-    /// A word's branch begins.
+    /// Adds a branch that begins.
     pub fn began(&mut self, task: TaskId, word: Value, held: Option<Held>, now: Time) {
         self.alive.insert(task);
         let place = self.total() - self.left - 1;
@@ -117,18 +118,18 @@ impl Hedge {
         }
     }
 
-    /// The word of a branch that has not ended.
+    /// Returns the word of a branch that has not ended.
     pub fn word(&self, task: TaskId) -> Option<&Value> {
         self.begun.get(&task).map(|(_, word, _)| word)
     }
 
-    /// A branch has ended: which one it was, its word, and when it began.
+    /// Removes an ended branch. Returns its index, word and start.
     pub fn forget(&mut self, task: TaskId) -> Option<(u64, Value, Time)> {
         self.begun.remove(&task)
     }
 
-    /// A branch is ending; only the first word on it counts. Says whether that decides it, so that the
-    /// others are to be ended.
+    /// Records the result of a branch; only the first result counts. Returns true if the result
+    /// decides the loop, so that the other branches must end.
     pub fn ends(&mut self, task: TaskId, result: Result<TaskResidue, Thrown>) -> bool {
         if !self.alive.remove(&task) || self.decided {
             return false;
@@ -147,12 +148,12 @@ impl Hedge {
         self.decided
     }
 
-    /// It fails, whatever becomes of the branches.
+    /// Fails the loop, regardless of the branches.
     pub fn fail(&mut self, thrown: Thrown) {
         (self.decided, self.result) = (true, Some(Err(thrown)));
     }
 
-    /// How it ended; none if no word ever did.
+    /// Returns the result; `None` if no word has ended.
     pub fn result(self) -> Option<Result<TaskResidue, Thrown>> {
         self.result
     }

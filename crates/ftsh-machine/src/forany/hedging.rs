@@ -1,5 +1,5 @@
-//! `forany … hedge after`: words side by side, of which the first to succeed wins. The next one begins
-//! when the last one begun has run for a while, or when one fails.
+//! Execution of `forany … hedge after`: words run in parallel, and the first success wins. The next
+//! word begins after a delay, or when a word fails.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::values::value::Value;
 use ftsh_syntax::clauses::ForAnyClauses;
 
 impl Forker<'_> {
-    /// Begins with the first word.
+    /// Begins a hedged `forany`.
     pub(crate) fn hedge(
         &mut self,
         task: &mut Task,
@@ -52,9 +52,9 @@ impl Forker<'_> {
         Ok(Flow::SpawnMore)
     }
 
-    /// Begins those words whose time has come.
+    /// Begins the words that are due.
     pub(crate) fn more_hedges(&mut self, task: &mut Task) -> Flow {
-        // What the winner has printed comes after all that the others do.
+        // The output of the winner is written after all other branches have ended.
         if top_hedge(task).is_some_and(|(running, _)| running == 0) {
             self.core.grouped_output().more_output(task);
         }
@@ -73,7 +73,7 @@ impl Forker<'_> {
         joined(task)
     }
 
-    /// A word's branch begins: the next one is to follow it after a while.
+    /// Adds a branch that begins, and arms the timer of the next word.
     fn begin_hedge(&mut self, task: &mut Task, branch: TaskId, word: Value, held: Option<Held>) {
         let (id, now) = (task.id, self.core.now());
         let Some((running, hedge)) = top_hedge(task) else { return };
@@ -84,7 +84,7 @@ impl Forker<'_> {
         }
     }
 
-    /// A word's branch has ended: what it has printed is kept if it has won.
+    /// Handles the end of a branch. The output of a branch is kept only if the branch has won.
     pub(crate) fn hedge_ended(
         &mut self,
         task: &mut Task,
@@ -99,8 +99,8 @@ impl Forker<'_> {
         why
     }
 
-    /// A word's branch is ending, or has ended; what it leaves is the script's if it has won. Says why
-    /// the others are to be ended now, if they are.
+    /// Records the end or the imminent end of a branch. The residue of the winner becomes the
+    /// script's. Returns the reason for ending the other branches if they must end now.
     pub(crate) fn hedge_ends(
         &mut self,
         task: &mut Task,
@@ -128,7 +128,7 @@ impl Forker<'_> {
     }
 }
 
-/// Has the next word of a hedged `forany` begin as soon as there is room.
+/// Makes the next word of a hedged `forany` begin as soon as there is room.
 pub fn next_word_is_due(task: &mut Task) {
     if let Some((_, hedge)) = top_hedge(task) {
         hedge.timer = None;
@@ -136,7 +136,7 @@ pub fn next_word_is_due(task: &mut Task) {
     }
 }
 
-/// The innermost structure, if it is a hedged `forany`, and how many branches it has.
+/// Returns the innermost structure if it is a hedged `forany`, with the number of running branches.
 fn top_hedge(task: &mut Task) -> Option<(usize, &mut Hedge)> {
     let join = top_join(task)?;
     match &mut join.kind {

@@ -1,37 +1,37 @@
-//! Output that is held: what branches print is kept apart, and let out whole, one after the other.
+//! Buffered output: the output of each branch is kept apart, and written as a group.
 
 use std::collections::BTreeMap;
 
 use crate::effect::{BufferId, ProcessId, ScopeId, TaskId};
 use crate::values::value::Handle;
 
-/// So many branches have output that is held, at most: those that run, and those whose turn hasn't come.
+/// Maximum number of branches with buffered output, running or waiting to be written.
 pub const MOST_HELD: usize = 256;
 
-/// What a branch prints, until it is let out or dropped.
+/// Output of a branch, until written or dropped.
 #[derive(Debug)]
 pub struct Held {
-    /// What goes to descriptor 1.
+    /// Output to descriptor 1.
     pub output: Handle<BufferId>,
-    /// What goes to descriptor 2.
+    /// Output to descriptor 2.
     pub errors: Handle<BufferId>,
 }
 
-/// Held output of a branch, as it is written on.
+/// Output of a branch while it is written.
 #[derive(Debug)]
 pub struct Group {
-    /// The branch.
+    /// Id of the branch.
     pub task: TaskId,
-    /// The output.
+    /// Buffers of the output.
     pub held: Held,
-    /// The branch, as `name=word`.
+    /// Name of the branch, as `name=word`.
     label: String,
-    /// Words about the branch for a line before the output, if something is wrong with that.
+    /// Remark about incomplete output, for a line before the output.
     remark: Option<&'static str>,
 }
 
 impl Group {
-    /// Part that is written first.
+    /// Returns the part to write first.
     pub fn first(&self) -> Part {
         if self.remark.is_some() { Part::Remark } else { Part::Output }
     }
@@ -45,7 +45,7 @@ impl Group {
 /// Parts of a group, in the order of writing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// Line that says that the branch was cut off, to descriptor 2.
+    /// Remark about the branch, to descriptor 2.
     Remark,
     /// Output to descriptor 1.
     Output,
@@ -54,7 +54,7 @@ pub enum Part {
 }
 
 impl Part {
-    /// Part that is written after this one.
+    /// Returns the next part.
     pub fn next(self) -> Option<Self> {
         match self {
             Self::Remark => Some(Self::Output),
@@ -64,40 +64,40 @@ impl Part {
     }
 }
 
-/// Part of a group that is being written.
+/// Part of a group being written.
 #[derive(Debug)]
 pub struct LettingOut {
-    /// What does it.
+    /// Process that writes.
     pub process: ProcessId,
-    /// Of what.
+    /// Group being written.
     pub group: Group,
-    /// Which part.
+    /// Part being written.
     pub part: Part,
 }
 
-/// What the branches of a `forall` print, each by itself.
+/// Buffered output of all branches of a loop.
 #[derive(Debug)]
 pub struct Outputs {
-    /// Whether it comes out in the order of the words, not in that of ending.
+    /// True for the order of the words, false for the order of ending.
     in_order: bool,
-    /// Of the branches that run, each with its place among all.
+    /// Running branches, each with its index.
     open: BTreeMap<TaskId, (u64, Group)>,
     begun: u64,
-    /// Of those that ended, by their turns.
+    /// Ended branches by turn.
     ended: BTreeMap<u64, Group>,
     turn: u64,
-    /// How many have ended.
+    /// Number of ended branches.
     count: u64,
-    /// What is being let out.
+    /// Part being written.
     pub letting_out: Option<LettingOut>,
-    /// Whether it can't be written any more.
+    /// True if output can no longer be written.
     refused: bool,
-    /// The scope that writes it, once the branches were cut off by what is around them.
+    /// Scope of the writing processes, once an enclosing structure has cut the branches short.
     cut: Option<ScopeId>,
 }
 
 impl Outputs {
-    /// None yet.
+    /// Creates an empty collection.
     pub fn new(in_order: bool) -> Self {
         Self {
             in_order,
@@ -112,13 +112,13 @@ impl Outputs {
         }
     }
 
-    /// A branch begins; `label` is its `name=word`.
+    /// Adds a branch that begins; `label` is its `name=word`.
     pub fn begin(&mut self, task: TaskId, held: Held, label: String) {
         self.open.insert(task, (self.begun, Group { task, held, label, remark: None }));
         self.begun += 1;
     }
 
-    /// A branch ended.
+    /// Marks a branch as ended.
     pub fn end(&mut self, task: TaskId) {
         let Some((place, group)) = self.open.remove(&task) else { return };
         if !self.refused {
@@ -127,17 +127,17 @@ impl Outputs {
         self.count += 1;
     }
 
-    /// What a branch has printed is not wanted.
+    /// Drops the output of a branch.
     pub fn forget(&mut self, task: TaskId) {
         self.open.remove(&task);
     }
 
-    /// Whether there is room for what one more branch prints.
+    /// Returns true if another branch can begin.
     pub fn has_room(&self) -> bool {
         self.open.len() + self.ended.len() < MOST_HELD
     }
 
-    /// What comes next, if nothing is being let out.
+    /// Returns the next group to write, unless a group is being written.
     pub fn next(&mut self) -> Option<Group> {
         if self.letting_out.is_some() {
             return None;
@@ -147,12 +147,13 @@ impl Outputs {
         Some(group)
     }
 
-    /// True if output of any branch is not written yet.
+    /// Returns true if output of any branch is not yet written.
     pub fn is_left(&self) -> bool {
         !(self.refused || self.open.is_empty() && self.is_done())
     }
 
-    /// Stops what is being written, and returns it: its group is to be written again, whole.
+    /// Stops writing, and queues the group to be written again as a whole. Returns the process that
+    /// was writing.
     pub fn halt(&mut self) -> Option<ProcessId> {
         let LettingOut { process, group, .. } = self.letting_out.take()?;
         let remark = Some("printed this, and some of it may stand above:");
@@ -161,8 +162,8 @@ impl Outputs {
         Some(process)
     }
 
-    /// All branches are cut off: all that is left is to be written in another scope, in order. Returns
-    /// false if that scope writes already.
+    /// Cuts all branches short. The remaining output is written in another scope, in order. Returns
+    /// false if that scope is already writing.
     pub fn cut(&mut self, scope: ScopeId) -> bool {
         if self.cut.replace(scope) == Some(scope) {
             return false;
@@ -177,29 +178,29 @@ impl Outputs {
         true
     }
 
-    /// The scope that writes, other than that of the branches.
+    /// Returns the scope that writes after a cut.
     pub fn scope(&self) -> Option<ScopeId> {
         self.cut
     }
 
-    /// Whether all that ended is let out.
+    /// Returns true if the output of all ended branches is written.
     pub fn is_done(&self) -> bool {
         self.letting_out.is_none() && self.ended.is_empty()
     }
 
-    /// What is being let out.
+    /// Returns the process that is writing.
     pub fn process(&self) -> Option<ProcessId> {
         self.letting_out.as_ref().map(|letting| letting.process)
     }
 
-    /// Branches whose output is not written yet.
+    /// Returns the branches whose output is not yet written.
     pub fn tasks(&self) -> Vec<TaskId> {
         let open = self.open.keys().copied();
         let groups = self.letting_out.iter().map(|it| &it.group).chain(self.ended.values());
         open.chain(groups.map(|group| group.task)).collect()
     }
 
-    /// It can't be written any more.
+    /// Drops all output, because writing is impossible.
     pub fn refuse(&mut self) {
         self.refused = true;
         (self.letting_out, self.ended) = (None, BTreeMap::new());

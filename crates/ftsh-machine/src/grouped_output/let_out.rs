@@ -1,4 +1,4 @@
-//! Holds what branches print, and writes it on when its turn has come.
+//! Buffers the output of branches, and writes each group in turn.
 
 use crate::commands::table::Table;
 use crate::effect::{
@@ -17,11 +17,11 @@ use crate::tasks::table::Tasks;
 use crate::tasks::task::{State, Task};
 use crate::unwind::ending::{Retry, Thrown};
 
-/// Why branches are cancelled.
+/// Reason for canceling branches.
 pub const NOT_WRITTEN: &str = "what a branch printed can't be written";
 
 impl Requests {
-    /// Has what a branch prints be held, if its siblings' is.
+    /// Buffers the output of a branch, if its loop buffers output.
     pub(crate) fn hold_output(&mut self, task: &mut Task, branch: &mut Task) -> Option<Held> {
         top_join(task)?.kind.outputs()?;
         let (held, changes) = self.hold();
@@ -31,7 +31,7 @@ impl Requests {
         Some(held)
     }
 
-    /// Somewhere to keep what a branch prints, and how it gets there.
+    /// Creates the buffers for a branch's output, and the changes of descriptors.
     pub(crate) fn hold(&mut self) -> (Held, Vec<FdChange>) {
         let (output, errors) = (BufferId(self.next_id()), BufferId(self.next_id()));
         let changes = [(1, output), (2, errors)]
@@ -42,15 +42,14 @@ impl Requests {
 }
 
 impl GroupedOutput<'_> {
-    /// Lets out what branches have printed that ended.
+    /// Writes the output of ended branches.
     pub(crate) fn more_output(&mut self, task: &mut Task) {
         let Some((io, mut outputs)) = take_outputs(task) else { return };
         self.let_out(task, io.id(), &mut outputs);
         put_outputs(task, outputs);
     }
 
-    /// Some of what branches have printed is let out, or can't be. Says whether the `forall` is over by
-    /// that.
+    /// Continues after a part was written, or failed to be written. Returns true if the loop fails.
     pub(crate) fn output_done(&mut self, task: &mut Task, result: Result<(), Refused>) -> bool {
         let Some((io, mut outputs)) = take_outputs(task) else { return false };
         let written = self.written_on(task, io.id(), &mut outputs, result);
@@ -66,8 +65,8 @@ impl GroupedOutput<'_> {
         over
     }
 
-    /// What branches print can't be written: their loop fails by that, unless it is to clean up all the
-    /// same. Says whether it fails.
+    /// Fails the loop because output cannot be written, unless a `finally` group must continue
+    /// anyway. Returns true if the loop fails.
     pub(crate) fn output_refused(&mut self, task: &mut Task, io: &Table, refused: Refused) -> bool {
         let unread = refused.is_unread() && io.has_readers();
         let mut thrown = refused.thrown(task, NOT_WRITTEN);
@@ -86,8 +85,8 @@ impl GroupedOutput<'_> {
         true
     }
 
-    /// Writes on what cut off branches have printed, as part of cleaning up. Returns none once that is
-    /// done.
+    /// Writes the output of branches that were cut short, as part of cleaning up. Returns `None`
+    /// when finished.
     pub(crate) fn let_out_cut(&mut self, task: &mut Task) -> Option<Flow> {
         top_join(task).filter(|join| join.kind.holds_output())?;
         let scope = task.cleaning.last()?.scope;
@@ -99,14 +98,14 @@ impl GroupedOutput<'_> {
         Some(Flow::Wait(State::Doomed))
     }
 
-    /// Tells the log that nothing more of these branches' output is written.
+    /// Logs that no more output of these branches will be written.
     pub(crate) fn log_groups_ended(&mut self, task: &Task, branches: &[TaskId]) {
         for branch in branches {
             self.core.log(task, || LogEvent::GroupEnded(*branch), Level::ENDING);
         }
     }
 
-    /// Begins to let out what comes next, if nothing is being let out.
+    /// Writes the next group, unless a group is being written.
     pub(crate) fn let_out(&mut self, task: &Task, io: IoId, outputs: &mut Outputs) {
         if let Some(group) = outputs.next() {
             let part = group.first();
@@ -114,7 +113,7 @@ impl GroupedOutput<'_> {
         }
     }
 
-    /// Writes a part of what was held to where it would have gone.
+    /// Writes a part of a group to its original target.
     fn write_on(
         &mut self,
         task: &Task,
@@ -143,7 +142,7 @@ impl GroupedOutput<'_> {
         LettingOut { process, group, part }
     }
 
-    /// Writes what a buffer has to a descriptor of a table.
+    /// Writes the content of a buffer to a descriptor of a table.
     pub(crate) fn copy(
         &mut self,
         task: &Task,
@@ -155,7 +154,7 @@ impl GroupedOutput<'_> {
         self.write_to(task, io, task.scope, Action::Copy, redirects, descriptor)
     }
 
-    /// Has something that writes to descriptor 1 write to this descriptor of a table.
+    /// Starts a process that writes to a descriptor of a table.
     fn write_to(
         &mut self,
         task: &Task,
@@ -189,7 +188,7 @@ impl GroupedOutput<'_> {
         process
     }
 
-    /// Something was written on: goes on with what comes next of it; an error is why it can't be written.
+    /// Continues after a part was written. An error is the reason why writing failed.
     pub(crate) fn written_on(
         &mut self,
         task: &Task,
@@ -213,24 +212,24 @@ impl GroupedOutput<'_> {
 }
 
 impl Tasks {
-    /// Whether a task has this only write what its branches printed.
+    /// Returns true if a process writes the grouped output of a task's branches.
     pub fn lets_out(&self, task: TaskId, process: ProcessId) -> bool {
         self.get(task).is_some_and(|task| letting_out(task) == Some(process))
     }
 }
 
-/// Why what was held can't be written.
+/// Reasons why buffered output cannot be written.
 pub enum Refused {
-    /// What a writer dies of.
+    /// The reader is gone; the writer was killed by this signal.
     NobodyReads(i32),
-    /// In words.
+    /// An error with a message.
     Error(String),
     /// The shell ended meanwhile.
     Lost,
 }
 
 impl Refused {
-    /// What came of writing it.
+    /// Converts the result of the writing process.
     pub fn by(result: Result<Status, SpawnError>) -> Result<(), Self> {
         match result {
             Ok(Status::Exited(0)) => Ok(()),
@@ -240,12 +239,12 @@ impl Refused {
         }
     }
 
-    /// Whether it is only that nobody reads it.
+    /// Returns true if only the reader is gone.
     pub fn is_unread(&self) -> bool {
         matches!(self, Self::NobodyReads(_))
     }
 
-    /// The failure by that; `what` can't be done.
+    /// Creates the failure; `what` describes the action that failed.
     pub fn thrown(self, task: &Task, what: &str) -> Thrown {
         let (kind, code, why) = match self {
             Self::NobodyReads(signal) => (FailureKind::Signal, signal, "nobody reads".into()),
@@ -256,7 +255,7 @@ impl Refused {
     }
 }
 
-/// What is being let out for the branches of a task.
+/// Returns the process that writes output of a task's branches.
 pub fn letting_out(task: &Task) -> Option<ProcessId> {
     match &task.frames.last()?.kind {
         FrameKind::Join(join) => join.kind.outputs()?.process(),
@@ -264,7 +263,7 @@ pub fn letting_out(task: &Task) -> Option<ProcessId> {
     }
 }
 
-/// Stops what is being let out for the branches of a task, and returns it.
+/// Stops writing output of a task's branches. Returns the process that was writing.
 pub fn halt_letting_out(task: &mut Task) -> Option<ProcessId> {
     match &mut top_join(task)?.kind {
         JoinKind::Branches { outputs, .. } => outputs.as_mut()?.halt(),
@@ -273,7 +272,7 @@ pub fn halt_letting_out(task: &mut Task) -> Option<ProcessId> {
     }
 }
 
-/// Takes what branches have printed out of the task that waits for them, to do something with it.
+/// Takes the buffered output out of the task, together with the table of descriptors.
 fn take_outputs(task: &mut Task) -> Option<(Table, Box<Outputs>)> {
     match &mut top_join(task)?.kind {
         JoinKind::Branches { io, outputs, .. } => Some((io.clone(), outputs.take()?)),
@@ -282,7 +281,7 @@ fn take_outputs(task: &mut Task) -> Option<(Table, Box<Outputs>)> {
     }
 }
 
-/// Gives it back.
+/// Puts the buffered output back.
 fn put_outputs(task: &mut Task, taken: Box<Outputs>) {
     match top_join(task).map(|it| &mut it.kind) {
         Some(JoinKind::Branches { outputs, .. }) => *outputs = Some(taken),

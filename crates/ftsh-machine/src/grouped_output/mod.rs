@@ -1,4 +1,4 @@
-//! Output of branches that is kept together or tagged line by line.
+//! Output of branches, grouped or tagged line by line.
 
 pub(crate) mod held;
 pub(crate) mod let_out;
@@ -7,13 +7,13 @@ pub(crate) mod relaying;
 
 use crate::tasks::core::Core;
 
-/// Writes what branches have printed when its turn has come.
+/// Writes the buffered output of branches.
 pub(crate) struct GroupedOutput<'a> {
     pub(crate) core: &'a mut Core,
 }
 
 impl Core {
-    /// Returns what writes the output of branches.
+    /// Returns the writer of buffered output.
     pub(crate) fn grouped_output(&mut self) -> GroupedOutput<'_> {
         GroupedOutput { core: self }
     }

@@ -1,34 +1,35 @@
-//! What is known of a relay, which writes on what branches print, line by line; and words as fields.
+//! State of a relay, which forwards the output of branches line by line. Also the escaping of words
+//! as fields.
 
 use std::fmt::Write;
 
 use crate::effect::OperationId;
 
-/// What writes on what the branches of a `forall` print.
+/// Relay of the output of a `forall`.
 #[derive(Debug)]
 pub struct Relay {
-    /// Its name, and what tells of its end.
+    /// Id of the relay's operation, which ends with the relay.
     pub operation: OperationId,
     progress: Progress,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Progress {
-    /// There are branches, or there may be.
+    /// Branches run, or may still begin.
     Open,
-    /// All have ended, and what they printed is being written.
+    /// All branches have ended, and the rest of their output is being written.
     Finishing,
-    /// All is written, can't be, or is somebody else's matter.
+    /// All output is written, writing failed, or the relay was abandoned.
     Done,
 }
 
 impl Relay {
-    /// It begins.
+    /// Creates an open relay.
     pub fn new(operation: OperationId) -> Self {
         Self { operation, progress: Progress::Open }
     }
 
-    /// No more branches begin; says whether that is news.
+    /// Finishes the relay, because no more branches begin. Returns false if already finished.
     pub fn finish(&mut self) -> bool {
         let is_news = self.progress == Progress::Open;
         if is_news {
@@ -37,25 +38,25 @@ impl Relay {
         is_news
     }
 
-    /// There is nothing to wait for any more; says whether that is news.
+    /// Ends the relay. Returns false if already ended.
     pub fn end(&mut self) -> bool {
         std::mem::replace(&mut self.progress, Progress::Done) != Progress::Done
     }
 
-    /// Whether there is nothing to wait for.
+    /// Returns true if the relay is not awaited any more.
     pub fn is_done(&self) -> bool {
         self.progress == Progress::Done
     }
 }
 
-/// Returns a word as one field of a line, from which `printf %b` makes the word again: a backslash is
-/// `\\`, a newline `\n`, a tab `\t`, a carriage return `\r`, and every byte of another control
-/// character or that is not UTF-8 `\x` with two hexadecimal digits.
+/// Escapes a word as a field of a line, from which `printf %b` restores the word. A backslash
+/// becomes `\\`, a newline `\n`, a tab `\t`, a carriage return `\r`. Every byte of another control
+/// character, or outside UTF-8, becomes `\x` with two hexadecimal digits.
 pub fn field(word: &[u8]) -> String {
     let mut field = String::with_capacity(word.len());
     let hex = |field: &mut String, bytes: &[u8]| {
         for byte in bytes {
-            // Writing to a string can't fail.
+            // Writing to a string cannot fail.
             let _ = write!(field, r"\x{byte:02x}");
         }
     };

@@ -1,5 +1,5 @@
-//! `output tagged`: what branches print goes through a relay, which writes on each whole line as it
-//! comes, with the branch's word before it.
+//! Execution of `output tagged`: a relay forwards each whole line of a branch at once, with the
+//! branch's word before it.
 
 use std::sync::Arc;
 
@@ -17,14 +17,14 @@ use crate::tasks::task::{State, Task};
 use crate::values::value::Value;
 
 impl Requests {
-    /// Begins to relay to the descriptors that all branches share.
+    /// Begins a relay to the descriptors shared by all branches.
     pub(crate) fn begin_relay(&mut self, task: &Task, io: IoId) -> Relay {
         let operation = self.new_operation(task);
         self.push(Effect::Relay { operation, io });
         Relay::new(operation)
     }
 
-    /// Has all be written, once no branch runs and none is to begin.
+    /// Finishes the relay once no branch runs and none will begin.
     pub(crate) fn finish_relay(&mut self, task: &mut Task) {
         let join = top_join(task).filter(|join| join.running.is_empty());
         if let Some(relay) = top_relay(join)
@@ -34,7 +34,7 @@ impl Requests {
         }
     }
 
-    /// Nobody waits for a relay any more; it goes on by itself while something comes.
+    /// Abandons a relay, which continues by itself until its input ends.
     pub(crate) fn leave_relay(&mut self, join: Option<&mut JoinFrame>) {
         if let Some(relay) = top_relay(join)
             && relay.end()
@@ -45,7 +45,7 @@ impl Requests {
 }
 
 impl Core {
-    /// Has what a branch prints go through its loop's relay, if that has one.
+    /// Sends the output of a branch through its loop's relay, if there is one.
     pub(crate) fn tag_output(&mut self, task: &mut Task, branch: &mut Task, word: &Value) {
         let Some(relay) = top_relay(top_join(task)).map(|relay| relay.operation) else { return };
         let word = word.text().unwrap_or_default();
@@ -59,7 +59,7 @@ impl Core {
 }
 
 impl Tasks {
-    /// Whether this is a relay that a task waits for.
+    /// Returns true if a task waits for this relay.
     pub(crate) fn is_relayed_by(&mut self, task: TaskId, operation: OperationId) -> bool {
         let join = self.get_mut(task).and_then(|task| top_join(task));
         top_relay(join).is_some_and(|relay| relay.operation == operation)
@@ -67,8 +67,7 @@ impl Tasks {
 }
 
 impl GroupedOutput<'_> {
-    /// All that the branches of a task have printed is written, or it can't be. Says whether the loop
-    /// fails by that.
+    /// Handles the end of a relay. Returns true if the loop fails.
     pub(crate) fn relay_done(&mut self, task: &mut Task, result: Result<Reply, Refusal>) -> bool {
         let refused = match result {
             Ok(Reply::Truth(true)) => None,

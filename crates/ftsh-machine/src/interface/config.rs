@@ -1,4 +1,4 @@
-//! What a run is told from outside.
+//! Configuration of a run.
 
 use std::time::Duration;
 
@@ -10,30 +10,30 @@ use crate::time::Time;
 use ftsh_syntax::backoff::Policy;
 use ftsh_syntax::clauses::On;
 
-/// The settings of a run.
+/// Settings of a run.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The shell's process id, `$$`.
     pub pid: u32,
     /// The umask that the shell was started with.
     pub umask: u16,
-    /// Whether the shell's standard input is a pipe or a socket: what comes through is there once.
+    /// True if the shell's standard input is a pipe or a socket, which can be read only once.
     pub passing_input: bool,
-    /// The delays of every `try` that names no policy.
+    /// Default policy of a `try` without a policy.
     pub backoff: Policy,
-    /// From the request to end to SIGKILL.
+    /// Time between SIGTERM and SIGKILL.
     pub kill_timeout: Duration,
-    /// Whether SIGKILL is repeated until everything is gone.
+    /// True if SIGKILL is repeated until nothing is left.
     pub kill_strong: bool,
-    /// Whether a variable that is set nowhere is empty, as in 2003, instead of a failure.
+    /// True if an unset variable is empty, as in 2003, instead of a failure.
     pub unset_is_empty: bool,
-    /// Where branches of a `forall` run that doesn't say so itself, if not here.
+    /// Default location of branches, for a `forall` without `on`; `None` for this machine.
     pub on: Option<On<BString>>,
-    /// A limit the whole run lives under.
+    /// Deadline of the whole run.
     pub deadline: Option<Time>,
-    /// What to log.
+    /// Level of the log.
     pub log_level: Level,
-    /// What isn't to be said.
+    /// Values to hide in messages and logs.
     pub secrets: Secrets,
 }
 

@@ -1,38 +1,40 @@
-//! Remote control of a shell: the orders that another machine gives, and the type that makes them.
+//! Remote control of a shell: orders from another machine, and the trait of the type that decodes
+//! them.
 
 use std::time::Duration;
 
-/// What is to be done.
+/// Order of another machine to this shell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// This is to be said on standard error, as soon as that takes it.
+    /// Write a text to standard error, as soon as standard error accepts the text.
     Say(String),
-    /// The shell is to end, as by this signal.
+    /// End the shell, as by a signal.
     Interrupt(i32),
-    /// The shell is to end, as by SIGTERM, if it hasn't been told to.
+    /// End the shell, as by SIGTERM, unless the shell is ending already.
     Finish,
-    /// Nothing may be left from now on.
+    /// Kill all that is left, now and from now on.
     Kill,
 }
 
-/// Makes orders of what is heard, and of what time it is: since the machine was started, also while it
-/// slept.
+/// Source of orders. Times are measured since the machine was started, and include suspension of
+/// the machine.
 pub trait Overseer {
-    /// These bytes have come.
+    /// Handles received bytes.
     fn hear(&mut self, now: Duration, bytes: &[u8]);
 
-    /// Nothing more will come.
+    /// Handles the end of the connection.
     fn left(&mut self);
 
-    /// It is later.
+    /// Handles the passing of time.
     fn handle_timeout(&mut self, now: Duration);
 
-    /// When that is to be told next.
+    /// Returns the next time at which `handle_timeout` must be called.
     fn next_timeout(&self) -> Duration;
 
-    /// When nothing may be left any more; it never comes nearer.
+    /// Returns the moment after which everything is killed. The moment is never moved to an earlier
+    /// time.
     fn last_moment(&self) -> Duration;
 
-    /// The next thing to be done.
+    /// Returns the next order to carry out.
     fn next_order(&mut self) -> Option<Order>;
 }

@@ -1,4 +1,4 @@
-//! Drivers: they carry out what the machine asks for and tell it what came of it.
+//! Drivers: they perform the machine's effects and report the results as events.
 
 use std::io;
 use std::time::Duration;
@@ -8,103 +8,104 @@ use bstr::BString;
 use crate::effect::{BufferId, Dispatch, IoId, ScopeId};
 use crate::{Effect, Event, Machine, Outcome, Output, Time};
 
-/// A world for a machine to run in.
+/// World in which a machine runs.
 pub trait Driver {
-    /// The time since the run began.
+    /// Returns the time since the run began.
     fn now(&self) -> Time;
 
-    /// Carries out one effect, without blocking.
+    /// Performs an effect, without blocking.
     fn perform(&mut self, effect: Effect);
 
-    /// A look at the machine, before each wait and at the end, for a driver that shows what it is
-    /// doing.
+    /// Inspects the machine, before each wait and at the end. For drivers with a status display.
     fn watch(&mut self, _machine: &Machine) {}
 
-    /// Waits for the next event, but not past `until`; none if that moment came first, or the
-    /// driver wants another look at the machine.
+    /// Waits for the next event until `until`. Returns `None` after `until`, or earlier if the
+    /// driver wants to inspect the machine again.
     fn wait(&mut self, until: Time) -> Option<Event>;
 }
 
-/// A driver whose world can be made again by another one, when a run goes on that it had begun.
+/// Driver whose world another process can rebuild, when that process resumes the run.
 pub trait Durable: Driver {
-    /// How far a descriptor of a table has been read, in bytes from the beginning; none if it doesn't
-    /// read, or nobody could go on there.
+    /// Returns the position of a descriptor of a table, in bytes from the beginning. Returns `None`
+    /// for a descriptor that does not read, or whose position cannot be restored.
     fn position(&self, io: IoId, descriptor: u8) -> Option<u64>;
 
-    /// What a buffer holds after so many bytes, or all of it if it has become shorter than that; none if
-    /// it isn't there.
+    /// Returns the content of a buffer from offset `from`, or all content if the buffer is shorter
+    /// than `from`. Returns `None` if the buffer does not exist.
     fn written(&mut self, buffer: BufferId, from: u64) -> io::Result<Option<Written>>;
 
-    /// How long a branch that is sent elsewhere may go on after this process, at most.
+    /// Returns the maximum time for which a dispatched branch may continue after this process has
+    /// ended.
     fn outlived_by(&self, _branch: &Dispatch) -> Duration {
         Duration::ZERO
     }
 
-    /// In these scopes a branch that an earlier process has sent may go on until then: before that nothing
-    /// else is sent from there, and they aren't empty.
+    /// Declares scopes in which a branch dispatched by an earlier process may run until a moment.
+    /// Before that moment, the scopes count as not empty, and nothing else is dispatched from them.
     fn inherit(&mut self, _orphans: Vec<(ScopeId, Time)>) {}
 
-    /// Takes note of all that has ended by now, which `wait` then tells of, however little time it is given.
+    /// Collects all endings up to now. `wait` then reports them, however short its timeout is.
     fn catch_up(&mut self) {}
 }
 
-/// A part of a buffer.
+/// Part of a buffer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Written {
-    /// Where it begins.
+    /// Offset of the first byte.
     pub from: u64,
-    /// All from there to the end.
+    /// All bytes from the offset to the end.
     pub bytes: BString,
 }
 
-/// A driver that goes on with its work while a person is waited for, as a prompt wants it.
+/// Driver that continues its work while a person types, as a prompt requires.
 pub trait Interactive: Driver {
-    /// Something that another thread is doing.
+    /// Work in progress on another thread.
     type Job<T>;
 
     /// Handle by which a line editor reports the modes it gives the terminal.
     type Edited;
 
-    /// Has another thread do something that may take for ever.
+    /// Starts work on another thread, which may take unlimited time.
     fn begin<T: Send + 'static>(
         &mut self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> io::Result<Self::Job<T>>;
 
-    /// Waits for the other thread, but also for events, and not past `until`.
+    /// Waits for the other thread or an event, until `until`.
     fn attend<T>(&mut self, job: &mut Self::Job<T>, until: Time) -> Attended<T>;
 
-    /// Interrupts what the other thread waits for, if it does just now, as Ctrl-C would.
+    /// Interrupts a wait of the other thread, as Ctrl-C would.
     fn interrupt<T>(&self, job: &Self::Job<T>);
 
-    /// Waits no more for the other thread, which goes on.
+    /// Stops waiting for the other thread, which continues.
     fn leave_alone<T>(&mut self, job: &Self::Job<T>);
 
-    /// Waits until what the shell has said is written. A signal may end that, and so the shell.
+    /// Waits until all output of the shell is written. A signal may end the wait, and with it the
+    /// shell.
     fn flush_on_exit(&mut self, outcome: Outcome) -> Outcome;
 
-    /// What the machine is doing, in words.
+    /// Returns a description of the machine's activity.
     fn page(&self, machine: &Machine) -> String;
 
-    /// After a statement: the next one, and the prompt, get a usable terminal.
+    /// Prepares the terminal for the next statement and the prompt, after a statement.
     fn settle_terminal(&mut self);
 
-    /// Makes the terminal usable after the other thread was left alone with it.
+    /// Makes the terminal usable again after the other thread was left alone with it.
     fn restore_terminal(&self);
 
-    /// For a line editor, to say how it sets the terminal.
+    /// Returns the handle for a line editor.
     fn edited(&self) -> Self::Edited;
 }
 
-/// What came first.
+/// End of a wait for another thread.
 pub enum Attended<T> {
-    /// The other thread's answer.
+    /// The thread finished with an answer.
     Answer(T),
-    /// Something that the machine wants to know, or a signal to the shell.
+    /// An event for the machine arrived.
     Event(Event),
-    /// Somebody asks what the shell is doing.
+    /// A person asked for the shell's status.
     Asked,
-    /// The moment to wait for.
+    /// The timeout passed.
     Timeout,
 }
 
@@ -115,7 +116,7 @@ pub fn run(machine: &mut Machine, driver: &mut impl Driver) -> Outcome {
     work(machine, driver)
 }
 
-/// Runs a machine to its end that waits for something, as it has said already.
+/// Runs a machine to its end. The machine has already returned `Output::Timeout`.
 pub fn go_on(machine: &mut Machine, driver: &mut impl Driver) -> Outcome {
     wait(machine, driver, Time::START);
     work(machine, driver)

@@ -1,4 +1,4 @@
-//! What the machine asks of the world.
+//! Requests of the machine to its driver.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,203 +16,209 @@ use crate::time::Time;
 use ftsh_syntax::ast::{FileTest, Name};
 use ftsh_syntax::clauses::On;
 
-/// A request to the driver, to be carried out in order.
+/// Request to the driver. Requests are performed in order.
 #[derive(Clone, Debug)]
 pub enum Effect {
     /// Start a command. Answered by `Spawned` (programs only) and `Exited`, or by `SpawnFailed`.
     Run(Box<Run>),
-    /// Replace the shell by this program. Answered by `SpawnFailed` or not at all; or as `Run`, where the
-    /// shell stays, and then the run ends as the program does.
+    /// Replace the shell by a program. Answered by `SpawnFailed` or not at all. If the shell must
+    /// stay, answered like `Run`, and the run ends as the program ends.
     Exec(Box<Run>),
-    /// Have an engine run a branch elsewhere. Answered by `Returned`, when nothing of the branch is left, and
-    /// by `Placed` before that if it begins.
+    /// Run a branch on another machine. Answered by `Placed` when the branch begins, and by
+    /// `Returned` when nothing of the branch is left.
     Dispatch(Box<Dispatch>),
-    /// Make a table of descriptors that later commands start from. Answered by `Done`.
+    /// Create a table of descriptors for later commands. Answered by `Done`.
     Open {
-        /// The request.
+        /// Id of the request.
         operation: OperationId,
-        /// The table to make.
+        /// Table to create.
         io: IoId,
-        /// The table to copy first.
+        /// Table to copy first.
         base: IoId,
-        /// Where relative paths start; none is the shell's own directory.
+        /// Base of relative paths; `None` for the shell's own directory.
         directory: Directory,
-        /// What new files are made without.
+        /// Umask for new files.
         umask: Umask,
-        /// What to change, in order.
+        /// Changes to make, in order.
         redirects: Vec<FdChange>,
     },
-    /// Find something out. Answered by `Done`, off the driver's loop if it may block.
+    /// Answer a query. Answered by `Done`, off the driver's loop if the query may block.
     Query {
-        /// The request.
+        /// Id of the request.
         operation: OperationId,
-        /// Where relative paths start.
+        /// Base of relative paths.
         directory: Directory,
-        /// What to find out.
+        /// Information to find.
         query: Query,
     },
-    /// Nobody waits for this operation any more; no answer is needed.
+    /// Forget an operation, because no task waits for its answer.
     Abandon(OperationId),
-    /// A scope begins inside another one; asked for before anything runs in it. The script's own
-    /// scope needs none.
+    /// Begin a scope inside another scope, before anything runs there. The script's own scope needs
+    /// no such request.
     OpenScope {
-        /// The new scope.
+        /// New scope.
         scope: ScopeId,
-        /// The one around it.
+        /// Enclosing scope.
         parent: ScopeId,
-        /// How the attempt that it is of went through a channel: what runs in it is inside as well.
+        /// Pass of the attempt through a channel. Processes of the scope occupy the channel too.
         pass: Option<PassId>,
     },
-    /// Ask everything in the scope, and in those below it, to end: SIGTERM and SIGCONT.
-    /// Answered by `Emptied`, at once if nothing is left. Commands of the scope that end from now on
-    /// need no `Exited`.
+    /// End everything in the scope and the scopes below, by SIGTERM and SIGCONT. Answered by
+    /// `Emptied`, at once if nothing is left. Commands of the scope that end from now on need no
+    /// `Exited`.
     Terminate(ScopeId),
-    /// The grace period of `Terminate` is over: SIGKILL.
+    /// Send SIGKILL, because the kill timeout after `Terminate` has passed.
     Kill {
-        /// The scope.
+        /// Scope to kill.
         scope: ScopeId,
-        /// Repeat until nothing is left (strong), or signal once and report the scope emptied
-        /// (weak).
+        /// Strong: repeat until nothing is left. Weak: signal once and report the scope as emptied.
         strong: bool,
     },
-    /// The scope ended well: what it left running belongs to `into` now.
+    /// Move the processes that a successful scope left running to the scope `into`.
     HandOver {
-        /// The scope that ended.
+        /// Scope that ended.
         scope: ScopeId,
-        /// The one around it.
+        /// Enclosing scope.
         into: ScopeId,
     },
-    /// Begin to relay lines: what comes from pipes into this is written on, each whole line with its
-    /// tag before it and at once, to where the same descriptor of a table leads. Answered by `Done` when
-    /// `FinishRelay` is said and all is written: `Truth(true)`; at once if it can't be written:
-    /// `Truth(false)` if nobody reads. If it is abandoned, it goes on until nothing more can come.
+    /// Relay lines from pipes to the target of the same descriptor of a table. Each whole line is
+    /// written at once, with its tag before it.
+    ///
+    /// Answered by `Done` after `FinishRelay`, when everything is written: `Truth(true)`. If
+    /// writing is impossible, answered at once; with `Truth(false)` if the reader is gone. An
+    /// abandoned relay continues until no more input can come.
     Relay {
-        /// The request, and what the relay is called.
+        /// Id of the request and of the relay.
         operation: OperationId,
-        /// The table.
+        /// Table of the targets.
         io: IoId,
     },
-    /// No more pipes into a relay will be asked for, and what isn't in one now is not waited for.
+    /// Finish a relay. No more pipes into the relay will be requested, and later input is not
+    /// awaited.
     FinishRelay(OperationId),
-    /// Close this table of descriptors. What has come through a pipe into a relay that was made for
-    /// the table ends with a whole line.
+    /// Close a table of descriptors. Input of a relay that was made for the table ends with a whole
+    /// line.
     CloseIo(IoId),
-    /// Forget this buffer.
+    /// Drop a buffer.
     DropBuffer(BufferId),
-    /// Put what drafts hold where it belongs, in order: all of it is on the disk before the first takes
-    /// its place. Answered by `Done`: `Truth(true)`; a refusal if none has taken its place; `Text`, which
-    /// says why, if some have and the rest can't. If it is abandoned before the first takes its place,
-    /// none does.
+    /// Put staged files in place, in order. All content is on the disk before the first file takes
+    /// its place.
+    ///
+    /// Answered by `Done`: `Truth(true)`; a refusal if no file has taken its place; `Text` with the
+    /// reason if only some have. If abandoned before the first file takes its place, no file does.
     Settle {
-        /// The request.
+        /// Id of the request.
         operation: OperationId,
-        /// What to put in its place.
+        /// Staged files to put in place.
         drafts: Vec<DraftId>,
     },
-    /// Forget this draft: if it isn't settled, nothing of it stays.
+    /// Drop a staged file. Unless committed, the file is removed.
     DropDraft(DraftId),
-    /// What was read of this input since the replay began is read for good; what is left of it is there
-    /// for whoever reads the same input next.
+    /// Consume the input that was read since the replay began. The rest is available to the next
+    /// reader of the same input.
     KeepInput(ReplayId),
-    /// Forget this replay. Unless it was kept, the input is again where it was when the replay began.
+    /// Drop a replay. Unless kept, the input returns to its position at the beginning of the
+    /// replay.
     DropReplay(ReplayId),
-    /// Remove this directory and all in it, if it was made.
+    /// Remove a scratch directory with its content, if the directory was created.
     DropScratch(ScratchId),
-    /// Have an attempt wait for its turn in a channel. Answered by `Done`: `Admission`, and by `Queued`
-    /// before that if it has to wait. A refusal says why the channel can't be used. If it is abandoned, it
-    /// gives back what it got meanwhile.
+    /// Wait for an attempt's turn in a channel. Answered by `Done` with `Admission`, and by
+    /// `Queued` before that if the attempt has to wait. A refusal states why the channel cannot be
+    /// used. An abandoned request returns what it was granted meanwhile.
     Enter(Box<Entry>),
-    /// The attempt is over, and unless it succeeded, nothing of it is left.
+    /// Report that an attempt is over. Unless the attempt succeeded, nothing of it is left.
     Leave(PassId, Passed),
-    /// Have a buffer hold this after what it holds, and come into being if it isn't there. Only a machine
-    /// that was made for a branch asks for that, and whoever makes the world of an earlier start again.
+    /// Append content to a buffer, which is created if missing. Requested only by a machine that
+    /// runs a remote branch, and by a resumed run.
     Fill(BufferId, BString),
     /// Write to the log.
     Log(Record),
 }
 
-/// A task's directory: an absolute path, or none for the one the shell was started in.
+/// Directory of a task: an absolute path, or `None` for the directory in which the shell was
+/// started.
 pub type Directory = Option<Arc<BString>>;
 
-/// The rights that a task's new files don't get, or none for those that the shell was started without.
+/// Umask of a task, or `None` for the umask with which the shell was started.
 pub type Umask = Option<u16>;
 
-/// An attempt that is to go through a channel.
+/// Attempt that waits for a channel.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// The request.
+    /// Id of the request.
     pub operation: OperationId,
-    /// What it is called once it is admitted.
+    /// Id of the pass, once admitted.
     pub pass: PassId,
-    /// The channel: letters, digits and `_`, not beginning with a digit.
+    /// Name of the channel: letters, digits and `_`, not beginning with a digit.
     pub channel: Name,
-    /// What this shell obeys there.
+    /// Rules of the channel, as declared in this script.
     pub rules: Arc<Rules>,
-    /// By what right.
+    /// Kind of the attempt, for the budget of retries.
     pub claim: Claim,
-    /// The script's line.
+    /// Line of the script.
     pub line: u32,
 }
 
-/// A command to start.
+/// Command to start.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// Its name in events.
+    /// Id of the command in events.
     pub process: ProcessId,
-    /// The task that waits for it.
+    /// Task that waits for the command.
     pub task: TaskId,
-    /// The family it belongs to.
+    /// Scope of the command.
     pub scope: ScopeId,
-    /// What to do.
+    /// Action of the command.
     pub action: Action,
-    /// Where it runs and relative paths start.
+    /// Working directory, and base of relative paths.
     pub directory: Directory,
-    /// What it makes files without.
+    /// Umask of the command.
     pub umask: Umask,
-    /// The descriptors it starts from.
+    /// Table of descriptors to start from.
     pub io: IoId,
-    /// Whether nothing else will start from them: they needn't be kept for the task.
+    /// True if no other command starts from the table, which need not be kept for the task.
     pub is_last: bool,
-    /// What to change in them, in order.
+    /// Changes to the table, in order.
     pub redirects: Vec<FdChange>,
-    /// A bit for each descriptor that leads then to where a later stage of a pipeline reads, or whoever
-    /// reads what the shell writes.
+    /// Bit set of descriptors leading to a later stage of a pipeline, or to the reader of the
+    /// shell's own output.
     pub feeds: u16,
-    /// When the tightest enclosing limit passes: for the command's own use (`FTSH_DEADLINE`).
+    /// Tightest enclosing deadline, passed to the command in `FTSH_DEADLINE`.
     pub deadline: Option<Time>,
-    /// How long it has from SIGTERM to SIGKILL if it is cancelled, where that is less than the kill
-    /// timeout of the run.
+    /// Time from SIGTERM to SIGKILL if the command is canceled, where shorter than the run's kill
+    /// timeout.
     pub grace: Option<Duration>,
-    /// The script's line.
+    /// Line of the script.
     pub line: u32,
 }
 
-/// A branch that is to run elsewhere.
+/// Branch to run on another machine.
 #[derive(Clone, Debug)]
 pub struct Dispatch {
-    /// Its name in events.
+    /// Id of the branch in events.
     pub process: ProcessId,
-    /// The task that waits for it.
+    /// Task that waits for the branch.
     pub task: TaskId,
-    /// The family it belongs to. If that is terminated, `Emptied` says that nothing of the branch is left on
-    /// any machine.
+    /// Scope of the branch. After `Terminate`, `Emptied` states that nothing of the branch is left
+    /// on any machine.
     pub scope: ScopeId,
-    /// What runs it.
+    /// Engine and its options.
     pub on: On<BString>,
-    /// Machines that are to be avoided, if that leaves any.
+    /// Machines to avoid, unless no other machine remains.
     pub avoid: Vec<String>,
-    /// When the first of them needn't be avoided any more: who waits for another one until then is asked for
-    /// again ([`Blame::Stale`](crate::event::Blame::Stale)).
+    /// Earliest moment at which a machine need not be avoided any more. A branch still waiting for
+    /// another machine then is returned with [`Blame::Stale`](crate::event::Blame::Stale) and
+    /// dispatched again.
     pub avoid_until: Time,
-    /// What to run.
+    /// State of the branch.
     pub branch: Box<PackedBranch>,
-    /// Where what it prints goes.
+    /// Table of descriptors for the branch's output.
     pub io: IoId,
-    /// The script's line.
+    /// Line of the script.
     pub line: u32,
 }
 
-/// What a command does.
+/// Action of a command.
 #[derive(Clone, Debug)]
 pub enum Action {
     /// Run a program found along `PATH` of its environment.
@@ -221,166 +227,164 @@ pub enum Action {
         words: Vec<BString>,
         /// The exported variables.
         environment: Arc<Environment>,
-        /// Variables for this command only; they win over `environment`.
+        /// Variables for this command only, which override `environment`.
         overrides: Vec<(BString, BString)>,
     },
     /// Write bytes to descriptor 1.
     Print(BString),
-    /// Write to descriptor 1 what there is to read from descriptor 0.
+    /// Copy descriptor 0 to descriptor 1.
     Copy,
-    /// Read a line from descriptor 0, up to and without its newline, and nothing after it.
-    /// Exits 0 with the line, or 1 with what there was before the end of input.
+    /// Read a line from descriptor 0, without its newline and nothing after. Exits 0 with the line,
+    /// or 1 with the rest before the end of input.
     ReadLine,
 }
 
-/// Names and values for a program.
+/// Names and values of a program's environment.
 pub type Environment = Vec<(BString, BString)>;
 
-/// A change to a table of descriptors.
+/// Change to a table of descriptors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FdChange {
-    /// The descriptor to set, 0 to 9.
+    /// Descriptor to set, 0 to 9.
     pub descriptor: u8,
-    /// What to set it to.
+    /// New source of the descriptor.
     pub source: FdSource,
 }
 
-/// What a descriptor can be set to.
+/// Source or target of a descriptor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FdSource {
     /// A file, relative to the directory.
     File {
-        /// Its path.
+        /// Path of the file.
         path: BString,
-        /// How to open it.
+        /// Mode of opening.
         access: Access,
     },
     /// A buffer, from its beginning.
     BufferRead(BufferId),
-    /// A new buffer with this content; what is written comes after it.
+    /// A new buffer with the given content, followed by the output.
     BufferCreate(BufferId, BString),
-    /// A new buffer with the content of another one; what is written comes after it.
+    /// A new buffer with the content of another buffer, followed by the output.
     BufferCopy {
-        /// The new one.
+        /// New buffer.
         buffer: BufferId,
-        /// The one to copy.
+        /// Buffer to copy.
         of: BufferId,
     },
-    /// A new, empty buffer for output that may get large: better on a disk than in memory. A descriptor
-    /// above 2 that isn't open, or not for writing, stays as it is. If two lead to the same file, what is
-    /// written to either comes, in its order, into the buffer of the first.
+    /// A new, empty buffer for output that may get large, so better kept on a disk. A descriptor
+    /// above 2 stays unchanged unless it is open for writing. If two descriptors lead to the same
+    /// file, the output of both goes, in order, into the buffer of the first.
     Hold(BufferId),
     /// A pipe into a relay.
     Relay {
-        /// Which.
+        /// Id of the relay.
         relay: OperationId,
-        /// What stands before each line.
+        /// Tag before each line.
         tag: Arc<BString>,
     },
-    /// A pipe into a relay without lines and tags: what comes is written on as it comes. The end of it is
-    /// also in the buffer, at most [`MOST_TOLD`](crate::values::size::MOST_TOLD) bytes.
+    /// A pipe into a relay without lines and tags, which forwards its input unchanged. The buffer
+    /// keeps the last bytes of the input, at most [`MOST_TOLD`](crate::values::size::MOST_TOLD).
     Tee {
-        /// The relay, which has no other pipe.
+        /// Id of the relay, which has no other pipe.
         relay: OperationId,
-        /// Only to be asked for its tail.
+        /// Buffer of the last bytes, read only by `Query::Tail`.
         buffer: BufferId,
     },
     /// An existing buffer, at its end.
     BufferAppend(BufferId),
-    /// A file that is to be written whole or not at all, by `Settle`; until then it is as it was. What is
-    /// no regular file is opened as if it were no draft.
+    /// A file to be written whole or not at all, by `Settle`; unchanged until then. A path of
+    /// anything but a regular file is opened directly.
     Draft {
-        /// What it is called.
+        /// Id of the staged file.
         draft: DraftId,
-        /// Its path, relative to the directory.
+        /// Path, relative to the directory.
         path: BString,
-        /// How it takes its place.
+        /// Effect of the commit on an existing file.
         mode: DraftMode,
     },
-    /// What the descriptor reads, from where it stood when this replay was first asked for. A terminal and
-    /// what can't be read stay as they are.
+    /// The current source of the descriptor, from its position at the first request of the replay.
+    /// A terminal or an unreadable descriptor stays unchanged.
     Replay(ReplayId),
-    /// What another descriptor of the table is at this point.
+    /// The current source of another descriptor of the table.
     Descriptor(u8),
     /// `/dev/null`
     Null,
-    /// What it led to ended with an earlier start of the run: whoever reads from it or writes to it is
-    /// told of an error, never of an end of input. The machine doesn't ask for that.
+    /// A source lost with an earlier start of the run. Readers and writers receive an error, never
+    /// an end of input. Not requested by the machine.
     Gone,
-    /// The same as before, but reading goes on at this byte, counted from the beginning; what can't be
-    /// sought stays where it is. The machine doesn't ask for that.
+    /// The same source, at this offset in bytes from the beginning. A source that cannot seek keeps
+    /// its position. Not requested by the machine.
     Position(u64),
     /// Given bytes, as input.
     Bytes(BString),
-    /// The end of a pipe to read from. A pipe comes into being with its first end; each end is
-    /// taken once.
+    /// The reading end of a pipe. A pipe is created with its first end, and each end is taken once.
     PipeReader(PipeId),
-    /// The end of a pipe to write to.
+    /// The writing end of a pipe.
     PipeWriter(PipeId),
 }
 
-/// How a file that was written whole takes its place.
+/// Effect of a commit on an existing file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DraftMode {
-    /// In place of what is there.
+    /// Replace the existing file.
     Replace,
-    /// The same, if anything was written; else what is there stays.
+    /// Replace the existing file if anything was written, and keep the file otherwise.
     Fill,
-    /// After what is there then.
+    /// Append to the file, as it is at the commit.
     Append,
 }
 
-/// How a file is opened.
+/// Mode of opening a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// For reading.
     Read,
-    /// For writing, made or emptied.
+    /// For writing, created or truncated.
     Write,
-    /// For writing at its end, made if needed.
+    /// For writing at the end, created if missing.
     Append,
 }
 
-/// What holds what was written until it is let out, settled or dropped.
+/// Container of output until its commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sink {
-    /// What goes to a stream or a variable.
+    /// Buffer for a stream or a variable.
     Buffer(BufferId),
-    /// What goes to a file.
+    /// Staged file.
     Draft(DraftId),
 }
 
-/// Something to find out.
+/// Information that the machine requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Query {
-    /// Whether a file passes a test; `Reply::Truth`.
+    /// Result of a test of a file; `Reply::Truth`.
     Test(FileTest, BString),
-    /// The content of a buffer; `Reply::Text`.
+    /// Content of a buffer; `Reply::Text`.
     Buffer(BufferId),
-    /// The file names that match a pattern, sorted; `Reply::Words`, empty if none does. In the
-    /// pattern, `*`, `?` and `[…]` are special unless preceded by a backslash.
+    /// Sorted names of files matching a pattern, or none; `Reply::Words`. In the pattern, `*`, `?`
+    /// and `[…]` are special unless preceded by a backslash.
     Glob(BString),
-    /// The absolute path of a directory that one may enter; `Reply::Text`.
+    /// Absolute path of a directory that can be entered; `Reply::Text`.
     Directory(BString),
-    /// The absolute path of the directory the shell was started in; `Reply::Text`, or
-    /// `Reply::Truth(false)` if that is gone.
+    /// Absolute path of the directory in which the shell was started; `Reply::Text`, or
+    /// `Reply::Truth(false)` if the directory is gone.
     OwnDirectory,
-    /// The seconds since 1970, with a fraction; `Reply::Text`.
+    /// Seconds since 1970, with a fraction; `Reply::Text`.
     Clock,
-    /// The home directory of the named user; `Reply::Text`.
+    /// Home directory of the named user; `Reply::Text`.
     Home(BString),
-    /// The content of a file; `Reply::Text`.
+    /// Content of a file; `Reply::Text`.
     File(BString),
-    /// All that is still to come from this descriptor of a table; `Reply::Text`.
+    /// Remaining input of a descriptor of a table; `Reply::Text`.
     Input(IoId, u8),
-    /// The ends of what was written, one after the other, each from the beginning of a line if there is
-    /// one, of together so many bytes at most; `Reply::Text`.
+    /// Last bytes of each sink, concatenated, with the given total length at most; `Reply::Text`.
+    /// Each part begins at the beginning of a line if possible.
     Tail(Vec<Sink>, usize),
-    /// Those of these buffers that have any content; `Reply::Buffers`, in this order.
+    /// Non-empty buffers among the given ones, in order; `Reply::Buffers`.
     Filled(Vec<BufferId>),
-    /// The path of a directory of an attempt's own, empty when it is first asked for; `Reply::Text`.
+    /// Path of an attempt's scratch directory, created empty by the first request; `Reply::Text`.
     Scratch(ScratchId),
-    /// Whether descriptor 0 of this table is a pipe or a socket that nothing more comes from;
-    /// `Reply::Truth`.
+    /// True if descriptor 0 of the table is a pipe or a socket at its end of input; `Reply::Truth`.
     InputEnded(IoId),
 }

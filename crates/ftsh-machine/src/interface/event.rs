@@ -1,4 +1,4 @@
-//! What the world tells the machine.
+//! Reports of the driver to the machine.
 
 use std::fmt::Display;
 use std::time::Duration;
@@ -11,83 +11,82 @@ use crate::channels::Admission;
 use crate::effect::{BufferId, OperationId, ProcessId, ScopeId};
 use crate::remote::packed::EndedBranch;
 
-/// What a command dies of that writes where nobody reads any more.
+/// Signal that kills a command writing to a pipe without a reader.
 pub const SIGPIPE: i32 = 13;
 
-/// What came of an effect, or a signal to the shell.
+/// Result of an effect, or a signal to the shell.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
-    /// A program runs.
+    /// A program was started.
     Spawned {
-        /// The command.
+        /// Id of the command.
         process: ProcessId,
-        /// Its process id.
+        /// Process id.
         pid: i32,
     },
-    /// A command could not be started, or is a builtin that could not do what it should.
+    /// A command could not be started, or a builtin failed.
     SpawnFailed {
-        /// The command.
+        /// Id of the command.
         process: ProcessId,
-        /// Why.
+        /// Reason.
         error: SpawnError,
     },
     /// A command ended.
     Exited {
-        /// The command.
+        /// Id of the command.
         process: ProcessId,
-        /// How.
+        /// Status of the end.
         status: Status,
-        /// What `Action::ReadLine` read.
+        /// Line read by `Action::ReadLine`.
         line: Option<BString>,
-        /// True if that is by SIGPIPE, or with the status 141 that shells have for it, and nobody reads any
-        /// more where a descriptor of `Run::feeds` leads.
+        /// True if the command ended by SIGPIPE, or with status 141 as shells report it, and the
+        /// reader of a descriptor of `Run::feeds` is gone.
         unread: bool,
     },
-    /// An attempt can't go through its channel at once: it waits for its turn.
+    /// An attempt waits for its turn in a channel.
     Queued {
-        /// The request.
+        /// Id of the request.
         operation: OperationId,
     },
-    /// A branch begins that was to run elsewhere.
+    /// A dispatched branch begins.
     Placed {
-        /// The branch.
+        /// Id of the branch.
         process: ProcessId,
-        /// The machine.
+        /// Name of the machine.
         node: String,
     },
-    /// A branch that was to run elsewhere is over, or won't begin; nothing of it is left.
+    /// A dispatched branch is over, or will not begin. Nothing of the branch is left.
     Returned {
-        /// The branch.
+        /// Id of the branch.
         process: ProcessId,
-        /// What became of it.
+        /// Result of the branch.
         returned: Returned,
     },
     /// An operation ended.
     Done {
-        /// The operation.
+        /// Id of the operation.
         operation: OperationId,
-        /// Its answer, or why there is none.
+        /// Answer, or the reason for its absence.
         result: Result<Reply, Refusal>,
     },
-    /// Nothing of a scope that was to be terminated is left, or what is left can't be killed.
+    /// Nothing of a terminated scope is left, or the rest cannot be killed.
     Emptied {
-        /// The scope.
+        /// Id of the scope.
         scope: ScopeId,
     },
-    /// The shell was told to end by this signal (its number).
+    /// A signal, given by its number, ends the shell.
     Interrupted(i32),
-    /// The run goes on in another process, with what was recorded of it.
+    /// The run was resumed in this process, from its journal.
     Resumed {
-        /// Commands that were asked for and whose end isn't known: each may have been done, in part or
-        /// not at all.
+        /// Commands without a recorded end: each may have been done, in part or not at all.
         lost: Vec<ProcessId>,
     },
-    /// The shell is to end, but not the run: what it has started is ended, and nothing more is begun.
+    /// The shell ends, but not the run. Everything started is ended, and nothing more begins.
     Suspended(Suspension),
 }
 
 impl Event {
-    /// The answer of a driver that can't have branches run elsewhere.
+    /// Returns the answer of a driver without engines for remote branches.
     pub fn not_here(process: ProcessId) -> Self {
         let why = "this shell can't have branches run elsewhere".into();
         let returned = Returned::NotBegun { node: None, why, blame: Blame::Request };
@@ -95,113 +94,113 @@ impl Event {
     }
 }
 
-/// What became of a branch that was to run elsewhere.
+/// Result of a dispatched branch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Returned {
-    /// It has told itself how it ended.
+    /// The branch ended and reported its result.
     Ended {
-        /// The machine.
+        /// Name of the machine.
         node: String,
-        /// How long it took there.
+        /// Duration of the branch on the machine.
         elapsed: Duration,
-        /// How.
+        /// State of the branch at its end.
         ended: Box<EndedBranch>,
     },
-    /// It has begun, and nobody knows what came of it.
+    /// The branch began, and its result is unknown.
     Lost {
-        /// The machine, if that is known.
+        /// Name of the machine, if known.
         node: Option<String>,
-        /// Why, for people.
+        /// Reason, for people.
         why: String,
     },
-    /// It has not begun.
+    /// The branch has not begun.
     NotBegun {
-        /// The machine, if it came to one.
+        /// Name of the machine, if the branch reached a machine.
         node: Option<String>,
-        /// Why, for people.
+        /// Reason, for people.
         why: String,
-        /// What is to be done about it.
+        /// Cause, which decides the next step.
         blame: Blame,
     },
 }
 
-/// Why a branch has not begun.
+/// Cause of a branch that has not begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Blame {
-    /// The machine can't run it: another one may.
+    /// The machine cannot run the branch, but another machine may.
     Node,
-    /// The engine isn't there, or has too much to do: later it may.
+    /// The engine is absent or overloaded. A later request may succeed.
     Engine,
-    /// No machine is left but those that were to be avoided.
+    /// All remaining machines are to be avoided.
     Exclusion,
-    /// What was asked for can't be had.
+    /// The request cannot be fulfilled.
     Request,
-    /// Nobody: it still waited for a machine when others needn't be avoided any more.
+    /// The branch still waited for a machine when other machines need not be avoided any more.
     Stale,
 }
 
-/// Why a run is suspended.
+/// Cause of a suspension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Suspension {
-    /// By this signal (its number).
+    /// A signal, given by its number.
     Signal(i32),
-    /// A deadline passed that only this start of it has.
+    /// A deadline passed which only this start of the run has.
     Deadline,
 }
 
-/// Why the world gives no answer: one line for people, in the words of who knows the world.
+/// Reason for the absence of an answer: one line for people, written by the driver.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{message}")]
 pub struct Refusal {
-    /// The line.
+    /// Line for people.
     pub message: String,
 }
 
 impl Refusal {
-    /// What an error of the driver says.
+    /// Creates a refusal from an error of the driver.
     pub fn new(error: impl Display) -> Self {
         Self { message: error.to_string() }
     }
 }
 
-/// How a command ended.
+/// End of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// By itself, with this code.
+    /// The command exited with this code.
     Exited(i32),
-    /// By this signal.
+    /// This signal killed the command.
     Signaled(i32),
-    /// By SIGKILL of the system, which had too little memory.
+    /// The system killed the command for lack of memory.
     OutOfMemory,
-    /// Nobody can say: what the system knew of it is lost.
+    /// The status was lost.
     Lost,
 }
 
-/// Why a command could not be started, or a builtin not do what it should.
+/// Reason why a command could not be started, or a builtin failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpawnError {
-    /// What kind of trouble.
+    /// Kind of the error.
     pub kind: SpawnErrorKind,
     /// One line for people.
     pub message: String,
 }
 
-/// What kept a command from starting, or a builtin from its end.
+/// Kind of an error of starting a command or of executing a builtin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpawnErrorKind {
-    /// There is no such program.
+    /// The program does not exist.
     NotFound,
-    /// There is one, but it can't be executed.
+    /// The program cannot be executed.
     NotExecutable,
     /// A redirection could not be set up.
     Redirect,
-    /// The system refused (out of processes, arguments too long, …).
+    /// The system refused, for example because of too many processes or too long arguments.
     System,
-    /// It is a builtin, which began but could not write or read.
+    /// A builtin began but could not read or write.
     Builtin,
 }
 
-/// The answer to a query; `Open` is answered by `Truth(true)`.
+/// Answer to a query. `Open` is answered by `Truth(true)`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reply {
     /// Yes or no.
@@ -212,12 +211,12 @@ pub enum Reply {
     Words(Vec<BString>),
     /// Buffers.
     Buffers(Vec<BufferId>),
-    /// Whether an attempt may go through a channel.
+    /// Answer of a channel to an attempt.
     Admission(Admission),
 }
 
 impl Reply {
-    /// What a clock says, so long after the beginning of 1970.
+    /// Returns the answer of a clock, from the time since the beginning of 1970.
     pub fn clock(since: Duration) -> Self {
         Self::Text(format!("{}.{:06}", since.as_secs(), since.subsec_micros()).into())
     }

@@ -1,4 +1,4 @@
-//! Names for what the machine keeps apart; only the driver knows what they are in the world.
+//! Ids of the machine's objects. Only the driver maps ids to objects of the system.
 
 macro_rules! ids {
     ($($(#[$doc:meta])* $name:ident)*) => {$(
@@ -13,10 +13,9 @@ ids! {
     TaskId
     /// A command in progress.
     ProcessId
-    /// A question or an opening in progress.
+    /// A query or an opening in progress.
     OperationId
-    /// A family of processes that live and die together: a try attempt, a `forall` branch or
-    /// the script.
+    /// A family of processes that ends together: those of an attempt, a branch or the script.
     ScopeId
     /// A table of open descriptors.
     IoId
@@ -24,22 +23,22 @@ ids! {
     BufferId
     /// A pipe between two stages.
     PipeId
-    /// A file that is written whole or not at all.
+    /// A staged file, written whole or not at all.
     DraftId
-    /// Input that each attempt of an atomic `try` reads anew.
+    /// Input that each attempt of an atomic `try` reads from the same position.
     ReplayId
     /// The directory of an atomic attempt.
     ScratchId
-    /// An attempt's way through a channel.
+    /// Admission of an attempt to a channel.
     PassId
 }
 
 impl ScopeId {
-    /// The script's own scope.
+    /// Scope of the script.
     pub const SCRIPT: Self = Self(0);
 }
 
 impl IoId {
-    /// The descriptors the shell was started with.
+    /// Descriptors with which the shell was started.
     pub const INHERITED: Self = Self(0);
 }

@@ -1,4 +1,4 @@
-//! Records of what happens, as far as the log wants them.
+//! Creation of log records, as far as the level of the log requires.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::tasks::task::Task;
 use crate::unwind::ending::{Logged, Thrown};
 
 impl Core {
-    /// Logs an event of a task, if the log tells such.
+    /// Logs an event of a task, if the log has the level.
     pub fn log(&mut self, task: &Task, event: impl FnOnce() -> LogEvent, level: Level) {
         if self.config.log_level >= level {
             let record = self.record(task, task.line(), event());
@@ -28,7 +28,7 @@ impl Core {
         }
     }
 
-    /// What the log tells of an event of a task.
+    /// Creates the record of an event of a task.
     pub fn record(&self, task: &Task, line: u32, event: LogEvent) -> Record {
         Record {
             at: self.now(),
@@ -44,7 +44,7 @@ impl Core {
         }
     }
 
-    /// Logs an event of a task at a line of its own.
+    /// Logs an event of a task at another line than the current one.
     pub fn log_at(
         &mut self,
         task: &Task,
@@ -81,8 +81,9 @@ impl Core {
         self.requests.push(Effect::Log(record));
     }
 
-    /// Logs that the run ends by a failure, if the log has it as one that might still be contained: a
-    /// `catch` has passed it on, or nothing else succeeded where that was enough.
+    /// Logs that a failure ends the run, unless the log already has the failure as the end. A
+    /// failure logged earlier might still have been contained: by a `catch` which then passed it
+    /// on, or by another branch where one success was enough.
     pub fn log_end(&mut self, task: &Task, thrown: &Thrown) {
         if thrown.logged == Logged::End || self.config.log_level < Level::ENDING {
             return;

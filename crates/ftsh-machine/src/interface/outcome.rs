@@ -1,4 +1,4 @@
-//! How things end: failures are values that `try` consumes.
+//! Outcomes and failures. A failure is a value, consumed by `try`.
 
 use std::fmt::{self, Write};
 use std::sync::Arc;
@@ -10,21 +10,22 @@ use thiserror::Error;
 use crate::tasks::trace::{Step, Trace, place};
 use ftsh_syntax::Source;
 
-/// How a run ended.
+/// End of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It succeeded, or said `exit 0`.
+    /// Success, or `exit 0`.
     Succeeded,
-    /// It said `exit n` with n > 0.
+    /// `exit n` with n > 0.
     Exited(u8),
-    /// A failure that nothing caught ended it.
+    /// A failure without a handler.
     Failed(Box<Failure>),
-    /// This signal ended it.
+    /// A signal, given by its number.
     Interrupted(i32),
 }
 
 impl Outcome {
-    /// The shell's exit status; for `Interrupted` what a shell would see.
+    /// Returns the shell's exit status; for `Interrupted` the status that a parent shell would
+    /// report.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Succeeded => 0,
@@ -35,78 +36,78 @@ impl Outcome {
     }
 }
 
-/// Why something failed.
+/// Failure of a command, a structure or a script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// What kind of failure.
+    /// Kind of the failure.
     pub kind: FailureKind,
-    /// The exit code or the signal's number; for other kinds the exit status of a script that
-    /// ends by this failure.
+    /// Exit code or signal number; for other kinds the exit status of a script that ends by the
+    /// failure.
     pub code: i32,
-    /// What happened, in one line for people, without the place.
+    /// Description in one line for people, without the place.
     pub message: String,
-    /// The command that failed, as typed words.
+    /// Failed command, as typed words.
     pub command: String,
-    /// How long the command ran, if one did.
+    /// Duration of the command, if a command ran.
     pub elapsed: Option<Duration>,
-    /// The script it stands in.
+    /// Script of the failure.
     pub source: Arc<Source>,
-    /// The line, from 1.
+    /// Line of the failure, from 1.
     pub line: u32,
-    /// The tries it ended, innermost first.
+    /// Tries that the failure ended, innermost first.
     pub tries: Vec<Tried>,
-    /// Calls and branches around it.
+    /// Calls and branches around the failure.
     pub trace: Trace,
-    /// An earlier failure that explains this one: what was being handled, or what had failed
-    /// before time ran out.
+    /// Earlier failure that explains this failure: the handled failure, or the last failure before
+    /// time ran out.
     pub earlier: Option<Arc<Failure>>,
-    /// What became of the branches, if it is the failure of a `forall`.
+    /// Results of the branches, if a `forall` failed.
     pub branches: Option<Arc<Branches>>,
-    /// The end of what the attempt that it ended has written to standard error, if it was kept.
+    /// Last bytes that the attempt ended by the failure wrote to standard error, if kept.
     pub printed: Option<Arc<BString>>,
-    /// What the atomic attempt that it ended had written last, which is dropped: standard error, then
-    /// standard output.
+    /// Last output of the atomic attempt ended by the failure, which was discarded: standard error,
+    /// then standard output.
     pub output: Option<Arc<BString>>,
 }
 
-/// What became of the branches of a `forall`.
+/// Results of the branches of a `forall`.
 #[derive(Debug)]
 pub struct Branches {
-    /// The first ones that failed, to be told one by one; none if the failure is simply that of the
-    /// first one.
+    /// First failed branches, to be reported separately; empty if the failure is simply that of the
+    /// first failed branch.
     pub told: Vec<BranchFailure>,
-    /// How many failed.
+    /// Number of failed branches.
     pub failed: u64,
-    /// Their words.
+    /// Words of the branches.
     pub words: Arc<dyn Words>,
 }
 
-/// How a branch of a `forall` failed.
+/// Failure of a branch of a `forall`.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct BranchFailure {
     /// `name=word`
     pub word: String,
-    /// Where and how.
+    /// Place and message of the failure.
     pub story: String,
 }
 
-/// The words of a `forall`: lists can be long, and few ask for them.
+/// Words of a `forall`, in a form that is cheap for long lists, because few scripts list them.
 pub trait Words: fmt::Debug + Send + Sync {
-    /// Lists those of the branches that succeeded, or of all others, one a line.
+    /// Lists the words of the branches that succeeded, or of all others, one word per line.
     ///
     /// # Errors
     ///
-    /// [`Unlistable`] if the words cannot be listed so.
+    /// [`Unlistable`] if the words cannot be listed one per line.
     fn list(&self, succeeded: bool) -> Result<BString, Unlistable>;
 }
 
-/// Reasons why words cannot be listed one a line.
+/// Reasons why words cannot be listed one per line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Unlistable {
-    /// The list is longer than a value can be.
+    /// The list exceeds the maximum size of a value.
     #[error("the words are more than a variable can hold")]
     TooLong,
-    /// A list one a line would have two words for one.
+    /// A word contains a newline, so the lines would be ambiguous.
     #[error("a word has a newline in it, so the words cannot be listed one a line")]
     Newline,
     /// The machine that ran the branches sent no list.
@@ -114,7 +115,7 @@ pub enum Unlistable {
     Unknown,
 }
 
-/// Words are the same where failures are.
+/// Equal failures have equal words.
 impl PartialEq for Branches {
     fn eq(&self, other: &Self) -> bool {
         self.told == other.told && self.failed == other.failed
@@ -123,20 +124,20 @@ impl PartialEq for Branches {
 
 impl Eq for Branches {}
 
-/// How often and how long a `try` tried.
+/// Number of attempts and duration of a `try`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tried {
-    /// The script the `try` stands in.
+    /// Script of the `try`.
     pub file: Arc<str>,
-    /// The line of the `try`.
+    /// Line of the `try`.
     pub line: u32,
-    /// The number of attempts made.
+    /// Number of attempts made.
     pub attempts: u64,
-    /// From the first attempt's start to the end.
+    /// Time from the start of the first attempt to the end.
     pub elapsed: Duration,
 }
 
-/// The kinds of failure that scripts can tell apart as `$error_kind`.
+/// Kinds of failure that scripts distinguish by `$error_kind`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub enum FailureKind {
     /// A command exited non-zero.
@@ -145,7 +146,7 @@ pub enum FailureKind {
     Signal,
     /// A time limit passed.
     Timeout,
-    /// A sibling failed, or the shell was told to end.
+    /// A sibling failed, or the shell was interrupted.
     Cancelled,
     /// A program was not found or is not executable.
     NotFound,
@@ -155,26 +156,27 @@ pub enum FailureKind {
     Redirect,
     /// An expression or a word has no value.
     Expression,
-    /// The script said `failure`, or a builtin says no.
+    /// The script executed `failure`, or a builtin returned a negative result.
     Failure,
-    /// A builtin could not write or read. To scripts that is a `failure`, but it answers no question.
+    /// A builtin could not write or read. Scripts see the kind `failure`, but as a condition the
+    /// failure is no answer.
     Builtin,
-    /// The script said `giveup`.
+    /// The script executed `giveup`.
     Giveup,
-    /// The script said `defer`.
+    /// The script executed `defer`.
     Deferred,
-    /// A channel doesn't let an attempt through.
+    /// A channel did not admit an attempt.
     Refused,
-    /// It was going on when the shell ended, and the run goes on without knowing what came of it.
+    /// The command was running when the shell ended, and its result is unknown to the resumed run.
     Lost,
-    /// What is to run branches elsewhere doesn't.
+    /// An engine for remote branches failed.
     Engine,
-    /// The shell itself has gone wrong.
+    /// Internal error of the shell.
     Internal,
 }
 
 impl FailureKind {
-    /// The names, in the order of the language's description.
+    /// Names of the kinds, in the order of the language's description.
     pub const NAMES: [&'static str; 15] = [
         "exit",
         "signal",
@@ -193,7 +195,7 @@ impl FailureKind {
         "internal",
     ];
 
-    /// The exit status of a script that ends by a failure of this kind with this code.
+    /// Returns the exit status of a script that ends by a failure of this kind with a code.
     pub fn exit_code(self, code: i32) -> u8 {
         match self {
             Self::Signal => (128 + code).clamp(1, 255) as u8,
@@ -215,7 +217,7 @@ impl FailureKind {
         }
     }
 
-    /// Its name in scripts and logs.
+    /// Returns the name of the kind in scripts and logs.
     pub fn name(self) -> &'static str {
         match self {
             Self::Exit => "exit",
@@ -238,7 +240,7 @@ impl FailureKind {
 }
 
 impl Failure {
-    /// The exit status of a script that ends by this failure.
+    /// Returns the exit status of a script that ends by the failure.
     pub fn exit_code(&self) -> u8 {
         self.kind.exit_code(self.code)
     }
@@ -253,12 +255,13 @@ impl Failure {
         (self.kind, self.code)
     }
 
-    /// The name of the script it stands in.
+    /// Returns the name of the script with the failure.
     pub fn file(&self) -> &Arc<str> {
         self.source.name()
     }
 
-    /// Its line with the steps around it, as seen from a script: `line 5, called at line 9`.
+    /// Returns the line with the steps around the failure, as seen from a script: `line 5, called
+    /// at line 9`.
     pub fn way<'a>(&self, seen_from: &str, steps: impl IntoIterator<Item = &'a Step>) -> String {
         let mut way = place(self.file(), self.line, seen_from);
         for step in steps {
@@ -268,13 +271,13 @@ impl Failure {
         way
     }
 
-    /// Returns what is known of what the attempt that it ended had printed.
+    /// Returns the kept output of the attempt ended by the failure.
     pub fn all_output(&self) -> Vec<u8> {
         let parts = [&self.printed, &self.output];
         parts.into_iter().flatten().flat_map(|part| part.iter().copied()).collect()
     }
 
-    /// Returns what became of the branches of the `forall` that failed, or that was cut short.
+    /// Returns the results of the branches of the `forall` that failed or was cut short.
     pub fn of_branches(&self) -> Option<&Arc<Branches>> {
         let is_cut =
             matches!(self.kind, FailureKind::Timeout | FailureKind::Cancelled | FailureKind::Lost);
@@ -282,7 +285,8 @@ impl Failure {
         self.branches.as_ref().or_else(|| earlier?.of_branches())
     }
 
-    /// The last lines that the atomic attempt had printed which it ended, of so many at most.
+    /// Returns the last non-empty lines, at most `most`, printed by the atomic attempt ended by the
+    /// failure.
     pub fn last_lines(&self, most: usize) -> Vec<String> {
         let output = self.output.as_deref().map_or(&b""[..], |output| output);
         let lines = output.lines().rev().filter(|line| !line.trim_ascii().is_empty());
@@ -291,12 +295,12 @@ impl Failure {
         lines
     }
 
-    /// One line for people: what happened, after how many attempts; without the place.
+    /// Returns one line for people: the message and the number of attempts, without the place.
     pub fn summary(&self) -> String {
-        // One line, whatever a script or a file name says.
+        // Messages may contain newlines of a script or a file name.
         let mut summary = self.message.replace(|c: char| c.is_control(), " ");
         for tried in self.tries.iter().filter(|tried| tried.attempts > 1) {
-            // Writing to a string can't fail.
+            // Writing to a string cannot fail.
             let _ = write!(summary, ", {} attempts in {}", tried.attempts, Human(tried.elapsed));
         }
         summary
@@ -310,7 +314,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// A command, or another text, in one line and short enough for a message.
+/// Returns a command, or another text, as one line that is short enough for a message.
 pub fn shorten(text: &str) -> String {
     const LONGEST: usize = 120;
     let line = text.replace('\n', "⏎");
@@ -320,9 +324,9 @@ pub fn shorten(text: &str) -> String {
     }
 }
 
-/// Shows a duration to people: `350 ms`, `4.2 s`, `3 min 12 s`, `2 h 5 min`, `3 d 4 h`.
+/// Duration for people: `350 ms`, `4.2 s`, `3 min 12 s`, `2 h 5 min`, `3 d 4 h`.
 pub struct Human(
-    /// What to show.
+    /// Duration to show.
     pub Duration,
 );
 

@@ -1,4 +1,4 @@
-//! What the log tells.
+//! Records of the log.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use crate::time::Time;
 use ftsh_syntax::ast::Name;
 use ftsh_syntax::engine::EngineId;
 
-/// How much a log tells: each level includes those below.
+/// Level of a log. Each level includes the levels below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Level(pub u8);
 
 impl Level {
     /// Nothing.
     pub const NOTHING: Self = Self(0);
-    /// What ends the run: the failure that nothing contains, or a signal.
+    /// End of the run: an uncontained failure, or a signal.
     pub const ENDING: Self = Self(5);
     /// Failures.
     pub const FAILURES: Self = Self(10);
@@ -31,41 +31,41 @@ impl Level {
     /// Processes and signals.
     pub const PROCESSES: Self = Self(40);
 
-    /// The level that tells a failure, by whether the run ends by it.
+    /// Returns the level of a failure, which depends on whether the failure ends the run.
     pub fn of_failure(uncaught: bool) -> Self {
         if uncaught { Self::ENDING } else { Self::FAILURES }
     }
 }
 
-/// A `try` that waits longer than this is told of to those who see no more than failures, once.
+/// Delay beyond which a waiting `try` is logged once even at the level of failures.
 pub const LONG_DELAY: Duration = Duration::from_secs(60);
 
-/// Something that happened, where.
+/// Event of the log, with its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// When.
+    /// Time of the event.
     pub at: Time,
-    /// The lowest level of a log that tells it.
+    /// Lowest level of a log with the event.
     pub level: Level,
-    /// The task it happened in, if any.
+    /// Task of the event, if any.
     pub task: Option<TaskId>,
-    /// The task that waits for that one, if any.
+    /// Task that waits for the task of the event, if any.
     pub parent: Option<TaskId>,
-    /// The outermost branch around whose output is held, if there is one.
+    /// Outermost enclosing branch with grouped output, if any.
     pub group: Option<TaskId>,
-    /// The script.
+    /// Name of the script.
     pub file: Arc<str>,
-    /// The line, from 1; 0 if there is none.
+    /// Line, from 1; 0 if there is none.
     pub line: u32,
-    /// The present attempt of the innermost `try`, from 1.
+    /// Current attempt of the innermost `try`, from 1.
     pub attempt: Option<u64>,
-    /// Whether it is a failure that nothing contains, so that the run ends by it.
+    /// True for a failure that nothing contains, and that ends the run.
     pub uncaught: bool,
-    /// What happened.
+    /// Kind of the event, with its details.
     pub event: LogEvent,
 }
 
-/// Something that happened.
+/// Event of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LogEvent {
     /// A command, a function or a builtin failed.
@@ -74,231 +74,232 @@ pub enum LogEvent {
     Failed(Box<Failure>),
     /// A `try` gave up.
     TryFailed {
-        /// The failure of its last attempt.
+        /// Failure of the last attempt.
         failure: Box<Failure>,
-        /// How many attempts were made.
+        /// Number of attempts made.
         attempts: u64,
-        /// How long it tried.
+        /// Duration of the `try`.
         elapsed: Duration,
     },
-    /// The run ends by this failure, which something might have contained when it happened.
+    /// The run ends by this failure, which could still have been contained when it happened.
     EndedBy(Box<Failure>),
-    /// The script doesn't begin yet.
+    /// The script waits before its start.
     Waiting {
-        /// What for.
+        /// Reason for the wait.
         reason: String,
-        /// How long, at most.
+        /// Maximum duration of the wait.
         time: Duration,
     },
-    /// A command starts; its words.
+    /// A command with these words starts.
     CommandStarted(String),
     /// A command succeeded.
     CommandSucceeded {
-        /// Its words.
+        /// Words of the command.
         command: String,
-        /// How long it ran.
+        /// Duration of the command.
         elapsed: Duration,
     },
-    /// `name=value`; no value if the variable was unset.
+    /// A variable was assigned or unset.
     Assigned {
-        /// The variable.
+        /// Name of the variable.
         name: String,
-        /// Its value.
+        /// New value; `None` if the variable was unset.
         value: Option<String>,
     },
     /// An attempt of a `try` begins.
     Attempt {
-        /// From 1.
+        /// Number of the attempt, from 1.
         number: u64,
-        /// When the `try` must end by a limit of its own.
+        /// Deadline of the `try`, if the `try` has its own limit.
         until: Option<Time>,
-        /// When the attempt must end by that of each.
+        /// Deadline of the attempt, if each attempt has a limit.
         each: Option<Time>,
     },
     /// A `try` waits before its next attempt.
     Delay {
-        /// How long.
+        /// Length of the delay.
         delay: Duration,
-        /// The attempt it waits for.
+        /// Number of the next attempt.
         attempt: u64,
-        /// Whether that attempt is the last before the deadline.
+        /// True if the next attempt is the last before the deadline.
         last: bool,
     },
-    /// A `try` waits before it makes the same attempt again, as that said `defer`.
+    /// A `try` waits before it repeats an attempt that executed `defer`.
     Deferred {
-        /// How long.
+        /// Length of the delay.
         delay: Duration,
-        /// The attempt's number.
+        /// Number of the attempt.
         attempt: u64,
     },
     /// An attempt of a `try` waits for its turn in a channel.
     Queued {
-        /// The channel.
+        /// Name of the channel.
         channel: Name,
-        /// The attempt's number.
+        /// Number of the attempt.
         attempt: u64,
-        /// How long, at most, if there is a limit.
+        /// Maximum duration of the wait, if limited.
         time: Option<Duration>,
     },
-    /// An attempt that had to wait goes through its channel.
+    /// A waiting attempt was admitted to its channel.
     Entered {
-        /// The channel.
+        /// Name of the channel.
         channel: Name,
-        /// The attempt's number.
+        /// Number of the attempt.
         attempt: u64,
-        /// How long it has waited.
+        /// Duration of the wait.
         waited: Duration,
     },
-    /// What the attempts of a `try` read has come to its end since the first: this one reads nothing.
+    /// An attempt, given by its number, reads nothing, because its standard input ended in an
+    /// earlier attempt.
     InputEnded(u64),
-    /// A `try` succeeded at this attempt.
+    /// A `try` succeeded at the attempt with this number.
     TrySucceeded(u64),
     /// A `catch` block begins.
     Catch,
     /// A `finally` group begins.
     Finally,
-    /// A `finally` group isn't run to its end, or at all: what is around it ends before.
+    /// A `finally` group is cut short or skipped, because an enclosing structure ends first.
     FinallyCut {
-        /// Whether it had begun.
+        /// True if the group had begun.
         begun: bool,
     },
-    /// The output of this branch, which was held, is written, or never will be. No log has a line of it.
+    /// The grouped output of this branch is written, or never will be. Logs have no line for this
+    /// event.
     GroupEnded(TaskId),
-    /// A branch or a stage ends early: another one failed, or time ran out.
+    /// A branch or a stage is canceled, because another one failed or time ran out.
     Cancelled,
     /// A branch begins on another machine.
     Placed {
-        /// The machine.
+        /// Name of the machine.
         node: String,
     },
-    /// A branch doesn't begin elsewhere, and is sent again.
+    /// A branch could not be started elsewhere, and is dispatched again.
     NotSent {
-        /// By what.
+        /// Engine of the branch.
         engine: EngineId,
-        /// The machine, if it came to one.
+        /// Name of the machine, if the branch reached a machine.
         node: Option<String>,
-        /// Why.
+        /// Reason for people.
         why: String,
-        /// How long nothing is sent, if the engine is to blame.
+        /// Time without dispatches, if the engine is to blame.
         delay: Option<Duration>,
     },
     /// A machine is avoided for a while.
     Avoided {
-        /// The machine.
+        /// Name of the machine.
         node: String,
-        /// Why.
+        /// Reason.
         why: Trouble,
-        /// How long.
+        /// Duration.
         time: Duration,
     },
-    /// An `if` or `while` decided.
+    /// An `if` or `while` evaluated its condition.
     Condition(bool),
-    /// A loop's variable got its next value.
+    /// A loop's variable was set to its next value.
     Iteration {
         /// `for`, `forany` or `forall`.
         kind: &'static str,
-        /// The variable.
+        /// Name of the variable.
         name: String,
-        /// Its value.
+        /// Value of the variable.
         value: String,
     },
     /// A branch of a `forall` ended.
     BranchEnded {
-        /// The loop's variable.
+        /// Name of the loop's variable.
         name: String,
-        /// Its word.
+        /// Word of the branch.
         word: BString,
-        /// The word's place in the list, from 0.
+        /// Index of the word in the list, from 0.
         place: u64,
-        /// The machine that it began on last, if it was sent to others.
+        /// Machine on which the branch began last, if dispatched.
         node: Option<String>,
-        /// The kind of its failure and its code; none if it succeeded.
+        /// Kind and code of the failure; `None` after success.
         failure: Option<(FailureKind, i32)>,
-        /// How many attempts its tries made.
+        /// Number of attempts made by the branch's tries.
         attempts: u64,
-        /// How long it took.
+        /// Duration of the branch.
         elapsed: Duration,
     },
     /// A function returned this value.
     Returned(String),
-    /// A program runs as this process.
+    /// A program was started.
     Spawned {
-        /// Its process id.
+        /// Process id.
         pid: i32,
-        /// Its name.
+        /// Name of the program.
         command: String,
     },
     /// A process ended.
     Exited {
-        /// Its process id.
+        /// Process id.
         pid: i32,
-        /// How, for people.
+        /// Exit status for people.
         status: String,
     },
     /// A signal was sent.
     Signaled {
-        /// To which process or group.
+        /// Id of the process or of the process group.
         pid: i32,
-        /// Its number.
+        /// Number of the signal.
         signal: i32,
     },
-    /// A scope is being emptied: told to end, or killed.
+    /// A scope is being emptied.
     Emptying {
-        /// Which.
+        /// Id of the scope.
         scope: u64,
-        /// Whether by SIGKILL.
+        /// True for SIGKILL, false for SIGTERM.
         kill: bool,
     },
-    /// Nothing is left of a scope.
+    /// Nothing of a scope is left.
     Emptied {
-        /// Which.
+        /// Id of the scope.
         scope: u64,
-        /// How many processes there were.
+        /// Number of processes ended.
         processes: usize,
-        /// How long it took.
+        /// Duration of the emptying.
         elapsed: Duration,
     },
-    /// A process that lost its parent came to the shell.
+    /// The shell adopted an orphan.
     Adopted {
-        /// Its process id.
+        /// Process id.
         pid: i32,
-        /// Its name.
+        /// Name of the program.
         command: String,
     },
-    /// A process can't be killed.
+    /// A process cannot be killed.
     Survivor {
-        /// Its process id.
+        /// Process id.
         pid: i32,
-        /// Its name.
+        /// Name of the program.
         command: String,
     },
-    /// The shell was told to end by this signal.
+    /// A signal, given by its number, ends the shell.
     Interrupted(i32),
-    /// The shell ends, by this signal or because of a deadline that only this start of the run has; the
-    /// run doesn't.
+    /// The shell ends without ending the run, by a signal or because of a deadline of this start.
     Suspended(Option<i32>),
-    /// The run goes on in another process; of so many commands nobody knows what came of them.
+    /// The run was resumed in another process.
     Resumed {
-        /// How many.
+        /// Number of commands whose results are unknown.
         lost: usize,
     },
-    /// Something worth knowing about the shell itself.
+    /// Note about the shell itself.
     Note(String),
 }
 
-/// What a machine did to a branch, so that it is avoided.
+/// Reason why a machine is avoided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Trouble {
-    /// It didn't run it.
+    /// The machine did not run a branch.
     Refused,
-    /// Nobody knows what came of it.
+    /// The result of a branch on the machine is unknown.
     Lost,
-    /// It failed there.
+    /// A branch failed on the machine.
     Failed,
 }
 
 impl Trouble {
-    /// In a word.
+    /// Returns the name used in logs.
     pub fn name(self) -> &'static str {
         match self {
             Self::Refused => "refused",
@@ -309,14 +310,14 @@ impl Trouble {
 }
 
 impl Record {
-    /// What a shell tells that is no task's doing.
+    /// Creates a record of the shell itself, without a task.
     pub fn of_shell(at: Time, file: Arc<str>, line: u32, event: LogEvent) -> Self {
         let level = event.level();
         let (task, parent, group, attempt, uncaught) = (None, None, None, None, false);
         Self { at, level, task, parent, group, file, line, attempt, uncaught, event }
     }
 
-    /// It without what is secret.
+    /// Returns the record without secrets.
     pub fn hide(&self, secrets: &Secrets) -> Cow<'_, Self> {
         if secrets.is_empty() {
             return Cow::Borrowed(self);
@@ -335,7 +336,7 @@ impl Record {
 }
 
 impl LogEvent {
-    /// All its words that a script, its arguments or its files may have a say in.
+    /// Returns all texts that may contain words of a script, its arguments or its files.
     fn texts(&mut self) -> Vec<&mut String> {
         match self {
             Self::CommandFailed(failure)
@@ -382,7 +383,7 @@ impl LogEvent {
         }
     }
 
-    /// What the attempt had printed of whose failure it tells.
+    /// Returns the discarded output of the attempt whose failure is logged.
     fn output(&mut self) -> Option<&mut Arc<BString>> {
         match self {
             Self::CommandFailed(failure)
@@ -393,7 +394,7 @@ impl LogEvent {
         }
     }
 
-    /// The failure it tells of.
+    /// Returns the failure that the event reports.
     pub fn failure(&self) -> Option<&Failure> {
         match self {
             Self::CommandFailed(failure)
@@ -404,12 +405,12 @@ impl LogEvent {
         }
     }
 
-    /// True if logs have a line of such events.
+    /// Returns true if logs have a line for the event.
     pub fn has_line(&self) -> bool {
         !matches!(self, Self::GroupEnded(_))
     }
 
-    /// How long a `try` waits, if it tells of that.
+    /// Returns the delay of a waiting `try`, if the event reports a delay.
     pub fn delay(&self) -> Option<Duration> {
         match self {
             Self::Delay { delay, .. } | Self::Deferred { delay, .. } => Some(*delay),
@@ -417,7 +418,7 @@ impl LogEvent {
         }
     }
 
-    /// The lowest level of a log that tells such events.
+    /// Returns the lowest level of a log with the event.
     pub fn level(&self) -> Level {
         match self {
             Self::CommandFailed(_)
@@ -427,7 +428,7 @@ impl LogEvent {
             | Self::NotSent { .. }
             | Self::Survivor { .. }
             | Self::Resumed { .. } => Level::FAILURES,
-            // A cleanup that was not done has to be known, whatever else the log holds.
+            // A skipped cleanup is logged at every level.
             Self::FinallyCut { .. } => Level::NOTHING,
             Self::EndedBy(_) | Self::Interrupted(_) | Self::Suspended(_) | Self::GroupEnded(_) => {
                 Level::ENDING

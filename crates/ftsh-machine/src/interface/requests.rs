@@ -1,4 +1,4 @@
-//! Requests to the driver, and the tasks that wait for what comes of them.
+//! Requests to the driver, and the tasks waiting for their results.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -8,26 +8,27 @@ use crate::tasks::suspend::Suspend;
 use crate::tasks::task::{State, Task};
 use crate::values::value::{Handle, Released, Resource};
 
-/// Effects that the driver has not taken yet, and the tasks that wait for the events of earlier ones.
+/// Effects not yet performed by the driver, and the tasks waiting for the events of earlier
+/// effects.
 #[derive(Default)]
 pub struct Requests {
     effects: VecDeque<Effect>,
     operations: BTreeMap<OperationId, TaskId>,
     processes: BTreeMap<ProcessId, TaskId>,
-    /// Resources of the driver that nothing in the machine refers to any more.
+    /// Resources of the driver to which nothing in the machine refers any more.
     released: Released,
     /// Number of ids given so far.
     ids: u64,
 }
 
 impl Requests {
-    /// Returns a number that no other thing of the run has.
+    /// Returns an id unique in the run.
     pub fn next_id(&mut self) -> u64 {
         self.ids += 1;
         self.ids
     }
 
-    /// Returns an id as something that is released when nothing refers to it any more.
+    /// Wraps an id in a handle, which releases the resource with its last clone.
     pub fn handle<Id: Copy>(&self, id: Id) -> Handle<Id>
     where
         Resource: From<Id>,
@@ -35,7 +36,7 @@ impl Requests {
         Handle::new(id, &self.released)
     }
 
-    /// Returns a new id as something that is released when nothing refers to it any more.
+    /// Creates an id wrapped in a handle, which releases the resource with its last clone.
     pub fn new_handle<Id: Copy>(&mut self, id: impl FnOnce(u64) -> Id) -> Handle<Id>
     where
         Resource: From<Id>,
@@ -44,23 +45,23 @@ impl Requests {
         self.handle(id)
     }
 
-    /// Asks for an effect, after all those before.
+    /// Adds an effect after all earlier ones.
     pub fn push(&mut self, effect: Effect) {
         self.effects.push_back(effect);
     }
 
-    /// Takes the next effect; what was released comes last.
+    /// Takes the next effect. Released resources come last.
     pub fn next(&mut self) -> Option<Effect> {
         let released = || std::iter::from_fn(|| self.released.pop()).find_map(Resource::dropped);
         self.effects.pop_front().or_else(released)
     }
 
-    /// Returns true if no effect waits for the driver, apart from what was released.
+    /// Returns true if no effect waits for the driver, apart from released resources.
     pub fn is_empty(&self) -> bool {
         self.effects.is_empty()
     }
 
-    /// Returns true if nothing but the log waits for what was done.
+    /// Returns true if only log records wait for the driver.
     pub fn only_logs(&self) -> bool {
         self.effects.iter().all(|effect| matches!(effect, Effect::Log(_)))
     }
@@ -70,26 +71,26 @@ impl Requests {
         self.effects.len()
     }
 
-    /// Drops the records that were logged since there were so many effects.
+    /// Drops the log records added since the number of effects was `before`.
     pub fn log_nothing_since(&mut self, before: usize) {
         let asked = self.effects.split_off(before);
         self.effects.extend(asked.into_iter().filter(|it| !matches!(it, Effect::Log(_))));
     }
 
-    /// Reports to the driver now what was released, before the next effect.
+    /// Queues the release of resources before the next effect.
     pub fn flush_released(&mut self) {
         let released = std::iter::from_fn(|| self.released.pop());
         self.effects.extend(released.filter_map(Resource::dropped));
     }
 
-    /// Has a task wait for a new operation.
+    /// Creates an operation for which a task waits.
     pub fn new_operation(&mut self, task: &Task) -> OperationId {
         let operation = OperationId(self.next_id());
         self.operations.insert(operation, task.id);
         operation
     }
 
-    /// Has a task wait for an operation that has begun already.
+    /// Makes a task wait for an operation already begun.
     pub fn await_operation(&mut self, operation: OperationId, task: TaskId) {
         self.operations.insert(operation, task);
     }
@@ -104,7 +105,7 @@ impl Requests {
         self.operations.remove(&operation)
     }
 
-    /// Ends the wait for an operation that is not over.
+    /// Ends the wait for an unfinished operation.
     pub fn abandon(&mut self, operation: OperationId) {
         self.operations.remove(&operation);
         self.effects.push_back(Effect::Abandon(operation));
@@ -115,7 +116,7 @@ impl Requests {
         self.operations.len()
     }
 
-    /// Has a task wait for a new process.
+    /// Creates a process for which a task waits.
     pub fn new_process(&mut self, task: TaskId) -> ProcessId {
         let process = ProcessId(self.next_id());
         self.processes.insert(process, task);
@@ -137,7 +138,7 @@ impl Requests {
         self.processes.len()
     }
 
-    /// Drops the effects that would begin what no task waits for.
+    /// Drops the effects whose processes no task awaits.
     pub fn drop_unawaited(&mut self) {
         let processes = &self.processes;
         self.effects.retain(|effect| match effect {
@@ -147,7 +148,7 @@ impl Requests {
         });
     }
 
-    /// Asks a question for a task, in the task's directory.
+    /// Queues a query for a task, in the task's directory.
     pub fn query(&mut self, task: &Task, query: Query) -> OperationId {
         let operation = self.new_operation(task);
         let directory = task.directory.clone();
@@ -155,7 +156,7 @@ impl Requests {
         operation
     }
 
-    /// Asks what an instruction needs, or makes the instruction fail.
+    /// Queues the query that a suspended instruction needs, or makes the instruction fail.
     pub fn suspend(&mut self, task: &Task, suspend: Suspend) -> Flow {
         match suspend {
             Suspend::Pending(query) => {

@@ -1,24 +1,24 @@
-//! The machine's clock reading.
+//! Time as the machine sees it.
 
 use std::ops::{Add, Sub};
 use std::time::Duration;
 
-/// A moment, as the time since the run began. Only drivers know when that was.
+/// Moment, measured from the beginning of the run. Only drivers relate moments to a clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(Duration);
 
 impl Time {
-    /// The moment the run began.
+    /// The beginning of the run.
     pub const START: Self = Self(Duration::ZERO);
-    /// Later than every other moment: never.
+    /// A moment after every other moment.
     pub const NEVER: Self = Self(Duration::MAX);
 
-    /// The moment `elapsed` after the run began.
+    /// Returns the moment `elapsed` after the beginning of the run.
     pub fn after(elapsed: Duration) -> Self {
         Self(elapsed)
     }
 
-    /// How long after the run began it is.
+    /// Returns the time since the beginning of the run.
     pub fn elapsed(self) -> Duration {
         self.0
     }

@@ -1,4 +1,4 @@
-//! `break` and `continue`: where they lead, and the way there.
+//! `break` and `continue`: their targets, and the structures that they leave.
 
 use crate::program::code::{Address, Instruction};
 use crate::tasks::flow::Flow;
@@ -8,42 +8,42 @@ use crate::unwind::Unwinder;
 use crate::unwind::leaving::Leaving;
 use ftsh_syntax::ast::Jump;
 
-/// The loops around what is being lowered.
+/// Loops around the code being lowered.
 #[derive(Default)]
 pub struct Loops {
-    /// How many structures that have a frame are around.
+    /// Number of enclosing structures with a frame.
     pub depth: usize,
-    /// The loops, each with its depth inside.
+    /// Open loops, each with the depth of its body.
     open: Vec<(usize, Vec<Placed>)>,
 }
 
-/// Where a jump stands, and how deep.
+/// Address, kind and depth of a jump.
 type Placed = (Address, Jump, usize);
 
-/// Where a loop is left: how many frames further out than its body, and the address.
+/// Targets of the jumps out of a loop's body: the number of frames to leave, and the address.
 pub struct Exits {
-    /// By `break`.
+    /// Target of `break`.
     pub to_break: (usize, Address),
-    /// By `continue`.
+    /// Target of `continue`.
     pub to_continue: (usize, Address),
 }
 
 impl Loops {
-    /// The body of a loop begins, which has so many frames.
+    /// Begins the body of a loop, which adds a number of frames.
     pub fn enter(&mut self, frames: usize) {
         self.depth += frames;
         self.open.push((self.depth, Vec::new()));
     }
 
-    /// A jump stands at `at`.
+    /// Adds a jump at an address.
     pub fn jump(&mut self, at: Address, jump: Jump) {
-        // The parser has refused those outside loops.
+        // The parser rejects jumps outside loops.
         if let Some((_, jumps)) = self.open.last_mut() {
             jumps.push((at, jump, self.depth));
         }
     }
 
-    /// The loop that was entered last ends.
+    /// Ends the innermost loop, and resolves its jumps.
     pub fn leave(&mut self, frames: usize, exits: &Exits, code: &mut [Instruction]) {
         self.depth -= frames;
         let Some((inside, jumps)) = self.open.pop() else { return };
@@ -58,7 +58,7 @@ impl Loops {
 }
 
 impl Unwinder<'_> {
-    /// Leaves so many structures, whose attempts have succeeded by that, and goes on elsewhere.
+    /// Leaves a number of structures, whose attempts count as successful, and jumps.
     pub(crate) fn jump_out(&mut self, task: &mut Task, frames: usize, to: Address) -> Flow {
         for left in (0..frames).rev() {
             let Some(Frame { height, kind }) = task.frames.pop() else { break };

@@ -1,4 +1,4 @@
-//! `for` and `forany`.
+//! The loops `for` and `forany`.
 
 use std::sync::Arc;
 
@@ -54,7 +54,7 @@ impl Core {
         task.jump(frame.code.body);
     }
 
-    /// A `forany` body failed: goes on with the next item, if there is one.
+    /// Continues with the next item after a failed body. Returns false if there is no next item.
     pub(crate) fn next_item(&mut self, task: &mut Task, mut frame: Box<ForAnyFrame>) -> bool {
         if frame.is_last() {
             return false;
@@ -103,7 +103,7 @@ impl Forker<'_> {
         Ok(Flow::Continue)
     }
 
-    /// The list of a `forany`, at the word that it begins with.
+    /// Returns the list of a `forany`, positioned at its first word.
     pub(crate) fn items_of_any(
         &mut self,
         task: &mut Task,

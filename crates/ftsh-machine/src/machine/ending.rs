@@ -16,7 +16,8 @@ use crate::unwind::ending::{Ending, Logged, Retry, TaskResidue, Thrown};
 use crate::{MAIN, Machine};
 
 impl Machine {
-    /// A task ended that `parent` waits for. Returns the parent and where that leads, unless that is done.
+    /// Handles the end of a child task. Returns the parent and its control flow, unless already
+    /// handled.
     pub(super) fn child_ended(
         &mut self,
         (parent, index): (TaskId, usize),
@@ -32,7 +33,7 @@ impl Machine {
         None
     }
 
-    /// A branch is failing: that may take its siblings along.
+    /// Handles the failure of a branch, which may end its siblings.
     pub(super) fn branch_failing(&mut self, parent: TaskId, child: TaskId, ending: &Ending) {
         let step =
             self.core.tasks.get(parent).and_then(|task| self.core.branch_step(task, child, 0));
@@ -51,7 +52,8 @@ impl Machine {
         }
     }
 
-    /// A word's branch is failing: the next one need not wait for its end.
+    /// Handles the failure of a branch of a hedged `forany`. The next word need not wait for the
+    /// end of the branch.
     pub(super) fn hedge_failing(&mut self, parent: TaskId, branch: TaskId, ending: &Ending) {
         let mut why = None;
         self.resume(parent, |machine, task| {
@@ -63,7 +65,7 @@ impl Machine {
         }
     }
 
-    /// Cancels the branches of a `forall` that is decided.
+    /// Cancels the branches of a `forall` whose result is decided.
     pub(super) fn cancel_children(&mut self, parent: TaskId, why: &str) {
         for child in self.core.tasks.get(parent).map(children).unwrap_or_default() {
             self.resume(child, |machine, task| {
@@ -84,13 +86,14 @@ impl Machine {
         }
     }
 
-    /// The shell was told to end: ends everything first.
+    /// Handles a signal that ends the shell, after everything has ended.
     pub(super) fn interrupted(&mut self, signal: i32) {
         self.core.log_run(LogEvent::Interrupted(signal));
         self.finish_early(Outcome::Interrupted(signal), true);
     }
 
-    /// The shell ends, but not the run: its `finally` groups are to run at its end.
+    /// Handles a suspension: the shell ends, but not the run. Its `finally` groups run at the end
+    /// of the run.
     pub(super) fn suspended(&mut self, reason: Suspension) {
         let outcome = match reason {
             Suspension::Signal(signal) => {
@@ -108,7 +111,7 @@ impl Machine {
         self.finish_early(outcome, false);
     }
 
-    /// The limit that the run lives under passed.
+    /// Handles the deadline of the whole run.
     pub(super) fn run_deadline_passed(&mut self) {
         let Some(main) = self.core.tasks.take(MAIN) else { return };
         let running = self.core.running(&main);
@@ -123,7 +126,7 @@ impl Machine {
         self.finish_early(Outcome::Failed(Box::new(Failure::clone(&failure))), true);
     }
 
-    /// Ends everything, and first what is to be cleaned up, if it `cleans`.
+    /// Ends everything. If `cleans`, `finally` groups run first.
     fn finish_early(&mut self, outcome: Outcome, cleans: bool) {
         self.resume(MAIN, |machine, main| {
             let scope = scope_to_end(main, &outcome);
@@ -135,8 +138,9 @@ impl Machine {
             if let Some((emptied, planned)) = main.finishing()
                 && emptied == scope
             {
-                // A second signal is impatience. A first one, as from the shell whose deadline
-                // this one shares, finds commands that have just been told to end.
+                // A second signal hastens the end. The first signal does not, because it may come
+                // from a parent shell with the same deadline, whose commands have just been
+                // terminated.
                 let was_signal = matches!(planned, Outcome::Interrupted(_));
                 if !is_signal {
                     if cleans {
@@ -147,7 +151,7 @@ impl Machine {
                     }
                     return machine.core.unwinder().hasten(main, false);
                 }
-                // What ends a session isn't taken back by what cancels a statement.
+                // A signal that only cancels a statement does not revoke the end of the session.
                 if !is_cancelling(&outcome) || !was_signal {
                     *planned = outcome;
                 }
@@ -183,21 +187,21 @@ impl Machine {
     }
 }
 
-/// The signals by which the user of a terminal cancels what runs: SIGINT and SIGQUIT.
+/// Signals by which a person at a terminal cancels a statement: SIGINT and SIGQUIT.
 const CANCELLING: [i32; 2] = [2, 3];
 
-/// Whether a signal cancels only what runs, if there is a session to come back to.
+/// Returns true for a signal that cancels only the current statement of a session.
 fn is_cancelling(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::Interrupted(signal) if CANCELLING.contains(signal))
 }
 
-/// What has to end for a run to end early: the statement that the user of a session cancels,
-/// or all there is.
+/// Returns the scope to end for an early end of the run: the canceled statement, or the whole
+/// script.
 fn scope_to_end(main: &mut Task, outcome: &Outcome) -> ScopeId {
     if !is_cancelling(outcome) {
         return ScopeId::SCRIPT;
     }
-    // If it is ending already, or all is, then no less.
+    // A scope that is already ending is kept, because it may be the whole script.
     let finishing = main.finishing().map(|(scope, _)| scope);
     finishing.unwrap_or_else(|| main.base_scope())
 }

@@ -1,4 +1,4 @@
-//! Events and timers, on their way to the tasks that wait for them.
+//! Events and timers, dispatched to the waiting tasks.
 
 use bstr::BString;
 
@@ -18,7 +18,8 @@ use crate::time::Time;
 use crate::unwind::cancel::Cut;
 
 impl Machine {
-    /// A program runs, so its redirections are set up. The driver logs it.
+    /// Handles the start of a program, whose redirections are now set up. The driver logs the
+    /// start.
     pub(super) fn spawned(&mut self, process: ProcessId) {
         let Some(task) = self.core.requests.awaits_process(process) else { return };
         self.resume(task, |machine, task| {
@@ -66,7 +67,7 @@ impl Machine {
         }
     }
 
-    /// A branch that was sent begins, on this machine.
+    /// Handles the start of a remote branch on a node.
     pub(super) fn placed(&mut self, process: ProcessId, node: &str) {
         let Some(task) = self.core.requests.awaits_process(process) else { return };
         let mut engine = None;
@@ -80,7 +81,7 @@ impl Machine {
         }
     }
 
-    /// A branch that was sent is over, or didn't begin; nothing of it is left.
+    /// Handles the end or the return of a remote branch, of which nothing is left.
     pub(super) fn returned(&mut self, process: ProcessId, returned: Returned) {
         let Some(task) = self.core.requests.end_process(process) else { return };
         let mut engine = None;
@@ -93,7 +94,7 @@ impl Machine {
         }
     }
 
-    /// The channel can't take an attempt at once.
+    /// Handles an attempt that has to wait for a channel.
     pub(super) fn queued(&mut self, operation: OperationId) {
         let Some(task) = self.core.requests.awaits_operation(operation) else { return };
         self.resume(task, |machine, task| {
@@ -114,7 +115,7 @@ impl Machine {
         }
     }
 
-    /// The driver says that nothing is left of a scope.
+    /// Handles the end of a scope.
     pub(super) fn scope_emptied(&mut self, scope: ScopeId) {
         let owner = self.core.scopes.end(scope);
         self.core.forget_scope(scope);
@@ -132,15 +133,15 @@ impl Machine {
         });
     }
 
-    /// A delay or a `sleep` is over.
+    /// Handles the end of a delay or a `sleep`.
     pub(super) fn wake(&mut self, task: TaskId) {
         let now = self.core.now();
         let is_remote =
             self.core.tasks.get(task).is_some_and(|it| matches!(it.state, State::Remote(_)));
         self.resume(task, |machine, task| match task.top_try() {
             None if is_remote => Flow::Continue,
-            // The machine was told of the time too late, as after a suspension: the limit that has
-            // passed meanwhile cuts the delay at this same moment.
+            // Time was reported late, as after a suspension of the machine. The deadline that has
+            // passed meanwhile cuts the delay at the same moment.
             Some(frame) if frame.phase == TryPhase::Delay && now >= frame.deadline => {
                 Flow::keep_waiting(task)
             }
@@ -152,7 +153,7 @@ impl Machine {
         });
     }
 
-    /// The next word is to begin beside those that run.
+    /// Handles the start time of the next word of a hedged `forany`.
     pub(super) fn hedge_due(&mut self, task: TaskId) {
         self.resume(task, |_, task| {
             next_word_is_due(task);
@@ -160,22 +161,22 @@ impl Machine {
         });
     }
 
-    /// The time limit of a `try` passed.
+    /// Handles the deadline of a `try`.
     pub(super) fn deadline_passed(&mut self, task: TaskId, id: u64) {
         self.resume(task, |machine, task| machine.core.unwinder().cut(task, id, Cut::Try));
     }
 
-    /// The limit of a single attempt passed.
+    /// Handles the deadline of a single attempt.
     pub(super) fn attempt_limit_passed(&mut self, task: TaskId, id: u64) {
         self.resume(task, |machine, task| machine.core.unwinder().cut(task, id, Cut::Attempt));
     }
 
-    /// The time of the groups is over.
+    /// Handles the deadline of `finally` groups.
     pub(super) fn cleaning_time_passed(&mut self, task: TaskId, keep: usize) {
         self.resume(task, |machine, task| machine.core.unwinder().cleaning_time_passed(task, keep));
     }
 
-    /// What a task let out for its branches is written, or can't be.
+    /// Handles the end of writing grouped output.
     pub(super) fn let_out_done(&mut self, task: TaskId, result: Result<(), Refused>) {
         let mut failed = false;
         self.resume(task, |machine, task| {
@@ -190,7 +191,7 @@ impl Machine {
         }
     }
 
-    /// All that the branches of a task have printed is written, or it can't be.
+    /// Handles the end of a relay.
     pub(super) fn relay_done(&mut self, task: TaskId, result: Result<Reply, Refusal>) {
         let mut failed = false;
         self.resume(task, |machine, task| {
@@ -202,19 +203,20 @@ impl Machine {
         }
     }
 
-    /// Something that was held is let out, or can't be.
+    /// Handles the end of writing a stream of a commit.
     pub(super) fn stream_let_out(&mut self, task: TaskId, result: Result<(), Refused>) {
         self.resume(task, |machine, task| machine.core.committer().stream_let_out(task, result));
     }
 
-    /// The run goes on in another process: of these commands nobody knows what came of them.
+    /// Handles the resumption of the run in another process, with commands whose results are
+    /// unknown.
     pub(super) fn resumed(&mut self, now: Time, lost: Vec<ProcessId>) {
         self.core.scheduler.advance(now);
         self.core.log_run(LogEvent::Resumed { lost: lost.len() });
-        // They went with the shell that had them: nothing is given back.
+        // Passes ended with the previous shell, so they are not returned.
         let passes = self.core.scopes.lose_passes();
         self.handle_timeout(now);
-        // Those that wait for others come before these.
+        // Parents precede their children.
         for id in self.core.tasks.ids() {
             self.resume(id, |machine, task| machine.core.unwinder().resumed(task, &passes));
         }
@@ -224,7 +226,7 @@ impl Machine {
         self.core.requests.drop_unawaited();
     }
 
-    /// Nobody knows what came of a command.
+    /// Handles a command whose result is unknown.
     fn lose_command(&mut self, process: ProcessId) {
         let Some(task) = self.core.requests.end_process(process) else { return };
         if self.core.tasks.lets_out(task, process) {

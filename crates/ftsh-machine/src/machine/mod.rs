@@ -1,4 +1,4 @@
-//! The machine: its surface, and the rooms that carry out what it does.
+//! The machine: its public interface, and the parts behind it.
 
 mod ending;
 mod events;
@@ -45,13 +45,13 @@ pub struct Machine {
     definitions: Definitions,
     random: Random,
     outcome: Option<Outcome>,
-    /// Set once the script has called `exit`.
+    /// Set by `exit`.
     exit_requested: bool,
 }
 
 impl Machine {
-    /// A run of `script` from its beginning, at [`Time::START`]. `args` are `$0`, `$1`, …; the same
-    /// `seed` and the same events give the same run.
+    /// Creates a run of `script`, which begins at [`Time::START`]. `args` are `$0`, `$1`, …; the
+    /// same `seed` and the same events give the same run.
     pub fn new(
         script: &Script,
         args: Vec<BString>,
@@ -106,8 +106,8 @@ impl Machine {
         Self { core, definitions, random, outcome: None, exit_requested: false }
     }
 
-    /// A machine that runs a branch, beginning at `now` on the clock of the run that it is of, and that
-    /// logs so much.
+    /// Creates a machine for a remote branch. The branch begins at `now` on the clock of the head's
+    /// run, and has its own level of the log.
     pub fn of_branch(
         packed: PackedBranch,
         log_level: Level,
@@ -136,8 +136,8 @@ impl Machine {
         Ok(machine)
     }
 
-    /// Whether the script has commands that are neither functions nor builtins without programs,
-    /// or that only running it can tell.
+    /// Returns true if the script may run programs: commands other than functions and builtins, or
+    /// commands whose names are known only at run time.
     pub fn may_run_programs(&self) -> bool {
         let runs = |name: &str| {
             builtins::named(name)
@@ -147,7 +147,7 @@ impl Machine {
         main.is_some_and(|main| self.definitions.may_run_programs(&main.program, runs))
     }
 
-    /// What to do next. After `Effect`, ask again; after `Timeout`, wait.
+    /// Returns the next output. Poll again after `Effect`; wait after `Timeout`.
     pub fn poll_output(&mut self) -> Output {
         if self.core.requests.is_empty() && self.outcome.is_none() {
             self.run_slice();
@@ -161,12 +161,12 @@ impl Machine {
         }
     }
 
-    /// Whether the run is over.
+    /// Returns true if the run is over.
     pub fn is_finished(&self) -> bool {
         self.outcome.is_some()
     }
 
-    /// Something happened, at `now`.
+    /// Handles an event at `now`.
     pub fn handle_event(&mut self, now: Time, event: Event) {
         if let Event::Resumed { lost } = event {
             return self.resumed(now, lost);
@@ -184,12 +184,12 @@ impl Machine {
             Event::Done { operation, result } => self.done(operation, result),
             Event::Emptied { scope } => self.scope_emptied(scope),
             Event::Interrupted(signal) => self.interrupted(signal),
-            Event::Resumed { .. } => {} // see above
+            Event::Resumed { .. } => {} // handled above
             Event::Suspended(reason) => self.suspended(reason),
         }
     }
 
-    /// Time has passed, up to `now`.
+    /// Handles the passing of time up to `now`.
     pub fn handle_timeout(&mut self, now: Time) {
         self.core.scheduler.advance(now);
         while self.outcome.is_none()
@@ -207,25 +207,25 @@ impl Machine {
         }
     }
 
-    /// Returns what carries out commands and calls.
+    /// Returns the executor of commands and calls.
     fn commands(&mut self) -> Commands<'_> {
         let Self { core, definitions, random, exit_requested, .. } = self;
         Commands { core, definitions, random, exit_requested }
     }
 
-    /// Returns what makes attempts.
+    /// Returns the executor of attempts.
     fn tries(&mut self) -> Tries<'_> {
         let Self { core, definitions, random, .. } = self;
         Tries { core, definitions, random }
     }
 
-    /// Returns what starts tasks beside each other.
+    /// Returns the starter of parallel tasks.
     fn forker(&mut self) -> Forker<'_> {
         let Self { core, definitions, random, .. } = self;
         Forker { core, definitions, random }
     }
 
-    /// Returns what sends branches to other machines.
+    /// Returns the dispatcher of remote branches.
     fn dispatcher(&mut self) -> Dispatcher<'_> {
         let Self { core, definitions, random, .. } = self;
         Dispatcher { core, definitions, random }

@@ -1,4 +1,4 @@
-//! Turns of tasks, and where each step leads.
+//! Turns of tasks, and the control flow after each step.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::unwind::finally::guard;
 use crate::values::value::Value;
 
 impl Machine {
-    /// Runs tasks that can go on, up to an effect or until it is time to look at the clock.
+    /// Runs ready tasks, until an effect is queued or the clock must be read.
     pub(super) fn run_slice(&mut self) {
         while self.core.requests.is_empty()
             && self.outcome.is_none()
@@ -33,13 +33,13 @@ impl Machine {
                 Some(State::Cleaning) => {
                     self.resume(id, |machine, task| machine.core.unwinder().clean(task));
                 }
-                // A task that was cut short since it was queued waits for something else now.
+                // A task cut short since it was queued now waits for something else.
                 _ => {}
             }
         }
     }
 
-    /// Takes a task out, does something with it, and puts it where that leads.
+    /// Takes a task out, applies a step, and applies the resulting control flow.
     pub(super) fn resume(&mut self, id: TaskId, step: impl FnOnce(&mut Self, &mut Task) -> Flow) {
         let Some(mut task) = self.core.tasks.take(id) else { return };
         let flow = step(self, &mut task);
@@ -110,7 +110,7 @@ impl Machine {
         task.since = self.core.now();
         let mut program = Arc::clone(&task.program);
         while self.core.scheduler.has_budget() {
-            // Counted anew only where a call or a return has led elsewhere.
+            // The reference count changes only after a call or a return.
             if !Arc::ptr_eq(&program, &task.program) {
                 program = Arc::clone(&task.program);
             }
@@ -120,7 +120,7 @@ impl Machine {
             }
             self.core.scheduler.count_instruction();
             match step {
-                // Effects are carried out before anything that might depend on them.
+                // Effects are performed before anything that may depend on them.
                 Ok(Flow::Continue) if self.core.requests.is_empty() => {}
                 Ok(Flow::Continue)
                     if self.core.scheduler.has_budget() && self.core.requests.only_logs() =>
@@ -134,7 +134,7 @@ impl Machine {
         Flow::Continue
     }
 
-    /// An operation that the task waited for is done.
+    /// Handles the answer to an operation of a task.
     pub(super) fn operation_done(
         &mut self,
         task: &mut Task,
@@ -312,7 +312,7 @@ mod tests {
     use crate::outcome::Outcome;
     use crate::{Config, MAIN, Output};
 
-    /// What becomes of a machine that a script's own code can't bring about.
+    /// Invariants of the machine that no script can violate.
     fn run(code: Vec<Instruction>) -> Result<Output, String> {
         let script = ftsh_syntax::parse("script", "").expect("a script");
         let config = Config::default();

@@ -1,9 +1,9 @@
-//! Sessions: one script after the other in the same shell, as at a prompt.
+//! Sessions: scripts executed one after another in the same shell, as at a prompt.
 //!
-//! The script that the machine was made with is the first; usually it is empty. Each later one, a
-//! *statement*, takes over variables, functions, arguments and directory, and runs in a scope of its
-//! own: what a failed or cancelled one has started is gone before the next one, what a good one has
-//! left running belongs to the session.
+//! The first script is that of the machine, and usually empty. Each later script, a *statement*,
+//! inherits variables, functions, arguments and directory, and runs in its own scope. Processes of
+//! a failed or canceled statement end before the next statement. Processes left by a successful
+//! statement belong to the session.
 
 use std::sync::Arc;
 
@@ -22,12 +22,12 @@ use crate::{MAIN, Machine};
 use ftsh_syntax::Script;
 use ftsh_syntax::ast::Name;
 
-/// Longer values are of no use to a prompt.
+/// Maximum length of values returned to a prompt.
 const LONGEST: usize = 4096;
 
 impl Machine {
-    /// Goes on with another script, once the last one is over. `$error` and its kin tell of the
-    /// last script that failed.
+    /// Starts another script after the end of the last one. `$error` and related variables report
+    /// the last failed script.
     pub fn go_on(&mut self, script: &Script) {
         let program = Arc::new(lower(script));
         self.definitions.add(&program);
@@ -50,76 +50,77 @@ impl Machine {
         self.core.scheduler.queue(MAIN);
     }
 
-    /// What isn't to be said.
+    /// Returns the secrets of the run.
     pub fn secrets(&self) -> &Secrets {
         &self.core.config.secrets
     }
 
-    /// Whether the last script said `exit`, so that the session is over.
+    /// Returns true if the last script called `exit`, which ends the session.
     pub fn has_left(&self) -> bool {
         self.exit_requested
     }
 
-    /// When the whole session must end, if it must.
+    /// Returns the deadline of the session, if any.
     pub fn deadline(&self) -> Option<Time> {
         self.core.config.deadline
     }
 
-    /// The directory of the session, if it isn't the one the shell was started in.
+    /// Returns the directory of the session, unless it is the shell's own.
     pub fn working_directory(&self) -> Option<&BString> {
         self.core.tasks.get(MAIN)?.directory.as_deref()
     }
 
-    /// The functions that are defined.
+    /// Returns the names of defined functions.
     pub fn functions(&self) -> impl Iterator<Item = &Name> {
         self.definitions.functions().map(|(name, _)| name)
     }
 
-    /// The variables that are set, with their values; none for a long one, or for what a command has
-    /// written, which must be fetched first.
+    /// Returns the variables with their values. The value of a long text, or of a command's output,
+    /// which must be fetched first, is `None`.
     pub fn variables(&self) -> Vec<(Name, Option<BString>)> {
         let Some(main) = self.core.tasks.get(MAIN) else { return Vec::new() };
         main.variables.all(LONGEST)
     }
 
-    /// The channels that anything run so far says something about.
+    /// Returns the names of channels declared up to now.
     pub fn channels(&self) -> impl Iterator<Item = &Name> {
         self.definitions.channels().map(|(name, _)| name)
     }
 
-    /// Whether what comes of a command is waited for.
+    /// Returns true if the result of a command is awaited.
     pub fn awaits(&self, process: ProcessId) -> bool {
         self.core.requests.awaits_process(process).is_some()
     }
 
-    /// From now on, packs each branch of a `forall` as it begins, beside beginning it.
-    /// To be called before the run begins.
+    /// Makes the machine pack each branch of a `forall` when the branch begins locally. Call the
+    /// method before the run begins.
     pub fn pack_branches(&mut self) {
         self.core.remote.pack_branches();
     }
 
-    /// The branches that have begun since this was asked last.
+    /// Takes the branches packed since the last call.
     pub fn take_packed(&mut self) -> Packed {
         self.core.remote.take_packed()
     }
 
-    /// Whether it has made a random choice.
+    /// Returns true if a random choice has been made.
     pub fn has_drawn(&self) -> bool {
         self.random.has_drawn()
     }
 
-    /// How the branch ended that the machine was made for; none if the run isn't over.
+    /// Returns the end of the remote branch for which the machine was created; `None` if the run is
+    /// not over.
     pub fn branch_ended_with(&self) -> Option<EndedBranch> {
         Some(self.core.remote.root()?.ended_with(self.outcome.as_ref()?))
     }
 
-    /// How much is in progress.
+    /// Returns the amount of work in progress.
     pub fn in_progress(&self) -> InProgress {
         self.core.in_progress()
     }
 
-    /// What the run is doing: the first `most` tasks, outer ones first, and counts of the others.
-    /// `now` is the time of the snapshot.
+    /// Returns a snapshot of the run: the first `most` tasks, outer ones first, and counts of the
+    /// others. `now` is the time of the snapshot.
     pub fn status(&self, most: usize, now: Time) -> Status {
         let main = self.core.tasks.main().filter(|_| self.outcome.is_none());
         self.core.status(main, most, now)

@@ -1,4 +1,4 @@
-//! Stages of pipelines, and results of tasks that decide together.
+//! Stages of pipelines, and the combined results of tasks.
 
 pub(crate) mod stages;
 pub(crate) mod tally;

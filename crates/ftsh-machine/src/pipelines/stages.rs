@@ -1,4 +1,4 @@
-//! The stages of a pipeline: how they begin, and which of them fails it.
+//! The stages of a pipeline: their start, and the stage whose failure counts.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::tasks::task::{State, Task};
 use crate::unwind::ending::{Ended, Ending, TaskResidue};
 
 impl Forker<'_> {
-    /// A pipeline: its stages share the scope, and each pair a pipe.
+    /// Starts a pipeline. The stages share the scope of the task, and neighbors share a pipe.
     pub(crate) fn pipeline(
         &mut self,
         task: &mut Task,
@@ -50,7 +50,7 @@ impl Forker<'_> {
 }
 
 impl Tasks {
-    /// The task that waits for a stage of a pipeline.
+    /// Returns the parent of a task that is a stage of a pipeline.
     pub(crate) fn parent_of_stage(&self, task: &Task) -> Option<&Task> {
         let parent = self.get(task.parent?.0)?;
         match &parent.frames.last()?.kind {
@@ -63,8 +63,8 @@ impl Tasks {
     }
 }
 
-/// A stage has ended, and leaves this to the task that waits for it. What it made `local` was its own,
-/// and so is where it went.
+/// Collects the state returned by an ended stage. Variables made `local` in the stage, and its
+/// directory, are not returned.
 pub fn stage_ended(task: &Task, ending: Ending, residue: TaskResidue) -> Ended {
     let mut changes = residue.variables.into_changes();
     for (name, before) in residue.locals {
@@ -79,9 +79,9 @@ pub fn stage_ended(task: &Task, ending: Ending, residue: TaskResidue) -> Ended {
     Ended { ending, changes }
 }
 
-/// All stages have ended: what they set is the script's, the later ones' last. Says how the first of them
-/// failed; one whose writing nobody read any more has not. To a question, one that says no answers
-/// only if all could be asked.
+/// Applies the changes of variables by all stages, later stages last. Returns the first failure. A
+/// stage whose reader was gone has not failed. In a condition, the answer `false` counts only
+/// without other failures.
 pub fn join_stages(task: &mut Task, stages: Vec<Option<Ended>>) -> Option<Ending> {
     let last = stages.len().saturating_sub(1);
     let is_asked = matches!(task.barrier(), Some(FrameKind::Question(_)));
@@ -104,7 +104,7 @@ pub fn join_stages(task: &mut Task, stages: Vec<Option<Ended>>) -> Option<Ending
     failed
 }
 
-/// Whether a later stage of the same pipeline reads what this one writes.
+/// Returns true if a later stage of the same pipeline reads the output of the stage at `index`.
 pub fn is_read_by_sibling(parent: &Task, index: usize) -> bool {
     match parent.frames.last() {
         Some(Frame { kind: FrameKind::Join(join), .. }) => match &join.kind {
@@ -115,7 +115,7 @@ pub fn is_read_by_sibling(parent: &Task, index: usize) -> bool {
     }
 }
 
-/// Whether a stage before this one has failed, so that the pipeline fails by that.
+/// Returns true if an earlier stage has failed, and the pipeline fails by that failure.
 pub fn has_failed_before(parent: &Task, index: usize) -> bool {
     let stages = match parent.frames.last() {
         Some(Frame { kind: FrameKind::Join(join), .. }) => match &join.kind {

@@ -1,4 +1,4 @@
-//! What becomes of the branches of a `forall`, and when that decides it.
+//! Results of the branches of a `forall`, and the decision about the whole.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,50 +16,50 @@ use crate::values::size::LONGEST;
 use crate::values::value::Value;
 use ftsh_syntax::clauses::ForAllClauses;
 
-/// How many failures are told one by one.
+/// Maximum number of failures reported separately.
 const MOST_TOLD: usize = 20;
 
-/// The branches that have not ended, and what became of the others.
+/// Running branches, and results of the others.
 #[derive(Debug)]
 pub struct Tally {
-    /// When it began.
+    /// Beginning of the `forall`.
     since: Time,
-    /// The list, up to the next branch's word.
+    /// List, positioned at the word of the next branch.
     items: Items,
-    /// How many have been started.
+    /// Number of branches started.
     started: u64,
-    /// The branches that have not ended.
+    /// Branches that have not ended.
     running: BTreeMap<TaskId, Branch>,
-    /// The machines that they began on last, if they are sent to others.
+    /// Nodes on which remote branches began last.
     nodes: BTreeMap<TaskId, Box<str>>,
     succeeded: Places,
     failed: u64,
-    /// How many failures no further attempt can help.
+    /// Number of permanent failures.
     fatal: u64,
-    /// How many were deferred, and by how much at most.
+    /// Number of deferred branches, and their longest delay.
     deferred: (u64, Duration),
     told: Vec<BranchFailure>,
     first: Option<Ending>,
-    /// The branch of that.
+    /// Step of the first failed branch.
     first_step: Option<Step>,
     decided: bool,
-    /// Why it ends whatever becomes of the branches.
+    /// Failure of the `forall` itself, regardless of the branches.
     broken: Option<Thrown>,
 }
 
-/// A branch that has not ended.
+/// Branch that has not ended.
 #[derive(Debug)]
 struct Branch {
-    /// Its place in the list.
+    /// Index in the list.
     place: u64,
     word: Value,
     started: Time,
-    /// Whether it is known how it ends.
+    /// True if the result is already counted.
     counted: bool,
 }
 
 impl Tally {
-    /// Nothing has begun yet.
+    /// Creates a tally without branches.
     pub fn new(items: Items, now: Time) -> Self {
         Self {
             since: now,
@@ -79,66 +79,67 @@ impl Tally {
         }
     }
 
-    /// The next word, unless it is decided that no more are wanted.
+    /// Returns the next word, unless the result is decided.
     pub fn next(&mut self) -> Option<Value> {
         if self.decided { None } else { self.items.next() }
     }
 
-    /// A branch begins.
+    /// Adds a branch that begins.
     pub fn began(&mut self, task: TaskId, word: Value, now: Time) {
         let branch = Branch { place: self.started, word, started: now, counted: false };
         self.running.insert(task, branch);
         self.started += 1;
     }
 
-    /// The word of a branch that has not ended.
+    /// Returns the word of a branch that has not ended.
     pub fn word(&self, task: TaskId) -> Option<&Value> {
         self.running.get(&task).map(|it| &it.word)
     }
 
-    /// A branch begins on a machine.
+    /// Records the node on which a branch begins.
     pub fn placed(&mut self, task: TaskId, node: &str) {
         self.nodes.insert(task, node.into());
     }
 
-    /// The machine that a branch began on last.
+    /// Returns the node on which a branch began last.
     pub fn node(&self, task: TaskId) -> Option<&str> {
         self.nodes.get(&task).map(|node| &**node)
     }
 
-    /// A branch has ended: its place in the list, its word, and when it began.
+    /// Removes an ended branch. Returns its index, word and start.
     pub fn forget(&mut self, task: TaskId) -> Option<(u64, Value, Time)> {
         self.nodes.remove(&task);
         self.running.remove(&task).map(|it| (it.place, it.word, it.started))
     }
 
-    /// How many branches there are to be.
+    /// Returns the total number of branches.
     pub fn total(&self) -> u64 {
         self.items.len()
     }
 
-    /// How many have succeeded.
+    /// Returns the number of successful branches.
     pub fn succeeded(&self) -> u64 {
         self.succeeded.count
     }
 
-    /// How many have failed.
+    /// Returns the number of failed branches.
     pub fn failed(&self) -> u64 {
         self.failed
     }
 
-    /// When it began.
+    /// Returns the beginning of the `forall`.
     pub fn since(&self) -> Time {
         self.since
     }
 
-    /// Whether the others are being ended.
+    /// Returns true if the result is decided and the other branches are being ended.
     pub fn is_decided(&self) -> bool {
         self.decided
     }
 
-    /// A branch, in a trace that step, is ending; only the first word on it counts. Says whether that decides the `forall`, so
-    /// that the others are to be ended.
+    /// Counts the result of a branch, whose step in a trace is `step`; only the first result
+    /// counts. Returns true if the result decides the `forall`, so that the other branches must
+    /// end.
     pub fn ends(
         &mut self,
         task: TaskId,
@@ -181,7 +182,7 @@ impl Tally {
         self.decide(clauses)
     }
 
-    /// Whether it has just become clear how the `forall` ends.
+    /// Returns true if the result of the `forall` has just become decided.
     pub fn decide(&mut self, clauses: &ForAllClauses<u64, BString>) -> bool {
         if self.decided || clauses.keep_going {
             return false;
@@ -193,13 +194,13 @@ impl Tally {
         self.decided
     }
 
-    /// It fails, whatever becomes of the branches.
+    /// Fails the `forall`, regardless of the branches.
     pub fn fail(&mut self, thrown: Thrown) {
         self.decided = true;
         self.broken.get_or_insert(thrown);
     }
 
-    /// How it ended; none if it succeeded.
+    /// Returns the failure of the `forall`; `None` after success.
     pub fn result(mut self, clauses: &ForAllClauses<u64, BString>) -> Option<Failed> {
         let total = self.total();
         let needed = clauses.at_least.unwrap_or(total);
@@ -226,7 +227,7 @@ impl Tally {
         Some(Failed { first: self.first, step: self.first_step, message, retry, branches })
     }
 
-    /// Returns what has become of the branches by now, with each failure where they are `counted`.
+    /// Returns the results of the branches up to now, with each failure if `counted`.
     fn so_far(&self, counted: bool) -> Arc<Branches> {
         let (items, succeeded) = (self.items.clone(), self.succeeded.clone());
         let told = if counted { self.told.clone() } else { Vec::new() };
@@ -237,7 +238,7 @@ impl Tally {
         })
     }
 
-    /// Returns what has become of the branches when something around the `forall` ends it.
+    /// Returns the results of the branches when an enclosing structure cuts the `forall` short.
     pub fn cut(&self, clauses: &ForAllClauses<u64, BString>) -> Arc<Branches> {
         self.so_far(clauses.is_counted())
     }
@@ -260,7 +261,7 @@ impl Tally {
     }
 }
 
-/// Where and how a branch failed.
+/// Returns the place and the message of a branch's failure.
 fn story(ending: &Ending, step: &Step) -> String {
     match ending {
         Ending::Failed(thrown) => {
@@ -273,28 +274,28 @@ fn story(ending: &Ending, step: &Step) -> String {
     }
 }
 
-/// How a `forall` failed.
+/// Failure of a `forall`.
 pub struct Failed {
-    /// The first branch that did, if one did.
+    /// Ending of the first failed branch, if any.
     pub first: Option<Ending>,
-    /// That branch in a trace.
+    /// Step of that branch in a trace.
     pub step: Option<Step>,
-    /// What it says itself, if it isn't just the failure of its first branch.
+    /// Own message, unless the failure is simply that of the first failed branch.
     pub message: Option<String>,
-    /// What becomes of the `try` around it: it is deferred if all that failed were.
+    /// Effect on the enclosing `try`, which is deferred if all failed branches were.
     pub retry: Retry,
-    /// What became of the branches.
+    /// Results of the branches.
     pub branches: Arc<Branches>,
 }
 
 impl Failed {
-    /// The kind and the code of its failure.
+    /// Returns the kind and the code of the failure.
     pub fn kind(&self) -> (FailureKind, i32) {
         self.first.as_ref().and_then(Ending::failure).unwrap_or((FailureKind::Failure, 1))
     }
 }
 
-/// The words of a `forall` by what became of them, listed when they are asked for.
+/// Words of a `forall` by result, listed on demand.
 #[derive(Debug)]
 struct Listed {
     items: Items,
@@ -327,8 +328,7 @@ impl Words for Listed {
     }
 }
 
-/// A set of places in a list, as the ranges that it has: where each begins, and where it ends. Mostly
-/// there are few.
+/// Set of indices in a list, stored as ranges from start to end. There are usually few ranges.
 #[derive(Clone, Debug, Default)]
 struct Places {
     ranges: BTreeMap<u64, u64>,

@@ -1,5 +1,5 @@
-//! What a task executes: a flat list of instructions, so that a task can stop and go on
-//! anywhere, also inside an expression, and nesting costs no native stack.
+//! Instructions of a lowered script. The flat list lets a task stop and continue anywhere, also
+//! inside an expression. Nesting uses no native stack.
 
 use std::sync::Arc;
 
@@ -9,167 +9,167 @@ use ftsh_syntax::ast::{BinaryOperator, FileTest, Name, Redirect, Simple, Unit, W
 use ftsh_syntax::backoff::{Clauses, Kind};
 use ftsh_syntax::clauses::{ChannelClauses, ForAllClauses, ForAnyClauses, TryClauses};
 
-/// A place in a [`Program`].
+/// Index of an instruction in a [`Program`].
 pub type Address = usize;
 
-/// A script, ready to run.
+/// Lowered script.
 #[derive(Debug)]
 pub struct Program {
-    /// The text it was made from.
+    /// Source text of the script.
     pub source: Arc<Source>,
-    /// What to do.
+    /// Instructions.
     pub code: Vec<Instruction>,
-    /// The line of each instruction.
+    /// Line of each instruction.
     pub lines: Vec<u32>,
-    /// Where each function begins.
+    /// Address of each function.
     pub functions: Vec<(Name, Address)>,
-    /// The channels that it declares.
+    /// Channels declared by the script.
     pub channels: Vec<Name>,
 }
 
-/// One step. "Pops" and "pushes" are about the task's stack of values.
+/// One step of a program. "Pops" and "pushes" refer to the task's stack of values.
 #[derive(Clone, Debug)]
 pub enum Instruction {
     /// Pushes a value.
     Push(Value),
     /// Pushes the value of a word, unsplit.
     Operand(Word),
-    /// Pushes the one word that a word splits into, or fails.
+    /// Pushes the single word that a word splits into, or fails.
     SingleWord(Word),
-    /// Pushes all words that a word expands to.
+    /// Pushes all words of an expansion.
     Words(Word),
-    /// Pops a boolean, pushes its opposite.
+    /// Pops a boolean and pushes its negation.
     Not,
-    /// Pops a file name, pushes whether it passes.
+    /// Pops a file name and pushes the result of the test.
     Test(FileTest),
-    /// Pops two, pushes one.
+    /// Pops two values and pushes the result.
     Binary(BinaryOperator),
-    /// Pops the step if there is one, and two ends; pushes the range.
+    /// Pops the step, if there is one, and two bounds. Pushes the range.
     Range {
-        /// Whether there is a step.
+        /// True if there is a step.
         step: bool,
     },
-    /// Looks at the boolean on top: if it is the given one, jumps; else pops it.
+    /// Jumps if the boolean on top of the stack equals the given one. Pops the boolean otherwise.
     Decided(bool, Address),
-    /// Checks that the top is a boolean.
+    /// Checks that the value on top of the stack is a boolean.
     Boolean,
-    /// Pops arguments, calls a function, which pushes what it returns.
+    /// Pops arguments and calls a function, which pushes its result.
     Call {
-        /// The function.
+        /// Name of the function.
         name: Name,
-        /// How many arguments there are.
+        /// Number of arguments.
         arguments: usize,
     },
-    /// What follows up to `Answer` is a question: succeeding pushes `true`, an exit code other than
-    /// 0 pushes `false` and jumps.
+    /// Begins a command used as a condition, up to `Answer`. Success pushes `true`; an exit code
+    /// other than 0 pushes `false` and jumps.
     Question(Address),
-    /// The question's command succeeded.
+    /// Ends a successful command used as a condition.
     Answer,
-    /// Runs a command: a program, a function or a builtin.
+    /// Runs a program, a function or a builtin.
     Command(Arc<Simple>),
-    /// Runs stages, each at its address, side by side; then jumps.
+    /// Runs stages in parallel, then jumps.
     Pipeline {
-        /// Where each stage begins, and whether its standard error goes into the pipe too.
+        /// Address of each stage; true if its standard error goes into the pipe too.
         stages: Arc<[(Address, bool)]>,
-        /// What comes after.
+        /// Address after the pipeline.
         end: Address,
     },
-    /// Opens redirections for what follows up to `EndRedirect`.
+    /// Opens redirections for the instructions up to `EndRedirect`.
     Redirect(Arc<[Redirect]>),
     /// Ends `Redirect`.
     EndRedirect,
-    /// Has a variable be what it was, when the call ends.
+    /// Restores a variable at the end of the call.
     Local(Name),
     /// Pops a value into a variable.
     Assign(Name),
     /// Unsets a variable.
     Unset(Name),
-    /// Pops the rules' values, and declares a channel.
+    /// Pops the values of the rules and declares a channel.
     Channel(Arc<ChannelCode>),
-    /// Pops how far to shift.
+    /// Pops the number of arguments to shift.
     Shift,
-    /// Returns from a function or a sourced file, or ends the script; pops the value if there
-    /// is one.
+    /// Returns from a function or a sourced file, or ends the script. Pops the value if there is
+    /// one.
     Return {
-        /// Whether there is a value.
+        /// True if there is a value.
         value: bool,
     },
-    /// Goes on elsewhere.
+    /// Jumps to an address.
     Jump(Address),
-    /// `break`, `continue`: leaves structures, and goes on elsewhere.
+    /// Leaves structures and jumps, for `break` and `continue`.
     JumpOut {
-        /// How many frames.
+        /// Number of frames to leave.
         frames: usize,
-        /// Where.
+        /// Target address.
         to: Address,
     },
-    /// Pops a condition; jumps if it is false.
+    /// Pops a condition and jumps if the condition is false.
     Unless(Address),
-    /// Pops this many items and begins `for`.
+    /// Pops the items of the list and begins a `for`.
     For(Arc<Loop>),
-    /// Takes the next item, or jumps.
+    /// Takes the next item, or jumps after the last item.
     NextFor(Arc<Loop>),
-    /// Pops the clauses' values and this many items; begins `forany`.
+    /// Pops the values of the clauses and the items; begins a `forany`.
     ForAny {
-        /// The loop.
+        /// Code of the loop.
         code: Arc<Loop>,
-        /// Its clauses.
+        /// Clauses of the loop.
         clauses: ForAnyClauses<Scale, ()>,
     },
-    /// A `forany` body succeeded.
+    /// Ends a successful body of a `forany`.
     EndForAny,
-    /// Sends the branch that the task is to another machine, and ends as it does there.
+    /// Dispatches the task's branch to another machine, and ends as the branch ends there.
     Dispatch,
-    /// Pops the clauses' values and the items; runs branches side by side.
+    /// Pops the values of the clauses and the items; runs branches in parallel.
     ForAll {
-        /// The loop.
+        /// Code of the loop.
         code: Arc<Loop>,
-        /// Its clauses.
+        /// Clauses of the loop.
         clauses: Box<ForAllClauses<(), ()>>,
-        /// Where a branch is sent off that runs elsewhere.
+        /// Address of `Dispatch`, for remote branches.
         dispatch: Address,
     },
-    /// Ends a branch or a stage that succeeded.
+    /// Ends a successful branch or stage.
     EndTask,
-    /// What follows up to `Try` are the clauses' values: failing there fails the `try`.
+    /// Begins the values of the clauses, up to `Try`. A failure here fails the `try`.
     TryHead(Arc<TryCode>),
-    /// A `try` begins that has a `finally` group.
+    /// Begins a `try` with a `finally` group.
     Guard(Arc<FinallyCode>),
-    /// That `try` is over.
+    /// Ends a `try` with a `finally` group, before the group.
     EndGuard,
-    /// The `finally` group succeeded.
+    /// Ends a successful `finally` group.
     EndFinally,
-    /// Pops the clauses' values and begins a `try`.
+    /// Pops the values of the clauses and begins a `try`.
     Try(Arc<TryCode>),
-    /// The condition of `while` is on top: decides whether to try again.
+    /// Decides about another attempt by the condition of `while`, on top of the stack.
     TryAgain,
-    /// The body of a `try` succeeded.
+    /// Ends a successful body of a `try`.
     EndTry,
-    /// Finds out where the output of an atomic `try` is to go, up to `EndRedirect`.
+    /// Resolves the targets of the output of an atomic `try`, up to `EndRedirect`.
     Targets(Arc<[Redirect]>),
-    /// An attempt of an atomic `try` begins, or its `catch`.
+    /// Begins an attempt of an atomic `try`, or its `catch`.
     Atomic {
-        /// Whether it is an attempt.
+        /// True for an attempt.
         attempt: bool,
     },
-    /// An attempt begins whose standard error is kept.
+    /// Begins an attempt whose standard error is kept.
     Tee,
-    /// It succeeded.
+    /// Ends a successful attempt or `catch` begun by `Atomic` or `Tee`.
     EndAtomic,
-    /// The `catch` block succeeded.
+    /// Ends a successful `catch` block.
     EndCatch,
 }
 
-/// A loop over items.
+/// Loop over a list of items.
 #[derive(Debug)]
 pub struct Loop {
-    /// The loop variable.
+    /// Variable of the loop.
     pub variable: Name,
-    /// How many values its list has on the stack.
+    /// Number of the list's values on the stack.
     pub items: usize,
-    /// Where its body begins.
+    /// Address of the body.
     pub body: Address,
-    /// What comes after.
+    /// Address after the loop.
     pub end: Address,
 }
 
@@ -178,46 +178,46 @@ pub struct Loop {
 pub struct TryCode {
     /// The line of the `try`.
     pub line: u32,
-    /// How to read its clauses' values, which were pushed in this order.
+    /// Scales of the clauses' values, pushed in this order.
     pub clauses: TryClauses<Scale, (), BackoffCode>,
-    /// Where the `while` condition begins.
+    /// Address of the `while` condition.
     pub condition: Option<Address>,
-    /// `through NAME`
+    /// Channel of `through NAME`.
     pub through: Option<Name>,
-    /// Where the body begins.
+    /// Address of the body.
     pub body: Address,
-    /// Where the `catch` block begins, and its line.
+    /// Address and line of the `catch` block.
     pub catch: Option<(Address, u32)>,
-    /// What comes after.
+    /// Address after the `try`.
     pub end: Address,
 }
 
-/// A channel's declaration.
+/// Declaration of a channel.
 #[derive(Debug)]
 pub struct ChannelCode {
-    /// The channel.
+    /// Name of the channel.
     pub name: Name,
-    /// How to read its rules' values, which were pushed in this order; the budget is a percentage.
+    /// Scales of the rules' values, pushed in this order. The budget is a percentage.
     pub rules: ChannelClauses<Scale, ()>,
 }
 
 /// A `finally` group.
 #[derive(Debug)]
 pub struct FinallyCode {
-    /// Its line.
+    /// Line of the group.
     pub line: u32,
-    /// Where it begins.
+    /// Address of the group.
     pub at: Address,
-    /// What comes after.
+    /// Address after the group.
     pub end: Address,
 }
 
 /// A `backoff` clause.
 #[derive(Debug)]
 pub struct BackoffCode {
-    /// The policy.
+    /// Kind of the policy.
     pub kind: Kind,
-    /// How to read its values, which were pushed in this order; the jitter is a percentage.
+    /// Scales of the values, pushed in this order. The jitter is a percentage.
     pub clauses: Clauses<Scale, ()>,
 }
 
@@ -236,7 +236,7 @@ pub fn forall_values(clauses: &ForAllClauses<(), ()>) -> usize {
 }
 
 impl ChannelCode {
-    /// How many values its rules have on the stack.
+    /// Returns the number of values on the stack for the rules.
     pub fn values(&self) -> usize {
         let mut count = 0;
         self.rules.map(&mut count, |count, _| *count += 1, |count, ()| *count += 1);
@@ -245,7 +245,7 @@ impl ChannelCode {
 }
 
 impl TryCode {
-    /// How many values its clauses have on the stack.
+    /// Returns the number of values on the stack for the clauses.
     pub fn values(&self) -> usize {
         let mut count = 0;
         self.clauses.map(
@@ -260,11 +260,11 @@ impl TryCode {
     }
 }
 
-/// How a duration's value on the stack is to be read.
+/// Interpretation of a duration's value on the stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
-    /// As a number of these.
+    /// A number of units.
     Of(Unit),
-    /// As `1h30m`.
+    /// A text such as `1h30m`.
     Joined,
 }

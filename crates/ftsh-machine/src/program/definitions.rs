@@ -1,4 +1,4 @@
-//! Functions and channels that the scripts run so far have defined.
+//! Functions and channels defined by the scripts run up to now.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use ftsh_syntax::{Among, Script, SyntaxErrors};
 #[derive(Debug, Default)]
 pub struct Definitions {
     functions: BTreeMap<Name, (Arc<Program>, Address)>,
-    /// Channels that a program declares, with their rules once the declaration was run.
+    /// Channels declared by a program, with their rules once the declaration was executed.
     channels: BTreeMap<Name, Option<Arc<Rules>>>,
 }
 
@@ -35,12 +35,12 @@ impl Definitions {
         self.functions.insert(name, at);
     }
 
-    /// Adds a channel, with its rules if its declaration was run.
+    /// Adds a channel, with its rules if the declaration was executed.
     pub fn add_channel(&mut self, name: Name, rules: Option<Arc<Rules>>) {
         self.channels.insert(name, rules);
     }
 
-    /// Returns the function of a name, with the name as the program has it.
+    /// Returns the function of a name, with the name as stored in the program.
     pub fn function(&self, name: &str) -> Option<(&Name, &(Arc<Program>, Address))> {
         self.functions.get_key_value(name)
     }
@@ -60,7 +60,7 @@ impl Definitions {
         self.channels.iter()
     }
 
-    /// Returns the rules of a channel, once its declaration was run.
+    /// Returns the rules of a channel, once its declaration was executed.
     pub fn rules(&self, channel: &Name) -> Result<&Arc<Rules>, Suspend> {
         let rules = self.channels.get(channel).and_then(Option::as_ref);
         rules.ok_or_else(|| {
@@ -68,7 +68,7 @@ impl Definitions {
         })
     }
 
-    /// Returns the failure of a call to a function that is not defined.
+    /// Returns the failure of a call of an undefined function.
     pub fn undefined(&self, name: &str) -> Suspend {
         let known = self.functions.keys().map(|name| &**name);
         let meant = nearest(name, known.chain(FUNCTIONS.iter().map(|function| function.name)));
@@ -84,8 +84,8 @@ impl Definitions {
         ftsh_syntax::parse_bytes_among(name, text, among)
     }
 
-    /// Returns true if a program has commands that run programs, or may: `runs` tells of a name that is
-    /// no function's.
+    /// Returns true if a program may run other programs. `runs` decides for names that are not
+    /// functions.
     pub fn may_run_programs(&self, program: &Program, runs: impl Fn(&str) -> bool) -> bool {
         program.code.iter().any(|instruction| match instruction {
             Instruction::Command(command) => match &command.words[0].parts[..] {

@@ -1,4 +1,4 @@
-//! From the syntax tree to instructions.
+//! Lowers the syntax tree to instructions.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use ftsh_syntax::ast::{
 };
 use ftsh_syntax::span::{Source, Span};
 
-/// The variable that has the end of what a failed attempt has printed.
+/// Variable holding the last standard error of a failed attempt.
 const ERROR_OUTPUT: &str = "error_output";
 
-/// Makes a script ready to run.
+/// Lowers a script.
 pub fn lower(script: &Script) -> Program {
     let mut lower = Lower {
         source: &script.source,
@@ -34,7 +34,7 @@ pub fn lower(script: &Script) -> Program {
     lower.calls_read = lower.may_read_in_functions(&script.body);
     lower.block(&script.body);
     lower.emit(Instruction::Return { value: false });
-    // Bodies come after the script; functions inside functions are found on the way.
+    // Bodies of functions follow the script. Nested functions are found on the way.
     while let Some((name, body, until)) = lower.pending.pop() {
         lower.until = until;
         lower.functions.push((Arc::clone(name), lower.here()));
@@ -53,9 +53,9 @@ pub fn lower(script: &Script) -> Program {
 struct Lower<'a> {
     source: &'a Source,
     line: u32,
-    /// The end of the present command in the source, or what comes before its next sibling.
+    /// End of the current command in the source, or start of its next sibling.
     until: usize,
-    /// Whether functions may read `$error_output`.
+    /// True if functions may read `$error_output`.
     calls_read: bool,
     code: Vec<Instruction>,
     lines: Vec<u32>,
@@ -76,7 +76,7 @@ impl<'a> Lower<'a> {
         self.here() - 1
     }
 
-    /// Leaves room for an instruction whose addresses aren't known yet.
+    /// Reserves an instruction whose addresses are not known yet.
     fn reserve(&mut self) -> Address {
         self.emit(Instruction::EndTask)
     }
@@ -94,7 +94,7 @@ impl<'a> Lower<'a> {
         self.until = until;
     }
 
-    /// Returns true if a function that is defined somewhere in a block may read `$error_output`.
+    /// Returns true if a function defined anywhere in a block may read `$error_output`.
     fn may_read_in_functions(&self, block: &Block) -> bool {
         let starts = block.commands.iter().map(|command| command.span.start);
         let ends = starts.clone().skip(1).chain([self.until]);
@@ -106,7 +106,7 @@ impl<'a> Lower<'a> {
         self.source.text().get(start..end).unwrap_or_default()
     }
 
-    /// Returns true if what comes after a failed attempt may read what that has printed.
+    /// Returns true if the code after a failed attempt may read the attempt's standard error.
     fn may_read_errors(&self, details: &Try) -> bool {
         let spans = [&details.catch, &details.finally].map(|it| it.as_ref().map(|(span, _)| *span));
         let condition = details.condition.as_ref().map(|it| it.span);
@@ -117,7 +117,7 @@ impl<'a> Lower<'a> {
         texts.peek().is_some() && (self.calls_read || texts.any(|text| text.contains(ERROR_OUTPUT)))
     }
 
-    /// A block inside so many more structures that the machine keeps account of.
+    /// Lowers a block inside a number of additional frames.
     fn inside(&mut self, frames: usize, block: &'a Block) {
         self.loops.depth += frames;
         self.block(block);
@@ -127,7 +127,7 @@ impl<'a> Lower<'a> {
     fn command(&mut self, command: &'a Command) {
         self.at(command.span);
         let (around, within) = match &command.kind {
-            // Its output is that of each attempt.
+            // Output redirections of an atomic `try` belong to each attempt.
             CommandKind::Try(details) if details.clauses.atomic => {
                 let redirects = command.redirects.iter().cloned();
                 redirects.partition(|redirect| redirect.mode == Mode::Read)
@@ -271,7 +271,7 @@ impl<'a> Lower<'a> {
         let next = matches!(kind, ForKind::Each).then(|| self.reserve());
         let body = self.here();
         let line = self.line;
-        // A branch is a task of its own, and in no structure yet.
+        // A branch is a task of its own, and begins without frames.
         let frames = usize::from(!kind.has_branches());
         self.loops.enter(frames);
         self.block(&details.body);
@@ -332,7 +332,7 @@ impl<'a> Lower<'a> {
         self.code[guard] = Instruction::Guard(code);
     }
 
-    /// A `try`, but for its `finally`.
+    /// Lowers a `try`, except for its `finally`.
     fn attempts(&mut self, details: &'a Try, redirected: bool) {
         let line = self.line;
         let start = self.reserve();
@@ -373,7 +373,8 @@ impl<'a> Lower<'a> {
         self.code[head] = Instruction::Try(code);
     }
 
-    /// The block of an attempt or of a `catch`, and what the transaction begins with if it is one.
+    /// Lowers the block of an attempt or of a `catch`, with the instruction that begins a
+    /// transaction if there is one.
     fn transaction(&mut self, begins: Option<Instruction>, block: &'a Block) {
         let Some(begins) = begins else { return self.inside(1, block) };
         let line = self.line;
@@ -396,7 +397,7 @@ impl<'a> Lower<'a> {
         }
     }
 
-    /// A literal word is made a value here, once.
+    /// Literal words become values once, here.
     fn word(&mut self, word: &Word, otherwise: fn(Word) -> Instruction) {
         let instruction = match word.itself() {
             Some(text) => Instruction::Push(text.into()),
@@ -459,7 +460,7 @@ impl<'a> Lower<'a> {
     }
 }
 
-/// Whether any of these redirections is one of output.
+/// Returns true if any of the redirections is for output.
 fn writes(redirects: &[Redirect]) -> bool {
     redirects.iter().any(|redirect| redirect.mode != Mode::Read)
 }

@@ -1,8 +1,9 @@
-//! Branches that run elsewhere: how they are sent, and what becomes of them.
+//! Dispatch of branches to other machines, and the handling of their ends.
 //!
-//! Such a branch is a task here that waits for one thing. It is sent when its engine has room, and sent again,
-//! to another machine, as long as it hasn't begun. Once it has, only a record of its end says how it ended;
-//! without one it is lost, and begins anew only if its `forall` says so.
+//! A remote branch is a local task with a single wait. The branch is dispatched when its engine has
+//! room, and dispatched again, to another machine, as long as it has not begun. After the
+//! beginning, only a record of the end states the result. Without such a record the branch is lost,
+//! and starts over only if its `forall` says so.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,13 +31,13 @@ use crate::values::value::Value;
 use ftsh_syntax::Source;
 use ftsh_syntax::engine::EngineId;
 
-/// So many machines may refuse a branch before it fails.
+/// Maximum number of machines that may refuse a branch before the branch fails.
 const MOST_REFUSALS: u32 = 10;
-/// The exit status of a branch that its engine doesn't take: to be tried again later.
+/// Exit status of a branch that its engine does not accept: a temporary failure.
 const TEMPORARY: i32 = 75;
 
 impl Dispatcher<'_> {
-    /// Sends a branch, when its turn has come.
+    /// Dispatches a branch when its turn has come.
     pub(crate) fn dispatch(&mut self, task: &mut Task) -> Flow {
         let Some((parent, elsewhere, word)) = self.core.tasks.sender(task) else {
             return Flow::Throw(task.broken("a branch that nobody sends"));
@@ -85,7 +86,7 @@ impl Dispatcher<'_> {
         Flow::Wait(State::Remote(RemoteState::Sent(process)))
     }
 
-    /// A branch came to nothing on a machine, after so long: that is avoided for a while.
+    /// Avoids a machine for a while, after a branch failed there.
     fn avoid(
         &mut self,
         task: &Task,
@@ -100,7 +101,7 @@ impl Dispatcher<'_> {
         self.core.log(task, event, Level::STRUCTURES);
     }
 
-    /// A record of its end has come.
+    /// Handles the record of a branch's end.
     fn branch_returned(
         &mut self,
         task: &mut Task,
@@ -145,7 +146,7 @@ impl Dispatcher<'_> {
                 let signal = crate::commands::command::signal_name(signal);
                 self.branch_lost(task, Some(node), &format!("it was ended by {signal}"))
             }
-            // The same limit is about to pass here, and says which it is.
+            // The same limit is about to pass in this run, and produces the message.
             BranchEnd::OutOfTime(_)
                 if self.core.deadline_of(task).is_some_and(|deadline| deadline > now) =>
             {
@@ -155,7 +156,7 @@ impl Dispatcher<'_> {
         }
     }
 
-    /// Nobody knows what came of it.
+    /// Handles a branch whose result is unknown.
     fn branch_lost(&mut self, task: &mut Task, node: Option<&str>, why: &str) -> Flow {
         let now = self.core.now();
         let place = node.map(|node| format!(" on {node}")).unwrap_or_default();
@@ -180,7 +181,7 @@ impl Dispatcher<'_> {
         Flow::Continue
     }
 
-    /// It was sent and hasn't begun, so that it can be sent again.
+    /// Handles a dispatched branch that has not begun, and can be dispatched again.
     fn not_begun(
         &mut self,
         task: &mut Task,
@@ -200,12 +201,12 @@ impl Dispatcher<'_> {
                 if let Some(node) = &node {
                     frame.shunned.add(node, now);
                 }
-                // Each host of a list may be asked once: the good one may be the last.
+                // Each host of a list may be tried once, since the last may be the only good one.
                 let is_new = node.as_ref().is_some_and(|node| !nodes.is_known(node));
                 frame.refusals += u32::from(!(engine.lists_hosts() && is_new));
                 let too_many = frame.refusals >= MOST_REFUSALS;
-                // Another machine is asked at once; if that refuses as well, all may have too much to do, but
-                // for those that are known to take branches.
+                // Another machine is tried at once. After a second refusal all machines may be
+                // overloaded, except for machines known to accept branches.
                 let is_pressed = frame.refusals > 1 && !nodes.has_good(&frame.shunned, now);
                 let delay = (is_pressed && !too_many)
                     .then(|| frame.pauses.next_delay(now.elapsed(), self.random.rng()));
@@ -217,7 +218,7 @@ impl Dispatcher<'_> {
                 }
                 delay
             }
-            // Nothing was excluded: no machine can ever have it.
+            // Without excluded machines, no machine can ever run the branch.
             Blame::Exclusion if frame.avoided.is_empty() => return Flow::Throw(thrown),
             Blame::Exclusion => {
                 let RemoteFrame { shunned, avoided, .. } = frame;
@@ -238,7 +239,7 @@ impl Dispatcher<'_> {
         }
     }
 
-    /// The shell that had sent a branch has ended, and the run goes on.
+    /// Handles a branch whose dispatching shell has ended, in a resumed run.
     pub(crate) fn sender_lost(&mut self, task: &mut Task, process: ProcessId) -> Flow {
         if let Some(engine) = self.core.remote.leave(task.id, Some(process)) {
             self.core.wake_waiting(engine);
@@ -248,7 +249,7 @@ impl Dispatcher<'_> {
         self.branch_lost(task, node.as_deref(), "the shell that had sent it has ended")
     }
 
-    /// A branch that was sent begins, on this machine. Returns the engine that has sent it.
+    /// Handles the beginning of a dispatched branch on a machine. Returns the engine of the branch.
     pub(crate) fn placed(&mut self, task: &mut Task, node: &str) -> Option<EngineId> {
         let now = self.core.now();
         self.core.log(task, || LogEvent::Placed { node: node.to_owned() }, Level::STRUCTURES);
@@ -261,7 +262,7 @@ impl Dispatcher<'_> {
         Some(frame.elsewhere.on.engine)
     }
 
-    /// A branch that was sent is over, or didn't begin; nothing of it is left.
+    /// Handles a dispatched branch that is over or did not begin, and of which nothing is left.
     pub(crate) fn returned(
         &mut self,
         task: &mut Task,
@@ -285,7 +286,7 @@ impl Dispatcher<'_> {
 }
 
 impl Tasks {
-    /// The task whose branch this is, where that is to run, and its word.
+    /// Returns the parent of a remote branch, the engine, and the word of the branch.
     fn sender(&self, task: &Task) -> Option<(TaskId, Arc<Elsewhere>, Value)> {
         let (parent, _) = task.parent?;
         let FrameKind::Join(join) = &self.get(parent)?.frames.last()?.kind else {
@@ -299,7 +300,7 @@ impl Tasks {
         }
     }
 
-    /// What is known of a branch and its siblings.
+    /// Returns the tally of a branch and its siblings.
     fn tally_around(&mut self, task: &Task) -> Option<&mut Tally> {
         let (parent, _) = task.parent?;
         match &mut top_join(self.get_mut(parent)?)?.kind {
@@ -310,7 +311,7 @@ impl Tasks {
 }
 
 impl Core {
-    /// Those that wait for an engine ask for their turn again.
+    /// Makes the tasks waiting for an engine check their turns again.
     pub(crate) fn wake_waiting(&mut self, engine: EngineId) {
         for id in self.remote.engine(engine).wake() {
             let Some(task) = self.tasks.get_mut(id) else { continue };
@@ -322,7 +323,7 @@ impl Core {
         }
     }
 
-    /// A task waits no more for a branch that is away.
+    /// Ends the wait of a task for a remote branch.
     pub(crate) fn forget_remote(&mut self, task: TaskId, remote_branch: RemoteState) {
         let process = match remote_branch {
             RemoteState::Sent(process) => Some(process),
@@ -346,7 +347,7 @@ fn not_sent(task: &Task, engine: EngineId, why: &str) -> Thrown {
     task.thrown(FailureKind::Engine, TEMPORARY, message, "")
 }
 
-/// The engine by which a branch runs elsewhere, if it does.
+/// Returns the engine of a remote branch.
 pub fn engine_of(task: &mut Task) -> Option<EngineId> {
     top_remote(task).map(|frame| frame.elsewhere.on.engine)
 }

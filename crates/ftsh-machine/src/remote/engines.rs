@@ -1,5 +1,5 @@
-//! What branches share that are sent to the same engine: who is on the way, who waits, and which machines
-//! are to be avoided.
+//! State shared by all branches of an engine: branches being submitted, waiting branches, and
+//! machines to avoid.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -12,47 +12,48 @@ use crate::time::Time;
 use ftsh_syntax::backoff::{Backoff, Kind, Policy};
 use ftsh_syntax::engine::EngineId;
 
-/// The delays after an engine, or one machine after the other, has refused: `full from 1 second to 1 minute`.
+/// Returns the policy of delays after refusals by an engine or by several machines: `full from 1
+/// second to 1 minute`.
 pub fn policy() -> Policy {
     let (from, to) = (Duration::from_secs(1), Duration::from_secs(60));
     Policy { from, to, ..Policy::new(Kind::Full) }
 }
 
-/// The engines that a run has sent branches to.
+/// Engines used by a run.
 #[derive(Debug, Default)]
 pub struct Engines(BTreeMap<EngineId, Shared>);
 
-/// What is known of one.
+/// State of an engine.
 #[derive(Debug, Default)]
 pub struct Shared {
-    /// Its machines.
+    /// Machines of the engine.
     pub nodes: Nodes,
-    /// Branches that were sent and have not begun.
+    /// Dispatched branches that have not begun.
     pending: BTreeSet<ProcessId>,
-    /// Those that wait until they may be sent.
+    /// Tasks waiting for permission to dispatch.
     waiting: BTreeSet<TaskId>,
-    /// The delays, since it was there last.
+    /// Delays since the last success of the engine.
     refused: Option<Backoff>,
-    /// Nothing is sent before.
+    /// Moment before which nothing is dispatched.
     closed_until: Time,
 }
 
-/// Whether a branch may be sent.
+/// Permission to dispatch a branch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
-    /// Now.
+    /// Granted now.
     Now,
-    /// When one has begun or come back, or at this moment.
+    /// Granted after another branch has begun or returned, or at this moment.
     Later(Option<Time>),
 }
 
 impl Engines {
-    /// What is known of an engine.
+    /// Returns the state of an engine.
     pub fn of(&mut self, engine: EngineId) -> &mut Shared {
         self.0.entry(engine).or_default()
     }
 
-    /// A task waits no more, whatever for; the engine where that makes room.
+    /// Ends the wait of a task. Returns the engine if another branch can now be dispatched.
     pub fn leave(&mut self, task: TaskId, process: Option<ProcessId>) -> Option<EngineId> {
         let mut roomy = None;
         for (engine, shared) in &mut self.0 {
@@ -66,8 +67,8 @@ impl Engines {
 }
 
 impl Shared {
-    /// Whether one more may be sent while at most so many are on the way. An engine that has refused is
-    /// asked by one branch alone.
+    /// Decides about another branch, with at most `most` branches pending. An engine that has
+    /// refused a branch is probed by a single branch.
     pub fn turn(&mut self, task: TaskId, most: usize, now: Time) -> Turn {
         let room = if self.refused.is_some() { 1 } else { most };
         let closed = Some(self.closed_until).filter(|until| *until > now);
@@ -78,31 +79,31 @@ impl Shared {
         Turn::Later(closed)
     }
 
-    /// A branch was sent.
+    /// Records the dispatch of a branch.
     pub fn sent(&mut self, process: ProcessId) {
         self.pending.insert(process);
     }
 
-    /// A branch that was sent begins on this machine.
+    /// Records the beginning of a branch on a machine.
     pub fn placed(&mut self, process: ProcessId, node: &str) {
         self.settled(process);
         self.is_there();
         self.nodes.began(node);
     }
 
-    /// It has begun, or won't.
+    /// Records that a branch has begun, or will not begin.
     pub fn settled(&mut self, process: ProcessId) {
         self.pending.remove(&process);
     }
 
-    /// The engine does what it is asked.
+    /// Records a success of the engine.
     pub fn is_there(&mut self) {
         self.refused = None;
         self.closed_until = Time::START;
     }
 
-    /// The engine doesn't do what it is asked: how long to wait before it is asked again. What several
-    /// were told that were sent at once counts once.
+    /// Records a failure of the engine. Returns the delay before the next dispatch. Failures of
+    /// simultaneous dispatches count once.
     pub fn is_down(&mut self, now: Time, rng: &mut impl Rng) -> Duration {
         if self.closed_until > now {
             return self.closed_until - now;
@@ -113,7 +114,7 @@ impl Shared {
         delay
     }
 
-    /// Those that waited: each asks for its turn again.
+    /// Takes the waiting tasks, each of which checks its turn again.
     pub fn wake(&mut self) -> BTreeSet<TaskId> {
         std::mem::take(&mut self.waiting)
     }

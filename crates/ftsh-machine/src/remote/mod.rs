@@ -14,17 +14,17 @@ use crate::remote::pack::Packer;
 use crate::tasks::core::Core;
 use crate::tasks::random::Random;
 
-/// Sends branches to other machines, and takes in what comes back.
+/// Dispatches branches to other machines, and handles their results.
 pub(crate) struct Dispatcher<'a> {
     pub(crate) core: &'a mut Core,
-    /// Functions and channels that branches go with.
+    /// Functions and channels sent along with branches.
     pub(crate) definitions: &'a Definitions,
-    /// Jitter of delays, and seeds of branches.
+    /// Source of jitter, and of the seeds of branches.
     pub(crate) random: &'a mut Random,
 }
 
 impl Dispatcher<'_> {
-    /// Returns what packs branches.
+    /// Returns a packer of branches.
     pub(crate) fn packer(&self) -> Packer<'_> {
         Packer { core: self.core, definitions: self.definitions, random: self.random }
     }

@@ -1,71 +1,73 @@
-//! The machines that branches have run on, and which of them to avoid.
+//! Machines used by branches, and the decision which machines to avoid.
 //!
-//! A machine that fails everything at once is free most often, and so gets the most work: the black hole
-//! of Thain, *Ethernet Approach to Grid Computing*, 2003. So one that a branch has failed on is avoided for
-//! a while, longer each time, and longer still if it fails faster than others succeed.
+//! A machine where everything fails at once is free most often, and so receives the most work: the
+//! black hole of Thain, *Ethernet Approach to Grid Computing*, 2003. A machine is therefore avoided
+//! for a while after a failure: longer after each further failure, and longer still if branches
+//! fail faster than others succeed.
 //!
-//! Nobody here knows which machines there are: only those that something came to are known. So all may be avoided
-//! that are, and whoever does know says if none is left.
+//! The set of all machines is unknown here. Only machines with a history are known. All known
+//! machines may be avoided at once; the engine reports if no other machine is left.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::time::Time;
 
-/// How long a machine is avoided after its first failure.
+/// Time for which a machine is avoided after its first failure.
 const FIRST: Duration = Duration::from_secs(1);
-/// How long at most.
+/// Maximum time for which a machine is avoided.
 const LONGEST: Duration = Duration::from_secs(5 * 60);
-/// For how long a branch isn't sent to a machine where it came to nothing itself, if there are others.
+/// Time for which a branch avoids a machine where the branch itself failed to run, if other
+/// machines exist.
 const SHUNNED: Duration = Duration::from_secs(2 * 60);
-/// So many times longer if it fails faster than others succeed.
+/// Factor for failures faster than the usual success.
 const BLACK_HOLE: u32 = 8;
-/// The weight of one success in the mean of how long they take.
+/// Weight of a success in the moving average of durations.
 const WEIGHT: f64 = 0.1;
 
-/// The machines, by name.
+/// Machines by name.
 #[derive(Debug, Default)]
 pub struct Nodes {
     known: BTreeMap<String, Node>,
-    /// How long a success takes, in seconds, if there was one.
+    /// Average duration of a success in seconds, if any.
     usual: Option<f64>,
 }
 
 #[derive(Debug)]
 struct Node {
-    /// How many branches have failed there since one succeeded.
+    /// Number of failures since the last success.
     in_a_row: u32,
-    /// When it may be used again.
+    /// Moment from which the machine may be used again.
     until: Time,
 }
 
-/// Machines where a branch came to nothing, and until when it isn't sent there again if there are others.
+/// Machines where a branch failed to run, each with the moment until which the branch avoids it.
 #[derive(Debug, Default)]
 pub struct Shunned(BTreeMap<String, Time>);
 
 impl Shunned {
-    /// It came to nothing on one.
+    /// Adds a machine where the branch failed to run.
     pub fn add(&mut self, node: &str, now: Time) {
         self.0.insert(node.into(), now + SHUNNED);
     }
 }
 
-/// What a branch is to avoid.
+/// Machines for a branch to avoid.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Avoided {
-    /// These machines.
+    /// Names of the machines.
     pub nodes: Vec<String>,
-    /// Until the first of them may be used again.
+    /// Earliest moment at which a machine may be used again.
     pub until: Time,
 }
 
 impl Nodes {
-    /// A branch begins: the machine takes what it is sent.
+    /// Records the beginning of a branch.
     pub fn began(&mut self, node: &str) {
         self.known.entry(node.into()).or_insert(Node::NEW);
     }
 
-    /// A branch has succeeded.
+    /// Records the success of a branch.
     pub fn succeeded(&mut self, node: &str, elapsed: Duration) {
         let usual = self.usual.get_or_insert(elapsed.as_secs_f64());
         *usual += WEIGHT * (elapsed.as_secs_f64() - *usual);
@@ -73,7 +75,8 @@ impl Nodes {
         *known = Node::NEW;
     }
 
-    /// A branch has failed, or never begun, after so long: says for how long the machine is avoided.
+    /// Records the failure of a branch, or a branch that never began. Returns the time for which
+    /// the machine is avoided.
     pub fn failed(&mut self, node: &str, elapsed: Duration, now: Time) -> Duration {
         let hasty = self.usual.is_some_and(|usual| elapsed.as_secs_f64() < usual / 2.0);
         let known = self.known.entry(node.into()).or_insert(Node::NEW);
@@ -84,19 +87,19 @@ impl Nodes {
         time
     }
 
-    /// Whether anything came to a machine before.
+    /// Returns true if a machine has a history.
     pub fn is_known(&self, node: &str) -> bool {
         self.known.contains_key(node)
     }
 
-    /// Whether one is known that takes branches, and that this one may be sent to.
+    /// Returns true if a machine is known to accept branches, and is not avoided by this branch.
     pub fn has_good(&self, own: &Shunned, now: Time) -> bool {
         let is_good = |node: &Node| node.in_a_row == 0 && node.until <= now;
         let may = |name: &String| own.0.get(name).is_none_or(|until| *until <= now);
         self.known.iter().any(|(name, node)| is_good(node) && may(name))
     }
 
-    /// Those that a branch is to avoid at this moment.
+    /// Returns the machines for a branch to avoid at a moment.
     pub fn avoided(&self, own: &Shunned, now: Time) -> Avoided {
         let shared = self.known.iter().map(|(name, node)| (name, node.until));
         let own = own.0.iter().map(|(name, until)| (name, *until));
@@ -109,8 +112,8 @@ impl Nodes {
         Avoided { nodes: all.into_keys().cloned().collect(), until }
     }
 
-    /// No machine is left without those that were avoided: half of these may be used again, those that may be
-    /// so sooner. Who was told the same asks for the same.
+    /// Allows half of the avoided machines again, because no other machine is left. The machines
+    /// whose time ends first come first. The choice is the same for equal histories.
     pub fn forgive(&mut self, own: &mut Shunned, avoided: &[String]) {
         let until = |name: &String| {
             let node = self.known.get(name).map_or(Time::START, |node| node.until);

@@ -1,4 +1,4 @@
-//! Takes a branch of a `forall` out of a machine, at the moment when it begins.
+//! Packing of branches: captures a branch of a `forall` at the moment of its beginning.
 
 use std::sync::Arc;
 
@@ -27,10 +27,10 @@ use crate::unwind::ending::{Ending, Retry};
 use crate::values::value::Value;
 use ftsh_syntax::Source;
 
-/// So many failures are told that explain each other.
+/// Maximum length of a chain of failures that explain each other.
 const MOST_EARLIER: usize = 16;
 
-/// Finds out what only the driver knows of what a task's branches are packed from.
+/// Queries the information for packing branches that only the driver has.
 pub fn know_all(task: &Task) -> Result<(), Suspend> {
     if task.directory.is_none() {
         directory(task)?;
@@ -46,18 +46,18 @@ pub fn know_all(task: &Task) -> Result<(), Suspend> {
     Ok(())
 }
 
-/// Packs branches, and changes nothing by that.
+/// Packs branches, without changing the machine.
 pub struct Packer<'a> {
     pub core: &'a Core,
-    /// Functions and channels that branches go with.
+    /// Functions and channels sent along with branches.
     pub definitions: &'a Definitions,
-    /// Seeds of branches.
+    /// Source of the seeds of branches.
     pub random: &'a Random,
 }
 
 impl Packer<'_> {
-    /// A branch of the `forall` that a task is at, as plain data, and the texts that it goes with;
-    /// [`know_all`] comes first.
+    /// Packs a branch of the innermost `forall`. Returns the branch as plain data, with the texts
+    /// it refers to. Call [`know_all`] first.
     pub(crate) fn pack(
         &self,
         task: &Task,
@@ -143,7 +143,7 @@ impl Packer<'_> {
 }
 
 impl RemoteRoot {
-    /// How the branch ended that the machine was made for, where the run ended like this.
+    /// Packs the end of the branch for which the machine was created, given the outcome of the run.
     pub fn ended_with(&self, outcome: &Outcome) -> EndedBranch {
         let mut texts = Texts(self.texts.iter().map(|it| (Arc::clone(it), text(it))).collect());
         let known = texts.0.len();
@@ -177,7 +177,7 @@ impl RemoteRoot {
     }
 }
 
-/// A value of a task; none of those that are only on its stack.
+/// Packs a value of a variable.
 fn packed(task: &Task, name: &str, value: &Value) -> Result<PackedValue, Unpackable> {
     let cannot = |why: String| Unpackable::Variable { name: name.into(), why };
     Ok(match value {
@@ -199,7 +199,7 @@ fn packed(task: &Task, name: &str, value: &Value) -> Result<PackedValue, Unpacka
     })
 }
 
-/// A trace as plain data.
+/// Packs a trace.
 fn packed_trace(trace: &Trace) -> PackedTrace {
     let steps = trace.steps().iter().map(|step| {
         let (name, word) = match &step.kind {
@@ -222,7 +222,7 @@ fn text(source: &Source) -> Text {
     Text { name: source.name().to_string(), text: source.text().into(), length: None }
 }
 
-/// The texts that places are in.
+/// Texts referred to by places.
 #[derive(Default)]
 struct Texts(Vec<(Arc<Source>, Text)>);
 
@@ -242,7 +242,7 @@ impl Texts {
         Place { text: index, at }
     }
 
-    /// A failure and those that explain it.
+    /// Packs a failure with its chain of explanations.
     fn failure(&mut self, failure: &Failure) -> Vec<PackedFailure> {
         let chain = std::iter::successors(Some(failure), |failure| failure.earlier.as_deref());
         chain.take(MOST_EARLIER).map(|failure| self.one(failure)).collect()

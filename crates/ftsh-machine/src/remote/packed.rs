@@ -1,5 +1,5 @@
-//! A branch of a `forall` as plain data, so that another machine, of the same version, can run it: what it
-//! sees, but no descriptors.
+//! A branch of a `forall` as plain data, for another machine with the same version. The data
+//! contain everything visible to the branch except for descriptors.
 
 use std::time::Duration;
 
@@ -10,73 +10,73 @@ use crate::channels::Rules;
 use crate::outcome::{BranchFailure, FailureKind};
 use ftsh_syntax::backoff::Policy;
 
-/// A branch that has not begun.
+/// Branch that has not begun.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PackedBranch {
-    /// The texts it may run, and those that failures are shown in.
+    /// Texts of programs, and of failures.
     pub texts: Vec<Text>,
-    /// Where its `forall` stands.
+    /// Address of its `forall`.
     pub place: Place,
-    /// Its word, which the variable of the `forall` has.
+    /// Word of the branch, the value of the loop's variable.
     pub word: PackedValue,
-    /// Its functions.
+    /// Defined functions.
     pub functions: Vec<(String, Place)>,
-    /// The channels that are declared, with their rules once that was run.
+    /// Declared channels, with their rules once the declaration was executed.
     pub channels: Vec<(String, Option<Rules>)>,
-    /// Its variables.
+    /// Variables with their values.
     pub variables: Vec<PackedVariable>,
-    /// What the run's environment had, and the script has unset.
+    /// Names from the run's environment that the script has unset.
     pub unset: Vec<String>,
     /// `$0`, `$1`, …
     pub arguments: Vec<BString>,
-    /// Where it begins; absolute.
+    /// Absolute path of the directory.
     pub directory: BString,
-    /// The rights that its files don't get.
+    /// Umask for new files.
     pub umask: u16,
-    /// What it sees of the structures around it.
+    /// Context from the structures around the branch.
     pub around: Around,
-    /// When it was to begin, on the clock of the run.
+    /// Moment of the beginning, on the clock of the run.
     pub at: Duration,
-    /// For its random choices.
+    /// Seed of random choices.
     pub seed: u64,
-    /// The settings of the run.
+    /// Settings of the run.
     pub settings: PackedSettings,
 }
 
-/// A script, or a file that one has sourced.
+/// Script, or file that was sourced.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Text {
-    /// What it is called.
+    /// Name of the text.
     pub name: String,
-    /// All of it.
+    /// Content of the text.
     pub text: String,
-    /// How many instructions it has, where some of them may be run.
+    /// Number of instructions, if the text is a program.
     pub length: Option<usize>,
 }
 
-/// An instruction.
+/// Address of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
-    /// Of which text.
+    /// Index of the text.
     pub text: usize,
-    /// Which of its instructions: that holds for the same text and the same version only.
+    /// Address in the program, valid only for the same text and the same version.
     pub at: usize,
 }
 
-/// A variable that is set.
+/// Variable with a value.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PackedVariable {
-    /// Its name.
+    /// Name of the variable.
     pub name: String,
-    /// Its value.
+    /// Value of the variable.
     pub value: PackedValue,
-    /// Whether commands get it in their environment.
+    /// True if commands receive the variable in their environment.
     pub exported: bool,
-    /// Whether it came with the environment and the script has not assigned it.
+    /// True if the value came from the environment and was not assigned by the script.
     pub inherited: bool,
 }
 
-/// A value.
+/// Value of a variable.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PackedValue {
     /// Bytes.
@@ -85,147 +85,147 @@ pub enum PackedValue {
     Integer(i64),
     /// `true` or `false`.
     Boolean(bool),
-    /// The first integer of a range, the last one, how far they are apart.
+    /// The first integer of a range, the last one, and the step.
     Range(i64, i64, i64),
-    /// The content of a variable that is used as a file.
+    /// The output of a command, as stored in a variable.
     Written(BString),
 }
 
-/// What a branch sees of the structures around it. Times are on the clock of the run.
+/// Context from the structures around a branch. Times are on the clock of the run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Around {
-    /// The tightest limit.
+    /// Tightest deadline.
     pub deadline: Option<Duration>,
-    /// The innermost `try`: which attempt it makes, when it began, when it must end.
+    /// Attempt of the innermost `try`: number, beginning of the `try`, deadline.
     pub attempt: Option<(u64, Duration, Option<Duration>)>,
-    /// What was caught; nothing if empty.
+    /// Failure being handled, with its chain of explanations; empty if none.
     pub caught: Vec<PackedFailure>,
-    /// Whether a `finally` group is around that comes after success.
+    /// True inside a `finally` group after success.
     pub succeeded: bool,
-    /// How deep calls are nested.
+    /// Depth of nested calls.
     pub depth: usize,
-    /// Whether a `finally` group around is still to be run.
+    /// True if an enclosing `finally` group has not yet run.
     pub is_guarded: bool,
-    /// The channels that attempts around have gone through.
+    /// Channels occupied by enclosing attempts.
     pub inside: Vec<String>,
-    /// Whether an attempt around is not the first one.
+    /// True if an enclosing attempt is a retry.
     pub is_retried: bool,
 }
 
-/// A failure without the one that explains it, which comes after it.
+/// Failure without its explanation, which is the next element of the chain.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PackedFailure {
-    /// What kind of failure.
+    /// Kind of the failure.
     pub kind: FailureKind,
-    /// The exit code or the signal's number.
+    /// Exit code or signal number.
     pub code: i32,
-    /// What happened, in one line for people.
+    /// Description in one line for people.
     pub message: String,
-    /// The command that failed, as typed words.
+    /// Failed command, as typed words.
     pub command: String,
-    /// How long the command ran, if one did.
+    /// Duration of the command, if a command ran.
     pub elapsed: Option<Duration>,
-    /// The text it stands in.
+    /// Index of the failure's text.
     pub text: usize,
-    /// The line, from 1.
+    /// Line, from 1.
     pub line: u32,
-    /// The tries it ended, innermost first.
+    /// Tries that the failure ended, innermost first.
     pub tries: Vec<PackedTried>,
-    /// What became of the branches, if it is the failure of a `forall`.
+    /// Results of the branches, if a `forall` failed.
     pub branches: Option<PackedBranches>,
-    /// What the atomic attempt that it ended had written last.
+    /// Last output of the atomic attempt ended by the failure.
     pub output: Option<BString>,
 }
 
-/// How often and how long a `try` tried.
+/// Number of attempts and duration of a `try`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PackedTried {
-    /// The script the `try` stands in.
+    /// Script of the `try`.
     pub file: String,
-    /// The line of the `try`.
+    /// Line of the `try`.
     pub line: u32,
-    /// The number of attempts made.
+    /// Number of attempts made.
     pub attempts: u64,
-    /// From the first attempt's start to the end.
+    /// Time from the start of the first attempt to the end.
     pub elapsed: Duration,
 }
 
-/// What became of the branches of a `forall`.
+/// Results of the branches of a `forall`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PackedBranches {
-    /// The first ones that failed.
+    /// First failed branches, reported separately.
     pub told: Vec<BranchFailure>,
-    /// How many failed.
+    /// Number of failed branches.
     pub failed: u64,
-    /// The words of those that succeeded, one a line; none if that is too much.
+    /// Words of the successful branches, one per line; `None` if they cannot be listed.
     pub succeeded: Option<BString>,
-    /// Those of all others.
+    /// Words of all other branches, in the same form.
     pub others: Option<BString>,
 }
 
-/// What a machine's configuration says, but for what it tells people.
+/// Configuration of a run, without logging.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PackedSettings {
-    /// `$$`
+    /// Process id of the shell, `$$`.
     pub pid: u32,
-    /// The delays of tries that name no policy.
+    /// Default policy of a `try` without a policy.
     pub backoff: Policy,
-    /// From the request to end to SIGKILL.
+    /// Time between SIGTERM and SIGKILL.
     pub kill_timeout: Duration,
-    /// Whether SIGKILL is repeated until everything is gone.
+    /// True if SIGKILL is repeated until nothing is left.
     pub kill_strong: bool,
-    /// Whether a variable that is set nowhere is empty.
+    /// True if an unset variable is empty.
     pub unset_is_empty: bool,
-    /// The variables whose values aren't to be said.
+    /// Names of secret variables.
     pub redacted: Vec<String>,
-    /// What else isn't to be said, one value a line.
+    /// Values given as secrets, one per line.
     pub given: BString,
-    /// The values that are known not to be said.
+    /// Values of secret variables known up to now.
     pub secret: Vec<BString>,
 }
 
-/// A branch that another machine has run.
+/// Branch after its end on another machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EndedBranch {
-    /// How it ended.
+    /// End of the branch.
     pub end: BranchEnd,
-    /// How many attempts its tries have made.
+    /// Number of attempts made by the branch's tries.
     pub attempts: u64,
-    /// Texts that its failures stand in, beside those that it came with, which come first.
+    /// Further texts of failures, numbered after the texts of the packed branch.
     pub texts: Vec<Text>,
 }
 
-/// How a branch ended that another machine has run.
+/// End of a branch on another machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BranchEnd {
-    /// At its end, or by `exit 0`.
+    /// Regular end, or `exit 0`.
     Succeeded,
-    /// By `exit`.
+    /// End by `exit`.
     Exited(u8),
-    /// By a failure.
+    /// End by a failure.
     Failed {
-        /// The failure, and those that explain it.
+        /// The failure, with its chain of explanations.
         failure: Vec<PackedFailure>,
-        /// Whether the `try` around it may try again.
+        /// Effect on the enclosing `try`.
         again: Again,
     },
-    /// By this signal to the shell that ran it: everything of it is gone.
+    /// End by a signal to the shell that ran the branch. Nothing of the branch is left.
     Cancelled(i32),
-    /// The limit around it passed.
+    /// End by the deadline of an enclosing structure.
     OutOfTime(Vec<PackedFailure>),
-    /// By a failure inside calls or branches of its own.
+    /// End by a failure inside calls or branches of the branch itself.
     FailedInside {
-        /// The failure, and those that explain it.
+        /// The failure, with its chain of explanations.
         failure: Vec<PackedFailure>,
-        /// Whether the `try` around it may try again.
+        /// Effect on the enclosing `try`.
         again: Again,
-        /// The trace of the failure.
+        /// Trace of the failure.
         trace: PackedTrace,
     },
 }
 
 impl BranchEnd {
-    /// The failure, and those that explain it; none of a branch without one.
+    /// Returns the failure with its chain of explanations, if the branch failed.
     pub fn failures(&self) -> Option<&[PackedFailure]> {
         match self {
             Self::Failed { failure, .. }
@@ -235,7 +235,7 @@ impl BranchEnd {
         }
     }
 
-    /// The same, to change it.
+    /// Returns the failure with its chain of explanations, mutable.
     pub fn failures_mut(&mut self) -> Option<&mut [PackedFailure]> {
         match self {
             Self::Failed { failure, .. }
@@ -246,10 +246,10 @@ impl BranchEnd {
     }
 }
 
-/// The calls and branches around a failure.
+/// Calls and branches around a failure.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PackedTrace {
-    /// The steps, innermost first.
+    /// Steps, innermost first.
     pub steps: Vec<PackedStep>,
     /// Number of steps left out of the middle.
     pub left_out: u64,
@@ -258,7 +258,7 @@ pub struct PackedTrace {
 /// A call or a branch around a failure.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PackedStep {
-    /// Name of the function or of the loop's variable; none of a sourced file.
+    /// Name of the function or of the loop's variable; `None` for a sourced file.
     pub name: Option<String>,
     /// Word of a branch.
     pub word: Option<String>,
@@ -270,43 +270,43 @@ pub struct PackedStep {
     pub tries: usize,
 }
 
-/// What becomes of the `try` around a failure.
+/// Effect of a failure on the enclosing `try`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Again {
-    /// It tries again as its clauses say.
+    /// Retry as the clauses say.
     AsUsual,
-    /// It makes the same attempt again, so long after the failure at the earliest.
+    /// Repeat the same attempt, at the earliest after this time.
     Deferred(Duration),
-    /// It doesn't try again.
+    /// Make no further attempt.
     Never,
 }
 
-/// Why a branch can't be run by another machine.
+/// Reason why a branch cannot be packed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unpackable {
-    /// What it writes takes place with an attempt around it, or not at all.
+    /// The output of the branch is committed with an enclosing attempt.
     #[error("a branch inside an atomic attempt can't be run elsewhere")]
     Atomic,
-    /// It has no directory that could be named.
+    /// The current directory has no path.
     #[error("the current directory is gone")]
     NoDirectory,
-    /// A variable can't be had as text.
+    /// A variable has no text.
     #[error("the variable `{name}`: {why}")]
     Variable {
-        /// Its name.
+        /// Name of the variable.
         name: String,
-        /// What is wrong.
+        /// Reason.
         why: String,
     },
 }
 
-/// Why a packed branch can't be run by this machine.
+/// Reason why a packed branch cannot run on this machine.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unrunnable {
-    /// A text isn't one that can be run.
+    /// A text cannot be parsed.
     #[error("the text `{0}` can't be read")]
     Text(String),
-    /// It was packed by a shell of another version.
+    /// The branch was packed by another version of the shell.
     #[error("what it is to run isn't there: it was packed by another version of ftsh")]
     OtherProgram,
 }

@@ -15,7 +15,7 @@ use ftsh_syntax::Source;
 use ftsh_syntax::backoff::Backoff;
 use ftsh_syntax::clauses::On;
 
-/// Most remote branches at once, unless the `forall` gives a number. Each takes several processes here.
+/// Default maximum number of remote branches at once. Each branch occupies several local processes.
 pub const MAX_REMOTE_BRANCHES: u64 = 200;
 
 /// Engine of the branches of a `forall`, and limits.
@@ -23,11 +23,11 @@ pub const MAX_REMOTE_BRANCHES: u64 = 200;
 pub struct Elsewhere {
     /// Engine with its argument.
     pub on: On<BString>,
-    /// The instruction that sends a branch.
+    /// Address of the dispatching instruction.
     pub at: Address,
-    /// Most branches that are sent and have not begun.
+    /// Maximum number of dispatched branches that have not begun.
     pub most_pending: usize,
-    /// Number of new attempts of a lost branch.
+    /// Maximum number of new attempts of a lost branch.
     pub retry_lost: u64,
 }
 
@@ -40,15 +40,15 @@ pub struct RemoteFrame {
     pub lost: u64,
     /// Number of machines that refused the branch.
     pub refusals: u32,
-    /// Pauses before the next submission after more than one refusal.
+    /// Delays before the next dispatch after more than one refusal.
     pub pauses: Backoff,
-    /// Machine that the branch runs on, and the time of its beginning.
+    /// Machine of the branch, with the beginning of the branch there.
     pub node: Option<(String, Time)>,
     /// Machines where the branch failed to begin or was lost.
     pub shunned: Shunned,
-    /// Machines that the last submission avoided.
+    /// Machines avoided by the last dispatch.
     pub avoided: Vec<String>,
-    /// Reason why the branch does not run.
+    /// Reason why the branch is not running.
     pub failure: Option<Arc<Failure>>,
     /// Texts that failures of the branch refer to.
     pub texts: Vec<Arc<Source>>,
@@ -57,21 +57,21 @@ pub struct RemoteFrame {
 /// State of a task whose branch is remote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RemoteState {
-    /// The branch waits until it may be sent.
+    /// Waiting for permission to dispatch.
     Waiting(Option<TimerKey>),
-    /// The branch was sent.
+    /// Dispatched.
     Sent(ProcessId),
-    /// The time limit has passed on the node, and is about to pass here.
+    /// Ended by a deadline on the node, which is about to pass in this run too.
     OutOfTime,
 }
 
 impl RemoteFrame {
-    /// Returns the machine that the branch runs on.
+    /// Returns the machine of the branch.
     pub fn node(&self) -> Option<&str> {
         self.node.as_ref().map(|(node, _)| node.as_str())
     }
 
-    /// Creates the frame of a branch that has not been sent.
+    /// Creates the frame of a branch that has not been dispatched.
     pub fn new(elsewhere: Arc<Elsewhere>) -> Self {
         Self {
             elsewhere,

@@ -1,4 +1,4 @@
-//! State that a run keeps of other machines.
+//! State concerning other machines.
 
 use std::sync::Arc;
 
@@ -11,38 +11,38 @@ use ftsh_syntax::Source;
 use ftsh_syntax::ast::Name;
 use ftsh_syntax::engine::EngineId;
 
-/// What the branches of a machine are packed into, each with the task that it is here.
+/// Packed branches, each with its local task.
 pub type Packed = Vec<(TaskId, Result<PackedBranch, Unpackable>)>;
 
-/// What a machine knows that was made for a branch.
+/// Context of a machine that runs a branch of another machine's run.
 #[derive(Debug)]
 pub struct RemoteRoot {
-    /// The texts that it came with.
+    /// Texts received with the branch.
     pub texts: Vec<Arc<Source>>,
-    /// The channels that attempts around it have gone through.
+    /// Channels occupied by enclosing attempts.
     pub inside: Vec<String>,
-    /// Whether an attempt around it is not the first one.
+    /// True if an enclosing attempt is a retry.
     pub is_retried: bool,
-    /// How it ended, if it has.
+    /// Ending of the branch, once ended.
     pub ending: Option<Ending>,
-    /// How many attempts its tries had made then.
+    /// Number of attempts made by the branch's tries, once ended.
     pub attempts: u64,
 }
 
-/// The engines of remote branches, what branches are packed into, and the context of a machine that
-/// runs a branch of another one.
+/// Engines of remote branches, packed branches, and the context of a machine that runs a branch of
+/// another machine's run.
 #[derive(Debug, Default)]
 pub struct Remote {
     engines: Engines,
-    /// Branches packed as they began; none if none are to be packed.
+    /// Branches packed since the last call of `take_packed`; `None` if packing is off.
     packing: Option<Packed>,
-    /// Variables that the run has found.
+    /// Names of variables from the environment.
     inherited_names: Vec<Name>,
     root: Option<RemoteRoot>,
 }
 
 impl Remote {
-    /// Creates the state of a run that has found variables of these names.
+    /// Creates the state of a run with the names of variables from its environment.
     pub fn new(inherited_names: Vec<Name>) -> Self {
         Self { inherited_names, ..Self::default() }
     }
@@ -52,17 +52,18 @@ impl Remote {
         self.engines.of(engine)
     }
 
-    /// Ends the wait of a task for an engine. Returns the engine if that makes room there.
+    /// Ends the wait of a task for an engine. Returns the engine if another branch can now be
+    /// dispatched.
     pub fn leave(&mut self, task: TaskId, process: Option<ProcessId>) -> Option<EngineId> {
         self.engines.leave(task, process)
     }
 
-    /// Iterates over the names of the variables that the run has found.
+    /// Iterates over the names of variables from the environment.
     pub fn inherited_names(&self) -> impl Iterator<Item = &Name> {
         self.inherited_names.iter()
     }
 
-    /// Begins to pack branches.
+    /// Turns packing on.
     pub fn pack_branches(&mut self) {
         self.packing = Some(Vec::new());
     }
@@ -79,37 +80,37 @@ impl Remote {
         }
     }
 
-    /// Takes the branches packed so far.
+    /// Takes the branches packed since the last call.
     pub fn take_packed(&mut self) -> Packed {
         self.packing.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// Makes this the state of a machine that runs a branch of another one.
+    /// Sets the context of a machine that runs a branch of another machine's run.
     pub fn set_root(&mut self, root: RemoteRoot) {
         self.root = Some(root);
     }
 
-    /// Returns the context of the branch that the machine was made for.
+    /// Returns the context of the branch for which the machine was created.
     pub fn root(&self) -> Option<&RemoteRoot> {
         self.root.as_ref()
     }
 
-    /// Returns the context of the branch that the machine was made for, to be changed.
+    /// Returns the context of the branch for which the machine was created, mutable.
     pub fn root_mut(&mut self) -> Option<&mut RemoteRoot> {
         self.root.as_mut()
     }
 
-    /// Returns true if a task waits for the branch that the machine was made for.
+    /// Returns true if a task is the parent of the branch for which the machine was created.
     pub fn is_root(&self, parent: TaskId) -> bool {
         parent == MAIN && self.root.is_some()
     }
 
-    /// Returns true if an attempt around the branch has gone through a channel.
+    /// Returns true if an attempt around the branch occupies a channel.
     pub fn is_inside(&self, channel: &str) -> bool {
         self.root.as_ref().is_some_and(|root| root.inside.iter().any(|inside| inside == channel))
     }
 
-    /// Returns true if an attempt around the branch is not the first one.
+    /// Returns true if an attempt around the branch is a retry.
     pub fn is_retried(&self) -> bool {
         self.root.as_ref().is_some_and(|root| root.is_retried)
     }

@@ -1,5 +1,6 @@
-//! A machine that runs a branch of another one's `forall`, as the only one of a `forall` of its own: so
-//! that `exit`, `exec`, `return` and failures are those of a branch.
+//! Execution of a branch of another machine's `forall`. The branch becomes the single branch of a
+//! `forall` on this machine, so that `exit`, `exec`, `return` and failures have the meaning they
+//! have in a branch.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -36,23 +37,23 @@ use ftsh_syntax::ast::Name;
 use ftsh_syntax::clauses::ForAllClauses;
 use ftsh_syntax::{Among, Script, Source, parse_among};
 
-/// A branch that was unpacked, for the machine that is to run it.
+/// Unpacked branch, for a new machine.
 pub struct Unpacked {
-    /// Its arguments.
+    /// Arguments of the script.
     pub arguments: Vec<BString>,
-    /// The settings of its run.
+    /// Settings of the run.
     pub config: Config,
-    /// The seed of its random choices.
+    /// Seed of random choices.
     pub seed: u64,
-    /// Functions and channels that it knows.
+    /// Functions and channels available to the branch.
     pub definitions: Definitions,
-    /// Its context.
+    /// Context of the branch.
     pub root: RemoteRoot,
     /// The branch itself.
     pub branch: RootBranch,
 }
 
-/// The only branch of the machine that runs a branch of another one.
+/// The single branch of a machine that runs a branch of another machine's run.
 pub struct RootBranch {
     program: Arc<Program>,
     at: Address,
@@ -66,7 +67,7 @@ pub struct RootBranch {
 }
 
 impl Unpacked {
-    /// Unpacks a branch, whose run is to log so much.
+    /// Unpacks a branch, with the level of its log.
     pub fn new(
         packed: PackedBranch,
         log_level: Level,
@@ -130,7 +131,7 @@ impl Unpacked {
 }
 
 impl RootBranch {
-    /// Puts the script's task at the `forall` that this is a branch of. Returns the loop and the word.
+    /// Positions the script's task at the `forall` of the branch. Returns the loop and the word.
     pub fn enter(
         self,
         task: &mut Task,
@@ -155,7 +156,7 @@ impl RootBranch {
 }
 
 impl Forker<'_> {
-    /// Begins the only branch of the machine that runs a branch of another one.
+    /// Begins the single branch of a machine that runs a branch of another machine's run.
     pub(crate) fn begin_root(&mut self, task: &mut Task, code: &Arc<Loop>, word: Value) {
         let mut items = Items::default();
         items.push(word.clone());
@@ -181,8 +182,8 @@ impl Forker<'_> {
 }
 
 impl Unwinder<'_> {
-    /// The branch is over: the run ends like it, once nothing is left of it. There is nothing around it
-    /// here that what it leaves running could belong to.
+    /// Handles the end of the branch. The run ends with the same result, after all processes have
+    /// ended. No enclosing scope exists here to which processes could be handed over.
     pub(crate) fn root_ended(&mut self, task: &mut Task, ending: &Ending, attempts: u64) -> Flow {
         let outcome = match ending {
             Ending::Succeeded => Outcome::Succeeded,
@@ -199,7 +200,7 @@ impl Unwinder<'_> {
 }
 
 impl Requests {
-    /// A value; what a command has written is to be had from the driver again.
+    /// Unpacks a value. The output of a command is stored with the driver again.
     fn value(&mut self, packed: PackedValue) -> Result<Value, Unrunnable> {
         Ok(match packed {
             PackedValue::Text(text) => Value::from(text),
@@ -221,12 +222,12 @@ fn sources(texts: &[Text]) -> Vec<Arc<Source>> {
     texts.iter().map(|it| Arc::new(Source::new(&it.name, it.text.as_str()))).collect()
 }
 
-/// The programs of those texts that have one.
+/// Lowers those texts that are programs.
 fn programs(
     packed: &PackedBranch,
     sources: &[Arc<Source>],
 ) -> Result<Vec<Option<Arc<Program>>>, Unrunnable> {
-    // A file may go through channels that others declare.
+    // A file may use channels declared elsewhere.
     let channels: Vec<&str> = packed.channels.iter().map(|(name, _)| name.as_str()).collect();
     let functions: Vec<&str> = packed.functions.iter().map(|(name, _)| name.as_str()).collect();
     let programs = packed.texts.iter().zip(sources).map(|(it, source)| {
@@ -259,7 +260,7 @@ fn inherited(around: Around, sources: &[Arc<Source>]) -> ParentContext {
     }
 }
 
-/// A failure with those that explain it, in these texts; none of none.
+/// Unpacks a failure with its chain of explanations; `None` for an empty chain.
 pub fn failure(packed: Vec<PackedFailure>, sources: &[Arc<Source>]) -> Option<Arc<Failure>> {
     let nowhere = || Arc::new(Source::new("", ""));
     packed.into_iter().rev().fold(None, |earlier, packed| {
@@ -291,7 +292,7 @@ pub fn failure(packed: Vec<PackedFailure>, sources: &[Arc<Source>]) -> Option<Ar
     })
 }
 
-/// The trace of a failure that another machine has packed.
+/// Unpacks the trace of a failure.
 pub fn trace(packed: PackedTrace) -> Trace {
     let steps = packed.steps.into_iter().map(|step| {
         let name = step.name.map(|name| Name::from(name.as_str()));
@@ -305,7 +306,7 @@ pub fn trace(packed: PackedTrace) -> Trace {
     Trace::new(steps.collect(), packed.left_out)
 }
 
-/// Words that were listed.
+/// Words listed by another machine.
 #[derive(Debug)]
 struct Listed {
     succeeded: Option<BString>,

@@ -1,4 +1,4 @@
-//! What fails because the shell that had begun it has ended.
+//! Failures of work lost with the shell that had begun it.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use crate::outcome::{Failure, FailureKind, shorten};
 use crate::tasks::task::Task;
 use crate::unwind::unwinding::Running;
 
-/// What something fails with that was going on when the shell ended.
+/// Creates the failure of work that was in progress when the shell ended.
 pub fn lost(
     task: &Task,
     what: &str,

@@ -1,4 +1,4 @@
-//! Runs that go on in another process.
+//! Runs resumed in another process.
 
 pub(crate) mod loss;
 pub(crate) mod resuming;

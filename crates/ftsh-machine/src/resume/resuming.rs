@@ -1,7 +1,7 @@
-//! Runs that go on in another process.
+//! Runs resumed in another process.
 //!
-//! Nothing of what the shell before had started is left. What can't go on without it is lost: commands,
-//! whole pipelines, and attempts that had a place in a channel or that were to be all or nothing.
+//! No process of the previous start is left. Work that depends on such processes is lost: commands,
+//! whole pipelines, attempts with a pass through a channel, and atomic attempts.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,17 +17,17 @@ use crate::unwind::Unwinder;
 use crate::unwind::cancel::Cut;
 use crate::unwind::ending::{Logged, Retry, Thrown};
 
-/// A structure of a task that can't go on.
+/// Structure of a task that cannot continue.
 enum Lost {
-    /// The attempt of this `try`.
+    /// The current attempt of the `try` with this id.
     Attempt(u64),
-    /// The structure at this place, and what it is.
+    /// The structure at this index, with its description.
     Structure(usize, &'static str),
 }
 
 impl Unwinder<'_> {
-    /// The run goes on in another process: a task loses what can't go on without the one before.
-    /// `passes` are the scopes of the attempts that had gone through channels.
+    /// Handles the resumption of the run: fails the part of a task that cannot continue without the
+    /// previous process. `passes` are the scopes of the attempts that occupied channels.
     pub(crate) fn resumed(&mut self, task: &mut Task, passes: &BTreeSet<ScopeId>) -> Flow {
         let is_cut = self.core.tasks.is_being_cut(task, 0);
         match task.what_is_lost(passes, is_cut) {
@@ -37,7 +37,7 @@ impl Unwinder<'_> {
         }
     }
 
-    /// A structure can't go on, which fails by that.
+    /// Fails a structure that cannot continue.
     fn lose(&mut self, task: &mut Task, at: usize, what: &str) -> Flow {
         let scope = task.scope_inside(at);
         let running = self.core.running_inside(task, at);
@@ -53,11 +53,12 @@ impl Unwinder<'_> {
 }
 
 impl Task {
-    /// The outermost of its structures that can't go on, if any; `passes` are the scopes of the attempts
-    /// that had gone through channels. A task that `is_cut` goes on only in its `finally` groups.
+    /// Returns the outermost structure that cannot continue. `passes` are the scopes of the
+    /// attempts that occupied channels. If `is_cut`, the task continues only in its `finally`
+    /// groups.
     fn what_is_lost(&self, passes: &BTreeSet<ScopeId>, is_cut: bool) -> Option<Lost> {
         if matches!(self.state, State::Doomed) && self.cleaning.is_empty() {
-            return None; // it goes with the task that waits for it
+            return None; // dropped together with its parent
         }
         let mut goes_on = !is_cut;
         for (at, frame) in self.frames.iter().enumerate() {
@@ -88,7 +89,7 @@ impl Task {
         None
     }
 
-    /// The scope of what is inside so many of its structures.
+    /// Returns the scope inside the first `keep` structures.
     fn scope_inside(&self, keep: usize) -> ScopeId {
         let innermost = self.frames.iter().take(keep).rev().find_map(|frame| match &frame.kind {
             FrameKind::Try(frame) if frame.phase.is_scoped() => Some(frame.scope),
@@ -100,7 +101,7 @@ impl Task {
     }
 }
 
-/// Whether this is an attempt of an atomic `try`.
+/// Returns true for an attempt of an atomic `try`.
 fn is_atomic(frame: Option<&Frame>) -> bool {
     match frame.map(|frame| &frame.kind) {
         Some(FrameKind::Transaction(it)) => matches!(it.kind, Kind::Attempt { .. }),

@@ -1,4 +1,4 @@
-//! Families of processes: what belongs to an attempt, a branch or the script, and how it is emptied.
+//! Scopes: creation, handing over and emptying of process families.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::tasks::timer::Timer;
 use crate::unwind::Unwinder;
 
 impl Core {
-    /// Makes a scope inside `parent`. The driver hears of it with the first command in it.
+    /// Creates a scope inside `parent`. The driver learns of the scope with its first command.
     pub(crate) fn new_scope(&mut self, parent: Option<ScopeId>) -> ScopeId {
         let id = match parent {
             Some(_) => ScopeId(self.requests.next_id()),
@@ -22,20 +22,20 @@ impl Core {
         id
     }
 
-    /// Tells the driver of a scope, and first of those around it.
+    /// Announces a scope to the driver, after its parents.
     pub(crate) fn open_scope(&mut self, scope: ScopeId) {
         for (scope, parent, pass) in self.scopes.open(scope) {
             self.requests.push(Effect::OpenScope { scope, parent, pass });
         }
     }
 
-    /// Ends a scope that succeeded: what it left running belongs to the one around it.
+    /// Ends a successful scope. Processes left running move to the enclosing scope.
     pub(crate) fn hand_over(&mut self, scope: ScopeId, into: ScopeId) {
         self.scopes.note_passed(scope, Passed::Succeeded);
         self.merge(scope, into);
     }
 
-    /// Has what runs in a scope belong to the one around it.
+    /// Moves the processes of a scope to the enclosing scope.
     pub(crate) fn merge(&mut self, scope: ScopeId, into: ScopeId) {
         if self.scopes.is_opened(scope) {
             self.requests.push(Effect::HandOver { scope, into });
@@ -43,8 +43,7 @@ impl Core {
         self.forget_scope(scope);
     }
 
-    /// Has what runs in the scopes inside another one belong to that, but for those that are being
-    /// emptied.
+    /// Moves the processes of the inner scopes to `scope`, except for scopes being emptied.
     pub(crate) fn merge_inner(&mut self, scope: ScopeId) {
         for inner in self.scopes.inner(scope) {
             if self.scopes.goes_on(inner) {
@@ -53,8 +52,8 @@ impl Core {
         }
     }
 
-    /// Forgets a scope that is over, and gives back what it has of channels. The script's own is there
-    /// again at once: a session goes on in it.
+    /// Removes an ended scope, and returns its passes to channels. The script's own scope is
+    /// created again at once, for the rest of a session.
     pub(crate) fn forget_scope(&mut self, scope: ScopeId) {
         let Gone { timers, passes } = self.scopes.remove(scope);
         self.scheduler.cancel(timers);
@@ -66,8 +65,7 @@ impl Core {
         }
     }
 
-    /// Tells everything in the scopes inside another one to end, except for those that are `spared` or
-    /// around them.
+    /// Terminates the inner scopes of a scope, except for `spared` scopes and their parents.
     pub(crate) fn terminate_beside(&mut self, scope: ScopeId, spared: &[ScopeId]) {
         for inner in self.scopes.inner(scope) {
             if spared.iter().any(|spared| self.scopes.is_around(inner, *spared)) {
@@ -80,7 +78,7 @@ impl Core {
         }
     }
 
-    /// Tells everything in a scope to end; whether there may be anything.
+    /// Terminates a scope. Returns false if the scope never had processes.
     fn terminate(&mut self, scope: ScopeId, grace: Duration) -> bool {
         if !self.scopes.is_opened(scope) {
             return false;
@@ -92,13 +90,13 @@ impl Core {
         true
     }
 
-    /// What was told to end had its time.
+    /// Handles the end of the kill timeout.
     pub(crate) fn grace_passed(&mut self, scope: ScopeId) {
         self.scopes.end_grace(scope);
         self.kill(scope);
     }
 
-    /// Kills what is left of a scope. A run that was told to end does so even if something can't be
+    /// Kills the processes left in a scope. An interrupted run ends even if a process cannot be
     /// killed.
     pub(crate) fn kill(&mut self, scope: ScopeId) {
         let strong = self.config.kill_strong && !self.scopes.is_interrupted(scope);
@@ -107,12 +105,12 @@ impl Core {
 }
 
 impl Unwinder<'_> {
-    /// Empties a scope of the task, then goes on with `after`.
+    /// Empties a scope of a task, then continues with `after`.
     pub(crate) fn empty(&mut self, task: &mut Task, scope: ScopeId, after: AfterEmptied) -> Flow {
         self.empty_within(task, scope, self.core.config.kill_timeout, after)
     }
 
-    /// The same with this time from SIGTERM to SIGKILL.
+    /// Empties a scope like `empty`, with another time from SIGTERM to SIGKILL.
     pub(crate) fn empty_within(
         &mut self,
         task: &mut Task,
@@ -129,7 +127,7 @@ impl Unwinder<'_> {
         }
     }
 
-    /// Goes on with a task whose scope is empty.
+    /// Continues a task whose scope is empty.
     pub(crate) fn emptied(&mut self, task: &mut Task, after: AfterEmptied) -> Flow {
         if after.is_for_a_try()
             && let Some(dropped) = task.top_try().and_then(|frame| frame.dropped.as_ref())

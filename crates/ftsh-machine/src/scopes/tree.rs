@@ -1,4 +1,4 @@
-//! The tree of scopes, and the tasks that wait for the end of one.
+//! Tree of scopes, and the tasks waiting for scopes to end.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,54 +8,54 @@ use crate::effect::{PassId, ScopeId, TaskId};
 use crate::tasks::timer::TimerKey;
 use ftsh_syntax::ast::Name;
 
-/// The scopes in use.
+/// Scopes in use.
 #[derive(Debug, Default)]
 pub struct Scopes {
     tree: BTreeMap<ScopeId, Scope>,
-    /// The tasks that wait for the end of everything in a scope.
+    /// Tasks waiting for the end of a scope.
     emptying: BTreeMap<ScopeId, TaskId>,
-    /// The scope that is emptied because of a signal.
+    /// Scope emptied because of a signal.
     interrupted: Option<ScopeId>,
 }
 
 #[derive(Debug)]
 struct Scope {
     parent: Option<ScopeId>,
-    /// Whether the driver knows it: a command ran in it or below it.
+    /// True if the driver knows the scope, because a command ran inside.
     opened: bool,
-    /// Whether all in it was told to end.
+    /// True if the scope was terminated.
     ending: bool,
-    /// The scopes in it.
+    /// Inner scopes.
     inner: BTreeSet<ScopeId>,
     grace: Option<TimerKey>,
-    /// The directory of the attempt that it is of, removed when nothing runs there any more.
+    /// Scratch directory of the scope's attempt, removed after the scope has ended.
     scratch: Option<Scratch>,
-    /// How the attempt that it belongs to has gone through a channel.
+    /// Pass of the scope's attempt through a channel.
     pass: Option<Box<Pass>>,
 }
 
-/// An attempt's way through a channel.
+/// Pass of an attempt through a channel.
 #[derive(Debug)]
 pub struct Pass {
-    /// What the driver knows it by.
+    /// Id of the pass.
     pub id: PassId,
-    /// The channel.
+    /// Name of the channel.
     pub channel: Name,
-    /// What became of the attempt, as far as that is known.
+    /// Result of the attempt, as far as known.
     pub passed: Passed,
 }
 
-/// What goes with scopes.
+/// Resources of removed scopes.
 #[derive(Default)]
 pub struct Gone {
-    /// Timers that were armed for them.
+    /// Armed timers.
     pub timers: Vec<TimerKey>,
-    /// Passes of their attempts.
+    /// Passes through channels.
     pub passes: Vec<Pass>,
 }
 
 impl Scopes {
-    /// How many there are.
+    /// Returns the number of scopes.
     pub fn count(&self) -> usize {
         self.tree.len()
     }
@@ -77,8 +77,8 @@ impl Scopes {
         }
     }
 
-    /// Notes that the driver knows a scope and those around it. Returns those that the driver did not
-    /// know before, each with the scope around it and its pass, outer ones first.
+    /// Marks a scope and its parents as known to the driver. Returns the newly known scopes with
+    /// parent and pass, outer scopes first.
     pub fn open(&mut self, scope: ScopeId) -> Vec<(ScopeId, ScopeId, Option<PassId>)> {
         let mut opened = Vec::new();
         let mut next = Some(scope);
@@ -94,24 +94,24 @@ impl Scopes {
         opened
     }
 
-    /// Returns the scopes directly inside another one.
+    /// Returns the direct inner scopes of a scope.
     pub fn inner(&self, scope: ScopeId) -> BTreeSet<ScopeId> {
         self.tree.get(&scope).map(|scope| scope.inner.clone()).unwrap_or_default()
     }
 
-    /// Returns true if a scope is there, and nothing in it was told to end.
+    /// Returns true if a scope exists and has not been terminated.
     pub fn goes_on(&self, scope: ScopeId) -> bool {
         self.tree.get(&scope).is_some_and(|scope| !scope.ending)
     }
 
-    /// Notes that everything in a scope has to end, by the timer at the latest. Returns the timer before.
+    /// Marks a scope as terminated, with the timer of its kill timeout. Returns the previous timer.
     pub fn terminate(&mut self, scope: ScopeId, grace: TimerKey) -> Option<TimerKey> {
         let scope = self.tree.get_mut(&scope)?;
         scope.ending = true;
         scope.grace.replace(grace)
     }
 
-    /// Notes that the time of a scope to end has passed.
+    /// Marks the kill timeout of a scope as passed.
     pub fn end_grace(&mut self, scope: ScopeId) {
         if let Some(scope) = self.tree.get_mut(&scope) {
             scope.grace = None;
@@ -123,33 +123,33 @@ impl Scopes {
         self.interrupted == Some(scope)
     }
 
-    /// Returns the number of scopes whose end a task waits for.
+    /// Returns the number of scopes for whose end a task waits.
     pub fn emptying(&self) -> usize {
         self.emptying.len()
     }
 
-    /// Has a task wait for the end of everything in a scope.
+    /// Makes a task wait for the end of a scope.
     pub fn await_end(&mut self, scope: ScopeId, task: TaskId) {
         self.emptying.insert(scope, task);
     }
 
-    /// Ends the wait for the end of everything in a scope.
+    /// Ends the wait for the end of a scope.
     pub fn forget_wait(&mut self, scope: ScopeId) {
         self.emptying.remove(&scope);
     }
 
-    /// Notes that nothing is left of a scope. Returns the task that waits for that.
+    /// Marks a scope as empty. Returns the task waiting for its end.
     pub fn end(&mut self, scope: ScopeId) -> Option<TaskId> {
         self.interrupted.take_if(|interrupted| *interrupted == scope);
         self.emptying.remove(&scope)
     }
 
-    /// Notes that a scope is emptied because of a signal.
+    /// Marks a scope as emptied because of a signal.
     pub fn interrupt(&mut self, scope: ScopeId) {
         self.interrupted = Some(scope);
     }
 
-    /// An attempt has a directory, for as long as something of it may run.
+    /// Keeps a scratch directory for the lifetime of a scope.
     pub fn keep(&mut self, scope: ScopeId, scratch: Scratch) {
         if let Some(scope) = self.tree.get_mut(&scope) {
             scope.scratch = Some(scratch);
@@ -161,30 +161,30 @@ impl Scopes {
         self.tree.get(&scope).is_some_and(|scope| scope.opened)
     }
 
-    /// Gives a pass to the scope of the attempt that has it.
+    /// Gives a pass to an attempt's scope.
     pub fn give(&mut self, scope: ScopeId, pass: Option<Pass>) {
         if let Some(scope) = self.tree.get_mut(&scope) {
             scope.pass = pass.map(Box::new);
         }
     }
 
-    /// The pass of a scope.
+    /// Returns the pass of a scope.
     pub fn pass(&self, scope: ScopeId) -> Option<&Pass> {
         self.tree.get(&scope)?.pass.as_deref()
     }
 
-    /// The same, to be changed.
+    /// Returns the pass of a scope, mutable.
     pub fn pass_mut(&mut self, scope: ScopeId) -> Option<&mut Pass> {
         self.tree.get_mut(&scope)?.pass.as_deref_mut()
     }
 
-    /// Forgets all ways through channels: the scopes of the attempts that had gone through.
+    /// Drops all passes. Returns the scopes of their attempts.
     pub fn lose_passes(&mut self) -> BTreeSet<ScopeId> {
         let scopes = self.tree.iter_mut();
         scopes.filter_map(|(id, scope)| scope.pass.take().map(|_| *id)).collect()
     }
 
-    /// Forgets a scope and those in it.
+    /// Removes a scope with its inner scopes.
     pub fn remove(&mut self, scope: ScopeId) -> Gone {
         let mut gone = Gone::default();
         let mut left = vec![scope];
@@ -200,18 +200,18 @@ impl Scopes {
         gone
     }
 
-    /// The scope around another one.
+    /// Returns the parent of a scope.
     pub fn scope_around(&self, scope: ScopeId) -> Option<ScopeId> {
         self.tree.get(&scope)?.parent
     }
 
-    /// Returns true if a scope is another one or around it.
+    /// Returns true if `outer` is `inner` or one of its parents.
     pub(crate) fn is_around(&self, outer: ScopeId, inner: ScopeId) -> bool {
         std::iter::successors(Some(inner), |scope| self.scope_around(*scope))
             .any(|scope| scope == outer)
     }
 
-    /// Whether what is left of a scope has been killed already, but for what can't be.
+    /// Returns true if the processes left in a scope have already received SIGKILL.
     pub fn is_killed(&self, scope: ScopeId) -> bool {
         self.tree.get(&scope).is_some_and(|scope| scope.grace.is_none())
     }

@@ -1,4 +1,4 @@
-//! What a run is doing: a snapshot, for people who ask and for the line that a terminal shows.
+//! Snapshot of a run, for status requests and for the status line of a terminal.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,166 +20,166 @@ use ftsh_syntax::ast::Name;
 /// A snapshot of a run.
 #[derive(Debug)]
 pub struct Status {
-    /// When it was taken.
+    /// Moment of the snapshot.
     pub now: Time,
-    /// What isn't to be said of it.
+    /// Values to hide.
     pub secrets: Secrets,
-    /// The tasks, each before those it waits for; as many as were asked for.
+    /// First tasks, each before the tasks it waits for. The number is limited by the request.
     pub tasks: Vec<TaskStatus>,
-    /// How many of the other tasks do what at which line of which script. Those that only wait for
-    /// others are not counted.
+    /// Number of the other tasks by script, line and activity. Tasks that only wait for other tasks
+    /// are not counted.
     pub more: BTreeMap<(Arc<str>, u32, &'static str), usize>,
 }
 
-/// What a task is doing.
+/// Status of a task.
 #[derive(Debug)]
 pub struct TaskStatus {
-    /// The task.
+    /// Id of the task.
     pub task: TaskId,
-    /// The task that waits for it.
+    /// Parent of the task.
     pub parent: Option<TaskId>,
-    /// `name=value` of the loop that it is a branch of.
+    /// `name=value` of the task's loop, if the task is a branch.
     pub item: Option<String>,
-    /// The script.
+    /// Source text of the script.
     pub source: Arc<Source>,
-    /// The line.
+    /// Current line.
     pub line: u32,
-    /// What it does there.
+    /// Current activity.
     pub doing: Doing,
-    /// Since when.
+    /// Beginning of the activity.
     pub since: Time,
-    /// The tries that it is in itself, innermost first.
+    /// Enclosing tries of the task itself, innermost first.
     pub tries: Vec<TryStatus>,
-    /// When its `finally` group must end, if it runs one because it was cancelled.
+    /// Deadline of its `finally` group, if the group runs because of a cancellation.
     pub cleaning: Option<Time>,
-    /// Set when it runs a `finally` group.
+    /// True inside a `finally` group.
     pub in_finally: bool,
 }
 
-/// What a task can be doing.
+/// Activity of a task.
 #[derive(Debug)]
 pub enum Doing {
-    /// Nothing that takes long.
+    /// Executing instructions.
     Computing,
-    /// Running this command.
+    /// Running a command.
     Command(String),
     /// Waiting for a file system: an opening, a test, a search.
     Files,
-    /// Writing what an atomic attempt has printed, which has succeeded.
+    /// Writing the output of a successful atomic attempt.
     Printing,
-    /// In a `sleep`.
+    /// Executing `sleep`.
     Sleeping {
-        /// Its end.
+        /// End of the pause.
         until: Time,
     },
-    /// Waiting before the next attempt of its innermost `try`.
+    /// Waiting before the next attempt of the innermost `try`.
     Waiting {
-        /// The attempt's start.
+        /// Start of the next attempt.
         until: Time,
     },
-    /// Waiting for the turn of an attempt in this channel.
+    /// Waiting for a turn in a channel.
     Entering(Name),
-    /// Waiting for a machine to run on.
+    /// Waiting for a machine.
     Placing,
-    /// Running on this machine.
+    /// Running on a machine.
     Elsewhere(String),
     /// Waiting for the branches of a loop.
     Branches(Box<Branches>),
     /// Waiting for the stages of a pipeline.
     Stages,
-    /// Waiting for the end of what a failed or cancelled attempt, branch or script started.
+    /// Waiting for the processes of a failed or canceled attempt, branch or script to end.
     Ending,
-    /// Waiting for its turn to run `finally` groups, or for others that run theirs.
+    /// Waiting for `finally` groups: for a turn to run its own, or for those of other tasks.
     CleaningUp,
 }
 
-/// The branches of a loop.
+/// Branches of a loop.
 #[derive(Debug)]
 pub struct Branches {
-    /// Which loop it is: `forall`, or a hedged `forany`.
+    /// Keyword of the loop: `forall`, or `forany` if hedged.
     pub keyword: &'static str,
-    /// The loop's variable.
+    /// Variable of the loop.
     pub variable: String,
-    /// How many there are.
+    /// Total number of branches.
     pub total: u64,
-    /// How many successes end it before its end, if not all are wanted.
+    /// Number of successes that suffice, if not all are needed.
     pub enough: Option<u64>,
-    /// When it began.
+    /// Beginning of the loop.
     pub since: Time,
-    /// How many have succeeded.
+    /// Number of successful branches.
     pub done: u64,
-    /// How many have failed for good.
+    /// Number of failed branches.
     pub failed: u64,
-    /// How many are making an attempt, or anything else.
+    /// Number of active branches.
     pub running: u64,
-    /// How many have failed for now, and wait before their next attempt.
+    /// Number of branches waiting before their next attempt.
     pub waiting: u64,
-    /// How many wait for their turn in a channel, or for a machine.
+    /// Number of branches waiting for a channel or a machine.
     pub queued: u64,
-    /// The first of these to go on: when, and how it had failed.
+    /// Earliest next attempt among the waiting branches, with the last failure of its `try`.
     pub next: Option<(Time, Arc<Failure>)>,
-    /// Whether it is decided how the `forall` ends, and the others are being cancelled.
+    /// True if the result of the loop is decided, and the other branches are being canceled.
     pub ending: bool,
-    /// Whether what one has printed is being written on.
+    /// True while the output of a branch is written.
     pub printing: bool,
 }
 
-/// How far a `try` has come.
+/// Progress of a `try`.
 #[derive(Debug)]
 pub struct TryStatus {
-    /// The script it stands in.
+    /// Script of the `try`.
     pub file: Arc<str>,
-    /// Its line.
+    /// Line of the `try`.
     pub line: u32,
-    /// When it began.
+    /// Beginning of the `try`.
     pub started: Time,
-    /// The present attempt, or the one before the present delay; from 1.
+    /// Number of the current attempt, or of the attempt before the current delay; from 1.
     pub attempt: u64,
-    /// Whether it failed, and the condition after it is being decided.
+    /// True while the condition after a failed attempt is evaluated.
     pub condition: bool,
-    /// The family of what that attempt, or that condition, started.
+    /// Scope of the current attempt or condition.
     pub scope: ScopeId,
-    /// How many may be made, if that is limited.
+    /// Maximum number of attempts, if limited.
     pub times: Option<u64>,
-    /// When it must end, if it must.
+    /// Deadline of the `try`, if any.
     pub deadline: Option<Time>,
-    /// How its last failed attempt failed.
+    /// Failure of the last failed attempt.
     pub failure: Option<Arc<Failure>>,
-    /// Whether its limits count; not around a `finally` group that has a limit of its own.
+    /// True if the deadline applies; false around a `finally` group with its own deadline.
     pub counts: bool,
-    /// Set when a `finally` group runs inside it, which may outlast its limits.
+    /// True if the `try` contains a running `finally` group, which may outlast the deadline.
     pub outlasted: bool,
 }
 
-/// How much a run has in progress. What is there when a run is over, but for its own task and
-/// scope and a limit it lives under, or what only grows, is a leak.
+/// Amount of work in progress. After the end of a run, only its own task, its scope and the timer
+/// of a deadline may remain. Anything else, or anything that only grows, is a leak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InProgress {
-    /// The script, branches and stages.
+    /// Number of tasks: the script, branches and stages.
     pub tasks: usize,
-    /// Commands that a task waits for.
+    /// Number of commands for which a task waits.
     pub commands: usize,
-    /// Questions and openings that a task waits for.
+    /// Number of operations for which a task waits.
     pub operations: usize,
-    /// Relays of what branches print.
+    /// Number of relays of branches' output.
     pub relays: usize,
-    /// Families of processes.
+    /// Number of scopes.
     pub scopes: usize,
-    /// Families whose end a task waits for.
+    /// Number of scopes for whose end a task waits.
     pub emptying: usize,
-    /// Limits and delays.
+    /// Number of armed timers.
     pub timers: usize,
 }
 
 impl Branches {
-    /// How many have begun, or ended already.
+    /// Returns the number of branches that have begun, including ended ones.
     pub fn begun(&self) -> u64 {
         self.done + self.failed + self.running + self.waiting + self.queued
     }
 }
 
 impl Doing {
-    /// In a word.
+    /// Returns a short description.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Computing => "computing",
@@ -198,7 +198,7 @@ impl Doing {
 }
 
 impl Core {
-    /// How much is in progress.
+    /// Returns the amount of work in progress.
     pub fn in_progress(&self) -> InProgress {
         let is_open = |task: &Task| {
             join(task).and_then(|join| join.kind.relay()).is_some_and(|relay| !relay.is_done())
@@ -215,8 +215,8 @@ impl Core {
         }
     }
 
-    /// What the run is doing: the first `most` tasks, outer ones first, and counts of the others.
-    /// `now` is the time of the snapshot.
+    /// Creates a snapshot of the run: the first `most` tasks, outer ones first, and counts of the
+    /// others. `now` is the time of the snapshot.
     pub fn status(&self, main: Option<&Task>, most: usize, now: Time) -> Status {
         let mut status = Status {
             now,
@@ -368,7 +368,7 @@ impl Core {
     }
 }
 
-/// The structure whose tasks a task waits for.
+/// Returns the innermost structure if it waits for tasks.
 fn join(task: &Task) -> Option<&JoinFrame> {
     match task.frames.last() {
         Some(Frame { kind: FrameKind::Join(join), .. }) => Some(join),
@@ -376,7 +376,7 @@ fn join(task: &Task) -> Option<&JoinFrame> {
     }
 }
 
-/// The machine that a branch runs on, if that is another one.
+/// Returns the machine of a remote branch.
 fn node(task: &Task) -> Option<&str> {
     match (&task.state, task.frames.last()?) {
         (
@@ -387,7 +387,7 @@ fn node(task: &Task) -> Option<&str> {
     }
 }
 
-/// The `try` before whose next attempt a task waits.
+/// Returns the `try` before whose next attempt a task waits.
 fn delayed(task: &Task) -> Option<&TryFrame> {
     match task.frames.last() {
         Some(Frame { kind: FrameKind::Try(frame), .. }) if frame.phase == TryPhase::Delay => {
@@ -397,7 +397,7 @@ fn delayed(task: &Task) -> Option<&TryFrame> {
     }
 }
 
-/// Where a task is: between attempts at its `try`, not at the command that failed.
+/// Returns the place of a task. Between attempts, the place is the `try`, not the failed command.
 fn place(task: &Task) -> (&Arc<Source>, u32) {
     let line = match &task.state {
         State::Sleeping(_) => delayed(task).map(|frame| frame.code.line),
@@ -412,7 +412,7 @@ fn try_status(frame: &TryFrame, source: &Source) -> TryStatus {
         file: Arc::clone(source.name()),
         line: frame.code.line,
         started: frame.started,
-        // One that is made again comes next.
+        // A repeated attempt has not yet begun.
         attempt: frame.attempt - u64::from(frame.deferred),
         condition: frame.phase == TryPhase::Condition,
         scope: frame.scope,

@@ -1,4 +1,4 @@
-//! The parts of a machine that every statement works with.
+//! Parts of a machine used by every statement.
 
 use crate::config::Config;
 use crate::interface::requests::Requests;
@@ -8,19 +8,20 @@ use crate::tasks::scheduler::Scheduler;
 use crate::tasks::table::Tasks;
 use crate::time::Time;
 
-/// The parts of a machine that every statement works with. Each part keeps its state to itself.
+/// Parts of a machine used by every statement. Each part encapsulates its state.
 pub struct Core {
     /// Settings of the run.
     pub config: Config,
-    /// All tasks but the one that a step is carried out on.
+    /// All tasks except the one being executed.
     pub tasks: Tasks,
     /// Clock, timers and run queue.
     pub scheduler: Scheduler,
-    /// Effects, and who waits for what comes of them.
+    /// Effects, and the tasks waiting for their results.
     pub requests: Requests,
     /// Families of processes.
     pub scopes: Scopes,
-    /// Engines of remote branches, and the context of a machine that runs such a branch.
+    /// Engines of remote branches, and the context of a branch that this machine runs for another
+    /// machine.
     pub remote: Remote,
 }
 

@@ -1,37 +1,36 @@
-//! Where an instruction leads.
+//! Control flow after an instruction.
 
 use crate::outcome::Outcome;
 use crate::tasks::suspend::Suspend;
 use crate::tasks::task::{State, Task};
 use crate::unwind::ending::{Ending, Thrown};
 
-/// Where an instruction leads.
+/// Control flow after an instruction.
 #[derive(Debug)]
 pub enum Flow {
-    /// The task can go on.
+    /// The task continues.
     Continue,
-    /// The log is told something, and then the task goes on: what is told must not change who has
-    /// the next turn.
+    /// The task continues after its log record is written. The order of turns stays the same.
     YieldFirst,
-    /// It waits.
+    /// The task waits.
     Wait(State),
-    /// It has more branches to start.
+    /// The task has more branches to start.
     SpawnMore,
-    /// It fails.
+    /// The task fails.
     Throw(Thrown),
-    /// It is about to end; what it started may have to go first.
+    /// The task ends, after its processes have ended.
     Exiting(Ending),
-    /// It ended.
+    /// The task ended.
     Exited(Ending),
-    /// An attempt failed, or the condition did, and nothing of it is left.
+    /// An attempt or its condition failed, and nothing of the attempt is left.
     AttemptFailed(Thrown),
-    /// It ends by this, which may take its siblings along.
+    /// The task ends with a failure or `exit`, which may end its siblings.
     Failing(Ending),
     /// The run is over.
     Finish(Outcome),
 }
 
-/// An instruction's result, or what it still needs.
+/// Result of an instruction, or the information that the instruction still needs.
 pub type Step = Result<Flow, Suspend>;
 
 impl Flow {

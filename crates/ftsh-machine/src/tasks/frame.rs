@@ -1,4 +1,4 @@
-//! What a task is in the middle of, as plain data.
+//! Structures that a task is executing, as plain data.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -28,25 +28,25 @@ use ftsh_syntax::ast::Name;
 use ftsh_syntax::backoff::{Backoff, Policy};
 use ftsh_syntax::clauses::{ForAllClauses, TryClauses};
 
-/// A structure, entered and not yet left.
+/// Structure entered and not yet left.
 #[derive(Debug)]
 pub struct Frame {
-    /// How many values were on the task's stack when it was entered.
+    /// Height of the task's stack of values at the beginning of the structure.
     pub height: usize,
-    /// Which structure.
+    /// Kind of the structure.
     pub kind: FrameKind,
 }
 
-/// The structures.
+/// Kinds of structures.
 #[derive(Debug)]
 pub enum FrameKind {
     /// The head of a `try`.
     TryHead(Arc<TryCode>),
     /// A `try`, up to its end or its `catch`.
     Try(Box<TryFrame>),
-    /// A `catch` block, and what it caught.
+    /// A `catch` block, with the failure caught.
     Catch(Arc<Failure>),
-    /// Around a `try` with a `finally` group that is still to be run.
+    /// Around a `try` whose `finally` group has not yet run.
     Guard(Box<GuardFrame>),
     /// A `finally` group.
     Finally(Box<FinallyFrame>),
@@ -54,91 +54,92 @@ pub enum FrameKind {
     For(Items),
     /// A `forany`.
     ForAny(Box<ForAnyFrame>),
-    /// Branches or stages that the task waits for.
+    /// Branches or stages for which the task waits.
     Join(Box<JoinFrame>),
-    /// All of a branch that runs elsewhere.
+    /// The whole of a remote branch.
     Remote(Box<RemoteFrame>),
     /// A function or a sourced file.
     Call(Box<CallFrame>),
     /// Redirections around a block or a call.
     Redirected {
-        /// The descriptors to go back to.
+        /// Descriptors to restore at the end.
         before: Table,
-        /// Whether they end with the call inside.
+        /// True if the redirections end with the call inside.
         around_call: bool,
     },
-    /// Where the output of an atomic `try` is to go, around its attempts, its `catch` and its `finally`.
+    /// Targets of the output of an atomic `try`, around its attempts, its `catch` and its
+    /// `finally`.
     Targets(Arc<Targets>),
-    /// An attempt of an atomic `try`, or what is written to files in one.
+    /// An attempt of an atomic `try`, or a redirection to files inside such an attempt.
     Transaction(Box<Transaction>),
-    /// A command that is a question; where to go if the answer is no.
+    /// A command used as a condition, with the address for the answer `false`.
     Question(Address),
 }
 
 /// A `try`.
 #[derive(Debug)]
 pub struct TryFrame {
-    /// Tells this `try` from others in timers.
+    /// Id of the `try`, for its timers.
     pub id: u64,
-    /// Its code.
+    /// Code of the `try`.
     pub code: Arc<TryCode>,
-    /// What it is doing.
+    /// Current phase.
     pub phase: TryPhase,
-    /// When it began.
+    /// Beginning of the `try`.
     pub started: Time,
-    /// Its own limit, or an enclosing one if that is earlier; never, if there is none.
+    /// Own deadline, or an enclosing one if earlier; [`Time::NEVER`] without any.
     pub deadline: Time,
-    /// Cuts it short, if the limit is its own.
+    /// Timer of the deadline, if the deadline is the frame's own.
     pub deadline_timer: Option<TimerKey>,
-    /// Its clauses.
+    /// Clauses of the `try`.
     pub clauses: TryClauses<Duration, u64, Policy>,
-    /// The present attempt, from 1.
+    /// Number of the current attempt, from 1.
     pub attempt: u64,
-    /// When the present attempt began.
+    /// Beginning of the current attempt.
     pub attempt_started: Time,
-    /// When the present attempt must end: `deadline`, or the limit by `each`.
+    /// Deadline of the current attempt: `deadline`, or the limit by `each`.
     pub attempt_deadline: Time,
-    /// Cuts the present attempt short.
+    /// Timer of the limit by `each`.
     pub attempt_timer: Option<TimerKey>,
-    /// The delays.
+    /// State of the backoff policy.
     pub backoff: Backoff,
-    /// When the first attempt failed.
+    /// Moment of the first failure.
     pub first_failed: Option<Time>,
-    /// Whether the present attempt is the one before the deadline.
+    /// True if the current attempt is the last before the deadline.
     pub last: bool,
-    /// Whether the attempt before was deferred, so that the next one has its number.
+    /// True if the previous attempt was deferred, so that the next attempt reuses its number.
     pub deferred: bool,
-    /// Whether those who see no more than failures know that it may wait for long.
+    /// Set when a long delay was logged at the level of failures.
     pub told_of_delay: bool,
-    /// The scope of the present attempt or condition.
+    /// Scope of the current attempt or condition.
     pub scope: ScopeId,
-    /// The scope around the `try`.
+    /// Scope around the `try`.
     pub outer_scope: ScopeId,
-    /// How the last attempt failed.
+    /// Failure of the last attempt.
     pub failure: Option<Arc<Failure>>,
-    /// Whether its standard input was still there, if that was asked.
+    /// True if the standard input was open at the last check; `None` without a check.
     pub input: Option<bool>,
-    /// What all attempts read, if it is atomic.
+    /// Standard input of all attempts, for an atomic `try`.
     pub replay: Option<Handle<ReplayId>>,
-    /// What the attempt that is failing has written.
+    /// Output of the attempt that is failing.
     pub dropped: Option<Dropped>,
 }
 
-/// What a `try` is doing.
+/// Phases of a `try`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TryPhase {
-    /// Waiting for its turn in a channel.
+    /// Waiting for a turn in a channel.
     Entering,
-    /// Its body.
+    /// Executing the body.
     Attempt,
-    /// The condition of its `while`.
+    /// Evaluating the condition of `while`.
     Condition,
     /// Waiting before the next attempt.
     Delay,
 }
 
 impl TryPhase {
-    /// Whether it has a scope of its own.
+    /// Returns true if the phase has its own scope.
     pub fn is_scoped(self) -> bool {
         match self {
             Self::Attempt | Self::Condition => true,
@@ -150,48 +151,48 @@ impl TryPhase {
 /// A `try` with a `finally` group.
 #[derive(Debug)]
 pub struct GuardFrame {
-    /// The group.
+    /// Code of the group.
     pub code: Arc<FinallyCode>,
-    /// What the `catch` has caught, if it came to that.
+    /// Failure caught by the `catch`, if any.
     pub caught: Option<Arc<Failure>>,
-    /// What became of the branches of a `forall` inside that was cut.
+    /// Results of the branches of an inner `forall` that was cut short.
     pub branches: Option<Arc<Branches>>,
 }
 
-/// A `finally` group that runs.
+/// A running `finally` group.
 #[derive(Debug)]
 pub struct FinallyFrame {
-    /// The group.
+    /// Code of the group.
     pub code: Arc<FinallyCode>,
-    /// What `$error` tells; nothing after success.
+    /// Failure shown by `$error`; `None` after success.
     pub error: Option<Arc<Failure>>,
-    /// What comes after it.
+    /// Continuation after the group.
     pub then: Leaving,
-    /// When it must end, if what cancelled the task says so.
+    /// Deadline of the group, if set by the cancellation of the task.
     pub limit: Option<Time>,
     /// Set when a cut waits for the end of the group.
     pub spared: bool,
-    /// Set when the group was cut short, and output of branches in it is still to be written.
+    /// Set when the group was cut short while output of branches is still to be written.
     pub cut: bool,
-    /// Its own scope.
+    /// Scope of the group.
     pub scope: ScopeId,
-    /// The scope around it.
+    /// Scope around the group.
     pub outer_scope: ScopeId,
 }
 
 /// A `forany`.
 #[derive(Debug)]
 pub struct ForAnyFrame {
-    /// Its code.
+    /// Code of the loop.
     pub code: Arc<Loop>,
-    /// The list.
+    /// List of the loop.
     pub items: Items,
-    /// How many items were tried before the present one.
+    /// Number of items tried before the current one.
     pub tried: u64,
 }
 
 impl ForAnyFrame {
-    /// Whether no item is left after the present one.
+    /// Returns true if no item follows the current one.
     pub fn is_last(&self) -> bool {
         self.tried.saturating_add(1) >= self.items.len()
     }
@@ -200,59 +201,59 @@ impl ForAnyFrame {
 /// A call.
 #[derive(Debug)]
 pub struct CallFrame {
-    /// The function; none for a sourced file.
+    /// Name of the function; `None` for a sourced file.
     pub function: Option<Name>,
-    /// Whether the caller wants a value.
+    /// True if the caller needs a value.
     pub wants_value: bool,
-    /// The caller's program.
+    /// Program of the caller.
     pub program: Arc<Program>,
-    /// Where the caller goes on.
+    /// Address at which the caller continues.
     pub return_to: Address,
-    /// The caller's arguments.
+    /// Arguments of the caller.
     pub args: Arc<Vec<BString>>,
-    /// Variables set for this call only, as they were.
+    /// Previous values of the variables set for this call only.
     pub restore: Vec<Kept>,
-    /// When it began.
+    /// Beginning of the call.
     pub started: Time,
-    /// The command as written, for the log; none in an expression, whose value is told.
+    /// Command as written, for the log; `None` in an expression, where the value is logged.
     pub command: Option<String>,
-    /// How many calls it is inside of, with itself.
+    /// Depth of nested calls, including this call.
     pub depth: usize,
 }
 
-/// Branches or stages side by side.
+/// Branches or stages running in parallel.
 #[derive(Debug)]
 pub struct JoinFrame {
-    /// What comes after.
+    /// Address after the structure.
     pub end: Address,
-    /// The tasks that have not ended.
+    /// Tasks still running.
     pub running: BTreeSet<TaskId>,
-    /// Which kind, with what only that needs.
+    /// Kind of the structure, with its state.
     pub kind: JoinKind,
 }
 
-/// What runs side by side.
+/// Kinds of parallel tasks.
 #[derive(Debug)]
 pub enum JoinKind {
     /// The branches of a `forall`.
     Branches {
-        /// Its code.
+        /// Code of the loop.
         code: Arc<Loop>,
-        /// Its clauses.
+        /// Clauses of the loop.
         clauses: ForAllClauses<u64, BString>,
-        /// The descriptors of every branch.
+        /// Descriptors of every branch.
         io: Table,
-        /// What became of the branches.
+        /// Results of the branches.
         tally: Box<Tally>,
-        /// What they print, if that is held.
+        /// Buffered output of the branches, if grouped.
         outputs: Option<Box<Outputs>>,
-        /// What writes it on line by line, if it is tagged.
+        /// Relay of the branches' output, if tagged.
         relay: Option<Relay>,
-        /// Where they run, if not here.
+        /// Engine of the branches, if remote.
         elsewhere: Option<Arc<Elsewhere>>,
     },
-    /// The words of a hedged `forany`.
+    /// The alternatives of a hedged `forany`.
     Hedge(Box<Hedge>),
-    /// The stages of a pipeline: those that have ended.
+    /// The stages of a pipeline, with the endings of the finished stages.
     Stages(Vec<Option<Ended>>),
 }

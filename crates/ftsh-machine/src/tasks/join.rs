@@ -1,4 +1,4 @@
-//! Tasks side by side: the branches of a `forall` or a hedged `forany`, and the stages of a pipeline.
+//! Parallel tasks: the branches of a `forall` or a hedged `forany`, and the stages of a pipeline.
 
 use crate::effect::TaskId;
 use crate::grouped_output::held::Outputs;
@@ -10,11 +10,11 @@ use crate::tasks::task::{AfterEmptied, State, Task};
 use crate::tasks::timer::TimerKey;
 use crate::unwind::ending::{Ending, Retry, Thrown};
 
-/// What is wrong where the innermost structure isn't the one whose tasks end.
+/// Violated invariant: the innermost structure waits for the task that ends.
 pub const NO_JOIN: &str = "the innermost structure has no tasks";
 
-/// What becomes of a branch that is dropped: one that only waits for the end of what it started keeps
-/// its ending.
+/// Returns the failure of a branch that is cut short. A branch that only waits for its processes to
+/// end keeps its ending.
 pub fn cut_short(branch: &Task, why: KindAndCode) -> Option<KindAndCode> {
     match &branch.state {
         State::Emptying(_, AfterEmptied::End(ending)) => ending.failure(),
@@ -22,7 +22,7 @@ pub fn cut_short(branch: &Task, why: KindAndCode) -> Option<KindAndCode> {
     }
 }
 
-/// The tasks that a task waits for.
+/// Returns the tasks for which a task waits.
 pub fn children(task: &Task) -> Vec<TaskId> {
     match task.frames.last() {
         Some(Frame { kind: FrameKind::Join(join), .. }) => join.running.iter().copied().collect(),
@@ -31,14 +31,14 @@ pub fn children(task: &Task) -> Vec<TaskId> {
 }
 
 impl JoinFrame {
-    /// Whether nothing is left to wait for.
+    /// Returns true if neither a task nor output is awaited.
     pub fn is_done(&self) -> bool {
         self.running.is_empty()
             && self.kind.outputs().is_none_or(Outputs::is_done)
             && self.kind.relay().is_none_or(Relay::is_done)
     }
 
-    /// What is armed for it alone.
+    /// Returns the timer armed for the structure.
     pub fn timer(&self) -> Option<TimerKey> {
         match &self.kind {
             JoinKind::Hedge(hedge) => hedge.timer,
@@ -48,7 +48,7 @@ impl JoinFrame {
 }
 
 impl JoinKind {
-    /// What writes on what its tasks print, if that is tagged.
+    /// Returns the relay of tagged output.
     pub fn relay(&self) -> Option<&Relay> {
         match self {
             Self::Branches { relay, .. } => relay.as_ref(),
@@ -56,7 +56,7 @@ impl JoinKind {
         }
     }
 
-    /// True if all that its branches print is written, each by itself.
+    /// Returns true if each branch's output is written as a group.
     pub fn is_grouped(&self) -> bool {
         match self {
             Self::Branches { outputs, .. } => outputs.is_some(),
@@ -64,16 +64,17 @@ impl JoinKind {
         }
     }
 
-    /// True if branches have printed what is not written yet, and is to be written whatever cuts them off.
+    /// Returns true if ended branches have unwritten output, which must be written even after a
+    /// cancellation.
     pub fn holds_output(&self) -> bool {
         match self {
             Self::Branches { outputs, .. } => outputs.as_ref().is_some_and(|it| it.is_left()),
-            // A word that is cut off has not won.
+            // A canceled alternative has not won, so its output is discarded.
             Self::Hedge(_) | Self::Stages(_) => false,
         }
     }
 
-    /// What its tasks print, if that is held.
+    /// Returns the buffered output of the tasks.
     pub fn outputs(&self) -> Option<&Outputs> {
         match self {
             Self::Branches { outputs, .. } => outputs.as_deref(),
@@ -83,7 +84,7 @@ impl JoinKind {
     }
 }
 
-/// Has a task that waits for branches look after them.
+/// Makes a task start more branches, unless its turn to do so is already pending.
 pub fn fork_again(task: &Task) -> Flow {
     match task.state {
         State::Forking => Flow::Wait(State::Forking),
@@ -91,7 +92,7 @@ pub fn fork_again(task: &Task) -> Flow {
     }
 }
 
-/// The tasks that the innermost structure waits for, if it does.
+/// Returns the innermost structure if that waits for tasks.
 pub fn top_join(task: &mut Task) -> Option<&mut JoinFrame> {
     match task.frames.last_mut() {
         Some(Frame { kind: FrameKind::Join(join), .. }) => Some(join),
@@ -99,7 +100,7 @@ pub fn top_join(task: &mut Task) -> Option<&mut JoinFrame> {
     }
 }
 
-/// Whether what waits for these tasks may go on when one of them has failed.
+/// Returns true if the structure may continue after the failure of one task.
 pub fn outlives_a_failure(kind: &JoinKind, thrown: &Thrown) -> bool {
     match kind {
         JoinKind::Hedge(hedge) => !thrown.retry.is_for_the_try() && hedge.outlives_a_failure(),
@@ -108,7 +109,7 @@ pub fn outlives_a_failure(kind: &JoinKind, thrown: &Thrown) -> bool {
     }
 }
 
-/// Why the other branches are ended when one has ended like this.
+/// Returns the reason for ending the other branches after an ending.
 pub fn reason(ending: &Ending) -> &'static str {
     match ending {
         Ending::Succeeded => "enough branches succeeded",
@@ -117,7 +118,7 @@ pub fn reason(ending: &Ending) -> &'static str {
     }
 }
 
-/// The failure of a branch or a stage, as `what` says, that said `exit`.
+/// Returns the failure of a task that executed `exit`; `what` names the kind of the task.
 pub fn exited(task: &Task, what: &str, code: u8) -> Thrown {
     let message = format!("a {what} exited with {code}");
     task.thrown(FailureKind::Exit, i32::from(code), message, "exit")

@@ -1,4 +1,5 @@
-//! Tasks: positions in the program with stacks of frames, and the steps and timers that move them.
+//! Tasks: positions in the program with stacks of frames. Also the instructions' results and the
+//! timers that drive tasks.
 
 pub(crate) mod core;
 pub(crate) mod flow;

@@ -1,12 +1,13 @@
-//! Random choices, the same in each run with the same seed.
+//! Random choices, reproducible by the seed.
 
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 
-/// Stream of a branch's random numbers: the run has one, a delay at its beginning another one.
+/// First random stream of remote branches. The run uses a stream, and a delay before its beginning
+/// another one.
 const FIRST_STREAM: u64 = 2;
 
-/// A random generator, made when it is first needed, which in most runs is never.
+/// Random generator, created when first needed. Most runs need none.
 #[derive(Debug)]
 pub struct Random {
     seed: u64,
@@ -24,17 +25,17 @@ impl Random {
         self.rng.get_or_insert_with(|| ChaCha8Rng::seed_from_u64(self.seed))
     }
 
-    /// Returns a whole number from one to the other, both included.
+    /// Returns an integer between two bounds, inclusive.
     pub fn draw(&mut self, from: i64, to: i64) -> i64 {
         self.rng().random_range(from..=to)
     }
 
-    /// Returns true if a random choice was made.
+    /// Returns true if a random choice has been made.
     pub fn has_drawn(&self) -> bool {
         self.rng.is_some()
     }
 
-    /// Returns the seed of a branch that another machine runs.
+    /// Returns the seed for a branch on another machine.
     pub fn seed_of_branch(&self, branch: u64) -> u64 {
         let mut random = ChaCha8Rng::seed_from_u64(self.seed);
         random.set_stream(FIRST_STREAM + branch);

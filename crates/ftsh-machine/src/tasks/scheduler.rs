@@ -1,4 +1,4 @@
-//! The clock of a run, its timers, and the tasks that can go on.
+//! Clock of a run, timers, and tasks ready to continue.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -7,21 +7,21 @@ use crate::effect::TaskId;
 use crate::tasks::timer::{Timer, TimerKey, Timers};
 use crate::time::Time;
 
-/// Instructions that run between looks at the clock.
+/// Number of instructions between two readings of the clock.
 const SLICE: usize = 5_000;
 
 /// Handling this many bytes counts as one instruction.
 const BYTES: usize = 256;
 
-/// The time, the timers, and the tasks whose turn has come.
+/// Clock, timers, and queue of ready tasks.
 #[derive(Debug)]
 pub struct Scheduler {
     now: Time,
     timers: Timers,
     ready: VecDeque<TaskId>,
-    /// Instructions that may run before the next look at the clock.
+    /// Number of instructions before the next reading of the clock.
     budget: usize,
-    /// Bytes that the present instruction has handled.
+    /// Number of bytes handled by the current instruction.
     handled: Cell<usize>,
 }
 
@@ -38,12 +38,12 @@ impl Default for Scheduler {
 }
 
 impl Scheduler {
-    /// Returns the present moment.
+    /// Returns the current moment.
     pub fn now(&self) -> Time {
         self.now
     }
 
-    /// Moves the clock on to a moment, never back.
+    /// Advances the clock to a moment, never back.
     pub fn advance(&mut self, now: Time) {
         self.now = self.now.max(now);
     }
@@ -53,7 +53,7 @@ impl Scheduler {
         self.timers.arm(at, timer)
     }
 
-    /// Disarms timers, as far as they are armed.
+    /// Disarms timers; unknown timers are ignored.
     pub fn cancel(&mut self, keys: impl IntoIterator<Item = TimerKey>) {
         self.timers.cancel(keys);
     }
@@ -68,43 +68,44 @@ impl Scheduler {
         self.timers.count()
     }
 
-    /// Puts a task behind all those that can go on.
+    /// Appends a task to the queue of ready tasks.
     pub fn queue(&mut self, task: TaskId) {
         self.ready.push_back(task);
     }
 
-    /// Puts a task before all those that can go on.
+    /// Puts a task at the front of the queue of ready tasks.
     pub fn queue_first(&mut self, task: TaskId) {
         self.ready.push_front(task);
     }
 
-    /// Forgets which tasks can go on.
+    /// Empties the queue of ready tasks.
     pub fn clear(&mut self) {
         self.ready.clear();
     }
 
-    /// Takes the task whose turn has come, if this slice has room for its instructions.
+    /// Takes the next ready task, if the slice has budget left.
     pub fn next(&mut self) -> Option<TaskId> {
         if self.has_budget() { self.ready.pop_front() } else { None }
     }
 
-    /// Ends a slice. Returns when the next one begins: now if a task can go on, or when a timer is due.
+    /// Ends a slice. Returns the beginning of the next slice: now if a task is ready, or the time
+    /// of the next timer.
     pub fn end_slice(&mut self) -> Time {
         self.renew();
         if self.ready.is_empty() { self.timers.next() } else { self.now }
     }
 
-    /// Gives the present slice its full length again.
+    /// Restores the full budget of the slice.
     pub fn renew(&mut self) {
         self.budget = SLICE;
     }
 
-    /// Returns true if the present slice has room for another instruction.
+    /// Returns true if the slice has budget for another instruction.
     pub fn has_budget(&self) -> bool {
         self.budget > 0
     }
 
-    /// Counts an instruction, and the bytes that it has handled.
+    /// Counts an instruction, with the bytes handled.
     pub fn count_instruction(&mut self) {
         let handled = self.handled.take() / BYTES;
         self.budget = self.budget.saturating_sub(1 + handled);
@@ -115,12 +116,12 @@ impl Scheduler {
         self.budget = self.budget.saturating_sub(1);
     }
 
-    /// Adds to the bytes that the present instruction has handled.
+    /// Adds to the bytes handled by the current instruction.
     pub fn handle(&self, bytes: usize) {
         self.handled.set(self.handled.get() + bytes);
     }
 
-    /// Returns the counter of handled bytes, for what expands words.
+    /// Returns the counter of handled bytes, for the expansion of words.
     pub fn handled(&self) -> &Cell<usize> {
         &self.handled
     }

@@ -14,14 +14,14 @@ use crate::values::value::Value;
 /// A trace that grows outward from a failure.
 #[derive(Debug, Default)]
 pub struct Walk {
-    /// The steps so far.
+    /// Steps collected up to now.
     pub trace: Trace,
-    /// Tries passed so far.
+    /// Number of tries passed.
     pub tries: usize,
 }
 
 impl Walk {
-    /// Passes all structures of a task, up to where the task begins.
+    /// Passes all structures of a task, outward to its beginning.
     pub fn leave_structures(&mut self, task: &Task) {
         for frame in task.frames.iter().rev() {
             match &frame.kind {
@@ -32,20 +32,20 @@ impl Walk {
         }
     }
 
-    /// Passes from a task to the one that waits for it.
+    /// Passes from a task to its parent.
     pub fn leave_branch(&mut self, core: &Core, parent: &Task, child: TaskId) {
         self.trace.extend(core.branch_step(parent, child, self.tries));
     }
 }
 
 impl Core {
-    /// Adds all calls and branches around a task to the trace of a failure of it.
+    /// Adds all calls and branches around a task to the trace of its failure.
     pub(crate) fn walk_out(&self, task: &Task, walk: &mut Walk) {
         walk.leave_structures(task);
         self.walk_out_of_branch(task, walk);
     }
 
-    /// Adds what is around a task, without its own structures.
+    /// Adds the surroundings of a task, without its own structures.
     pub(crate) fn walk_out_of_branch(&self, task: &Task, walk: &mut Walk) {
         let mut task = task;
         while let Some((parent, _)) = task.parent
@@ -57,14 +57,15 @@ impl Core {
         }
     }
 
-    /// Returns a branch's word for people, shortened and without what is secret.
+    /// Returns a branch's word for people, shortened and without secrets.
     pub(crate) fn shown_word(&self, word: &Value) -> String {
-        // Hidden before it is cut.
+        // Secrets are hidden before the word is shortened.
         let word = word.brief().unwrap_or_default();
         shorten(&self.config.secrets.hide(&word))
     }
 
-    /// The step that a branch is, if the task is one. A branch of another machine is a step there.
+    /// Returns the step of a branch, if the task is a branch. The head adds the step of a remote
+    /// branch.
     pub(crate) fn branch_step(&self, parent: &Task, child: TaskId, tries: usize) -> Option<Step> {
         let join = parent.frames.last().and_then(|frame| match &frame.kind {
             FrameKind::Join(join) if !self.remote.is_root(parent.id) => Some(join),
@@ -86,7 +87,7 @@ impl Core {
 }
 
 impl Tasks {
-    /// Returns the outermost branch around a task whose output is held to be written as a group.
+    /// Returns the outermost branch around a task whose output is grouped.
     pub(crate) fn group(&self, task: &Task) -> Option<TaskId> {
         let (mut task, mut group) = (task, None);
         while let Some((parent, _)) = task.parent
@@ -104,7 +105,7 @@ impl Tasks {
 }
 
 impl CallFrame {
-    /// The step that the call is.
+    /// Returns the step of the call.
     fn step(&self, tries: usize) -> Step {
         let line = self.return_to.checked_sub(1).and_then(|at| self.program.lines.get(at));
         Step {

@@ -8,7 +8,7 @@ use crate::outcome::FailureKind;
 /// Reason why an instruction cannot finish.
 #[derive(Debug)]
 pub enum Suspend {
-    /// The driver has to answer a query first; then the instruction starts over.
+    /// The driver must answer a query first. The instruction then starts over.
     Pending(Query),
     /// The instruction fails.
     Failed(FailureKind, String),
@@ -17,12 +17,12 @@ pub enum Suspend {
 }
 
 impl Suspend {
-    /// An expression or a word without a value.
+    /// Returns the failure of an expression or a word without a value.
     pub fn expression(message: impl Display) -> Self {
         Self::Failed(FailureKind::Expression, message.to_string())
     }
 
-    /// A builtin that can't do what it should.
+    /// Returns the failure of a builtin.
     pub fn usage(message: impl Into<String>) -> Self {
         Self::Failed(FailureKind::Failure, message.into())
     }

@@ -1,4 +1,4 @@
-//! The tasks of a run, except for the one that a step is carried out on.
+//! The tasks of a run, except the one being executed.
 
 use std::collections::BTreeMap;
 
@@ -6,19 +6,19 @@ use crate::MAIN;
 use crate::effect::TaskId;
 use crate::tasks::task::Task;
 
-/// The tasks by id. A task is taken out while something is done with it, and put back.
+/// Tasks by id. A task is taken out while it is executed, and put back afterwards.
 #[derive(Debug, Default)]
 pub struct Tasks {
     tasks: BTreeMap<TaskId, Box<Task>>,
 }
 
 impl Tasks {
-    /// Returns a task.
+    /// Returns a task by id.
     pub fn get(&self, id: TaskId) -> Option<&Task> {
         self.tasks.get(&id).map(AsRef::as_ref)
     }
 
-    /// Returns a task, to be changed.
+    /// Returns a task by id, mutable.
     pub fn get_mut(&mut self, id: TaskId) -> Option<&mut Task> {
         self.tasks.get_mut(&id).map(AsMut::as_mut)
     }
@@ -43,7 +43,7 @@ impl Tasks {
         self.tasks.len()
     }
 
-    /// Returns the ids. A task comes before those it has started.
+    /// Returns the ids. A parent precedes its children.
     pub fn ids(&self) -> Vec<TaskId> {
         self.tasks.keys().copied().collect()
     }
@@ -53,12 +53,12 @@ impl Tasks {
         self.tasks.values().map(AsRef::as_ref)
     }
 
-    /// Returns the task that waits for another one.
+    /// Returns the task that waits for a task.
     pub fn parent(&self, task: &Task) -> Option<&Task> {
         self.get(task.parent?.0)
     }
 
-    /// Iterates over a task and those that wait for it, from the inside out.
+    /// Iterates over a task and the tasks waiting for it, from the inside out.
     pub fn and_around<'t>(&'t self, task: &'t Task) -> impl Iterator<Item = &'t Task> {
         std::iter::successors(Some(task), |task| self.parent(task))
     }

@@ -1,4 +1,4 @@
-//! A task: a position in a program and the structures it is in.
+//! A task: a position in a program with a stack of structures.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,227 +27,229 @@ use crate::values::variables::{Change, Kept, Variables};
 use ftsh_syntax::Source;
 use ftsh_syntax::ast::Name;
 
-/// The script, a branch or a stage.
+/// A script, a branch or a stage.
 #[derive(Debug)]
 pub struct Task {
-    /// Its name.
+    /// Id of the task.
     pub id: TaskId,
-    /// The task that waits for it, and its place among its siblings.
+    /// Parent, and index among the siblings.
     pub parent: Option<(TaskId, usize)>,
-    /// The program it is in.
+    /// Current program.
     pub program: Arc<Program>,
-    /// The present instruction.
+    /// Address of the current instruction.
     pub at: Address,
     /// Values of unfinished expressions.
     pub stack: Vec<Value>,
     /// Structures, outermost first.
     pub frames: Vec<Frame>,
-    /// Its variables.
+    /// Variables of the task.
     pub variables: Variables,
     /// `$0`, `$1`, …
     pub args: Arc<Vec<BString>>,
-    /// Its directory.
+    /// Current directory.
     pub directory: Directory,
-    /// What its files are made without.
+    /// Umask for new files.
     pub umask: Umask,
-    /// Its descriptors.
+    /// Current descriptors.
     pub io: Table,
-    /// The innermost family its commands belong to.
+    /// Scope of new commands.
     pub scope: ScopeId,
-    /// What it takes from the task it was forked from.
+    /// Context received from the parent.
     pub inherited: Arc<ParentContext>,
-    /// What it waits for.
+    /// Reason for waiting, if any.
     pub state: State,
-    /// Since when it does what it does.
+    /// Beginning of the current activity.
     pub since: Time,
-    /// The most attempts that one of its outermost tries has made.
+    /// Highest number of attempts among the outermost tries.
     pub attempts: u64,
-    /// The present instruction's command, once its words are expanded.
+    /// Command of the current instruction, once its words are expanded.
     pub expanded: Option<Arc<Expanded>>,
-    /// What else there is of the present instruction, if it doesn't end where it begins.
+    /// Further state of an instruction that takes several steps.
     pub progress: Option<Box<Progress>>,
-    /// How it is cancelled, while its `finally` groups run; in these groups, limits may cancel more.
+    /// Cancellations in progress, while `finally` groups run. Limits inside the groups may add
+    /// further ones.
     pub cleaning: Vec<Cleaning>,
-    /// What it has made `local` to a call around all of it, and what it had made of that before, if
-    /// anything.
+    /// Variables made `local` outside the task's own calls, with the task's earlier changes to
+    /// them.
     pub locals: Vec<(Name, Option<Change>)>,
 }
 
-// There may be a hundred thousand.
+// A run may have a hundred thousand tasks.
 const _: () = assert!(size_of::<Task>() <= 400);
 
-/// How far an instruction has come.
+/// Progress of an instruction that takes several steps.
 #[derive(Debug, Default)]
 pub struct Progress {
-    /// What was found out for it.
+    /// Queries answered for the instruction.
     pub answers: Vec<(Query, Reply)>,
-    /// Its redirections that are still to be set up.
+    /// Redirections still to be set up.
     pub redirects: Redirects,
-    /// The replacement that it is in the middle of.
+    /// Replacement in progress.
     pub replacing: Option<Replacing>,
-    /// What was opened for it.
+    /// Table opened for the instruction.
     pub opened: Option<Table>,
 }
 
-/// A task that is cancelled, and whose `finally` groups have their time.
+/// Cancellation in progress, while the task's `finally` groups run.
 #[derive(Debug)]
 pub struct Cleaning {
-    /// How many frames stay.
+    /// Number of frames to keep.
     pub keep: usize,
-    /// What comes after.
+    /// Continuation after the groups.
     pub after: AfterEmptied,
-    /// What cancelled it.
+    /// Failure that canceled the task.
     pub failure: Arc<Failure>,
-    /// The scope that was emptied for it; none for a task that another one waits for, which
-    /// cleans up together with that.
+    /// Scope emptied for the cancellation; `None` for a child task, which is cleaned up together
+    /// with its parent.
     pub emptied: Option<ScopeId>,
-    /// The scope that those of the groups are in; before there are any, the one around `emptied`.
+    /// Parent scope of the groups' scopes. Before the first group, the scope around `emptied`.
     pub scope: ScopeId,
-    /// When it was cancelled.
+    /// Moment of the cancellation.
     pub since: Time,
-    /// When the groups must end.
+    /// Deadline of the groups.
     pub limit: Time,
-    /// How long what they leave behind has then from SIGTERM to SIGKILL.
+    /// Time from SIGTERM to SIGKILL for processes left by the groups.
     pub grace: Duration,
-    /// Says when the groups must end.
+    /// Timer of the deadline.
     pub timer: Option<TimerKey>,
-    /// Set while a group in progress delays the cut; `scope` is then the scope to empty.
+    /// Set while a running group delays the cut; `scope` is then the scope to empty.
     pub waits: bool,
 }
 
-/// What a branch or stage sees of the structures around it.
+/// Context of a branch or a stage, taken from the structures around it.
 #[derive(Clone, Debug, Default)]
 pub struct ParentContext {
-    /// The tightest limit.
+    /// Tightest deadline.
     pub deadline: Option<Time>,
-    /// The innermost `try`.
+    /// Innermost attempt.
     pub attempt: Option<Attempt>,
-    /// What was caught.
+    /// Failure being handled.
     pub failure: Option<Arc<Failure>>,
-    /// Whether a `finally` group is around that comes after success.
+    /// True inside a `finally` group after success.
     pub succeeded: bool,
-    /// How deep calls are nested.
+    /// Depth of nested calls.
     pub depth: usize,
-    /// Whether a `finally` group around is still to be run.
+    /// True if an enclosing `finally` group has not yet run.
     pub is_guarded: bool,
-    /// The directory of the atomic attempt around.
+    /// Scratch directory of the enclosing atomic attempt.
     pub scratch: Option<Scratch>,
 }
 
-/// What `$attempt`, `$elapsed` and `$remaining` tell.
+/// Attempt as shown by `$attempt`, `$elapsed` and `$remaining`.
 #[derive(Clone, Copy, Debug)]
 pub struct Attempt {
-    /// From 1.
+    /// Number, from 1.
     pub number: u64,
-    /// When the `try` began.
+    /// Beginning of the `try`.
     pub started: Time,
-    /// When it must end, if it must.
+    /// Deadline of the `try`, if any.
     pub deadline: Option<Time>,
 }
 
-/// What a task waits for.
+/// State of a task: ready, or waiting.
 #[derive(Debug)]
 pub enum State {
-    /// Nothing: it can go on.
+    /// Ready to continue.
     Ready,
-    /// An answer; then the present instruction starts over.
+    /// Waiting for the answer to a query. The instruction then starts over.
     Query(OperationId, Query),
-    /// Descriptors; then the present instruction starts over.
+    /// Waiting for descriptors. The instruction then starts over.
     Opening(Opening),
-    /// The descriptors of a pipeline's stage; then it begins.
+    /// Waiting for the descriptors of a pipeline's stage, which then begins.
     Piped(OperationId),
-    /// Its turn in a channel; then the innermost `try` makes its attempt.
+    /// Waiting for a turn in a channel. The innermost `try` then makes its attempt.
     Entering(Entering),
-    /// A command.
+    /// Waiting for a command.
     Command(Box<Command>),
-    /// The files that a command has written, to take their places.
+    /// Waiting for the commit of the files written by a command.
     Settling(Box<Settling>),
-    /// Whether the standard input of an attempt has ended; then that goes on.
+    /// Waiting for the result of an end-of-input check, after which the attempt continues.
     Asking(OperationId),
-    /// The descriptors of a transaction; then it begins.
+    /// Waiting for the descriptors of a transaction, which then begins.
     Beginning(Beginning),
-    /// A step of a commit.
+    /// Waiting for a step of a commit.
     Committing(Committing),
-    /// What a failed attempt has written last; then its `try` goes on.
+    /// Waiting for the last output of a failed attempt, after which its `try` continues.
     Telling(OperationId, AfterEmptied),
-    /// A branch that runs elsewhere.
+    /// Waiting for a remote branch.
     Remote(RemoteState),
-    /// A timer.
+    /// Waiting for a timer.
     Sleeping(TimerKey),
-    /// The tasks of the innermost frame.
+    /// Waiting for the tasks of the innermost frame.
     Children,
-    /// Its turn to start more of them.
+    /// Waiting for a turn to start more branches.
     Forking,
-    /// Its turn to clean up, as a task that another one waits for, or such tasks of its own.
+    /// Waiting for a turn to clean up, as a canceled child task or as the parent of canceled tasks.
     Doomed,
-    /// To clean up, now.
+    /// Cleaning up.
     Cleaning,
-    /// The end of everything in a scope.
+    /// Waiting for the end of all processes in a scope.
     Emptying(ScopeId, AfterEmptied),
 }
 
-/// A command in progress.
+/// Command in progress.
 #[derive(Debug)]
 pub struct Command {
-    /// Its name in events.
+    /// Id of the command in events.
     pub process: ProcessId,
-    /// As written, for messages.
+    /// Command as written, for messages.
     pub text: String,
-    /// When it began.
+    /// Start of the command.
     pub started: Time,
-    /// The variables that `read` sets.
+    /// Variables set by `read`.
     pub reads: Vec<Name>,
-    /// What changes when it ends, or is cut short once its redirections are set up; not if it is lost.
+    /// Change of a variable, applied when the command ends or is cut short after its redirections
+    /// are set up. A lost command changes nothing.
     pub written: Option<Written>,
-    /// Variables that its redirections have changed, as they were.
+    /// Previous values of the variables changed by its redirections.
     pub before: Vec<Kept>,
-    /// Whether the task ends with it (`exec`).
+    /// True if the task ends with the command (`exec`).
     pub last: bool,
-    /// Whether the run ends with it.
+    /// True if the run ends with the command.
     pub replaces_shell: bool,
-    /// The files that it writes whole or not at all.
+    /// Staged files of the command.
     pub drafts: Vec<Handle<DraftId>>,
 }
 
-/// A command that has succeeded, but for its files.
+/// Successful command whose files are not yet committed.
 #[derive(Debug)]
 pub struct Settling {
-    /// The request.
+    /// Id of the commit.
     pub operation: OperationId,
-    /// The command.
+    /// Command that succeeded.
     pub command: Box<Command>,
-    /// How long it ran.
+    /// Duration of the command.
     pub elapsed: Duration,
 }
 
-/// What a task does when its scope is empty.
+/// Continuation of a task after its scope is empty.
 #[derive(Debug)]
 pub enum AfterEmptied {
-    /// Go on failing, at the innermost frame.
+    /// Continue the failure at the innermost frame.
     Fail(Thrown),
-    /// The innermost frame's `finally` group failed.
+    /// Fail the innermost frame's `finally` group.
     EndFinally(Thrown),
-    /// A `finally` group of a cancelled task is over: go on with the next one.
+    /// Continue with the next `finally` group of a canceled task.
     NextGroup,
-    /// Go on leaving what it is in.
+    /// Continue leaving the structures.
     Leave(Ending),
-    /// Fail, in this scope.
+    /// Fail in the given scope.
     Throw(Thrown, ScopeId),
-    /// The `finally` groups of the task, which was cancelled, have their time.
+    /// Run the `finally` groups of a canceled task.
     Clean(Box<Cleaning>),
-    /// The task is over.
+    /// End the task.
     End(Ending),
-    /// The run is over.
+    /// End the run.
     Finish(Outcome),
 }
 
 impl Task {
-    /// The line of the present instruction.
+    /// Returns the line of the current instruction.
     pub fn line(&self) -> u32 {
         self.program.lines.get(self.at).copied().unwrap_or(0)
     }
 
-    /// A failure at the present instruction.
+    /// Creates a failure at the current instruction.
     pub fn thrown(
         &self,
         kind: FailureKind,
@@ -275,57 +277,57 @@ impl Task {
         Thrown { failure: Arc::new(failure), retry: Retry::AsUsual, logged: Logged::Not }
     }
 
-    /// The failure of redirections that can't be set up.
+    /// Returns the failure of redirections that cannot be opened.
     pub fn not_opened(&self, refusal: Refusal) -> Thrown {
         self.thrown(FailureKind::Redirect, 1, refusal.message, "")
     }
 
-    /// The failure that something doesn't hold which no script can change. Where debug assertions are
-    /// on that ends the process; elsewhere nothing tries again.
+    /// Returns the failure of a violated invariant, an internal error of the shell. The failure is
+    /// never retried. With debug assertions, the process panics instead.
     pub fn broken(&self, what: &str) -> Thrown {
         debug_assert!(false, "line {}: {what}", self.line());
         let message = format!("{what}: an internal error of ftsh");
         Thrown { retry: Retry::Never, ..self.thrown(FailureKind::Internal, 1, message, "") }
     }
 
-    /// Goes on after the present instruction.
+    /// Moves to the next instruction.
     pub fn advance(&mut self) {
         self.jump(self.at + 1);
     }
 
-    /// Goes on elsewhere.
+    /// Moves to an address.
     pub fn jump(&mut self, to: Address) {
         self.at = to;
         self.expanded = None;
         self.progress = None;
     }
 
-    /// How far the present instruction has come, to go on there.
+    /// Returns the progress of the current instruction, created if missing.
     pub fn progress(&mut self) -> &mut Progress {
         self.progress.get_or_insert_default()
     }
 
-    /// What was found out for the present instruction.
+    /// Returns the answers for the current instruction.
     pub fn answers(&self) -> &[(Query, Reply)] {
         self.progress.as_ref().map_or(&[], |progress| &progress.answers)
     }
 
-    /// What was opened for the present instruction.
+    /// Returns the table opened for the current instruction.
     pub fn opened(&self) -> Option<&Table> {
         self.progress.as_ref()?.opened.as_ref()
     }
 
-    /// The same, for whatever has it from now on.
+    /// Takes the table opened for the current instruction.
     pub fn take_opened(&mut self) -> Option<Table> {
         self.progress.as_mut()?.opened.take()
     }
 
-    /// The redirections of the present instruction, if it has any.
+    /// Returns the redirections of the current instruction, if any.
     pub fn redirects(&mut self) -> Option<&mut Redirects> {
         self.progress.as_mut().map(|progress| &mut progress.redirects)
     }
 
-    /// Whether redirections of the present instruction are still to be set up.
+    /// Returns true if redirections of the current instruction are still to be set up.
     pub fn is_to_redirect(&self) -> bool {
         self.progress.as_ref().is_some_and(|progress| !progress.redirects.is_empty())
     }
@@ -335,18 +337,18 @@ impl Task {
         self.frames.push(Frame { height: self.stack.len(), kind });
     }
 
-    /// Takes the topmost value.
+    /// Pops the topmost value.
     pub fn pop(&mut self) -> Result<Value, Suspend> {
         self.stack.pop().ok_or(Suspend::Broken("a value is missing"))
     }
 
-    /// Turns the order of the topmost values round, so that they come off as they were pushed.
+    /// Reverses the topmost values, which are then popped in the order in which they were pushed.
     pub fn turn(&mut self, values: usize) {
         let from = self.stack.len().saturating_sub(values);
         self.stack[from..].reverse();
     }
 
-    /// The innermost structure's `try`, if it is one.
+    /// Returns the innermost structure if it is a `try`.
     pub fn top_try(&mut self) -> Option<&mut TryFrame> {
         match self.frames.last_mut() {
             Some(Frame { kind: FrameKind::Try(frame), .. }) => Some(frame),
@@ -354,7 +356,7 @@ impl Task {
         }
     }
 
-    /// The tries it is in, innermost first.
+    /// Iterates over the enclosing tries, innermost first.
     pub fn tries(&self) -> impl Iterator<Item = &TryFrame> {
         self.frames.iter().rev().filter_map(|frame| match &frame.kind {
             FrameKind::Try(frame) => Some(&**frame),
@@ -362,7 +364,7 @@ impl Task {
         })
     }
 
-    /// The tries it is in, innermost first, each with the text it stands in.
+    /// Iterates over the enclosing tries, innermost first, each with its source text.
     pub fn placed_tries(&self) -> impl Iterator<Item = (&TryFrame, &Arc<Source>)> {
         let frames = self.frames.iter().rev();
         let placed = frames.scan(&self.program.source, |source, frame| {
@@ -377,7 +379,7 @@ impl Task {
         })
     }
 
-    /// What the innermost `try` tells.
+    /// Returns the attempt of the innermost `try`.
     pub fn attempt(&self) -> Option<Attempt> {
         let innermost = self.tries().next().map(|frame| Attempt {
             number: frame.attempt,
@@ -387,7 +389,7 @@ impl Task {
         innermost.or(self.inherited.attempt)
     }
 
-    /// The innermost structure that a failure doesn't simply pass through.
+    /// Returns the innermost structure that handles failures instead of passing them on.
     pub fn barrier(&self) -> Option<&FrameKind> {
         self.frames.iter().rev().map(|frame| &frame.kind).find(|kind| match kind {
             FrameKind::Question(_)
@@ -407,29 +409,29 @@ impl Task {
         })
     }
 
-    /// The failure that `$error` tells.
+    /// Returns the failure that `$error` shows.
     pub fn caught(&self) -> Option<&Arc<Failure>> {
         self.caught_in(&self.frames)
     }
 
-    /// The failure that `$error` tells where only these of its structures are around.
+    /// Returns the failure that `$error` would show inside only the given structures.
     pub fn caught_in<'t>(&'t self, frames: &'t [Frame]) -> Option<&'t Arc<Failure>> {
         told_by(frames).map_or(self.inherited.failure.as_ref(), Told::failure)
     }
 
-    /// Whether `$error` tells of a success.
+    /// Returns true if `$error` reports a success.
     pub fn is_after_success(&self) -> bool {
         told_by(&self.frames).map_or(self.inherited.succeeded, |told| matches!(told, Told::Success))
     }
 
-    /// The failure that is being handled, and can be passed on. At a prompt `$error` tells of
-    /// one that is over.
+    /// Returns the failure being handled, which can be passed on. At a prompt, `$error` shows a
+    /// failure that is already over.
     pub fn handled(&self) -> Option<&Arc<Failure>> {
         let inherited = self.inherited.failure.as_ref().filter(|_| self.parent.is_some());
         told_by(&self.frames).map_or(inherited, Told::failure)
     }
 
-    /// The scope that it began in.
+    /// Returns the scope in which the task began.
     pub fn base_scope(&self) -> ScopeId {
         let outermost = self.frames.iter().find_map(|frame| match &frame.kind {
             FrameKind::Try(frame) => Some(frame.outer_scope),
@@ -439,7 +441,7 @@ impl Task {
         outermost.unwrap_or(self.scope)
     }
 
-    /// How deep calls are nested.
+    /// Returns the depth of nested calls.
     pub fn depth(&self) -> usize {
         let innermost = self.frames.iter().rev().find_map(|frame| match &frame.kind {
             FrameKind::Call(call) => Some(call.depth),
@@ -448,7 +450,7 @@ impl Task {
         innermost.unwrap_or(self.inherited.depth)
     }
 
-    /// What is left of it when it is over.
+    /// Takes the state that the task returns to its parent.
     pub fn residue(&mut self) -> TaskResidue {
         TaskResidue {
             locals: std::mem::take(&mut self.locals),
@@ -460,7 +462,7 @@ impl Task {
     }
 }
 
-/// What a structure knows of what comes before it.
+/// Previous result known to a structure, as shown by `$error`.
 enum Told<'t> {
     Failure(&'t Arc<Failure>),
     Success,
@@ -475,7 +477,7 @@ impl<'t> Told<'t> {
     }
 }
 
-/// What the innermost structure tells that knows something.
+/// Returns the previous result known to the innermost structure that has one.
 fn told_by(frames: &[Frame]) -> Option<Told<'_>> {
     frames.iter().rev().find_map(|frame| match &frame.kind {
         FrameKind::Catch(failure) => Some(Told::Failure(failure)),

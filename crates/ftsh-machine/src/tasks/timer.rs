@@ -1,49 +1,49 @@
-//! What happens when time passes.
+//! Timers of the machine.
 
 use std::collections::BTreeMap;
 
 use crate::effect::{ScopeId, TaskId};
 use crate::time::Time;
 
-/// What a timer is for.
+/// Purpose of a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timer {
-    /// The time limit of a `try` passes.
+    /// Deadline of a `try`.
     Deadline {
-        /// The task it is in.
+        /// Task of the `try`.
         task: TaskId,
-        /// Which `try`.
+        /// Id of the `try`.
         id: u64,
     },
-    /// The limit of a single attempt passes.
+    /// Deadline of a single attempt.
     EachAttempt {
-        /// The task it is in.
+        /// Task of the `try`.
         task: TaskId,
-        /// Which `try`.
+        /// Id of the `try`.
         id: u64,
     },
-    /// A delay between attempts, or a `sleep`, ends.
+    /// End of a delay between attempts, or of a `sleep`.
     Wake(TaskId),
-    /// The next word of a hedged `forany` is to begin, which this task waits in.
+    /// Start of the next alternative of a hedged `forany` in this task.
     Hedge(TaskId),
-    /// The time to obey SIGTERM is over.
+    /// End of the kill timeout after SIGTERM.
     KillGrace(ScopeId),
-    /// The time is over that the `finally` groups of a cancelled task share.
+    /// Deadline of the `finally` groups of a canceled task.
     Cleaning {
-        /// The task.
+        /// Canceled task.
         task: TaskId,
-        /// How many of its structures stay.
+        /// Number of frames that the cancellation keeps.
         keep: usize,
     },
-    /// The limit that the whole run lives under passes.
+    /// Deadline of the whole run.
     RunDeadline,
 }
 
-/// Names an armed timer.
+/// Key of an armed timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TimerKey(Time, u64);
 
-/// The armed timers, by time; of two at the same time, the one armed first comes first.
+/// Armed timers, ordered by time and then by age.
 #[derive(Debug, Default)]
 pub struct Timers {
     armed: BTreeMap<TimerKey, Timer>,
@@ -51,14 +51,14 @@ pub struct Timers {
 }
 
 impl TimerKey {
-    /// When the timer is due.
+    /// Returns the due time.
     pub fn due(self) -> Time {
         self.0
     }
 }
 
 impl Timers {
-    /// How many are armed.
+    /// Returns the number of armed timers.
     pub fn count(&self) -> usize {
         self.armed.len()
     }
@@ -71,14 +71,14 @@ impl Timers {
         key
     }
 
-    /// Disarms a timer, if it is armed.
+    /// Disarms timers; unknown timers are ignored.
     pub fn cancel(&mut self, key: impl IntoIterator<Item = TimerKey>) {
         for key in key {
             self.armed.remove(&key);
         }
     }
 
-    /// When the next timer is due; never, if there is none.
+    /// Returns the due time of the next timer, or [`Time::NEVER`].
     pub fn next(&self) -> Time {
         self.armed.first_key_value().map_or(Time::NEVER, |(key, _)| key.0)
     }

@@ -5,16 +5,16 @@ use std::sync::Arc;
 use ftsh_syntax::ast::Name;
 use ftsh_syntax::diagnostic::printable;
 
-/// Steps that a trace keeps.
+/// Maximum number of steps in a trace.
 pub const MAX_STEPS: usize = 8;
-/// Steps that a longer trace keeps of its inner end; the others are of its outer end.
+/// Number of innermost steps in a shortened trace. The other steps are the outermost ones.
 pub const INNER_STEPS: usize = 5;
 
 /// Calls and branches around a failure, innermost first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trace {
     steps: Vec<Step>,
-    /// Steps left out after the first [`INNER_STEPS`].
+    /// Number of steps left out after the first [`INNER_STEPS`].
     left_out: u64,
 }
 
@@ -48,7 +48,7 @@ pub enum StepKind {
 }
 
 impl Trace {
-    /// A trace of these steps, some left out after the first [`INNER_STEPS`].
+    /// Creates a trace, with a number of steps left out after the first [`INNER_STEPS`].
     pub fn new(steps: Vec<Step>, left_out: u64) -> Self {
         Self { steps, left_out }
     }
@@ -62,24 +62,25 @@ impl Trace {
         self.steps.push(step);
     }
 
-    /// The steps, innermost first.
+    /// Returns the steps, innermost first.
     pub fn steps(&self) -> &[Step] {
         &self.steps
     }
 
-    /// The number of steps left out after the first [`INNER_STEPS`].
+    /// Returns the number of steps left out after the first [`INNER_STEPS`].
     pub fn left_out(&self) -> u64 {
         self.left_out
     }
 
-    /// The innermost steps inside a branch; without regard to it, if it is not among the steps.
+    /// Returns the innermost steps inside a branch, or all innermost steps if the trace does not
+    /// contain the branch.
     pub fn inside_branch(&self, branch: &Step) -> &[Step] {
         let is_it = |step: &Step| (&step.kind, step.line) == (&branch.kind, branch.line);
         let end = self.steps.iter().position(is_it).unwrap_or(self.steps.len());
         &self.steps[..end.min(INNER_STEPS)]
     }
 
-    /// The words of branches, which may have to be hidden.
+    /// Iterates over the words of branches, which may contain secrets.
     pub fn words(&mut self) -> impl Iterator<Item = &mut String> {
         self.steps.iter_mut().filter_map(|step| match &mut step.kind {
             StepKind::Branch { word, .. } => Some(word),
@@ -97,7 +98,7 @@ impl Extend<Step> for Trace {
 }
 
 impl Step {
-    /// `called at line 9`, or `host=web3`.
+    /// Returns a short description, such as `called at line 9` or `host=web3`.
     pub fn brief(&self, file: &str) -> String {
         let place = place(&self.file, self.line, file);
         match &self.kind {
@@ -107,7 +108,7 @@ impl Step {
         }
     }
 
-    /// The variable and the word of a branch.
+    /// Returns the variable and the word of a branch.
     pub fn branch(&self) -> Option<(&Name, &str)> {
         match &self.kind {
             StepKind::Branch { name, word } => Some((name, word)),
@@ -115,7 +116,7 @@ impl Step {
         }
     }
 
-    /// True if the step is a call, of a function or a file.
+    /// Returns true for a call of a function or a file.
     pub fn is_call(&self) -> bool {
         match self.kind {
             StepKind::Function(_) | StepKind::Source => true,
@@ -124,7 +125,7 @@ impl Step {
     }
 }
 
-/// A place as seen from a script: `line 3`, or `lib.ftsh:3` in another script.
+/// Returns a place as seen from a script: `line 3`, or `lib.ftsh:3` in another script.
 pub fn place(file: &str, line: u32, seen_from: &str) -> String {
     if file == seen_from { format!("line {line}") } else { format!("{}:{line}", printable(file)) }
 }

@@ -1,8 +1,7 @@
-//! Channels: what an attempt waits for before it is made, and gives back when it is over.
+//! Channels: admission of attempts, and return of their passes.
 //!
-//! An attempt that is admitted has a pass, which belongs to its scope: however the attempt is left, its
-//! scope ends once, and the pass is given back then, when nothing of the attempt is left or all of it
-//! has succeeded.
+//! An admitted attempt has a pass, which belongs to the attempt's scope. The pass is returned once,
+//! when the scope ends: nothing of the attempt is left, or all of it has succeeded.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,11 +28,11 @@ use crate::unwind::ending::{Logged, Retry, Thrown};
 use crate::values::value::Value;
 use ftsh_syntax::clauses::ChannelClauses;
 
-/// The exit status of a failure that will pass, from sysexits.h.
+/// Exit status of a temporary failure, from sysexits.h.
 const EX_TEMPFAIL: i32 = 75;
 
 impl Tries<'_> {
-    /// `channel`: reads the rules, whose values are on the stack.
+    /// Executes `channel`: reads the values of the rules from the stack.
     pub(crate) fn declare(&mut self, task: &mut Task, code: &ChannelCode) -> Result<(), Suspend> {
         task.turn(code.values());
         let length = |task: &mut Task, scale: &_| length(task, *scale);
@@ -57,8 +56,8 @@ impl Tries<'_> {
         Ok(())
     }
 
-    /// Has the next attempt go through the channel of its `try`, if that has one and no attempt around it
-    /// has gone through already.
+    /// Begins the next attempt. The attempt first enters the channel of its `try`, unless an
+    /// enclosing attempt already occupies the channel.
     pub(crate) fn begin_attempt(&mut self, task: &mut Task) -> Flow {
         let Some(frame) = task.top_try() else { return Flow::Throw(task.broken(NO_TRY)) };
         let (line, deferred, attempt) = (frame.code.line, frame.deferred, frame.attempt + 1);
@@ -76,7 +75,7 @@ impl Tries<'_> {
         };
         let is_retried = |frame: &TryFrame| frame.phase == TryPhase::Attempt && frame.attempt > 1;
         let claim = match attempt {
-            // It counts as one that was made already.
+            // A deferred attempt has already been counted.
             _ if deferred => Claim::Inner,
             2.. => Claim::Retry,
             _ if self.core.tasks.is_inside(task, is_retried) || self.core.remote.is_retried() => {
@@ -95,7 +94,7 @@ impl Tries<'_> {
         Flow::Wait(State::Entering(Entering { operation, pass, channel, is_queued: false }))
     }
 
-    /// The channel has decided about an attempt.
+    /// Handles the decision of a channel about an attempt.
     pub(crate) fn entered(&mut self, task: &mut Task, result: Result<Reply, Refusal>) -> Flow {
         let State::Entering(entering) = std::mem::replace(&mut task.state, State::Ready) else {
             return Flow::Throw(task.broken("an admission that nothing waits for"));
@@ -133,7 +132,7 @@ impl Tries<'_> {
         }
     }
 
-    /// An attempt fails before anything of it is done.
+    /// Fails an attempt that was refused.
     fn not_made(&mut self, task: &mut Task, kind: FailureKind, code: i32, message: String) -> Flow {
         self.begin_counting(task);
         let failure = refused(task, kind, code, message);
@@ -142,7 +141,7 @@ impl Tries<'_> {
         self.attempt_failed(task, thrown)
     }
 
-    /// The channel can't take an attempt at once.
+    /// Handles an attempt that has to wait in a channel.
     pub(crate) fn queued(&mut self, task: &mut Task) {
         if let State::Entering(entering) = &mut task.state {
             entering.is_queued = true;
@@ -157,7 +156,8 @@ impl Tries<'_> {
 }
 
 impl Tasks {
-    /// Whether a `try` around the innermost one, and around the tasks that wait for this one, is so.
+    /// Returns true if a predicate holds for a `try` around the innermost one, in the task or its
+    /// parents.
     fn is_inside(&self, task: &Task, so: impl Fn(&TryFrame) -> bool) -> bool {
         let is = |task: &Task, skip| task.tries().skip(skip).any(&so);
         let up = |task: &&Task| self.get(task.parent?.0);
@@ -166,7 +166,7 @@ impl Tasks {
 }
 
 impl Packer<'_> {
-    /// The channels that attempts around the branches of a task have gone through.
+    /// Returns the channels occupied by attempts around the branches of a task.
     pub(crate) fn channels_around(&self, task: &Task) -> Vec<String> {
         let mut inside =
             self.core.remote.root().map(|root| root.inside.clone()).unwrap_or_default();
@@ -177,7 +177,7 @@ impl Packer<'_> {
         inside
     }
 
-    /// Whether an attempt around the branches of a task is not the first one.
+    /// Returns true if an attempt around the branches of a task is a retry.
     pub(crate) fn is_in_retry(&self, task: &Task) -> bool {
         let is = |frame: &TryFrame| frame.phase == TryPhase::Attempt && frame.attempt > 1;
         self.core.remote.is_retried()
@@ -185,13 +185,13 @@ impl Packer<'_> {
     }
 }
 
-/// What the `try` fails with that a channel doesn't let through, or its attempt.
+/// Creates the failure of a refused `try` or attempt.
 pub fn refused(task: &mut Task, kind: FailureKind, code: i32, message: String) -> Arc<Failure> {
     let mut failure = task.thrown(kind, code, message, "").failure;
     if let Some(frame) = task.top_try() {
         let refused = Arc::make_mut(&mut failure);
         refused.line = frame.code.line;
-        // That the one before was refused as well explains nothing.
+        // A previous refusal explains nothing; its own cause does.
         let cause = frame.failure.as_ref().and_then(|last| match last.kind {
             FailureKind::Refused => last.earlier.as_ref(),
             _ => Some(last),
@@ -214,14 +214,14 @@ impl Core {
 }
 
 impl Scopes {
-    /// Notes what became of the attempt of a scope, for the channel that it went through.
+    /// Records the result of a scope's attempt, for the attempt's channel.
     pub(crate) fn note_passed(&mut self, scope: ScopeId, passed: Passed) {
         if let Some(pass) = self.pass_mut(scope) {
             pass.passed = passed;
         }
     }
 
-    /// An attempt fails by this.
+    /// Records the failure of a scope's attempt.
     pub(crate) fn note_failed(&mut self, scope: ScopeId, thrown: &Thrown) {
         let is_failed = match thrown.retry {
             Retry::AsUsual | Retry::Never => thrown.failure.kind != FailureKind::Refused,
@@ -234,7 +234,7 @@ impl Scopes {
 }
 
 impl TryFrame {
-    /// The number of the attempt that comes next.
+    /// Returns the number of the next attempt.
     pub fn next_attempt(&self) -> u64 {
         self.attempt + u64::from(!self.deferred)
     }

@@ -1,17 +1,17 @@
-//! An attempt on its way into a channel, as plain data.
+//! Waiting for a channel, as plain data.
 
 use crate::effect::{OperationId, PassId};
 use ftsh_syntax::ast::Name;
 
-/// An attempt that is to go through a channel.
+/// Attempt waiting for a channel.
 #[derive(Debug)]
 pub struct Entering {
-    /// The request.
+    /// Id of the request.
     pub operation: OperationId,
-    /// What it is called once it is admitted.
+    /// Id of the pass, once admitted.
     pub pass: PassId,
-    /// The channel.
+    /// Name of the channel.
     pub channel: Name,
-    /// Whether it has to wait.
+    /// True if the attempt has to wait.
     pub is_queued: bool,
 }

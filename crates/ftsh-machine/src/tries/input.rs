@@ -1,4 +1,4 @@
-//! Tries that read a pipe: one after the first may find nothing there any more.
+//! Standard input of tries: a retry may find its input already consumed.
 
 use crate::effect::{Effect, Query};
 use crate::event::{Refusal, Reply};
@@ -9,8 +9,8 @@ use crate::tasks::task::{State, Task};
 use crate::tries::Tries;
 
 impl Requests {
-    /// An attempt begins: finds out whether there is anything left to read for it, where that may be and
-    /// nobody keeps what others read.
+    /// Checks for the end of input at the beginning of an attempt. No check is needed if the input
+    /// cannot end, or is kept for retries.
     pub(crate) fn ask_input(&mut self, task: &mut Task) -> Flow {
         let may_end = task.io.may_end() && !task.is_atomic();
         let Some(frame) = task.top_try() else { return Flow::Continue };
@@ -26,7 +26,7 @@ impl Requests {
 }
 
 impl Tries<'_> {
-    /// That is known: what has ended since the first attempt is told of, once.
+    /// Handles the result of the check. The end of input after the first attempt is logged once.
     pub(crate) fn input_told(&mut self, task: &mut Task, result: &Result<Reply, Refusal>) -> Flow {
         let ended = !matches!(result, Ok(Reply::Truth(false)));
         let Some(frame) = task.top_try() else { return Flow::Continue };

@@ -13,8 +13,8 @@ use crate::tasks::random::Random;
 /// Makes the attempts of a `try`, with the delays between them.
 pub(crate) struct Tries<'a> {
     pub(crate) core: &'a mut Core,
-    /// Rules of the channels that attempts go through.
+    /// Rules of channels.
     pub(crate) definitions: &'a mut Definitions,
-    /// Jitter of delays.
+    /// Source of jitter.
     pub(crate) random: &'a mut Random,
 }

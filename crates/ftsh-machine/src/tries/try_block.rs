@@ -1,4 +1,4 @@
-//! `try`: attempts, the delays between them, and what comes after the last.
+//! The `try` statement: attempts, the delays between them, and the end.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,13 +23,13 @@ use crate::values::value::Value;
 use ftsh_syntax::backoff::{Backoff, Policy, deferral, last_attempt};
 use ftsh_syntax::{Source, duration};
 
-/// What is wrong where the innermost structure isn't the `try` that it must be.
+/// Violated invariant: the innermost structure is a `try`.
 pub const NO_TRY: &str = "the innermost structure is no `try`";
-/// What is wrong where a `try` goes on that nothing has failed in.
+/// Violated invariant: a continued `try` has a failure.
 const NO_FAILURE: &str = "a `try` is to go on without a failure";
 
 impl Tries<'_> {
-    /// Reads the clauses, whose values are on the stack, and makes the first attempt.
+    /// Reads the values of the clauses from the stack, and begins the first attempt.
     pub(crate) fn begin_try(&mut self, task: &mut Task, code: &Arc<TryCode>) -> Step {
         task.turn(code.values());
         let length = |task: &mut Task, scale: &Scale| length(task, *scale);
@@ -37,7 +37,7 @@ impl Tries<'_> {
         for limit in [clauses.time, clauses.each] {
             limit.map_or(Ok(()), not_zero)?;
         }
-        // Attempts that start no time apart are attempts with the usual delays.
+        // `every` of zero means the usual delays.
         clauses.every = clauses.every.filter(|every| !every.is_zero());
         let policy = clauses.backoff.as_ref().unwrap_or(&self.core.config.backoff).clone();
         let enclosing = self.core.deadline_of(task).unwrap_or(Time::NEVER);
@@ -77,7 +77,7 @@ impl Tries<'_> {
         Ok(self.begin_attempt(task))
     }
 
-    /// An attempt begins that counts.
+    /// Counts an attempt that begins.
     pub(crate) fn begin_counting(&mut self, task: &mut Task) {
         let now = self.core.now();
         let Some(frame) = task.top_try() else { return };
@@ -87,7 +87,7 @@ impl Tries<'_> {
         let (number, line) = (frame.attempt, frame.code.line);
         let until = frame.deadline_timer.as_ref().map(|_| frame.deadline);
         let each = frame.clauses.each.map(|each| now + each);
-        // Those of a `try` inside another one are no retries of the task.
+        // Retries of nested tries do not count as retries of the task.
         if task.tries().count() == 1 {
             task.attempts = task.attempts.max(number);
         }
@@ -95,7 +95,7 @@ impl Tries<'_> {
         self.core.log_at(task, line, event, Level::STRUCTURES);
     }
 
-    /// Makes an attempt, in a scope of its own, which has the attempt's pass through a channel.
+    /// Makes an attempt, in its own scope, which owns the attempt's pass through a channel.
     pub(crate) fn make_attempt(&mut self, task: &mut Task, pass: Option<Pass>) -> Flow {
         self.begin_counting(task);
         let (id, now) = (task.id, self.core.now());
@@ -116,7 +116,7 @@ impl Tries<'_> {
         self.core.requests.ask_input(task)
     }
 
-    /// The body succeeded.
+    /// Handles the success of the body.
     pub(crate) fn try_succeeded(&mut self, task: &mut Task) -> Flow {
         let Some(frame) = task.top_try() else { return Flow::Throw(task.broken(NO_TRY)) };
         let (attempt, end, line) = (frame.attempt, frame.code.end, frame.code.line);
@@ -126,7 +126,7 @@ impl Tries<'_> {
         Flow::Continue
     }
 
-    /// Goes on after a failure of an attempt, or of the condition, whose scope is empty.
+    /// Continues after a failed attempt or condition, once its scope is empty.
     pub(crate) fn attempt_failed(&mut self, task: &mut Task, thrown: Thrown) -> Flow {
         let now = self.core.now();
         let Some(frame) = task.top_try() else { return Flow::Throw(task.broken(NO_TRY)) };
@@ -143,7 +143,7 @@ impl Tries<'_> {
         self.apply_verdict(task, verdict)
     }
 
-    /// Receives the condition of `while` from the stack.
+    /// Pops the condition of `while`.
     pub(crate) fn try_again(&mut self, task: &mut Task) -> Step {
         let again = task.pop()?.boolean().map_err(Suspend::expression)?;
         self.core.log(task, || LogEvent::Condition(again), Level::STRUCTURES);
@@ -154,7 +154,7 @@ impl Tries<'_> {
         Ok(self.apply_verdict(task, verdict))
     }
 
-    /// Carries out a decision about the next attempt, after the failure in the frame.
+    /// Applies a decision about the next attempt, after the failure in the frame.
     fn apply_verdict(&mut self, task: &mut Task, verdict: Verdict) -> Flow {
         let Some(frame) = task.top_try() else { return Flow::Throw(task.broken(NO_TRY)) };
         let Some(failure) = frame.failure.clone() else {
@@ -176,7 +176,7 @@ impl Tries<'_> {
         }
     }
 
-    /// Goes on without another attempt, for lack of budget in the channel.
+    /// Continues without another attempt, because the channel has no budget.
     pub(crate) fn without_budget(&mut self, task: &mut Task, failure: Arc<Failure>) -> Flow {
         let now = self.core.now();
         let Some(frame) = task.top_try() else { return Flow::Throw(task.broken(NO_TRY)) };
@@ -185,7 +185,7 @@ impl Tries<'_> {
         self.apply_verdict(task, verdict)
     }
 
-    /// Waits before the next attempt, or fails if none fits.
+    /// Waits before the next attempt, or fails if no attempt fits.
     fn delay(&mut self, task: &mut Task) -> Flow {
         let now = self.core.now();
         let Some(frame) = task.top_try() else { return Flow::Throw(task.broken(NO_TRY)) };
@@ -212,8 +212,8 @@ impl Tries<'_> {
         self.wait_until(task, next)
     }
 
-    /// Waits, and makes the same attempt again. A deferral counts neither as an attempt nor for
-    /// the policy.
+    /// Waits, and repeats the same attempt. A deferral counts neither as an attempt nor for the
+    /// policy.
     fn defer(&mut self, task: &mut Task, by: Duration) -> Flow {
         let now = self.core.now();
         let Some(frame) = task.top_try() else { return Flow::Throw(task.broken(NO_TRY)) };
@@ -225,8 +225,8 @@ impl Tries<'_> {
         self.wait_until(task, now + delay)
     }
 
-    /// Logs that a `try` waits. Who sees only failures is told so of the first long delay: that nothing
-    /// happens for an hour is as it should be.
+    /// Logs a delay. The first long delay is logged at the level of failures too, to show that an
+    /// hour without activity is intended.
     fn log_delay(
         &mut self,
         task: &mut Task,
@@ -260,7 +260,7 @@ impl Tries<'_> {
 }
 
 impl Unwinder<'_> {
-    /// No attempt is left: catches the failure, or fails.
+    /// Ends a `try` without further attempts: catches the failure, or fails.
     pub(crate) fn try_failed(&mut self, task: &mut Task, failure: Arc<Failure>) -> Flow {
         let Some(Frame { height, kind: FrameKind::Try(mut frame) }) = task.frames.pop() else {
             return Flow::Throw(task.broken(NO_TRY));
@@ -290,7 +290,7 @@ impl Unwinder<'_> {
         self.catch(task, &frame.code, thrown)
     }
 
-    /// The head of a `try` has no value: not even one attempt can be made.
+    /// Fails a `try` whose clauses have no value, before the first attempt.
     pub(crate) fn head_failed(&mut self, task: &mut Task, code: &TryCode, thrown: Thrown) -> Flow {
         match thrown.retry {
             Retry::Unread => Flow::Throw(thrown),
@@ -300,7 +300,7 @@ impl Unwinder<'_> {
         }
     }
 
-    /// A `try` is over by a failure.
+    /// Ends a `try` by a failure.
     fn catch(&mut self, task: &mut Task, code: &TryCode, thrown: Thrown) -> Flow {
         match code.catch {
             Some((address, line)) => {
@@ -316,7 +316,8 @@ impl Unwinder<'_> {
 }
 
 impl TryFrame {
-    /// How often and how long it has tried by now, for a failure that ends it.
+    /// Returns the number of attempts and the duration up to now, for a failure that ends the
+    /// `try`.
     pub fn tried(&self, source: &Source, now: Time) -> Tried {
         let file = Arc::clone(source.name());
         let elapsed = now - self.started;
@@ -324,10 +325,10 @@ impl TryFrame {
     }
 }
 
-/// Starting a command takes a moment of the time it has.
+/// Tolerance for the time that starting a command takes.
 const MOMENT: Duration = Duration::from_millis(100);
 
-/// What a `try` fails with when its limit cuts an attempt short.
+/// Returns the failure of a `try` whose deadline passes during an attempt.
 pub fn timeout(
     task: &Task,
     limit: Option<Duration>,
@@ -335,7 +336,7 @@ pub fn timeout(
     caught: Option<Arc<Failure>>,
 ) -> Arc<Failure> {
     let after = limit.map_or_else(String::new, |limit| match running.elapsed {
-        // It began long after what is limited.
+        // The command began long after the limited structure.
         Some(ran) if limit.saturating_sub(ran) > MOMENT.max(limit / 20) => {
             format!(" after {}, at the end of {}", Human(ran), Human(limit))
         }
@@ -376,7 +377,7 @@ fn count(task: &mut Task) -> Result<u64, Suspend> {
     }
 }
 
-/// Pops a length of time.
+/// Pops a duration.
 pub fn length(task: &mut Task, scale: Scale) -> Result<Duration, Suspend> {
     let text = plain(&task.pop()?)?;
     let text = text.trim();
@@ -395,7 +396,7 @@ pub fn length(task: &mut Task, scale: Scale) -> Result<Duration, Suspend> {
     }
 }
 
-/// Refuses a length of time that is none.
+/// Rejects a duration of zero.
 pub fn not_zero(length: Duration) -> Result<(), Suspend> {
     match length {
         Duration::ZERO => Err(Suspend::expression("a length of time can't be zero")),
@@ -413,7 +414,7 @@ fn backoff(task: &mut Task, code: &BackoffCode) -> Result<Policy, Suspend> {
     Policy::with(code.kind, &clauses).map_err(|mistake| Suspend::expression(mistake.in_a_line()))
 }
 
-/// The number that a value says, which may have a fraction.
+/// Converts a value to a number, which may have a fraction.
 pub fn number(value: &Value) -> Result<f64, Suspend> {
     let text = plain(value)?;
     let number = text.trim().parse().ok().filter(|number: &f64| number.is_finite());

@@ -18,7 +18,7 @@ pub struct Attempts {
     pub made: u64,
     /// Number of attempts that the head allows.
     pub allowed: Option<u64>,
-    /// True if the present attempt is the one right before the deadline.
+    /// True if the current attempt is the last before the deadline.
     pub is_last: bool,
     /// True if the head has a condition, by `while`.
     pub has_condition: bool,
@@ -26,7 +26,7 @@ pub struct Attempts {
     pub left: Duration,
 }
 
-/// An event that the next attempt depends on.
+/// Event that decides about the next attempt.
 #[derive(Clone, Copy, Debug)]
 pub enum Occasion {
     /// An attempt failed.
@@ -80,7 +80,7 @@ impl Attempts {
             Occasion::Failed(Retry::Unread) | Occasion::ConditionFailed(Retry::Unread) => {
                 return Verdict::Leave;
             }
-            // A deferred attempt does not count, and a later one can be the last again.
+            // A deferred attempt does not count. A later attempt can be the last again.
             Occasion::Failed(Retry::Deferred(by)) if by < self.left => return Verdict::Defer(by),
             Occasion::Failed(Retry::Deferred(_)) => Some(Reason::Deadline),
             Occasion::Failed(retry) => self.stop_after_failure(retry),
@@ -138,7 +138,7 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// The second of three attempts, ten seconds before the deadline.
+    /// Returns the second of three attempts, ten seconds before the deadline.
     const SECOND_OF_THREE: Attempts = Attempts {
         made: 2,
         allowed: Some(3),

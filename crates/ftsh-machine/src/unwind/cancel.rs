@@ -1,4 +1,4 @@
-//! Cutting things short: limits, failing siblings, signals.
+//! Cancellation by limits, failing siblings and signals.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::unwind::Unwinder;
 use crate::unwind::ending::{Logged, Retry, Thrown};
 
 impl Unwinder<'_> {
-    /// Ends whatever runs inside a `try`, and then the `try` or only its attempt.
+    /// Ends everything inside a `try`, and then the `try` or only its attempt.
     pub(crate) fn cut(&mut self, task: &mut Task, id: u64, by: Cut) -> Flow {
         let position = task
             .frames
@@ -29,7 +29,7 @@ impl Unwinder<'_> {
         if self.core.tasks.is_being_cut(task, position + 1) {
             return Flow::keep_waiting(task);
         }
-        // An attempt that has failed by itself keeps its failure; there is nothing left to cut.
+        // An attempt that already failed keeps its failure, and has nothing left to cut.
         if innermost && matches!(task.state, State::Emptying(..) | State::Telling(..)) {
             return Flow::keep_waiting(task);
         }
@@ -75,7 +75,7 @@ impl Unwinder<'_> {
         self.cut_down(task, position + 1, scope, &failure, after)
     }
 
-    /// Leaves the innermost structure of what is cut short.
+    /// Leaves the innermost structure of a canceled task.
     pub(crate) fn leave_cut(&mut self, task: &mut Task) {
         if let Some(frame) = task.frames.pop() {
             task.stack.truncate(frame.height);
@@ -83,7 +83,7 @@ impl Unwinder<'_> {
         }
     }
 
-    /// Stops a task from waiting for anything. Those that it waits for are somebody else's matter.
+    /// Makes a task wait for nothing. Its child tasks are handled separately.
     pub(crate) fn halt_task(&mut self, task: &mut Task) {
         match std::mem::replace(&mut task.state, State::Ready) {
             State::Query(operation, _)
@@ -98,7 +98,7 @@ impl Unwinder<'_> {
                 self.core.requests.leave_tee(&beginning.transaction.kind);
             }
             State::Settling(settling) => self.core.requests.abandon(settling.operation),
-            // It is left with its transaction.
+            // The relay ends with the transaction.
             State::Committing(Committing::Relay(relay)) => {
                 self.core.requests.end_operation(relay);
             }
@@ -125,7 +125,8 @@ impl Unwinder<'_> {
                     self.core.requests.end_process(process);
                 }
                 self.core.requests.leave_relay(top_join(task));
-                // It stays while branches clean up, and begins no more.
+                // The timer ends now. The structure remains while branches clean up, but starts no
+                // more branches.
                 self.core.scheduler.cancel(top_join(task).and_then(|join| join.timer()));
             }
             State::Emptying(scope, _) => {
@@ -140,14 +141,14 @@ impl Unwinder<'_> {
         }
     }
 
-    /// Forgets a task and those it waits for.
+    /// Drops a task with its child tasks.
     pub(crate) fn drop_task(&mut self, task: &mut Task) {
         self.drop_structures(task, 0, (FailureKind::Cancelled, 1));
     }
 }
 
 impl Tasks {
-    /// Returns the failure of a task that is cancelled.
+    /// Creates the failure of a canceled task.
     pub(crate) fn cancelled(&self, task: &Task, message: String) -> Arc<Failure> {
         let mut failure = task.thrown(FailureKind::Cancelled, 1, message, "").failure;
         Arc::make_mut(&mut failure).branches = self.branches_under_way(task);
@@ -155,18 +156,18 @@ impl Tasks {
     }
 }
 
-/// What a `try` is cut short by.
+/// Cause that cuts a `try` short.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cut {
-    /// Its limit.
+    /// The deadline of the `try`.
     Try,
-    /// The limit of the attempt.
+    /// The deadline of the attempt.
     Attempt,
-    /// The end of the shell that had begun the attempt.
+    /// The end of the shell that began the attempt.
     Loss,
 }
 
-/// What is being handled around the structure at a position.
+/// Returns the failure handled around the structure at a position.
 fn caught_around(task: &Task, position: usize) -> Option<Arc<Failure>> {
     task.caught_in(&task.frames[..position]).cloned()
 }

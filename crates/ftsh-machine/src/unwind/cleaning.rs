@@ -1,10 +1,10 @@
-//! What is cancelled from outside cleans up: its `finally` groups run when all it had started is
-//! gone, and share half of the time to kill; the killing, before and after, has the other half.
+//! Cleanup of canceled tasks. `finally` groups run after all processes of the task have ended, and
+//! share half of the kill timeout. The other half is for killing, before and after the groups.
 //!
-//! All that a cancelled task was doing ends, and so do the tasks it waits for; those that have groups
-//! to run are kept, doomed. When the scope is empty the task takes off its structures from the inside
-//! out, but first the tasks that it waits for do, and each guard that comes off has its group run. Output
-//! of branches that is held comes out then as well.
+//! All work of a canceled task ends, and so do its child tasks. Tasks with `finally` groups still
+//! to run are kept, in the state `Doomed`. When the scope is empty, the task unwinds its structures
+//! from the inside out, after its child tasks have done the same. Each guard on the way runs its
+//! group. Grouped output of branches is written then, too.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,12 +24,12 @@ use crate::unwind::ending::{Ending, Logged, Retry, Thrown};
 use crate::unwind::finally::is_group;
 use crate::unwind::leaving::Leaving;
 
-/// What is wrong where a task cleans up that isn't cancelled.
+/// Violated invariant: a task that cleans up is canceled.
 const NOT_CANCELLED: &str = "a task cleans up that isn't cancelled";
 
 impl Unwinder<'_> {
-    /// Ends what a task is doing in all but `keep` of its structures, and everything in `scope`;
-    /// has the `finally` groups run that are concerned; goes on with `after`.
+    /// Cancels all but the first `keep` structures of a task, and ends everything in `scope`. Runs
+    /// the `finally` groups concerned, then continues with `after`.
     pub(crate) fn cut_down(
         &mut self,
         task: &mut Task,
@@ -57,7 +57,7 @@ impl Unwinder<'_> {
         self.cut_at_once(task, cut)
     }
 
-    /// Carries out a cut, also on `finally` groups in progress.
+    /// Executes a cut, also of running `finally` groups.
     pub(crate) fn cut_at_once(&mut self, task: &mut Task, mut cut: Cleaning) -> Flow {
         self.core.scheduler.cancel(cut.timer.take());
         let share = self.core.config.kill_timeout / 2;
@@ -73,7 +73,7 @@ impl Unwinder<'_> {
         self.empty_within(task, scope, left.min(share), AfterEmptied::Clean(Box::new(cut)))
     }
 
-    /// The same where no group runs.
+    /// Cancels like `cut_down`, without running `finally` groups.
     pub(crate) fn cut_off(
         &mut self,
         task: &mut Task,
@@ -87,8 +87,7 @@ impl Unwinder<'_> {
         self.empty(task, scope, after)
     }
 
-    /// Ends what a task is doing in all but `keep` of its structures, where nothing of that runs any
-    /// more; has the `finally` groups run that are concerned; goes on with `after`.
+    /// Cancels like `cut_down` where no process runs any more.
     pub(crate) fn cut_dead(
         &mut self,
         task: &mut Task,
@@ -121,8 +120,8 @@ impl Unwinder<'_> {
         self.begin_cleaning(task, cleaning)
     }
 
-    /// Stops a task, and those it waits for, as far as the innermost group that is to be run;
-    /// whether there is one. Groups that have begun are cut short.
+    /// Stops a task and its child tasks, and unwinds up to the innermost `finally` group still to
+    /// run. Running groups are cut short. Returns false if there is no such group.
     fn doom(&mut self, task: &mut Task, keep: usize, why: KindAndCode) -> bool {
         for id in children(task) {
             if let Some(child) = self.core.tasks.take(id) {
@@ -155,7 +154,7 @@ impl Unwinder<'_> {
         false
     }
 
-    /// Stops a task that another one waits for, and keeps it only if it has groups to run.
+    /// Stops a child task, which is kept only with `finally` groups to run.
     pub(crate) fn doom_child(&mut self, task: &mut Task, mut child: Box<Task>, why: KindAndCode) {
         self.core.log_cancelled(&child);
         let failure = cut_short(&child, why);
@@ -170,7 +169,7 @@ impl Unwinder<'_> {
         }
     }
 
-    /// The scope of a cancelled task is empty: its groups have their time now.
+    /// Begins the cleanup of a canceled task, whose scope is empty.
     pub(crate) fn begin_cleaning(&mut self, task: &mut Task, mut cleaning: Cleaning) -> Flow {
         let share = self.core.config.kill_timeout / 2;
         cleaning.limit = cleaning.limit.min(self.core.now() + share);
@@ -187,7 +186,7 @@ impl Unwinder<'_> {
         self.clean(task)
     }
 
-    /// Takes structures off, up to the next group.
+    /// Unwinds structures up to the next `finally` group.
     pub(crate) fn clean(&mut self, task: &mut Task) -> Flow {
         let keep = match task.cleaning.last() {
             Some(cut) if cut.waits => return self.resume_cut(task),
@@ -217,7 +216,7 @@ impl Unwinder<'_> {
         }
     }
 
-    /// The tasks that a cancelled one waits for clean up first.
+    /// Makes the child tasks of a canceled task clean up first.
     fn clean_children(&mut self, task: &Task) {
         let Some(cleaning) = task.cleaning.last() else { return };
         for id in children(task) {
@@ -248,12 +247,14 @@ impl Unwinder<'_> {
         }
     }
 
-    /// All groups have run, or their time is over: what they left behind has to go.
+    /// Ends a cleanup after all groups have run or their time has passed. Processes left by the
+    /// groups are killed.
     fn cleaned(&mut self, task: &mut Task, cleaning: Cleaning) -> Flow {
         self.core.scheduler.cancel(cleaning.timer);
         restore(task);
         let Some(emptied) = cleaning.emptied else { return self.emptied(task, cleaning.after) };
-        // The script's own scope was emptied, but is there again, with that of the groups in it.
+        // The script's own scope exists again after it was emptied, and contains the scope of the
+        // groups.
         let scope = if emptied == ScopeId::SCRIPT { emptied } else { cleaning.scope };
         if matches!(cleaning.after, AfterEmptied::Finish(Outcome::Interrupted(_))) {
             self.core.scopes.interrupt(scope);
@@ -261,13 +262,13 @@ impl Unwinder<'_> {
         self.empty_within(task, scope, cleaning.grace, cleaning.after)
     }
 
-    /// What is cancelled now isn't cleaned up any more.
+    /// Forgets inner cleanups, replaced by a new cancellation.
     fn forget_cleaning(&mut self, task: &mut Task, keep: usize) {
         let over = task.cleaning.extract_if(.., |cleaning| cleaning.keep >= keep);
         self.core.scheduler.cancel(over.filter_map(|cleaning| cleaning.timer));
     }
 
-    /// Ends a task that finishes the run, whatever groups are still to be run; at once if it `kills`.
+    /// Hastens the end of the run, skipping the remaining groups; kills at once if `kills`.
     pub(crate) fn hasten(&mut self, main: &mut Task, kills: bool) -> Flow {
         if !main.cleaning.is_empty() {
             let mut cleaning = main.cleaning.remove(0);
@@ -289,8 +290,8 @@ impl Unwinder<'_> {
         }
     }
 
-    /// Drops all but `keep` structures of a task, with the tasks it waits for; the log is told of
-    /// each group that isn't run to its end.
+    /// Drops all but the first `keep` structures of a task, with its child tasks. Each skipped or
+    /// interrupted group is logged.
     pub(crate) fn drop_structures(&mut self, task: &mut Task, keep: usize, why: KindAndCode) {
         for child in children(task) {
             if let Some(mut child) = self.core.tasks.take(child) {
@@ -307,8 +308,8 @@ impl Unwinder<'_> {
         }
     }
 
-    /// Leaves a structure that is cut. The `finally` group around a `forall` knows of its branches; the log
-    /// says that a group is not run to its end, or not at all.
+    /// Leaves a canceled structure. Results of branches are kept for an enclosing `finally` group,
+    /// and a skipped or interrupted group is logged.
     pub(crate) fn cut_frame(&mut self, task: &mut Task, kind: FrameKind) {
         let cut = match &kind {
             FrameKind::Guard(guard) => Some((guard.code.line, false)),
@@ -329,7 +330,7 @@ impl Unwinder<'_> {
         self.abandon_frame(task, kind, false);
     }
 
-    /// The time of the groups is over.
+    /// Handles the deadline of the groups.
     pub(crate) fn cleaning_time_passed(&mut self, task: &mut Task, keep: usize) -> Flow {
         let at = task.cleaning.iter().position(|cleaning| cleaning.keep == keep);
         let Some(at) = at else { return Flow::keep_waiting(task) };
@@ -343,7 +344,7 @@ impl Unwinder<'_> {
 }
 
 impl Core {
-    /// Logs the end of a task that another one waits for, unless that is logged already.
+    /// Logs the cancellation of a child task, unless already logged.
     fn log_cancelled(&mut self, child: &Task) {
         if !matches!(child.state, State::Doomed | State::Cleaning) && child.cleaning.is_empty() {
             self.log(child, || LogEvent::Cancelled, Level::STRUCTURES);
@@ -352,8 +353,8 @@ impl Core {
 }
 
 impl Task {
-    /// How many tries it is in inside of the `finally` group that it runs because it was cancelled,
-    /// and when that must end; the same of writing what its branches had printed.
+    /// Returns the deadline of a cleanup in progress, and the number of tries inside its `finally`
+    /// group. Writing the output of canceled branches counts as a cleanup.
     pub fn cleaning_up(&self) -> (usize, Option<Time>) {
         let writes = |frame: &Frame| match &frame.kind {
             FrameKind::Join(join) => join.kind.outputs().is_some_and(|it| it.scope().is_some()),
@@ -375,18 +376,18 @@ impl Task {
         (tries, None)
     }
 
-    /// Returns the number of tries inside the innermost `finally` group that runs.
+    /// Returns the number of tries inside the innermost running `finally` group.
     pub fn tries_in_group(&self) -> Option<usize> {
         let group = self.frames.iter().rposition(is_group)?;
         Some(self.frames[group..].iter().filter(|it| matches!(it.kind, FrameKind::Try(_))).count())
     }
 
-    /// Whether it is being cut down to so many structures already.
+    /// Returns true if a cut that keeps exactly `keep` structures is in progress.
     pub fn is_cut_down_to(&self, keep: usize) -> bool {
         self.cancelling().any(|cleaning| cleaning.keep == keep)
     }
 
-    /// How it is cancelled, where it has `finally` groups to run for that.
+    /// Iterates over the cancellations in progress.
     pub fn cancelling(&self) -> impl Iterator<Item = &Cleaning> {
         let begins = match &self.state {
             State::Emptying(_, AfterEmptied::Clean(cleaning)) => Some(&**cleaning),
@@ -395,7 +396,7 @@ impl Task {
         self.cleaning.iter().chain(begins)
     }
 
-    /// How the run is going to end, if that is decided, and the scope that is emptied for it.
+    /// Returns the planned outcome of a run that is ending, with the scope being emptied.
     pub fn finishing(&mut self) -> Option<(ScopeId, &mut Outcome)> {
         if let Some(cleaning) = self.cleaning.first_mut() {
             return finishing(cleaning);
@@ -409,7 +410,7 @@ impl Task {
 }
 
 impl Cleaning {
-    /// Returns the kind and the code of the failure that what is cut fails with.
+    /// Returns the kind and the code of the failure of canceled work.
     pub fn reason(&self) -> KindAndCode {
         self.failure.reason()
     }
@@ -422,7 +423,7 @@ fn finishing(cleaning: &mut Cleaning) -> Option<(ScopeId, &mut Outcome)> {
     }
 }
 
-/// Goes back to where the innermost structure that is left runs.
+/// Restores the scope and the stack of the innermost remaining structure.
 fn restore(task: &mut Task) {
     if let Some(Frame { height, kind: FrameKind::Try(frame) }) = task.frames.last() {
         let (height, scope) = (*height, frame.scope);

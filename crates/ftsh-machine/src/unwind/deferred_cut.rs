@@ -1,8 +1,8 @@
-//! Cuts that wait for `finally` groups in progress.
+//! Cuts deferred by running `finally` groups.
 //!
-//! A limit, a signal or a failing sibling ends everything in what it cuts, but a `finally` group that
-//! has begun there gets the share of the kill timeout that a fresh group gets, counted from the cut.
-//! The cut takes place when no such group is left, or when the share has passed.
+//! A limit, a signal or a failing sibling ends everything inside the cut, except for `finally`
+//! groups already running. These groups receive the same share of the kill timeout as a new group,
+//! counted from the cut. The cut takes place when no such group is left, or after the share.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use crate::unwind::finally::is_group_in_progress;
 use crate::unwind::leaving::Leaving;
 
 impl Tasks {
-    /// Returns true if a `finally` group runs inside all but `keep` structures of a task.
+    /// Returns true if a `finally` group runs inside all but the first `keep` structures of a task.
     pub(crate) fn has_group_in_progress(&self, task: &Task, keep: usize) -> bool {
         task.frames.iter().skip(keep).any(is_group_in_progress)
             || children(task)
@@ -31,8 +31,9 @@ impl Tasks {
                 .any(|child| self.has_group_in_progress(child, 0))
     }
 
-    /// Returns true if a cut of all but `keep` structures of a task, or of more around them, has begun.
-    /// A `finally` group in progress bounds the search: its inside is not cut with its surroundings.
+    /// Returns true if a cut of all but the first `keep` structures, or of more structures around
+    /// them, has begun. The search ends at a running `finally` group, whose inside is not cut with
+    /// its surroundings.
     pub(crate) fn is_being_cut(&self, task: &Task, mut keep: usize) -> bool {
         for task in self.and_around(task) {
             let group = task.frames.iter().take(keep).rposition(is_group_in_progress);
@@ -50,7 +51,8 @@ impl Tasks {
 }
 
 impl Unwinder<'_> {
-    /// Ends everything in what is cut but the `finally` groups in progress, and gives those their share.
+    /// Ends everything inside a cut except for running `finally` groups, which receive their share
+    /// of time.
     pub(crate) fn defer_cut(&mut self, task: &mut Task, mut cut: Cleaning) -> Flow {
         let limit = cut.since + self.core.config.kill_timeout / 2;
         let limit = self.supersede(task, cut.keep, limit);
@@ -67,7 +69,7 @@ impl Unwinder<'_> {
         Flow::keep_waiting(task)
     }
 
-    /// Carries out a deferred cut unless a group is still in progress.
+    /// Executes a deferred cut, unless a group is still running.
     pub(crate) fn resume_cut(&mut self, task: &mut Task) -> Flow {
         match task.cleaning.pop_if(|cut| cut.waits) {
             Some(cut) if self.core.tasks.has_group_in_progress(task, cut.keep) => {
@@ -79,11 +81,11 @@ impl Unwinder<'_> {
         }
     }
 
-    /// Ends a group that a cut has waited for: the cut takes place if it was the last one. `failure` is
-    /// the failure that the task would have gone on with.
+    /// Handles the end of a group that deferred a cut. The cut takes place after the last group.
+    /// `failure` is the failure with which the task would have continued.
     pub(crate) fn spared_group_ended(&mut self, task: &mut Task, failure: Option<Thrown>) -> Flow {
         if let Some(mut cut) = task.cleaning.pop_if(|cut| cut.waits) {
-            // What has failed by itself, and has nothing left to be cut, keeps its failure.
+            // A failure that already happened, with nothing left to cut, is kept.
             if let Some(thrown) = failure.filter(|_| task.frames.len() == cut.keep) {
                 cut.after = cut.after.with_failure(thrown);
             }
@@ -102,8 +104,8 @@ impl Unwinder<'_> {
         Flow::Wait(State::Doomed)
     }
 
-    /// Forgets the cuts inside all but `keep` structures that the same groups belong to. Returns the
-    /// earliest limit of those groups.
+    /// Removes the inner cuts that concern the same groups. Returns the earliest limit of the
+    /// groups.
     fn supersede(&mut self, task: &mut Task, keep: usize, limit: Time) -> Time {
         let inside =
             task.frames.iter().skip(keep).position(is_group_in_progress).map(|at| keep + at);
@@ -114,8 +116,8 @@ impl Unwinder<'_> {
         over.iter().map(|cut| cut.limit).fold(limit, Time::min)
     }
 
-    /// Stops all that a task does inside all but `keep` of its structures, except for the groups in
-    /// progress, which have to end by the limit. Adds the scopes of those to `spared`.
+    /// Stops all work inside all but the first `keep` structures of a task, except for running
+    /// groups, which must end by the limit. Appends the scopes of the groups to `spared`.
     fn spare_groups(
         &mut self,
         task: &mut Task,
@@ -140,7 +142,8 @@ impl Unwinder<'_> {
         task.state = State::Doomed;
     }
 
-    /// Sets the limit of the group at `at`, and of everything inside it. Returns the group's scope.
+    /// Sets the limit of the group at index `at`, and of everything inside. Returns the group's
+    /// scope.
     fn limit_group(&mut self, task: &mut Task, at: usize, limit: Time) -> Option<ScopeId> {
         let FrameKind::Finally(group) = &mut task.frames.get_mut(at)?.kind else { return None };
         group.spared = true;
@@ -151,8 +154,8 @@ impl Unwinder<'_> {
         Some(scope)
     }
 
-    /// Gives the tries inside so many structures of a task, and those of the tasks that it waits for,
-    /// another limit around them.
+    /// Sets another enclosing limit for the tries from frame `from` on, and for those of the child
+    /// tasks.
     fn limit_tries(&mut self, task: &mut Task, from: usize, mut around: Time) {
         let id = task.id;
         for frame in task.frames.iter_mut().skip(from) {
@@ -173,7 +176,7 @@ impl Unwinder<'_> {
         }
     }
 
-    /// Gives a `try` another limit around it. Returns the limit of what is inside the `try`.
+    /// Sets another enclosing limit for a `try`. Returns the limit inside the `try`.
     fn limit_try(&mut self, task: TaskId, frame: &mut TryFrame, around: Time) -> Time {
         let own = frame.clauses.time.map_or(Time::NEVER, |limit| frame.started + limit);
         frame.deadline = own.min(around);
@@ -199,8 +202,8 @@ impl Unwinder<'_> {
 }
 
 impl Core {
-    /// Returns the tightest limit around the present instruction of a task. What is in a `finally` group
-    /// goes on through the group's share after the limits around the group.
+    /// Returns the tightest deadline around the current instruction. Work inside a `finally` group
+    /// may continue through the group's share after the limits around the group.
     pub(crate) fn deadline_of(&self, task: &Task) -> Option<Time> {
         let mut deadline = Time::NEVER;
         let mut share = None;
@@ -208,7 +211,7 @@ impl Core {
         'around: while let Some(task) = place {
             for frame in task.frames.iter().rev() {
                 match (&frame.kind, share) {
-                    // The limits around that are part of its own.
+                    // Enclosing limits are part of the frame's own.
                     (FrameKind::Try(frame), None) => {
                         deadline = frame.present_deadline();
                         break 'around;
@@ -236,7 +239,7 @@ impl Core {
         Some(deadline).filter(|deadline| *deadline != Time::NEVER)
     }
 
-    /// Returns what a branch or stage started by a task sees of the structures around it.
+    /// Returns the context for a new branch or stage of a task.
     pub(crate) fn child_context(&self, task: &Task) -> ParentContext {
         ParentContext {
             deadline: self.deadline_of(task),
@@ -251,7 +254,7 @@ impl Core {
 }
 
 impl TryFrame {
-    /// Returns when the tightest limit around what this `try` does at present passes.
+    /// Returns the tightest deadline of the current activity of the `try`.
     fn present_deadline(&self) -> Time {
         match self.phase {
             TryPhase::Attempt => self.attempt_deadline,
@@ -259,7 +262,7 @@ impl TryFrame {
         }
     }
 
-    /// Returns the moment when the clauses of this `try` end what runs in it.
+    /// Returns the deadline set by the clauses of this `try` alone.
     fn own_limit(&self) -> Time {
         let limit = self.clauses.time.map_or(Time::NEVER, |limit| self.started + limit);
         let each = self.clauses.each.filter(|_| self.phase == TryPhase::Attempt);
@@ -268,7 +271,7 @@ impl TryFrame {
 }
 
 impl Leaving {
-    /// Returns the failure that a task goes on with.
+    /// Returns the failure with which the task continues.
     pub fn failure(self) -> Option<Thrown> {
         match self {
             Self::Throw(thrown) | Self::End(Ending::Failed(thrown)) => Some(thrown),
@@ -282,7 +285,7 @@ impl Leaving {
 }
 
 impl AfterEmptied {
-    /// Puts another failure in the place of the cut's own, unless the run ends by the cut.
+    /// Replaces the failure of a cut, unless the cut ends the run.
     fn with_failure(self, thrown: Thrown) -> Self {
         match self {
             Self::Fail(Thrown { retry: retry @ Retry::Never, .. }) => {

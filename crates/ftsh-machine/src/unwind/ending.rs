@@ -1,4 +1,4 @@
-//! Failures on their way out, and how tasks end.
+//! Failures during unwinding, and endings of tasks.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,46 +12,46 @@ use crate::tasks::trace::Step;
 use crate::values::variables::{Change, Changes, Variables};
 use ftsh_syntax::ast::Name;
 
-/// A failure on its way out.
+/// Failure during unwinding.
 #[derive(Clone, Debug)]
 pub struct Thrown {
-    /// The failure.
+    /// Failure as seen by scripts.
     pub failure: Arc<Failure>,
-    /// What becomes of the `try` around it.
+    /// Effect on the enclosing `try`.
     pub retry: Retry,
-    /// What the log has of it.
+    /// Log records already written for the failure.
     pub logged: Logged,
 }
 
-/// What the log has of a failure.
+/// Log records already written for a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Logged {
-    /// Nothing.
+    /// No record.
     Not,
-    /// That it happened, where something might contain it.
+    /// Record of a failure that might still be contained.
     Failure,
-    /// That the run ends by it.
+    /// Record of the failure that ends the run.
     End,
 }
 
 impl Logged {
-    /// What the log has of a failure that it has been told.
+    /// Returns the state after a failure was logged.
     pub fn as_told(uncaught: bool) -> Self {
         if uncaught { Self::End } else { Self::Failure }
     }
 }
 
-/// What becomes of the innermost `try` around a failure.
+/// Effect of a failure on the innermost enclosing `try`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Retry {
-    /// It tries again as its clauses say.
+    /// Retry as the clauses say.
     AsUsual,
-    /// It makes the same attempt again, so long after the failure at the earliest.
+    /// Repeat the same attempt, at the earliest after this time.
     Deferred(Duration),
-    /// It doesn't try again.
+    /// Make no further attempt.
     Never,
-    /// Nobody reads any more what a stage of a pipeline, or the script, writes: the `try` is left like all
-    /// else in the stage or the script.
+    /// The reader of a pipeline's stage, or of the script's output, is gone. The `try` is left
+    /// together with the rest of the stage or the script.
     Unread,
 }
 
@@ -66,25 +66,25 @@ impl From<Again> for Retry {
 }
 
 impl Retry {
-    /// Whether no `forany` or question contains such a failure, but a `try` if anything does.
+    /// Returns true for a failure that `forany` and conditions pass on to the enclosing `try`.
     pub fn is_for_the_try(self) -> bool {
         self != Self::AsUsual
     }
 }
 
-/// How a task ended.
+/// End of a task.
 #[derive(Clone, Debug)]
 pub enum Ending {
-    /// At its end.
+    /// Regular end.
     Succeeded,
-    /// By `exit`.
+    /// End by `exit`.
     Exited(u8),
-    /// By a failure.
+    /// End by a failure.
     Failed(Thrown),
 }
 
 impl Ending {
-    /// The kind and the code of its failure, if it is one.
+    /// Returns the kind and the code of the failure, if the ending is one.
     pub fn failure(&self) -> Option<(FailureKind, i32)> {
         match self {
             Self::Succeeded => None,
@@ -95,43 +95,44 @@ impl Ending {
 }
 
 impl Ending {
-    /// Whether it is that of a stage which may well stop early: nobody read any more what it wrote.
+    /// Returns true if a stage ended early only because its reader was gone.
     pub fn is_cut_off(&self) -> bool {
         matches!(self, Self::Failed(Thrown { retry: Retry::Unread, .. }))
     }
 }
 
-/// A stage of a pipeline that has ended.
+/// Ended stage of a pipeline.
 #[derive(Debug)]
 pub struct Ended {
-    /// How.
+    /// End of the stage.
     pub ending: Ending,
-    /// What it has made of variables.
+    /// Changes of variables by the stage.
     pub changes: Changes,
 }
 
-/// What a task that has ended leaves to the one that waits for it.
+/// State returned by an ended task to its parent.
 #[derive(Debug)]
 pub struct TaskResidue {
-    /// What it has made `local` to a call around all of it, and what it had made of that before.
+    /// Variables made `local` outside the task's own calls, with the task's earlier changes to
+    /// them.
     pub locals: Vec<(Name, Option<Change>)>,
-    /// Its variables.
+    /// Variables of the task.
     pub variables: Variables,
-    /// Its arguments.
+    /// Arguments of the task.
     pub args: Arc<Vec<BString>>,
-    /// Its directory.
+    /// Directory of the task.
     pub directory: Directory,
-    /// What its files are made without.
+    /// Umask for new files.
     pub umask: Umask,
 }
 
 impl Thrown {
-    /// Whether it answers a question with no.
+    /// Returns true if a condition treats the failure as the answer `false`.
     pub fn is_no(&self) -> bool {
         matches!(self.failure.kind, FailureKind::Exit | FailureKind::Failure)
     }
 
-    /// Begins the trace of a failure that was just made with a step.
+    /// Adds a first step to the trace of a new failure.
     #[must_use]
     pub fn inside(mut self, step: Option<Step>) -> Self {
         let failure = Arc::make_mut(&mut self.failure);
@@ -139,7 +140,7 @@ impl Thrown {
         self
     }
 
-    /// Says how long the command ran; right after the failure was made.
+    /// Sets the duration of the command of a new failure.
     #[must_use]
     pub fn after(mut self, elapsed: Duration) -> Self {
         Arc::make_mut(&mut self.failure).elapsed = Some(elapsed);

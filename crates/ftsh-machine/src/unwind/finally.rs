@@ -1,7 +1,7 @@
-//! `finally`: a group that runs once, however its `try` is left.
+//! The `finally` group, which runs once however its `try` ends.
 //!
-//! A guard around the `try` waits for whatever comes past it, and has the group run before that
-//! goes on. What is cancelled from outside comes past it, too; see `cleaning`.
+//! A guard frame around the `try` intercepts every way out, and runs the group before the way
+//! continues. Cancellation from outside passes the guard, too; see `cleaning`.
 
 use std::sync::Arc;
 
@@ -17,17 +17,17 @@ use crate::unwind::Unwinder;
 use crate::unwind::ending::{Ending, Thrown};
 use crate::unwind::leaving::Leaving;
 
-/// What is wrong where the innermost structure isn't the one with the `finally` group.
+/// Violated invariant: the innermost structure belongs to a `finally` group.
 const NO_GUARD: &str = "the innermost structure has no `finally`";
 
-/// A `try` begins that has a `finally` group.
+/// Begins a `try` with a `finally` group.
 pub fn guard(task: &mut Task, code: &Arc<FinallyCode>) {
     let guard = GuardFrame { code: Arc::clone(code), caught: None, branches: None };
     task.enter(FrameKind::Guard(Box::new(guard)));
 }
 
 impl Unwinder<'_> {
-    /// That `try`, or its `catch`, came to its end.
+    /// Handles the regular end of such a `try`, or of its `catch`.
     pub(crate) fn end_guard(&mut self, task: &mut Task) -> Flow {
         let Some(Frame { kind: FrameKind::Guard(guard), .. }) = task.frames.pop() else {
             return Flow::Throw(task.broken(NO_GUARD));
@@ -36,8 +36,8 @@ impl Unwinder<'_> {
         self.begin_finally(task, *guard, then)
     }
 
-    /// Runs a group in a scope of its own, in the time of the structures around it, unless what
-    /// cancels the task sets a limit.
+    /// Runs a group in its own scope. The limits of the enclosing structures apply, unless a
+    /// cancellation sets a limit.
     pub(crate) fn begin_finally(
         &mut self,
         task: &mut Task,
@@ -78,8 +78,8 @@ impl Unwinder<'_> {
         Flow::Continue
     }
 
-    /// A group succeeded: what it left running stays, unless it is cancelled, and the task goes on as was
-    /// decided before.
+    /// Handles the success of a group. Processes left running are kept, unless the task is
+    /// canceled, and the task continues as decided before.
     pub(crate) fn end_finally(&mut self, task: &mut Task) -> Step {
         let Some(frame) = top_group(task) else {
             return Ok(Flow::Throw(task.broken(NO_GUARD)));
@@ -89,7 +89,7 @@ impl Unwinder<'_> {
             return Ok(self.spared_group_ended(task, frame.then.failure()));
         }
         if let (Leaving::Cancelled, Some(limit)) = (&frame.then, frame.limit) {
-            // It is part of what was cancelled: the groups around it are not to meet it.
+            // The processes belong to the canceled work, and must end before the next group.
             let grace = limit - self.core.now();
             return Ok(self.empty_within(task, frame.scope, grace, AfterEmptied::NextGroup));
         }
@@ -97,7 +97,7 @@ impl Unwinder<'_> {
         self.go_on_leaving(task, frame.then)
     }
 
-    /// A group failed, and its scope is empty: that counts unless something had failed before.
+    /// Handles the failure of a group, whose scope is empty. An earlier failure takes precedence.
     pub(crate) fn finally_failed(&mut self, task: &mut Task, thrown: Thrown) -> Flow {
         let Some(frame) = top_group(task) else { return Flow::Throw(task.broken(NO_GUARD)) };
         task.scope = frame.outer_scope;
@@ -123,8 +123,9 @@ impl Unwinder<'_> {
 }
 
 impl Tasks {
-    /// Whether a task goes on although nobody reads what it writes to a later stage: all of a `finally`
-    /// group is to be done. A stage of a pipeline in the group ends by that, unless it is the last.
+    /// Returns true if a task continues although the reader of its output is gone, because a
+    /// `finally` group is executed completely. Inside the group, a stage of a pipeline still ends
+    /// early, except for the last stage.
     pub(crate) fn outlasts_readers(&self, task: &Task) -> bool {
         let mut place = Some(task);
         while let Some(task) = place {
@@ -142,14 +143,15 @@ impl Tasks {
 }
 
 impl Task {
-    /// The `catch` of a `try` has this to handle; a `finally` group after it will see it as well.
+    /// Records the failure handled by the `catch` of a `try`, for the following `finally` group.
     pub fn note_caught(&mut self, failure: &Arc<Failure>) {
         if let Some(Frame { kind: FrameKind::Guard(guard), .. }) = self.frames.last_mut() {
             guard.caught = Some(Arc::clone(failure));
         }
     }
 
-    /// Notes what became of the branches of a `forall` that is cut, for the `finally` group around it.
+    /// Records the results of the branches of a canceled `forall`, for the enclosing `finally`
+    /// group.
     pub fn note_branches(&mut self, branches: Arc<Branches>) {
         let guard = self.frames.iter_mut().rev().find_map(|frame| match &mut frame.kind {
             FrameKind::Guard(guard) => Some(guard),
@@ -160,8 +162,8 @@ impl Task {
         }
     }
 
-    /// Whether what it starts has to be gone in half of the time if it is cancelled from outside: a
-    /// `finally` group has the other half, or it is such a group.
+    /// Returns true if processes must end within half of the kill timeout after a cancellation. The
+    /// other half is for a `finally` group, around or in progress.
     pub fn leaves_time_to_clean_up(&self) -> bool {
         self.inherited.is_guarded
             || self
@@ -170,13 +172,13 @@ impl Task {
                 .any(|frame| matches!(frame.kind, FrameKind::Guard(_) | FrameKind::Finally(_)))
     }
 
-    /// Whether it is in a `finally` group, which nothing inside may leave.
+    /// Returns true inside a `finally` group, which no jump may leave.
     pub fn is_in_finally(&self) -> bool {
         self.frames.iter().any(is_group)
     }
 }
 
-/// Returns true for a `finally` group that runs, not for one that was cut short.
+/// Returns true for a `finally` group that runs and was not cut short.
 pub fn is_group_in_progress(frame: &Frame) -> bool {
     matches!(&frame.kind, FrameKind::Finally(group) if !group.cut)
 }
@@ -186,7 +188,7 @@ pub fn is_group(frame: &Frame) -> bool {
     matches!(frame.kind, FrameKind::Finally(_))
 }
 
-/// Leaves the innermost structure, which is a `finally` group.
+/// Leaves the innermost structure, which must be a `finally` group.
 fn top_group(task: &mut Task) -> Option<FinallyFrame> {
     match task.frames.pop() {
         Some(Frame { height, kind: FrameKind::Finally(frame) }) => {

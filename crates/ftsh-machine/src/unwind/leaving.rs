@@ -4,31 +4,31 @@ use crate::program::code::Address;
 use crate::unwind::ending::{Ending, Retry, Thrown};
 use crate::values::value::Value;
 
-/// What comes after a `finally` group.
+/// Continuation after a `finally` group.
 #[derive(Debug)]
 pub enum Leaving {
-    /// The script goes on here.
+    /// Jump to an address.
     To(Address),
-    /// `break`, `continue`.
+    /// Continue `break` or `continue`.
     JumpOut {
-        /// How many frames more are left.
+        /// Number of frames still to leave.
         frames: usize,
-        /// Where the script goes on then.
+        /// Target address.
         to: Address,
     },
-    /// `return`, with its value.
+    /// Continue `return`, with its value.
     Return(Option<Value>),
-    /// The task ends.
+    /// End the task.
     End(Ending),
-    /// A failure.
+    /// Continue a failure.
     Throw(Thrown),
-    /// What cancelled the task.
+    /// Continue a cancellation.
     Cancelled,
 }
 
 impl Leaving {
-    /// Whether something has failed, so that a failure of the `finally` group comes second. That nobody
-    /// reads any more what a stage writes is no failure.
+    /// Returns true if a failure is in progress, so that a failure of the group is secondary. A
+    /// stage whose reader is gone has not failed.
     pub fn is_failing(&self) -> bool {
         match self {
             Self::To(_) | Self::JumpOut { .. } | Self::Return(_) => false,

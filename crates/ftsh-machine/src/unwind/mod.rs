@@ -1,4 +1,4 @@
-//! Failures and cancellation: the way out of frames, and `finally` groups.
+//! Failures and cancellation: unwinding of frames, and `finally` groups.
 
 pub(crate) mod cancel;
 pub(crate) mod cleaning;
@@ -10,13 +10,13 @@ pub(crate) mod unwinding;
 
 use crate::tasks::core::Core;
 
-/// Leaves structures, by failure, by cancellation or at their end.
+/// Leaves structures: by failure, by cancellation, or at their end.
 pub(crate) struct Unwinder<'a> {
     pub(crate) core: &'a mut Core,
 }
 
 impl Core {
-    /// Returns what leaves structures.
+    /// Returns the unwinder.
     pub(crate) fn unwinder(&mut self) -> Unwinder<'_> {
         Unwinder { core: self }
     }

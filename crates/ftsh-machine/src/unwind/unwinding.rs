@@ -1,4 +1,4 @@
-//! How failures find the structure that contains them, and how tasks end.
+//! Propagation of failures to the containing structure, and endings of tasks.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -109,10 +109,10 @@ impl Unwinder<'_> {
         }
     }
 
-    /// A task is about to end.
+    /// Ends a task.
     pub(crate) fn end_task(&mut self, task: &mut Task, ending: Ending) -> Flow {
         let good = matches!(ending, Ending::Succeeded);
-        // The attempt that is left, of the outermost `try` so far.
+        // Scope of the attempt of the outermost `try` left up to now.
         let mut left = None;
         while let Some(Frame { height, kind }) = task.frames.pop() {
             task.stack.truncate(height);
@@ -148,7 +148,7 @@ impl Unwinder<'_> {
             let outcome = match ending {
                 Ending::Succeeded => Outcome::Succeeded,
                 Ending::Exited(code) => Outcome::Exited(code),
-                // The script ends as whatever writes where nobody reads.
+                // The script ends like a program that writes without a reader.
                 Ending::Failed(Thrown { retry: Retry::Unread, .. }) => {
                     Outcome::Interrupted(SIGPIPE)
                 }
@@ -166,7 +166,7 @@ impl Unwinder<'_> {
             }
             return Flow::Finish(outcome);
         };
-        // The stages of a pipeline share the scope of the task that waits for them.
+        // The stages of a pipeline share the scope of their parent.
         let outer = self.core.tasks.get(parent).map(|parent| parent.scope);
         match outer {
             Some(outer) if outer == task.scope => match left.filter(|_| !good) {
@@ -183,7 +183,7 @@ impl Unwinder<'_> {
 }
 
 impl Core {
-    /// Adds what is around a task to the trace of its failure.
+    /// Adds the surroundings of a task to the trace of its failure.
     fn add_trace(&self, task: &Task, thrown: &mut Thrown) {
         let failure = Arc::make_mut(&mut thrown.failure);
         let trace = std::mem::take(&mut failure.trace);
@@ -192,7 +192,7 @@ impl Core {
         failure.trace = walk.trace;
     }
 
-    /// What a task, or the first one below it, is in the middle of.
+    /// Returns the current activity of a task, or of its first child task.
     pub(crate) fn running(&self, task: &Task) -> Running {
         let mut running = self.running_below(task);
         self.walk_out_of_branch(task, &mut running.walk);
@@ -200,7 +200,7 @@ impl Core {
         running
     }
 
-    /// The same, with nothing of what is around the task.
+    /// Returns the current activity of a task, without the surroundings of the task.
     fn running_below(&self, task: &Task) -> Running {
         let mut running = match &task.state {
             State::Command(command) => Running {
@@ -231,7 +231,7 @@ impl Core {
         running.walk.leave_structures(task);
         let tries = task.placed_tries();
         running.tries.extend(tries.map(|(frame, source)| frame.tried(source, self.now())));
-        // That time ran out before as well says nothing; what had failed before that may.
+        // An earlier timeout explains nothing, but its own cause may.
         let earlier = |failure: &Arc<Failure>| match failure.kind {
             FailureKind::Timeout => failure.earlier.clone(),
             _ => Some(Arc::clone(failure)),
@@ -246,8 +246,8 @@ impl Core {
         running
     }
 
-    /// What a task is in the middle of inside so many of its structures: of the tries around that
-    /// nothing is known yet.
+    /// Returns the current activity inside the first `keep` structures. Tries among those
+    /// structures are omitted, because they continue.
     pub(crate) fn running_inside(&self, task: &Task, keep: usize) -> Running {
         let mut running = self.running(task);
         let around = task.frames.iter().take(keep);
@@ -258,7 +258,7 @@ impl Core {
 }
 
 impl Tasks {
-    /// Whether a command asks whether it succeeds, so that failing is an answer.
+    /// Returns true if a failure of the current command answers a condition.
     fn is_question(&self, task: &Task) -> bool {
         match task.barrier() {
             Some(frame) => matches!(frame, FrameKind::Question(_)),
@@ -266,8 +266,8 @@ impl Tasks {
         }
     }
 
-    /// Whether the run ends by a failure of the task: nothing around it, and around the tasks that
-    /// wait for it, could go on.
+    /// Returns true if a failure of the task ends the run, because nothing around the task or its
+    /// parents could contain the failure.
     pub(crate) fn is_uncaught(&self, task: &Task, thrown: &Thrown) -> bool {
         let contains = |frame: &Frame| match &frame.kind {
             FrameKind::Try(_) => true,
@@ -299,7 +299,7 @@ impl Tasks {
         false
     }
 
-    /// Returns what has become of the branches that a task waits for: those of the outermost `forall`.
+    /// Returns the current results of the outermost `forall` for which a task waits.
     pub(crate) fn branches_under_way(&self, task: &Task) -> Option<Arc<Branches>> {
         let FrameKind::Join(join) = &task.frames.last()?.kind else { return None };
         match &join.kind {
@@ -312,23 +312,23 @@ impl Tasks {
     }
 }
 
-/// What is cut short when a limit passes.
+/// Activity that is cut short by a limit.
 #[derive(Debug, Default)]
 pub struct Running {
-    /// The command, if one runs.
+    /// Running command, if any.
     pub command: String,
-    /// How long it has run.
+    /// Duration of the command.
     pub elapsed: Option<Duration>,
-    /// The channel that an attempt waits for.
+    /// Channel for which an attempt waits.
     pub waits_for: Option<Name>,
-    /// The script and the line.
+    /// Source text and line.
     pub place: Option<(Arc<Source>, u32)>,
-    /// The tries around it, innermost first.
+    /// Enclosing tries, innermost first.
     pub tries: Vec<Tried>,
-    /// The calls and branches around it.
+    /// Enclosing calls and branches.
     pub walk: Walk,
-    /// How the innermost of them failed that did.
+    /// Failure of the innermost `try` that has failed before.
     pub earlier: Option<Arc<Failure>>,
-    /// What has become of the branches of the outermost `forall`.
+    /// Results of the branches of the outermost `forall`.
     pub branches: Option<Arc<Branches>>,
 }

@@ -1,44 +1,44 @@
-//! Words in the making: what one word of a script is split into.
+//! Fields: the words into which a word of a script is split.
 
 use bstr::{BString, ByteSlice};
 
 use crate::tasks::suspend::Suspend;
 use crate::values::size;
 
-/// A word in the making.
+/// Field under construction.
 #[derive(Default)]
 pub struct Field {
-    /// Its text.
+    /// Text of the field.
     pub text: BString,
-    /// The text with everything escaped that isn't a pattern, if it has to be known.
+    /// Text with all characters escaped except those of a pattern; filled only if needed.
     pattern: BString,
-    /// Whether `*`, `?` or `[…]` stand unquoted in it.
+    /// True if the field contains `*`, `?` or `[…]` unquoted.
     special: bool,
 }
 
 impl Field {
-    /// The pattern, if it is one.
+    /// Returns the pattern of the field, if the field is a pattern.
     pub fn pattern(&self) -> Option<BString> {
         self.special.then(|| self.pattern.clone())
     }
 }
 
-/// The words that one becomes.
+/// Fields of a word.
 #[derive(Default)]
 pub struct Fields {
-    /// Whether there may be a pattern.
+    /// True if the word may contain a pattern.
     is_pattern: bool,
     done: Vec<Field>,
     current: Option<Field>,
 }
 
 impl Fields {
-    /// None yet; whether there may be a pattern among them.
+    /// Starts without fields; `is_pattern` states that the word may contain a pattern.
     pub fn new(is_pattern: bool) -> Self {
         Self { is_pattern, ..Self::default() }
     }
 
-    /// Adds text that stands for itself.
+    /// Appends literal text.
     pub fn quoted(&mut self, text: &[u8]) -> Result<(), Suspend> {
         let field = self.current.get_or_insert_default();
         size::append(&mut field.text, text)?;
@@ -57,7 +57,7 @@ impl Fields {
         Ok(())
     }
 
-    /// Adds unquoted text of the script.
+    /// Appends unquoted text of the script.
     pub fn bare(&mut self, text: &str) {
         if text.is_empty() {
             return;
@@ -70,7 +70,7 @@ impl Fields {
         for (index, byte) in text.bytes().enumerate() {
             match byte {
                 b'*' | b'?' => field.special = true,
-                // A bracket that isn't closed in the script's own text is an ordinary character.
+                // A bracket not closed in the script's own text is an ordinary character.
                 b'[' if text[index..].find(']').is_some_and(|close| close > 1) => {
                     field.special = true;
                 }
@@ -81,7 +81,7 @@ impl Fields {
         }
     }
 
-    /// Adds text that is split at white space.
+    /// Appends text to split at white space.
     pub fn split(&mut self, text: &[u8]) -> Result<(), Suspend> {
         if text.first().is_some_and(u8::is_ascii_whitespace) {
             self.end();
@@ -98,12 +98,12 @@ impl Fields {
         Ok(())
     }
 
-    /// Ends a word.
+    /// Ends the current field.
     pub fn end(&mut self) {
         self.done.extend(self.current.take());
     }
 
-    /// All words.
+    /// Returns all fields.
     pub fn finish(self) -> impl Iterator<Item = Field> {
         self.done.into_iter().chain(self.current)
     }

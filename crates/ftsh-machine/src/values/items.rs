@@ -1,4 +1,4 @@
-//! The list of a loop, never built in memory.
+//! The list of a loop, generated lazily.
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -8,19 +8,19 @@ use bstr::BString;
 use crate::values::splitter::Splitter;
 use crate::values::value::{Range, Value};
 
-/// Words and ranges, one after the other.
+/// List of words and ranges.
 #[derive(Clone, Default)]
 pub struct Items {
     segments: Vec<Segment>,
-    /// Where the next item is: in this segment, …
+    /// Index of the current segment.
     segment: usize,
-    /// … after so many items, or bytes of a text.
+    /// Number of items already taken from the segment; for a text, the offset in bytes.
     at: u64,
-    /// How many there are; counted when first needed.
+    /// Number of items, counted when first needed.
     count: OnceLock<u64>,
 }
 
-/// Shows the words alone: their number may have been counted already, or not.
+/// Shows the segments and the position without the lazily counted number of items.
 impl fmt::Debug for Items {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         let Self { segments, segment, at, count: _ } = self;
@@ -45,7 +45,7 @@ impl Segment {
         }
     }
 
-    /// The item at this place, which is moved to the one after it.
+    /// Returns the item at a position, and advances the position.
     fn take(&self, at: &mut u64) -> Option<Value> {
         match self {
             Self::Words(words) => {
@@ -63,7 +63,7 @@ impl Segment {
 }
 
 impl Items {
-    /// Adds the words of a value.
+    /// Appends the words of a value.
     pub fn push(&mut self, value: Value) {
         let words = match value {
             Value::Range(range) => return self.segments.push(Segment::Range(range)),
@@ -77,18 +77,18 @@ impl Items {
         }
     }
 
-    /// How many items there are.
+    /// Returns the number of items.
     pub fn len(&self) -> u64 {
         let sum = |sum: u64, segment: &Segment| sum.saturating_add(segment.len());
         *self.count.get_or_init(|| self.segments.iter().fold(0, sum))
     }
 
-    /// Whether there are none.
+    /// Returns true if the list has no items.
     pub fn is_empty(&self) -> bool {
         self.segments.iter().all(|segment| segment.take(&mut 0).is_none())
     }
 
-    /// The next item, if there is one.
+    /// Returns the next item.
     pub fn next(&mut self) -> Option<Value> {
         while let Some(segment) = self.segments.get(self.segment) {
             if let Some(item) = segment.take(&mut self.at) {
@@ -99,7 +99,7 @@ impl Items {
         None
     }
 
-    /// The next item, after the last one the first.
+    /// Returns the next item, starting over after the last.
     pub fn next_round(&mut self) -> Option<Value> {
         self.next().or_else(|| {
             self.rewind(0);
@@ -107,7 +107,7 @@ impl Items {
         })
     }
 
-    /// Begins again, after so many items.
+    /// Moves to the item with index `past`.
     pub fn rewind(&mut self, mut past: u64) {
         (self.segment, self.at) = (0, 0);
         while let Some(segment) = self.segments.get(self.segment) {

@@ -1,4 +1,4 @@
-//! Values, their resources and limits, variables, and texts that are split lazily.
+//! Values, their resources and limits, variables, and lazily split texts.
 
 pub(crate) mod field;
 pub(crate) mod items;

@@ -1,4 +1,4 @@
-//! Numbers: whole ones, exact in 64 bits, and decimals.
+//! Numbers: 64-bit integers and decimals.
 
 use bstr::{BString, ByteSlice};
 
@@ -6,17 +6,17 @@ use crate::values::value::Value;
 use crate::values::value_error::ValueError;
 use ftsh_syntax::ast::BinaryOperator;
 
-/// A number as operators see it.
+/// Operand of arithmetic and comparison.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Number {
-    /// Without a point or an exponent.
+    /// Number without a point or an exponent.
     Whole(i64),
-    /// With one; never a NaN, and never infinite.
+    /// Number with a point or an exponent; never a NaN or infinite.
     Decimal(f64),
 }
 
 impl Number {
-    /// The number that a value is; surrounding white space is allowed.
+    /// Converts a value to a number. Surrounding white space is allowed.
     pub fn of(value: &Value) -> Result<Self, ValueError> {
         if let Value::Integer(whole) = value {
             return Ok(Self::Whole(*whole));
@@ -33,7 +33,7 @@ impl Number {
                 Err(error) => Err(error),
             };
         }
-        // What has the form of a decimal parses.
+        // Text with the form of a decimal always parses.
         let decimal = digits.to_str().ok().and_then(|digits| digits.parse().ok());
         let decimal = decimal.filter(|decimal: &f64| decimal.is_finite());
         decimal.map(Self::Decimal).ok_or_else(|| ValueError::TooLarge(text.into_owned()))
@@ -48,7 +48,7 @@ impl Number {
 }
 
 impl From<Number> for Value {
-    /// A decimal becomes the shortest text that reads as the same decimal.
+    /// Converts a decimal to the shortest text that parses as the same decimal.
     fn from(number: Number) -> Self {
         match number {
             Number::Whole(whole) => Self::Integer(whole),
@@ -57,13 +57,14 @@ impl From<Number> for Value {
     }
 }
 
-/// Whether text is the form of a whole number.
+/// Returns true if a text has the form of an integer.
 fn is_whole(text: &[u8]) -> bool {
     let digits = text.strip_prefix(b"-").or(text.strip_prefix(b"+")).unwrap_or(text);
     !digits.is_empty() && digits.iter().all(u8::is_ascii_digit)
 }
 
-/// Whether text is the form of a number with a point or an exponent, like `.5`, `2.` and `1e-3`.
+/// Returns true if a text has the form of a number with a point or an exponent, such as `.5`, `2.`
+/// or `1e-3`.
 fn is_decimal(text: &[u8]) -> bool {
     let (base, exponent) = match text.iter().position(|byte| matches!(byte, b'e' | b'E')) {
         Some(at) => (&text[..at], Some(&text[at + 1..])),
@@ -79,7 +80,7 @@ fn is_decimal(text: &[u8]) -> bool {
         && exponent.map_or(has_point, is_whole)
 }
 
-/// Whether `left operator right` holds, of an operator that compares numbers.
+/// Evaluates `left operator right` for a comparison of numbers.
 pub fn compare(operator: BinaryOperator, left: Number, right: Number) -> bool {
     let order = match (left, right) {
         (Number::Whole(left), Number::Whole(right)) => left.partial_cmp(&right),
@@ -95,7 +96,7 @@ pub fn compare(operator: BinaryOperator, left: Number, right: Number) -> bool {
     })
 }
 
-/// Computes `left operator right`, of an operator of arithmetic.
+/// Computes `left operator right` for an arithmetic operator.
 pub fn arithmetic(
     operator: BinaryOperator,
     left: Number,
@@ -120,7 +121,7 @@ fn wholes(operator: BinaryOperator, left: i64, right: i64) -> Result<i64, ValueE
         BinaryOperator::Sub => left.checked_sub(right),
         BinaryOperator::Mul => left.checked_mul(right),
         BinaryOperator::Div => left.checked_div(right),
-        // The quotient may not fit; the remainder always does.
+        // The quotient may overflow, but the remainder never does.
         BinaryOperator::Mod => Some(left.wrapping_rem(right)),
         BinaryOperator::Pow => power(left, right),
         _ => left.checked_add(right),

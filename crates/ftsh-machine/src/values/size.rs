@@ -1,23 +1,24 @@
-//! How large values can be, and memory for them that may not be there.
+//! Size limits of values, and checks for available memory.
 
 use bstr::BString;
 use thiserror::Error;
 
 use crate::tasks::suspend::Suspend;
 
-/// So much of what a failed attempt has written is told, in bytes.
+/// Maximum length of a failed attempt's output kept for messages, in bytes.
 pub const MOST_TOLD: usize = 64 * 1024;
 
-/// How many bytes a value can have, and the words of a command together.
+/// Maximum length of a value, and of all words of a command together, in bytes.
 pub const LONGEST: usize = 64 * 1024 * 1024;
-/// How many words a command can have. The words of a loop are never all there at once.
+/// Maximum number of words of a command. The words of a loop are generated lazily.
 pub const MOST_WORDS: usize = 1_000_000;
-/// What a word takes besides its bytes, at most.
+/// Maximum overhead of a word in memory, in bytes.
 const PER_WORD: usize = 128;
-/// What is smaller than this is there, or the shell is at its end anyway.
+/// Size below which memory is not checked. Without so little memory the shell cannot continue
+/// anyway.
 const SMALL: usize = 64 * 1024;
 
-/// A value of so many bytes can't be had.
+/// Error of a value that exceeds the maximum length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("a value can have at most 64 MiB, and this one has {0} bytes")]
 pub struct TooLong(pub usize);
@@ -26,12 +27,16 @@ fn check(bytes: usize) -> Result<(), Suspend> {
     if bytes > LONGEST { Err(Suspend::expression(TooLong(bytes))) } else { Ok(()) }
 }
 
-/// Why there is nothing.
+/// Returns the failure of a missing allocation.
 pub fn none(bytes: usize) -> Suspend {
     Suspend::expression(format!("there is too little memory for {bytes} bytes"))
 }
 
-/// Adds bytes to a text, if it may be so long and there is memory.
+/// Appends bytes to a text.
+///
+/// # Errors
+///
+/// Fails if the text would become too long, or memory is short.
 pub fn append(text: &mut BString, bytes: &[u8]) -> Result<(), Suspend> {
     let length = text.len() + bytes.len();
     check(length)?;
@@ -40,7 +45,7 @@ pub fn append(text: &mut BString, bytes: &[u8]) -> Result<(), Suspend> {
     Ok(())
 }
 
-/// A copy.
+/// Copies bytes. Fails if memory is short.
 pub fn copy(bytes: &[u8]) -> Result<BString, Suspend> {
     let mut text = BString::default();
     text.try_reserve_exact(bytes.len()).map_err(|_| none(bytes.len()))?;
@@ -48,7 +53,7 @@ pub fn copy(bytes: &[u8]) -> Result<BString, Suspend> {
     Ok(text)
 }
 
-/// The words with blanks between them, and `end`.
+/// Joins words with blanks, and appends `end`.
 pub fn join<W: AsRef<[u8]>>(
     words: impl Iterator<Item = W> + Clone,
     end: &[u8],
@@ -67,8 +72,8 @@ pub fn join<W: AsRef<[u8]>>(
     Ok(text)
 }
 
-/// Whether there is memory for the words that a text is about to be split into. Each is small, and
-/// nobody can be told in the middle that there is none for the next.
+/// Checks the memory for the words of a text before the text is split. Each word is a small
+/// allocation, whose failure could not be reported.
 pub fn room_for_words(text: &[u8]) -> Result<(), Suspend> {
     if text.len() < SMALL {
         return Ok(());
@@ -82,14 +87,14 @@ pub fn room_for_words(text: &[u8]) -> Result<(), Suspend> {
     Vec::<u8>::new().try_reserve_exact(bytes).map_err(|_| none(bytes))
 }
 
-/// Why a command can't have so many words.
+/// Returns the failure of a command with too many words.
 pub fn too_many_words() -> Suspend {
     Suspend::expression(format!(
         "a command can have at most {MOST_WORDS} words; a for loop can go through more"
     ))
 }
 
-/// Whether there is memory for so many bytes.
+/// Returns true if an allocation of `bytes` would succeed.
 pub fn is_to_be_had(bytes: usize) -> bool {
     bytes < SMALL || Vec::<u8>::new().try_reserve_exact(bytes).is_ok()
 }

@@ -1,18 +1,18 @@
-//! A map by name that takes little room as long as it holds little.
+//! Map by name that is compact while small.
 
 use std::collections::BTreeMap;
 
 use ftsh_syntax::ast::Name;
 
-/// More are looked up in a tree, whose nodes are large.
+/// Maximum length of the list. Larger maps use a tree, whose nodes are large.
 const MOST: usize = 8;
 
 /// Values by name, in the order of names.
 #[derive(Clone, Debug)]
 pub enum SmallMap<V> {
-    /// Sorted.
+    /// Sorted list.
     List(Vec<(Name, V)>),
-    /// What has ever held more than a few.
+    /// Tree, kept once the list has been too long.
     Tree(BTreeMap<Name, V>),
 }
 
@@ -23,7 +23,7 @@ impl<V> Default for SmallMap<V> {
 }
 
 impl<V> SmallMap<V> {
-    /// Whether it holds nothing.
+    /// Returns true if the map is empty.
     pub fn is_empty(&self) -> bool {
         match self {
             Self::List(list) => list.is_empty(),
@@ -31,7 +31,7 @@ impl<V> SmallMap<V> {
         }
     }
 
-    /// What is there under a name.
+    /// Returns the value of a name.
     pub fn get(&self, name: &str) -> Option<&V> {
         match self {
             Self::List(list) => list.iter().find(|(it, _)| &**it == name).map(|(_, value)| value),
@@ -39,7 +39,7 @@ impl<V> SmallMap<V> {
         }
     }
 
-    /// The same, to be changed.
+    /// Returns the value of a name, mutable.
     pub fn get_mut(&mut self, name: &str) -> Option<&mut V> {
         match self {
             Self::List(list) => {
@@ -49,7 +49,7 @@ impl<V> SmallMap<V> {
         }
     }
 
-    /// Sets what is there under a name.
+    /// Sets the value of a name.
     pub fn insert(&mut self, name: Name, value: V) {
         match self {
             Self::Tree(tree) => _ = tree.insert(name, value),
@@ -62,7 +62,7 @@ impl<V> SmallMap<V> {
                 }
                 Err(at) => {
                     if list.is_empty() {
-                        list.reserve_exact(1); // all that most branches set is their word
+                        list.reserve_exact(1); // most branches set only the loop's variable
                     }
                     list.insert(at, (name, value));
                 }
@@ -70,7 +70,7 @@ impl<V> SmallMap<V> {
         }
     }
 
-    /// All names and values, by name.
+    /// Iterates over names and values, in the order of names.
     pub fn iter(&self) -> impl Iterator<Item = (&Name, &V)> {
         let (list, tree) = match self {
             Self::List(list) => (Some(list.iter().map(|(name, value)| (name, value))), None),
@@ -79,7 +79,7 @@ impl<V> SmallMap<V> {
         list.into_iter().flatten().chain(tree.into_iter().flatten())
     }
 
-    /// Takes all out, by name.
+    /// Takes all entries, in the order of names.
     pub fn take(&mut self) -> Vec<(Name, V)> {
         match std::mem::take(self) {
             Self::List(list) => list,

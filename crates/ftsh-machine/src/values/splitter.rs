@@ -1,4 +1,4 @@
-//! A text as the words of a loop's list, which are found one by one: there may be millions.
+//! Lazy splitting of a text into the words of a loop's list, which may be millions.
 
 use std::sync::Arc;
 
@@ -6,41 +6,41 @@ use bstr::{BString, ByteSlice};
 
 use crate::values::value_error::ValueError;
 
-/// A text, and what parts its words.
+/// Text with the delimiter of its words.
 #[derive(Clone, Debug)]
 pub struct Splitter {
     text: Arc<BString>,
     delimiter: Delimiter,
 }
 
-/// What parts the words of a text.
+/// Delimiter of the words of a text.
 #[derive(Clone, Debug)]
 enum Delimiter {
-    /// White space, any amount of it.
+    /// White space of any length.
     Blanks,
-    /// This ends each word; after the last it may be missing.
+    /// Terminator of each word, optional after the last.
     Ends(&'static [u8]),
-    /// This stands between words, which may be empty.
+    /// Separator between words, which may be empty.
     Between(Arc<BString>),
 }
 
 impl Splitter {
-    /// The words between blanks.
+    /// Splits a text into words at blanks.
     pub fn words(text: Arc<BString>) -> Self {
         Self { text, delimiter: Delimiter::Blanks }
     }
 
-    /// The lines.
+    /// Splits a text into lines.
     pub fn lines(text: Arc<BString>) -> Self {
         Self { text, delimiter: Delimiter::Ends(b"\n") }
     }
 
-    /// The pieces between separators, none of an empty text. A NUL ends pieces, as in lists that
-    /// `find -print0` writes.
+    /// Splits a text at a separator; an empty text has no pieces. A NUL terminates pieces, as in
+    /// lists written by `find -print0`.
     ///
     /// # Errors
     ///
-    /// If the separator is empty.
+    /// Fails if the separator is empty.
     pub fn split(text: Arc<BString>, separator: &[u8]) -> Result<Self, ValueError> {
         let delimiter = match separator {
             b"" => return Err(ValueError::NoSeparator),
@@ -52,7 +52,7 @@ impl Splitter {
         Ok(Self { text, delimiter })
     }
 
-    /// The next word from this place on, which is moved behind it.
+    /// Returns the next word from a position, and advances the position.
     pub fn next(&self, at: &mut u64) -> Option<&[u8]> {
         let start = *at as usize;
         let rest = self.text.get(start..)?;
@@ -71,7 +71,7 @@ impl Splitter {
             Delimiter::Between(_) if self.text.is_empty() => return None,
             Delimiter::Between(separator) => match rest.find(&***separator) {
                 Some(to) => (0, to, to + separator.len()),
-                // Past the end, where nothing more begins.
+                // The position past the end marks the end of the list.
                 None => (0, rest.len(), rest.len() + 1),
             },
         };
@@ -79,17 +79,17 @@ impl Splitter {
         Some(&rest[from..to])
     }
 
-    /// How many words there are.
+    /// Returns the number of words.
     pub fn count(&self) -> u64 {
         let mut at = 0;
         std::iter::from_fn(|| self.next(&mut at)).count() as u64
     }
 
-    /// The only word.
+    /// Returns the only word.
     ///
     /// # Errors
     ///
-    /// One line for people, if there is none, or another one.
+    /// One line for people, if the text has no word or several words.
     pub fn only(&self) -> Result<&[u8], ValueError> {
         let mut at = 0;
         match (self.next(&mut at), self.next(&mut at)) {

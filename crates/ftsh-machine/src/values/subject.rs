@@ -1,5 +1,5 @@
-//! Texts that regular expressions search. An expression matches characters, and a byte that is not
-//! UTF-8 counts as a character, U+FFFD: else `.` and `[^/]` would skip such a byte without a word.
+//! Texts searched by regular expressions. An expression matches characters, and a byte that is not
+//! UTF-8 counts as the character U+FFFD. Otherwise `.` and `[^/]` would silently skip such a byte.
 
 use std::ops::{Deref, Range};
 
@@ -8,17 +8,17 @@ use bstr::{BStr, BString, ByteSlice};
 use crate::values::size;
 use crate::values::value_error::ValueError;
 
-/// Stands for a byte that is not UTF-8.
+/// Character in place of a byte that is not UTF-8.
 const STAND_IN: &str = "\u{FFFD}";
 
-/// A text, and the text that is searched in its place.
+/// Text with the searchable form of the text.
 #[derive(Debug)]
 pub struct Subject<T> {
     text: T,
     decoded: Option<Decoded>,
 }
 
-/// A text with a stand-in for each byte that is not UTF-8.
+/// Text with a stand-in for each byte that is not UTF-8.
 #[derive(Debug)]
 struct Decoded {
     text: BString,
@@ -27,12 +27,12 @@ struct Decoded {
 }
 
 impl<T: Deref<Target: AsRef<[u8]>>> Subject<T> {
-    /// Makes a text ready for this pattern. A pattern that names bytes, like `(?-u:\xFF)`, searches
-    /// the text itself.
+    /// Prepares a text for a pattern. A pattern with bytes, such as `(?-u:\xFF)`, searches the
+    /// original text.
     ///
     /// # Errors
     ///
-    /// One line for people, if there is too little memory.
+    /// One line for people, if memory is short.
     pub fn new(text: T, pattern: &BStr) -> Result<Self, ValueError> {
         let bytes = (*text).as_ref();
         let matches_bytes = || pattern.to_str().is_ok_and(|it| regex::Regex::new(it).is_err());
@@ -40,12 +40,12 @@ impl<T: Deref<Target: AsRef<[u8]>>> Subject<T> {
         Ok(Self { text, decoded })
     }
 
-    /// The text to search.
+    /// Returns the text to search.
     pub fn searched(&self) -> &[u8] {
         self.decoded.as_ref().map_or((*self.text).as_ref(), |decoded| &decoded.text)
     }
 
-    /// The part of the original text at a range of the searched text.
+    /// Returns the part of the original text at a range of the searched text.
     pub fn original(&self, range: Range<usize>) -> &[u8] {
         let range = match &self.decoded {
             Some(decoded) => decoded.position(range.start)..decoded.position(range.end),
@@ -56,7 +56,7 @@ impl<T: Deref<Target: AsRef<[u8]>>> Subject<T> {
 }
 
 impl Decoded {
-    /// The position in the original text of a position between characters.
+    /// Converts a position between characters to a position in the original text.
     fn position(&self, at: usize) -> usize {
         at - (STAND_IN.len() - 1) * self.stand_ins.partition_point(|stand_in| *stand_in < at)
     }
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
     use crate::eval::operators::regex;
 
-    /// The first match, in the original text.
+    /// Returns the first match, in the original text.
     fn first<'t>(text: &'t [u8], pattern: &str) -> Option<&'t [u8]> {
         let subject = Subject::new(text, pattern.into()).expect("memory");
         let found = regex(pattern.into()).expect("a pattern").find(subject.searched())?.range();
@@ -110,9 +110,9 @@ mod tests {
             (b"\xc3\xa9b\xff", "[^é]+", Some(b"b\xff")),
             (b"\xe9t\xe9", "^.t.$", Some(b"\xe9t\xe9")),
             (b"\xff\xc3\xa9\xffz", "é.", Some(b"\xc3\xa9\xff")),
-            // The beginning of a character that is cut short.
+            // A truncated character.
             (b"a\xe2\x82", "^a..$", Some(b"a\xe2\x82")),
-            // Patterns of bytes.
+            // Patterns with bytes.
             (b"a\xff\xfe", r"(?-u:\xfe)", Some(b"\xfe")),
             (b"a\xc3\xa9\xfe", r"(?-u)^....$", Some(b"a\xc3\xa9\xfe")),
         ] {

@@ -12,8 +12,8 @@ use crate::values::size;
 use crate::values::splitter::Splitter;
 use crate::values::value_error::ValueError;
 
-/// A value. All are text to a script; integers and booleans are kept as such so that nothing
-/// is parsed twice.
+/// Value of a variable or an expression. All values are text to a script. Integers and booleans are
+/// stored parsed, to avoid parsing twice.
 #[derive(Clone, Debug)]
 pub enum Value {
     /// Bytes.
@@ -22,9 +22,9 @@ pub enum Value {
     Integer(i64),
     /// `true` or `false`.
     Boolean(bool),
-    /// The integers of a range, separated by blanks.
+    /// The integers of a range. As text, separated by blanks.
     Range(Range),
-    /// What a command wrote: its content lives with the driver.
+    /// The output of a command, stored by the driver.
     Buffer(Handle<BufferId>),
     /// Words of a loop's list; only on a task's stack.
     Words(Vec<BString>),
@@ -32,14 +32,14 @@ pub enum Value {
     Split(Splitter),
 }
 
-/// How many numbers of a range make one text.
+/// Maximum number of integers in the text of a range.
 const LONGEST_RANGE: u64 = 1_000_000;
-/// How many bytes a number takes, with a blank.
+/// Maximum length of an integer with a blank, in bytes.
 const NUMBER: u64 = 21;
 
 impl Value {
-    /// The value as bytes; none for a buffer, whose content must be fetched first, for a range that is
-    /// too long, and for pieces of a text that aren't one word.
+    /// Returns the value as bytes. Returns `None` for a buffer, whose content must be fetched
+    /// first, for a range that is too long, and for pieces of a text unless they are a single word.
     pub fn text(&self) -> Option<Cow<'_, BStr>> {
         if self.not_text().is_some() {
             return None;
@@ -56,8 +56,8 @@ impl Value {
         })
     }
 
-    /// Why the value can't be had as text, if it is a range that would take too much memory and time,
-    /// or pieces of a text that aren't one word.
+    /// Returns the error of a value without a text: a range that would take too much memory and
+    /// time, or pieces of a text that are not a single word.
     pub fn not_text(&self) -> Option<ValueError> {
         match self {
             Self::Split(pieces) => pieces.only().err(),
@@ -71,7 +71,7 @@ impl Value {
         }
     }
 
-    /// The value for the log, where a long range isn't written out; none for a buffer.
+    /// Returns the value for the log, with a long range abbreviated. Returns `None` for a buffer.
     pub fn brief(&self) -> Option<String> {
         match self {
             Self::Range(range) if range.count() > 100 => {
@@ -82,7 +82,7 @@ impl Value {
         }
     }
 
-    /// The value as an integer; surrounding white space is allowed.
+    /// Returns the value as an integer. Surrounding white space is allowed.
     pub fn integer(&self) -> Result<i64, ValueError> {
         if let Self::Integer(integer) = self {
             return Ok(*integer);
@@ -103,7 +103,7 @@ impl Value {
         })
     }
 
-    /// The value as a boolean.
+    /// Returns the value as a boolean.
     pub fn boolean(&self) -> Result<bool, ValueError> {
         if let Self::Boolean(boolean) = self {
             return Ok(*boolean);
@@ -126,7 +126,7 @@ impl From<BString> for Value {
 }
 
 impl From<&str> for Value {
-    /// Text that is an integer's canonical form becomes one.
+    /// Converts text. An integer in canonical form becomes an integer.
     fn from(text: &str) -> Self {
         match canonical_integer(text.as_bytes()) {
             Some(integer) => Self::Integer(integer),
@@ -135,7 +135,7 @@ impl From<&str> for Value {
     }
 }
 
-/// The integer that reads as exactly this text.
+/// Returns the integer whose canonical form is the text.
 pub fn canonical_integer(text: &[u8]) -> Option<i64> {
     match text.strip_prefix(b"-").unwrap_or(text) {
         b"0" if text.len() == 1 => Some(0),
@@ -144,7 +144,7 @@ pub fn canonical_integer(text: &[u8]) -> Option<i64> {
     }
 }
 
-/// Integers that are equally far apart.
+/// Arithmetic progression of integers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range {
     first: i64,
@@ -153,12 +153,12 @@ pub struct Range {
 }
 
 impl Range {
-    /// The integers from `first` on, `step` apart, that don't go past `last`. There are none if
-    /// `step` leads away from it.
+    /// Creates the integers from `first` to `last`, inclusive, with the difference `step`. The
+    /// range is empty if `step` leads away from `last`.
     ///
     /// # Errors
     ///
-    /// If `step` is zero.
+    /// Fails if `step` is zero.
     pub fn new(first: i64, last: i64, step: i64) -> Result<Self, ValueError> {
         let count = match step {
             0 => return Err(ValueError::NoStep),
@@ -169,17 +169,17 @@ impl Range {
         Ok(Self { first, step, count })
     }
 
-    /// How many there are.
+    /// Returns the number of integers.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// The integer at `index`, which must be below `count`.
+    /// Returns the integer at `index`, which must be below `count`.
     pub fn get(&self, index: u64) -> i64 {
         self.first.wrapping_add(self.step.wrapping_mul(index as i64))
     }
 
-    /// The first one, the last one, and how far they are apart: what makes the same range.
+    /// Returns the first integer, the last one, and the step, which reproduce the range.
     pub fn ends(&self) -> (i64, i64, i64) {
         let last = match self.count.checked_sub(1) {
             Some(last) => self.get(last),
@@ -200,8 +200,8 @@ impl Range {
     }
 }
 
-/// A counted hold on something that lives with the driver; when the last is dropped, the driver is
-/// told.
+/// Reference-counted handle of a driver's resource. After the last handle is dropped, the driver
+/// releases the resource.
 #[derive(Clone)]
 pub struct Handle<Id: Copy>(Arc<Held<Id>>);
 
@@ -220,34 +220,34 @@ impl<Id: Copy> Drop for Held<Id> {
     }
 }
 
-/// What is held no more, and not yet told to the driver.
+/// Resources without a handle, not yet released by the driver.
 #[derive(Clone, Default)]
 pub struct Released(Arc<List>);
 
 #[derive(Default)]
 struct List {
-    /// Whether there may be any: that is asked much more often than there are.
+    /// True if the list may have entries, checked far more often than entries exist.
     any: AtomicBool,
     resources: Mutex<Vec<Resource>>,
 }
 
-/// Something that lives with the driver.
+/// Resource of the driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resource {
     /// A variable used as a file.
     Buffer(BufferId),
     /// A table of descriptors.
     Io(IoId),
-    /// A file that is written whole or not at all.
+    /// A staged file, written whole or not at all.
     Draft(DraftId),
-    /// Input that is read again.
+    /// Input read again by the next attempt.
     Replay(ReplayId),
-    /// The directory of an attempt.
+    /// The scratch directory of an attempt.
     Scratch(ScratchId),
 }
 
 impl Resource {
-    /// What tells the driver that it is held no more; none for what the shell was started with.
+    /// Returns the effect that releases the resource; `None` for the shell's own descriptors.
     pub fn dropped(self) -> Option<Effect> {
         Some(match self {
             Self::Buffer(buffer) => Effect::DropBuffer(buffer),
@@ -291,7 +291,7 @@ impl From<ScratchId> for Resource {
 }
 
 impl Released {
-    /// What was released last, once.
+    /// Takes a resource to release.
     pub fn pop(&self) -> Option<Resource> {
         if !self.0.any.load(Ordering::Acquire) {
             return None;
@@ -307,19 +307,19 @@ impl<Id: Copy> Handle<Id>
 where
     Resource: From<Id>,
 {
-    /// The first hold.
+    /// Creates the first handle of a resource.
     pub fn new(id: Id, released: &Released) -> Self {
         Self(Arc::new(Held { id, resource: id.into(), released: released.clone() }))
     }
 }
 
 impl<Id: Copy> Handle<Id> {
-    /// What is held.
+    /// Returns the id of the resource.
     pub fn id(&self) -> Id {
         self.0.id
     }
 
-    /// Whether nobody else holds it.
+    /// Returns true if no other handle of the resource exists.
     pub fn is_sole(&self) -> bool {
         Arc::strong_count(&self.0) == 1
     }

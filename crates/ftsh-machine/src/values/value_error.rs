@@ -1,79 +1,79 @@
-//! Why a value isn't what an operator or a clause needs.
+//! Errors of operators and conversions of values.
 
 use bstr::BString;
 use thiserror::Error;
 
 use ftsh_syntax::ast::BinaryOperator;
 
-/// What is wrong with a value, or with what is to be computed of it.
+/// Error of an operator or a conversion of a value.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum ValueError {
-    /// A range of so many numbers as text.
+    /// A range with too many numbers for a text.
     #[error("a range of {0} numbers is too long for one value; use it in a for list")]
     LongRange(u64),
-    /// There is no memory for the text of a range of so many numbers.
+    /// Not enough memory for the text of a range with this many numbers.
     #[error("there is too little memory for {0} numbers")]
     NoMemory(u64),
-    /// There is no memory for a text of this many bytes.
+    /// Not enough memory for a text of this many bytes.
     #[error("there is too little memory for {0} bytes")]
     NoRoom(usize),
-    /// More digits than an integer has.
+    /// An integer with more than 64 bits.
     #[error("{0} doesn't fit in 64 bits")]
     TooManyDigits(BString),
-    /// No digits.
+    /// A text that is not an integer.
     #[error("`{0}` is not an integer")]
     NotAnInteger(BString),
-    /// No digits, nor a decimal.
+    /// A text that is neither an integer nor a decimal.
     #[error("`{0}` is not a number")]
     NotANumber(BString),
-    /// More than a decimal can be.
+    /// A number beyond the range of decimals.
     #[error("{0} is too large for a number")]
     TooLarge(BString),
     /// Neither `true` nor `false`.
     #[error("`{0}` is neither true nor false")]
     NotABoolean(BString),
-    /// A pattern that isn't one.
+    /// A text that is not a regular expression.
     #[error("`{0}` is not a regular expression")]
     NotAPattern(BString),
-    /// Nothing matches this pattern.
+    /// A pattern without a match.
     #[error("nothing matches `{0}`")]
     NoMatch(BString),
-    /// A group that a pattern doesn't have.
+    /// A group missing in a pattern.
     #[error("the regular expression has no group `{0}`")]
     NoGroup(String),
-    /// Splitter without anything between them.
+    /// An empty separator.
     #[error("split needs a separator: `split($text, \",\")`")]
     NoSeparator,
-    /// One word is needed, and a text has none.
+    /// A text without words where one word is needed.
     #[error("exactly one word is needed here, but there is none")]
     NoWord,
-    /// One word is needed, and a text has more.
+    /// A text with several words where one word is needed.
     #[error(
         "exactly one word is needed here, but there are several: \
          `lines` and `split` are for a loop's list"
     )]
     SeveralWords,
-    /// The numbers from one to another that is less.
+    /// An empty interval of integers.
     #[error("there is no whole number from {0} to {1}")]
     NoneBetween(i64, i64),
-    /// A range that would never end.
+    /// A range with step 0, which would never end.
     #[error("a range can't have step 0")]
     NoStep,
-    /// A division of this by zero.
+    /// A division of an integer by zero.
     #[error("{0} can't be divided by zero")]
     DivisionByZero(i64),
-    /// A division of this decimal by zero.
+    /// A division of a decimal by zero.
     #[error("{0:?} can't be divided by zero")]
     DecimalByZero(f64),
-    /// A power that is no integer.
+    /// An integer with a negative exponent.
     #[error("{base} can't be raised to the negative power {exponent}; {base}.0 can")]
     NegativePower {
-        /// What is raised.
+        /// Base of the power.
         base: i64,
-        /// To what.
+        /// Exponent of the power.
         exponent: i64,
     },
-    /// Decimals without a result.
+    /// Decimals with an undefined result.
     #[error("{left:?} {} {right:?} is no number", .operator.spelling())]
     Undefined {
         /// The left operand.
@@ -83,7 +83,7 @@ pub enum ValueError {
         /// The right operand.
         right: f64,
     },
-    /// Decimals with a result that is too large.
+    /// Decimals with an infinite result.
     #[error("{left:?} {} {right:?} is too large for a number", .operator.spelling())]
     Infinite {
         /// The left operand.
@@ -93,7 +93,7 @@ pub enum ValueError {
         /// The right operand.
         right: f64,
     },
-    /// A result that is too large.
+    /// Integers with a result of more than 64 bits.
     #[error("{left} {} {right} doesn't fit in 64 bits", .operator.spelling())]
     Overflow {
         /// The left operand.

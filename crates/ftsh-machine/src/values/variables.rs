@@ -1,4 +1,4 @@
-//! A task's variables. A fork shares what its parent had and copies only what it changes.
+//! A task's variables. A fork shares the values of its parent, and copies only its own changes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,60 +11,60 @@ use crate::values::small_map::SmallMap;
 use crate::values::value::Value;
 use ftsh_syntax::ast::Name;
 
-/// A variable that is set.
+/// Variable with a value.
 #[derive(Clone, Debug)]
 pub struct Variable {
-    /// Its value.
+    /// Value of the variable.
     pub value: Value,
-    /// Whether commands get it in their environment.
+    /// True if commands receive the variable in their environment.
     pub exported: bool,
-    /// Whether it came with the environment and the script has not assigned it.
+    /// True if the value came from the environment and was not assigned by the script.
     pub inherited: bool,
 }
 
-/// A variable as it was, to be put back.
+/// Saved state of a variable.
 #[derive(Clone, Debug)]
 pub struct Kept {
-    /// Its name.
+    /// Name of the variable.
     pub name: Name,
-    /// None if it was unset.
+    /// Saved variable; `None` if unset.
     pub variable: Option<Variable>,
-    /// Whether the task had made it so.
+    /// True if the task had changed the variable.
     pub changed: bool,
 }
 
-/// What a variable was made: none is one that was unset.
+/// New state of a variable; `None` if it was unset.
 pub type Change = Option<Variable>;
 
-/// What became of variables.
+/// Changes of variables by name.
 pub type Changes = BTreeMap<Name, Change>;
 
-/// A variable that was set or unset.
+/// Variable set or unset since the last fork.
 #[derive(Clone, Debug)]
 struct Own {
     change: Change,
-    /// Whether it is what it was before the task, after something else for a while.
+    /// True if the variable was changed and restored to its state before the task.
     is_as_before: bool,
 }
 
-/// Names and their values.
+/// Variables of a task.
 #[derive(Clone, Debug, Default)]
 pub struct Variables {
     shared: Arc<BTreeMap<Name, Variable>>,
-    /// What was set or unset since the last fork.
+    /// Variables set or unset since the last fork.
     own: SmallMap<Own>,
-    /// What this task changed before the last fork: `shared` says how.
+    /// Names of variables changed by the task before the last fork; their values are in `shared`.
     changed: BTreeSet<Name>,
-    /// Whether `shared` holds what `own` says otherwise, for others may need it.
+    /// True if `shared` has entries overridden by `own`, kept because another task may share them.
     stale: bool,
     environment: Option<Arc<Environment>>,
-    /// What isn't to be said of them.
+    /// Secrets, extended by the values of secret variables.
     pub secrets: Secrets,
 }
 
 impl Variables {
-    /// The variables that come with an environment. Names and values that are not of a
-    /// variable's form are handed on all the same.
+    /// Creates the variables of an environment. Names and values that are not valid for variables
+    /// are passed on unchanged.
     pub fn new(environment: Vec<(BString, BString)>, secrets: Secrets) -> Self {
         let shared = environment.into_iter().map(|(name, value)| {
             let name = Name::from(String::from_utf8_lossy(&name));
@@ -74,7 +74,7 @@ impl Variables {
         Self { shared: Arc::new(shared.collect()), secrets, ..Self::default() }
     }
 
-    /// These variables.
+    /// Creates variables from a map.
     pub fn of(variables: BTreeMap<Name, Variable>, secrets: Secrets) -> Self {
         for (name, variable) in variables.iter().filter(|(name, _)| secrets.names(name)) {
             if let Some(value) = variable.value.text() {
@@ -84,7 +84,7 @@ impl Variables {
         Self { shared: Arc::new(variables), secrets, ..Self::default() }
     }
 
-    /// All variables that are set, by name.
+    /// Iterates over all variables with a value, by name.
     pub fn iter(&self) -> impl Iterator<Item = (&Name, &Variable)> {
         self.unsorted().collect::<BTreeMap<_, _>>().into_iter()
     }
@@ -95,7 +95,7 @@ impl Variables {
         own.chain(shared)
     }
 
-    /// The variable of this name, if it is set.
+    /// Returns a variable by name, if set.
     pub fn get(&self, name: &str) -> Option<&Variable> {
         match self.own.get(name) {
             Some(own) => own.change.as_ref(),
@@ -103,9 +103,9 @@ impl Variables {
         }
     }
 
-    /// Sets a variable. One that is exported stays so.
+    /// Sets a variable, which stays exported if it was.
     pub fn set(&mut self, name: &Name, value: Value) {
-        // What loops do: a variable of the task's own that only the script knows.
+        // Fast path for loops: a variable of the task's own, neither exported nor secret.
         if let Some(Own { change: Some(variable), is_as_before }) = self.own.get_mut(name)
             && !variable.exported
             && !self.secrets.names(name)
@@ -123,14 +123,14 @@ impl Variables {
         self.put(name, None);
     }
 
-    /// A variable as it is now.
+    /// Saves the state of a variable.
     pub fn keep(&self, name: &Name) -> Kept {
         let (variable, changed) = (self.get(name).cloned(), self.change(name).is_some());
         Kept { name: Arc::clone(name), variable, changed }
     }
 
-    /// Sets or unsets a variable as it was before. If that was not of the task's making, the task has not
-    /// changed it.
+    /// Restores a saved variable. If the task had not changed the variable before, the task counts
+    /// as not having changed it.
     pub fn put_back(&mut self, Kept { name, variable, changed }: Kept) {
         self.put(&name, variable);
         if !changed {
@@ -152,13 +152,13 @@ impl Variables {
         {
             self.secrets.learn(name, &value);
         }
-        // What it was before isn't held any longer, unless another task has it.
+        // The previous value is dropped, unless another task shares it.
         self.stale |= self.shared.contains_key(name);
         self.own.insert(Arc::clone(name), Own { change, is_as_before: false });
         self.let_go();
     }
 
-    /// Forgets what was before the changes, as soon as no other task has it.
+    /// Drops overridden values, unless another task shares them.
     fn let_go(&mut self) {
         if self.stale
             && let Some(shared) = Arc::get_mut(&mut self.shared)
@@ -168,7 +168,7 @@ impl Variables {
         }
     }
 
-    /// A variable's value, if no other task may hold it together with this one.
+    /// Returns a variable's value, if no other task may share the value.
     pub fn own(&mut self, name: &str) -> Option<&Value> {
         let variable = match self.own.get(name) {
             Some(own) => own.change.as_ref(),
@@ -177,7 +177,7 @@ impl Variables {
         variable.map(|variable| &variable.value)
     }
 
-    /// A copy for another task, at the cost of what changed since the last one.
+    /// Creates a copy for another task, at the cost of the changes since the last copy.
     pub fn fork(&mut self) -> Self {
         if !self.own.is_empty() {
             let shared = Arc::make_mut(&mut self.shared);
@@ -198,7 +198,7 @@ impl Variables {
         copy
     }
 
-    /// What a copy has made of a variable since it was made; none if nothing.
+    /// Returns the change of a variable since the copy was made, if any.
     pub fn change(&self, name: &Name) -> Option<Change> {
         match self.own.get(name) {
             Some(own) if own.is_as_before => None,
@@ -208,7 +208,7 @@ impl Variables {
         }
     }
 
-    /// What a copy has changed since it was made.
+    /// Returns all changes since the copy was made.
     pub fn into_changes(self) -> Changes {
         let Self { mut own, mut shared, changed, .. } = self;
         let before = changed.into_iter().map(|name| {
@@ -224,7 +224,7 @@ impl Variables {
         changes
     }
 
-    /// Takes over what a copy has changed.
+    /// Applies the changes made in a copy.
     pub fn absorb(&mut self, changes: Changes) {
         for (name, variable) in changes {
             self.put(&name, variable);
@@ -232,8 +232,8 @@ impl Variables {
         self.let_go();
     }
 
-    /// All variables that are set, with their values; none for a buffer or what has more than
-    /// `longest` bytes.
+    /// Returns all variables with their values. The value of a buffer, or of a text longer than
+    /// `longest` bytes, is `None`.
     pub fn all(&self, longest: usize) -> Vec<(Name, Option<BString>)> {
         self.unsorted()
             .map(|(name, variable)| {
@@ -243,13 +243,13 @@ impl Variables {
             .collect()
     }
 
-    /// The environment that [`Variables::remember`] was told of, if no exported variable has
-    /// changed since.
+    /// Returns the environment kept by [`Variables::remember`], unless an exported variable has
+    /// changed.
     pub fn environment(&self) -> Option<Arc<Environment>> {
         self.environment.clone()
     }
 
-    /// The exported variables, sorted by name; `text` tells what a value reads as.
+    /// Collects the exported variables, sorted by name. `text` converts a value to text.
     pub fn exported<E>(
         &self,
         text: impl Fn(&Value) -> Result<BString, E>,
@@ -259,13 +259,13 @@ impl Variables {
             .filter(|(_, variable)| variable.exported)
             .map(|(name, variable)| (name, &variable.value))
             .collect();
-        // Sorted first: the same run asks for the same values in the same order.
+        // Sorting first makes the order of queries reproducible.
         exported.sort_by_key(|(name, _)| *name);
         let pairs = exported.into_iter().map(|(name, value)| Ok(((&**name).into(), text(value)?)));
         pairs.collect()
     }
 
-    /// Keeps the exported variables for the next commands.
+    /// Keeps the environment for the next commands.
     pub fn remember(&mut self, environment: &Arc<Environment>) {
         self.environment = Some(Arc::clone(environment));
     }

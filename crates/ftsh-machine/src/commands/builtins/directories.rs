@@ -1,4 +1,4 @@
-//! Builtins of the current directory, and of the rights of new files.
+//! Builtins for the current directory and the umask.
 
 use std::sync::Arc;
 
@@ -88,7 +88,7 @@ fn umask(_: &mut Commands<'_>, task: &mut Task, args: &[BString]) -> Result<(), 
     Ok(())
 }
 
-/// Parses octal digits for the rights that the owner, the group and others are not given.
+/// Parses the octal digits of a umask.
 fn mode(args: &[BString]) -> Result<u16, Suspend> {
     let [mode] = args else { return Err(Suspend::usage("umask takes one mode, like `022`")) };
     let is_octal = mode.iter().all(|digit| (b'0'..=b'7').contains(digit));
@@ -100,7 +100,7 @@ fn mode(args: &[BString]) -> Result<u16, Suspend> {
     })
 }
 
-/// Returns the task's directory as an absolute path; none if it is the shell's, which is gone.
+/// Returns the task's directory as an absolute path; `None` if the shell's own directory is gone.
 pub(crate) fn directory(task: &Task) -> Result<Option<BString>, Suspend> {
     if let Some(directory) = &task.directory {
         return Ok(Some(directory.to_vec().into()));

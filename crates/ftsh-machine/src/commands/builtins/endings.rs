@@ -14,7 +14,7 @@ use crate::tasks::task::{State, Task};
 use crate::tasks::timer::Timer;
 use crate::unwind::ending::{Ending, Logged, Retry, Thrown};
 
-/// Exit status of a failure that will pass, from sysexits.h.
+/// Exit status of a temporary failure, from sysexits.h.
 const EX_TEMPFAIL: i32 = 75;
 
 pub(super) const BUILTINS: &[Builtin] = &[

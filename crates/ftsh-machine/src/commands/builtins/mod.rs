@@ -1,4 +1,4 @@
-//! Builtins: commands that the shell carries out itself, a row for each.
+//! Builtins: commands that the shell executes itself, a row for each.
 
 pub(crate) mod directories;
 mod endings;
@@ -26,7 +26,8 @@ const GROUPS: [&[Builtin]; 5] = [
     endings::BUILTINS,
 ];
 
-/// A command that the shell carries out itself. A script's own functions win over builtins.
+/// Command that the shell executes itself. A function of the script with the same name takes
+/// precedence.
 #[derive(Debug)]
 pub struct Builtin {
     /// Name in scripts.
@@ -37,12 +38,12 @@ pub struct Builtin {
     pub help: &'static str,
     /// Further paragraphs for `help`, one a line, examples indented by two blanks; may be empty.
     pub details: &'static str,
-    /// Scripts with what they print. `tests/machine/builtins.rs` runs them, and `help` shows the first.
+    /// Scripts with their output, run by `tests/machine/builtins.rs`. `help` shows the first.
     pub examples: &'static [Example],
     run: Run,
 }
 
-/// A script, and what it prints.
+/// Script with its output.
 pub type Example = (&'static str, &'static str);
 
 /// Implementation of a builtin.
@@ -50,13 +51,13 @@ pub type Example = (&'static str, &'static str);
 enum Run {
     /// Changes the shell, and succeeds.
     Shell(fn(&mut Commands<'_>, &mut Task, &[BString]) -> Result<(), Suspend>),
-    /// Leads elsewhere than to the next command.
+    /// Returns its own control flow.
     Flow(fn(&mut Commands<'_>, &mut Task, &Expanded) -> Step),
     /// Runs commands of a script.
     Commands(fn(&mut Commands<'_>, &mut Task, &Expanded) -> Step),
-    /// Uses descriptors, and so is carried out by the driver.
+    /// Uses descriptors, so the driver executes it.
     Driver(fn(&Task, &[BString]) -> Result<Start, Suspend>),
-    /// Becomes a program, which is given the exported variables.
+    /// Starts a program with the exported variables.
     Program(fn(&Task, &Expanded) -> Result<Start, Suspend>),
     /// Prints a setting if there are no arguments, and otherwise changes it.
     Setting {
@@ -66,17 +67,17 @@ enum Run {
 }
 
 impl Builtin {
-    /// Returns true if the builtin runs commands of the script, which write where it does.
+    /// Returns true if the builtin runs commands of the script, which share its redirections.
     pub(crate) fn runs_commands(&self) -> bool {
         matches!(self.run, Run::Commands(_))
     }
 
-    /// Returns true if the builtin becomes a program.
+    /// Returns true if the builtin starts a program.
     pub(crate) fn is_program(&self) -> bool {
         matches!(self.run, Run::Program(_))
     }
 
-    /// Returns what the driver does for the builtin; none if only the shell changes.
+    /// Returns the driver's part of the builtin; `None` if only the shell changes.
     pub(crate) fn start(
         &self,
         commands: &Commands<'_>,
@@ -94,7 +95,7 @@ impl Builtin {
         }
     }
 
-    /// Carries out a builtin that changes the shell.
+    /// Executes a builtin that changes the shell.
     pub(crate) fn run(
         &self,
         commands: &mut Commands<'_>,
@@ -133,8 +134,8 @@ pub fn named(name: impl AsRef<[u8]>) -> Option<&'static Builtin> {
     all().find(|builtin| builtin.name.as_bytes() == name.as_ref())
 }
 
-/// Returns the failure of a builtin that would leave a `finally`, which the parser finds unless the
-/// builtin is in a function.
+/// Returns the failure of a builtin that would leave a `finally`. The parser rejects such a builtin
+/// except in a function.
 fn in_finally(name: &str) -> Suspend {
     Suspend::usage(format!("`{name}` can't leave a `finally`"))
 }

@@ -1,4 +1,4 @@
-//! Functions that cut a text into the words of a list.
+//! Functions that split a text into the words of a list.
 
 use super::{Context, Function};
 use crate::tasks::suspend::Suspend;

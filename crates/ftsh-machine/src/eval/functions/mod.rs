@@ -33,20 +33,20 @@ const GROUPS: [&[Function]; 4] =
 pub struct Function {
     /// Name, parameters and help.
     pub signature: &'static Signature,
-    /// Expressions with the words of their values. `tests/machine/functions.rs` evaluates them, and the
-    /// documentation shows them.
+    /// Expressions with the words of their values, shown in the documentation and evaluated by
+    /// `tests/machine/functions.rs`.
     pub examples: &'static [Example],
     evaluate: Evaluate,
 }
 
-/// An expression, and the words of its value.
+/// Expression with the words of its value.
 pub type Example = (&'static str, &'static [&'static str]);
 
 /// Implementation of a function.
 #[derive(Clone, Copy, Debug)]
 enum Evaluate {
     AtOnce(fn(&mut Context) -> Result<Value, Suspend>),
-    /// Returns none as long as there is more to do, so that limits can cut it short.
+    /// Returns `None` while work remains. Limits can interrupt the work.
     InSteps(fn(&mut Context) -> Result<Option<Value>, Suspend>),
 }
 
@@ -78,7 +78,7 @@ pub fn named(name: &str) -> Option<&'static Function> {
     all().find(|function| function.signature.name == name)
 }
 
-/// Returns a function's signature; a row without one doesn't compile.
+/// Returns a function's signature. A row without a signature does not compile.
 const fn signature(name: &str) -> &'static Signature {
     let mut at = 0;
     while at < vocabulary::FUNCTIONS.len() {
@@ -132,29 +132,29 @@ impl Context<'_, '_> {
         }
     }
 
-    /// Returns an argument that has to be a whole number.
+    /// Returns an argument as an integer.
     fn integer(&self, at: usize) -> Result<i64, Suspend> {
         self.task.stack[self.start + at].integer().map_err(Suspend::expression)
     }
 
-    /// Returns the answer to a query, if the driver has given it already.
+    /// Returns the answer to a query, if already answered.
     fn answer(&self, query: &Query) -> Option<&Reply> {
         answer(self.task, query)
     }
 
-    /// Draws a random number from one to the other, both included.
+    /// Draws a random integer between two bounds, inclusive.
     fn draw(&mut self, from: i64, to: i64) -> i64 {
         self.commands.random.draw(from, to)
     }
 
-    /// Adds to the bytes handled, which shorten the machine's slice.
+    /// Adds to the bytes handled in the machine's slice.
     fn count(&self, bytes: usize) {
         self.commands.core.scheduler.handle(bytes);
     }
 }
 
 impl Commands<'_> {
-    /// Calls a function of the language, whose arguments are on the stack.
+    /// Calls a function of the language, with its arguments on the stack.
     pub(crate) fn function(&mut self, task: &mut Task, name: &str, count: usize) -> Step {
         let Some(function) = named(name) else { return Err(self.definitions.undefined(name)) };
         if function.signature.parameters.len() != count {

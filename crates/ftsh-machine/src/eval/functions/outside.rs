@@ -1,4 +1,4 @@
-//! Functions of values from outside the script.
+//! Functions with values from outside the script.
 
 use super::{Context, Function};
 use crate::effect::Query;

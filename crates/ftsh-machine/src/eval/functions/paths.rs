@@ -27,7 +27,7 @@ fn piece(context: &mut Context, piece: fn(&[u8]) -> &[u8]) -> Result<Value, Susp
     Ok(Value::from(size::copy(piece(&context.text(0)?))?))
 }
 
-/// A path without slashes at its end, unless it is the root.
+/// Removes slashes at the end of a path, except for the root.
 fn trimmed(path: &[u8]) -> &[u8] {
     let end = path.iter().rposition(|byte| *byte != b'/').map_or(path.len().min(1), |at| at + 1);
     &path[..end]
@@ -51,8 +51,8 @@ fn dirname(path: &[u8]) -> &[u8] {
     }
 }
 
-/// The name at the end of a path, parted before its last point; a point at the beginning hides a
-/// file, and one at the end is of the name.
+/// Splits the file name of a path before its last point. Points at the beginning of the name, or at
+/// its end, belong to the stem.
 fn stem_and_suffix(path: &[u8]) -> (&[u8], &[u8]) {
     let name = basename(path);
     let begins = name.iter().take_while(|byte| **byte == b'.').count();

@@ -74,9 +74,9 @@ fn first_match(context: &mut Context) -> Result<Value, Suspend> {
     }
 }
 
-/// Changes the parts that are UTF-8, and copies other bytes.
+/// Changes the case of the UTF-8 parts of a text, and copies other bytes.
 fn cased(text: &[u8], change: fn(&str) -> String) -> Result<Value, Suspend> {
-    // A few characters become longer.
+    // Some characters become longer.
     if !size::is_to_be_had(2 * text.len()) {
         return Err(size::none(text.len()));
     }

@@ -1,4 +1,4 @@
-//! The line that a terminal shows while a run waits.
+//! Status line of a terminal while a run waits.
 
 use std::time::Duration;
 
@@ -10,16 +10,17 @@ use crate::status::snapshot::{Branches, Doing, Status, TaskStatus};
 use crate::time::Time;
 use ftsh_syntax::diagnostic::printable;
 
-/// Columns that are left for what failed, or the rest is said in fewer words.
+/// Minimum number of columns for the failure; with fewer columns, the rest is abbreviated.
 const LEAST_STORY: usize = 30;
-/// How wide the bar of a `forall` is.
+/// Width of the bar of a `forall`, in columns.
 const CELLS: usize = 10;
-/// With fewer columns left there is no point in beginning to say what failed.
+/// Number of columns below which the failure is omitted.
 const NO_STORY: usize = 8;
 
-/// What to show in a line of so many columns; nothing if nothing waits between attempts.
+/// Returns the status line for a number of columns; `None` if no task waits between attempts.
 ///
-/// Outer loops win: of a `forall`, its branches are counted; else the first delay is told.
+/// The outermost loop takes precedence. A `forall` shows the counts of its branches; otherwise, the
+/// first delay is shown.
 pub fn line(status: &Status, columns: usize) -> Option<String> {
     for task in &status.tasks {
         match &task.doing {
@@ -92,8 +93,8 @@ fn of_branches(branches: &Branches, now: Time, columns: usize) -> String {
     joined(&full, &brief, next.as_ref().map(|(_, failure)| &**failure), columns)
 }
 
-/// `[####x--   ]`: what succeeded, failed, has begun, and is to come, each in as many of the cells as it has
-/// of the whole, rounded down but for what is to come.
+/// Returns a bar such as `[####x--   ]`: the shares of successful, failed, begun and future
+/// branches. Shares are rounded down, except for that of the future branches.
 fn bar(branches: &Branches) -> String {
     let Branches { total, done, failed, .. } = branches;
     let until = |count: u64| {
@@ -111,7 +112,7 @@ fn bar(branches: &Branches) -> String {
     format!("[{}]", cells.concat())
 }
 
-/// How long the rest takes if it goes on as fast; unknown before the first has ended.
+/// Estimates the remaining time at the current speed; `None` before the first end of a branch.
 fn time_left(branches: &Branches, now: Time) -> Option<Duration> {
     let Branches { total, done, failed, .. } = branches;
     let (ended, wanted) = match branches.enough {
@@ -123,7 +124,7 @@ fn time_left(branches: &Branches, now: Time) -> Option<Duration> {
     Duration::try_from_secs_f64(seconds.ceil().max(1.0)).ok()
 }
 
-/// What happens next, and what had failed as far as there is room.
+/// Joins the next event and the last failure, as far as the columns suffice.
 fn joined(full: &str, brief: &str, failed: Option<&Failure>, columns: usize) -> String {
     let message = failed.map(|failure| printable(&failure.message)).unwrap_or_default();
     let place = failed.map(|failure| format!("line {}: ", failure.line)).unwrap_or_default();
@@ -139,7 +140,7 @@ fn joined(full: &str, brief: &str, failed: Option<&Failure>, columns: usize) -> 
     cut(&format!("{brief}: {message}"), columns)
 }
 
-/// A time in few characters: `4.2s`, `42s`, `4m58s`, `5h12m`, `3d4h`.
+/// Formats a duration in few characters: `4.2s`, `42s`, `4m58s`, `5h12m`, `3d4h`.
 fn compact(duration: Duration) -> String {
     let seconds = duration.as_secs();
     match seconds {
@@ -151,7 +152,7 @@ fn compact(duration: Duration) -> String {
     }
 }
 
-/// The beginning of a text that fits in so many columns.
+/// Cuts a text to a number of columns.
 fn cut(text: &str, columns: usize) -> String {
     if text.width() <= columns {
         return text.to_owned();

@@ -1,4 +1,4 @@
-//! What a run is doing, in words: a line while it waits at a terminal, and a page for who asks.
+//! Text of a snapshot: a line for a waiting terminal, and a page for status requests.
 
 mod line;
 mod page;
@@ -12,13 +12,13 @@ use crate::outcome::Human;
 use crate::status::snapshot::{Branches, Doing, Status, TryStatus};
 use crate::time::Time;
 
-/// Tasks that a page shows one by one.
+/// Number of tasks shown separately on a page.
 pub const TASKS_ON_PAGE: usize = 20;
 
-/// Tasks that a line is made of: it tells of the first one that waits.
+/// Number of tasks inspected for a line, which shows the first waiting task.
 pub const TASKS_FOR_LINE: usize = 10;
 
-/// Whether a line counts tenths of seconds, so that it changes often.
+/// Returns true if the line counts tenths of seconds, and changes often.
 pub fn is_fast(status: &Status) -> bool {
     let now = status.now;
     let soon = |until: Time| until > now && until - now < TENTHS;
@@ -29,10 +29,10 @@ pub fn is_fast(status: &Status) -> bool {
     })
 }
 
-/// Shorter times are told in tenths of seconds.
+/// Duration below which tenths of seconds are shown.
 const TENTHS: Duration = Duration::from_secs(10);
 
-/// `attempt 3 of 10`
+/// Formats the number of an attempt: `attempt 3 of 10`.
 fn attempt(number: u64, times: Option<u64>) -> String {
     match times {
         Some(times) => format!("attempt {number} of {times}"),
@@ -40,12 +40,12 @@ fn attempt(number: u64, times: Option<u64>) -> String {
     }
 }
 
-/// How long until a moment, if there is such a moment.
+/// Returns the time until a deadline, if any.
 fn left(deadline: Option<Time>, now: Time) -> Option<Duration> {
     deadline.map(|deadline| deadline - now)
 }
 
-/// A time that is counted down: tenths of seconds up to ten seconds, then whole ones.
+/// Formats a remaining time: with tenths of seconds below ten seconds, then in whole seconds.
 fn countdown(duration: Duration) -> String {
     let seconds = duration.as_secs();
     if duration < TENTHS {
@@ -54,17 +54,17 @@ fn countdown(duration: Duration) -> String {
     Human(Duration::from_secs(seconds)).to_string()
 }
 
-/// How many branches have not begun.
+/// Returns the number of branches that have not begun.
 fn to_come(branches: &Branches) -> u64 {
     branches.total.saturating_sub(branches.begun())
 }
 
-/// Whether no more successes are wanted.
+/// Returns true if no more successes are needed.
 fn is_enough(branches: &Branches) -> bool {
     branches.enough.is_some_and(|enough| branches.done >= enough)
 }
 
-/// The number of the attempt that comes after the present one.
+/// Formats the number of the next attempt.
 fn next_attempt(tried: &TryStatus) -> String {
     attempt(tried.attempt + 1, tried.times)
 }

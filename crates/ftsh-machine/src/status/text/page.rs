@@ -1,4 +1,4 @@
-//! What a run is doing, for who asks by a signal.
+//! Status page, written on request by a signal.
 
 use std::fmt::Write;
 
@@ -8,15 +8,15 @@ use crate::status::snapshot::{Branches, Doing, Status, TaskStatus, TryStatus};
 use crate::time::Time;
 use ftsh_syntax::diagnostic::{excerpt, printable};
 
-/// Lines that tell of the tasks beyond the first ones.
+/// Maximum number of lines for the tasks beyond the first ones.
 const MOST_GROUPS: usize = 10;
 
-/// What every task is doing, in which line, since when, and what comes next; lines that end in a
-/// newline. `script` is the name of the run, `pid` its process id.
+/// Describes every task: activity, line, duration and next event. Each line ends in a newline.
+/// `script` is the name of the run, `pid` its process id.
 pub fn page(status: &Status, script: &str, pid: u32) -> String {
     let now = status.now;
     let script = printable(script);
-    // Writing to a string can't fail.
+    // Writing to a string cannot fail.
     let mut text = format!("ftsh: status of {script} [{pid}] after {}\n", Human(now.elapsed()));
     for task in &status.tasks {
         let main = task.item.is_none() && task.task.0 == 0;
@@ -57,7 +57,7 @@ pub fn page(status: &Status, script: &str, pid: u32) -> String {
     text
 }
 
-/// `running wget for 12 s`
+/// Describes an activity: `running wget for 12 s`.
 fn doing(task: &TaskStatus, now: Time) -> String {
     let since = Human(now - task.since);
     match &task.doing {
@@ -120,7 +120,7 @@ fn told(branches: &Branches) -> String {
 
 fn tell_try(text: &mut String, tried: &TryStatus, now: Time, waits: bool) {
     let left = left(tried.deadline, now).map(countdown);
-    // The attempt it waits for was told before.
+    // The awaited attempt was described before.
     let attempt = (!waits).then(|| attempt(tried.attempt, tried.times));
     let left = left.map(|left| format!("{left} left"));
     let told: Vec<String> = attempt.into_iter().chain(left).collect();
