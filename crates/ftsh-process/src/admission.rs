@@ -1,15 +1,15 @@
-//! What has to wait for descriptors.
+//! Admission of requests that need descriptors.
 //!
-//! Running out of them is no failure as long as something in progress will give some back: what needs
-//! more waits until enough are free. What waits is served in the order of the tree of structures
-//! (`place`), so that what has begun is finished before more begins; and a structure that will hold some
-//! while it asks for more begins only if enough are left for those before it. So what can be done
-//! one after the other is done, however much is asked for at once.
+//! A lack of descriptors is not a failure as long as work in progress will release some: a request
+//! waits until enough are free. Requests are served in the order of the tree of structures
+//! (`place`), so that begun work is finished before more begins. A structure that holds descriptors
+//! while requesting more begins only if enough remain for those before it. Work that can be done
+//! one after the other thus always succeeds.
 //!
-//! A command that writes to a pipe, or reads from one, may wait for a stage that waits here. When
-//! nothing else is in progress, the first request goes on that can, whatever is left for others; and
-//! if none can, and nothing comes free for a while, it is tried all the same: it works or fails, but
-//! nothing waits for ever.
+//! A command at one end of a pipe may depend on a stage that waits here. If nothing else is in
+//! progress, the first request that fits is served, regardless of reserves. If none fits and no
+//! descriptor becomes free for a while, the first request is tried anyway: it succeeds or fails,
+//! but nothing waits forever.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
@@ -24,37 +24,38 @@ use ftsh_machine::time::Time;
 use ftsh_sys as sys;
 use ftsh_sys::FileLimit;
 
-/// No more is left for structures that come before others.
+/// Maximum reserve for structures that come first.
 const MOST_SPARE: usize = 16;
-/// So many are left however long nothing happens.
+/// Reserve kept regardless of the waiting time.
 const LEAST_SPARE: usize = 8;
-/// What a pidfd leaves for others: the end of a command can be noticed without one.
+/// Reserve when opening a pidfd, which is optional.
 const SPARE_OF_PIDFDS: usize = 16;
 
-/// When no descriptor came free for this long, commands go on that hold up nobody.
+/// Time without a released descriptor after which commands outside pipelines may overtake.
 const PAUSE: Duration = Duration::from_millis(20);
-/// When no descriptor came free for this long, fewer are left for others: they may need what waits.
+/// Time without a released descriptor after which the reserve is reduced: its holders may depend on
+/// a waiting request.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// When no descriptor came free for this long although commands run that hold some, they wait for
-/// what waits here.
+/// Time without a released descriptor after which running commands are assumed to depend on a
+/// waiting request.
 const LONG_PATIENCE: Duration = Duration::from_secs(5);
 
-/// Something that needs descriptors.
+/// Request that needs descriptors.
 pub enum Request {
-    /// To start a command.
+    /// Start of a command.
     Run(Box<Run>),
-    /// To replace the shell.
+    /// Replacement of the shell.
     Exec(Box<Run>),
-    /// To open files.
+    /// Opening of files.
     Open(Effect),
-    /// To look at files.
+    /// Query about files.
     Query(OperationId, Directory, Query),
-    /// To go through a channel.
+    /// Entry into a channel.
     Enter(Box<Entry>),
 }
 
 impl Request {
-    /// How it changes which table.
+    /// Returns the base table of the request and its changes.
     fn redirects(&self) -> (IoId, &[FdChange]) {
         match self {
             Self::Run(run) | Self::Exec(run) => (run.io, &run.redirects),
@@ -65,7 +66,7 @@ impl Request {
 }
 
 impl Request {
-    /// The operation that asked for it, by which it is withdrawn.
+    /// Returns the operation of the request, for its withdrawal.
     fn operation(&self) -> Option<OperationId> {
         match self {
             Self::Open(Effect::Open { operation, .. }) | Self::Query(operation, ..) => {
@@ -91,42 +92,42 @@ fn writes(redirects: &[FdChange]) -> Option<PipeId> {
     })
 }
 
-/// Where a request stands in the queue; those of one place by age.
+/// Key in the queue: position, then age.
 type Key = (Place, u64);
 
-/// What is in progress while something waits.
+/// Work in progress while a request waits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Progress {
-    /// Nothing.
+    /// None.
     Nothing,
-    /// Nothing that gives a descriptor back.
+    /// Work that releases no descriptors.
     Useless,
-    /// Commands that may wait for what waits here.
+    /// Commands that may depend on a waiting request.
     Unsure,
-    /// Something that ends by itself.
+    /// Work that ends by itself.
     Sure,
 }
 
-/// All that waits for descriptors.
+/// Queue of requests that wait for descriptors.
 pub struct Admission {
-    /// In the order in which they are served.
+    /// Requests in the order of service.
     queue: BTreeMap<Key, Request>,
-    /// Where operations stand in it.
+    /// Keys of operations in the queue.
     operations: HashMap<OperationId, Key>,
-    /// The pipelines of the pipes that a stage is still to read from.
+    /// Pipelines of pipes whose reading stage was not requested yet.
     pipelines: HashMap<PipeId, u64>,
-    /// How many requests have waited.
+    /// Number of requests queued so far.
     count: u64,
-    /// When a descriptor last came free, or a request was carried out.
+    /// Time of the last released descriptor or served request.
     moved: Instant,
-    /// When to look again, if nothing happens.
+    /// Time of the next check.
     pub(super) due: Option<Instant>,
-    /// How many descriptors there can be.
+    /// Limit of open descriptors.
     pub(super) limit: FileLimit,
 }
 
 impl Admission {
-    /// Nothing waits.
+    /// Creates an empty queue.
     pub fn new(now: Instant) -> Self {
         let (queue, operations, pipelines) = Default::default();
         Self {
@@ -140,14 +141,14 @@ impl Admission {
         }
     }
 
-    /// A descriptor may have come free.
+    /// Records that a descriptor may have been released.
     pub fn note_free(&mut self) {
         if !self.queue.is_empty() {
             self.moved = Instant::now();
         }
     }
 
-    /// Takes an operation out, if it waits.
+    /// Removes the request of an operation, if queued.
     pub fn abandon(&mut self, operation: OperationId) -> Option<Request> {
         self.queue.remove(&self.operations.remove(&operation)?)
     }
@@ -162,7 +163,7 @@ impl Admission {
 }
 
 impl ProcessDriver {
-    /// Carries a request out, at once or when there are enough descriptors.
+    /// Serves a request, at once or when enough descriptors are free.
     pub(super) fn request(&mut self, request: Request) {
         let opens = matches!(request, Request::Open(_));
         let need = self.need(&request);
@@ -196,7 +197,7 @@ impl ProcessDriver {
         self.admission.queue.insert(key, request);
     }
 
-    /// Forgets a request that nobody waits for any more; false if it doesn't wait.
+    /// Cancels a request. Returns false if it is not queued.
     pub(super) fn withdraw(&mut self, operation: OperationId) -> bool {
         let Some(request) = self.admission.abandon(operation) else { return false };
         let redirects = request.redirects().1;
@@ -205,7 +206,7 @@ impl ProcessDriver {
         true
     }
 
-    /// What a request needs; with nothing it never waits.
+    /// Returns the need of a request. A request without need never waits.
     fn need(&self, request: &Request) -> Need {
         match request {
             Request::Query(_, _, Query::Buffer(id)) => self.io.need_to_read(*id),
@@ -218,13 +219,14 @@ impl ProcessDriver {
             Request::Run(_) | Request::Exec(_) | Request::Open(_) => {
                 let (io, redirects) = request.redirects();
                 let need = self.io.need(io, redirects);
-                // It may get a pipe, and what was read of it a file.
+                // The command may get a pipe, and its recorded input a file.
                 if self.replays.has_tapes() { Need::of(need.kept + 3, need.passing) } else { need }
             }
         }
     }
 
-    /// Where a request stands. The stages of a pipeline ask for theirs one after the other.
+    /// Returns the position of a request. The stages of a pipeline request their tables one after
+    /// the other.
     fn place(&mut self, request: &Request) -> Place {
         let (io, redirects) = request.redirects();
         let around = self.io.place(io);
@@ -245,24 +247,23 @@ impl ProcessDriver {
         })
     }
 
-    /// Whether a request must leave some descriptors for structures before it. What is over by itself
-    /// gives back what it takes; but what writes to a pipe may have to wait.
+    /// True if a request must leave a reserve for structures before it. Work that ends by itself
+    /// releases its descriptors, but a writer to a pipe may have to wait.
     fn must_spare(&self, request: &Request, place: &Place) -> bool {
         let holds = match request {
             Request::Run(_) | Request::Exec(_) => place.stages().next().is_some(),
-            Request::Open(_) => reads(request.redirects().1).is_none(), // else it has begun
+            Request::Open(_) => reads(request.redirects().1).is_none(), // a reader belongs to begun work
             Request::Query(..) | Request::Enter(_) => false,
         };
         holds && self.io.first_holder().is_some_and(|first| first < place)
     }
 
-    /// How many descriptors are left for structures that come before others.
+    /// Returns the size of the reserve.
     fn spare(&mut self) -> usize {
         (self.admission.limit.usable() / 3 + 4).min(MOST_SPARE)
     }
 
-    /// Carries out what waits, as far as there are descriptors. `until` is when the machine goes on
-    /// by itself.
+    /// Serves the requests that fit. `until` is the time at which the machine continues by itself.
     pub(super) fn admit(&mut self, until: Time) {
         self.admission.due = None;
         while let Some(key) = self.next_in_turn(until) {
@@ -280,12 +281,12 @@ impl ProcessDriver {
 
     fn begin_queued(&mut self, mut run: Box<Run>, kind: fn(Box<Run>) -> Request, place: &Place) {
         if let Some((_, ended)) = self.leave(run.process).filter(|(_, ended)| ended.wanted) {
-            run.scope = ended.scope; // it may have been handed over
+            run.scope = ended.scope; // the scope may have been handed over
             self.carry_out(kind(run), place);
         }
     }
 
-    /// The request that is to be carried out now, if one can be.
+    /// Returns the key of the next request to serve now, if any.
     fn next_in_turn(&mut self, until: Time) -> Option<Key> {
         let (key, request) = self.admission.queue.first_key_value()?;
         if !self.is_wanted(request) {
@@ -304,7 +305,7 @@ impl ProcessDriver {
             Progress::Sure => self.first_that_fits(|request, place| {
                 matches!(request, Request::Run(_)) && place.stages().next().is_none()
             }),
-            // What holds up the others is the first, or in what has begun.
+            // A request that holds up others is the first, or belongs to begun work.
             Progress::Unsure if self.can_open(need, 0) => Some(key.clone()),
             Progress::Unsure => {
                 self.first_that_fits(|request, place| !self.must_spare(request, place))
@@ -339,20 +340,20 @@ impl ProcessDriver {
             .map(|(key, _)| key.clone())
     }
 
-    /// Whether somebody still waits for it.
+    /// True if the request is still needed.
     fn is_wanted(&self, request: &Request) -> bool {
         match request {
             Request::Run(run) | Request::Exec(run) => self.commands.contains_key(&run.process),
-            Request::Open(_) | Request::Query(..) | Request::Enter(_) => true, // they are withdrawn
+            Request::Open(_) | Request::Query(..) | Request::Enter(_) => true, // canceled ones are removed
         }
     }
 
-    /// What is going on while something waits.
+    /// Classifies the work in progress.
     fn progress(&self) -> Progress {
         if !self.ready.is_empty() || !self.work.operations.is_empty() || self.scopes.is_emptying() {
             return Progress::Sure;
         }
-        // What waits inside of each pipeline; none if in several stages.
+        // Waiting part of each pipeline; none if several stages wait.
         let mut waiting: HashMap<u64, Option<Part>> = HashMap::new();
         for ((place, _), request) in &self.admission.queue {
             if self.is_wanted(request) {
@@ -382,7 +383,7 @@ impl ProcessDriver {
         self.admission.limit.is_far_from(4 * known + count)
     }
 
-    /// Whether so many descriptors can be had and some spared, besides what workers may be taking.
+    /// True if this need and reserve fit, in addition to descriptors that workers may be opening.
     fn can_open(&self, need: Need, spare: usize) -> bool {
         let working = self.commands.values().filter(|it| matches!(it.stage, Stage::Working(_)));
         let promised: usize = working.map(|it| it.need.total()).sum();
@@ -390,7 +391,7 @@ impl ProcessDriver {
         sys::can_open(own, own + need.passing)
     }
 
-    /// The same, after all that can be done for it.
+    /// True if this need and reserve fit, after raising limits and closing unused files.
     fn has_room(&mut self, need: Need, spare: usize) -> bool {
         self.is_far_from_limit(need.total() + spare)
             || self.can_open(need, spare)
@@ -398,7 +399,7 @@ impl ProcessDriver {
             || self.put_away() && self.can_open(need, spare)
     }
 
-    /// Whether there is room for a pidfd.
+    /// True if there is room for a pidfd.
     pub(super) fn has_room_for_pidfd(&mut self) -> bool {
         let (need, spare) = (Need::of(0, 1), SPARE_OF_PIDFDS);
         self.is_far_from_limit(1 + spare) || self.can_open(need, spare)

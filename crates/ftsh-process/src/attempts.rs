@@ -1,5 +1,5 @@
-//! What atomic attempts ask for: input that is read anew, files that take their places, directories of
-//! their own.
+//! Effects of atomic attempts and attempts with replayed input: commits, scratch directories,
+//! input.
 
 use std::os::unix::ffi::OsStringExt;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use ftsh_sys as sys;
 use ftsh_sys::os_error::plain;
 
 impl ProcessDriver {
-    /// Has drafts take their places.
+    /// Commits staged files.
     pub(super) fn settle_drafts(&mut self, operation: OperationId, drafts: &[DraftId]) {
         let drafts = self.io.drafts(drafts);
         if drafts.is_empty() {
@@ -32,18 +32,18 @@ impl ProcessDriver {
         });
     }
 
-    /// What was read by an attempt is read for good.
+    /// Commits the input read by an attempt.
     pub(super) fn keep_input(&mut self, replay: ReplayId) {
         self.replays.keep(replay, &mut self.poller);
     }
 
-    /// No further attempt comes.
+    /// Ends the attempts of an input.
     pub(super) fn drop_replay(&mut self, replay: ReplayId) {
         self.replays.drop(replay, &mut self.poller);
         self.admission.note_free();
     }
 
-    /// Tells where an attempt's directory is, once it is there.
+    /// Answers with the path of a scratch directory, created if missing.
     pub(super) fn find_scratch(&mut self, operation: OperationId, id: ScratchId) {
         let (scratch, registry) = (self.cleanup.scratch(id), self.cleanup.registry.clone());
         self.operate(operation, move |_| {
@@ -53,18 +53,18 @@ impl ProcessDriver {
         });
     }
 
-    /// Removes an attempt's directory.
+    /// Removes a scratch directory.
     pub(super) fn drop_scratch(&mut self, id: ScratchId) {
         let Some(scratch) = self.cleanup.take_scratch(id) else { return };
         let registry = self.cleanup.registry.clone();
-        // Without a worker it is removed at the end.
+        // Without a worker, the end of the run removes the directory.
         let _ = self.work.pool.submit(move |_| match scratch.remove(&registry) {
             Ok(()) => Answer::Cancelled,
             Err(left) => Answer::Left(vec![left]),
         });
     }
 
-    /// The ends of what was written.
+    /// Answers with the last part of outputs.
     pub(super) fn tail(&mut self, operation: OperationId, sinks: &[Sink], most: usize) {
         for sink in sinks {
             if let Sink::Buffer(id) = sink
@@ -77,7 +77,7 @@ impl ProcessDriver {
         self.answer(operation, tail.map_err(FdError::Unreadable));
     }
 
-    /// Whether nothing more comes from descriptor 0 of a table.
+    /// Answers with true if descriptor 0 of a table is at its end.
     pub(super) fn look_at_input(&mut self, operation: OperationId, io: IoId) {
         let table = self.io.table(io);
         let known = table.and_then(|table| self.replays.has_ended(table));
@@ -86,7 +86,7 @@ impl ProcessDriver {
         self.answer(operation, Ok(Reply::Truth(has_ended)));
     }
 
-    /// Reads all that is still to come from a descriptor.
+    /// Answers with the remaining content of a descriptor.
     pub(super) fn read_input(&mut self, operation: OperationId, io: IoId, number: u8) {
         let plan = self.io.plan(io, &None, None, Vec::new()).and_then(|mut plan| {
             let kept = self.replays.connect(&mut plan, &mut self.poller);
@@ -104,7 +104,8 @@ impl ProcessDriver {
         });
     }
 
-    /// Has others feed the program that takes the shell's place what was read ahead, and then what comes.
+    /// Starts feeder processes, which write recorded input and then further input to the program
+    /// that replaces the shell.
     pub(super) fn start_feeders(&mut self) -> Result<Vec<i32>, SpawnError> {
         let environment = std::env::vars_os()
             .map(|(name, value)| (name.into_vec().into(), value.into_vec().into()))
@@ -131,14 +132,14 @@ impl ProcessDriver {
         Ok(pids)
     }
 
-    /// The shell keeps its place.
+    /// Kills feeder processes after a failed `exec`.
     pub(super) fn stop_feeders(pids: &[i32]) {
         for pid in pids {
             let _ = sys::kill(-pid, libc::SIGKILL);
         }
     }
 
-    /// Something has come, or there is room for it.
+    /// Handles available input, or room in the pipe of an input.
     pub(super) fn feed_inputs(&mut self, token: Token) {
         if let Err(error) = self.replays.go_on(token, &mut self.poller) {
             let note = format!("the input can't be read to its end: {}", plain(&error));
@@ -146,12 +147,12 @@ impl ProcessDriver {
         }
     }
 
-    /// Commands that read what is fed to them have ended, or tables were closed.
+    /// Updates the pipes of inputs after readers ended or tables were closed.
     pub(super) fn reconsider_inputs(&mut self) {
         self.replays.reconsider(&mut self.poller);
     }
 
-    /// Has a worker remove what shells left that were killed together with their supervisors.
+    /// Starts a job that removes files of shells killed together with their supervisors.
     pub(super) fn clean_up_after_others(&mut self) {
         if let Some(job) = self.cleanup.after_others() {
             let _ = self.work.pool.submit(move |_| Answer::Left(job()));

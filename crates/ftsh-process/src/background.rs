@@ -1,6 +1,5 @@
-//! Waiting for a person, on a thread of its own, while this one takes care of processes and
-//! signals: whatever ends is reaped, and who tells the shell to end needn't wait for a key. And the
-//! end of a run: what was said is to be read.
+//! Input of a person on a separate thread, while this thread handles processes and signals: ended
+//! processes are reaped, and a signal ends the shell without a key. Also the final output of a run.
 
 use std::io::{self, PipeReader, Read};
 use std::os::fd::AsFd;
@@ -24,18 +23,18 @@ use ftsh_machine::outcome::Outcome;
 use ftsh_machine::time::Time;
 use ftsh_sys as sys;
 
-/// Who told the shell to end needn't wait longer for somebody who doesn't read.
+/// Time limit for a reader that does not read, after a signal has ended the run.
 const BRIEFLY: Duration = Duration::from_secs(1);
 
-/// Something that another thread is doing.
+/// Job on another thread.
 pub struct BackgroundJob<T> {
     answer: Receiver<T>,
-    /// At its end when the thread has answered.
+    /// At its end after the thread has answered.
     done: PipeReader,
     thread: JoinHandle<()>,
 }
 
-/// Parsing what a person types needs as much as the main thread has.
+/// Stack size for parsing input, equal to that of the main thread.
 const STACK_SIZE: usize = 8 * 1024 * 1024;
 
 impl Interactive for ProcessDriver {
@@ -50,7 +49,7 @@ impl Interactive for ProcessDriver {
         let writer = sys::move_up(writer.into())?;
         let (sender, answer) = mpsc::sync_channel(1);
         self.poller.add(done.as_fd(), BACKGROUND)?;
-        // The thread starts with these held back, and lets them come itself.
+        // The thread inherits the blocked signals and unblocks them itself.
         let _ = of_the_editor().thread_block();
         let thread = move || {
             let _ = of_the_editor().thread_unblock();
@@ -75,7 +74,7 @@ impl Interactive for ProcessDriver {
                 return Attended::Event(event);
             }
             if let Ok(answer) = job.answer.try_recv() {
-                // The thread closes its end next: then nothing is left to wake anybody up.
+                // The thread closes its end of the pipe next, so no further wake-up is pending.
                 let _ = job.done.read(&mut [0]);
                 self.leave_alone(job);
                 return Attended::Answer(answer);
@@ -113,7 +112,7 @@ impl Interactive for ProcessDriver {
     }
 
     fn flush_on_exit(&mut self, mut outcome: Outcome) -> Outcome {
-        // A signal that came during the last step wins over how the script ended.
+        // A signal during the last step takes precedence over the script's outcome.
         self.take_signals();
         if !matches!(outcome, Outcome::Interrupted(_))
             && let Some(Event::Interrupted(signal)) =
@@ -122,13 +121,13 @@ impl Interactive for ProcessDriver {
             outcome = Outcome::Interrupted(*signal);
         }
         self.io.close_tables();
-        // Without it a daemon ends at its next output, and nothing else is to be done about that.
+        // Errors are ignored: without the process, a daemon ends at its next output.
         let _ = self.leave_reader();
         if non_blocking_writer::is_quiet() {
             return outcome;
         }
         let is_over = matches!(outcome, Outcome::Interrupted(_));
-        // Who oversees the shell waits for its last word, and sees to it that this has an end.
+        // The controller waits for the last output and limits the wait itself.
         let is_brief = is_over && !self.overseen.is_so();
         let until = if is_brief { self.now() + BRIEFLY } else { Time::NEVER };
         let Ok(mut waiting) = self.begin(|| non_blocking_writer::wait(None)) else {
@@ -145,7 +144,7 @@ impl Interactive for ProcessDriver {
     }
 
     fn interrupt<T>(&self, job: &BackgroundJob<T>) {
-        // What std has as a number is a pointer to some C libraries.
+        // The number in std is a pointer for some C libraries.
         let _ = pthread_kill(job.thread.as_pthread_t() as Pthread, Signal::SIGINT);
     }
 
@@ -155,7 +154,7 @@ impl Interactive for ProcessDriver {
 }
 
 impl ProcessDriver {
-    /// Leaves a process behind that reads what daemons write into pipes of this shell. Returns its id.
+    /// Starts a process that reads from pipes of this shell after its end. Returns the process id.
     pub(super) fn leave_reader(&self) -> io::Result<Option<i32>> {
         let pipes: Vec<_> =
             self.io.held.pipes().map(Daemons::from).chain(self.relays.pipes()).collect();

@@ -21,7 +21,7 @@ use ftsh_machine::time::Time;
 use ftsh_sys as sys;
 use ftsh_sys::os_error::plain;
 
-/// Whether an `exec` is still wanted is looked at this often while it waits.
+/// Interval of checks for cancellation while an `exec` waits.
 const PAUSE: Duration = Duration::from_millis(20);
 
 impl ProcessDriver {
@@ -49,7 +49,7 @@ impl ProcessDriver {
         }
         let plan = plan.and_then(|mut plan| {
             if matches!(action, Action::Print(_)) {
-                return Ok(plan); // it reads nothing, so nothing is read ahead for it
+                return Ok(plan); // reads no input
             }
             command.kept =
                 self.replays.connect(&mut plan, &mut self.poller).map_err(FdError::Pipe)?;
@@ -73,8 +73,8 @@ impl ProcessDriver {
         if !command.quiet {
             self.tty.status_line.give_way();
         }
-        // What has the terminal nowhere is stopped if it opens it, and has it then; handed over at
-        // once, it would keep the line away.
+        // A command without the terminal is stopped when it opens the terminal, and gets it then.
+        // If it got the terminal at once, no status line could be shown.
         let is_quiet = command.quiet;
         if let Err(error) = plan.begin() {
             return self.refuse(process, redirect_error(&error));
@@ -171,7 +171,7 @@ impl ProcessDriver {
         }
     }
 
-    /// Replaces the shell, once the files are open.
+    /// Replaces the shell after the files were opened.
     pub(super) fn exec(&mut self, run: Run) {
         let command = Command::new(&run);
         let Run {
@@ -197,17 +197,17 @@ impl ProcessDriver {
             Program { words, environment, child_env, overrides, directory, umask, file: None };
         self.work(process, scope, command, move |control| {
             let table = plan.carry_out(control);
-            // What the shell has said comes before what the program says.
+            // Output of the shell comes before output of the program.
             while !non_blocking_writer::wait(Some(PAUSE)) && !control.is_cancelled() {}
             Answer::Ready(Box::new(program), table)
         });
     }
 
-    /// Has a program take the shell's place; returns only if that fails.
+    /// Replaces the shell by a program. Returns only on failure.
     fn replace_shell(&mut self, replacement: &Replacement) -> SpawnError {
         self.admission.limit.restore_in(self.children.parent);
         self.stop_key_monitor();
-        // The program that comes doesn't clean up.
+        // The new program does not clean up.
         self.cleanup.registry.clear();
         let feeders = match self.start_feeders() {
             Ok(feeders) => feeders,
@@ -220,7 +220,7 @@ impl ProcessDriver {
             supervision => {
                 if let Some(supervision) = supervision {
                     sys::die_with_parent();
-                    // It may have been killed before.
+                    // The supervisor may have been killed before.
                     if !sys::is_parent(supervision.supervisor()) {
                         self.die_at_once();
                     }
@@ -236,12 +236,12 @@ impl ProcessDriver {
         SpawnError { kind: SpawnErrorKind::System, message }
     }
 
-    /// How long shells have to kill in that a command starts.
+    /// Returns the kill timeout for shells inside a command.
     fn kill_timeout(&self, grace: Option<Duration>) -> KillTimeout {
         grace.map_or(self.config.kill_timeout, |grace| KillTimeout::of(grace).inside())
     }
 
-    /// What the shell tells every command.
+    /// Returns the environment variables set by the shell for every command.
     fn command_env(
         &self,
         deadline: Option<Time>,
@@ -267,7 +267,7 @@ impl ProcessDriver {
         child_env
     }
 
-    /// What a command's mark says of the limit of its scope.
+    /// Returns the tag notes about the time limit of a scope.
     fn leases(&mut self, scope: ScopeId, limit: Option<Time>) -> String {
         let Some(limit) = limit else { return String::new() };
         let around = self.scopes.around(scope);
@@ -276,7 +276,7 @@ impl ProcessDriver {
         leases.note(&self.scanner.marker, pid, limit, &around, |moment| unix(start, moment))
     }
 
-    /// A command that never started.
+    /// Reports a command that could not be started.
     fn refuse(&mut self, process: ProcessId, error: SpawnError) {
         self.ready.push_back(Event::SpawnFailed { process, error });
     }
@@ -296,7 +296,7 @@ impl ProcessDriver {
         self.commands.insert(process, command);
     }
 
-    /// Forgets a command that is over.
+    /// Removes a command that has ended.
     pub(super) fn leave(&mut self, process: ProcessId) -> Option<(Command, EndedCommand)> {
         let mut command = self.commands.remove(&process)?;
         command.kept.clear();
@@ -308,12 +308,12 @@ impl ProcessDriver {
         Some((command, ended))
     }
 
-    /// The same; says whether its end is to be reported.
+    /// Removes a command. Returns true if its end is to be reported.
     fn leave_wanted(&mut self, process: ProcessId) -> bool {
         self.leave(process).is_some_and(|(_, ended)| ended.wanted)
     }
 
-    /// Has a worker do a command.
+    /// Executes a command by a worker.
     fn work(
         &mut self,
         process: ProcessId,
@@ -346,7 +346,7 @@ impl ProcessDriver {
         }
     }
 
-    /// Has a worker open a command's files, find its program and start it.
+    /// Starts a command by a worker: opens its files, finds and starts its program.
     fn start_by_worker(
         &mut self,
         process: ProcessId,
@@ -362,7 +362,7 @@ impl ProcessDriver {
         }
     }
 
-    /// A worker is done with a command.
+    /// Handles a worker's result for a command.
     pub(super) fn command_answered(&mut self, process: ProcessId, answer: Answer) {
         match answer {
             Answer::Started(started, interactive) => {
@@ -444,7 +444,7 @@ fn redirect_error(error: &FdError) -> SpawnError {
     SpawnError { kind: SpawnErrorKind::Redirect, message: error.to_string() }
 }
 
-/// A limit as commands want to know it: seconds since 1970.
+/// Formats a time limit for commands, in seconds since 1970.
 fn unix(start: Duration, deadline: Time) -> BString {
     let moment = start.saturating_add(deadline.elapsed());
     format!("{}.{:06}", moment.as_secs(), moment.subsec_micros()).into()

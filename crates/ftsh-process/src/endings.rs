@@ -1,4 +1,4 @@
-//! Endings: of commands, which are noticed, and of scopes, where what [`ScopeTree`] says is done.
+//! Ends of commands, and actions requested by [`ScopeTree`].
 
 use std::collections::HashSet;
 use std::os::fd::{AsFd, OwnedFd};
@@ -16,19 +16,19 @@ use ftsh_machine::event::{Event, Status};
 use ftsh_machine::record::{Level, LogEvent};
 use ftsh_sys as sys;
 
-/// Orphans that have ended are looked for after so many commands, if not earlier.
+/// Number of ended commands after which ended orphans are reaped.
 const BETWEEN_ORPHANS: usize = 64;
 
-/// How soon after a sign of it all children without a pidfd are looked at.
+/// Delay of a check of all children without a pidfd.
 pub const SWEEP_INTERVAL: Duration = Duration::from_millis(20);
 
 impl ProcessDriver {
-    /// Has the loop told of the end of a command's process.
+    /// Watches the process of a command for its end.
     pub(super) fn watch(&mut self, pid: i32, process: ProcessId) {
         let wanted = self.children.pidfds && self.has_room_for_pidfd();
         let pidfd = if wanted { self.pidfd(pid).ok() } else { None };
         if pidfd.is_none() && self.children.sweep.is_none() {
-            // It may have ended before it was known here.
+            // The process may have ended already.
             self.children.sweep = Some(Instant::now() + SWEEP_INTERVAL);
         }
         self.children.insert(pid, Child { process, pidfd });
@@ -40,23 +40,23 @@ impl ProcessDriver {
         Ok(pidfd)
     }
 
-    /// Looks for the end of all children that the loop isn't told of.
+    /// Reaps ended children without a pidfd.
     pub(super) fn reap_unwatched(&mut self) {
         for pid in self.children.unwatched_pids() {
             self.reap(pid);
         }
     }
 
-    /// Takes note of the end of all commands that have ended.
+    /// Reaps all ended commands.
     pub(super) fn reap_all(&mut self) {
-        // A worker may have started one that has ended since.
+        // A worker may have started a command that has ended since.
         self.take_answers();
         for pid in self.children.pids().collect::<Vec<_>>() {
             self.reap(pid);
         }
     }
 
-    /// Takes note of the end of a command's process, if it has ended.
+    /// Reaps a command's process, if it has ended.
     pub(super) fn reap(&mut self, pid: i32) {
         self.note_answers(pid);
         let Some((child, status)) = self.children.end_of(pid) else { return };
@@ -78,27 +78,28 @@ impl ProcessDriver {
         if ended.wanted {
             let unread = command.readers.are_missed(status);
             if status != Status::Exited(0) {
-                // What tells the shell to end may have ended the command, too: it comes first.
+                // The signal that ended the command may have been sent to the shell too. It is
+                // reported first.
                 self.take_signals();
             }
             self.ready.push_back(Event::Exited { process, status, line: None, unread });
         }
     }
 
-    /// Takes note of all orphans that have ended.
+    /// Reaps all ended orphans.
     pub(super) fn reap_orphans(&mut self) {
         let (scopes, mut system) = self.scopes_and_system();
         scopes.reap(&mut system);
     }
 
-    /// Takes note of the orphans that came to us.
+    /// Assigns new orphans to scopes.
     pub(super) fn adopt_orphans(&mut self) {
         let (scopes, mut system) = self.scopes_and_system();
         scopes.adopt(&mut system, Instant::now());
         self.act();
     }
 
-    /// Goes on with the scopes that are being emptied.
+    /// Advances the scopes that are being emptied.
     pub(super) fn settle(&mut self) {
         if self.scopes.is_emptying() {
             let (scopes, mut system) = self.scopes_and_system();
@@ -107,20 +108,20 @@ impl ProcessDriver {
         }
     }
 
-    /// A scope begins.
+    /// Opens a scope.
     pub(super) fn open_scope(&mut self, scope: ScopeId, parent: ScopeId) {
         let (scopes, mut system) = self.scopes_and_system();
         scopes.open(scope, parent, &mut system, Instant::now());
         self.act();
     }
 
-    /// A scope ended well.
+    /// Closes a scope that ended in success.
     pub(super) fn hand_over(&mut self, scope: ScopeId, into: ScopeId) {
         let (scopes, mut system) = self.scopes_and_system();
         scopes.hand_over(scope, into, &mut system);
     }
 
-    /// Does what is to be done about scopes.
+    /// Performs the actions requested by the scope tree.
     pub(super) fn act(&mut self) {
         while let Some(action) = self.scopes.take_action() {
             match action {
@@ -149,7 +150,7 @@ impl ProcessDriver {
         }
     }
 
-    /// Says once, where daemons cannot be found, that what was ended may have left some.
+    /// Warns once, where daemons cannot be found, that a canceled attempt may have left some.
     fn warn_of_unseen_daemons(&mut self) {
         if !self.scopes.adopts() && needs_ps() && !std::mem::replace(&mut self.has_warned, true) {
             let warning =
@@ -161,14 +162,15 @@ impl ProcessDriver {
     fn kill_trees(&mut self, scope: ScopeId, pids: &[i32]) {
         let found = if pids.is_empty() { Vec::new() } else { kill_tree::stop_and_kill(pids) };
         for pid in self.scopes.killed(scope, &found, Instant::now()) {
-            // Nobody may signal another user's.
+            // A process of another user cannot be signaled.
             if sys::kill(pid, 0) != Err(Errno::EPERM) {
                 self.log(0, LogEvent::Signaled { pid, signal: libc::SIGKILL });
             }
         }
     }
 
-    /// Keeps a command from being started, if it isn't too late: then it will show up as a process.
+    /// Prevents the start of a command. If the start has begun, the process is handled after the
+    /// start.
     fn cancel(&mut self, process: ProcessId) {
         let Some(command) = self.commands.get(&process) else { return };
         match &command.stage {
@@ -182,7 +184,7 @@ impl ProcessDriver {
         self.leave(process);
     }
 
-    /// When there are too few descriptors: closes what variables have open without need; false if that is nothing.
+    /// Closes unused files of variables to free descriptors. Returns false if none was closed.
     pub(super) fn put_away(&mut self) -> bool {
         if !self.io.has_idle() || !self.scopes.adopts() {
             return false;
@@ -192,18 +194,18 @@ impl ProcessDriver {
         for &pid in &before {
             match list::files(pid, b" (deleted)") {
                 Ok(files) => open.extend(files),
-                Err(_) if matches!(list::one(pid), Ok(None)) => {} // it has ended
+                Err(_) if matches!(list::one(pid), Ok(None)) => {} // the process has ended
                 Err(_) => return false,
             }
         }
-        // What they start meanwhile has open what they have.
+        // Processes started meanwhile inherit the open files of these processes.
         match self.left_behind() {
             Some(after) if after.is_subset(&before) => self.io.put_away(&open),
             _ => false,
         }
     }
 
-    /// All that ended commands left running; none if the lists cannot be read at the moment.
+    /// Returns the processes left by ended commands; none if they cannot be listed now.
     fn left_behind(&mut self) -> Option<HashSet<i32>> {
         let (scopes, mut system) = self.scopes_and_system();
         let mut stack = scopes.reap(&mut system)?;
@@ -216,7 +218,7 @@ impl ProcessDriver {
         Some(found)
     }
 
-    /// The scopes, and what they look at.
+    /// Returns the scopes and their queries.
     pub(super) fn scopes_and_system(&mut self) -> (&mut ScopeTree, View<'_>) {
         let view = View {
             children: &mut self.children,

@@ -1,4 +1,4 @@
-//! The event loop, a turn of it: waiting for something to happen, and taking note of it.
+//! Turn of the event loop: waits for events and handles them.
 
 use std::time::{Duration, Instant};
 
@@ -21,11 +21,11 @@ use ftsh_machine::time::Time;
 use ftsh_sys as sys;
 use ftsh_sys::os_error::plain;
 
-/// Only a wait that lasts longer is worth catching SIGCHLD for, so that orphans don't pile up.
+/// Shorter waits do without SIGCHLD. In longer ones, ended orphans would accumulate.
 const BRIEF: Duration = Duration::from_millis(50);
 
 impl ProcessDriver {
-    /// The moment something has to be done even if nothing happens.
+    /// Returns the time at which the loop must turn without an event.
     fn next_due(&self) -> Option<Instant> {
         let keys = self.tty.terminal.as_ref().and_then(Terminal::due);
         let line = self.tty.status_line.due();
@@ -44,12 +44,12 @@ impl ProcessDriver {
         all.into_iter().flatten().min()
     }
 
-    /// Waits for something to happen, and takes note of it.
+    /// Waits for events and handles them.
     pub(super) fn poll(&mut self, until: Time) {
         let now = Instant::now();
         if self.needs_signals() && self.hear_of_children() {
             self.polled = now;
-            return; // something may have happened already
+            return; // events may have occurred before signals were caught
         }
         if self.children.len() > 0 {
             self.children.kill_count.begin();
@@ -77,7 +77,7 @@ impl ProcessDriver {
         };
         self.polled = Instant::now();
         let happened = !tokens.is_empty();
-        // Signals first: they are about children that the tokens after them tell of, too.
+        // Signals come first: they concern children whose tokens follow.
         tokens.sort_unstable();
         for token in tokens {
             match token {
@@ -87,7 +87,7 @@ impl ProcessDriver {
                 KEYS => self.heed_keys(),
                 VOICE => self.hear_overseer(),
                 MOMENT => self.obey(),
-                BACKGROUND => {} // whoever attends to it will see
+                BACKGROUND => {} // handled by the caller
                 OUTSIDE.. => self.outside.push(token - OUTSIDE),
                 HELD.. => self.io.held.take_in(token, &mut self.poller),
                 REPLAYS.. => self.feed_inputs(token),
@@ -104,12 +104,12 @@ impl ProcessDriver {
         self.take_due(Instant::now());
     }
 
-    /// Does what is due. A moment that has come is taken here, whoever runs the loop, so that it
-    /// makes it turn once and not for ever.
+    /// Performs all work that is due. Due times are reset here, whichever function runs the loop,
+    /// so that each makes the loop turn once.
     fn take_due(&mut self, now: Instant) {
         self.work.pool.tick(now);
         self.tty.status_line.tick(now);
-        self.admission.due.take_if(|due| *due <= now); // the loop looks whose turn it is
+        self.admission.due.take_if(|due| *due <= now); // checked at the next turn
         let (relays, mut outside) = self.relays();
         relays.give_up(&mut outside, now);
         if self.turns.due().is_some_and(|due| due <= now) {
@@ -126,14 +126,14 @@ impl ProcessDriver {
         self.settle();
     }
 
-    /// Whether more than pidfds tell has to be known: that a child without one ended, that one wants
-    /// the terminal, that orphans ended.
+    /// True if events that pidfds do not report are needed: the end of other children, stopped
+    /// children, the end of orphans.
     fn needs_signals(&self) -> bool {
         self.tty.terminal.is_some() || self.children.unwatched() > 0 || self.scopes.is_emptying()
     }
 
-    /// Catches SIGCHLD until something happens, for one for each command costs more than it tells.
-    /// True if it wasn't caught before; what has ended until now is taken note of.
+    /// Catches SIGCHLD until the next event, since a signal for each command would cost too much.
+    /// Returns true if catching begins now, after handling of earlier ends.
     fn hear_of_children(&mut self) -> bool {
         let begins = self.signals.catch_children(true);
         if begins {
@@ -167,7 +167,7 @@ impl ProcessDriver {
         if changed {
             self.look_for_stopped();
         }
-        // Signals that come at once are delivered once: some child may have been missed.
+        // Simultaneous signals are delivered once, so other children may have changed too.
         let waiting = self.scopes.is_emptying();
         if changed && waiting {
             self.adopt_orphans();
@@ -179,10 +179,10 @@ impl ProcessDriver {
         }
     }
 
-    /// The supervisor was killed, or the shell's time is over: nothing may be left.
+    /// Kills all processes of the run and ends, after the death of the supervisor or at the limit.
     #[expect(unsafe_code, reason = "the last that this process does")]
     pub(super) fn die_at_once(&mut self) -> ! {
-        // What a worker started after the last look would be left.
+        // A program started by a worker after the last scan would survive.
         sys::forbid_starts();
         let remains = if self.scopes.adopts() {
             Remains::Children(self.children.preexisting.clone())
@@ -190,13 +190,13 @@ impl ProcessDriver {
             Remains::Marked(self.scanner.marker.clone(), self.children.pids().collect())
         };
         remains.kill();
-        self.tty.terminal = None; // gives it back
+        self.tty.terminal = None; // gives the terminal back
         self.restore_terminal();
         self.cleanup.registry.close();
         if let Some(supervision) = &self.supervision {
             supervision.finish_alone();
         }
-        // SAFETY: this process only waits and dies from here on.
+        // SAFETY: from here on, this process only waits and ends.
         unsafe { sys::close_all(&[]) };
         remains.outlast_clients();
         die_by(libc::SIGKILL)
@@ -245,7 +245,7 @@ impl ProcessDriver {
                     self.answer(operation, result);
                 }
                 None => {
-                    // Nobody waits for anything else any more.
+                    // Only removals of files have no recipient.
                     let Answer::Left(left) = answer else { continue };
                     for (path, error) in left {
                         let note = format!("can't remove `{}`: {}", path.display(), plain(&error));

@@ -1,5 +1,5 @@
-//! Job control: which command has the terminal, who is stopped and goes on, what is typed meanwhile,
-//! and which signals count.
+//! Job control: terminal foreground, stopped and continued commands, keys, and signals to the
+//! shell.
 
 use std::time::Instant;
 
@@ -9,7 +9,7 @@ use ftsh_machine::event::{Event, Status};
 use ftsh_sys as sys;
 
 impl ProcessDriver {
-    /// Takes note of the children that were stopped, perhaps because they want the terminal.
+    /// Handles children that were stopped, perhaps because they want the terminal.
     pub(super) fn look_for_stopped(&mut self) {
         while self.tty.terminal.is_some()
             && let Some((pid, signal)) = sys::stopped_child()
@@ -18,18 +18,18 @@ impl ProcessDriver {
         }
     }
 
-    /// A child of ours was stopped.
+    /// Handles a stopped child.
     fn child_stopped(&mut self, pid: i32, signal: i32) {
         let Some(terminal) = &mut self.tty.terminal else { return };
         if self.children.get(pid).is_none() {
-            // It may be a command that a worker has only just started.
+            // A worker may just have started the process as a command.
             if self.work.starting > 0 {
                 terminal.note_early(pid, signal);
             }
             return;
         }
         match signal {
-            // It wants the terminal.
+            // The command wants the terminal.
             libc::SIGTTIN | libc::SIGTTOU => terminal.queue().request(pid, Instant::now()),
             libc::SIGTSTP if terminal.held() == Some(pid) => self.suspend(signal, Some(pid)),
             _ => {}
@@ -48,12 +48,12 @@ impl ProcessDriver {
             self.hand_terminal(group, Use::requested(now));
             let _ = sys::kill(-group, libc::SIGCONT);
         } else {
-            // The shell isn't in the foreground itself: it stops, until it is.
+            // The shell itself is in the background: it stops until it is in the foreground.
             self.suspend(libc::SIGTTIN, Some(group));
         }
     }
 
-    /// A command is known now: it may want the terminal, or have been stopped already.
+    /// Handles a started command, which may want the terminal or be stopped already.
     pub(super) fn offer_terminal(&mut self, pid: i32, interactive: bool) {
         let Some(terminal) = &self.tty.terminal else { return };
         if interactive && terminal.is_to_give() {
@@ -69,14 +69,15 @@ impl ProcessDriver {
         }
     }
 
-    /// Stops all commands, and the shell by a signal, until the shell is continued. Then the
-    /// terminal goes to `wanting`, or to the command that had it. A command that wants the terminal or was stopped
-    /// there stops the shell's whole job, and so its process group; a signal to the shell stops the shell alone.
+    /// Stops all commands, and then the shell by a signal, until the shell is continued. Then the
+    /// terminal goes to `wanting`, or to the command that had it. If a command wants the terminal
+    /// or was stopped at the terminal, the whole process group of the shell stops; a signal to the
+    /// shell stops the shell alone.
     pub(super) fn suspend(&mut self, signal: i32, wanting: Option<i32>) {
         self.tty.status_line.give_way();
         let mut groups: Vec<i32> = self.children.pids().collect();
         if let Some(terminal) = &mut self.tty.terminal {
-            // Continued, they would ask for the terminal again, in any order.
+            // Continued, these commands would request the terminal again, in any order.
             groups.retain(|&group| !terminal.queue().contains(group));
         }
         for group in &groups {
@@ -112,12 +113,12 @@ impl ProcessDriver {
         }
     }
 
-    /// The process that remembers what is typed, if there is one.
+    /// Returns the process id of the key monitor, if any.
     pub(super) fn key_monitor(&self) -> Option<i32> {
         self.tty.terminal.as_ref()?.monitor_pid()
     }
 
-    /// Hands the terminal to a group, with a monitor of what is typed then.
+    /// Hands the terminal to a group, with a key monitor.
     fn hand_terminal(&mut self, group: i32, using: Use) {
         if self.key_monitor().is_none() {
             self.stop_key_monitor();
@@ -132,27 +133,27 @@ impl ProcessDriver {
         let Some(terminal) = &mut self.tty.terminal else { return };
         let Ok(monitor) = KeySignalMonitor::start() else { return };
         self.children.preexisting.extend(monitor.pid());
-        // Without this a second key is just not heard of.
+        // Errors are ignored: only a repeated key would go unnoticed.
         let _ = self.poller.add(monitor.readiness(), KEYS);
         *terminal.monitor() = Some(monitor);
     }
 
-    /// Does without a monitor until the terminal is handed over again.
+    /// Stops the key monitor until the terminal is handed over again.
     pub(super) fn stop_key_monitor(&mut self) {
         if let Some(monitor) = self.tty.terminal.as_mut().and_then(|it| it.monitor().take()) {
             self.poller.remove(monitor.readiness());
         }
     }
 
-    /// Notes the signals that a child caught which may have ended, but has not been reaped.
+    /// Records the signals that a child caught, between its end and its reaping.
     pub(super) fn note_answers(&mut self, pid: i32) {
         if let Some(terminal) = &mut self.tty.terminal {
             terminal.note_answers(pid);
         }
     }
 
-    /// A command's process has ended: it loses the terminal, or its place among those that wait
-    /// for the terminal.
+    /// Handles the end of a command's process: takes back the terminal, and removes the command
+    /// from the queue.
     pub(super) fn release_terminal(&mut self, pid: i32, status: Status) {
         let Some(terminal) = &mut self.tty.terminal else { return };
         terminal.queue().remove(pid, Instant::now());
@@ -163,10 +164,10 @@ impl ProcessDriver {
         }
     }
 
-    /// Takes note of a signal to the shell.
+    /// Handles a signal to the shell.
     pub(super) fn interrupted(&mut self, signal: i32, sender: i32) {
         if sender == self.children.parent {
-            return; // meant for another thread, which waited no longer
+            return; // a late interrupt for another thread
         }
         let forwarded = self.supervision.as_ref().is_some_and(|it| it.supervisor() == sender);
         if self.signals.interrupts.count(signal, forwarded) {
@@ -174,7 +175,7 @@ impl ProcessDriver {
         }
     }
 
-    /// Somebody asks what the run is doing.
+    /// Handles a request for the status.
     pub(super) fn asked(&mut self, sender: i32) {
         let forwarded = self.supervision.as_ref().is_some_and(|it| it.supervisor() == sender);
         if self.signals.interrupts.count(libc::SIGUSR1, forwarded) {
@@ -182,7 +183,7 @@ impl ProcessDriver {
         }
     }
 
-    /// Takes note of the keys that are typed while a command has the terminal.
+    /// Handles keys typed while a command has the terminal.
     pub(super) fn heed_keys(&mut self) {
         let Some(terminal) = &mut self.tty.terminal else { return };
         let heard = terminal.monitor().as_mut().map(KeySignalMonitor::heed);
@@ -206,7 +207,7 @@ impl ProcessDriver {
         }
     }
 
-    /// Ends the command that two keys were typed at, if it hasn't answered the second one either.
+    /// Ends a command that has not reacted to a repeated key.
     pub(super) fn insist(&mut self, now: Instant) {
         let Some(terminal) = &mut self.tty.terminal else { return };
         terminal.look(now);
@@ -215,9 +216,9 @@ impl ProcessDriver {
             return;
         }
         if let Some(monitor) = terminal.monitor() {
-            monitor.forget(); // it is told here
+            monitor.forget(); // the key is reported here
         }
-        // The first one, which only the command has got, and the second.
+        // Two signals: the first key, which only the command received, and the second.
         self.ready.extend([Event::Interrupted(signal), Event::Interrupted(signal)]);
     }
 }

@@ -1,7 +1,7 @@
-//! The process driver: real processes, real files, real time, on one thread.
+//! Process driver: real processes, files and time, on one thread.
 //!
-//! The loop waits for pidfds, signals and the answers of worker threads. What may block is done by
-//! workers, so that time limits hold whatever a file system does.
+//! The event loop waits for pidfds, signals and results of worker threads. Workers perform calls
+//! that may block, so that time limits hold whatever a file system does.
 
 mod admission;
 mod attempts;
@@ -87,16 +87,16 @@ use ftsh_machine::record::{Level, LogEvent, Record};
 use ftsh_machine::size::{LONGEST, TooLong};
 use ftsh_machine::time::Time;
 
-/// What a command's last line may end with isn't part of the value.
+/// Length of a line end at the end of a command's output, which is not part of the value.
 const LINE_END: u64 = 2;
 
-/// Buffers up to this size are read on the loop.
+/// Maximum size of a buffer read on the event loop.
 const SMALL: u64 = 1024 * 1024;
 
-/// Signals and children are looked at this often even while events are waiting.
+/// Interval of checks for signals and children while events are waiting.
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// Writes records to a log.
+/// Writer of log records.
 pub type Log = Box<dyn FnMut(&Record)>;
 
 /// Settings of a process driver that options and environment decide.
@@ -131,7 +131,8 @@ pub struct Attachments {
     pub log: Log,
     /// True if a terminal may show the state of the run.
     pub status_line: bool,
-    /// Receiver of whether a terminal shows the state, a moment after a `try` has begun to wait.
+    /// Receiver of the visibility of the status line, called shortly after a `try` has begun to
+    /// wait. The argument is true if the line shows the delay.
     pub line_shows: Box<dyn FnMut(bool)>,
     /// Result of `supervise`, if there is a supervisor.
     pub supervision: Option<Supervision>,
@@ -160,15 +161,15 @@ impl Default for Attachments {
     }
 }
 
-/// Runs effects on the system it runs on. There can be only one in a process at a time, for
-/// signals and children belong to the process; the process should have no other children.
+/// Driver that executes effects on this system. Signals and children belong to the process, so only
+/// one driver per process may exist at a time, and the process should have no other children.
 pub struct ProcessDriver {
     config: ProcessConfig,
     attachments: Attachments,
     clock: Clock,
     ready: VecDeque<Event>,
     poller: Poller,
-    /// When it was last asked.
+    /// Time of the last poll.
     polled: Instant,
     signals: Signals,
     work: Work,
@@ -181,15 +182,15 @@ pub struct ProcessDriver {
     commands: HashMap<ProcessId, Command>,
     children: Children,
     scopes: ScopeTree,
-    /// Lists all processes, where orphans don't come to us.
+    /// Scanner of all processes, used without a subreaper.
     scanner: Scanner,
     admission: Admission,
     supervision: Option<Supervision>,
     overseen: Overseen,
     tty: Tty,
-    /// Descriptors of a driver around this one that are ready.
+    /// Ready descriptors of a driver around this one.
     outside: Vec<u64>,
-    /// Set when it was said that daemons may be left.
+    /// Set after the warning that daemons may be left.
     has_warned: bool,
 }
 
@@ -200,16 +201,16 @@ const BACKGROUND: poll::Token = 3;
 const KEYS: poll::Token = 4;
 const VOICE: poll::Token = 5;
 const MOMENT: poll::Token = 6;
-/// A child's pidfd has its process id plus this.
+/// Base of the poller tokens of pidfds.
 const CHILDREN: poll::Token = 1 << 32;
 
 impl ProcessDriver {
-    /// A driver whose time goes on now. Fails if the system has no descriptors or random numbers
-    /// left.
+    /// Creates a driver and starts its clock. Fails if the system has no descriptors or random
+    /// numbers left.
     pub fn new(config: ProcessConfig, mut attachments: Attachments) -> std::io::Result<Self> {
         let clock = Clock::start(attachments.elapsed);
         umask();
-        // What is open now is what scripts see: before anything of our own is opened.
+        // Records the open descriptors, which scripts can use, before opening any of its own.
         let cleanup = Cleanup::new(attachments.supervision.as_ref().map(Supervision::socket));
         let io = FdTables::new(cleanup.registry.clone());
         let adopts = become_subreaper();
@@ -283,12 +284,12 @@ impl ProcessDriver {
         Ok(driver)
     }
 
-    /// What the processes of this start are known by.
+    /// Returns the name of this start, which is part of the tags of its processes.
     pub fn mark(&self) -> &str {
         self.scanner.marker.name()
     }
 
-    /// Whether a terminal has a line that may show what is waited for.
+    /// True if a terminal may show a status line.
     pub fn shows_line(&self) -> bool {
         self.tty.status_line.is_on()
     }
@@ -298,7 +299,7 @@ impl ProcessDriver {
         self.ready.push_back(Event::Done { operation, result });
     }
 
-    /// Has a worker answer an operation.
+    /// Answers an operation by a worker's job.
     fn operate(
         &mut self,
         operation: OperationId,
@@ -430,20 +431,20 @@ impl ProcessDriver {
         }
     }
 
-    /// What branches print, and what that needs.
+    /// Returns the relays and their context.
     fn relays(&mut self) -> (&mut Relays, Outside<'_>) {
         let Self { relays, poller, work, ready, .. } = self;
         (relays, Outside { poller, work, ready })
     }
 
-    /// Has something done for those in channels.
+    /// Performs an action on the channels.
     fn take_turns(&mut self, act: impl FnOnce(&mut Turns, &mut Outside<'_>) -> Note) {
         let Self { turns, poller, work, ready, .. } = self;
         let note = act(turns, &mut Outside { poller, work, ready });
         self.say(note);
     }
 
-    /// Tells people something that they should know.
+    /// Shows a message to the user.
     fn say(&mut self, note: Note) {
         if let Some(note) = note {
             self.tty.status_line.hide();
@@ -452,7 +453,7 @@ impl ProcessDriver {
         }
     }
 
-    /// Asks for more descriptors before the usual limit is reached.
+    /// Raises the limit of descriptors before it is reached.
     fn make_room(&mut self) {
         self.admission.limit.make_room_for(
             self.children.len() + self.io.size() + self.relays.count() + self.replays.size(),
@@ -561,7 +562,7 @@ impl Driver for ProcessDriver {
 impl Durable for ProcessDriver {
     fn position(&self, io: IoId, descriptor: u8) -> Option<u64> {
         let (fd, position) = self.io.position(io, descriptor)?;
-        // An attempt that was going on is lost, and the next one begins where it did.
+        // A current attempt is lost, and the next one begins at the same offset.
         Some(self.replays.start_of(fd).unwrap_or(position))
     }
 

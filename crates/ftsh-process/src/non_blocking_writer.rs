@@ -1,8 +1,7 @@
-//! Where the shell's own words go, without ever making it wait.
+//! Output of the shell itself, without blocking.
 //!
-//! A pipe that nobody reads and a terminal under Ctrl-S take nothing, for as long as they like. What
-//! isn't taken at once waits in a queue, and a thread writes it; until that is done, what comes later
-//! queues behind it.
+//! A pipe without a reader and a terminal under Ctrl-S may block forever. Text that is not accepted
+//! at once waits in a queue, and a thread writes it. Later text is queued behind.
 
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
@@ -20,11 +19,11 @@ use nix::sys::socket::{MsgFlags, send};
 use nix::sys::stat::{SFlag, fstat};
 use nix::unistd::write;
 
-/// More bytes than this don't wait for a reader, unless it is said that they must.
+/// Maximum size of a queue, in bytes, for text that may be dropped.
 const MOST: usize = 4 << 20;
 const STACK_SIZE: usize = 256 * 1024;
 
-/// Somewhere to write to; clones share a queue.
+/// Writer with a queue; clones share the queue.
 #[derive(Clone)]
 pub struct NonBlockingWriter(Arc<Shared>);
 
@@ -50,15 +49,16 @@ impl AsFd for Target {
     }
 }
 
-/// How to write without waiting.
+/// Method of writing without blocking.
 enum Manner {
-    /// A file takes everything.
+    /// Plain writes: files do not block.
     Straight,
-    /// Opened once more, for others share what is open, and don't expect it to be non-blocking.
+    /// Non-blocking writes to a new open file description, since the original one is shared.
     Anew(File),
-    /// A socket, for which each message may say so.
+    /// Non-blocking `send` to a socket.
     Message,
-    /// What can't be opened again is asked before, and may say yes to somebody else as well.
+    /// Poll before each write, where the file cannot be opened again. Another writer may still take
+    /// the room.
     Asked,
 }
 
@@ -83,11 +83,11 @@ impl Manner {
 #[derive(Default)]
 struct Queue {
     lines: VecDeque<Vec<u8>>,
-    /// The bytes of the lines, and of the one that the thread is writing.
+    /// Size of the queued text and of the text being written, in bytes.
     size: usize,
-    /// Whether there is a thread.
+    /// True while a thread writes.
     busy: bool,
-    /// What the thread met with.
+    /// Error of the thread.
     error: Option<io::Error>,
 }
 
@@ -97,11 +97,11 @@ impl Queue {
     }
 }
 
-/// What all writers share.
+/// State shared by all writers.
 struct Common {
-    /// Whether there may be threads.
+    /// True if threads may be started.
     threads: bool,
-    /// Those whose queues aren't empty.
+    /// Writers with queued text.
     waiting: Vec<NonBlockingWriter>,
 }
 
@@ -112,19 +112,19 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// This process's standard error, which must be what it is going to be.
+/// Returns the writer for standard error, which must not be redirected later.
 pub fn standard_error() -> &'static NonBlockingWriter {
     static ERROR: OnceLock<NonBlockingWriter> = OnceLock::new();
     ERROR.get_or_init(|| NonBlockingWriter::to(Target::Error(io::stderr())))
 }
 
-/// This process's standard output.
+/// Returns the writer for standard output.
 pub fn standard_output() -> &'static NonBlockingWriter {
     static OUTPUT: OnceLock<NonBlockingWriter> = OnceLock::new();
     OUTPUT.get_or_init(|| NonBlockingWriter::to(Target::Output(io::stdout())))
 }
 
-/// From now on there may be threads. Before that, what isn't taken just waits.
+/// Permits threads. Before this call, text that is not accepted stays in the queue.
 pub fn allow_threads() {
     lock(&COMMON).threads = true;
     for writer in waiting() {
@@ -136,12 +136,12 @@ fn waiting() -> Vec<NonBlockingWriter> {
     lock(&COMMON).waiting.clone()
 }
 
-/// Whether nothing waits to be written.
+/// True if no text is queued.
 pub fn is_quiet() -> bool {
     lock(&COMMON).waiting.is_empty()
 }
 
-/// Waits until everything is written, but no longer than this; says whether it is.
+/// Waits until all text is written, up to a limit. Returns true if it is.
 pub fn wait(limit: Option<Duration>) -> bool {
     for writer in waiting() {
         if !writer.start() && limit.is_none() {
@@ -163,7 +163,7 @@ pub fn wait(limit: Option<Duration>) -> bool {
 }
 
 impl NonBlockingWriter {
-    /// Writes to a file, FIFO or terminal that is open.
+    /// Creates a writer for an open file, FIFO or terminal.
     pub fn new(file: File) -> Self {
         Self::to(Target::File(file))
     }
@@ -176,18 +176,18 @@ impl NonBlockingWriter {
         }))
     }
 
-    /// Writes this, at once or after what waits. If that fails, there is nobody left to tell.
+    /// Writes text, at once or after queued text. Errors are ignored.
     pub fn say(&self, text: &str) {
         let _ = self.put(text.as_bytes(), usize::MAX);
     }
 
-    /// Writes this, at once or after what waits; false if too much does, and it isn't written. An
-    /// error may be that of something offered before.
+    /// Writes text, at once or after queued text. Returns false and drops the text if the queue is
+    /// full. An error may belong to earlier text.
     pub fn offer(&self, text: &str) -> io::Result<bool> {
         self.put(text.as_bytes(), MOST)
     }
 
-    /// Writes this if it can be seen at once; says whether it can.
+    /// Writes text only if it can be written at once. Returns false otherwise.
     pub fn show(&self, text: &str) -> bool {
         let mut queue = lock(&self.0.queue);
         if !queue.is_idle() {
@@ -195,7 +195,7 @@ impl NonBlockingWriter {
         }
         match self.write_now(text.as_bytes()) {
             Ok(count @ 1..) => {
-                // Half of it is there: the rest follows.
+                // The text was written in part, so the rest must follow.
                 self.enqueue(&mut queue, &text.as_bytes()[count..]);
                 true
             }
@@ -203,7 +203,7 @@ impl NonBlockingWriter {
         }
     }
 
-    /// Whether nothing waits here.
+    /// True if no text is queued.
     pub fn is_idle(&self) -> bool {
         lock(&self.0.queue).is_idle()
     }
@@ -236,7 +236,7 @@ impl NonBlockingWriter {
         }
     }
 
-    /// Has a thread write what waits, if there is none; false if there is none to be had.
+    /// Starts a thread for queued text. Returns false if no thread is available.
     fn start(&self) -> bool {
         self.employ(&mut lock(&self.0.queue))
     }
@@ -245,7 +245,7 @@ impl NonBlockingWriter {
         if !queue.busy && !queue.lines.is_empty() {
             let writer = self.clone();
             let work = move || {
-                // They are for the others; and one that is in the background writes all the same.
+                // Other threads handle signals, and a background process may write too.
                 let _ = SigSet::all().thread_block();
                 writer.work();
             };
@@ -255,7 +255,7 @@ impl NonBlockingWriter {
         queue.busy || queue.lines.is_empty()
     }
 
-    /// Writes what waits, however long it takes.
+    /// Writes all queued text. Blocks.
     fn work(&self) {
         let mut queue = lock(&self.0.queue);
         queue.busy = true;
@@ -271,14 +271,14 @@ impl NonBlockingWriter {
         FLOWS.notify_all();
     }
 
-    /// Writes everything.
+    /// Writes all bytes. Blocks.
     fn write_out(&self, mut bytes: &[u8]) -> io::Result<()> {
         let target = self.0.target.as_fd();
         while !bytes.is_empty() {
             match write(target, bytes) {
                 Ok(count) => bytes = &bytes[count..],
                 Err(Errno::EINTR) => {}
-                // Somebody else made it non-blocking.
+                // Another process has set O_NONBLOCK.
                 Err(Errno::EAGAIN) => {
                     let _ = poll(&mut [PollFd::new(target, PollFlags::POLLOUT)], PollTimeout::NONE);
                 }
@@ -288,7 +288,7 @@ impl NonBlockingWriter {
         Ok(())
     }
 
-    /// Writes what can be written without waiting; says how much that was.
+    /// Writes as many bytes as possible without blocking. Returns their number.
     fn write_now(&self, bytes: &[u8]) -> io::Result<usize> {
         let mut count = 0;
         while count < bytes.len() {
@@ -313,7 +313,7 @@ impl NonBlockingWriter {
                 if poll(&mut asked, PollTimeout::ZERO)? == 0 {
                     return Err(Errno::EAGAIN);
                 }
-                // A pipe that is ready takes so much.
+                // A pipe that polls as writable accepts this many bytes.
                 write(target, &bytes[..bytes.len().min(libc::PIPE_BUF)])
             }
         }
@@ -331,7 +331,8 @@ mod tests {
 
     use super::*;
 
-    /// a non-blocking writer into a pipe that is full, the pipe, and how much is in it.
+    /// Creates a writer to a full pipe. Returns the writer, the pipe's reader, and the size of its
+    /// content.
     fn stalled() -> (NonBlockingWriter, PipeReader, usize) {
         allow_threads();
         let (reader, mut writer) = io::pipe().expect("a pipe");
@@ -340,7 +341,7 @@ mod tests {
         (NonBlockingWriter::new(File::from(OwnedFd::from(writer))), reader, size)
     }
 
-    /// What is read after the first `skipped` bytes when the writer is gone.
+    /// Drops the writer, and returns the text after the first `skipped` bytes.
     fn rest(writer: NonBlockingWriter, mut reader: impl Read, skipped: usize) -> String {
         drop(writer);
         let mut text = String::new();

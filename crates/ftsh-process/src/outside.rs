@@ -1,5 +1,5 @@
-//! What a driver around this one needs of it: families of commands beside the script's, tables of
-//! descriptors that it has made itself, and to be told when some of its own are ready.
+//! Interface for a driver that wraps this one: scopes outside the script's, descriptor tables, and
+//! readiness of foreign descriptors.
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -12,15 +12,15 @@ use super::os::poll::Token;
 use ftsh_machine::effect::{IoId, ScopeId};
 use ftsh_sys as sys;
 
-/// What the poller knows such a descriptor by is its key plus this.
+/// Base of the poller tokens of foreign descriptors.
 pub const OUTSIDE: Token = 1 << 40;
 
-/// What is waited for.
+/// Kind of readiness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ready {
-    /// That there is something to read, or nothing more comes.
+    /// Readable, or at its end.
     ToRead,
-    /// That something can be written, or nobody reads.
+    /// Writable, or without a reader.
     ToWrite,
 }
 
@@ -30,12 +30,12 @@ impl ProcessDriver {
         &self.config.child_env
     }
 
-    /// A family that is in no other one: the end of the script's scope doesn't end it.
+    /// Opens a scope outside all others, which the end of the script does not empty.
     pub fn open_apart(&mut self, scope: ScopeId) {
         self.scopes.open_apart(scope);
     }
 
-    /// Commands can start from these descriptors 0, 1 and 2 by this name.
+    /// Adds a table with descriptors 0, 1 and 2, from which commands can start.
     pub fn give(&mut self, io: IoId, streams: [OwnedFd; 3]) -> io::Result<()> {
         let mut table = FdTable::default();
         for (slot, stream) in table.descriptors.iter_mut().zip(streams) {
@@ -45,12 +45,12 @@ impl ProcessDriver {
         Ok(())
     }
 
-    /// A descriptor of the driver around, at a number that no command uses.
+    /// Moves a descriptor to a number that no command uses.
     pub fn keep(fd: OwnedFd) -> io::Result<OwnedFd> {
         sys::move_up(fd)
     }
 
-    /// Has `wait` return when a descriptor is ready; it must stay open until it is left.
+    /// Makes `wait` return when a descriptor is ready. The descriptor must stay open until removed.
     pub fn listen_to(&mut self, fd: BorrowedFd, key: u64, ready: Ready) -> io::Result<()> {
         match ready {
             Ready::ToRead => self.poller.add(fd, OUTSIDE + key),
@@ -58,12 +58,12 @@ impl ProcessDriver {
         }
     }
 
-    /// The opposite.
+    /// Removes a descriptor.
     pub fn listen_no_more(&mut self, fd: BorrowedFd) {
         self.poller.remove(fd);
     }
 
-    /// The keys of descriptors that have become ready since this was asked last.
+    /// Returns the keys of descriptors that became ready since the last call.
     pub fn take_ready(&mut self) -> Vec<u64> {
         std::mem::take(&mut self.outside)
     }

@@ -1,4 +1,4 @@
-//! Obeying who has a say besides: what is heard from far away, and what follows when it isn't.
+//! Execution of the orders of a shell's controller, and consequences of its silence.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -11,46 +11,46 @@ use super::{MOMENT, ProcessDriver, VOICE};
 use crate::non_blocking_writer;
 use ftsh_machine::event::Event;
 
-/// Who oversees this shell, and whether it was told to end.
+/// Controller of this shell, if any.
 pub struct Overseen {
     by: Option<Oversight>,
-    /// Whether anybody has told it to end.
+    /// Set when the shell was ordered to end.
     pub interrupted: bool,
 }
 
-/// What can't be killed is looked at again after this time.
+/// Interval between two attempts to kill processes that survive SIGKILL.
 const INTERVAL: Duration = Duration::from_millis(50);
 
 impl Overseen {
-    /// By nobody, or somebody.
+    /// Creates the state for an optional controller.
     pub fn by(by: Option<Oversight>) -> Self {
         Self { by, interrupted: false }
     }
 
-    /// Whether anybody does.
+    /// True if the shell has a controller.
     pub fn is_so(&self) -> bool {
         self.by.is_some()
     }
 
-    /// When it is to be asked again, if no descriptor tells.
+    /// Returns the controller's next timeout if no descriptor reports it.
     pub fn due(&self) -> Option<Instant> {
         self.by.as_ref().and_then(Oversight::due)
     }
 
-    /// Whether that moment has come.
+    /// True if that timeout has passed.
     pub fn is_due(&self) -> bool {
         self.by.as_ref().is_some_and(Oversight::is_due)
     }
 }
 
 impl ProcessDriver {
-    /// Listens from now on.
+    /// Adds the descriptors of the controller to the poller.
     pub(super) fn begin_to_obey(&mut self) -> io::Result<()> {
         let Some(oversight) = &mut self.overseen.by else { return Ok(()) };
         if let Some(timer) = oversight.timer() {
             self.poller.add(timer, MOMENT)?;
         }
-        // A file that can't be waited for has nobody who writes to it.
+        // A file cannot be polled: no controller writes there.
         if oversight.voice().is_some_and(|voice| self.poller.add(voice, VOICE).is_err()) {
             oversight.leave();
         }
@@ -58,7 +58,7 @@ impl ProcessDriver {
         Ok(())
     }
 
-    /// Something has come, or nothing more will.
+    /// Reads messages of the controller and applies its orders.
     pub(super) fn hear_overseer(&mut self) {
         if let Some(oversight) = &mut self.overseen.by
             && let Some(silent) = oversight.listen()
@@ -68,14 +68,14 @@ impl ProcessDriver {
         self.obey();
     }
 
-    /// Does what is to be done by now.
+    /// Applies the orders that are due.
     pub(super) fn obey(&mut self) {
         let Some(oversight) = &mut self.overseen.by else { return };
         for order in oversight.orders() {
             match order {
                 Order::Say(text) => {
                     let errors = non_blocking_writer::standard_error();
-                    // What was said before waits for somebody who reads: that does as well.
+                    // Drops the text if earlier text is still unread.
                     if errors.is_idle() {
                         errors.say(&text);
                     }
@@ -91,14 +91,14 @@ impl ProcessDriver {
         }
     }
 
-    /// The shell is told to end.
+    /// Ends the run by a signal.
     pub(super) fn end_by(&mut self, signal: i32) {
         self.overseen.interrupted = true;
         self.ready.push_back(Event::Interrupted(signal));
     }
 
-    /// After the end of a run of which nothing may be left: waits until that is so, also for what was given
-    /// up because it didn't die of SIGKILL, but not longer than who oversees the shell lets it.
+    /// Kills the remaining processes of the run after its end, including processes given up because
+    /// SIGKILL had no effect. Returns when none is left; the shell's limit bounds the wait.
     pub fn outlast_survivors(&mut self) {
         if !self.overseen.is_so() {
             return;
@@ -112,7 +112,8 @@ impl ProcessDriver {
         }
     }
 
-    /// Processes of this run that are left. Fails if the list cannot be read at the moment.
+    /// Returns the remaining processes of this run. Fails if the list of processes cannot be read
+    /// now.
     fn survivors(&mut self) -> io::Result<Vec<i32>> {
         if self.scopes.adopts() {
             self.reap_all();

@@ -1,5 +1,5 @@
-//! What people are told of a run that goes on: the line and the page, from a look at the machine, and the log lines of
-//! the driver itself.
+//! Status of a run for people: the status line and page, from a snapshot of the machine, and log
+//! records of the driver itself.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -16,21 +16,21 @@ use ftsh_machine::driver::Driver;
 use ftsh_machine::record::{Level, LogEvent, Record};
 use ftsh_machine::status::text as status;
 
-/// How often a line that counts tenths of seconds changes.
+/// Update interval of a line with tenths of seconds.
 const FAST: Duration = Duration::from_millis(100);
-/// How often another line changes, and how often is looked whether there should be one.
+/// Update interval of other lines, and interval of checks if a line may be shown.
 const SLOW: Duration = Duration::from_secs(1);
-/// Columns left free, so that the `^C` that a terminal shows begins no new line.
+/// Columns left free for the `^C` that a terminal echoes.
 const ECHO: usize = 3;
-/// Of the time, looking may take the share of 1 / this.
+/// Updates use at most one part in this many of the time.
 const SHARE: u32 = 50;
 
 impl ProcessDriver {
-    /// Shows what there is to show.
+    /// Shows the requested page and updates the line.
     pub(super) fn look_at(&mut self, machine: &Machine) {
         if self.tty.status_line.take_asked() {
             self.tty.status_line.hide();
-            // Nobody is left to be told of an error.
+            // Errors are ignored: no other descriptor is available for a message.
             let _ = standard_error().offer(&self.words_for(machine));
         }
         let due = self.tty.status_line.take_look();
@@ -50,18 +50,19 @@ impl ProcessDriver {
         }
     }
 
-    /// What the machine is doing, in words.
+    /// Returns the status page.
     pub(super) fn words_for(&self, machine: &Machine) -> String {
         let shell = self.supervision.as_ref().map(Supervision::shell_pid);
         let status = machine.status(status::TASKS_ON_PAGE, self.now());
         status::page(&status, &self.attachments.file, shell.unwrap_or(self.children.parent as u32))
     }
 
-    /// Shows or updates the line, if nothing else has the terminal; says when to look again.
+    /// Updates the line, if no other process uses the terminal. Returns the time of the next
+    /// update.
     fn show_line(&mut self, machine: &Machine, now: Instant) -> Option<Instant> {
         if self.commands.values().any(|command| !command.quiet) {
             self.tty.status_line.give_way();
-            return None; // the end of a command is when to look again
+            return None; // the end of a command triggers the next update
         }
         if self.has_strangers() || self.relays.use_the_terminal() {
             self.tty.status_line.give_way();
@@ -79,8 +80,8 @@ impl ProcessDriver {
         Some(now + interval.max(now.elapsed() * SHARE))
     }
 
-    /// Whether there are processes besides commands: left running by some, they may write
-    /// whenever they like.
+    /// True if processes other than commands exist. Processes left by commands may write at any
+    /// time.
     fn has_strangers(&self) -> bool {
         let ours = |pid: &i32| self.children.is_command(*pid) || self.key_monitor() == Some(*pid);
         let children = || list::children_of_thread(self.children.parent, self.children.parent);
@@ -94,12 +95,12 @@ impl ProcessDriver {
         self.attachments.log_level >= Level::PROCESSES
     }
 
-    /// Writes to the log what the level asks for.
+    /// Writes an event to the log, if its level is enabled.
     pub(super) fn log(&mut self, line: u32, event: LogEvent) {
         self.log_at(event.level(), line, event);
     }
 
-    /// Writes to a log of this level or a higher one.
+    /// Writes an event to the log at a given level.
     pub(super) fn log_at(&mut self, level: Level, line: u32, event: LogEvent) {
         if level <= self.attachments.log_level {
             self.tty.status_line.hide();
@@ -108,7 +109,7 @@ impl ProcessDriver {
         }
     }
 
-    /// Reports a state that cannot be, where nothing stops at it.
+    /// Reports a violated invariant that does not prevent the run from continuing.
     pub(super) fn broken(&mut self, what: &str) {
         debug_assert!(false, "{what}");
         self.log(0, LogEvent::Note(format!("{what}: an internal error of ftsh")));

@@ -1,4 +1,4 @@
-//! A directory of the user's own, for what all of their shells on this machine share.
+//! Private directory of the user, shared by all shells of the user on this machine.
 
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
@@ -9,8 +9,8 @@ use thiserror::Error;
 
 use ftsh_sys::os_error::plain;
 
-/// Where it is: the same for runs by cron, at a prompt and as a service, so it depends on nothing but
-/// the user.
+/// Returns the path. It depends only on the user, so shells started by cron, at a prompt and as
+/// services agree.
 pub fn path() -> PathBuf {
     static PATH: OnceLock<PathBuf> = OnceLock::new();
     let find = || {
@@ -24,30 +24,30 @@ pub fn path() -> PathBuf {
     PATH.get_or_init(find).clone()
 }
 
-/// Why a directory can't be used.
+/// Reason why a directory cannot be used.
 #[derive(Debug, Error)]
 pub enum Unusable {
-    /// The system says so.
+    /// A system call failed.
     #[error("{}", plain(.0))]
     System(#[from] io::Error),
-    /// Something else has its name, perhaps a link.
+    /// The path is not a directory, perhaps a link.
     #[error("it is no directory")]
     NoDirectory,
-    /// It is another user's.
+    /// Another user owns the directory.
     #[error("it belongs to somebody else")]
     SomebodyElses,
-    /// It is open to others.
+    /// Other users may write to the directory.
     #[error("others can write to it")]
     Shared,
 }
 
-/// Makes a directory that nobody else can write to, or finds it.
+/// Creates a directory that only this user can write to, or checks an existing one.
 pub fn make_private(directory: &Path) -> Result<(), Unusable> {
     match std::fs::DirBuilder::new().mode(0o700).create(directory) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error.into()),
         _ => {}
     }
-    // Not following a link: in `/tmp` it could be anybody's.
+    // Does not follow a link, which any user could create in `/tmp`.
     let found = std::fs::symlink_metadata(directory)?;
     if !found.is_dir() {
         Err(Unusable::NoDirectory)

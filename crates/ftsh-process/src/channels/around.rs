@@ -1,22 +1,22 @@
-//! What the shells around this one are inside of, as they tell it: who goes through a channel inside an
-//! attempt that went through it takes no second place, which it might wait for as long as the first is
-//! taken.
+//! Passes held by shells around this one, as listed in the environment. An attempt inside an
+//! attempt with a pass takes no second place in the same channel: it could wait forever for the
+//! place of the outer attempt.
 
 use std::os::fd::AsFd;
 
 use super::file::{ChannelFile, is_name};
 use super::locks;
 
-/// The variable: `name:number` of each place, with commas between. It is believed as long as somebody
-/// has that place.
+/// Environment variable with `name:number` for each pass, separated by commas. A pass is valid
+/// while a process holds its lock.
 pub const VARIABLE: &str = "FTSH_INSIDE";
 
-/// Places of shells around this one.
+/// Passes of shells around this one.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Around(Vec<(String, u64)>);
 
 impl Around {
-    /// What this shell was told.
+    /// Reads the passes from the environment of this shell.
     pub fn told() -> Self {
         std::env::var(VARIABLE).map(|text| Self::read(&text)).unwrap_or_default()
     }
@@ -31,15 +31,15 @@ impl Around {
         Self(text.split(',').filter_map(place).collect())
     }
 
-    /// Whether one of them is inside a channel now, of which this is the file.
+    /// True if one of the passes is valid now for the channel with this file.
     pub fn is_inside(&self, name: &str, file: &ChannelFile) -> bool {
         let mut places = self.0.iter().filter(|(other, _)| other == name);
         let is_taken = |number| locks::find(file.as_fd(), locks::attempt(number));
         places.any(|(_, number)| matches!(is_taken(*number), Ok(Some(_))))
     }
 
-    /// What to tell a command that is inside these as well. Of a place that this shell has itself, no
-    /// other one counts.
+    /// Formats the variable for a command that also holds `own` passes. Own passes replace outer
+    /// ones of the same channel.
     pub fn tell(&self, own: &[(&str, u64)]) -> String {
         let is_old = |name: &str| own.iter().all(|(other, _)| *other != name);
         let around = self.0.iter().map(|(name, number)| (name.as_str(), *number));

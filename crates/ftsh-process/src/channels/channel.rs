@@ -1,4 +1,4 @@
-//! One channel, as one shell uses it.
+//! One channel, from the point of view of one shell.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -19,37 +19,37 @@ use super::watch::Watch;
 use ftsh_machine::channels::{Admission, Claim, Inside, Moment, Passed, Rules, Stored, Verdict};
 use ftsh_machine::effect::{Entry, OperationId, PassId};
 
-/// Somebody may have died without a word: who is next looks again after this time at first, then
-/// less and less often.
+/// First interval between two checks by the next waiter: other shells may have been killed. The
+/// intervals grow.
 const FIRST_LOOK: Duration = Duration::from_millis(20);
-/// The same when the kernel has told of somebody's end.
+/// Interval after the kernel has reported that another process closed the file.
 const SOON: Duration = Duration::from_millis(1);
-/// No less often than this.
+/// Longest interval.
 const RARELY: Duration = Duration::from_secs(1);
-/// The same where the kernel doesn't tell of changes.
+/// Interval where the kernel does not report changes.
 const OFTEN: Duration = Duration::from_millis(20);
-/// At the end of a shell it tries for so long to tell the others.
+/// Time limit for updating the file at the end of a shell.
 const LAST_WORDS: Duration = Duration::from_millis(50);
 
-/// A channel that is in use.
+/// Channel in use.
 pub struct Channel {
     name: Arc<str>,
     file: Arc<ChannelFile>,
-    /// The text that was there last, and what it says.
+    /// Text last read from the file, with its parsed form.
     known: Option<(Vec<u8>, Stored)>,
-    /// In order of coming.
+    /// Waiters in the order of their arrival.
     waiting: VecDeque<Waiter>,
     inside: HashMap<PassId, Pass>,
-    /// Who is over, to be told to the others.
+    /// Ended attempts that the file does not show yet.
     leaving: Vec<(Pass, Passed)>,
-    /// Tells of changes while one of ours is next.
+    /// Watch for changes while the first waiter belongs to this shell.
     watch: Option<Arc<Watch>>,
     look: Duration,
     /// Turn that earlier waiters of other shells leave unused.
     idle_turn: IdleTurn,
 }
 
-/// What came of going on.
+/// Result of advancing a channel.
 #[derive(Default)]
 pub struct Advanced {
     pub answers: Vec<(Entry, Result<Admission, Unusable>)>,
@@ -60,7 +60,7 @@ pub struct Advanced {
 }
 
 impl Channel {
-    /// Opens it.
+    /// Opens the file of a channel.
     pub fn open(directory: &Directory, name: &Arc<str>) -> Result<Self, Unusable> {
         let file = Arc::new(ChannelFile::open(directory, name)?);
         Ok(Self {
@@ -76,22 +76,22 @@ impl Channel {
         })
     }
 
-    /// Whether a shell around this one is inside.
+    /// True if a shell around this one holds a pass.
     pub fn is_inside(&self, around: &Around) -> bool {
         around.is_inside(&self.name, &self.file)
     }
 
-    /// The place of somebody who is inside.
+    /// Returns the number of a pass.
     pub fn number(&self, pass: PassId) -> Option<u64> {
         self.inside.get(&pass).map(|pass| pass.number)
     }
 
-    /// Somebody comes.
+    /// Adds a waiter.
     pub fn enter(&mut self, entry: Entry) {
         self.waiting.push_back(Waiter::new(entry));
     }
 
-    /// Somebody waits no more, and holds up nobody from now on.
+    /// Removes a waiter from the queue.
     pub fn give_up(&mut self, operation: OperationId) {
         let at = self.waiting.iter().position(|waiter| waiter.entry.operation == operation);
         if let Some(waiter) = at.and_then(|at| self.waiting.remove(at)) {
@@ -99,7 +99,7 @@ impl Channel {
         }
     }
 
-    /// Those who wait hold up nobody until this shell goes on; then they are at the end of the queue.
+    /// Removes all waiters from the queue of all shells. They join its end at the next `advance`.
     pub fn step_aside(&mut self) {
         for waiter in &mut self.waiting {
             waiter.give_up(&self.file);
@@ -107,14 +107,14 @@ impl Channel {
         }
     }
 
-    /// Somebody is over.
+    /// Records the end of an attempt.
     pub fn leave(&mut self, pass: PassId, passed: Passed) {
         if let Some(pass) = self.inside.remove(&pass) {
             self.leaving.push((pass, passed));
         }
     }
 
-    /// Goes on as far as that can be done at once.
+    /// Advances the channel as far as possible without waiting.
     pub fn advance(
         &mut self,
         directory: &Directory,
@@ -155,7 +155,7 @@ impl Channel {
             if self.file.is_there() {
                 break locked;
             }
-            // Somebody removed it: whoever comes now finds another one.
+            // The file was removed. Other shells that arrive now create another file.
             self.file = Arc::new(ChannelFile::open(directory, &self.name)?);
             (self.known, self.watch) = (None, None);
             self.waiting.iter_mut().for_each(Waiter::begin_anew);
@@ -178,8 +178,8 @@ impl Channel {
         Ok(())
     }
 
-    /// Does all that can be done now, with the right to change the text. Says why the first that waits
-    /// has to.
+    /// Performs all changes that are possible now, with the file locked. Returns the reason why the
+    /// first waiter has to wait.
     fn change(
         &mut self,
         clock: &Clock,
@@ -221,7 +221,7 @@ impl Channel {
                 Ok(reason)
             }
             Err(error) => {
-                // What can't be written down hasn't happened.
+                // A change that cannot be written down has not happened.
                 for (entry, admission) in answers {
                     match self.inside.remove(&entry.pass) {
                         Some(pass) => {
@@ -236,8 +236,8 @@ impl Channel {
         }
     }
 
-    /// Lets through whom it can, in order of coming; the others get numbers. Says why the first of
-    /// them has to wait.
+    /// Admits or refuses waiters in the order of their arrival, and gives numbers to the others.
+    /// Returns the reason why the first of them has to wait.
     fn decide(
         &mut self,
         stored: &mut Stored,
@@ -274,12 +274,13 @@ impl Channel {
         Ok(first)
     }
 
-    /// Up to where all who wait have numbers; only who came last has none.
+    /// Returns the length of the part of the queue in which waiters have numbers.
     fn numbered(&self) -> usize {
         self.waiting.iter().rposition(Waiter::has_number).map_or(0, |last| last + 1)
     }
 
-    /// What becomes of somebody; whoever may have to wait does if somebody waits who came before.
+    /// Decides about a waiter. If an earlier one waits, a waiter whose rules allow waiting waits
+    /// too.
     fn fate(
         &mut self,
         waiter: &mut Waiter,
@@ -319,7 +320,7 @@ impl Channel {
         Ok(Fate::Waits(Reason::Change(until)))
     }
 
-    /// Returns true if the waiters with the numbers `before` have left their turn unused for too long.
+    /// True if the waiters with the numbers `before` have left their turn unused for too long.
     fn may_pass(
         &mut self,
         before: locks::Bytes,
@@ -359,7 +360,7 @@ impl Channel {
         let mut inside = Inside { attempts: stored.inside, probing };
         let mut verdict = stored.state.admit(rules, claim, inside, now);
         if verdict == Verdict::Full {
-            // Some of them may have died.
+            // Some of them may have been killed.
             stored.inside = self.inside.len() as u64 + locks::count(self.file.as_fd(), ATTEMPTS)?;
             inside.attempts = stored.inside;
             verdict = stored.state.admit(rules, claim, inside, now);
@@ -367,16 +368,17 @@ impl Channel {
         Ok(verdict)
     }
 
-    /// Whether the probe of an open breaker is inside.
+    /// True if a probe of the open breaker holds a pass.
     fn is_probed(&self) -> io::Result<bool> {
         let is_ours = self.inside.values().any(|pass| pass.probe);
         Ok(is_ours || locks::find(self.file.as_fd(), PROBE)?.is_some())
     }
 
-    /// Watches the file for changes, for the next waiter. Returns the longest time to wait for one.
+    /// Watches the file for changes, for the first waiter. Returns the longest time to wait.
     fn listen(&mut self, until: Option<Moment>, now: Moment) -> Duration {
         match &self.watch {
-            // It has been taken note of; but for deaths, which others don't tell of.
+            // The file was just read. Only the end of another process needs a further check, since
+            // it changes nothing in the file.
             Some(watch) if watch.take().closed => self.look = SOON,
             Some(_) => {}
             None => {
@@ -392,7 +394,7 @@ impl Channel {
         Wait { reason, file: self.file.clone(), watch: self.watch.clone(), most }
     }
 
-    /// Those who weren't told yet that they wait.
+    /// Returns the waiters whose wait has not been reported yet.
     fn newly_queued(&mut self) -> Vec<OperationId> {
         let told = self.waiting.iter().rposition(|waiter| waiter.told).map_or(0, |last| last + 1);
         let new = self.waiting.iter_mut().skip(told).map(|waiter| {
@@ -402,7 +404,7 @@ impl Channel {
         new.collect()
     }
 
-    /// Nobody can go through, for this reason.
+    /// Fails all waiters for one reason.
     pub fn fail(&mut self, reason: Unusable) -> Vec<(Entry, Result<Admission, Unusable>)> {
         for (pass, _) in self.leaving.drain(..) {
             pass.release();
@@ -411,7 +413,7 @@ impl Channel {
         let mut failed = Vec::new();
         for waiter in std::mem::take(&mut self.waiting) {
             waiter.give_up(&self.file);
-            // Each gets a reason, the first one the whole of it.
+            // The first waiter gets the full reason.
             let gone = || self.file.trouble(io::ErrorKind::Other.into());
             failed.push((waiter.entry, Err(reason.take().unwrap_or_else(gone))));
         }
@@ -419,13 +421,13 @@ impl Channel {
         failed
     }
 
-    /// As the kernel does when the last descriptor is closed.
+    /// Releases all locks, as the kernel does when the last descriptor is closed.
     #[cfg(test)]
     pub fn lose_locks(&self) {
         locks::unlock(self.file.as_fd(), locks::ALL).expect("locks can be given back");
     }
 
-    /// Tells the others of those who are over, if that can be done soon.
+    /// Records the end of all attempts in the file, if possible within a short time.
     pub fn finish(&mut self, directory: &Directory, clock: &Clock) {
         for waiter in std::mem::take(&mut self.waiting) {
             waiter.give_up(&self.file);

@@ -1,4 +1,4 @@
-//! A clock that all shells on the machine agree on.
+//! Clock shared by all shells of a machine.
 
 use std::io;
 use std::time::Duration;
@@ -8,23 +8,23 @@ use nix::time::{ClockId, clock_gettime};
 use super::super::os::clock::boot_id;
 use ftsh_machine::channels::Moment;
 
-/// It begins with the system, and goes on while that is suspended.
+/// Clock that starts with the system and includes time in suspend.
 pub struct Clock {
-    /// Which one it is: another one when the system has begun anew.
+    /// Id of the boot, which distinguishes clocks of different boots.
     pub name: String,
     id: ClockId,
 }
 
 impl Clock {
-    /// Returns the clock by now. Fails if the boot's id cannot be read: with another name, what a
-    /// channel holds would count as older than the boot.
+    /// Opens the clock. Fails if the id of the boot cannot be read: with a wrong id, the state of a
+    /// channel would count as older than the boot.
     pub fn new() -> io::Result<Self> {
         let is_id = |c: &char| c.is_ascii_hexdigit() || *c == '-';
         let name = boot_id()?.chars().filter(is_id).take(36).collect();
         Ok(Self { name, id: ClockId::CLOCK_BOOTTIME })
     }
 
-    /// What it says.
+    /// Returns the time.
     pub fn now(&self) -> Moment {
         clock_gettime(self.id).map_or(Duration::ZERO, Duration::from)
     }

@@ -1,20 +1,20 @@
-//! Where the files of channels are.
+//! Directory with the files of channels.
 
 use std::path::{Path, PathBuf};
 
 use super::error::Unusable;
 use crate::user_directory;
 
-/// The directory of channels.
+/// Directory with the files of channels.
 pub struct Directory {
-    /// Its path.
+    /// Path.
     path: PathBuf,
-    /// The directory that it is in, if that is the shells' own as well.
+    /// Parent directory, if also private to ftsh.
     above: Option<PathBuf>,
 }
 
 impl Directory {
-    /// This one, or else the user's own.
+    /// Uses the given directory, or else one in the user's private directory.
     pub fn new(given: Option<PathBuf>) -> Self {
         match given {
             Some(path) => Self { path, above: None },
@@ -25,12 +25,12 @@ impl Directory {
         }
     }
 
-    /// Its path.
+    /// Returns the path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Makes it if it isn't there. Nobody else can write to it then.
+    /// Creates the directory if missing, and checks that only this user can write to it.
     pub fn make(&self) -> Result<(), Unusable> {
         for path in self.above.iter().chain([&self.path]) {
             user_directory::make_private(path)

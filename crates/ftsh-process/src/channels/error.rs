@@ -1,4 +1,4 @@
-//! Why a channel can't be used.
+//! Errors of the files of channels.
 
 use std::io;
 use std::path::PathBuf;
@@ -8,39 +8,39 @@ use thiserror::Error;
 use crate::user_directory;
 use ftsh_sys::os_error::plain;
 
-/// Why a channel's file can't be used.
+/// Reason why the file of a channel cannot be used.
 #[derive(Debug, Error)]
 pub enum Unusable {
-    /// Its directory can't.
+    /// The directory cannot be used.
     #[error("{}: {reason}; FTSH_CHANNELS names another directory", .path.display())]
     Directory {
-        /// Which.
+        /// Path of the directory.
         path: PathBuf,
-        /// Why.
+        /// Reason.
         reason: user_directory::Unusable,
     },
-    /// It is something else.
+    /// The path is not a usable file.
     #[error("{}: {reason}; remove it, or set FTSH_CHANNELS to another directory", .path.display())]
     Strange {
-        /// Its path.
+        /// Path.
         path: PathBuf,
-        /// What is wrong.
+        /// Reason.
         reason: &'static str,
     },
-    /// The system says no.
+    /// A system call failed.
     #[error("{}: {}{}", .path.display(), plain(.error), hint(.error))]
     System {
-        /// Its path.
+        /// Path.
         path: PathBuf,
-        /// Why.
+        /// Error.
         error: io::Error,
     },
-    /// Nobody can wait.
+    /// No worker thread is available.
     #[error("no thread to be had: {}", plain(.0))]
     Worker(io::Error),
 }
 
-/// Another directory may be on a disk with room, or on a file system with locks.
+/// Returns a hint at another directory, which may have free space or support locks.
 fn hint(error: &io::Error) -> &'static str {
     match error.raw_os_error() {
         Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM) => "",

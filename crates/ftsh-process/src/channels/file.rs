@@ -1,4 +1,4 @@
-//! The file of a channel.
+//! File of a channel.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -13,7 +13,7 @@ use super::locks::{self, STATE};
 use ftsh_machine::channels::{Damaged, SIZE};
 use ftsh_sys as sys;
 
-/// A channel's file, open.
+/// Open file of a channel.
 #[derive(Debug)]
 pub struct ChannelFile {
     file: File,
@@ -21,7 +21,7 @@ pub struct ChannelFile {
 }
 
 impl ChannelFile {
-    /// Opens the file of a channel, which is made if it isn't there.
+    /// Opens the file of a channel, and creates it if missing.
     pub fn open(directory: &Directory, name: &str) -> Result<Self, Unusable> {
         directory.make()?;
         let path = directory.path().join(name);
@@ -33,7 +33,8 @@ impl ChannelFile {
         Self::open_with(options, path)
     }
 
-    /// Opens it as another description, which the system takes for somebody else, to wait for others.
+    /// Opens the file again, with an open file description of its own, in order to wait for locks
+    /// of this shell and others.
     pub fn open_to_wait(&self) -> Result<Self, Unusable> {
         let other = Self::open_to_look(self.path.clone())?;
         let inode = |file: &File| file.metadata().map(|found| (found.dev(), found.ino()));
@@ -43,13 +44,13 @@ impl ChannelFile {
         }
     }
 
-    /// Opens a file for somebody who only looks.
+    /// Opens a file for reading.
     pub fn open_to_look(path: PathBuf) -> Result<Self, Unusable> {
         Self::open_with(OpenOptions::new().read(true).clone(), path)
     }
 
     fn open_with(mut options: OpenOptions, path: PathBuf) -> Result<Self, Unusable> {
-        // A FIFO mustn't make it wait, and a link could lead anywhere.
+        // The open must not block on a FIFO, nor follow a link.
         options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY);
         let opened = options.open(&path).and_then(|file| {
             let file = File::from(sys::move_up(OwnedFd::from(file))?);
@@ -79,12 +80,12 @@ impl ChannelFile {
         }
     }
 
-    /// Its path.
+    /// Returns the path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What something that went wrong with it is called.
+    /// Creates an error about this file.
     pub fn trouble(&self, error: io::Error) -> Unusable {
         Unusable::System { path: self.path.clone(), error }
     }
@@ -93,12 +94,12 @@ impl ChannelFile {
         Unusable::Strange { path: self.path.clone(), reason }
     }
 
-    /// Whether it has a name, by which others find it.
+    /// True if the file still has a name under which other shells find it.
     pub fn is_there(&self) -> bool {
         self.file.metadata().is_ok_and(|found| found.nlink() > 0)
     }
 
-    /// Its text.
+    /// Reads the text.
     pub fn read(&self) -> io::Result<Vec<u8>> {
         let mut text = vec![0; SIZE];
         let mut length = 0;
@@ -114,16 +115,16 @@ impl ChannelFile {
         Ok(text)
     }
 
-    /// Puts another text in its place.
+    /// Overwrites the text.
     pub fn write(&self, text: &[u8]) -> io::Result<()> {
         self.file.write_all_at(text, 0)
     }
 
-    /// Keeps a text that can't be read beside the file, for people; the file itself stays, for the locks
-    /// of others are on it. What to say about that.
+    /// Saves a damaged text in a file beside this one, for people. This file is kept, since other
+    /// shells hold locks on it. Returns a message for the user.
     pub fn set_aside(&self, text: &[u8], why: Damaged) -> String {
         let beside = self.path.with_extension("damaged");
-        // No link is followed: whatever has the name is replaced.
+        // Replaces an existing file, and follows no link.
         let _ = std::fs::remove_file(&beside);
         let kept = OpenOptions::new()
             .write(true)
@@ -141,9 +142,9 @@ impl ChannelFile {
         }
     }
 
-    /// Takes the right to change the text, if nobody else has it.
+    /// Locks the text for a change, unless another shell holds the lock.
     pub fn try_lock(self: &Arc<Self>) -> io::Result<Option<Locked>> {
-        // Whoever has it needs it for microseconds.
+        // Other shells hold the lock for microseconds.
         const TRIES: usize = 8;
         for _ in 0..TRIES {
             if locks::try_lock(self.as_fd(), STATE)? {
@@ -161,13 +162,13 @@ impl AsFd for ChannelFile {
     }
 }
 
-/// Whether a file of this name may belong to a channel.
+/// True if a name may be that of a channel's file.
 pub fn is_name(name: &str) -> bool {
     let is_letter = |c: char| c.is_ascii_alphanumeric() || c == '_';
     name.chars().all(is_letter) && name.starts_with(|c: char| !c.is_ascii_digit())
 }
 
-/// The right to change a channel's text, as long as it lives.
+/// Lock on the text of a channel, released when dropped.
 #[derive(Debug)]
 pub struct Locked(Arc<ChannelFile>);
 

@@ -1,4 +1,4 @@
-//! The channels of a user, for people.
+//! List of the user's channels, for people.
 
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -12,45 +12,45 @@ use super::file::{ChannelFile, is_name};
 use super::locks::{self, ATTEMPTS};
 use ftsh_machine::channels::{NUMBERS, Stored};
 
-/// A text that is just being written may look damaged.
+/// Number of reads of a text, which may look damaged while another shell writes it.
 const LOOKS: usize = 3;
 
-/// What there is to see of a channel.
+/// Entry of the list.
 pub struct Listed {
-    /// What it is called.
+    /// Name of the channel.
     pub name: String,
-    /// What is known, or why nothing is.
+    /// State of the channel, or the reason why it cannot be read.
     pub state: Result<Seen, String>,
 }
 
-/// A channel as it is now.
+/// Current state of a channel.
 pub struct Seen {
-    /// How many attempts are inside.
+    /// Number of attempts that hold a pass.
     pub inside: u64,
-    /// How many may be, by those who came last.
+    /// Maximum number of passes, according to the last attempt's rules.
     pub places: Option<u64>,
-    /// How many wait.
+    /// Number of waiters.
     pub waiting: u64,
-    /// How many retries the budget has, if there is one.
+    /// Number of retries in the budget, if there is one.
     pub tokens: Option<f64>,
-    /// Failures in a row.
+    /// Number of failures in a row.
     pub failures: u64,
-    /// The breaker, if there is one.
+    /// Breaker, if there is one.
     pub breaker: Option<Shown>,
 }
 
-/// A breaker as it is now.
+/// Current state of a breaker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shown {
-    /// Attempts are made.
+    /// Attempts are admitted.
     Closed,
-    /// They have been refused for so long.
+    /// Attempts have been refused for this time.
     Open(Duration),
-    /// The same, but the next one may go through.
+    /// Open for this time; the next attempt may be admitted as a probe.
     HalfOpen(Duration),
 }
 
-/// Where channels are, and all that are there, by name. Nothing is made.
+/// Returns the directory of channels, and its channels by name. Creates nothing.
 pub fn list_channels(given: Option<PathBuf>) -> Result<(PathBuf, Vec<Listed>), String> {
     let directory = Directory::new(given);
     let path = directory.path().to_owned();

@@ -1,4 +1,4 @@
-//! Locks on bytes far beyond the text of a file.
+//! Locks on bytes beyond the text of a channel's file.
 
 use std::io;
 use std::ops::Range;
@@ -7,38 +7,38 @@ use std::os::fd::BorrowedFd;
 pub use super::super::os::locks::{Bytes, find, one, try_lock, unlock, wait_until_free};
 use ftsh_machine::channels::NUMBERS;
 
-/// Who waits has the byte of its number here.
+/// First byte for the numbers of waiters.
 const QUEUE: u64 = NUMBERS;
-/// Who is inside has the byte of its number here.
+/// First byte for the numbers of passes.
 const INSIDE: u64 = 2 * NUMBERS;
-/// Who changes the text.
+/// Lock for changes of the text.
 pub const STATE: Bytes = one(3 * NUMBERS);
-/// The probe of an open breaker.
+/// Lock of the probe of an open breaker.
 pub const PROBE: Bytes = one(3 * NUMBERS + 1);
 
-/// The byte of whoever waits with this number.
+/// Returns the byte of a waiter.
 pub fn waiter(number: u64) -> Bytes {
     one(QUEUE + number)
 }
 
-/// All who wait with numbers in this range.
+/// Returns the bytes of waiters with numbers in a range.
 pub fn waiters(numbers: Range<u64>) -> Bytes {
     (QUEUE + numbers.start, QUEUE + numbers.end)
 }
 
-/// The byte of an attempt that is inside.
+/// Returns the byte of a pass.
 pub fn attempt(number: u64) -> Bytes {
     one(INSIDE + number)
 }
 
-/// All that are inside.
+/// Bytes of all passes.
 pub const ATTEMPTS: Bytes = (INSIDE, INSIDE + NUMBERS);
 
-/// All there are.
+/// All bytes with locks.
 #[cfg(test)]
 pub const ALL: Bytes = (QUEUE, 4 * NUMBERS);
 
-/// The last of somebody else's locks among these, if there is one.
+/// Returns the last byte in a range that another open file description has locked, if any.
 pub fn last(fd: BorrowedFd, (mut start, end): Bytes) -> io::Result<Option<Bytes>> {
     let mut last = None;
     while let Some((_, after)) = find(fd, (start, end))? {
@@ -49,7 +49,7 @@ pub fn last(fd: BorrowedFd, (mut start, end): Bytes) -> io::Result<Option<Bytes>
     Ok(last)
 }
 
-/// Returns the first of these bytes that another shell has locked.
+/// Returns the first byte in a range that another shell has locked.
 pub fn first(fd: BorrowedFd, (start, mut end): Bytes) -> io::Result<Option<u64>> {
     let mut first = None;
     while let Some((at, _)) = find(fd, (start, end))? {
@@ -59,7 +59,7 @@ pub fn first(fd: BorrowedFd, (start, mut end): Bytes) -> io::Result<Option<u64>>
     Ok(first)
 }
 
-/// How many of these somebody else has locked.
+/// Counts the bytes in a range that other shells have locked.
 pub fn count(fd: BorrowedFd, bytes: Bytes) -> io::Result<u64> {
     count_up_to(u64::MAX, fd, bytes)
 }

@@ -1,4 +1,4 @@
-//! Who waits for a channel, and who is inside: what each holds of its file.
+//! Waiters and passes of a channel, with their locks.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -10,24 +10,24 @@ use super::wait::Reason;
 use ftsh_machine::channels::{Admission, NUMBERS, Rules, Stored};
 use ftsh_machine::effect::Entry;
 
-/// What becomes of somebody.
+/// Decision about a waiter.
 pub enum Fate {
     Admitted(Pass),
     Refused(Admission),
     Waits(Reason),
 }
 
-/// Somebody who wants to go through.
+/// Attempt that waits for a pass.
 pub struct Waiter {
     pub entry: Entry,
-    /// Its place in the queue of all shells, once it has one.
+    /// Position in the queue of all shells, once assigned.
     number: Option<u64>,
-    /// Whether the machine knows that it waits.
+    /// True if the wait was reported to the machine.
     pub told: bool,
 }
 
 impl Waiter {
-    /// It has only just come.
+    /// Creates a waiter without a number.
     pub fn new(entry: Entry) -> Self {
         Self { entry, number: None, told: false }
     }
@@ -39,7 +39,7 @@ impl Waiter {
         Ok(locks::find(file.as_fd(), before)?.is_some())
     }
 
-    /// Its number, which it is given if it has none.
+    /// Returns the waiter's number, assigned if necessary.
     pub fn number(&mut self, file: &ChannelFile, stored: &mut Stored) -> io::Result<u64> {
         if let Some(number) = self.number {
             return Ok(number);
@@ -49,26 +49,26 @@ impl Waiter {
         Ok(number)
     }
 
-    /// Whether it has a number.
+    /// True if the waiter has a number.
     pub fn has_number(&self) -> bool {
         self.number.is_some()
     }
 
-    /// It waits no more.
+    /// Releases the waiter's lock.
     pub fn give_up(&self, file: &ChannelFile) {
         if let Some(number) = self.number {
             let _ = locks::unlock(file.as_fd(), locks::waiter(number));
         }
     }
 
-    /// It has no number any more.
+    /// Drops the waiter's number.
     pub fn begin_anew(&mut self) {
         self.number = None;
     }
 }
 
-/// The first number whose byte can be locked. After a state was lost somebody may still hold one that
-/// is given anew.
+/// Returns the next number whose byte can be locked. After the loss of a channel's state, another
+/// shell may still hold a lock on a reused number.
 fn take(file: &ChannelFile, stored: &mut Stored, byte: fn(u64) -> locks::Bytes) -> io::Result<u64> {
     loop {
         let number = stored.next;
@@ -79,20 +79,20 @@ fn take(file: &ChannelFile, stored: &mut Stored, byte: fn(u64) -> locks::Bytes) 
     }
 }
 
-/// Somebody who is inside.
+/// Pass of an attempt.
 pub struct Pass {
-    /// Its place.
+    /// Number of the pass.
     pub number: u64,
-    /// Whether it is the probe of an open breaker.
+    /// True for the probe of an open breaker.
     pub probe: bool,
-    /// What it obeys.
+    /// Rules of the attempt.
     pub rules: Arc<Rules>,
-    /// Where it is.
+    /// File with its lock.
     pub file: Arc<ChannelFile>,
 }
 
 impl Pass {
-    /// Somebody goes inside.
+    /// Turns a waiter into a pass.
     pub fn take(
         waiter: &Waiter,
         probe: bool,
@@ -106,13 +106,13 @@ impl Pass {
         let pass = Self { number, probe, rules: waiter.entry.rules.clone(), file: file.clone() };
         if probe && !locks::try_lock(file.as_fd(), PROBE)? {
             pass.release();
-            return Err(io::ErrorKind::WouldBlock.into()); // it was looked at under the same lock
+            return Err(io::ErrorKind::WouldBlock.into()); // the lock was free under the same lock on the text
         }
         stored.inside = stored.inside.saturating_add(1);
         Ok(pass)
     }
 
-    /// Gives back what it holds.
+    /// Releases the pass's locks.
     pub fn release(&self) {
         let _ = locks::unlock(self.file.as_fd(), locks::attempt(self.number));
         if self.probe {

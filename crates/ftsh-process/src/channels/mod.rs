@@ -1,8 +1,8 @@
-//! Channels: what all shells of a user on this machine obey together.
+//! Channels: limits on attempts, shared by all shells of a user on this machine.
 //!
-//! Each has a file, whose text is the state that all share, and locks beyond the text that the kernel
-//! drops with their holder: one for each attempt that is inside, one for each that waits, one for
-//! whoever changes the text. Here nothing waits: what is to be waited for is a [`Wait`] for a worker.
+//! Each channel has a file. Its text is the shared state. Locks on bytes beyond the text represent
+//! passes, waiters, and the right to change the text; the kernel releases the locks of a killed
+//! shell. This module never blocks: a necessary wait is returned as a [`Wait`] for a worker.
 
 mod around;
 mod channel;
@@ -40,7 +40,7 @@ pub use self::around::VARIABLE;
 pub use self::list::{Listed, Seen, Shown, list_channels};
 pub use self::wait::{Reason, Wait, Waited};
 
-/// Why an attempt can't go through a channel; it reads as one line for people.
+/// Reason why an attempt cannot enter a channel, as one line for people.
 #[derive(Debug, Error)]
 #[error("the channel `{name}` can't be used: {reason}")]
 pub struct ChannelError {
@@ -48,46 +48,46 @@ pub struct ChannelError {
     reason: Unusable,
 }
 
-/// How somebody enters.
+/// Result of entering a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entered {
-    /// It will hear what becomes of it.
+    /// The attempt waits; `advance` returns the decision.
     Comes,
-    /// It is inside an attempt of another shell that is inside.
+    /// A shell around this one holds a pass, which covers the attempt.
     Already,
 }
 
-/// What there is to say and to do for a channel.
+/// Results of advancing a channel.
 #[derive(Default)]
 pub struct Turn {
-    /// Who is answered.
+    /// Decisions about attempts.
     pub answers: Vec<(OperationId, Result<Admission, ChannelError>)>,
-    /// Who can't be answered at once, to be said once.
+    /// Attempts that have to wait, each reported once.
     pub queued: Vec<OperationId>,
-    /// What to wait for before anybody else can be answered; nothing if nobody waits.
+    /// Condition for the next decision; none if no attempt waits.
     pub wait: Option<Wait>,
-    /// Something that people should know.
+    /// Message to the user.
     pub note: Option<String>,
-    /// What isn't needed any more, for a worker to drop: the kernel takes milliseconds.
+    /// Watch no longer needed. A worker drops it, since the kernel takes milliseconds.
     pub spent: Option<Arc<Watch>>,
 }
 
-/// The channels of one shell.
+/// Channels of one shell.
 pub struct Channels {
     directory: Directory,
     around: Around,
     clock: Option<Clock>,
     all: HashMap<Name, Channel>,
-    /// Who waits, and where.
+    /// Channels of waiting operations.
     waiting: HashMap<OperationId, Name>,
-    /// Who is inside, where, and what asked for it.
+    /// Passes, with the channel and the operation.
     inside: HashMap<PassId, (Name, OperationId)>,
-    /// What was admitted.
+    /// Passes by operation.
     admitted: HashMap<OperationId, PassId>,
 }
 
 impl Channels {
-    /// Channels in this directory, or else the user's own.
+    /// Creates the channels in a directory; without one, in the user's own.
     pub fn new(directory: Option<PathBuf>) -> Self {
         Self {
             directory: Directory::new(directory),
@@ -100,13 +100,12 @@ impl Channels {
         }
     }
 
-    /// Whether a channel has its file open.
+    /// True if the file of a channel is open.
     pub fn is_open(&self, name: &Name) -> bool {
         self.all.contains_key(name)
     }
 
-    /// An attempt comes. `advance` says what becomes of it; unless a shell around this one is inside
-    /// already, so that there is nothing to wait for, and nothing to count.
+    /// Adds a waiter for a later `advance`, unless a shell around this one holds a pass.
     pub fn enter(&mut self, entry: Entry) -> Result<Entered, ChannelError> {
         let name = entry.channel.clone();
         if !self.all.contains_key(&name) {
@@ -124,7 +123,7 @@ impl Channels {
         Ok(Entered::Comes)
     }
 
-    /// What to tell commands of attempts that have these passes.
+    /// Returns the environment variable for commands of attempts with these passes.
     pub fn told(&self, passes: impl Iterator<Item = PassId>) -> String {
         let place = |pass: PassId| {
             let (name, _) = self.inside.get(&pass)?;
@@ -133,8 +132,7 @@ impl Channels {
         self.around.tell(&passes.filter_map(place).collect::<Vec<_>>())
     }
 
-    /// Nobody waits any more for what an operation asked for, whatever came of it; the channel to
-    /// `advance`, if that was an attempt.
+    /// Ends the wait or the attempt of an operation. Returns the channel to advance, if any.
     pub fn abandon(&mut self, operation: OperationId) -> Option<Name> {
         if let Some(name) = self.waiting.remove(&operation) {
             self.all.get_mut(&name)?.give_up(operation);
@@ -144,7 +142,7 @@ impl Channels {
         self.leave(*pass, Passed::Neither)
     }
 
-    /// An attempt is over; the channel to `advance`, if it went through one.
+    /// Ends an attempt. Returns the channel to advance, if any.
     pub fn leave(&mut self, pass: PassId, passed: Passed) -> Option<Name> {
         let (name, operation) = self.inside.remove(&pass)?;
         self.admitted.remove(&operation);
@@ -152,8 +150,8 @@ impl Channels {
         Some(name)
     }
 
-    /// The shell is going to be stopped: those who wait leave the queues. The channels to `advance` when
-    /// it goes on.
+    /// Leaves all queues before the shell is stopped. Returns the channels to advance after the
+    /// shell was continued.
     pub fn step_aside(&mut self) -> Vec<Name> {
         let names: HashSet<Name> = self.waiting.values().cloned().collect();
         for name in &names {
@@ -164,7 +162,7 @@ impl Channels {
         names.into_iter().collect()
     }
 
-    /// Nobody can wait for a channel, as there is no thread to be had: all who would have to are told.
+    /// Fails all waiters of a channel for lack of a worker thread.
     pub fn fail(&mut self, name: &Name, error: std::io::Error) -> Turn {
         let mut turn = Turn::default();
         let Some(channel) = self.all.get_mut(name) else { return turn };
@@ -173,7 +171,8 @@ impl Channels {
         turn
     }
 
-    /// Goes on as far as that can be done at once. `waited` is what came of waiting.
+    /// Advances a channel as far as possible without waiting. `waited` is the result of the last
+    /// wait.
     pub fn advance(&mut self, name: &Name, waited: Option<Waited>) -> Turn {
         let Some(channel) = self.all.get_mut(name) else { return Turn::default() };
         let clock = match self.clock.take().map_or_else(Clock::new, Ok) {
@@ -215,7 +214,7 @@ impl Channels {
     }
 }
 
-/// What is known by now of how attempts ended is told to the others.
+/// Records the end of attempts for the other shells.
 impl Drop for Channels {
     fn drop(&mut self) {
         let Some(clock) = &self.clock else { return };

@@ -1,4 +1,5 @@
-//! Several shells in one process: to the kernel, each that opens a file is somebody else.
+//! Several shells in one process. For the kernel, each open file description is a separate holder
+//! of locks.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,7 +18,7 @@ use crate::procs::few_descriptors;
 use ftsh_machine::channels::{Breaker, Claim, Crowd, Rate, Rules, SIZE, Stored};
 
 const HOUR: Duration = Duration::from_secs(3600);
-/// Nothing here takes as long.
+/// Upper bound of any step.
 const LONG: Duration = Duration::from_secs(30);
 
 fn directory() -> (TempDir, PathBuf) {
@@ -30,7 +31,7 @@ fn places(places: u64) -> Arc<Rules> {
     Arc::new(Rules { places: Some(places), ..Rules::default() })
 }
 
-/// A shell, which does one step after the other.
+/// Shell that performs one step after another.
 struct Shell {
     channels: Channels,
     last: u64,
@@ -106,8 +107,8 @@ impl Shell {
         self.answers.get(&id) == Some(&Ok(Admission::Admitted))
     }
 
-    /// As by SIGKILL: without a word, and with all locks. Closing the files isn't enough for that where
-    /// another thread of the tests has just forked.
+    /// Ends a shell as SIGKILL does: with an unchanged file and released locks. Closing the files
+    /// is not enough where another thread of the tests has just forked.
     fn die(mut self) {
         self.channels.clock = None;
         for channel in self.channels.all.values() {
@@ -115,7 +116,7 @@ impl Shell {
         }
     }
 
-    /// Waits until somebody is answered, as a worker would.
+    /// Waits for a decision, as a worker would.
     fn wait_for(&mut self, id: u64) {
         let begun = Instant::now();
         while !self.answers.contains_key(&id) {
@@ -181,7 +182,7 @@ fn the_frozen_are_passed_over_until_they_go_on() {
         shells[at].go_on(None);
         shells[at].is_in(ids[at]) && !before
     };
-    // From now on the second and the third do nothing.
+    // From here on, the second and third shells do nothing.
     let free = Instant::now();
     shells[0].leave(ids[0], Passed::Succeeded);
     while !turn(&mut shells, 3) {
@@ -300,7 +301,7 @@ fn a_rate_makes_wait_for_its_time() {
     assert!(begun.elapsed() >= Duration::from_millis(120), "{:?}", begun.elapsed());
 }
 
-/// What a shell does, of three.
+/// Step of one of three shells.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Enter(usize, Claim),
@@ -332,7 +333,7 @@ fn any_rules() -> impl Strategy<Value = Rules> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Shells with a file do what the crowd in one memory does.
+    /// Shells with a file behave like the model in memory.
     #[test]
     fn shells_are_a_crowd(
         rules in any_rules(),
@@ -345,7 +346,7 @@ proptest! {
         let clock = clock();
         let mut expected: BTreeMap<u64, Admission> = BTreeMap::new();
         let mut gone = 3;
-        // By shell: who waits, and who is inside.
+        // Waiters and passes, by shell.
         let mut alive: Vec<Vec<u64>> = vec![Vec::new(); 3];
         for step in steps {
             match step {
@@ -482,7 +483,7 @@ fn a_file_that_was_removed_is_made_anew() {
     assert!(two.answers.is_empty(), "both use the new one");
 }
 
-/// What somebody is told who enters when a directory was prepared like this.
+/// Returns the message for an attempt whose channel directory was prepared like this.
 fn refusal(prepare: impl Fn(&Path)) -> String {
     let (_around, path) = directory();
     prepare(&path);
@@ -616,7 +617,7 @@ fn clock() -> Clock {
     Clock::new().expect("a clock")
 }
 
-/// With another boot's name, this shell would take the places of others for free.
+/// With another boot's id, this shell would take the passes of others.
 #[test]
 fn a_boot_that_cannot_be_read_is_no_other_boot() {
     const NAME: &str = concat!(module_path!(), "::a_boot_that_cannot_be_read_is_no_other_boot");

@@ -1,4 +1,4 @@
-//! Waiting for a channel, which a worker does.
+//! Waits for channels, performed by workers.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -10,13 +10,13 @@ use super::file::ChannelFile;
 use super::locks::{self, Bytes, STATE};
 use super::watch::Watch;
 
-/// When something that is needed to wait can't be had, it is tried anew so much later.
+/// Pause before a retry after an error.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// What is to be waited for.
+/// Wait for a change of a channel.
 #[derive(Debug)]
 pub struct Wait {
-    /// What.
+    /// Reason.
     pub reason: Reason,
     pub(super) file: Arc<ChannelFile>,
     pub(super) watch: Option<Arc<Watch>>,
@@ -24,31 +24,31 @@ pub struct Wait {
     pub most: Duration,
 }
 
-/// Why somebody waits.
+/// Reason of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// Another shell changes the channel.
+    /// Another shell changes the text.
     Busy,
-    /// An earlier waiter has one of these bytes.
+    /// An earlier waiter has locked one of these bytes.
     Others(Bytes),
-    /// A place is to come free, or this moment to come.
+    /// All places are taken, or attempts are admitted only from this time on.
     Change(Option<Duration>),
 }
 
-/// What came of it.
+/// Result of a wait.
 #[derive(Clone, Copy, Debug)]
 pub enum Waited {
-    /// It may be worth another look; and whether somebody may have died.
+    /// The channel may have changed.
     Happened {
-        /// Whether the file was closed.
+        /// True if another process closed the file, perhaps because it was killed.
         closed: bool,
     },
-    /// Nothing happened.
+    /// The time limit has passed.
     Nothing,
 }
 
 impl Wait {
-    /// Waits; none if that was given up.
+    /// Performs the wait; none if it was canceled.
     pub fn perform(self, control: &Control) -> Option<Waited> {
         let begun = Instant::now();
         let result = match self.reason {
@@ -58,7 +58,7 @@ impl Wait {
         };
         match result {
             Ok(waited) => waited,
-            // There may be no descriptors, or another file by now.
+            // The process may be out of descriptors, or the file was replaced.
             Err(_) => {
                 while begun.elapsed() < PAUSE && !control.is_cancelled() {
                     std::thread::sleep(PAUSE.saturating_sub(begun.elapsed()));
@@ -72,7 +72,7 @@ impl Wait {
         let file = self.file.open_to_wait().map_err(io::Error::other)?;
         while !control.is_cancelled() {
             match locks::wait_until_free(file.as_fd(), STATE) {
-                // It isn't kept: who stops a shell mustn't stop all others.
+                // Releases the lock at once: a stopped shell must not stop all others.
                 Ok(()) => return Ok(Some(Waited::Happened { closed: false })),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
@@ -81,7 +81,7 @@ impl Wait {
         Ok(None)
     }
 
-    /// Each waits for the one just before it, so that whoever goes wakes but one.
+    /// Each waiter waits for its immediate predecessor, so an end wakes only one.
     fn for_others(&self, before: Bytes, control: &Control) -> io::Result<Option<Waited>> {
         let file = self.file.open_to_wait().map_err(io::Error::other)?;
         while !control.is_cancelled() {

@@ -1,4 +1,4 @@
-//! Being told when somebody changes a channel's file, or closes it.
+//! Notification of changes to a channel's file.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
@@ -9,27 +9,27 @@ use nix::sys::time::TimeSpec;
 
 use ftsh_sys as sys;
 
-/// What has happened to a file.
+/// Events on a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Happened {
-    /// Anything.
+    /// True if any event occurred.
     pub anything: bool,
-    /// Somebody who could change it has closed it, perhaps by dying. The kernel says so a moment before
-    /// it drops locks.
+    /// True if a writer closed the file, perhaps because it was killed. The kernel reports the
+    /// event shortly before it releases the locks.
     pub closed: bool,
 }
 
-/// Listens for what happens to a file.
+/// Watch on a file.
 #[derive(Debug)]
 pub struct Watch(OwnedFd);
 
 impl Watch {
-    /// None if the system gives no more of them, or has none.
+    /// Creates a watch; none if the system provides no more.
     pub fn of(path: &Path) -> Option<Self> {
         sys::watch_changes(path).ok().map(Self)
     }
 
-    /// What has happened since this was asked last.
+    /// Returns the events since the last call.
     pub fn take(&self) -> Happened {
         let mut happened = Happened::default();
         let mut events = [0; 4096];
@@ -43,7 +43,7 @@ impl Watch {
         happened
     }
 
-    /// Waits for something to happen, but no longer than this, nor past a signal.
+    /// Waits for an event, up to a time limit or a signal.
     pub fn wait(&self, time: Duration) {
         let mut polled = [PollFd::new(self.0.as_fd(), PollFlags::POLLIN)];
         let _ = ppoll(&mut polled, Some(TimeSpec::from_duration(time)), None);

@@ -1,4 +1,4 @@
-//! What there is to be removed.
+//! Kinds of files that a note registers for removal.
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
@@ -7,24 +7,24 @@ use std::path::Path;
 
 use super::remove;
 
-/// What is to be removed.
+/// Kind of a registered file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A file.
     File,
-    /// A directory with all in it.
+    /// A directory and its contents.
     Tree,
-    /// The part of what is added to a file, if that isn't all.
+    /// Bytes being appended to a file, removed if only part of them was written.
     Addition {
-        /// How long the file is without it.
+        /// Length of the file before the addition.
         from: u64,
-        /// How long it is with it.
+        /// Length of the file after the addition.
         to: u64,
     },
 }
 
 impl Kind {
-    /// The name of a note, by its number.
+    /// Returns the file name of a note.
     pub fn note(self, number: u64) -> String {
         match self {
             Self::File => format!("file-{number}"),
@@ -33,7 +33,7 @@ impl Kind {
         }
     }
 
-    /// What a note stands for.
+    /// Parses the file name of a note.
     pub fn of(note: &[u8]) -> Option<Self> {
         let mut words = str::from_utf8(note).ok()?.split('-');
         let kind = words.next()?;
@@ -47,12 +47,13 @@ impl Kind {
         }
     }
 
-    /// Whether it is still to be removed long after it was noted. To a file others may have added since.
+    /// True if the removal is still valid long after the note. Other programs may have appended to
+    /// a file since.
     pub fn lasts(self) -> bool {
         !matches!(self, Self::Addition { .. })
     }
 
-    /// True if nothing has the name any more, or something of another kind.
+    /// True if the path is missing or has another kind now.
     pub fn is_gone(self, path: &Path) -> bool {
         match path.symlink_metadata() {
             Ok(found) => found.is_dir() != (self == Self::Tree),
@@ -60,7 +61,7 @@ impl Kind {
         }
     }
 
-    /// Removes it, if it is there.
+    /// Removes the file, if present.
     pub fn remove(self, path: &Path) -> io::Result<()> {
         match self {
             Self::File => match std::fs::remove_file(path) {

@@ -1,10 +1,10 @@
-//! What must not stay, whatever happens to the shell: hidden files on their way to their names, and
-//! the directories of attempts.
+//! Removal of files after any end of the shell: staged files under hidden names, and scratch
+//! directories.
 //!
-//! Each is noted before it is made, in a directory of the run that the shell holds a lock of. The lock is
-//! the kernel's, on that directory itself. It is sent to the supervisor as well: while that lives, it waits
-//! in the socket between the two, unread. So the one of them that is left cleans up; after the death of
-//! both the lock is free, and the user's next shell does.
+//! A note registers each file before its creation. The notes are in a directory of the run, on
+//! which the shell holds a lock. The shell also sends the lock to the supervisor, where the lock
+//! waits unread in the socket between the two. The survivor of the two cleans up. After the death
+//! of both, the lock is free, and the user's next shell cleans up.
 
 mod kind;
 mod named;
@@ -26,33 +26,33 @@ pub use self::scratch::{Scratch, scratch_place};
 pub use self::sweep::{Left, clean_up_after_interpreter};
 use ftsh_machine::effect::ScratchId;
 
-/// What a run has to remove.
+/// Files that a run must remove.
 pub struct Cleanup {
-    /// Its notes.
+    /// Notes of the run.
     pub registry: Arc<Registry>,
     scratches: HashMap<ScratchId, Arc<Scratch>>,
 }
 
 impl Cleanup {
-    /// Nothing yet. The lock of what comes is sent through this.
+    /// Creates an empty registry. Its lock is sent to the supervisor through this socket.
     pub fn new(supervisor: Option<Arc<UnixStream>>) -> Self {
         let registry = Arc::new(Registry::new(supervisor));
         named::keep_notes_in(&registry);
         Self { registry, scratches: HashMap::new() }
     }
 
-    /// The directory of an attempt, made or not.
+    /// Returns the scratch directory of an attempt, created or not.
     pub fn scratch(&mut self, id: ScratchId) -> Arc<Scratch> {
         self.scratches.entry(id).or_default().clone()
     }
 
-    /// The same, which isn't known any more; none if it never was.
+    /// Removes a scratch directory from the table; none if the id is unknown.
     pub fn take_scratch(&mut self, id: ScratchId) -> Option<Arc<Scratch>> {
         self.scratches.remove(&id)
     }
 
-    /// A job for a worker: to remove what shells left that were killed together with their supervisors;
-    /// none if there are no signs of any. Its result is what will never be removed.
+    /// Returns a worker's job that removes files of shells killed together with their supervisors;
+    /// none if there is no sign of any. The job returns the files given up.
     pub fn after_others(&self) -> Option<impl FnOnce() -> Left + Send + 'static> {
         let registry = self.registry.clone();
         sweep::may_have_remains().then(|| {
@@ -67,7 +67,7 @@ impl Cleanup {
 }
 
 impl Drop for Cleanup {
-    /// Whatever ends the run, nothing of it stays.
+    /// Removes all files of the run, whatever ends the run.
     fn drop(&mut self) {
         self.registry.close();
     }

@@ -1,4 +1,4 @@
-//! New files where the file system has none without names.
+//! New files where the file system does not support unnamed files.
 
 use std::io::{self, ErrorKind};
 use std::os::fd::OwnedFd;
@@ -12,15 +12,15 @@ use super::kind::Kind;
 use super::registry::{Note, Registry};
 use ftsh_sys as sys;
 
-/// The notes of this process's run, for those who don't know the run.
+/// Registry of this process's run, for callers without access to the run.
 static OWN: Mutex<Weak<Registry>> = Mutex::new(Weak::new());
 
-/// From now on they are these.
+/// Sets the registry of this process's run.
 pub fn keep_notes_in(registry: &Arc<Registry>) {
     *OWN.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(registry);
 }
 
-/// A new file in a directory, hidden under the noted name.
+/// Creates a file in a directory, under a hidden name with a note.
 pub fn named_file(
     directory: &Path,
     mode: Mode,
@@ -33,7 +33,7 @@ pub fn named_file(
     Ok((file, note))
 }
 
-/// The same, and its name is gone again: what is killed meanwhile leaves none either.
+/// Creates a file and removes its name. The note covers a kill in between.
 pub fn unlinked_file(directory: &Path) -> io::Result<OwnedFd> {
     let own = OWN.lock().unwrap_or_else(PoisonError::into_inner).upgrade();
     if let Some(registry) = own {
@@ -41,7 +41,7 @@ pub fn unlinked_file(directory: &Path) -> io::Result<OwnedFd> {
         note.remove()?;
         return Ok(file);
     }
-    // Before the run there is but this process, which nobody cleans up after but the next shell.
+    // Before the run, there is no supervisor: after a kill, only the next shell could clean up.
     let registry = Arc::new(Registry::new(None));
     let result = named_file(directory, PRIVATE, &registry);
     registry.close();
@@ -50,7 +50,7 @@ pub fn unlinked_file(directory: &Path) -> io::Result<OwnedFd> {
 
 const PRIVATE: Mode = Mode::S_IRUSR.union(Mode::S_IWUSR);
 
-/// A name that no other file has.
+/// Returns a random hidden name.
 pub fn hidden_name() -> io::Result<String> {
     Ok(format!(".ftsh-{:016x}", sys::random()?))
 }

@@ -1,4 +1,4 @@
-//! The notes of one run.
+//! Registry of the files that one run must remove.
 
 use std::collections::HashMap;
 use std::fs::{DirBuilder, File, Metadata};
@@ -19,37 +19,37 @@ use super::sweep;
 use crate::user_directory::{self, Unusable};
 use ftsh_sys as sys;
 
-/// The end of a run waits no longer for workers that don't come back from a file system.
+/// Time limit of the end of a run for workers that hang in a file system.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What this run may have to remove. Nothing is made for it before the first note.
+/// Files that this run may have to remove. Its directory is created for the first note.
 pub struct Registry {
     state: Mutex<State>,
     rested: Condvar,
-    /// Where the supervisor, if there is one, finds what else holds the lock.
+    /// Socket to the supervisor, if any, which receives the lock.
     supervisor: Option<Arc<UnixStream>>,
 }
 
 #[derive(Default)]
 struct State {
     run: Option<Run>,
-    /// How many workers are in the middle of something.
+    /// Number of workers in the middle of an operation.
     busy: usize,
-    /// Nothing is begun any more.
+    /// Set when the run ends: no further operation may begin.
     closed: bool,
     count: u64,
-    /// Things without a note, by their number: only this process can remove them.
+    /// Files without a note, by number. Only this process can remove them.
     unnoted: HashMap<u64, (Kind, PathBuf)>,
 }
 
-/// The run's directory, which is locked as long as it is open.
+/// Directory of the run, locked while open.
 struct Run {
     directory: Flock<File>,
     path: PathBuf,
 }
 
 impl Registry {
-    /// One without notes.
+    /// Creates a registry without notes.
     pub fn new(supervisor: Option<Arc<UnixStream>>) -> Self {
         Self { state: Mutex::default(), rested: Condvar::new(), supervisor }
     }
@@ -58,7 +58,7 @@ impl Registry {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins what the end of the run waits for; none if that has come.
+    /// Begins an operation that delays the end of the run; none if the run has ended.
     pub fn begin(self: &Arc<Self>) -> Option<Busy> {
         let mut state = self.state();
         if state.closed {
@@ -68,8 +68,8 @@ impl Registry {
         Some(Busy(self.clone()))
     }
 
-    /// Notes what is about to be made. Where nothing can be noted, the end of the run removes the thing if
-    /// this process lives that long.
+    /// Registers a file before its creation. If the note cannot be written, only the orderly end of
+    /// this process removes the file.
     pub fn note(self: &Arc<Self>, kind: Kind, path: PathBuf) -> Note {
         let mut state = self.state();
         if state.run.is_none() && !state.closed {
@@ -100,13 +100,13 @@ impl Registry {
         loop {
             user_directory::make_private(&user).map_err(io::Error::other)?;
             match user_directory::make_private(&runs) {
-                // The last of the others has just ended.
+                // Another shell, the last user of the directory, has just removed it.
                 Err(Unusable::System(error)) if error.kind() == io::ErrorKind::NotFound => continue,
                 result => result.map_err(io::Error::other)?,
             }
             let path = runs.join(format!("{:016x}", sys::random()?));
             match DirBuilder::new().mode(0o700).create(&path) {
-                // The last of the others has just ended.
+                // Another shell, the last user of the directory, has just removed it.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
                 result => result?,
@@ -122,8 +122,8 @@ impl Registry {
         }
     }
 
-    /// Locks the run's directory, and passes the lock on to the supervisor. Returns none if another
-    /// shell took the directory for that of a killed shell, which it may do before the lock.
+    /// Locks the run's directory and sends the lock to the supervisor. Returns none if another
+    /// shell removed the directory as that of a killed shell, which is possible before the lock.
     fn lock(&self, path: &Path) -> io::Result<Option<Flock<File>>> {
         let directory = match File::open(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -140,19 +140,19 @@ impl Registry {
             return Ok(None);
         }
         if let Some(supervisor) = &self.supervisor {
-            // Without the supervisor, which may just have been killed, this process and the next shell
-            // still need the notes.
+            // Ignores errors: the supervisor may just have been killed, and this process and the
+            // next shell can still clean up.
             let _ = sys::send_descriptors(supervisor, sys::Parcel::Lock, &[directory.as_fd()]);
         }
         Ok(Some(directory))
     }
 
-    /// Removes all that is noted, once no worker is in the middle of something.
+    /// Removes all registered files after the end of all operations of workers.
     pub fn clear(&self) {
         self.clean(false);
     }
 
-    /// The same, for good: nothing is begun any more.
+    /// Removes all registered files and refuses further operations.
     pub fn close(&self) {
         self.clean(true);
     }
@@ -178,12 +178,13 @@ impl Registry {
 
 #[cfg(test)]
 impl Registry {
-    /// The run's directory, if it is there.
+    /// Returns the run's directory, if created.
     pub fn path(&self) -> Option<PathBuf> {
         self.state().run.as_ref().map(|run| run.path.clone())
     }
 
-    /// As if this process were killed. Unlocking would free what others hold as well.
+    /// Simulates a kill of this process. Unlocking would release the lock for its other holders
+    /// too.
     pub fn die(&self) {
         if let Some(run) = self.state().run.take() {
             let number = std::os::fd::AsRawFd::as_raw_fd(&*run.directory);
@@ -193,7 +194,7 @@ impl Registry {
     }
 }
 
-/// While it is there, the end of the run waits.
+/// Operation that delays the end of the run.
 pub struct Busy(Arc<Registry>);
 
 impl Drop for Busy {
@@ -206,7 +207,7 @@ impl Drop for Busy {
     }
 }
 
-/// What is or was to be made; removed with this, if it is there.
+/// Registration of one file. Dropping the note removes the file.
 pub struct Note {
     registry: Arc<Registry>,
     number: u64,
@@ -217,19 +218,19 @@ pub struct Note {
 }
 
 impl Note {
-    /// What is there is to stay, after all.
+    /// Keeps the file.
     pub fn settle(mut self) {
         self.is_settled = true;
     }
 
-    /// Removes what is there. Where that fails the end of the run tries once more.
+    /// Removes the file. After an error, the end of the run tries again.
     pub fn remove(mut self) -> io::Result<()> {
         let result = self.kind.remove(&self.path);
         self.is_settled = result.is_ok();
         result
     }
 
-    /// What is to be made.
+    /// Returns the registered path.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -238,7 +239,7 @@ impl Note {
 impl Drop for Note {
     fn drop(&mut self) {
         if !self.is_settled && self.kind.remove(&self.path).is_err() {
-            return; // the end of the run tries once more
+            return; // the end of the run tries again
         }
         let mut state = self.registry.state();
         state.unnoted.remove(&self.number);

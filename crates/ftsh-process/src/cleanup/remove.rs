@@ -1,5 +1,5 @@
-//! Removing a directory with all in it: never following a link, never deeper than one step, whatever
-//! rights its directories lack.
+//! Removal of a directory tree. Follows no links, needs one level of recursion at any depth, and
+//! grants itself missing permissions.
 
 use std::ffi::{CStr, CString};
 use std::fs::Permissions;
@@ -14,10 +14,10 @@ use nix::fcntl::{AT_FDCWD, OFlag, openat, renameat};
 use nix::sys::stat::Mode;
 use nix::unistd::{UnlinkatFlags, unlinkat};
 
-/// Removes a directory, if it is there. What lies deeper is moved up, so that no depth is too much.
+/// Removes a directory, if present. Deeper entries are moved up, so path lengths have no limit.
 pub fn tree(path: &Path) -> io::Result<()> {
     match empty(path).and_then(|()| std::fs::remove_dir(path)) {
-        // Another process or thread may remove the directory too, and not have finished.
+        // Another process or thread may be removing the same directory.
         Err(error)
             if is_missing(&error) && path.symlink_metadata().is_err_and(|it| is_missing(&it)) =>
         {
@@ -53,24 +53,24 @@ fn empty(path: &Path) -> io::Result<()> {
     }
 }
 
-/// So many names are looked at before the directory is read again.
+/// Number of names read from a directory before its next reading.
 const AT_ONCE: usize = 4096;
 
-/// Reads the names in a directory. The iterator repeats an error for ever, so readers stop at the
-/// first one.
+/// Reads the names in a directory. The iterator repeats an error forever, so callers stop at the
+/// first error.
 fn names(directory: &mut Dir) -> impl Iterator<Item = Result<CString, Errno>> {
     let names = directory.iter().map(|entry| Ok(entry?.file_name().to_owned()));
     names.filter(|name| !matches!(name.as_deref().map(CStr::to_bytes), Ok(b"." | b"..")))
 }
 
-/// Removes an entry of a directory. If that is a directory its own go up to where it is.
+/// Removes an entry of a directory. The contents of a subdirectory are moved to `top`.
 fn remove(top: BorrowedFd, name: &CStr, moved: &mut u64) -> Result<(), Errno> {
     if unlink(top, name)? {
         return Ok(());
     }
     let mut inner = open(top, name)?;
     loop {
-        // Each time from the beginning, where nothing is left of the entries before.
+        // Reads from the beginning, since the entries read before are gone.
         let entries: Vec<CString> = names(&mut inner).take(AT_ONCE).collect::<Result<_, _>>()?;
         if entries.is_empty() {
             break;
@@ -78,7 +78,7 @@ fn remove(top: BorrowedFd, name: &CStr, moved: &mut u64) -> Result<(), Errno> {
         for entry in entries {
             let fd = inner.as_fd();
             if !unlink(fd, &entry)? {
-                // What is moved must be writable itself.
+                // Moving a directory requires write permission for it.
                 let _ = make_usable(fd, &entry);
                 let free = loop {
                     *moved += 1;
@@ -95,7 +95,7 @@ fn remove(top: BorrowedFd, name: &CStr, moved: &mut u64) -> Result<(), Errno> {
     unlinkat(top, name, UnlinkatFlags::RemoveDir)
 }
 
-/// Removes what is no directory, or an empty one; false if it is a full one.
+/// Removes a file or an empty directory. Returns false for a directory with entries.
 fn unlink(directory: BorrowedFd, name: &CStr) -> Result<bool, Errno> {
     match unlinkat(directory, name, UnlinkatFlags::NoRemoveDir) {
         Ok(()) | Err(Errno::ENOENT) => return Ok(true),
@@ -109,14 +109,15 @@ fn unlink(directory: BorrowedFd, name: &CStr) -> Result<bool, Errno> {
     }
 }
 
-/// Opens a directory whose entries are to be removed.
+/// Opens a directory for removal of its entries.
 fn open(at: BorrowedFd, name: &CStr) -> Result<Dir, Errno> {
     make_usable(at, name)?;
     let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     Dir::openat(at, name, flags, Mode::empty())
 }
 
-/// Gives a directory all rights that its owner can have. Not by its name: that may be a link by now.
+/// Gives the owner all permissions of a directory. Uses a descriptor, since the name may refer to a
+/// link by now.
 fn make_usable(at: BorrowedFd, name: &CStr) -> Result<(), Errno> {
     let access = OFlag::O_PATH;
     let flags = access | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;

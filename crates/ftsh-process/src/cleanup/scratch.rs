@@ -1,4 +1,4 @@
-//! Directories of attempts.
+//! Scratch directories of attempts.
 
 use std::fs::DirBuilder;
 use std::io;
@@ -10,7 +10,7 @@ use super::kind::Kind;
 use super::registry::{Note, Registry};
 use ftsh_sys as sys;
 
-/// The directory of one attempt, made when it is first asked for.
+/// Scratch directory of one attempt, created on first use.
 #[derive(Default)]
 pub struct Scratch(Mutex<State>);
 
@@ -23,7 +23,7 @@ enum State {
 }
 
 impl Scratch {
-    /// Where it is. It may be asked for by several at once.
+    /// Returns the path. Safe to call from several threads.
     pub fn path(&self, registry: &Arc<Registry>) -> io::Result<PathBuf> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match &*state {
@@ -41,8 +41,8 @@ impl Scratch {
         }
     }
 
-    /// Removes it with all in it; from now on there is none. That may take long. Says what it couldn't
-    /// remove, and why.
+    /// Removes the directory and its contents, and prevents its creation. May take long. Fails with
+    /// the path that could not be removed.
     pub fn remove(&self, registry: &Arc<Registry>) -> Result<(), (PathBuf, io::Error)> {
         let _busy = registry.begin();
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -56,7 +56,8 @@ impl Scratch {
     }
 }
 
-/// Where it is made: what is put there may be large, so not where the notes are.
+/// Returns the parent of scratch directories. Scratch files may be large, so the directory of notes
+/// is unsuitable.
 pub fn scratch_place() -> PathBuf {
     let named = std::env::var_os("TMPDIR").filter(|name| !name.is_empty());
     named.map_or_else(|| Path::new("/tmp").into(), PathBuf::from)

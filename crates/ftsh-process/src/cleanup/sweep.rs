@@ -1,4 +1,4 @@
-//! Doing what the notes of a run say.
+//! Removal of files according to the notes of a run.
 
 use std::ffi::CStr;
 use std::fs::File;
@@ -16,23 +16,23 @@ use nix::unistd::{UnlinkatFlags, unlinkat};
 use super::kind::Kind;
 use crate::user_directory;
 
-/// The directory of the runs, in the user's own.
+/// Name of the directory with all runs, in the user's directory.
 pub const RUNS: &str = "runs";
 
-/// A note that could not be carried out for this long never will be.
+/// Age after which a note whose file cannot be removed is deleted.
 const GIVEN_UP: Duration = Duration::from_secs(7 * 86_400);
 
-/// What could not be removed, and why.
+/// Files that could not be removed, with the errors.
 pub type Left = Vec<(PathBuf, io::Error)>;
 
-/// Removes what the notes in a run's directory name, and the notes. They may be old, or its shell ended
-/// `just_now`. Returns what is given up.
+/// Removes the files named by the notes of a run, and the notes. `just_now` is true if the shell
+/// has just ended. Returns the files given up.
 pub fn clean(run: BorrowedFd, just_now: bool) -> Left {
     let mut left = Vec::new();
     let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
     let Ok(mut notes) = Dir::openat(run, ".", flags, Mode::empty()) else { return left };
     for note in notes.iter() {
-        // The iterator repeats an error for ever. Notes that stay are left to the next shell.
+        // The iterator repeats an error forever. The next shell handles the remaining notes.
         let Ok(note) = note else { return left };
         let name = note.file_name();
         let Some(kind) = Kind::of(name.to_bytes()) else { continue };
@@ -52,7 +52,7 @@ pub fn clean(run: BorrowedFd, just_now: bool) -> Left {
     left
 }
 
-/// True if a note was made longer ago than this.
+/// True if a note is older than `age`.
 fn is_older(run: BorrowedFd, name: &CStr, age: Duration) -> bool {
     fstatat(run, name, AtFlags::AT_SYMLINK_NOFOLLOW).is_ok_and(|note| {
         let made = UNIX_EPOCH + Duration::from_secs(u64::try_from(note.st_mtime).unwrap_or(0));
@@ -60,7 +60,7 @@ fn is_older(run: BorrowedFd, name: &CStr, age: Duration) -> bool {
     })
 }
 
-/// Removes a run's directory, and that of all runs if it was the last.
+/// Removes the directory of a run, and the directory of all runs if empty.
 pub fn forget(run: &Path) {
     if std::fs::remove_dir(run).is_ok()
         && let Some(runs) = run.parent()
@@ -69,7 +69,7 @@ pub fn forget(run: &Path) {
     }
 }
 
-/// Number of runs that are tested on the event loop. With more of them, a worker tests all.
+/// Number of runs tested on the event loop. With more, a worker tests all.
 const MAX_TESTED_RUNS: usize = 32;
 
 /// Returns true if a killed shell may have left something. The directories are on a local file system,
@@ -96,12 +96,13 @@ fn lock(run: &Path) -> Option<Flock<File>> {
     Flock::lock(options.open(run).ok()?, FlockArg::LockExclusiveNonblock).ok()
 }
 
-/// Removes what the user's other shells left that were killed together with their supervisors. Returns what
-/// is given up.
+/// Removes files of the user's shells that were killed together with their supervisors. Returns the
+/// files given up.
 pub fn clean_up_after_others() -> Left {
     let mut left = Vec::new();
     let runs = user_directory::path().join(RUNS);
-    // It isn't made for this; else it must be what this shell would have made.
+    // A sweep does not create the directory. An existing one must be as private as one created by
+    // this shell.
     if !runs.symlink_metadata().is_ok_and(|it| it.is_dir())
         || user_directory::make_private(&runs).is_err()
     {
@@ -117,11 +118,12 @@ pub fn clean_up_after_others() -> Left {
     left
 }
 
-/// Removes what an interpreter left that held these locks.
+/// Removes files of the interpreter that held these locks.
 pub fn clean_up_after_interpreter(locks: &[OwnedFd]) {
     for lock in locks {
         clean(lock.as_fd(), true);
-        // The run's directory; unknown where the system doesn't say, and then it stays, empty.
+        // Path of the run's directory. Where the system does not report the path, the empty
+        // directory stays.
         let own = format!("/proc/self/fd/{}", lock.as_raw_fd());
         if let Ok(path) = std::fs::read_link(own) {
             forget(&path);

@@ -1,4 +1,4 @@
-//! What is left at each moment at which a shell can be killed.
+//! Remaining files at each moment at which a shell can be killed.
 
 use std::fs;
 use std::os::fd::{AsFd, OwnedFd};
@@ -19,16 +19,16 @@ use super::registry::Registry;
 use super::{Kind, Scratch, clean_up_after_interpreter, named_file, sweep, unlinked_file};
 use ftsh_sys::Parcel;
 
-/// A registry, and what its supervisor gets of it.
+/// Registry with the other end of its supervisor's socket.
 fn registry() -> (Arc<Registry>, UnixStream) {
     let (ours, theirs) = UnixStream::pair().expect("sockets");
     (Arc::new(Registry::new(Some(Arc::new(ours)))), theirs)
 }
 
-/// The steps of a file on its way to its place, and of a directory; after each of them a shell may die.
+/// Steps in the life of a file and of a directory. A shell may be killed after each step.
 const STEPS: usize = 7;
 
-/// Does the first steps in a directory, and nothing of what would come then.
+/// Performs the first steps in a directory, as if the process were killed then.
 fn steps(registry: &Arc<Registry>, place: &Path, count: usize) {
     let hidden = place.join("hidden");
     let steps: [&dyn Fn(); STEPS] = [
@@ -51,8 +51,8 @@ fn steps(registry: &Arc<Registry>, place: &Path, count: usize) {
     steps[..count].iter().for_each(|step| step());
 }
 
-/// Sweeps until a run's directory is gone. Other tests sweep at the same time, and whoever comes second
-/// leaves the directory to the first.
+/// Sweeps until a run's directory is gone. Tests sweep concurrently, and a sweep leaves locked
+/// directories to the other one.
 fn sweep_until_gone(run: &Path) {
     let limit = Instant::now() + Duration::from_secs(20);
     while run.exists() {
@@ -72,7 +72,7 @@ fn the_one_that_is_left_cleans_up_after_each_step() {
         let (registry, supervisor) = registry();
         steps(&registry, place.path(), count);
         let run = registry.path();
-        // Nobody else may: it lives.
+        // The shell is alive, so its lock is held.
         sweep::clean_up_after_others();
         assert_eq!(names(place.path()).is_empty(), count < 2);
         if count % 2 == 0 {
@@ -96,7 +96,7 @@ fn the_next_shell_cleans_up_after_each_step() {
         let (registry, supervisor) = registry();
         steps(&registry, place.path(), count);
         let run = registry.path().expect("a directory of the run");
-        // One of both is gone: the other one still holds the lock.
+        // One of the two processes is gone; the other still holds the lock.
         registry.die();
         sweep::clean_up_after_others();
         assert_eq!(names(place.path()).is_empty(), count < 2);
@@ -126,7 +126,7 @@ fn runs_of_living_shells_start_no_worker() {
     let killed = living.pop();
     drop(killed);
     assert!(sweep::has_free_run(&runs));
-    // Of many runs none is tested here.
+    // With many runs, none is tested on the event loop.
     let _again = lock("31".into());
     fs::remove_dir(runs.join("30")).expect("removed");
     assert!(!sweep::has_free_run(&runs));
@@ -161,7 +161,7 @@ fn what_has_no_note_is_removed_at_the_end() {
     let place = tempfile::tempdir().expect("a directory");
     let (registry, _supervisor) = registry();
     registry.note(Kind::File, place.path().join("first")).settle();
-    // From now on notes have no place.
+    // From here on, notes cannot be written.
     fs::remove_dir(registry.path().expect("a directory of the run")).expect("it is empty");
     steps(&registry, place.path(), STEPS);
     assert!(place.path().join("tree").exists());
@@ -221,7 +221,7 @@ fn a_file_that_is_to_have_no_name_is_noted_as_long_as_it_has_one() {
 fn a_part_of_an_addition_is_taken_back_at_once_or_never() {
     let place = tempfile::tempdir().expect("a directory");
     let path = place.path().join("f");
-    // What is there when the shell is killed while `old` becomes `old and new`.
+    // State of the file when the shell is killed while changing `old` to `old and new`.
     for (text, just_now) in [
         ("old", "old"),
         ("old and", "old"),
@@ -247,7 +247,7 @@ fn a_part_of_an_addition_is_taken_back_at_once_or_never() {
             assert!(!run.exists());
         }
     }
-    // Who has dealt with it says so.
+    // A file already handled is forgotten.
     fs::write(&path, "old and").expect("a file");
     let (registry, _supervisor) = registry();
     registry.note(Kind::Addition { from: 3, to: 11 }, path.clone()).settle();
@@ -258,7 +258,7 @@ fn a_part_of_an_addition_is_taken_back_at_once_or_never() {
 #[test]
 fn what_cannot_be_removed_stays_noted() {
     let (registry, _supervisor) = registry();
-    // The kernel lets nobody remove this.
+    // The kernel allows no process to remove this file.
     drop(registry.note(Kind::File, "/proc/version".into()));
     let run = registry.path().expect("a directory of the run");
     assert_eq!(names(&run).len(), 1);
@@ -296,7 +296,7 @@ fn much_and_deep_things_are_removed() {
         fs::create_dir_all(&inner).expect("a directory");
         fs::write(inner.join(number.to_string()), "").expect("a file");
     }
-    // Deeper than a path can be long, with names that are used on the way out.
+    // Deeper than the maximum length of a path, with names that the removal uses itself.
     let mut directory: OwnedFd = fs::File::open(&path).expect("a directory").into();
     for _ in 0..200 {
         let name = "0123456789012345678901234567890123456789";
@@ -318,10 +318,10 @@ fn a_note_that_can_never_be_carried_out_goes_in_the_end() {
     let own = |name: &str| place.path().join(name);
     fs::write(own("file"), "").expect("a file");
     fs::create_dir(own("directory")).expect("a directory");
-    // The kernel lets nobody remove this.
+    // The kernel allows no process to remove this file.
     let fixed = PathBuf::from("/proc/version");
     for (kind, path, is_old, stays) in [
-        // Something else has the name by now.
+        // Another file has the name by now.
         (Kind::File, own("file/below"), false, false),
         (Kind::Tree, own("file"), false, false),
         (Kind::File, own("directory"), false, false),

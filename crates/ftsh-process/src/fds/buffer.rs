@@ -1,4 +1,4 @@
-//! Variables used as files: anonymous memory, or an unlinked file where there is none.
+//! Variables used as files: anonymous memory, or an unlinked file as a fallback.
 
 use std::fs::File;
 use std::hash::{DefaultHasher, Hasher};
@@ -19,47 +19,48 @@ use super::super::procs::features::has_unnamed_files;
 use super::table::Fd;
 use ftsh_sys as sys;
 
-/// Content is copied in blocks of this size.
+/// Block size for copies.
 const BLOCK: usize = 16 * 1024;
-/// So much of a content is looked at to tell whether it is the same.
+/// Number of bytes hashed to detect changed content.
 const COMPARED: usize = 4 * 1024;
 
-/// A file without a name that grows at its end.
+/// Unnamed file that grows at its end.
 #[derive(Clone, Debug)]
 pub struct Buffer(Arc<File>);
 
 impl Buffer {
-    /// An empty one.
+    /// Creates an empty buffer.
     pub fn new() -> io::Result<Self> {
         Self::of(anonymous_file()?)
     }
 
-    /// An empty one for what commands write to a variable. Where memory is limited they may write more
-    /// than fits, and no kill of a process would free memory without one.
+    /// Creates an empty buffer for output of commands to a variable. Where memory is limited, the
+    /// buffer is on disk: output in memory could exceed the limit, and killing a process would not
+    /// free it.
     pub fn of_variable() -> io::Result<Self> {
         if limits_memory() { Self::large() } else { Self::new() }
     }
 
-    /// An empty one that may get large. On a disk the system keeps as much of it in memory as there is
-    /// room for.
+    /// Creates an empty buffer on disk, for large content. The page cache keeps as much of it in
+    /// memory as fits.
     pub fn large() -> io::Result<Self> {
         Self::of(file_on_disk().or_else(|_| anonymous_file())?)
     }
 
-    /// One of a file that nobody else writes to.
+    /// Wraps a file that no other process writes to.
     pub fn of(fd: OwnedFd) -> io::Result<Self> {
         let fd = sys::move_up(fd)?;
-        // Whoever writes, writes at the end: the descriptor's offset is shared by all writers.
+        // All writers share the offset of the descriptor, so they append.
         sys::add_flags(fd.as_fd(), OFlag::O_APPEND)?;
         Ok(Self(Arc::new(fd.into())))
     }
 
-    /// A descriptor that writes at the end.
+    /// Returns a descriptor that appends.
     pub fn writer(&self) -> Fd {
         Fd::Memory(self.0.clone())
     }
 
-    /// A descriptor that reads from the beginning, at an offset of its own.
+    /// Returns a descriptor that reads from the beginning, with its own offset.
     pub fn reader(&self) -> io::Result<OwnedFd> {
         sys::move_up(self.open_reader()?)
     }
@@ -70,16 +71,16 @@ impl Buffer {
         if let Ok(fd) = open(path.as_str(), flags, Mode::empty()) {
             return Ok(fd);
         }
-        // Without /proc: a copy.
+        // Without /proc, the content is copied.
         let mut copy = File::from(anonymous_file()?);
         copy.write_all(&self.content()?)?;
         io::Seek::rewind(&mut copy)?;
         Ok(copy.into())
     }
 
-    /// What reads given bytes.
+    /// Returns a descriptor that reads the given bytes.
     pub fn reader_of(content: &[u8]) -> io::Result<OwnedFd> {
-        // None of these descriptors stays, so none has to be one of our own numbers.
+        // These descriptors are temporary, so they need no number outside the script's range.
         let buffer = Self(Arc::new(anonymous_file()?.into()));
         buffer.append(content)?;
         let reader = buffer.open_reader()?;
@@ -87,27 +88,27 @@ impl Buffer {
         sys::move_up(reader)
     }
 
-    /// Whether nobody else has it.
+    /// True if no descriptor of the buffer is in use.
     pub fn is_idle(&self) -> bool {
         Arc::strong_count(&self.0) == 1
     }
 
-    /// What tells its file from others: device and number.
+    /// Returns device and inode of the file.
     pub fn identity(&self) -> Option<(u64, u64)> {
         self.0.metadata().ok().map(|data| (data.dev(), data.ino()))
     }
 
-    /// How many bytes it holds.
+    /// Returns the length in bytes.
     pub fn len(&self) -> u64 {
         self.0.metadata().map_or(0, |data| data.len())
     }
 
-    /// All bytes.
+    /// Returns the content.
     pub fn content(&self) -> io::Result<BString> {
         self.content_from(0).map(Into::into)
     }
 
-    /// All bytes from a place on.
+    /// Returns the content from an offset on.
     pub fn content_from(&self, start: u64) -> io::Result<Vec<u8>> {
         let length = self.0.metadata()?.len().saturating_sub(start) as usize;
         let mut content = Vec::new();
@@ -116,7 +117,7 @@ impl Buffer {
         let mut filled = 0;
         while filled < content.len() {
             match self.0.read_at(&mut content[filled..], start + filled as u64)? {
-                0 => break, // cut short by a writer
+                0 => break, // truncated by a writer
                 count => filled += count,
             }
         }
@@ -124,7 +125,7 @@ impl Buffer {
         Ok(content)
     }
 
-    /// What the content up to a place is known by, in all likelihood: a hash of the last bytes before it.
+    /// Returns a hash of the last bytes before an offset, to detect changed content.
     pub fn hash_before(&self, end: u64) -> io::Result<u64> {
         let mut last = [0; COMPARED];
         let start = end.saturating_sub(COMPARED as u64);
@@ -134,12 +135,12 @@ impl Buffer {
         Ok(hasher.finish())
     }
 
-    /// Adds bytes.
+    /// Appends bytes.
     pub fn append(&self, bytes: &[u8]) -> io::Result<()> {
         (&*self.0).write_all(bytes)
     }
 
-    /// Adds the content of another one.
+    /// Appends the content of another buffer.
     pub fn append_from(&self, other: &Self) -> io::Result<()> {
         let mut block = [0; BLOCK];
         let mut done = 0;
@@ -163,7 +164,7 @@ fn anonymous_file() -> io::Result<OwnedFd> {
     }
 }
 
-/// A file on a disk, if there is room for one; in a file system in memory if there is no other place.
+/// Creates an unnamed file on disk, if there is space. Falls back to a file system in memory.
 pub fn file_on_disk() -> io::Result<OwnedFd> {
     let places = [std::env::var_os("TMPDIR"), Some("/var/tmp".into()), Some("/tmp".into())];
     let places = places.into_iter().flatten().filter(|place| !place.is_empty());
@@ -190,7 +191,8 @@ fn is_in_memory(file: &OwnedFd) -> bool {
 
 const UNSHARED: Mode = Mode::S_IRUSR.union(Mode::S_IWUSR);
 
-/// A file that never had a name; none where the file system doesn't have such.
+/// Creates an unnamed file in a directory; none where the file system does not support unnamed
+/// files.
 pub fn unnamed_file_in(directory: &Path, access: OFlag, mode: Mode) -> io::Result<Option<OwnedFd>> {
     if !has_unnamed_files() {
         return Ok(None);

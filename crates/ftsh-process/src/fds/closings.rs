@@ -1,4 +1,4 @@
-//! The order in which the ends of pipes are closed.
+//! Order in which the ends of pipes are closed.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use ftsh_sys::{CloseEvents, WatchNumber};
 
-/// The watched pipes of a shell. A clone shares them.
+/// Watched pipes of a shell. Clones share them.
 #[derive(Clone, Default)]
 pub struct Closings(Rc<RefCell<State>>);
 
@@ -19,32 +19,32 @@ struct State {
     pipes: HashMap<WatchNumber, Closed>,
 }
 
-/// Ends of a pipe that were closed since it is watched.
+/// Ends of a pipe closed since the watch began.
 #[derive(Default)]
 struct Closed {
     /// Number of watches.
     watches: usize,
     /// Set when a writer was closed.
     writer: bool,
-    /// Set when a reader was closed after all writers that were.
+    /// Set when a reader was closed after the last closed writer.
     reader_last: bool,
 }
 
-/// A pipe that is watched until this is dropped.
+/// Watch of a pipe, until dropped.
 pub struct Watch {
     closings: Closings,
     number: WatchNumber,
 }
 
 impl Closings {
-    /// Begins to watch a pipe; returns none where the kernel can't.
+    /// Starts a watch of a pipe; none where the kernel does not support watches.
     pub fn watch(&self, pipe: &OwnedFd) -> Option<Watch> {
         let path = CString::new(format!("/proc/self/fd/{}", pipe.as_raw_fd())).ok()?;
         let mut state = self.0.borrow_mut();
         if state.events.is_none() {
             state.events = CloseEvents::new().ok();
         }
-        // What others closed meanwhile is taken now, so that the kernel's queue stays short.
+        // Reads earlier events, so that the kernel's queue stays short.
         state.take();
         let number = state.events.as_ref()?.add(&path).ok()?;
         state.pipes.entry(number).or_default().watches += 1;
@@ -66,8 +66,8 @@ impl State {
 }
 
 impl Watch {
-    /// Returns true if the last end that was closed is a reader's, and a writer's was before: the reader
-    /// may have come to the end of what was written.
+    /// True if the last closed end is a reader's, and a writer's was closed before. Then the reader
+    /// may have read to the end of the output.
     pub fn reader_followed(&self) -> bool {
         let mut state = self.closings.0.borrow_mut();
         state.take();

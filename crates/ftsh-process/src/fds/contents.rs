@@ -1,4 +1,4 @@
-//! What buffers and drafts hold, without all of it.
+//! Partial contents of buffers and staged files.
 
 use std::io;
 
@@ -10,7 +10,7 @@ use ftsh_machine::driver::Written;
 use ftsh_machine::effect::{BufferId, Sink};
 
 impl FdTables {
-    /// Those of these buffers that hold anything.
+    /// Returns the buffers that are not empty.
     pub fn filled(&mut self, ids: &[BufferId]) -> Vec<BufferId> {
         ids.iter().copied().filter(|id| self.len(*id) > 0).collect()
     }
@@ -26,7 +26,8 @@ impl FdTables {
         }
     }
 
-    /// What a buffer holds from a place on, or all of it if it ends before that; none if it isn't there.
+    /// Returns the content of a buffer from an offset on, or all of it if shorter; none for an
+    /// unknown buffer.
     pub fn written(&mut self, id: BufferId, from: u64) -> io::Result<Option<Written>> {
         let is_there =
             self.held.is_known(id) || self.made(id).is_some() || self.unmade(id).is_some();
@@ -44,7 +45,8 @@ impl FdTables {
         Ok(Some(Written { from, bytes: bytes.into() }))
     }
 
-    /// Whether somebody cut off what was told of a buffer up to here, and has written as much again.
+    /// True if a command truncated a buffer after its content up to `from` was reported, and wrote
+    /// at least as much again.
     fn was_replaced(&self, id: BufferId, from: u64) -> io::Result<bool> {
         match (self.told.get(&id), self.made(id)) {
             (Some((end, hash)), Some(buffer)) if *end == from => {
@@ -54,8 +56,8 @@ impl FdTables {
         }
     }
 
-    /// The ends of what was written, each from the beginning of a line if there is one; of the first ones
-    /// more.
+    /// Returns the last `most` bytes of these outputs together, with more of earlier outputs. Each
+    /// part starts at the beginning of a line if possible.
     pub fn tail(&mut self, sinks: &[Sink], most: usize) -> io::Result<BString> {
         let mut result = BString::default();
         for sink in sinks {
@@ -64,7 +66,7 @@ impl FdTables {
                 Sink::Draft(id) => self.draft(*id).map_or(0, Draft::len),
             };
             let wanted = length.min((most - result.len()) as u64);
-            // With the byte before it, which tells whether a line begins there.
+            // Includes the byte before, which shows if a line begins there.
             let start = length.saturating_sub(wanted).saturating_sub(1);
             let end = match sink {
                 Sink::Buffer(id) => self.content_from(*id, start)?,
@@ -92,7 +94,7 @@ impl FdTables {
     }
 }
 
-/// The last bytes, so many at most, from the beginning of a line if there is one.
+/// Returns the last `most` bytes, from the beginning of a line if possible.
 fn whole_lines(end: &[u8], most: usize) -> &[u8] {
     if end.len() <= most {
         return end;

@@ -1,4 +1,5 @@
-//! Files that are written whole or not at all: a new one beside the old one, or what is to be added.
+//! Staged files: files written completely or not at all. A staged file is a new file beside the old
+//! one, or text to append.
 
 use std::fs::Metadata;
 use std::io::{self, ErrorKind};
@@ -23,44 +24,44 @@ use super::rights::{set_mode, take_after};
 use ftsh_machine::effect::{DraftMode, Umask};
 use ftsh_sys as sys;
 
-/// As many links one after the other lead anywhere.
+/// Maximum number of symbolic links followed.
 const MOST_LINKS: usize = 40;
 
-/// A file to be; what there is of it goes with this.
+/// File that waits for its commit. Dropping the value removes it.
 #[derive(Default)]
 pub struct Draft(Mutex<State>);
 
-/// How far it has come.
+/// State of a staged file.
 #[derive(Default)]
 pub(super) enum State {
-    /// Nowhere; or it isn't one, or it is settled.
+    /// Not begun, already committed, or not a regular file.
     #[default]
     Nothing,
-    /// There is something that is to take a place.
+    /// Ready to be committed.
     Held(Held),
 }
 
-/// What is to take which place.
+/// Content and target of a staged file.
 pub(super) struct Held {
-    /// The place, as the script says it.
+    /// Path as written in the script.
     pub path: BString,
-    /// The same, all links followed.
+    /// Absolute path of the target, with links resolved.
     pub target: PathBuf,
-    /// What is written.
+    /// New content.
     pub file: Arc<OwnedFd>,
     pub how: How,
 }
 
-/// How it takes its place.
+/// Method of the commit.
 pub(super) enum How {
-    /// As a new file.
+    /// Replaces the target.
     Replace {
-        /// The name that it is hidden by, if it has one.
+        /// Note of the hidden name, if the file has one.
         hidden: Option<Note>,
-        /// Whether it stays away if it is empty.
+        /// True if an empty file is not committed.
         if_written: bool,
     },
-    /// At the end of the old one; a new one has this mode.
+    /// Appends to the target, which is created with this mode if missing.
     Append(Mode),
 }
 
@@ -69,7 +70,8 @@ impl Draft {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins it. None if that is no matter for a draft, as what has the path is no regular file.
+    /// Creates the file for new content. Returns none if the path names something other than a
+    /// regular file.
     pub fn begin(
         &self,
         path: &BString,
@@ -102,7 +104,7 @@ impl Draft {
                 if let Some(old) = &old {
                     take_after(&file, &target, old)?;
                 } else if umask.is_some() {
-                    set_mode(&file, rights)?; // the shell's own took away from it
+                    set_mode(&file, rights)?; // the umask of the shell removed permissions
                 }
                 Ok((sys::move_up(file)?, note))
             });
@@ -117,7 +119,7 @@ impl Draft {
         Ok(Some(file))
     }
 
-    /// How many bytes were written that aren't in their place yet.
+    /// Returns the number of bytes that wait for the commit.
     pub fn len(&self) -> u64 {
         match &*self.state() {
             State::Held(held) => fstat(&held.file).map_or(0, |data| data.st_size as u64),
@@ -125,14 +127,14 @@ impl Draft {
         }
     }
 
-    /// These bytes of them, or as many as there are.
+    /// Returns these bytes of them, or as many as exist.
     pub fn content_from(&self, start: u64, end: u64) -> io::Result<Vec<u8>> {
         let State::Held(held) = &*self.state() else { return Ok(Vec::new()) };
         let mut content = vec![0; end.saturating_sub(start) as usize];
         let mut filled = 0;
         while filled < content.len() {
             match pread(&held.file, &mut content[filled..], (start + filled as u64) as i64) {
-                Ok(0) => break, // cut short by a writer
+                Ok(0) => break, // truncated by a writer
                 Ok(count) => filled += count,
                 Err(Errno::EINTR) => {}
                 Err(error) => return Err(error.into()),
@@ -143,7 +145,8 @@ impl Draft {
     }
 }
 
-/// The file that a path leads to, and what it is now, if it is there; none if that is no regular one.
+/// Returns the target of a path and its metadata, if present; none if the path names something
+/// other than a regular file.
 fn target(path: &Path) -> io::Result<Option<(PathBuf, Option<Metadata>)>> {
     if path.as_os_str().is_empty() {
         return Err(Errno::ENOENT.into());
@@ -155,7 +158,7 @@ fn target(path: &Path) -> io::Result<Option<(PathBuf, Option<Metadata>)>> {
         Err(error) => return Err(error),
     };
     if found.is_none() && path.as_os_str().as_bytes().ends_with(b"/") {
-        return Ok(None); // opening it says what is wrong
+        return Ok(None); // opening the path reports the error
     }
     let mut target = std::path::absolute(path)?;
     for _ in 0..MOST_LINKS {
@@ -173,14 +176,14 @@ fn target(path: &Path) -> io::Result<Option<(PathBuf, Option<Metadata>)>> {
         };
         let directory = target.parent().unwrap_or(Path::new("/"));
         if directory.canonicalize().is_ok_and(|it| it.starts_with("/proc")) {
-            return Ok(None); // an open file, whatever it is called
+            return Ok(None); // an open file, not a name
         }
         target = directory.join(next);
     }
     Err(Errno::ELOOP.into())
 }
 
-/// A new file in a directory: without a name, or hidden under the noted one.
+/// Creates a file in a directory, unnamed or under a hidden name with a note.
 fn beside(
     directory: &Path,
     mode: Mode,

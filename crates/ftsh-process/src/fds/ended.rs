@@ -1,4 +1,4 @@
-//! Whether there is anything to come from where a descriptor leads.
+//! Detection of the end of an input without reading.
 
 use std::os::fd::{AsFd, AsRawFd};
 
@@ -8,7 +8,7 @@ use nix::sys::stat::{SFlag, fstat};
 
 use super::table::Fd;
 
-/// Whether it is a pipe or a socket that nothing more comes from.
+/// True if the descriptor is a pipe or a socket at its end.
 pub fn has_ended(fd: &Fd) -> bool {
     let Ok(data) = fstat(fd) else { return false };
     match SFlag::from_bits_truncate(data.st_mode) & SFlag::S_IFMT {

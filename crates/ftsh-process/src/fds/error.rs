@@ -1,4 +1,4 @@
-//! Why there is no descriptor, or no answer about files.
+//! Errors of redirections and queries.
 
 use std::io;
 use std::path::PathBuf;
@@ -10,91 +10,91 @@ use super::path::shown;
 use ftsh_machine::size::TooLong;
 use ftsh_sys::os_error::plain;
 
-/// What went wrong; it reads as one line for people.
+/// Error of a redirection or a query, as one line for people.
 #[derive(Debug, Error)]
 pub enum FdError {
-    /// With a file.
+    /// A file cannot be used.
     #[error("{}: {}", shown(.path.as_bstr()), plain(.error))]
     File {
-        /// Its path, as the script says it.
+        /// Path as written in the script.
         path: BString,
-        /// Why.
+        /// Error.
         error: io::Error,
     },
-    /// There can't be a new file beside an old one.
+    /// No file can be created beside a target.
     #[error(
         "{}: no new file can be made in its directory, to take its place: {}",
         shown(.path.as_bstr()),
         plain(.error)
     )]
     Beside {
-        /// The old one's path, as the script says it.
+        /// Path of the target as written in the script.
         path: BString,
-        /// Why.
+        /// Error.
         error: io::Error,
     },
-    /// An input can't be read again.
+    /// An input cannot be read again.
     #[error("what was read can't be read again: {}", plain(.0))]
     Input(io::Error),
-    /// An attempt can't have a directory of its own.
+    /// No scratch directory can be created.
     #[error(
         "no directory for $scratch to be had in {}: {}; TMPDIR names another place",
         .place.display(),
         plain(.error)
     )]
     Scratch {
-        /// Where it was to be.
+        /// Parent of the directory.
         place: PathBuf,
-        /// Why.
+        /// Error.
         error: io::Error,
     },
-    /// A number that no descriptor has.
+    /// The descriptor number is out of range.
     #[error("{0}: descriptors go from 0 to 9")]
     NoNumber(u8),
-    /// Nothing is open there.
+    /// The descriptor is not open.
     #[error("descriptor {0} isn't open")]
     Closed(u8),
-    /// A descriptor can't be copied.
+    /// A descriptor cannot be copied.
     #[error("descriptor {number}: {}", plain(.error))]
     Copy {
-        /// Which.
+        /// Number of the descriptor.
         number: u8,
-        /// Why.
+        /// Error.
         error: io::Error,
     },
-    /// A variable can't be a file.
+    /// A variable cannot be used as a file.
     #[error("the variable can't be used as a file: {}", plain(.0))]
     Variable(io::Error),
-    /// What was written to a variable can't be read.
+    /// Output to a variable cannot be read.
     #[error("the variable can't be read: {}", plain(.0))]
     Unreadable(io::Error),
-    /// It is too much for a value.
+    /// The content exceeds the limit of a value.
     #[error(transparent)]
     TooLong(#[from] TooLong),
-    /// `/dev/null` is not to be had.
+    /// `/dev/null` cannot be opened.
     #[error("/dev/null: {}", plain(.0))]
     Null(io::Error),
-    /// Nothing is to be had that stands for what is gone.
+    /// No placeholder for a lost descriptor can be created.
     #[error("what it led to is gone with an earlier start of the run: {}", plain(.0))]
     NoLonger(io::Error),
-    /// No pipe is to be had.
+    /// No pipe can be created.
     #[error("no pipe to be had: {}", plain(.0))]
     Pipe(io::Error),
-    /// No worker is to be had.
+    /// No worker thread can be created.
     #[error("no thread to be had: {}", plain(.0))]
     Worker(io::Error),
-    /// Nobody has that name.
+    /// The user does not exist.
     #[error("there is no user {0}")]
     NoUser(String),
-    /// Whether somebody has it can't be said.
+    /// The user database cannot be read.
     #[error("the user {name} can't be looked up: {}", plain(.error))]
     User {
-        /// The name.
+        /// Name of the user.
         name: String,
-        /// Why.
+        /// Error.
         error: io::Error,
     },
-    /// The machine named what isn't there.
+    /// The machine named an unknown object.
     #[error("{0} is gone: an internal error of ftsh")]
     Gone(&'static str),
 }

@@ -1,5 +1,5 @@
-//! Questions to the file system. All of it may block, and is done by workers, but for what can be had
-//! without waiting.
+//! Queries to the file system. They may block, so workers perform all queries except those answered
+//! from the page cache.
 
 use std::fs::{File, FileType};
 use std::io::{self, ErrorKind, Read};
@@ -26,7 +26,7 @@ use ftsh_syntax::ast::FileTest;
 use ftsh_syntax::{LONGEST, TOO_LONG};
 use ftsh_sys as sys;
 
-/// Opens a file for a redirection. It waits as long as that takes, unless it is cancelled.
+/// Opens a file for a redirection. Blocks until the file is open or the job is canceled.
 pub fn open(
     directory: &Directory,
     path: &[u8],
@@ -46,8 +46,8 @@ pub fn open(
     let path = resolve(directory, path);
     let mode = Mode::from_bits_truncate(0o666 & !mode_t::from(umask.unwrap_or(0)));
     let lacks = umask.is_some() && mode.bits() & mode_t::from(own_umask()) != 0;
-    // The shell's own umask takes away what that of the task would leave, so a file that comes into
-    // being here gets its rights afterwards.
+    // The shell's own umask would remove permissions that the task's umask leaves. A new file
+    // therefore gets its permissions afterwards.
     if lacks
         && access != Access::Read
         && let Ok(fd) = open_file(&path, flags | OFlag::O_EXCL, mode)
@@ -66,7 +66,7 @@ pub fn open(
     }
 }
 
-/// Answers a query about files if that takes no waiting.
+/// Answers a query about files if possible without blocking.
 pub fn answer_now(directory: &Directory, query: &Query) -> Option<Reply> {
     let Query::Test(test, path) = query else { return None };
     if path.is_empty() {
@@ -80,7 +80,7 @@ pub fn answer_now(directory: &Directory, query: &Query) -> Option<Reply> {
     lenient(result).ok().map(Reply::Truth)
 }
 
-/// Whether a file passes a test, by a descriptor that names it.
+/// Tests an open file.
 fn look_at(test: FileTest, file: OwnedFd) -> io::Result<bool> {
     match test {
         FileTest::Exists => Ok(true),
@@ -151,7 +151,7 @@ fn passes(test: FileTest, path: &Path, empty: bool) -> io::Result<bool> {
     lenient(result)
 }
 
-/// "Not there" and "not allowed" are false; any other trouble is an error.
+/// Converts errors about missing files and permissions to false.
 fn lenient(result: io::Result<bool>) -> io::Result<bool> {
     result.or_else(|error| match error.kind() {
         ErrorKind::NotFound
@@ -163,8 +163,8 @@ fn lenient(result: io::Result<bool>) -> io::Result<bool> {
     })
 }
 
-/// The absolute path of a directory that one may enter. As in shells, `..` undoes the name before
-/// it, even if that is a symbolic link.
+/// Returns the absolute path of a directory that the user may enter. As in shells, `..` cancels the
+/// name before it, even if the name is a symbolic link.
 fn enter(directory: &Directory, path: &[u8]) -> io::Result<PathBuf> {
     if path.is_empty() {
         return Err(Errno::ENOENT.into());
@@ -175,7 +175,7 @@ fn enter(directory: &Directory, path: &[u8]) -> io::Result<PathBuf> {
     for component in whole.components() {
         match component {
             Component::ParentDir => {
-                // `missing/..` is an error, not nothing.
+                // `missing/..` is an error.
                 require_directory(&absolute)?;
                 absolute.pop();
             }
@@ -192,7 +192,7 @@ fn require_directory(path: &Path) -> io::Result<()> {
     if path.metadata()?.is_dir() { Ok(()) } else { Err(ErrorKind::NotADirectory.into()) }
 }
 
-/// The shell's own directory: by the name that `PWD` gives it, if that is right.
+/// Returns the shell's own directory, under the name in `PWD` if correct.
 fn current() -> io::Result<PathBuf> {
     let identity = |path: &Path| path.metadata().map(|data| (data.dev(), data.ino()));
     if let Some(named) = std::env::var_os("PWD").map(PathBuf::from)
@@ -212,8 +212,8 @@ fn home(user: &BString) -> Result<BString, FdError> {
         Err(error) if sys::is_static() => return Err(FdError::User { name, error }),
         _ => {}
     }
-    // Linked statically, the C library would load what `/etc/nsswitch.conf` names into a program that isn't made
-    // for that, and crash.
+    // With static linking, the C library would load modules named by `/etc/nsswitch.conf` into a
+    // program not prepared for them, and crash.
     if sys::is_static() {
         return Err(FdError::NoUser(name));
     }
@@ -224,7 +224,7 @@ fn home(user: &BString) -> Result<BString, FdError> {
     }
 }
 
-/// What the list of this machine's own users says.
+/// Returns the home directory of a user according to `/etc/passwd`.
 fn listed_home(user: &BString) -> io::Result<Option<BString>> {
     let users = match std::fs::read("/etc/passwd") {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),

@@ -1,4 +1,4 @@
-//! File names that match a pattern.
+//! Expansion of patterns to file names.
 
 use std::io::{self, ErrorKind};
 use std::os::unix::ffi::OsStringExt;
@@ -10,12 +10,12 @@ use super::error::FdError;
 use super::path::resolve;
 use ftsh_machine::effect::Directory;
 
-/// The sorted names of the existing files that match. In the pattern, `*`, `?` and `[…]` are
-/// special unless preceded by a backslash; a leading dot is matched only by a dot.
+/// Returns the sorted names of existing files that match. In the pattern, `*`, `?` and `[…]` are
+/// special unless preceded by a backslash. A leading dot is matched only by a dot.
 ///
 /// # Errors
 ///
-/// The path that could not be read, since the pattern would stand for part of the names.
+/// A path could not be read, so the result would be incomplete.
 pub fn expand(
     directory: &Directory,
     pattern: &[u8],
@@ -61,13 +61,13 @@ pub fn expand(
     Ok(names)
 }
 
-/// Returns none for an error that says that nothing has the name, or that nobody may see it, as in
-/// shells. Any other error hides names that exist.
+/// Returns none for errors of missing or inaccessible files, as shells do. Other errors would hide
+/// existing names.
 fn existing<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     match result {
         Ok(found) => Ok(Some(found)),
         Err(error) => match (error.kind(), error.raw_os_error()) {
-            // A name with a zero byte is invalid input. A process can end while `/proc` is read.
+            // A name with a zero byte is invalid input. A process may end while `/proc` is read.
             (
                 ErrorKind::NotFound
                 | ErrorKind::PermissionDenied
@@ -136,8 +136,8 @@ fn is_directory(directory: &Directory, path: &BString) -> Result<bool, FdError> 
     Ok(data.is_some_and(|data| data.is_dir()))
 }
 
-/// Whether a name matches a pattern without slashes. Takes time proportional to the product of
-/// their lengths at most: only the last star is ever gone back to.
+/// True if a name matches a pattern without slashes. Takes time proportional to the product of the
+/// lengths at most: only the last star is ever retried.
 pub fn matches(pattern: &[u8], name: &[u8]) -> bool {
     let (mut rest, mut text) = (pattern, name);
     let mut star: Option<(&[u8], &[u8])> = None;
@@ -156,7 +156,7 @@ pub fn matches(pattern: &[u8], name: &[u8]) -> bool {
             (rest, text) = (after, &text[size..]);
             continue;
         }
-        // The last star takes one character more.
+        // The last star matches one more character.
         match star {
             Some((after, start)) if !start.is_empty() => {
                 let start = &start[decode_utf8(start).1..];
@@ -168,7 +168,7 @@ pub fn matches(pattern: &[u8], name: &[u8]) -> bool {
     }
 }
 
-/// Matches one character of the text: the pattern after it, and its size.
+/// Matches one character. Returns the rest of the pattern and the size of the character.
 fn one<'a>(pattern: &'a [u8], text: &[u8]) -> Option<(&'a [u8], usize)> {
     let size = decode_utf8(text).1;
     match pattern.first()? {
@@ -183,8 +183,8 @@ fn one<'a>(pattern: &'a [u8], text: &[u8]) -> Option<(&'a [u8], usize)> {
     }
 }
 
-/// Matches a character against `…]`: whether it matches, and the pattern after it; none if there
-/// is no closing bracket.
+/// Matches a character against `…]`. Returns the result and the rest of the pattern; none without a
+/// closing bracket.
 fn bracket<'a>(pattern: &'a [u8], character: &[u8]) -> Option<(bool, &'a [u8])> {
     let negated = matches!(pattern.first(), Some(b'!' | b'^'));
     let mut rest = &pattern[usize::from(negated)..];
@@ -216,7 +216,7 @@ fn bracket<'a>(pattern: &'a [u8], character: &[u8]) -> Option<(bool, &'a [u8])> 
     }
 }
 
-/// A character's place in order; bytes that aren't UTF-8 come after all characters.
+/// Returns the position of a character in the order. Bytes outside UTF-8 follow all characters.
 fn value(character: &[u8]) -> u32 {
     match decode_utf8(character).0 {
         Some(character) => u32::from(character),

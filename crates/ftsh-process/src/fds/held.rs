@@ -1,8 +1,8 @@
-//! Output that is held: it goes through a pipe, which the loop empties into memory and then a file without
-//! a name.
+//! Held output: the event loop reads it from a pipe and keeps it in memory, then in an unnamed
+//! file.
 //!
-//! So what is said stays in order, and a command that opens `/dev/stderr` anew can't cut off what was said
-//! before, as it could with a file.
+//! The pipe keeps the order of the output. With a file, a command that opens `/dev/stderr` could
+//! overwrite earlier output.
 
 use std::collections::HashMap;
 use std::io;
@@ -18,39 +18,39 @@ use super::log::Log;
 use ftsh_machine::effect::BufferId;
 use ftsh_sys as sys;
 
-/// What the poller knows a pipe by is its number plus this.
+/// Base of the poller tokens of pipes.
 pub const HELD: Token = 1 << 37;
 
-/// So much is read at once.
+/// Bytes read at once.
 const BLOCK: usize = 64 * 1024;
-/// No pipe holds more, unless a privileged process asked for it.
+/// Largest size of a pipe, unless a privileged process has raised it.
 const LARGEST_PIPE: usize = 1 << 20;
 
-/// All that is held.
+/// All held output.
 #[derive(Default)]
 pub struct HeldOutput {
     pipes: HashMap<Token, Pipe>,
     logs: HashMap<BufferId, (Token, Log)>,
     count: Token,
-    /// Pipes that the poller doesn't know yet.
+    /// Pipes not yet added to the poller.
     new: Vec<Token>,
     block: Vec<u8>,
 }
 
-/// A pipe that somebody may still write to.
+/// Pipe that processes may still write to.
 struct Pipe {
     reader: OwnedFd,
-    /// Whose it is; what comes when it is nobody's is lost.
+    /// Buffer of the output; none if the output is discarded.
     buffer: Option<BufferId>,
 }
 
 impl HeldOutput {
-    /// How many descriptors it may hold.
+    /// Returns the maximum number of descriptors in use.
     pub fn size(&self) -> usize {
         2 * self.pipes.len() + self.logs.len()
     }
 
-    /// Begins to hold; the result is where to write.
+    /// Begins to hold output. Returns the descriptor for its writers.
     pub fn begin(&mut self, id: BufferId) -> io::Result<OwnedFd> {
         let (reader, writer) = io::pipe()?;
         let reader = sys::move_up(reader.into())?;
@@ -63,7 +63,7 @@ impl HeldOutput {
         Ok(writer.into())
     }
 
-    /// Has the poller tell of what comes.
+    /// Adds new pipes to the poller.
     pub fn listen(&mut self, poller: &mut Poller) -> io::Result<()> {
         for token in self.new.drain(..) {
             if let Some(pipe) = self.pipes.get(&token) {
@@ -73,7 +73,7 @@ impl HeldOutput {
         Ok(())
     }
 
-    /// Something has come.
+    /// Reads available output.
     pub fn take_in(&mut self, token: Token, poller: &mut Poller) {
         let Some(pipe) = self.pipes.get(&token) else { return };
         self.block.resize(BLOCK, 0);
@@ -92,7 +92,7 @@ impl HeldOutput {
         }
     }
 
-    /// Takes in what has come until now.
+    /// Reads all output written up to now.
     fn take_in_all(&mut self, id: BufferId) {
         let Some((token, log)) = self.logs.get_mut(&id) else { return };
         let Some(pipe) = self.pipes.get(token) else { return };
@@ -111,18 +111,18 @@ impl HeldOutput {
         }
     }
 
-    /// Whether it is held.
+    /// True if the output of a buffer is held.
     pub fn is_known(&self, id: BufferId) -> bool {
         self.logs.contains_key(&id)
     }
 
-    /// How much there is; none if it isn't held.
+    /// Returns the length of the held output; none if the buffer is unknown.
     pub fn len(&mut self, id: BufferId) -> Option<u64> {
         self.take_in_all(id);
         self.logs.get(&id).map(|(_, log)| log.end())
     }
 
-    /// Adds something to what has come until now; false if it isn't held.
+    /// Appends bytes to the held output. Returns false if the buffer is unknown.
     pub fn fill(&mut self, id: BufferId, bytes: &[u8]) -> bool {
         self.take_in_all(id);
         let Some((_, log)) = self.logs.get_mut(&id) else { return false };
@@ -130,7 +130,7 @@ impl HeldOutput {
         true
     }
 
-    /// All from a place on.
+    /// Returns the content from an offset on.
     pub fn content_from(&self, id: BufferId, start: u64) -> io::Result<Vec<u8>> {
         let Some((_, log)) = self.logs.get(&id) else { return Ok(Vec::new()) };
         let mut content = vec![0; log.end().saturating_sub(start) as usize];
@@ -144,7 +144,7 @@ impl HeldOutput {
         Ok(content)
     }
 
-    /// All of it, which isn't held any more; none if it wasn't.
+    /// Ends the holding of a buffer and returns its content; none if the buffer is unknown.
     pub fn end(&mut self, id: BufferId) -> io::Result<Option<Content>> {
         self.take_in_all(id);
         let Some((token, log)) = self.logs.remove(&id) else { return Ok(None) };
@@ -152,19 +152,19 @@ impl HeldOutput {
         log.finish().map(Some)
     }
 
-    /// Forgets it. Who still writes to the pipe writes to nobody.
+    /// Discards the held output of a buffer, including all later output.
     pub fn drop(&mut self, id: BufferId) {
         if let Some((token, _)) = self.logs.remove(&id) {
             self.leave(token);
         }
     }
 
-    /// Returns the pipes that somebody may still write to.
+    /// Returns the pipes that processes may still write to.
     pub fn pipes(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.pipes.values().map(|pipe| pipe.reader.as_fd())
     }
 
-    /// Nobody wants what comes through a pipe from now on.
+    /// Discards output of a pipe from now on.
     fn leave(&mut self, token: Token) {
         if self.new.contains(&token) {
             self.pipes.remove(&token);

@@ -1,36 +1,35 @@
-//! Lines that come in pieces and go out whole, each with a tag before it.
+//! Assembly of tagged lines from pieces of output.
 
 use std::sync::Arc;
 
 use bstr::{BString, ByteSlice};
 
-/// The beginning of a longer line goes out before its end has come.
+/// Length of the beginning of a line that is held. Longer lines are forwarded in parts.
 const LONGEST: usize = 64 * 1024;
 
-/// What comes from one place.
+/// Output of one source.
 #[derive(Debug)]
 pub struct Lines {
-    /// None if all goes out as it comes.
+    /// Tag of the lines; none if output is forwarded unchanged.
     tag: Option<Arc<BString>>,
-    /// The beginning of a line.
+    /// Beginning of an incomplete line.
     held: Vec<u8>,
-    /// Whether the beginning of a line that is too long to be held is out: nothing else may go out
-    /// before its end.
+    /// True after the beginning of a long line was forwarded. Other output must wait for its end.
     is_open: bool,
 }
 
 impl Lines {
-    /// Nothing has come yet. Without a tag it doesn't matter what is a line.
+    /// Creates an empty state. Without a tag, lines do not matter.
     pub fn new(tag: Option<Arc<BString>>) -> Self {
         Self { tag, held: Vec::new(), is_open: false }
     }
 
-    /// Whether a line is out that has no end yet.
+    /// True if an incomplete line was forwarded.
     pub fn is_open(&self) -> bool {
         self.is_open
     }
 
-    /// Takes what has come, and adds to `out` what goes out.
+    /// Adds output, and appends the complete lines to `out`.
     pub fn take(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         if self.tag.is_none() {
             return out.extend_from_slice(bytes);
@@ -56,7 +55,7 @@ impl Lines {
         }
     }
 
-    /// Nothing more comes for now: a line that has no end gets one.
+    /// Completes an incomplete line with a newline.
     pub fn end(&mut self, out: &mut Vec<u8>) {
         if !self.held.is_empty() {
             self.begin(out);
@@ -76,7 +75,8 @@ impl Lines {
     }
 }
 
-/// As many whole lines from the beginning of `bytes` as `most` has room for; the first in any case.
+/// Returns as many whole lines from the beginning of `bytes` as fit into `most` bytes, but at least
+/// one.
 pub fn first_lines(bytes: &[u8], most: usize) -> &[u8] {
     let within = &bytes[..bytes.len().min(most)];
     let end = within.rfind_byte(b'\n').or_else(|| bytes.find_byte(b'\n'));

@@ -1,9 +1,9 @@
-//! Files that can be had without waiting: on the file system of the root directory or of the shell's
-//! own one, where that is local, and known to the kernel already.
+//! Files that can be opened without blocking: cached by the kernel, on the file system of the root
+//! directory or of the shell's own directory, if local.
 //!
-//! `RESOLVE_CACHED` never reads a disk nor asks another machine: what isn't in the kernel's memory is
-//! left to a worker. `RESOLVE_NO_XDEV` never leaves the file system that a path begins on, so that one
-//! look at that, which may hang and is a worker's, says for all paths whether opening may.
+//! `RESOLVE_CACHED` reads no disk and contacts no server: uncached paths are left to a worker.
+//! `RESOLVE_NO_XDEV` stays on the file system where the path begins. A worker checks that file
+//! system once, since the check may block, and the result holds for all paths.
 
 use std::fs::File;
 use std::io;
@@ -23,10 +23,10 @@ use super::table::Fd;
 use ftsh_machine::effect::{Access, Directory};
 use ftsh_sys::FdKind;
 
-/// To empty a larger file may take its time.
+/// Size in bytes above which truncation may take long.
 const LARGE: u64 = 1024 * 1024;
 
-/// Whether the root directory, and the shell's own one, are on a local file system.
+/// Set to true if the root directory, or the shell's own directory, is on a local file system.
 static ROOT: OnceLock<bool> = OnceLock::new();
 static OWN: OnceLock<bool> = OnceLock::new();
 
@@ -34,14 +34,14 @@ fn start(path: &Path) -> (&'static OnceLock<bool>, &'static str) {
     if path.is_absolute() { (&ROOT, "/") } else { (&OWN, ".") }
 }
 
-/// For a worker that has just used a path: looks at the file system that it begins on.
+/// Checks the file system where a path begins. Called by workers after use of the path.
 pub fn learn(path: &Path) {
     let (known, start) = start(path);
     known.get_or_init(|| system::is_local(start));
 }
 
-/// A descriptor that names a file, or what the kernel knows to be wrong with the path; none if only
-/// waiting would tell.
+/// Returns a descriptor of the path, or the error that the kernel has cached; none if only a
+/// blocking call can tell.
 pub fn find(path: &Path, flags: OFlag) -> Option<Result<OwnedFd, Errno>> {
     if start(path).0.get() != Some(&true) {
         return None;
@@ -53,7 +53,7 @@ pub fn find(path: &Path, flags: OFlag) -> Option<Result<OwnedFd, Errno>> {
     }
 }
 
-/// Opens a file for a redirection, if it is there and that takes no waiting.
+/// Opens an existing file for a redirection, if possible without blocking.
 pub fn open(directory: &Directory, path: &[u8], access: Access) -> Option<Fd> {
     if path == b"/dev/null" {
         return null();
@@ -63,7 +63,7 @@ pub fn open(directory: &Directory, path: &[u8], access: Access) -> Option<Fd> {
     }
     let found = find(&resolve(directory, path), OFlag::empty())?.ok()?;
     let kind = sys::fd_kind(found.as_fd()).ok()?;
-    // A new reader or writer counts for those of a FIFO; devices do anything.
+    // Opening a FIFO wakes processes at its other end, and opening a device may have any effect.
     if kind.file_type != SFlag::S_IFREG || access != Access::Read && !may_be_written(&kind, access)
     {
         return None;
@@ -76,8 +76,8 @@ pub fn open(directory: &Directory, path: &[u8], access: Access) -> Option<Fd> {
     reopen(&found, flags).and_then(|fd| Fd::new(fd).ok())
 }
 
-/// Opens what is found. A file may be on lease to somebody who is asked to give it back, which can take
-/// long: not if one doesn't want to wait.
+/// Opens the file behind an `O_PATH` descriptor. Another process may hold a file lease and be slow
+/// to release it, so the open does not wait.
 fn reopen(found: &OwnedFd, flags: OFlag) -> Option<OwnedFd> {
     let path = format!("/proc/self/fd/{}", found.as_raw_fd());
     let unhurried = OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
@@ -86,13 +86,13 @@ fn reopen(found: &OwnedFd, flags: OFlag) -> Option<OwnedFd> {
     Some(fd)
 }
 
-/// Whether it may be opened for writing without `O_CREAT`, by which the system protects files of others in
-/// `/tmp`, and without giving back much of a disk.
+/// True if the file may be opened for writing without `O_CREAT`, by which the system protects files
+/// of others in `/tmp`, and without freeing much disk space.
 fn may_be_written(kind: &FdKind, access: Access) -> bool {
     kind.owner == geteuid().as_raw() && (access == Access::Append || kind.size <= LARGE)
 }
 
-/// One `/dev/null` for all scripts: nobody can tell it from another one.
+/// Returns a descriptor of `/dev/null`, shared by all scripts.
 fn null() -> Option<Fd> {
     static NULL: OnceLock<Option<Arc<OwnedFd>>> = OnceLock::new();
     let open = || {
@@ -103,12 +103,12 @@ fn null() -> Option<Fd> {
     NULL.get_or_init(open).clone().map(Fd::Owned)
 }
 
-/// Whether it is `/dev/null`, which takes everything at once.
+/// True for `/dev/null`, which never blocks.
 pub fn is_null(kind: &FdKind) -> bool {
     kind.file_type == SFlag::S_IFCHR && kind.device == libc::makedev(1, 3)
 }
 
-/// Whether the user may use what a descriptor names so.
+/// True if the user has this access to an open file.
 pub fn is_allowed(file: &OwnedFd, how: AccessFlags) -> io::Result<bool> {
     system::check(file, how).map(|()| true).map_err(Into::into)
 }
@@ -123,10 +123,10 @@ mod system {
     };
     use nix::unistd::{AccessFlags, faccessat};
 
-    // nix doesn't have it for every C library.
+    // Missing from nix for some C libraries.
     const XFS_SUPER_MAGIC: FsType = FsType(0x5846_5342);
 
-    /// What needs nobody but this machine. What lies over other file systems may lie over any.
+    /// Local file systems. An overlay may cover a remote one, so it is not in the list.
     const LOCAL: [FsType; 5] =
         [BTRFS_SUPER_MAGIC, EXT4_SUPER_MAGIC, F2FS_SUPER_MAGIC, TMPFS_MAGIC, XFS_SUPER_MAGIC];
 
@@ -156,8 +156,8 @@ mod tests {
 
     use super::*;
 
-    /// A directory, and whether what is in it can be had: others have their temporary files on another
-    /// file system than their root directory, or none that is local.
+    /// Returns a directory, and true if its files can be opened without blocking. Temporary files
+    /// may be on another file system than the root directory, or on none that is local.
     fn directory() -> (TempDir, bool) {
         let directory = TempDir::new().expect("a directory");
         learn(directory.path());
@@ -219,7 +219,8 @@ mod tests {
                 for name in ["plain", "pipe"].into_iter().cycle() {
                     fs::hard_link(path(name), path("next")).expect("a link");
                     fs::rename(path("next"), path("f")).expect("its new name");
-                    // Only while somebody reads from it can it be opened so.
+                    // The FIFO opens without a reader only if a redirection has opened it for
+                    // reading.
                     let unread = OFlag::O_WRONLY | OFlag::O_NONBLOCK;
                     let opened = open_file(&path("pipe"), unread, Mode::empty());
                     assert_eq!(opened.err(), Some(Errno::ENXIO));

@@ -1,5 +1,5 @@
-//! What was read and is to be read again, of an input or of what commands print: the last of it in memory,
-//! the rest in a file without a name.
+//! Bytes that are read and will be read again, of an input or of held output. The last bytes are in
+//! memory, the others in an unnamed file.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -10,40 +10,40 @@ use bstr::BString;
 
 use super::buffer::file_on_disk;
 
-/// So much is in memory, unless there is no room on a disk.
+/// Maximum number of bytes in memory, unless the disk is full.
 const IN_MEMORY: usize = 256 * 1024;
-/// Room on the disk is given back in pieces of this size.
+/// Disk space is freed in pieces of this size.
 const PIECE: u64 = 4 * 1024 * 1024;
 
-/// Bytes, whose places are counted from where they were first looked at.
+/// Bytes addressed by their position in the stream.
 #[derive(Debug, Default)]
 pub struct Log {
-    /// Nobody will ask for what comes before.
+    /// Position of the first byte still needed.
     start: u64,
-    /// What comes before the memory's part, and the place where it begins.
+    /// File with the bytes before the part in memory, and the position of its first byte.
     file: Option<(File, u64)>,
-    /// Where the memory's part begins.
+    /// Position of the first byte in memory.
     recent: u64,
     memory: VecDeque<u8>,
-    /// The next try to put memory on the disk, after one that failed.
+    /// Size at which writing to the disk is tried again after an error.
     next_try: usize,
 }
 
-/// All of a log.
+/// All bytes of a log.
 pub enum Content {
     /// In memory.
     Bytes(BString),
-    /// In a file without a name.
+    /// In an unnamed file.
     File(File),
 }
 
 impl Log {
-    /// The place after the last byte.
+    /// Returns the position after the last byte.
     pub fn end(&self) -> u64 {
         self.recent + self.memory.len() as u64
     }
 
-    /// Adds what was read.
+    /// Appends bytes.
     pub fn append(&mut self, bytes: &[u8]) {
         self.memory.extend(bytes);
         if self.memory.len() > IN_MEMORY.max(self.next_try) {
@@ -68,7 +68,8 @@ impl Log {
         Ok(())
     }
 
-    /// Copies what is at a place, as far as there is room; nothing at the end.
+    /// Copies bytes from a position on, as many as are stored together and fit. Returns 0 at the
+    /// end.
     pub fn read(&self, at: u64, room: &mut [u8]) -> io::Result<usize> {
         match &self.file {
             Some((file, origin)) if at < self.recent => {
@@ -92,7 +93,7 @@ impl Log {
         }
     }
 
-    /// All of it, if nothing was forgotten: as long as it is small, else as a file.
+    /// Returns all bytes, in memory or in a file. Valid only if no bytes were dropped.
     pub fn finish(mut self) -> io::Result<Content> {
         if self.file.is_some() {
             self.put_on_disk()?;
@@ -103,7 +104,7 @@ impl Log {
         })
     }
 
-    /// Forgets what comes before a place.
+    /// Drops the bytes before a position.
     pub fn forget_before(&mut self, place: u64) {
         let place = place.min(self.end());
         if place >= self.recent {
@@ -119,7 +120,7 @@ impl Log {
     }
 }
 
-/// Makes a hole in a file, where that can be done.
+/// Frees the disk space of a range, if the file system supports holes.
 fn give_back(file: &File, at: u64, length: u64) {
     use nix::fcntl::{FallocateFlags, fallocate};
     let flags = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;

@@ -1,4 +1,4 @@
-//! How many descriptors changes to a table take.
+//! Number of descriptors needed by redirections.
 
 use std::os::fd::AsRawFd;
 
@@ -7,45 +7,46 @@ use super::tables::{FdTables, HIGHEST_STANDARD, Unmade};
 use ftsh_machine::effect::{BufferId, FdChange, FdSource, IoId};
 use ftsh_sys as sys;
 
-/// How many descriptors something needs.
+/// Number of descriptors needed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Need {
-    /// With numbers of our own, to its end.
+    /// Numbers outside the script's range, held to the end.
     pub kept: usize,
-    /// Besides, with any numbers, while it begins.
+    /// Additional descriptors of any number, held only during the start.
     pub passing: usize,
 }
 
 impl Need {
-    /// None.
+    /// No descriptors.
     pub const NOTHING: Self = Self::of(0, 0);
 
-    /// So many.
+    /// Creates a need.
     pub const fn of(kept: usize, passing: usize) -> Self {
         Self { kept, passing }
     }
 
-    /// Whether that is none.
+    /// True if no descriptors are needed.
     pub fn is_nothing(self) -> bool {
         self == Self::NOTHING
     }
 
-    /// At most at a time.
+    /// Returns the maximum number at one time.
     pub fn total(self) -> usize {
         self.kept + self.passing
     }
 
-    /// What both need, one after the other.
+    /// Combines two needs, one after the other.
     fn and(self, other: Self) -> Self {
         Self::of(self.kept + other.kept, self.passing.max(other.passing))
     }
 }
 
 impl FdTables {
-    /// What changes to a table need.
+    /// Returns the need of changes to a table.
     pub fn need(&self, base: IoId, redirects: &[FdChange]) -> Need {
         let needs = redirects.iter().enumerate().map(|(at, changes)| match &changes.source {
-            // All share one; what is read anew takes some when something reads it.
+            // The descriptor is shared by all users. A replayed input needs descriptors only when a
+            // command reads it.
             FdSource::Null | FdSource::Gone | FdSource::Position(_) | FdSource::Replay(_) => {
                 Need::NOTHING
             }
@@ -74,7 +75,7 @@ impl FdTables {
                 Some(Unmade::Bytes(_)) | None => Need::of(1, 0),
             },
             FdSource::PipeReader(id) | FdSource::PipeWriter(id) => match self.waiting_end(*id) {
-                // It comes into being, and one end of it waits.
+                // The pipe is created, and one end waits.
                 None => Need::of(1, 1),
                 Some(end) => Need::of(usize::from(!sys::is_own(end.as_raw_fd())), 0),
             },
@@ -82,7 +83,7 @@ impl FdTables {
         needs.fold(Need::NOTHING, Need::and)
     }
 
-    /// What it takes to get at a buffer's content.
+    /// Returns the need of reading a buffer.
     pub fn need_to_read(&self, id: BufferId) -> Need {
         match self.unmade(id) {
             Some(Unmade::Copy(_)) => Need::of(1, 0),

@@ -1,4 +1,4 @@
-//! Paths, as scripts name them.
+//! Paths as written in scripts.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -8,7 +8,7 @@ use bstr::BStr;
 
 use ftsh_machine::effect::Directory;
 
-/// A path as seen from a task's directory.
+/// Resolves a path against a task's directory.
 pub fn resolve(directory: &Directory, path: &[u8]) -> PathBuf {
     let path = Path::new(OsStr::from_bytes(path));
     match directory {
@@ -17,7 +17,7 @@ pub fn resolve(directory: &Directory, path: &[u8]) -> PathBuf {
     }
 }
 
-/// A path for messages.
+/// Returns a path for messages.
 pub fn shown(path: &BStr) -> &BStr {
     if path.is_empty() { "\"\"".into() } else { path }
 }

@@ -1,30 +1,31 @@
-//! Where in the tree of structures something is that holds descriptors, or wants some: whose turn
-//! it is.
+//! Order in which commands and structures receive descriptors, by their position in the tree of
+//! structures.
 
 use std::cmp::{Ordering, Reverse};
 use std::sync::Arc;
 
-/// Deeper ones aren't told from each other by more than their age.
+/// Maximum depth. Deeper positions differ only by age.
 const DEEPEST: usize = 32;
 
-/// A place; the first to be served is the least one: older before newer, inner before outer, what
-/// reads from a pipe before what writes to it.
+/// Position in the tree of structures. Lower positions are served first: older before newer, inner
+/// before outer, readers of a pipe before writers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Place(Option<Arc<[Step]>>);
 
-/// One step into the tree.
+/// Step from a structure to an inner one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Step {
-    /// The structure, numbered by age; the stages of a pipeline have that of the first one.
+    /// Number of the structure, by age. All stages of a pipeline have the number of the first
+    /// stage.
     pub unit: u64,
-    /// What part of it.
+    /// Part of the structure.
     pub part: Part,
 }
 
-/// A part of a structure.
+/// Part of a structure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Part {
-    /// All of it.
+    /// All of the structure.
     Whole,
     /// A stage of a pipeline that has no pipes yet.
     Opening(u64),
@@ -33,7 +34,7 @@ pub enum Part {
 }
 
 impl Place {
-    /// A place inside of this one.
+    /// Returns a position inside this one.
     pub fn inside(&self, step: Step) -> Self {
         let steps = self.steps();
         if steps.len() >= DEEPEST {
@@ -42,7 +43,7 @@ impl Place {
         Self(Some(steps.iter().copied().chain([step]).collect()))
     }
 
-    /// The same for the table of a stage when it has its pipes.
+    /// Returns the position of a stage once it has its pipes.
     pub fn opened(&self) -> Self {
         match self.steps() {
             [around @ .., Step { unit, part: Part::Opening(io) }] => {
@@ -53,12 +54,12 @@ impl Place {
         }
     }
 
-    /// The way to it.
+    /// Returns the steps from the root.
     pub fn steps(&self) -> &[Step] {
         self.0.as_deref().unwrap_or_default()
     }
 
-    /// The pipelines that it is in, and in which stage of each.
+    /// Returns the enclosing stages of pipelines.
     pub fn stages(&self) -> impl Iterator<Item = Step> {
         self.steps().iter().filter(|step| step.part != Part::Whole).copied()
     }

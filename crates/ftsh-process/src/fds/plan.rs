@@ -1,4 +1,4 @@
-//! Changes to a table of descriptors: worked out first, then carried out, on the loop or off it.
+//! Plans: prepared changes to a descriptor table.
 
 use std::io::IsTerminal;
 use std::os::fd::{AsFd, OwnedFd};
@@ -19,34 +19,34 @@ use super::table::{Fd, FdTable, SIZE};
 use ftsh_machine::effect::{Access, BufferId, Directory, DraftMode, OperationId, ReplayId, Umask};
 use ftsh_sys as sys;
 
-/// Content up to this size is written on the loop.
+/// Maximum size of content written on the event loop.
 const SMALL: usize = 64 * 1024;
 
-/// Changes to a table that are ready to be carried out, on the loop or off it.
+/// Prepared changes to a table, for execution on the event loop or by a worker.
 pub struct Plan {
     pub table: FdTable,
     pub directory: Directory,
     pub umask: Umask,
     pub steps: Vec<Step>,
-    /// Where what is written to pipes into relays comes out.
+    /// Read ends of pipes into relays.
     pub relayed: Vec<Relayed>,
-    /// What is to be read anew.
+    /// Inputs that attempts read again.
     pub replayed: Vec<Replayed>,
 }
 
-/// What a descriptor that is replayed leads to.
+/// Input that an attempt reads again.
 pub struct Replayed {
     pub replay: ReplayId,
     pub input: Option<Fd>,
 }
 
-/// The end of a pipe into a relay.
+/// Read end of a pipe into a relay.
 pub struct Relayed {
     pub relay: OperationId,
     pub descriptor: u8,
     pub reader: OwnedFd,
     pub lines: Lines,
-    /// Where the end of what comes is kept, if it is.
+    /// Buffer for the last bytes of the output, if any.
     pub keeps: Option<BufferId>,
 }
 
@@ -64,7 +64,7 @@ pub enum Step {
 }
 
 impl Step {
-    /// Whether it may take long, or forever.
+    /// True if the change may block.
     fn may_block(&self) -> bool {
         match self {
             Self::Open { .. } | Self::Draft { .. } => true,
@@ -76,13 +76,13 @@ impl Step {
 }
 
 impl Plan {
-    /// Whether carrying it out may take long, or forever.
+    /// True if the plan may block.
     pub fn may_block(&self) -> bool {
         self.steps.iter().any(Step::may_block)
     }
 
-    /// Whether no descriptor of the table will be a terminal. Files that scripts open are none,
-    /// but for devices.
+    /// True if no descriptor of the table will be a terminal. Among files opened by scripts, only
+    /// devices can be terminals.
     pub fn is_quiet(&self) -> bool {
         let is_quiet = |fd: &Fd| match fd {
             Fd::Memory(_) | Fd::Reader(_) | Fd::Null(_) | Fd::Gone(_) => true,
@@ -109,7 +109,7 @@ impl Plan {
         quiet == [true; SIZE]
     }
 
-    /// The variables that may be written to.
+    /// Returns the variables that a command with this table may write to.
     pub fn written(&self) -> Vec<Fd> {
         let set = self.steps.iter().filter_map(|step| match step {
             Step::Set(_, fd) => Some(fd),
@@ -121,7 +121,7 @@ impl Plan {
             .collect()
     }
 
-    /// Carries out what can be without waiting, up to the first step that can't.
+    /// Executes the changes up to the first that may block.
     pub fn begin(&mut self) -> Result<(), FdError> {
         if !self.may_block() {
             return Ok(());
@@ -146,7 +146,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Makes the table.
+    /// Executes the remaining changes and returns the table.
     pub fn carry_out(mut self, control: &Control) -> Result<FdTable, FdError> {
         for step in std::mem::take(&mut self.steps) {
             self.take(step, control)?;
@@ -159,7 +159,7 @@ impl Plan {
             Step::Set(number, fd) => self.table.set(number, fd),
             Step::Copy { to, from } => {
                 let fd = match self.table.get(from) {
-                    // Its number may be set to something else before a child uses it.
+                    // The number may be replaced before a child uses it.
                     Some(Fd::Inherited(fd)) => sys::duplicate(fd.as_fd())
                         .map(|fd| Fd::Owned(Arc::new(fd)))
                         .map_err(|error| FdError::Copy { number: from, error })?,
@@ -211,12 +211,12 @@ impl Plan {
 }
 
 impl Plan {
-    /// Sets a descriptor, after all else.
+    /// Adds a change after all others.
     pub fn set(&mut self, number: u8, fd: Fd) {
         self.steps.push(Step::Set(number, fd));
     }
 
-    /// What is known so far of the descriptors: all that isn't opened when it is carried out.
+    /// Returns the descriptors known before execution: all except files still to be opened.
     pub fn known(&self) -> [Option<&Fd>; SIZE] {
         let mut table = self.table.descriptors.each_ref().map(Option::as_ref);
         for step in &self.steps {
@@ -236,7 +236,7 @@ impl Plan {
         table
     }
 
-    /// Fills a new buffer.
+    /// Adds the content of a new buffer.
     pub fn write(&mut self, buffer: &Buffer, content: BString) {
         if !content.is_empty() {
             self.steps.push(Step::Write(buffer.clone(), content));

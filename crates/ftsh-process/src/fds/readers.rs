@@ -1,4 +1,4 @@
-//! Whether anybody still reads what a command writes.
+//! Detection of a command whose output lost its readers.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -15,36 +15,37 @@ use super::table::Fd;
 use ftsh_machine::event::Status;
 use ftsh_sys as sys;
 
-/// Exit status of a shell whose last command died of SIGPIPE.
+/// Exit status of a shell whose last command was killed by SIGPIPE.
 const EXITED_BY_SIGPIPE: i32 = 128 + libc::SIGPIPE;
 
-/// The readers of a command's outputs.
+/// Readers of a command's outputs.
 #[derive(Default)]
 pub struct Readers {
     outputs: Vec<Output>,
-    /// Set when the readers of an output are gone, or nothing says that they are there.
+    /// Set if the readers of an output must be assumed gone.
     believed_gone: bool,
 }
 
-/// Where a command writes.
+/// Output of a command.
 enum Output {
-    /// A descriptor that the shell was started with, and has open until it ends.
+    /// Descriptor inherited by the shell, which stays open.
     Inherited(sys::Inherited),
-    /// A socket, kept open.
+    /// Socket, kept open.
     Kept(Fd),
-    /// A pipe, by a descriptor that keeps none of its ends open: readers see the end of what is
-    /// written, and writers that nobody reads any more.
+    /// Pipe, by an `O_PATH` descriptor that keeps no end open. Readers thus see the end of the
+    /// output, and writers the loss of the readers.
     Pipe(OwnedFd, Option<Watch>),
 }
 
 impl Readers {
-    /// Returns those of a builtin's output, whose error says for certain that they are gone.
+    /// Returns the readers of a builtin's output. Its write error proves the loss of the readers,
+    /// if the output feeds another stage.
     pub fn of_builtin(feeds: bool) -> Self {
         Self { outputs: Vec::new(), believed_gone: feeds }
     }
 
-    /// Returns those of the outputs that these descriptors, a bit for each, of a table to be made lead to.
-    /// A pipe for which there is no room is believed to have none.
+    /// Returns the readers of the outputs that a plan gives to these descriptors, one bit each.
+    /// Without room for another descriptor, the readers of a pipe are assumed gone.
     pub fn of(plan: &Plan, descriptors: u16, closings: &Closings, has_room: bool) -> Self {
         let mut readers = Self::default();
         let mut seen = Vec::with_capacity(2);
@@ -74,7 +75,8 @@ impl Readers {
         readers
     }
 
-    /// Returns true if a writer that ended so died for want of them, or says that what it ran did.
+    /// True if the exit status shows a death by SIGPIPE, of the command or of a command it ran, and
+    /// the readers are gone.
     pub fn are_missed(&self, status: Status) -> bool {
         let is_broken_pipe =
             matches!(status, Status::Signaled(libc::SIGPIPE) | Status::Exited(EXITED_BY_SIGPIPE));
@@ -83,7 +85,7 @@ impl Readers {
 }
 
 impl Output {
-    /// Returns true if it had no reader any more when the command ended.
+    /// True if the output had no reader when the command ended.
     fn is_unread(&self) -> bool {
         match self {
             Self::Inherited(fd) => is_broken(fd).unwrap_or(false),
@@ -93,21 +95,21 @@ impl Output {
     }
 }
 
-/// Returns true if nobody reads a pipe any more, and that was so before its last writer was closed:
-/// what has come to the end of what was written reads no more either.
+/// True if a pipe has no readers, and lost them before its last writer was closed. A reader that
+/// has read to the end of the output may exit normally.
 fn is_unread(pipe: &OwnedFd, watch: Option<&Watch>) -> io::Result<bool> {
     let writer = open(pipe, OFlag::O_WRONLY | OFlag::O_NONBLOCK)?;
     if !is_broken(&writer)? {
         return Ok(false);
     }
-    // First this, as to close the writer is to close one. A writer that was opened by its name, and closed
-    // before the reader, looks like the last one here, unless others are still there.
+    // Queried before `drop`, which closes a writer too. A writer that opened the pipe by name, and
+    // was closed before the reader, looks like the last one, unless other writers exist.
     let may_have_ended = watch.is_some_and(Watch::reader_followed);
     drop(writer);
     Ok(!may_have_ended || is_written(pipe)?)
 }
 
-/// Returns true if somebody may still write to a pipe that nobody reads.
+/// True if a pipe without readers may still be written.
 fn is_written(pipe: &OwnedFd) -> io::Result<bool> {
     let reader = open(pipe, OFlag::O_RDONLY | OFlag::O_NONBLOCK)?;
     match read(&reader, &mut [0]) {
@@ -116,7 +118,7 @@ fn is_written(pipe: &OwnedFd) -> io::Result<bool> {
     }
 }
 
-/// Returns true if what is written there is an error, or a signal, for want of a reader.
+/// True if a write would fail for lack of a reader.
 fn is_broken(writer: impl AsFd) -> io::Result<bool> {
     let mut polled = [PollFd::new(writer.as_fd(), PollFlags::empty())];
     poll(&mut polled, PollTimeout::ZERO)?;
@@ -124,7 +126,7 @@ fn is_broken(writer: impl AsFd) -> io::Result<bool> {
     Ok(polled[0].revents().is_some_and(|it| it.intersects(broken)))
 }
 
-/// Opens again what is open. Not by std, which takes `O_PATH` for a kind of access with musl.
+/// Opens an open file again. Does not use std, which with musl takes `O_PATH` for an access mode.
 fn open(fd: &impl AsFd, flags: OFlag) -> io::Result<OwnedFd> {
     let path = format!("/proc/self/fd/{}", fd.as_fd().as_raw_fd());
     Ok(nix::fcntl::open(path.as_str(), flags | OFlag::O_CLOEXEC, Mode::empty())?)
@@ -141,13 +143,13 @@ mod tests {
 
     const DIED: Status = Status::Signaled(libc::SIGPIPE);
 
-    /// A pipe at descriptors 1 and 2 of a table, and its reader.
+    /// Creates a pipe at descriptors 1 and 2 of a table. Returns its readers and its read end.
     fn piped(descriptors: u16) -> (Readers, io::PipeReader) {
         let (readers, reader, _) = written(descriptors);
         (readers, reader)
     }
 
-    /// The same with the plan, which has the writer.
+    /// Also returns the plan, which holds the writer.
     fn written(descriptors: u16) -> (Readers, io::PipeReader, Plan) {
         let (reader, writer) = io::pipe().expect("a pipe");
         let fd = Fd::Owned(Arc::new(writer.into()));

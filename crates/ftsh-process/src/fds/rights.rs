@@ -1,4 +1,5 @@
-//! What a new file has of the one whose place it takes: owner, mode, access list, attributes.
+//! Metadata that a new file takes from the file it replaces: owner, mode, access control list,
+//! attributes.
 
 use std::ffi::CStr;
 use std::fs::Metadata;
@@ -12,12 +13,12 @@ use nix::unistd::{Gid, Uid, fchown, geteuid};
 
 use ftsh_sys as sys;
 
-/// The access list, which Linux keeps as an attribute.
+/// Access control list, which Linux stores as an attribute.
 const LIST: &CStr = c"system.posix_acl_access";
 const LABEL: &CStr = c"security.selinux";
 
-/// Gives a new file the owner, the rights and the attributes of the old one, as far as that is allowed;
-/// never more rights than that has.
+/// Copies owner, permissions and attributes of the old file to the new one, as far as permitted.
+/// The new file never gets more permissions.
 pub fn take_after(new: &OwnedFd, path: &Path, old: &Metadata) -> io::Result<()> {
     let own = fstat(new)?;
     if own.st_uid != old.uid() {
@@ -25,16 +26,17 @@ pub fn take_after(new: &OwnedFd, path: &Path, old: &Metadata) -> io::Result<()> 
     }
     let group =
         own.st_gid == old.gid() || fchown(new, None, Some(Gid::from_raw(old.gid()))).is_ok();
-    // Without the access list the group would get rights that the list denies it.
+    // Without its access control list, the file would give the group permissions that the list
+    // denies.
     let names = match sys::attributes(path) {
         Err(error) if may_lack_attributes(error.kind()) => Vec::new(),
         names => names?,
     };
     let has_list = names.iter().any(|name| name.as_c_str() == LIST);
-    // The directory may have given it one.
+    // The new file may have inherited a list from its directory.
     let _ = sys::remove_attribute(new.as_fd(), LIST);
-    // As when it is written to: rights of others' programs don't come with new content, and those of a
-    // group that it doesn't have are nobody's. Beside a list the group's say what all in it may have.
+    // As after a write, set-user-ID bits are dropped. Group permissions are dropped if the group
+    // cannot be set, or if a list exists: then they are the mask of the list.
     let kept = if geteuid().is_root() { 0o7777 } else { 0o1777 };
     let mode = old.mode() & if group && !has_list { kept } else { kept & !0o070 };
     set_mode(new, Mode::from_bits_truncate(mode as mode_t))?;
@@ -48,13 +50,13 @@ pub fn take_after(new: &OwnedFd, path: &Path, old: &Metadata) -> io::Result<()> 
     Ok(())
 }
 
-/// True for errors of file systems that keep no attributes.
+/// True for errors of file systems without attributes.
 fn may_lack_attributes(kind: io::ErrorKind) -> bool {
     use io::ErrorKind::{InvalidInput, PermissionDenied, Unsupported};
     matches!(kind, Unsupported | PermissionDenied | InvalidInput)
 }
 
-/// Gives a file a mode, if it has another one.
+/// Sets the mode of a file, if different.
 pub fn set_mode(file: &OwnedFd, mode: Mode) -> io::Result<()> {
     if fstat(file)?.st_mode & 0o7777 != mode.bits() {
         fchmod(file, mode)?;
@@ -69,7 +71,7 @@ mod tests {
 
     use super::*;
 
-    /// `user::rw, user:12345:rw, group::---, mask::rw, other::---`, as the kernel has it.
+    /// Returns `user::rw, user:12345:rw, group::---, mask::rw, other::---` in the kernel's format.
     fn list() -> Vec<u8> {
         let nobody = u32::MAX;
         let entries =
@@ -83,8 +85,8 @@ mod tests {
         list
     }
 
-    /// The mode, the access list and the note of a new file that takes after an old one, each with these
-    /// attributes first; none if the file system has no such attributes.
+    /// Creates an old and a new file with these attributes and copies the metadata. Returns mode,
+    /// access control list and note of the new file; none if the file system has no attributes.
     fn taken(of_old: &[(&CStr, &[u8])], of_new: &[(&CStr, &[u8])]) -> Option<(u32, Value, Value)> {
         let place = tempfile::tempdir().expect("a directory");
         let make = |name, attributes: &[(&CStr, &[u8])]| {
@@ -103,7 +105,7 @@ mod tests {
         Some((mode, attribute(LIST), attribute(NOTE)))
     }
 
-    /// Of an attribute, if there is one.
+    /// Value of an attribute.
     type Value = Option<Vec<u8>>;
 
     const NOTE: &CStr = c"user.note";

@@ -1,4 +1,4 @@
-//! Drafts take their places.
+//! Commit of staged files.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -20,11 +20,11 @@ use super::draft::{Draft, Held, How, State};
 use super::error::FdError;
 use ftsh_machine::event::Reply;
 
-/// What is added is written in pieces of this size.
+/// Block size for appending.
 const BLOCK: usize = 256 * 1024;
 
-/// Has all that drafts hold take its place, in order, once all of it is on the disk. An error means that
-/// nothing has.
+/// Commits staged files in order, after all of them are synced to disk. Fails only if none was
+/// committed.
 pub fn settle(
     drafts: &[Arc<Draft>],
     registry: &Arc<Registry>,
@@ -39,7 +39,7 @@ pub fn settle(
     }
     let end = || FdError::Gone("the end of the run");
     let _busy = registry.begin().ok_or_else(end)?;
-    // From here on it goes on to its end, whoever waits for it.
+    // From here on, the commit cannot be canceled.
     if !control.commit() {
         return Err(end());
     }
@@ -62,7 +62,7 @@ pub fn settle(
         *state = State::Nothing;
     }
     for directory in directories {
-        // Some can't be opened, some have no use for it.
+        // Some directories cannot be opened, and some file systems do not sync them.
         if let Ok(opened) = File::open(&directory)
             && let Err(Errno::EIO) = fsync(&opened)
         {
@@ -74,7 +74,7 @@ pub fn settle(
     Ok(Reply::Truth(true))
 }
 
-/// Why not all is in place.
+/// Formats the reason why the commit is incomplete.
 fn told(error: &FdError, is_whole: bool, placed: &[BString]) -> String {
     let part = if is_whole { "" } else { "; a part of it was added" };
     let names: Vec<String> = placed.iter().map(ToString::to_string).collect();
@@ -85,10 +85,10 @@ fn told(error: &FdError, is_whole: bool, placed: &[BString]) -> String {
     format!("{error}{part}{already}")
 }
 
-/// What keeps a draft from its place.
+/// Error of a commit.
 struct Trouble {
     error: io::Error,
-    /// Whether the place is as it was.
+    /// True if the target is unchanged.
     is_whole: bool,
 }
 
@@ -131,7 +131,7 @@ impl Held {
             How::Replace { hidden: None, .. } => {
                 if there.is_none() {
                     match self.link(&self.target) {
-                        Err(Errno::EEXIST) => {} // it has just been made
+                        Err(Errno::EEXIST) => {} // another process has just created it
                         result => return Ok(result?),
                     }
                 }
@@ -143,7 +143,7 @@ impl Held {
         }
     }
 
-    /// Gives a file without a name one.
+    /// Gives a name to an unnamed file.
     fn link(&self, path: &Path) -> Result<(), Errno> {
         let own = format!("/proc/self/fd/{}", self.file.as_raw_fd());
         match linkat(AT_FDCWD, own.as_str(), AT_FDCWD, path, AtFlags::AT_SYMLINK_FOLLOW) {
@@ -154,7 +154,8 @@ impl Held {
         }
     }
 
-    /// Adds what is held; if it fails midway and nobody else has added anything, what was added is taken back.
+    /// Appends the staged content. After an error, removes the appended part again, unless another
+    /// process has appended too.
     fn append(
         &self,
         before: Option<u64>,
@@ -168,7 +169,7 @@ impl Held {
         }
         let start = file.metadata()?.len();
         let kind = Kind::Addition { from: start, to: start + fstat(&self.file)?.st_size as u64 };
-        // Killed meanwhile, whoever is left takes it back.
+        // After a kill, the survivor or the next shell removes the appended part.
         let note = registry.note(kind, self.target.clone());
         let mut done = 0;
         let result = self.copy(&file, &mut done).and_then(|()| file.sync_all());

@@ -1,4 +1,4 @@
-//! What builtins do with descriptors: write bytes, read a line.
+//! Input and output of builtins.
 
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -18,17 +18,17 @@ use ftsh_machine::size::{LONGEST, TooLong};
 use ftsh_sys as sys;
 use ftsh_sys::os_error::plain;
 
-/// A pipe that polls as writable takes as many bytes without waiting.
+/// Bytes that a pipe accepts without blocking if it polls as writable.
 pub const PIPE_ROOM: usize = libc::PIPE_BUF;
-/// A file takes as many bytes on the loop.
+/// Bytes written to a file at once on the event loop.
 const FILE_ROOM: usize = 64 * 1024;
-/// A line is looked for in blocks of this size.
+/// Block size for the search of a line's end.
 const BLOCK: usize = 4096;
 
-/// How a builtin ended.
+/// End of a builtin: its status, and the line it read.
 pub type Ended = Result<(Status, Option<BString>), SpawnError>;
 
-/// Writes what can be written without waiting: how it ended, or how many bytes are left to a
+/// Writes bytes without blocking. Returns the end of the builtin, or the number of bytes left for a
 /// worker.
 pub fn print_now(table: &FdTable, bytes: &[u8]) -> Result<Ended, usize> {
     let Some(fd) = table.get(1) else { return Ok(Err(closed(1))) };
@@ -40,7 +40,7 @@ pub fn print_now(table: &FdTable, bytes: &[u8]) -> Result<Ended, usize> {
     }
 }
 
-/// Writes as much as can be written without waiting; `WouldBlock` if that is nothing.
+/// Writes as many bytes as possible without blocking; `WouldBlock` if none.
 pub fn write_without_waiting(fd: &Fd, bytes: &[u8]) -> io::Result<usize> {
     if bytes.is_empty() {
         return Ok(0);
@@ -51,7 +51,7 @@ pub fn write_without_waiting(fd: &Fd, bytes: &[u8]) -> io::Result<usize> {
         return Ok(write(fd, &bytes[..room])?);
     }
     if kind.file_type != SFlag::S_IFIFO {
-        return Err(ErrorKind::WouldBlock.into()); // terminals may be stopped: not for the loop
+        return Err(ErrorKind::WouldBlock.into()); // a terminal may be stopped, so a worker writes
     }
     match sys::write_now(fd.as_fd(), bytes) {
         Err(error) if error.kind() == ErrorKind::Unsupported => {
@@ -65,14 +65,14 @@ pub fn write_without_waiting(fd: &Fd, bytes: &[u8]) -> io::Result<usize> {
     }
 }
 
-/// Writes everything, however long it takes.
+/// Writes all bytes. Blocks.
 pub fn print(table: &FdTable, mut bytes: &[u8], control: &Control) -> Ended {
     let Some(fd) = table.get(1) else { return Err(closed(1)) };
     while !bytes.is_empty() {
         match write(fd, bytes) {
             Ok(count) => bytes = &bytes[count..],
             Err(Errno::EINTR) if !control.is_cancelled() => {}
-            // Somebody else made it non-blocking.
+            // Another process has set O_NONBLOCK.
             Err(Errno::EAGAIN) => {
                 wait(fd.as_fd(), PollFlags::POLLOUT, control).map_err(|error| failed(&error))?;
             }
@@ -82,7 +82,7 @@ pub fn print(table: &FdTable, mut bytes: &[u8], control: &Control) -> Ended {
     Ok((Status::Exited(0), None))
 }
 
-/// Writes everything that there is to read, however long it takes.
+/// Copies the input to the output. Blocks.
 pub fn copy(table: &FdTable, control: &Control) -> Ended {
     let Some(from) = table.get(0) else { return Err(closed(0)) };
     let mut block = vec![0; FILE_ROOM];
@@ -102,7 +102,7 @@ pub fn copy(table: &FdTable, control: &Control) -> Ended {
     }
 }
 
-/// Reads all that is still to come from a descriptor, unless that is more than a value can have.
+/// Reads a descriptor to its end, up to the maximum size of a value.
 pub fn read_all(table: &FdTable, number: u8, control: &Control) -> Result<BString, FdError> {
     let from = table.get(number).ok_or(FdError::Closed(number))?;
     let trouble = |error| FdError::Copy { number, error };
@@ -126,8 +126,8 @@ pub fn read_all(table: &FdTable, number: u8, control: &Control) -> Result<BStrin
     }
 }
 
-/// Reads a line and not a byte more, if that can be done without waiting; else what was read of it, for
-/// a worker to go on.
+/// Reads a line, and not a byte more, without blocking. If a read would block, returns the part
+/// already read, for a worker.
 pub fn read_line_now(table: &FdTable) -> Result<Ended, Vec<u8>> {
     let Some(fd) = table.get(0) else { return Ok(Err(closed(0))) };
     let (mut line, mut block) = (Vec::new(), block_for(fd));
@@ -135,13 +135,13 @@ pub fn read_line_now(table: &FdTable) -> Result<Ended, Vec<u8>> {
         match read_part(fd, &mut line, &mut block, |room| sys::read_now(fd.as_fd(), room)) {
             Ok(Some(status)) => return Ok(Ok((status, Some(line.into())))),
             Ok(None) => {}
-            Err(_) => break, // a worker waits, or says what is wrong
+            Err(_) => break, // a worker waits, or reports the error
         }
     }
     Err(line)
 }
 
-/// Reads the rest of a line and not a byte more, however long it takes.
+/// Reads the rest of a line, and not a byte more. Blocks.
 pub fn read_line(table: &FdTable, mut line: Vec<u8>, control: &Control) -> Ended {
     let Some(fd) = table.get(0) else { return Err(closed(0)) };
     let mut block = block_for(fd);
@@ -158,15 +158,16 @@ pub fn read_line(table: &FdTable, mut line: Vec<u8>, control: &Control) -> Ended
     }
 }
 
-/// Returns room for the next read. From a file, a block is read and the bytes after the line are
-/// given back. A terminal gives one line at a time, so that several `read`s get whole lines.
+/// Returns the buffer for the next read. From a file, a block is read and the bytes after the line
+/// are given back by a seek. A terminal returns one line at a time, so that several `read`s get
+/// whole lines.
 fn block_for(fd: &Fd) -> Vec<u8> {
     let gives_lines = || tcgetattr(fd).is_ok_and(|it| it.local_flags.contains(LocalFlags::ICANON));
     let is_block = lseek(fd, 0, Whence::SeekCur).is_ok() || gives_lines();
     vec![0; if is_block { BLOCK } else { 1 }]
 }
 
-/// Reads more of a line; says how its end was found.
+/// Reads more of a line. Returns the builtin's status at the end of the line.
 fn read_part(
     fd: &Fd,
     line: &mut Vec<u8>,
@@ -210,7 +211,7 @@ fn is_ready(fd: BorrowedFd, events: PollFlags, timeout: PollTimeout) -> io::Resu
     }
 }
 
-/// A reader that went away ends a builtin as it ends a program.
+/// Maps a lost reader to the signal that would end a program.
 fn broken(error: &io::Error) -> Ended {
     match error.kind() {
         ErrorKind::BrokenPipe => Ok((Status::Signaled(libc::SIGPIPE), None)),

@@ -1,4 +1,4 @@
-//! Tables of descriptors: what a command starts from.
+//! Descriptor tables of commands.
 
 use std::fs::File;
 use std::io;
@@ -15,41 +15,42 @@ use super::place::Place;
 use ftsh_machine::effect::ReplayId;
 use ftsh_sys as sys;
 
-/// How many descriptors a table has.
+/// Number of descriptors in a table.
 pub const SIZE: usize = 10;
 
-/// An open descriptor.
+/// Open descriptor.
 #[derive(Clone, Debug)]
 pub enum Fd {
-    /// One that the shell was started with, still at its number.
+    /// Inherited by the shell, still under the same number.
     Inherited(sys::Inherited),
-    /// One of our own, at a number outside the script's range.
+    /// Opened by the shell, under a number outside the script's range.
     Owned(Arc<OwnedFd>),
-    /// A buffer: what is written comes at its end, and using it never blocks.
+    /// Writer of a buffer: appends, and never blocks.
     Memory(Arc<File>),
-    /// What reads a buffer from an offset of its own; using it never blocks.
+    /// Reader of a buffer with its own offset: never blocks.
     Reader(Arc<OwnedFd>),
-    /// `/dev/null`, by the shell's own choice.
+    /// `/dev/null`, opened by the shell itself.
     Null(Arc<OwnedFd>),
-    /// What it led to is gone: to read and to write are errors.
+    /// Placeholder for a lost descriptor: reads and writes fail.
     Gone(Arc<OwnedFd>),
 }
 
 impl Fd {
-    /// Takes over a new descriptor.
+    /// Takes ownership of a new descriptor.
     pub fn new(fd: OwnedFd) -> io::Result<Self> {
         Ok(Self::Owned(Arc::new(sys::move_up(fd)?)))
     }
 
-    /// What leads nowhere. A socket without another end, for it is never taken for an end of input: a
-    /// descriptor that is closed or opened the wrong way is, by programs that think they have no standard
-    /// input then, and by those that open it once more by its name.
+    /// Creates the placeholder for a lost descriptor, a socket without a peer. Reads never return
+    /// the end of input. A closed descriptor, or one opened for the wrong access, can look like an
+    /// empty input: to programs that test standard input, and to programs that open it again by
+    /// name.
     pub fn gone() -> io::Result<Self> {
         let fd = socket(AddressFamily::Unix, SockType::SeqPacket, SockFlag::SOCK_CLOEXEC, None)?;
         Ok(Self::Gone(Arc::new(sys::move_up(fd)?)))
     }
 
-    /// How far it is from the beginning of a file; none if that can't be sought.
+    /// Returns the offset in the file; none if the descriptor cannot seek.
     pub fn position(&self) -> Option<u64> {
         if !self.is_seekable() {
             return None;
@@ -57,7 +58,8 @@ impl Fd {
         lseek(self, 0, Whence::SeekCur).ok().map(i64::cast_unsigned)
     }
 
-    /// Goes to a place of a file, for all who share its opening. What can't be sought stays.
+    /// Sets the offset in the file, which all users of the open file description share. Does
+    /// nothing if the descriptor cannot seek.
     pub fn go_to(&self, position: u64) {
         if self.is_seekable() {
             let _ = lseek(self, position.cast_signed(), Whence::SeekSet);
@@ -69,7 +71,7 @@ impl Fd {
         matches!(kind, Ok(SFlag::S_IFREG | SFlag::S_IFBLK))
     }
 
-    /// Whether both are one opening of a file, as far as is known here.
+    /// True if both are known to share an open file description.
     pub fn is_same(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Inherited(one), Self::Inherited(other)) => one == other,
@@ -80,12 +82,12 @@ impl Fd {
         }
     }
 
-    /// Whether it can be read from, as far as its opening goes.
+    /// True if the descriptor was opened for reading.
     pub fn is_readable(&self) -> bool {
         self.access().is_some_and(|access| access != OFlag::O_WRONLY)
     }
 
-    /// Whether it can be written to, as far as its opening goes.
+    /// True if the descriptor was opened for writing.
     pub fn is_writable(&self) -> bool {
         self.access().is_some_and(|access| access != OFlag::O_RDONLY)
     }
@@ -95,13 +97,13 @@ impl Fd {
         Some(OFlag::from_bits_retain(flags) & OFlag::O_ACCMODE)
     }
 
-    /// What tells the file that it leads to from others: device and number.
+    /// Returns device and inode of the file.
     pub fn identity(&self) -> Option<(u64, u64)> {
         let data = fstat(self).ok()?;
         Some((data.st_dev, data.st_ino))
     }
 
-    /// Whether it is a buffer's.
+    /// True for a descriptor of a buffer.
     pub fn is_memory(&self) -> bool {
         matches!(self, Self::Memory(_) | Self::Reader(_))
     }
@@ -117,26 +119,26 @@ impl AsFd for Fd {
     }
 }
 
-/// What a command's descriptors 0 to 9 are.
+/// Descriptors 0 to 9 of a command.
 #[derive(Clone, Debug, Default)]
 pub struct FdTable {
     pub descriptors: [Option<Fd>; SIZE],
-    /// The structures around it that hold descriptors.
+    /// Position among the structures that hold descriptors.
     pub place: Place,
-    /// Whether it is such a structure's itself.
+    /// True if the table belongs to such a structure.
     pub holds: bool,
-    /// What is read anew by attempts that it is for, from the outermost.
+    /// Enclosing attempts that read their input again, outermost first.
     pub replays: Vec<ReplayId>,
 }
 
 impl FdTable {
-    /// The descriptors that are open now and stay open in children.
+    /// Returns the descriptors that are open now and not closed by `exec`.
     pub fn inherited() -> Self {
         let passed = |number: usize| sys::Inherited::of(number as RawFd).map(Fd::Inherited);
         Self { descriptors: std::array::from_fn(passed), ..Self::default() }
     }
 
-    /// A descriptor, if it is open.
+    /// Returns a descriptor, if open.
     pub fn get(&self, number: u8) -> Option<&Fd> {
         self.descriptors.get(usize::from(number))?.as_ref()
     }
@@ -147,12 +149,12 @@ impl FdTable {
         Ok(())
     }
 
-    /// Whether there is nothing to read from descriptor 0: the shell gave it `/dev/null`, or it is gone.
+    /// True if descriptor 0 has no input: closed, lost, or the shell's own `/dev/null`.
     pub fn reads_nothing(&self) -> bool {
         matches!(self.descriptors[0], None | Some(Fd::Null(_) | Fd::Gone(_)))
     }
 
-    /// The numbers to set in a child that inherits ours, as `from` and `to`.
+    /// Returns the descriptors to set in a child, each with its number.
     pub fn changes(&self) -> Vec<(BorrowedFd<'_>, RawFd)> {
         let mut changes = Vec::with_capacity(SIZE);
         for (number, fd) in self.descriptors.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! All that a run holds of descriptors: tables, variables used as files, and pipes.
+//! Descriptors of a run: tables, variables used as files, and pipes.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io;
@@ -24,38 +24,38 @@ use ftsh_machine::effect::{
 use ftsh_machine::size::LONGEST;
 use ftsh_sys as sys;
 
-/// What is written to descriptors up to this one is held even where nobody would read it.
+/// Highest descriptor whose output is held even if it is not open.
 pub(super) const HIGHEST_STANDARD: u8 = 2;
 
 /// All tables, buffers and pipes of a run.
 pub struct FdTables {
     tables: HashMap<IoId, FdTable>,
-    /// The places of tables that hold descriptors of their own.
+    /// Positions of tables that hold descriptors of their own.
     holders: BTreeSet<(Place, IoId)>,
     buffers: HashMap<BufferId, Buffer>,
     unmade: HashMap<BufferId, Unmade>,
-    /// How far buffers were told of, and what their content was known by there.
+    /// Reported length of buffers, with a hash of the content before.
     pub(super) told: HashMap<BufferId, (u64, u64)>,
     drafts: HashMap<DraftId, Arc<Draft>>,
     registry: Arc<Registry>,
     pipes: HashMap<PipeId, Ends>,
     null: Option<Fd>,
     gone: Option<Fd>,
-    /// What is held of what commands write.
+    /// Held output of commands.
     pub held: HeldOutput,
-    /// The pipes whose closings are watched.
+    /// Pipes whose closings are watched.
     pub closings: Closings,
 }
 
-/// What a buffer holds that has no descriptor yet.
+/// Content of a buffer that has no file yet.
 pub(super) enum Unmade {
-    /// This.
+    /// Bytes.
     Bytes(BString),
-    /// What another one holds.
+    /// Copy of another buffer.
     Copy(Buffer),
 }
 
-/// The ends of a pipe that nobody has taken yet.
+/// Ends of a pipe that no table has taken yet.
 struct Ends {
     reader: Option<OwnedFd>,
     writer: Option<OwnedFd>,
@@ -68,7 +68,7 @@ impl From<(io::PipeReader, io::PipeWriter)> for Ends {
 }
 
 impl FdTables {
-    /// Only the descriptors that the shell was started with. What drafts hide is noted in the registry.
+    /// Creates the table of inherited descriptors. Staged files are noted in the registry.
     pub fn new(registry: Arc<Registry>) -> Self {
         Self {
             tables: HashMap::from([(IoId::INHERITED, FdTable::inherited())]),
@@ -86,42 +86,42 @@ impl FdTables {
         }
     }
 
-    /// How many descriptors it may hold, roughly.
+    /// Returns an estimate of the number of descriptors in use.
     pub fn size(&self) -> usize {
         self.tables.len() + self.buffers.len() + self.held.size() + 2 * self.pipes.len()
     }
 
-    /// The end of a pipe that waits for somebody, if the other one has been taken.
+    /// Returns the waiting end of a pipe whose other end was taken.
     pub(super) fn waiting_end(&self, id: PipeId) -> Option<&OwnedFd> {
         let ends = self.pipes.get(&id)?;
         ends.reader.as_ref().or(ends.writer.as_ref())
     }
 
-    /// What a buffer holds, if it has no descriptor.
+    /// Returns the content of a buffer without a file.
     pub(super) fn unmade(&self, id: BufferId) -> Option<&Unmade> {
         self.unmade.get(&id)
     }
 
-    /// Where a table is.
+    /// Returns the position of a table in the tree of structures.
     pub fn place(&self, io: IoId) -> Place {
         self.table(io).map(|table| table.place.clone()).unwrap_or_default()
     }
 
-    /// Forgets the end of a pipe that nobody will take any more.
+    /// Drops the waiting end of a pipe.
     pub fn drop_pipe(&mut self, id: PipeId) {
         self.pipes.remove(&id);
     }
 
-    /// A table.
+    /// Returns a table.
     pub fn table(&self, io: IoId) -> Option<&FdTable> {
         self.tables.get(&io)
     }
 
-    /// An input that somebody else could go on with, and how far it was read.
+    /// Returns an input that another process could continue to read, with its offset.
     pub fn position(&self, io: IoId, descriptor: u8) -> Option<(&Fd, u64)> {
         let fd = self.table(io)?.get(descriptor)?;
         let counts = match fd {
-            // Others are different ones at each start.
+            // Other inherited descriptors may differ at each start.
             Fd::Inherited(fd) => fd.number() == 0,
             Fd::Owned(_) | Fd::Reader(_) => true,
             Fd::Memory(_) | Fd::Null(_) | Fd::Gone(_) => false,
@@ -129,19 +129,19 @@ impl FdTables {
         if counts && fd.is_readable() { Some((fd, fd.position()?)) } else { None }
     }
 
-    /// The place of the first table, in their order, that holds descriptors of its own.
+    /// Returns the position of the first table that holds descriptors of its own.
     pub fn first_holder(&self) -> Option<&Place> {
         self.holders.first().map(|(place, _)| place)
     }
 
-    /// Forgets all tables: the shell writes nowhere any more.
+    /// Drops all tables at the end of the run.
     pub fn close_tables(&mut self) {
         self.tables.clear();
         self.holders.clear();
         self.pipes.clear();
     }
 
-    /// Keeps a table.
+    /// Adds a table.
     pub fn insert(&mut self, io: IoId, table: FdTable) {
         if table.holds {
             self.holders.insert((table.place.clone(), io));
@@ -149,7 +149,7 @@ impl FdTables {
         self.tables.insert(io, table);
     }
 
-    /// Forgets a table; what it held open is closed when no command uses it any more.
+    /// Removes a table. Descriptors are closed when no command uses them.
     pub fn close(&mut self, io: IoId) {
         if io != IoId::INHERITED
             && let Some(table) = self.tables.remove(&io)
@@ -158,13 +158,13 @@ impl FdTables {
         }
     }
 
-    /// Whether there are variables that hold a descriptor without need, as far as the shell knows.
+    /// True if a buffer has a file that no command uses.
     pub fn has_idle(&self) -> bool {
         self.buffers.values().any(Buffer::is_idle)
     }
 
-    /// Keeps the content of variables without a descriptor where no command may write to them any
-    /// more, unless the file is among those that others have `open`; false if that is none.
+    /// Moves the content of unused buffers into memory and closes their files, except files in
+    /// `open`. Returns false if none was closed.
     pub fn put_away(&mut self, open: &HashSet<(u64, u64)>) -> bool {
         let (unmade, before) = (&mut self.unmade, self.buffers.len());
         self.buffers.retain(|id, buffer| {
@@ -180,7 +180,7 @@ impl FdTables {
         self.buffers.len() < before
     }
 
-    /// Forgets a buffer; readers and writers that have it open keep it.
+    /// Removes a buffer. Readers and writers keep its file.
     pub fn drop_buffer(&mut self, buffer: BufferId) {
         self.buffers.remove(&buffer);
         self.unmade.remove(&buffer);
@@ -188,7 +188,7 @@ impl FdTables {
         self.held.drop(buffer);
     }
 
-    /// Takes note of buffers that are to be created later, or never: they have a content now.
+    /// Records the content of buffers whose redirections are delayed or canceled.
     pub fn put_off(&mut self, redirects: &[FdChange]) {
         for FdChange { source, .. } in redirects {
             let (id, content) = match source {
@@ -204,8 +204,8 @@ impl FdTables {
         }
     }
 
-    /// Prepares changes to a table. Buffers and pipes come into being here, files when the plan
-    /// is carried out.
+    /// Prepares changes to a table. Creates buffers and pipes now, and files when the plan is
+    /// executed.
     pub fn plan(
         &mut self,
         base: IoId,
@@ -221,7 +221,7 @@ impl FdTables {
                 self.end_hold(*id)?;
             }
         }
-        // Ends of pipes first: they must not stay behind when something else fails.
+        // Takes the ends of pipes first: after an error they must not stay behind.
         let mut taken = Vec::new();
         for changes in &redirects {
             match changes.source {
@@ -308,8 +308,8 @@ impl FdTables {
         Ok(plan)
     }
 
-    /// What a descriptor that is held writes to, a new pipe or that of another one which leads to the
-    /// same file; none if it stays as it is.
+    /// Returns the writer of held output: a new pipe, or the pipe of another descriptor with the
+    /// same target; none if the descriptor stays unchanged.
     fn hold(
         &mut self,
         plan: &Plan,
@@ -317,7 +317,7 @@ impl FdTables {
         id: BufferId,
         held: &mut Vec<((u64, u64), Fd)>,
     ) -> Result<Option<Fd>, FdError> {
-        // It is read even if it can't be had for writing, or nothing is written to it.
+        // The content exists even if the descriptor cannot be written or nothing is written to it.
         self.unmade.insert(id, Unmade::Bytes(BString::default()));
         let fd = plan.known().get(usize::from(number)).copied().flatten();
         if number > HIGHEST_STANDARD && !fd.is_some_and(Fd::is_writable) {
@@ -333,7 +333,7 @@ impl FdTables {
         Ok(Some(writer))
     }
 
-    /// What is held is a buffer from now on. Nothing that is written later counts.
+    /// Ends the holding of output and turns its content into a buffer. Later output is discarded.
     pub fn end_hold(&mut self, id: BufferId) -> Result<(), FdError> {
         match self.held.end(id).map_err(FdError::Variable)? {
             None => {}
@@ -346,27 +346,27 @@ impl FdTables {
         Ok(())
     }
 
-    /// Drafts, to be settled.
+    /// Returns the staged files with these ids.
     pub fn drafts(&self, ids: &[DraftId]) -> Vec<Arc<Draft>> {
         ids.iter().filter_map(|id| self.drafts.get(id).cloned()).collect()
     }
 
-    /// A draft that was begun.
+    /// Returns a staged file, if begun.
     pub(super) fn draft(&self, id: DraftId) -> Option<&Draft> {
         self.drafts.get(&id).map(AsRef::as_ref)
     }
 
-    /// Forgets a draft.
+    /// Removes a staged file.
     pub fn drop_draft(&mut self, id: DraftId) {
         self.drafts.remove(&id);
     }
 
-    /// A buffer, if it has come into being.
+    /// Returns a buffer, if it has a file.
     pub(super) fn made(&self, id: BufferId) -> Option<&Buffer> {
         self.buffers.get(&id)
     }
 
-    /// The content of a buffer without a descriptor.
+    /// Returns the content of a buffer without a file.
     pub fn text(&self, id: BufferId) -> Option<&BString> {
         match self.unmade.get(&id)? {
             Unmade::Bytes(content) => Some(content),
@@ -374,7 +374,7 @@ impl FdTables {
         }
     }
 
-    /// A buffer.
+    /// Returns a buffer, and creates its file if necessary.
     pub fn existing(&mut self, id: BufferId) -> Result<Buffer, FdError> {
         if let Some(buffer) = self.buffers.get(&id) {
             return Ok(buffer.clone());
@@ -393,7 +393,7 @@ impl FdTables {
         Ok(buffer)
     }
 
-    /// Adds to a buffer, or makes it.
+    /// Appends to a buffer, created if missing.
     pub fn fill(&mut self, id: BufferId, bytes: BString) {
         if self.held.fill(id, &bytes) {
             return;
@@ -403,7 +403,7 @@ impl FdTables {
         }
         if let Some(buffer) = self.buffers.get(&id) {
             if buffer.append(&bytes).is_err() {
-                self.drop_buffer(id); // nobody is to take a part of it for all
+                self.drop_buffer(id); // a partial content must not look complete
             }
             return;
         }
@@ -419,7 +419,7 @@ impl FdTables {
             Unmade::Copy(_) => return self.drop_buffer(id),
         };
         if length > LONGEST {
-            let _ = self.existing(id); // tried again by who wants it
+            let _ = self.existing(id); // repeated by the reader if it fails
         }
     }
 
@@ -471,7 +471,7 @@ impl FdTables {
     }
 }
 
-/// Makes a pipe into a relay, and returns where to write; none if the descriptor is closed and stays so.
+/// Creates a pipe into a relay and returns its writer; none if the descriptor is closed.
 fn relayed(
     plan: &mut Plan,
     relay: OperationId,

@@ -1,14 +1,14 @@
-//! The children of this process, and the only place where they are waited for.
+//! Children of this process. All waits for children happen here.
 //!
-//! A command is waited for by its process id alone, once it is known whose it is. Until then the
-//! system keeps how it ended, and gives its id to nobody else. So no status can get lost, however
-//! starts and ends come together.
+//! A command is reaped by its process id, once its command is known. Until then, the system keeps
+//! its status and does not reuse its id. No status can get lost, whatever the order of starts and
+//! ends.
 //!
-//! What isn't known is either an orphan, which is waited for wherever it is found, or a command that
-//! a worker has started and whose answer hasn't been taken. The system keeps these apart: orphans
-//! come to the first thread, while a command is its worker's child until that ends, which is after
-//! the answer. So orphans are looked for among the children of the first thread, and answers are
-//! taken between the look and the judgement.
+//! An unknown child is either an orphan, which is reaped when found, or a command whose start a
+//! worker has not reported yet. The system distinguishes the two. Orphans become children of the
+//! first thread. A command stays a child of its worker until the worker ends, which is after the
+//! report. Orphans are therefore searched among the children of the first thread, and reports are
+//! taken between the search and its evaluation.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -24,16 +24,16 @@ use ftsh_machine::effect::ProcessId;
 use ftsh_machine::event::Status;
 use ftsh_sys as sys;
 
-/// What the system says of the children of this process.
+/// Queries about the children of this process.
 pub trait System {
-    /// Those of the first thread, the ended ones that weren't waited for included.
+    /// Returns the children of the first thread, including zombies.
     fn of_first_thread(&mut self) -> io::Result<Vec<i32>>;
 
-    /// How a child ended, if it has. From then on there is no such child.
+    /// Reaps a child if it has ended, and returns its status.
     fn wait(&mut self, pid: i32) -> Result<Option<Status>, Errno>;
 }
 
-/// The system this runs on.
+/// Queries to the operating system.
 pub struct Real;
 
 impl System for Real {
@@ -50,48 +50,48 @@ impl System for Real {
     }
 }
 
-/// A process that runs a command.
+/// Process of a command.
 #[derive(Debug)]
 pub struct Child {
-    /// The command.
+    /// Command that the process runs.
     pub process: ProcessId,
-    /// Readable when it has ended.
+    /// Descriptor that is readable after the end of the process.
     pub pidfd: Option<OwnedFd>,
 }
 
 /// Children that run no command.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Others {
-    /// Orphans that live.
+    /// Living orphans.
     pub orphans: Vec<i32>,
-    /// Orphans that have ended; they are gone.
+    /// Reaped orphans.
     pub ended: Vec<i32>,
-    /// Those of `Children::preexisting` that have ended; they are gone.
+    /// Reaped members of `Children::preexisting`.
     pub preexisting: Vec<i32>,
 }
 
-/// All children.
+/// All children of this process.
 pub struct Children<S = Real> {
     system: S,
-    /// Our own process id.
+    /// Process id of this process.
     pub parent: i32,
-    /// Whether pidfds tell of their end; signals do otherwise.
+    /// True if pidfds report the end of children; otherwise signals do.
     pub pidfds: bool,
-    /// Those without a pidfd are looked for at this moment.
+    /// Time of the next check of children without a pidfd.
     pub sweep: Option<Instant>,
     commands: HashMap<i32, Child>,
-    /// Commands that a worker has told of, before the loop deals with them.
+    /// Processes of commands reported by workers and not yet handled by the event loop.
     told: HashSet<i32>,
-    /// Tells commands that the system killed for lack of memory.
+    /// Detects commands killed for lack of memory.
     pub kill_count: KillCount,
-    /// Those that the process had before it became a shell, and its own helpers.
+    /// Children started before this process became a shell, and its helpers.
     pub preexisting: HashSet<i32>,
     unwatched: usize,
     ended: usize,
 }
 
 impl<S: System> Children<S> {
-    /// None yet.
+    /// Creates an empty table.
     pub fn new(system: S) -> Self {
         Self {
             system,
@@ -107,50 +107,50 @@ impl<S: System> Children<S> {
         }
     }
 
-    /// A command was started: this is its process, which nobody has waited for.
+    /// Adds the process of a started command, not yet reaped.
     pub fn insert(&mut self, pid: i32, child: Child) {
         self.told.remove(&pid);
         self.unwatched += usize::from(child.pidfd.is_none());
         self.commands.insert(pid, child);
     }
 
-    /// The command that a process runs, if it is known.
+    /// Returns the command of a process, if known.
     pub fn get(&self, pid: i32) -> Option<&Child> {
         self.commands.get(&pid)
     }
 
-    /// The processes of commands.
+    /// Returns the processes of commands.
     pub fn pids(&self) -> impl Iterator<Item = i32> {
         self.commands.keys().copied()
     }
 
-    /// How many commands run.
+    /// Returns the number of running commands.
     pub fn len(&self) -> usize {
         self.commands.len()
     }
 
-    /// How many commands the loop isn't told the end of.
+    /// Returns the number of commands without a pidfd.
     pub fn unwatched(&self) -> usize {
         self.unwatched
     }
 
-    /// Their processes.
+    /// Returns the processes of commands without a pidfd.
     pub fn unwatched_pids(&self) -> Vec<i32> {
         let unwatched = self.commands.iter().filter(|(_, child)| child.pidfd.is_none());
         unwatched.map(|(&pid, _)| pid).collect()
     }
 
-    /// How many commands have ended.
+    /// Returns the number of ended commands.
     pub fn ended(&self) -> usize {
         self.ended
     }
 
-    /// Whether a process is a command's.
+    /// True if a process runs a command.
     pub fn is_command(&self, pid: i32) -> bool {
         self.commands.contains_key(&pid) || self.told.contains(&pid)
     }
 
-    /// Waits for a command's process, if it has ended; then it is no longer among these.
+    /// Reaps a command's process, if it has ended, and removes it from the table.
     pub fn end_of(&mut self, pid: i32) -> Option<(Child, Status)> {
         if !self.commands.contains_key(&pid) {
             return None;
@@ -165,8 +165,8 @@ impl<S: System> Children<S> {
         Some((child, status))
     }
 
-    /// Looks for children that run no command, and waits for those that have ended. `answers` says
-    /// which commands workers have told of until now. Fails if the system can't be asked.
+    /// Returns the children that run no command, and reaps those that have ended. `answers` returns
+    /// the processes reported by workers so far. Fails if the children cannot be listed.
     pub fn others(&mut self, mut answers: impl FnMut() -> Vec<i32>) -> io::Result<Others> {
         let mut others = Others::default();
         loop {
@@ -175,7 +175,8 @@ impl<S: System> Children<S> {
             self.told.extend(answers());
             others.orphans.clear();
             self.judge(seen, &mut others);
-            // What has ended left its own children to us, perhaps after the list was made.
+            // The children of an ended process became children of this process, perhaps after the
+            // list was read.
             if others.ended.len() == before {
                 return Ok(others);
             }
@@ -213,19 +214,19 @@ mod tests {
 
     const FIRST: usize = 0;
 
-    /// A system with few process ids, which are given out again at once.
+    /// System with few process ids, which are reused at once.
     #[derive(Default)]
     struct Model {
         processes: BTreeMap<i32, Process>,
         workers: Vec<Worker>,
-        /// Commands that workers have told of.
+        /// Starts reported by workers and not yet taken.
         answers: Vec<(ProcessId, i32)>,
         commands: u64,
-        /// How each command ended.
+        /// True exit status of each command.
         truth: HashMap<ProcessId, Status>,
-        /// What the loop was told.
+        /// Exit statuses reported to the event loop.
         heard: HashMap<ProcessId, Status>,
-        /// What workers do between the look at the children and the judgement.
+        /// Steps of workers between the list of children and its evaluation.
         meanwhile: Vec<Step>,
         orphans: usize,
     }
@@ -245,23 +246,23 @@ mod tests {
 
     #[derive(Clone, Debug)]
     enum Step {
-        /// The loop starts a command itself.
+        /// The event loop starts a command itself.
         Start,
-        /// A worker gets a command to start.
+        /// A worker receives a command to start.
         Submit,
-        /// A worker goes on: it starts the program, tells of it, ends.
+        /// A worker advances: starts the program, reports the start, ends.
         Work(usize),
-        /// A worker's program can't be executed: it waits for it itself.
+        /// A worker cannot execute its program, and reaps the process itself.
         Fail(usize),
-        /// A process comes to the first thread.
+        /// A process becomes a child of the first thread.
         Orphan,
-        /// Some process ends.
+        /// A process ends.
         End(usize, i32),
-        /// The loop deals with one answer.
+        /// The event loop handles one report.
         Take,
-        /// The loop looks for orphans while this happens.
+        /// The event loop lists orphans while workers continue.
         Look(Vec<Step>),
-        /// The loop waits for its commands.
+        /// The event loop reaps its commands.
         Reap,
     }
 
@@ -278,7 +279,7 @@ mod tests {
             ProcessId(self.commands)
         }
 
-        /// What happens whatever the loop does.
+        /// Applies a step that does not involve the event loop.
         fn step(&mut self, step: &Step) {
             match *step {
                 Step::Work(which) if !self.workers.is_empty() => {
@@ -442,7 +443,7 @@ mod tests {
             for step in &steps {
                 this.step(step);
             }
-            // All workers end, all processes end, and the loop hears of all.
+            // All workers and processes end, and the event loop handles all reports.
             let workers = this.model.borrow().workers.len();
             for index in 0..3 * workers {
                 this.step(&Step::Work(index % workers));

@@ -1,4 +1,4 @@
-//! A command in progress, and what workers do for it.
+//! Commands in progress, and jobs of workers for them.
 
 use std::io;
 use std::path::PathBuf;
@@ -14,33 +14,33 @@ use ftsh_machine::effect::{Action, IoId, OperationId, ProcessId, Run};
 use ftsh_machine::event::{Reply, SpawnError};
 use ftsh_syntax::ast::Name;
 
-/// A command in progress.
+/// Command in progress.
 pub struct Command {
-    /// How far it has come.
+    /// Stage of its execution.
     pub stage: Stage,
-    /// Its name, for the log.
+    /// Name, for the log.
     pub name: BString,
-    /// The script's line.
+    /// Line in the script.
     pub line: u32,
-    /// The `PATH` it is looked for along.
+    /// `PATH` along which the program is searched.
     pub path: BString,
-    /// Whether it can't write to the terminal; known only if that matters.
+    /// True if the command cannot write to the terminal; set only if the status line is on.
     pub quiet: bool,
-    /// Whether a worker may be starting its program right now.
+    /// True while a worker may be starting the program.
     pub starting: bool,
-    /// What it has of descriptors, or may take.
+    /// Descriptors that the command holds or may open.
     pub need: Need,
-    /// Where its descriptors come from.
+    /// Position in the tree of structures.
     pub place: Place,
-    /// The variables that it may write to, which stay files until it ends, and what it reads that is fed
-    /// to it.
+    /// Descriptors kept open until the end of the command: its variables used as files, and its
+    /// input pipes.
     pub kept: Vec<Fd>,
-    /// Who reads what it writes to later stages of a pipeline, or where the shell itself writes.
+    /// Readers of its output.
     pub readers: Readers,
 }
 
 impl Command {
-    /// One that is about to begin.
+    /// Creates a command that is about to start.
     pub fn new(run: &Run) -> Self {
         let name = match &run.action {
             Action::Program { words, .. } => words.first().cloned().unwrap_or_default(),
@@ -62,56 +62,56 @@ impl Command {
         }
     }
 
-    /// One that waits for descriptors.
+    /// Creates a command that waits for descriptors.
     pub fn queued(run: &Run) -> Self {
         Self { stage: Stage::Queued, quiet: true, ..Self::new(run) }
     }
 }
 
-/// How far a command has come.
+/// Stage of a command.
 pub enum Stage {
-    /// It waits for descriptors.
+    /// Waiting for descriptors.
     Queued,
-    /// A worker does it, or starts it.
+    /// Started or executed by a worker.
     Working(Handle),
-    /// It runs.
+    /// Running.
     Running,
 }
 
-/// What a worker found out or did.
+/// Result of a worker's job.
 pub enum Answer {
-    /// It started a program, or couldn't; and whether that may want the terminal.
+    /// Start of a program; true if the program may want the terminal.
     Started(Result<Started, SpawnError>, bool),
-    /// The files for an `exec` are open.
+    /// Opened files for an `exec`.
     Ready(Box<Program>, Result<FdTable, FdError>),
-    /// A builtin ended.
+    /// End of a builtin.
     Ended(Ended),
-    /// A table for this name, or why there is none.
+    /// Descriptor table with its name.
     Table(IoId, Result<FdTable, FdError>),
-    /// The answer to a query.
+    /// Answer to a query.
     Reply(Result<Reply, FdError>),
-    /// What came of waiting for a channel.
+    /// End of a wait for a channel.
     Channel(Waited),
-    /// What couldn't be removed, and why.
+    /// Files that could not be removed, with the errors.
     Left(Vec<(PathBuf, io::Error)>),
-    /// Nothing: it was cancelled.
+    /// No result: the job was canceled.
     Cancelled,
 }
 
-/// Who waits for a worker's answer.
+/// Recipient of a worker's result.
 pub enum Waiting {
     /// A command.
     Command(ProcessId),
     /// An operation.
     Operation(OperationId),
-    /// A relay, for which it writes.
+    /// A relay.
     Relay(OperationId),
     /// A channel.
     Channel(Name),
 }
 
 impl Answer {
-    /// The process that was started, if one was.
+    /// Returns the process that was started, if any.
     pub fn pid(&self) -> Option<i32> {
         match self {
             Self::Started(Ok(started), _) => Some(started.pid),

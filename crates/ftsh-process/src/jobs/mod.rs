@@ -1,4 +1,4 @@
-//! What is in progress: commands, and the processes that run them.
+//! Work in progress: commands and their processes, relays of output, waits for channels.
 
 pub mod children;
 mod command;

@@ -1,8 +1,8 @@
-//! Relays: what branches print, line by line, on its way to where they all print.
+//! Relays: forwarding of the output of branches, line by line, to their common output.
 //!
-//! The loop reads what comes and writes it on without waiting; if that can't be done a worker writes,
-//! and nothing of the relay is read meanwhile, so that who prints waits. One line is never in the way
-//! of another: what is out without its end is waited for.
+//! The event loop reads the output and writes it without blocking. If a write would block, a worker
+//! writes, and nothing is read meanwhile, which makes the writers wait. Lines do not mix: after an
+//! incomplete line, only its source is read.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::io::{self, ErrorKind, IsTerminal};
@@ -24,75 +24,76 @@ use ftsh_machine::event::{Event, Refusal, Reply, Status};
 use ftsh_machine::size::MOST_TOLD;
 use ftsh_sys::os_error::plain;
 
-/// What the poller knows a source by is its number plus this.
+/// Base of the poller tokens of sources.
 pub const RELAYS: Token = 1 << 33;
 
-/// What nobody reads delays what comes after it no longer than this.
+/// Longest delay of the end of a scope by output that no process reads.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// So much is read at once.
+/// Bytes read at once.
 const BLOCK: usize = 16 * 1024;
 
-/// All relays, and what comes into them.
+/// All relays and their sources.
 #[derive(Default)]
 pub struct Relays {
     all: HashMap<OperationId, Relay>,
     sources: HashMap<u64, Source>,
-    /// The sources that were made for a table.
+    /// Sources created for a table.
     of_table: HashMap<IoId, Vec<u64>>,
     count: u64,
-    /// The end of what has come through relays that keep it.
+    /// Last bytes of the output of relays with a buffer.
     kept: HashMap<BufferId, Vec<u8>>,
-    /// Scopes that are empty, which is told when what their commands have printed is written.
+    /// Empty scopes that are reported after the output of their commands was written.
     empty: Vec<ScopeId>,
-    /// When it is told in any case.
+    /// Time limit of that report.
     pub due: Option<Instant>,
 }
 
-/// Where it is written, and how far that has come.
+/// Relay of one operation.
 struct Relay {
-    /// For descriptors 1 and 2.
+    /// Targets of descriptors 1 and 2.
     targets: [FdTable; 2],
     sources: BTreeSet<u64>,
-    /// Sources to be read as far as they go.
+    /// Sources to read until they are empty.
     due: BTreeSet<u64>,
-    /// Sources that have something, and are not listened to for the present.
+    /// Sources with available output that are not polled at present.
     parked: Vec<u64>,
-    /// The source whose line is out without its end.
+    /// Source of an incomplete line that was written.
     line: Option<u64>,
-    /// Whether a worker writes.
+    /// True while a worker writes.
     is_writing: bool,
     state: State,
-    /// Where the end of what comes is kept, if it is. Such a relay tells of nothing before it is to finish.
+    /// Buffer for the last bytes of the output, if any. Such a relay reports an error only when
+    /// finished.
     keeps: Option<BufferId>,
-    /// Why it can't write any more, if that is still to be told.
+    /// Error of a write, not reported yet.
     refused: Option<Result<Reply, Refusal>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// There is more to come.
+    /// More output may follow.
     Open,
-    /// Only what is there is written; then that is told.
+    /// The available output is written, then the end is reported.
     Finishing,
-    /// What comes is written, and nobody is told of the end.
+    /// Output is written, but the end is not reported.
     Left,
-    /// The same, of what was cut short.
+    /// Output is written after a cancellation; the end is not reported.
     Cut,
 }
 
-/// Where something comes from.
+/// Source of output.
 struct Source {
     relay: OperationId,
-    /// Whether it is standard error.
+    /// True for standard error.
     errors: bool,
     reader: OwnedFd,
     lines: Lines,
-    /// Whether a line without an end gets one when all is read.
+    /// True if an incomplete line is completed after the last byte.
     is_ending: bool,
 }
 
-/// What relays need of the driver.
+/// Parts of the driver that jobs use.
 pub struct Outside<'a> {
     pub poller: &'a mut Poller,
     pub work: &'a mut Work,
@@ -100,13 +101,14 @@ pub struct Outside<'a> {
 }
 
 impl Relays {
-    /// Whether any writes to a terminal.
+    /// True if a relay writes to a terminal.
     pub fn use_the_terminal(&self) -> bool {
         let targets = self.all.values().flat_map(|relay| &relay.targets);
         targets.filter_map(|table| table.get(1)).any(|fd| fd.as_fd().is_terminal())
     }
 
-    /// Returns the pipes that somebody may still write to. What is written on as it comes goes on.
+    /// Returns the pipes that processes may still write to. Output that is relayed continuously
+    /// keeps its target.
     pub fn pipes(&self) -> impl Iterator<Item = Daemons<'_>> {
         self.sources.values().map(|source| {
             let relay = self.all.get(&source.relay).filter(|relay| relay.keeps.is_some());
@@ -115,12 +117,12 @@ impl Relays {
         })
     }
 
-    /// Takes what is kept under a name.
+    /// Removes and returns the last bytes of the output kept in a buffer.
     pub fn take_kept(&mut self, buffer: BufferId) -> Option<Vec<u8>> {
         self.kept.remove(&buffer)
     }
 
-    /// How many sources there are.
+    /// Returns the number of sources.
     pub fn count(&self) -> usize {
         self.sources.len()
     }
@@ -145,7 +147,7 @@ impl Relay {
 }
 
 impl Relays {
-    /// Begins a relay to where a table's descriptors lead.
+    /// Begins a relay to the descriptors of a table.
     pub fn begin(&mut self, tables: &FdTables, operation: OperationId, io: IoId) {
         let target = |number| {
             let mut table = FdTable::default();
@@ -167,13 +169,13 @@ impl Relays {
         self.all.insert(operation, relay);
     }
 
-    /// Listens to what comes through pipes that were made for a table.
+    /// Adds pipes that were created for a table.
     pub fn listen(&mut self, outside: &mut Outside, io: IoId, pipes: Vec<Relayed>) {
         for Relayed { relay: id, descriptor, reader, lines, keeps } in pipes {
             let Some(relay) = self.all.get_mut(&id) else { continue };
             let source = self.count;
             if outside.poller.add(reader.as_fd(), RELAYS + source).is_err() {
-                continue; // nobody reads
+                continue; // not relayed
             }
             self.count += 1;
             relay.keeps = keeps;
@@ -185,7 +187,7 @@ impl Relays {
         }
     }
 
-    /// Something has come.
+    /// Handles available output.
     pub fn read_some(&mut self, outside: &mut Outside, source: u64) {
         let Some(id) = self.sources.get(&source).map(|it| it.relay) else { return };
         let Some(relay) = self.all.get_mut(&id) else { return };
@@ -200,18 +202,18 @@ impl Relays {
         }
     }
 
-    /// A table is closed: what it was for prints nothing more, but for what it leaves behind.
+    /// Handles the end of a table. Its commands print no more, except processes left behind.
     pub fn end_table(&mut self, outside: &mut Outside, io: IoId) {
         for source in self.of_table.remove(&io).unwrap_or_default() {
             let Some(id) = self.sources.get(&source).map(|it| it.relay) else { continue };
-            // What is cut short may print to its very end.
+            // Canceled commands may print until they end.
             if self.all.get(&id).is_some_and(|relay| relay.state != State::Cut) {
                 self.read_all(outside, id, [source].into(), true);
             }
         }
     }
 
-    /// No more sources come; what there is is written.
+    /// Writes the available output and reports the end of the relay.
     pub fn finish(&mut self, outside: &mut Outside, id: OperationId) {
         let Some(relay) = self.all.get_mut(&id) else { return };
         if let Some(result) = relay.refused.take() {
@@ -223,7 +225,7 @@ impl Relays {
         self.read_all(outside, id, all, true);
     }
 
-    /// Nobody waits for a relay any more.
+    /// Marks a relay as canceled.
     pub fn leave(&mut self, outside: &mut Outside, id: OperationId) {
         if let Some(relay) = self.all.get_mut(&id) {
             relay.state = State::Cut;
@@ -231,8 +233,7 @@ impl Relays {
         }
     }
 
-    /// A scope is empty: what was cut short there has printed all it will, which comes before what
-    /// the script does next.
+    /// Reports an empty scope after the output of its canceled commands was written.
     pub fn tell_emptied(&mut self, outside: &mut Outside, scope: ScopeId) {
         let cut = self.all.iter().filter(|(_, relay)| relay.state == State::Cut);
         let cut: Vec<OperationId> = cut.map(|(id, _)| *id).collect();
@@ -244,7 +245,7 @@ impl Relays {
         self.tell_empty(outside);
     }
 
-    /// What was cut short isn't waited for any longer, once the moment has come.
+    /// Stops waiting for the output of canceled commands once the time limit has passed.
     pub fn give_up(&mut self, outside: &mut Outside, now: Instant) {
         if self.due.take_if(|due| *due <= now).is_some() {
             for relay in self.all.values_mut().filter(|it| it.state == State::Cut) {
@@ -283,7 +284,7 @@ impl Relays {
         }
     }
 
-    /// Does what is due, and listens again to what may be read.
+    /// Reads the due sources, and polls those that may be read again.
     fn go_on(&mut self, outside: &mut Outside, id: OperationId) {
         while let Some(relay) = self.all.get_mut(&id)
             && let Some(source) = relay.next_due()
@@ -295,7 +296,7 @@ impl Relays {
         let free = |source: &mut u64| !is_writing && line.is_none_or(|line| line == *source);
         for source in relay.parked.extract_if(.., free) {
             if let Some(it) = self.sources.get(&source) {
-                // It was there before.
+                // The same descriptor was polled before.
                 let _ = outside.poller.add(it.reader.as_fd(), RELAYS + source);
             }
         }
@@ -309,7 +310,7 @@ impl Relays {
         self.tell_empty(outside);
     }
 
-    /// Reads what a source has: some of it, or all there is by now; and writes it on.
+    /// Reads output from a source and forwards it: one block, or everything available.
     fn read(&mut self, outside: &mut Outside, number: u64, all: bool) {
         let mut block = [0; BLOCK];
         loop {
@@ -362,7 +363,7 @@ impl Relays {
         relay.line.take_if(|line| *line == number);
     }
 
-    /// Writes lines to where they go, at once or by a worker.
+    /// Writes lines to their target, by a worker if necessary.
     fn write_on(&mut self, outside: &mut Outside, id: OperationId, errors: bool, out: &[u8]) {
         let Some(relay) = self.all.get_mut(&id) else { return };
         let table = &relay.targets[usize::from(errors)];
@@ -390,7 +391,7 @@ impl Relays {
         }
     }
 
-    /// A worker has written, or couldn't.
+    /// Handles the end of a worker's write.
     pub fn written(&mut self, outside: &mut Outside, id: OperationId, ended: Ended) {
         let Some(relay) = self.all.get_mut(&id) else { return };
         relay.is_writing = false;
@@ -402,7 +403,7 @@ impl Relays {
         self.go_on(outside, id);
     }
 
-    /// It can't be written any more: nobody reads, or something else is wrong.
+    /// Ends a relay whose target cannot be written: all readers are gone, or an error occurred.
     fn refused(&mut self, outside: &mut Outside, id: OperationId, why: Result<String, io::Error>) {
         let Some(mut relay) = self.all.remove(&id) else { return };
         for number in &relay.sources {
@@ -428,8 +429,8 @@ impl Relays {
     }
 }
 
-/// Adds to what is kept, and forgets the beginning of what is too much: one byte more than is told of says
-/// whether a line begins there.
+/// Appends to a buffer and drops the beginning of excess output. One byte more than the limit is
+/// kept, which shows if a line begins there.
 fn keep(kept: &mut Vec<u8>, bytes: &[u8]) {
     kept.extend_from_slice(bytes);
     if kept.len() > 2 * MOST_TOLD {
@@ -437,8 +438,8 @@ fn keep(kept: &mut Vec<u8>, bytes: &[u8]) {
     }
 }
 
-/// Writes everything, however long it takes: lines that fit into a pipe at once, so that others who
-/// write to it don't cut them.
+/// Writes all lines, in blocks that fit into a pipe as a whole. Output of other writers to the pipe
+/// thus cannot split a line.
 fn print_lines(table: &FdTable, mut bytes: &[u8], control: &Control) -> Ended {
     while !bytes.is_empty() {
         let lines = first_lines(bytes, stream::PIPE_ROOM);

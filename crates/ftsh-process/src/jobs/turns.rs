@@ -1,4 +1,4 @@
-//! Whose turn it is in channels: what waits there, and the workers that wait for it.
+//! Waits for channels, and the workers that perform them.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -13,33 +13,33 @@ use ftsh_machine::effect::{Entry, OperationId, PassId, ScopeId};
 use ftsh_machine::event::{Event, Refusal, Reply};
 use ftsh_syntax::ast::Name;
 
-/// The channels of a shell, and who waits for them.
+/// Channels of a shell, and waits for them.
 pub struct Turns {
     channels: Channels,
-    /// What is being waited for in each, by one worker.
+    /// Reason of the wait for each channel, and the worker that waits.
     waits: HashMap<Name, (Reason, Handle)>,
-    /// Moments to check again if earlier waiters, which may be frozen, take their turn.
+    /// Times to check if earlier waiters, which may be frozen, take their turn.
     rechecks: HashMap<Name, Instant>,
-    /// The attempts that scopes are of.
+    /// Passes of attempts, by scope.
     scopes: HashMap<ScopeId, PassId>,
 }
 
-/// Something that people should know.
+/// Message to the user.
 pub type Note = Option<String>;
 
 impl Turns {
-    /// Channels in this directory, or else the user's own.
+    /// Creates the channels in a directory; without one, in the user's own.
     pub fn new(directory: Option<PathBuf>) -> Self {
         let (waits, rechecks, scopes) = Default::default();
         Self { channels: Channels::new(directory), waits, rechecks, scopes }
     }
 
-    /// The descriptors that somebody needs who enters a channel.
+    /// Returns the number of descriptors needed to enter a channel.
     pub fn need(&self, name: &Name) -> Need {
         Need::of(usize::from(!self.channels.is_open(name)), 1)
     }
 
-    /// Somebody comes.
+    /// Handles the request of an attempt to enter a channel.
     pub fn enter(&mut self, outside: &mut Outside, entry: Entry) -> Note {
         let (operation, name) = (entry.operation, entry.channel.clone());
         match self.channels.enter(entry) {
@@ -57,12 +57,12 @@ impl Turns {
         }
     }
 
-    /// What runs in a scope belongs to an attempt that was admitted.
+    /// Records the pass of a scope.
     pub fn belongs(&mut self, scope: ScopeId, pass: PassId) {
         self.scopes.insert(scope, pass);
     }
 
-    /// What to tell a command that is in these scopes, if any of them is in a channel.
+    /// Returns the environment variable of a command in these scopes, if any of them holds a pass.
     pub fn told(&self, scopes: impl FnOnce() -> Vec<ScopeId>) -> Option<String> {
         if self.scopes.is_empty() {
             return None;
@@ -71,21 +71,21 @@ impl Turns {
         Some(self.channels.told(passes)).filter(|told| !told.is_empty())
     }
 
-    /// An attempt is over.
+    /// Handles the end of an attempt.
     pub fn leave(&mut self, outside: &mut Outside, pass: PassId, passed: Passed) -> Note {
         self.scopes.retain(|_, other| *other != pass);
         let name = self.channels.leave(pass, passed)?;
         self.advance(outside, &name, None)
     }
 
-    /// Nobody waits for this operation any more; none if it was none of a channel's.
+    /// Cancels the wait of an operation; none if it does not belong to a channel.
     pub fn abandon(&mut self, outside: &mut Outside, operation: OperationId) -> Option<Note> {
         let name = self.channels.abandon(operation)?;
         Some(self.advance(outside, &name, None))
     }
 
-    /// The shell is going to be stopped: nobody else shall wait for those who wait. The channels in which
-    /// they come again when it goes on.
+    /// Leaves all queues before the shell is stopped, so that other shells do not wait for it.
+    /// Returns the channels to enter again.
     pub fn step_aside(&mut self, outside: &mut Outside) -> Vec<Name> {
         for (_, (_, handle)) in self.waits.drain() {
             forget(outside, &handle);
@@ -94,13 +94,13 @@ impl Turns {
         self.channels.step_aside()
     }
 
-    /// The shell goes on.
+    /// Enters the queues again after the shell was continued.
     pub fn come_again(&mut self, outside: &mut Outside, names: &[Name]) -> Note {
         let notes = names.iter().map(|name| self.advance(outside, name, None));
         notes.fold(None, Option::or)
     }
 
-    /// A worker has waited.
+    /// Handles the end of a worker's wait.
     pub fn waited(&mut self, outside: &mut Outside, name: &Name, waited: Waited) -> Note {
         self.waits.remove(name);
         self.advance(outside, name, Some(waited))
@@ -161,7 +161,7 @@ impl Turns {
     }
 }
 
-/// Nobody waits for this worker any more.
+/// Cancels a worker's wait.
 fn forget(outside: &mut Outside, handle: &Handle) {
     outside.work.waiting.remove(&handle.ticket);
     outside.work.pool.cancel(handle);

@@ -1,4 +1,4 @@
-//! The system, as scopes see it.
+//! Implementation of the queries of scopes.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -17,7 +17,7 @@ use super::{Answer, Children, Command, Stage};
 use ftsh_machine::effect::ProcessId;
 use ftsh_sys as sys;
 
-/// What there is to look at, and to ask.
+/// Parts of the driver that answer the queries.
 pub struct View<'a> {
     pub children: &'a mut Children,
     pub pool: &'a mut WorkerPool<Answer>,

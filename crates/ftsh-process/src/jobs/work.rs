@@ -1,4 +1,4 @@
-//! What workers are doing, and for whom.
+//! Jobs of workers.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -7,22 +7,22 @@ use super::super::os::workers::{Handle, Ticket, WorkerPool};
 use super::{Answer, Waiting};
 use ftsh_machine::effect::OperationId;
 
-/// Jobs of workers that aren't over, or whose answers nobody has dealt with.
+/// Running jobs, and their results not yet handled.
 pub struct Work {
-    /// Who does them.
+    /// Worker threads.
     pub pool: WorkerPool<Answer>,
-    /// Answers that were taken already, but not dealt with.
+    /// Results taken from the pool, but not handled.
     pub answers: VecDeque<(Ticket, Answer)>,
-    /// What is done for an operation of the machine, so that it can be given up.
+    /// Jobs for operations of the machine, for their cancellation.
     pub operations: HashMap<OperationId, Handle>,
-    /// Who waits for an answer.
+    /// Recipients of results.
     pub waiting: HashMap<Ticket, Waiting>,
-    /// How many of them are starting a command.
+    /// Number of jobs that start a command.
     pub starting: usize,
 }
 
 impl Work {
-    /// Nothing to do yet. Fails if the system has no descriptors left.
+    /// Creates the pool. Fails if the system has no descriptors left.
     pub fn new() -> io::Result<Self> {
         Ok(Self {
             pool: WorkerPool::new()?,

@@ -1,54 +1,56 @@
-//! How long shells inside one another have to kill in.
+//! Kill timeout of nested shells.
 //!
-//! An inner one is to be done before an outer one kills it, so each keeps a part of the time for
-//! itself, as long as it lives. Those that are over keep nothing: else the time would shrink to nothing
-//! where each shell leaves another one behind.
+//! An inner shell must finish before an outer shell kills the inner one. Each living shell
+//! therefore reserves a part of the kill timeout for itself. Shells that have ended reserve
+//! nothing: otherwise the timeout would shrink to zero where each shell leaves another one running.
 
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
 use super::mark;
 
-/// How much less time than the one around it a shell has, so that it is done first.
+/// Time that each shell reserves: its own kill timeout is longer by this than that of the shells
+/// inside.
 const MARGIN: Duration = Duration::from_secs(5);
 
-/// A time from SIGTERM to SIGKILL that somebody asked for.
+/// Requested time from SIGTERM to SIGKILL, minus the parts reserved by shells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KillTimeout {
     asked: Duration,
-    /// How many shells keep their part of it.
+    /// Number of shells that reserve a part.
     shells: u32,
 }
 
 impl KillTimeout {
-    /// All of a time.
+    /// Creates a kill timeout of which no shell reserves a part.
     pub fn of(asked: Duration) -> Self {
         Self { asked, shells: 0 }
     }
 
-    /// Tells a shell what it has.
+    /// Environment variable with the kill timeout of a shell, in seconds.
     pub const VARIABLE: &str = "FTSH_KILL_TIMEOUT";
 
-    /// What is left of it, in seconds.
+    /// Formats the remaining time as seconds with decimals, for the environment.
     pub fn written(self) -> String {
         let time = self.time();
         let text = format!("{}.{:09}", time.as_secs(), time.subsec_nanos());
         text.trim_end_matches('0').trim_end_matches('.').to_owned()
     }
 
-    /// What is left of it.
+    /// Returns the remaining time.
     pub fn time(self) -> Duration {
         self.asked.saturating_sub(MARGIN * self.shells)
     }
 
-    /// What this shell leaves to those that it starts.
+    /// Returns the kill timeout of shells started by this shell.
     #[must_use]
     pub fn inside(self) -> Self {
         Self { shells: self.shells + 1, ..self }
     }
 
-    /// What this process has if it was told this time: more than that, if shells around it that kept
-    /// their part are over by now.
+    /// Returns the kill timeout of this process, given the value of its environment variable. The
+    /// result is longer than the value if shells around this process that reserved a part have
+    /// ended.
     pub fn inherited(told: Duration) -> Self {
         let mark = std::env::var_os(mark::VARIABLE).unwrap_or_default();
         Self::told(told, mark.as_bytes(), mark::lives)
@@ -62,12 +64,13 @@ impl KillTimeout {
                 let keeping = shells.iter().rev().take(last.shells as usize);
                 Self { shells: keeping.filter(|shell| lives(shell)).count() as u32, ..last }
             }
-            // Somebody else said so.
+            // The variable was set by another program.
             _ => Self::of(time),
         }
     }
 
-    /// For a mark, with what is left for whoever carries it.
+    /// Formats a note for the tag, from which [`KillTimeout::inherited`] restores the reserved
+    /// parts.
     pub fn note(self) -> String {
         format!(";t={}/{}", self.asked.as_nanos(), self.shells)
     }
@@ -111,7 +114,7 @@ mod tests {
         });
         assert_eq!(told(3, &mark, &["1-a", "2-b"]), SECOND * 3);
         assert_eq!(told(3, &mark, &["1-a"]), SECOND * 8);
-        // Not what the mark says: somebody changed it on the way.
+        // The value differs from the tag: another program changed the variable.
         assert_eq!(told(4, &mark, &[]), SECOND * 4);
         assert_eq!(told(4, "nonsense", &[]), SECOND * 4);
     }

@@ -1,10 +1,11 @@
-//! How long the limit counts that a command was told.
+//! Validity of the time limit that commands inherit.
 //!
-//! A command passes its environment on, `FTSH_DEADLINE` with it: a daemon keeps that long after the
-//! attempt has ended well. So the limit comes with a lease, which ends with the attempt. It is a place
-//! in a file without a name, where the scope's number stands as long as the scope is open; the mark in
-//! the environment says where. A lease that can't be seen is over: the shell that gave it ends what it
-//! governs at the limit in any case, and this is only about ending in good order before.
+//! A command passes its environment on, including `FTSH_DEADLINE`. A daemon keeps the variable long
+//! after its attempt has succeeded. Each limit therefore comes with a grant, which ends with the
+//! attempt. A grant is a place in an unnamed file that holds the scope's number while the scope is
+//! open. The tag in the environment names the place. An unreadable grant counts as ended: the shell
+//! that created the grant kills the command at the limit anyway, and the variable only allows an
+//! orderly end before.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -21,22 +22,22 @@ use ftsh_machine::effect::ScopeId;
 use ftsh_machine::time::Time;
 use ftsh_sys as sys;
 
-/// The variable that holds a limit, in seconds since 1970.
+/// Environment variable with a time limit, in seconds since 1970.
 pub const VARIABLE: &str = "FTSH_DEADLINE";
 
-/// No command is told of more limits than this: those that come first.
+/// Maximum number of grants in a tag: those with the earliest limits.
 const MOST: usize = 8;
 
-/// What a lease takes in the file.
+/// Size of a grant in the file, in bytes.
 const SIZE: u64 = 8;
 
-/// The leases that this shell has given, one for each open scope with a limit.
+/// Grants of this shell, one for each open scope with a limit.
 #[derive(Default)]
 pub struct Leases {
-    /// Made for the first of them; an error if it can't be.
+    /// File with the grants, created for the first grant; an error if it cannot be created.
     file: Option<io::Result<File>>,
     given: HashMap<ScopeId, Given>,
-    /// Places where leases have ended.
+    /// Free places in the file.
     free: Vec<u64>,
 }
 
@@ -47,7 +48,7 @@ struct Given {
 }
 
 impl Leases {
-    /// Commands of a scope are told this limit from now on.
+    /// Grants a limit to the commands of a scope.
     fn give(&mut self, key: &Marker, scope: ScopeId, limit: Time) {
         if let Some(given) = self.given.get_mut(&scope) {
             given.limit = limit;
@@ -63,8 +64,9 @@ impl Leases {
         }
     }
 
-    /// What a mark says of a limit that a command is told, and of those around it: for each,
-    /// `;MOMENT=PID.FD.PLACE.SCOPE`. `around` is its scope and those around that, from the inside out.
+    /// Returns the tag notes of a command's limit and of the limits around it, each as
+    /// `;MOMENT=PID.FD.PLACE.SCOPE`. `around` is the command's scope followed by the enclosing
+    /// scopes, innermost first.
     pub fn note(
         &mut self,
         marker: &Marker,
@@ -78,9 +80,10 @@ impl Leases {
         let Some(Ok(file)) = &self.file else { return String::new() };
         let mut governing: Vec<(ScopeId, Given)> = Vec::new();
         for (id, given) in around.iter().filter_map(|id| Some((*id, *self.given.get(id)?))) {
-            // One limit may govern many scopes, and does as long as the outermost is open.
+            // A limit may apply to several scopes, and stays valid until the outermost scope
+            // closes.
             governing.retain(|(_, inner)| inner.limit != given.limit);
-            // A `finally` group outlasts the limits around it.
+            // A `finally` group continues past the limits around it.
             if given.limit < limit {
                 continue;
             }
@@ -95,11 +98,11 @@ impl Leases {
         governing.iter().map(describe).collect()
     }
 
-    /// A scope is over.
+    /// Ends the grant of a scope.
     pub fn end(&mut self, scope: ScopeId) {
         if let Some(given) = self.given.remove(&scope) {
             if let Some(Ok(file)) = &self.file {
-                // Memory that is there already.
+                // The memory is already allocated, so the write cannot fail for lack of space.
                 let _ = file.write_all_at(&[0; SIZE as usize], given.place * SIZE);
             }
             self.free.push(given.place);
@@ -111,7 +114,7 @@ fn number(scope: ScopeId) -> [u8; SIZE as usize] {
     (scope.0 + 1).to_ne_bytes()
 }
 
-/// The name that a file of leases has in `/proc`.
+/// Returns the name of the file of grants, as `/proc` shows it.
 fn file_name(run: &str) -> String {
     format!("ftsh-leases-{run}")
 }
@@ -122,16 +125,16 @@ fn new_file(key: &Marker) -> io::Result<File> {
     Ok(sys::move_up(fd)?.into())
 }
 
-/// A lease as a mark describes it.
+/// Grant as described by a tag note.
 #[derive(Debug, PartialEq, Eq)]
 struct Lease<'a> {
-    /// The limit, as it is told.
+    /// Time limit, as in the environment variable.
     moment: &'a str,
-    /// The run that gave it.
+    /// Name of the run that granted the limit.
     run: &'a str,
-    /// The process id of its interpreter.
+    /// Process id of the interpreter of that run.
     pid: u32,
-    /// The file's descriptor there.
+    /// Descriptor of the file in that interpreter.
     fd: u32,
     place: u64,
     scope: ScopeId,
@@ -147,10 +150,11 @@ impl<'a> Lease<'a> {
     }
 }
 
-/// Whether a lease's scope is still open, as far as that can be seen.
+/// True if the scope of a grant is still open. False if the file cannot be read.
 fn is_open(lease: &Lease) -> bool {
     let path = format!("/proc/{}/fd/{}", lease.pid, lease.fd);
-    // Only what has the run's name is opened: the number may be another process's by now.
+    // The link is checked before the file is opened: the process id may belong to another process
+    // now.
     let name = format!("/memfd:{} (deleted)", file_name(lease.run));
     let mut found = [0; SIZE as usize];
     fs::read_link(&path).is_ok_and(|link| link.as_os_str() == name.as_str())
@@ -159,15 +163,15 @@ fn is_open(lease: &Lease) -> bool {
             .is_ok_and(|()| found == number(lease.scope))
 }
 
-/// The limit that this process inherits, as far as it still counts.
+/// Returns the inherited limit, if a limit is still valid.
 fn inherited() -> Option<OsString> {
     let told = std::env::var_os(VARIABLE)?;
     let mark = std::env::var_os(mark::VARIABLE).unwrap_or_default();
     governing(told.as_bytes(), mark.as_bytes(), is_open).map(OsString::from_vec)
 }
 
-/// The limit that counts of what a process was told: the next one whose lease holds, or what came
-/// without one, from somebody else.
+/// Returns the earliest limit with a valid grant, or the inherited limit itself if no note mentions
+/// it: then another program set the variable.
 fn governing(told: &[u8], mark: &[u8], holds: impl Fn(&Lease) -> bool) -> Option<Vec<u8>> {
     let leases = mark::entries(mark).flat_map(|entry| {
         entry.notes.split(';').filter_map(move |note| Lease::parse(entry.run, note))
@@ -184,8 +188,8 @@ fn governing(told: &[u8], mark: &[u8], holds: impl Fn(&Lease) -> bool) -> Option
     next.map(|lease| lease.moment.into())
 }
 
-/// Removes an inherited limit whose attempt is over from the environment. Does nothing once there is more
-/// than one thread.
+/// Removes an inherited limit whose attempt has ended from the environment. Has no effect once the
+/// process has several threads.
 pub fn forget_dead_limit() {
     if std::env::var_os(VARIABLE).is_some() {
         sys::set_variable(VARIABLE, inherited());

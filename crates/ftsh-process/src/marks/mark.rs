@@ -1,5 +1,5 @@
-//! The mark that commands carry in their environment, so that a process that lost its parent can
-//! be told whose it was.
+//! Tag in the environment of commands. The tag identifies the scope of a process that has lost its
+//! parent.
 
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -10,35 +10,36 @@ use nix::errno::Errno::ESRCH;
 use ftsh_machine::effect::ScopeId;
 use ftsh_sys as sys;
 
-/// The variable. Its value is a list of `run.scope;note;note`, from the outermost nested shell inwards.
+/// Environment variable of the tag. Its value is a list of `run.scope;note;note`, outermost shell
+/// first.
 pub const VARIABLE: &str = "FTSH_SCOPE";
 
-/// Names a run of a shell, unlike any other, and so that nobody can guess it: where orphans don't come
-/// to the shell, who carries its name is killed with it.
+/// Creates and recognizes the tags of one run. The run's name is unique and cannot be guessed:
+/// without a subreaper, every process whose tag contains the name is killed with the run.
 #[derive(Clone, Debug)]
 pub struct Marker {
     name: String,
-    /// The list of the shell that started this one.
+    /// Tag that this shell inherited, reduced to the shells that still live.
     around: BString,
 }
 
-/// Where a process belongs.
+/// Scope of a process, as found in its tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark {
-    /// The scope of this shell that it was started in.
+    /// Scope of this shell in which the process was started.
     pub scope: ScopeId,
-    /// How many shells inside this one had a part in that.
+    /// Number of nested shells between this shell and the process.
     pub depth: usize,
-    /// The process id of the first of them.
+    /// Process id of the outermost of these nested shells.
     pub shell: Option<i32>,
 }
 
 impl Marker {
-    /// A key for this process. Fails if the system has no random numbers.
+    /// Creates a name for this process's run. Fails if the system has no random numbers.
     pub fn new() -> io::Result<Self> {
         let mark = std::env::var_os(VARIABLE).unwrap_or_default();
-        // Of runs that are over nobody asks any more, and the list would grow for ever where each shell
-        // leaves another one behind.
+        // Entries of ended runs are dropped. Otherwise the list would grow without bound where each
+        // shell leaves another one running.
         let around = entries(mark.as_bytes()).filter(lives).map(|entry| entry.text);
         let around = around.collect::<Vec<_>>().join(",").into();
         let chance = [sys::random()?, sys::random()?];
@@ -46,24 +47,24 @@ impl Marker {
         Ok(Self { name, around })
     }
 
-    /// What it is in marks.
+    /// Returns the name of the run.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The variable's value for a command of a scope, with notes that each begin with a semicolon.
+    /// Returns the tag of a command in a scope. Each note begins with a semicolon.
     pub fn value(&self, scope: ScopeId, notes: &str) -> BString {
         let comma = if self.around.is_empty() { "" } else { "," };
         format!("{}{comma}{}.{}{notes}", self.around, self.name, scope.0).into()
     }
 
-    /// Where a process with this value belongs, if it is one of ours.
+    /// Parses a tag; none if the tag does not mention this run.
     pub fn find(&self, value: &[u8]) -> Option<Mark> {
         find(value, |run| run == self.name)
     }
 }
 
-/// Where a process with this value belongs, if any of these runs had a part in that.
+/// Parses a tag, relative to the first run accepted by `is_meant`.
 pub fn find(value: &[u8], is_meant: impl Fn(&str) -> bool) -> Option<Mark> {
     let mut entries = entries(value);
     let scope = entries.find(|entry| is_meant(entry.run))?.scope;
@@ -72,20 +73,20 @@ pub fn find(value: &[u8], is_meant: impl Fn(&str) -> bool) -> Option<Mark> {
     Some(Mark { scope, depth, shell: shell.and_then(|shell| shell.pid()) })
 }
 
-/// Where a process with this value belongs, to the shell that started it itself.
+/// Parses a tag, relative to the innermost shell.
 pub fn innermost(value: &[u8]) -> Option<Mark> {
     let scope = entries(value).last()?.scope;
     Some(Mark { scope, depth: 0, shell: None })
 }
 
-/// What one of the nested shells says.
+/// Entry of one shell in a tag.
 pub struct Entry<'a> {
     text: &'a str,
-    /// The name of its run.
+    /// Name of the shell's run.
     pub run: &'a str,
-    /// Its scope.
+    /// Scope of the shell.
     scope: ScopeId,
-    /// What else there is to say, separated by semicolons.
+    /// Notes of the shell, separated by semicolons.
     pub notes: &'a str,
 }
 
@@ -97,18 +98,18 @@ impl<'a> Entry<'a> {
         Some(Self { text, run, scope: ScopeId(scope.parse().ok()?), notes })
     }
 
-    /// The process id of the shell.
+    /// Returns the process id of the shell.
     fn pid(&self) -> Option<i32> {
         self.run.split('-').next()?.parse().ok()
     }
 }
 
-/// Whether a shell is not over yet, or another process has its number.
+/// True if a process has the shell's process id.
 pub fn lives(shell: &Entry) -> bool {
     shell.pid().is_some_and(|pid| sys::kill(pid, 0) != Err(ESRCH))
 }
 
-/// What nested shells say in a mark, from the outermost inwards.
+/// Parses the entries of a tag, outermost shell first.
 pub fn entries(mark: &[u8]) -> impl Iterator<Item = Entry<'_>> {
     mark.split(|&byte| byte == b',').filter_map(Entry::parse)
 }

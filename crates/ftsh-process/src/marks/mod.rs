@@ -1,5 +1,5 @@
-//! What the environment of a process says: whose it is, until when its limit counts, and how long it
-//! may take to kill what it started.
+//! Environment variables for child processes: the tag of their scope, the validity of their time
+//! limit, and their kill timeout.
 
 mod kill_timeout;
 pub mod lease;

@@ -1,4 +1,4 @@
-//! A signal at a moment, for who waits for signals only.
+//! A signal at a set time, for processes that wait only for signals.
 
 use std::time::Duration;
 
@@ -7,17 +7,18 @@ use nix::unistd::alarm;
 
 use super::clock::since_boot;
 
-/// The signal that comes.
+/// Signal sent by an [`Alarm`].
 pub const ALARM: i32 = Signal::SIGALRM as i32;
 
-/// One moment of this process. Where it can, it comes also if the machine sleeps until then.
+/// One-shot timer of this process. With a POSIX timer, time in suspend counts. `alarm(2)` is the
+/// fallback.
 #[derive(Default)]
 pub struct Alarm {
     timer: Option<nix::sys::timer::Timer>,
 }
 
 impl Alarm {
-    /// Has the signal come then, instead of when it was to come.
+    /// Sets the time of the signal, as time since boot, and replaces an earlier setting.
     pub fn set(&mut self, moment: Duration) {
         if self.set_timer(moment).is_ok() {
             return;
@@ -37,12 +38,12 @@ impl Alarm {
             Some(timer) => timer,
             none => none.insert(Timer::new(ClockId::CLOCK_BOOTTIME, SigEvent::new(notify))?),
         };
-        // Zero would be never; and the kernel refuses absurd times.
+        // Zero would disarm the timer. The kernel rejects times far beyond `LONGEST`.
         let moment = moment.clamp(Duration::from_nanos(1), LONGEST);
         let once = Expiration::OneShot(TimeSpec::from_duration(moment));
         timer.set(once, TimerSetTimeFlags::TFD_TIMER_ABSTIME)
     }
 }
 
-/// Nobody waits longer.
+/// Upper bound of a timer, about 136 years.
 const LONGEST: Duration = Duration::from_secs(1 << 32);

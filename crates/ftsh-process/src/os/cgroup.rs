@@ -1,5 +1,5 @@
-//! The control group of this process, as far as memory is concerned: a limit, and how often the
-//! kernel killed a process for lack of memory.
+//! Memory limit of this process's control group, and the number of kills by the out-of-memory
+//! killer.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,66 +10,68 @@ use ftsh_machine::event::Status;
 /// A hierarchy of control groups that bounds memory.
 struct Hierarchy {
     mount: &'static str,
-    /// Names the limit of a group.
+    /// File with the memory limit of a group.
     limit: &'static str,
-    /// Names the file that counts kills.
+    /// File with the counter of out-of-memory kills.
     kills: &'static str,
 }
 
-/// Version 2, where one hierarchy has all controllers.
+/// Version 2: one hierarchy has all controllers.
 const UNIFIED: Hierarchy =
     Hierarchy { mount: "/sys/fs/cgroup", limit: "memory.max", kills: "memory.events" };
 
-/// Version 1, where memory has a hierarchy of its own.
+/// Version 1: memory has a hierarchy of its own.
 const MEMORY: Hierarchy = Hierarchy {
     mount: "/sys/fs/cgroup/memory",
     limit: "memory.limit_in_bytes",
     kills: "memory.oom_control",
 };
 
-/// A limit of version 1 that is none: the largest number of pages.
+/// Version 1 writes the largest number of pages where no limit is set. Values from here on count as
+/// unlimited.
 const NO_LIMIT: u64 = 1 << 60;
 
-/// The group of this process.
+/// Control group of this process.
 struct Group {
     hierarchy: Hierarchy,
     directory: PathBuf,
 }
 
-/// True if a control group around this process limits its memory. Found out once.
+/// True if a control group around this process limits its memory. The result is cached.
 pub fn limits_memory() -> bool {
     static LIMITS: OnceLock<bool> = OnceLock::new();
     *LIMITS.get_or_init(|| own().is_some_and(|group| group.is_limited()))
 }
 
-/// Number of processes of this control group that the out-of-memory killer has killed; none where
-/// the system does not count them.
+/// Returns the number of processes of this control group killed for lack of memory. Returns none
+/// where the system does not count them.
 fn out_of_memory_kills() -> Option<u64> {
     static OWN: OnceLock<Option<Group>> = OnceLock::new();
     OWN.get_or_init(own).as_ref()?.kills()
 }
 
-/// Tells kills for lack of memory from others, by the count of the control group.
+/// Attributes SIGKILLs to lack of memory, by the counter of the control group.
 #[derive(Default)]
 pub struct KillCount {
-    /// Set once the count was read.
+    /// Set after the counter was read for the first time.
     is_begun: bool,
-    /// The count at the beginning, and each kill since that was explained.
+    /// Counter at the first reading, plus the kills attributed since.
     explained: Option<u64>,
 }
 
 impl KillCount {
-    /// Begins to count, unless it has begun.
+    /// Reads the counter, on the first call only.
     pub fn begin(&mut self) {
         if !self.is_begun {
             *self = Self { is_begun: true, explained: out_of_memory_kills() };
         }
     }
 
-    /// Returns how a process of this group ended that nobody here has killed.
+    /// Replaces the status of a process that ftsh has not killed by `OutOfMemory` if the counter
+    /// shows another kill.
     pub fn explain(&mut self, status: Status) -> Status {
         let is_killed = status == Status::Signaled(libc::SIGKILL);
-        // A shell ends like that whose own command was killed.
+        // A shell exits with this status when its own command was killed.
         let has_killed = status == Status::Exited(128 + libc::SIGKILL);
         if (is_killed || has_killed)
             && let Some(explained) = &mut self.explained
@@ -84,13 +86,13 @@ impl KillCount {
 
 fn own() -> Option<Group> {
     let text = fs::read_to_string("/proc/self/cgroup").ok()?;
-    // Where both versions are mounted, memory belongs to one of them.
+    // Where both versions are mounted, one of them has the memory controller.
     text.lines()
         .filter_map(group)
         .find(|group| group.directory.join(group.hierarchy.kills).exists())
 }
 
-/// The group that a line of `/proc/self/cgroup` names: `4:memory:/path`, `0::/path`.
+/// Parses a line of `/proc/self/cgroup`, such as `4:memory:/path` or `0::/path`.
 fn group(line: &str) -> Option<Group> {
     let (_, line) = line.split_once(':')?;
     let (controllers, path) = line.split_once(':')?;
@@ -101,7 +103,8 @@ fn group(line: &str) -> Option<Group> {
     };
     let mount = Path::new(hierarchy.mount);
     let directory = mount.join(path.trim_start_matches('/'));
-    // In a container the path may be that of the host, and the mount the container's group.
+    // In a container, the path may be the host's while the container's group is mounted at the
+    // root.
     let directory = if directory.is_dir() { directory } else { mount.into() };
     Some(Group { hierarchy, directory })
 }

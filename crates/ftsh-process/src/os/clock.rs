@@ -1,4 +1,4 @@
-//! The time of a run.
+//! Time of a run.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -8,29 +8,29 @@ use nix::time::ClockId;
 
 use ftsh_machine::time::Time;
 
-/// Tells the time since the run began.
+/// Time since the beginning of a run.
 pub struct Clock {
-    /// When this shell took the run up.
+    /// Start of this process's part of the run.
     pub start: Instant,
-    /// How long the run had been on by then.
+    /// Duration of the run before this start.
     elapsed: Duration,
-    /// When it began, on the wall clock, since 1970.
+    /// Beginning of the run on the wall clock, since 1970.
     pub start_unix: Duration,
 }
 
 impl Clock {
-    /// A run that has been on for so long.
+    /// Starts the clock of a run that has lasted `elapsed` in earlier starts.
     pub fn start(elapsed: Duration) -> Self {
         let start_unix = since_1970().saturating_sub(elapsed);
         Self { start: Instant::now(), elapsed, start_unix }
     }
 
-    /// The time by now.
+    /// Returns the time of the run.
     pub fn now(&self) -> Time {
         self.at(Instant::now())
     }
 
-    /// How long it is until a moment.
+    /// Returns the time from `now` until a time of the run; zero if the time is past.
     pub fn left(&self, until: Time, now: Instant) -> Duration {
         until.elapsed().saturating_sub(self.at(now).elapsed())
     }
@@ -40,16 +40,16 @@ impl Clock {
     }
 }
 
-/// The time since the machine was started, also what it slept of that. Nobody sets that clock.
+/// Returns the time since boot, including suspend. Changes of the wall clock do not affect it.
 pub fn since_boot() -> Duration {
     let clock = ClockId::CLOCK_BOOTTIME;
     clock.now().map(Duration::from).unwrap_or_default()
 }
 
-/// File with the id of the machine's present boot.
+/// File with the id of the current boot.
 pub const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
-/// Returns the id of the machine's present boot; without `/proc`, all boots have an empty one.
+/// Returns the id of the current boot. Without `/proc`, every boot has an empty id.
 pub fn boot_id() -> io::Result<String> {
     match fs::read_to_string(BOOT_ID) {
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied) => {
@@ -59,7 +59,7 @@ pub fn boot_id() -> io::Result<String> {
     }
 }
 
-/// The time of the wall clock, since 1970.
+/// Returns the time of the wall clock, since 1970.
 pub fn since_1970() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }

@@ -1,16 +1,16 @@
-//! Locks on bytes of files. The kernel drops them with the last descriptor of the description that they were
-//! taken by (Linux: open file description locks), however that comes about; descriptors of commands are
-//! closed before they begin.
+//! Open-file-description locks on ranges of bytes. The kernel releases a lock when the last
+//! descriptor of its open file description is closed. Commands cannot keep a lock: their copies of
+//! descriptors are closed before they start.
 
 use std::io;
 use std::os::fd::BorrowedFd;
 
 use nix::errno::Errno;
 
-/// Bytes by their places in a file: from the first to before the second. There needn't be any.
+/// Range of offsets: from the first up to, but excluding, the second. The file may be shorter.
 pub type Bytes = (u64, u64);
 
-/// A single one.
+/// Returns the range of a single byte.
 pub const fn one(at: u64) -> Bytes {
     (at, at + 1)
 }
@@ -48,7 +48,8 @@ mod system {
     }
 }
 
-/// Takes locks, if nobody else has one of them.
+/// Locks a range for writing. Returns false if another open file description has a lock in the
+/// range.
 pub fn try_lock(fd: BorrowedFd, bytes: Bytes) -> io::Result<bool> {
     match system::set(fd, bytes, libc::F_WRLCK, false) {
         Ok(()) => Ok(true),
@@ -57,18 +58,18 @@ pub fn try_lock(fd: BorrowedFd, bytes: Bytes) -> io::Result<bool> {
     }
 }
 
-/// Waits until nobody has them. A signal ends it with an error.
+/// Blocks until no other lock is in the range. A signal interrupts the wait with an error.
 pub fn wait_until_free(fd: BorrowedFd, bytes: Bytes) -> io::Result<()> {
     system::set(fd, bytes, libc::F_RDLCK, true)?;
     unlock(fd, bytes)
 }
 
-/// Gives locks back.
+/// Releases the locks in a range.
 pub fn unlock(fd: BorrowedFd, bytes: Bytes) -> io::Result<()> {
     Ok(system::set(fd, bytes, libc::F_UNLCK, false)?)
 }
 
-/// A lock of somebody else among these, if there is one.
+/// Returns the range of a lock that another open file description has in `bytes`, if any.
 pub fn find(fd: BorrowedFd, bytes: Bytes) -> io::Result<Option<Bytes>> {
     if bytes.0 >= bytes.1 {
         return Ok(None);

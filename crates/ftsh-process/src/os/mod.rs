@@ -1,4 +1,4 @@
-//! The system's ways to tell of something: descriptors that are ready, signals, threads, errors.
+//! System interfaces: readiness of descriptors, signals, worker threads, locks, clocks.
 
 pub mod alarm;
 pub mod cgroup;

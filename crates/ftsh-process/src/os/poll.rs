@@ -1,5 +1,5 @@
-//! Waiting for descriptors: epoll where there is one, for it costs the same however many children
-//! there are; else poll.
+//! Readiness of descriptors: epoll, whose cost does not grow with the number of children, or poll
+//! as the portable fallback.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
@@ -11,19 +11,19 @@ use nix::sys::time::TimeSpec;
 
 use ftsh_sys as sys;
 
-/// What became ready: the number given when it was added.
+/// Number that identifies a descriptor in the results of [`Poller::wait`].
 pub type Token = u64;
 
-/// A set of descriptors.
+/// Set of polled descriptors.
 pub enum Poller {
-    /// For any number.
+    /// Any number of descriptors.
     Epoll(nix::sys::epoll::Epoll),
-    /// For the few of the portable fallback, which are never removed.
+    /// The few descriptors of the portable fallback.
     Poll(Vec<(RawFd, Token, PollFlags)>),
 }
 
 impl Poller {
-    /// An empty set; `portable` asks for the fallback.
+    /// Creates an empty set; `portable` selects the fallback.
     pub fn new(portable: bool) -> io::Result<Self> {
         if !portable {
             use nix::sys::epoll::{Epoll, EpollCreateFlags};
@@ -34,12 +34,13 @@ impl Poller {
         Ok(Self::Poll(Vec::new()))
     }
 
-    /// Adds a descriptor, which must stay open until it is removed.
+    /// Adds a descriptor and reports when it is readable. The descriptor must stay open until its
+    /// removal.
     pub fn add(&mut self, fd: BorrowedFd, token: Token) -> io::Result<()> {
         self.add_for(fd, token, PollFlags::POLLIN)
     }
 
-    /// The same, to be told when it can be written to.
+    /// Adds a descriptor and reports when it is writable.
     pub fn add_for_writing(&mut self, fd: BorrowedFd, token: Token) -> io::Result<()> {
         self.add_for(fd, token, PollFlags::POLLOUT)
     }
@@ -65,10 +66,10 @@ impl Poller {
         }
     }
 
-    /// Waits until something is ready, but no longer than this (none: forever). Sharper than
-    /// epoll's milliseconds.
+    /// Waits until a descriptor is ready, at most for `timeout`; without one, forever. The
+    /// resolution is finer than the milliseconds of `epoll_wait`.
     pub fn wait(&self, timeout: Option<Duration>) -> Vec<Token> {
-        // The kernel refuses absurd times; nobody notices a wake-up once a year.
+        // The kernel rejects very long timeouts. One wake-up a year costs nothing.
         let timeout = timeout.map(|duration| duration.min(Duration::from_secs(365 * 86400)));
         match self {
             Self::Epoll(epoll) => {
@@ -106,7 +107,8 @@ impl Poller {
     }
 }
 
-/// Before Linux 5.11, and where it isn't allowed: what is ready now.
+/// Returns the number of ready descriptors, without waiting. For Linux before 5.11, and where
+/// `epoll_pwait2` is forbidden.
 fn old_wait(epoll: &nix::sys::epoll::Epoll, events: &mut [libc::epoll_event]) -> usize {
     use nix::sys::epoll::{EpollEvent, EpollTimeout};
     let mut found = [EpollEvent::empty(); 64];

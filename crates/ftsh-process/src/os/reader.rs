@@ -1,4 +1,4 @@
-//! A process that reads pipes after the shell.
+//! Process that reads from pipes after the end of the shell.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -9,15 +9,15 @@ use nix::unistd::{read, write};
 
 use ftsh_sys as sys;
 
-/// No pipe holds more, unless a privileged process asked for it.
+/// Largest size of a pipe, unless a privileged process has raised it.
 const LARGEST_PIPE: usize = 1 << 20;
 
-/// A non-blocking pipe that daemons may still write to.
+/// Non-blocking pipe whose writers may outlive the shell.
 #[derive(Clone, Copy)]
 pub struct Daemons<'a> {
-    /// Its end to read from.
+    /// Read end.
     pub reader: BorrowedFd<'a>,
-    /// Where it is to go, if anywhere.
+    /// Destination of the bytes; none if they are discarded.
     pub target: Option<BorrowedFd<'a>>,
 }
 
@@ -27,9 +27,9 @@ impl<'a> From<BorrowedFd<'a>> for Daemons<'a> {
     }
 }
 
-/// Leaves a process behind that reads what daemons go on to write into pipes, for a write into a pipe that
-/// nobody reads would kill them. It ends with the last of them. Returns its id, or none if nobody can write
-/// there any more.
+/// Starts a process that reads from these pipes after the shell has ended. Without a reader,
+/// SIGPIPE would kill daemons at their next write. The process ends with the last writer. Returns
+/// its id, or none if no process can write to the pipes.
 #[expect(unsafe_code, reason = "a process that outlives the shell")]
 pub fn leave_reader(pipes: &[Daemons]) -> io::Result<Option<i32>> {
     let mut kept: Vec<Daemons> = pipes.iter().copied().filter(|it| it.is_written()).collect();
@@ -59,7 +59,7 @@ pub fn leave_reader(pipes: &[Daemons]) -> io::Result<Option<i32>> {
 }
 
 impl Daemons<'_> {
-    /// Reads what is there; returns true if somebody may still write.
+    /// Reads the available bytes. Returns true if a process may still write.
     fn is_written(self) -> bool {
         let mut bytes = [0; 1 << 14];
         let mut total = 0;
@@ -74,17 +74,17 @@ impl Daemons<'_> {
                 Err(error) => return error == Errno::EAGAIN,
             }
         }
-        true // more came meanwhile
+        true // more bytes arrived meanwhile
     }
 
-    /// Writes on what was read, as far as that can be done.
+    /// Writes bytes to the target, and ignores errors.
     fn write_on(self, mut bytes: &[u8]) {
         let Some(target) = self.target else { return };
         while !bytes.is_empty() {
             match write(target, bytes) {
                 Ok(count) => bytes = &bytes[count..],
                 Err(Errno::EINTR) => {}
-                // Somebody else made it non-blocking.
+                // Another process has set O_NONBLOCK on the target.
                 Err(Errno::EAGAIN) => {
                     let mut waited = [PollFd::new(target, PollFlags::POLLOUT)];
                     let _ = poll(&mut waited, PollTimeout::NONE);

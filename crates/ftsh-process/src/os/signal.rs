@@ -1,4 +1,4 @@
-//! Signals to the shell, through a pipe that the loop polls.
+//! Signals to the shell, delivered through a pipe in the event loop.
 
 use std::io::{self, PipeReader, Read};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -11,25 +11,25 @@ use ftsh_sys as sys;
 
 use ftsh_sys::Caught;
 
-/// The signals that end the shell, unless they were ignored when it started.
+/// Signals that end the shell, unless they were ignored at its start.
 const ENDING: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
 
-/// What a line editor wants to hear of itself: other threads must not take it away.
+/// Returns the signals of the line editor's thread, which other threads must block.
 pub fn of_the_editor() -> SigSet {
     SigSet::from_iter([Signal::SIGINT, Signal::SIGWINCH])
 }
 
-/// What the handlers caught.
+/// Signals caught by handlers.
 pub struct Signals {
     pipe: PipeReader,
     children: bool,
-    /// What counts once, however it comes.
+    /// Filter for signals delivered twice.
     pub interrupts: Interrupts,
 }
 
 impl Signals {
-    /// Catches what ends or stops the shell, or asks what it is doing. There can be only one such
-    /// object in a process at a time.
+    /// Catches the signals that end or stop the shell or request its status. Only one instance per
+    /// process may exist at a time.
     pub fn catch() -> io::Result<Self> {
         let (reader, writer) = io::pipe()?;
         let pipe = PipeReader::from(sys::move_up(reader.into())?);
@@ -46,13 +46,13 @@ impl Signals {
         Ok(Self { pipe, children: false, interrupts: Interrupts::default() })
     }
 
-    /// Whether SIGCHLD is caught.
+    /// True if SIGCHLD is caught.
     pub fn catches_children(&self) -> bool {
         self.children
     }
 
-    /// Catches SIGCHLD as well, or no longer. True if it wasn't caught before, so that something
-    /// may have been missed.
+    /// Starts or stops catching SIGCHLD. Returns true when catching starts: earlier signals may
+    /// have been missed.
     pub fn catch_children(&mut self, wanted: bool) -> bool {
         if wanted == self.children {
             return false;
@@ -62,12 +62,12 @@ impl Signals {
         wanted
     }
 
-    /// Readable when a signal was caught.
+    /// Returns a descriptor that is readable after a signal.
     pub fn readiness(&self) -> BorrowedFd<'_> {
         self.pipe.as_fd()
     }
 
-    /// Takes what was caught since the last call, oldest first.
+    /// Returns the signals caught since the last call, oldest first.
     pub fn take(&mut self) -> Vec<Caught> {
         let mut caught = Vec::new();
         let mut bytes = [0; 64 * Caught::SIZE];
@@ -81,36 +81,35 @@ impl Signals {
     }
 }
 
-/// Whether a signal tells the shell to end.
+/// True if a signal ends the shell.
 pub fn is_ending(signal: i32) -> bool {
     ENDING.contains(&signal)
 }
 
-/// Ends this process by a signal, so that its parent sees what happened.
+/// Ends this process by a signal, as its parent can see in the wait status.
 pub fn die_by(signal: i32) -> ! {
     sys::die_by(signal)
 }
 
-/// Tells a signal that came twice from one that was sent twice: a signal to the shell's group may
-/// reach the interpreter directly and once more through its supervisor, and `timeout` sends one to
-/// the shell and at once to the group.
+/// Detects one signal delivered twice. A signal to the shell's group reaches the interpreter
+/// directly and again through its supervisor. `timeout` signals the shell and then its group.
 #[derive(Default)]
 pub struct Interrupts {
-    /// Signals that came one way, and may come the other way, too.
+    /// Signals that arrived on one of the two ways; true for those forwarded by the supervisor.
     single: Vec<(i32, bool, Instant)>,
-    /// The last one that was passed on by the supervisor and told the shell to end.
+    /// Last ending signal that the supervisor forwarded.
     ending: Option<(i32, Instant)>,
 }
 
-/// The second one comes at once, or late on a busy machine.
+/// Maximum delay between two deliveries of one signal, on a busy machine.
 const TOGETHER: Duration = Duration::from_secs(2);
 
-/// What is sent twice on purpose isn't sent as fast; what is sent at once may come so late on a busy
-/// machine.
+/// Maximum delay between two forwarded copies of one signal. People send two separate signals with
+/// a longer pause.
 const AT_ONCE: Duration = Duration::from_millis(500);
 
 impl Interrupts {
-    /// Whether this one counts.
+    /// Records a signal. Returns false if the signal is a second delivery.
     pub fn count(&mut self, signal: i32, forwarded: bool) -> bool {
         self.count_at(Instant::now(), signal, forwarded)
     }
@@ -143,7 +142,8 @@ mod tests {
 
     const TERM: i32 = libc::SIGTERM;
 
-    /// Which of these count: after so many milliseconds, what comes which way.
+    /// Returns the decision for each signal. An item is a time in milliseconds, a signal, and true
+    /// for a forwarded one.
     fn counted(signals: &[(u64, i32, bool)]) -> Vec<bool> {
         let mut interrupts = Interrupts::default();
         let start = Instant::now();
@@ -168,12 +168,12 @@ mod tests {
         assert_eq!(counted(&[(0, TERM, true), (1, TERM, true)]), [true, false]);
         assert_eq!(counted(&[(0, TERM, true), (400, TERM, true)]), [true, false]);
         assert_eq!(counted(&[(0, TERM, true), (600, TERM, true)]), [true, true]);
-        // To the shell, and to a group that the interpreter is in, too.
+        // `timeout` signals the shell and a group that includes the interpreter.
         for ways in [[true, false, true], [true, true, false], [false, true, true]] {
             let all = [(0, TERM, ways[0]), (1, TERM, ways[1]), (2, TERM, ways[2])];
             assert_eq!(counted(&all), [true, false, false], "{ways:?}");
         }
-        // What is typed quickly is meant, and so is a question.
+        // Signals sent directly in quick succession all count, and so do requests for the status.
         assert_eq!(counted(&[(0, TERM, false), (1, TERM, false)]), [true, true]);
         assert_eq!(counted(&[(0, libc::SIGUSR1, true), (1, libc::SIGUSR1, true)]), [true, true]);
     }

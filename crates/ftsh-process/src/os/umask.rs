@@ -1,5 +1,5 @@
-//! The umask that the shell was started with. While it runs that never changes: those of tasks are given to
-//! each file and each program.
+//! Umask of the shell's own process. It stays constant during a run: each file and program receives
+//! the umask of its task.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -10,8 +10,8 @@ const UNKNOWN: u32 = u32::MAX;
 
 static OWN: AtomicU32 = AtomicU32::new(UNKNOWN);
 
-/// The rights that new files don't get, unless the script says otherwise. The system tells only by
-/// changing it, so it is to be asked for the first time while there is one thread.
+/// Returns the umask at the start of the shell. The system reports the umask only when changing it,
+/// so the first call must come while the process has one thread.
 pub fn umask() -> u16 {
     let known = OWN.load(Ordering::Relaxed);
     if known != UNKNOWN {
@@ -22,7 +22,7 @@ pub fn umask() -> u16 {
     own.bits() as u16
 }
 
-/// From now on it is as if the shell had been started with this one. To be called while there is one
+/// Sets the umask as if the shell had started with it. Must be called while the process has one
 /// thread.
 pub fn assume_umask(umask: u16) {
     exchange(Mode::from_bits_truncate(umask.into()));

@@ -1,7 +1,7 @@
-//! Worker threads for what may block: opening files, looking at file systems, writing to pipes.
+//! Worker threads for calls that may block: opening files, checking file systems, writing to pipes.
 //!
-//! A worker is made when none is idle, so that a hung call never holds up another one. A call that
-//! nobody waits for any more is interrupted by a signal to its thread.
+//! A worker is started when none is idle, so that a hanging call never delays another call. A
+//! signal to its thread interrupts a canceled call.
 
 use std::collections::VecDeque;
 use std::io;
@@ -16,24 +16,25 @@ use nix::unistd::{read, write};
 use super::signal::of_the_editor;
 use ftsh_sys as sys;
 
-/// Names a job.
+/// Identifier of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Ticket(u64);
 
-/// More threads than this are never made; further jobs queue.
+/// Limit of threads. Further jobs wait in the queue.
 const MOST_THREADS: usize = 1024;
 const STACK_SIZE: usize = 256 * 1024;
-/// What a thread takes besides its stack, generously.
+/// Memory that a thread needs besides its stack, rounded up.
 const HEADROOM: usize = 1024 * 1024;
-/// An idle worker ends after this time.
+/// Time after which an idle worker ends.
 const IDLE: Duration = Duration::from_secs(10);
-/// A nudge can come just before its call blocks, so it is repeated, less and less often.
+/// Interval of the first nudge. A nudge can arrive just before the call blocks, so nudges are
+/// repeated at growing intervals.
 const FIRST_NUDGE: Duration = Duration::from_millis(2);
 const SLOWEST_NUDGE: Duration = Duration::from_secs(1);
 
 type Job<A> = Box<dyn FnOnce(&Control) -> A + Send>;
 
-/// A job's state, shared by the loop and its worker.
+/// State of a job, shared by the event loop and the worker.
 #[derive(Default)]
 pub struct Control(Mutex<State>);
 
@@ -49,30 +50,31 @@ impl Control {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether nobody waits for the job any more.
+    /// True if the job was canceled.
     pub fn is_cancelled(&self) -> bool {
         self.state().cancelled
     }
 
-    /// Announces a step that can't be taken back; false if the job was cancelled before.
+    /// Begins a step that cannot be undone. Returns false if the job was canceled before.
     pub fn commit(&self) -> bool {
         let mut state = self.state();
         state.committed = !state.cancelled;
         state.committed
     }
 
-    /// Cancels the job; false if it has committed itself, and its answer will come.
+    /// Cancels the job. Returns false if the job has begun a step that cannot be undone; then its
+    /// answer follows.
     fn cancel(&self) -> bool {
         let mut state = self.state();
         state.cancelled |= !state.committed;
         state.cancelled
     }
 
-    /// Interrupts a cancelled job; false if it is over.
+    /// Interrupts the job's system call. Returns false if the job has finished.
     fn nudge(&self) -> bool {
         let state = self.state();
         if let Some(thread) = state.thread {
-            // The thread clears the field, under the lock, before anything else that may block.
+            // The thread clears the field under the lock, before its next blocking call.
             thread.nudge();
         }
         state.thread.is_some()
@@ -108,12 +110,12 @@ impl<A> Shared<A> {
     }
 }
 
-/// The workers.
+/// Pool of worker threads.
 pub struct WorkerPool<A> {
     shared: Arc<Shared<A>>,
     answers: Receiver<(Ticket, A)>,
     sender: Sender<(Ticket, A)>,
-    /// Counts answers that the loop has not seen.
+    /// Event descriptor that counts answers not yet taken.
     answered: Arc<OwnedFd>,
     last: u64,
     nudging: Vec<Nudging>,
@@ -125,15 +127,15 @@ struct Nudging {
     interval: Duration,
 }
 
-/// What the loop keeps of a job.
+/// Handle of a submitted job.
 pub struct Handle {
-    /// Its name.
+    /// Identifier of the job.
     pub ticket: Ticket,
     control: Arc<Control>,
 }
 
 impl Handle {
-    /// The thread that is taking a step that can't be taken back.
+    /// Returns the thread in a step that cannot be undone.
     pub fn committed_thread(&self) -> Option<sys::Thread> {
         let state = self.control.state();
         state.thread.filter(|_| state.committed)
@@ -141,7 +143,7 @@ impl Handle {
 }
 
 impl<A: Send + 'static> WorkerPool<A> {
-    /// A pool without threads yet.
+    /// Creates a pool without threads.
     pub fn new() -> io::Result<Self> {
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
         let answered = sys::move_up(EventFd::from_flags(flags)?.into())?;
@@ -157,12 +159,12 @@ impl<A: Send + 'static> WorkerPool<A> {
         })
     }
 
-    /// Readable when an answer is there.
+    /// Returns a descriptor that is readable when an answer is available.
     pub fn readiness(&self) -> BorrowedFd<'_> {
         self.answered.as_fd()
     }
 
-    /// Has a worker do this. Fails only if there is no worker and none can be made.
+    /// Submits a job. Fails only if no worker exists and none can be started.
     pub fn submit(
         &mut self,
         job: impl FnOnce(&Control) -> A + Send + 'static,
@@ -175,7 +177,7 @@ impl<A: Send + 'static> WorkerPool<A> {
             match self.start_thread() {
                 Ok(()) => queue.threads += 1,
                 Err(error) if queue.threads == 0 => return Err(error),
-                Err(_) => {} // the others will get to it
+                Err(_) => {} // existing workers run the job
             }
         }
         queue.jobs.push_back((ticket, control.clone(), Box::new(job)));
@@ -191,7 +193,7 @@ impl<A: Send + 'static> WorkerPool<A> {
             let _ = of_the_editor().thread_block();
             work(&shared, &sender, &answered);
         };
-        // A thread that finds no memory as it begins ends the process.
+        // The process aborts if a new thread finds no memory at its start.
         if !sys::has_room(STACK_SIZE + HEADROOM) {
             return Err(io::ErrorKind::OutOfMemory.into());
         }
@@ -199,8 +201,8 @@ impl<A: Send + 'static> WorkerPool<A> {
         Ok(())
     }
 
-    /// Interrupts a job that nobody waits for; false if it has gone too far, and its answer
-    /// will come.
+    /// Cancels a job and interrupts its worker. Returns false if the job has begun a step that
+    /// cannot be undone; then its answer follows.
     pub fn cancel(&mut self, handle: &Handle) -> bool {
         let cancelled = handle.control.cancel();
         if cancelled && handle.control.nudge() {
@@ -211,12 +213,12 @@ impl<A: Send + 'static> WorkerPool<A> {
         cancelled
     }
 
-    /// When `tick` wants to be called, if at all.
+    /// Returns the time of the next `tick`, if one is needed.
     pub fn next_due(&self) -> Option<Instant> {
         self.nudging.iter().map(|nudging| nudging.due).min()
     }
 
-    /// Repeats what interrupts cancelled jobs.
+    /// Repeats interrupts of canceled jobs.
     pub fn tick(&mut self, now: Instant) {
         self.nudging.retain_mut(|nudging| {
             if nudging.due > now {
@@ -228,12 +230,12 @@ impl<A: Send + 'static> WorkerPool<A> {
         });
     }
 
-    /// The next answer, if there is one.
+    /// Returns the next answer, if one is available.
     pub fn answer(&mut self) -> Option<(Ticket, A)> {
         self.answers.try_recv().ok()
     }
 
-    /// Takes note that `readiness` was seen; to be called before `answer`.
+    /// Resets `readiness`. Must be called before `answer`.
     pub fn clear_readiness(&mut self) {
         let _ = read(&self.answered, &mut [0; size_of::<u64>()]);
     }
@@ -241,7 +243,7 @@ impl<A: Send + 'static> WorkerPool<A> {
 
 fn work<A>(shared: &Shared<A>, sender: &Sender<(Ticket, A)>, answered: &OwnedFd) {
     while let Some((ticket, control, job)) = next_job(shared) {
-        // A cancelled job's answer is dropped here, and with it what it had opened.
+        // Dropping the answer of a canceled job closes the files that it opened.
         if let Some(answer) = control.run(job)
             && !control.is_cancelled()
             && (sender.send((ticket, answer)).is_err()

@@ -1,4 +1,4 @@
-//! The moment at which nothing of a shell may be left, which both of its processes know.
+//! Deadline of a whole shell, shared by the interpreter and its supervisor.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,25 +8,26 @@ use super::super::os::alarm::Alarm;
 use super::super::os::clock::since_boot;
 use ftsh_sys as sys;
 
-/// Such a moment, which copies and processes that are forked share. It is set by one of them.
+/// Time at which all processes of a shell are killed. Copies and forked processes share the value;
+/// only one process sets it.
 #[derive(Clone, Copy)]
 pub struct Limit(&'static AtomicU64);
 
 impl Limit {
-    /// A moment, since the machine was started.
+    /// Creates a limit in shared memory, as time since boot.
     pub fn at(moment: Duration) -> io::Result<Self> {
         let limit = Self(sys::shared_number()?);
         limit.set(moment);
         Ok(limit)
     }
 
-    /// It is this one from now on.
+    /// Changes the limit.
     pub fn set(self, moment: Duration) {
         let nanoseconds = u64::try_from(moment.as_nanos()).unwrap_or(u64::MAX);
         self.0.store(nanoseconds, Ordering::Relaxed);
     }
 
-    /// Whether it has come; if not, the alarm is set to when it does, or is looked at again.
+    /// True if the limit has passed. Otherwise sets the alarm to the limit.
     pub fn has_come(self, alarm: &mut Alarm) -> bool {
         let moment = Duration::from_nanos(self.0.load(Ordering::Relaxed));
         if since_boot() >= moment {

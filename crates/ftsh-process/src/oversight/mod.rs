@@ -1,5 +1,8 @@
-//! Somebody far away who has a say in how long a shell goes on: it is heard on a descriptor, and what it
-//! says, or doesn't say in time, is obeyed, whatever the shell's commands do. The supervisor sees to it too.
+//! Remote control of a shell on a node.
+//!
+//! Messages of the controller arrive on a descriptor. Their orders, and the controller's silence,
+//! decide how long the shell may run, independently of its commands. The supervisor enforces the
+//! limit too.
 
 mod limit;
 
@@ -16,45 +19,48 @@ use ftsh_sys as sys;
 pub use self::limit::Limit;
 pub use ftsh_machine::control::{Order, Overseer};
 
-/// An overseer, and what it takes to hear of it.
+/// Controller with its descriptor, timer and limit.
 pub struct Oversight {
     overseer: Box<dyn Overseer>,
-    /// Where it is heard; none if it won't be any more.
+    /// Descriptor of the controller's messages; none after its end.
     voice: Option<OwnedFd>,
-    /// None where there are no such timers.
+    /// Timer on the clock since boot; none where the system has no such timer.
     timer: Option<OwnedFd>,
     limit: Limit,
 }
 
 impl Oversight {
-    /// By who is heard on this descriptor. The limit is the one that the supervisor has.
+    /// Creates a link to the controller that writes to `voice`. `limit` is shared with the
+    /// supervisor.
     pub fn new(overseer: Box<dyn Overseer>, voice: OwnedFd, limit: Limit) -> io::Result<Self> {
         let timer = Some(sys::boot_timer()?);
         Ok(Self { overseer, voice: Some(voice), timer, limit })
     }
 
-    /// Readable when something has come, or won't any more.
+    /// Returns a descriptor that is readable after a message or the end of messages.
     pub fn voice(&self) -> Option<BorrowedFd<'_>> {
         self.voice.as_ref().map(AsFd::as_fd)
     }
 
-    /// Readable when it is later, if there is such a descriptor.
+    /// Returns a descriptor that is readable at the controller's next timeout, if the system has
+    /// such timers.
     pub fn timer(&self) -> Option<BorrowedFd<'_>> {
         self.timer.as_ref().map(AsFd::as_fd)
     }
 
-    /// When it is later, if no descriptor tells.
+    /// Returns the controller's next timeout if no timer descriptor reports it.
     pub fn due(&self) -> Option<Instant> {
         let left = self.overseer.next_timeout().saturating_sub(since_boot());
         self.timer.is_none().then(|| Instant::now() + left)
     }
 
-    /// Whether it is later.
+    /// True if the controller's timeout has passed and no timer descriptor reports it.
     pub fn is_due(&self) -> bool {
         self.timer.is_none() && since_boot() >= self.overseer.next_timeout()
     }
 
-    /// Hears what has come; to be called when there is something. Returns the descriptor if that was all.
+    /// Reads messages. Returns the descriptor, for its removal from the poller, after the last
+    /// message.
     pub fn listen(&mut self) -> Option<OwnedFd> {
         let mut bytes = [0; 4096];
         match read(self.voice.as_ref()?, &mut bytes) {
@@ -65,14 +71,14 @@ impl Oversight {
         None
     }
 
-    /// Nothing can be heard, or will be. Returns the descriptor.
+    /// Reports the loss of the connection to the controller. Returns the descriptor.
     pub fn leave(&mut self) -> Option<OwnedFd> {
         let voice = self.voice.take();
         self.overseer.left();
         voice
     }
 
-    /// All that is to be done now.
+    /// Returns all orders that are due, and updates timer and limit.
     pub fn orders(&mut self) -> Vec<Order> {
         self.overseer.handle_timeout(since_boot());
         let orders = std::iter::from_fn(|| self.overseer.next_order()).collect();

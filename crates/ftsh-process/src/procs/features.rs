@@ -1,12 +1,12 @@
-//! What the system offers to watch over processes: found out once, and which fallback is taken instead.
+//! Process supervision features of the system, tested once, and the choice of fallbacks.
 
 use std::sync::OnceLock;
 
 use super::list;
 use ftsh_sys as sys;
 
-/// For tests, and only in builds for them: `pidfd` does without pidfds, `1` without subreapers as well,
-/// `ps` also without `/proc`.
+/// Selects fallbacks in test builds: `pidfd` disables pidfds, `1` also disables subreapers, `ps`
+/// also disables `/proc`.
 const TEST_FALLBACK: &str = "FTSH_TEST_FALLBACK";
 
 fn is_asked_for(fallbacks: &[&str]) -> bool {
@@ -15,23 +15,24 @@ fn is_asked_for(fallbacks: &[&str]) -> bool {
             .is_some_and(|value| fallbacks.iter().any(|fallback| value == **fallback))
 }
 
-/// Whether pidfds tell of the end of children.
+/// True if pidfds report the end of children.
 pub fn has_pidfds() -> bool {
     static PIDFDS: OnceLock<bool> = OnceLock::new();
     *PIDFDS.get_or_init(|| !is_asked_for(&["pidfd", "1", "ps"]) && sys::has_pidfds())
 }
 
-/// Has orphans come to this process from now on, if that can be had and their list as well.
+/// Makes this process the parent of orphans. Returns false where the system lacks subreapers or
+/// lists of children.
 pub fn become_subreaper() -> bool {
     !is_asked_for(&["1", "ps"]) && list::lists_children() && sys::become_subreaper(true)
 }
 
-/// Whether files without a name may be asked for.
+/// True if unnamed files may be used.
 pub fn has_unnamed_files() -> bool {
     !is_asked_for(&["1", "ps"])
 }
 
-/// Whether `ps` has to be asked for processes.
+/// True if processes must be listed by `ps`.
 pub fn needs_ps() -> bool {
     is_asked_for(&["ps"]) || !list::has_proc()
 }

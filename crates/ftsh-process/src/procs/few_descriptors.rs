@@ -1,4 +1,4 @@
-//! Tests in a process of their own, from which they take all free descriptors.
+//! Support for tests that use up all descriptors of their process.
 
 use std::env;
 use std::process::Command;
@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
-/// Set in such a process.
+/// Environment variable of a test process that runs one test.
 const ALONE: &str = "FTSH_TEST_ALONE";
 
-/// Returns true in a process that runs only the test of this name, and otherwise runs the test there.
+/// Returns true in a process that runs only the test of this name. Elsewhere runs the test in such
+/// a process and returns false.
 pub fn is_alone(name: &str) -> bool {
     if env::var_os(ALONE).is_some() {
         return true;
@@ -25,7 +26,7 @@ pub fn is_alone(name: &str) -> bool {
     false
 }
 
-/// Calls a function while this process can open nothing.
+/// Calls a function while this process can open no file.
 pub fn none_during<T>(call: impl FnOnce() -> T) -> T {
     let (usual, most) = getrlimit(Resource::RLIMIT_NOFILE).expect("a limit");
     setrlimit(Resource::RLIMIT_NOFILE, 0, most).expect("a limit");
@@ -34,7 +35,7 @@ pub fn none_during<T>(call: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Calls a function while this process can open nothing for some time.
+/// Calls a function. During the first `time` of the call, this process can open no file.
 pub fn none_for<T>(time: Duration, call: impl FnOnce() -> T) -> T {
     let (usual, most) = getrlimit(Resource::RLIMIT_NOFILE).expect("a limit");
     setrlimit(Resource::RLIMIT_NOFILE, 0, most).expect("a limit");

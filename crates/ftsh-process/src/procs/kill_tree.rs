@@ -1,7 +1,7 @@
-//! Killing process trees for certain.
+//! Reliable killing of process trees.
 //!
-//! Processes are stopped from the top down before any is killed: a stopped process starts no other
-//! one, and its list of children stays as it is.
+//! Processes are stopped from the root down before any is killed: a stopped process starts no
+//! further process, and its list of children does not change.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -11,15 +11,15 @@ use nix::errno::Errno;
 use super::list::{self, Process};
 use ftsh_sys as sys;
 
-/// A tree that forks while it is walked is walked again, at most so often.
+/// Maximum number of walks over a tree that grows meanwhile.
 const PASSES: usize = 10;
 
-/// How long to go on with what doesn't end, from the last time that anything else was found: on a
-/// busy machine a single look may take as long.
+/// Time without progress after which killing is given up. On a busy machine, a single scan may take
+/// as long.
 const PATIENCE: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// Kills these processes and all their descendants; says which there were.
+/// Kills these processes and all their descendants. Returns their ids.
 pub fn stop_and_kill(roots: &[i32]) -> Vec<i32> {
     let found = stop(roots);
     for &pid in &found {
@@ -68,18 +68,18 @@ fn stop(roots: &[i32]) -> Vec<i32> {
     found
 }
 
-/// What came of a look at what is left.
+/// Result of a scan for remaining processes.
 #[derive(Clone, Copy)]
 enum Look {
-    /// Nothing is left.
+    /// No process is left.
     Empty,
-    /// Something ended, or something else was found.
+    /// A process ended, or a new process was found.
     Progress,
-    /// It is as it was.
+    /// Nothing changed.
     Same,
 }
 
-/// Looks again and again until nothing is left, or nothing has come of it for a while.
+/// Repeats a scan until no process is left, or until `PATIENCE` has passed without progress.
 fn until_empty(now: impl Fn() -> Instant, mut look: impl FnMut() -> Look) {
     let mut progress = now();
     while now().duration_since(progress) < PATIENCE {
@@ -91,8 +91,8 @@ fn until_empty(now: impl Fn() -> Instant, mut look: impl FnMut() -> Look) {
     }
 }
 
-/// Kills everything that comes to this process as a child, but for these. Blocks; gives up on what
-/// can't be killed after some seconds.
+/// Kills all current and future children of this process, except these. Blocks; gives up on
+/// processes that cannot be killed after some seconds.
 pub fn empty(except: &HashSet<i32>) {
     let own = std::process::id() as i32;
     let mut killed = HashSet::new();
@@ -106,12 +106,13 @@ pub fn empty(except: &HashSet<i32>) {
         };
         for pid in children.into_iter().filter(|pid| !except.contains(pid)) {
             match sys::wait_for(pid, false) {
-                // Its own children came to us, perhaps after the list was made.
+                // Children of the ended process became children of this process, perhaps after the
+                // list was read.
                 Ok(Some(_)) => {
                     has_ended = true;
                     killed.remove(&pid);
                 }
-                // Nobody may kill another user's.
+                // A process of another user cannot be killed.
                 Ok(None) if sys::kill(pid, 0) != Err(Errno::EPERM) => left.push(pid),
                 _ => {}
             }
@@ -129,7 +130,7 @@ pub fn empty(except: &HashSet<i32>) {
     });
 }
 
-/// Kills what is found, until that is nothing, and it is certain that there is no more. Blocks.
+/// Kills the processes returned by `find` until two scans in a row certainly find none. Blocks.
 pub fn empty_found(mut find: impl FnMut() -> (Vec<Process>, bool)) {
     let (mut nothing, mut clean) = (false, false);
     let mut killed = HashSet::new();
@@ -140,7 +141,7 @@ pub fn empty_found(mut find: impl FnMut() -> (Vec<Process>, bool)) {
         let before = std::mem::replace(&mut nothing, pids.is_empty() && !sys::is_starting());
         let was_clean = std::mem::replace(&mut clean, nothing && is_certain);
         if was_clean && clean {
-            return Look::Empty; // twice nothing
+            return Look::Empty; // two scans without processes
         }
         let new = found.iter().filter(|process| killed.insert((process.pid, process.started)));
         let has_new = new.count() > 0;
@@ -155,7 +156,8 @@ mod tests {
 
     use super::*;
 
-    /// How many looks there are if each takes so many seconds, and this comes of them, then nothing.
+    /// Returns the number of scans, given the duration of a scan and the results of the first
+    /// scans. Further scans find no change.
     fn looks(seconds: u64, results: &[Look]) -> usize {
         let clock = Cell::new(Instant::now());
         let count = Cell::new(0);
@@ -180,7 +182,7 @@ mod tests {
     fn patience_begins_anew_whenever_something_comes_of_it() {
         use Look::{Empty, Progress, Same};
         assert_eq!(looks(1, &[Same, Same, Same, Progress]), 4 + 5);
-        // A machine where a look takes longer than patience lasts.
+        // On this machine, a scan takes longer than the time limit.
         assert_eq!(looks(20, &[Progress, Progress, Progress, Empty, Progress]), 4);
         assert_eq!(looks(20, &[Progress, Same, Progress]), 2);
     }

@@ -1,5 +1,5 @@
-//! What earlier starts of a run left running, when nothing of their shells is there any more to end it: it
-//! carries their marks.
+//! Processes left by earlier starts of a run whose shells are gone. The tag identifies these
+//! processes.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -12,22 +12,22 @@ use super::kill_tree;
 use super::list::{self, Marked, Process};
 use ftsh_sys as sys;
 
-/// How often it is looked whether what was asked to end has done so: soon at first, then less often.
+/// Intervals of the checks for the end of processes after SIGTERM: short at first, then growing.
 const FIRST_LOOK: Duration = Duration::from_millis(1);
 const SLOWEST_LOOK: Duration = Duration::from_millis(40);
-/// A program that is being loaded for this long hangs: whose it is can't be told.
+/// Time after which a program that is still being loaded counts as hanging. Its tag cannot be read.
 const LOADING: Duration = Duration::from_secs(1);
-/// Time for which a look that fails is repeated.
+/// Time limit for repeating a failed scan.
 const READ_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Ends what carries the marks of these runs, with all that it started, but for this process and those
-/// that it descends from: SIGTERM, and SIGKILL for what is left after the grace period. Waits for that;
-/// says what couldn't be ended. Processes of others, and what took the mark out of its environment and
-/// has lost its parent, aren't known here.
+/// Kills the processes tagged by these runs and their descendants, except this process and its
+/// ancestors. Sends SIGTERM, and SIGKILL after the grace period. Waits for the end of the processes
+/// and returns the ids of those still alive. Processes of other users are not found, nor are
+/// orphans without the tag.
 ///
 /// # Errors
 ///
-/// The system cannot read the list of processes, so that some may be left.
+/// The list of processes cannot be read, so some processes may be left.
 pub fn end_marked(runs: &[String], grace: Duration) -> io::Result<Vec<i32>> {
     if runs.is_empty() {
         return Ok(Vec::new());
@@ -39,7 +39,7 @@ pub fn end_marked(runs: &[String], grace: Duration) -> io::Result<Vec<i32>> {
     loop {
         let found = finder.find()?;
         if found.processes.is_empty() {
-            // A list of all processes may miss one that changes at that moment.
+            // The list may miss a process that forks or ends during the scan.
             if is_clean && (found.is_certain || start.elapsed() >= LOADING) {
                 return Ok(Vec::new());
             }
@@ -68,14 +68,14 @@ pub fn end_marked(runs: &[String], grace: Duration) -> io::Result<Vec<i32>> {
     Ok(finder.find()?.processes.iter().map(|process| process.pid).collect())
 }
 
-/// Waits until any of these has ended, but no longer than this.
+/// Waits until a process of the list has ended, at most for `most`.
 fn await_end(processes: &[Process], most: Duration) {
     let start = Instant::now();
-    // `ps` doesn't say when one was started.
+    // `ps` does not report the start time.
     let is_same = |it: &Process, now: Process| it.started == 0 || it.started == now.started;
     let lives = |it: &Process| match list::one(it.pid) {
         Ok(now) => now.is_some_and(|now| !now.ended && is_same(it, now)),
-        Err(_) => true, // looked at again
+        Err(_) => true, // checked again
     };
     let mut pause = FIRST_LOOK;
     loop {
@@ -87,17 +87,18 @@ fn await_end(processes: &[Process], most: Duration) {
     }
 }
 
-/// Finds the processes of runs.
+/// Scanner for the processes of given runs.
 struct Finder<'a> {
     runs: HashSet<&'a str>,
 }
 
-/// What was found.
+/// Result of a scan.
 struct Found {
     processes: Vec<Process>,
-    /// Those of them whose own shell lives, and ends them when it is asked to end.
+    /// Processes started by a nested shell that is still alive. The nested shell ends them after
+    /// SIGTERM.
     nested: HashSet<i32>,
-    /// Whether each process could be told.
+    /// True if the tag of every process was read.
     is_certain: bool,
 }
 
@@ -106,7 +107,7 @@ impl<'a> Finder<'a> {
         Self { runs: runs.iter().map(String::as_str).collect() }
     }
 
-    /// Looks until the system can read the list, but not for ever.
+    /// Repeats a scan that fails, until `READ_TIMEOUT`.
     fn find(&self) -> io::Result<Found> {
         let start = Instant::now();
         loop {
@@ -118,7 +119,7 @@ impl<'a> Finder<'a> {
     }
 
     fn look(&self) -> io::Result<Found> {
-        // This process and those that it descends from are never meant.
+        // This process and its ancestors are never killed.
         let own: HashSet<i32> = list::ancestry(std::process::id() as i32)?.into_iter().collect();
         let mut all = if needs_ps() { list::from_ps() } else { list::all() }?;
         all.retain(|it| !it.ended);
@@ -136,7 +137,7 @@ impl<'a> Finder<'a> {
         let lives = |shell| marked.get(&shell).is_some_and(|it| it.depth == 0);
         let is_nested = |pid: &i32| marked.get(pid).and_then(|it| it.shell).is_some_and(lives);
         let nested = marked.keys().copied().filter(is_nested).collect();
-        // And what they started, whatever that carries.
+        // Descendants belong to the run even without the tag.
         let children = list::by_parent(&all);
         let mut found: HashSet<i32> = marked.keys().copied().collect();
         let mut stack: Vec<i32> = marked.into_keys().collect();
@@ -163,12 +164,13 @@ mod tests {
     const LONG: Duration = Duration::from_secs(20);
     const NOBODY: [i32; 0] = [];
 
-    /// A name that no run has.
+    /// Returns a unique name of a run.
     fn run(name: &str) -> String {
         format!("{}-{name}", std::process::id())
     }
 
-    /// A script whose processes carry a run's mark, once it has said something: that and the process.
+    /// Starts a script tagged by a run, and waits for its first line of output. Returns that line
+    /// and the process.
     fn start(run: &str, script: &str) -> (String, Child) {
         let mut child = Command::new("sh")
             .args(["-c", script])
@@ -196,7 +198,7 @@ mod tests {
         let (ours, other) = (run("ours"), run("other"));
         let daemon = "setsid sleep 1000 >/dev/null 2>&1 & echo $!";
         let stubborn = "trap '' TERM; echo $$; exec >/dev/null; while :; do sleep 0.01; done";
-        // It has no mark itself.
+        // Its own tag is removed.
         let bare =
             "env -i setsid sh -c 'echo $$; exec sleep 1000 >/dev/null' & exec >/dev/null; wait";
         let stopped = "echo $$; exec >/dev/null; kill -STOP $$; sleep 1000";
@@ -229,7 +231,7 @@ mod tests {
     fn what_a_living_shell_inside_started_is_left_to_that() {
         let place = tempfile::tempdir().expect("a directory");
         let ours = run("outer");
-        // Each says how it was ended, if it is asked to end.
+        // Each shell creates a file when it handles SIGTERM.
         let inner =
             "trap \"echo >asked; exit\" TERM; echo; exec >/dev/null; while :; do sleep 0.01; done";
         let script = format!(
@@ -264,7 +266,7 @@ mod tests {
     fn who_starts_anew_inside_of_what_was_left_lives_on() {
         const INSIDE: &str = "FTSH_TEST_INSIDE";
         if let Ok(ours) = std::env::var(INSIDE) {
-            // Processes that cannot be read are neither gone nor strangers.
+            // Unreadable processes count neither as ended nor as foreign.
             let end = || end_marked(std::slice::from_ref(&ours), LONG);
             let ended = few_descriptors::none_for(Duration::from_millis(200), end);
             assert_eq!(ended.expect("readable by then"), NOBODY);
@@ -277,7 +279,7 @@ mod tests {
         let name = name.split_once("::").map_or(name, |(_crate, rest)| rest);
         for fallback in ["0", "ps"] {
             let (left, mut child) = start(&ours, "setsid sleep 1000 >/dev/null 2>&1 & echo $!");
-            // A shell that waits is between the two.
+            // A waiting shell runs between the leftover process and this one.
             let status = Command::new("sh")
                 .args(["-c", "\"$@\"; exit $?", "sh"])
                 .arg(&program)

@@ -1,4 +1,4 @@
-//! What processes there are: from `/proc`, or from `ps` where there is none.
+//! Lists of processes, from `/proc` or, where it is missing, from `ps`.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -16,28 +16,29 @@ use wait_timeout::ChildExt;
 use super::super::marks::{self, Mark, Marker};
 use ftsh_sys as sys;
 
-/// `ps` that takes longer is given up.
+/// Time limit of `ps`.
 const PS_LIMIT: Duration = Duration::from_secs(2);
-/// Its end is looked for as often: SIGCHLD, which tells of it, may be the shell's.
+/// Interval of checks for the end of `ps`. The shell may have its own handler for SIGCHLD, so none
+/// is used here.
 const PS_SLICE: Duration = Duration::from_millis(2);
 
-/// A process as a list of all shows it.
+/// Entry of a list of processes.
 #[derive(Clone, Copy, Debug)]
 pub struct Process {
-    /// Its id.
+    /// Process id.
     pub pid: i32,
-    /// Its parent's id.
+    /// Process id of the parent.
     pub parent: i32,
-    /// Its group.
+    /// Process group.
     pub group: i32,
-    /// Whether it has ended, and only waits to be waited for.
+    /// True for a zombie, which has ended but has not been reaped.
     pub ended: bool,
-    /// When it was started, to tell it from another one that has its id later; 0 if that isn't known.
+    /// Start time, which distinguishes processes that reuse an id; 0 if unknown.
     pub started: u64,
 }
 
-/// Whether `/proc` says who the children of a process are (Linux 3.5 with the usual options). Found
-/// out once, for the supervisor as for the interpreter.
+/// True if `/proc` lists the children of a process (Linux 3.5, unless disabled at compile time).
+/// Tested once, for both supervisor and interpreter.
 pub fn lists_children() -> bool {
     static LISTS: OnceLock<bool> = OnceLock::new();
     *LISTS.get_or_init(|| {
@@ -46,21 +47,23 @@ pub fn lists_children() -> bool {
     })
 }
 
-/// The children of one thread. Complete if no other thread waits for them meanwhile.
+/// Returns the children of one thread. The list is complete if no other thread waits for the
+/// children meanwhile.
 pub fn children_of_thread(pid: i32, thread: i32) -> io::Result<Vec<i32>> {
     let text = fs::read_to_string(format!("/proc/{pid}/task/{thread}/children"))?;
     Ok(text.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect())
 }
 
-/// The children of a process, and of all its threads. Complete for a stopped process. Fails where
-/// part of the list would be missing.
+/// Returns the children of all threads of a process. The list is complete for a stopped process.
+/// Fails rather than return part of the list.
 pub fn children(pid: i32) -> io::Result<Vec<i32>> {
     let tasks = if_there(fs::read_dir(format!("/proc/{pid}/task")))?.into_iter().flatten();
     let mut lists = Vec::new();
     for task in tasks {
         lists.push(task?.path().join("children"));
     }
-    // A thread that ends leaves its children to the first one: that is read last.
+    // A thread that ends leaves its children to the first thread, whose list is therefore read
+    // last.
     lists.reverse();
     let mut children = Vec::new();
     for list in lists {
@@ -70,8 +73,8 @@ pub fn children(pid: i32) -> io::Result<Vec<i32>> {
     Ok(children)
 }
 
-/// Returns none where `/proc` or a process is missing or hidden from this user. Any other error, such
-/// as too many open files, says nothing about the process, and is returned.
+/// Returns none where `/proc` or a process is missing or hidden from this user. Returns other
+/// errors, such as too many open files: they do not show that a process is gone.
 fn if_there<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     match result {
         Ok(found) => Ok(Some(found)),
@@ -87,7 +90,7 @@ pub fn has_proc() -> bool {
     if_there(fs::metadata("/proc/self/stat")).map_or(true, |found| found.is_some())
 }
 
-/// Returns a process and all its descendants. Fails where part of the list would be missing.
+/// Returns a process and all its descendants. Fails rather than return part of the list.
 pub fn tree(root: i32) -> io::Result<Vec<i32>> {
     let all = if lists_children() { None } else { Some(by_parent(&all()?)) };
     let mut found = vec![root];
@@ -102,7 +105,7 @@ pub fn tree(root: i32) -> io::Result<Vec<i32>> {
     Ok(found)
 }
 
-/// Returns a process and all that it descends from. Fails where part of the list would be missing.
+/// Returns a process and all its ancestors. Fails rather than return part of the list.
 pub fn ancestry(pid: i32) -> io::Result<Vec<i32>> {
     let mut found = vec![pid];
     let mut last = pid;
@@ -119,15 +122,14 @@ pub fn is_stopped(pid: i32) -> bool {
     Stat::of(&line).is_some_and(|stat| stat.field(3) == Some("T"))
 }
 
-/// The files that a process has open and whose names have `part` in them: device and
-/// number of each. Others aren't touched:
-/// their file system may not answer.
+/// Returns device and inode of each open file of a process whose name contains `part`. Other files
+/// are not touched: their file system may hang.
 pub fn files(pid: i32, part: &[u8]) -> io::Result<Vec<(u64, u64)>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(format!("/proc/{pid}/fd"))? {
         let path = entry?.path();
         let name = match fs::read_link(&path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => continue, // it is closed by now
+            Err(error) if error.kind() == ErrorKind::NotFound => continue, // closed meanwhile
             name => name?,
         };
         if name.as_os_str().as_bytes().contains_str(part) {
@@ -137,7 +139,7 @@ pub fn files(pid: i32, part: &[u8]) -> io::Result<Vec<(u64, u64)>> {
     Ok(files)
 }
 
-/// All processes. Fails where some would be missing.
+/// Returns all processes. Fails rather than return part of the list.
 pub fn all() -> io::Result<Vec<Process>> {
     if has_proc() {
         pids()?.into_iter().filter_map(|pid| one(pid).transpose()).collect()
@@ -146,7 +148,7 @@ pub fn all() -> io::Result<Vec<Process>> {
     }
 }
 
-/// The ids of all processes. Fails where some would be missing.
+/// Returns the ids of all processes. Fails rather than return part of the list.
 pub fn pids() -> io::Result<Vec<i32>> {
     let mut pids = Vec::new();
     for entry in fs::read_dir("/proc")? {
@@ -155,37 +157,37 @@ pub fn pids() -> io::Result<Vec<i32>> {
     Ok(pids)
 }
 
-/// Returns what `/proc` says about a process; none if there is no such process. Fails if the system
-/// could not read that.
+/// Reads a process from `/proc`; none if there is no such process. Fails if the system could not
+/// read the entry.
 pub fn one(pid: i32) -> io::Result<Option<Process>> {
     Ok(Stat::of(&stat(pid)?).and_then(|stat| stat.process(pid)))
 }
 
-/// The line of `/proc` about a process, empty if there is no such process. Fails if the system could
+/// Reads the `stat` line of a process, empty if there is no such process. Fails if the system could
 /// not read the line.
 pub fn stat(pid: i32) -> io::Result<String> {
-    // In one piece: some fifty numbers and a short name.
+    // Read by one call: the line has some fifty numbers and a short name.
     let mut line = [0; 2048];
     let read = File::open(format!("/proc/{pid}/stat")).and_then(|mut file| file.read(&mut line));
     let count = if_there(read)?.unwrap_or(0);
     Ok(String::from_utf8_lossy(&line[..count]).into_owned())
 }
 
-/// Such a line.
+/// Parsed `stat` line of a process, as in proc(5).
 pub struct Stat<'a> {
-    /// From the third field on.
+    /// Fields from the third on.
     fields: Vec<&'a str>,
 }
 
 impl<'a> Stat<'a> {
-    /// None if there isn't one.
+    /// Parses a line; none if the line is empty.
     pub fn of(line: &'a str) -> Option<Self> {
-        // The name before is in parentheses, and may hold any characters.
+        // The process name before the fields is in parentheses, and may contain any character.
         let (_, fields) = line.rsplit_once(')')?;
         Some(Self { fields: fields.split_ascii_whitespace().collect() })
     }
 
-    /// A field, numbered as in proc(5).
+    /// Returns a field by its number in proc(5).
     fn field(&self, number: usize) -> Option<&'a str> {
         self.fields.get(number - 3).copied()
     }
@@ -194,47 +196,47 @@ impl<'a> Stat<'a> {
         self.field(field)?.parse().ok()
     }
 
-    /// The process that it describes.
+    /// Converts the line to an entry of a list.
     pub fn process(&self, pid: i32) -> Option<Process> {
         let ended = matches!(self.field(3)?, "Z" | "X") && !self.is_headless();
         let (parent, group) = (self.number(4)?, self.number(5)?);
         Some(Process { pid, parent, group, ended, started: self.number(22).unwrap_or(0) })
     }
 
-    /// What the process executes; none if that isn't to be seen.
+    /// Returns the identity of the executed program; none if the kernel hides it.
     pub fn program(&self) -> Option<Program> {
         let environment = (self.number(50)?, self.number(51)?);
         (environment.1 > 0).then_some(Program { started: self.number(22)?, environment })
     }
 
-    /// Whether a process's first thread has ended, but others go on.
+    /// True if the first thread has ended while other threads continue.
     fn is_headless(&self) -> bool {
         self.field(3) == Some("Z") && self.number(20).is_some_and(|threads: u32| threads > 1)
     }
 
-    /// Whether a process whose environment is empty has none yet: the kernel has not said where it
-    /// ends.
+    /// True if the program is still being loaded: the kernel has not recorded the end of its
+    /// environment.
     fn is_loading(&self) -> bool {
         self.field(3) != Some("Z") && self.field(51) == Some("0")
     }
 }
 
-/// A program that a process executes, other than any that it executed before or will: each has its
-/// environment at a place of its own.
+/// Identity of a program executed by a process. Each `execve` places the environment elsewhere, so
+/// programs executed one after the other differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Program {
     started: u64,
     environment: (u64, u64),
 }
 
-/// A process's name, as far as one can be had.
+/// Returns the name of a process, or an empty string.
 pub fn name(pid: i32) -> String {
     let name = fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
     String::from_utf8_lossy(&name).trim_end().to_owned()
 }
 
-/// The signals that a process catches or ignores, as bits from that of signal 1 on; none where that
-/// can't be seen.
+/// Returns the signals that a process catches or ignores, as bits from signal 1 on; zero where the
+/// system hides them.
 pub fn answers(pid: i32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let sets = status.lines().filter_map(|line| {
@@ -244,21 +246,21 @@ pub fn answers(pid: i32) -> u64 {
     sets.fold(0, |all, set| all | set)
 }
 
-/// What a process's environment says about where it belongs.
+/// Result of reading the tag of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Marked {
-    /// To a scope of ours.
+    /// The tag belongs to this run.
     Ours(Mark),
-    /// Nothing.
+    /// No tag of this run.
     Absent,
-    /// Nothing yet: its program is only just being loaded.
+    /// Not yet known: the program is still being loaded.
     Unclear,
-    /// Nothing known: the system could not read the environment.
+    /// Unknown: the system could not read the environment.
     Unreadable,
 }
 
 impl Marked {
-    /// The mark, if it is one of ours.
+    /// Returns the tag of this run, if present.
     pub fn ours(self) -> Option<Mark> {
         match self {
             Self::Ours(mark) => Some(mark),
@@ -266,21 +268,21 @@ impl Marked {
         }
     }
 
-    /// True if only a later look can find out.
+    /// True if only a later read can decide.
     pub fn is_open(self) -> bool {
         matches!(self, Self::Unclear | Self::Unreadable)
     }
 }
 
-/// Reads a process's mark.
+/// Reads the tag of a process.
 pub fn mark(pid: i32, marker: &Marker) -> Marked {
     mark_by(pid, |value| marker.find(value))
 }
 
-/// The same, by what it is to be found in the variable.
+/// Reads the tag of a process and parses its value by `find`.
 pub fn mark_by(pid: i32, find: impl Fn(&[u8]) -> Option<Mark>) -> Marked {
-    // An environment ends in the middle when the process executes another program while it is
-    // read. So that there is no mark is believed only if the same is read twice.
+    // The text ends early when the process executes another program during the read. A missing tag
+    // is therefore accepted only after two equal reads.
     let mut last = None;
     for _ in 0..10 {
         let environment = match environment(pid) {
@@ -290,7 +292,7 @@ pub fn mark_by(pid: i32, find: impl Fn(&[u8]) -> Option<Mark>) -> Marked {
         };
         let mut variables = environment.split_inclusive(|&byte| byte == 0);
         let value = variables.find_map(|variable| {
-            let variable = variable.strip_suffix(b"\0")?; // whole
+            let variable = variable.strip_suffix(b"\0")?; // complete
             variable.strip_prefix(marks::VARIABLE.as_bytes())?.strip_prefix(b"=")
         });
         if let Some(mark) = value.and_then(&find) {
@@ -310,14 +312,14 @@ pub fn mark_by(pid: i32, find: impl Fn(&[u8]) -> Option<Mark>) -> Marked {
     Marked::Unclear
 }
 
-/// Returns a process's environment; none if the process is gone or another user's. Fails if the
-/// system could not read the environment.
+/// Reads the environment of a process; none if the process is gone or belongs to another user.
+/// Fails if the system could not read the environment.
 fn environment(pid: i32) -> io::Result<Option<Vec<u8>>> {
     let environment = if_there(fs::read(format!("/proc/{pid}/environ")))?;
     if environment.as_ref().is_some_and(|environment| !environment.is_empty()) {
         return Ok(environment);
     }
-    // Where only the first thread has ended, its environment is empty or missing, depending on the
+    // After the first thread has ended, its environment is empty or missing, depending on the
     // kernel.
     if Stat::of(&stat(pid)?).is_some_and(|stat| stat.is_headless()) {
         return environment_of_threads(pid).map(Some);
@@ -325,7 +327,7 @@ fn environment(pid: i32) -> io::Result<Option<Vec<u8>>> {
     Ok(environment)
 }
 
-/// The first environment among those of a process's threads, empty if no thread has one.
+/// Returns the first environment among the threads of a process, empty if no thread has one.
 fn environment_of_threads(pid: i32) -> io::Result<Vec<u8>> {
     for thread in if_there(fs::read_dir(format!("/proc/{pid}/task")))?.into_iter().flatten() {
         let environment = if_there(fs::read(thread?.path().join("environ")))?.unwrap_or_default();
@@ -337,7 +339,7 @@ fn environment_of_threads(pid: i32) -> io::Result<Vec<u8>> {
 }
 
 /// Returns all processes according to `ps`; none where `ps` is missing or does not work, since
-/// another look would find no more. Fails if `ps` could not run at the moment.
+/// another call would find no more. Fails if `ps` could not run now.
 pub fn from_ps() -> io::Result<Vec<Process>> {
     let arguments = ["-A", "-o", "pid=", "-o", "ppid=", "-o", "pgid=", "-o", "stat="];
     let spawned = Command::new("ps")
@@ -348,7 +350,7 @@ pub fn from_ps() -> io::Result<Vec<Process>> {
         .spawn();
     let Some(mut ps) = if_there(spawned)? else { return Ok(Vec::new()) };
     let output = ps.stdout.take();
-    // Read by a thread: `ps` may write more than a pipe holds, and may hang.
+    // A thread reads the output: `ps` may write more than a pipe holds, and may hang.
     let reader = std::thread::spawn(move || {
         let mut text = Vec::new();
         output.map_or(Ok(0), |mut output| output.read_to_end(&mut text)).map(|_| text)
@@ -378,12 +380,12 @@ fn parse_ps(line: &str) -> Option<Process> {
     let mut number = || fields.next()?.parse().ok();
     let (pid, parent, group) = (number()?, number()?, number()?);
     let state = fields.next()?;
-    // One whose first thread alone has ended has several: `l`.
+    // A process whose first thread alone has ended has several threads, shown as `l`.
     let ended = state.starts_with('Z') && !state.contains('l');
     Some(Process { pid, parent, group, ended, started: 0 })
 }
 
-/// Who is whose child.
+/// Groups process ids by parent.
 pub fn by_parent(processes: &[Process]) -> HashMap<i32, Vec<i32>> {
     let mut children: HashMap<i32, Vec<i32>> = HashMap::new();
     for process in processes {

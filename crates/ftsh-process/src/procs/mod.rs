@@ -1,5 +1,4 @@
-//! Processes at large: which there are, what the system offers to watch over them, and how a tree of
-//! them is killed for certain.
+//! Processes of the whole system: lists, features for supervision, and killing of process trees.
 
 pub mod features;
 #[cfg(test)]

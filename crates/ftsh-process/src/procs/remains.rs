@@ -1,8 +1,8 @@
-//! What a shell that has died leaves behind, as the other of its two processes finds it.
+//! Cleanup after a dead shell, performed by the other of its two processes.
 //!
-//! All is killed at once, but for clients: those of a batch system or of another machine. Killed, they would leave
-//! there what they have begun, and a place taken in the batch system for good. Their input ends with the
-//! shell, and they by themselves soon after.
+//! All processes are killed at once, except clients of a batch system or of another machine. A
+//! killed client would leave its remote work running, or a job in the queue forever. The standard
+//! input of clients ends with the shell, and they exit soon afterwards.
 
 use std::collections::HashSet;
 use std::thread::sleep;
@@ -14,28 +14,30 @@ use super::list::{self, Marked, Process};
 use super::scanner::{Scan, Scanner};
 use ftsh_sys as sys;
 
-/// Scopes hold clients whose number's highest byte is this one's. The machine counts from 1.
+/// Highest byte of the numbers of scopes with clients. The machine numbers its scopes from 1.
 pub const CLIENTS: u64 = 0x5a << 56;
 const HIGHEST: u64 = 0xff << 56;
 
-/// What obeys nothing is killed elsewhere before this time has passed, unless another one was asked for.
+/// Time for clients to exit by themselves. Remote branches are killed earlier, unless configured
+/// otherwise.
 const PATIENCE: Duration = Duration::from_secs(35);
-/// How long clients have that are asked to end.
+/// Time for clients to exit after SIGTERM.
 const GRACE: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(5);
-/// Time for which a look that fails is repeated.
+/// Time limit for repeating a failed scan.
 const READ_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What is left.
+/// Method to find the processes of a dead shell.
 pub enum Remains {
-    /// The children of this process, to which orphans come, but for these.
+    /// Children of this subreaper, except these.
     Children(HashSet<i32>),
-    /// These commands and what carries a mark, where orphans don't come to us.
+    /// These commands and all processes tagged by the run, without a subreaper.
     Marked(Marker, Vec<i32>),
 }
 
 impl Remains {
-    /// Kills all but clients. Blocks; gives up on what can't be killed after some seconds.
+    /// Kills all processes except clients. Blocks; gives up on processes that cannot be killed
+    /// after some seconds.
     pub fn kill(&self) {
         match self {
             Self::Children(except) => kill_tree::empty(&(except | &self.clients())),
@@ -48,20 +50,21 @@ impl Remains {
         }
     }
 
-    /// Waits for clients, whose input has to be over; kills those that don't end. Blocks.
+    /// Waits for the end of clients, whose standard input must be closed, and kills those still
+    /// alive. Blocks.
     pub fn outlast_clients(&self) {
         let clients = self.clients();
         if !clients.is_empty() {
             outlast(clients, || self.clients());
         }
-        // Also what has come to us from clients that have ended meanwhile.
+        // Also kills orphans of clients that ended meanwhile.
         match self {
             Self::Children(except) => kill_tree::empty(except),
             Self::Marked(marker, _) => empty_marked(marker, |_| true),
         }
     }
 
-    /// Returns the clients. A look that fails is repeated for a while: a client that it missed would
+    /// Returns the clients. A failed scan is repeated until `READ_TIMEOUT`: a missed client would
     /// be killed.
     fn clients(&self) -> HashSet<i32> {
         let start = Instant::now();
@@ -74,7 +77,7 @@ impl Remains {
         }
     }
 
-    /// Returns the clients, and true if the system could read which processes are.
+    /// Returns the clients, and true if the list of processes was read.
     fn look(&self) -> (HashSet<i32>, bool) {
         match self {
             Self::Children(except) => {
@@ -109,13 +112,13 @@ fn empty_marked(marker: &Marker, is_meant: impl Fn(&Mark) -> bool) {
     kill_tree::empty_found(|| marked(&mut scanner, &is_meant));
 }
 
-/// The processes with such a mark, and whether it is certain that there are no others.
+/// Returns the processes whose tag is accepted, and true if no further process may exist.
 fn marked(scanner: &mut Scanner, is_meant: impl Fn(&Mark) -> bool) -> (Vec<Process>, bool) {
     let Scan { processes, is_certain, .. } = scanner.scan();
     (meant(processes, is_meant).collect(), is_certain)
 }
 
-/// Returns the processes with such a mark, but for this process.
+/// Returns the processes whose tag is accepted, except this process.
 fn meant(
     processes: Vec<(Process, Option<Mark>)>,
     is_meant: impl Fn(&Mark) -> bool,
@@ -127,9 +130,10 @@ fn meant(
     processes.into_iter().filter(is_one).map(|(process, _)| process)
 }
 
-/// Waits until none is left, and asks those to end that wait themselves.
+/// Waits until no client is left. Sends SIGTERM at once to clients that only wait, to the others
+/// after `PATIENCE`.
 fn outlast(clients: HashSet<i32>, mut find: impl FnMut() -> HashSet<i32>) {
-    // What has no process of its own at work has begun nothing: it may be in a queue, for long.
+    // A client without a child process has started nothing: it may wait in a queue for long.
     let (idle, begun): (HashSet<i32>, HashSet<i32>) =
         clients.into_iter().partition(|&pid| list::children(pid).is_ok_and(|it| it.is_empty()));
     ask(&idle);
@@ -144,7 +148,7 @@ fn ask(clients: &HashSet<i32>) {
     }
 }
 
-/// Waits for this, but no longer than so.
+/// Waits until a condition holds, at most for `limit`.
 fn until(limit: Duration, mut holds: impl FnMut() -> bool) {
     let start = Instant::now();
     while !holds() && start.elapsed() < limit {
@@ -161,7 +165,7 @@ mod tests {
     use super::*;
     use crate::procs::few_descriptors;
 
-    /// A process that carries this mark once the mark can be read.
+    /// Starts a process with a tag and waits until the tag can be read.
     fn start(marker: &Marker, scope: u64) -> Child {
         let child = Command::new("sleep")
             .arg("1000")
@@ -190,7 +194,7 @@ mod tests {
                 Remains::Marked(marker.clone(), Vec::new())
             };
             few_descriptors::none_for(Duration::from_millis(200), || remains.kill());
-            // In the first case the look has waited for it already.
+            // With a subreaper, the scan may have reaped the process already.
             let _ = other.wait();
             assert!(client.try_wait().expect("a child").is_none(), "the client was killed");
             client.kill().expect("a child");

@@ -1,8 +1,8 @@
-//! All processes that run, and what marks they carry, again and again.
+//! Repeated scans of all processes and their tags.
 //!
-//! Who wants to know that looks at everything on the machine. Most of it is the same each time, so a
-//! process's environment is read but once for each program that it executes. That may have to wait for
-//! it: on a busy machine, as long as others keep it from running.
+//! A scan covers all processes of the machine. Most are the same each time, so the tag of a process
+//! is read once for each program that the process executes. Reading an environment may wait for the
+//! process, as long as others keep it from running.
 
 use std::collections::{HashMap, HashSet};
 use std::thread::sleep;
@@ -11,40 +11,41 @@ use std::time::{Duration, Instant};
 use super::super::marks::{Mark, Marker};
 use super::list::{self, Marked, Process, Program, Stat};
 
-/// How often a list that changes is read at most.
+/// Maximum number of reads of a changing list.
 const LOOKS: usize = 20;
 
-/// How long a program that is being loaded is waited for, and how often it is looked at.
+/// Time limit for a program that is being loaded, and interval of checks.
 const LOADING: Duration = Duration::from_millis(10);
 const LOOK: Duration = Duration::from_micros(200);
 
-/// What is known of the processes that there were last time.
+/// Scanner with the tags of the last scan.
 pub struct Scanner {
-    /// Makes and knows this run's mark.
+    /// Creates and recognizes the tags of this run.
     pub marker: Marker,
-    /// When this process was started: it marks none that is older.
+    /// Start time of this process. Older processes cannot have a tag of this run.
     since: Option<u64>,
     marks: HashMap<i32, (Program, Option<Mark>)>,
 }
 
-/// What there is.
+/// Result of a scan.
 pub struct Scan {
-    /// All processes that run, and what marks they carry.
+    /// All running processes with their tags.
     pub processes: Vec<(Process, Option<Mark>)>,
-    /// True if the system could read the whole list and all marks.
+    /// True if the whole list and all tags were read.
     pub is_listed: bool,
-    /// True if besides each could be told: not one whose program is only just being loaded.
+    /// True if, in addition, no program was still being loaded.
     pub is_certain: bool,
 }
 
 impl Scanner {
-    /// Of processes that carry this run's mark, and of all others.
+    /// Creates a scanner for the tags of a run.
     pub fn new(marker: Marker) -> Self {
         Self { marker, since: None, marks: HashMap::new() }
     }
 
-    /// All processes that run, and what marks they carry. One that starts another and ends before it is
-    /// told would slip through a single list, so it looks again until nothing came and went.
+    /// Lists all running processes with their tags. A process that starts another and ends before
+    /// its turn would escape a single list. The list is therefore read until no process appeared or
+    /// vanished.
     pub fn scan(&mut self) -> Scan {
         let mut seen = HashSet::new();
         let (mut found, mut loading) = (Vec::new(), Vec::new());
@@ -81,7 +82,7 @@ impl Scanner {
                             marked => found.push((process, marked.ours())),
                         }
                     }
-                    Some(_) if look == 0 => {} // it ended before
+                    Some(_) if look == 0 => {} // already ended
                     _ => missed = true,
                 }
             }
@@ -100,7 +101,8 @@ impl Scanner {
         Scan { processes: found, is_listed, is_certain }
     }
 
-    /// Waits for what is being loaded: on a machine where others begin all the time, some always is.
+    /// Waits until a program is loaded, within the limit of the whole scan: on a busy machine, some
+    /// program is always being loaded.
     fn loaded(&self, pid: i32, start: Instant) -> Marked {
         loop {
             let marked = list::mark(pid, &self.marker);
@@ -122,7 +124,7 @@ impl Scanner {
             return mark.map_or(Marked::Absent, Marked::Ours);
         }
         let marked = list::mark(pid, &self.marker);
-        // Should it have executed another program meanwhile, that is seen next time.
+        // A program executed meanwhile is noticed by the next scan.
         if !marked.is_open() {
             self.marks.extend(program.map(|program| (pid, (program, marked.ours()))));
         }
@@ -144,7 +146,8 @@ mod tests {
         let marker = Marker::new().expect("random numbers");
         let mut scanner = Scanner::new(marker.clone());
         let mark = |scope| format!("{VARIABLE}={}", marker.value(ScopeId(scope), ""));
-        // It executes others when it is told to: without a mark, with one, with another one.
+        // Each line of input makes the process execute the next program: without a tag, with one,
+        // with another.
         let wait = "echo; read line";
         let last = format!("{wait}; exec env {} sh -c '{wait}'", mark(5));
         let next = format!("{wait}; exec env '{}' sh -c \"$1\"", mark(3));

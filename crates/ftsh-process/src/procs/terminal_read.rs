@@ -53,8 +53,8 @@ fn descriptor_read(call: &str) -> Option<u64> {
     u64::from_str_radix(argument, 16).ok()
 }
 
-/// Judges by the name, since the file system of any other file may hang. Where the terminal belongs
-/// to another container, its name is only a number.
+/// Tests the name, since the file system of any other file may hang. Where the terminal belongs to
+/// another container, its name is only a number.
 fn is_terminal(pid: i32, descriptor: u64) -> bool {
     let Ok(name) = fs::read_link(format!("/proc/{pid}/fd/{descriptor}")) else { return false };
     let name = name.as_os_str().as_bytes();

@@ -1,8 +1,8 @@
-//! `exec`: a program takes the shell's place.
+//! `exec`: a program replaces the shell.
 //!
-//! The process to be replaced is the one the user started. Where that is a supervisor, the
-//! interpreter sends it the program, its descriptors included, and ends. So whether the program
-//! can be executed is found out beforehand, as well as that can be done.
+//! The process to replace is the one started by the user. If this is a supervisor, the interpreter
+//! sends the program with its descriptors and ends. The interpreter therefore checks in advance, as
+//! far as possible, that the program can be executed.
 
 use std::ffi::CString;
 use std::io::{self, Read};
@@ -26,24 +26,25 @@ use ftsh_sys as sys;
 use ftsh_sys::CStringArray;
 use ftsh_sys::os_error::plain;
 
-/// The kernel's limit for one argument or variable, its NUL included.
+/// The kernel's limit for one argument or variable, including its NUL.
 const LONGEST: usize = 128 * 1024;
-/// Its limit for all of them is a quarter of the stack's, and no more than this.
+/// Upper bound of the kernel's limit for all arguments and variables, which is a quarter of the
+/// stack limit.
 const MOST: u64 = 6 * 1024 * 1024;
 
-/// A program to be executed in place of the shell.
+/// Program that replaces the shell.
 pub struct Replacement {
     file: CString,
     directory: Option<PathBuf>,
     umask: Umask,
     arguments: CStringArray,
     environment: CStringArray,
-    /// What to set descriptors to, by their numbers.
+    /// New descriptors, each with its number.
     descriptors: Vec<(OwnedFd, i32)>,
 }
 
 impl Replacement {
-    /// Gets it ready, and finds out whether it can be executed.
+    /// Prepares a program and checks that it can be executed.
     pub fn of(program: &Program, table: &FdTable) -> Result<Self, SpawnError> {
         let found = program.find()?;
         let file = resolve(&program.directory, found.as_os_str().as_bytes());
@@ -85,7 +86,7 @@ impl Replacement {
         })
     }
 
-    /// Executes it here. Returns only if that fails, and then everything is as before.
+    /// Executes the program in this process. Returns only on failure, with all state restored.
     #[expect(unsafe_code, reason = "the program gets the numbers of the script")]
     pub fn execute(&self, subreaper: bool) -> io::Error {
         let before = Saved::take(subreaper);
@@ -98,8 +99,8 @@ impl Replacement {
             change_umask(umask);
         }
         let changes = self.descriptors.iter().map(|(from, to)| (from.as_fd(), *to));
-        // SAFETY: the numbers are the script's. A descriptor of the shell's own that has one of them is
-        // used again only after the numbers are restored.
+        // SAFETY: the numbers belong to the script. A descriptor of the shell with one of them is not used
+        // before the numbers are restored.
         let replaced = match unsafe { sys::Replaced::set(changes) } {
             Ok(replaced) => replaced,
             Err(error) => return error,
@@ -110,7 +111,7 @@ impl Replacement {
         errno.into()
     }
 
-    /// Sends it to the process that is to execute it.
+    /// Sends the program to the supervisor, which executes it.
     pub fn send(&self, socket: &UnixStream) -> io::Result<()> {
         let mut head = CStringArray::default();
         head.push(&[self.file.as_bytes()]);
@@ -132,7 +133,7 @@ impl Replacement {
         sys::send_descriptors(socket, sys::Parcel::Program, &descriptors)
     }
 
-    /// The program that was sent, by its descriptors; none if it did not arrive whole.
+    /// Decodes a sent program; none if it is incomplete.
     pub fn received(descriptors: Vec<OwnedFd>) -> Option<Self> {
         let mut descriptors = descriptors.into_iter();
         let mut content = std::fs::File::from(descriptors.next()?);
@@ -155,16 +156,16 @@ impl Replacement {
         };
         let numbers = head.map(|number| str::from_utf8(number).ok()?.parse().ok());
         let numbers: Vec<i32> = numbers.collect::<Option<_>>()?;
-        // Out of the way of the numbers that are to be set.
+        // Moves the descriptors away from the numbers that will be set.
         let descriptors = descriptors.map(sys::move_up).collect::<io::Result<Vec<_>>>().ok()?;
         if descriptors.len() != numbers.len() {
-            return None; // there was no room for some of them
+            return None; // the receiver had no room for some of them
         }
         let descriptors = descriptors.into_iter().zip(numbers).collect();
         Some(Self { file, directory, umask, arguments, environment, descriptors })
     }
 
-    /// The file that is executed, for a message.
+    /// Returns the file to execute, for a message.
     pub fn file(&self) -> String {
         self.file.to_string_lossy().into_owned()
     }
@@ -186,7 +187,7 @@ fn is_too_long(arguments: &CStringArray, environment: &CStringArray) -> bool {
     total > stack.map_or(MOST, |(soft, _)| (soft / 4).min(MOST))
 }
 
-/// What an `exec` that fails has to bring back.
+/// State that a failed `exec` restores.
 struct Saved {
     directory: Option<PathBuf>,
     umask: u16,

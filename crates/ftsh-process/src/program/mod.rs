@@ -1,4 +1,4 @@
-//! Programs: finding them, starting them, and having one take the shell's place.
+//! Search for programs, their start, and replacement of the shell by a program.
 
 mod exec;
 mod spawn;

@@ -1,4 +1,4 @@
-//! Finding and starting programs.
+//! Search for programs and their start.
 
 use std::collections::HashMap;
 use std::ffi::{CString, OsStr};
@@ -21,56 +21,57 @@ use ftsh_sys as sys;
 use ftsh_sys::CStringArray;
 use ftsh_sys::os_error::plain;
 
-/// More bytes than any system takes, which aren't worth a copy.
+/// Total size of arguments above any system's limit. Larger ones are refused before copying.
 const MOST_ARGUMENTS: usize = 16 * 1024 * 1024;
 
-/// More programs along one `PATH`, or more of those, aren't remembered.
+/// Limits of the cache: programs in one `PATH`, and number of different `PATH`s.
 const MOST_NAMES: usize = 1000;
 const MOST_PATHS: usize = 100;
 
-/// Where programs are looked for when `PATH` isn't set.
+/// Search path without a variable `PATH`.
 const DEFAULT_PATH: &[u8] = b"/usr/bin:/bin";
 
-/// Where programs are looked for and started on the loop: when these hang, nothing works anyway.
+/// Directories that are searched on the event loop: where these hang, no program works.
 const SYSTEM: [&str; 6] =
     ["/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin"];
 
-/// What runs a script without `#!`.
+/// Program that runs a script without `#!`.
 pub const SHELL: &str = "/bin/sh";
 
-/// A program to start.
+/// Program to start.
 pub struct Program {
     /// Name and arguments.
     pub words: Vec<BString>,
-    /// The exported variables.
+    /// Exported variables.
     pub environment: Arc<Environment>,
-    /// What the shell itself tells every command; wins over `environment`.
+    /// Variables set by the shell for every command; override `environment`.
     pub child_env: Vec<(&'static str, BString)>,
-    /// Variables for this command only; win over all others.
+    /// Variables for this command only; override all others.
     pub overrides: Vec<(BString, BString)>,
-    /// Where it runs and relative paths start.
+    /// Working directory, from which relative paths start.
     pub directory: Directory,
-    /// What it makes files without.
+    /// Umask of the program.
     pub umask: Umask,
-    /// Its file, if it was found before.
+    /// File, if already found.
     pub file: Option<PathBuf>,
 }
 
-/// A program that runs.
+/// Running program.
 #[derive(Debug)]
 pub struct Started {
-    /// Its process id, and that of its group.
+    /// Process id, which is also the id of the process group.
     pub pid: i32,
-    /// The file it was found in.
+    /// Path of the file that was executed.
     pub file: PathBuf,
 }
 
-/// Where programs were found, by `PATH` and name.
+/// Cache of paths, by `PATH` and name.
 #[derive(Default)]
 pub struct Found(HashMap<BString, HashMap<BString, PathBuf>>);
 
 impl Found {
-    /// Looks a program up without touching anything slow; true if it can be started on the loop.
+    /// Looks up a program in the cache and in system directories. Returns true if the program can
+    /// be started on the event loop.
     pub fn look_up(&mut self, program: &mut Program) -> bool {
         let name = program.name();
         let path = program.path();
@@ -90,7 +91,7 @@ impl Found {
         system && program.directory.is_none()
     }
 
-    /// Remembers where a program was found.
+    /// Adds the path of a program to the cache.
     pub fn remember(&mut self, path: BString, name: BString, file: PathBuf) {
         if file.is_absolute() && !name.contains(&b'/') {
             if self.0.len() > MOST_PATHS || self.0.values().any(|known| known.len() > MOST_NAMES) {
@@ -110,25 +111,25 @@ fn is_executable(file: &Path) -> bool {
 }
 
 impl Program {
-    /// What was typed.
+    /// Returns the name as written in the script.
     pub fn name(&self) -> &BStr {
         self.words.first().map_or(BStr::new(""), |name| name.as_bstr())
     }
 
-    /// The `PATH` it is looked for along: that of its own environment.
+    /// Returns the `PATH` to search, which is that of the program's own environment.
     pub fn path(&self) -> &[u8] {
         let overrides = self.overrides.iter().rev();
         let mut all = overrides.chain(self.environment.iter());
         all.find(|(name, _)| name == "PATH").map_or(DEFAULT_PATH, |(_, path)| path)
     }
 
-    /// Starts it. May take long if the file system does.
+    /// Starts the program. Blocks while the file system does.
     pub fn start(&self, table: &FdTable) -> Result<Started, SpawnError> {
         let prepared = self.prepare()?;
         let file = self.find()?;
         let changes = table.changes();
         match prepared.spawn(&file, &changes) {
-            // It was somewhere else before.
+            // The cached path is stale.
             Err(Errno::ENOENT) if self.file.is_some() && !self.name().contains(&b'/') => {
                 let file = self.search()?;
                 let result = prepared.spawn(&file, &changes);
@@ -162,7 +163,7 @@ impl Program {
         self.prepared(arguments)
     }
 
-    /// The shell and the file instead of the name, as shells run a script without `#!`.
+    /// Prepares `/bin/sh` with the file as its script, as shells run a script without `#!`.
     pub fn prepare_script(&self, file: &Path) -> Result<Prepared, SpawnError> {
         let mut arguments = CStringArray::default();
         arguments.push(&[SHELL.as_bytes()]);
@@ -207,7 +208,7 @@ impl Program {
         }
     }
 
-    /// Looks along `PATH`.
+    /// Searches `PATH`.
     fn search(&self) -> Result<PathBuf, SpawnError> {
         let name = self.name();
         let mut blocked = None;
@@ -216,7 +217,7 @@ impl Program {
                 let file = Path::new(OsStr::from_bytes(place)).join(OsStr::from_bytes(name));
                 let seen = resolve(&self.directory, file.as_os_str().as_bytes());
                 if is_executable(&seen) {
-                    // Relative to the task's directory, where the program will start.
+                    // Relative to the directory in which the program starts.
                     return Ok(seen);
                 }
                 if seen.is_file() {
@@ -233,7 +234,7 @@ impl Program {
         })
     }
 
-    /// Refuses what isn't a script.
+    /// Fails unless the file looks like a script.
     fn require_text(&self, file: &Path) -> Result<(), SpawnError> {
         if !is_text(&start_of(&resolve(&self.directory, file.as_os_str().as_bytes()))) {
             let message = format!("{}: not a program for this machine", self.name());
@@ -276,12 +277,12 @@ impl Program {
     }
 }
 
-/// What the system wants to know of a program.
+/// Arguments, environment and directory in the form of the system call.
 pub struct Prepared {
     pub arguments: CStringArray,
     pub environment: CStringArray,
     directory: Option<CString>,
-    /// Its umask, if it isn't the shell's own.
+    /// Umask, if different from the shell's own.
     pub umask: Umask,
 }
 
@@ -300,7 +301,7 @@ impl Prepared {
     }
 }
 
-/// The first bytes of a file, as far as it can be read.
+/// Returns the first bytes of a file, or nothing on error.
 pub fn start_of(file: &Path) -> Vec<u8> {
     let mut start = vec![0; 256];
     let size = std::fs::File::open(file).and_then(|mut file| file.read(&mut start));
@@ -308,12 +309,12 @@ pub fn start_of(file: &Path) -> Vec<u8> {
     start
 }
 
-/// Whether a file may be a script: its first line holds no NUL, as shells decide it.
+/// True if a file may be a script: its first line has no NUL, as shells decide.
 pub fn is_text(start: &[u8]) -> bool {
     !start.lines().next().is_some_and(|line| line.contains(&0))
 }
 
-/// The program that a script's first line names.
+/// Returns the program named by a script's `#!` line.
 pub fn interpreter(script: &Path) -> Option<BString> {
     let start = start_of(script);
     let line = start.lines().next()?.strip_prefix(b"#!")?;

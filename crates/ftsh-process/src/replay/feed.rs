@@ -1,4 +1,4 @@
-//! The pipe through which commands read what an input holds, from some place on.
+//! Pipe that carries the bytes of a spool to commands, from some position on.
 
 use std::io::{self, ErrorKind, Write};
 use std::os::fd::{AsFd, OwnedFd};
@@ -10,39 +10,39 @@ use super::super::fds::log::Log;
 use super::super::os::poll::{Poller, Token};
 use ftsh_sys as sys;
 
-/// At first a pipe takes no more than that: who reads nothing has little read ahead for it.
+/// Initial size of the pipe, in bytes. A command that reads nothing causes little reading ahead.
 const NARROW: i32 = 4096;
-/// What pipes usually take.
+/// Usual size of a pipe, in bytes.
 const WIDE: i32 = 64 * 1024;
 
-/// A pipe.
+/// Pipe from a spool to commands.
 pub struct Feed {
-    /// What the poller knows it by.
+    /// Token of the pipe in the poller.
     token: Token,
-    /// What commands read from, and keep as long as they do.
+    /// Read end. Commands keep it while they run.
     reader: Arc<OwnedFd>,
-    /// None when all is written.
+    /// Write end; none after the last byte.
     writer: Option<io::PipeWriter>,
-    /// The place up to which the input is written.
+    /// Position in the input up to which bytes were written.
     written: u64,
     is_wide: bool,
-    /// Whether the poller tells when there is room.
+    /// True if the poller reports room in the pipe.
     is_watched: bool,
 }
 
-/// How far it has come.
+/// State of a pipe after writing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fed {
-    /// Nobody reads at present, or there is nothing more to be written.
+    /// No command reads at present, or no bytes are left to write.
     Idle,
     /// The pipe is full.
     Full,
-    /// All is written that was there.
+    /// All available bytes were written.
     Dry,
 }
 
 impl Feed {
-    /// An empty one that begins at a place.
+    /// Creates an empty pipe that begins at a position of the input.
     pub fn new(token: Token, at: u64) -> io::Result<Self> {
         let (reader, writer) = io::pipe()?;
         let reader = sys::move_up(reader.into())?;
@@ -66,35 +66,35 @@ impl Feed {
         let _ = fcntl(&self.reader, FcntlArg::F_SETPIPE_SZ(size));
     }
 
-    /// The end that commands read from.
+    /// Returns the read end.
     pub fn reader(&self) -> Arc<OwnedFd> {
         self.reader.clone()
     }
 
-    /// Whether it has this name.
+    /// True if the pipe has this token.
     pub fn is(&self, token: Token) -> bool {
         self.token == token
     }
 
-    /// Whether a command has it.
+    /// True if a command holds the read end.
     pub fn is_in_use(&self) -> bool {
         Arc::strong_count(&self.reader) > 1
     }
 
-    /// The place up to which it was read.
+    /// Returns the position up to which commands have read.
     pub fn read_up_to(&self) -> u64 {
         let unread = sys::unread(self.reader.as_fd()).unwrap_or(0);
         self.written.saturating_sub(unread as u64)
     }
 
-    /// What was written was read: who reads so much gets more at once.
+    /// Enlarges the pipe, for a command that has read everything written so far.
     pub fn widen(&mut self) {
         if !std::mem::replace(&mut self.is_wide, true) {
             self.resize(true);
         }
     }
 
-    /// Writes what there is room for, by way of a block, and sees to it that the loop hears of more room.
+    /// Writes as much as fits, by means of a buffer, and polls for more room if the pipe is full.
     pub fn push(
         &mut self,
         log: &Log,
@@ -115,7 +115,7 @@ impl Feed {
             self.is_watched = watched;
         }
         if fed == Fed::Dry && is_all {
-            self.writer = None; // who reads sees the end
+            self.writer = None; // readers see the end of the input
             return Ok(Fed::Idle);
         }
         Ok(fed)
@@ -137,7 +137,7 @@ impl Feed {
         }
     }
 
-    /// Ends it: what wasn't read of it is lost to who has it.
+    /// Removes the pipe. Its unread bytes are lost to commands that still hold the read end.
     pub fn end(self, poller: &mut Poller) {
         if self.is_watched
             && let Some(writer) = &self.writer

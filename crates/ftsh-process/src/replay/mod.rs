@@ -1,9 +1,10 @@
-//! Input that attempts read anew.
+//! Standard input that each attempt reads from its beginning.
 //!
-//! A file is sought back. What a pipe or a socket brings is kept as it is read, on a [`Tape`]: whoever reads
-//! has a place there, and a pipe of its own that is fed from that place on. What tables hold is the input
-//! itself; a command that starts from one gets the pipe in its stead. So it is read only while a command
-//! wants it, and when all that was read ahead is used up, by no detour.
+//! For a file, the offset is reset. Bytes from a pipe or socket are recorded in a [`Spool`] while
+//! they are read. Each reader has a position in the spool, and a pipe fed from there. Descriptor
+//! tables hold the input itself; a command that starts from a table receives the pipe instead. The
+//! input is thus read only on demand of a command. Once all recorded bytes are consumed, commands
+//! read the input directly.
 
 mod feed;
 mod source;
@@ -21,18 +22,18 @@ use super::fds::{Fd, FdError, FdTable, Plan, Replayed};
 use super::os::poll::{Poller, Token};
 use ftsh_machine::effect::ReplayId;
 
-/// What the poller knows inputs and pipes by is a number plus this.
+/// Base of the poller tokens of inputs and pipes.
 pub const REPLAYS: Token = 1 << 36;
 
-/// Where who feeds a program finds what was read ahead.
+/// Descriptor on which a feeder process finds the recorded bytes.
 const AHEAD: u8 = 3;
-/// What it does.
+/// Script of a feeder process.
 pub const FEED: &str = "cat <&3 && exec cat";
 
-/// So much is read and written at once.
+/// Bytes read or written at once.
 const BLOCK: usize = 64 * 1024;
 
-/// All inputs that are replayed, or of which something is left.
+/// All inputs that attempts read, or that still have recorded bytes.
 #[derive(Default)]
 pub struct Replays {
     tapes: Vec<Tape>,
@@ -42,23 +43,23 @@ pub struct Replays {
     feeders: Vec<FdTable>,
 }
 
-/// What an attempt reads.
+/// Input of an attempt.
 enum Replay {
-    /// Nothing that could be read anew.
+    /// No input that could be read again.
     Nothing,
-    /// A file, from this place.
+    /// A file, read from this offset.
     File { fd: Fd, start: i64, is_kept: bool },
-    /// A tape.
+    /// A recorded pipe or socket.
     Tape,
 }
 
 impl Replays {
-    /// How many descriptors they may hold, roughly.
+    /// Returns an estimate of the number of descriptors in use.
     pub fn size(&self) -> usize {
         3 * self.tapes.len()
     }
 
-    /// Whether commands may have to be given pipes.
+    /// True if commands may need pipes.
     pub fn has_tapes(&self) -> bool {
         !self.tapes.is_empty()
     }
@@ -68,7 +69,8 @@ impl Replays {
         REPLAYS + self.count
     }
 
-    /// An attempt is to begin with a table: its input stands where the first of these attempts found it.
+    /// Begins an attempt that uses a table. Its input is reset to the position at the first of
+    /// these attempts.
     pub fn begin(&mut self, plan: &mut Plan, poller: &mut Poller) -> Result<(), FdError> {
         for Replayed { replay, input } in std::mem::take(&mut plan.replayed) {
             match self.attempts.get_mut(&replay) {
@@ -124,7 +126,7 @@ impl Replays {
         }
     }
 
-    /// What an attempt read is read for good.
+    /// Commits the bytes read by an attempt: no later attempt reads them again.
     pub fn keep(&mut self, replay: ReplayId, poller: &mut Poller) {
         match self.attempts.get_mut(&replay) {
             Some(Replay::File { is_kept, .. }) => *is_kept = true,
@@ -133,8 +135,8 @@ impl Replays {
         }
     }
 
-    /// Where who reads from a file begins anew if all attempts that read from it now come to nothing; none
-    /// if there are none.
+    /// Returns the offset at which a file is read again if all current attempts fail; none if no
+    /// attempt reads the file.
     pub fn start_of(&self, fd: &Fd) -> Option<u64> {
         let starts = self.attempts.iter().filter_map(|(id, replay)| match replay {
             Replay::File { fd: file, start, is_kept: false } if file.is_same(fd) => {
@@ -142,15 +144,15 @@ impl Replays {
             }
             _ => None,
         });
-        // The first of them is around the others.
+        // The first of these attempts is outside the others.
         starts.min().map(|(_, start)| start)
     }
 
-    /// No further attempt comes.
+    /// Ends the attempts of an input.
     pub fn drop(&mut self, replay: ReplayId, poller: &mut Poller) {
         match self.attempts.remove(&replay) {
             Some(Replay::File { fd, start, is_kept: false }) => {
-                let _ = lseek(&fd, start, Whence::SeekSet); // it worked before
+                let _ = lseek(&fd, start, Whence::SeekSet); // the same call worked before
             }
             Some(Replay::Tape) => {
                 self.tapes.iter_mut().for_each(|tape| tape.drop(replay, poller));
@@ -160,7 +162,8 @@ impl Replays {
         }
     }
 
-    /// Gives a command pipes for what it would read past its turn. The result is for it to keep to its end.
+    /// Replaces recorded inputs of a command by pipes. Returns descriptors that the command must
+    /// keep to its end.
     pub fn connect(&mut self, plan: &mut Plan, poller: &mut Poller) -> io::Result<Vec<Fd>> {
         let mut held = Vec::new();
         if self.tapes.is_empty() {
@@ -185,17 +188,18 @@ impl Replays {
     fn tape_of(&self, fd: &Fd) -> Option<usize> {
         let identity = fd.identity()?;
         let at = self.tapes.iter().position(|tape| tape.source.identity == identity)?;
-        fd.is_readable().then_some(at) // the other end of a pipe is the same file
+        fd.is_readable().then_some(at) // the write end of a pipe is the same file
     }
 
-    /// Whether what starts from a table finds the end of its input; none if it isn't known here.
+    /// True if a builtin that uses this table would find the end of its input; none if the input is
+    /// not recorded.
     pub fn has_ended(&mut self, table: &FdTable) -> Option<bool> {
         let at = self.tape_of(table.get(0)?)?;
         self.tapes[at].has_ended(&table.replays)
     }
 
-    /// Gives a program that takes the shell's place what was read past its turn. Where more may come, somebody
-    /// has to feed it.
+    /// Gives the recorded bytes to a program that replaces the shell. If more may follow, prepares
+    /// a feeder process.
     pub fn hand_over(&mut self, plan: &mut Plan) -> Result<(), FdError> {
         self.feeders.clear();
         self.block.resize(BLOCK, 0);
@@ -227,12 +231,12 @@ impl Replays {
         Ok(())
     }
 
-    /// What those have to begin with who feed the program that takes the shell's place.
+    /// Returns the tables of feeder processes for the program that replaces the shell.
     pub fn take_feeders(&mut self) -> Vec<FdTable> {
         std::mem::take(&mut self.feeders)
     }
 
-    /// The poller tells of something. An error says why an input ends before its end.
+    /// Handles an event of the poller. Fails if an input ends early.
     pub fn go_on(&mut self, token: Token, poller: &mut Poller) -> io::Result<()> {
         self.block.resize(BLOCK, 0);
         match self.tapes.iter_mut().find(|tape| tape.is_meant(token)) {
@@ -241,7 +245,7 @@ impl Replays {
         }
     }
 
-    /// Commands began or ended, or tables were closed.
+    /// Updates all pipes after commands began or ended, or tables were closed.
     pub fn reconsider(&mut self, poller: &mut Poller) {
         if self.tapes.is_empty() {
             return;

@@ -1,4 +1,4 @@
-//! Where an input comes from: a pipe or a socket that others may have open as well.
+//! Source of recorded input: a pipe or socket that other processes may also have open.
 
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -13,9 +13,9 @@ use nix::unistd::read;
 use super::super::fds::Fd;
 use ftsh_sys as sys;
 
-/// An input that isn't kept open by this: who writes to it is to see when nobody will read any more.
+/// Input that is not kept open by this value: its writers must see when no reader is left.
 pub struct Source {
-    /// Device and number.
+    /// Device and inode.
     pub identity: (u64, u64),
     fd: Handle,
 }
@@ -26,7 +26,7 @@ enum Handle {
 }
 
 impl Source {
-    /// What a descriptor leads to.
+    /// Returns the source that a descriptor refers to.
     pub fn of(fd: &Fd) -> Option<Self> {
         let handle = match fd {
             Fd::Inherited(fd) => Handle::Inherited(*fd),
@@ -36,7 +36,7 @@ impl Source {
         Some(Self { identity: fd.identity()?, fd: handle })
     }
 
-    /// A descriptor of it, unless the last one is closed.
+    /// Returns a descriptor of the source, unless the last one was closed.
     pub fn fd(&self) -> Option<Fd> {
         match &self.fd {
             Handle::Inherited(fd) => Some(Fd::Inherited(*fd)),
@@ -45,7 +45,7 @@ impl Source {
     }
 }
 
-/// Reads what is there; `WouldBlock` if that is nothing. Others may take it first.
+/// Reads available bytes; `WouldBlock` if there are none. Other readers may take them first.
 pub fn read_now(fd: &Fd, room: &mut [u8]) -> io::Result<usize> {
     match sys::read_now(fd.as_fd(), room) {
         Err(error) if error.kind() == ErrorKind::Unsupported => {}
@@ -55,12 +55,13 @@ pub fn read_now(fd: &Fd, room: &mut [u8]) -> io::Result<usize> {
         Err(Errno::ENOTSOCK) => {}
         result => return Ok(result?),
     }
-    // Opened once more, a pipe has flags of its own.
+    // A new open file description of the pipe has its own flags.
     let own = format!("/proc/self/fd/{}", fd.as_fd().as_raw_fd());
     let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
     match open(own.as_str(), flags, Mode::empty()) {
         Ok(own) => Ok(read(own, room)?),
-        // The best that is left: who takes it between the two calls makes the second one wait.
+        // Last resort: if another process takes the bytes between the two calls, the second one
+        // blocks.
         Err(_) => match sys::unread(fd.as_fd())? {
             0 => Err(ErrorKind::WouldBlock.into()),
             count => {

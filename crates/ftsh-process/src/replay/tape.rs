@@ -1,4 +1,4 @@
-//! One input, and all who read it: attempts inside attempts, each from a place of its own, and the script
+//! One recorded input and its readers: nested attempts, each with its own position, and the script
 //! around them.
 
 use std::collections::HashMap;
@@ -14,44 +14,44 @@ use super::feed::{Fed, Feed};
 use super::source::{self, Source};
 use ftsh_machine::effect::ReplayId;
 
-/// No more is read at once for a program that takes the shell's place.
+/// Maximum number of bytes read in advance for a program that replaces the shell.
 const MOST_AT_ONCE: u64 = 1024 * 1024;
 
-/// What a program that takes the shell's place is to read.
+/// Remaining input for a program that replaces the shell.
 pub struct Rest {
-    /// At first.
+    /// Recorded bytes, to be read first.
     pub ahead: Fd,
-    /// Then, if more may come.
+    /// Input to be read afterwards, unless it has ended.
     pub source: Option<Fd>,
 }
 
-/// An input that is kept as it is read.
+/// Input that is recorded while it is read.
 pub struct Tape {
-    /// What the poller knows the source by.
+    /// Token of the source in the poller.
     token: Token,
     pub source: Source,
     log: Log,
-    /// Nothing more comes, or it can't be read any more.
+    /// Set at the end of the input or after an error.
     has_ended: bool,
-    /// The source while the poller tells when something comes.
+    /// Source, while it is polled.
     watched: Option<Fd>,
-    /// Who reads outside of all attempts.
+    /// Reader outside all attempts.
     root: Reader,
     attempts: HashMap<ReplayId, Attempt>,
 }
 
-/// Who reads.
+/// Reader of the input.
 #[derive(Default)]
 struct Reader {
-    /// The place it stands at when it has no pipe.
+    /// Position while the reader has no pipe.
     at: u64,
     feed: Option<Feed>,
 }
 
 struct Attempt {
-    /// The innermost one around it.
+    /// Innermost enclosing attempt that reads this input.
     around: Option<ReplayId>,
-    /// The place it began at.
+    /// Position at its beginning.
     start: u64,
     reader: Reader,
     is_kept: bool,
@@ -62,7 +62,7 @@ impl Reader {
         self.feed.as_ref().map_or(self.at, Feed::read_up_to)
     }
 
-    /// Goes to a place; the pipe is left to who has it.
+    /// Moves to a position. Commands keep the old pipe.
     fn go_to(&mut self, place: u64, poller: &mut Poller) {
         if let Some(feed) = self.feed.take() {
             feed.end(poller);
@@ -72,7 +72,7 @@ impl Reader {
 }
 
 impl Tape {
-    /// That of an input which was never looked at.
+    /// Creates the recording of an input of which nothing was read.
     pub fn new(token: Token, source: Source) -> Self {
         Self {
             token,
@@ -92,12 +92,12 @@ impl Tape {
         }
     }
 
-    /// The innermost of these that reads from here.
+    /// Returns the innermost of these attempts that reads this input.
     fn innermost(&self, replays: &[ReplayId]) -> Option<ReplayId> {
         replays.iter().rev().copied().find(|id| self.attempts.contains_key(id))
     }
 
-    /// An attempt begins, inside of these: where the one around it stands.
+    /// Begins an attempt inside others, at the position of the enclosing reader.
     pub fn begin(&mut self, replay: ReplayId, inside: &[ReplayId], poller: &mut Poller) {
         let around = self.innermost(inside);
         let outer = self.reader(around);
@@ -107,7 +107,7 @@ impl Tape {
         self.attempts.insert(replay, Attempt { around, start, reader, is_kept: false });
     }
 
-    /// The next attempt begins, where the first one did.
+    /// Begins the next attempt, at the position of the first.
     pub fn rewind(&mut self, replay: ReplayId, poller: &mut Poller) {
         if let Some(attempt) = self.attempts.get_mut(&replay) {
             attempt.is_kept = false;
@@ -115,7 +115,7 @@ impl Tape {
         }
     }
 
-    /// Who is around an attempt goes on where that stands.
+    /// Moves the enclosing reader to the position of a successful attempt.
     pub fn keep(&mut self, replay: ReplayId, poller: &mut Poller) {
         let Some(attempt) = self.attempts.get_mut(&replay) else { return };
         let (place, around) = (attempt.reader.place(), attempt.around);
@@ -124,7 +124,7 @@ impl Tape {
         self.reader(around).go_to(place, poller);
     }
 
-    /// An attempt is over; unless it was kept, who is around it goes on where that began.
+    /// Ends the attempts. Unless one was kept, the enclosing reader returns to their beginning.
     pub fn drop(&mut self, replay: ReplayId, poller: &mut Poller) {
         let Some(mut attempt) = self.attempts.remove(&replay) else { return };
         attempt.reader.go_to(attempt.start, poller);
@@ -134,8 +134,8 @@ impl Tape {
         self.forget();
     }
 
-    /// What commands in these attempts read from: none if that is the source itself, as nothing of it was
-    /// read ahead.
+    /// Returns the pipe for commands inside these attempts; none if they read the source itself,
+    /// since all recorded bytes are consumed.
     pub fn connect(
         &mut self,
         inside: &[ReplayId],
@@ -159,8 +159,8 @@ impl Tape {
         Ok(Some(Fd::Owned(feed.reader())))
     }
 
-    /// All that was read ahead for commands in these attempts, as a file, and the source if more may come from
-    /// that; none if nothing was read ahead.
+    /// Returns all recorded bytes for commands inside these attempts, as a file, and the source if
+    /// more may follow; none if no recorded bytes are left.
     pub fn rest(&mut self, inside: &[ReplayId], block: &mut [u8]) -> io::Result<Option<Rest>> {
         let innermost = self.innermost(inside);
         let mut place = self.reader(innermost).place();
@@ -195,34 +195,36 @@ impl Tape {
         }
     }
 
-    /// Whether who reads in these attempts finds nothing more; none if only the source itself can say.
+    /// True if a reader inside these attempts would find the end of the input; none if only the
+    /// source can show.
     pub fn has_ended(&mut self, inside: &[ReplayId]) -> Option<bool> {
         let (end, has_ended) = (self.log.end(), self.has_ended);
         let innermost = self.innermost(inside);
         if self.reader(innermost).place() < end { Some(false) } else { has_ended.then_some(true) }
     }
 
-    /// Whether nobody needs it any more: what was read ahead is read, or nobody can read it.
+    /// True if the recording is no longer needed: its bytes are consumed, or no command can read
+    /// them.
     pub fn is_over(&mut self) -> bool {
         let is_in_use = self.root.feed.as_ref().is_some_and(Feed::is_in_use);
         let is_read = self.root.place() >= self.log.end();
         !is_in_use && self.attempts.is_empty() && (is_read || self.source.fd().is_none())
     }
 
-    /// Ends it.
+    /// Stops polling and ends the pipe.
     pub fn end(&mut self, poller: &mut Poller) {
         self.watch(false, poller);
         self.root.go_to(0, poller);
     }
 
-    /// Whether the poller means this one.
+    /// True if the token belongs to this input.
     pub fn is_meant(&self, token: Token) -> bool {
         let mut readers = self.attempts.values().map(|it| &it.reader).chain([&self.root]);
         let feeds = |reader: &Reader| reader.feed.as_ref().is_some_and(|feed| feed.is(token));
         self.token == token || readers.any(feeds)
     }
 
-    /// Something has come, or there is room in a pipe. An error is an end that isn't that of the input.
+    /// Handles available input or room in a pipe. Fails if the input ends early.
     pub fn go_on(&mut self, token: Token, block: &mut [u8], poller: &mut Poller) -> io::Result<()> {
         let mut result = Ok(());
         if self.token == token {
@@ -250,7 +252,7 @@ impl Tape {
         Ok(())
     }
 
-    /// Gives those who read what there is, and asks for more if they want it.
+    /// Writes available bytes into the pipes, and polls the source if a reader wants more.
     pub fn feed(&mut self, block: &mut [u8], poller: &mut Poller) {
         let mut wants_more = false;
         let readers = self.attempts.values_mut().map(|it| &mut it.reader);
@@ -285,7 +287,7 @@ impl Tape {
         }
     }
 
-    /// Forgets what nobody can go back to.
+    /// Drops bytes before every position that is still needed.
     fn forget(&mut self) {
         let starts = self.attempts.values().map(|it| it.start);
         let needed = starts.chain([self.root.place()]).min();

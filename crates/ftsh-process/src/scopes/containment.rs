@@ -1,4 +1,4 @@
-//! Two ways to find what commands left behind: [`Subreaper`] and [`Groups`].
+//! Two ways to find processes left by commands: [`Subreaper`] and [`Groups`].
 //!
 //! [`Subreaper`]: super::subreaper::Subreaper
 //! [`Groups`]: super::groups::Groups
@@ -10,35 +10,36 @@ use super::system::System;
 use super::tree::Tree;
 use ftsh_machine::effect::ScopeId;
 
-/// A process of a scope that isn't a command's first one.
+/// Process of a scope other than the first process of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Other {
-    /// Its id.
+    /// Process id.
     pub pid: i32,
-    /// How many nested shells it came through.
+    /// Number of nested shells between this shell and the process.
     pub depth: usize,
-    /// Whether another one started it which still lives, a nested shell or one that was asked to end
-    /// before: its own to end, as long as there is time.
+    /// True if a living nested shell, or a living process that already received SIGTERM, started
+    /// the process. That parent ends the process, within the kill timeout.
     pub nested: bool,
 }
 
-/// How processes that lost their parents are found.
+/// Method to find orphans.
 pub trait Containment {
-    /// Whether they come to this process. Then what isn't seen isn't there, and their end is told.
+    /// True if orphans become children of this process. Then the list of orphans is complete, and
+    /// their ends are reported.
     fn adopts(&self) -> bool;
 
-    /// How often is looked at least for what doesn't end.
+    /// Returns the longest interval between two checks of a process that does not end.
     fn slowest_look(&self) -> Duration;
 
-    /// Takes note of the end of those that came to this process. The others of them; none if they can't
-    /// be told at the moment.
+    /// Reaps ended orphans. Returns the living ones, or none if they cannot be listed now.
     fn reap(&mut self, tree: &mut Tree, system: &mut dyn System) -> Option<Vec<i32>>;
 
-    /// Takes note of all that came to this process. False if it can't be told yet of some whose they
-    /// are, or whether there are more.
+    /// Assigns all orphans to scopes. Returns false if some cannot be assigned yet, or if the list
+    /// may be incomplete.
     fn adopt(&mut self, tree: &mut Tree, system: &mut dyn System, now: Instant) -> bool;
 
-    /// Whether nothing can come of a scan now, for these scopes; then they say when to look again.
+    /// Returns true if a scan cannot show anything new about these scopes now. Then sets the time
+    /// of their next check.
     fn put_off(
         &mut self,
         _tree: &mut Tree,
@@ -49,8 +50,8 @@ pub trait Containment {
         false
     }
 
-    /// Finds out what has to be known to say what is left of these scopes. False if that can't be
-    /// told yet.
+    /// Collects the data that `others` needs for these scopes. Returns false if the data may be
+    /// incomplete.
     fn scan(
         &mut self,
         tree: &mut Tree,
@@ -59,14 +60,15 @@ pub trait Containment {
         now: Instant,
     ) -> bool;
 
-    /// What the last scan found of a scope and those in it, besides commands.
+    /// Returns the processes of a scope and its inner scopes found by the last scan, without
+    /// commands.
     fn others(&self, tree: &Tree, system: &mut dyn System, scope: ScopeId) -> Vec<Other>;
 
-    /// When each of these processes was started, if the last scan has looked at them.
+    /// Returns the start times of these processes, where the last scan recorded them.
     fn starts(&self, _pids: &[i32]) -> Option<HashMap<i32, u64>> {
         None
     }
 
-    /// What belonged to one scope belongs to another one now.
+    /// Moves the processes of one scope to another.
     fn moved(&mut self, from: ScopeId, to: ScopeId);
 }

@@ -1,48 +1,48 @@
-//! How far the emptying of a scope has come.
+//! State of scopes that are being emptied.
 
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
-/// What can't be waited for is looked at again after this time, then less and less often.
+/// First interval between two checks of processes whose end is not reported. The intervals grow.
 pub const FIRST_LOOK: Duration = Duration::from_millis(5);
 
-/// A scope that is being emptied.
+/// Scope that is being emptied.
 pub struct Emptying {
-    /// When that began.
+    /// Time of the SIGTERM.
     pub since: Instant,
-    /// The groups of commands, which were asked as such.
+    /// Process groups of commands, which received SIGTERM as groups.
     pub groups: HashSet<i32>,
-    /// Once the grace period is over.
+    /// State of the SIGKILL phase, after the kill timeout.
     pub killing: Option<Killing>,
-    /// All processes that were signalled.
+    /// All processes that received SIGTERM or SIGKILL.
     pub processes: HashSet<i32>,
-    /// Those of them whose children could not be listed at the moment, with their nesting depths.
+    /// Those of `processes` whose children could not be listed yet, with their nesting depths.
     pub unlisted: HashMap<i32, usize>,
-    /// What the last look at all processes found, and when each of it was started.
+    /// Processes found by the last full scan, with start times.
     pub known: Option<HashMap<i32, u64>>,
-    /// Whether the last look found nothing.
+    /// True if the last scan found no process.
     pub clean: bool,
-    /// When to look again, if not told earlier.
+    /// Time of the next check, unless an event causes one before.
     pub look: Option<Instant>,
     interval: Duration,
 }
 
-/// How far the killing has come.
+/// Progress of the SIGKILL phase.
 pub struct Killing {
-    /// When it began.
+    /// Time of the first SIGKILL.
     pub since: Instant,
-    /// Whether it is never given up.
+    /// True if killing is never given up.
     pub strong: bool,
-    /// What was killed.
+    /// Processes killed.
     pub killed: HashSet<i32>,
-    /// What was told of as surviving.
+    /// Survivors already logged.
     pub survivors: HashSet<i32>,
-    /// How many were left when it was given up; only the last of them are being killed then.
+    /// Number of processes left when killing was given up; set shortly before the scope is closed.
     pub given_up: Option<usize>,
 }
 
 impl Emptying {
-    /// Of a scope, from now on.
+    /// Creates the state of a scope that is emptied from now on.
     pub fn new(now: Instant) -> Self {
         Self {
             since: now,
@@ -57,7 +57,7 @@ impl Emptying {
         }
     }
 
-    /// The grace period is over.
+    /// Begins the SIGKILL phase.
     pub fn kill(&mut self, strong: bool, now: Instant) {
         let (killed, survivors) = (HashSet::new(), HashSet::new());
         self.killing = Some(Killing { since: now, strong, killed, survivors, given_up: None });
@@ -65,17 +65,17 @@ impl Emptying {
         self.known = None;
     }
 
-    /// Whether the moment to look again has come.
+    /// True if the time of the next check has come.
     pub fn is_due(&self, now: Instant) -> bool {
         self.look.is_some_and(|look| look <= now)
     }
 
-    /// The time until the next look.
+    /// Returns the interval to the next check.
     pub fn interval(&self) -> Duration {
         self.interval
     }
 
-    /// Looks less often from now on, but at least as often as `slowest` says.
+    /// Doubles the interval, up to `slowest`.
     pub fn wait_longer(&mut self, slowest: Duration) {
         self.interval = (self.interval * 2).min(slowest);
     }

@@ -1,6 +1,8 @@
-//! Where orphans don't come to this process, all processes are looked at: who carries a mark of ours,
-//! who is in a command's group, and their descendants. Nobody tells of their end, and a list of all
-//! may miss one that changes at that moment.
+//! Containment without a subreaper, by scans of all processes.
+//!
+//! A process belongs to a scope if it has a tag of this run, is in the group of a command, or
+//! descends from such a process. The end of an orphan is not reported, and a list of all processes
+//! may miss a process that forks or ends meanwhile.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::{Duration, Instant};
@@ -13,34 +15,34 @@ use super::system::System;
 use super::tree::Tree;
 use ftsh_machine::effect::ScopeId;
 
-/// Nobody is told of the end of orphans.
+/// Longest interval between two checks: the end of an orphan is not reported.
 const SLOWEST_LOOK: Duration = Duration::from_millis(40);
 
-/// A scan of all processes is followed by so many times what it took without one, unless all that it
-/// found is gone.
+/// Minimum ratio of the pause after a scan to the duration of the scan, unless all processes found
+/// by the scan are gone.
 const SHARE: u32 = 4;
 
-/// All processes, as they were last seen.
+/// All processes, as of the last scan.
 #[derive(Default)]
 pub struct Groups {
     processes: HashMap<i32, Process>,
     children: HashMap<i32, Vec<i32>>,
-    /// Those that carry a mark of ours, with the scope that it means today.
+    /// Processes with a tag of this run, and the scope that now owns the scope of the tag.
     marked: HashMap<i32, (ScopeId, Mark)>,
     last: Option<LastScan>,
 }
 
-/// When all processes were looked at, and what that took.
+/// End and cost of the last full scan.
 #[derive(Clone, Copy)]
 struct LastScan {
-    /// When it was over.
+    /// Time of its end.
     end: Instant,
-    /// The processor's time, however long others kept it meanwhile.
+    /// CPU time used, which excludes waits for the processor.
     took: Duration,
 }
 
 impl Groups {
-    /// When to look at all processes for a scope, as far as can be said now.
+    /// Returns the time of the next full scan for a scope, as far as known now.
     fn next_scan(
         &self,
         tree: &Tree,
@@ -53,13 +55,13 @@ impl Groups {
         let mut lives = |(&pid, &started): (&i32, &u64)| {
             match system.process(pid) {
                 Ok(process) => process.is_some_and(|it| !it.ended && it.started == started),
-                Err(_) => true, // looked at again
+                Err(_) => true, // checked again
             }
         };
         let scopes = tree.subtree(scope);
         let mut commands = tree.commands_in(&scopes).map(|(_, member)| member).peekable();
         if commands.peek().is_none() && !known.iter().any(&mut lives) {
-            // Together with others that are done at this moment.
+            // Together with other scopes that become empty at this time.
             return Some(last.end + FIRST_LOOK.min(last.took));
         }
         if emptying.look.is_some_and(|look| look > now) {
@@ -68,11 +70,11 @@ impl Groups {
         let mut commands = commands.map(|member| member.pid);
         let same = commands.all(|pid| pid.is_some_and(|pid| known.contains_key(&pid)))
             && known.iter().all(lives);
-        // What those start that were asked to end is theirs, until they are killed.
+        // Before SIGKILL, processes started by a signaled process are left to their parent.
         (!same || emptying.killing.is_some()).then(|| last.end + last.took * SHARE)
     }
 
-    /// Whether a process was started by one that had been asked to end, and still lives.
+    /// True if a process descends from a signaled process that still lives.
     fn is_new(&self, pid: i32, asked: &HashSet<i32>) -> bool {
         let parent = |pid: &i32| self.processes.get(pid).map(|process| process.parent);
         let is_there = |pid: &i32| asked.contains(pid) && self.processes.contains_key(pid);
@@ -97,8 +99,8 @@ impl Containment for Groups {
         true
     }
 
-    /// What was asked to end is looked at alone; the rest of the machine when that has changed, which
-    /// may have left others behind, and not all the time.
+    /// Checks the signaled processes alone. A full scan follows when one of them has changed and
+    /// may have left others behind, but not too often.
     fn put_off(
         &mut self,
         tree: &mut Tree,
@@ -109,7 +111,7 @@ impl Containment for Groups {
         let scans = scopes.iter().map(|&scope| (scope, self.next_scan(tree, system, scope, now)));
         let scans: Vec<(ScopeId, Option<Instant>)> = scans.collect();
         if scans.iter().any(|&(_, scan)| scan.is_some_and(|scan| scan <= now)) {
-            return false; // one for all
+            return false; // one scan for all scopes
         }
         for (scope, scan) in scans {
             let Some(emptying) = tree.emptying.get_mut(&scope) else { continue };
@@ -134,7 +136,8 @@ impl Containment for Groups {
         for scope in scopes.iter().flat_map(|&scope| tree.subtree(scope)).collect::<Vec<_>>() {
             tree.forget_dead_groups(scope, system);
         }
-        // An old list would name processes whose ids belong to others by now.
+        // After a failure, the old list is dropped: its process ids may belong to other processes
+        // by now.
         let all = system.marked();
         let is_listed = all.is_some();
         let all = all.unwrap_or_default();
@@ -160,7 +163,7 @@ impl Containment for Groups {
         };
         let mut others: Vec<i32> =
             self.processes.values().filter(belongs).map(|process| process.pid).collect();
-        // And their descendants, but for those of other scopes.
+        // Adds descendants, except those with a tag of another scope.
         let mut seen: HashSet<i32> = others.iter().chain(&commands).copied().collect();
         let mut stack: Vec<i32> = seen.iter().copied().collect();
         while let Some(pid) = stack.pop() {

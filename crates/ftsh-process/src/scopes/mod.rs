@@ -1,8 +1,8 @@
-//! Scopes: what is ended together, and how that is done for certain.
+//! Scopes: families of processes that end together.
 //!
-//! [`ScopeTree`] is told what happens (scopes open, commands start and end, processes are seen) and says
-//! what is to be done (whom to ask to end, whom to kill, what to report). It starts and signals nothing
-//! itself, so any order of events can be tried.
+//! [`ScopeTree`] receives events (scopes open, commands start and end, processes are found) and
+//! returns actions (processes to signal, results to report). It starts and signals no processes
+//! itself, so tests can try any order of events.
 
 mod containment;
 mod emptying;
@@ -26,61 +26,63 @@ use super::marks::Leases;
 use ftsh_machine::effect::{ProcessId, ScopeId};
 use ftsh_machine::record::LogEvent;
 
-/// What is to be done, in the order in which it is said.
+/// Action for the driver. Actions must be performed in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Send SIGTERM and SIGCONT to a process or, if negative, to a group.
     Ask(i32),
-    /// Send SIGKILL to the group of a command whose scope was gone when it started.
+    /// Send SIGKILL to the group of a command whose scope was closed before the start.
     KillGroup(i32),
-    /// Kill processes with all their descendants; answered by [`ScopeTree::killed`].
+    /// Kill processes with all their descendants, and call [`ScopeTree::killed`] with the result.
     KillTrees(ScopeId, Vec<i32>),
-    /// Whatever hasn't been started of a command never shall. If it isn't too late for that, it is over.
+    /// Prevent the start of a command. If the start has not begun, the command is over.
     Cancel(ProcessId),
-    /// A scope is empty, or given up: say so.
+    /// Report that a scope is empty, or was given up.
     Emptied(ScopeId),
-    /// Tell the log.
+    /// Write an event to the log.
     Log(LogEvent),
 }
 
-/// A command that is over.
+/// Command that has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EndedCommand {
-    /// Its scope.
+    /// Scope of the command.
     pub scope: ScopeId,
-    /// Whether anybody wants to hear of it.
+    /// True if the machine waits for the end of the command.
     pub wanted: bool,
 }
 
-/// All scopes, what is in them, and how far those have come that are being emptied.
+/// All scopes with their processes, and the progress of emptying.
 pub struct ScopeTree {
     tree: Tree,
     containment: Box<dyn Containment>,
-    /// Whether a process of a command has ended since a scope was last opened.
+    /// True if a process of a command has ended since the last scope was opened.
     has_ended: bool,
-    /// How long the limits of scopes count elsewhere.
+    /// Validity of the time limits that commands of the scopes inherit.
     pub leases: Leases,
 }
 
 impl ScopeTree {
-    /// Only the script's scope. `adopts` says whether orphans come to this process.
+    /// Creates a tree with only the script's scope. `adopts` is true if this process is a
+    /// subreaper.
     pub fn new(adopts: bool) -> Self {
         let containment: Box<dyn Containment> =
             if adopts { Box::new(Subreaper::default()) } else { Box::new(Groups::default()) };
         Self { tree: Tree::new(), containment, has_ended: false, leases: Leases::default() }
     }
 
-    /// Whether orphans come to this process.
+    /// True if orphans become children of this process.
     pub fn adopts(&self) -> bool {
         self.containment.adopts()
     }
 
-    /// What is to be done next, if anything is.
+    /// Returns the next action, if any.
     pub fn take_action(&mut self) -> Option<Action> {
         self.tree.take_action()
     }
 
-    /// A new scope inside another one. What came to us before is none of its.
+    /// Opens a scope inside another. Existing orphans are assigned to scopes first, so none goes to
+    /// the new scope.
     pub fn open(&mut self, scope: ScopeId, parent: ScopeId, system: &mut dyn System, now: Instant) {
         if std::mem::take(&mut self.has_ended) {
             self.containment.adopt(&mut self.tree, system, now);
@@ -88,18 +90,18 @@ impl ScopeTree {
         self.tree.open(scope, parent);
     }
 
-    /// A new scope that is in no other one.
+    /// Opens a scope outside all others.
     pub fn open_apart(&mut self, scope: ScopeId) {
         self.tree.open_apart(scope);
     }
 
-    /// What one scope left running belongs to another one.
+    /// Closes a scope and moves its running processes to another scope.
     pub fn hand_over(&mut self, scope: ScopeId, into: ScopeId, system: &mut dyn System) {
         if scope == into {
             return;
         }
         let Some(old) = self.remove(scope, into) else { return };
-        // Without any process, there is none to be told whose it is.
+        // Without child processes, names of closed scopes are no longer needed.
         if self.containment.adopts() && self.tree.remembers_many() && system.has_no_children() {
             self.tree.forget_names();
         }
@@ -122,12 +124,13 @@ impl ScopeTree {
         }
     }
 
-    /// A command begins: it is to be started.
+    /// Registers a command that is about to start.
     pub fn begin(&mut self, scope: ScopeId, process: ProcessId) {
         self.tree.begin(scope, process);
     }
 
-    /// A command was started; false if nobody wants to hear of it any more.
+    /// Records the process of a command. Returns false if the machine no longer waits for the
+    /// command.
     pub fn started(&mut self, process: ProcessId, pid: i32) -> bool {
         let Some(member) = self.tree.start(process, pid) else { return false };
         if !member.wanted {
@@ -137,7 +140,7 @@ impl ScopeTree {
         member.wanted
     }
 
-    /// A command is over, its process waited for if it had one.
+    /// Records the end of a command, after its process, if any, was reaped.
     pub fn ended(&mut self, process: ProcessId, system: &mut dyn System) -> Option<EndedCommand> {
         let member = self.tree.end(process)?;
         self.has_ended |= member.pid.is_some();
@@ -146,28 +149,27 @@ impl ScopeTree {
         Some(EndedCommand { scope: member.scope, wanted: member.wanted && heard })
     }
 
-    /// Processes that came to this one may have ended. The others of them; none if they can't be told
-    /// at the moment.
+    /// Reaps ended orphans. Returns the living ones, or none if they cannot be listed now.
     pub fn reap(&mut self, system: &mut dyn System) -> Option<Vec<i32>> {
         self.containment.reap(&mut self.tree, system)
     }
 
-    /// Processes may have come to this one.
+    /// Assigns new orphans to scopes.
     pub fn adopt(&mut self, system: &mut dyn System, now: Instant) {
         self.containment.adopt(&mut self.tree, system, now);
     }
 
-    /// Whether any scope is being emptied.
+    /// True if any scope is being emptied.
     pub fn is_emptying(&self) -> bool {
         !self.tree.emptying.is_empty()
     }
 
-    /// Something may have been missed: scopes that are being emptied have to be looked at.
+    /// Marks all scopes being emptied for a check, since an event may have been missed.
     pub fn suspect_all(&mut self) {
         self.tree.suspect_all();
     }
 
-    /// A scope and those around it, from the inside out.
+    /// Returns a scope and the scopes around it, innermost first.
     pub fn around(&self, scope: ScopeId) -> Vec<ScopeId> {
         self.tree.around(scope)
     }

@@ -1,6 +1,8 @@
-//! Where this process is a subreaper, every process without a parent comes to it, so that all of a
-//! scope's processes descend from children of ours: commands, which are known, and orphans, whose
-//! environment tells whose they were. A scope without either has no process left.
+//! Containment by a subreaper.
+//!
+//! Every orphan becomes a child of this process. All processes of a scope therefore descend from
+//! children of this process: commands, which are known, and orphans, whose tags name their scopes.
+//! A scope without either has no processes.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::{Duration, Instant};
@@ -13,17 +15,19 @@ use super::tree::Tree;
 use ftsh_machine::effect::ScopeId;
 use ftsh_machine::record::LogEvent;
 
-/// A process that is being loaded for this long isn't.
+/// Time after which a program that is still being loaded counts as untagged.
 const LOADING: Duration = Duration::from_secs(1);
-/// The end of all is told, but for those that nobody may wait for.
+/// Longest interval between two checks. The ends of all processes are reported, except those of
+/// other users.
 const SLOWEST_LOOK: Duration = Duration::from_secs(1);
 
-/// The orphans.
+/// Orphans of commands.
 #[derive(Default)]
 pub struct Subreaper {
-    /// By process id.
+    /// Assigned orphans by process id.
     orphans: HashMap<i32, Orphan>,
-    /// Those that can't be told yet: since when, and whose they would be if they never can.
+    /// Orphans whose tag cannot be read yet: time of the first try, and the scope to assume
+    /// otherwise.
     unclear: HashMap<i32, (Instant, ScopeId)>,
 }
 
@@ -43,7 +47,7 @@ impl Subreaper {
         }
     }
 
-    /// Finds out whose an orphan is; false if that can't be told yet.
+    /// Assigns an orphan to a scope. Returns false if its tag cannot be read yet.
     fn adopt_one(
         &mut self,
         tree: &mut Tree,
@@ -55,7 +59,8 @@ impl Subreaper {
         let (scope, depth) = if let Marked::Ours(mark) = marked {
             (tree.today(mark.scope), mark.depth)
         } else {
-            // What it is taken for when it is first seen: other scopes may open before it is clear.
+            // The scope is guessed at the first sight of the orphan: other scopes may open before
+            // its tag can be read.
             let first = self.unclear.get(&pid).copied();
             let (since, scope) = first.unwrap_or_else(|| (now, tree.guess(system.group(pid))));
             self.unclear.insert(pid, (since, scope));

@@ -1,4 +1,4 @@
-//! What has to be asked of the system.
+//! Queries about processes.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -7,54 +7,54 @@ use super::super::marks::Mark;
 use super::super::procs::list::{Marked, Process};
 use ftsh_machine::effect::ProcessId;
 
-/// What the system says of processes.
+/// Source of information about processes.
 pub trait System {
-    /// The children of this process that run no command. Those that have ended are gone from then on.
-    /// None if that can't be told at the moment.
+    /// Returns the children of this process that run no command, and reaps those that have ended.
+    /// None if they cannot be listed now.
     fn orphans(&mut self) -> Option<Orphans>;
 
-    /// Whether this process has no children at all.
+    /// True if this process has no children at all.
     fn has_no_children(&mut self) -> bool;
 
-    /// What a process's environment says.
+    /// Reads the tag of a process.
     fn mark(&mut self, pid: i32) -> Marked;
 
-    /// A process's name, for people.
+    /// Returns the name of a process, for messages.
     fn name(&mut self, pid: i32) -> String;
 
-    /// A process's group, if it is there.
+    /// Returns the group of a process, if it exists.
     fn group(&mut self, pid: i32) -> Option<i32>;
 
-    /// Whether a group has members.
+    /// True if a group has members.
     fn is_group_alive(&mut self, group: i32) -> bool;
 
-    /// Returns a process's children. Fails if the list cannot be read at the moment.
+    /// Returns the children of a process. Fails if the list cannot be read now.
     fn children(&mut self, pid: i32) -> io::Result<Vec<i32>>;
 
-    /// The processes in which a command's program is being loaded, by a worker that has gone too far to
-    /// be stopped.
+    /// Returns the processes in which a worker is loading a command's program and can no longer be
+    /// interrupted.
     fn loading(&mut self, command: ProcessId) -> Vec<i32>;
 
-    /// Returns what there is to say of a process; none if there is no such process. Fails if that
-    /// cannot be read at the moment.
+    /// Returns the entry of a process; none if there is no such process. Fails if the entry cannot
+    /// be read now.
     fn process(&mut self, pid: i32) -> io::Result<Option<Process>>;
 
-    /// The time, and what this thread has had of a processor up to now.
+    /// Returns the time, and the CPU time used by this thread.
     fn clock(&mut self) -> (Instant, Duration);
 
-    /// All processes that run, each with its mark if that is of this run. None if the list cannot be
-    /// read at the moment.
+    /// Returns all running processes with their tags of this run. None if the list cannot be read
+    /// now.
     fn marked(&mut self) -> Option<Vec<(Process, Option<Mark>)>>;
 
-    /// Whether a process is this one, or one that it had before it began to start commands.
+    /// True for this process and for children it had before its first command.
     fn is_own(&mut self, pid: i32) -> bool;
 }
 
-/// Processes that came to this one because they lost their parents.
+/// Children of this process that lost their original parents.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Orphans {
-    /// Those that live.
+    /// Living orphans.
     pub alive: Vec<i32>,
-    /// Those that have ended.
+    /// Orphans that have ended.
     pub ended: Vec<i32>,
 }

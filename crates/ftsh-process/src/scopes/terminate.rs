@@ -1,4 +1,4 @@
-//! Emptying a scope: SIGTERM, and after the grace period SIGKILL until nothing is left.
+//! Emptying of scopes: SIGTERM, then after the kill timeout SIGKILL until no process is left.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -11,20 +11,21 @@ use super::{Action, ScopeTree};
 use ftsh_machine::effect::{ProcessId, ScopeId};
 use ftsh_machine::record::LogEvent;
 
-/// A program that is being loaded for this long hangs.
+/// Time after which a program that is still being loaded counts as hanging.
 const LOADING: Duration = Duration::from_millis(50);
-/// What hasn't died this long after SIGKILL is a survivor; in weak mode the script goes on then.
+/// Time after SIGKILL after which a process counts as a survivor. In weak mode, the scope is then
+/// given up.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The processes of a scope that are left.
+/// Processes left in a scope.
 struct Remaining {
-    /// Commands that aren't started, but may be.
+    /// Commands that are not started yet, but may be.
     starting: Vec<ProcessId>,
-    /// Running commands, which lead groups of their own.
+    /// Running commands, which lead their own groups.
     commands: Vec<i32>,
-    /// Others.
+    /// Other processes.
     others: Vec<Other>,
-    /// Whether there may be more.
+    /// True if further processes may exist.
     uncertain: bool,
 }
 
@@ -42,10 +43,10 @@ impl Remaining {
 }
 
 impl ScopeTree {
-    /// All of a scope is to end.
+    /// Sends SIGTERM to all processes of a scope.
     pub fn terminate(&mut self, scope: ScopeId, now: Instant) {
         if !self.tree.has(scope) {
-            // Nothing ever ran in it, or it was handed over.
+            // No process ever ran in the scope, or its processes were handed over.
             return self.tree.act(Action::Emptied(scope));
         }
         if self.tree.emptying.contains_key(&scope) {
@@ -57,18 +58,18 @@ impl ScopeTree {
         self.tree.emptying.insert(scope, emptying);
         self.tree.suspect(scope);
         self.tree.act(Action::Log(LogEvent::Emptying { scope: scope.0, kill: false }));
-        // What hasn't started never will.
+        // Pending starts are canceled.
         for (process, _) in commands.iter().filter(|(_, member)| member.pid.is_none()) {
             self.tree.act(Action::Cancel(*process));
         }
-        // The commands at once; what they left behind is looked for when all that was asked for
-        // at this moment is known.
+        // Commands are signaled at once. The search for their orphans follows when all requests of
+        // this moment are known.
         for pid in commands.iter().filter_map(|(_, member)| member.pid) {
             self.tree.act(Action::Ask(-pid));
         }
     }
 
-    /// The grace period is over.
+    /// Begins the SIGKILL phase of a scope.
     pub fn kill(&mut self, scope: ScopeId, strong: bool, now: Instant) {
         let Some(emptying) = self.tree.emptying.get_mut(&scope) else { return }; // empty by now
         emptying.kill(strong, now);
@@ -76,8 +77,7 @@ impl ScopeTree {
         self.tree.suspect(scope);
     }
 
-    /// A command turned up although its scope was already being emptied: it gets what the others
-    /// got.
+    /// Signals a command that started after its scope began to be emptied.
     pub(super) fn catch_up(&mut self, scope: ScopeId, pid: i32) {
         let above = self.tree.emptying_above(scope);
         if above.is_empty() {
@@ -92,12 +92,12 @@ impl ScopeTree {
         }
     }
 
-    /// When a scope that is being emptied has to be looked at again.
+    /// Returns the time of the next check of a scope that is being emptied.
     pub fn next_look(&self) -> Option<Instant> {
         self.tree.emptying.values().filter_map(|emptying| emptying.look).min()
     }
 
-    /// Goes on with the scopes that are being emptied, as far as something has happened.
+    /// Advances the scopes that are being emptied and may have changed.
     pub fn settle(&mut self, system: &mut dyn System, now: Instant) {
         if self.tree.emptying.is_empty() {
             return;
@@ -144,7 +144,7 @@ impl ScopeTree {
             remaining.others.extend(others.collect::<Vec<_>>());
         }
         if remaining.is_empty() {
-            // A list of all processes may miss one that changes at that moment.
+            // A list of all processes may miss a process that changes meanwhile.
             if adopts || emptying.clean || emptying.processes.is_empty() {
                 return self.emptied(scope, now);
             }
@@ -154,7 +154,8 @@ impl ScopeTree {
         }
         emptying.clean = false;
         let is_killing = emptying.killing.is_some();
-        // All that is left are children of ours, or descend from them: their end is told.
+        // The remaining processes are children of this process or descend from them, so their ends
+        // are reported.
         let told = adopts && !is_killing && !remaining.uncertain && remaining.starting.is_empty();
         let overdue = emptying.is_due(now);
         if overdue {
@@ -168,7 +169,7 @@ impl ScopeTree {
         }
     }
 
-    /// Asks what is outside the groups of commands to end, and wasn't asked yet.
+    /// Sends SIGTERM to new processes outside the groups of commands.
     fn ask_rest(
         &mut self,
         scope: ScopeId,
@@ -193,7 +194,7 @@ impl ScopeTree {
                 continue;
             }
             if is_new && !system.group(pid).is_some_and(|group| emptying.groups.contains(&group)) {
-                // What a nested shell started is its own to end.
+                // A nested shell ends its own processes.
                 if !roots.contains(&pid)
                     && let Marked::Ours(mark) = system.mark(pid)
                     && mark.depth > depth
@@ -216,7 +217,7 @@ impl ScopeTree {
         }
     }
 
-    /// Kills what is left.
+    /// Kills the remaining processes.
     fn kill_rest(
         &mut self,
         scope: ScopeId,
@@ -232,7 +233,7 @@ impl ScopeTree {
             return debug_assert!(false, "{scope:?} is killed before its time");
         };
         let pids = remaining.pids();
-        // What was killed is on its way, unless that takes suspiciously long.
+        // Killed processes end soon, so they are killed again only when overdue.
         let is_new = |pid: &i32| overdue || !killing.killed.contains(pid);
         let new: Vec<i32> = pids.iter().copied().filter(is_new).collect();
         let is_late = now - killing.since >= PATIENCE;
@@ -241,14 +242,14 @@ impl ScopeTree {
         if is_late && !killing.strong {
             killing.given_up = Some(pids.len());
         }
-        // Also if there is nothing new: what it answers comes last.
+        // Needed without new processes too: the result closes a scope that was given up.
         self.tree.act(Action::KillTrees(scope, new));
         for pid in survivors {
             self.tree.act(Action::Log(LogEvent::Survivor { pid, command: system.name(pid) }));
         }
     }
 
-    /// These were found and killed for a scope; says which of them are news.
+    /// Records the processes killed for a scope. Returns those not recorded before.
     pub fn killed(&mut self, scope: ScopeId, found: &[i32], now: Instant) -> Vec<i32> {
         let adopts = self.containment.adopts();
         let Some(emptying) = self.tree.emptying.get_mut(&scope) else { return Vec::new() }; // over by now
@@ -258,7 +259,7 @@ impl ScopeTree {
         let before = emptying.processes.len();
         emptying.processes.extend(found);
         if !adopts && emptying.processes.len() > before {
-            // What was killed only now may have started others that no list showed.
+            // A process killed now may have started others that no list has shown.
             emptying.known = None;
             emptying.look = Some(now);
         }
@@ -277,7 +278,7 @@ impl ScopeTree {
         self.close(scope);
     }
 
-    /// Weak mode: what is left is left alone.
+    /// Closes a scope although processes are left, in weak mode.
     fn give_up(&mut self, scope: ScopeId, left: usize) {
         let processes = if left == 1 { "process" } else { "processes" };
         let note = format!("scope {} is given up with {left} {processes} left", scope.0);
@@ -285,11 +286,11 @@ impl ScopeTree {
         self.close(scope);
     }
 
-    /// A scope is over: says so.
+    /// Closes a scope and reports that it is empty.
     fn close(&mut self, scope: ScopeId) {
         let heir = self.tree.parent(scope);
         for id in self.tree.subtree(scope).into_iter().rev() {
-            // Who waits for a part of it hears of that, too.
+            // Inner scopes that are being emptied are reported too.
             if id != scope && self.tree.emptying.contains_key(&id) {
                 self.tree.act(Action::Emptied(id));
             }

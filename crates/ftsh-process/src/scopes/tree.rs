@@ -1,4 +1,4 @@
-//! What belongs to whom: scopes in one another, their commands, and the groups these left behind.
+//! Nesting of scopes, with their commands and the process groups left by commands.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 
@@ -7,56 +7,56 @@ use super::emptying::Emptying;
 use super::system::System;
 use ftsh_machine::effect::{ProcessId, ScopeId};
 
-/// More names of scopes that ended well than this are forgotten.
+/// Maximum number of remembered scopes that ended in success.
 const MOST_HANDED: usize = 100_000;
 
-/// So many are kept without a look whether they are needed.
+/// Number of remembered scopes from which on unneeded ones are dropped.
 const FEW_HANDED: usize = 100;
 
-/// Groups without members are forgotten after so many.
+/// Number of groups after which groups without members are dropped.
 const BETWEEN_GROUPS: usize = 64;
 
 /// All scopes and their commands.
 pub struct Tree {
     scopes: HashMap<ScopeId, Scope>,
     commands: HashMap<ProcessId, Member>,
-    /// The commands by the processes that run them.
+    /// Commands by process id.
     leaders: HashMap<i32, ProcessId>,
-    /// Where processes of scopes that are over belong now.
+    /// Scopes that took over the processes of closed scopes.
     handed: HashMap<ScopeId, ScopeId>,
     /// Scopes being emptied.
     pub emptying: BTreeMap<ScopeId, Emptying>,
-    /// Scopes being emptied that have to be looked at.
+    /// Scopes being emptied that need a check.
     dirty: BTreeSet<ScopeId>,
-    /// What is to be done.
+    /// Pending actions.
     actions: VecDeque<Action>,
 }
 
-/// A scope.
+/// One scope.
 #[derive(Default)]
 pub struct Scope {
     parent: Option<ScopeId>,
-    /// The scopes in it.
+    /// Inner scopes.
     pub below: BTreeSet<ScopeId>,
-    /// Its commands.
+    /// Commands.
     pub commands: HashSet<ProcessId>,
-    /// Groups whose leader has ended; others may live on.
+    /// Groups whose leader has ended; other members may live on.
     groups: HashSet<i32>,
 }
 
-/// A command of a scope.
+/// Command of a scope.
 #[derive(Clone, Copy, Debug)]
 pub struct Member {
-    /// Its scope.
+    /// Scope of the command.
     pub scope: ScopeId,
-    /// Its process, which leads a group; none as long as it isn't started.
+    /// Process id, which is also the group's id; none before the start.
     pub pid: Option<i32>,
-    /// Whether anybody wants to hear of its end.
+    /// True if the machine waits for the end of the command.
     pub wanted: bool,
 }
 
 impl Tree {
-    /// Only the script's scope.
+    /// Creates a tree with only the script's scope.
     pub fn new() -> Self {
         Self {
             scopes: HashMap::from([(ScopeId::SCRIPT, Scope::default())]),
@@ -69,22 +69,22 @@ impl Tree {
         }
     }
 
-    /// Has something done.
+    /// Queues an action.
     pub fn act(&mut self, action: Action) {
         self.actions.push_back(action);
     }
 
-    /// What is to be done next.
+    /// Returns the next action.
     pub fn take_action(&mut self) -> Option<Action> {
         self.actions.pop_front()
     }
 
-    /// Whether a scope is there.
+    /// True if a scope is open.
     pub fn has(&self, scope: ScopeId) -> bool {
         self.scopes.contains_key(&scope)
     }
 
-    /// A new scope inside another one, or one that has another one around it from now on.
+    /// Opens a scope inside another, or moves an open scope there.
     pub fn open(&mut self, scope: ScopeId, parent: ScopeId) {
         if let Some(before) = self.scope(scope).parent.replace(parent)
             && let Some(before) = self.scopes.get_mut(&before)
@@ -94,12 +94,12 @@ impl Tree {
         self.scope(parent).below.insert(scope);
     }
 
-    /// A new scope that is in no other one.
+    /// Opens a scope outside all others.
     pub fn open_apart(&mut self, scope: ScopeId) {
         self.scopes.entry(scope).or_default();
     }
 
-    /// A scope; one that was never opened is the script's.
+    /// Returns a scope; an unknown one is created inside the script's.
     fn scope(&mut self, scope: ScopeId) -> &mut Scope {
         if scope != ScopeId::SCRIPT && !self.scopes.contains_key(&scope) {
             self.scope(ScopeId::SCRIPT).below.insert(scope);
@@ -110,13 +110,13 @@ impl Tree {
         })
     }
 
-    /// A command begins.
+    /// Registers a command that is about to start.
     pub fn begin(&mut self, scope: ScopeId, process: ProcessId) {
         self.scope(scope).commands.insert(process);
         self.commands.insert(process, Member { scope, pid: None, wanted: true });
     }
 
-    /// A command's process is known.
+    /// Records the process of a command.
     pub fn start(&mut self, process: ProcessId, pid: i32) -> Option<Member> {
         let member = self.commands.get_mut(&process)?;
         member.pid = Some(pid);
@@ -124,7 +124,7 @@ impl Tree {
         Some(*member)
     }
 
-    /// A command is over. What else is in its group may live on.
+    /// Removes a command. Other members of its group may live on.
     pub fn end(&mut self, process: ProcessId) -> Option<Member> {
         let member = self.commands.remove(&process)?;
         if let Some(pid) = member.pid {
@@ -138,20 +138,20 @@ impl Tree {
         Some(member)
     }
 
-    /// Whether a scope has so many groups that the dead ones should be forgotten.
+    /// True if a scope has enough groups for a cleanup.
     pub fn has_many_groups(&self, scope: ScopeId) -> bool {
         let groups = self.scopes.get(&scope).map_or(0, |scope| scope.groups.len());
         groups > 0 && groups.is_multiple_of(BETWEEN_GROUPS)
     }
 
-    /// Forgets the groups of a scope that have no members.
+    /// Drops the groups of a scope that have no members.
     pub fn forget_dead_groups(&mut self, scope: ScopeId, system: &mut dyn System) {
         if let Some(scope) = self.scopes.get_mut(&scope) {
             scope.groups.retain(|&group| system.is_group_alive(group));
         }
     }
 
-    /// The scopes being emptied among this one and those around it.
+    /// Returns the scopes being emptied among this scope and the scopes around it.
     pub fn emptying_above(&self, scope: ScopeId) -> Vec<ScopeId> {
         if self.emptying.is_empty() {
             return Vec::new();
@@ -160,25 +160,25 @@ impl Tree {
         std::iter::successors(Some(scope), up).filter(|id| self.emptying.contains_key(id)).collect()
     }
 
-    /// Something may have changed in a scope: if it is being emptied, it has to be looked at.
+    /// Marks a changed scope, and the scopes around it, for a check if they are being emptied.
     pub fn suspect(&mut self, scope: ScopeId) {
         let above = self.emptying_above(scope);
         self.dirty.extend(above);
     }
 
-    /// The same for all scopes.
+    /// Marks all scopes being emptied for a check.
     pub fn suspect_all(&mut self) {
         self.dirty.extend(self.emptying.keys());
     }
 
-    /// The scopes that have to be looked at; then they count as looked at.
+    /// Returns and resets the scopes marked for a check.
     pub fn take_suspects(&mut self) -> BTreeSet<ScopeId> {
         let mut suspects = std::mem::take(&mut self.dirty);
         suspects.retain(|scope| self.emptying.contains_key(scope));
         suspects
     }
 
-    /// Takes a scope out of the tree; processes that say they are of it are another one's now.
+    /// Removes a scope. Processes with its tag belong to `heir` from now on.
     pub fn remove(&mut self, scope: ScopeId, heir: ScopeId) -> Option<Scope> {
         let mut old = self.scopes.remove(&scope)?;
         self.emptying.remove(&scope);
@@ -191,7 +191,7 @@ impl Tree {
         if let Some(parent) = old.parent.and_then(|parent| self.scopes.get_mut(&parent)) {
             parent.below.remove(&scope);
         }
-        // What nobody remembers is the script's.
+        // Scopes missing from the table belong to the script.
         if heir != ScopeId::SCRIPT {
             if self.handed.len() >= MOST_HANDED {
                 self.handed.clear();
@@ -201,7 +201,7 @@ impl Tree {
         Some(old)
     }
 
-    /// What was one scope's is another one's.
+    /// Moves the contents of a closed scope to another scope.
     pub fn inherit(&mut self, heir: ScopeId, old: Scope) {
         for below in old.below {
             self.open(below, heir);
@@ -216,35 +216,35 @@ impl Tree {
         heir.groups.extend(old.groups);
     }
 
-    /// Nobody wants to hear of a command's end any more.
+    /// Marks a command whose end the machine no longer waits for.
     pub fn disown(&mut self, process: ProcessId) {
         if let Some(member) = self.commands.get_mut(&process) {
             member.wanted = false;
         }
     }
 
-    /// Whether names of scopes are remembered that may not be needed.
+    /// True if enough closed scopes are remembered for a cleanup.
     pub fn remembers_many(&self) -> bool {
         self.handed.len() > FEW_HANDED
     }
 
-    /// There is no process that could be of a scope that is over.
+    /// Drops all remembered scopes. Valid if no process with their tags exists.
     pub fn forget_names(&mut self) {
         self.handed = HashMap::new();
     }
 
-    /// The scope around this one.
+    /// Returns the scope around a scope.
     pub fn parent(&self, scope: ScopeId) -> ScopeId {
         self.scopes.get(&scope).and_then(|scope| scope.parent).unwrap_or(ScopeId::SCRIPT)
     }
 
-    /// A scope and those around it, from the inside out.
+    /// Returns a scope and the scopes around it, innermost first.
     pub fn around(&self, scope: ScopeId) -> Vec<ScopeId> {
         let up = |id: &ScopeId| (*id != ScopeId::SCRIPT).then(|| self.parent(*id));
         std::iter::successors(Some(scope), up).collect()
     }
 
-    /// A scope and all below it.
+    /// Returns a scope and all scopes inside.
     pub fn subtree(&self, scope: ScopeId) -> Vec<ScopeId> {
         let mut all = vec![scope];
         let mut next = 0;
@@ -255,26 +255,26 @@ impl Tree {
         all
     }
 
-    /// The commands of these scopes.
+    /// Returns the commands of these scopes.
     pub fn commands_in(&self, scopes: &[ScopeId]) -> impl Iterator<Item = (ProcessId, Member)> {
         let scopes = scopes.iter().filter_map(|id| self.scopes.get(id));
         let commands = scopes.flat_map(|scope| &scope.commands);
         commands.filter_map(|process| Some((*process, *self.commands.get(process)?)))
     }
 
-    /// The processes of those that are started.
+    /// Returns the processes of started commands of these scopes.
     pub fn running_in(&self, scopes: &[ScopeId]) -> Vec<i32> {
         self.commands_in(scopes).filter_map(|(_, member)| member.pid).collect()
     }
 
-    /// The groups that commands of these scopes left behind.
+    /// Returns the groups left by commands of these scopes.
     pub fn groups_of(&self, scopes: &[ScopeId]) -> impl Iterator<Item = i32> {
         let scopes = scopes.iter().filter_map(|id| self.scopes.get(id));
         scopes.flat_map(|scope| &scope.groups).copied()
     }
 
-    /// The scope that a scope named by a process is today. One that nobody remembers ended well, long
-    /// ago.
+    /// Returns the open scope that now owns a scope named by a tag. A forgotten scope ended in
+    /// success long ago and belongs to the script.
     pub fn today(&self, mut scope: ScopeId) -> ScopeId {
         while !self.scopes.contains_key(&scope) {
             scope = self.handed.get(&scope).copied().unwrap_or(ScopeId::SCRIPT);
@@ -282,8 +282,8 @@ impl Tree {
         scope
     }
 
-    /// Where a process without a mark belongs: to the scope of its group, else to the innermost one
-    /// that everything running is in.
+    /// Returns the scope of a process without a tag: the scope of its group, else the innermost
+    /// scope that contains all running commands.
     pub fn guess(&self, group: Option<i32>) -> ScopeId {
         let by_group = group.and_then(|group| {
             let leader = self.leaders.get(&group).and_then(|it| self.commands.get(it));

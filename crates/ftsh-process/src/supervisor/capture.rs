@@ -1,9 +1,9 @@
-//! `--cron`: what a script and its commands print is kept, and shown only if the script fails.
+//! `--cron`: captures the output of a script and its commands, and shows the output only if the
+//! script fails.
 //!
-//! Standard output and error become one pipe. So what they say stays in order, and a command that
-//! opens `/dev/stderr` anew can't cut off what was said before, as it could with a file. The
-//! supervisor empties the pipe into a file without a name; nobody ever waits for the pipe's end,
-//! which a daemon may put off for ever.
+//! Standard output and error become one pipe, so their order is kept. With a file, a command that
+//! opens `/dev/stderr` could overwrite earlier output. The supervisor empties the pipe into an
+//! unnamed file. It never waits for the end of the pipe, which a daemon may keep open forever.
 
 use std::fs::File;
 use std::io::{self, PipeReader, Read, Write};
@@ -26,26 +26,26 @@ use ftsh_sys::os_error::plain;
 const STANDARD_OUTPUT: i32 = 1;
 const STANDARD_ERROR: i32 = 2;
 
-/// A writable pipe takes so much without making its writer wait.
+/// Bytes that a writable pipe accepts without blocking.
 const ATOMIC: usize = 4096;
-/// No pipe holds more, unless a privileged process asked for it.
+/// Largest size of a pipe, unless a privileged process has raised it.
 const LARGEST_PIPE: usize = 1 << 20;
-/// Who told the shell to end needn't wait longer for somebody who doesn't read.
+/// Time limit for a reader that does not read, once a signal has ended the run.
 const BRIEFLY: Duration = Duration::from_secs(1);
 
-/// What is printed, kept.
+/// Captured standard output and error.
 pub struct OutputCapture {
-    /// The script, for people.
+    /// Name of the script, for messages.
     script: String,
     pipe: PipeReader,
     file: io::Result<File>,
-    /// Where standard output and error led before.
+    /// Standard output and error before the capture.
     replaced: sys::Replaced,
 }
 
 impl OutputCapture {
-    /// From now on nothing is shown that goes to this process's standard output and error. To be
-    /// called before `supervise`, which takes care of the rest.
+    /// Redirects standard output and error of this process into the capture. Must be called before
+    /// `supervise`.
     #[expect(unsafe_code, reason = "standard output and error lead elsewhere for a time")]
     pub fn begin(script: &str) -> io::Result<Self> {
         let (pipe, writer) = io::pipe()?;
@@ -53,24 +53,25 @@ impl OutputCapture {
         sys::add_flags(pipe.as_fd(), OFlag::O_NONBLOCK)?;
         let writer = sys::move_up(writer.into())?;
         let changes = [STANDARD_OUTPUT, STANDARD_ERROR].map(|number| (writer.as_fd(), number));
-        // SAFETY: nothing owns standard output and error, and all that is written there is meant for where
-        // they lead now.
+        // SAFETY: no value owns standard output and error, and all writers want their current target.
         let replaced = unsafe { sys::Replaced::set(changes) }?;
         Ok(Self { script: script.to_owned(), pipe, file: file_on_disk().map(File::from), replaced })
     }
 
-    /// Keeps it in this file, after what that holds already: an earlier start printed that. To be called
-    /// before `supervise`.
+    /// Captures into a file, after the output of an earlier start. Must be called before
+    /// `supervise`.
     pub fn keep_in(&mut self, file: File) {
         self.file = Ok(file);
     }
 
-    /// Where people are told of a failure: what standard error was, or else standard output.
+    /// Returns the descriptor for messages to people: the original standard error, or else standard
+    /// output.
     pub fn voice(&self) -> Option<BorrowedFd<'_>> {
         self.replaced.before(STANDARD_ERROR).or(self.replaced.before(STANDARD_OUTPUT))
     }
 
-    /// Begins to empty the pipe. For the supervisor, which writes nothing into it.
+    /// Begins to empty the pipe. Must be called in the supervisor, which writes nothing into the
+    /// pipe.
     pub fn collect(&self) -> io::Result<Collector> {
         self.replaced.restore();
         let pipe = self.pipe.try_clone()?;
@@ -87,7 +88,7 @@ impl OutputCapture {
                 let failed = poll(&mut waited, PollTimeout::NONE).is_err();
                 let is_over = waited[1].any().unwrap_or(failed);
                 if is_over {
-                    // What was written up to now is in the pipe; a daemon may go on for ever.
+                    // The output up to now is in the pipe. A daemon may write forever.
                     drain(&pipe, LARGEST_PIPE, |bytes| store.add(bytes));
                 }
                 if is_over || drained(&mut store) {
@@ -98,8 +99,8 @@ impl OutputCapture {
         Ok(Collector { stop, thread })
     }
 
-    /// At the end of a run: shows what was kept if the run failed. For the supervisor, after
-    /// nothing of a run that failed is left.
+    /// Shows the captured output if the run failed. Must be called in the supervisor, after all
+    /// processes of a failed run have ended.
     pub fn finish(&self, collector: io::Result<Collector>, status: Status) {
         let store = collector.ok().and_then(Collector::store);
         let store = store.unwrap_or_else(|| self.rest());
@@ -109,7 +110,7 @@ impl OutputCapture {
         let _ = leave_reader(&[self.pipe.as_fd().into()]);
     }
 
-    /// The same for an interpreter that was left alone by its supervisor.
+    /// Shows the captured output in an interpreter whose supervisor was killed.
     pub fn finish_alone(&self, status: Status) {
         self.replaced.restore();
         self.show(&self.rest(), status);
@@ -122,14 +123,14 @@ impl OutputCapture {
         })
     }
 
-    /// What was kept, and what still is in the pipe.
+    /// Returns the captured output, including the bytes still in the pipe.
     fn rest(&self) -> SpillBuffer {
         let mut store = self.store();
         drain(&self.pipe, LARGEST_PIPE, |bytes| store.add(bytes));
         store
     }
 
-    /// Shows it all. If that fails, there is nobody left to tell.
+    /// Shows the output. Errors are ignored: no other descriptor is available for a message.
     fn show(&self, store: &SpillBuffer, status: Status) {
         let Some(voice) = self.voice() else { return };
         let patience = (!matches!(status, Status::Exited(_))).then_some(BRIEFLY);
@@ -149,9 +150,9 @@ impl OutputCapture {
     }
 }
 
-/// What empties the pipe while a script runs.
+/// Thread that empties the pipe while a script runs.
 pub struct Collector {
-    /// The thread ends when this is closed.
+    /// Closing this pipe ends the thread.
     stop: io::PipeWriter,
     thread: JoinHandle<SpillBuffer>,
 }
@@ -163,8 +164,8 @@ impl Collector {
     }
 }
 
-/// Reads what is there, but not much more than `most`. Returns true if no more can come: no process
-/// can write any more, or the pipe cannot be read.
+/// Reads the available bytes, but stops soon after `most`. Returns true if no more can arrive: no
+/// process has the pipe open for writing, or it cannot be read.
 fn drain(mut pipe: &PipeReader, most: usize, mut take: impl FnMut(&[u8])) -> bool {
     let mut bytes = [0; 1 << 14];
     let mut total = 0;
@@ -182,15 +183,15 @@ fn drain(mut pipe: &PipeReader, most: usize, mut take: impl FnMut(&[u8])) -> boo
     false
 }
 
-/// Writes however long its reader takes, if there is no limit to that. Signals that are held back
-/// otherwise end this process while the reader makes it wait, but for the one that only asks.
+/// Writer that waits for its reader, without limit or up to a time limit. While waiting, it lets in
+/// blocked signals, which end this process, except for the signal that requests the status.
 pub struct Patient<'a> {
     fd: BorrowedFd<'a>,
     patience: Option<Duration>,
 }
 
 impl<'a> Patient<'a> {
-    /// Gives a reader that is not there little time.
+    /// Creates a writer with a short time limit.
     pub fn briefly(fd: BorrowedFd<'a>) -> Self {
         Self { fd, patience: Some(BRIEFLY) }
     }

@@ -1,8 +1,9 @@
-//! Who has a file as long as a shell lives, and whether that is all of a shell or what is left of one.
+//! Locks that show which processes of a shell are alive.
 //!
-//! A lock that both processes of a shell hold is free when nothing of it is left. Who waits for it wants
-//! to know more: whether both live, and it may take for ever, or one is dead and the other one ends what
-//! is left. So each has a lock of its own besides, on a byte that no file is long enough to have.
+//! Both processes of a shell hold the lock of a file, which is free after the end of both. Other
+//! shells that wait for the lock need more information. If both processes live, the wait may take
+//! forever. If one is dead, the other is cleaning up. Each process therefore also locks one byte of
+//! its own, at an offset beyond the end of any file.
 
 use std::cell::Cell;
 use std::fs::{File, OpenOptions};
@@ -15,28 +16,29 @@ use ftsh_sys as sys;
 const INTERPRETER: Bytes = one(1 << 62);
 const SUPERVISOR: Bytes = one((1 << 62) + 1);
 
-/// What shows in a file that the processes of this shell live. Where there is but one, it has both.
+/// Locks of a shell's processes. A shell without a supervisor holds both.
 pub struct Lifelines {
     interpreter: Cell<Option<File>>,
     supervisor: Cell<Option<File>>,
 }
 
-/// What can be seen of a shell that has a file.
+/// State of a shell that holds the lock of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Life {
-    /// Nothing: there is none, or it shows nothing.
+    /// No process: there is no shell, or it does not use these locks.
     Unseen,
-    /// It was killed in part, or is about to end.
+    /// One process: the shell was partly killed, or is about to end.
     Dying,
-    /// It goes on.
+    /// Both processes.
     Whole,
 }
 
 impl Lifelines {
-    /// In a file that can be written to, until this is dropped. To be had before the shell splits in two.
+    /// Locks bytes of a writable file, until the value is dropped. Must be called before
+    /// `supervise`.
     pub fn of(file: &File) -> io::Result<Self> {
         let take = |bytes| {
-            // Opened once more, with locks of its own.
+            // A new open file description has its own locks.
             let path = format!("/proc/self/fd/{}", file.as_raw_fd());
             let own = OpenOptions::new().read(true).write(true).open(path)?;
             let own = File::from(sys::move_up(own.into())?);
@@ -46,18 +48,18 @@ impl Lifelines {
         Ok(Self { interpreter: take(INTERPRETER)?, supervisor: take(SUPERVISOR)? })
     }
 
-    /// This process is the interpreter, and there is another one.
+    /// Keeps only the lock of the interpreter.
     pub(super) fn interprets(&self) {
         self.supervisor.take();
     }
 
-    /// This process is the supervisor.
+    /// Keeps only the lock of the supervisor.
     pub(super) fn supervises(&self) {
         self.interpreter.take();
     }
 }
 
-/// Looks at a file that another shell may have.
+/// Returns the state of the shell that holds the lock of a file.
 pub fn life(file: &File) -> Life {
     let held = |bytes| matches!(locks::find(file.as_fd(), bytes), Ok(Some(_)));
     match (held(INTERPRETER), held(SUPERVISOR)) {
@@ -78,7 +80,7 @@ mod tests {
         assert_eq!(life(&other), Life::Unseen);
         let lifelines = Lifelines::of(file.as_file()).expect("locks");
         assert_eq!(life(&other), Life::Whole);
-        // Whoever looks at the file or closes it changes nothing.
+        // Reading and closing the file does not release the locks.
         drop(File::open(file.path()).expect("a file"));
         assert_eq!(life(&other), Life::Whole);
         lifelines.supervises();

@@ -1,12 +1,13 @@
-//! A process ahead of the interpreter, so that nothing outlives even a shell killed by SIGKILL.
+//! Supervisor: a process that kills everything a shell has started, even after SIGKILL to the
+//! shell.
 //!
-//! The process the user started stays as the supervisor: it does nothing but pass signals on and
-//! end as the interpreter, its child, ends. If that is killed, all it was running comes to the
-//! supervisor, a subreaper, which kills it. If the supervisor is killed, a socket tells the
-//! interpreter, which does the same.
+//! The process started by the user becomes the supervisor. It only forwards signals and mirrors the
+//! end of the interpreter, its child. If the interpreter is killed, its processes become children
+//! of the supervisor, a subreaper, which kills them. If the supervisor is killed, a socket reports
+//! its end to the interpreter, which cleans up.
 //!
-//! At a terminal both are one group, or its keys would reach but one of them. Where there is none,
-//! the interpreter has a group of its own: so a SIGKILL to the group spares one of the two.
+//! At a terminal both processes share a group, since keys signal only one group. Without a
+//! terminal, the interpreter has its own group, so a SIGKILL to one group spares the other process.
 
 mod capture;
 mod lifelines;
@@ -35,36 +36,36 @@ use ftsh_sys as sys;
 pub use self::capture::OutputCapture;
 pub use self::lifelines::{Life, Lifelines, life};
 
-/// What the interpreter knows of its supervisor.
+/// The interpreter's connection to its supervisor.
 pub struct Supervision {
-    /// Ends when the supervisor does.
+    /// Socket that reports the end of the supervisor.
     socket: Arc<UnixStream>,
-    /// The supervisor's process id, that of the shell for its user.
+    /// Process id of the supervisor, which is also that of the shell for its user.
     pid: i32,
     marker: Marker,
     options: SupervisorOptions,
-    /// What was blocked before; now everything is that a supervisor passes on.
+    /// Signals blocked before the split. Now all signals forwarded by a supervisor are blocked.
     mask: sys::Mask,
 }
 
-/// What is to be done at the end of a shell.
+/// Action at the end of a shell.
 pub type AtEnd = Rc<dyn Fn(Status)>;
 
-/// What a supervisor does besides.
+/// Options of a supervisor.
 #[derive(Clone, Default)]
 pub struct SupervisorOptions {
-    /// Collects what is printed, and shows it if the run fails.
+    /// Captured output, which is shown if the run fails.
     pub capture: Option<Rc<OutputCapture>>,
-    /// Outlives an `exec`, whose program takes the interpreter's place instead, and holds what is
-    /// open now to its end.
+    /// True if the supervisor outlives an `exec`. The program then replaces the interpreter, and
+    /// the supervisor keeps its open files to the end.
     pub stay: bool,
-    /// What to do to the terminal if the interpreter is killed.
+    /// State of the terminal to restore if the interpreter is killed.
     pub restore: Option<Rc<TerminalRestore>>,
-    /// Is told last of all how the interpreter ended, when nothing of it is left and all has been shown.
+    /// Called last, after cleanup and output, with the exit status of the interpreter.
     pub at_end: Option<AtEnd>,
-    /// Where others see which of the two processes live.
+    /// Locks that show other shells which process lives.
     pub lifelines: Option<Rc<Lifelines>>,
-    /// When the interpreter and all that it has started are killed, whatever they do.
+    /// Time at which the interpreter and all its processes are killed.
     pub limit: Option<Limit>,
 }
 
@@ -75,20 +76,20 @@ impl SupervisorOptions {
 }
 
 impl Supervision {
-    /// Whether the supervisor outlives an `exec`.
+    /// True if the supervisor outlives an `exec`.
     pub fn stays(&self) -> bool {
         self.options.stays()
     }
 
-    /// The supervisor was killed: does what it was to do at the end.
+    /// Performs the supervisor's final actions, after the supervisor was killed.
     pub fn finish_alone(&self) {
         if let Some(capture) = &self.options.capture {
             capture.finish_alone(Status::Signaled(libc::SIGKILL));
         }
     }
 
-    /// Leaves the supervisor's group, if `error` is why there is no terminal and says that there is
-    /// none; other signals to the group are passed on.
+    /// Leaves the supervisor's group if `error` shows that there is no controlling terminal. The
+    /// supervisor forwards signals to its group.
     pub fn part_without_terminal(error: &io::Error) {
         if error.raw_os_error() == Some(libc::ENXIO) {
             let (this, new) = (Pid::from_raw(0), Pid::from_raw(0));
@@ -96,38 +97,38 @@ impl Supervision {
         }
     }
 
-    /// Lets in the signals that were held back until there are handlers for them.
+    /// Unblocks the signals that were held until handlers were installed.
     pub fn release_signals(&self) {
         sys::release_signals(&self.mask);
     }
 
-    /// The process id of the shell as its user knows it, `$$`.
+    /// Returns the process id of the shell as its user knows it, `$$`.
     pub fn shell_pid(&self) -> u32 {
         self.pid as u32
     }
 
-    /// The supervisor's process id.
+    /// Returns the process id of the supervisor.
     pub fn supervisor(&self) -> i32 {
         self.pid
     }
 
-    /// Readable when the supervisor has ended.
+    /// Returns a descriptor that is readable after the end of the supervisor.
     pub fn readiness(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 
-    /// Takes what the supervisor is to hold, or to do.
+    /// Returns the socket for descriptors sent to the supervisor.
     pub fn socket(&self) -> Arc<UnixStream> {
         self.socket.clone()
     }
 
-    /// The name of this run, that both processes know.
+    /// Returns the name of this run, which both processes share.
     pub fn marker(&self) -> &Marker {
         &self.marker
     }
 
-    /// Has the supervisor execute a program in its own place, and ends. Returns only if that can't
-    /// be asked for.
+    /// Sends a program to the supervisor, which executes it in place of the shell, and ends.
+    /// Returns only on failure.
     pub fn replace(&self, replacement: &Replacement) -> io::Error {
         match replacement.send(&self.socket) {
             Ok(()) => sys::exit_now(0),
@@ -136,16 +137,16 @@ impl Supervision {
     }
 }
 
-/// Splits this process in two: `interpret` runs in a child, and this process becomes its supervisor.
-/// Without a supervisor where the system cannot provide one: then `interpret` runs in this process.
+/// Splits this process in two: `interpret` runs in a child, and this process becomes its
+/// supervisor. Where the system cannot provide a supervisor, `interpret` runs in this process.
 ///
-/// To be called while there is one thread only, and before a driver is made.
+/// Must be called while there is one thread, and before a driver is created.
 #[expect(unsafe_code, reason = "the supervisor's split")]
 pub fn supervise(
     options: SupervisorOptions,
     interpret: impl FnOnce(Option<Supervision>) -> Infallible,
 ) -> ! {
-    // Children from before this program was executed are not this shell's to kill.
+    // Children started before this program was executed do not belong to this shell.
     let pid = std::process::id() as i32;
     let has_none = sys::has_no_children();
     let preexisting = if has_none { Ok(Vec::new()) } else { list::children(pid) };
@@ -171,7 +172,7 @@ pub fn supervise(
             let mask = supervisor.mask.clone();
             // Closes the supervisor's end of the socket.
             drop(supervisor);
-            // Stopped, the interpreter could not clean up after a killed supervisor.
+            // A stopped interpreter could not clean up after a killed supervisor.
             sys::continue_without_parent();
             die_of_panics();
             if let Some(lifelines) = &options.lifelines {
@@ -185,7 +186,8 @@ pub fn supervise(
             if let Some(lifelines) = &options.lifelines {
                 lifelines.supervises();
             }
-            // Never returns, so that nothing else of the interpreter's is dropped here: its locks are shared.
+            // Never returns, so no value of the interpreter is dropped here. Both processes share
+            // its locks.
             SupervisorProcess { interpreter, ..supervisor }.perform()
         }
         Err(_) => {
@@ -204,7 +206,7 @@ fn sockets() -> io::Result<(UnixStream, UnixStream)> {
     ))
 }
 
-/// A panic ends the interpreter by a signal, so that the supervisor cleans up.
+/// Makes a panic end the interpreter by a signal, so that the supervisor cleans up.
 fn die_of_panics() {
     let report = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {

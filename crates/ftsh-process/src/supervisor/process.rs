@@ -1,4 +1,4 @@
-//! The process that passes signals on to the interpreter, and cleans up after its death.
+//! Main loop of the supervisor: forwards signals to the interpreter, and cleans up after its death.
 
 use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
@@ -27,37 +27,39 @@ use ftsh_sys::os_error::plain;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::getpgrp;
 
-/// A run that is over sooner does without the count of kills for lack of memory.
+/// Duration of short runs, which need no count of out-of-memory kills.
 const MOMENT: Duration = Duration::from_millis(20);
 
-/// A program that doesn't begin for this long hangs.
+/// Time after which a program that is still being started counts as hanging.
 const BEGINNING: Duration = Duration::from_secs(5);
 
-/// What a supervisor has to look after.
+/// State of a supervisor.
 pub struct SupervisorProcess {
-    /// The interpreter's process id.
+    /// Process id of the interpreter.
     pub interpreter: i32,
-    /// Ends for the interpreter when the supervisor ends; brings the locks of what is to be removed, and
-    /// the program that is to take the shell's place.
+    /// Socket to the interpreter. It transfers the locks of files to remove and the program that
+    /// replaces the shell, and reports the end of the supervisor.
     pub socket: UnixStream,
-    /// The name of this run, by which its processes are found; none if orphans come to this process.
+    /// Name of the run, whose tag identifies its processes; none if orphans become children of this
+    /// process.
     pub marked: Option<Marker>,
-    /// Children that this process had before.
+    /// Children of this process before the split.
     pub preexisting_children: Vec<i32>,
-    /// The signals that were blocked before.
+    /// Signals blocked before the split.
     pub mask: sys::Mask,
-    /// What is printed, if that is kept.
+    /// Captured output, with `--cron`.
     pub capture: Option<Rc<OutputCapture>>,
-    /// What to do to the terminal if the interpreter is killed.
+    /// State of the terminal to restore if the interpreter is killed.
     pub restore: Option<Rc<TerminalRestore>>,
-    /// To be called last of all.
+    /// Called last.
     pub at_end: Option<AtEnd>,
-    /// When all is to be killed.
+    /// Time at which all processes are killed.
     pub limit: Option<Limit>,
 }
 
 impl SupervisorProcess {
-    /// Passes signals on, until the interpreter ends; then ends likewise, with nothing left.
+    /// Forwards signals until the interpreter ends, kills the remaining processes, and ends in the
+    /// same way.
     pub fn perform(self) -> ! {
         let collector = self.capture.as_ref().map(|capture| (capture, capture.collect()));
         if let Some((_, Err(error))) = &collector {
@@ -99,7 +101,7 @@ impl SupervisorProcess {
             eprintln!("ftsh: {}: {}", replacement.file(), plain(&error));
             sys::exit_now(126);
         }
-        // The socket stays open up to here.
+        // Keeps the socket open up to here.
         drop(self.socket);
         if let Some(at_end) = self.at_end {
             at_end(status);
@@ -115,7 +117,7 @@ impl SupervisorProcess {
         }
     }
 
-    /// What the interpreter has left running.
+    /// Returns the method to find processes of the interpreter.
     fn remains(&self) -> Remains {
         match &self.marked {
             None => Remains::Children(self.preexisting_children.iter().copied().collect()),
@@ -123,9 +125,9 @@ impl SupervisorProcess {
         }
     }
 
-    /// Waits for the programs that the interpreter was starting when it ended, but not for what hangs: up to
-    /// then they carry no mark, by which they would have to be found, and have the interpreter's end of the socket
-    /// open.
+    /// Waits for programs that the interpreter was starting at its end, up to a time limit. Until
+    /// its start, a program has no tag to find it by, and it holds the interpreter's end of the
+    /// socket open.
     fn await_begun(&self) {
         if self.marked.is_none() {
             return;
@@ -138,8 +140,8 @@ impl SupervisorProcess {
         }
     }
 
-    /// Removes what the interpreter noted and left, and takes the program that is to be executed, if it
-    /// sent one.
+    /// Removes files registered by the interpreter. Returns the descriptors of the program to
+    /// execute, if one was sent.
     fn take_parcels(&self) -> Option<Vec<OwnedFd>> {
         loop {
             match sys::receive_descriptors(&self.socket).ok()? {
@@ -149,11 +151,13 @@ impl SupervisorProcess {
         }
     }
 
-    /// Passes signals on until the interpreter ends, or has to. A signal that tells the shell to end wins over
-    /// the exit of an interpreter that it came too late for.
+    /// Forwards signals until the interpreter ends, killed at the limit if necessary. An ending
+    /// signal takes precedence over the exit of an interpreter that ended before the signal
+    /// arrived.
     fn accompany(&self, kill_count: &mut KillCount) -> Status {
         let interpreter = self.interpreter;
-        // A prompt goes on after Ctrl-C, and a branch on another machine reports a signal by a record.
+        // A prompt continues after Ctrl-C, and a branch on another machine reports a signal in its
+        // record.
         let may_survive = self.restore.is_some() || self.limit.is_some();
         let mut ending = None;
         let status = accompany(interpreter, self.limit, kill_count, |signal| ending = Some(signal));
@@ -166,8 +170,8 @@ impl SupervisorProcess {
     }
 }
 
-/// Passes signals on until the interpreter ends, or has to. Calls `note` for each one that tells the shell to
-/// end, also if it is pending when the interpreter ends.
+/// Forwards signals until the interpreter ends, killed at the limit if necessary. Calls `note` for
+/// each ending signal, including those pending at the end.
 fn accompany(
     interpreter: i32,
     limit: Option<Limit>,
@@ -177,7 +181,8 @@ fn accompany(
     let mut alarm = Alarm::default();
     let mut heed = |limit: Limit| {
         if limit.has_come(&mut alarm) {
-            // Its own children with it, for it may be where no signal reaches it.
+            // Kills its descendants too: where no signal reaches the interpreter, its children may
+            // still run.
             kill_tree::stop_and_kill(&[interpreter]);
         }
     };
@@ -185,7 +190,7 @@ fn accompany(
     let mut first_wait = Some(MOMENT);
     loop {
         let is_together = shares_group(interpreter);
-        // What is typed at the terminal, the interpreter gets as well.
+        // Keys at the terminal signal the interpreter directly.
         let is_for_both = |caught: &sys::Caught| {
             let is_key = matches!(caught.signal, libc::SIGINT | libc::SIGQUIT | libc::SIGTSTP);
             is_key && caught.sender == 0 && is_together
@@ -202,18 +207,19 @@ fn accompany(
                 }
                 return status;
             }
-            // Somebody stopped it: were it killed now, this process would have to see to it.
+            // Another process stopped the interpreter. If the interpreter were killed now, this
+            // process would have to clean up.
             Ok(Some((_, sys::Change::Stopped(libc::SIGSTOP))) | None) => {}
-            // The interpreter stopped itself and its commands: the shell stops by the same signal,
+            // The interpreter stopped itself and its commands. The shell stops by the same signal,
             // so that a shell around it sees the reason. Where no process could continue this one,
-            // the interpreter goes on as well.
+            // the interpreter continues at once.
             Ok(Some((_, sys::Change::Stopped(signal)))) => {
                 sys::suspend_self(signal);
                 let _ = sys::kill(interpreter, libc::SIGCONT);
             }
             Err(_) => return Status::Lost,
         }
-        // Orphans of a script that went on well while its daemons ended.
+        // Orphans of a running script: its daemons that have ended.
         reap_others(interpreter);
         if first_wait.is_none() {
             kill_count.begin();
@@ -231,13 +237,13 @@ fn accompany(
             _ => {}
         }
         if is_ending(caught.signal) {
-            // Stopped by somebody, it could not obey.
+            // A stopped interpreter could not handle the signal.
             let _ = sys::kill(interpreter, libc::SIGCONT);
         }
     }
 }
 
-/// Whether a signal to this process's group reaches the interpreter as well.
+/// True if a signal to this process's group also reaches the interpreter.
 fn shares_group(interpreter: i32) -> bool {
     sys::group_of(interpreter) == Some(getpgrp().as_raw())
 }

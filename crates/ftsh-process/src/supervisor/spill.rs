@@ -1,4 +1,4 @@
-//! Any amount of text in a file and little memory.
+//! Text of any size, in a file and a bounded amount of memory.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -7,23 +7,23 @@ use std::os::unix::fs::FileExt;
 
 use ftsh_sys::os_error::plain;
 
-/// How much is kept in memory when the disk is full: the end of the text, which says most.
+/// Bytes kept in memory when the disk is full. The end of the text matters most.
 const TAIL: usize = 1 << 18;
 
-/// Text that grows. What the disk doesn't take is kept in memory, but only the end of that.
+/// Growing text. The end of the part that the disk cannot hold is kept in memory.
 pub struct SpillBuffer {
     file: Option<File>,
-    /// Why the file takes no more.
+    /// Error of the last write to the file.
     trouble: Option<io::Error>,
     tail: VecDeque<u8>,
-    /// How many bytes between the file and the tail were dropped.
+    /// Number of bytes dropped between the file and the tail.
     missing: u64,
-    /// The last byte.
+    /// Last byte added.
     last: u8,
 }
 
 impl SpillBuffer {
-    /// Goes on with what is in the file.
+    /// Creates a buffer that continues the text in a file.
     pub fn new(file: io::Result<File>) -> Self {
         let (file, trouble) = match file {
             Ok(file) => (Some(file), None),
@@ -41,7 +41,7 @@ impl SpillBuffer {
         store
     }
 
-    /// Adds bytes at the end.
+    /// Appends bytes.
     pub fn add(&mut self, mut bytes: &[u8]) {
         if let Some(last) = bytes.last() {
             self.last = *last;
@@ -61,12 +61,12 @@ impl SpillBuffer {
         self.missing += surplus as u64;
     }
 
-    /// Whether there is no text.
+    /// True if there is no text.
     pub fn is_empty(&self) -> bool {
         self.length() == 0 && self.tail.is_empty()
     }
 
-    /// Writes all of it, and where something is missing a line that says so; ends with a newline.
+    /// Writes the text, with a line in place of dropped bytes. Ends with a newline.
     pub fn copy(&self, out: &mut impl Write) -> io::Result<()> {
         if let Some(file) = &self.file {
             let mut at = 0;
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn a_full_disk_keeps_the_beginning_and_the_end() {
-        // Write-only: reading the full device would never end.
+        // Opened for writing only: reading the full device never ends.
         let mut store = SpillBuffer::new(File::options().write(true).open("/dev/full"));
         for number in 0..TAIL {
             store.add(format!("{number}\n").as_bytes());

@@ -16,11 +16,11 @@ struct Place {
     path: PathBuf,
 }
 
-/// The driver with a directory for its channels.
+/// Sets a directory for the driver's channels.
 fn with_channels(world: &mut World) -> Place {
     let around = tempfile::tempdir().expect("a directory");
     let path = around.path().join("channels");
-    // There is one driver in a process: it is told before it has any.
+    // A process has only one driver, so its channels are replaced after its start.
     world.driver.turns = super::super::jobs::Turns::new(Some(path.clone()));
     Place { _around: around, path }
 }
@@ -71,7 +71,7 @@ impl World {
     }
 }
 
-/// Another shell, which has the only place.
+/// Another shell, which holds the only place.
 struct Other(Channels);
 
 impl Other {
@@ -96,7 +96,7 @@ each_alone! {
         let (first, second) = (world.come(places(1)), world.come(places(1)));
         world.is_queued(first);
         world.is_queued(second);
-        // What else there is goes on meanwhile.
+        // Other work continues meanwhile.
         assert_eq!(world.output(shell("echo on")).1, "on\n");
         world.still_waits(second);
         other.leave();
@@ -117,7 +117,7 @@ each_alone! {
         world.driver.perform(Effect::Abandon(OperationId(ids[1])));
         other.leave();
         world.is_admitted(ids[2]);
-        // The answer is on its way, but nobody wants it.
+        // The answer is on its way, but its operation was canceled.
         world.go(ids[2]);
         let unwanted = world.come(places(1));
         world.driver.perform(Effect::Abandon(OperationId(unwanted)));

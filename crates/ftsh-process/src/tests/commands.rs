@@ -9,11 +9,11 @@ use super::*;
 use ftsh_machine::effect::Access;
 use ftsh_sys as sys;
 
-/// The shell's own, and one that a command has to be given.
+/// The shell's own umask, and another one for a command.
 const UMASKS: [Option<u16>; 2] = [None, Some(0o123)];
 
-/// Puts a file into a directory that may be executed. Another process writes it: a child that another
-/// test starts meanwhile would have it open for writing as well for a moment.
+/// Creates an executable file. Another process writes the file: in this process, a child forked
+/// meanwhile by another test could briefly hold it open for writing.
 fn script(directory: &std::path::Path, name: &str, text: &[u8], mode: u32) {
     let (text_file, path) = (directory.join("text"), directory.join(name));
     std::fs::write(&text_file, text).expect("a file can be written");
@@ -45,7 +45,7 @@ each_alone! {
         assert_eq!(world.end_of(missing), "NotFound: prog: not found along PATH");
         let (end, output) = world.output(with_variables(&["prog"], &[("PATH", &text)]));
         assert_eq!((end.as_str(), output), ("exit 0", format!("found {text}/prog\n").into()));
-        // Relative places are seen from the task's directory.
+        // Relative paths start at the task's directory.
         world.directory = Some(Arc::new(text.clone().into()));
         for (path, word) in [(".", "prog"), ("", "prog"), ("/", "./prog")] {
             let (end, _) = world.output(with_variables(&[word], &[("PATH", path)]));
@@ -127,7 +127,7 @@ each_alone! {
             let text = output.to_string();
             let fields: Vec<&str> = text.split_whitespace().collect();
             assert_eq!(fields[..2], ["SigBlk:", "0000000000000000"]);
-            // Only what the shell was started with: these two it ignores for its own part.
+            // Only signals ignored at the shell's start; the shell itself ignores these two.
             let ours = [libc::SIGPIPE, libc::SIGXFSZ];
             let mask = ours.iter().fold(0, |mask, signal| mask | 1 << (signal - 1));
             let ignored = ignored_signals(&text);
@@ -147,7 +147,7 @@ each_alone! {
             world.umask = umask;
             let (_, output) = world.output(program(&["ls", "/proc/self/fd"]));
             let ours = |line: &str| !sys::is_passed_on(line.parse().expect("a number"));
-            // One is the directory that ls reads.
+            // One of the descriptors is the directory that `ls` reads.
             assert!(output.to_string().lines().filter(|line| ours(line)).count() <= 1, "{output}");
         }
     }
@@ -169,7 +169,7 @@ each_alone! {
                 assert_eq!(mode & 0o777, u32::from(0o666 & !seen));
                 assert_eq!(crate::umask(), own);
             }
-            // Its rights stay, whoever writes to it.
+            // Its permissions stay, whichever process writes to the file.
             world.umask = Some(0);
             let process = world.start(Action::Print("x".into()));
             assert_eq!(world.end_of(process), "exit 0");
@@ -191,7 +191,7 @@ each_alone! {
         let null = FdSource::File { path: "/dev/null".into(), access: Access::Write };
         world.with(&[(1, null)]);
         for round in 0..10 {
-            // Orphans come and go meanwhile, and are looked for.
+            // Orphans come and go meanwhile, and the driver searches for them.
             let parent = ScopeId::SCRIPT;
             world.start(shell("(sleep 0.001; true) & (true &) ; exit 0"));
             let start = |code: i32| {
@@ -220,7 +220,8 @@ each_alone! {
 
     fn a_signal_to_the_shell_is_reported_each_time(world) {
         for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGINT] {
-            // From another process: what a thread of ours sends is for the prompt's.
+            // Sent by another process: a signal from this process counts as meant for the prompt's
+            // thread.
             let kill = world.start(shell(&format!("kill -{signal} $PPID")));
             world.expect("interruption", |event| {
                 (*event == Event::Interrupted(signal)).then_some(())
@@ -261,7 +262,8 @@ each_alone! {
 
     #[ignore = "a measurement"]
     fn what_spawning_costs(world) {
-        // In turns, and the best of many, for other work on the machine disturbs it.
+        // Alternately, and the best of many, since other work on the machine disturbs the
+        // measurement.
         const COUNT: u32 = 200;
         let mut best = [Duration::MAX; 2];
         let action = program(&["/bin/true"]);

@@ -1,4 +1,5 @@
-//! What another start of a run needs: how far things were read and what was written, and the same again.
+//! Support for later starts of a run: positions of inputs, contents of buffers, and their
+//! restoration.
 
 #![allow(unsafe_code)]
 
@@ -43,7 +44,7 @@ fn create(id: BufferId, content: &str) -> FdSource {
     FdSource::BufferCreate(id, content.into())
 }
 
-/// What the driver says is in a buffer after so many bytes.
+/// Returns the driver's report of a buffer from an offset on.
 fn written(world: &mut World, id: BufferId, from: u64) -> Option<(u64, BString)> {
     let written = world.driver.written(id, from).expect("it can be read");
     written.map(|Written { from, bytes }| (from, bytes))
@@ -94,7 +95,7 @@ each_alone! {
         for descriptor in [0, 1, 3, 4, 5, 6, 77] {
             assert_eq!(world.driver.position(TABLE, descriptor), None, "{descriptor}");
         }
-        // To go to a place in it does nothing.
+        // Setting the position has no effect.
         let places = [0, 1, 3, 4, 5, 6, 77].map(|it| change(it, FdSource::Position(1)));
         world.open(OUTER, TABLE, places.into());
         world.driver.perform(Effect::CloseIo(OUTER));
@@ -104,7 +105,7 @@ each_alone! {
         assert_eq!(world.driver.position(IoId::INHERITED, 0), None, "nobody seeks in /dev/null");
         let files = [0, 3].map(|number| {
             let file = file(LINES);
-            // SAFETY: nothing of this process owns these numbers.
+            // SAFETY: no value of this process owns these numbers.
             unsafe { sys::Replaced::set([(file.as_fd(), number)]) }.expect("it is open");
             file
         });
@@ -142,7 +143,7 @@ each_alone! {
         assert_eq!(world.driver.position(TABLE, 0), Some(6), "what is kept was read for good");
         world.driver.perform(Effect::DropReplay(ReplayId(1)));
         assert_eq!(world.driver.position(TABLE, 0), Some(6));
-        // A pipe that is replayed is gone with the shell.
+        // A replayed pipe is lost with the shell.
         let pipe = PipeId(1);
         world.with(&[(1, FdSource::PipeWriter(pipe))]);
         world.start(Action::Print("x\n".into()));
@@ -194,11 +195,11 @@ each_alone! {
         for (from, (start, text)) in parts {
             assert_eq!(written(world, buffer, from), Some((start, text.into())), "{from}");
         }
-        // A command can cut off what was written.
+        // A command can truncate earlier output.
         let process = world.start_from(TABLE, shell("echo new > /dev/stdout"));
         world.end_of(process);
         assert_eq!(written(world, buffer, 8), Some((0, "new\n".into())));
-        // And write as much again, or more.
+        // A command can also write as much again, or more.
         for (length, text) in [(4, "abc\n"), (4, "defghi\n"), (7, "defghi\nj\n")] {
             let script = format!("printf '{text}' > /dev/stdout");
             let process = world.start_from(TABLE, shell(&script));
@@ -213,7 +214,7 @@ each_alone! {
 
     fn what_is_held_is_told_however_much_it_is(world) {
         let (small, large) = (BufferId(world.id()), BufferId(world.id()));
-        // What leads to one file is held together.
+        // Descriptors of one file are held together.
         let two = [BufferId(world.id()), BufferId(world.id())];
         let base = vec![change(1, create(two[0], "")), change(2, create(two[1], ""))];
         world.open(INNER, IoId::INHERITED, base);
@@ -229,7 +230,7 @@ each_alone! {
         assert!(from == 0 && all == numbers);
         let (from, rest) = written(world, large, 1_000).expect("it is there");
         assert!(from == 1_000 && rest == numbers[1_000..]);
-        // No longer held, it is the same.
+        // After the end of the holding, the content is the same.
         world.open(OUTER, IoId::INHERITED, vec![change(0, FdSource::BufferRead(large))]);
         let (_, all) = written(world, large, 0).expect("it is there");
         assert!(all == numbers);
@@ -300,7 +301,7 @@ each_alone! {
         for id in &ids {
             world.driver.perform(Effect::Fill(*id, format!("{id:?}").into()));
         }
-        // A worker that cleans up after other shells has some.
+        // A worker that cleans up after other shells holds some.
         assert!(super::replays::descriptors() < before + ids.len() / 2);
         for id in &ids {
             world.with(&[(0, FdSource::BufferRead(*id))]);
@@ -338,7 +339,7 @@ each_alone! {
             let pid = world.pid_of(process);
             let stops = || list::stat(pid).expect("a line").contains(") T");
             until("it doesn't stop", stops);
-            // The start was awaited by the loop, which must not take the signal.
+            // The loop awaited the start, and must not take the signal.
             sys::kill(pid, libc::SIGCONT).expect("it is there");
             until("it doesn't stop again", stops);
             // Any thread of the test's process may take the signal, as soon as the thread runs.
@@ -346,7 +347,7 @@ each_alone! {
             until("no signal", || has_data(world.driver.signals.readiness()));
             sys::kill(pid, libc::SIGCONT).expect("it is there");
             until("it doesn't end", || !lives(pid));
-            // The loop heard of the end first.
+            // The loop handles the end first.
             world.driver.reap(pid);
             let told = [(); 2].map(|()| world.driver.wait(Time::NEVER));
             let [Some(Event::Interrupted(15)), Some(Event::Exited { status, .. })] = told else {
@@ -357,7 +358,7 @@ each_alone! {
     }
 }
 
-/// True if no thread of this process has taken a signal that was sent to the process.
+/// True if no thread of this process has taken a signal sent to the process.
 fn is_pending(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").expect("a status");
     let pending = status.lines().find_map(|line| line.strip_prefix("ShdPnd:")).expect("a line");
@@ -370,7 +371,7 @@ fn has_data(pipe: BorrowedFd) -> bool {
     poll(&mut polled, PollTimeout::ZERO) == Ok(1)
 }
 
-/// Runs a body with a driver whose run has been on for so long.
+/// Runs a body with a driver whose run has lasted `elapsed` in earlier starts.
 fn after(elapsed: Duration, name: &str, body: fn(&mut World)) {
     super::alone_with(name, || Attachments { elapsed, ..Attachments::default() }, body);
 }
@@ -386,9 +387,9 @@ fn the_clock_goes_on() {
         assert_eq!(world.driver.wait(until), None);
         assert!(world.driver.now() >= until);
         assert!((Duration::from_millis(29)..LONG).contains(&start.elapsed()));
-        // What is past doesn't make it wait.
+        // Time limits in the past do not make it wait.
         assert_eq!(world.driver.wait(Time::after(LONG)), None);
-        // Commands are told of a limit by the wall clock.
+        // Commands receive time limits by the wall clock.
         world.deadline = Some(world.driver.now() + Duration::from_secs(1000));
         let told = world.output(shell("echo $FTSH_DEADLINE")).1.to_string();
         let told: f64 = told.trim().parse().expect("a number");

@@ -1,7 +1,7 @@
-//! The driver against the real system.
+//! Driver tests on the real system.
 //!
-//! A driver owns its process's signals and children, so each test runs in a process of its own,
-//! once as the system allows and once with the portable fallback.
+//! A driver owns its process's signals and children. Each test therefore runs in a process of its
+//! own, once with the system's features and once with the portable fallback.
 
 mod channels;
 mod commands;
@@ -31,10 +31,10 @@ use ftsh_machine::event::{Event, Refusal, Reply, Status};
 use ftsh_machine::time::Time;
 use ftsh_sys as sys;
 
-/// Nothing here takes as long.
+/// Upper bound of any step.
 const LONG: Duration = Duration::from_secs(20);
 
-/// Tests that each run in processes of their own.
+/// Declares tests that each run in processes of their own.
 macro_rules! each_alone {
     ($($(#[$attribute:meta])* fn $name:ident($world:ident) $body:block)*) => {$(
         #[test]
@@ -53,14 +53,14 @@ fn alone(path: &str, body: fn(&mut World)) {
 fn alone_with(path: &str, attachments: impl FnOnce() -> Attachments, body: fn(&mut World)) {
     let name = path.split_once("::").map_or(path, |(_crate, rest)| rest);
     if std::env::var_os("FTSH_TEST_ALONE").is_some_and(|alone| alone == name) {
-        // A script's `&` and `nohup` have the tests begin with signals ignored.
+        // `&` and `nohup` in a script start the tests with ignored signals.
         sys::ignore_only(&[]);
         return body(&mut World::with_attachments(attachments()));
     }
     keep_inherited();
     let program = std::env::current_exe().expect("a test has a program");
     for fallback in ["0", "pidfd", "1"] {
-        // Not a pipe: what a failing test leaves behind might hold it open.
+        // A pipe could be held open by processes that a failing test leaves behind.
         let mut log = tempfile::tempfile().expect("a file");
         let copy = || log.try_clone().expect("a descriptor");
         let status = process::Command::new(&program)
@@ -82,7 +82,7 @@ fn alone_with(path: &str, attachments: impl FnOnce() -> Attachments, body: fn(&m
     }
 }
 
-/// What whoever runs the tests has left open would be open for the scripts of a driver as well.
+/// Moves descriptors inherited from the test runner out of the way of scripts.
 fn keep_inherited() {
     for number in 3..=9 {
         if let Some(fd) = sys::Inherited::of(number) {
@@ -107,7 +107,7 @@ fn nobody_has_what_the_tests_were_started_with() {
     assert!(result.status.success() && text.contains("1 passed"), "{text}");
 }
 
-/// A driver and what it said.
+/// Driver with its earlier events.
 struct World {
     driver: ProcessDriver,
     last: u64,
@@ -137,7 +137,7 @@ impl World {
         self.last
     }
 
-    /// The next commands' redirections.
+    /// Sets the redirections of further commands.
     fn with(&mut self, redirects: &[(u8, FdSource)]) -> &mut Self {
         let changes = |(descriptor, source): &(u8, FdSource)| FdChange {
             descriptor: *descriptor,
@@ -176,7 +176,7 @@ impl World {
         self.start_in(ScopeId::SCRIPT, action)
     }
 
-    /// The first event that satisfies, past or to come.
+    /// Returns the first event accepted by `wanted`, past or future.
     fn expect<T>(&mut self, what: &str, mut wanted: impl FnMut(&Event) -> Option<T>) -> T {
         if let Some(found) = self.look(&mut wanted) {
             return found;
@@ -197,7 +197,8 @@ impl World {
         self.events.remove(at).and_then(|event| wanted(&event))
     }
 
-    /// How a command ends: `exit 0`, `signal 15`, `Redirect: reason`; with the line it read.
+    /// Returns the end of a command: `exit 0`, `signal 15`, `Redirect: reason`; with the line it
+    /// read.
     fn end_of(&mut self, wanted: ProcessId) -> String {
         self.expect("end of the command", |event| match event {
             Event::Exited { process, status, line, .. } if *process == wanted => {
@@ -226,7 +227,7 @@ impl World {
         })
     }
 
-    /// Makes a table.
+    /// Opens a table.
     fn open(&mut self, io: IoId, base: IoId, redirects: Vec<FdChange>) {
         let operation = OperationId(self.id());
         let (directory, umask) = (self.directory.clone(), self.umask);
@@ -264,7 +265,7 @@ impl World {
         }
     }
 
-    /// Runs a command to its end with its output in a buffer: how it ended, and the output.
+    /// Runs a command to its end with its output in a buffer. Returns its end and its output.
     fn output(&mut self, action: Action) -> (String, BString) {
         let buffer = BufferId(self.id());
         let create = FdSource::BufferCreate(buffer, BString::default());
@@ -281,19 +282,19 @@ impl World {
         });
     }
 
-    /// Nothing more comes within a moment.
+    /// True if no further event arrives within a short time.
     fn is_quiet(&mut self) -> bool {
         let limit = self.driver.now() + Duration::from_millis(5);
         self.events.is_empty() && self.driver.wait(limit).is_none()
     }
 }
 
-/// Leaves nothing behind, whatever a test does.
+/// Kills all processes of the test.
 impl Drop for World {
     fn drop(&mut self) {
         self.driver.perform(Effect::Terminate(ScopeId::SCRIPT));
         self.driver.perform(Effect::Kill { scope: ScopeId::SCRIPT, strong: true });
-        // A test that failed leaves nothing behind either.
+        // Needed after a failed test too.
         let start = Instant::now();
         while start.elapsed() < LONG {
             let soon = self.driver.now() + Duration::from_millis(100);
@@ -304,7 +305,7 @@ impl Drop for World {
     }
 }
 
-/// A value of `MARK` that no other run of the tests has.
+/// Returns a unique value of `MARK`.
 fn mark(name: &str) -> String {
     format!("{name}-{}", std::process::id())
 }
@@ -326,7 +327,7 @@ fn with_variables(words: &[&str], variables: &[(&str, &str)]) -> Action {
     }
 }
 
-/// Waits for something that isn't an event.
+/// Waits for a condition that no event reports.
 fn until(what: &str, mut done: impl FnMut() -> bool) {
     let start = Instant::now();
     while !done() {
@@ -335,13 +336,13 @@ fn until(what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
-/// Whether a process lives; a zombie doesn't.
+/// True if a process lives and is no zombie.
 fn lives(pid: i32) -> bool {
     std::fs::read_to_string(format!("/proc/{pid}/stat"))
         .is_ok_and(|stat| !stat.rsplit(')').next().is_some_and(|rest| rest.starts_with(" Z")))
 }
 
-/// The living processes with this value of `MARK` in their environment.
+/// Returns the living processes with this value of `MARK` in their environment.
 fn marked(mark: &str) -> Vec<i32> {
     let wanted = format!("MARK={mark}");
     let processes = std::fs::read_dir("/proc").expect("a system with /proc").flatten();

@@ -147,7 +147,7 @@ each_alone! {
         let operation = OperationId(world.id());
         let (io, pipe) = (IoId(1), PipeId(1));
         let text = "one\ntwo\nthree";
-        // A table that several commands share, like that of a block.
+        // Several commands share the table, as in a block.
         for source in [FdSource::Bytes(text.into()), FdSource::PipeReader(pipe)] {
             if matches!(source, FdSource::PipeReader(_)) {
                 world.with(&[(1, FdSource::PipeWriter(pipe))]);
@@ -200,7 +200,7 @@ each_alone! {
                 umask: None,
             redirects: vec![FdChange { descriptor: 1, source: file(&fifo, Access::Write) }],
         });
-        // Each open found the other one.
+        // Each open found the other end.
         assert!(world.done(operation).is_ok());
         world.driver.perform(Effect::CloseIo(IoId(1)));
         world.expect("end", |event| matches!(event, Event::Exited { .. }).then_some(()));
@@ -228,7 +228,7 @@ each_alone! {
         for operation in hung {
             world.driver.perform(Effect::Abandon(operation));
         }
-        // No thread stays in an open.
+        // No thread stays blocked in an open.
         let threads = |state: &str| {
             let tasks = std::fs::read_dir("/proc/self/task").expect("threads");
             let calls = tasks.flatten().filter_map(|task| {

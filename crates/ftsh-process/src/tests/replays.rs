@@ -1,4 +1,4 @@
-//! Input that attempts read anew.
+//! Input that each attempt reads again.
 
 use std::io::Write;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -8,12 +8,12 @@ use super::*;
 use crate::fds::{Fd, FdTable};
 use ftsh_machine::effect::{PipeId, ReplayId};
 
-/// The table whose input is looked at, and those of attempts.
+/// Tables: the outer one, and those of attempts.
 const BASE: IoId = IoId(1);
 const OUTER: IoId = IoId(2);
 const INNER: IoId = IoId(3);
 
-/// Has the base table read from this.
+/// Opens the base table with this input.
 fn read_from(world: &mut World, fd: OwnedFd) {
     let mut table = FdTable::default();
     table.set(0, Fd::new(fd).expect("a number of our own")).expect("a number");
@@ -27,7 +27,7 @@ fn begin(world: &mut World, replay: u64, io: IoId, base: IoId) {
     world.open(io, base, vec![change]);
 }
 
-/// What a command reads from a table.
+/// Returns the input that a command reads from a table.
 fn read(world: &mut World, io: IoId, words: &[&str]) -> String {
     let buffer = BufferId(world.id());
     world.with(&[(1, FdSource::BufferCreate(buffer, "".into()))]);
@@ -37,7 +37,7 @@ fn read(world: &mut World, io: IoId, words: &[&str]) -> String {
     world.content(buffer).to_string()
 }
 
-/// Reads a line, and nothing after it.
+/// Reads a line and no further byte.
 fn line(world: &mut World, io: IoId) -> String {
     let process = world.start_from(io, Action::ReadLine);
     world.end_of(process)
@@ -52,7 +52,7 @@ fn drop_replay(world: &mut World, replay: u64) {
     world.driver.perform(Effect::DropReplay(ReplayId(replay)));
 }
 
-/// Each kind of input with this content, and whether its end is known to be there.
+/// Returns each kind of input with this content, and true if its end can be detected.
 fn inputs(content: &str) -> Vec<(&'static str, OwnedFd)> {
     let mut file = tempfile::tempfile().expect("a file");
     file.write_all(content.as_bytes()).expect("room");
@@ -64,12 +64,12 @@ fn inputs(content: &str) -> Vec<(&'static str, OwnedFd)> {
     vec![("file", file.into()), ("pipe", reader.into()), ("socket", ours.into())]
 }
 
-/// How many descriptors this process has.
+/// Returns the number of descriptors of this process.
 pub fn descriptors() -> usize {
     std::fs::read_dir("/proc/self/fd").expect("a system with /proc").count()
 }
 
-/// A field of this process's status, such as its memory at most, in KiB.
+/// Returns a field of this process's status, such as its peak memory in KiB.
 pub fn status(field: &str) -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").expect("a system with /proc");
     let line = status.lines().find(|line| line.starts_with(field)).expect("a field");
@@ -91,7 +91,7 @@ each_alone! {
             }
             keep(world, 1);
             assert_eq!(line(world, BASE), "exit 0: 5", "{kind}");
-            // What is dropped was never read, as far as others can tell.
+            // A dropped attempt leaves the input unread for other readers.
             begin(world, 2, OUTER, BASE);
             assert_eq!(read(world, OUTER, &["cat"]), "6\n", "{kind}");
             drop_replay(world, 2);
@@ -168,7 +168,7 @@ each_alone! {
         assert_eq!(world.end_of(process), "exit 0: late");
         begin(world, 1, OUTER, BASE);
         assert_eq!(line(world, OUTER), "exit 0: late");
-        // A reader that is still there when the end comes.
+        // The reader still runs when the end arrives.
         let process = world.start_from(OUTER, program(&["grep", "-q", "rest"]));
         assert_eq!(world.end_of(process), "exit 0");
         let process = world.start_from(OUTER, program(&["cat"]));
@@ -209,7 +209,7 @@ each_alone! {
         assert_eq!(unread(), LINES.len());
         drop_replay(world, 1);
         assert_eq!(unread(), LINES.len());
-        // No more than a page for who reads a line of much.
+        // A reader of one line causes reading ahead of at most one page.
         writer.write_all(&vec![b'x'; 30_000]).expect("room");
         begin(world, 2, OUTER, BASE);
         assert_eq!(line(world, OUTER), "exit 0: 1");

@@ -1,4 +1,4 @@
-//! Scopes that are emptied.
+//! Emptying of scopes.
 
 #![allow(unsafe_code)]
 
@@ -105,7 +105,7 @@ each_alone! {
             world.driver.perform(Effect::OpenScope { scope, parent: ScopeId::SCRIPT, pass: None });
             world.driver.perform(Effect::OpenScope { scope: other, parent: ScopeId::SCRIPT, pass: None });
             let start = |world: &mut World, scope, mark: &str| {
-                // Double-forked, with a session of their own, with and without their parents.
+                // Double-forked, with sessions of their own, with and without their parents.
                 let script = "
                     (setsid sh -c 'sleep 1000; true' &)
                     (setsid nohup sleep 1000 > /dev/null 2>&1 &)
@@ -166,8 +166,8 @@ each_alone! {
             let scope = ScopeId(10 + round);
             world.driver.perform(Effect::OpenScope { scope, parent: ScopeId::SCRIPT, pass: None });
             let mark = mark(&format!("e{round}"));
-            // Grows to 32, each of which starts the next one in its place after a moment, as long
-            // as the test's directory exists.
+            // Grows to 32 processes. After a moment, each starts its successor and ends, as long as
+            // the test's directory exists.
             let place = tempfile::tempdir().expect("a directory");
             let place = place.path().to_str().expect("a name");
             let bomb = "trap '' TERM; [ -d $PLACE ] && if [ $D -gt 0 ]; then export D=$((D-1))
@@ -209,9 +209,10 @@ each_alone! {
         let place = tempfile::tempdir().expect("a folder");
         let file = place.path().join("slow");
         std::fs::copy("/bin/true", &file).expect("a program");
-        // As on a file system that doesn't answer: who opens it waits until it is given back.
+        // Simulates a file system that hangs: opening the file blocks until the file lease is
+        // released.
         let lease = std::fs::File::open(&file).expect("the program");
-        // SAFETY: plain calls; nobody else cares for the signal.
+        // SAFETY: plain system calls; no other code handles the signal.
         let leased = unsafe {
             libc::signal(libc::SIGIO, libc::SIG_IGN);
             libc::fcntl(lease.as_raw_fd(), libc::F_SETLEASE, libc::F_WRLCK)
@@ -227,7 +228,7 @@ each_alone! {
             children.flatten().any(|children| !children.trim().is_empty())
         };
         until("it doesn't begin to be loaded", loading);
-        // What else runs is taken care of meanwhile.
+        // Other commands are handled meanwhile.
         let process = world.start_in(OTHER, program(&["true"]));
         assert_eq!(world.end_of(process), "exit 0");
         world.driver.perform(Effect::Terminate(SCOPE));

@@ -1,4 +1,4 @@
-//! Output that is held, and files that are written whole or not at all.
+//! Held output and staged files.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::*;
 use ftsh_machine::effect::{Access, DraftId, DraftMode, Sink};
 
-/// A directory for files.
+/// Creates a directory for files.
 fn place() -> tempfile::TempDir {
     tempfile::tempdir().expect("a directory")
 }
@@ -24,7 +24,7 @@ fn addition(id: u64, path: &Path) -> FdSource {
     FdSource::Draft { draft: DraftId(id), path: text(path), mode: DraftMode::Append }
 }
 
-/// Runs a command of `sh` whose standard output is this.
+/// Runs a command of `sh` with this standard output.
 fn write(world: &mut World, to: FdSource, script: &str) {
     world.with(&[(1, to)]);
     let process = world.start(shell(script));
@@ -45,7 +45,7 @@ fn drop_all(world: &mut World, ids: &[u64]) {
     }
 }
 
-/// The names in a directory, sorted.
+/// Returns the sorted names in a directory.
 fn names(directory: &Path) -> Vec<String> {
     let entries = fs::read_dir(directory).expect("a directory").flatten();
     let mut names: Vec<_> =
@@ -62,7 +62,7 @@ fn mode(path: &Path) -> u32 {
     path.metadata().expect("a file").permissions().mode() & 0o7777
 }
 
-/// A file with some text.
+/// Creates a file with some text.
 fn made(path: PathBuf, text: &str) -> PathBuf {
     fs::write(&path, text).expect("a file");
     path
@@ -275,7 +275,7 @@ each_alone! {
         write(world, draft(2, Path::new("/dev/null")), "echo nowhere");
         write(world, addition(3, Path::new("/dev/null")), "echo nowhere");
         assert_eq!(settle(world, &[1, 2, 3]), Ok(Reply::Truth(true)));
-        // What is open is written to, not replaced.
+        // Writes to an open file go to that file.
         let open = made(place.path().join("open"), "");
         let file = fs::OpenOptions::new().append(true).open(&open).expect("a file");
         let link = place.path().join("link");
@@ -458,7 +458,7 @@ each_alone! {
         world.driver.perform(Effect::DropScratch(ScratchId(7)));
         until("it stays", || path.symlink_metadata().is_err());
         assert!(kept.exists());
-        // The other one goes with the driver.
+        // The other directory is removed with the driver.
         let Ok(Reply::Text(other)) = other else { panic!("no path") };
         let other = PathBuf::from(other.to_string());
         made(other.join("f"), "");

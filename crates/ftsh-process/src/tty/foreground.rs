@@ -1,8 +1,8 @@
-//! Handing the terminal to commands and taking it back.
+//! Assignment of the terminal's foreground to commands.
 //!
-//! Each command is a process group of its own, so one at a time is in the terminal's foreground:
-//! the first that may read from it, or the one that was stopped because it wanted to. A command
-//! keeps the terminal while it reads from it or has set it in its own way.
+//! Each command is its own process group, so only one command at a time is in the foreground: the
+//! first command that may read from the terminal, or one that was stopped for trying to. A command
+//! keeps the terminal while it reads from it or has changed the modes.
 
 use std::fs::File;
 use std::io;
@@ -20,42 +20,43 @@ use super::restore::settings;
 use ftsh_machine::event::Status;
 use ftsh_sys as sys;
 
-/// Time from the start of a command with the terminal to the first look at the signals that it catches. Each
-/// further look comes after twice the time.
+/// Time from the start of a command in the foreground to the first check of the signals that it
+/// catches. Each further check comes after twice the time.
 const FIRST_LOOK: Duration = Duration::from_millis(10);
 
-/// The terminal that the shell was started from.
+/// Controlling terminal of the shell.
 pub struct Terminal {
     tty: OwnedFd,
-    /// The shell's group.
+    /// Process group of the shell.
     own: Pid,
     holder: Option<Holder>,
-    /// Tells what the holder's user types; started for the first holder.
+    /// Monitor of keys typed in the foreground; started for the first holder.
     monitor: Option<KeySignalMonitor>,
-    /// Processes that were stopped before they were known, and by which signal.
+    /// Processes stopped before their command was known, with the signals.
     early: Vec<(i32, i32)>,
     /// Commands that are stopped until the terminal is free.
     queue: TerminalQueue,
 }
 
-/// The group in the foreground.
+/// Command in the foreground.
 struct Holder {
     group: i32,
-    /// The terminal's modes before.
+    /// Modes of the terminal before the command.
     modes: Option<Termios>,
-    /// Signals that its command caught or ignored when looked at. Some programs, such as python and perl,
-    /// restore the default before they exit: a look at the ended process alone comes too late.
+    /// Signals that the command caught or ignored at any check. Some programs, such as python and
+    /// perl, restore the default before they exit, so a check of the ended process alone comes too
+    /// late.
     answers: u64,
     since: Instant,
-    /// Time of the next look at them.
+    /// Time of the next check of these signals.
     look: Instant,
     keys: Keys,
-    /// Its use of the terminal.
+    /// Use of the terminal by the command.
     using: Use,
 }
 
 impl Terminal {
-    /// The controlling terminal. In a cron job or a daemon, which have none, the error is ENXIO.
+    /// Opens the controlling terminal. Fails with ENXIO in a cron job or a daemon, which have none.
     pub fn open() -> io::Result<Self> {
         let tty = File::options().read(true).write(true).open("/dev/tty")?;
         let tty = sys::move_up(tty.into())?;
@@ -63,18 +64,18 @@ impl Terminal {
         Ok(Self { tty, own: getpgrp(), holder: None, monitor: None, early: Vec::new(), queue })
     }
 
-    /// Whether the shell is in the foreground itself.
+    /// True if the shell itself is in the foreground.
     pub fn is_own(&self) -> bool {
         tcgetpgrp(self.tty.as_fd()) == Ok(self.own)
     }
 
-    /// Whether no command has the terminal, and it is the shell's to give.
+    /// True if the shell is in the foreground and no command holds the terminal.
     pub fn is_to_give(&self) -> bool {
         self.holder.is_none() && self.is_own()
     }
 
-    /// Returns true if the foreground is the shell's, a command's that has the terminal from the
-    /// shell, or that of a command of a nested shell. Fails if that cannot be read at the moment.
+    /// True if the foreground belongs to the shell, to a command in its foreground, or to a command
+    /// of a nested shell. Fails if the foreground cannot be read now.
     pub fn is_ours(&self) -> io::Result<bool> {
         let Ok(current) = tcgetpgrp(self.tty.as_fd()) else { return Ok(false) };
         if current == self.own || Some(current.as_raw()) == self.held() {
@@ -83,69 +84,70 @@ impl Terminal {
         Ok(list::ancestry(current.as_raw())?.contains(&Pid::this().as_raw()))
     }
 
-    /// The group that the shell gave the terminal to.
+    /// Returns the group that the shell has put in the foreground.
     pub fn held(&self) -> Option<i32> {
         self.holder.as_ref().map(|holder| holder.group)
     }
 
-    /// Commands that are stopped until the terminal is free.
+    /// Returns the queue of commands that wait for the terminal.
     pub fn queue(&mut self) -> &mut TerminalQueue {
         &mut self.queue
     }
 
-    /// Returns the group that is to get the terminal now, if there is one.
+    /// Returns the group that should get the terminal now, if any.
     pub fn next_group(&mut self, now: Instant) -> Option<i32> {
         let modes = self.modes();
         let holder = &mut self.holder;
         self.queue.next(now, || match holder {
             Some(holder) => holder.keeps(modes.as_ref(), now),
-            // A builtin `read` of the shell's.
+            // A builtin `read` of the shell itself.
             None => terminal_activity(&[Pid::this().as_raw()]) == Activity::Reading,
         })
     }
 
-    /// Tells what is typed while a command has the terminal.
+    /// Returns the monitor of keys.
     pub fn monitor(&mut self) -> &mut Option<KeySignalMonitor> {
         &mut self.monitor
     }
 
-    /// The process that does, if there is one.
+    /// Returns the process id of the monitor, if it runs.
     pub fn monitor_pid(&self) -> Option<i32> {
         self.monitor.as_ref()?.pid()
     }
 
-    /// A child that is no command has ended and was waited for.
+    /// Records the end of a child that runs no command, after it was reaped.
     pub fn helper_ended(&mut self, pid: i32) {
         if let Some(monitor) = self.monitor.as_mut().filter(|monitor| monitor.pid() == Some(pid)) {
             monitor.gone();
         }
     }
 
-    /// Takes note of a process that was stopped before it was known.
+    /// Records a process that was stopped before its command was known.
     pub fn note_early(&mut self, pid: i32, signal: i32) {
         self.early.push((pid, signal));
     }
 
-    /// The signal that stopped a process before it was known.
+    /// Returns the signal that stopped a process before its command was known.
     pub fn early(&self, pid: i32) -> Option<i32> {
         self.early.iter().find(|(early, _)| *early == pid).map(|&(_, signal)| signal)
     }
 
-    /// All that were stopped are known by now.
+    /// Drops all records of early stops.
     pub fn forget_early(&mut self) {
         self.early.clear();
     }
 
-    /// Notes the signals that a command catches or ignores, if it has the terminal: at a key, and at its end
-    /// before it is reaped.
+    /// Records the signals that the command in the foreground catches or ignores: at a key, and
+    /// between its end and its reaping.
     pub fn note_answers(&mut self, pid: i32) {
         if let Some(holder) = self.holder.as_mut().filter(|holder| holder.group == pid) {
             holder.answers |= list::answers(pid);
         }
     }
 
-    /// Notes the signals that the holder catches or ignores, if the time has come. A key may be handled, and the
-    /// default restored, before the shell learns of the key.
+    /// Records the signals that the command in the foreground catches or ignores, if the check is
+    /// due. The command may handle a key and restore the default before the shell learns of the
+    /// key.
     pub fn look(&mut self, now: Instant) {
         if let Some(holder) = self.holder.as_mut().filter(|holder| holder.look <= now) {
             holder.answers |= list::answers(holder.group);
@@ -153,27 +155,26 @@ impl Terminal {
         }
     }
 
-    /// What has been typed while this command had the terminal.
+    /// Returns the keys typed while the command was in the foreground.
     pub fn keys(&mut self) -> Option<&mut Keys> {
         self.holder.as_mut().map(|holder| &mut holder.keys)
     }
 
-    /// Returns the time when something is due: a check of the queue, a look at the holder's
-    /// handlers, or because of keys.
+    /// Returns the time of the next check: of the queue, the holder's handlers, or keys.
     pub fn due(&self) -> Option<Instant> {
         let keys = self.holder.as_ref().and_then(|holder| holder.keys.due());
         let look = self.holder.as_ref().map(|holder| holder.look);
         [keys, look, self.queue.due()].into_iter().flatten().min()
     }
 
-    /// How the terminal is.
+    /// Returns the terminal's modes.
     pub fn modes(&self) -> Option<Termios> {
         tcgetattr(self.tty.as_fd()).ok()
     }
 
-    /// Sets how it is, also from the background.
+    /// Sets the terminal's modes, even from the background.
     pub fn set_modes(&self, modes: &Termios) {
-        // Not once it has shown everything: under Ctrl-S it never does.
+        // Does not wait until output is drained: after Ctrl-S, the wait would never end.
         let set = || tcsetattr(self.tty.as_fd(), SetArg::TCSANOW, modes);
         let _ = sys::without_stopping(set);
     }
@@ -182,7 +183,7 @@ impl Terminal {
         sys::set_foreground(self.tty.as_fd(), group.as_raw())
     }
 
-    /// Whether who has the terminal reads keys one by one.
+    /// True if the process in the foreground reads single keys.
     pub fn is_for_keys(&self) -> bool {
         self.modes().is_some_and(|modes| !modes.local_flags.contains(LocalFlags::ICANON))
     }
@@ -190,11 +191,11 @@ impl Terminal {
     /// Puts a group in the foreground.
     pub fn hand_to(&mut self, group: i32, using: Use) {
         let modes = match self.holder.take() {
-            // Stopped in a question, it may have left the echo off.
+            // A command stopped at a password prompt may have left the echo off.
             Some(holder) => holder.modes.inspect(|modes| self.set_modes(modes)),
             None => self.modes(),
         };
-        // First, so that nothing that is typed is missed.
+        // The monitor joins first, so it misses no key.
         if let Some(monitor) = &self.monitor {
             monitor.join(group);
         }
@@ -205,9 +206,9 @@ impl Terminal {
         }
     }
 
-    /// A group's command has ended. If it had the terminal, returns the signal that the terminal's
-    /// user sent the shell thereby, if any: one that ended the command or came too late for it, or
-    /// that it answered by failing. A command that was killed may have left the terminal in any state.
+    /// Takes the terminal back after the end of a group's command. Returns the signal that the user
+    /// sent to the shell by a key, if any. Such a key ended the command, came too late for it, or
+    /// made it fail. A killed command may have left the terminal in any state.
     pub fn take_back_from(&mut self, group: i32, status: Status) -> Option<i32> {
         let answers = self.holder.as_ref().filter(|holder| holder.group == group)?.answers;
         self.take_back(matches!(status, Status::Signaled(_)));
@@ -215,7 +216,7 @@ impl Terminal {
         if let Some(Err(_)) = typed
             && let Some(monitor) = &mut self.monitor
         {
-            monitor.gone(); // the next one will do better
+            monitor.gone(); // the next monitor may work
         }
         let typed = typed.and_then(Result::ok).flatten();
         match status {
@@ -225,10 +226,10 @@ impl Terminal {
         }
     }
 
-    /// The shell is in the foreground again, with the modes of before if these are to be restored.
+    /// Puts the shell in the foreground again, and optionally restores the modes.
     pub fn take_back(&mut self, restore: bool) {
         let Some(holder) = self.holder.take() else { return };
-        // Unless somebody else, like the user's shell, took it.
+        // Skipped if another process, such as the user's shell, took the foreground.
         let current = tcgetpgrp(self.tty.as_fd()).map_or(0, Pid::as_raw);
         if current == holder.group || !sys::is_group_alive(current) {
             self.set_foreground(self.own);
@@ -240,14 +241,14 @@ impl Terminal {
 }
 
 impl Holder {
-    /// Returns true if the command still needs the terminal, whose modes are these: it is reading
-    /// from the terminal, has changed the modes, or did either just now.
+    /// True if the command still needs the terminal, whose modes are these: it reads from the
+    /// terminal, has changed the modes, or did either recently.
     fn keeps(&mut self, modes: Option<&Termios>, now: Instant) -> bool {
         if list::is_stopped(self.group) {
             return false;
         }
         let has_changed = modes.map(settings) != self.modes.as_ref().map(settings);
-        // A command whose processes cannot be listed now may be reading.
+        // A command whose processes cannot be listed may be reading.
         let activity = || match list::tree(self.group) {
             Ok(tree) => terminal_activity(&tree),
             Err(_) => Activity::Reading,

@@ -1,7 +1,8 @@
-//! What the terminal's user types while a command has the terminal.
+//! Monitor of keys typed while a command is in the foreground.
 //!
-//! Ctrl-C reaches the group in the foreground, which is the command's, not the shell's. So a process
-//! of ours joins that group and remembers, also in the instant after the command's end.
+//! Ctrl-C signals the foreground group, which is the command's rather than the shell's. A process
+//! of the shell therefore joins that group and records the signals, even just after the end of the
+//! command.
 
 use std::io::{self, PipeReader, Read};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -14,44 +15,43 @@ use nix::unistd::{Pid, setpgid};
 
 use ftsh_sys as sys;
 
-/// The signals of keys that interrupt.
+/// Signals of interrupting keys.
 const KEYS: [i32; 2] = [libc::SIGINT, libc::SIGQUIT];
 
-/// Comes after those of keys where several are pending.
+/// Signal that requests a report. The kernel delivers it after pending key signals.
 const QUESTION: i32 = libc::SIGUSR1;
 
-/// A monitor that takes longer to answer is of no use.
+/// Time limit for a report of the monitor.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The process that remembers.
+/// Process that records key signals.
 pub struct KeySignalMonitor {
-    /// None if it is gone.
+    /// Process id; none after its end.
     pid: Option<Pid>,
     reports: PipeReader,
-    /// The last key that it told of, unless that was asked for since.
+    /// Last reported key, unless taken since.
     typed: Option<i32>,
 }
 
 impl KeySignalMonitor {
-    /// Starts it, in a group of its own.
+    /// Starts the monitor in its own group.
     pub fn start() -> io::Result<Self> {
         let (reader, writer) = io::pipe()?;
         let reports = PipeReader::from(sys::move_up(reader.into())?);
         let pid = sys::start_key_monitor(&[KEYS[0], KEYS[1], QUESTION], writer.as_fd())?;
         let mut monitor = Self { pid: Some(Pid::from_raw(pid)), reports, typed: None };
         monitor.join(pid);
-        // Before that, the shell itself got what was typed.
+        // Keys typed before this point signaled the shell itself.
         monitor.testify()?;
         Ok(monitor)
     }
 
-    /// Readable when a key was typed.
+    /// Returns a descriptor that is readable after a key.
     pub fn readiness(&self) -> BorrowedFd<'_> {
         self.reports.as_fd()
     }
 
-    /// The signals of the keys that were typed since the last call; an error if it is of no use any
-    /// more.
+    /// Returns the signals of keys typed since the last call. Fails if the monitor is unusable.
     pub fn heed(&mut self) -> io::Result<Vec<i32>> {
         let mut signals = Vec::new();
         while self.has_report(PollTimeout::ZERO)? {
@@ -61,7 +61,7 @@ impl KeySignalMonitor {
         Ok(signals)
     }
 
-    /// What was typed until now is told.
+    /// Drops the last reported key.
     pub fn forget(&mut self) {
         self.typed = None;
     }
@@ -82,30 +82,31 @@ impl KeySignalMonitor {
         Ok(i32::from(byte[0]))
     }
 
-    /// Its process id, unless it is gone.
+    /// Returns the process id of the monitor, unless it has ended.
     pub fn pid(&self) -> Option<i32> {
         self.pid.map(Pid::as_raw)
     }
 
-    /// Somebody ended it, and it was waited for.
+    /// Records the end of the monitor, after it was reaped.
     pub fn gone(&mut self) {
         self.pid = None;
     }
 
-    /// Joins a group that has a member, its own if it is its leader. It stays after the command's end:
-    /// a key that was typed before may still be on its way through the kernel.
+    /// Moves the monitor to a group that has a member, or to its own group. The monitor stays there
+    /// after the command's end, since a key typed before may still be on its way through the
+    /// kernel.
     pub fn join(&self, group: i32) {
         if let Some(pid) = self.pid {
             let _ = setpgid(pid, Pid::from_raw(group));
         }
     }
 
-    /// The signal of the last key that was typed since the last call while it was in a group, if any;
-    /// an error if it is of no use any more.
+    /// Returns the signal of the last key typed in the monitor's group since the last call, if any.
+    /// Fails if the monitor is unusable.
     pub fn testify(&mut self) -> io::Result<Option<i32>> {
         let pid = self.pid.ok_or(io::ErrorKind::NotFound)?;
         sys::kill(pid.as_raw(), QUESTION)?;
-        // It may have been stopped with the others of its group.
+        // The monitor may have been stopped with the rest of its group.
         sys::kill(pid.as_raw(), libc::SIGCONT)?;
         let limit = PollTimeout::try_from(PATIENCE).unwrap_or(PollTimeout::NONE);
         while self.has_report(limit)? {

@@ -1,26 +1,26 @@
-//! Ctrl-C, and again: who types it twice wants an end, whatever the command makes of it.
+//! Repeated Ctrl-C, which ends a command even if the command ignores it.
 //!
-//! The keys of a terminal are a command's own, as long as it has the terminal, and one that ignores
-//! them would never end. A program that reads single keys, as an editor or a shell does, gets them
-//! all: to it Ctrl-C is a key like others.
+//! The command in the foreground receives the keys. A command that ignores them would otherwise
+//! never end. A program that reads single keys, such as an editor or a shell, receives Ctrl-C as an
+//! ordinary key.
 
 use std::time::{Duration, Instant};
 
-/// Keys that are typed within this time of each other are one wish.
+/// Maximum time between two keys that count as a repetition.
 const TWICE: Duration = Duration::from_secs(3);
-/// So long a command may take to answer the second one, or to go on reading keys.
+/// Time for a command to handle the second key, or to read further keys.
 const GRACE: Duration = Duration::from_millis(200);
 
-/// What was typed while a command had the terminal.
+/// Keys typed while a command was in the foreground.
 #[derive(Default)]
 pub struct Keys {
     last: Option<Instant>,
-    /// When the command is to be ended, and the key that says so.
+    /// Time at which the command is to be killed, and the key.
     due: Option<(Instant, i32)>,
 }
 
 impl Keys {
-    /// A key was typed.
+    /// Records a key.
     pub fn note(&mut self, signal: i32, now: Instant) {
         let last = self.last.replace(now);
         if self.due.is_none() && last.is_some_and(|last| now.duration_since(last) <= TWICE) {
@@ -28,12 +28,12 @@ impl Keys {
         }
     }
 
-    /// When something is to be done.
+    /// Returns the time at which the command is to be killed.
     pub fn due(&self) -> Option<Instant> {
         self.due.map(|(due, _)| due)
     }
 
-    /// The key, if its time has come.
+    /// Returns the key if the time has come.
     pub fn take_due(&mut self, now: Instant) -> Option<i32> {
         self.due.take_if(|(due, _)| *due <= now).map(|(_, signal)| signal)
     }

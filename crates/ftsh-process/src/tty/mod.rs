@@ -1,4 +1,4 @@
-//! The terminal: who has it, what is typed at it, what it shows, and how it is left.
+//! Terminal: foreground, keys, status line, and restoration of modes.
 
 mod foreground;
 mod key_monitor;
@@ -14,12 +14,12 @@ pub use self::queue::Use;
 pub use self::restore::{Edited, TerminalRestore};
 pub use self::status_line::{StatusLine, columns};
 
-/// The terminal, as far as there is one.
+/// Terminal of a shell, as far as available.
 pub struct Tty {
-    /// Who has it; none without one.
+    /// Foreground control; none without a terminal.
     pub terminal: Option<Terminal>,
-    /// How it is to be left if the supervisor is killed; only at a prompt.
+    /// State to restore if the supervisor is killed; set only at a prompt.
     pub restore: Option<TerminalRestore>,
-    /// What people are told on it.
+    /// Line that shows the state of the run.
     pub status_line: StatusLine,
 }

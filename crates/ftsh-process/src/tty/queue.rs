@@ -116,7 +116,7 @@ mod tests {
             queue.request(group, start);
         }
         assert_eq!(queue.next(start, || true), None);
-        // Not before the next check.
+        // The next check is not due yet.
         assert_eq!(queue.next(start, || false), None);
         let check = queue.due().expect("a check");
         assert_eq!(queue.next(check, || false), Some(7));
@@ -129,7 +129,7 @@ mod tests {
     fn a_command_keeps_the_terminal_between_its_questions_only() {
         let start = Instant::now();
         let at = |millis| start + Duration::from_millis(millis);
-        // A command that was merely started with it, until another one asks.
+        // The command was started in the foreground without a request.
         assert!(!Use::default().check(start, Activity::Elsewhere));
         let mut using = Use::requested(start);
         assert!(using.check(at(499), Activity::Elsewhere));

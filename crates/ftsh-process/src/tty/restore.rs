@@ -1,4 +1,4 @@
-//! Leaving a usable terminal, even if whoever changed it is killed.
+//! Restoration of a usable terminal, even after the process that changed it was killed.
 
 use std::fs::File;
 use std::io;
@@ -14,15 +14,15 @@ use nix::unistd::{Pid, getpgrp, tcgetpgrp, write};
 
 use ftsh_sys as sys;
 
-/// A terminal that shows nothing for so many milliseconds isn't waited for.
+/// Time limit for output to the terminal, in milliseconds.
 const BRIEFLY: u16 = 1000;
 
-/// How a line editor has set the terminal: whoever finds it like that finds what the editor left.
+/// Modes set by the line editor. A terminal with these modes was left by the editor.
 #[derive(Clone, Default)]
 pub struct Edited(Arc<Mutex<Option<Termios>>>);
 
 impl Edited {
-    /// Takes note of how standard input is set now.
+    /// Records the current modes of standard input.
     pub fn note(&self) {
         *self.lock() = tcgetattr(io::stdin()).ok();
     }
@@ -32,17 +32,17 @@ impl Edited {
     }
 }
 
-/// How the terminal is to be between commands, and when the shell is gone.
+/// Modes of the terminal between commands and after the end of the shell.
 pub struct TerminalRestore {
     tty: OwnedFd,
     modes: Termios,
     edited: Edited,
-    /// What undoes what was asked of the terminal by escape sequences.
+    /// Escape sequence that undoes earlier ones.
     sequence: &'static str,
 }
 
 impl TerminalRestore {
-    /// Remembers how the terminal is, and the escape sequence to write to it later; none without a
+    /// Records the modes of the terminal and an escape sequence for its restoration; none without a
     /// terminal.
     pub fn new(sequence: &'static str) -> Option<Self> {
         let tty = File::options().read(true).write(true).open("/dev/tty").ok()?;
@@ -51,13 +51,13 @@ impl TerminalRestore {
         Some(Self { tty, modes, edited: Edited::default(), sequence })
     }
 
-    /// For a line editor, to say how it sets the terminal.
+    /// Returns the record of the line editor's modes, which the editor updates.
     pub fn edited(&self) -> Edited {
         self.edited.clone()
     }
 
-    /// After a command of one who types: a terminal that can't be used any more is made as it was
-    /// before. What else was set, on purpose, stays and is how it is from now on.
+    /// Repairs the terminal after a command at a prompt. If lines, echo or interrupting keys no
+    /// longer work, the modes are restored. Other changes are taken for intended and recorded.
     pub fn settle(&mut self) {
         let foreground = tcgetpgrp(self.tty.as_fd()) == Ok(getpgrp());
         let Some(modes) = tcgetattr(self.tty.as_fd()).ok().filter(|_| foreground) else { return };
@@ -68,7 +68,8 @@ impl TerminalRestore {
         }
     }
 
-    /// Makes the terminal as it was, unless another group has it now, and has made it its own.
+    /// Restores the terminal, unless another group is in the foreground and has set modes of its
+    /// own.
     pub fn apply(&self) {
         let own = getpgrp();
         let current = tcgetpgrp(self.tty.as_fd()).map_or(0, Pid::as_raw);
@@ -81,10 +82,10 @@ impl TerminalRestore {
                 return;
             }
         }
-        // Nobody is left to be told of an error.
+        // Errors are ignored: no other descriptor is available for a message.
         let _ = sys::without_stopping(|| {
             let mut tty = [PollFd::new(self.tty.as_fd(), PollFlags::POLLOUT)];
-            // Stopped by Ctrl-S, it might never take this.
+            // After Ctrl-S, the terminal might never accept the sequence.
             if !self.sequence.is_empty() && poll(&mut tty, BRIEFLY) == Ok(1) {
                 let _ = write(self.tty.as_fd(), self.sequence.as_bytes());
             }
@@ -93,13 +94,15 @@ impl TerminalRestore {
     }
 }
 
-/// All that the kernel knows: what else C libraries have room for, some leave as they find it.
+/// Returns the settings known to the kernel. C libraries leave room for others, which they may not
+/// initialize.
 pub(super) fn settings(modes: &Termios) -> impl PartialEq + use<> {
     let flags = (modes.input_flags, modes.output_flags, modes.control_flags, modes.local_flags);
     (flags, modes.control_chars[..=SpecialCharacterIndices::VEOL2 as usize].to_vec())
 }
 
-/// Without these as they were, typing goes wrong: lines, their echo, keys that interrupt, line ends.
+/// Returns the settings without which typing fails: line editing, echo, interrupting keys, line
+/// ends.
 fn essence(modes: &Termios) -> (InputFlags, OutputFlags, LocalFlags) {
     let input = InputFlags::ICRNL | InputFlags::INLCR | InputFlags::IGNCR;
     let output = OutputFlags::OPOST | OutputFlags::ONLCR;

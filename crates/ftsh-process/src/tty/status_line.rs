@@ -1,8 +1,7 @@
-//! The line at the terminal that says what the run waits for, and who asked for a page of that.
+//! Status line at the terminal, and requests for a status page.
 //!
-//! Commands share the terminal, and nothing they write may mix with the line. So it is there only
-//! while no process that belongs to the shell has the terminal open, and it is taken away before
-//! anything else is written.
+//! Commands share the terminal, and their output must not mix with the line. The line is shown only
+//! while no process of the shell has the terminal open, and is hidden before any output.
 
 use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};
@@ -12,38 +11,38 @@ use nix::sys::stat::{SFlag, fstat};
 use crate::non_blocking_writer::{NonBlockingWriter, standard_error};
 use ftsh_sys as sys;
 
-/// A line appears when nothing has been written for so long.
+/// Time without output after which the line appears.
 const CALM: Duration = Duration::from_millis(200);
-/// A delay that the line doesn't show within this time has to be told otherwise.
+/// Time after which a delay that the line does not show is logged instead.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// What people are told while the run goes on.
+/// Status line and its schedule.
 pub struct StatusLine {
-    /// How the line looks; none if there is never one.
+    /// Style of the line; none if no line is ever shown.
     style: Option<Style>,
-    /// What the terminal shows.
+    /// Text on the terminal.
     shown: Option<String>,
-    /// Whether the cursor is known to be at the beginning of a line without text.
+    /// True if the cursor is known to be at the start of an empty line.
     fresh: bool,
-    /// When to look whether to show something else.
+    /// Time of the next update.
     due: Option<Instant>,
-    /// Whether that moment has come.
+    /// Set when an update is due.
     look: bool,
-    /// Until when it may show a delay that has begun.
+    /// Time limit for showing a delay that has begun.
     owed: Option<Instant>,
-    /// Whether a page was asked for.
+    /// Set when a status page was requested.
     asked: bool,
 }
 
 #[derive(Clone, Copy)]
 struct Style {
-    /// Whether it may be dim.
+    /// True if the line may be dim.
     colour: bool,
 }
 
 impl StatusLine {
-    /// With a line, if standard error is a terminal that can show one. If standard output is a
-    /// pipe, whoever reads it may write to the terminal at any time.
+    /// Creates a line if standard error is a terminal that can show it. If standard output is a
+    /// pipe, its reader may write to the terminal at any time, so no line is shown.
     pub fn new(wanted: bool) -> Self {
         let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
         let capable = set("TERM").is_some_and(|term| term != "dumb");
@@ -59,12 +58,12 @@ impl StatusLine {
         Self { style, shown: None, fresh: false, due, look: false, owed: None, asked: false }
     }
 
-    /// Whether there may be a line, so that it matters who writes to the terminal.
+    /// True if a line may be shown, so that writers to the terminal matter.
     pub fn is_on(&self) -> bool {
         self.style.is_some()
     }
 
-    /// Takes the line away, before something else is written.
+    /// Hides the line before other output.
     pub fn hide(&mut self) {
         if self.shown.take().is_some() {
             write(|terminal| terminal.say("\r\x1b[J"));
@@ -74,34 +73,34 @@ impl StatusLine {
         }
     }
 
-    /// Takes the line away, before somebody else may write: nobody knows where the cursor is then.
+    /// Hides the line before other processes may write. The cursor's position is unknown then.
     pub fn give_way(&mut self) {
         self.hide();
         self.fresh = false;
     }
 
-    /// Nothing runs that could be told of.
+    /// Hides the line while nothing runs.
     pub fn rest(&mut self) {
         self.hide();
         (self.due, self.owed) = (None, None);
     }
 
-    /// Something has changed that may have kept the line away.
+    /// Schedules an update after a change that may have prevented one.
     pub fn reconsider(&mut self) {
         if self.is_on() && self.due.is_none() {
             self.due = Some(Instant::now() + CALM);
         }
     }
 
-    /// A delay has begun, which nothing else tells if the line comes to show it.
+    /// Records a delay that is logged only if the line does not show it.
     pub fn owe_a_delay(&mut self) {
         if self.is_on() {
             self.owed.get_or_insert_with(|| Instant::now() + PATIENCE);
         }
     }
 
-    /// Whether it is known now if the line shows the delays that have begun, by what has just been
-    /// `looked` at or because it took too long: who writes all the time leaves it no room.
+    /// Returns true once if the delays that have begun are decided: an update has just `looked`, or
+    /// the time limit has passed because other output left no room for the line.
     pub fn takes_stock(&mut self, looked: bool) -> bool {
         (looked || self.is_late()) && self.owed.take().is_some()
     }
@@ -110,49 +109,48 @@ impl StatusLine {
         self.owed.is_some_and(|owed| owed <= Instant::now())
     }
 
-    /// A page is to be told.
+    /// Requests a status page.
     pub fn ask(&mut self) {
         self.asked = true;
     }
 
-    /// Whether a page is to be told; then it counts as told.
+    /// Returns and resets the request for a status page.
     pub fn take_asked(&mut self) -> bool {
         std::mem::take(&mut self.asked)
     }
 
-    /// When the machine is to be looked at, whatever happens.
+    /// Returns the time of the next update.
     pub fn due(&self) -> Option<Instant> {
         [self.due, self.owed].into_iter().flatten().min()
     }
 
-    /// Takes note that a moment has come.
+    /// Marks an update as due if its time has come.
     pub fn tick(&mut self, now: Instant) {
         self.look |= self.due.take_if(|due| *due <= now).is_some();
     }
 
-    /// Whether the machine is to be looked at now.
+    /// True if an update is due or a status page is requested.
     pub fn wants_a_look(&self) -> bool {
         self.asked || self.look || self.is_late()
     }
 
-    /// Whether its moment has come; then that is over.
+    /// Returns and resets the due update.
     pub fn take_look(&mut self) -> bool {
         std::mem::take(&mut self.look)
     }
 
-    /// Says when to look again.
+    /// Sets the time of the next update.
     pub fn look_again(&mut self, due: Option<Instant>) {
         self.due = due;
     }
 
-    /// Whether the line is there.
+    /// True if the line is on the terminal.
     pub fn is_shown(&self) -> bool {
         self.shown.is_some()
     }
 
-    /// Shows a line, from a beginning of its own. The cursor is left at that, so that it stays at
-    /// the line's first character however a terminal wraps it anew as its width changes: what comes
-    /// from there on is the line.
+    /// Shows a line on an empty line of the terminal. The cursor stays at the first character of
+    /// the line, even if a change of width wraps the line: all text after the cursor is the line.
     pub fn show(&mut self, text: String, columns: usize) {
         if self.shown.as_ref() == Some(&text) {
             return;
@@ -169,8 +167,8 @@ impl StatusLine {
     }
 }
 
-/// Goes to a line without text, wherever the cursor is: as many blanks as a line has wrap if
-/// something stands before them, and only then.
+/// Returns text that moves to the start of an empty line. The number of blanks equals the width, so
+/// they wrap exactly if the cursor was not at the start.
 fn beginning(columns: usize) -> String {
     format!("{}\r", " ".repeat(columns))
 }
@@ -181,13 +179,13 @@ impl Drop for StatusLine {
     }
 }
 
-/// The columns of the terminal that standard error is, if it is one.
+/// Returns the width of the terminal on standard error, if there is one.
 pub fn columns() -> Option<usize> {
     sys::size(&io::stderr()).map(|(_, columns)| columns.into())
 }
 
-/// Writes to standard error, also as a job in the background, which wouldn't show a line but may
-/// have to take one away.
+/// Writes to standard error, even from a background job, which shows no line but may have to hide
+/// one.
 fn write<T>(action: impl FnOnce(&NonBlockingWriter) -> T) -> T {
     sys::without_stopping(|| action(standard_error()))
 }

@@ -1,4 +1,4 @@
-//! Random orders of events: whatever comes first, the right processes end, and no others.
+//! Random orders of events. In each, the right processes end and no others.
 
 mod shell;
 mod world;
@@ -53,7 +53,8 @@ proptest! {
     }
 }
 
-/// A worker's command ends before the loop knows that it was started, and its id is another's then.
+/// A worker's command ends before the event loop has taken its start, and another process reuses
+/// its id.
 #[test]
 fn a_status_that_comes_before_the_start_is_not_lost() {
     for adopts in [true, false] {
@@ -63,7 +64,8 @@ fn a_status_that_comes_before_the_start_is_not_lost() {
         for step in [Step::Submit(0), work(), end, Step::Look(Vec::new()), work(), work()] {
             shell.step(&step);
         }
-        // Its worker is gone, so the ended command is a child of the first thread, as orphans are.
+        // The worker has ended, so its ended command became a child of the first thread, like an
+        // orphan.
         for step in [Step::Look(Vec::new()), Step::Start(0), Step::Take, Step::Reap] {
             shell.step(&step);
         }
@@ -72,7 +74,8 @@ fn a_status_that_comes_before_the_start_is_not_lost() {
     }
 }
 
-/// A parent that does not end has a child in another group: only its list of children shows the child.
+/// A parent that does not end has a child in another group. Only the parent's list of children
+/// shows the child.
 #[test]
 fn a_list_of_children_that_cannot_be_read_is_read_again() {
     for looks in 0..5 {
@@ -94,8 +97,8 @@ fn a_list_of_children_that_cannot_be_read_is_read_again() {
     }
 }
 
-/// What a command left behind is of its scope, even if the scope is ended while a worker is still
-/// starting another command of it.
+/// An orphan of a command belongs to the command's scope, even if the scope is emptied while a
+/// worker is starting another command of it.
 #[test]
 fn a_command_that_is_being_started_is_no_orphan() {
     for adopts in [true, false] {

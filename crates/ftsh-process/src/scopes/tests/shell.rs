@@ -1,4 +1,4 @@
-//! What the driver does with scopes, in a modelled world, and what must hold then.
+//! Model of the driver's use of scopes, in a modeled world, with the invariants.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -14,33 +14,33 @@ use crate::procs::list::{Marked, Process};
 use ftsh_machine::effect::{ProcessId, ScopeId};
 use ftsh_machine::event::Status;
 
-/// One thing that happens, or that the shell does.
+/// Step of the shell or of the world.
 #[derive(Clone, Debug)]
 pub enum Step {
     Happens(Happening),
-    /// A scope begins in some other one.
+    /// A scope opens inside another.
     Open(usize),
-    /// A scope ends well.
+    /// A scope ends in success.
     HandOver(usize),
-    /// A scope is to end.
+    /// A scope is to be emptied.
     Terminate(usize),
-    /// Its grace period is over.
+    /// The kill timeout of a scope has passed.
     Kill(usize),
-    /// The loop starts a command itself.
+    /// The event loop starts a command itself.
     Start(usize),
-    /// A worker gets a command to start.
+    /// A worker receives a command to start.
     Submit(usize),
-    /// The loop deals with one answer.
+    /// The event loop handles one answer.
     Take,
-    /// The loop looks for orphans while this happens.
+    /// The event loop lists orphans while the world changes.
     Look(Vec<Happening>),
-    /// The loop waits for its commands.
+    /// The event loop waits for its commands.
     Reap,
-    /// Time passes, and the loop goes on with what is to end.
+    /// Time passes, and the event loop advances the scopes being emptied.
     Settle(u64),
 }
 
-/// A scope, as the machine sees it.
+/// Scope from the machine's point of view.
 struct Scope {
     parent: ScopeId,
     is_ending: bool,
@@ -51,17 +51,17 @@ pub struct Shell {
     children: Children<Rc<RefCell<World>>>,
     tree: ScopeTree,
     now: Instant,
-    /// Those that aren't over.
+    /// Open scopes.
     scopes: BTreeMap<ScopeId, Scope>,
     last: u64,
-    /// Commands in progress, each with its scope.
+    /// Running commands with their scopes.
     commands: BTreeMap<ProcessId, ScopeId>,
-    /// Commands whose end nobody has to tell of.
+    /// Commands whose end is no longer awaited.
     cut: HashSet<ProcessId>,
     heard: BTreeMap<ProcessId, Status>,
 }
 
-/// The world, as scopes see it.
+/// World from the point of view of scopes.
 struct View<'a> {
     world: &'a Rc<RefCell<World>>,
     children: &'a mut Children<Rc<RefCell<World>>>,
@@ -69,7 +69,7 @@ struct View<'a> {
 }
 
 impl View<'_> {
-    /// Every fifth look fails.
+    /// Counts a query. Every fifth query fails.
     fn look(&self) -> io::Result<()> {
         let mut world = self.world.borrow_mut();
         world.looks += 1;
@@ -172,18 +172,18 @@ impl Shell {
         }
     }
 
-    /// How commands ended, as the machine was told.
+    /// Returns the exit codes reported to the machine.
     pub fn heard(&self) -> Vec<i32> {
         let code = |status: &Status| if let Status::Exited(code) = status { *code } else { -1 };
         self.heard.values().map(code).collect()
     }
 
-    /// Counts this many looks, of which every fifth fails.
+    /// Counts queries, of which every fifth fails.
     pub fn count_looks(&mut self, count: u32) {
         self.world.borrow_mut().looks += count;
     }
 
-    /// Number of processes that live.
+    /// Returns the number of living processes.
     pub fn living(&self) -> usize {
         self.world.borrow().living().len()
     }
@@ -291,7 +291,7 @@ impl Shell {
         let into = self.scopes.remove(&scope).expect("it was chosen").parent;
         let (tree, mut view) = self.view();
         tree.hand_over(scope, into, &mut view);
-        // Whoever says that it is of the first is of the other one now.
+        // Processes tagged with the first scope belong to the second from now on.
         for process in self.world.borrow_mut().processes.values_mut() {
             if process.scope == scope {
                 process.scope = into;
@@ -325,7 +325,7 @@ impl Shell {
         }
     }
 
-    /// Nobody signals what isn't of a scope that is to end.
+    /// Checks that only processes of a scope being emptied are signaled.
     fn signal(&self, pid: i32, signal: i32) {
         let mut world = self.world.borrow_mut();
         let Some(process) = world.processes.get(&pid) else { return };
@@ -381,7 +381,7 @@ impl Shell {
         }
     }
 
-    /// Nothing is left of a scope that is said to be empty, and nothing of it is still to come.
+    /// Checks that no process of an empty scope is left or about to start.
     fn emptied(&mut self, scope: ScopeId) {
         assert!(self.scopes.get(&scope).is_some_and(|it| it.is_ending), "{scope:?} is no more");
         let world = self.world.borrow();
@@ -400,13 +400,13 @@ impl Shell {
             if id == ScopeId::SCRIPT {
                 self.scopes.get_mut(&id).expect("it is there").is_ending = false;
             } else if id == scope || !self.scopes[&id].is_ending {
-                // Those inside that are to end as well are told of by themselves.
+                // Inner scopes that are being emptied report their own ends.
                 self.scopes.remove(&id);
             }
         }
     }
 
-    /// Everything comes to its end, and nothing was lost.
+    /// Runs the model to its end and checks that no status was lost.
     pub fn finish(mut self) {
         let workers = self.world.borrow().workers.len();
         for _ in 0..40 {

@@ -1,4 +1,4 @@
-//! A world of processes without any: few ids, which are given out again at once.
+//! Model of processes, with few process ids that are reused at once.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io;
@@ -11,29 +11,29 @@ use crate::procs::list;
 use ftsh_machine::effect::{ProcessId, ScopeId};
 use ftsh_machine::event::Status;
 
-/// The first thread of the shell; workers are below 0, others have positive numbers.
+/// First thread of the shell. Workers have negative numbers, other processes positive ones.
 pub const SHELL: i32 = 0;
-/// Who takes care of orphans elsewhere.
+/// Parent of orphans outside the shell.
 const INIT: i32 = 1;
 
 /// All processes.
 #[derive(Default)]
 pub struct World {
-    /// Whether orphans come to the shell.
+    /// True if orphans become children of the shell.
     pub adopts: bool,
     pub processes: BTreeMap<i32, Process>,
     pub workers: Vec<Worker>,
-    /// Commands that workers have told of.
+    /// Starts reported by workers and not yet taken.
     pub answers: VecDeque<(ProcessId, i32)>,
-    /// How each command ended.
+    /// True exit status of each command.
     pub truth: HashMap<ProcessId, Status>,
-    /// What happens between the look at the children and the judgement.
+    /// Changes between the list of children and its evaluation.
     pub meanwhile: Vec<Happening>,
-    /// How many processes there have been.
+    /// Number of processes started so far.
     pub started: u64,
-    /// The processor's time.
+    /// CPU time.
     pub time: Duration,
-    /// Number of looks at processes.
+    /// Number of queries of processes.
     pub looks: u32,
 }
 
@@ -42,21 +42,21 @@ pub struct Process {
     pub parent: i32,
     pub group: i32,
     pub command: Option<ProcessId>,
-    /// Whose it is, whatever anybody knows of that.
+    /// True scope of the process.
     pub scope: ScopeId,
-    /// Whether its environment says so; if not, its descendants' don't either.
+    /// True if its environment has a tag; otherwise its descendants have none either.
     pub marked: bool,
-    /// How often nothing can be said of its environment yet.
+    /// Number of reads of its environment that find the program still being loaded.
     pub loading: u32,
-    /// Whether it ends when it is asked to.
+    /// True if SIGTERM ends the process.
     pub obeys: bool,
     pub status: Option<Status>,
-    /// The how manieth process it is.
+    /// Ordinal number of the process.
     number: u64,
 }
 
 impl Process {
-    /// As a list shows it.
+    /// Returns the process's entry in a list.
     pub fn seen(&self, pid: i32) -> list::Process {
         let ended = self.status.is_some();
         let (parent, group, started) = (self.parent, self.group, self.number);
@@ -71,12 +71,12 @@ pub struct Worker {
     pub ended: bool,
 }
 
-/// What happens whatever the shell does.
+/// Change of the world, independent of the shell.
 #[derive(Clone, Copy, Debug)]
 pub enum Happening {
-    /// A worker goes on: it starts the program, tells of it, ends.
+    /// A worker advances: starts the program, reports the start, ends.
     Work(usize),
-    /// A process starts another one.
+    /// A process starts another.
     Fork { which: usize, leads: bool, wipes: bool, obeys: bool, loading: u32 },
     /// A process ends.
     End(usize, i32),
@@ -97,13 +97,13 @@ impl World {
         pid
     }
 
-    /// Those that live.
+    /// Returns the living processes.
     pub fn living(&self) -> Vec<i32> {
         let living = self.processes.iter().filter(|(_, process)| process.status.is_none());
         living.map(|(&pid, _)| pid).collect()
     }
 
-    /// A process and its descendants.
+    /// Returns a process and its descendants.
     pub fn tree(&self, root: i32) -> Vec<i32> {
         let mut all = vec![root];
         let mut next = 0;
@@ -115,13 +115,13 @@ impl World {
         all
     }
 
-    /// A process's children.
+    /// Returns the children of a process.
     pub fn children(&self, parent: i32) -> Vec<i32> {
         let children = self.processes.iter().filter(|(_, process)| process.parent == parent);
         children.map(|(&pid, _)| pid).collect()
     }
 
-    /// Ends a process that lives.
+    /// Ends a living process.
     pub fn end(&mut self, pid: i32, status: Status) {
         let Some(process) = self.processes.get_mut(&pid) else { return };
         if process.status.is_some() {
@@ -129,7 +129,7 @@ impl World {
         }
         process.status = Some(status);
         self.truth.extend(process.command.map(|command| (command, status)));
-        // Who isn't the shell waits for its children at once.
+        // Every parent but the shell reaps its children at once.
         if process.parent > SHELL {
             self.processes.remove(&pid);
         }
@@ -146,7 +146,7 @@ impl World {
         }
     }
 
-    /// Something happens.
+    /// Applies a change.
     pub fn happens(&mut self, what: Happening) {
         match what {
             Happening::Work(which) if !self.workers.is_empty() => {
