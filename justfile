@@ -63,6 +63,11 @@ recordings:
     cargo build --release
     python3 -B docs/recordings/record.py target/release/ftsh docs/recordings
 
+# Build the book into target/book; installs mdbook where there is none, in minutes
+book:
+    command -v mdbook > /dev/null || cargo install --locked mdbook
+    mdbook build
+
 # Write the manual page and the completions into FOLDER
 dist FOLDER="dist":
     cargo run --example dist -- {{ FOLDER }}

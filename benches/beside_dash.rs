@@ -1,4 +1,4 @@
-//! What the shell does itself, beside dash: the table of docs/performance.md. `cargo bench --bench beside_dash`,
+//! What the shell does itself, beside dash: the table of docs/evidence/performance.md. `cargo bench --bench beside_dash`,
 //! with parts of names after `--` for some rows; another build than this one's is what `FTSH` names.
 //!
 //! Both run the same work by turns. Each figure is a ratio of medians: of the time from start to end, of the

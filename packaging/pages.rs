@@ -107,11 +107,11 @@ fn manual_page() -> io::Result<Vec<u8>> {
     roff.text(references);
     roff.control("PP", []).text([
         roman("The language: "),
-        italic("docs/language.md"),
+        italic("docs/reference/language.md"),
         roman("; cron and timers: "),
-        italic("docs/cron.md"),
+        italic("docs/operate/cron.md"),
         roman("; tasks and their scripts: "),
-        italic("docs/cookbook.md"),
+        italic("docs/cookbook"),
     ]);
     roff.to_writer(&mut page)?;
     Ok(page)

@@ -4,10 +4,22 @@ use std::fs;
 use std::path::Path;
 
 use crate::support::Ftsh;
+use crate::support::documents;
 use crate::support::run::Finished;
 
 pub fn script(heading: &str) -> String {
-    script_of("docs/cookbook.md", heading)
+    let has_it = |page: &String| {
+        fs::read_to_string(page).expect("a page").contains(&format!("\n## {heading}\n"))
+    };
+    script_of(&pages().into_iter().find(has_it).expect(heading), heading)
+}
+
+/// Paths of the cookbook's pages of recipes.
+fn pages() -> Vec<String> {
+    documents::below("docs/cookbook")
+        .into_iter()
+        .filter(|page| !page.ends_with("index.md"))
+        .collect()
 }
 
 /// The script below a heading, with delays that don't keep a test waiting.
@@ -45,8 +57,8 @@ fn condition(tail: &str) -> &str {
 
 #[test]
 fn every_recipe_is_tried() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/cookbook.md");
-    let text = fs::read_to_string(path).expect("the cookbook");
+    let text: String =
+        pages().iter().map(|page| fs::read_to_string(page).expect("a page")).collect();
     let headings: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("## ")).collect();
     assert!(headings.len() >= 20);
     for heading in headings {

@@ -51,7 +51,7 @@ fn timeless(report: &str) -> String {
 
 #[test]
 fn the_document_shows_what_is_printed() {
-    let document = include_str!("../docs/cron.md");
+    let document = include_str!("../docs/operate/cron.md");
     let section = document.split("\n## Output\n").nth(1).expect("a section");
     let block = |kind: &str| {
         let rest = section.split(&format!("```{kind}\n")).nth(1).expect("a block");

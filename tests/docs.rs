@@ -4,7 +4,10 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-use crate::support::{Ftsh, expectations};
+use crate::support::{Ftsh, documents, expectations};
+
+/// Documents with scripts outside of `docs/`.
+const ROOT_DOCUMENTS: [&str; 2] = ["README.md", "ARCHITECTURE.md"];
 
 /// A script of a document: its line there, what follows `ftsh` at its head, and its text.
 struct Example {
@@ -31,27 +34,20 @@ fn examples(document: &str) -> Vec<Example> {
             examples.push(Example { line: number + 1, label, text });
         }
     }
-    assert!(!examples.is_empty(), "no scripts in {document}");
     examples
 }
 
 #[test]
 fn the_scripts_of_the_documents_are_right() {
-    for document in [
-        "README.md",
-        "ARCHITECTURE.md",
-        "docs/language.md",
-        "docs/cookbook.md",
-        "docs/from-loops.md",
-        "docs/cron.md",
-        "docs/durable.md",
-        "docs/secrets.md",
-    ] {
+    let mut count = 0;
+    for document in documents::below("docs").iter().chain(&ROOT_DOCUMENTS.map(str::to_owned)) {
         for Example { line, text, .. } in examples(document) {
+            count += 1;
             let checked = Ftsh::script(&text).options(["-n"]).stdout("").success();
             assert_eq!(checked.warnings(), "", "{document}:{line}");
         }
     }
+    assert!(count > 120, "{count} scripts");
 }
 
 #[test]
@@ -59,40 +55,26 @@ fn the_scripts_of_the_reference_do_what_it_says() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let script = directory.path().join("example.ftsh");
     let mut report = String::new();
-    for Example { line, label, text } in examples("docs/language.md") {
-        // Some need more than a test has.
-        if label == "check" {
-            continue;
-        }
-        fs::write(&script, &text).expect("a script");
-        let troubles = expectations::run(&script);
-        if !troubles.is_empty() {
-            let _ = write!(report, "\ndocs/language.md:{line}\n{troubles}");
+    for page in ["docs/reference", "docs/guide"].map(documents::below).concat() {
+        for Example { line, label, text } in examples(&page) {
+            // Some need more than a test has.
+            if label == "check" {
+                continue;
+            }
+            fs::write(&script, &text).expect("a script");
+            let troubles = expectations::run(&script);
+            if !troubles.is_empty() {
+                let _ = write!(report, "\n{page}:{line}\n{troubles}");
+            }
         }
     }
     assert!(report.is_empty(), "{report}");
 }
 
 #[test]
-fn the_indexes_of_the_documents_lead_somewhere() {
-    for document in ["docs/language.md", "docs/cookbook.md", "docs/cron.md"] {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(document);
-        let text = fs::read_to_string(path).expect("a document");
-        let anchors: Vec<_> = text
-            .lines()
-            .filter(|line| line.starts_with('#'))
-            .map(|line| line.trim_start_matches('#').trim().to_lowercase().replace(' ', "-"))
-            .collect();
-        for link in text.split("](#").skip(1).filter_map(|rest| rest.split(')').next()) {
-            assert!(anchors.iter().any(|anchor| anchor == link), "{document}: #{link}");
-        }
-    }
-}
-
-#[test]
 fn the_lines_of_the_crontabs_are_right() {
     let mut lines = 0;
-    for document in ["README.md", "docs/cron.md"] {
+    for document in ["README.md", "docs/operate/cron.md"] {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(document);
         let text = fs::read_to_string(path).expect("a document");
         for crontab in text.split("```crontab\n").skip(1).filter_map(|it| it.split("```").next()) {

@@ -4,7 +4,7 @@ use crate::cookbook::{Recipe, count, fails, script_of};
 use crate::support::Ftsh;
 
 fn script(heading: &str) -> String {
-    script_of("docs/from-loops.md", heading).replace("sleep 30 seconds", "sleep 1 ms")
+    script_of("docs/start/from-bash.md", heading).replace("sleep 30 seconds", "sleep 1 ms")
 }
 
 fn recipe(heading: &str) -> Recipe {
@@ -13,7 +13,7 @@ fn recipe(heading: &str) -> Recipe {
 
 #[test]
 fn every_loop_is_tried() {
-    let text = include_str!("../docs/from-loops.md");
+    let text = include_str!("../docs/start/from-bash.md");
     let headings: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("## ")).collect();
     assert_eq!(headings.len(), 10);
     for heading in headings {

@@ -26,7 +26,7 @@ const FILES: [&str; 7] = [
     "README.md",
     "grammar/ftsh.pest",
     "editors/tree-sitter/queries/highlights.scm",
-    "docs/language.md",
+    "docs/reference/language.md",
     "editors/vim/syntax/ftsh.vim",
     "editors/vscode/syntaxes/ftsh.tmLanguage.json",
     "editors/tree-sitter/grammar.js",
@@ -106,8 +106,8 @@ fn part(file: &str, name: &str) -> String {
         ("grammar/ftsh.pest", "rule-words") => {
             grammar_words("rule_word", &phrases_of(|row| row.head == "channel"))
         }
-        ("docs/language.md", "try-clauses") => clauses_table("try"),
-        ("docs/language.md", "forall-clauses") => clauses_table("forall"),
+        ("docs/reference/language.md", "try-clauses") => clauses_table("try"),
+        ("docs/reference/language.md", "forall-clauses") => clauses_table("forall"),
         ("editors/tree-sitter/grammar.js", "words") => tree_sitter_words(),
         ("editors/tree-sitter/grammar.js", "try-clauses") => {
             clauses::rows("try").filter_map(tree_sitter_clause).collect()
@@ -178,7 +178,7 @@ const SECTIONS: [(&str, &str); 4] =
     [("local", "functions"), ("failure", "catch"), ("giveup", "giving-up"), ("defer", "deferring")];
 
 fn builtins_table() -> String {
-    let reference = fs::read_to_string("docs/language.md").expect("the reference");
+    let reference = fs::read_to_string("docs/reference/language.md").expect("the reference");
     let mut table = "| builtin | |\n|---|---|\n".to_owned();
     for builtin in builtins::all() {
         let usage: Vec<String> = builtin.usage.iter().map(|form| format!("`{form}`")).collect();

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::cluster::with_ssh;
 use crate::support::Ftsh;
 
-const SCHEMA: &str = include_str!("../docs/log.schema.json");
+const SCHEMA: &str = include_str!("../docs/reference/log.schema.json");
 
 /// Scripts that make the shell log everything it can.
 const SCRIPTS: [&str; 21] = [
@@ -69,9 +69,9 @@ fn the_schema_describes_the_log() {
         .map(|event| event["properties"]["event"]["const"].as_str().expect("a name").to_owned())
         .collect();
     assert_eq!(seen, described);
-    let page = include_str!("../docs/log.md");
+    let page = include_str!("../docs/operate/log.md");
     for event in described {
-        assert!(page.contains(&format!("| `{event}` |")), "docs/log.md lacks {event}");
+        assert!(page.contains(&format!("| `{event}` |")), "docs/operate/log.md lacks {event}");
     }
 }
 

@@ -32,6 +32,7 @@ mod keys;
 mod kills;
 mod lease;
 mod leftovers;
+mod links;
 mod live;
 mod lock;
 mod log_schema;

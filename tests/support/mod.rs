@@ -1,6 +1,7 @@
 //! What the tests share: running the real binary under watch.
 
 pub mod branches;
+pub mod documents;
 pub mod expectations;
 pub mod home;
 pub mod lateness;

@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+"""Preprocessor of mdBook: puts pages from outside of `docs/` into the book.
+
+Links to such pages lead to their places in the book. Links to other files outside of `docs/` lead
+to the repository, and pictures outside of `docs/` become part of the page.
+"""
+
+import base64
+import json
+import os
+import posixpath
+import re
+import sys
+
+# A link or a picture with a relative target.
+LINK = re.compile(r"(!?)(\[[^\[\]]*\])\(([^)\s:]+)\)")
+
+
+class Book:
+    def __init__(self, context):
+        config = context["config"]
+        self.root = context["root"]
+        self.places = config["preprocessor"]["pages"]["places"]
+        self.repository = config["output"]["html"]["git-repository-url"]
+        self.source = config["book"]["src"]
+
+    def place(self, path):
+        """Returns the place in the book of a file, whose path is relative to the sources."""
+        return self.places.get(path, path)
+
+    def link(self, match, page):
+        """Returns a link of a page for the page's place in the book."""
+        mark, text, target = match.groups()
+        path, _, anchor = target.partition("#")
+        if not path:
+            return match.group(0)
+        path = posixpath.normpath(posixpath.join(posixpath.dirname(page), path))
+        if mark and path.startswith("../"):
+            return f"{mark}{text}({self.picture(path)})"
+        place = self.place(path)
+        if place.startswith("../"):
+            return f"{mark}{text}({self.repository}/blob/main/{place[3:]})"
+        place = posixpath.relpath(place, posixpath.dirname(self.place(page)) or ".")
+        return f"{mark}{text}({place}{'#' if anchor else ''}{anchor})"
+
+    def picture(self, path):
+        with open(os.path.join(self.root, self.source, path), "rb") as file:
+            data = base64.b64encode(file.read()).decode()
+        return f"data:image/svg+xml;base64,{data}"
+
+    def convert(self, item):
+        chapter = item.get("Chapter") if isinstance(item, dict) else None
+        if not chapter:
+            return
+        page = chapter["path"]
+        if page:
+            chapter["path"] = self.place(page)
+            # Links in code blocks stay.
+            parts = re.split(r"(^```.*?^```$)", chapter["content"], flags=re.M | re.S)
+            parts[::2] = [LINK.sub(lambda match: self.link(match, page), it) for it in parts[::2]]
+            chapter["content"] = "".join(parts)
+        for item in chapter["sub_items"]:
+            self.convert(item)
+
+
+def main():
+    if sys.argv[1:2] == ["supports"]:
+        return
+    context, content = json.load(sys.stdin)
+    book = Book(context)
+    for item in content.get("items", content.get("sections", [])):
+        book.convert(item)
+    json.dump(content, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()
