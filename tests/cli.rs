@@ -130,15 +130,18 @@ fn check_only_warns() {
     Ftsh::script(script)
         .options(["-n"])
         .stdout("")
-        .stderr("warning: attempts multiply: up to 5 × 100 = 500\n --> script.ftsh:2:5\n")
+        .stderr("warning[multiplied-attempts]: attempts multiply: up to 5 × 100 = 500\n --> script.ftsh:2:5\n")
         .success();
     assert_eq!(Ftsh::script(script).success().errors(), "", "a run is no time for advice");
     let given = "try for 500 ms; true; end";
-    Ftsh::command(given).options(["-n"]).stderr("warning: no delay fits").success();
+    Ftsh::command(given).options(["-n"]).stderr("warning[short-limit]: no delay fits").success();
     let quick = Ftsh::command(given).options(["-n", "--backoff", "fixed from 1 ms"]).success();
     assert_eq!(quick.errors(), "");
     let warned = Ftsh::command("exit; a").options(["-n"]).success().errors();
-    assert!(warned.starts_with("warning: this is never reached\n --> -c:1:7\n"), "{warned}");
+    assert!(
+        warned.starts_with("warning[unreachable]: this is never reached\n --> -c:1:7\n"),
+        "{warned}"
+    );
     let tried = || Ftsh::command("try for 1 day; crul x; end").options(["-n"]);
     let slip = tried().program("bin/curl", "#!/bin/sh\n").env("PATH", "bin");
     slip.stderr("there is no program `crul` along `PATH`").stderr("did you mean `curl`?").success();
@@ -312,8 +315,8 @@ fn a_broken_pipe_ends_it_quietly() {
 #[test]
 fn checking_fails_for_mistakes_only() {
     let warned = Ftsh::command("try 2 times; try 2 times; ls; end; end").options(["-n"]);
-    warned.stdout("").stderr("warning: attempts multiply").success();
-    Ftsh::command("if").options(["-n"]).stdout("").stderr("error: ").failure(2);
+    warned.stdout("").stderr("warning[multiplied-attempts]: attempts multiply").success();
+    Ftsh::command("if").options(["-n"]).stdout("").stderr("error[unexpected]: ").failure(2);
 }
 
 #[test]

@@ -57,6 +57,7 @@ mod scripts;
 mod secrets;
 mod shebang;
 mod signals;
+mod slugs;
 mod slurm;
 mod soak;
 mod sources;

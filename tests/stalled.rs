@@ -160,7 +160,7 @@ fn mistakes_of_a_script_wait_as_well() {
     until_thread(&run, "writer");
     let text = reader.reads();
     run.wait().expect_code(2);
-    assert!(text.starts_with("error: ") && text.contains("-c:1:1"), "{text}");
+    assert!(text.starts_with("error[") && text.contains("-c:1:1"), "{text}");
 }
 
 #[test]

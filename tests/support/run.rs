@@ -382,7 +382,7 @@ impl Finished {
     /// What `-n` warns of, but for programs that this machine doesn't have.
     pub fn warnings(&self) -> String {
         let errors = self.errors();
-        let is_here = |it: &&str| !it.starts_with("warning: there is no program");
+        let is_here = |it: &&str| !it.starts_with("warning[missing-program]");
         errors.split("\n\n").filter(is_here).collect::<Vec<_>>().join("\n\n")
     }
 

@@ -1,7 +1,7 @@
 //! The one renderer of messages that point into a script.
 //!
 //! ```text
-//! error: unknown unit `minutse`
+//! error[unknown-unit]: unknown unit `minutse`
 //!  --> backup.ftsh:3:11
 //!   |
 //! 3 | try for 5 minutse
@@ -24,42 +24,20 @@ const MIN_COLUMNS: usize = 20;
 const MAX_ERRORS: usize = 10;
 const TAB_WIDTH: usize = 4;
 
-/// How bad what is shown is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Severity {
-    /// The script can't run.
-    Error,
-    /// The script can run, but may not do what was meant.
-    Warning,
-}
-
-impl Severity {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Error => "error",
-            Self::Warning => "warning",
-        }
-    }
-}
-
 /// Renders a mistake with its place in `source`, ending in a newline.
-pub fn render(source: &Source, severity: Severity, error: &SyntaxError) -> String {
-    render_within(source, severity, error, MAX_COLUMNS)
+pub fn render(source: &Source, error: &SyntaxError) -> String {
+    render_within(source, error, MAX_COLUMNS)
 }
 
-fn render_within(
-    source: &Source,
-    severity: Severity,
-    error: &SyntaxError,
-    columns: usize,
-) -> String {
+fn render_within(source: &Source, error: &SyntaxError, columns: usize) -> String {
     let mut places = vec![Place::new(source, error.span, '^', error.label.as_deref(), columns)];
     if let Some((span, note)) = &error.related {
         places.push(Place::new(source, *span, '-', Some(note), columns));
     }
     let digits = places.iter().map(|place| place.number.to_string().len()).max().unwrap_or(1);
     let (name, line, column) = (source.name(), places[0].number, places[0].column);
-    let mut text = format!("{}: {}\n", severity.name(), printable(&error.message));
+    let slug = error.slug;
+    let mut text = format!("{}[{slug}]: {}\n", slug.severity().name(), printable(&error.message));
     let margin = " ".repeat(digits);
     let _ = writeln!(text, "{margin}--> {}:{line}:{column}", printable(name));
     let _ = writeln!(text, "{margin} |");
@@ -99,7 +77,7 @@ pub fn render_all_within(errors: &SyntaxErrors, columns: Option<usize>) -> Strin
         // Beside the text there are the number, ` | `, and maybe dots at both ends.
         columns.saturating_sub(digits + 5).clamp(MIN_COLUMNS, MAX_COLUMNS)
     });
-    let mut text = render_each(&errors.source, Severity::Error, shown, columns);
+    let mut text = render_each(&errors.source, shown, columns);
     let more = errors.errors.len().saturating_sub(MAX_ERRORS);
     if more > 0 {
         let _ = writeln!(text, "\n… and {more} more");
@@ -109,17 +87,12 @@ pub fn render_all_within(errors: &SyntaxErrors, columns: Option<usize>) -> Strin
 
 /// Renders what the static look found, all of it: who asks for it wants to know.
 pub fn render_warnings(source: &Source, warnings: &[SyntaxError]) -> String {
-    render_each(source, Severity::Warning, warnings, MAX_COLUMNS)
+    render_each(source, warnings, MAX_COLUMNS)
 }
 
-fn render_each(
-    source: &Source,
-    severity: Severity,
-    errors: &[SyntaxError],
-    columns: usize,
-) -> String {
+fn render_each(source: &Source, errors: &[SyntaxError], columns: usize) -> String {
     let rendered: Vec<_> =
-        errors.iter().map(|error| render_within(source, severity, error, columns)).collect();
+        errors.iter().map(|error| render_within(source, error, columns)).collect();
     rendered.join("\n")
 }
 
@@ -246,17 +219,19 @@ fn column_width(c: char) -> usize {
 mod tests {
     use super::*;
     use crate::hint::hint;
+    use crate::slug::Slug;
 
     fn rendered(text: &str, span: std::ops::Range<usize>) -> String {
         let source = Source::new("a.ftsh", text);
-        let error = SyntaxError::new(Span::new(span.start, span.end), "wrong").label("here");
-        render(&source, Severity::Error, &error)
+        let error = SyntaxError::new(Slug::Unexpected, Span::new(span.start, span.end), "wrong")
+            .label("here");
+        render(&source, &error)
     }
 
     #[test]
     fn the_place_is_underlined_below_tabs_and_wide_characters() {
         insta::assert_snapshot!(rendered("one\n\techo 世界 x é y\n", 16..18), @"
-error: wrong
+error[unexpected]: wrong
  --> a.ftsh:2:9
   |
 2 |     echo 世界 x é y
@@ -267,7 +242,7 @@ error: wrong
     #[test]
     fn a_place_over_several_lines_is_underlined_on_its_first() {
         insta::assert_snapshot!(rendered("echo \"a\nb\"\n", 5..10), @r#"
-error: wrong
+error[unexpected]: wrong
  --> a.ftsh:1:6
   |
 1 | echo "a
@@ -278,21 +253,21 @@ error: wrong
     #[test]
     fn the_end_of_the_text_is_a_place() {
         insta::assert_snapshot!(rendered("try\n", 4..4), @"
-error: wrong
+error[unexpected]: wrong
  --> a.ftsh:2:1
   |
 2 |
   | ^ here
 ");
         insta::assert_snapshot!(rendered("", 0..0), @"
-error: wrong
+error[unexpected]: wrong
  --> a.ftsh:1:1
   |
 1 |
   | ^ here
 ");
         insta::assert_snapshot!(rendered("try", 3..9), @"
-error: wrong
+error[unexpected]: wrong
  --> a.ftsh:1:4
   |
 1 | try
@@ -304,7 +279,7 @@ error: wrong
     fn long_lines_are_cut_around_the_place() {
         let text = format!("{} here {}", "a".repeat(500), "b".repeat(500));
         insta::assert_snapshot!(rendered(&text, 501..505), @"
-error: wrong
+error[unexpected]: wrong
  --> a.ftsh:1:502
   |
 1 | …aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa here bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb…
@@ -317,7 +292,7 @@ error: wrong
         let text = format!("\techo 世界 {} || cp one-file another-file", "世".repeat(30));
         let errors = crate::parse("t", &text).expect_err("a mistake");
         insta::assert_snapshot!(render_all_within(&errors, Some(40)), @"
-        error: unexpected `||`
+        error[and-or]: unexpected `||`
          --> t:1:41
           |
         1 | …世世世世世世世 || cp one-file anot…
@@ -340,11 +315,11 @@ error: wrong
     #[test]
     fn related_places_come_in_the_order_of_the_text() {
         let source = Source::new("a", "function f\nend\n\nfunction f\nend\n");
-        let error = SyntaxError::new(Span::new(25, 26), "twice")
+        let error = SyntaxError::new(Slug::Unexpected, Span::new(25, 26), "twice")
             .related(Span::new(9, 10), "first defined here")
             .hint(hint!("rename one"));
-        insta::assert_snapshot!(render(&source, Severity::Error, &error), @"
-error: twice
+        insta::assert_snapshot!(render(&source, &error), @"
+error[unexpected]: twice
  --> a:4:10
   |
 1 | function f

@@ -4,10 +4,13 @@ use std::sync::Arc;
 
 use super::span::{Source, Span};
 use crate::hint::Hint;
+use crate::slug::Slug;
 
 /// One mistake in a script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SyntaxError {
+    /// Kind of mistake.
+    pub slug: Slug,
     /// Where.
     pub span: Span,
     /// What is wrong, in one line.
@@ -22,8 +25,8 @@ pub struct SyntaxError {
 
 impl SyntaxError {
     /// A mistake at `span`.
-    pub fn new(span: Span, message: impl Into<String>) -> Self {
-        Self { span, message: message.into(), label: None, related: None, hint: None }
+    pub fn new(slug: Slug, span: Span, message: impl Into<String>) -> Self {
+        Self { slug, span, message: message.into(), label: None, related: None, hint: None }
     }
 
     /// Says what was expected at the underlined place.

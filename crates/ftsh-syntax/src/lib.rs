@@ -13,6 +13,7 @@ pub mod hint;
 pub mod nearest;
 pub mod parse;
 pub mod print;
+pub mod slug;
 pub mod span;
 mod spelling;
 pub mod vocabulary;

@@ -6,6 +6,7 @@ use super::{Warning, walk};
 use ftsh_syntax::Script;
 use ftsh_syntax::ast::{Block, Command, CommandKind, ForKind, Name};
 use ftsh_syntax::hint::hint;
+use ftsh_syntax::slug::Slug;
 use ftsh_syntax::span::Span;
 
 pub fn look(script: &Script) -> Vec<Warning> {
@@ -69,7 +70,11 @@ impl Look {
 }
 
 fn lost(at: Span, name: &str, head: Span) -> Warning {
-    Warning::new(at, format!("what this branch assigns to `{name}` is lost when it ends"))
-        .related(head, "each branch of this has a copy of the variables")
-        .hint(hint!("have the branch print it, or write it to a file of its own"))
+    Warning::new(
+        Slug::LostAssignment,
+        at,
+        format!("what this branch assigns to `{name}` is lost when it ends"),
+    )
+    .related(head, "each branch of this has a copy of the variables")
+    .hint(hint!("have the branch print it, or write it to a file of its own"))
 }

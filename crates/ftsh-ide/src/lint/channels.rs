@@ -5,6 +5,7 @@ use ftsh_syntax::Script;
 use ftsh_syntax::ast::{Block, Channel, CommandKind, Name, Try};
 use ftsh_syntax::hint::hint;
 use ftsh_syntax::parse::literal;
+use ftsh_syntax::slug::Slug;
 use ftsh_syntax::span::Span;
 
 pub fn look(script: &Script) -> Vec<Warning> {
@@ -66,7 +67,7 @@ impl<'a> Look<'a> {
             if let Some((first, _)) = around.iter().find(|(_, it)| *it == name) {
                 let message = format!("the attempts around have gone through `{name}` already");
                 self.warnings.push(
-                    Warning::new(span, message)
+                    Warning::new(Slug::NestedChannel, span, message)
                         .related(*first, "here")
                         .hint(hint!("one inside takes no second place, and no rule counts it")),
                 );
@@ -85,7 +86,11 @@ fn unused(channel: &Channel, tries: &[(Span, &Name, &Try)]) -> Option<Warning> {
     let name = &channel.name;
     let mut through = tries.iter().filter(|(_, it, _)| *it == name).peekable();
     let Some((first, ..)) = through.peek() else {
-        let warning = Warning::new(channel.name_span, format!("nothing goes through `{name}`"));
+        let warning = Warning::new(
+            Slug::UnusedChannel,
+            channel.name_span,
+            format!("nothing goes through `{name}`"),
+        );
         return Some(warning.hint(hint!("like `try for 1 hour through {name}`")));
     };
     let budget = channel.rules.budget.as_ref()?;
@@ -94,7 +99,7 @@ fn unused(channel: &Channel, tries: &[(Span, &Name, &Try)]) -> Option<Warning> {
     }
     let message =
         format!("nothing that goes through `{name}` is tried again: its budget is unused");
-    let warning = Warning::new(budget.span, message);
+    let warning = Warning::new(Slug::UnusedBudget, budget.span, message);
     Some(
         warning
             .related(*first, "this `try` makes one attempt")

@@ -5,6 +5,7 @@ use ftsh_syntax::Script;
 use ftsh_syntax::ast::{Block, CommandKind, Expr, ExprKind};
 use ftsh_syntax::hint::hint;
 use ftsh_syntax::parse::literal;
+use ftsh_syntax::slug::Slug;
 use ftsh_syntax::span::Span;
 
 pub fn look(script: &Script) -> Vec<Warning> {
@@ -19,9 +20,14 @@ fn block(block: &Block, warnings: &mut Vec<Warning>) {
             && let Some(every) = details.clauses.every.as_ref().filter(|every| every.is_zero())
         {
             warnings.push(
-                Warning::new(every.span(), "`every` with no time at all is no `every`").hint(
-                    hint!("the usual delays come between the attempts; for none, `backoff none`"),
-                ),
+                Warning::new(
+                    Slug::ZeroEvery,
+                    every.span(),
+                    "`every` with no time at all is no `every`",
+                )
+                .hint(hint!(
+                    "the usual delays come between the attempts; for none, `backoff none`"
+                )),
             );
         }
         for expr in walk::expressions(command) {
@@ -56,5 +62,5 @@ fn empty_range(span: Span, from: i64, to: i64, step: i64) -> Option<Warning> {
         return None;
     };
     let message = format!("this range is empty: it counts {counts}, and {from} is {is} {to}");
-    Some(Warning::new(span, message).hint(hint))
+    Some(Warning::new(Slug::EmptyRange, span, message).hint(hint))
 }

@@ -6,6 +6,7 @@ use super::{Warning, walk};
 use ftsh_syntax::Script;
 use ftsh_syntax::ast::{Block, Command, CommandKind, Redirect, Simple, StageKind, Target};
 use ftsh_syntax::hint::hint;
+use ftsh_syntax::slug::Slug;
 
 /// Commands after which nothing in their block is run.
 const LEAVE: [&str; 5] = ["exit", "failure", "giveup", "defer", "exec"];
@@ -89,7 +90,7 @@ impl<'a> Look<'a> {
                     && !is_explained(block)
                 {
                     self.warnings.push(
-                        Warning::new(*span, "this `catch` lets every failure be forgotten").hint(hint!("pass it on with `failure`, or say in a comment inside the `catch` why it doesn't matter")),
+                        Warning::new(Slug::ForgottenFailure, *span, "this `catch` lets every failure be forgotten").hint(hint!("pass it on with `failure`, or say in a comment inside the `catch` why it doesn't matter")),
                     );
                 }
                 self.inside(command)
@@ -160,7 +161,7 @@ impl Look<'_> {
 }
 
 fn unreachable(command: &Command, leaving: &Command) -> Warning {
-    Warning::new(command.span, "this is never reached")
+    Warning::new(Slug::Unreachable, command.span, "this is never reached")
         .related(leaving.span, "nothing comes after this")
 }
 

@@ -11,6 +11,7 @@ use ftsh_syntax::ast::{
 use ftsh_syntax::hint::hint;
 use ftsh_syntax::nearest::nearest;
 use ftsh_syntax::parse::literal;
+use ftsh_syntax::slug::Slug;
 use ftsh_syntax::span::Span;
 use ftsh_syntax::vocabulary::{FUNCTIONS, function};
 
@@ -46,7 +47,7 @@ pub fn look(script: &Script) -> Vec<Warning> {
         }
     }
     let unused = calls.functions.into_iter().map(|(name, (span, _))| {
-        Warning::new(span, format!("the function `{name}` is never called"))
+        Warning::new(Slug::UnusedFunction, span, format!("the function `{name}` is never called"))
             .hint(hint!("call it, or take it out"))
     });
     warnings.extend(unused);
@@ -116,7 +117,8 @@ impl<'a> Calls<'a> {
         let known = || self.functions.keys().copied().chain(FUNCTIONS.iter().map(|it| it.name));
         let warning = |(name, span): &(&Name, Span)| {
             let span = Span::new(span.start, span.start + name.len());
-            let warning = Warning::new(span, format!("there is no function `{name}`"));
+            let warning =
+                Warning::new(Slug::UnknownFunction, span, format!("there is no function `{name}`"));
             match nearest(name, known()) {
                 Some(meant) => warning.hint(hint!("did you mean `{meant}`?")),
                 None => warning,

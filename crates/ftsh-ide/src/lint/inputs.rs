@@ -5,6 +5,7 @@ use ftsh_syntax::Script;
 use ftsh_syntax::ast::{Block, Command, CommandKind, Expr, ExprKind, Redirect, Simple, Stage};
 use ftsh_syntax::hint::hint;
 use ftsh_syntax::parse::literal;
+use ftsh_syntax::slug::Slug;
 use ftsh_syntax::span::Span;
 
 /// Programs that read standard input although they have nothing to read, each with the option that
@@ -91,11 +92,15 @@ fn swallows(simple: &Simple, reading: Span) -> Option<Warning> {
         return None;
     }
     Some(
-        Warning::new(word.span, format!("`{reader}` reads what is left of this loop's input"))
-            .related(reading, "which then ends after one turn")
-            .hint(hint!(
-                "take the lines apart first, `for line in lines($text)`; or `{reader} … < /dev/null`"
-            )),
+        Warning::new(
+            Slug::LoopInput,
+            word.span,
+            format!("`{reader}` reads what is left of this loop's input"),
+        )
+        .related(reading, "which then ends after one turn")
+        .hint(hint!(
+            "take the lines apart first, `for line in lines($text)`; or `{reader} … < /dev/null`"
+        )),
     )
 }
 

@@ -5,6 +5,7 @@ use ftsh_syntax::Script;
 use ftsh_syntax::ast::{CommandKind, ExprKind, Part, Simple, Word};
 use ftsh_syntax::hint::hint;
 use ftsh_syntax::parse::{braces, literal};
+use ftsh_syntax::slug::Slug;
 
 /// Programs that understand braces themselves.
 const UNDERSTAND: [&str; 6] = ["awk", "curl", "find", "jq", "perl", "rg"];
@@ -38,7 +39,7 @@ fn list(word: &Word) -> Option<Warning> {
         None if is_list(literal::bare(word)?) => hint!("write all the words"),
         None => return None,
     };
-    Some(Warning::new(word.span, "braces make no list: this is text").hint(hint))
+    Some(Warning::new(Slug::BraceWord, word.span, "braces make no list: this is text").hint(hint))
 }
 
 /// `{a,b}`, but not in an address.

@@ -7,6 +7,7 @@ use ftsh_syntax::Script;
 use ftsh_syntax::ast::{Block, Command, CommandKind, Expr, ExprKind, For, ForKind, Try};
 use ftsh_syntax::engine::EngineId;
 use ftsh_syntax::parse::literal;
+use ftsh_syntax::slug::Slug;
 use ftsh_syntax::span::Span;
 
 /// The tightest limit of the tries around, as far as it is known, and where it is.
@@ -62,7 +63,7 @@ fn unreachable(details: &For) -> Option<Warning> {
     let noun = if words == 1 { "word" } else { "words" };
     (wanted > words).then(|| {
         let message = format!("{wanted} can't succeed of {words} {noun}: this always fails");
-        Warning::new(least.span, message)
+        Warning::new(Slug::TooFewWords, least.span, message)
     })
 }
 
@@ -106,7 +107,7 @@ fn no_engine(details: &For) -> Option<Warning> {
         let engines = EngineId::ALL.map(|engine| format!("`on {}`", engine.name())).join(" or ");
         let message =
             format!("`on {engine}` is part of the list: what runs branches elsewhere is {engines}");
-        Warning::new(list[at].span, message)
+        Warning::new(Slug::UnknownEngine, list[at].span, message)
     })
 }
 
@@ -116,7 +117,11 @@ fn too_late(details: &For, limit: Limit) -> Option<Warning> {
     let after = clauses.hedge_after.as_ref()?;
     let (limit, head) = limit?;
     (after.literal()? >= limit).then(|| {
-        Warning::new(after.span(), "no word begins beside another: before that, time is over")
-            .related(head, "all of it has no more time than this")
+        Warning::new(
+            Slug::LateHedge,
+            after.span(),
+            "no word begins beside another: before that, time is over",
+        )
+        .related(head, "all of it has no more time than this")
     })
 }

@@ -5,6 +5,7 @@ use ftsh_syntax::Script;
 use ftsh_syntax::ast::{BinaryOperator, CommandKind, Expr, ExprKind};
 use ftsh_syntax::hint::hint;
 use ftsh_syntax::parse::literal;
+use ftsh_syntax::slug::Slug;
 use ftsh_syntax::vocabulary::is_name;
 
 pub fn look(script: &Script) -> Vec<Warning> {
@@ -41,7 +42,10 @@ fn sum(name: &str, value: &Expr) -> Option<Warning> {
         return None;
     }
     let message = format!("`{text}` is text, and nothing is calculated");
-    Some(Warning::new(word.span, message).hint(hint!("write `{name}=${name} {operator} {right}`")))
+    Some(
+        Warning::new(Slug::TextArithmetic, word.span, message)
+            .hint(hint!("write `{name}=${name} {operator} {right}`")),
+    )
 }
 
 /// Operands of numbers that are none.
@@ -84,6 +88,6 @@ fn no_number(operand: &Expr) -> Option<Warning> {
     if text.trim().parse::<f64>().is_ok() {
         return None;
     }
-    let warning = Warning::new(operand.span, format!("`{text}` is no number"));
+    let warning = Warning::new(Slug::TextOperand, operand.span, format!("`{text}` is no number"));
     Some(if is_name(&text) { warning.hint(hint!("the variable is `${text}`")) } else { warning })
 }

@@ -8,6 +8,7 @@ use ftsh_syntax::ast::{CommandKind, Simple, Word};
 use ftsh_syntax::duration::{parse_deferral, parse_pause};
 use ftsh_syntax::hint::hint;
 use ftsh_syntax::parse::literal;
+use ftsh_syntax::slug::Slug;
 use ftsh_syntax::span::Span;
 
 /// What takes a time.
@@ -48,7 +49,8 @@ fn no_time(simple: &Simple) -> Option<Warning> {
     };
     let end = args.get(said.len().saturating_sub(1)).unwrap_or(name).span.end;
     let message = "this is no length of time: it always fails";
-    wrong.then(|| Warning::new(Span::new(name.span.start, end), message).hint(hint))
+    wrong
+        .then(|| Warning::new(Slug::NotAPause, Span::new(name.span.start, end), message).hint(hint))
 }
 
 /// What a word is, unless it depends on variables or files.

@@ -9,6 +9,7 @@ use ftsh_syntax::ast::{Block, Command, CommandKind, Name, Part, Simple, Target, 
 use ftsh_syntax::hint::hint;
 use ftsh_syntax::nearest::nearest;
 use ftsh_syntax::parse::literal;
+use ftsh_syntax::slug::Slug;
 use ftsh_syntax::span::Span;
 use ftsh_syntax::vocabulary::synonym;
 
@@ -122,9 +123,13 @@ impl<'a> Look<'a> {
             Some(meant) => hint!("did you mean `{meant}`?"),
             None => hint!("if it may come while the script runs, nothing is wrong"),
         };
-        Warning::new(word.span, format!("there is no program `{name}` along `PATH`"))
-            .related(trying, "this would look for it again and again")
-            .hint(hint)
+        Warning::new(
+            Slug::MissingProgram,
+            word.span,
+            format!("there is no program `{name}` along `PATH`"),
+        )
+        .related(trying, "this would look for it again and again")
+        .hint(hint)
     }
 }
 

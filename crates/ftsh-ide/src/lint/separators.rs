@@ -4,13 +4,17 @@ use super::{Warning, walk};
 use ftsh_syntax::Script;
 use ftsh_syntax::ast::CommandKind;
 use ftsh_syntax::hint::hint;
+use ftsh_syntax::slug::Slug;
 
 pub fn look(script: &Script) -> Vec<Warning> {
     let mut warnings = Vec::new();
     walk::each(&script.body, &mut |command| {
         if matches!(&command.kind, CommandKind::Assign { name, .. } if &**name == "IFS") {
-            let warning =
-                Warning::new(command.span, "words are separated by blanks, whatever `IFS` is");
+            let warning = Warning::new(
+                Slug::FieldSeparator,
+                command.span,
+                "words are separated by blanks, whatever `IFS` is",
+            );
             warnings.push(warning.hint(hint!(
                 "`for field in split($line, \":\")` takes a text apart, `for line in lines($text)` lines"
             )));

@@ -11,6 +11,7 @@ use ftsh_syntax::backoff::Policy;
 use ftsh_syntax::duration::Exact;
 use ftsh_syntax::hint::hint;
 use ftsh_syntax::parse::literal;
+use ftsh_syntax::slug::Slug;
 use ftsh_syntax::span::{Source, Span};
 
 pub fn look(script: &Script, policy: &Policy) -> Vec<Warning> {
@@ -100,7 +101,7 @@ impl<'a> Look<'a> {
         if let Some(span) = says(&details.body, &["defer"]) {
             let message = "a `try` without a limit on time may be deferred for ever";
             self.warnings.push(
-                Warning::new(span, message)
+                Warning::new(Slug::UnlimitedDeferral, span, message)
                     .hint(hint!("give the `try` one, like `try for 1 hour`")),
             );
         }
@@ -128,7 +129,7 @@ impl<'a> Look<'a> {
             if !adds && let Some(outer) = self.around.last() {
                 let message = "without a limit this `try` makes one attempt, which changes nothing";
                 self.warnings.push(
-                    Warning::new(command.span, message)
+                    Warning::new(Slug::SingleAttempt, command.span, message)
                         .related(outer.span, "this one does all the trying")
                         .hint(hint!("say how often or for how long, like `try 3 times`")),
                 );
@@ -137,7 +138,7 @@ impl<'a> Look<'a> {
         };
         let message = format!("without a limit this `try` makes one attempt: {idle} means nothing");
         self.warnings.push(
-            Warning::new(command.span, message)
+            Warning::new(Slug::SingleAttempt, command.span, message)
                 .hint(hint!("say how often or for how long, like `try for 1 hour`")),
         );
     }
@@ -166,7 +167,7 @@ impl<'a> Look<'a> {
             (outer.span, format!("… in each of {}", amount(outer.limits, attempts)));
         let factors: Vec<_> = repeated.into_iter().map(|(_, it)| it).chain([inner]).collect();
         self.warnings.push(
-            Warning::new(span, multiply(&factors))
+            Warning::new(Slug::MultipliedAttempts, span, multiply(&factors))
                 .label(label)
                 .related(outer, note)
                 .hint(hint!("let one of them do the trying, or give both a limit on time")),
@@ -210,7 +211,7 @@ impl<'a> Look<'a> {
                 let message = "this limit is longer than one around it";
                 let note = format!("{note} {}", Exact(outer.length));
                 found.push(
-                    Warning::new(inner.span, message)
+                    Warning::new(Slug::LongerLimit, inner.span, message)
                         .label(format!("up to {}", Exact(inner.length)))
                         .related(outer.span, note)
                         .hint(hint!("the shorter one ends both")),
@@ -248,7 +249,8 @@ impl<'a> Look<'a> {
             )
         };
         let label = format!("{} and no other limit", Exact(time.length));
-        self.warnings.push(Warning::new(time.span, message).label(label).hint(hint));
+        self.warnings
+            .push(Warning::new(Slug::ShortLimit, time.span, message).label(label).hint(hint));
     }
 
     /// Warns of a length of time right behind a policy, which looks like its delay and is a limit.
@@ -265,7 +267,7 @@ impl<'a> Look<'a> {
         let text = &self.source.text()[std::ops::Range::from(limit.span)];
         let policy = policy.kind.name();
         self.warnings.push(
-            Warning::new(limit.span, "this is a limit of the whole `try`, not a delay").hint(hint!(
+            Warning::new(Slug::LimitAfterPolicy, limit.span, "this is a limit of the whole `try`, not a delay").hint(hint!(
                 "delays begin with `from`, like `backoff {policy} from {text}`; a limit stands before the policy"
             )),
         );

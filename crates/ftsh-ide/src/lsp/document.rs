@@ -9,6 +9,7 @@ use lsp_types::{Position, Range, TextDocumentContentChangeEvent, Uri};
 
 use super::position::Lines;
 use ftsh_syntax::error::{SyntaxError, SyntaxErrors};
+use ftsh_syntax::slug::Slug;
 use ftsh_syntax::{LONGEST, Script, Source, Span, TOO_LONG, parse};
 
 /// A text, and what is made of it when somebody asks.
@@ -60,7 +61,7 @@ impl Document {
             if self.text.len() <= LONGEST {
                 return parse(self.uri.as_str(), &self.text);
             }
-            let errors = vec![SyntaxError::new(Span::new(0, 0), TOO_LONG)];
+            let errors = vec![SyntaxError::new(Slug::TooLarge, Span::new(0, 0), TOO_LONG)];
             Err(SyntaxErrors { source: Arc::new(Source::new(self.uri.as_str(), "")), errors })
         });
         parsed.as_ref()

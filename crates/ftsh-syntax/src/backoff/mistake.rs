@@ -10,6 +10,7 @@ use super::policies::Kind;
 use crate::duration::{Exact, Unit};
 use crate::hint::{Hint, hint};
 use crate::nearest::nearest;
+use crate::slug::Slug;
 
 /// Why a policy isn't one. `Display` says what is wrong, [`Mistake::hint`] what to do, and
 /// [`Mistake::in_a_line`] both.
@@ -102,6 +103,23 @@ impl Mistake {
             | Self::Order { .. }
             | Self::Factor(_)
             | Self::Jitter(_) => None,
+        }
+    }
+
+    /// Returns the kind of mistake.
+    pub const fn slug(&self) -> Slug {
+        match self {
+            Self::Missing | Self::NoValue(_) => Slug::MissingValue,
+            Self::UnknownPolicy(_) => Slug::UnknownPolicy,
+            Self::UnknownClause(_) => Slug::UnknownClause,
+            Self::UnknownUnit(_) => Slug::UnknownUnit,
+            Self::NotTaken { .. } => Slug::MisplacedClause,
+            Self::Twice(_) => Slug::DuplicateClause,
+            Self::NotAValue { clause: Clause::From | Clause::To, .. } => Slug::NotADuration,
+            Self::NotAValue { .. } => Slug::NotANumber,
+            Self::Zero(_) => Slug::ZeroDuration,
+            Self::Order { .. } => Slug::ConflictingClauses,
+            Self::Factor(_) | Self::Jitter(_) => Slug::OutOfRange,
         }
     }
 

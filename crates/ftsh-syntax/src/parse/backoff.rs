@@ -5,6 +5,7 @@ use super::{Pair, Result, Rule, literal};
 use crate::ast::{BackoffClause, Duration, Expr, ExprKind, Part};
 use crate::backoff::{Clause, Clauses, Kind, Mistake};
 use crate::error::SyntaxError;
+use crate::slug::Slug;
 use crate::span::Span;
 
 impl Builder<'_> {
@@ -50,15 +51,17 @@ impl Builder<'_> {
 
     fn factor(&mut self, pair: Pair) -> Result<Expr> {
         let factor = self.expr(pair.into_inner().next().expect("`by` holds an expression"))?;
-        let message = match literal::expr(&factor) {
+        let (slug, message) = match literal::expr(&factor) {
             None => return Ok(factor),
             Some(text) => match literal::number(&text) {
                 Some(number) if number >= 1.0 => return Ok(factor),
-                Some(number) => Mistake::Factor(number).to_string(),
-                None => format!("`{text}` is not a number"),
+                Some(number) => (Slug::OutOfRange, Mistake::Factor(number).to_string()),
+                None => (Slug::NotANumber, format!("`{text}` is not a number")),
             },
         };
-        Err(Box::new(SyntaxError::new(factor.span, message).label("expected a factor, like `2`")))
+        Err(Box::new(
+            SyntaxError::new(slug, factor.span, message).label("expected a factor, like `2`"),
+        ))
     }
 
     fn jitter(&mut self, pair: Pair) -> Result<Expr> {
@@ -66,22 +69,29 @@ impl Builder<'_> {
         let mut inner = pair.into_inner();
         let percentage = inner.next().expect("`jitter` holds an expression");
         let mut percentage = self.expr(percentage)?;
-        let refuse = |span, message: String| {
+        let refuse = |slug, span, message: String| {
             Err(Box::new(
-                SyntaxError::new(span, message).label("expected a percentage, like `10%`"),
+                SyntaxError::new(slug, span, message).label("expected a percentage, like `10%`"),
             ))
         };
         if inner.next().is_none() && !strip_percent(&mut percentage) {
-            return refuse(span, "a `%` is missing after `jitter`".to_owned());
+            return refuse(
+                Slug::MissingPercent,
+                span,
+                "a `%` is missing after `jitter`".to_owned(),
+            );
         }
         match literal::expr(&percentage) {
             None => Ok(percentage),
             Some(text) => match literal::number(&text) {
                 Some(number) if (0.0..=100.0).contains(&number) => Ok(percentage),
                 Some(number) => {
-                    refuse(percentage.span, Mistake::Jitter(number / 100.0).to_string())
+                    let message = Mistake::Jitter(number / 100.0).to_string();
+                    refuse(Slug::OutOfRange, percentage.span, message)
                 }
-                None => refuse(percentage.span, format!("`{text}` is not a number")),
+                None => {
+                    refuse(Slug::NotANumber, percentage.span, format!("`{text}` is not a number"))
+                }
             },
         }
     }
@@ -106,7 +116,11 @@ fn check_order(clauses: &Clauses<Duration, Expr>) -> Result<()> {
     let (Some(from), Some(to)) = (&clauses.from, &clauses.to) else { return Ok(()) };
     match (from.literal(), to.literal()) {
         (Some(shortest), Some(longest)) if shortest > longest => {
-            let error = SyntaxError::new(from.span(), "`from` is longer than `to`");
+            let error = SyntaxError::new(
+                Slug::ConflictingClauses,
+                from.span(),
+                "`from` is longer than `to`",
+            );
             Err(Box::new(error.related(to.span(), "`to` is here")))
         }
         _ => Ok(()),
@@ -114,7 +128,7 @@ fn check_order(clauses: &Clauses<Duration, Expr>) -> Result<()> {
 }
 
 fn refused(span: Span, mistake: &Mistake) -> SyntaxError {
-    let error = SyntaxError::new(span, mistake.to_string());
+    let error = SyntaxError::new(mistake.slug(), span, mistake.to_string());
     match mistake.hint() {
         Some(hint) => error.hint(hint),
         None => error,

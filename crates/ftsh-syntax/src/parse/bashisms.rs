@@ -8,6 +8,7 @@ use crate::ast::{Expr, ExprKind, Parameter, Part, Simple, Word};
 use crate::error::SyntaxError;
 use crate::hint::{Hint, hint};
 use crate::nearest::nearest;
+use crate::slug::Slug;
 use crate::span::Span;
 use crate::vocabulary::{ALONE, DECLARATIONS, KEYWORDS, OPERATORS, is_name};
 
@@ -179,7 +180,7 @@ fn file_test(flag: &str) -> Option<&'static str> {
 
 /// `<(command)` and `>(command)`.
 pub(super) fn process_substitution(span: Span, operator: &str) -> SyntaxError {
-    SyntaxError::new(span, format!("there is no `{operator}( )`")).hint(match operator {
+    SyntaxError::new(Slug::ProcessSubstitution, span, format!("there is no `{operator}( )`")).hint(match operator {
         "<" => {
             hint!("collect the output, `command -> v`, and read it with `-< v`; for a pipe, `command | …`")
         }
@@ -190,11 +191,12 @@ pub(super) fn process_substitution(span: Span, operator: &str) -> SyntaxError {
 /// Refuses commands that can only be a mistake, in the script `text`.
 pub(super) fn command(simple: &Simple, functions: &HashSet<&str>, text: &str) -> Result<()> {
     let Some(word) = simple.words.first() else { return Ok(()) };
-    let refuse = |message: String, hint: Hint| {
-        Err(Box::new(SyntaxError::new(word.span, message).hint(hint)))
+    let refuse = |slug: Slug, message: String, hint: Hint| {
+        Err(Box::new(SyntaxError::new(slug, word.span, message).hint(hint)))
     };
     if let Some(keyword) = keyword(word) {
         return refuse(
+            Slug::MisplacedKeyword,
             format!("`{keyword}` can't follow a redirection or an assignment"),
             hint!(
                 "a structure is redirected after its `end`; to run a program of that name, quote it"
@@ -203,14 +205,19 @@ pub(super) fn command(simple: &Simple, functions: &HashSet<&str>, text: &str) ->
     }
     match &word.parts[..] {
         [Part::Bare(text), ..] if is_element(text) => {
-            return refuse("an element of an array is assigned".to_owned(), arrays());
+            return refuse(Slug::Array, "an element of an array is assigned".to_owned(), arrays());
         }
         [Part::Bare(word), ..] if let Some((name, operator)) = changed(simple, word, text) => {
-            return refuse(format!("there is no `{operator}`"), count(name));
+            return refuse(
+                Slug::CompoundAssignment,
+                format!("there is no `{operator}`"),
+                count(name),
+            );
         }
         [Part::Variable(variable), Part::Bare(text), ..] if text.starts_with('=') => {
             if let Parameter::Named(name) = &variable.parameter {
                 return refuse(
+                    Slug::DollarAssignment,
                     "a variable is assigned without its `$`".to_owned(),
                     hint!("write `{name}=value`"),
                 );
@@ -223,6 +230,7 @@ pub(super) fn command(simple: &Simple, functions: &HashSet<&str>, text: &str) ->
     };
     if name == "exec" && simple.words.len() == 1 && !simple.redirects.is_empty() {
         return refuse(
+            Slug::ExecRedirection,
             "`exec` redirects nothing but its command".to_owned(),
             hint!(
                 "redirect what follows as a whole: `try`, the commands, and `end > file`; \
@@ -231,31 +239,36 @@ pub(super) fn command(simple: &Simple, functions: &HashSet<&str>, text: &str) ->
         );
     }
     if let Some(hint) = first_word(name).filter(|_| !is_sourced(name, text)) {
-        let message = if ALONE.contains(&name) {
-            format!("`{name}` stands alone on its line")
+        let (slug, message) = if ALONE.contains(&name) {
+            (Slug::NotAlone, format!("`{name}` stands alone on its line"))
         } else if name == "local" {
-            "`local` takes one name, and no more than its value".to_owned()
+            let message = "`local` takes one name, and no more than its value";
+            (Slug::LocalNames, message.to_owned())
         } else if DECLARATIONS.contains(&name) {
-            format!("`{name}` says what is to hold: it is no command")
+            let message = format!("`{name}` says what is to hold: it is no command");
+            (Slug::MisplacedKeyword, message)
         } else {
-            format!("there is no `{name}` in ftsh")
+            (Slug::OtherShell, format!("there is no `{name}` in ftsh"))
         };
-        return refuse(message, hint);
+        return refuse(slug, message, hint);
     }
     if let Some(function) = function_header(name, simple.words.get(1)) {
         return refuse(
+            Slug::FunctionHead,
             "functions are defined with a word".to_owned(),
             hint!("write `function {function}`, the commands, and `end`"),
         );
     }
     if name.starts_with("((") {
         return refuse(
+            Slug::Arithmetic,
             "`(( ))` doesn't calculate".to_owned(),
             hint!("an assignment does: `n=$n .add. 1`"),
         );
     }
     if name.starts_with('(') {
         return refuse(
+            Slug::Subshell,
             "parentheses make no subshell".to_owned(),
             hint!(
                 "a `cd` in a branch of `forall` stays there, and `sh -c 'cd dir; command'` is a \
@@ -271,25 +284,26 @@ pub(super) fn command(simple: &Simple, functions: &HashSet<&str>, text: &str) ->
         if simple.words.len() > 1
             && let Some(hint) = operator_hint(name)
         {
-            return refuse(format!("unknown operator `{name}`"), hint);
+            return refuse(Slug::UnknownOperator, format!("unknown operator `{name}`"), hint);
         }
         if is_operator(name) {
+            let unknown = format!("unknown operator `{name}`");
             return match nearest(name, OPERATORS) {
                 Some(meant) if meant != name => {
-                    refuse(format!("unknown operator `{name}`"), hint!("did you mean `{meant}`?"))
+                    refuse(Slug::UnknownOperator, unknown, hint!("did you mean `{meant}`?"))
                 }
                 Some(_) => refuse(
+                    Slug::MissingOperand,
                     format!("`{name}` has no value before it"),
                     hint!("is there a parenthesis too many or too few?"),
                 ),
-                None => {
-                    refuse(format!("unknown operator `{name}`"), hint!("{}", OPERATORS.join(" ")))
-                }
+                None => refuse(Slug::UnknownOperator, unknown, hint!("{}", OPERATORS.join(" "))),
             };
         }
     }
     if is_name(name) && second.is_some_and(|word| word.starts_with('=')) {
         return refuse(
+            Slug::AssignmentBlank,
             "an assignment has no blank before its `=`".to_owned(),
             hint!("write `{name}=value`"),
         );
@@ -344,12 +358,13 @@ fn reading(simple: &Simple) -> Result<()> {
         let names: Vec<_> = words.skip(1).filter(|word| is_name(word)).collect();
         let names = if names.is_empty() { "line".to_owned() } else { names.join(" ") };
         let message = format!("`read` takes names, and no `{option}`");
-        return Err(Box::new(SyntaxError::new(simple.span, message).hint(hint!(
+        return Err(Box::new(SyntaxError::new(Slug::ReadOption, simple.span, message).hint(hint!(
             "write `read {names}`: backslashes stay as they are; `try for 5 seconds` limits the time"
         ))));
     }
     if simple.assignments.iter().any(|(name, _)| &**name == "IFS") {
-        let error = SyntaxError::new(simple.span, "`read` takes no notice of `IFS`");
+        let error =
+            SyntaxError::new(Slug::ReadOption, simple.span, "`read` takes no notice of `IFS`");
         return Err(Box::new(error.hint(hint!(
             "`read line` takes a whole line, and `for field in split($line, \":\")` takes it apart"
         ))));
@@ -390,7 +405,7 @@ pub(super) fn list(list: &[Expr], head: &str) -> Result<()> {
     for expr in list {
         let ExprKind::Word(word) = &expr.kind else { continue };
         let Some((range, alone)) = braces::range(word) else { continue };
-        let error = SyntaxError::new(word.span, "braces make no list");
+        let error = SyntaxError::new(Slug::BraceList, word.span, "braces make no list");
         return Err(Box::new(error.hint(if alone {
             hint!("count with a range: `{head} {range}`")
         } else {

@@ -9,6 +9,7 @@ use super::{MAX_BLOCK_DEPTH, MAX_MISTAKES, channel, jump};
 use crate::ast::{Block, Command, CommandKind, Expr, Name, Pipeline, Redirect, Stage, StageKind};
 use crate::error::SyntaxError;
 use crate::hint::hint;
+use crate::slug::Slug;
 use crate::span::Span;
 use crate::vocabulary::HEADS;
 
@@ -86,7 +87,11 @@ impl Blocks {
             Line::Command(kind) => {
                 let local = matches!(kind, CommandKind::Assign { local: true, .. });
                 if local && !self.frames.iter().any(|it| it.structure.keyword() == "function") {
-                    let error = SyntaxError::new(place.span, "`local` stands outside a function");
+                    let error = SyntaxError::new(
+                        Slug::StrayLocal,
+                        place.span,
+                        "`local` stands outside a function",
+                    );
                     self.errors.push(error.hint(hint!(
                         "what isn't in a function is the whole script's: `name=value`"
                     )));
@@ -198,7 +203,7 @@ impl Blocks {
         if self.frames.len() == MAX_BLOCK_DEPTH {
             self.too_deep = true;
             let message = format!("structures nest at most {MAX_BLOCK_DEPTH} deep");
-            let error = SyntaxError::new(place.span, message);
+            let error = SyntaxError::new(Slug::TooLarge, place.span, message);
             self.errors.push(error.hint(hint!("move the inner ones to a function")));
             return;
         }
@@ -206,7 +211,7 @@ impl Blocks {
             let first = *self.functions.entry(name.clone()).or_insert(*name_span);
             if first != *name_span {
                 let message = format!("the function `{name}` is defined twice");
-                let error = SyntaxError::new(*name_span, message);
+                let error = SyntaxError::new(Slug::DuplicateFunction, *name_span, message);
                 self.errors.push(error.related(first, "first defined here"));
             }
         }
@@ -231,7 +236,7 @@ impl Blocks {
                 self.owed_ends += 1;
             } else if self.owed_ends == 0 {
                 let message = format!("`{word}` without `{keyword}`");
-                self.errors.push(SyntaxError::new(place.span, message));
+                self.errors.push(SyntaxError::new(Slug::StrayPart, place.span, message));
             }
             return None;
         };
@@ -251,9 +256,10 @@ impl Blocks {
         let Some((head, span, meant)) = self.candidates.take_last(start) else {
             return false;
         };
-        let error = SyntaxError::new(span, format!("`{head}` begins no structure"))
-            .hint(hint!("did you mean `{meant}`?"))
-            .related(place.span, format!("so this `{word}` belongs to none"));
+        let error =
+            SyntaxError::new(Slug::UnknownStructure, span, format!("`{head}` begins no structure"))
+                .hint(hint!("did you mean `{meant}`?"))
+                .related(place.span, format!("so this `{word}` belongs to none"));
         self.errors.push(error);
         true
     }
@@ -263,13 +269,15 @@ impl Blocks {
         let Some(frame) = self.innermost("try", "catch", place) else { return };
         let Structure::Try { head, catch, finally } = &mut frame.structure else { return };
         if let Some(first) = *finally {
-            let error = SyntaxError::new(place.span, "`catch` comes before `finally`");
+            let error =
+                SyntaxError::new(Slug::PartOrder, place.span, "`catch` comes before `finally`");
             self.errors.push(error.related(first, "the `finally` is here"));
             return;
         }
         if let Some(first) = catch {
             let first = *first;
-            let error = SyntaxError::new(place.span, "a `try` has only one `catch`");
+            let error =
+                SyntaxError::new(Slug::PartOrder, place.span, "a `try` has only one `catch`");
             self.errors.push(error.related(first, "the first one is here"));
             return;
         }
@@ -283,7 +291,8 @@ impl Blocks {
         let Some(frame) = self.innermost("try", "finally", place) else { return };
         let Structure::Try { head, catch, finally } = &mut frame.structure else { return };
         if let Some(first) = *finally {
-            let error = SyntaxError::new(place.span, "a `try` has only one `finally`");
+            let error =
+                SyntaxError::new(Slug::PartOrder, place.span, "a `try` has only one `finally`");
             self.errors.push(error.related(first, "the first one is here"));
             return;
         }
@@ -302,8 +311,11 @@ impl Blocks {
         let Some(frame) = self.innermost("if", "else", place) else { return };
         let Structure::If { arms, condition } = &mut frame.structure else { return };
         let Some(done) = std::mem::replace(condition, next) else {
-            let error =
-                SyntaxError::new(place.span, "nothing can follow the last `else` of an `if`");
+            let error = SyntaxError::new(
+                Slug::PartOrder,
+                place.span,
+                "nothing can follow the last `else` of an `if`",
+            );
             self.errors.push(error.label("this `if` had its `else` already"));
             return;
         };
@@ -316,7 +328,11 @@ impl Blocks {
             if self.owed_ends > 0 {
                 self.owed_ends -= 1;
             } else if !self.blame_head("end", place) {
-                let error = SyntaxError::new(place.span, "`end` without a structure to end");
+                let error = SyntaxError::new(
+                    Slug::StrayEnd,
+                    place.span,
+                    "`end` without a structure to end",
+                );
                 self.errors.push(error);
             }
             return self.piped_to_nothing(end, place);
@@ -353,12 +369,12 @@ impl Blocks {
     fn check_definition(&mut self, end: &End, span: Span) {
         if let Some(redirect) = end.redirects.first() {
             let message = "a function's definition can't be redirected";
-            let error = SyntaxError::new(redirect.span, message);
+            let error = SyntaxError::new(Slug::FunctionOutput, redirect.span, message);
             self.errors.push(error.hint(hint!("redirect the commands inside, or each call")));
         }
         if end.after.is_some() {
             let message = "a function's definition can't be a stage of a pipeline";
-            let error = SyntaxError::new(span, message);
+            let error = SyntaxError::new(Slug::FunctionOutput, span, message);
             self.errors.push(error.hint(hint!("define it on lines of its own, and call it there")));
         }
     }
@@ -399,6 +415,7 @@ fn no_end(frame: &Frame) -> SyntaxError {
     let keyword = frame.structure.keyword();
     let start = frame.place.span.start;
     SyntaxError::new(
+        Slug::MissingEnd,
         Span::new(start, start + keyword.len()),
         format!("this `{keyword}` has no `end`"),
     )

@@ -7,6 +7,7 @@ use super::{MAX_NESTING, Pair, Result, substitutions};
 use crate::ast::Name;
 use crate::error::SyntaxError;
 use crate::hint::hint;
+use crate::slug::Slug;
 use crate::span::Span;
 
 /// Builds the tree of one line after the other.
@@ -71,8 +72,12 @@ impl<'s> Builder<'s> {
 
 /// The mistake of nesting parentheses or `${…}` too deep.
 pub(super) fn too_nested(span: Span) -> SyntaxError {
-    SyntaxError::new(span, format!("parentheses and `${{…}}` nest at most {MAX_NESTING} deep"))
-        .hint(hint!("assign a part of it to a variable first"))
+    SyntaxError::new(
+        Slug::TooLarge,
+        span,
+        format!("parentheses and `${{…}}` nest at most {MAX_NESTING} deep"),
+    )
+    .hint(hint!("assign a part of it to a variable first"))
 }
 
 /// Every word after `function `. It may find too many, in strings and comments; that only

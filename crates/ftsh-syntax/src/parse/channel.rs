@@ -12,6 +12,7 @@ use crate::clauses::{self, ChannelClauses};
 use crate::error::SyntaxError;
 use crate::hint::{Hint, hint};
 use crate::nearest::nearest;
+use crate::slug::Slug;
 use crate::span::Span;
 
 /// Shows a declaration.
@@ -26,13 +27,16 @@ impl Builder<'_> {
         let mut inner = pair.into_inner().peekable();
         let is_name = |pair: &Pair| matches!(pair.as_rule(), Rule::channel_name | Rule::expression);
         let Some(name) = inner.next_if(is_name) else {
-            let error = SyntaxError::new(span, "a channel has a name");
+            let error = SyntaxError::new(Slug::ChannelName, span, "a channel has a name");
             return Err(error.hint(example()).into());
         };
         let (name, name_span) = self.channel_name(&name)?;
         if clauses::words("try").any(|word| word == &*name) {
-            let error =
-                SyntaxError::new(name_span, format!("`{name}` can't be the name of a channel"));
+            let error = SyntaxError::new(
+                Slug::ChannelName,
+                name_span,
+                format!("`{name}` can't be the name of a channel"),
+            );
             return Err(error.hint(hint!("after `through` it is a clause of the `try`")).into());
         }
         let mut rules = ChannelClauses::NONE;
@@ -48,12 +52,21 @@ impl Builder<'_> {
                 _ => return Err(no_rule(span, pair.as_str().trim_end()).into()),
             };
             if is_twice {
-                return Err(SyntaxError::new(span, format!("{rule} is given twice")).into());
+                return Err(SyntaxError::new(
+                    Slug::DuplicateClause,
+                    span,
+                    format!("{rule} is given twice"),
+                )
+                .into());
             }
         }
         let ChannelClauses { at_most, rate, budget, breaker } = &rules;
         if at_most.is_none() && rate.is_none() && budget.is_none() && breaker.is_none() {
-            let error = SyntaxError::new(span, format!("the channel `{name}` has no rule"));
+            let error = SyntaxError::new(
+                Slug::ChannelWithoutRule,
+                span,
+                format!("the channel `{name}` has no rule"),
+            );
             return Err(error.hint(example()).into());
         }
         Ok(Channel { name, name_span, rules })
@@ -63,7 +76,11 @@ impl Builder<'_> {
     pub(super) fn through(&mut self, pair: Pair) -> Result<(Span, Name)> {
         let span = self.span(&pair);
         let Some(name) = pair.into_inner().next() else {
-            let error = SyntaxError::new(span, "expected a channel's name after `through`");
+            let error = SyntaxError::new(
+                Slug::ChannelName,
+                span,
+                "expected a channel's name after `through`",
+            );
             return Err(error.hint(hint!("like `try for 1 hour through mirror`")).into());
         };
         let (name, span) = self.channel_name(&name)?;
@@ -76,7 +93,7 @@ impl Builder<'_> {
             return Ok((Self::name(pair), span));
         }
         let message = format!("`{}` can't be the name of a channel", pair.as_str().trim_end());
-        Err(SyntaxError::new(span, message)
+        Err(SyntaxError::new(Slug::ChannelName, span, message)
             .hint(hint!(
                 "it is a bare word of letters, digits and `_` that doesn't begin with a digit"
             ))
@@ -86,7 +103,12 @@ impl Builder<'_> {
     fn places(&mut self, pair: Pair) -> Result<Expr> {
         let span = self.span(&pair);
         let Some(count) = self.optional(pair)? else {
-            return lacks(span, "expected a number after `at most`", hint!("like `at most 4`"));
+            return lacks(
+                Slug::MissingValue,
+                span,
+                "expected a number after `at most`",
+                hint!("like `at most 4`"),
+            );
         };
         check_count(&count)?;
         Ok(count)
@@ -97,12 +119,17 @@ impl Builder<'_> {
         let span = self.span(&pair);
         let mut inner = pair.into_inner().peekable();
         let Some(count) = inner.next_if(|pair| pair.as_rule() == Rule::expression) else {
-            return lacks(span, "expected a number after `rate`", like());
+            return lacks(Slug::MissingValue, span, "expected a number after `rate`", like());
         };
         let count = self.expr(count)?;
         check_count(&count)?;
         let Some(time) = inner.next().and_then(|per| per.into_inner().next()) else {
-            return lacks(span, "expected `per` and a length of time after `rate`", like());
+            return lacks(
+                Slug::MissingValue,
+                span,
+                "expected `per` and a length of time after `rate`",
+                like(),
+            );
         };
         let time = match time.as_rule() {
             Rule::unit => self.one(&time)?,
@@ -115,7 +142,7 @@ impl Builder<'_> {
     fn one(&mut self, pair: &Pair) -> Result<Duration> {
         let (span, name) = (self.span(pair), pair.as_str());
         let Some(unit) = Unit::named(name) else {
-            let error = SyntaxError::new(span, format!("unknown unit `{name}`"));
+            let error = SyntaxError::new(Slug::UnknownUnit, span, format!("unknown unit `{name}`"));
             return Err(match nearest(name, Unit::names()) {
                 Some(meant) => error.hint(hint!("did you mean `{meant}`?")),
                 None => error.label("expected `second`, `minute`, `hour` or `day`"),
@@ -131,19 +158,27 @@ impl Builder<'_> {
         let span = self.span(&pair);
         let mut inner = pair.into_inner();
         let Some(percentage) = inner.next() else {
-            return lacks(span, "expected a percentage after `budget`", like());
+            return lacks(Slug::MissingValue, span, "expected a percentage after `budget`", like());
         };
         let mut percentage = self.expr(percentage)?;
         if inner.next().is_none() && !strip_percent(&mut percentage) {
-            return lacks(percentage.span, "a `%` is missing after `budget`", like());
+            return lacks(
+                Slug::MissingPercent,
+                percentage.span,
+                "a `%` is missing after `budget`",
+                like(),
+            );
         }
         let Some(text) = literal::expr(&percentage) else { return Ok(percentage) };
-        let message = match literal::number(&text) {
+        let (slug, message) = match literal::number(&text) {
             Some(number) if number > 0.0 && number <= 100.0 => return Ok(percentage),
-            Some(_) => format!("a budget is more than 0% and at most 100%, not {text}%"),
-            None => format!("`{text}` is not a number"),
+            Some(_) => {
+                let message = format!("a budget is more than 0% and at most 100%, not {text}%");
+                (Slug::OutOfRange, message)
+            }
+            None => (Slug::NotANumber, format!("`{text}` is not a number")),
         };
-        lacks(percentage.span, &message, like())
+        lacks(slug, percentage.span, &message, like())
     }
 
     fn breaker(&mut self, pair: Pair) -> Result<(Expr, Duration)> {
@@ -151,29 +186,40 @@ impl Builder<'_> {
         let span = self.span(&pair);
         let mut inner = pair.into_inner().peekable();
         let Some(count) = inner.next_if(|pair| pair.as_rule() == Rule::expression) else {
-            return lacks(span, "expected a number of failures after `breaker`", like());
+            return lacks(
+                Slug::MissingValue,
+                span,
+                "expected a number of failures after `breaker`",
+                like(),
+            );
         };
         let count = self.expr(count)?;
         check_count(&count)?;
         let Some(failures) = inner.next() else {
-            return lacks(span, "expected `failures` and a length of time after it", like());
+            return lacks(
+                Slug::MissingValue,
+                span,
+                "expected `failures` and a length of time after it",
+                like(),
+            );
         };
         let Some(time) = failures.into_inner().next() else {
             let message = "expected for how long no attempts are made then";
-            return lacks(span, message, like());
+            return lacks(Slug::MissingValue, span, message, like());
         };
         Ok((count, self.duration(time)?))
     }
 }
 
-fn lacks<T>(span: Span, message: &str, hint: Hint) -> Result<T> {
-    Err(SyntaxError::new(span, message.to_owned()).hint(hint).into())
+fn lacks<T>(slug: Slug, span: Span, message: &str, hint: Hint) -> Result<T> {
+    Err(SyntaxError::new(slug, span, message.to_owned()).hint(hint).into())
 }
 
 /// Something among the rules that is none.
 fn no_rule(span: Span, text: &str) -> SyntaxError {
     let first = text.split_whitespace().next().unwrap_or_default();
-    let error = SyntaxError::new(span, format!("`{first}` is no rule of a channel"));
+    let error =
+        SyntaxError::new(Slug::UnknownClause, span, format!("`{first}` is no rule of a channel"));
     match nearest(first, clauses::words("channel")) {
         Some("at" | "most") => error.hint(hint!("did you mean `at most`?")),
         Some(meant) => error.hint(hint!("did you mean `{meant}`?")),
@@ -195,7 +241,8 @@ pub(super) fn undeclared(script: &[Command], before: &[&str]) -> Vec<SyntaxError
     let declared = || walk.declared.iter().map(|name| &***name).chain(before.iter().copied());
     let unknown = walk.used.iter().filter(|(_, name)| declared().all(|it| it != &***name));
     let error = |(span, name): &(Span, &Name)| {
-        let error = SyntaxError::new(*span, format!("there is no channel `{name}`"));
+        let error =
+            SyntaxError::new(Slug::UnknownChannel, *span, format!("there is no channel `{name}`"));
         match nearest(name, declared()) {
             Some(meant) => error.hint(hint!("did you mean `{meant}`?")),
             None => error.hint(hint!("declare it: `channel {name} at most 4`, for example")),

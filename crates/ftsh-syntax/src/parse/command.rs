@@ -7,6 +7,7 @@ use super::{Pair, Result, Rule, bashisms, literal};
 use crate::ast::{Mode, Name, Part, Redirect, Simple, Target, Word};
 use crate::error::SyntaxError;
 use crate::hint::{Hint, hint};
+use crate::slug::Slug;
 use crate::span::Span;
 
 impl Builder<'_> {
@@ -58,8 +59,8 @@ impl Builder<'_> {
         let operator = inner.next().expect("a redirection has an operator").as_str();
         let word = inner.next().expect("a redirection has a target");
         let word = self.word(word)?;
-        let refuse = |message: &str, hint: Hint| {
-            Err(Box::new(SyntaxError::new(span, message.to_owned()).hint(hint)))
+        let refuse = |slug: Slug, message: &str, hint: Hint| {
+            Err(Box::new(SyntaxError::new(slug, span, message.to_owned()).hint(hint)))
         };
 
         let adjacent = self.text[span.start..word.span.start].ends_with(operator);
@@ -78,6 +79,7 @@ impl Builder<'_> {
         };
         if operator == "<<-" || operator == "-<<" {
             return refuse(
+                Slug::IndentedHereDocument,
                 &format!("there is no `{operator}`"),
                 hint!("write `<<WORD`; the lines up to WORD are taken as they are"),
             );
@@ -92,12 +94,14 @@ impl Builder<'_> {
             }
             if text.bytes().all(|byte| byte.is_ascii_digit()) {
                 return refuse(
+                    Slug::Descriptor,
                     "descriptors are the digits 0 to 9",
                     hint!("to write to a file of that name, `{operator} ./{text}`"),
                 );
             }
             if text == "-" {
                 return refuse(
+                    Slug::CloseDescriptor,
                     "a descriptor can't be closed",
                     hint!("to throw output away, `> /dev/null`"),
                 );
@@ -105,6 +109,7 @@ impl Builder<'_> {
         }
         if operator == "<&" || with_errors && descriptor.is_some() {
             return refuse(
+                Slug::Descriptor,
                 &format!("after a digit, `{operator}` goes to another descriptor: a digit"),
                 hint!("`2>&1` sends errors where output goes, `>& file` sends both to a file"),
             );

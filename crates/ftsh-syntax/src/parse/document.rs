@@ -8,6 +8,7 @@ use super::{Grammar, Result, Rule, expected, literal};
 use crate::ast::{Part, Target, Word};
 use crate::error::SyntaxError;
 use crate::hint::hint;
+use crate::slug::Slug;
 use crate::span::Span;
 
 impl Builder<'_> {
@@ -15,16 +16,24 @@ impl Builder<'_> {
     pub(super) fn here_document(&mut self, span: Span, word: &Word) -> Result<Target> {
         let Some(delimiter) = literal::word(word).filter(|text| !text.contains('\n')) else {
             return Err(Box::new(
-                SyntaxError::new(word.span, "the end of a here-document is a plain word")
-                    .hint(hint!("`<<EOF` takes the lines up to one that is `EOF`")),
+                SyntaxError::new(
+                    Slug::HereDocumentEnd,
+                    word.span,
+                    "the end of a here-document is a plain word",
+                )
+                .hint(hint!("`<<EOF` takes the lines up to one that is `EOF`")),
             ));
         };
         let Some(lines) = self.documents.take(&delimiter) else {
             self.documents.endless = true;
             return Err(Box::new(
-                SyntaxError::new(span, "a here-document that never ends")
-                    .label(format!("no line after this one is `{delimiter}`"))
-                    .hint(hint!("the line that ends it holds nothing else, not even blanks")),
+                SyntaxError::new(
+                    Slug::UnclosedHereDocument,
+                    span,
+                    "a here-document that never ends",
+                )
+                .label(format!("no line after this one is `{delimiter}`"))
+                .hint(hint!("the line that ends it holds nothing else, not even blanks")),
             ));
         };
         let text = &self.text[lines.start..lines.end];

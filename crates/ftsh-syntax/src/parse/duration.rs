@@ -8,6 +8,7 @@ use crate::duration::parse_joined;
 use crate::error::SyntaxError;
 use crate::hint::hint;
 use crate::nearest::nearest;
+use crate::slug::Slug;
 use crate::span::Span;
 
 /// A `duration` of the grammar, which may turn out to be a number of times.
@@ -83,7 +84,11 @@ impl Builder<'_> {
             match literal::number(&text) {
                 None if parse_joined(&text).is_some() => return joined(amount),
                 None if Unit::named(unit.as_str()).is_some() => {
-                    let error = SyntaxError::new(amount.span, format!("`{text}` is not a number"));
+                    let error = SyntaxError::new(
+                        Slug::NotANumber,
+                        amount.span,
+                        format!("`{text}` is not a number"),
+                    );
                     return Err(error.label("expected a duration, like `5 minutes`").into());
                 }
                 None => return Err(not_a_duration(amount.span, &text).into()),
@@ -102,8 +107,11 @@ impl Builder<'_> {
 /// A duration without a unit after it: a word whose value has its own.
 fn joined(amount: Expr) -> Result<Limit> {
     let ExprKind::Word(word) = amount.kind else {
-        let error =
-            SyntaxError::new(Span::new(amount.span.end, amount.span.end), "a unit is missing");
+        let error = SyntaxError::new(
+            Slug::MissingUnit,
+            Span::new(amount.span.end, amount.span.end),
+            "a unit is missing",
+        );
         return Err(Box::new(
             error.label("expected `times`, `seconds`, `minutes`, `hours` or `days`"),
         ));
@@ -121,11 +129,15 @@ fn not_a_duration(span: Span, text: &str) -> SyntaxError {
     if text.len() > 2
         && let Some(meant) = nearest(text, clauses::words("try"))
     {
-        return SyntaxError::new(span, format!("unknown clause `{text}`"))
+        return SyntaxError::new(Slug::UnknownClause, span, format!("unknown clause `{text}`"))
             .hint(hint!("did you mean `{meant}`?"));
     }
     if literal::number(text).is_some() {
-        let error = SyntaxError::new(span, format!("`{text}` of what? A unit is missing"));
+        let error = SyntaxError::new(
+            Slug::MissingUnit,
+            span,
+            format!("`{text}` of what? A unit is missing"),
+        );
         return error.label("expected `times`, `seconds`, `minutes`, `hours` or `days` after it");
     }
     let error = expected_duration(span);
@@ -162,11 +174,11 @@ fn not_a_duration(span: Span, text: &str) -> SyntaxError {
 }
 
 fn expected_duration(span: Span) -> SyntaxError {
-    SyntaxError::new(span, "expected a duration, like `5 minutes`")
+    SyntaxError::new(Slug::NotADuration, span, "expected a duration, like `5 minutes`")
 }
 
 fn unknown_unit(span: Span, unit: &str) -> SyntaxError {
-    let error = SyntaxError::new(span, format!("unknown unit `{unit}`"))
+    let error = SyntaxError::new(Slug::UnknownUnit, span, format!("unknown unit `{unit}`"))
         .label("expected `times`, `seconds`, `minutes`, `hours` or `days`");
     match nearest(unit, Unit::names().chain(["time", "times"])) {
         Some(meant) => error.hint(hint!("did you mean `{meant}`?")),
@@ -175,18 +187,18 @@ fn unknown_unit(span: Span, unit: &str) -> SyntaxError {
 }
 
 fn not_positive(span: Span) -> SyntaxError {
-    SyntaxError::new(span, "a duration must be longer than zero")
+    SyntaxError::new(Slug::ZeroDuration, span, "a duration must be longer than zero")
 }
 
 /// Refuses a literal number of times, or of branches, that is none.
 pub(super) fn check_count(count: &Expr) -> Result<()> {
     let Some(text) = literal::expr(count) else { return Ok(()) };
-    let message = match text.parse::<i64>() {
+    let (slug, message) = match text.parse::<i64>() {
         Ok(1..) => return Ok(()),
-        Ok(_) => format!("`{text}` is too few: the least is 1"),
-        Err(_) => format!("expected a whole number, not `{text}`"),
+        Ok(_) => (Slug::OutOfRange, format!("`{text}` is too few: the least is 1")),
+        Err(_) => (Slug::NotANumber, format!("expected a whole number, not `{text}`")),
     };
-    let error = SyntaxError::new(count.span, message);
+    let error = SyntaxError::new(slug, count.span, message);
     Err(Box::new(if text.bytes().all(|byte| byte.is_ascii_alphabetic()) && !text.is_empty() {
         error.hint(hint!("write it in digits, or `${text}` if it is a variable"))
     } else {

@@ -9,6 +9,7 @@ use super::builder::too_nested;
 use crate::error::SyntaxError;
 use crate::hint::{Hint, hint};
 use crate::nearest::nearest;
+use crate::slug::Slug;
 use crate::span::Span;
 use crate::vocabulary::{HEADS, OPERATORS};
 
@@ -41,17 +42,29 @@ pub(super) fn explain(
     if let Some(error) = unknown_operator(before, start) {
         return error;
     }
+    let is_command_missing = found.text.is_empty() && expected == "a command";
+    let advice =
+        if is_command_missing { None } else { advice(keyword, statement, before, found.text) };
+    let last_stage = before.rsplit_once('|').map(|(_, stage)| stage.trim_start());
+    let slug = match &advice {
+        _ if is_command_missing && last_stage.is_some_and(assigns) => Slug::PipelineStage,
+        _ if is_command_missing => Slug::MissingCommand,
+        Some((slug, _)) => *slug,
+        None if found.text.is_empty() && keyword == "try" => Slug::MissingValue,
+        None => Slug::Unexpected,
+    };
     let error = if found.text.is_empty() {
-        SyntaxError::new(found.span, format!("expected {expected}")).label("the command ends here")
+        SyntaxError::new(slug, found.span, format!("expected {expected}"))
+            .label("the command ends here")
     } else {
-        SyntaxError::new(found.span, format!("unexpected `{}`", found.text))
+        SyntaxError::new(slug, found.span, format!("unexpected `{}`", found.text))
             .label(format!("expected {expected}"))
     };
-    if found.text.is_empty() && expected == "a command" {
+    if is_command_missing {
         if before.ends_with('|') {
             return error;
         }
-        if before.rsplit_once('|').is_some_and(|(_, stage)| assigns(stage.trim_start())) {
+        if last_stage.is_some_and(assigns) {
             return error.hint(no_assignment());
         }
         return error.hint(if before.contains(['<', '>']) {
@@ -60,8 +73,8 @@ pub(super) fn explain(
             hint!("write one assignment a line, or `;` between them")
         });
     }
-    match advice(keyword, statement, before, found.text) {
-        Some(hint) => error.hint(hint),
+    match advice {
+        Some((_, hint)) => error.hint(hint),
         None => error,
     }
 }
@@ -75,8 +88,11 @@ fn unknown_operator(before: &str, start: usize) -> Option<SyntaxError> {
     }
     let meant = nearest(word, OPERATORS)?;
     let end = start + before.len();
-    let error =
-        SyntaxError::new(Span::new(end - word.len(), end), format!("unknown operator `{word}`"));
+    let error = SyntaxError::new(
+        Slug::UnknownOperator,
+        Span::new(end - word.len(), end),
+        format!("unknown operator `{word}`"),
+    );
     Some(error.hint(hint!("did you mean `{meant}`?")))
 }
 
@@ -99,8 +115,12 @@ fn structure_asked(text: &str, start: usize) -> Option<SyntaxError> {
 
 /// What to say of a structure where a command is asked.
 pub(super) fn asks_no_structure(span: Span, head: &str) -> SyntaxError {
-    SyntaxError::new(span, format!("`.succeeds.` asks commands, and no `{head}`"))
-        .hint(hint!("put it into a function, and ask that"))
+    SyntaxError::new(
+        Slug::StructureAsCondition,
+        span,
+        format!("`.succeeds.` asks commands, and no `{head}`"),
+    )
+    .hint(hint!("put it into a function, and ask that"))
 }
 
 /// Advice for an assignment among stages.
@@ -216,7 +236,11 @@ fn condition_of_test(statement: &str, start: usize) -> Option<SyntaxError> {
     }
     let start = start + line.len() - rest.len();
     let span = Span::new(start, start + test.len());
-    let error = SyntaxError::new(span, format!("`{keyword}` takes an expression, not `{test}`"));
+    let error = SyntaxError::new(
+        Slug::CommandAsCondition,
+        span,
+        format!("`{keyword}` takes an expression, not `{test}`"),
+    );
     Some(error.hint(match bashisms::test(condition) {
         Some(said) => hint!("write `{keyword} {said}`"),
         None => hint!(
@@ -230,31 +254,33 @@ fn first_word(text: &str) -> &str {
 }
 
 /// Advice for what a line seems to mean in another shell.
-fn advice(keyword: &str, statement: &str, before: &str, found: &str) -> Option<Hint> {
+fn advice(keyword: &str, statement: &str, before: &str, found: &str) -> Option<(Slug, Hint)> {
     let line = statement.lines().next().unwrap_or_default();
     let rest = line.get(keyword.len()..).unwrap_or_default().trim_start();
     let first = rest.split([' ', '\t', ';']).next().unwrap_or_default();
     let asks = matches!(keyword, "if" | "while") || line.starts_with("else if");
     let expression = asks || matches!(keyword, "return" | "shift") || assigns(line);
     if expression && let Some(hint) = bashisms::operator_hint(found) {
-        return Some(hint);
+        return Some((Slug::UnknownOperator, hint));
     }
     if bashisms::is_operator(found)
         && let Some(meant) = nearest(found, OPERATORS).filter(|meant| *meant != found)
     {
-        return Some(hint!("did you mean `{meant}`?"));
+        return Some((Slug::UnknownOperator, hint!("did you mean `{meant}`?")));
     }
     let dotted = format!(".{}.", found.trim_matches('.'));
     if expression && OPERATORS.contains(&dotted.as_str()) && found != dotted {
-        return Some(hint!("an operator stands between dots: `{dotted}`"));
+        let hint = hint!("an operator stands between dots: `{dotted}`");
+        return Some((Slug::UnknownOperator, hint));
     }
     if asks && matches!(first, "not" | "!") && bashisms::is_operator(found) {
-        return Some(hint!("`{first}` is written `.not.`"));
+        return Some((Slug::UnknownOperator, hint!("`{first}` is written `.not.`")));
     }
     if before.ends_with(".succeeds.") && !found.is_empty() {
         let command = line.rsplit(".succeeds.").next().unwrap_or_default();
         let command = command.split([';', '#']).next().unwrap_or_default().trim();
-        return Some(hint!("the command stands in parentheses: `.succeeds. ({command})`"));
+        let hint = hint!("the command stands in parentheses: `.succeeds. ({command})`");
+        return Some((Slug::CommandAsCondition, hint));
     }
     let tested = line.split_once(' ').filter(|it| matches!(it.0, "[" | "[[" | "test"));
     if let Some((_, condition)) = tested
@@ -262,27 +288,35 @@ fn advice(keyword: &str, statement: &str, before: &str, found: &str) -> Option<H
         && let Some(condition) = bashisms::test(condition.split(found).next().unwrap_or_default())
     {
         let condition = if found == "||" { format!(".not. ({condition})") } else { condition };
-        return Some(hint!("write `if {condition}`, the commands, and `end`"));
+        let hint = hint!("write `if {condition}`, the commands, and `end`");
+        return Some((Slug::AndOr, hint));
     }
     let advice = match (keyword, found) {
-        (_, "then" | "do") if asks => bashisms::block(),
+        (_, "then" | "do") if asks => (Slug::Unexpected, bashisms::block()),
         ("for" | "forany" | "forall", ",") if before.split_whitespace().count() == 2 => {
-            hint!("one variable a loop: `{keyword} x in a b c`")
+            (Slug::LoopHead, hint!("one variable a loop: `{keyword} x in a b c`"))
         }
         ("for" | "forany" | "forall", ",") => {
             let list = rest.split([';', '#']).next().unwrap_or_default().replace(',', " ");
             let list = list.replace(['{', '}'], " ");
             let list: Vec<_> = list.split_whitespace().collect();
             let list = list.join(" ");
-            hint!("blanks separate the words of a list, not commas: `{keyword} {list}`")
-        }
-        (_, "||") => {
-            hint!(
-                "`||` isn't needed: a group stops at the first failure; `try … catch … end` reacts to one"
+            (
+                Slug::LoopHead,
+                hint!("blanks separate the words of a list, not commas: `{keyword} {list}`"),
             )
         }
-        (_, "&&") => hint!("`&&` isn't needed: each command runs only if the one before succeeded"),
-        (_, "&") => bashisms::at_once(),
+        (_, "||") => (
+            Slug::AndOr,
+            hint!(
+                "`||` isn't needed: a group stops at the first failure; `try … catch … end` reacts to one"
+            ),
+        ),
+        (_, "&&") => (
+            Slug::AndOr,
+            hint!("`&&` isn't needed: each command runs only if the one before succeeded"),
+        ),
+        (_, "&") => (Slug::Background, bashisms::at_once()),
         ("if" | "while", _) if is_command(first) && before.ends_with(first) => {
             let command = rest.split([';', '#']).next().unwrap_or_default().trim();
             let negated = command.strip_prefix("! ").or_else(|| command.strip_prefix("not "));
@@ -291,52 +325,66 @@ fn advice(keyword: &str, statement: &str, before: &str, found: &str) -> Option<H
             let command = read.as_deref().unwrap_or(command);
             let asked = super::parse("hint", &format!("if .succeeds. ({command})\nend"));
             let command = if asked.is_ok() { command } else { "command" };
-            hint!(
-                "`{keyword}` takes an expression; to ask a command, `{keyword} {not}.succeeds. ({command})`"
+            (
+                Slug::CommandAsCondition,
+                hint!(
+                    "`{keyword}` takes an expression; to ask a command, `{keyword} {not}.succeeds. ({command})`"
+                ),
             )
         }
-        ("try" | "if" | "while" | "for" | "forany" | "forall", "|") => {
-            hint!("what a structure prints is piped after its `end`: `end | sort`")
-        }
-        ("return" | "shift" | "function" | "catch" | "else", "|") => {
-            hint!("a stage of a pipeline is a command, a call or a structure")
-        }
+        ("try" | "if" | "while" | "for" | "forany" | "forall", "|") => (
+            Slug::PipelineStage,
+            hint!("what a structure prints is piped after its `end`: `end | sort`"),
+        ),
+        ("return" | "shift" | "function" | "catch" | "else", "|") => (
+            Slug::PipelineStage,
+            hint!("a stage of a pipeline is a command, a call or a structure"),
+        ),
         (_, "|") if assigns(before.rsplit('|').next().unwrap_or(line).trim_start()) => {
-            no_assignment()
+            (Slug::PipelineStage, no_assignment())
         }
-        ("function", "(" | "{") => {
-            hint!("a function is its name alone, its arguments are `$1`, `$2`, …: `function name`")
-        }
+        ("function", "(" | "{") => (
+            Slug::FunctionHead,
+            hint!("a function is its name alone, its arguments are `$1`, `$2`, …: `function name`"),
+        ),
         ("for" | "forany" | "forall", _) if rest.starts_with("((") => {
-            hint!("count with a range: `for n in 1 .to. 10`")
+            (Slug::LoopHead, hint!("count with a range: `for n in 1 .to. 10`"))
         }
         ("for", _) if matches!(first, "all" | "any" | "each") => {
             let keyword = if first == "each" { "for" } else { &format!("for{first}") };
-            hint!("it is one word: `{keyword} x in …`")
+            (Slug::LoopHead, hint!("it is one word: `{keyword} x in …`"))
         }
-        ("for" | "forany" | "forall", "=" | ":=") => {
-            hint!("count with a range: `for n in 1 .to. 10`; else `for x in a b c`")
+        ("for" | "forany" | "forall", "=" | ":=") => (
+            Slug::LoopHead,
+            hint!("count with a range: `for n in 1 .to. 10`; else `for x in a b c`"),
+        ),
+        ("for" | "forany" | "forall", "from" | "of" | ":") => {
+            (Slug::LoopHead, hint!("write `in`: `for x in a b c`"))
         }
-        ("for" | "forany" | "forall", "from" | "of" | ":") => hint!("write `in`: `for x in a b c`"),
-        ("for" | "forany" | "forall", "(") => {
-            hint!("no parentheses: `for x in a b c`, or `for n in 1 .to. 10` to count")
-        }
-        ("catch", found) if !found.is_empty() => {
-            hint!("the failure is in `$error`; put the command on the next line, or after a `;`")
-        }
+        ("for" | "forany" | "forall", "(") => (
+            Slug::LoopHead,
+            hint!("no parentheses: `for x in a b c`, or `for n in 1 .to. 10` to count"),
+        ),
+        ("catch", found) if !found.is_empty() => (
+            Slug::Unexpected,
+            hint!("the failure is in `$error`; put the command on the next line, or after a `;`"),
+        ),
         ("try", _) if before.ends_with(" or for") => {
-            hint!("limits follow each other: `try for 10 minutes or 5 times`")
+            (Slug::Unexpected, hint!("limits follow each other: `try for 10 minutes or 5 times`"))
         }
-        ("try", _) if before.ends_with(" up to") => hint!("`try 5 times` makes at most 5 attempts"),
+        ("try", _) if before.ends_with(" up to") => {
+            (Slug::Unexpected, hint!("`try 5 times` makes at most 5 attempts"))
+        }
         ("else" | "catch" | "end", found) if !found.is_empty() => {
-            hint!("put the command on the next line, or after a `;`")
+            (Slug::Unexpected, hint!("put the command on the next line, or after a `;`"))
         }
-        ("try", _) if before.ends_with(" from") || before.ends_with(" to") => {
+        ("try", _) if before.ends_with(" from") || before.ends_with(" to") => (
+            Slug::MisplacedClause,
             hint!(
                 "`from`, `to`, `by` and `jitter` belong to a policy: `backoff full from 1 second`"
-            )
-        }
-        _ if !found.is_empty() && assigns(line) && before.contains("=(") => arrays(),
+            ),
+        ),
+        _ if !found.is_empty() && assigns(line) && before.contains("=(") => (Slug::Array, arrays()),
         _ => return None,
     };
     Some(advice)

@@ -6,6 +6,7 @@ use super::{MAX_EXPRESSION_DEPTH, Pair, Pairs, Result, Rule, literal};
 use crate::ast::{BinaryOperator, Expr, ExprKind, UnaryOperator};
 use crate::error::SyntaxError;
 use crate::hint::hint;
+use crate::slug::Slug;
 use crate::span::Span;
 use crate::vocabulary::function;
 
@@ -122,7 +123,8 @@ impl Builder<'_> {
             if self.text.contains("source") {
                 return Ok(());
             }
-            let error = SyntaxError::new(span, function.wrong_count(args.len()));
+            let error =
+                SyntaxError::new(Slug::ArgumentCount, span, function.wrong_count(args.len()));
             return Err(error.hint(hint!("{}", function.help)).into());
         }
         match function.parameters.iter().position(|parameter| *parameter == "regex") {
@@ -162,9 +164,11 @@ fn step(waiting: &mut Vec<Waiting>, operands: &mut Vec<Operand>, span: Span) -> 
             *step = true;
             Ok(())
         }
-        Some(_) => Err(Box::new(SyntaxError::new(span, "a range has only one `.step.`"))),
+        Some(_) => {
+            Err(Box::new(SyntaxError::new(Slug::RangeStep, span, "a range has only one `.step.`")))
+        }
         None => Err(Box::new(
-            SyntaxError::new(span, "`.step.` without `.to.`")
+            SyntaxError::new(Slug::RangeStep, span, "`.step.` without `.to.`")
                 .hint(hint!("write `1 .to. 100 .step. 5`")),
         )),
     }
@@ -201,7 +205,7 @@ fn apply(waiting: &Waiting, operands: &mut Vec<Operand>) -> Result<()> {
     if depth == MAX_EXPRESSION_DEPTH {
         let message =
             format!("an expression has at most {MAX_EXPRESSION_DEPTH} operators in a row");
-        let error = SyntaxError::new(waiting.span, message)
+        let error = SyntaxError::new(Slug::TooLarge, waiting.span, message)
             .hint(hint!("assign a part of it to a variable first"));
         return Err(Box::new(error));
     }
@@ -210,17 +214,22 @@ fn apply(waiting: &Waiting, operands: &mut Vec<Operand>) -> Result<()> {
 }
 
 fn stands_alone(first: Span, second: Span, tightness: Tightness) -> SyntaxError {
-    let (message, hint) = if tightness == Tightness::Range {
-        ("a range can't begin or end with a range", hint!("use parentheses if it is meant"))
+    let (slug, message, hint) = if tightness == Tightness::Range {
+        (
+            Slug::RangeStep,
+            "a range can't begin or end with a range",
+            hint!("use parentheses if it is meant"),
+        )
     } else {
         (
+            Slug::ChainedComparison,
             "comparisons don't chain",
             hint!(
                 "use parentheses, or join two comparisons with `.and.`: `1 .lt. $x .and. $x .lt. 9`"
             ),
         )
     };
-    SyntaxError::new(second, message)
+    SyntaxError::new(slug, second, message)
         .label("needs parentheses")
         .related(first, "the other one is here")
         .hint(hint)

@@ -6,6 +6,7 @@ use super::literal::bare;
 use crate::ast::{Block, Command, CommandKind, ForKind, Jump, Name, Pipeline, Stage};
 use crate::error::SyntaxError;
 use crate::hint::{Hint, hint};
+use crate::slug::Slug;
 use crate::span::Span;
 
 /// What stands around a command, within its function.
@@ -38,9 +39,10 @@ pub(super) fn astray(script: &[Command], functions: &HashMap<Name, Span>) -> Vec
 }
 
 fn leaves_finally(keyword: &str, span: Span) -> SyntaxError {
-    SyntaxError::new(span, format!("`{keyword}` can't leave a `finally`")).hint(hint!(
-        "it comes to its end, or fails; where the script goes on then was decided before it"
-    ))
+    SyntaxError::new(Slug::LeavesFinally, span, format!("`{keyword}` can't leave a `finally`"))
+        .hint(hint!(
+            "it comes to its end, or fails; where the script goes on then was decided before it"
+        ))
 }
 
 struct Walk<'f> {
@@ -128,7 +130,11 @@ impl Walk<'_> {
         match self.around.iter().rev().find(walls) {
             Some(Around::Finally) => self.errors.push(leaves_finally(keyword, span)),
             Some(&STAGE) if keyword == "return" => {
-                let error = SyntaxError::new(span, "`return` can't leave a stage of a pipeline");
+                let error = SyntaxError::new(
+                    Slug::LeavesBranch,
+                    span,
+                    "`return` can't leave a stage of a pipeline",
+                );
                 self.errors.push(error.hint(ends()));
             }
             _ => {}
@@ -143,7 +149,8 @@ impl Walk<'_> {
         if let Some((span, _)) = exec.filter(|_| self.atomic && !self.functions.contains("exec"))
             && !self.around.contains(&Around::Finally)
         {
-            let error = SyntaxError::new(span, "`exec` can't stand in an atomic `try`");
+            let error =
+                SyntaxError::new(Slug::ExecInAtomic, span, "`exec` can't stand in an atomic `try`");
             self.errors.push(error.hint(hint!("what an attempt does takes place when it succeeds, and the shell must be there then; \
                  run the command without `exec`")));
         }
@@ -151,15 +158,19 @@ impl Walk<'_> {
 
     fn jump(&mut self, jump: Jump, span: Span) {
         let keyword = jump.keyword();
-        let (message, hint) = match (self.around.last(), jump) {
+        let (slug, message, hint) = match (self.around.last(), jump) {
             (Some(Around::Loop), _) | (Some(Around::Any), Jump::Break) => return,
             (Some(Around::Any), Jump::Continue) => (
+                Slug::ContinueInForany,
                 "`forany` takes no `continue`".to_owned(),
                 hint!("`failure` goes on with the next word, and `break` succeeds with this one"),
             ),
             (Some(Around::Finally), _) => return self.errors.push(leaves_finally(keyword, span)),
-            (Some(Around::Task(what)), _) => (format!("`{keyword}` can't leave {what}"), ends()),
+            (Some(Around::Task(what)), _) => {
+                (Slug::LeavesBranch, format!("`{keyword}` can't leave {what}"), ends())
+            }
             (None, _) => (
+                Slug::StrayJump,
                 format!("`{keyword}` stands outside of a loop"),
                 hint!(
                     "it is about the innermost `for` or `while` of the same function; \
@@ -167,6 +178,6 @@ impl Walk<'_> {
                 ),
             ),
         };
-        self.errors.push(SyntaxError::new(span, message).hint(hint));
+        self.errors.push(SyntaxError::new(slug, span, message).hint(hint));
     }
 }

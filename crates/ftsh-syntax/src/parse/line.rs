@@ -6,6 +6,7 @@ use super::builder::Builder;
 use super::{Grammar, Pair, Result, Rule};
 use crate::ast::{CommandKind, Expr, For, Jump, Name, Pipeline, Redirect, Stage, Try};
 use crate::error::SyntaxError;
+use crate::slug::Slug;
 use crate::span::Span;
 
 /// What one line holds.
@@ -138,8 +139,9 @@ impl Builder<'_> {
     /// A call of the script's own function, of a name that means something else without that.
     fn own_command(&mut self, pair: &Pair) -> Result<Line> {
         let start = self.span(pair).start;
-        let mut pairs = Grammar::parse(Rule::pipeline, pair.as_str())
-            .map_err(|_| SyntaxError::new(self.span(pair), "this is no command"))?;
+        let mut pairs = Grammar::parse(Rule::pipeline, pair.as_str()).map_err(|_| {
+            SyntaxError::new(Slug::Unexpected, self.span(pair), "this is no command")
+        })?;
         let base = std::mem::replace(&mut self.base, start);
         let pipeline = self.pipeline(pairs.next().expect("what was parsed"));
         self.base = base;

@@ -8,6 +8,7 @@ use super::Result;
 use crate::ast::{Expr, ExprKind, Parameter, Part, Quoted, Word};
 use crate::error::SyntaxError;
 use crate::hint::hint;
+use crate::slug::Slug;
 
 /// The text of a word without variables.
 pub fn word(word: &Word) -> Option<Cow<'_, str>> {
@@ -86,7 +87,11 @@ pub(super) fn check_pattern(pattern: &Expr) -> Result<()> {
     };
     let why = why.strip_prefix("error: ").unwrap_or(&why);
     Err(Box::new(
-        SyntaxError::new(pattern.span, format!("not a regular expression: {why}"))
-            .hint(hint!("a `\\` before a character takes away its special meaning")),
+        SyntaxError::new(
+            Slug::RegularExpression,
+            pattern.span,
+            format!("not a regular expression: {why}"),
+        )
+        .hint(hint!("a `\\` before a character takes away its special meaning")),
     ))
 }

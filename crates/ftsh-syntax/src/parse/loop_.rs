@@ -8,6 +8,7 @@ use crate::clauses::{ForAllClauses, ForAnyClauses, On, Output};
 use crate::engine::EngineId;
 use crate::error::SyntaxError;
 use crate::hint::{Hint, hint};
+use crate::slug::Slug;
 use crate::span::Span;
 use crate::vocabulary::loop_clauses;
 
@@ -42,7 +43,11 @@ impl Builder<'_> {
             }
             let clause = phrase(pair.as_str());
             if clause == "in order" && all.output == Some(Output::Tagged) {
-                let error = SyntaxError::new(span, "lines that are tagged come as they come");
+                let error = SyntaxError::new(
+                    Slug::ConflictingClauses,
+                    span,
+                    "lines that are tagged come as they come",
+                );
                 return Err(error
                     .hint(hint!("`output grouped in order` prints what each word printed in the order of the words"))
                     .into());
@@ -51,10 +56,19 @@ impl Builder<'_> {
             // Branches run on one engine.
             let key = if rule == Rule::on_engine { "on".to_owned() } else { clause.clone() };
             if seen.contains(&key) {
-                return Err(SyntaxError::new(span, format!("`{clause}` stands there twice")).into());
+                return Err(SyntaxError::new(
+                    Slug::DuplicateClause,
+                    span,
+                    format!("`{clause}` stands there twice"),
+                )
+                .into());
             }
             if clause.starts_with("output ") && all.output.is_some() {
-                let error = SyntaxError::new(span, "output is either grouped or tagged");
+                let error = SyntaxError::new(
+                    Slug::ConflictingClauses,
+                    span,
+                    "output is either grouped or tagged",
+                );
                 return Err(error
                     .hint(hint!("`output tagged` prints lines as they come, `output grouped` what a branch printed when it ends"))
                     .into());
@@ -101,7 +115,11 @@ impl Builder<'_> {
         if let Some(span) = alone
             && any.hedge_after.is_none()
         {
-            let error = SyntaxError::new(span, "`forany` takes `at most` only with `hedge after`");
+            let error = SyntaxError::new(
+                Slug::MisplacedClause,
+                span,
+                "`forany` takes `at most` only with `hedge after`",
+            );
             return Err(error
                 .hint(hint!("without it the words run one after the other; {QUOTE}"))
                 .into());
@@ -120,7 +138,7 @@ impl Builder<'_> {
         let span = self.span(&pair);
         let Some(length) = pair.into_inner().next() else {
             let message = format!("expected a length of time after `{clause}`");
-            return Err(SyntaxError::new(span, message)
+            return Err(SyntaxError::new(Slug::MissingValue, span, message)
                 .hint(hint!(
                     "`forany x in … hedge after 5 seconds` begins the next word when one takes \
                      longer; {QUOTE}"
@@ -130,7 +148,11 @@ impl Builder<'_> {
         let (span, text) = (self.span(&length), length.as_str().trim().to_owned());
         self.duration(length).map_err(|error| match literal::number(&text) {
             Some(_) => {
-                let error = SyntaxError::new(span, format!("`{text}` of what? A unit is missing"));
+                let error = SyntaxError::new(
+                    Slug::MissingUnit,
+                    span,
+                    format!("`{text}` of what? A unit is missing"),
+                );
                 Box::new(
                     error.hint(hint!(
                         "write `hedge after {text} seconds`, or `{text}m` for minutes"
@@ -151,7 +173,7 @@ impl Builder<'_> {
             && let Some(word) = literal::expr(options)
             && let Some(why) = named.argument_error(&word)
         {
-            return Err(SyntaxError::new(options.span, why).into());
+            return Err(SyntaxError::new(Slug::EngineArgument, options.span, why).into());
         }
         Ok(On { engine: named, options })
     }
@@ -160,7 +182,11 @@ impl Builder<'_> {
     fn count(&mut self, pair: Pair, clause: &str, hint: impl Fn() -> Hint) -> Result<Expr> {
         let span = self.span(&pair);
         let Some(count) = self.optional(pair)? else {
-            let error = SyntaxError::new(span, format!("expected a number after `{clause}`"));
+            let error = SyntaxError::new(
+                Slug::MissingValue,
+                span,
+                format!("expected a number after `{clause}`"),
+            );
             return Err(error.hint(hint()).into());
         };
         check_count(&count)?;
@@ -181,14 +207,15 @@ fn check_owner(span: Span, keyword: &str, clause: &str) -> Result<()> {
     if owners.clone().any(|(owner, _)| owner == keyword) {
         return Ok(());
     }
-    let error = SyntaxError::new(span, format!("`{keyword}` takes no `{clause}`"));
+    let error =
+        SyntaxError::new(Slug::MisplacedClause, span, format!("`{keyword}` takes no `{clause}`"));
     let owner = owners.next().map_or("forall", |(owner, _)| owner);
     Err(Box::new(error.hint(hint!("`{owner}` does; {QUOTE}"))))
 }
 
 /// Something after the clauses that is none.
 fn stray(span: Span, text: &str) -> SyntaxError {
-    let error = SyntaxError::new(span, format!("`{text}` is no clause"));
+    let error = SyntaxError::new(Slug::UnknownClause, span, format!("`{text}` is no clause"));
     let first = text.split_whitespace().next().unwrap_or_default();
     let meant = loop_clauses().find(|(_, words)| words[0] == first);
     error.hint(match meant {

@@ -39,6 +39,7 @@ use super::ast::Script;
 use super::error::{SyntaxError, SyntaxErrors};
 use super::span::{Source, Span};
 use crate::hint::hint;
+use crate::slug::Slug;
 
 /// What pest makes of the grammar; apart, since the derived code has no documentation.
 #[allow(missing_docs, reason = "derived")]
@@ -91,7 +92,11 @@ pub fn parse_among(
 ) -> std::result::Result<Script, SyntaxErrors> {
     let source = Arc::new(Source::new(name, text));
     if let Some(at) = text.find('\0') {
-        let error = SyntaxError::new(Span::new(at, at + 1), "a script can't contain a NUL byte");
+        let error = SyntaxError::new(
+            Slug::NotText,
+            Span::new(at, at + 1),
+            "a script can't contain a NUL byte",
+        );
         return Err(SyntaxErrors { source, errors: vec![error] });
     }
     pest::set_call_limit(std::num::NonZeroUsize::new(MAX_STEPS));
@@ -148,7 +153,7 @@ pub fn parse_bytes_among(
     let text = String::from_utf8_lossy(&bytes[..line]);
     let width = char::REPLACEMENT_CHARACTER.len_utf8();
     let message = format!("the script isn't UTF-8: byte {at} is {:#04x}", bytes[at]);
-    let error = SyntaxError::new(Span::new(at, at + width), message).hint(hint!(
+    let error = SyntaxError::new(Slug::NotText, Span::new(at, at + width), message).hint(hint!(
         "save the script as UTF-8; other bytes can come from variables, files and `printf`"
     ));
     Err(SyntaxErrors { source: Arc::new(Source::new(name, text)), errors: vec![error] })

@@ -7,6 +7,7 @@ use super::{Pair, Result, Rule, jump};
 use crate::ast::{Pipeline, Redirect, Stage, StageKind, Target};
 use crate::error::SyntaxError;
 use crate::hint::hint;
+use crate::slug::Slug;
 use crate::span::Span;
 use crate::vocabulary::{HEADS, KEYWORDS};
 
@@ -76,7 +77,7 @@ impl Builder<'_> {
         let ends = |c: char| c.is_whitespace() || matches!(c, ';' | '|' | '&' | '<' | '>' | ')');
         let word = text.split(ends).next().unwrap_or_default();
         let is_all = word.len() == text.trim_end().len();
-        let (message, hint) = match word {
+        let (slug, message, hint) = match word {
             _ if self.functions.contains(word) => return Ok(()),
             _ if is_inner && HEADS.contains(&word) => {
                 let span = Span::new(span.start, span.start + word.len());
@@ -84,21 +85,32 @@ impl Builder<'_> {
             }
             _ if is_inner => return Ok(()),
             "function" => (
+                Slug::FunctionOutput,
                 "a function's definition can't be a stage of a pipeline".to_owned(),
                 hint!("define it on lines of its own, and call it here"),
             ),
-            "local" => ("an assignment can't be a stage of a pipeline".to_owned(), stages()),
-            "break" | "continue" if is_all => {
-                (format!("`{word}` can't be a stage of a pipeline"), jump::ends())
-            }
-            "return" => ("`return` can't be a stage of a pipeline".to_owned(), jump::ends()),
+            "local" => (
+                Slug::PipelineStage,
+                "an assignment can't be a stage of a pipeline".to_owned(),
+                stages(),
+            ),
+            "break" | "continue" if is_all => (
+                Slug::PipelineStage,
+                format!("`{word}` can't be a stage of a pipeline"),
+                jump::ends(),
+            ),
+            "return" => (
+                Slug::PipelineStage,
+                "`return` can't be a stage of a pipeline".to_owned(),
+                jump::ends(),
+            ),
             _ if KEYWORDS.contains(&word) => {
-                (format!("`{word}` can't be a stage of a pipeline"), stages())
+                (Slug::PipelineStage, format!("`{word}` can't be a stage of a pipeline"), stages())
             }
             _ => return Ok(()),
         };
         let span = Span::new(span.start, span.start + word.len());
-        Err(Box::new(SyntaxError::new(span, message).hint(hint)))
+        Err(Box::new(SyntaxError::new(slug, span, message).hint(hint)))
     }
 }
 
@@ -109,7 +121,11 @@ fn document(redirects: &[Redirect]) -> Option<Span> {
 }
 
 fn in_the_way(document: Span, stage: Span) -> SyntaxError {
-    SyntaxError::new(stage, "the text of a here-document is in the way of this pipeline")
-        .related(document, "it begins on the line after this")
-        .hint(hint!("write the whole pipeline on one line, then the text"))
+    SyntaxError::new(
+        Slug::HereDocumentInPipeline,
+        stage,
+        "the text of a here-document is in the way of this pipeline",
+    )
+    .related(document, "it begins on the line after this")
+    .hint(hint!("write the whole pipeline on one line, then the text"))
 }

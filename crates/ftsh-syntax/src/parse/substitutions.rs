@@ -4,6 +4,7 @@ use super::bashisms::operator;
 use super::braces;
 use crate::error::SyntaxError;
 use crate::hint::{Hint, hint};
+use crate::slug::Slug;
 use crate::span::Span;
 use crate::vocabulary::is_name;
 
@@ -34,33 +35,36 @@ pub(super) fn programs(text: &str) -> Vec<&'static str> {
 /// The `` `command` `` at `span` of a script's `text`.
 pub(super) fn backquotes(span: Span, text: &str) -> SyntaxError {
     let command = text[span.start..span.end].trim_matches('`').trim();
-    SyntaxError::new(span, "backquotes don't run commands").hint(collected(command, span, text))
+    SyntaxError::new(Slug::CommandSubstitution, span, "backquotes don't run commands")
+        .hint(collected(command, span, text))
 }
 
 /// The `$` at `span` of a script's `text` that begins something unknown.
 pub(super) fn variable(span: Span, text: &str) -> SyntaxError {
     let span = Span::new(span.start, span.end.max(closed(text, span.start)));
     let (written, after) = (&text[span.start..span.end], &text[span.end..]);
-    let (message, hint) = if let Some(sum) = written.strip_prefix("$((") {
+    let (slug, message, hint) = if let Some(sum) = written.strip_prefix("$((") {
         let (target, _) = target(span, text);
         let target = if target == "v" { "n" } else { target };
         let sum = words_for(sum.strip_suffix("))").unwrap_or(sum).trim())
             .filter(|sum| is_script(&format!("{target}={sum}")))
             .unwrap_or_else(|| "$a .add. 1".to_owned());
         (
+            Slug::Arithmetic,
             "`$(( ))` doesn't calculate",
             hint!("an assignment does, with operators that are words: `{target}={sum}`"),
         )
     } else if let Some(command) = written.strip_prefix("$(") {
         let command = command.strip_suffix(')').unwrap_or(command).trim();
-        ("`$( )` doesn't run commands", collected(command, span, text))
+        (Slug::CommandSubstitution, "`$( )` doesn't run commands", collected(command, span, text))
     } else if written.starts_with("${") && !written.ends_with('}') && after.starts_with('"') {
         (
+            Slug::NestedQuotes,
             "a `${` can't hold quotes inside quotes",
             hint!("assign the default to a variable first, or use it without the inner quotes"),
         )
     } else if written.starts_with("${") && !written.ends_with('}') {
-        ("this `${` has no `}`", hint!("write `${{name}}`"))
+        (Slug::UnclosedBrace, "this `${` has no `}`", hint!("write `${{name}}`"))
     } else if let Some(inside) = written.strip_prefix("${") {
         let hint = match braces::meant(inside.trim_end_matches('}')) {
             Some(braces::Meant::Variable(said)) => hint!("write `{said}`"),
@@ -74,21 +78,27 @@ pub(super) fn variable(span: Span, text: &str) -> SyntaxError {
                  functions do the rest, like `v=replace($name, 'regex', \"text\")`"
             ),
         };
-        ("unknown kind of substitution", hint)
+        (Slug::UnknownSubstitution, "unknown kind of substitution", hint)
     } else if written == "$?" {
         (
+            Slug::SpecialVariable,
             "there is no `$?`: a failure can't be passed over",
             hint!("in `catch`, `$error_code` has the exit code and `$error` the story"),
         )
     } else if written == "$!" {
-        ("there is no `$!`", hint!("`forall` runs commands at once and waits for them"))
+        (
+            Slug::SpecialVariable,
+            "there is no `$!`",
+            hint!("`forall` runs commands at once and waits for them"),
+        )
     } else {
         (
+            Slug::VariableName,
             "no variable can have this name",
             hint!("for the characters themselves, write `\\{written}`"),
         )
     };
-    SyntaxError::new(span, message).hint(hint)
+    SyntaxError::new(slug, span, message).hint(hint)
 }
 
 /// End of the parentheses of a `$(` at `start`, if they are closed on its line; else `start`.

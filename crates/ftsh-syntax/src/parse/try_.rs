@@ -7,6 +7,7 @@ use crate::ast::{Block, Try};
 use crate::clauses::TryClauses;
 use crate::error::SyntaxError;
 use crate::hint::hint;
+use crate::slug::Slug;
 use crate::span::Span;
 
 impl Builder<'_> {
@@ -24,8 +25,12 @@ impl Builder<'_> {
             let span = self.span(&pair);
             let clause = self.clause(&mut head, pair)?;
             if let Some((_, first)) = given.iter().find(|(before, _)| *before == clause) {
-                let error = SyntaxError::new(span, format!("{clause} is given twice"))
-                    .related(*first, "first given here");
+                let error = SyntaxError::new(
+                    Slug::DuplicateClause,
+                    span,
+                    format!("{clause} is given twice"),
+                )
+                .related(*first, "first given here");
                 let is_delay = clause == "the time limit"
                     && given.last().is_some_and(|(before, _)| *before == "`backoff`");
                 return Err(Box::new(if is_delay {
@@ -43,11 +48,15 @@ impl Builder<'_> {
             let (first, second) =
                 if every.start < backoff.start { (every, backoff) } else { (backoff, every) };
             return Err(Box::new(
-                SyntaxError::new(second, "`every` and `backoff` can't be combined")
-                    .related(first, "the other one is here")
-                    .hint(hint!(
-                        "`every` fixes when attempts start, `backoff` how long to wait between them"
-                    )),
+                SyntaxError::new(
+                    Slug::ConflictingClauses,
+                    second,
+                    "`every` and `backoff` can't be combined",
+                )
+                .related(first, "the other one is here")
+                .hint(hint!(
+                    "`every` fixes when attempts start, `backoff` how long to wait between them"
+                )),
             ));
         }
         Ok(head)

@@ -4,6 +4,7 @@ use super::builder::Builder;
 use super::{Pair, Pairs, Result, Rule, substitutions};
 use crate::ast::{Parameter, Part, Quoted, Substitute, Variable, Word};
 use crate::error::SyntaxError;
+use crate::slug::Slug;
 use crate::span::Span;
 
 impl Builder<'_> {
@@ -28,7 +29,11 @@ impl Builder<'_> {
             Rule::backquotes => return Err(substitutions::backquotes(span, self.text).into()),
             Rule::escape | Rule::double_escape => {
                 Part::Escaped(pair.as_str()[1..].chars().next().ok_or_else(|| {
-                    Box::new(SyntaxError::new(span, "a `\\` must be followed by a character"))
+                    Box::new(SyntaxError::new(
+                        Slug::TrailingBackslash,
+                        span,
+                        "a `\\` must be followed by a character",
+                    ))
                 })?)
             }
             _ => Part::Bare(pair.as_str().to_owned()),
@@ -60,7 +65,7 @@ impl Builder<'_> {
         }
         self.endless_string = Some(span.start);
         let quote = Span::new(span.start, span.start + 1);
-        let error = SyntaxError::new(quote, "a string that never ends")
+        let error = SyntaxError::new(Slug::UnclosedString, quote, "a string that never ends")
             .label(format!("its closing `{}` is missing", &self.text[quote.start..quote.end]));
         Err(Box::new(match self.long_string {
             Some(long) => error.related(
@@ -112,7 +117,11 @@ impl Builder<'_> {
                 Rule::name => variable = Some(Parameter::Named(Self::name(&pair))),
                 Rule::digit | Rule::number => {
                     let number = pair.as_str().parse().map_err(|_| {
-                        Box::new(SyntaxError::new(span, "there are never that many arguments"))
+                        Box::new(SyntaxError::new(
+                            Slug::OutOfRange,
+                            span,
+                            "there are never that many arguments",
+                        ))
                     })?;
                     variable = Some(Parameter::Positional(number));
                 }

@@ -7,7 +7,7 @@ use super::{assert_quiet, look};
 #[test]
 fn what_a_branch_assigns_is_lost() {
     assert_snapshot!(look("n=0\nforall x in a b keep going\n  try 2 times\n    n=$n .add. 1\n    n=$n .add. 2\n  end\nend\necho $n"), @"
-warning: what this branch assigns to `n` is lost when it ends
+warning[lost-assignment]: what this branch assigns to `n` is lost when it ends
  --> t:4:5
   |
 2 | forall x in a b keep going

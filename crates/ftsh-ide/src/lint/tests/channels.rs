@@ -7,7 +7,7 @@ use super::{assert_quiet, look, messages};
 #[test]
 fn a_budget_is_for_what_is_tried_again() {
     assert_snapshot!(look("channel k budget 10%\ntry through k\n  a\nend"), @"
-warning: nothing that goes through `k` is tried again: its budget is unused
+warning[unused-budget]: nothing that goes through `k` is tried again: its budget is unused
  --> t:1:18
   |
 1 | channel k budget 10%

@@ -7,7 +7,7 @@ use super::{assert_quiet, look, messages};
 #[test]
 fn constants_that_leave_nothing_to_do() {
     assert_snapshot!(look("for n in 3 .to. 1\n  echo $n\nend"), @"
-warning: this range is empty: it counts up, and 3 is above 1
+warning[empty-range]: this range is empty: it counts up, and 3 is above 1
  --> t:1:10
   |
 1 | for n in 3 .to. 1
@@ -16,7 +16,7 @@ warning: this range is empty: it counts up, and 3 is above 1
 ");
     assert_eq!(messages("x=f(1 .to. (5) .step. -2)\nfunction f; return 1; end").len(), 1);
     assert_snapshot!(look("try 3 times every 0 seconds; a; end"), @"
-warning: `every` with no time at all is no `every`
+warning[zero-every]: `every` with no time at all is no `every`
  --> t:1:19
   |
 1 | try 3 times every 0 seconds; a; end

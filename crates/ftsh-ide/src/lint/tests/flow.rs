@@ -7,7 +7,7 @@ use super::{assert_quiet, look, messages};
 #[test]
 fn failures_are_swallowed() {
     assert_snapshot!(look("try 5 times\n  a\ncatch\n  echo \"$error\"\nend"), @r#"
-warning: this `catch` lets every failure be forgotten
+warning[forgotten-failure]: this `catch` lets every failure be forgotten
  --> t:3:1
   |
 3 | catch
@@ -48,7 +48,7 @@ warning: this `catch` lets every failure be forgotten
 #[test]
 fn commands_are_never_reached() {
     assert_snapshot!(look("try\n  giveup no use\n  # why?\n  echo a\n  echo b\nend"), @"
-warning: this is never reached
+warning[unreachable]: this is never reached
  --> t:4:3
   |
 2 |   giveup no use

@@ -7,14 +7,14 @@ use super::{assert_quiet, look, messages};
 #[test]
 fn functions_are_never_called() {
     assert_snapshot!(look("function f\n  g\nend\nfunction g\n  f\nend\necho f"), @"
-warning: the function `f` is never called
+warning[unused-function]: the function `f` is never called
  --> t:1:10
   |
 1 | function f
   |          ^
   = hint: call it, or take it out
 
-warning: the function `g` is never called
+warning[unused-function]: the function `g` is never called
  --> t:4:10
   |
 4 | function g
@@ -42,7 +42,7 @@ warning: the function `g` is never called
 #[test]
 fn calls_of_no_function() {
     assert_snapshot!(look("x=lenght(abc)\necho $x"), @"
-warning: there is no function `lenght`
+warning[unknown-function]: there is no function `lenght`
  --> t:1:3
   |
 1 | x=lenght(abc)

@@ -7,7 +7,7 @@ use super::{assert_quiet, look, messages};
 #[test]
 fn the_input_of_a_loop_is_swallowed() {
     assert_snapshot!(look("while .succeeds. (read host)\n  try 3 times\n    ssh $host uptime\n  end\nend < hosts"), @"
-warning: `ssh` reads what is left of this loop's input
+warning[loop-input]: `ssh` reads what is left of this loop's input
  --> t:3:5
   |
 1 | while .succeeds. (read host)

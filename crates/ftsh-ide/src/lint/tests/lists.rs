@@ -7,21 +7,21 @@ use super::{assert_quiet, look};
 #[test]
 fn braces_that_are_text() {
     assert_snapshot!(look("cp f{,.bak}\nx=web{1..3}\nif .succeeds. (rm {a,b}); a; end"), @"
-warning: braces make no list: this is text
+warning[brace-word]: braces make no list: this is text
  --> t:1:4
   |
 1 | cp f{,.bak}
   |    ^^^^^^^^
   = hint: write all the words
 
-warning: braces make no list: this is text
+warning[brace-word]: braces make no list: this is text
  --> t:2:3
   |
 2 | x=web{1..3}
   |   ^^^^^^^^^
   = hint: a loop counts: `for n in 1 .to. 3`
 
-warning: braces make no list: this is text
+warning[brace-word]: braces make no list: this is text
  --> t:3:19
   |
 3 | if .succeeds. (rm {a,b}); a; end

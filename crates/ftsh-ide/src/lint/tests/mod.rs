@@ -46,7 +46,7 @@ fn look(text: &str) -> String {
 fn messages(text: &str) -> Vec<String> {
     look(text)
         .lines()
-        .filter_map(|line| line.strip_prefix("warning: "))
+        .filter_map(|line| Some(line.strip_prefix("warning[")?.split_once("]: ")?.1))
         .map(str::to_owned)
         .collect()
 }

@@ -7,7 +7,7 @@ use super::{assert_quiet, look, messages};
 #[test]
 fn programs_that_are_not_there() {
     assert_snapshot!(look("try for 1 day\n  wgte -q x\n  nothing | sort\nend"), @"
-warning: there is no program `wgte` along `PATH`
+warning[missing-program]: there is no program `wgte` along `PATH`
  --> t:2:3
   |
 1 | try for 1 day
@@ -16,7 +16,7 @@ warning: there is no program `wgte` along `PATH`
   |   ^^^^
   = hint: did you mean `wget`?
 
-warning: there is no program `nothing` along `PATH`
+warning[missing-program]: there is no program `nothing` along `PATH`
  --> t:3:3
   |
 1 | try for 1 day

@@ -7,21 +7,21 @@ use super::mistakes;
 #[test]
 fn habits_of_conditions() {
     assert_snapshot!(mistakes("if [ -f x ]\nend\nif test -f x\nend\nif [[ $a ]]; then\nend"), @"
-error: `if` takes an expression, not `[`
+error[command-as-condition]: `if` takes an expression, not `[`
  --> t:1:4
   |
 1 | if [ -f x ]
   |    ^
   = hint: write `if .isfile. x`
 
-error: `if` takes an expression, not `test`
+error[command-as-condition]: `if` takes an expression, not `test`
  --> t:3:4
   |
 3 | if test -f x
   |    ^^^^
   = hint: write `if .isfile. x`
 
-error: `if` takes an expression, not `[[`
+error[command-as-condition]: `if` takes an expression, not `[[`
  --> t:5:4
   |
 5 | if [[ $a ]]; then
@@ -29,14 +29,14 @@ error: `if` takes an expression, not `[[`
   = hint: compare with operators: `if $a .eq. $b`, `if $n .lt. 5`, `if .isfile. $f`
 ");
     assert_snapshot!(mistakes("if grep -q a b; then\n  c\nfi\n"), @"
-error: unexpected `-q`
+error[command-as-condition]: unexpected `-q`
  --> t:1:9
   |
 1 | if grep -q a b; then
   |         ^^ expected an operator, or the end of the command
   = hint: `if` takes an expression; to ask a command, `if .succeeds. (grep -q a b)`
 
-error: there is no `fi` in ftsh
+error[other-shell]: there is no `fi` in ftsh
  --> t:3:1
   |
 3 | fi
@@ -44,7 +44,7 @@ error: there is no `fi` in ftsh
   = hint: every structure ends with `end`
 ");
     assert_snapshot!(mistakes("if ! grep -q a b\nend"), @"
-error: unexpected `grep`
+error[command-as-condition]: unexpected `grep`
  --> t:1:6
   |
 1 | if ! grep -q a b
@@ -52,35 +52,35 @@ error: unexpected `grep`
   = hint: `if` takes an expression; to ask a command, `if .not. .succeeds. (grep -q a b)`
 ");
     assert_snapshot!(mistakes("if $a == 5\nend\nif $a = 5\nend\nif $a != 5\nend\nwhile $a -lt 5\nend\nif $a > 5\nend"), @"
-error: unexpected `==`
+error[unknown-operator]: unexpected `==`
  --> t:1:7
   |
 1 | if $a == 5
   |       ^^ expected an operator, or the end of the command
   = hint: `==` is written `.eq.` for text and `.eql.` for numbers
 
-error: unexpected `=`
+error[unknown-operator]: unexpected `=`
  --> t:3:7
   |
 3 | if $a = 5
   |       ^ expected an operator, or the end of the command
   = hint: `=` is written `.eq.` for text and `.eql.` for numbers
 
-error: unexpected `!=`
+error[unknown-operator]: unexpected `!=`
  --> t:5:7
   |
 5 | if $a != 5
   |       ^^ expected an operator, or the end of the command
   = hint: `!=` is written `.ne.` for text and `.neql.` for numbers
 
-error: unexpected `-lt`
+error[unknown-operator]: unexpected `-lt`
  --> t:7:10
   |
 7 | while $a -lt 5
   |          ^^^ expected an operator, or the end of the command
   = hint: `-lt` is written `.lt.`
 
-error: unexpected `>`
+error[unknown-operator]: unexpected `>`
  --> t:9:7
   |
 9 | if $a > 5
@@ -88,7 +88,7 @@ error: unexpected `>`
   = hint: `>` is written `.gt.`
 ");
     assert_snapshot!(mistakes("if $a .eq. 1 && $b .eq. 2\nend"), @"
-error: unexpected `&&`
+error[unknown-operator]: unexpected `&&`
  --> t:1:14
   |
 1 | if $a .eq. 1 && $b .eq. 2
@@ -96,7 +96,7 @@ error: unexpected `&&`
   = hint: `&&` is written `.and.`
 ");
     assert_snapshot!(mistakes("if $a .ad. 1\nend"), @"
-error: unexpected `.ad.`
+error[unknown-operator]: unexpected `.ad.`
  --> t:1:7
   |
 1 | if $a .ad. 1
@@ -108,28 +108,28 @@ error: unexpected `.ad.`
 #[test]
 fn habits_of_tests() {
     assert_snapshot!(mistakes("if [ -z \"$x\" ]; then\nend\nwhile test $n -lt 5\nend\nif a\nelse if [[ ! -d $x ]]\nend\nif [ a -a b -o c ]\nend"), @r#"
-error: `if` takes an expression, not `[`
+error[command-as-condition]: `if` takes an expression, not `[`
  --> t:1:4
   |
 1 | if [ -z "$x" ]; then
   |    ^
   = hint: write `if "$x" .eq. ""`
 
-error: `while` takes an expression, not `test`
+error[command-as-condition]: `while` takes an expression, not `test`
  --> t:3:7
   |
 3 | while test $n -lt 5
   |       ^^^^
   = hint: write `while $n .lt. 5`
 
-error: `if` takes an expression, not `[[`
+error[command-as-condition]: `if` takes an expression, not `[[`
  --> t:6:9
   |
 6 | else if [[ ! -d $x ]]
   |         ^^
   = hint: write `if .not. .isdir. $x`
 
-error: `if` takes an expression, not `[`
+error[command-as-condition]: `if` takes an expression, not `[`
  --> t:8:4
   |
 8 | if [ a -a b -o c ]
@@ -137,28 +137,28 @@ error: `if` takes an expression, not `[`
   = hint: compare with operators: `if $a .eq. $b`, `if $n .lt. 5`, `if .isfile. $f`
 "#);
     assert_snapshot!(mistakes("[ -f x ] && rm x\n[ $a = b ] || exit 1\nif ! grep a b; then\nend\nif not a\nend"), @"
-error: unexpected `&&`
+error[and-or]: unexpected `&&`
  --> t:1:10
   |
 1 | [ -f x ] && rm x
   |          ^^ expected the end of the command
   = hint: write `if .isfile. x`, the commands, and `end`
 
-error: unexpected `||`
+error[and-or]: unexpected `||`
  --> t:2:12
   |
 2 | [ $a = b ] || exit 1
   |            ^^ expected the end of the command
   = hint: write `if .not. ($a .eq. b)`, the commands, and `end`
 
-error: unexpected `grep`
+error[command-as-condition]: unexpected `grep`
  --> t:3:6
   |
 3 | if ! grep a b; then
   |      ^^^^ expected an operator, or the end of the command
   = hint: `if` takes an expression; to ask a command, `if .not. .succeeds. (grep a b)`
 
-error: unexpected `a`
+error[command-as-condition]: unexpected `a`
  --> t:5:8
   |
 5 | if not a
@@ -170,7 +170,7 @@ error: unexpected `a`
 #[test]
 fn habits_of_assignments() {
     assert_snapshot!(mistakes("a=1 b=2"), @"
-error: expected a command
+error[missing-command]: expected a command
  --> t:1:8
   |
 1 | a=1 b=2
@@ -178,28 +178,28 @@ error: expected a command
   = hint: write one assignment a line, or `;` between them
 ");
     assert_snapshot!(mistakes("x = 5\nx=$x + 1\nx=$((x+1))\n((x++))"), @"
-error: an assignment has no blank before its `=`
+error[assignment-blank]: an assignment has no blank before its `=`
  --> t:1:1
   |
 1 | x = 5
   | ^
   = hint: write `x=value`
 
-error: unknown operator `+`
+error[unknown-operator]: unknown operator `+`
  --> t:2:6
   |
 2 | x=$x + 1
   |      ^
   = hint: `+` is written `.add.`
 
-error: `$(( ))` doesn't calculate
+error[arithmetic]: `$(( ))` doesn't calculate
  --> t:3:3
   |
 3 | x=$((x+1))
   |   ^^^^^^^^
   = hint: an assignment does, with operators that are words: `x=$x .add. 1`
 
-error: `(( ))` doesn't calculate
+error[arithmetic]: `(( ))` doesn't calculate
  --> t:4:1
   |
 4 | ((x++))
@@ -207,21 +207,21 @@ error: `(( ))` doesn't calculate
   = hint: an assignment does: `n=$n .add. 1`
 ");
     assert_snapshot!(mistakes("x=$(date +%s)\nx=`date`\necho \"now `date`\""), @r#"
-error: `$( )` doesn't run commands
+error[command-substitution]: `$( )` doesn't run commands
  --> t:1:3
   |
 1 | x=$(date +%s)
   |   ^^^^^^^^^^^
   = hint: write `date +%s -> x`
 
-error: backquotes don't run commands
+error[command-substitution]: backquotes don't run commands
  --> t:2:3
   |
 2 | x=`date`
   |   ^^^^^^
   = hint: write `date -> x`
 
-error: backquotes don't run commands
+error[command-substitution]: backquotes don't run commands
  --> t:3:11
   |
 3 | echo "now `date`"
@@ -229,45 +229,45 @@ error: backquotes don't run commands
   = hint: write `date -> v`, then use `$v`
 "#);
     assert_snapshot!(mistakes("x=3 .add.\nx=(3 .add. 4\nx=f(1, 2\nx=3 .ad. 4\nx=(1 2 3)\nx=3 .add. 4 5\nx=f (1, 2"), @r#"
-error: expected a value
+error[unexpected]: expected a value
  --> t:1:10
   |
 1 | x=3 .add.
   |          ^ the command ends here
 
-error: expected `)`
+error[unexpected]: expected `)`
  --> t:2:13
   |
 2 | x=(3 .add. 4
   |             ^ the command ends here
 
-error: expected `)`
+error[unexpected]: expected `)`
  --> t:3:9
   |
 3 | x=f(1, 2
   |         ^ the command ends here
 
-error: unknown operator `.ad.`
+error[unknown-operator]: unknown operator `.ad.`
  --> t:4:5
   |
 4 | x=3 .ad. 4
   |     ^^^^
   = hint: did you mean `.add.`?
 
-error: unexpected `2`
+error[array]: unexpected `2`
  --> t:5:6
   |
 5 | x=(1 2 3)
   |      ^ expected `)`
   = hint: there are no arrays: a variable holds words, `a="x y"`, that `for x in $a` takes apart, or lines, for `for x in lines($a)`
 
-error: unexpected `5`
+error[unexpected]: unexpected `5`
  --> t:6:13
   |
 6 | x=3 .add. 4 5
   |             ^ expected the end of the command
 
-error: expected `)`
+error[unexpected]: expected `)`
  --> t:7:10
   |
 7 | x=f (1, 2
@@ -278,21 +278,21 @@ error: expected `)`
 #[test]
 fn habits_of_variables() {
     assert_snapshot!(mistakes("echo $? \necho $!\necho $-"), @r#"
-error: there is no `$?`: a failure can't be passed over
+error[special-variable]: there is no `$?`: a failure can't be passed over
  --> t:1:6
   |
 1 | echo $?
   |      ^^
   = hint: in `catch`, `$error_code` has the exit code and `$error` the story
 
-error: there is no `$!`
+error[special-variable]: there is no `$!`
  --> t:2:6
   |
 2 | echo $!
   |      ^^
   = hint: `forall` runs commands at once and waits for them
 
-error: no variable can have this name
+error[variable-name]: no variable can have this name
  --> t:3:6
   |
 3 | echo $-
@@ -300,35 +300,35 @@ error: no variable can have this name
   = hint: for the characters themselves, write `\$-`
 "#);
     assert_snapshot!(mistakes("echo ${#x}\necho ${x%.c}\necho ${x\necho ${x-y}\necho \"${x:-\"a\"}\""), @r#"
-error: unknown kind of substitution
+error[unknown-substitution]: unknown kind of substitution
  --> t:1:6
   |
 1 | echo ${#x}
   |      ^^^^^
   = hint: write `v=length($x)`, then use `$v`
 
-error: unknown kind of substitution
+error[unknown-substitution]: unknown kind of substitution
  --> t:2:6
   |
 2 | echo ${x%.c}
   |      ^^^^^^^
   = hint: write `v=replace($x, '\.c$', "")`, then use `$v`
 
-error: this `${` has no `}`
+error[unclosed-brace]: this `${` has no `}`
  --> t:3:6
   |
 3 | echo ${x
   |      ^^^
   = hint: write `${name}`
 
-error: unknown kind of substitution
+error[unknown-substitution]: unknown kind of substitution
  --> t:4:6
   |
 4 | echo ${x-y}
   |      ^^^^^^
   = hint: write `${x:-y}`
 
-error: a `${` can't hold quotes inside quotes
+error[nested-quotes]: a `${` can't hold quotes inside quotes
  --> t:5:7
   |
 5 | echo "${x:-"a"}"

@@ -8,7 +8,7 @@ use crate::parse;
 #[test]
 fn missing_ends_are_blamed_by_indentation() {
     assert_snapshot!(mistakes("function f\n    try 5 times\n        cp a b\nend\necho x\n"), @"
-error: this `try` has no `end`
+error[missing-end]: this `try` has no `end`
  --> t:2:5
   |
 2 |     try 5 times
@@ -18,7 +18,7 @@ error: this `try` has no `end`
   | --- this `end` is indented like the `function`
 ");
     assert_snapshot!(mistakes("try\n  if a\n    b\n  else\n    c\ncatch\n  d\nend\n"), @"
-error: this `if` has no `end`
+error[missing-end]: this `if` has no `end`
  --> t:2:3
   |
 2 |   if a
@@ -28,13 +28,13 @@ error: this `if` has no `end`
   | ----- it must end before this
 ");
     assert_snapshot!(mistakes("try\nwhile true\n"), @"
-error: this `try` has no `end`
+error[missing-end]: this `try` has no `end`
  --> t:1:1
   |
 1 | try
   | ^^^
 
-error: this `while` has no `end`
+error[missing-end]: this `while` has no `end`
  --> t:2:1
   |
 2 | while true
@@ -45,32 +45,32 @@ error: this `while` has no `end`
 #[test]
 fn stray_lines() {
     assert_snapshot!(mistakes("end\ncatch\nelse\nelse if a\n"), @"
-error: `end` without a structure to end
+error[stray-end]: `end` without a structure to end
  --> t:1:1
   |
 1 | end
   | ^^^
 
-error: `catch` without `try`
+error[stray-part]: `catch` without `try`
  --> t:2:1
   |
 2 | catch
   | ^^^^^
 
-error: `else` without `if`
+error[stray-part]: `else` without `if`
  --> t:3:1
   |
 3 | else
   | ^^^^
 
-error: `else` without `if`
+error[stray-part]: `else` without `if`
  --> t:4:1
   |
 4 | else if a
   | ^^^^^^^^^
 ");
     assert_snapshot!(mistakes("try\ncatch\ncatch\nend\nif a\nelse\nelse\nend"), @"
-error: a `try` has only one `catch`
+error[part-order]: a `try` has only one `catch`
  --> t:3:1
   |
 2 | catch
@@ -78,21 +78,21 @@ error: a `try` has only one `catch`
 3 | catch
   | ^^^^^
 
-error: nothing can follow the last `else` of an `if`
+error[part-order]: nothing can follow the last `else` of an `if`
  --> t:7:1
   |
 7 | else
   | ^^^^ this `if` had its `else` already
 ");
     assert_snapshot!(mistakes("end foo\ncatch bar\n"), @"
-error: unexpected `foo`
+error[unexpected]: unexpected `foo`
  --> t:1:5
   |
 1 | end foo
   |     ^^^ expected the end of the command
   = hint: put the command on the next line, or after a `;`
 
-error: unexpected `bar`
+error[unexpected]: unexpected `bar`
  --> t:2:7
   |
 2 | catch bar
@@ -104,7 +104,7 @@ error: unexpected `bar`
 #[test]
 fn misspelled_heads_are_blamed_for_what_they_leave_stray() {
     assert_snapshot!(mistakes("try\n  tyr 5 times\n    cp a b\n  end\nend\n"), @"
-error: `tyr` begins no structure
+error[unknown-structure]: `tyr` begins no structure
  --> t:2:3
   |
 2 |   tyr 5 times
@@ -115,7 +115,7 @@ error: `tyr` begins no structure
   = hint: did you mean `try`?
 ");
     assert_snapshot!(mistakes("retry 5 times\n  cp a b\ncatch\n  echo\nend\nforeach x in a\n  echo\nend\nend"), @"
-error: `retry` begins no structure
+error[unknown-structure]: `retry` begins no structure
  --> t:1:1
   |
 1 | retry 5 times
@@ -125,7 +125,7 @@ error: `retry` begins no structure
   | ----- so this `catch` belongs to none
   = hint: did you mean `try`?
 
-error: `foreach` begins no structure
+error[unknown-structure]: `foreach` begins no structure
  --> t:6:1
   |
 6 | foreach x in a
@@ -135,7 +135,7 @@ error: `foreach` begins no structure
   | --- so this `end` belongs to none
   = hint: did you mean `for`?
 
-error: `end` without a structure to end
+error[stray-end]: `end` without a structure to end
  --> t:9:1
   |
 9 | end
@@ -147,56 +147,56 @@ error: `end` without a structure to end
 #[test]
 fn operators_and_clauses_of_others() {
     assert_snapshot!(mistakes("if .exist. x\nend\nif $x eq 5\nend\nif not .exists. x\nend\na |\n"), @"
-error: unknown operator `.exist.`
+error[unknown-operator]: unknown operator `.exist.`
  --> t:1:4
   |
 1 | if .exist. x
   |    ^^^^^^^
   = hint: did you mean `.exists.`?
 
-error: unexpected `eq`
+error[unknown-operator]: unexpected `eq`
  --> t:3:7
   |
 3 | if $x eq 5
   |       ^^ expected an operator, or the end of the command
   = hint: an operator stands between dots: `.eq.`
 
-error: unexpected `.exists.`
+error[unknown-operator]: unexpected `.exists.`
  --> t:5:8
   |
 5 | if not .exists. x
   |        ^^^^^^^^ expected an operator, or the end of the command
   = hint: `not` is written `.not.`
 
-error: expected a command
+error[missing-command]: expected a command
  --> t:8:1
   |
 8 |
   | ^ the command ends here
 ");
     assert_snapshot!(mistakes("for x = 1 to 9\nend\nfor all x in a\nend\nfor (i=0; i<9; i++)\nend\nfor x from a\nend"), @"
-error: unexpected `=`
+error[loop-head]: unexpected `=`
  --> t:1:7
   |
 1 | for x = 1 to 9
   |       ^ expected `in` and a list
   = hint: count with a range: `for n in 1 .to. 10`; else `for x in a b c`
 
-error: unexpected `x`
+error[loop-head]: unexpected `x`
  --> t:3:9
   |
 3 | for all x in a
   |         ^ expected `in` and a list
   = hint: it is one word: `forall x in …`
 
-error: unexpected `(`
+error[loop-head]: unexpected `(`
  --> t:5:5
   |
 5 | for (i=0; i<9; i++)
   |     ^ expected the name of the loop's variable
   = hint: no parentheses: `for x in a b c`, or `for n in 1 .to. 10` to count
 
-error: unexpected `from`
+error[loop-head]: unexpected `from`
  --> t:7:7
   |
 7 | for x from a
@@ -204,35 +204,35 @@ error: unexpected `from`
   = hint: write `in`: `for x in a b c`
 ");
     assert_snapshot!(mistakes("try 5 times delay 5 s\nend\ntry up to 5 times\nend\ntry 5 tims or for 1 s\nend\ntry 5 times {\nend\ntry five times\nend"), @"
-error: expected a duration, like `5 minutes`
+error[not-a-duration]: expected a duration, like `5 minutes`
  --> t:1:13
   |
 1 | try 5 times delay 5 s
   |             ^^^^^
   = hint: attempts start apart with `every 5 seconds`; `backoff fixed from 5 seconds` waits between them
 
-error: unexpected `5`
+error[unexpected]: unexpected `5`
  --> t:3:11
   |
 3 | try up to 5 times
   |           ^ expected a duration, like `5 minutes`
   = hint: `try 5 times` makes at most 5 attempts
 
-error: unexpected `1`
+error[unexpected]: unexpected `1`
  --> t:5:19
   |
 5 | try 5 tims or for 1 s
   |                   ^ expected a limit, like `5 times` or `10 minutes`
   = hint: limits follow each other: `try for 10 minutes or 5 times`
 
-error: expected a duration, like `5 minutes`
+error[not-a-duration]: expected a duration, like `5 minutes`
  --> t:7:13
   |
 7 | try 5 times {
   |             ^
   = hint: a block begins on the line after its head, or after a `;`, and ends with `end`
 
-error: expected a whole number, not `five`
+error[not-a-number]: expected a whole number, not `five`
  --> t:9:5
   |
 9 | try five times
@@ -244,21 +244,21 @@ error: expected a whole number, not `five`
 #[test]
 fn a_mistake_hides_none_in_the_next_line() {
     assert_snapshot!(mistakes("try 5 minutse\n  a || b\nend\necho `date`\n"), @"
-error: unknown unit `minutse`
+error[unknown-unit]: unknown unit `minutse`
  --> t:1:7
   |
 1 | try 5 minutse
   |       ^^^^^^^ expected `times`, `seconds`, `minutes`, `hours` or `days`
   = hint: did you mean `minutes`?
 
-error: unexpected `||`
+error[and-or]: unexpected `||`
  --> t:2:5
   |
 2 |   a || b
   |     ^^ expected the end of the command
   = hint: `||` isn't needed: a group stops at the first failure; `try … catch … end` reacts to one
 
-error: backquotes don't run commands
+error[command-substitution]: backquotes don't run commands
  --> t:4:6
   |
 4 | echo `date`
@@ -270,7 +270,7 @@ error: backquotes don't run commands
 #[test]
 fn functions_are_defined_once() {
     assert_snapshot!(mistakes("function f\nend\n\nfunction f\nend"), @"
-error: the function `f` is defined twice
+error[duplicate-function]: the function `f` is defined twice
  --> t:4:10
   |
 1 | function f
@@ -284,48 +284,48 @@ error: the function `f` is defined twice
 #[test]
 fn clauses_of_loops() {
     assert_snapshot!(mistakes("forall x in a keep going b\nend\nforall x in a keep going keep going\nend\nforany x in keep going\nend\nforany x in a on slurm\nend\nforall x in a at least none\nend\nforall x in a at most 3 keep goin\nend\nfor x in a in order b\nend"), @"
-error: `b` is no clause
+error[unknown-clause]: `b` is no clause
  --> t:1:26
   |
 1 | forall x in a keep going b
   |                          ^
   = hint: the words of the list come before the clauses; put what begins one in quotes if it is a word of the list
 
-error: `keep going` stands there twice
+error[duplicate-clause]: `keep going` stands there twice
  --> t:3:26
   |
 3 | forall x in a keep going keep going
   |                          ^^^^^^^^^^
 
-error: `forany` takes no `keep going`
+error[misplaced-clause]: `forany` takes no `keep going`
  --> t:5:13
   |
 5 | forany x in keep going
   |             ^^^^^^^^^^
   = hint: `forall` does; quote the words if they belong to the list
 
-error: `forany` takes no `on slurm`
+error[misplaced-clause]: `forany` takes no `on slurm`
  --> t:7:15
   |
 7 | forany x in a on slurm
   |               ^^^^^^^^
   = hint: `forall` does; quote the words if they belong to the list
 
-error: expected a whole number, not `none`
+error[not-a-number]: expected a whole number, not `none`
  --> t:9:24
   |
 9 | forall x in a at least none
   |                        ^^^^
   = hint: write it in digits, or `$none` if it is a variable
 
-error: `keep goin` is no clause
+error[unknown-clause]: `keep goin` is no clause
   --> t:11:25
    |
 11 | forall x in a at most 3 keep goin
    |                         ^^^^^^^^^
    = hint: did you mean `keep going`, which `forall` takes?
 
-error: `for` takes no `in order`
+error[misplaced-clause]: `for` takes no `in order`
   --> t:13:12
    |
 13 | for x in a in order b
@@ -337,21 +337,21 @@ error: `for` takes no `in order`
 #[test]
 fn tagged_output() {
     assert_snapshot!(mistakes("forall x in a output tagged in order\nend\nforall x in a output tagged output grouped\nend\nforany x in a output tagged\nend"), @"
-error: lines that are tagged come as they come
+error[conflicting-clauses]: lines that are tagged come as they come
  --> t:1:29
   |
 1 | forall x in a output tagged in order
   |                             ^^^^^^^^
   = hint: `output grouped in order` prints what each word printed in the order of the words
 
-error: output is either grouped or tagged
+error[conflicting-clauses]: output is either grouped or tagged
  --> t:3:29
   |
 3 | forall x in a output tagged output grouped
   |                             ^^^^^^^^^^^^^^
   = hint: `output tagged` prints lines as they come, `output grouped` what a branch printed when it ends
 
-error: `forany` takes no `output tagged`
+error[misplaced-clause]: `forany` takes no `output tagged`
  --> t:5:15
   |
 5 | forany x in a output tagged
@@ -363,41 +363,41 @@ error: `forany` takes no `output tagged`
 #[test]
 fn hedges() {
     assert_snapshot!(mistakes("forany x in a hedge after at most 2\nend\nforany x in a at most 2\nend\nforany x in a hedge after 0s\nend\nforall x in a hedge after 1s\nend\nforany x in a hedge after 5 at most 2\nend\nforany x in a hedge after 1s\nbreak\nend"), @"
-error: expected a length of time after `hedge after`
+error[missing-value]: expected a length of time after `hedge after`
  --> t:1:15
   |
 1 | forany x in a hedge after at most 2
   |               ^^^^^^^^^^^
   = hint: `forany x in … hedge after 5 seconds` begins the next word when one takes longer; quote the words if they belong to the list
 
-error: `forany` takes `at most` only with `hedge after`
+error[misplaced-clause]: `forany` takes `at most` only with `hedge after`
  --> t:3:15
   |
 3 | forany x in a at most 2
   |               ^^^^^^^^^
   = hint: without it the words run one after the other; quote the words if they belong to the list
 
-error: a duration must be longer than zero
+error[zero-duration]: a duration must be longer than zero
  --> t:5:27
   |
 5 | forany x in a hedge after 0s
   |                           ^^
 
-error: `forall` takes no `hedge after`
+error[misplaced-clause]: `forall` takes no `hedge after`
  --> t:7:15
   |
 7 | forall x in a hedge after 1s
   |               ^^^^^^^^^^^^^^
   = hint: `forany` does; quote the words if they belong to the list
 
-error: `5` of what? A unit is missing
+error[missing-unit]: `5` of what? A unit is missing
  --> t:9:27
   |
 9 | forany x in a hedge after 5 at most 2
   |                           ^
   = hint: write `hedge after 5 seconds`, or `5m` for minutes
 
-error: `break` can't leave a word of a hedged `forany`
+error[leaves-branch]: `break` can't leave a word of a hedged `forany`
   --> t:12:1
    |
 12 | break
@@ -409,27 +409,27 @@ error: `break` can't leave a word of a hedged `forany`
 #[test]
 fn loops() {
     assert_snapshot!(mistakes("forall x in a at most 0\nend\nforall x in a at most\nend\nfor x in a at most 3\nend\nforall x in a in order\nend"), @"
-error: `0` is too few: the least is 1
+error[out-of-range]: `0` is too few: the least is 1
  --> t:1:23
   |
 1 | forall x in a at most 0
   |                       ^
 
-error: expected a number after `at most`
+error[missing-value]: expected a number after `at most`
  --> t:3:15
   |
 3 | forall x in a at most
   |               ^^^^^^^
   = hint: `forall x in … at most 8` runs 8 at once; quote the words if they belong to the list
 
-error: `for` takes no `at most`
+error[misplaced-clause]: `for` takes no `at most`
  --> t:5:12
   |
 5 | for x in a at most 3
   |            ^^^^^^^^^
   = hint: `forall` does; quote the words if they belong to the list
 
-error: `forall` takes no `in order`
+error[misplaced-clause]: `forall` takes no `in order`
  --> t:7:15
   |
 7 | forall x in a in order
@@ -437,25 +437,25 @@ error: `forall` takes no `in order`
   = hint: `forany` does; quote the words if they belong to the list
 ");
     assert_snapshot!(mistakes("for 1x in a\nend\nfor x\nend\nfor\nend\nfor $x in a\nend"), @"
-error: unexpected `1x`
+error[unexpected]: unexpected `1x`
  --> t:1:5
   |
 1 | for 1x in a
   |     ^^ expected the name of the loop's variable
 
-error: expected `in` and a list
+error[unexpected]: expected `in` and a list
  --> t:3:6
   |
 3 | for x
   |      ^ the command ends here
 
-error: expected the name of the loop's variable
+error[unexpected]: expected the name of the loop's variable
  --> t:5:4
   |
 5 | for
   |    ^ the command ends here
 
-error: unexpected `$x`
+error[unexpected]: unexpected `$x`
  --> t:7:5
   |
 7 | for $x in a
@@ -466,7 +466,7 @@ error: unexpected `$x`
 #[test]
 fn the_rest_is_counted() {
     let text = mistakes(&"a || b\n".repeat(30));
-    assert_eq!(text.matches("error:").count(), 10);
+    assert_eq!(text.matches("error[").count(), 10);
     assert!(text.ends_with("\n… and 20 more\n"), "{text}");
 }
 

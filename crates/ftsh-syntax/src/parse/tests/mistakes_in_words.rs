@@ -9,14 +9,14 @@ use crate::parse_bytes;
 #[test]
 fn strings_that_never_end() {
     assert_snapshot!(mistakes("try\n  echo \"abc\nend\n"), @r#"
-error: a string that never ends
+error[unclosed-string]: a string that never ends
  --> t:2:8
   |
 2 |   echo "abc
   |        ^ its closing `"` is missing
 "#);
     assert_snapshot!(mistakes("echo \"abc\necho \"def\"\nx 'y'\n"), @r#"
-error: a string that never ends
+error[unclosed-string]: a string that never ends
  --> t:2:10
   |
 1 | echo "abc
@@ -25,7 +25,7 @@ error: a string that never ends
   |          ^ its closing `"` is missing
 "#);
     assert_snapshot!(mistakes("echo 'it's'\n"), @"
-error: a string that never ends
+error[unclosed-string]: a string that never ends
  --> t:1:11
   |
 1 | echo 'it's'
@@ -36,21 +36,21 @@ error: a string that never ends
 #[test]
 fn here_documents_are_no_commands_even_in_wrong_lines() {
     assert_snapshot!(mistakes("a || cat <<E\nthen | x\nE\ncat $? <<'E'\nfi | |\nE\nfi"), @"
-error: unexpected `||`
+error[and-or]: unexpected `||`
  --> t:1:3
   |
 1 | a || cat <<E
   |   ^^ expected the end of the command
   = hint: `||` isn't needed: a group stops at the first failure; `try … catch … end` reacts to one
 
-error: there is no `$?`: a failure can't be passed over
+error[special-variable]: there is no `$?`: a failure can't be passed over
  --> t:4:5
   |
 4 | cat $? <<'E'
   |     ^^
   = hint: in `catch`, `$error_code` has the exit code and `$error` the story
 
-error: there is no `fi` in ftsh
+error[other-shell]: there is no `fi` in ftsh
  --> t:7:1
   |
 7 | fi
@@ -62,7 +62,7 @@ error: there is no `fi` in ftsh
 #[test]
 fn here_documents_that_never_end() {
     assert_snapshot!(mistakes("try\n  cat <<EOF\n  a\n  EOF\nend\n"), @"
-error: a here-document that never ends
+error[unclosed-here-document]: a here-document that never ends
  --> t:2:7
   |
 2 |   cat <<EOF
@@ -70,7 +70,7 @@ error: a here-document that never ends
   = hint: the line that ends it holds nothing else, not even blanks
 ");
     assert_snapshot!(mistakes("cat <<-EOF\n\ta\n\tEOF\n"), @"
-error: there is no `<<-`
+error[indented-here-document]: there is no `<<-`
  --> t:1:5
   |
 1 | cat <<-EOF
@@ -78,7 +78,7 @@ error: there is no `<<-`
   = hint: write `<<WORD`; the lines up to WORD are taken as they are
 ");
     assert_snapshot!(mistakes("cat <<$x\n"), @"
-error: the end of a here-document is a plain word
+error[here-document-end]: the end of a here-document is a plain word
  --> t:1:7
   |
 1 | cat <<$x
@@ -86,7 +86,7 @@ error: the end of a here-document is a plain word
   = hint: `<<EOF` takes the lines up to one that is `EOF`
 ");
     assert_snapshot!(mistakes("cat <<E |\nsort\nE\n"), @"
-error: the text of a here-document is in the way of this pipeline
+error[here-document-in-pipeline]: the text of a here-document is in the way of this pipeline
  --> t:2:1
   |
 1 | cat <<E |
@@ -96,7 +96,7 @@ error: the text of a here-document is in the way of this pipeline
   = hint: write the whole pipeline on one line, then the text
 ");
     assert_snapshot!(mistakes("cat <<E\n`date`\nE\n"), @"
-error: backquotes don't run commands
+error[command-substitution]: backquotes don't run commands
  --> t:2:1
   |
 2 | `date`
@@ -108,7 +108,7 @@ error: backquotes don't run commands
 #[test]
 fn expressions() {
     assert_snapshot!(mistakes("if 1 .lt. 2 .lt. 3\nend\na=1 .to. 2 .to. 3\na=1 .step. 2\na=1 .to. 2 .step. 3 .step. 4"), @"
-error: comparisons don't chain
+error[chained-comparison]: comparisons don't chain
  --> t:1:13
   |
 1 | if 1 .lt. 2 .lt. 3
@@ -116,7 +116,7 @@ error: comparisons don't chain
   |      ---- the other one is here
   = hint: use parentheses, or join two comparisons with `.and.`: `1 .lt. $x .and. $x .lt. 9`
 
-error: a range can't begin or end with a range
+error[range-step]: a range can't begin or end with a range
  --> t:3:12
   |
 3 | a=1 .to. 2 .to. 3
@@ -124,21 +124,21 @@ error: a range can't begin or end with a range
   |     ---- the other one is here
   = hint: use parentheses if it is meant
 
-error: `.step.` without `.to.`
+error[range-step]: `.step.` without `.to.`
  --> t:4:5
   |
 4 | a=1 .step. 2
   |     ^^^^^^
   = hint: write `1 .to. 100 .step. 5`
 
-error: a range has only one `.step.`
+error[range-step]: a range has only one `.step.`
  --> t:5:21
   |
 5 | a=1 .to. 2 .step. 3 .step. 4
   |                     ^^^^^^
 ");
     assert_snapshot!(mistakes("if $x .matches. \"a(b\"\nend"), @r#"
-error: not a regular expression: unclosed group
+error[regular-expression]: not a regular expression: unclosed group
  --> t:1:17
   |
 1 | if $x .matches. "a(b"
@@ -146,38 +146,38 @@ error: not a regular expression: unclosed group
   = hint: a `\` before a character takes away its special meaning
 "#);
     assert_snapshot!(mistakes("if\nend\nif ()\nend\nif f(1,)\nend\nif .succeeds. grep x\nend\nif .succeeds. ()\nend\nreturn 1 2"), @"
-error: expected a value
+error[unexpected]: expected a value
  --> t:1:3
   |
 1 | if
   |   ^ the command ends here
 
-error: unexpected `)`
+error[unexpected]: unexpected `)`
  --> t:3:5
   |
 3 | if ()
   |     ^ expected a value
 
-error: unexpected `)`
+error[unexpected]: unexpected `)`
  --> t:5:8
   |
 5 | if f(1,)
   |        ^ expected a value
 
-error: unexpected `grep`
+error[command-as-condition]: unexpected `grep`
  --> t:7:15
   |
 7 | if .succeeds. grep x
   |               ^^^^ expected `(` and a command
   = hint: the command stands in parentheses: `.succeeds. (grep x)`
 
-error: unexpected `)`
+error[unexpected]: unexpected `)`
  --> t:9:16
   |
 9 | if .succeeds. ()
   |                ^ expected a command
 
-error: unexpected `2`
+error[unexpected]: unexpected `2`
   --> t:11:10
    |
 11 | return 1 2
@@ -188,47 +188,47 @@ error: unexpected `2`
 #[test]
 fn redirections() {
     assert_snapshot!(mistakes("a >&-\na 2>& f\na <& f\na >&12\na >\na 2-> | b\nfunction f\nend > g"), @"
-error: a descriptor can't be closed
+error[close-descriptor]: a descriptor can't be closed
  --> t:1:3
   |
 1 | a >&-
   |   ^^^
   = hint: to throw output away, `> /dev/null`
 
-error: after a digit, `>&` goes to another descriptor: a digit
+error[descriptor]: after a digit, `>&` goes to another descriptor: a digit
  --> t:2:3
   |
 2 | a 2>& f
   |   ^^^^^
   = hint: `2>&1` sends errors where output goes, `>& file` sends both to a file
 
-error: after a digit, `<&` goes to another descriptor: a digit
+error[descriptor]: after a digit, `<&` goes to another descriptor: a digit
  --> t:3:3
   |
 3 | a <& f
   |   ^^^^
   = hint: `2>&1` sends errors where output goes, `>& file` sends both to a file
 
-error: descriptors are the digits 0 to 9
+error[descriptor]: descriptors are the digits 0 to 9
  --> t:4:3
   |
 4 | a >&12
   |   ^^^^
   = hint: to write to a file of that name, `>& ./12`
 
-error: expected a file
+error[unexpected]: expected a file
  --> t:5:4
   |
 5 | a >
   |    ^ the command ends here
 
-error: unexpected `|`
+error[unexpected]: unexpected `|`
  --> t:6:7
   |
 6 | a 2-> | b
   |       ^ expected a variable's name
 
-error: a function's definition can't be redirected
+error[function-output]: a function's definition can't be redirected
  --> t:8:5
   |
 8 | end > g
@@ -242,7 +242,7 @@ fn scripts_are_utf8_without_nul() {
     let rendered =
         |bytes: &[u8]| diagnostic::render_all(&parse_bytes("t", bytes).expect_err("not a script"));
     assert_snapshot!(rendered(b"echo a\necho \xe9t\xe9\nend"), @"
-error: the script isn't UTF-8: byte 12 is 0xe9
+error[not-text]: the script isn't UTF-8: byte 12 is 0xe9
  --> t:2:6
   |
 2 | echo �t�
@@ -250,7 +250,7 @@ error: the script isn't UTF-8: byte 12 is 0xe9
   = hint: save the script as UTF-8; other bytes can come from variables, files and `printf`
 ");
     assert_snapshot!(rendered(b"\xff"), @"
-error: the script isn't UTF-8: byte 0 is 0xff
+error[not-text]: the script isn't UTF-8: byte 0 is 0xff
  --> t:1:1
   |
 1 | �
@@ -258,7 +258,7 @@ error: the script isn't UTF-8: byte 0 is 0xff
   = hint: save the script as UTF-8; other bytes can come from variables, files and `printf`
 ");
     assert_snapshot!(rendered(b"echo a\0b"), @"
-error: a script can't contain a NUL byte
+error[not-text]: a script can't contain a NUL byte
  --> t:1:7
   |
 1 | echo a�b

@@ -110,27 +110,27 @@ fn nothing_leaves_a_stage_but_by_ending_it() {
 #[test]
 fn mistakes_in_heads_after_a_pipe_are_told_as_elsewhere() {
     assert_snapshot!(mistakes("a | try 5 minutse\nend\nb | while\nend | for x a\nend | sort"), @"
-error: unknown unit `minutse`
+error[unknown-unit]: unknown unit `minutse`
  --> t:1:11
   |
 1 | a | try 5 minutse
   |           ^^^^^^^ expected `times`, `seconds`, `minutes`, `hours` or `days`
   = hint: did you mean `minutes`?
 
-error: expected a value
+error[unexpected]: expected a value
  --> t:3:10
   |
 3 | b | while
   |          ^ the command ends here
 
-error: unexpected `a`
+error[unexpected]: unexpected `a`
  --> t:4:13
   |
 4 | end | for x a
   |             ^ expected `in` and a list
 ");
     assert_snapshot!(mistakes("if true\n    a | while true\n        b\nend\n"), @"
-error: this `while` has no `end`
+error[missing-end]: this `while` has no `end`
  --> t:2:9
   |
 2 |     a | while true

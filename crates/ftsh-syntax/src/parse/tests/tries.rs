@@ -7,14 +7,14 @@ use super::mistakes;
 #[test]
 fn durations() {
     assert_snapshot!(mistakes("try cp a b\nend\ntry 5 times cp a\nend\ntry 1h minutes\nend"), @"
-error: expected a duration, like `5 minutes`
+error[not-a-duration]: expected a duration, like `5 minutes`
  --> t:1:5
   |
 1 | try cp a b
   |     ^^
   = hint: a command goes on the next line, or after a `;`
 
-error: expected a duration, like `5 minutes`
+error[not-a-duration]: expected a duration, like `5 minutes`
  --> t:3:13
   |
 3 | try 5 times cp a
@@ -22,7 +22,7 @@ error: expected a duration, like `5 minutes`
   = hint: a command goes on the next line, or after a `;`
 ");
     assert_snapshot!(mistakes("try for 5 minutse\nend"), @"
-error: unknown unit `minutse`
+error[unknown-unit]: unknown unit `minutse`
  --> t:1:11
   |
 1 | try for 5 minutse
@@ -30,19 +30,19 @@ error: unknown unit `minutse`
   = hint: did you mean `minutes`?
 ");
     assert_snapshot!(mistakes("try for 5\nend\ntry 5\nend\ntry $n $m\nend"), @"
-error: `5` of what? A unit is missing
+error[missing-unit]: `5` of what? A unit is missing
  --> t:1:9
   |
 1 | try for 5
   |         ^ expected `times`, `seconds`, `minutes`, `hours` or `days` after it
 
-error: `5` of what? A unit is missing
+error[missing-unit]: `5` of what? A unit is missing
  --> t:3:5
   |
 3 | try 5
   |     ^ expected `times`, `seconds`, `minutes`, `hours` or `days` after it
 
-error: the time limit is given twice
+error[duplicate-clause]: the time limit is given twice
  --> t:5:8
   |
 5 | try $n $m
@@ -50,20 +50,20 @@ error: the time limit is given twice
   |     -- first given here
 ");
     assert_snapshot!(mistakes("try 5times\nend\ntry for 1h30\nend\ntry for soon\nend"), @"
-error: expected a duration, like `5 minutes`
+error[not-a-duration]: expected a duration, like `5 minutes`
  --> t:1:5
   |
 1 | try 5times
   |     ^^^^^^
   = hint: did you mean `5 times`?
 
-error: expected a duration, like `5 minutes`
+error[not-a-duration]: expected a duration, like `5 minutes`
  --> t:3:9
   |
 3 | try for 1h30
   |         ^^^^
 
-error: expected a duration, like `5 minutes`
+error[not-a-duration]: expected a duration, like `5 minutes`
  --> t:5:9
   |
 5 | try for soon
@@ -71,25 +71,25 @@ error: expected a duration, like `5 minutes`
   = hint: a command goes on the next line, or after a `;`
 ");
     assert_snapshot!(mistakes("try 0 times\nend\ntry -1 seconds\nend\ntry 1.5 times\nend\ntry x times\nend"), @"
-error: `0` is too few: the least is 1
+error[out-of-range]: `0` is too few: the least is 1
  --> t:1:5
   |
 1 | try 0 times
   |     ^
 
-error: a duration must be longer than zero
+error[zero-duration]: a duration must be longer than zero
  --> t:3:5
   |
 3 | try -1 seconds
   |     ^^^^^^^^^^
 
-error: expected a whole number, not `1.5`
+error[not-a-number]: expected a whole number, not `1.5`
  --> t:5:5
   |
 5 | try 1.5 times
   |     ^^^
 
-error: expected a whole number, not `x`
+error[not-a-number]: expected a whole number, not `x`
  --> t:7:5
   |
 7 | try x times
@@ -97,44 +97,44 @@ error: expected a whole number, not `x`
   = hint: write it in digits, or `$x` if it is a variable
 ");
     assert_snapshot!(mistakes("try for five minutes\nend\ntry each 0 s\nend\ntry each 5 times\nend"), @"
-error: `five` is not a number
+error[not-a-number]: `five` is not a number
  --> t:1:9
   |
 1 | try for five minutes
   |         ^^^^ expected a duration, like `5 minutes`
 
-error: a duration must be longer than zero
+error[zero-duration]: a duration must be longer than zero
  --> t:3:10
   |
 3 | try each 0 s
   |          ^^^
 
-error: expected a duration, like `5 minutes`
+error[not-a-duration]: expected a duration, like `5 minutes`
  --> t:5:10
   |
 5 | try each 5 times
   |          ^^^^^^^
 ");
     assert_snapshot!(mistakes("try every\nend\ntry for\nend\ntry 5 minutes or\nend\ntry (5)\nend"), @"
-error: expected a duration, like `5 minutes`
+error[missing-value]: expected a duration, like `5 minutes`
  --> t:1:10
   |
 1 | try every
   |          ^ the command ends here
 
-error: expected a limit, like `5 times` or `10 minutes`
+error[unexpected]: expected a limit, like `5 times` or `10 minutes`
  --> t:3:8
   |
 3 | try for
   |        ^ the command ends here
 
-error: expected a limit, like `5 times` or `10 minutes`
+error[unexpected]: expected a limit, like `5 times` or `10 minutes`
  --> t:5:17
   |
 5 | try 5 minutes or
   |                 ^ the command ends here
 
-error: a unit is missing
+error[missing-unit]: a unit is missing
  --> t:7:8
   |
 7 | try (5)
@@ -145,14 +145,14 @@ error: a unit is missing
 #[test]
 fn clauses() {
     assert_snapshot!(mistakes("try 5 times for 3 times\nend\ntry each 5 s each 6 s\nend"), @"
-error: the number of times is given twice
+error[duplicate-clause]: the number of times is given twice
  --> t:1:13
   |
 1 | try 5 times for 3 times
   |             ^^^^^^^^^^^
   |     ------- first given here
 
-error: `each` is given twice
+error[duplicate-clause]: `each` is given twice
  --> t:3:14
   |
 3 | try each 5 s each 6 s
@@ -160,7 +160,7 @@ error: `each` is given twice
   |     -------- first given here
 ");
     assert_snapshot!(mistakes("try every 5 s backoff full\nend"), @"
-error: `every` and `backoff` can't be combined
+error[conflicting-clauses]: `every` and `backoff` can't be combined
  --> t:1:15
   |
 1 | try every 5 s backoff full
@@ -169,7 +169,7 @@ error: `every` and `backoff` can't be combined
   = hint: `every` fixes when attempts start, `backoff` how long to wait between them
 ");
     assert_snapshot!(mistakes("try 5 minutes and 3 times\nend"), @"
-error: expected a duration, like `5 minutes`
+error[not-a-duration]: expected a duration, like `5 minutes`
  --> t:1:15
   |
 1 | try 5 minutes and 3 times
@@ -177,7 +177,7 @@ error: expected a duration, like `5 minutes`
   = hint: limits are joined by `or`: the first one reached ends the `try`
 ");
     assert_snapshot!(mistakes("try 5 minutes from 3 s\nend"), @"
-error: unexpected `3`
+error[misplaced-clause]: unexpected `3`
  --> t:1:20
   |
 1 | try 5 minutes from 3 s
@@ -189,35 +189,35 @@ error: unexpected `3`
 #[test]
 fn backoffs() {
     assert_snapshot!(mistakes("try backoff ful\nend\ntry backoff random\nend\ntry backoff\nend"), @"
-error: unknown backoff policy `ful`
+error[unknown-policy]: unknown backoff policy `ful`
  --> t:1:13
   |
 1 | try backoff ful
   |             ^^^
   = hint: did you mean `full`?
 
-error: unknown backoff policy `random`
+error[unknown-policy]: unknown backoff policy `random`
  --> t:3:13
   |
 3 | try backoff random
   |             ^^^^^^
   = hint: the policies are ethernet, exponential, full, equal, decorrelated, normal, proportional, slotted, windowed, fixed, none
 
-error: expected the name of a policy, like `full`
+error[missing-value]: expected the name of a policy, like `full`
  --> t:5:12
   |
 5 | try backoff
   |            ^ the command ends here
 ");
     assert_snapshot!(mistakes("try backoff fixed to 5 s\nend\ntry backoff none from 1 s\nend"), @"
-error: the policy `fixed` takes no `to`
+error[misplaced-clause]: the policy `fixed` takes no `to`
  --> t:1:19
   |
 1 | try backoff fixed to 5 s
   |                   ^^^^^^
   = hint: `fixed` takes `from`
 
-error: the policy `none` takes no `from`
+error[misplaced-clause]: the policy `none` takes no `from`
  --> t:3:18
   |
 3 | try backoff none from 1 s
@@ -225,33 +225,33 @@ error: the policy `none` takes no `from`
   = hint: `none` takes no settings at all
 ");
     assert_snapshot!(mistakes("try backoff full from 5 s to 1 s\nend\ntry backoff full from 1 s from 2 s\nend"), @"
-error: `from` is longer than `to`
+error[conflicting-clauses]: `from` is longer than `to`
  --> t:1:23
   |
 1 | try backoff full from 5 s to 1 s
   |                       ^
   |                              - `to` is here
 
-error: `from` is given twice
+error[duplicate-clause]: `from` is given twice
  --> t:3:27
   |
 3 | try backoff full from 1 s from 2 s
   |                           ^^^^^^^^
 ");
     assert_snapshot!(mistakes("try backoff full by 0.5\nend\ntry backoff normal jitter 150%\nend\ntry backoff normal jitter 10\nend"), @"
-error: `by` must be a number from 1, not 0.5
+error[out-of-range]: `by` must be a number from 1, not 0.5
  --> t:1:21
   |
 1 | try backoff full by 0.5
   |                     ^^^ expected a factor, like `2`
 
-error: `jitter` must be from 0% to 100%, not 150%
+error[out-of-range]: `jitter` must be from 0% to 100%, not 150%
  --> t:3:27
   |
 3 | try backoff normal jitter 150%
   |                           ^^^^ expected a percentage, like `10%`
 
-error: a `%` is missing after `jitter`
+error[missing-percent]: a `%` is missing after `jitter`
  --> t:5:20
   |
 5 | try backoff normal jitter 10
@@ -262,21 +262,21 @@ error: a `%` is missing after `jitter`
 #[test]
 fn atomic() {
     assert_snapshot!(mistakes("try atomic 5 times atomic\nend\ntry 3 times atomc\nend\ntry 2 times transactional\nend"), @"
-error: `atomic` is given twice
+error[duplicate-clause]: `atomic` is given twice
  --> t:1:20
   |
 1 | try atomic 5 times atomic
   |                    ^^^^^^
   |     ------ first given here
 
-error: unknown clause `atomc`
+error[unknown-clause]: unknown clause `atomc`
  --> t:3:13
   |
 3 | try 3 times atomc
   |             ^^^^^
   = hint: did you mean `atomic`?
 
-error: expected a duration, like `5 minutes`
+error[not-a-duration]: expected a duration, like `5 minutes`
  --> t:5:13
   |
 5 | try 2 times transactional
@@ -284,7 +284,7 @@ error: expected a duration, like `5 minutes`
   = hint: `atomic` makes each attempt all or nothing: `try 3 times atomic`
 ");
     assert_snapshot!(mistakes("try atomic; forall x in a; exec ls; end; end"), @"
-error: `exec` can't stand in an atomic `try`
+error[exec-in-atomic]: `exec` can't stand in an atomic `try`
  --> t:1:28
   |
 1 | try atomic; forall x in a; exec ls; end; end

@@ -1,0 +1,228 @@
+//! Slugs: the names of the kinds of errors, warnings and failures, as in `error[subshell]`.
+//!
+//! A slug is a row of [`Slug`] and a file in the folder `slugs` of the crate with the same name. The file
+//! has the meaning, a program that causes the message, advice, and a program that follows the
+//! advice. `tests/slugs.rs` runs the programs.
+
+mod explanation;
+
+use std::fmt;
+
+pub use explanation::Explanation;
+
+/// Severity of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Severity {
+    /// The script cannot run.
+    Error,
+    /// The script can run, and probably does not do what was meant.
+    Warning,
+    /// The script ran and failed; the slug is the kind of the failure.
+    Failure,
+}
+
+impl Severity {
+    /// Returns the word that begins a message.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+            Self::Failure => "failure",
+        }
+    }
+}
+
+/// Defines [`Slug`] from its rows: variants with their names, by severity.
+macro_rules! slugs {
+    ($($severity:ident { $($slug:ident $name:literal,)* })*) => {
+        /// Name of a kind of error, warning or failure. Messages that differ only in the names of
+        /// variables, words and programs share a slug. Slugs are stable between versions.
+        #[allow(missing_docs, reason = "the names say it")]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Slug {
+            $($($slug,)*)*
+        }
+
+        impl Slug {
+            /// All slugs, in the order of the index.
+            pub const ALL: &'static [Self] = &[$($(Self::$slug,)*)*];
+
+            /// Returns the name, as `--explain` takes it.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $($(Self::$slug => $name,)*)*
+                }
+            }
+
+            /// Returns the text of the explanation.
+            const fn page(self) -> &'static str {
+                match self {
+                    $($(Self::$slug => include_str!(concat!("../../slugs/", $name, ".md")),)*)*
+                }
+            }
+
+            /// Returns the severity of messages with the slug.
+            pub const fn severity(self) -> Severity {
+                match self {
+                    $($(Self::$slug => Severity::$severity,)*)*
+                }
+            }
+        }
+    };
+}
+
+slugs! {
+    Error {
+        AndOr "and-or",
+        ArgumentCount "argument-count",
+        Arithmetic "arithmetic",
+        Array "array",
+        AssignmentBlank "assignment-blank",
+        Background "background",
+        BraceList "brace-list",
+        ChainedComparison "chained-comparison",
+        ChannelName "channel-name",
+        ChannelWithoutRule "channel-without-rule",
+        CloseDescriptor "close-descriptor",
+        CommandAsCondition "command-as-condition",
+        CommandSubstitution "command-substitution",
+        CompoundAssignment "compound-assignment",
+        ConflictingClauses "conflicting-clauses",
+        ContinueInForany "continue-in-forany",
+        Descriptor "descriptor",
+        DollarAssignment "dollar-assignment",
+        DuplicateClause "duplicate-clause",
+        DuplicateFunction "duplicate-function",
+        EngineArgument "engine-argument",
+        ExecInAtomic "exec-in-atomic",
+        ExecRedirection "exec-redirection",
+        FunctionHead "function-head",
+        FunctionOutput "function-output",
+        HereDocumentEnd "here-document-end",
+        HereDocumentInPipeline "here-document-in-pipeline",
+        IndentedHereDocument "indented-here-document",
+        LeavesBranch "leaves-branch",
+        LeavesFinally "leaves-finally",
+        LocalNames "local-names",
+        LoopHead "loop-head",
+        MisplacedClause "misplaced-clause",
+        MisplacedKeyword "misplaced-keyword",
+        MissingCommand "missing-command",
+        MissingEnd "missing-end",
+        MissingOperand "missing-operand",
+        MissingPercent "missing-percent",
+        MissingUnit "missing-unit",
+        MissingValue "missing-value",
+        NestedQuotes "nested-quotes",
+        NotADuration "not-a-duration",
+        NotANumber "not-a-number",
+        NotAlone "not-alone",
+        NotText "not-text",
+        OtherShell "other-shell",
+        OutOfRange "out-of-range",
+        PartOrder "part-order",
+        PipelineStage "pipeline-stage",
+        ProcessSubstitution "process-substitution",
+        RangeStep "range-step",
+        ReadOption "read-option",
+        RegularExpression "regular-expression",
+        SpecialVariable "special-variable",
+        StrayEnd "stray-end",
+        StrayJump "stray-jump",
+        StrayLocal "stray-local",
+        StrayPart "stray-part",
+        StructureAsCondition "structure-as-condition",
+        Subshell "subshell",
+        TooLarge "too-large",
+        TrailingBackslash "trailing-backslash",
+        UnclosedBrace "unclosed-brace",
+        UnclosedHereDocument "unclosed-here-document",
+        UnclosedString "unclosed-string",
+        Unexpected "unexpected",
+        UnknownChannel "unknown-channel",
+        UnknownClause "unknown-clause",
+        UnknownOperator "unknown-operator",
+        UnknownPolicy "unknown-policy",
+        UnknownStructure "unknown-structure",
+        UnknownSubstitution "unknown-substitution",
+        UnknownUnit "unknown-unit",
+        VariableName "variable-name",
+        ZeroDuration "zero-duration",
+    }
+    Warning {
+        BraceWord "brace-word",
+        EmptyRange "empty-range",
+        FieldSeparator "field-separator",
+        ForgottenFailure "forgotten-failure",
+        LateHedge "late-hedge",
+        LimitAfterPolicy "limit-after-policy",
+        LongerLimit "longer-limit",
+        LoopInput "loop-input",
+        LostAssignment "lost-assignment",
+        MissingProgram "missing-program",
+        MultipliedAttempts "multiplied-attempts",
+        NestedChannel "nested-channel",
+        NotAPause "not-a-pause",
+        ShortLimit "short-limit",
+        SingleAttempt "single-attempt",
+        TextArithmetic "text-arithmetic",
+        TextOperand "text-operand",
+        TooFewWords "too-few-words",
+        UnknownEngine "unknown-engine",
+        UnknownFunction "unknown-function",
+        UnlimitedDeferral "unlimited-deferral",
+        Unreachable "unreachable",
+        UnusedBudget "unused-budget",
+        UnusedChannel "unused-channel",
+        UnusedFunction "unused-function",
+        ZeroEvery "zero-every",
+    }
+    Failure {
+        Exit "exit",
+        Signal "signal",
+        Timeout "timeout",
+        Cancelled "cancelled",
+        NotFound "notfound",
+        Spawn "spawn",
+        Redirect "redirect",
+        Expression "expression",
+        Failure "failure",
+        Giveup "giveup",
+        Deferred "deferred",
+        Refused "refused",
+        Lost "lost",
+        Engine "engine",
+        Internal "internal",
+    }
+}
+
+impl Slug {
+    /// Returns the slug of a name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|slug| slug.name() == name)
+    }
+}
+
+impl fmt::Display for Slug {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn names_are_short_and_unique() {
+        let names: BTreeSet<_> = Slug::ALL.iter().map(|slug| slug.name()).collect();
+        assert_eq!(names.len(), Slug::ALL.len());
+        for name in names {
+            let is_plain = |c: char| c.is_ascii_lowercase() || c == '-';
+            assert!(name.len() <= 25 && name.chars().all(is_plain), "{name}");
+            assert_eq!(Slug::named(name).map(Slug::name), Some(name));
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! Explanations of slugs: the first program of each causes the message, the second one is right.
+
+use std::collections::BTreeSet;
+
+use ftsh_syntax::slug::{Severity, Slug};
+
+use crate::support::run::Finished;
+use crate::support::{FTSH, Ftsh};
+use crate::tidy::assert_none;
+
+/// Kinds without a program: no program fails so on purpose within the time of a test.
+const WITHOUT_PROGRAM: [Slug; 2] = [Slug::Engine, Slug::Internal];
+
+/// Builds a run of a program that can start the shell itself.
+fn run(program: &str) -> Ftsh {
+    let folder = FTSH.rsplit_once('/').expect("a path").0;
+    let run = Ftsh::script(program).env("PATH", format!("{folder}:/usr/bin:/bin"));
+    let channels = run.path("channels");
+    run.env("FTSH_CHANNELS", channels)
+}
+
+/// Returns the slugs in messages.
+fn in_messages(messages: &str) -> BTreeSet<String> {
+    let heads = messages.lines().filter_map(|line| {
+        let rest = line.strip_prefix("error[").or_else(|| line.strip_prefix("warning["))?;
+        Some(rest.split_once("]: ")?.0.to_owned())
+    });
+    heads.collect()
+}
+
+/// Returns the slugs of the messages that a program causes: when the shell checks the program, or
+/// else when another script starts the shell.
+fn found(program: &str) -> (BTreeSet<String>, Finished) {
+    let checked = run(program).options(["-n"]).run();
+    let slugs = in_messages(&checked.errors());
+    if !slugs.is_empty() {
+        return (slugs, checked);
+    }
+    let finished = run(program).run();
+    (in_messages(&finished.errors()), finished)
+}
+
+#[test]
+fn programs_cause_errors_and_warnings() {
+    let mut problems = Vec::new();
+    for slug in Slug::ALL.iter().filter(|slug| slug.severity() != Severity::Failure) {
+        let (slugs, finished) = found(slug.explanation().program);
+        if slugs != BTreeSet::from([slug.name().to_owned()]) {
+            problems.push(format!("{slug}: {slugs:?}\n{}", finished.story()));
+        }
+    }
+    assert_none(&problems);
+}
+
+#[test]
+fn corrected_programs_are_right() {
+    let mut problems = Vec::new();
+    for slug in Slug::ALL.iter().filter(|slug| !WITHOUT_PROGRAM.contains(slug)) {
+        let explanation = slug.explanation();
+        let checked = run(explanation.corrected).options(["-n"]).run();
+        if !checked.warnings().is_empty() {
+            problems.push(format!("{slug}: {}", checked.story()));
+        }
+        if explanation.runs {
+            let finished = run(explanation.corrected).run();
+            if finished.status.and_then(|status| status.code()) != Some(0) {
+                problems.push(format!("{slug}: {}", finished.story()));
+            }
+        }
+    }
+    assert_none(&problems);
+}
