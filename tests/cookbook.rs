@@ -74,6 +74,23 @@ fn every_recipe_is_tried() {
     }
 }
 
+#[test]
+fn every_recipe_checks_its_arguments() {
+    let argument = regex::Regex::new(r"\$[1-9*@]").expect("a pattern");
+    let text: String =
+        pages().iter().map(|page| fs::read_to_string(page).expect("a page")).collect();
+    let mut checked = 0;
+    for heading in text.lines().filter_map(|line| line.strip_prefix("## ")) {
+        let script = script(heading);
+        if argument.is_match(&script) {
+            let finished = Recipe::running(script, Ftsh::new()).stdout("").failure(1);
+            finished.expect_stderr("usage: ");
+            checked += 1;
+        }
+    }
+    assert!(checked >= 20, "{checked} recipes");
+}
+
 /// A run of the script below a heading.
 pub struct Recipe(pub Ftsh);
 

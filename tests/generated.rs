@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
+use ftsh::cli::options;
 use ftsh_machine::builtins;
 use ftsh_machine::functions;
 use ftsh_syntax::backoff;
@@ -22,14 +23,18 @@ use ftsh_syntax::vocabulary::{
 const WRITE: &str = "FTSH_TEST_GENERATE";
 
 /// Files with generated parts.
-const FILES: [&str; 7] = [
+const FILES: [&str; 11] = [
     "README.md",
     "grammar/ftsh.pest",
     "editors/tree-sitter/queries/highlights.scm",
+    "docs/reference/command-line.md",
+    "docs/reference/functions.md",
+    "docs/reference/kinds.md",
     "docs/reference/language.md",
     "editors/vim/syntax/ftsh.vim",
     "editors/vscode/syntaxes/ftsh.tmLanguage.json",
     "editors/tree-sitter/grammar.js",
+    "editors/highlightjs/ftsh.js",
 ];
 
 #[test]
@@ -99,6 +104,9 @@ fn part(file: &str, name: &str) -> String {
         (_, "functions") => functions_table(),
         (_, "builtins") => builtins_table(),
         (_, "operators") => operators_table(),
+        (_, "options") => options_table(),
+        (_, "environment") => environment_table(),
+        (_, "statuses") => statuses_table(),
         ("README.md", "policies") => backoff::summary_table(),
         (_, "policies") => backoff::reference_table(),
         ("grammar/ftsh.pest", "loop-clauses") => grammar_of_loops(),
@@ -109,6 +117,7 @@ fn part(file: &str, name: &str) -> String {
         ("docs/reference/language.md", "try-clauses") => clauses_table("try"),
         ("docs/reference/language.md", "forall-clauses") => clauses_table("forall"),
         ("editors/tree-sitter/grammar.js", "words") => tree_sitter_words(),
+        ("editors/highlightjs/ftsh.js", "words") => highlight_js_words(),
         ("editors/tree-sitter/grammar.js", "try-clauses") => {
             clauses::rows("try").filter_map(tree_sitter_clause).collect()
         }
@@ -202,20 +211,64 @@ fn operators_table() -> String {
     table
 }
 
+fn options_table() -> String {
+    let mut table = "| option | environment | |\n|---|---|---|\n".to_owned();
+    for option in options::TABLE {
+        let value = option.value.map(|value| format!(" {value}")).unwrap_or_default();
+        let mut names: Vec<_> =
+            option.names.iter().map(|name| format!("`{name}`{value}")).collect();
+        if option.is_optional {
+            names.insert(0, format!("`{}`", option.name()));
+        }
+        let variable = option.assignment().map(|name| format!("`{name}` ")).unwrap_or_default();
+        let _ = writeln!(table, "| {} | {variable}| {} |", names.join(", "), option.meaning());
+    }
+    table
+}
+
+fn environment_table() -> String {
+    let mut table = "| variable | |\n|---|---|\n".to_owned();
+    for (names, meaning) in options::environment() {
+        let names: Vec<_> = names.split(", ").map(|name| format!("`{name}`")).collect();
+        let _ = writeln!(table, "| {} | {meaning} |", names.join(", "));
+    }
+    table
+}
+
+fn statuses_table() -> String {
+    let mut table = "| status | meaning |\n|---|---|\n".to_owned();
+    for (status, meaning) in options::STATUS {
+        let _ = writeln!(table, "| {status} | {meaning} |");
+    }
+    table
+}
+
+/// Names of the word lists of editors' files.
+const WORD_LISTS: [&str; 7] = [
+    "operators",
+    "functions",
+    "builtins",
+    "try-words",
+    "forany-clauses",
+    "forall-clauses",
+    "channel-words",
+];
+
 fn vim_words() -> String {
     let mut lines = String::new();
-    for name in [
-        "operators",
-        "functions",
-        "builtins",
-        "try-words",
-        "forany-clauses",
-        "forall-clauses",
-        "channel-words",
-    ] {
+    for name in WORD_LISTS {
         let words: Vec<_> = words(name).iter().map(|word| word.replace("\\s+", "\\s\\+")).collect();
         let _ =
             writeln!(lines, "let s:{} = '{}'", name.replace('-', "_"), alternatives(&words, "\\|"));
+    }
+    lines
+}
+
+fn highlight_js_words() -> String {
+    let mut lines = String::new();
+    for name in WORD_LISTS {
+        let words = alternatives(&words(name), "|").replace('\\', "\\\\");
+        let _ = writeln!(lines, "  const {} = '{words}';", name.replace('-', "_").to_uppercase());
     }
     lines
 }

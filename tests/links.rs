@@ -158,3 +158,20 @@ fn pages_outside_of_docs_have_a_place_in_the_book() {
         assert!(value(&book, &format!("\"../{page}\"")).is_some(), "book.toml has no {page}");
     }
 }
+
+/// Largest number of words in a page of the guide, without its code.
+const GUIDE_WORDS: usize = 600;
+
+#[test]
+fn pages_of_the_guide_are_short_and_begin_with_an_example() {
+    let pages = documents::below("docs/guide");
+    assert!(pages.len() >= 8, "{pages:?}");
+    for page in pages {
+        let text = read(&page);
+        let words =
+            prose(&text).flat_map(str::split_whitespace).filter(|word| *word != "|").count();
+        assert!(words <= GUIDE_WORDS, "{page}: {words} words");
+        let second = text.lines().filter(|line| !line.is_empty()).nth(1).expect("a second line");
+        assert!(second.starts_with("```ftsh"), "{page} begins with `{second}`");
+    }
+}

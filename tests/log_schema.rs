@@ -69,9 +69,12 @@ fn the_schema_describes_the_log() {
         .map(|event| event["properties"]["event"]["const"].as_str().expect("a name").to_owned())
         .collect();
     assert_eq!(seen, described);
-    let page = include_str!("../docs/operate/log.md");
+    let page = include_str!("../docs/reference/log-schema.md");
     for event in described {
-        assert!(page.contains(&format!("| `{event}` |")), "docs/operate/log.md lacks {event}");
+        assert!(
+            page.contains(&format!("| `{event}` |")),
+            "docs/reference/log-schema.md lacks {event}"
+        );
     }
 }
 

@@ -4,8 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use ftsh::cli::options::{OTHER_VARIABLES, Spec, TABLE};
-
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
@@ -161,30 +159,6 @@ fn assert_dependencies_are_told(folder: &str) {
         .map(str::to_owned)
         .collect();
     assert_eq!(told, listed);
-}
-
-/// A row of README's table of options.
-fn row(option: &Spec) -> String {
-    let value = option.value.map(|value| format!(" {value}")).unwrap_or_default();
-    let mut names: Vec<_> = option.names.iter().map(|name| format!("`{name}`{value}")).collect();
-    if option.is_optional {
-        names.insert(0, format!("`{}`", option.name()));
-    }
-    let variable = option.assignment().map(|name| format!("`{name}`")).unwrap_or_default();
-    format!("| {} | {variable} | {} |", names.join(", "), option.meaning()).replace("|  |", "| |")
-}
-
-#[test]
-fn the_readme_shows_every_option() {
-    let readme = read("README.md");
-    let section = readme.split("## Options").nth(1).expect("a section on options");
-    let shown: Vec<_> = section.lines().filter(|line| line.starts_with("| `-")).collect();
-    let rows: Vec<_> = TABLE.into_iter().map(row).collect();
-    assert_eq!(shown, rows, "README.md's table should be\n{}", rows.join("\n"));
-    for (names, _) in OTHER_VARIABLES {
-        let name = names.split(',').next().unwrap_or(names);
-        assert!(section.contains(name), "README.md doesn't tell of {name}");
-    }
 }
 
 #[test]

@@ -6,6 +6,7 @@ to the repository, and pictures outside of `docs/` become part of the page.
 """
 
 import base64
+import html
 import json
 import os
 import posixpath
@@ -14,6 +15,26 @@ import sys
 
 # A link or a picture with a relative target.
 LINK = re.compile(r"(!?)(\[[^\[\]]*\])\(([^)\s:]+)\)")
+
+# The expected output at the end of an example, as tests read it.
+OUTPUT = re.compile(r"\A```ftsh[^\n]*\n(.*?)((?:^#(?:>|2>|:)[^\n]*\n)*)```\Z", re.M | re.S)
+
+
+def example(block):
+    """Returns an example with its output in a block of its own."""
+    match = OUTPUT.match(block)
+    if not match:
+        return block
+    script, output = match.groups()
+    lines = []
+    for line in output.splitlines():
+        mark, _, text = line.partition(" ")
+        kind = {"#>": "stdout", "#2>": "stderr", "#:": "status"}[mark]
+        text = f"exit {text}" if kind == "status" else text
+        lines.append((kind == "status", f'<span class="{kind}">{html.escape(text)}</span>'))
+    lines = "\n".join(line for _, line in sorted(lines, key=lambda it: it[0]))
+    output = f'\n\n<pre class="output"><samp>{lines}</samp></pre>\n' if lines else ""
+    return f"```ftsh\n{script}```{output}"
 
 
 class Book:
@@ -55,9 +76,9 @@ class Book:
         page = chapter["path"]
         if page:
             chapter["path"] = self.place(page)
-            # Links in code blocks stay.
             parts = re.split(r"(^```.*?^```$)", chapter["content"], flags=re.M | re.S)
             parts[::2] = [LINK.sub(lambda match: self.link(match, page), it) for it in parts[::2]]
+            parts[1::2] = [example(block) for block in parts[1::2]]
             chapter["content"] = "".join(parts)
         for item in chapter["sub_items"]:
             self.convert(item)

@@ -1,0 +1,77 @@
+// Grammar of ftsh for highlight.js, 10 or later. In a page, the script registers the language and
+// highlights its blocks. For other uses: `hljs.registerLanguage('ftsh', require('./ftsh.js'))`.
+(function () {
+  'use strict';
+
+  // generated: words
+  const OPERATORS = 'to|step|or|and|eq|ne|eql|neql|lt|le|gt|ge|contains|matches|add|sub|mul|div|mod|pow|not|exists|isr|isw|isx|isfile|isdir|islink|ispipe|issock|isblock|ischar';
+  const FUNCTIONS = 'lines|split|length|lower|upper|trim|replace|match|basename|dirname|suffix|stem|now|random';
+  const BUILTINS = 'cd|pwd|umask|echo|read|local|export|unset|source|exec|success|failure|giveup|defer|exit|sleep';
+  const TRY_WORDS = 'for|or|every|each|while|atomic|backoff|through|from|to|by|jitter|times|time|ethernet|exponential|full|equal|decorrelated|normal|proportional|slotted|windowed|fixed|none|ms|millisecond|milliseconds|s|sec|second|seconds|m|min|minute|minutes|h|hour|hours|d|day|days';
+  const FORANY_CLAUSES = 'in\\s+order|hedge\\s+after|at\\s+most';
+  const FORALL_CLAUSES = 'at\\s+most|at\\s+least|keep\\s+going|output\\s+grouped|output\\s+tagged|retry\\s+lost|on\\s+slurm|on\\s+ssh';
+  const CHANNEL_WORDS = 'at|most|rate|per|budget|breaker|failures|failure|ms|millisecond|milliseconds|s|sec|second|seconds|m|min|minute|minutes|h|hour|hours|d|day|days';
+  // end of generated
+
+  // Places where a command begins, and where a word ends.
+  const START = '(?:^|[;|])[ \\t]*';
+  const END = '(?![^\\s;|<>&])';
+  const whole = (words) => `(?:${words})${END}`;
+
+  function ftsh(hljs) {
+    const variable = { className: 'variable', begin: /\$\{[^}"]*\}?|\$\([^)"]*\)?|\$[A-Za-z_]\w*|\$[0-9#*@$]/ };
+    const escape = { begin: /\\./ };
+    const parts = [
+      escape,
+      { className: 'string', begin: /'/, end: /'/, contains: [escape] },
+      { className: 'string', begin: /"/, end: /"/, contains: [escape, variable] },
+      variable,
+      { className: 'comment', begin: /(?:^|[ \t])#/, end: /$/ },
+      { className: 'meta', begin: /\d?(?:<<<|<<|->>&|->>|->&|->|-<|>>&|&>>|>>|>&|&>|<|>)/ },
+    ];
+    const expression = [
+      { className: 'symbol', begin: `\\.(?:${OPERATORS}|succeeds)\\.(?=[\\s()]|$)` },
+      { className: 'built_in', begin: `\\b(?:${FUNCTIONS})(?=\\()` },
+      ...parts,
+    ];
+    // Head of a structure: its keyword, and the words that have a meaning in such heads.
+    const head = (keyword, words, contains) => ({
+      begin: `${START}(?=${whole(keyword)})`,
+      end: /(?=[;|])|$/,
+      contains: [
+        { className: 'keyword', begin: whole(keyword) },
+        ...(words ? [{ className: 'type', begin: `(?:^|[ \\t])${whole(words)}` }] : []),
+        ...contains,
+      ],
+    });
+    return {
+      name: 'ftsh',
+      contains: [
+        head('try', TRY_WORDS, expression),
+        head('forany', `in|${FORANY_CLAUSES}`, expression),
+        head('forall', `in|${FORALL_CLAUSES}`, expression),
+        head('for', 'in', expression),
+        head('else[ \\t]+if|if|while|return|shift|else', '', expression),
+        head('catch|end|function|finally|break|continue', '', parts),
+        head('channel', CHANNEL_WORDS, parts),
+        {
+          begin: `${START}(?=${whole(BUILTINS)})`,
+          end: /(?=[;|])|$/,
+          contains: [{ className: 'built_in', begin: whole(BUILTINS), endsParent: true }],
+        },
+        { begin: `${START}(?=[A-Za-z_]\\w*=)`, end: /(?=[;|])|$/, contains: expression },
+        ...parts,
+        { className: 'meta', begin: /\|&?/ },
+      ],
+    };
+  }
+
+  if (typeof module === 'object') {
+    module.exports = ftsh;
+  } else {
+    hljs.registerLanguage('ftsh', ftsh);
+    for (const block of document.querySelectorAll('code.language-ftsh')) {
+      (hljs.highlightElement || hljs.highlightBlock)(block);
+    }
+  }
+})();
