@@ -11,9 +11,11 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use ftsh_machine::outcome::{BranchFailure, Branches, Failure, FailureKind, Human, Tried};
+use ftsh_machine::outcome::{
+    BranchFailure, BranchResults, Failure, FailureKind, Human, TrySummary,
+};
 use ftsh_machine::secrets::Secrets;
-use ftsh_machine::trace::{INNER_STEPS, Step, StepKind, place};
+use ftsh_machine::trace::{INNER_STEPS, StepKind, TraceStep, place};
 use ftsh_syntax::diagnostic::{excerpt, printable};
 
 /// Lines of a trace: calls, branches and tries around a failure, innermost first.
@@ -66,11 +68,11 @@ pub fn render(failure: &Failure, secrets: &Secrets) -> String {
 }
 
 /// Writes the failed branches of a `forall` that continued after a failure.
-fn write_branches(text: &mut String, branches: &Branches) {
-    for BranchFailure { word, story } in &branches.told {
+fn write_branches(text: &mut String, branches: &BranchResults) {
+    for BranchFailure { word, story } in &branches.reported {
         let _ = writeln!(text, "  {}: {}", printable(word), printable(story));
     }
-    let listed = branches.told.len() as u64;
+    let listed = branches.reported.len() as u64;
     if let Some(more @ 1..) = branches.failed.checked_sub(listed)
         && listed > 0
     {
@@ -86,9 +88,9 @@ fn is_elsewhere(failure: &Failure) -> bool {
 }
 
 /// Returns the steps of an earlier failure without the outer steps shared with the later failure.
-fn own_steps<'f>(earlier: &'f Failure, later: &Failure) -> &'f [Step] {
+fn own_steps<'f>(earlier: &'f Failure, later: &Failure) -> &'f [TraceStep] {
     let (own, theirs) = (earlier.trace.steps(), later.trace.steps());
-    let is_same = |(one, other): &(&Step, &Step)| {
+    let is_same = |(one, other): &(&TraceStep, &TraceStep)| {
         (&one.kind, &one.file, one.line) == (&other.kind, &other.file, other.line)
     };
     let common = own.iter().rev().zip(theirs.iter().rev()).take_while(is_same).count();
@@ -118,7 +120,7 @@ fn trace(failure: &Failure) -> Vec<String> {
     lines
 }
 
-fn describe(step: &Step, failure: &Failure) -> String {
+fn describe(step: &TraceStep, failure: &Failure) -> String {
     let place = place(&step.file, step.line, failure.file());
     match &step.kind {
         StepKind::Function(name) => format!("in `{name}`, called at {place}"),
@@ -142,7 +144,7 @@ fn message(failure: &Failure) -> String {
     }
 }
 
-fn attempts(tried: &Tried, failure: &Failure) -> String {
+fn attempts(tried: &TrySummary, failure: &Failure) -> String {
     let place = place(&tried.file, tried.line, failure.file());
     let noun = if tried.attempts == 1 { "attempt" } else { "attempts" };
     let (attempts, elapsed) = (tried.attempts, Human(tried.elapsed));
@@ -176,14 +178,14 @@ mod tests {
         }
     }
 
-    fn tried(line: u32, attempts: u64) -> Tried {
+    fn tried(line: u32, attempts: u64) -> TrySummary {
         let elapsed = Duration::from_millis(4200 * attempts);
-        Tried { file: "mirror.ftsh".into(), line, attempts, elapsed }
+        TrySummary { file: "mirror.ftsh".into(), line, attempts, elapsed }
     }
 
     #[test]
     fn all_is_told() {
-        let elsewhere = Tried { file: "main.ftsh".into(), ..tried(9, 1) };
+        let elsewhere = TrySummary { file: "main.ftsh".into(), ..tried(9, 1) };
         let message = "ran out of time".into();
         let earlier = Failure { line: 1, message, tries: vec![tried(1, 5)], ..failure() };
         let failure = Failure {
@@ -206,7 +208,8 @@ mod tests {
 
     #[test]
     fn calls_branches_and_tries_are_a_trace() {
-        let step = |kind, file: &str, line, tries| Step { kind, file: file.into(), line, tries };
+        let step =
+            |kind, file: &str, line, tries| TraceStep { kind, file: file.into(), line, tries };
         let branch = StepKind::Branch { name: "h".into(), word: "web\n3".into() };
         let steps = vec![
             step(StepKind::Function("fetch".into()), "mirror.ftsh", 7, 1),
@@ -235,7 +238,7 @@ mod tests {
         let mut trace = Trace::default();
         for line in 1..=20 {
             let kind = StepKind::Function("f".into());
-            trace.push(Step { kind, file: "mirror.ftsh".into(), line, tries: 0 });
+            trace.push(TraceStep { kind, file: "mirror.ftsh".into(), line, tries: 0 });
         }
         let failure = Failure { tries: vec![tried(2, 3)], trace, ..failure() };
         insta::assert_snapshot!(render(&failure, &Secrets::default()), @r#"

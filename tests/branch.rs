@@ -7,7 +7,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use ftsh_machine::FailureKind;
-use ftsh_machine::packed::{Again, BranchEnd};
+use ftsh_machine::packed::{BranchEnd, PackedRetry};
 use ftsh_remote::{
     Branch, Frames, Go, Hello, Identity, Listener, Piece, ToHead, ToNode, frame, too_late,
 };
@@ -59,7 +59,7 @@ fn a_record_says_how_a_branch_failed() {
     let text = "forall x in a\n try 2 times every 0 seconds\n sh -c 'exit 4'\n end\nend";
     let heard = run(text);
     let record = heard.record.as_ref().expect("a record");
-    let BranchEnd::Failed { failure, again: Again::AsUsual } = heard.end() else {
+    let BranchEnd::Failed { failure, again: PackedRetry::AsUsual } = heard.end() else {
         panic!("{:?}", heard.end())
     };
     assert_eq!((failure[0].kind, failure[0].code, failure[0].line), (FailureKind::Exit, 4, 3));
@@ -71,7 +71,7 @@ fn a_record_says_how_a_branch_failed() {
     );
     assert!(matches!(
         run("forall x in a; giveup; end").end(),
-        BranchEnd::Failed { again: Again::Never, .. }
+        BranchEnd::Failed { again: PackedRetry::Never, .. }
     ));
 }
 

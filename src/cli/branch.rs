@@ -15,7 +15,7 @@ use nix::unistd::{close, dup2_stdin, gethostname};
 use super::patient::Patient;
 use super::{end, messages, options};
 use ftsh_cluster as cluster;
-use ftsh_machine::control::Overseer;
+use ftsh_machine::control::Controller;
 use ftsh_machine::driver::{self, Interactive};
 use ftsh_machine::record::Level;
 use ftsh_machine::secrets::Secrets;

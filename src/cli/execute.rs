@@ -12,7 +12,7 @@ use super::reporters::Reporters;
 use crate::repl::{self, Story};
 use ftsh_cluster::{ClusterConfig, ClusterDriver};
 use ftsh_machine::driver::{self, Driver, Interactive};
-use ftsh_machine::event::Status;
+use ftsh_machine::event::CommandStatus;
 use ftsh_machine::record::Level;
 use ftsh_machine::secrets::Secrets;
 use ftsh_machine::{Machine, Outcome, Time};
@@ -93,8 +93,8 @@ impl RunContext {
         if let Some(at_end) = at_end {
             non_blocking_writer::wait(None);
             at_end(match outcome {
-                Outcome::Interrupted(signal) => Status::Signaled(signal),
-                ref outcome => Status::Exited(outcome.exit_code().into()),
+                Outcome::Interrupted(signal) => CommandStatus::Signaled(signal),
+                ref outcome => CommandStatus::Exited(outcome.exit_code().into()),
             });
         }
         Ok(outcome)

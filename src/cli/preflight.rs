@@ -13,7 +13,7 @@ use super::messages::{complain, speak_through};
 use super::plan::{RunPlan, StartPlan};
 use super::source::Program;
 use crate::log::LogWriter;
-use ftsh_machine::record::{Level, LogEvent, Record};
+use ftsh_machine::record::{Level, LogEvent, LogRecord};
 use ftsh_machine::{Outcome, Time};
 use ftsh_process::OutputCapture;
 use ftsh_process::non_blocking_writer::NonBlockingWriter;
@@ -52,7 +52,7 @@ pub fn wait(plan: &mut RunPlan, seed: u64, log: &mut LogWriter) -> Result<Option
     let file: Arc<str> = name.as_str().into();
     let mut report = |reason: &str, time| {
         let event = LogEvent::Waiting { reason: reason.into(), time };
-        log.write(&Record::of_shell(Time::START, Arc::clone(&file), 0, event));
+        log.write(&LogRecord::of_shell(Time::START, Arc::clone(&file), 0, event));
     };
     let longest = (*splay).min(left());
     if !longest.is_zero() {
@@ -89,9 +89,9 @@ pub fn busy(name: &str, owner: &str, skips: bool, log: &mut LogWriter) -> Outcom
         return Outcome::Exited(BUSY);
     }
     let event = LogEvent::Note(format!("not run: {owner}"));
-    let record = Record::of_shell(Time::START, name.into(), 0, event);
+    let record = LogRecord::of_shell(Time::START, name.into(), 0, event);
     // With the waiting for a lock.
-    log.write(&Record { level: Level::COMMANDS, ..record });
+    log.write(&LogRecord { level: Level::COMMANDS, ..record });
     Outcome::Succeeded
 }
 

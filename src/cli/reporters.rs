@@ -9,7 +9,7 @@ use super::messages;
 use super::plan::RunPlan;
 use crate::log::{LogStyle, LogWriter, Results, Summary};
 use crate::report;
-use ftsh_machine::record::{Level, Record};
+use ftsh_machine::record::{Level, LogRecord};
 use ftsh_machine::secrets::Secrets;
 use ftsh_machine::{Failure, Outcome, Time};
 use ftsh_sys::os_error::plain;
@@ -72,7 +72,7 @@ impl Reporters {
     }
 
     /// Takes in a record that an earlier start of the run has reported.
-    pub fn recall(&mut self, record: &Record) {
+    pub fn recall(&mut self, record: &LogRecord) {
         self.log.recall(record);
         if let Some(summary) = &mut self.summary {
             summary.add(record);
@@ -80,7 +80,7 @@ impl Reporters {
     }
 
     /// Reports a record.
-    pub fn report(&mut self, record: &Record) {
+    pub fn report(&mut self, record: &LogRecord) {
         self.log.write(record);
         if let Some(summary) = &mut self.summary {
             summary.add(record);

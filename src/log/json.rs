@@ -12,11 +12,17 @@ use super::LogStyle;
 use super::base64::base64;
 use super::text::signal_name;
 use ftsh_machine::outcome::{Failure, FailureKind};
-use ftsh_machine::record::{LogEvent, Record};
-use ftsh_machine::trace::{Step, StepKind};
+use ftsh_machine::record::{LogEvent, LogRecord};
+use ftsh_machine::trace::{StepKind, TraceStep};
 
 /// Appends `record` to `out`, without a newline.
-pub fn line(out: &mut String, now: Timestamp, zone: &TimeZone, style: &LogStyle, record: &Record) {
+pub fn line(
+    out: &mut String,
+    now: Timestamp,
+    zone: &TimeZone,
+    style: &LogStyle,
+    record: &LogRecord,
+) {
     let mut separator = '{';
     let mut put = |name: &str, value: Value| {
         field(out, separator, name, &value);
@@ -111,7 +117,7 @@ fn failure(failure: &Failure) -> Details {
 }
 
 /// Returns a call or a branch around a failure as a JSON object.
-fn step(step: &Step) -> Value {
+fn step(step: &TraceStep) -> Value {
     let (kind, name, word) = match &step.kind {
         StepKind::Function(name) => ("function", Some(name), None),
         StepKind::Source => ("source", None, None),

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use ftsh_machine::record::{LogEvent, Trouble};
+use ftsh_machine::record::{AvoidReason, LogEvent};
 use ftsh_syntax::diagnostic::{excerpt, printable};
 
 /// Limit on listed machines. The machines avoided most often come first.
@@ -19,7 +19,7 @@ struct MachineUse {
     /// Number of branches started on the machine.
     branches: u64,
     /// Number of avoidances, by reason.
-    avoided: BTreeMap<Trouble, u64>,
+    avoided: BTreeMap<AvoidReason, u64>,
     /// Reason of the latest refused branch, if known.
     refusal: String,
 }
@@ -119,7 +119,7 @@ mod tests {
         LogEvent::Placed { node: node.into() }
     }
 
-    fn avoided(node: &str, why: Trouble) -> LogEvent {
+    fn avoided(node: &str, why: AvoidReason) -> LogEvent {
         LogEvent::Avoided { node: node.into(), why, time: Duration::from_secs(1) }
     }
 
@@ -134,14 +134,14 @@ mod tests {
         let events = [
             placed("n1"),
             placed("n2"),
-            avoided("n2", Trouble::Lost),
+            avoided("n2", AvoidReason::Lost),
             placed("n2"),
-            avoided("n3", Trouble::Refused),
+            avoided("n3", AvoidReason::Refused),
             refused("it is full"),
-            avoided("n3", Trouble::Refused),
+            avoided("n3", AvoidReason::Refused),
             refused("no \u{1b}[1msuch\ndirectory"),
             placed("n3"),
-            avoided("n3", Trouble::Failed),
+            avoided("n3", AvoidReason::Failed),
         ];
         insta::assert_snapshot!(told(&events).expect("machines"), @r"
         3 used, 2 avoided for a while

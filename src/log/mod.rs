@@ -30,7 +30,7 @@ use jiff::tz::TimeZone;
 use self::groups::GroupedLines;
 use self::repeats::{DueLine, Repeats};
 use ftsh_machine::Failure;
-use ftsh_machine::record::{Level, LogEvent, Record};
+use ftsh_machine::record::{Level, LogEvent, LogRecord};
 use ftsh_machine::time::Time;
 use ftsh_process::non_blocking_writer::{self, NonBlockingWriter};
 
@@ -72,7 +72,7 @@ impl LineRenderer {
     }
 
     /// Renders a record with the given time as a line with a newline.
-    pub fn render(&mut self, now: Timestamp, record: &Record) -> &str {
+    pub fn render(&mut self, now: Timestamp, record: &LogRecord) -> &str {
         self.line.clear();
         let zone = self.zone.get_or_insert_with(local_zone);
         match self.style.format {
@@ -95,12 +95,12 @@ pub struct LogWriter {
     /// True if a status line may show the reason of a wait.
     has_status_line: bool,
     /// Long delays with their start. The log gets the delays unless the status line shows them.
-    held_back: Vec<(Timestamp, Record)>,
+    held_back: Vec<(Timestamp, LogRecord)>,
     level: Level,
     lines: LineRenderer,
     broken: bool,
     /// Failures left to the report at the end: the latest failure of each task.
-    withheld: Vec<Record>,
+    withheld: Vec<LogRecord>,
     /// Number of lines lost because no reader took earlier lines, and the script of the latest lost
     /// line.
     missing: Option<(u64, Arc<str>)>,
@@ -154,7 +154,7 @@ impl LogWriter {
 
     /// Writes a record if its level is enabled. Reports the first write error on standard error;
     /// the run continues.
-    pub fn write(&mut self, record: &Record) {
+    pub fn write(&mut self, record: &LogRecord) {
         if let LogEvent::GroupEnded(branch) = record.event {
             let waiting = self.repeats.take(|repeated| repeated.group == Some(branch));
             self.put_all(waiting);
@@ -191,7 +191,7 @@ impl LogWriter {
     }
 
     /// Keeps a record for the report at the end. True if the record was kept.
-    fn withhold(&mut self, record: &Record) -> bool {
+    fn withhold(&mut self, record: &LogRecord) -> bool {
         let is_left =
             self.is_read_by_people() && record.uncaught && record.event.failure().is_some();
         if is_left {
@@ -205,7 +205,7 @@ impl LogWriter {
     }
 
     /// Takes in a record written, or left to the report, by an earlier start of the run.
-    pub fn recall(&mut self, record: &Record) {
+    pub fn recall(&mut self, record: &LogRecord) {
         if record.level <= self.level {
             self.withhold(record);
         }
@@ -216,7 +216,7 @@ impl LogWriter {
         self.lines.style.run = run.into();
     }
 
-    fn put(&mut self, at: Timestamp, record: &Record) {
+    fn put(&mut self, at: Timestamp, record: &LogRecord) {
         self.put_with(at, record, "");
     }
 
@@ -227,7 +227,7 @@ impl LogWriter {
     }
 
     /// Writes a line with the given words at its end, or keeps the line until its group has ended.
-    fn put_with(&mut self, at: Timestamp, record: &Record, words: &str) {
+    fn put_with(&mut self, at: Timestamp, record: &LogRecord, words: &str) {
         let mut line = self.lines.render(at, record).to_owned();
         line.insert_str(line.len() - 1, words);
         let group = record.group.filter(|_| self.is_read_by_people());
@@ -279,7 +279,7 @@ impl LogWriter {
         let lines = if count == 1 { "line is" } else { "lines are" };
         let event = LogEvent::Note(format!("{count} {lines} missing here: nobody read the log"));
         self.writer.say(
-            self.lines.render(Timestamp::now(), &Record::of_shell(Time::START, file, 0, event)),
+            self.lines.render(Timestamp::now(), &LogRecord::of_shell(Time::START, file, 0, event)),
         );
     }
 

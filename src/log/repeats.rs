@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use ftsh_machine::effect::TaskId;
 use ftsh_machine::outcome::Human;
-use ftsh_machine::record::{LogEvent, Record};
+use ftsh_machine::record::{LogEvent, LogRecord};
 
 /// Limits of the pause after a line. During a pause, the same failure is only counted. Each pause
 /// is twice as long as the previous pause.
@@ -33,7 +33,7 @@ struct Repeat {
     /// Number of occurrences.
     count: u64,
     /// The latest.
-    latest: Record,
+    latest: LogRecord,
     /// Time of the latest occurrence, if not yet written.
     unwritten_since: Option<Timestamp>,
 }
@@ -43,20 +43,20 @@ pub struct DueLine {
     /// Time of the failure.
     pub at: Timestamp,
     /// Record of the failure.
-    pub record: Record,
+    pub record: LogRecord,
     /// Words to add.
     pub words: String,
 }
 
 impl Repeats {
     /// True if the record holds a failure with possible repetitions.
-    pub fn counts(record: &Record) -> bool {
+    pub fn counts(record: &LogRecord) -> bool {
         let is_failure = matches!(record.event, LogEvent::CommandFailed(_) | LogEvent::Failed(_));
         is_failure && !record.uncaught
     }
 
     /// Counts a failure. Returns the lines due now.
-    pub fn add(&mut self, now: Timestamp, record: &Record) -> Vec<DueLine> {
+    pub fn add(&mut self, now: Timestamp, record: &LogRecord) -> Vec<DueLine> {
         let mut lines = Vec::new();
         if self.0.len() >= MAX_FAILURES {
             lines = self.take(|_| true);
@@ -81,7 +81,7 @@ impl Repeats {
     }
 
     /// Forgets the failures of the selected records. Returns the postponed lines, oldest first.
-    pub fn take(&mut self, which: impl Fn(&Record) -> bool) -> Vec<DueLine> {
+    pub fn take(&mut self, which: impl Fn(&LogRecord) -> bool) -> Vec<DueLine> {
         let taken = self.0.extract_if(|_, repeat| which(&repeat.latest));
         let mut lines: Vec<_> = taken.filter_map(|(_, mut repeat)| repeat.line()).collect();
         lines.sort_by_key(|line| line.at);
@@ -116,7 +116,7 @@ mod tests {
     use ftsh_machine::trace::Trace;
     use ftsh_syntax::Source;
 
-    fn failed(message: &str) -> Record {
+    fn failed(message: &str) -> LogRecord {
         let failure = Failure {
             kind: FailureKind::Exit,
             code: 1,
@@ -133,7 +133,7 @@ mod tests {
             output: None,
         };
         let event = LogEvent::CommandFailed(Box::new(failure));
-        Record::of_shell(Time::START, "a".into(), 1, event)
+        LogRecord::of_shell(Time::START, "a".into(), 1, event)
     }
 
     #[test]

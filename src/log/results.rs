@@ -12,8 +12,8 @@ use nix::fcntl::{Flock, FlockArg};
 use serde_json::json;
 
 use super::{LogStyle, json, local_zone};
-use ftsh_machine::record::{Level, LogEvent, Record};
-use ftsh_machine::{FailureKind, field};
+use ftsh_machine::record::{Level, LogEvent, LogRecord};
+use ftsh_machine::{FailureKind, escape_field};
 use ftsh_process::non_blocking_writer::{self, NonBlockingWriter};
 
 /// The first line of GNU parallel's job log.
@@ -58,7 +58,7 @@ impl Results {
 
     /// Writes the line of a branch finished just now. Reports the first write error on standard
     /// error; the run continues.
-    pub fn add(&mut self, record: &Record) {
+    pub fn add(&mut self, record: &LogRecord) {
         if let LogEvent::BranchEnded { .. } = &record.event {
             self.line.clear();
             self.render(record, Timestamp::now());
@@ -79,7 +79,7 @@ impl Results {
         }
     }
 
-    fn render(&mut self, record: &Record, now: Timestamp) {
+    fn render(&mut self, record: &LogRecord, now: Timestamp) {
         let LogEvent::BranchEnded { name, word, place, node, failure, attempts, elapsed } =
             &record.event
         else {
@@ -98,10 +98,10 @@ impl Results {
                 self.line,
                 "{}\t{}\t{:.3}\t{:.3}\t0\t0\t{status}\t{signal}\t{}",
                 place + 1,
-                node.as_deref().map_or(HERE.into(), |node| field(node.as_bytes())),
+                node.as_deref().map_or(HERE.into(), |node| escape_field(node.as_bytes())),
                 started.as_microsecond() as f64 / 1e6,
                 elapsed.as_secs_f64(),
-                field(word),
+                escape_field(word),
             );
             return;
         }

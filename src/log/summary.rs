@@ -10,7 +10,7 @@ use super::machines::Machines;
 use super::text::signal_name;
 use ftsh_machine::effect::TaskId;
 use ftsh_machine::outcome::{Human, Outcome};
-use ftsh_machine::record::{Level, LogEvent, Record};
+use ftsh_machine::record::{Level, LogEvent, LogRecord};
 use ftsh_machine::time::Time;
 use ftsh_machine::trace::place;
 use ftsh_syntax::diagnostic::{excerpt, printable};
@@ -50,7 +50,7 @@ impl Summary {
     pub const LEVEL: Level = Level::STRUCTURES;
 
     /// Takes a record into account.
-    pub fn add(&mut self, record: &Record) {
+    pub fn add(&mut self, record: &LogRecord) {
         if let Some(task) = record.task {
             // Each record ends the previous command or delay of its task.
             self.close(task, record.at);

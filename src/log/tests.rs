@@ -10,8 +10,8 @@ use jiff::tz::{Offset, TimeZone};
 
 use super::*;
 use ftsh_machine::effect::TaskId;
-use ftsh_machine::outcome::Tried;
-use ftsh_machine::record::{LogEvent, Trouble};
+use ftsh_machine::outcome::TrySummary;
+use ftsh_machine::record::{AvoidReason, LogEvent};
 use ftsh_machine::trace::Trace;
 use ftsh_machine::{Failure, FailureKind, Time};
 use ftsh_syntax::Source;
@@ -21,8 +21,8 @@ fn style(format: Format, decimal: bool) -> LogStyle {
     LogStyle { format, decimal, pid: 42, run: "0123456789abcdef".into() }
 }
 
-fn record(event: LogEvent) -> Record {
-    Record {
+fn record(event: LogEvent) -> LogRecord {
+    LogRecord {
         at: Time::START,
         level: event.level(),
         task: Some(TaskId(0)),
@@ -46,7 +46,7 @@ fn failure() -> Failure {
         source: Arc::new(Source::new("backup.ftsh", "")),
         line: 3,
         trace: Trace::default(),
-        tries: vec![Tried {
+        tries: vec![TrySummary {
             file: "backup.ftsh".into(),
             line: 2,
             attempts: 5,
@@ -59,11 +59,11 @@ fn failure() -> Failure {
     }
 }
 
-fn uncaught() -> Record {
-    Record { uncaught: true, ..record(LogEvent::CommandFailed(Box::new(failure()))) }
+fn uncaught() -> LogRecord {
+    LogRecord { uncaught: true, ..record(LogEvent::CommandFailed(Box::new(failure()))) }
 }
 
-fn written(style: &LogStyle, record: &Record) -> String {
+fn written(style: &LogStyle, record: &LogRecord) -> String {
     let now = Timestamp::from_microsecond(1_800_000_000_123_456).expect("a time");
     let zone = TimeZone::fixed(Offset::constant(1));
     let mut out = String::new();
@@ -105,9 +105,9 @@ fn every_event() -> Vec<LogEvent> {
         LogEvent::Queued { channel: "mirror".into(), attempt: 1, time: None },
         LogEvent::Entered { channel: "mirror".into(), attempt: 3, waited: second },
         LogEvent::Placed { node: "node3".into() },
-        LogEvent::Avoided { node: "node3".into(), why: Trouble::Refused, time: second },
-        LogEvent::Avoided { node: "node3".into(), why: Trouble::Lost, time: second },
-        LogEvent::Avoided { node: "node3".into(), why: Trouble::Failed, time: second },
+        LogEvent::Avoided { node: "node3".into(), why: AvoidReason::Refused, time: second },
+        LogEvent::Avoided { node: "node3".into(), why: AvoidReason::Lost, time: second },
+        LogEvent::Avoided { node: "node3".into(), why: AvoidReason::Failed, time: second },
         LogEvent::NotSent {
             engine: EngineId::Slurm,
             node: Some("node3".into()),
@@ -304,9 +304,9 @@ fn a_long_delay_comes_with_its_end() {
 #[test]
 fn branches_and_places_are_told_if_there_are_any() {
     let style = style(Format::Text, true);
-    let branch = Record { task: Some(TaskId(5)), ..record(LogEvent::Catch) };
+    let branch = LogRecord { task: Some(TaskId(5)), ..record(LogEvent::Catch) };
     assert!(written(&style, &branch).ends_with(" backup.ftsh:3 (task 5) catch"));
-    let nowhere = Record { task: None, line: 0, ..record(LogEvent::Catch) };
+    let nowhere = LogRecord { task: None, line: 0, ..record(LogEvent::Catch) };
     assert!(written(&style, &nowhere).ends_with(" backup.ftsh catch"));
 }
 
@@ -348,7 +348,7 @@ fn what_a_line_may_show_is_held_back() {
         log
     };
     let delay = LogEvent::Delay { delay: Duration::from_secs(90), attempt: 3, last: false };
-    let told = Record { level: Level::FAILURES, ..record(delay) };
+    let told = LogRecord { level: Level::FAILURES, ..record(delay) };
     // A line shows nothing to who reads a file.
     log(Some(&path), Level::FAILURES).write(&told);
     assert_eq!(std::fs::read_to_string(&path).expect("the log").lines().count(), 1);

@@ -8,10 +8,16 @@ use jiff::tz::TimeZone;
 
 use super::LogStyle;
 use ftsh_machine::outcome::Human;
-use ftsh_machine::record::{LONG_DELAY, LogEvent, Record, Trouble};
+use ftsh_machine::record::{AvoidReason, LONG_DELAY, LogEvent, LogRecord};
 
 /// Appends `record` to `out`, without a newline.
-pub fn line(out: &mut String, now: Timestamp, zone: &TimeZone, style: &LogStyle, record: &Record) {
+pub fn line(
+    out: &mut String,
+    now: Timestamp,
+    zone: &TimeZone,
+    style: &LogStyle,
+    record: &LogRecord,
+) {
     // Writing to a string can't fail.
     let _ = write_line(&mut OneLine(out), now, zone, style, record);
 }
@@ -21,7 +27,7 @@ fn write_line(
     now: Timestamp,
     zone: &TimeZone,
     style: &LogStyle,
-    record: &Record,
+    record: &LogRecord,
 ) -> fmt::Result {
     if style.decimal {
         let micros = now.as_microsecond();
@@ -124,9 +130,9 @@ impl fmt::Display for EventText<'_> {
             LogEvent::Placed { node } => write!(f, "branch begins on {node}"),
             LogEvent::Avoided { node, why, time } => {
                 let what = match why {
-                    Trouble::Refused => "it refused a branch",
-                    Trouble::Lost => "a branch was lost there",
-                    Trouble::Failed => "a branch failed there",
+                    AvoidReason::Refused => "it refused a branch",
+                    AvoidReason::Lost => "a branch was lost there",
+                    AvoidReason::Failed => "a branch failed there",
                 };
                 write!(f, "{node} is avoided for {}: {what}", Human(*time))
             }

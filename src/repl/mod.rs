@@ -143,7 +143,7 @@ impl<D: Interactive<Edited = Edited>> Session<D> {
         self.last = self.note(&text, &script, began, &outcome);
         let is_over = match outcome {
             Outcome::Interrupted(signal) => !matches!(signal, libc::SIGINT | libc::SIGQUIT),
-            _ => self.machine.has_left() || self.driver.now() >= self.deadline(),
+            _ => self.machine.exit_requested() || self.driver.now() >= self.deadline(),
         };
         if !is_over && self.reader.is_editor() {
             self.begin_line();
@@ -199,15 +199,15 @@ impl<D: Interactive<Edited = Edited>> Session<D> {
     }
 
     fn statement(&mut self, script: &Script) -> Outcome {
-        self.machine.go_on(script);
+        self.machine.run_next(script);
         let outcome = driver::run(&mut self.machine, &mut self.driver);
-        self.driver.settle_terminal();
+        self.driver.reset_terminal();
         outcome
     }
 
     /// Ends everything because of a signal at the prompt.
     fn end_by(&mut self, signal: i32) -> Outcome {
-        self.machine.go_on(&nothing());
+        self.machine.run_next(&nothing());
         self.machine.handle_event(self.driver.now(), Event::Interrupted(signal));
         driver::run(&mut self.machine, &mut self.driver)
     }

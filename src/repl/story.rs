@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ftsh_machine::effect::TaskId;
-use ftsh_machine::outcome::{Tried, shorten};
-use ftsh_machine::record::{Level, LogEvent, Record};
+use ftsh_machine::outcome::{TrySummary, shorten};
+use ftsh_machine::record::{Level, LogEvent, LogRecord};
 use ftsh_machine::time::Time;
 
 /// Of one `try` so many attempts are kept, the first ones and the last.
@@ -90,7 +90,7 @@ impl Story {
     pub const LEVEL: Level = Level::STRUCTURES;
 
     /// Takes a record into account.
-    pub fn add(&mut self, record: &Record) {
+    pub fn add(&mut self, record: &LogRecord) {
         let Some(task) = record.task else { return };
         match &record.event {
             LogEvent::Iteration { kind: "forall", name, value }
@@ -134,7 +134,7 @@ impl Story {
         }
     }
 
-    fn begin(&mut self, task: TaskId, number: u64, record: &Record) {
+    fn begin(&mut self, task: TaskId, number: u64, record: &LogRecord) {
         if number > 1 {
             self.cut(task, record);
         } else if self.open.contains_key(&task) || self.open.len() < MOST_TASKS {
@@ -166,7 +166,7 @@ impl Story {
     }
 
     /// A record tells of a `try`: those inside it are over.
-    fn cut(&mut self, task: TaskId, record: &Record) {
+    fn cut(&mut self, task: TaskId, record: &LogRecord) {
         let Some(tries) = self.open.get_mut(&task) else { return };
         let Some(at) = tries.iter().rposition(|it| it.is_at(&record.file, record.line)) else {
             return;
@@ -199,7 +199,7 @@ impl Story {
     }
 
     /// The `try` that a failure tells of.
-    pub fn find(&self, tried: &Tried) -> Option<&Try> {
+    pub fn find(&self, tried: &TrySummary) -> Option<&Try> {
         let is_it = |it: &&Try| it.is_at(&tried.file, tried.line) && it.count == tried.attempts;
         let exact = |it: &&Try| is_it(it) && it.elapsed == Some(tried.elapsed);
         let cut = |it: &&Try| is_it(it) && it.elapsed.is_none();

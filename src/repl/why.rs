@@ -7,7 +7,7 @@ use unicode_width::UnicodeWidthStr;
 
 use super::story::{Attempt, Story, Try};
 use ftsh_ide::help::fill_hanging;
-use ftsh_machine::outcome::{Failure, Human, Tried, shorten};
+use ftsh_machine::outcome::{Failure, Human, TrySummary, shorten};
 use ftsh_machine::secrets::Secrets;
 use ftsh_machine::time::Time;
 use ftsh_machine::trace::place;
@@ -62,10 +62,10 @@ impl Last {
     fn tries(&self) -> Vec<&Try> {
         let Some(failure) = &self.failure else { return self.story.open().collect() };
         let earlier = failure.earlier.iter().flat_map(|it| &it.tries);
-        let told: Vec<&Tried> = failure.tries.iter().chain(earlier).collect();
+        let told: Vec<&TrySummary> = failure.tries.iter().chain(earlier).collect();
         let mut tries: Vec<&Try> = told.iter().filter_map(|it| self.story.find(it)).collect();
         tries.dedup_by(|a, b| std::ptr::eq(*a, *b));
-        let has_branches = failure.branches.as_ref().is_some_and(|it| !it.told.is_empty());
+        let has_branches = failure.branches.as_ref().is_some_and(|it| !it.reported.is_empty());
         if tries.is_empty() && has_branches {
             return self.story.failed().iter().collect();
         }

@@ -8,7 +8,7 @@ use super::{Bar, End, Gap, Kind};
 use ftsh_machine::Time;
 use ftsh_machine::effect::TaskId;
 use ftsh_machine::outcome::{Failure, FailureKind, Human};
-use ftsh_machine::record::{LogEvent, Record};
+use ftsh_machine::record::{LogEvent, LogRecord};
 
 /// What is said of one bar is no longer than this, about.
 const LONGEST_TEXT: usize = 400;
@@ -107,7 +107,7 @@ impl Course {
     }
 
     /// Takes note of a record of it.
-    pub fn tell(&mut self, scene: &mut Scene, record: &Record, at: Duration) {
+    pub fn tell(&mut self, scene: &mut Scene, record: &LogRecord, at: Duration) {
         if self.last.1 != End::Cancelled {
             self.last.0 = at;
         }
@@ -205,12 +205,12 @@ impl Course {
     }
 
     /// The place of the innermost `try` that a record is of.
-    fn place(&self, record: &Record) -> Option<usize> {
+    fn place(&self, record: &LogRecord) -> Option<usize> {
         self.tries.iter().rposition(|it| it.line == record.line && it.file == record.file)
     }
 
     /// An attempt begins, or waits to begin.
-    fn attempt(&mut self, scene: &mut Scene, record: &Record, number: u64, at: Duration) {
+    fn attempt(&mut self, scene: &mut Scene, record: &LogRecord, number: u64, at: Duration) {
         let place = self.place(record);
         let is_waiting = |it: &Try| it.delay.is_some() || it.attempt.is_none();
         if let Some(place) = place.filter(|place| number > 1 || is_waiting(&self.tries[*place])) {
@@ -242,7 +242,7 @@ impl Course {
         }
     }
 
-    fn end_try(&mut self, scene: &mut Scene, record: &Record, at: Duration, end: End) {
+    fn end_try(&mut self, scene: &mut Scene, record: &LogRecord, at: Duration, end: End) {
         if let Some(place) = self.place(record) {
             self.close_tries(scene, place + 1, at, End::Cancelled);
             self.close_tries(scene, place, at, end);

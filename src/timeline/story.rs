@@ -9,7 +9,7 @@ use super::{End, Gap, Picture};
 use ftsh_machine::Outcome;
 use ftsh_machine::effect::TaskId;
 use ftsh_machine::outcome::FailureKind;
-use ftsh_machine::record::{LogEvent, Record};
+use ftsh_machine::record::{LogEvent, LogRecord};
 
 const SCRIPT: TaskId = TaskId(0);
 
@@ -26,7 +26,7 @@ pub struct Timeline {
 
 impl Timeline {
     /// Takes note of what a log tells, at the level of structures at least.
-    pub fn logged(&mut self, record: &Record) {
+    pub fn logged(&mut self, record: &LogRecord) {
         let at = record.at.elapsed();
         match &record.event {
             LogEvent::Suspended(signal) => {
@@ -80,7 +80,7 @@ impl Timeline {
     }
 
     /// Has a row made for a task that wasn't heard of.
-    fn begin(&mut self, task: TaskId, record: &Record, at: Duration) {
+    fn begin(&mut self, task: TaskId, record: &LogRecord, at: Duration) {
         if self.tasks.contains_key(&task) {
             return;
         }
@@ -91,7 +91,7 @@ impl Timeline {
             Some(_) => {
                 self.begin(
                     SCRIPT,
-                    &Record { task: Some(SCRIPT), parent: None, ..record.clone() },
+                    &LogRecord { task: Some(SCRIPT), parent: None, ..record.clone() },
                     at,
                 );
                 Some(SCRIPT)
@@ -124,7 +124,7 @@ impl Timeline {
     }
 
     /// Has a task take note of a record.
-    fn tell(&mut self, task: TaskId, record: &Record, at: Duration) {
+    fn tell(&mut self, task: TaskId, record: &LogRecord, at: Duration) {
         let Some(Some(course)) = self.tasks.get_mut(&task) else { return };
         if let LogEvent::BranchEnded { failure, .. } = &record.event {
             let end = match failure {

@@ -11,7 +11,7 @@ use super::{Bar, End, Kind, Picture, Row, Timeline, axis, html, svg};
 use ftsh_machine::driver::{self, Driver};
 use ftsh_machine::effect::TaskId;
 use ftsh_machine::outcome::{Failure, FailureKind};
-use ftsh_machine::record::{Level, LogEvent, Record};
+use ftsh_machine::record::{Level, LogEvent, LogRecord};
 use ftsh_machine::trace::Trace;
 use ftsh_machine::{Config, Effect, Event, Machine, Time};
 use ftsh_sim::{Model, Simulated};
@@ -182,10 +182,10 @@ end";
 
 fn told(timeline: &mut Timeline, seconds: u64, task: Option<(u64, Option<u64>)>, event: LogEvent) {
     let at = Time::after(Duration::from_secs(seconds));
-    let record = Record {
+    let record = LogRecord {
         task: task.map(|(task, _)| TaskId(task)),
         parent: task.and_then(|(_, parent)| parent.map(TaskId)),
-        ..Record::of_shell(at, "script".into(), 1, event)
+        ..LogRecord::of_shell(at, "script".into(), 1, event)
     };
     timeline.logged(&record);
 }

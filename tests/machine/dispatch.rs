@@ -7,7 +7,7 @@ use std::time::Duration;
 use ftsh_machine::driver::{self, Driver};
 use ftsh_machine::effect::{Dispatch, ProcessId, ScopeId};
 use ftsh_machine::event::{Blame, Returned};
-use ftsh_machine::packed::{Again, BranchEnd, EndedBranch, PackedFailure, PackedValue};
+use ftsh_machine::packed::{BranchEnd, EndedBranch, PackedFailure, PackedRetry, PackedValue};
 use ftsh_machine::record::{Level, LogEvent};
 use ftsh_machine::{Config, Effect, Event, FailureKind, Machine, Outcome, Time};
 use ftsh_sim::Simulated;
@@ -149,7 +149,7 @@ fn kind(outcome: &Outcome) -> FailureKind {
     }
 }
 
-fn failed(kind: FailureKind, again: Again) -> Fate {
+fn failed(kind: FailureKind, again: PackedRetry) -> Fate {
     let failure = PackedFailure {
         kind,
         code: 7,
@@ -169,7 +169,7 @@ fn failed(kind: FailureKind, again: Again) -> Fate {
 fn branches_are_sent_and_end_as_they_say() {
     let (cluster, outcome) = run("forall x in a b c on slurm\n job $x\nend", Vec::new());
     assert_eq!((outcome, words(&cluster)), (Outcome::Succeeded, vec!["a", "b", "c"]));
-    let fates = vec![("n1", failed(FailureKind::Exit, Again::AsUsual))];
+    let fates = vec![("n1", failed(FailureKind::Exit, PackedRetry::AsUsual))];
     let (_, outcome) = run("forall x in a on slurm\n job $x\nend", fates);
     let Outcome::Failed(failure) = outcome else { panic!("{outcome:?}") };
     assert_eq!((failure.kind, failure.code, failure.line), (FailureKind::Exit, 7, 2));
@@ -178,7 +178,7 @@ fn branches_are_sent_and_end_as_they_say() {
 
 #[test]
 fn a_failure_cancels_the_others_wherever_they_are() {
-    let fates = vec![("n1", GoesOn), ("n2", failed(FailureKind::Exit, Again::AsUsual))];
+    let fates = vec![("n1", GoesOn), ("n2", failed(FailureKind::Exit, PackedRetry::AsUsual))];
     let (cluster, outcome) = run("forall x in a b c d at most 2 on slurm\n job\nend", fates);
     assert_eq!(kind(&outcome), FailureKind::Exit);
     assert_eq!((words(&cluster), cluster.most), (vec!["a", "b"], 2));
@@ -294,7 +294,7 @@ fn the_log_tells_where_branches_run_and_why_not() {
     let fates = vec![
         ("n1", Refused(Blame::Node)),
         ("n2", Vanishes),
-        ("n3", failed(FailureKind::Exit, Again::AsUsual)),
+        ("n3", failed(FailureKind::Exit, PackedRetry::AsUsual)),
     ];
     let (cluster, _) = run("forall x in a on slurm retry lost 1 time\n job\nend", fates);
     let told = cluster.events.iter().filter_map(|event| match event {
@@ -340,10 +340,10 @@ fn a_branch_that_never_began_was_nowhere_and_one_that_is_cut_short_was_where_it_
 #[test]
 fn each_attempt_around_sends_anew() {
     let script = "try 3 times\n forall x in a on slurm\n job\n end\nend";
-    let failing = failed(FailureKind::Exit, Again::AsUsual);
+    let failing = failed(FailureKind::Exit, PackedRetry::AsUsual);
     let (cluster, outcome) = run(script, vec![("n1", failing.clone()), ("n2", failing)]);
     assert_eq!((outcome, cluster.sent.len()), (Outcome::Succeeded, 3));
-    let fates = vec![("n1", failed(FailureKind::Giveup, Again::Never))];
+    let fates = vec![("n1", failed(FailureKind::Giveup, PackedRetry::Never))];
     let (cluster, outcome) = run(script, fates);
     assert_eq!((kind(&outcome), cluster.sent.len()), (FailureKind::Giveup, 1));
 }

@@ -1,7 +1,7 @@
 //! A driver that tells nonsense must not bring the machine down.
 
 use ftsh_machine::effect::{OperationId, ProcessId, ScopeId};
-use ftsh_machine::event::{Refusal, Reply, SpawnError, SpawnErrorKind, Status, Suspension};
+use ftsh_machine::event::{CommandStatus, Refusal, Reply, SpawnError, SpawnErrorKind, Suspension};
 use ftsh_machine::{Config, Event, Machine, Output, Time};
 use proptest::prelude::*;
 
@@ -18,8 +18,10 @@ fn reply() -> impl Strategy<Value = Result<Reply, Refusal>> {
 }
 
 fn event() -> impl Strategy<Value = Event> {
-    let status =
-        prop_oneof![(0..300i32).prop_map(Status::Exited), (1..70i32).prop_map(Status::Signaled)];
+    let status = prop_oneof![
+        (0..300i32).prop_map(CommandStatus::Exited),
+        (1..70i32).prop_map(CommandStatus::Signaled)
+    ];
     let kind = prop_oneof![
         Just(SpawnErrorKind::NotFound),
         Just(SpawnErrorKind::NotExecutable),
@@ -30,9 +32,9 @@ fn event() -> impl Strategy<Value = Event> {
     let id = 0..60u64;
     prop_oneof![
         8 => (id.clone(), status, prop::option::of("[a-z]{0,3}"), any::<bool>()).prop_map(
-            |(process, status, line, unread)| {
+            |(process, status, line, reader_gone)| {
                 let (process, line) = (ProcessId(process), line.map(Into::into));
-                Event::Exited { process, status, line, unread }
+                Event::Exited { process, status, line, reader_gone }
             }
         ),
         2 => (id.clone(), kind).prop_map(|(process, kind)| {

@@ -7,10 +7,10 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use ftsh_journal::{Beginning, Journal, Over, Recorder, Store, Unrepeatable, Writer, read, replay};
-use ftsh_machine::driver::{self, Driver, Durable, Written};
+use ftsh_machine::driver::{self, BufferPart, Driver, Durable};
 use ftsh_machine::effect::{BufferId, IoId, OperationId};
-use ftsh_machine::event::{Reply, Status};
-use ftsh_machine::record::{Level, Record};
+use ftsh_machine::event::{CommandStatus, Reply};
+use ftsh_machine::record::{Level, LogRecord};
 use ftsh_machine::{Config, Effect, Event, Machine, Outcome, Time};
 use ftsh_sim::{Model, Simulated};
 use ftsh_syntax::parse;
@@ -95,8 +95,8 @@ fn what_a_recorded_run_did_is_had_again() {
     assert_eq!(journal.over, Some(Over::Exited(1)));
     let mut lines = Vec::new();
     for level in [Level::NOTHING, Level::STRUCTURES, Level::PROCESSES] {
-        let replayed =
-            replay(&journal, level, |record: &Record| lines.push(record.clone())).expect("again");
+        let replayed = replay(&journal, level, |record: &LogRecord| lines.push(record.clone()))
+            .expect("again");
         assert_eq!(replayed.outcome.as_ref(), Some(&outcome), "at level {}", level.0);
     }
     let attempts = lines.iter().filter(|record| record.event.level() == Level::STRUCTURES).count();
@@ -115,11 +115,11 @@ impl Driver for Ending {
     fn perform(&mut self, effect: Effect) {
         match effect {
             Effect::Run(run) => {
-                let (process, status) = (run.process, Status::Exited(0));
+                let (process, status) = (run.process, CommandStatus::Exited(0));
                 let result = Ok(Reply::Truth(true));
                 self.0.extend([
                     Event::Interrupted(15),
-                    Event::Exited { process, status, line: None, unread: false },
+                    Event::Exited { process, status, line: None, reader_gone: false },
                     Event::Done { operation: OperationId(99), result },
                 ]);
             }
@@ -138,7 +138,7 @@ impl Durable for Ending {
         None
     }
 
-    fn written(&mut self, _: BufferId, _: u64) -> io::Result<Option<Written>> {
+    fn written(&mut self, _: BufferId, _: u64) -> io::Result<Option<BufferPart>> {
         Ok(None)
     }
 }
@@ -152,7 +152,7 @@ fn more_may_be_recorded_than_the_end_of_a_run_that_is_suspended() {
     let outcome = driver::run(&mut machine, &mut recorder);
     assert_eq!(outcome, Outcome::Interrupted(15));
     assert!(!recorder.end(&outcome).expect("it is written"), "it is left to the next start");
-    let replayed = replay(&disk.journal(), Level::NOTHING, |_: &Record| ()).expect("all of it");
+    let replayed = replay(&disk.journal(), Level::NOTHING, |_: &LogRecord| ()).expect("all of it");
     assert_eq!(replayed.outcome, Some(Outcome::Succeeded));
 }
 
@@ -164,7 +164,8 @@ fn any_beginning_of_a_run_is_had_again() {
     let mut furthest = Vec::new();
     for cut in 0..bytes.len() {
         if let Ok(journal) = read(&bytes[..cut]) {
-            let replayed = replay(&journal, Level::NOTHING, |_: &Record| ()).expect("a beginning");
+            let replayed =
+                replay(&journal, Level::NOTHING, |_: &LogRecord| ()).expect("a beginning");
             assert!(replayed.outcome.is_none() || journal.over.is_some() || cut + 20 > bytes.len());
             furthest.push(replayed.now);
         }
@@ -192,7 +193,7 @@ fn a_loop_that_only_computes_takes_little_room() {
     record(&disk, "i=0\nwhile $i .lt. 20000\n i=$i .add. 1\nend");
     let length = disk.0.borrow().bytes.len();
     assert!(length < 2000, "{length} bytes");
-    assert!(replay(&disk.journal(), Level::NOTHING, |_: &Record| ()).is_ok());
+    assert!(replay(&disk.journal(), Level::NOTHING, |_: &LogRecord| ()).is_ok());
 }
 
 /// What isn't recorded doesn't happen.
@@ -206,7 +207,7 @@ fn a_full_disk_ends_the_run_before_anything_more_is_begun() {
         // The header, what comes before the first command, and what comes before each other one.
         assert_eq!(world.starts().len(), most - 1, "{most} writes");
         let replayed =
-            replay(&disk.journal(), Level::NOTHING, |_: &Record| ()).expect("a beginning");
+            replay(&disk.journal(), Level::NOTHING, |_: &LogRecord| ()).expect("a beginning");
         assert_eq!(replayed.outcome, None);
     }
 }
@@ -217,7 +218,7 @@ fn a_machine_that_does_something_else_is_found_out() {
     record(&disk, "ok one\nok two\nok three");
     let mut journal = disk.journal();
     journal.beginning.text = "ok one\nok TWO\nok three".into();
-    let different = |journal: &Journal| match replay(journal, Level::NOTHING, |_: &Record| ()) {
+    let different = |journal: &Journal| match replay(journal, Level::NOTHING, |_: &LogRecord| ()) {
         Err(error) => error,
         Ok(_) => panic!("it is something else"),
     };

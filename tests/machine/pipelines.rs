@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ftsh_machine::Outcome;
-use ftsh_machine::event::Status;
+use ftsh_machine::event::CommandStatus;
 use ftsh_machine::record::Level;
 use ftsh_sim::{Model, Simulated};
 
@@ -11,7 +11,7 @@ use super::{World, world};
 
 /// A world where `yes` writes to what nobody reads.
 fn unread() -> World {
-    world().model(|it| it.command("yes", |_, _| Model::ends(Status::Signaled(13))))
+    world().model(|it| it.command("yes", |_, _| Model::ends(CommandStatus::Signaled(13))))
 }
 
 #[test]
@@ -228,8 +228,10 @@ fn where_nobody_reads_the_shell_the_script_ends_as_by_sigpipe() {
 
 #[test]
 fn sigpipe_is_a_failure_while_somebody_reads() {
-    let read =
-        || world().model(|it| it.command("pipe", |_, _| Model::ends(Status::Signaled(13)).read()));
+    let read = || {
+        world()
+            .model(|it| it.command("pipe", |_, _| Model::ends(CommandStatus::Signaled(13)).read()))
+    };
     unread().run("yes").fails("signal", 141);
     read().run("pipe | ok").fails("signal", 141);
     read().run("if true; pipe; echo on; end | cat").fails("signal", 141).prints("");

@@ -51,10 +51,10 @@ fn stages_feed_each_other() {
 
 #[test]
 fn what_dies_writing_to_a_stage_that_ended_well_did_not_fail() {
-    use ftsh_machine::event::Status;
+    use ftsh_machine::event::CommandStatus;
     use ftsh_sim::Model;
     let yes = |simulated: ftsh_sim::Simulated| {
-        simulated.command("yes", |_, _| Model::ends(Status::Signaled(13)))
+        simulated.command("yes", |_, _| Model::ends(CommandStatus::Signaled(13)))
     };
     world().model(yes).run("yes | ok").succeeds();
     world().model(yes).run("yes | fail 2").fails("exit", 2);
@@ -70,10 +70,10 @@ fn what_dies_writing_to_a_stage_that_ended_well_did_not_fail() {
 
 #[test]
 fn how_a_command_ended_may_be_lost_but_is_never_made_up() {
-    use ftsh_machine::event::Status;
+    use ftsh_machine::event::CommandStatus;
     use ftsh_sim::Model;
     let lost = |simulated: ftsh_sim::Simulated| {
-        simulated.command("lose", |_, _| Model::ends(Status::Lost))
+        simulated.command("lose", |_, _| Model::ends(CommandStatus::Lost))
     };
     world().model(lost).run("lose 1").fails("internal", 1);
     let caught = "try 1 time; lose 1; catch; echo $error_kind $error; end";

@@ -6,7 +6,7 @@ use std::time::Duration;
 use ftsh_machine::channels::{Admission, Passed};
 use ftsh_machine::driver::{self, Driver};
 use ftsh_machine::effect::{Action, OperationId, PassId, ProcessId, ScopeId};
-use ftsh_machine::event::{Reply, Status, Suspension};
+use ftsh_machine::event::{CommandStatus, Reply, Suspension};
 use ftsh_machine::record::{Level, LogEvent};
 use ftsh_machine::{Config, Effect, Event, Machine, Outcome, Output, Time};
 use ftsh_sim::{Model, Simulated};
@@ -216,9 +216,9 @@ fn what_is_being_ended_stays_that_however_often_its_shell_ends() {
     while ends < 4 {
         match machine.poll_output() {
             Output::Effect(Effect::Run(run)) => {
-                let status = Status::Exited(1);
+                let status = CommandStatus::Exited(1);
                 let exited =
-                    Event::Exited { process: run.process, status, line: None, unread: false };
+                    Event::Exited { process: run.process, status, line: None, reader_gone: false };
                 machine.handle_event(Time::START, exited);
             }
             Output::Effect(Effect::Open { operation, .. }) => {
@@ -514,8 +514,9 @@ fn the_end_of_a_program_in_the_shell_s_place_is_that_of_the_run() {
         let (ran, _) = run(world(), &[], script);
         assert_eq!((ran.outcome, ran.world.stdout().as_str()), (outcome, ""), "{script}");
     }
-    let killed =
-        |simulated: Simulated| simulated.command("killed", |_, _| Model::ends(Status::Signaled(9)));
+    let killed = |simulated: Simulated| {
+        simulated.command("killed", |_, _| Model::ends(CommandStatus::Signaled(9)))
+    };
     let (ran, _) = run(world().model(killed), &[], "try; exec killed; end");
     assert_eq!(ran.outcome, Outcome::Interrupted(9));
     // What was left running before goes on.

@@ -26,7 +26,7 @@ impl Session {
     fn says(&mut self, script: &str) -> Outcome {
         let parsed = ftsh_syntax::parse("session", script)
             .unwrap_or_else(|errors| panic!("{script}\n{:#?}", errors.errors));
-        self.machine.go_on(&parsed);
+        self.machine.run_next(&parsed);
         driver::run(&mut self.machine, &mut self.world)
     }
 
@@ -102,7 +102,7 @@ fn what_a_good_statement_left_running_belongs_to_the_session() {
     session.prints("try; daemon; end", "");
     assert_eq!(session.world.running(), ["daemon", "daemon"]);
     assert_eq!(session.says("exit 3"), Outcome::Exited(3));
-    assert!(session.machine.has_left());
+    assert!(session.machine.exit_requested());
     assert_eq!(session.world.running(), ["daemon", "daemon"]);
 }
 
@@ -111,13 +111,13 @@ fn only_exit_leaves() {
     let mut session = world().session();
     for script in ["ok", "return", "forall x in 1 2; exit; end", "ok | exit"] {
         session.says(script);
-        assert!(!session.machine.has_left(), "{script}");
+        assert!(!session.machine.exit_requested(), "{script}");
     }
     session.fails("exit many", "failure");
-    assert!(!session.machine.has_left());
+    assert!(!session.machine.exit_requested());
     for script in ["exit", "exit 0", "function f; exit; end; f; hang", "try; exit 1; end"] {
         session.says(script);
-        assert!(session.machine.has_left(), "{script}");
+        assert!(session.machine.exit_requested(), "{script}");
     }
 }
 
@@ -185,7 +185,7 @@ fn a_signal_between_statements_ends_what_was_left_running() {
     let mut session = world().session();
     session.prints("daemon", "");
     let nothing = ftsh_syntax::parse("session", "").expect("an empty script");
-    session.machine.go_on(&nothing);
+    session.machine.run_next(&nothing);
     session.machine.handle_event(session.world.now(), Event::Interrupted(15));
     let outcome = driver::run(&mut session.machine, &mut session.world);
     assert_eq!(outcome, Outcome::Interrupted(15));
@@ -229,7 +229,7 @@ fn dropped_by(text: &str) -> usize {
     let mut session = world().session();
     session.prints("echo a -> v; forall i in 1 2; ok; end", "");
     let parsed = ftsh_syntax::parse("session", text).expect("a script");
-    session.machine.go_on(&parsed);
+    session.machine.run_next(&parsed);
     let mut dropped = 0;
     loop {
         match session.machine.poll_output() {

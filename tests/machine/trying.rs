@@ -1,4 +1,4 @@
-use ftsh_machine::event::Status;
+use ftsh_machine::event::CommandStatus;
 use ftsh_machine::record::Level;
 use ftsh_machine::{Config, Effect, Event, Machine, Outcome, Output, Time};
 use ftsh_syntax::backoff::{Kind, Policy};
@@ -338,8 +338,8 @@ fn a_delay_that_outlasts_the_limit_is_no_attempt() {
         match machine.poll_output() {
             Output::Effect(Effect::Run(run)) => {
                 commands += 1;
-                let (process, status) = (run.process, Status::Exited(7));
-                let event = Event::Exited { process, status, line: None, unread: false };
+                let (process, status) = (run.process, CommandStatus::Exited(7));
+                let event = Event::Exited { process, status, line: None, reader_gone: false };
                 machine.handle_event(Time::START, event);
             }
             Output::Effect(Effect::Terminate(scope)) => {

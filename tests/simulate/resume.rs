@@ -9,7 +9,7 @@ use bstr::BString;
 use ftsh_journal::{Beginning, Recorder, Started, Writer, read, replay};
 use ftsh_machine::driver::Driver;
 use ftsh_machine::effect::Effect;
-use ftsh_machine::record::{Level, Record};
+use ftsh_machine::record::{Level, LogRecord};
 use ftsh_machine::{Config, Event, Machine, Outcome, Output, Time};
 use ftsh_syntax::Script;
 
@@ -180,7 +180,7 @@ impl Life {
     ) -> Result<Recording<'a>, Violation> {
         let bytes = self.memory.bytes();
         let journal = read(&bytes).map_err(|error| violation(error.to_string()))?;
-        let replayed = replay(&journal, level, |_: &Record| ());
+        let replayed = replay(&journal, level, |_: &LogRecord| ());
         let replayed = replayed.map_err(|error| violation(error.to_string()))?;
         let writer = Writer::resume(self.memory.clone(), &journal, &replayed).expect("memory");
         self.writer = Rc::new(RefCell::new(writer));
@@ -274,7 +274,7 @@ impl Life {
     /// The whole run is had again.
     fn judge(&self, outcome: &Outcome) -> Result<(), Violation> {
         let journal = read(&self.memory.bytes()).map_err(|error| violation(error.to_string()))?;
-        let again = replay(&journal, Level::NOTHING, |_: &Record| ());
+        let again = replay(&journal, Level::NOTHING, |_: &LogRecord| ());
         let again = again.map_err(|error| violation(error.to_string()))?;
         if again.outcome.as_ref() == Some(outcome) {
             return Ok(());

@@ -216,7 +216,7 @@ impl Ran {
     ) -> Result<(), Violation> {
         let names = machine.variables().into_iter().map(|(name, _)| name.to_string());
         let text = format!("unset {}", names.collect::<Vec<_>>().join(" "));
-        machine.go_on(&ftsh_syntax::parse("session", &text).expect("names"));
+        machine.run_next(&ftsh_syntax::parse("session", &text).expect("names"));
         let outcome = self.drive(machine, world, oracles.as_deref_mut(), None)?;
         if outcome != Outcome::Succeeded {
             return Ok(()); // its deadline has passed: it holds what it held

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bstr::BString;
 use ftsh_journal::{Beginning, Started, Store, Writer, read, replay};
-use ftsh_machine::record::{Level, Record};
+use ftsh_machine::record::{Level, LogRecord};
 use ftsh_machine::{Config, Effect, Event, Outcome, Time};
 use ftsh_syntax::Script;
 
@@ -109,7 +109,7 @@ impl Tape {
             Err(error) => return wrong(error.to_string()),
         };
         let level = *dice.pick(&[Level::NOTHING, Level::COMMANDS, Level::PROCESSES]);
-        match replay(&journal, level, |_: &Record| ()) {
+        match replay(&journal, level, |_: &LogRecord| ()) {
             Err(error) => return wrong(error.to_string()),
             Ok(again) if again.outcome.as_ref() != Some(outcome) => {
                 return wrong(format!("{:?} instead of {outcome:?}", again.outcome));
@@ -118,7 +118,7 @@ impl Tape {
         }
         let cut = dice.number(0, bytes.len());
         if let Ok(journal) = read(&bytes[..cut])
-            && let Err(error) = replay(&journal, level, |_: &Record| ())
+            && let Err(error) = replay(&journal, level, |_: &LogRecord| ())
         {
             return wrong(format!("of the first {cut} bytes: {error}"));
         }

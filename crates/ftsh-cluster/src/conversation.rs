@@ -9,7 +9,7 @@ use super::connection::{Pipe, Received};
 use super::remote_branch::{Awaited, RemoteBranch};
 use ftsh_machine::driver::Driver;
 use ftsh_machine::effect::{Action, Effect, FdChange, FdSource, ScopeId};
-use ftsh_machine::event::{Returned, Status};
+use ftsh_machine::event::{CommandStatus, Returned};
 use ftsh_machine::{Event, Time};
 use ftsh_remote::{Output, Stream};
 use ftsh_sys::os_error::plain;
@@ -181,11 +181,11 @@ impl ClusterDriver {
     }
 
     /// Handles the end of an engine's command, after the remaining bytes of both pipes.
-    pub(super) fn engine_ended(&mut self, number: u64, status: Status) {
+    pub(super) fn engine_ended(&mut self, number: u64, status: CommandStatus) {
         let Some(it) = self.branches.get_mut(&number) else { return };
         let code = match status {
-            Status::Exited(code) => Some(code),
-            Status::Signaled(_) | Status::OutOfMemory | Status::Lost => None,
+            CommandStatus::Exited(code) => Some(code),
+            CommandStatus::Signaled(_) | CommandStatus::OutOfMemory | CommandStatus::Lost => None,
         };
         it.engine_ended = true;
         it.kill_at = None;

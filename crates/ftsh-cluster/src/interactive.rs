@@ -47,8 +47,8 @@ impl Interactive for ClusterDriver {
         self.inner.page(machine)
     }
 
-    fn settle_terminal(&mut self) {
-        self.inner.settle_terminal();
+    fn reset_terminal(&mut self) {
+        self.inner.reset_terminal();
     }
 
     fn restore_terminal(&self) {

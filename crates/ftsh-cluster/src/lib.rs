@@ -29,9 +29,9 @@ use self::engine_state::EngineState;
 use self::engines::Engine;
 use self::remote_branch::{Awaited, RemoteBranch, ReservedIds};
 use self::sending::Program;
-use ftsh_machine::driver::{Driver, Durable, Written};
+use ftsh_machine::driver::{BufferPart, Driver, Durable};
 use ftsh_machine::effect::{BufferId, Dispatch, Effect, IoId, ScopeId};
-use ftsh_machine::event::{Blame, SpawnErrorKind, Status};
+use ftsh_machine::event::{Blame, CommandStatus, SpawnErrorKind};
 use ftsh_machine::{Event, Machine, Time};
 use ftsh_process::ProcessDriver;
 use ftsh_remote::Lease;
@@ -134,7 +134,7 @@ impl ClusterDriver {
             Event::SpawnFailed { .. } | Event::Emptied { .. }
                 if self.engine_with_poll(number).is_some() =>
             {
-                self.poll_ended(number, Status::Lost);
+                self.poll_ended(number, CommandStatus::Lost);
             }
             Event::SpawnFailed { error, .. } if is_engine => {
                 if let Some(it) = self.branches.get_mut(&number) {
@@ -153,7 +153,7 @@ impl ClusterDriver {
             Event::Emptied { .. }
                 if self.branches.get(&number).is_some_and(|it| !it.engine_ended) =>
             {
-                self.engine_ended(number, Status::Lost);
+                self.engine_ended(number, CommandStatus::Lost);
             }
             Event::Exited { .. } | Event::SpawnFailed { .. } => {
                 if let Some(it) = self.branches.get_mut(&number) {
@@ -267,7 +267,7 @@ impl Durable for ClusterDriver {
         self.inner.position(io, descriptor)
     }
 
-    fn written(&mut self, buffer: BufferId, from: u64) -> io::Result<Option<Written>> {
+    fn written(&mut self, buffer: BufferId, from: u64) -> io::Result<Option<BufferPart>> {
         self.inner.written(buffer, from)
     }
 

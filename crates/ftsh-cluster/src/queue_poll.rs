@@ -14,7 +14,7 @@ use super::remote_branch::{Dispatched, RemoteBranch, ReservedIds};
 use ftsh_machine::Time;
 use ftsh_machine::driver::Driver;
 use ftsh_machine::effect::{Action, Effect};
-use ftsh_machine::event::{Blame, Status};
+use ftsh_machine::event::{Blame, CommandStatus};
 use ftsh_process::ProcessDriver;
 use ftsh_syntax::engine::EngineId;
 
@@ -101,7 +101,7 @@ impl ClusterDriver {
     }
 
     /// Handles the end of the command that lists the jobs.
-    pub(super) fn poll_ended(&mut self, number: u64, status: Status) {
+    pub(super) fn poll_ended(&mut self, number: u64, status: CommandStatus) {
         let Some(id) = self.engine_with_poll(number) else { return };
         let Some(mut poll) = self.engine(id).poll.take() else { return };
         while let Received::Bytes(bytes) = poll.connection.read(&mut self.inner, Pipe::Output) {
@@ -111,7 +111,7 @@ impl ClusterDriver {
         self.inner.perform(Effect::Terminate(poll.ids.scope()));
         let lines = poll.answer.lines().filter_map(|line| line.to_str().ok());
         let jobs: Vec<_> = lines.filter_map(|line| poll.queue.parse(line)).collect();
-        let has_answered = status == Status::Exited(0);
+        let has_answered = status == CommandStatus::Exited(0);
         let waiting = jobs.iter().filter(|job| job.node.is_none()).map(|job| job.job);
         let listed: Option<BTreeSet<_>> = has_answered.then(|| waiting.collect());
         self.expect_hello(id, &jobs);

@@ -12,7 +12,7 @@ use super::started::Started;
 use ftsh_machine::channels::Admission;
 use ftsh_machine::effect::{BufferId, OperationId, ProcessId, ScopeId};
 use ftsh_machine::event::{
-    Event, Refusal, Reply, Returned, SpawnError, SpawnErrorKind, Status, Suspension,
+    CommandStatus, Event, Refusal, Reply, Returned, SpawnError, SpawnErrorKind, Suspension,
 };
 use ftsh_machine::outcome::Outcome;
 use ftsh_machine::record::LogEvent;
@@ -138,7 +138,7 @@ pub enum Delivered {
     Returned { process: u64, returned: Returned },
 }
 
-/// `Status`
+/// `CommandStatus`
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum End {
     Exited(i32),
@@ -183,11 +183,11 @@ impl From<&Event> for Delivered {
                 kind: error.kind.into(),
                 message: error.message.clone(),
             },
-            Event::Exited { process, status, line, unread } => Self::Exited {
+            Event::Exited { process, status, line, reader_gone } => Self::Exited {
                 process: process.0,
                 end: (*status).into(),
                 line: line.clone(),
-                unread: *unread,
+                unread: *reader_gone,
             },
             Event::Done { operation, result } => {
                 Self::Done { operation: operation.0, answer: result.into() }
@@ -220,9 +220,12 @@ impl Delivered {
                 process: ProcessId(process),
                 error: SpawnError { kind: kind.into(), message },
             },
-            Self::Exited { process, end, line, unread } => {
-                Event::Exited { process: ProcessId(process), status: end.into(), line, unread }
-            }
+            Self::Exited { process, end, line, unread } => Event::Exited {
+                process: ProcessId(process),
+                status: end.into(),
+                line,
+                reader_gone: unread,
+            },
             Self::Done { operation, answer } => {
                 Event::Done { operation: OperationId(operation), result: answer.into() }
             }
@@ -243,18 +246,18 @@ impl Delivered {
     }
 }
 
-impl From<Status> for End {
-    fn from(status: Status) -> Self {
+impl From<CommandStatus> for End {
+    fn from(status: CommandStatus) -> Self {
         match status {
-            Status::Exited(code) => Self::Exited(code),
-            Status::Signaled(signal) => Self::Signaled(signal),
-            Status::OutOfMemory => Self::OutOfMemory,
-            Status::Lost => Self::Lost,
+            CommandStatus::Exited(code) => Self::Exited(code),
+            CommandStatus::Signaled(signal) => Self::Signaled(signal),
+            CommandStatus::OutOfMemory => Self::OutOfMemory,
+            CommandStatus::Lost => Self::Lost,
         }
     }
 }
 
-impl From<End> for Status {
+impl From<End> for CommandStatus {
     fn from(end: End) -> Self {
         match end {
             End::Exited(code) => Self::Exited(code),

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::fd_graph::{FdGraph, Input, Reading};
 use super::lengths::Lengths;
 use super::live_state::LiveState;
-use ftsh_machine::driver::Written;
+use ftsh_machine::driver::BufferPart;
 use ftsh_machine::effect::{BufferId, FdSource, OperationId, Query};
 use ftsh_machine::event::Reply;
 use ftsh_machine::{Effect, Event};
@@ -128,7 +128,7 @@ impl Known {
     }
 
     /// Notes recorded bytes of a buffer.
-    pub fn written(&mut self, buffer: BufferId, written: &Written) {
+    pub fn written(&mut self, buffer: BufferId, written: &BufferPart) {
         self.lengths.written(buffer, written);
     }
 

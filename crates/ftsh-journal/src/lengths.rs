@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hasher};
 
 use super::live_state::LiveState;
 use ftsh_machine::Effect;
-use ftsh_machine::driver::Written;
+use ftsh_machine::driver::BufferPart;
 use ftsh_machine::effect::{BufferId, FdChange, FdSource};
 
 /// Lengths and checksums of the existing buffers.
@@ -80,7 +80,7 @@ impl Lengths {
     }
 
     /// Notes recorded bytes of a buffer.
-    pub fn written(&mut self, buffer: BufferId, written: &Written) {
+    pub fn written(&mut self, buffer: BufferId, written: &BufferPart) {
         let Some(length) = self.0.get_mut(&buffer) else { return };
         if written.from == 0 {
             *length = Length::of(b"");
@@ -112,11 +112,11 @@ mod tests {
         }]);
         let parts = [(2, "cdefghijklmn"), (14, ""), (14, "o")];
         for (from, bytes) in parts {
-            lengths.written(buffer, &Written { from, bytes: bytes.into() });
+            lengths.written(buffer, &BufferPart { from, bytes: bytes.into() });
         }
         assert!(lengths.is(buffer, b"abcdefghijklmno"));
         assert!(!lengths.is(buffer, b"abcdefghijklmnp") && !lengths.is(buffer, b"abcdefghijklmn"));
-        lengths.written(buffer, &Written { from: 0, bytes: "x".into() });
+        lengths.written(buffer, &BufferPart { from: 0, bytes: "x".into() });
         assert!(lengths.is(buffer, b"x"));
         lengths.on_effect(&Effect::DropBuffer(buffer));
         assert!(!lengths.is(buffer, b"x"));

@@ -16,10 +16,10 @@ use super::writer::{Writer, changes_the_world};
 use ftsh_machine::driver::{Driver, Durable};
 use ftsh_machine::effect::{Effect, IoId, OperationId};
 use ftsh_machine::event::{
-    Blame, Refusal, Reply, Returned, SpawnError, SpawnErrorKind, Status, Suspension,
+    Blame, CommandStatus, Refusal, Reply, Returned, SpawnError, SpawnErrorKind, Suspension,
 };
 use ftsh_machine::outcome::Human;
-use ftsh_machine::record::{Level, LogEvent, Record};
+use ftsh_machine::record::{Level, LogEvent, LogRecord};
 use ftsh_machine::{Event, Machine, Outcome, Time};
 
 /// Signal reported as the cause of a suspension when the journal cannot be written: SIGTERM.
@@ -269,9 +269,9 @@ impl<'a, D: Durable, S: Store> Recorder<'a, D, S> {
     /// Writes a note to the log.
     fn log_note(&mut self, file: &Arc<str>, note: String) {
         let (at, file) = (self.driver.now(), Arc::clone(file));
-        let record = Record::of_shell(at, file, 0, LogEvent::Note(note));
+        let record = LogRecord::of_shell(at, file, 0, LogEvent::Note(note));
         // The note may explain a later failure.
-        let record = Record { level: Level::FAILURES, ..record };
+        let record = LogRecord { level: Level::FAILURES, ..record };
         self.driver.perform(Effect::Log(record));
     }
 
@@ -466,7 +466,8 @@ impl<'a, D: Durable, S: Store> Recorder<'a, D, S> {
 /// Returns true if the end of the shell may have caused the failure of a command. A signal often
 /// reaches the whole process group.
 fn is_cancelled(event: &Event, reason: Suspension) -> bool {
-    let failed = matches!(event, Event::Exited { status, .. } if *status != Status::Exited(0));
+    let failed =
+        matches!(event, Event::Exited { status, .. } if *status != CommandStatus::Exited(0));
     failed && matches!(reason, Suspension::Signal(_))
 }
 

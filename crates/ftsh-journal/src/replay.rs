@@ -14,7 +14,7 @@ use super::fd_graph::Input;
 use super::live_state::LiveState;
 use super::read::{Journal, NoMemory};
 use ftsh_machine::effect::{BufferId, Effect, IoId, ScopeId};
-use ftsh_machine::record::{Level, LogEvent, Record};
+use ftsh_machine::record::{Level, LogEvent, LogRecord};
 use ftsh_machine::secrets::Secrets;
 use ftsh_machine::{Event, Machine, Outcome, Output, Time};
 
@@ -124,7 +124,7 @@ pub enum Unrepeatable {
 /// Observer of a replay.
 pub trait Watch {
     /// Receives a log record.
-    fn logged(&mut self, record: &Record);
+    fn logged(&mut self, record: &LogRecord);
 
     /// Receives an effect of the machine.
     fn on_effect(&mut self, _effect: &Effect) {}
@@ -133,8 +133,8 @@ pub trait Watch {
     fn on_event(&mut self, _event: &Event) {}
 }
 
-impl<F: FnMut(&Record)> Watch for F {
-    fn logged(&mut self, record: &Record) {
+impl<F: FnMut(&LogRecord)> Watch for F {
+    fn logged(&mut self, record: &LogRecord) {
         self(record);
     }
 }
@@ -156,7 +156,7 @@ struct Replay<'a, W> {
     /// Number of effects before the last delivery.
     then: u64,
     /// Records of the driver since the last delivery.
-    notes: VecDeque<(u32, Record)>,
+    notes: VecDeque<(u32, LogRecord)>,
     records: usize,
     /// Outcome of the run; afterwards only log records are replayed.
     outcome: Option<Outcome>,
@@ -407,7 +407,7 @@ impl<W: Watch> Replay<'_, W> {
         Unrepeatable::Different { record: self.records, effect: self.digest.count() }
     }
 
-    fn noted(&self, at: Time, line: u32, event: LogEvent) -> Record {
-        Record::of_shell(at, Arc::clone(&self.file), line, event)
+    fn noted(&self, at: Time, line: u32, event: LogEvent) -> LogRecord {
+        LogRecord::of_shell(at, Arc::clone(&self.file), line, event)
     }
 }

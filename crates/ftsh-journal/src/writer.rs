@@ -19,10 +19,10 @@ use super::read::{Journal, NoMemory};
 use super::replay::Replayed;
 use super::started::Started;
 use super::store::Store;
-use ftsh_machine::driver::Written;
+use ftsh_machine::driver::BufferPart;
 use ftsh_machine::effect::{Access, BufferId, Effect, FdSource};
 use ftsh_machine::event::Suspension;
-use ftsh_machine::record::Record;
+use ftsh_machine::record::LogRecord;
 use ftsh_machine::{Event, Outcome, Time};
 
 /// Number of bytes preallocated at once, to write frames without a change of the file's metadata.
@@ -150,7 +150,7 @@ impl<S: Store> Writer<S> {
     }
 
     /// Records content of a buffer, valid from the next delivery on.
-    pub fn written(&mut self, buffer: BufferId, written: &Written) -> io::Result<()> {
+    pub fn written(&mut self, buffer: BufferId, written: &BufferPart) -> io::Result<()> {
         self.known.written(buffer, written);
         let mut from = written.from;
         let mut rest = &written.bytes[..];
@@ -258,7 +258,7 @@ impl<S: Store> Writer<S> {
     }
 
     /// Records a log record of the driver.
-    pub fn note(&mut self, record: &Record) {
+    pub fn note(&mut self, record: &LogRecord) {
         if let Some(noted) = Noted::new(&record.event) {
             let later = nanoseconds(record.at, self.delivered_at);
             let effects = (self.digest.count() - self.effects) as u32;

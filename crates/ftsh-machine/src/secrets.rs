@@ -14,19 +14,19 @@ use bstr::{BString, ByteSlice};
 const MASK: &str = "***";
 /// Minimum length of a secret in bytes. Hiding each `1` and `no` would disclose the values, and
 /// little else.
-const SHORTEST: usize = 4;
+const MIN_SECRET_LEN: usize = 4;
 /// Maximum length of a secret in bytes. Longer values are not hidden.
-const LONGEST: usize = 1 << 16;
+const MAX_SECRET_LEN: usize = 1 << 16;
 /// Bytes of a longer text to print where secrets exist.
-const SHOWN: usize = 1 << 16;
+const MAX_SHOWN_LEN: usize = 1 << 16;
 /// Maximum number of values kept; the oldest are dropped first.
-const MOST: usize = 1000;
+const MAX_SECRETS: usize = 1000;
 
 /// Values to hide, shared by all clones. Values are added while a script runs.
 #[derive(Clone, Default)]
-pub struct Secrets(Option<Arc<Shared>>);
+pub struct Secrets(Option<Arc<SharedSecrets>>);
 
-struct Shared {
+struct SharedSecrets {
     names: Vec<String>,
     /// Secrets that this shell received, passed on to nested shells.
     given: BString,
@@ -46,8 +46,11 @@ impl Secrets {
         if names.is_empty() && given.is_empty() {
             return Self::default();
         }
-        let secrets =
-            Self(Some(Arc::new(Shared { names, given: given.into(), values: Mutex::default() })));
+        let secrets = Self(Some(Arc::new(SharedSecrets {
+            names,
+            given: given.into(),
+            values: Mutex::default(),
+        })));
         secrets.add_lines(given);
         secrets
     }
@@ -87,7 +90,7 @@ impl Secrets {
 
     /// Adds a variable's value, if the variable is secret.
     pub fn learn(&self, name: &str, value: &[u8]) {
-        if self.names(name) && value.len() <= LONGEST {
+        if self.names(name) && value.len() <= MAX_SECRET_LEN {
             self.add(value.trim_end_with(|c| matches!(c, '\r' | '\n')));
             // A key is printed line by line, if at all.
             self.add_lines(value);
@@ -114,7 +117,7 @@ impl Secrets {
 
     fn add(&self, value: &[u8]) {
         let Some(shared) = &self.0 else { return };
-        if value.len() < SHORTEST {
+        if value.len() < MIN_SECRET_LEN {
             return;
         }
         let mut values = shared.values.lock().unwrap_or_else(PoisonError::into_inner);
@@ -125,7 +128,7 @@ impl Secrets {
                 values.push_back(spelling.into());
             }
         }
-        while values.len() > MOST {
+        while values.len() > MAX_SECRETS {
             values.pop_front();
         }
     }
@@ -145,18 +148,18 @@ impl Secrets {
         }
     }
 
-    /// Returns bytes with secrets replaced, cut after the first [`SHOWN`] bytes.
+    /// Returns bytes with secrets replaced, cut after the first [`MAX_SHOWN_LEN`] bytes.
     pub fn hide_bytes<'t>(&self, text: &'t [u8]) -> Cow<'t, [u8]> {
         if self.is_empty() {
             return Cow::Borrowed(text);
         }
         // The search takes time for each value, and limits must hold meanwhile.
-        let shown = text.len().min(SHOWN);
-        let looked_at = &text[..text.len().min(SHOWN + LONGEST)];
+        let shown = text.len().min(MAX_SHOWN_LEN);
+        let searched = &text[..text.len().min(MAX_SHOWN_LEN + MAX_SECRET_LEN)];
         let mut places = Vec::new();
         self.each(|value| {
-            if let Some(first) = looked_at.find(value) {
-                let from = &looked_at[first..];
+            if let Some(first) = searched.find(value) {
+                let from = &searched[first..];
                 places.extend(
                     occurrences(from, value).map(|(start, end)| (first + start, first + end)),
                 );
@@ -189,25 +192,25 @@ impl Secrets {
     /// that has not received the secret.
     pub fn for_command<'w>(&self, words: impl IntoIterator<Item = &'w BString>) -> Option<BString> {
         let given = &self.0.as_ref()?.given;
-        let mut told = given.clone();
+        let mut hidden = given.clone();
         let words: Vec<_> = words.into_iter().collect();
         self.each(|value| {
             let is_new = given.lines().all(|line| line != value);
             if is_new && words.iter().any(|word| word.contains_str(value)) {
-                if !told.is_empty() && !told.ends_with(b"\n") {
-                    told.push(b'\n');
+                if !hidden.is_empty() && !hidden.ends_with(b"\n") {
+                    hidden.push(b'\n');
                 }
-                told.extend_from_slice(value);
+                hidden.extend_from_slice(value);
             }
         });
-        (told.len() > given.len()).then_some(told)
+        (hidden.len() > given.len()).then_some(hidden)
     }
 
-    fn each(&self, mut see: impl FnMut(&[u8])) {
+    fn each(&self, mut visit: impl FnMut(&[u8])) {
         let Some(shared) = &self.0 else { return };
         let values = shared.values.lock().unwrap_or_else(PoisonError::into_inner);
         for value in values.iter() {
-            see(value);
+            visit(value);
         }
     }
 }
@@ -258,9 +261,9 @@ mod tests {
     }
 
     #[test]
-    fn long_values_in_long_texts_take_no_time_to_speak_of() {
+    fn the_search_takes_linear_time() {
         let secrets = secrets("");
-        for length in [100, 1000, LONGEST / 2, LONGEST] {
+        for length in [100, 1000, MAX_SECRET_LEN / 2, MAX_SECRET_LEN] {
             secrets.learn("P", &vec![b'a'; length]);
         }
         // Comparing at each place would take minutes.
@@ -269,11 +272,11 @@ mod tests {
     }
 
     #[test]
-    fn of_long_texts_the_start_is_said() {
+    fn long_texts_are_cut() {
         let secrets = secrets("hunter2");
-        let text = format!("{}hunter2{}", "x".repeat(SHOWN - 3), "y".repeat(SHOWN));
-        assert_eq!(secrets.hide(&text), format!("{}***…", "x".repeat(SHOWN - 3)));
-        let text = "hunter2".repeat(SHOWN);
+        let text = format!("{}hunter2{}", "x".repeat(MAX_SHOWN_LEN - 3), "y".repeat(MAX_SHOWN_LEN));
+        assert_eq!(secrets.hide(&text), format!("{}***…", "x".repeat(MAX_SHOWN_LEN - 3)));
+        let text = "hunter2".repeat(MAX_SHOWN_LEN);
         assert!(!secrets.hide(&text).contains("hunt"));
     }
 
@@ -304,23 +307,23 @@ mod tests {
     }
 
     #[test]
-    fn a_command_is_told_of_what_it_is_given_only() {
+    fn a_command_receives_only_secrets_among_its_words() {
         let secrets = secrets("given1");
         secrets.learn("P", b"learnt1");
-        let told = |word: &str| secrets.for_command(&[word.into()]);
-        assert_eq!(told("x given1"), None);
-        assert_eq!(told("-plearnt1"), Some("given1\nlearnt1".into()));
+        let for_command = |word: &str| secrets.for_command(&[word.into()]);
+        assert_eq!(for_command("x given1"), None);
+        assert_eq!(for_command("-plearnt1"), Some("given1\nlearnt1".into()));
         assert_eq!(Secrets::default().for_command(&["x".into()]), None);
     }
 
     #[test]
     fn the_number_of_values_is_bounded() {
         let secrets = secrets("");
-        for number in 0..2 * MOST {
+        for number in 0..2 * MAX_SECRETS {
             secrets.learn("P", format!("value {number}.").as_bytes());
         }
         assert_eq!(secrets.hide("value 0."), "value 0.");
-        assert_eq!(secrets.hide(&format!("value {}.", 2 * MOST - 1)), "***");
+        assert_eq!(secrets.hide(&format!("value {}.", 2 * MAX_SECRETS - 1)), "***");
         assert!(!format!("{secrets:?}").contains("value"), "{secrets:?}");
     }
 }

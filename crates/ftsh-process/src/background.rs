@@ -93,7 +93,7 @@ impl Interactive for ProcessDriver {
         self.forget(&job.done);
     }
 
-    fn settle_terminal(&mut self) {
+    fn reset_terminal(&mut self) {
         if let Some(restore) = &mut self.tty.restore {
             restore.settle();
         }

@@ -15,7 +15,7 @@ use super::program::{Program, Replacement, Started};
 use super::scopes::EndedCommand;
 use crate::non_blocking_writer;
 use ftsh_machine::effect::{Action, Directory, Environment, ProcessId, Run, ScopeId};
-use ftsh_machine::event::{Event, SpawnError, SpawnErrorKind, Status};
+use ftsh_machine::event::{CommandStatus, Event, SpawnError, SpawnErrorKind};
 use ftsh_machine::record::LogEvent;
 use ftsh_machine::time::Time;
 use ftsh_sys as sys;
@@ -284,8 +284,8 @@ impl ProcessDriver {
     fn ended(&mut self, process: ProcessId, ended: Ended, readers: &Readers) {
         self.ready.push_back(match ended {
             Ok((status, line)) => {
-                let unread = readers.are_missed(status);
-                Event::Exited { process, status, line, unread }
+                let reader_gone = readers.are_missed(status);
+                Event::Exited { process, status, line, reader_gone }
             }
             Err(error) => Event::SpawnFailed { process, error },
         });
@@ -395,9 +395,9 @@ impl ProcessDriver {
                 if self.leave_wanted(process) {
                     self.ready.push_back(Event::Exited {
                         process,
-                        status: Status::Lost,
+                        status: CommandStatus::Lost,
                         line: None,
-                        unread: false,
+                        reader_gone: false,
                     });
                 }
             }

@@ -12,7 +12,7 @@ use super::procs::{kill_tree, list};
 use super::scopes::{Action, ScopeTree};
 use super::{CHILDREN, ProcessDriver};
 use ftsh_machine::effect::{ProcessId, ScopeId};
-use ftsh_machine::event::{Event, Status};
+use ftsh_machine::event::{CommandStatus, Event};
 use ftsh_machine::record::{Level, LogEvent};
 use ftsh_sys as sys;
 
@@ -76,13 +76,13 @@ impl ProcessDriver {
             self.log(command.line, LogEvent::Exited { pid, status: describe(status) });
         }
         if ended.wanted {
-            let unread = command.readers.are_missed(status);
-            if status != Status::Exited(0) {
+            let reader_gone = command.readers.are_missed(status);
+            if status != CommandStatus::Exited(0) {
                 // The signal that ended the command may have been sent to the shell too. It is
                 // reported first.
                 self.take_signals();
             }
-            self.ready.push_back(Event::Exited { process, status, line: None, unread });
+            self.ready.push_back(Event::Exited { process, status, line: None, reader_gone });
         }
     }
 
@@ -232,15 +232,15 @@ impl ProcessDriver {
     }
 }
 
-fn describe(status: Status) -> String {
+fn describe(status: CommandStatus) -> String {
     match status {
-        Status::Exited(code) => format!("exit {code}"),
-        Status::Signaled(signal) => {
+        CommandStatus::Exited(code) => format!("exit {code}"),
+        CommandStatus::Signaled(signal) => {
             use nix::sys::signal::Signal;
             let name = Signal::try_from(signal).map(Signal::as_str);
             name.map_or_else(|_| format!("signal {signal}"), Into::into)
         }
-        Status::OutOfMemory => "SIGKILL".into(),
-        Status::Lost => "lost".into(),
+        CommandStatus::OutOfMemory => "SIGKILL".into(),
+        CommandStatus::Lost => "lost".into(),
     }
 }

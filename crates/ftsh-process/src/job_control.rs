@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::tty::{KeySignalMonitor, Keys, Use};
 use super::{KEYS, ProcessDriver};
-use ftsh_machine::event::{Event, Status};
+use ftsh_machine::event::{CommandStatus, Event};
 use ftsh_sys as sys;
 
 impl ProcessDriver {
@@ -154,7 +154,7 @@ impl ProcessDriver {
 
     /// Handles the end of a command's process: takes back the terminal, and removes the command
     /// from the queue.
-    pub(super) fn release_terminal(&mut self, pid: i32, status: Status) {
+    pub(super) fn release_terminal(&mut self, pid: i32, status: CommandStatus) {
         let Some(terminal) = &mut self.tty.terminal else { return };
         terminal.queue().remove(pid, Instant::now());
         if let Some(signal) = terminal.take_back_from(pid, status)

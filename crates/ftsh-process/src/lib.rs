@@ -47,7 +47,7 @@ pub use self::os::clock::{BOOT_ID, boot_id, since_boot};
 pub use self::os::signal::die_by;
 pub use self::os::umask::{assume_umask, umask};
 pub use self::outside::Ready;
-pub use self::oversight::{Limit, Order, Overseer, Oversight};
+pub use self::oversight::{Controller, Limit, Order, Oversight};
 pub use self::procs::{CLIENTS, end_marked};
 pub use self::supervisor::{
     AtEnd, Life, Lifelines, OutputCapture, Supervision, SupervisorOptions, life, supervise,
@@ -78,13 +78,13 @@ use self::replay::Replays;
 use self::scopes::ScopeTree;
 use self::tty::{StatusLine, Terminal, Tty};
 use ftsh_machine::Machine;
-use ftsh_machine::driver::{Driver, Durable, Written};
+use ftsh_machine::driver::{BufferPart, Driver, Durable};
 use ftsh_machine::effect::{
     BufferId, Directory, Effect, FdChange, FdSource, IoId, OperationId, ProcessId, Query,
 };
 use ftsh_machine::event::{Event, Refusal, Reply};
-use ftsh_machine::record::{Level, LogEvent, Record};
-use ftsh_machine::size::{LONGEST, TooLong};
+use ftsh_machine::record::{Level, LogEvent, LogRecord};
+use ftsh_machine::size::{MAX_VALUE_LEN, ValueTooLong};
 use ftsh_machine::time::Time;
 
 /// Length of a line end at the end of a command's output, which is not part of the value.
@@ -97,7 +97,7 @@ const SMALL: u64 = 1024 * 1024;
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// Writer of log records.
-pub type Log = Box<dyn FnMut(&Record)>;
+pub type Log = Box<dyn FnMut(&LogRecord)>;
 
 /// Settings of a process driver that options and environment decide.
 #[derive(Clone, Debug, PartialEq)]
@@ -336,15 +336,15 @@ impl ProcessDriver {
             }
         };
         if let Some(length) = self.io.held.len(id) {
-            if length > LONGEST as u64 + LINE_END {
-                return self.answer(operation, Err(TooLong(length as usize).into()));
+            if length > MAX_VALUE_LEN as u64 + LINE_END {
+                return self.answer(operation, Err(ValueTooLong(length as usize).into()));
             }
             let content = self.io.held.content_from(id, 0).map(|it| Reply::Text(it.into()));
             return self.answer(operation, content.map_err(FdError::Unreadable));
         }
         if let Some(content) = self.io.text(id) {
-            if content.len() as u64 > LONGEST as u64 + LINE_END {
-                return self.answer(operation, Err(TooLong(content.len()).into()));
+            if content.len() as u64 > MAX_VALUE_LEN as u64 + LINE_END {
+                return self.answer(operation, Err(ValueTooLong(content.len()).into()));
             }
             let content = content.clone();
             return self.answer(operation, Ok(Reply::Text(content)));
@@ -354,8 +354,8 @@ impl ProcessDriver {
             Err(error) => return self.answer(operation, Err(error)),
         };
         let length = buffer.len();
-        if length > LONGEST as u64 + LINE_END {
-            return self.answer(operation, Err(TooLong(length as usize).into()));
+        if length > MAX_VALUE_LEN as u64 + LINE_END {
+            return self.answer(operation, Err(ValueTooLong(length as usize).into()));
         }
         let read = move || {
             let content = buffer.content().map(Reply::Text);
@@ -470,7 +470,7 @@ impl Driver for ProcessDriver {
         match effect {
             Effect::Run(run) => self.request(Request::Run(run)),
             Effect::Exec(run) => self.request(Request::Exec(run)),
-            Effect::Dispatch(branch) => self.ready.push_back(Event::not_here(branch.process)),
+            Effect::Dispatch(branch) => self.ready.push_back(Event::no_engine(branch.process)),
             Effect::Open { .. } => self.request(Request::Open(effect)),
             Effect::Query { operation, directory, query } => {
                 self.request(Request::Query(operation, directory, query));
@@ -566,7 +566,7 @@ impl Durable for ProcessDriver {
         Some(self.replays.start_of(fd).unwrap_or(position))
     }
 
-    fn written(&mut self, buffer: BufferId, from: u64) -> std::io::Result<Option<Written>> {
+    fn written(&mut self, buffer: BufferId, from: u64) -> std::io::Result<Option<BufferPart>> {
         self.io.written(buffer, from)
     }
 

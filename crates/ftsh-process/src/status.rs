@@ -13,7 +13,7 @@ use super::tty::columns;
 use crate::non_blocking_writer::standard_error;
 use ftsh_machine::Machine;
 use ftsh_machine::driver::Driver;
-use ftsh_machine::record::{Level, LogEvent, Record};
+use ftsh_machine::record::{Level, LogEvent, LogRecord};
 use ftsh_machine::status::text as status;
 
 /// Update interval of a line with tenths of seconds.
@@ -104,8 +104,9 @@ impl ProcessDriver {
     pub(super) fn log_at(&mut self, level: Level, line: u32, event: LogEvent) {
         if level <= self.attachments.log_level {
             self.tty.status_line.hide();
-            let record = Record::of_shell(self.now(), self.attachments.file.clone(), line, event);
-            (self.attachments.log)(&Record { level, ..record });
+            let record =
+                LogRecord::of_shell(self.now(), self.attachments.file.clone(), line, event);
+            (self.attachments.log)(&LogRecord { level, ..record });
         }
     }
 

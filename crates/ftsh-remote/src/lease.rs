@@ -8,7 +8,7 @@ use super::frame::Frames;
 use super::nonce::Nonce;
 use super::request::Request;
 use super::{Go, ToNode};
-use ftsh_machine::control::{Order, Overseer};
+use ftsh_machine::control::{Controller, Order};
 
 /// Number of requests for more time during one lease.
 const REQUESTS: u32 = 3;
@@ -75,8 +75,8 @@ impl Lease {
     }
 }
 
-impl Overseer for Lease {
-    fn hear(&mut self, now: Duration, bytes: &[u8]) {
+impl Controller for Lease {
+    fn on_bytes(&mut self, now: Duration, bytes: &[u8]) {
         self.frames.push(bytes);
         loop {
             match self.frames.message() {
@@ -94,7 +94,7 @@ impl Overseer for Lease {
         }
     }
 
-    fn left(&mut self) {
+    fn on_closed(&mut self) {
         self.finish();
     }
 

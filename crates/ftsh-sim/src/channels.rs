@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use ftsh_machine::channels::{Admission, Crowd, Inside, Passed};
+use ftsh_machine::channels::{Admission, Inside, LocalChannel, Passed};
 use ftsh_machine::effect::{Entry, OperationId, PassId};
 use ftsh_machine::event::Reply;
 use ftsh_machine::{Event, Time};
@@ -27,7 +27,7 @@ type Id = (usize, PassId);
 /// Channels shared by all shells of a world, which have numbers.
 #[derive(Clone, Debug, Default)]
 pub struct Channels {
-    crowds: BTreeMap<Name, Crowd<Id>>,
+    crowds: BTreeMap<Name, LocalChannel<Id>>,
     /// Channel and operation of each waiting or admitted attempt.
     entries: BTreeMap<Id, (Name, OperationId)>,
     by_operation: BTreeMap<(usize, OperationId), Id>,
@@ -97,7 +97,8 @@ impl Channels {
     /// Returns the time of the next call of [`Channels::pass_time`], if earlier than the planned
     /// time.
     pub fn wake(&mut self) -> Option<Time> {
-        let due = self.crowds.values().filter_map(Crowd::next_wake).min().map(Time::after)?;
+        let due =
+            self.crowds.values().filter_map(LocalChannel::next_wake).min().map(Time::after)?;
         let is_earlier = self.planned.is_none_or(|planned| due < planned);
         is_earlier.then(|| *self.planned.insert(due))
     }

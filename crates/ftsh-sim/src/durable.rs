@@ -7,7 +7,7 @@ use super::Simulated;
 use super::descriptors::{Descriptors, End};
 use super::inputs::Of;
 use super::shell::Shell;
-use ftsh_machine::driver::{Durable, Written};
+use ftsh_machine::driver::{BufferPart, Durable};
 use ftsh_machine::effect::{BufferId, IoId, ProcessId, Run};
 
 impl Shell {
@@ -35,10 +35,10 @@ impl Shell {
     }
 
     /// Returns the content of a buffer from an offset on.
-    pub fn written(&self, buffer: BufferId, from: u64) -> Option<Written> {
+    pub fn written(&self, buffer: BufferId, from: u64) -> Option<BufferPart> {
         let content = self.descriptors.content(buffer)?;
         let from = usize::try_from(from).ok().filter(|from| *from <= content.len()).unwrap_or(0);
-        Some(Written { from: from as u64, bytes: content[from..].into() })
+        Some(BufferPart { from: from as u64, bytes: content[from..].into() })
     }
 
     /// Kills all processes of the shell, and drops their state: pipes, uncommitted output of
@@ -109,7 +109,7 @@ impl Durable for Simulated {
         self.shell.position(io, descriptor)
     }
 
-    fn written(&mut self, buffer: BufferId, from: u64) -> io::Result<Option<Written>> {
+    fn written(&mut self, buffer: BufferId, from: u64) -> io::Result<Option<BufferPart>> {
         Ok(self.shell.written(buffer, from))
     }
 }

@@ -6,7 +6,7 @@ use bstr::{BStr, BString, ByteSlice};
 
 use ftsh_machine::Time;
 use ftsh_machine::effect::{Environment, Umask};
-use ftsh_machine::event::Status;
+use ftsh_machine::event::CommandStatus;
 
 /// Run of a command.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ pub struct Model {
     /// Duration; none for a command that never ends.
     pub takes: Option<Duration>,
     /// Status at the end.
-    pub status: Status,
+    pub status: CommandStatus,
     /// Output on descriptor 1 at the end.
     pub output: BString,
     /// Output on descriptor 2 at the end.
@@ -60,7 +60,7 @@ pub struct Model {
 
 impl Model {
     /// Ends at once with a status.
-    pub fn ends(status: Status) -> Self {
+    pub fn ends(status: CommandStatus) -> Self {
         Self {
             takes: Some(Duration::ZERO),
             status,
@@ -75,12 +75,12 @@ impl Model {
 
     /// Exits 0 at once.
     pub fn succeeds() -> Self {
-        Self::ends(Status::Exited(0))
+        Self::ends(CommandStatus::Exited(0))
     }
 
     /// Exits with `code` at once.
     pub fn fails(code: i32) -> Self {
-        Self::ends(Status::Exited(code))
+        Self::ends(CommandStatus::Exited(code))
     }
 
     /// Never ends by itself.

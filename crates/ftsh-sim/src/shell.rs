@@ -10,7 +10,7 @@ use super::channels::Ask;
 use super::descriptors::{Descriptors, Missing};
 use super::model::{self, Call, Model};
 use ftsh_machine::effect::{Action, DraftId, FdChange, IoId, ProcessId, Query, Run, ScopeId};
-use ftsh_machine::event::{Refusal, Reply, SpawnError, SpawnErrorKind, Status};
+use ftsh_machine::event::{CommandStatus, Refusal, Reply, SpawnError, SpawnErrorKind};
 use ftsh_machine::{Effect, Event, Time};
 use ftsh_syntax::ast::FileTest;
 
@@ -65,7 +65,7 @@ pub enum Due {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// End without a signal of the shell.
-    Itself(Status),
+    Itself(CommandStatus),
     /// SIGTERM.
     Terminated,
     /// SIGKILL.
@@ -133,7 +133,7 @@ impl Shell {
     pub fn perform(&mut self, effect: Effect, world: &mut impl World) {
         match effect {
             Effect::Run(run) | Effect::Exec(run) => self.start(*run, world),
-            Effect::Dispatch(branch) => self.events.push_back(Event::not_here(branch.process)),
+            Effect::Dispatch(branch) => self.events.push_back(Event::no_engine(branch.process)),
             Effect::Open { operation, io, base, redirects, .. } => {
                 let result = self.descriptors.open(io, base, &redirects);
                 let result = result.map(|()| Reply::Truth(true)).map_err(Refusal::new);
@@ -228,7 +228,7 @@ impl Shell {
     }
 
     /// Ends a command whose model has no duration. Ignored if the command has ended.
-    pub fn end(&mut self, id: ProcessId, status: Status, world: &mut impl World) {
+    pub fn end(&mut self, id: ProcessId, status: CommandStatus, world: &mut impl World) {
         self.finish(id, Ending::Itself(status), world);
     }
 
@@ -303,7 +303,7 @@ impl Shell {
         let uses = [model.consumes, !model.output.is_empty(), !model.errors.is_empty()];
         for descriptor in (0..=2).filter(|it| uses[usize::from(*it)]) {
             if self.descriptors.is_gone(&run, descriptor) {
-                model.status = Status::Exited(1);
+                model.status = CommandStatus::Exited(1);
             }
         }
         if model.consumes {
@@ -321,10 +321,10 @@ impl Shell {
             Some((line, _)) => (BString::from(line), false),
             None => (input.clone(), true),
         };
-        let status = Status::Exited(i32::from(ended));
+        let status = CommandStatus::Exited(i32::from(ended));
         self.descriptors.consumed(run, line.len() + 1);
         let (process, line) = (run.process, Some(line));
-        self.events.push_back(Event::Exited { process, status, line, unread: false });
+        self.events.push_back(Event::Exited { process, status, line, reader_gone: false });
     }
 
     fn finish(&mut self, id: ProcessId, ending: Ending, world: &mut impl World) {
@@ -333,19 +333,19 @@ impl Shell {
         if let Some(run) = process.run.take() {
             let status = match ending {
                 Ending::Itself(status) => status,
-                Ending::Terminated => Status::Signaled(15),
-                Ending::Killed => Status::Signaled(9),
+                Ending::Terminated => CommandStatus::Signaled(15),
+                Ending::Killed => CommandStatus::Signaled(9),
             };
             self.descriptors.output(&run, &process.model);
             if is_program {
                 world.note(format_args!("end {} {status:?}", process.name));
                 world.ended(id, ending);
             }
-            let unread = status == Status::Signaled(SIGPIPE)
+            let reader_gone = status == CommandStatus::Signaled(SIGPIPE)
                 && self.descriptors.is_unread(&run)
                 && !process.model.read;
-            self.events.push_back(Event::Exited { process: id, status, line: None, unread });
-            if process.model.leaves && status == Status::Exited(0) {
+            self.events.push_back(Event::Exited { process: id, status, line: None, reader_gone });
+            if process.model.leaves && status == CommandStatus::Exited(0) {
                 self.processes.insert(id, process);
             }
         }

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
 
 use bstr::BString;
-use ftsh_machine::event::Status;
+use ftsh_machine::event::CommandStatus;
 use ftsh_machine::outcome::Outcome;
-use ftsh_machine::record::Record;
+use ftsh_machine::record::LogRecord;
 use ftsh_machine::{Failure, Time};
 use ftsh_sim::{Call, Model as Course};
 use rand::RngExt;
@@ -197,13 +197,13 @@ impl<'m> Stage<'m> {
     }
 }
 
-fn status(model: &Model, fails: bool) -> Status {
-    Status::Exited(if fails { model.status } else { 0 })
+fn status(model: &Model, fails: bool) -> CommandStatus {
+    CommandStatus::Exited(if fails { model.status } else { 0 })
 }
 
 /// A run with a place is done.
 #[derive(Clone, Copy, Debug)]
-pub struct Done(Program, Status);
+pub struct Done(Program, CommandStatus);
 
 impl Commands for Stage<'_> {
     type Alarm = Done;
@@ -243,7 +243,9 @@ impl Commands for Stage<'_> {
                 }
             }
         }
-        if let Some(text) = model.prints.as_ref().filter(|_| course.status == Status::Exited(0)) {
+        if let Some(text) =
+            model.prints.as_ref().filter(|_| course.status == CommandStatus::Exited(0))
+        {
             course = course.prints(text.clone());
         }
         Some(if model.is_stubborn { course.stubborn() } else { course })
@@ -260,12 +262,12 @@ impl Commands for Stage<'_> {
         }
     }
 
-    fn ended(&mut self, program: Program, status: Status, agenda: &mut Agenda<Done>) {
-        let fails = u64::from(status != Status::Exited(0));
+    fn ended(&mut self, program: Program, status: CommandStatus, agenda: &mut Agenda<Done>) {
+        let fails = u64::from(status != CommandStatus::Exited(0));
         self.leave(program, agenda, |of| of.failed += fails);
     }
 
-    fn log(&mut self, client: usize, record: &Record) {
+    fn log(&mut self, client: usize, record: &LogRecord) {
         self.tries.add(client, record);
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use ftsh::log::{EventText, one_line};
 use ftsh_machine::Time;
 use ftsh_machine::effect::TaskId;
-use ftsh_machine::record::{LogEvent, Record};
+use ftsh_machine::record::{LogEvent, LogRecord};
 
 /// Counts what becomes of tries, by their lines.
 #[derive(Clone, Debug, Default)]
@@ -60,7 +60,7 @@ pub struct Line {
 }
 
 impl Log {
-    fn add(&mut self, record: &Record) {
+    fn add(&mut self, record: &LogRecord) {
         let what = one_line(&EventText(&record.event).to_string());
         let line = Line { at: record.at, line: record.line, what };
         // That it starts says nothing new if it ends at once.
@@ -80,7 +80,7 @@ impl Log {
 
 impl Tries {
     /// Takes a record into account.
-    pub fn add(&mut self, client: usize, record: &Record) {
+    pub fn add(&mut self, client: usize, record: &LogRecord) {
         if let Some((kept, log)) = &mut self.kept
             && *kept == client
         {

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use bstr::{BString, ByteSlice};
 use ftsh_machine::effect::{Dispatch, Environment, ProcessId};
-use ftsh_machine::event::{Blame, Returned, Status};
-use ftsh_machine::packed::{Again, BranchEnd, EndedBranch, PackedFailure, PackedValue};
+use ftsh_machine::event::{Blame, CommandStatus, Returned};
+use ftsh_machine::packed::{BranchEnd, EndedBranch, PackedFailure, PackedRetry, PackedValue};
 use ftsh_machine::{Event, FailureKind, Time};
 use ftsh_sim::{Call, Model};
 use rand::RngExt;
@@ -228,7 +228,9 @@ impl Commands for Cluster {
             self.counts.done.push(now.elapsed().as_secs_f64());
         }
         match whose {
-            Whose::Command(program) => agenda.end(program, Status::Exited(i32::from(!succeeds))),
+            Whose::Command(program) => {
+                agenda.end(program, CommandStatus::Exited(i32::from(!succeeds)));
+            }
             Whose::Branch { client, process } => {
                 let end = if succeeds { BranchEnd::Succeeded } else { failed() };
                 let ended = Box::new(EndedBranch { end, attempts: 0, texts: Vec::new() });
@@ -260,5 +262,5 @@ fn failed() -> BranchEnd {
         branches: None,
         output: None,
     };
-    BranchEnd::Failed { failure: vec![failure], again: Again::AsUsual }
+    BranchEnd::Failed { failure: vec![failure], again: PackedRetry::AsUsual }
 }

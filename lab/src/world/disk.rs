@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
 use bstr::{BString, ByteSlice};
-use ftsh_machine::event::Status;
+use ftsh_machine::event::CommandStatus;
 use ftsh_sim::{Call, Model};
 use rand::RngExt;
 
@@ -125,7 +125,7 @@ impl Buffer {
         let block = self.setting.block.min(file.size - file.written);
         if self.used + block > self.setting.capacity {
             self.counts.collisions += 1;
-            agenda.end(program, Status::Exited(1));
+            agenda.end(program, CommandStatus::Exited(1));
             self.give_up(program);
             return;
         }
@@ -133,7 +133,7 @@ impl Buffer {
         file.written += block;
         if file.written == file.size {
             self.writers.remove(&program);
-            agenda.end(program, Status::Exited(0));
+            agenda.end(program, CommandStatus::Exited(0));
         } else {
             let pause = self.pause(self.incomplete[name].size);
             agenda.wake(agenda.now() + pause, Alarm::Writes(program));

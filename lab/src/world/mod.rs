@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use bstr::BString;
 use ftsh_machine::effect::{Dispatch, Effect, Environment, ProcessId};
-use ftsh_machine::event::Status;
-use ftsh_machine::record::Record;
+use ftsh_machine::event::CommandStatus;
+use ftsh_machine::record::LogRecord;
 use ftsh_machine::{Config, Event, Machine, Outcome, Output, Time};
 use ftsh_sim::{Ask, Call, Channels, Due, Ending, Model, Shell, World as Around};
 use ftsh_syntax as syntax;
@@ -44,7 +44,7 @@ pub trait Commands {
 
     /// A client sends a branch to run on another machine. It hears of that by [`Agenda::tell`].
     fn dispatch(&mut self, client: usize, dispatch: Dispatch, agenda: &mut Agenda<Self::Alarm>) {
-        agenda.tell(client, Event::not_here(dispatch.process));
+        agenda.tell(client, Event::no_engine(dispatch.process));
     }
 
     /// A program was ended from outside, since its client's time was up.
@@ -54,12 +54,12 @@ pub trait Commands {
     fn alarm(&mut self, alarm: Self::Alarm, agenda: &mut Agenda<Self::Alarm>);
 
     /// A program has ended by itself.
-    fn ended(&mut self, program: Program, status: Status, agenda: &mut Agenda<Self::Alarm>) {
+    fn ended(&mut self, program: Program, status: CommandStatus, agenda: &mut Agenda<Self::Alarm>) {
         let _ = (program, status, agenda);
     }
 
     /// A client's shell logs something.
-    fn log(&mut self, client: usize, record: &Record) {
+    fn log(&mut self, client: usize, record: &LogRecord) {
         let _ = (client, record);
     }
 
@@ -92,7 +92,7 @@ enum Happening<A> {
     /// Something is due for one of a client's commands.
     Due(usize, Due),
     /// A command whose model left its end open ends.
-    Ends(Program, Status),
+    Ends(Program, CommandStatus),
     /// A client hears of something that isn't its own shell's doing.
     Told(usize, Event),
     /// The channels of a machine have to look at the clock.
@@ -141,7 +141,7 @@ impl<A> Agenda<A> {
     }
 
     /// Ends a program now, if it isn't over.
-    pub fn end(&mut self, program: Program, status: Status) {
+    pub fn end(&mut self, program: Program, status: CommandStatus) {
         self.events.schedule(self.now(), Happening::Ends(program, status));
     }
 }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use ftsh_machine::Time;
-use ftsh_machine::event::Status;
+use ftsh_machine::event::CommandStatus;
 use ftsh_sim::{Call, Model};
 
 use super::{Agenda, Commands, Program};
@@ -141,7 +141,7 @@ impl Queue {
             self.counts.failures += 1 + self.submissions.len() as u64;
             self.down_until = Some(now + self.host.restart);
             for (program, _) in self.submissions.drain(..) {
-                agenda.end(program, Status::Exited(1));
+                agenda.end(program, CommandStatus::Exited(1));
             }
             self.expect(agenda);
             return refused;
@@ -200,7 +200,7 @@ impl Commands for Queue {
                 while let Some((program, target)) = self.submissions.front()
                     && *target <= self.served + NOISE
                 {
-                    agenda.end(*program, Status::Exited(0));
+                    agenda.end(*program, CommandStatus::Exited(0));
                     let client = program.client;
                     if self.by_client.len() <= client {
                         self.by_client.resize(client + 1, 0);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bstr::{BString, ByteSlice};
 use ftsh_machine::Time;
-use ftsh_machine::event::Status;
+use ftsh_machine::event::CommandStatus;
 use ftsh_sim::{Call, Model};
 
 use super::{Agenda, Commands, Program};
@@ -144,7 +144,7 @@ impl Commands for Servers {
             if !request.is_flag {
                 self.counts.transfers.push(agenda.now().elapsed().as_secs_f64());
             }
-            agenda.end(program, Status::Exited(0));
+            agenda.end(program, CommandStatus::Exited(0));
         }
     }
 }

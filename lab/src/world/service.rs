@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use ftsh_machine::Time;
-use ftsh_machine::event::Status;
+use ftsh_machine::event::CommandStatus;
 use ftsh_sim::{Call, Model};
 use rand_distr::{Distribution, Exp1};
 
@@ -91,7 +91,7 @@ impl Service {
             if self.waiting[client].take_if(|waited| *waited == program).is_some() {
                 self.answered[client] = Some(true);
                 self.course.answered(client, now);
-                agenda.end(program, Status::Exited(0));
+                agenda.end(program, CommandStatus::Exited(0));
             }
         }
         self.expect(agenda);

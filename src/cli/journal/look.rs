@@ -17,7 +17,7 @@ use crate::log::{LineRenderer, LogStyle, signal_name};
 use crate::timeline::{self, Timeline};
 use ftsh_journal::{Journal, Over, Unreadable, elapsed, replay};
 use ftsh_machine::outcome::Human;
-use ftsh_machine::record::{Level, Record};
+use ftsh_machine::record::{Level, LogRecord};
 use ftsh_machine::status::text as status;
 use ftsh_machine::{Outcome, Time};
 use ftsh_sys::os_error::plain;
@@ -86,7 +86,7 @@ fn log(journal: &Journal, plan: &RunPlan) -> Result<Outcome> {
     });
     let mut out = BufWriter::new(Patient(io::stdout().lock()));
     let mut result = Ok(());
-    let replayed = replay(journal, plan.machine.log_level, |record: &Record| {
+    let replayed = replay(journal, plan.machine.log_level, |record: &LogRecord| {
         if result.is_ok() && record.event.has_line() {
             let at = timestamp(start::moment_of(journal, record.at));
             result = out.write_all(lines.render(at, record).as_bytes());
@@ -105,7 +105,7 @@ fn log(journal: &Journal, plan: &RunPlan) -> Result<Outcome> {
 
 /// Prints what the run is doing, or was doing at last.
 fn page(journal: &Journal, goes_on: bool, has_gap: bool) -> Result<Outcome> {
-    let replayed = replay(journal, Level::NOTHING, |_: &Record| ())?;
+    let replayed = replay(journal, Level::NOTHING, |_: &LogRecord| ())?;
     let latest = start::moment_of(journal, replayed.now);
     let now = known(journal, goes_on, replayed.now)?;
     let status = replayed.machine.status(status::TASKS_ON_PAGE, now);
@@ -164,7 +164,7 @@ fn known(journal: &Journal, goes_on: bool, last: Time) -> Result<Time> {
 /// Draws the run, as the name of the file says.
 fn picture(journal: &Journal, goes_on: bool, path: Option<&Path>) -> Result<Outcome> {
     let mut timeline = Timeline::default();
-    let logged = |record: &Record| timeline.logged(record);
+    let logged = |record: &LogRecord| timeline.logged(record);
     let replayed = replay(journal, Level::STRUCTURES, logged)?;
     let beginning = &journal.beginning;
     let now = known(journal, goes_on, replayed.now)?.elapsed();

@@ -17,7 +17,7 @@ use super::start;
 use ftsh_journal::{Beginning, Journal, Recorder, Replayed, World, Writer, elapsed};
 use ftsh_machine::driver::{self, Durable};
 use ftsh_machine::effect::Environment;
-use ftsh_machine::record::Record;
+use ftsh_machine::record::LogRecord;
 use ftsh_machine::{Config, Machine, Outcome, Time};
 use ftsh_process::Lifelines;
 use ftsh_syntax::Script;
@@ -149,7 +149,7 @@ fn cannot_write(path: &Path, error: &io::Error) -> anyhow::Error {
 
 impl Kept {
     /// Keeps what a driver logs.
-    pub fn note(&self, record: &Record) {
+    pub fn note(&self, record: &LogRecord) {
         self.writer.borrow_mut().note(record);
     }
 }
@@ -179,7 +179,7 @@ impl Recorded {
                 let recorder = Recorder::resume(driver, writer, *world, deadline);
                 let mut recorder = recorder.map_err(cannot)?;
                 recorder.record_resumption().map_err(cannot)?;
-                let outcome = driver::go_on(&mut machine, &mut recorder);
+                let outcome = driver::resume(&mut machine, &mut recorder);
                 let ended = recorder.end(&outcome);
                 (outcome, ended)
             }

@@ -15,7 +15,7 @@ use super::record::{Course, Recording, write_end};
 use super::sourced::SourcedFiles;
 use super::start;
 use ftsh_journal::{Journal, Over, replay};
-use ftsh_machine::record::{Level, Record};
+use ftsh_machine::record::{Level, LogRecord};
 use ftsh_machine::secrets::Secrets;
 use ftsh_machine::{Outcome, Time};
 use ftsh_process as process;
@@ -118,7 +118,12 @@ impl Earlier {
 
     /// Repeats it as far as it is recorded, and has told what it logged at this level. What is left of it
     /// has so long to end.
-    pub fn repeat(self, level: Level, grace: Duration, tell: impl FnMut(&Record)) -> Result<Found> {
+    pub fn repeat(
+        self,
+        level: Level,
+        grace: Duration,
+        tell: impl FnMut(&LogRecord),
+    ) -> Result<Found> {
         let Self { place, journal } = self;
         let cannot = |reason: anyhow::Error| {
             anyhow!("can't go on with the run in `{}`: {reason}", place.path.display())

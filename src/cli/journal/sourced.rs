@@ -10,7 +10,7 @@ use bstr::BString;
 use ftsh_journal::Watch;
 use ftsh_machine::effect::{Effect, OperationId, Query};
 use ftsh_machine::event::{Event, Reply};
-use ftsh_machine::record::Record;
+use ftsh_machine::record::LogRecord;
 
 /// Collects the files that a repeated run sources, and passes log records on.
 pub struct SourcedFiles<F> {
@@ -40,8 +40,8 @@ impl<F> SourcedFiles<F> {
     }
 }
 
-impl<F: FnMut(&Record)> Watch for &mut SourcedFiles<F> {
-    fn logged(&mut self, record: &Record) {
+impl<F: FnMut(&LogRecord)> Watch for &mut SourcedFiles<F> {
+    fn logged(&mut self, record: &LogRecord) {
         (self.tell)(record);
     }
 

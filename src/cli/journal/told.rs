@@ -10,7 +10,7 @@ use super::super::messages::complain;
 use super::output;
 use super::place::Place;
 use ftsh_journal::{Over, last, report};
-use ftsh_machine::event::Status;
+use ftsh_machine::event::CommandStatus;
 use ftsh_process::AtEnd;
 use ftsh_sys::os_error::plain;
 
@@ -20,11 +20,11 @@ pub fn at_end(place: &Place, keeps_output: bool) -> Result<AtEnd> {
     Ok(Rc::new(move |status| mark(&path, &file, status, keeps_output)))
 }
 
-fn mark(path: &Path, file: &File, status: Status, keeps_output: bool) {
+fn mark(path: &Path, file: &File, status: CommandStatus, keeps_output: bool) {
     let Ok(Some(last)) = last(file) else { return };
     let is_told = match (last.over, status) {
-        (Some(Over::Exited(code)), Status::Exited(said)) => i32::from(code) == said,
-        (Some(Over::Interrupted(signal)), Status::Signaled(said)) => signal == said,
+        (Some(Over::Exited(code)), CommandStatus::Exited(said)) => i32::from(code) == said,
+        (Some(Over::Interrupted(signal)), CommandStatus::Signaled(said)) => signal == said,
         // It isn't over, or who was to tell it was killed.
         _ => false,
     };

@@ -8,7 +8,7 @@ use ftsh_machine::effect::{
     self, Action, BufferId, DraftId, FdChange, FdSource, IoId, OperationId, ProcessId, Query,
     ReplayId, Run, ScratchId,
 };
-use ftsh_machine::event::{Reply, Status};
+use ftsh_machine::event::{CommandStatus, Reply};
 use ftsh_machine::{Effect, Event, Time};
 
 use super::{Judged, Oracle, Verdict};
@@ -367,9 +367,9 @@ impl Oracle for Atomic {
                     attempt.filled = Some(held.copied().collect());
                 }
             }
-            Event::Exited { process, status: Status::Lost, .. } => self.lost(*process),
+            Event::Exited { process, status: CommandStatus::Lost, .. } => self.lost(*process),
             Event::Exited { process, status, .. } => {
-                let good = *status == Status::Exited(0);
+                let good = *status == CommandStatus::Exited(0);
                 self.succeeded.extend(Some(*process).filter(|_| good));
                 self.copied(*process, good);
             }

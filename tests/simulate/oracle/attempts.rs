@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ftsh_machine::effect::TaskId;
-use ftsh_machine::record::{LogEvent, Record};
+use ftsh_machine::record::{LogEvent, LogRecord};
 use ftsh_machine::{Effect, Time};
 
 use super::{Oracle, Verdict};
@@ -25,7 +25,7 @@ impl Attempts {
         Self { promises: promises.tries.clone(), tries: BTreeMap::new(), deferred: BTreeSet::new() }
     }
 
-    fn attempt(&mut self, record: &Record, number: u64, promise: &Limits) -> Verdict {
+    fn attempt(&mut self, record: &LogRecord, number: u64, promise: &Limits) -> Verdict {
         let Some(task) = record.task else { return Err("an attempt without a task".into()) };
         let place = (task, record.file.to_string(), record.line);
         let again = self.deferred.remove(&place);

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ftsh_machine::effect::{Action, ProcessId, Run, ScopeId, TaskId};
-use ftsh_machine::event::Status;
+use ftsh_machine::event::CommandStatus;
 use ftsh_machine::record::LogEvent;
 use ftsh_machine::status::Doing;
 use ftsh_machine::{Effect, Event};
@@ -117,7 +117,7 @@ impl Branches {
 
     pub fn event(&mut self, event: &Event) {
         let (process, is_good) = match event {
-            Event::Exited { process, status, .. } => (process, *status == Status::Exited(0)),
+            Event::Exited { process, status, .. } => (process, *status == CommandStatus::Exited(0)),
             Event::SpawnFailed { process, .. } => (process, false),
             _ => return,
         };

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use ftsh_machine::effect::TaskId;
-use ftsh_machine::record::{LogEvent, Record};
+use ftsh_machine::record::{LogEvent, LogRecord};
 use ftsh_machine::{Config, Effect, Time};
 use ftsh_syntax::backoff::Policy;
 
@@ -32,7 +32,7 @@ impl Delays {
         Self { policies: policies.collect(), due: BTreeMap::new() }
     }
 
-    fn check(&self, record: &Record, delay: std::time::Duration, attempt: u64) -> Verdict {
+    fn check(&self, record: &LogRecord, delay: std::time::Duration, attempt: u64) -> Verdict {
         let place = (record.file.to_string(), record.line);
         let Some(Some(policy)) = self.policies.get(&place) else { return Ok(()) };
         // Bounds assume that attempts take no time.

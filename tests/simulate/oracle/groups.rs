@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use ftsh_machine::effect::{ProcessId, TaskId};
-use ftsh_machine::event::Status;
+use ftsh_machine::event::CommandStatus;
 use ftsh_machine::outcome::FailureKind;
-use ftsh_machine::record::{LogEvent, Record};
+use ftsh_machine::record::{LogEvent, LogRecord};
 use ftsh_machine::{Config, Effect, Event, Time};
 
 use super::{Judged, Look, Oracle, Verdict};
@@ -64,12 +64,12 @@ impl Groups {
         }
     }
 
-    fn group(&self, record: &Record) -> Option<Group> {
+    fn group(&self, record: &LogRecord) -> Option<Group> {
         self.promises.groups.get(&(record.file.to_string(), record.line)).cloned()
     }
 
     /// A group has its turn.
-    fn turn(&mut self, task: TaskId, record: &Record, runs: bool) -> Verdict {
+    fn turn(&mut self, task: TaskId, record: &LogRecord, runs: bool) -> Verdict {
         let Some(group) = self.group(record) else { return Err("no group is here".into()) };
         let place = (record.file.to_string(), group.line);
         let limits = self.promises.tries.get(&place);
@@ -109,7 +109,7 @@ impl Groups {
         Ok(())
     }
 
-    fn log(&mut self, record: &Record) -> Verdict {
+    fn log(&mut self, record: &LogRecord) -> Verdict {
         if let LogEvent::Interrupted(_) = record.event {
             self.signals += 1;
             self.cancelled.push(record.at);
@@ -190,7 +190,7 @@ impl Oracle for Groups {
             // run out of time there.
             Event::Spawned { process, .. } | Event::Exited { process, .. }
                 if self.replaces.get(process).is_some_and(|deadline| now < *deadline)
-                    && !matches!(event, Event::Exited { status: Status::Lost, .. }) =>
+                    && !matches!(event, Event::Exited { status: CommandStatus::Lost, .. }) =>
             {
                 self.begun.clear();
             }

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use ftsh_machine::effect::{Action, OperationId, ProcessId, Query, TaskId};
-use ftsh_machine::event::{Reply, Status};
+use ftsh_machine::event::{CommandStatus, Reply};
 use ftsh_machine::outcome::FailureKind;
 use ftsh_machine::{Effect, Event, Time};
 
@@ -66,7 +66,7 @@ impl Hedges {
                 is_settled && matches!(result, Ok(Reply::Text(_))) || is_known && result.is_err()
             }
             Event::Exited { process, status, .. } => {
-                self.copying.remove(process) && *status != Status::Exited(0)
+                self.copying.remove(process) && *status != CommandStatus::Exited(0)
             }
             Event::SpawnFailed { process, .. } => self.copying.remove(process),
             _ => false,

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use ftsh_machine::effect::{Action, BufferId, FdChange, FdSource, IoId, ProcessId, Run, TaskId};
-use ftsh_machine::event::Status;
+use ftsh_machine::event::CommandStatus;
 use ftsh_machine::record::LogEvent;
 use ftsh_machine::status::Doing;
 use ftsh_machine::{Effect, Event, Time};
@@ -279,7 +279,7 @@ impl Oracle for Held {
 
     fn event(&mut self, _: Time, event: &Event) -> Verdict {
         let (process, is_good) = match event {
-            Event::Exited { process, status, .. } => (process, *status == Status::Exited(0)),
+            Event::Exited { process, status, .. } => (process, *status == CommandStatus::Exited(0)),
             Event::SpawnFailed { process, .. } => (process, false),
             _ => return Ok(()),
         };

@@ -20,7 +20,7 @@ mod resources;
 use std::collections::{BTreeMap, BTreeSet};
 
 use ftsh_machine::effect::{ProcessId, TaskId};
-use ftsh_machine::event::Status as ProcessStatus;
+use ftsh_machine::event::CommandStatus as ProcessStatus;
 use ftsh_machine::status::{InProgress, Status, TaskStatus};
 use ftsh_machine::{Config, Effect, Event, Outcome, Time};
 use ftsh_sim::cluster::Attempt;
@@ -201,7 +201,10 @@ impl Oracles {
         if let Event::Resumed { lost } = event {
             for process in lost {
                 let (process, status) = (*process, ProcessStatus::Lost);
-                self.event(now, &Event::Exited { process, status, line: None, unread: false })?;
+                self.event(
+                    now,
+                    &Event::Exited { process, status, line: None, reader_gone: false },
+                )?;
             }
         }
         self.families.event(event);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ftsh_machine::event::Status;
+use ftsh_machine::event::CommandStatus;
 use ftsh_sim::{Call, Model};
 
 use crate::dice::Dice;
@@ -23,7 +23,7 @@ pub fn model(call: &Call, dice: &mut Dice) -> Option<Model> {
         "obeys" => Model { terminates_after: Some(time), ..Model::hangs() },
         "daemon" => Model::succeeds().leaves_a_daemon(),
         "demon" => Model::succeeds().leaves_a_daemon().stubborn(),
-        "dies" => Model::ends(Status::Signaled(argument as i32)),
+        "dies" => Model::ends(CommandStatus::Signaled(argument as i32)),
         "noisy" => Model { errors: "errors\n".into(), ..Model::succeeds().prints("output\n") },
         "cat" => Model::succeeds().prints(call.input.clone()).consumes(),
         _ => return None,

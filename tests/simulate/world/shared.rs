@@ -5,7 +5,7 @@ use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 
-use ftsh_machine::driver::{Driver, Durable, Written};
+use ftsh_machine::driver::{BufferPart, Driver, Durable};
 use ftsh_machine::effect::{BufferId, Dispatch, IoId, ScopeId};
 use ftsh_machine::event::Reply;
 use ftsh_machine::{Effect, Event, Time};
@@ -78,7 +78,7 @@ impl Durable for Shared {
         self.with(|world| world.cluster.inherit(orphans));
     }
 
-    fn written(&mut self, buffer: BufferId, from: u64) -> io::Result<Option<Written>> {
+    fn written(&mut self, buffer: BufferId, from: u64) -> io::Result<Option<BufferPart>> {
         Ok(self.world.borrow().shell.written(buffer, from))
     }
 }

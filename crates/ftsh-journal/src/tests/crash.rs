@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use crate::entry::{Delivered, Entry};
 use crate::{Beginning, Journal, Recorder, Started, Store, Unreadable, Writer, read, replay};
-use ftsh_machine::driver::{self, Driver, Durable, Written};
+use ftsh_machine::driver::{self, BufferPart, Driver, Durable};
 use ftsh_machine::effect::{Access, Action, BufferId, FdChange, FdSource, IoId};
-use ftsh_machine::record::{Level, Record};
+use ftsh_machine::record::{Level, LogRecord};
 use ftsh_machine::{Config, Effect, Event, Machine, Outcome, Time};
 use ftsh_sim::{Model, Simulated};
 use ftsh_syntax::parse;
@@ -225,7 +225,7 @@ impl Durable for Watched {
         self.world.position(io, descriptor)
     }
 
-    fn written(&mut self, buffer: BufferId, from: u64) -> io::Result<Option<Written>> {
+    fn written(&mut self, buffer: BufferId, from: u64) -> io::Result<Option<BufferPart>> {
         self.world.written(buffer, from)
     }
 }
@@ -286,7 +286,7 @@ fn begin(disk: &Disk) -> Done {
 
 /// Runs the rest of an unfinished run.
 fn go_on(disk: &Disk, journal: &Journal, is_watched: bool) -> Done {
-    let replayed = replay(journal, Level::NOTHING, |_: &Record| ()).expect("the same");
+    let replayed = replay(journal, Level::NOTHING, |_: &LogRecord| ()).expect("the same");
     let mut writer = Writer::resume(disk.clone(), journal, &replayed).expect("a journal");
     let length = disk.states().last().map(|state| state.bytes.len());
     assert_eq!(length, Some(journal.end), "nothing is left after what holds");
@@ -302,7 +302,7 @@ fn go_on(disk: &Disk, journal: &Journal, is_watched: bool) -> Done {
         let (mut machine, again) = replayed.go_on();
         let mut recorder = Recorder::resume(&mut world, writer, again, None).expect("a journal");
         recorder.record_resumption().expect("a journal");
-        let outcome = driver::go_on(&mut machine, &mut recorder);
+        let outcome = driver::resume(&mut machine, &mut recorder);
         assert_eq!(outcome, Outcome::Succeeded);
         assert!(recorder.end(&outcome).expect("an end"));
     }
@@ -314,7 +314,7 @@ fn go_on(disk: &Disk, journal: &Journal, is_watched: bool) -> Done {
 fn asked(journal: &Journal) -> Vec<Effect> {
     struct All(Vec<Effect>);
     impl crate::Watch for &mut All {
-        fn logged(&mut self, _: &Record) {}
+        fn logged(&mut self, _: &LogRecord) {}
 
         fn on_effect(&mut self, effect: &Effect) {
             self.0.push(effect.clone());

@@ -8,9 +8,9 @@ use std::time::Duration;
 use super::crash::{Disk, started};
 use crate::entry::{Delivered, Entry};
 use crate::{Beginning, Journal, Recorder, Store, Writer, frame, read, replay};
-use ftsh_machine::driver::{self, Driver, Durable, Written};
+use ftsh_machine::driver::{self, BufferPart, Driver, Durable};
 use ftsh_machine::effect::{BufferId, IoId};
-use ftsh_machine::record::{Level, LogEvent, Record};
+use ftsh_machine::record::{Level, LogEvent, LogRecord};
 use ftsh_machine::{Config, Effect, Event, Machine, Time};
 use ftsh_sim::{Model, Simulated};
 use ftsh_syntax::parse;
@@ -67,7 +67,7 @@ impl Durable for Witness {
         self.world.position(io, descriptor)
     }
 
-    fn written(&mut self, buffer: BufferId, from: u64) -> io::Result<Option<Written>> {
+    fn written(&mut self, buffer: BufferId, from: u64) -> io::Result<Option<BufferPart>> {
         self.world.written(buffer, from)
     }
 }
@@ -109,7 +109,8 @@ fn resumption_is_reported_after_it_is_recorded() {
     for end in ends {
         let journal = read(&whole[..end]).expect("a journal");
         for room in (0..900).step_by(7) {
-            let replayed = replay(&journal, Level::PROCESSES, |_: &Record| ()).expect("the same");
+            let replayed =
+                replay(&journal, Level::PROCESSES, |_: &LogRecord| ()).expect("the same");
             if replayed.outcome.is_some() {
                 continue;
             }
@@ -123,7 +124,7 @@ fn resumption_is_reported_after_it_is_recorded() {
             let recorder = Recorder::resume(&mut world, writer, again, None);
             let recorder = recorder.and_then(|mut it| it.record_resumption().map(|()| it));
             let came = recorder.ok().map(|mut recorder| {
-                let outcome = driver::go_on(&mut machine, &mut recorder);
+                let outcome = driver::resume(&mut machine, &mut recorder);
                 recorder.end(&outcome).is_ok()
             });
             let left = read(&disk.durable()).expect("a journal");

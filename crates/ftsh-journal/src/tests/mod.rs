@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use crate::entry::Entry;
 use crate::{Beginning, Over, Store, Unreadable, Writer, frame, read};
 use ftsh_machine::effect::ProcessId;
-use ftsh_machine::event::Status;
+use ftsh_machine::event::CommandStatus;
 use ftsh_machine::{Config, Event, Outcome, Time};
 use ftsh_syntax::parse;
 
@@ -65,8 +65,8 @@ pub fn beginning() -> Beginning {
 }
 
 pub fn exited(process: u64) -> Event {
-    let (process, status) = (ProcessId(process), Status::Exited(0));
-    Event::Exited { process, status, line: None, unread: false }
+    let (process, status) = (ProcessId(process), CommandStatus::Exited(0));
+    Event::Exited { process, status, line: None, reader_gone: false }
 }
 
 /// Returns a journal with `commits` commits of `events` events each.

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use super::crash::{Disk, started};
 use crate::{Beginning, Recorder, Writer, read, replay};
-use ftsh_machine::driver::{self, Driver, Durable, Written};
+use ftsh_machine::driver::{self, BufferPart, Driver, Durable};
 use ftsh_machine::effect::{BufferId, IoId};
-use ftsh_machine::record::{Level, Record};
+use ftsh_machine::record::{Level, LogRecord};
 use ftsh_machine::{Config, Effect, Event, Machine, Time};
 use ftsh_sim::Simulated;
 use ftsh_syntax::parse;
@@ -50,7 +50,7 @@ impl Durable for Untimely {
         self.world.position(io, descriptor)
     }
 
-    fn written(&mut self, buffer: BufferId, from: u64) -> io::Result<Option<Written>> {
+    fn written(&mut self, buffer: BufferId, from: u64) -> io::Result<Option<BufferPart>> {
         self.world.written(buffer, from)
     }
 }
@@ -76,14 +76,14 @@ fn a_branch_that_was_never_sent_is_sent() {
         assert!(!recorder.end(&outcome).expect("no end"), "suspended at opening {after}");
 
         let journal = read(&disk.durable()).expect("a journal");
-        let replayed = replay(&journal, Level::NOTHING, |_: &Record| ()).expect("the same");
+        let replayed = replay(&journal, Level::NOTHING, |_: &LogRecord| ()).expect("the same");
         let mut writer = Writer::resume(disk.clone(), &journal, &replayed).expect("a journal");
         writer.start(started());
         let mut next = world(usize::MAX);
         let writer = Rc::new(RefCell::new(writer));
         let (mut machine, again) = replayed.go_on();
         let mut recorder = Recorder::resume(&mut next, writer, again, None).expect("a journal");
-        let outcome = driver::go_on(&mut machine, &mut recorder);
+        let outcome = driver::resume(&mut machine, &mut recorder);
         assert!(recorder.end(&outcome).expect("an end"));
     }
 }

@@ -9,7 +9,7 @@ use super::{RUN, beginning, exited};
 use crate::entry::Entry;
 use crate::{Journal, Last, Over, Store, Unreadable, Writer, frame, last, read, report};
 use ftsh_machine::effect::ProcessId;
-use ftsh_machine::event::Status;
+use ftsh_machine::event::CommandStatus;
 use ftsh_machine::{Event, Outcome, Time};
 
 /// File in memory.
@@ -62,8 +62,8 @@ impl Growing {
 
     /// Records the exit of a command that printed `line` for `read`.
     fn printed(&mut self, line: Vec<u8>) {
-        let (process, status) = (ProcessId(77), Status::Exited(0));
-        let event = Event::Exited { process, status, line: Some(line.into()), unread: false };
+        let (process, status) = (ProcessId(77), CommandStatus::Exited(0));
+        let event = Event::Exited { process, status, line: Some(line.into()), reader_gone: false };
         self.writer.record_delivery(self.now, Some(&event)).expect("a record");
         self.writer.commit().expect("a commit");
     }

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use bstr::BString;
 
 use crate::atomic::Committer;
-use crate::atomic::transaction::{Beginning, Dropped, Held, Kind, Scratch, Transaction};
-use crate::commands::opening::{Redirects, Resolved, Resource, Targets, Written};
+use crate::atomic::transaction::{
+    BufferedStream, Dropped, OpeningTransaction, Scratch, Transaction, TransactionKind,
+};
+use crate::commands::opening::{RedirectTarget, Redirects, Resolved, Targets, WrittenVariable};
 use crate::effect::{
     Access, BufferId, DraftId, DraftMode, Effect, FdChange, FdSource, OperationId, Query, ReplayId,
     ScratchId, Sink,
@@ -17,11 +19,11 @@ use crate::outcome::Failure;
 use crate::tasks::flow::Flow;
 use crate::tasks::frame::FrameKind;
 use crate::tasks::suspend::Suspend;
-use crate::tasks::task::{AfterEmptied, State, Task};
+use crate::tasks::task::{AfterEmptied, Task, TaskState};
 use crate::tries::try_block::NO_TRY;
 use crate::unwind::ending::{Retry, Thrown};
-use crate::values::size::MOST_TOLD;
-use crate::values::value::{Handle, Value};
+use crate::values::size::MAX_REPORTED_OUTPUT;
+use crate::values::value::{ResourceHandle, Value};
 use ftsh_syntax::ast::{Mode, Name, Redirect};
 
 impl Committer<'_> {
@@ -44,13 +46,16 @@ impl Committer<'_> {
         let resolved = targets.as_ref().map(|targets| targets.resolved.iter().cloned());
         let mut changes = Vec::new();
         let mut held = Vec::new();
-        let kind =
-            if attempt { self.attempt(task, &mut changes, &mut held) } else { Some(Kind::Catch) };
+        let kind = if attempt {
+            self.attempt(task, &mut changes, &mut held)
+        } else {
+            Some(TransactionKind::Catch)
+        };
         let Some(kind) = kind else { return Flow::Throw(task.broken(NO_TRY)) };
         let (mut drafts, mut written) = (Vec::new(), Vec::new());
         for Resolved { descriptor, with_errors, target } in resolved.into_iter().flatten() {
             let source = match target {
-                Resource::FdSource(source) => {
+                RedirectTarget::FdSource(source) => {
                     // A `catch` without output keeps the existing file.
                     let mode = if attempt { DraftMode::Replace } else { DraftMode::Fill };
                     let mut draft = Vec::new();
@@ -58,14 +63,14 @@ impl Committer<'_> {
                     drafts.extend(draft.into_iter().map(|draft| (descriptor, draft)));
                     source
                 }
-                Resource::WriteVariable(name, mode) => {
+                RedirectTarget::WriteVariable(name, mode) => {
                     let (source, change) =
                         self.core.requests.held_variable(task, &written, name, mode);
                     written.extend(change.map(|change| (descriptor, change)));
                     source
                 }
                 // Input is opened once, around all attempts.
-                Resource::ReadVariable(_) => continue,
+                RedirectTarget::ReadVariable(_) => continue,
             };
             changes.push(FdChange { descriptor, source });
             if with_errors {
@@ -82,7 +87,7 @@ impl Committer<'_> {
         let inner = Vec::new();
         let transaction = Transaction { kind, before, held, drafts, inner, written, commit: None };
         let transaction = Box::new(transaction);
-        Flow::Wait(State::Beginning(Beginning { operation, io, transaction }))
+        Flow::Wait(TaskState::Beginning(OpeningTransaction { operation, io, transaction }))
     }
 
     /// Begins an attempt whose standard error may be read by a clause of its `try`, and is kept by
@@ -99,9 +104,10 @@ impl Committer<'_> {
             operation,
             vec![FdChange { descriptor: 2, source }],
         );
-        let transaction = Transaction::bare(Kind::Tee { relay, buffer }, task.io.clone());
+        let transaction =
+            Transaction::bare(TransactionKind::Tee { relay, buffer }, task.io.clone());
         let transaction = Box::new(transaction);
-        Flow::Wait(State::Beginning(Beginning { operation, io, transaction }))
+        Flow::Wait(TaskState::Beginning(OpeningTransaction { operation, io, transaction }))
     }
 
     /// Prepares the parts specific to an attempt: replayed input, buffered output, a scratch
@@ -110,8 +116,8 @@ impl Committer<'_> {
         &mut self,
         task: &mut Task,
         changes: &mut Vec<FdChange>,
-        held: &mut Vec<Held>,
-    ) -> Option<Kind> {
+        held: &mut Vec<BufferedStream>,
+    ) -> Option<TransactionKind> {
         let frame = task.top_try()?;
         let replay = match &frame.replay {
             Some(replay) => replay.id(),
@@ -129,14 +135,14 @@ impl Committer<'_> {
         }
         let scratch = self.core.requests.new_handle(ScratchId);
         self.core.scopes.keep(frame.scope, scratch.clone());
-        Some(Kind::Attempt { replay, scratch })
+        Some(TransactionKind::Attempt { replay, scratch })
     }
 
     /// Handles the result of opening a transaction's descriptors.
     pub(crate) fn begun(
         &mut self,
         task: &mut Task,
-        beginning: Beginning,
+        beginning: OpeningTransaction,
         result: Result<Reply, Refusal>,
     ) -> Flow {
         if let Err(refusal) = result {
@@ -160,33 +166,39 @@ impl Committer<'_> {
         task.io = before;
         let Some(frame) = task.top_try() else { return };
         match kind {
-            Kind::Attempt { .. } => {
+            TransactionKind::Attempt { .. } => {
                 held.extend(written.into_iter().map(|(descriptor, it)| (descriptor, it.buffer)));
                 frame.dropped = Some(Dropped { held, drafts, is_lost: true });
             }
-            Kind::Tee { buffer, .. } => {
+            TransactionKind::Tee { buffer, .. } => {
                 let held = vec![(2, buffer)];
                 frame.dropped = Some(Dropped { held, drafts, is_lost: false });
             }
-            Kind::Catch | Kind::Redirected { .. } => {}
+            TransactionKind::Catch | TransactionKind::Redirected { .. } => {}
         }
     }
 
     /// Requests the last output of a failed attempt, before its `try` continues.
-    pub(crate) fn ask_output(&mut self, task: &Task, told: Vec<Sink>, then: AfterEmptied) -> Flow {
+    pub(crate) fn query_output(
+        &mut self,
+        task: &Task,
+        sinks: Vec<Sink>,
+        then: AfterEmptied,
+    ) -> Flow {
         let most = then.failure().map_or(0, |failure| {
-            MOST_TOLD.saturating_sub(failure.output.as_ref().map_or(0, |output| output.len()))
+            MAX_REPORTED_OUTPUT
+                .saturating_sub(failure.output.as_ref().map_or(0, |output| output.len()))
         });
         let operation = self.core.requests.new_operation(task);
-        let query = Query::Tail(told, most);
+        let query = Query::Tail(sinks, most);
         let directory = task.directory.clone();
         self.core.requests.push(Effect::Query { operation, directory, query });
-        Flow::Wait(State::Telling(operation, then))
+        Flow::Wait(TaskState::ReadingOutput(operation, then))
     }
 
     /// Adds the last output of a failed attempt to its failure. The output of a failed inner
     /// attempt comes after it.
-    pub(crate) fn output_told(
+    pub(crate) fn output_received(
         &mut self,
         task: &mut Task,
         mut then: AfterEmptied,
@@ -216,10 +228,10 @@ impl Requests {
     fn held_variable(
         &mut self,
         task: &Task,
-        before: &[(u8, Written)],
+        before: &[(u8, WrittenVariable)],
         name: Name,
         mode: Mode,
-    ) -> (FdSource, Option<Written>) {
+    ) -> (FdSource, Option<WrittenVariable>) {
         let same = before.iter().rev().find(|(_, written)| written.name == name);
         if let (Mode::Append, Some((_, written))) = (mode, same) {
             return (FdSource::BufferAppend(written.buffer.id()), None);
@@ -234,7 +246,7 @@ impl Requests {
             }
         };
         let buffer = self.handle(buffer);
-        (source, Some(Written { name, buffer, waits: true }))
+        (source, Some(WrittenVariable { name, buffer, waits: true }))
     }
 
     /// Stages a file that is written, and with `appends` also a file that is appended to.
@@ -243,7 +255,7 @@ impl Requests {
         source: FdSource,
         mode: DraftMode,
         appends: bool,
-        drafts: &mut Vec<Handle<DraftId>>,
+        drafts: &mut Vec<ResourceHandle<DraftId>>,
     ) -> FdSource {
         let mode = match &source {
             FdSource::File { access: Access::Write, .. } => mode,
@@ -264,7 +276,7 @@ impl Requests {
         }
         let Some(Redirects { pending, drafts, .. }) = task.redirects() else { return };
         for Resolved { target, .. } in pending {
-            if let Resource::FdSource(source) = target {
+            if let RedirectTarget::FdSource(source) = target {
                 let file = std::mem::replace(source, FdSource::Null);
                 *source = self.as_draft(file, DraftMode::Replace, false, drafts);
             }
@@ -272,14 +284,14 @@ impl Requests {
     }
 
     /// Abandons the relay of an attempt's standard error.
-    pub(crate) fn leave_tee(&mut self, kind: &Kind) {
-        if let Kind::Tee { relay, .. } = kind {
+    pub(crate) fn leave_tee(&mut self, kind: &TransactionKind) {
+        if let TransactionKind::Tee { relay, .. } = kind {
             self.abandon(*relay);
         }
     }
 
     /// Ends an atomic `try`. Without a commit, the input is available again to the next reader.
-    pub(crate) fn end_replay(&mut self, replay: Option<Handle<ReplayId>>) {
+    pub(crate) fn end_replay(&mut self, replay: Option<ResourceHandle<ReplayId>>) {
         if replay.is_some() {
             drop(replay);
             self.flush_released();
@@ -323,8 +335,10 @@ impl Task {
     pub fn scratch(&self) -> Option<&Scratch> {
         let own = self.frames.iter().rev().find_map(|frame| match &frame.kind {
             FrameKind::Transaction(transaction) => match &transaction.kind {
-                Kind::Attempt { scratch, .. } => Some(scratch),
-                Kind::Tee { .. } | Kind::Catch | Kind::Redirected { .. } => None,
+                TransactionKind::Attempt { scratch, .. } => Some(scratch),
+                TransactionKind::Tee { .. }
+                | TransactionKind::Catch
+                | TransactionKind::Redirected { .. } => None,
             },
             _ => None,
         });

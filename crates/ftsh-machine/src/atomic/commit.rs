@@ -6,21 +6,23 @@
 use std::collections::VecDeque;
 
 use crate::atomic::Committer;
-use crate::atomic::transaction::{Commit, Committing, Held, Kind, Transaction};
+use crate::atomic::transaction::{
+    BufferedStream, Commit, Committing, Transaction, TransactionKind,
+};
 use crate::effect::{DraftId, Effect, OperationId, ProcessId, Query, TaskId};
 use crate::event::{Refusal, Reply, SIGPIPE};
-use crate::grouped_output::let_out::Refused;
+use crate::grouped_output::flush::WriteError;
 use crate::interface::requests::Requests;
 use crate::outcome::FailureKind;
 use crate::record::Level;
 use crate::tasks::flow::{Flow, Step};
 use crate::tasks::frame::{Frame, FrameKind};
 use crate::tasks::table::Tasks;
-use crate::tasks::task::{State, Task};
+use crate::tasks::task::{Task, TaskState};
 use crate::unwind::Unwinder;
+use crate::unwind::continuation::Continuation;
 use crate::unwind::ending::{Retry, Thrown};
-use crate::unwind::leaving::Leaving;
-use crate::values::value::Handle;
+use crate::values::value::ResourceHandle;
 
 /// Violated invariant: the innermost structure is a transaction.
 const NO_TRANSACTION: &str = "the innermost structure is no transaction";
@@ -30,7 +32,7 @@ impl Committer<'_> {
     pub(crate) fn end_transaction(&mut self, task: &mut Task) -> Flow {
         match task.frames.pop() {
             Some(Frame { kind: FrameKind::Transaction(transaction), .. }) => {
-                let then = Leaving::To(task.at + 1);
+                let then = Continuation::To(task.at + 1);
                 self.begin_commit(task, transaction, then)
             }
             _ => Flow::Throw(task.broken(NO_TRANSACTION)),
@@ -42,14 +44,14 @@ impl Committer<'_> {
         &mut self,
         task: &mut Task,
         mut transaction: Box<Transaction>,
-        then: Leaving,
+        then: Continuation,
     ) -> Flow {
         transaction.commit = Some(Commit { then, streams: VecDeque::new() });
-        if let Kind::Tee { relay, .. } = transaction.kind {
+        if let TransactionKind::Tee { relay, .. } = transaction.kind {
             task.enter(FrameKind::Transaction(transaction));
             self.core.requests.await_operation(relay, task.id);
             self.core.requests.push(Effect::FinishRelay(relay));
-            return Flow::Wait(State::Committing(Committing::Relay(relay)));
+            return Flow::Wait(TaskState::Committing(Committing::Relay(relay)));
         }
         let mut drafts = std::mem::take(&mut transaction.inner);
         drafts.extend(std::mem::take(&mut transaction.drafts).into_iter().map(|(_, draft)| draft));
@@ -59,49 +61,49 @@ impl Committer<'_> {
         let buffers: Vec<_> = held.chain(written).collect();
         task.enter(FrameKind::Transaction(transaction));
         if buffers.is_empty() {
-            return self.settle_files(task);
+            return self.commit_files(task);
         }
         // The query comes first, so that nothing can fail between the commit of the files and that
         // of the variables.
         let operation = self.core.requests.new_operation(task);
         let (directory, query) = (task.directory.clone(), Query::Filled(buffers));
         self.core.requests.push(Effect::Query { operation, directory, query });
-        Flow::Wait(State::Committing(Committing::Filled(operation)))
+        Flow::Wait(TaskState::Committing(Committing::Filled(operation)))
     }
 
     /// Commits the files, or passes them to the enclosing attempt.
-    fn settle_files(&mut self, task: &mut Task) -> Flow {
+    fn commit_files(&mut self, task: &mut Task) -> Flow {
         let Some(Frame { height, kind: FrameKind::Transaction(mut transaction) }) =
             task.frames.pop()
         else {
             return Flow::Throw(task.broken(NO_TRANSACTION));
         };
-        if !matches!(transaction.kind, Kind::Redirected { .. })
+        if !matches!(transaction.kind, TransactionKind::Redirected { .. })
             && !transaction.inner.is_empty()
             && let Some(outer) = self.core.tasks.enclosing(task)
         {
             outer.inner.append(&mut transaction.inner);
         }
-        let wanted: Vec<DraftId> = transaction.inner.iter().map(Handle::id).collect();
+        let wanted: Vec<DraftId> = transaction.inner.iter().map(ResourceHandle::id).collect();
         task.frames.push(Frame { height, kind: FrameKind::Transaction(transaction) });
         if wanted.is_empty() {
             return self.files_are_there(task);
         }
-        let operation = self.core.requests.ask_to_settle(task, wanted);
-        Flow::Wait(State::Committing(Committing::Files(operation)))
+        let operation = self.core.requests.request_commit(task, wanted);
+        Flow::Wait(TaskState::Committing(Committing::Files(operation)))
     }
 
     /// Continues a commit with the answer to its request.
-    pub(crate) fn go_on_committing(
+    pub(crate) fn continue_commit(
         &mut self,
         task: &mut Task,
         waited: Committing,
         result: Result<Reply, Refusal>,
     ) -> Flow {
         match (waited, result) {
-            (Committing::Files(_), result) => match settled(result) {
+            (Committing::Files(_), result) => match commit_result(result) {
                 Ok(()) => self.files_are_there(task),
-                Err(NotSettled { why, retry }) => {
+                Err(FileCommitError { why, retry }) => {
                     let thrown = task.thrown(FailureKind::Redirect, 1, why, "");
                     Flow::Throw(Thrown { retry, ..thrown })
                 }
@@ -111,17 +113,17 @@ impl Committer<'_> {
                     return Flow::Throw(task.broken(NO_TRANSACTION));
                 };
                 // A `catch` without output keeps the previous content.
-                if let Kind::Catch = transaction.kind {
+                if let TransactionKind::Catch = transaction.kind {
                     let written = &mut transaction.written;
                     written.retain(|(_, written)| filled.contains(&written.buffer.id()));
                 }
-                let is_filled = |(_, buffer): &Held| filled.contains(&buffer.id());
-                let streams: VecDeque<Held> =
+                let is_filled = |(_, buffer): &BufferedStream| filled.contains(&buffer.id());
+                let streams: VecDeque<BufferedStream> =
                     transaction.held.iter().filter(|held| is_filled(held)).cloned().collect();
                 if let Some(commit) = &mut transaction.commit {
                     commit.streams = streams;
                 }
-                self.settle_files(task)
+                self.commit_files(task)
             }
             (Committing::Filled(_), Err(refusal)) => {
                 Flow::Throw(task.thrown(FailureKind::Builtin, 1, refusal.message, ""))
@@ -129,12 +131,12 @@ impl Committer<'_> {
             (Committing::Relay(_), Ok(Reply::Truth(true))) => self.committed(task),
             (Committing::Relay(_), result) => {
                 let refused = match result {
-                    Ok(_) => Refused::NobodyReads(SIGPIPE),
-                    Err(refusal) => Refused::Error(refusal.message),
+                    Ok(_) => WriteError::BrokenPipe(SIGPIPE),
+                    Err(refusal) => WriteError::Error(refusal.message),
                 };
-                self.not_let_out(task, 2, refused, Retry::AsUsual)
+                self.stream_failed(task, 2, refused, Retry::AsUsual)
             }
-            (Committing::Filled(_) | Committing::LettingOut(..), _) => {
+            (Committing::Filled(_) | Committing::Writing(..), _) => {
                 Flow::Throw(task.broken("a commit waits for something else"))
             }
         }
@@ -147,7 +149,7 @@ impl Committer<'_> {
             return Flow::Throw(task.broken(NO_TRANSACTION));
         };
         transaction.inner.clear();
-        if let Kind::Attempt { replay, .. } = transaction.kind {
+        if let TransactionKind::Attempt { replay, .. } = transaction.kind {
             self.core.requests.push(Effect::KeepInput(replay));
         }
         for (_, written) in std::mem::take(&mut transaction.written) {
@@ -165,27 +167,27 @@ impl Committer<'_> {
         let streams = transaction.commit.as_mut().map(|commit| &mut commit.streams);
         let Some(held) = streams.and_then(VecDeque::pop_front) else { return self.committed(task) };
         let process = self.core.grouped_output().copy(task, io, held.1.id(), held.0);
-        Flow::Wait(State::Committing(Committing::LettingOut(process, held)))
+        Flow::Wait(TaskState::Committing(Committing::Writing(process, held)))
     }
 
     /// Handles output to a descriptor that could not be written.
-    fn not_let_out(
+    fn stream_failed(
         &mut self,
         task: &mut Task,
         descriptor: u8,
-        refused: Refused,
+        refused: WriteError,
         retry: Retry,
     ) -> Flow {
         let Some(transaction) = task.top_transaction() else {
             return Flow::Throw(task.broken(NO_TRANSACTION));
         };
-        let unread = refused.is_unread() && transaction.before.feeds(descriptor);
+        let broken_pipe = refused.is_broken_pipe() && transaction.before.feeds(descriptor);
         let thrown = refused.thrown(task, "what an attempt printed can't be written");
-        if unread && self.core.tasks.outlasts_readers(task) {
+        if broken_pipe && self.core.tasks.outlasts_readers(task) {
             self.core.log_failure(task, &thrown.failure, Level::COMMANDS, false);
             return self.next_stream(task);
         }
-        let retry = if unread { Retry::Unread } else { retry };
+        let retry = if broken_pipe { Retry::BrokenPipe } else { retry };
         Flow::Throw(Thrown { retry, ..thrown })
     }
 
@@ -204,25 +206,29 @@ impl Committer<'_> {
         };
         self.core
             .unwinder()
-            .go_on_leaving(task, then)
+            .proceed(task, then)
             .unwrap_or_else(|suspend| self.core.requests.suspend(task, suspend))
     }
 
     /// Continues after a stream was written, or failed to be written.
-    pub(crate) fn stream_let_out(&mut self, task: &mut Task, result: Result<(), Refused>) -> Flow {
-        let state = std::mem::replace(&mut task.state, State::Ready);
-        let State::Committing(Committing::LettingOut(_, (descriptor, _))) = state else {
+    pub(crate) fn stream_written(
+        &mut self,
+        task: &mut Task,
+        result: Result<(), WriteError>,
+    ) -> Flow {
+        let state = std::mem::replace(&mut task.state, TaskState::Ready);
+        let TaskState::Committing(Committing::Writing(_, (descriptor, _))) = state else {
             return Flow::Throw(task.broken("nothing is being let out"));
         };
         match result {
             Ok(()) => self.next_stream(task),
-            Err(refused) => self.not_let_out(task, descriptor, refused, Retry::Never),
+            Err(refused) => self.stream_failed(task, descriptor, refused, Retry::Never),
         }
     }
 }
 
 impl Requests {
-    pub(crate) fn ask_to_settle(&mut self, task: &Task, drafts: Vec<DraftId>) -> OperationId {
+    pub(crate) fn request_commit(&mut self, task: &Task, drafts: Vec<DraftId>) -> OperationId {
         let operation = self.new_operation(task);
         self.push(Effect::Settle { operation, drafts });
         operation
@@ -246,23 +252,23 @@ impl Tasks {
     /// Returns true if a process writes a stream of a task's commit.
     pub(crate) fn commits(&self, task: TaskId, process: ProcessId) -> bool {
         let state = self.get(task).map(|task| &task.state);
-        matches!(state, Some(State::Committing(Committing::LettingOut(it, _))) if *it == process)
+        matches!(state, Some(TaskState::Committing(Committing::Writing(it, _))) if *it == process)
     }
 }
 
 impl Unwinder<'_> {
     /// Continues leaving a structure as decided before.
-    pub(crate) fn go_on_leaving(&mut self, task: &mut Task, then: Leaving) -> Step {
+    pub(crate) fn proceed(&mut self, task: &mut Task, then: Continuation) -> Step {
         match then {
-            Leaving::To(address) => {
+            Continuation::To(address) => {
                 task.jump(address);
                 Ok(Flow::Continue)
             }
-            Leaving::JumpOut { frames, to } => Ok(self.jump_out(task, frames, to)),
-            Leaving::Return(value) => self.leave_function(task, value),
-            Leaving::End(ending) => Ok(Flow::Exiting(ending)),
-            Leaving::Throw(thrown) => Ok(Flow::Throw(thrown)),
-            Leaving::Cancelled => Ok(self.clean(task)),
+            Continuation::JumpOut { frames, to } => Ok(self.jump_out(task, frames, to)),
+            Continuation::Return(value) => self.leave_function(task, value),
+            Continuation::End(ending) => Ok(Flow::Exiting(ending)),
+            Continuation::Throw(thrown) => Ok(Flow::Throw(thrown)),
+            Continuation::Cancelled => Ok(self.clean(task)),
         }
     }
 }
@@ -281,7 +287,8 @@ impl Task {
     pub fn is_committing(&self, at: usize) -> bool {
         self.frames.get(at).is_some_and(|frame| match &frame.kind {
             FrameKind::Transaction(transaction) => {
-                transaction.commit.is_some() && !matches!(transaction.kind, Kind::Tee { .. })
+                transaction.commit.is_some()
+                    && !matches!(transaction.kind, TransactionKind::Tee { .. })
             }
             _ => false,
         })
@@ -290,7 +297,7 @@ impl Task {
     /// Returns the innermost atomic attempt among the task's own structures.
     fn own_attempt(&mut self) -> Option<&mut Transaction> {
         self.frames.iter_mut().rev().find_map(|frame| match &mut frame.kind {
-            FrameKind::Transaction(it) if matches!(it.kind, Kind::Attempt { .. }) => {
+            FrameKind::Transaction(it) if matches!(it.kind, TransactionKind::Attempt { .. }) => {
                 Some(&mut **it)
             }
             _ => None,
@@ -299,7 +306,7 @@ impl Task {
 }
 
 /// Error of a commit of files.
-pub struct NotSettled {
+pub struct FileCommitError {
     /// Message for people.
     pub why: String,
     /// Permission for another attempt, given if no file has taken its place.
@@ -307,10 +314,10 @@ pub struct NotSettled {
 }
 
 /// Converts the result of a commit of files.
-pub fn settled(result: Result<Reply, Refusal>) -> Result<(), NotSettled> {
+pub fn commit_result(result: Result<Reply, Refusal>) -> Result<(), FileCommitError> {
     match result {
-        Ok(Reply::Text(why)) => Err(NotSettled { why: why.to_string(), retry: Retry::Never }),
+        Ok(Reply::Text(why)) => Err(FileCommitError { why: why.to_string(), retry: Retry::Never }),
         Ok(_) => Ok(()),
-        Err(refusal) => Err(NotSettled { why: refusal.message, retry: Retry::AsUsual }),
+        Err(refusal) => Err(FileCommitError { why: refusal.message, retry: Retry::AsUsual }),
     }
 }

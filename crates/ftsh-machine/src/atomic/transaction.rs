@@ -3,41 +3,41 @@
 
 use std::collections::VecDeque;
 
-use crate::commands::opening::Written;
-use crate::commands::table::Table;
+use crate::commands::opening::WrittenVariable;
+use crate::commands::table::IoTable;
 use crate::effect::{BufferId, DraftId, OperationId, ProcessId, ReplayId, ScratchId, Sink};
-use crate::unwind::leaving::Leaving;
-use crate::values::value::Handle;
+use crate::unwind::continuation::Continuation;
+use crate::values::value::ResourceHandle;
 
 /// Descriptor with the buffer of its output, until written or dropped.
-pub type Held = (u8, Handle<BufferId>);
+pub type BufferedStream = (u8, ResourceHandle<BufferId>);
 
 /// Scratch directory of an attempt.
-pub type Scratch = Handle<ScratchId>;
+pub type Scratch = ResourceHandle<ScratchId>;
 
 /// Transaction in progress.
 #[derive(Debug)]
 pub struct Transaction {
     /// Kind of the transaction.
-    pub kind: Kind,
+    pub kind: TransactionKind,
     /// Descriptors around the transaction.
-    pub before: Table,
+    pub before: IoTable,
     /// Buffers of output.
-    pub held: Vec<Held>,
+    pub held: Vec<BufferedStream>,
     /// Staged files in order, each with its descriptor.
-    pub drafts: Vec<(u8, Handle<DraftId>)>,
+    pub drafts: Vec<(u8, ResourceHandle<DraftId>)>,
     /// Staged files of successful inner attempts, which are committed first. During the commit: all
     /// files to put in place.
-    pub inner: Vec<Handle<DraftId>>,
+    pub inner: Vec<ResourceHandle<DraftId>>,
     /// Variables to change, each with its descriptor.
-    pub written: Vec<(u8, Written)>,
+    pub written: Vec<(u8, WrittenVariable)>,
     /// State of the commit, once begun.
     pub commit: Option<Commit>,
 }
 
 /// Kind of a transaction.
 #[derive(Debug)]
-pub enum Kind {
+pub enum TransactionKind {
     /// An attempt of an atomic `try`.
     Attempt {
         /// Replayed standard input.
@@ -50,7 +50,7 @@ pub enum Kind {
         /// Relay that forwards the output.
         relay: OperationId,
         /// Buffer of the last output.
-        buffer: Handle<BufferId>,
+        buffer: ResourceHandle<BufferId>,
     },
     /// The `catch` of an atomic `try`.
     Catch,
@@ -65,18 +65,18 @@ pub enum Kind {
 #[derive(Debug)]
 pub struct Commit {
     /// Continuation after the commit.
-    pub then: Leaving,
+    pub then: Continuation,
     /// Streams still to be written.
-    pub streams: VecDeque<Held>,
+    pub streams: VecDeque<BufferedStream>,
 }
 
 /// Request for the descriptors of a new transaction.
 #[derive(Debug)]
-pub struct Beginning {
+pub struct OpeningTransaction {
     /// Id of the request.
     pub operation: OperationId,
     /// Table being created.
-    pub io: Table,
+    pub io: IoTable,
     /// Transaction to begin.
     pub transaction: Box<Transaction>,
 }
@@ -91,42 +91,46 @@ pub enum Committing {
     /// End of a relay.
     Relay(OperationId),
     /// Writing of a stream.
-    LettingOut(ProcessId, Held),
+    Writing(ProcessId, BufferedStream),
 }
 
 /// Output of a failed attempt, read for the failure before it is dropped.
 #[derive(Debug)]
 pub struct Dropped {
     /// Buffers of streams and variables.
-    pub held: Vec<Held>,
+    pub held: Vec<BufferedStream>,
     /// Staged files.
-    pub drafts: Vec<(u8, Handle<DraftId>)>,
+    pub drafts: Vec<(u8, ResourceHandle<DraftId>)>,
     /// False if the output was also forwarded.
     pub is_lost: bool,
 }
 
 impl Transaction {
     /// Creates a transaction without output.
-    pub fn bare(kind: Kind, before: Table) -> Self {
+    pub fn bare(kind: TransactionKind, before: IoTable) -> Self {
         let (held, drafts, inner, written) = Default::default();
         Self { kind, before, held, drafts, inner, written, commit: None }
     }
 
     /// Creates the transaction of a redirection, whose files are committed after its success.
-    pub fn redirected(before: Table, around_call: bool, drafts: Vec<Handle<DraftId>>) -> Self {
-        Self { inner: drafts, ..Self::bare(Kind::Redirected { around_call }, before) }
+    pub fn redirected(
+        before: IoTable,
+        around_call: bool,
+        drafts: Vec<ResourceHandle<DraftId>>,
+    ) -> Self {
+        Self { inner: drafts, ..Self::bare(TransactionKind::Redirected { around_call }, before) }
     }
 
     /// Returns true if the redirections end with the call inside.
     pub fn is_around_call(&self) -> bool {
-        matches!(self.kind, Kind::Redirected { around_call: true })
+        matches!(self.kind, TransactionKind::Redirected { around_call: true })
     }
 }
 
 impl Dropped {
     /// Returns the output to report: standard error, then standard output; for each, first buffers
     /// and then files.
-    pub fn told(&self) -> Vec<Sink> {
+    pub fn sinks(&self) -> Vec<Sink> {
         let held = self.held.iter().map(|(descriptor, it)| (*descriptor, Sink::Buffer(it.id())));
         let drafts = self.drafts.iter().map(|(descriptor, it)| (*descriptor, Sink::Draft(it.id())));
         let all: Vec<(u8, Sink)> = held.chain(drafts).collect();

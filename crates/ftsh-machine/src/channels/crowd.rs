@@ -3,32 +3,32 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use super::{Admission, Claim, Inside, Moment, Passed, Rules, State, Verdict};
+use super::{Admission, ChannelState, ChannelVerdict, Claim, Inside, Moment, Passed, Rules};
 
 /// Channel with its attempts, identified by ids.
 #[derive(Clone, Debug)]
-pub struct Crowd<Id> {
-    state: State,
+pub struct LocalChannel<Id> {
+    state: ChannelState,
     /// Waiting attempts in order of arrival.
-    waiting: VecDeque<Waiter<Id>>,
-    inside: BTreeMap<Id, Pass>,
+    waiting: VecDeque<WaitingAttempt<Id>>,
+    inside: BTreeMap<Id, Admitted>,
     due: Option<Moment>,
 }
 
 #[derive(Clone, Debug)]
-struct Waiter<Id> {
+struct WaitingAttempt<Id> {
     id: Id,
     rules: Arc<Rules>,
     claim: Claim,
 }
 
 #[derive(Clone, Debug)]
-struct Pass {
+struct Admitted {
     rules: Arc<Rules>,
     probe: bool,
 }
 
-impl<Id> Default for Crowd<Id> {
+impl<Id> Default for LocalChannel<Id> {
     /// Creates an empty channel without history.
     fn default() -> Self {
         let (state, waiting, inside) = Default::default();
@@ -36,10 +36,10 @@ impl<Id> Default for Crowd<Id> {
     }
 }
 
-impl<Id: Copy + Ord> Crowd<Id> {
+impl<Id: Copy + Ord> LocalChannel<Id> {
     /// Adds an attempt to the queue. `advance` decides about the attempt.
     pub fn enter(&mut self, id: Id, rules: Arc<Rules>, claim: Claim) {
-        self.waiting.push_back(Waiter { id, rules, claim });
+        self.waiting.push_back(WaitingAttempt { id, rules, claim });
     }
 
     /// Removes an admitted attempt that has ended.
@@ -66,19 +66,19 @@ impl<Id: Copy + Ord> Crowd<Id> {
                 self.waiting.push_back(waiter);
                 continue;
             }
-            let Waiter { id, rules, claim } = &waiter;
+            let WaitingAttempt { id, rules, claim } = &waiter;
             match self.state.admit(rules, *claim, self.inside(), now) {
-                Verdict::Admitted { probe } => {
-                    self.inside.insert(*id, Pass { rules: rules.clone(), probe });
+                ChannelVerdict::Admitted { probe } => {
+                    self.inside.insert(*id, Admitted { rules: rules.clone(), probe });
                     answered.push((*id, Admission::Admitted));
                     continue;
                 }
-                Verdict::Refused(refusal) => {
+                ChannelVerdict::Refused(refusal) => {
                     answered.push((*id, refusal));
                     continue;
                 }
-                Verdict::Full => {}
-                Verdict::NotBefore(moment) => self.due = Some(moment),
+                ChannelVerdict::Full => {}
+                ChannelVerdict::NotBefore(moment) => self.due = Some(moment),
             }
             is_held_up = true;
             self.waiting.push_back(waiter);
@@ -105,7 +105,7 @@ impl<Id: Copy + Ord> Crowd<Id> {
     }
 
     /// Returns the state of the channel.
-    pub fn state(&self) -> &State {
+    pub fn state(&self) -> &ChannelState {
         &self.state
     }
 }

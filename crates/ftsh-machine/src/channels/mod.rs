@@ -1,7 +1,7 @@
 //! Channels: rules followed jointly by shells that do not know each other. The code is pure: time
 //! is an argument, and nothing blocks.
 //!
-//! All shells share a [`State`], and each follows the rules it declares itself. Waiting attempts
+//! All shells share a [`ChannelState`], and each follows the rules it declares itself. Waiting attempts
 //! are served in order of arrival, and occupy nothing while waiting.
 
 mod crowd;
@@ -12,9 +12,9 @@ mod tests;
 
 use std::time::Duration;
 
-pub use self::crowd::Crowd;
-pub use self::state::{Inside, State, Verdict};
-pub use self::stored::{Damaged, NUMBERS, SIZE, Stored};
+pub use self::crowd::LocalChannel;
+pub use self::state::{ChannelState, ChannelVerdict, Inside};
+pub use self::stored::{Damaged, MAX_NUMBER, SIZE, Stored};
 
 /// Moment, as the time since an origin common to all shells that share a channel.
 pub type Moment = Duration;

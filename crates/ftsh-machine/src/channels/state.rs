@@ -5,21 +5,21 @@ use std::time::Duration;
 use super::{Admission, Breaker, Claim, Moment, Passed, Rate, Rules};
 
 /// Maximum number of saved retries, and the initial number.
-const MOST_TOKENS: f64 = 10.0;
+const MAX_TOKENS: f64 = 10.0;
 /// Retries earned per second without any first attempt.
 const TOKENS_PER_SECOND: f64 = 0.1;
 /// Tolerance for rounding errors in sums of fractions.
 const SLACK: f64 = 1e-6;
 /// Minimum duration of a wait, against rounding to zero.
-const SHORTEST: Duration = Duration::from_micros(1);
+const MIN_WAIT: Duration = Duration::from_micros(1);
 
 /// State shared by all users of a channel.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct State {
+pub struct ChannelState {
     /// Number of recent attempts that count for the rate, decreasing with time.
-    pub(super) begun: Option<Level>,
+    pub(super) begun: Option<Gauge>,
     /// Number of available retries; `None` before the first count.
-    pub(super) tokens: Option<Level>,
+    pub(super) tokens: Option<Gauge>,
     /// Number of failures in a row, of all shells.
     pub(super) failures: u64,
     /// Moment of the last failure.
@@ -30,7 +30,7 @@ pub struct State {
 
 /// Amount that changes with time.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Level {
+pub(super) struct Gauge {
     pub(super) amount: f64,
     pub(super) at: Moment,
 }
@@ -54,7 +54,7 @@ pub struct Inside {
 
 /// Decision about the attempt at the front of the queue.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Verdict {
+pub enum ChannelVerdict {
     /// The attempt is admitted.
     Admitted {
         /// True for the probe, whose success closes the breaker.
@@ -68,10 +68,16 @@ pub enum Verdict {
     NotBefore(Moment),
 }
 
-impl State {
+impl ChannelState {
     /// Decides about the attempt at the front of the queue. The rules are checked in order:
     /// breaker, places, budget, rate. Budget and rate are consumed only by an admitted attempt.
-    pub fn admit(&mut self, rules: &Rules, claim: Claim, inside: Inside, now: Moment) -> Verdict {
+    pub fn admit(
+        &mut self,
+        rules: &Rules,
+        claim: Claim,
+        inside: Inside,
+        now: Moment,
+    ) -> ChannelVerdict {
         let mut probe = false;
         if let Some(breaker) = rules.breaker
             && let Some(opened) = self.opened(breaker)
@@ -79,24 +85,24 @@ impl State {
             let left = opened.saturating_add(breaker.open).saturating_sub(now);
             // The duration of a probe is unknown, so the remaining time may be zero.
             if inside.probing || !left.is_zero() {
-                return Verdict::Refused(Admission::Broken(left));
+                return ChannelVerdict::Refused(Admission::Broken(left));
             }
             probe = true;
         }
         if rules.places.is_some_and(|places| inside.attempts >= places) {
-            return Verdict::Full;
+            return ChannelVerdict::Full;
         }
         let tokens = self.tokens(now);
         let is_retry = claim == Claim::Retry;
         if rules.budget.is_some() && is_retry && tokens < 1.0 - SLACK {
-            return Verdict::Refused(Admission::NoBudget);
+            return ChannelVerdict::Refused(Admission::NoBudget);
         }
         if let Some(rate) = rules.rate {
             let begun = self.begun(rate, now);
             if begun + 1.0 > rate.count as f64 + SLACK {
-                return Verdict::NotBefore(now.saturating_add(time_for(begun, rate)));
+                return ChannelVerdict::NotBefore(now.saturating_add(time_for(begun, rate)));
             }
-            self.begun = Some(Level { amount: begun + 1.0, at: now });
+            self.begun = Some(Gauge { amount: begun + 1.0, at: now });
         }
         if let Some(percent) = rules.budget {
             let change = match claim {
@@ -104,10 +110,10 @@ impl State {
                 Claim::Inner => 0.0,
                 Claim::Retry => -1.0,
             };
-            let amount = (tokens + change).clamp(0.0, MOST_TOKENS);
-            self.tokens = Some(Level { amount, at: now });
+            let amount = (tokens + change).clamp(0.0, MAX_TOKENS);
+            self.tokens = Some(Gauge { amount, at: now });
         }
-        Verdict::Admitted { probe }
+        ChannelVerdict::Admitted { probe }
     }
 
     /// Records the result of an admitted attempt.
@@ -143,7 +149,7 @@ impl State {
     }
 
     fn begun(&self, rate: Rate, now: Moment) -> f64 {
-        let Some(Level { amount, at }) = self.begun else { return 0.0 };
+        let Some(Gauge { amount, at }) = self.begun else { return 0.0 };
         let per_second = rate.count as f64 / rate.per.as_secs_f64();
         let left = amount - now.saturating_sub(at).as_secs_f64() * per_second;
         if left > 0.0 { left } else { 0.0 } // also for NaN
@@ -151,9 +157,9 @@ impl State {
 
     /// Returns the number of available retries.
     pub fn tokens(&self, now: Moment) -> f64 {
-        let Some(Level { amount, at }) = self.tokens else { return MOST_TOKENS };
+        let Some(Gauge { amount, at }) = self.tokens else { return MAX_TOKENS };
         let earned = now.saturating_sub(at).as_secs_f64() * TOKENS_PER_SECOND;
-        (amount + earned).min(MOST_TOKENS)
+        (amount + earned).min(MAX_TOKENS)
     }
 
     /// Returns the number of failures in a row.
@@ -171,5 +177,5 @@ impl State {
 fn time_for(begun: f64, rate: Rate) -> Duration {
     let count = rate.count as f64;
     let seconds = (begun + 1.0 - count) / count * rate.per.as_secs_f64();
-    Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX).saturating_add(SHORTEST)
+    Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX).saturating_add(MIN_WAIT)
 }

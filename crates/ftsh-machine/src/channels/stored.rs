@@ -7,8 +7,8 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 use thiserror::Error;
 
-use super::state::{Level, Opened};
-use super::{Breaker, Moment, Rate, Rules, State};
+use super::state::{Gauge, Opened};
+use super::{Breaker, ChannelState, Moment, Rate, Rules};
 
 /// Length of a text in bytes.
 pub const SIZE: usize = 1024;
@@ -16,9 +16,9 @@ pub const SIZE: usize = 1024;
 /// Version of the text form. Other versions cannot be read.
 const VERSION: u64 = 1;
 /// Upper bound of amounts.
-const MOST: f64 = 1e18;
+const MAX_AMOUNT: f64 = 1e18;
 /// Upper bound of queue numbers.
-pub const NUMBERS: u64 = 1 << 60;
+pub const MAX_NUMBER: u64 = 1 << 60;
 
 /// Stored state of a channel.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,7 +30,7 @@ pub struct Stored {
     /// Upper bound of the number of attempts inside, which may include dead ones.
     pub inside: u64,
     /// State of the channel.
-    pub state: State,
+    pub state: ChannelState,
     /// Rules of the latest user, for display.
     pub rules: Rules,
 }
@@ -44,8 +44,14 @@ impl Stored {
     /// Creates the state of an unknown channel, whose occupancy is unknown too.
     pub fn new(now: Moment) -> Self {
         // The number exceeds those of an earlier file with the same name.
-        let next = nanos(now) % NUMBERS;
-        Self { next, first: 0, inside: u64::MAX, state: State::default(), rules: Rules::default() }
+        let next = nanos(now) % MAX_NUMBER;
+        Self {
+            next,
+            first: 0,
+            inside: u64::MAX,
+            state: ChannelState::default(),
+            rules: Rules::default(),
+        }
     }
 
     /// Parses a text. `clock` names the clock of `now`. A state with times of another clock is
@@ -55,7 +61,7 @@ impl Stored {
             return Ok(Self::new(now));
         }
         let value: Value = serde_json::from_slice(text).map_err(|_| Damaged("it isn't JSON"))?;
-        let object = Fields(value.as_object().ok_or(Damaged("it is no object"))?, now);
+        let object = StrictObject(value.as_object().ok_or(Damaged("it is no object"))?, now);
         if object.count("version")? != VERSION {
             return Err(Damaged("another version of ftsh wrote it"));
         }
@@ -65,12 +71,12 @@ impl Stored {
         let rules = object.object("rules")?.ok_or(Damaged("it has no rules"))?;
         Ok(Self {
             next: Some(object.count("next")?)
-                .filter(|next| *next < NUMBERS)
+                .filter(|next| *next < MAX_NUMBER)
                 .ok_or(Damaged("a number is absurd"))?,
             // Earlier versions of ftsh do not write this field.
             first: if object.0.contains_key("first") { object.count("first")? } else { 0 },
             inside: object.count("inside")?,
-            state: State {
+            state: ChannelState {
                 begun: object.level("begun")?,
                 tokens: object.level("tokens")?,
                 failures: object.count("failures")?,
@@ -89,8 +95,8 @@ impl Stored {
 
     /// Formats the state as text for `read`.
     pub fn write(&self, clock: &str) -> Vec<u8> {
-        let level = |level: Level| json!({"amount": level.amount, "at": nanos(level.at)});
-        let State { begun, tokens, failures, failed, opened } = &self.state;
+        let level = |level: Gauge| json!({"amount": level.amount, "at": nanos(level.at)});
+        let ChannelState { begun, tokens, failures, failed, opened } = &self.state;
         let Rules { places, rate, budget, breaker } = &self.rules;
         let value = json!({
             "version": VERSION,
@@ -122,9 +128,9 @@ fn nanos(time: Duration) -> u64 {
 }
 
 /// Object parsed strictly, with the current moment.
-struct Fields<'a>(&'a Map<String, Value>, Moment);
+struct StrictObject<'a>(&'a Map<String, Value>, Moment);
 
-impl<'a> Fields<'a> {
+impl<'a> StrictObject<'a> {
     fn get(&self, name: &str) -> Result<&'a Value, Damaged> {
         self.0.get(name).ok_or(Damaged("something is missing"))
     }
@@ -142,7 +148,7 @@ impl<'a> Fields<'a> {
     }
 
     fn amount(&self, name: &str) -> Result<f64, Damaged> {
-        let amount = self.get(name)?.as_f64().filter(|amount| (0.0..=MOST).contains(amount));
+        let amount = self.get(name)?.as_f64().filter(|amount| (0.0..=MAX_AMOUNT).contains(amount));
         amount.ok_or(Damaged("an amount is absurd"))
     }
 
@@ -159,9 +165,9 @@ impl<'a> Fields<'a> {
         }
     }
 
-    fn level(&self, name: &str) -> Result<Option<Level>, Damaged> {
+    fn level(&self, name: &str) -> Result<Option<Gauge>, Damaged> {
         let Some(level) = self.object(name)? else { return Ok(None) };
-        Ok(Some(Level { amount: level.amount("amount")?, at: level.moment("at")? }))
+        Ok(Some(Gauge { amount: level.amount("amount")?, at: level.moment("at")? }))
     }
 
     fn rules(&self) -> Result<Rules, Damaged> {

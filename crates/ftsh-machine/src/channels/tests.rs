@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use super::state::Level;
+use super::state::Gauge;
 use super::*;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -18,38 +18,38 @@ fn after(seconds: u64) -> Moment {
     Duration::from_secs(seconds)
 }
 
-fn admit(state: &mut State, rules: &Rules, claim: Claim, seconds: u64) -> Verdict {
+fn admit(state: &mut ChannelState, rules: &Rules, claim: Claim, seconds: u64) -> ChannelVerdict {
     state.admit(rules, claim, Inside::default(), after(seconds))
 }
 
-fn is_admitted(verdict: &Verdict) -> bool {
-    matches!(verdict, Verdict::Admitted { .. })
+fn is_admitted(verdict: &ChannelVerdict) -> bool {
+    matches!(verdict, ChannelVerdict::Admitted { .. })
 }
 
-fn broken(seconds: u64) -> Verdict {
-    Verdict::Refused(Admission::Broken(after(seconds)))
+fn broken(seconds: u64) -> ChannelVerdict {
+    ChannelVerdict::Refused(Admission::Broken(after(seconds)))
 }
 
 #[test]
 fn a_rate_lets_a_burst_through_and_then_one_after_the_other() {
     let rules = Rules { rate: Some(Rate { count: 4, per: 2 * SECOND }), ..rules() };
-    let mut state = State::default();
+    let mut state = ChannelState::default();
     for _ in 0..4 {
         assert!(is_admitted(&admit(&mut state, &rules, Claim::First, 100)));
     }
-    let Verdict::NotBefore(next) = admit(&mut state, &rules, Claim::First, 100) else {
+    let ChannelVerdict::NotBefore(next) = admit(&mut state, &rules, Claim::First, 100) else {
         panic!("a fifth one at once")
     };
     let wait = next.checked_sub(100 * SECOND).expect("a time to come");
     assert!(wait >= SECOND / 2 && wait < SECOND / 2 + Duration::from_micros(10), "{wait:?}");
     assert!(is_admitted(&state.admit(&rules, Claim::First, Inside::default(), next)));
-    assert!(matches!(admit(&mut state, &rules, Claim::First, 100), Verdict::NotBefore(_)));
+    assert!(matches!(admit(&mut state, &rules, Claim::First, 100), ChannelVerdict::NotBefore(_)));
 }
 
 #[test]
 fn retries_need_what_first_attempts_earn() {
     let rules = Rules { budget: Some(20.0), ..rules() };
-    let mut state = State::default();
+    let mut state = ChannelState::default();
     let mut tries = |claim, seconds| is_admitted(&admit(&mut state, &rules, claim, seconds));
     assert!((0..10).all(|_| tries(Claim::Retry, 0)), "a channel begins with ten");
     assert!(!tries(Claim::Retry, 0) && !tries(Claim::Retry, 9) && tries(Claim::Retry, 10));
@@ -61,8 +61,8 @@ fn retries_need_what_first_attempts_earn() {
 #[test]
 fn a_breaker_opens_after_failures_in_a_row_and_a_success_closes_it() {
     let rules = Rules { breaker: Some(Breaker { failures: 3, open: 30 * SECOND }), ..rules() };
-    let mut state = State::default();
-    let end = |state: &mut State, passed, probe, seconds| {
+    let mut state = ChannelState::default();
+    let end = |state: &mut ChannelState, passed, probe, seconds| {
         state.leave(&rules, passed, probe, after(seconds));
     };
     for passed in [Passed::Failed, Passed::Failed, Passed::Succeeded, Passed::Failed] {
@@ -70,24 +70,39 @@ fn a_breaker_opens_after_failures_in_a_row_and_a_success_closes_it() {
     }
     end(&mut state, Passed::Neither, false, 1);
     end(&mut state, Passed::Failed, false, 1);
-    assert_eq!(admit(&mut state, &rules, Claim::First, 2), Verdict::Admitted { probe: false });
+    assert_eq!(
+        admit(&mut state, &rules, Claim::First, 2),
+        ChannelVerdict::Admitted { probe: false }
+    );
     end(&mut state, Passed::Failed, false, 10);
     assert_eq!(state.open_since(), Some(10 * SECOND));
     // A failure of an attempt begun before the opening does not prolong the suspension.
     end(&mut state, Passed::Failed, false, 20);
     assert_eq!(admit(&mut state, &rules, Claim::Retry, 39), broken(1));
-    assert_eq!(admit(&mut state, &rules, Claim::Retry, 40), Verdict::Admitted { probe: true });
+    assert_eq!(
+        admit(&mut state, &rules, Claim::Retry, 40),
+        ChannelVerdict::Admitted { probe: true }
+    );
     let probing = Inside { attempts: 1, probing: true };
     assert_eq!(state.admit(&rules, Claim::First, probing, 41 * SECOND), broken(0));
     // A canceled or dead probe leaves the probe to the next attempt. A failed probe opens the
     // breaker again.
     end(&mut state, Passed::Neither, true, 42);
-    assert_eq!(admit(&mut state, &rules, Claim::Retry, 42), Verdict::Admitted { probe: true });
+    assert_eq!(
+        admit(&mut state, &rules, Claim::Retry, 42),
+        ChannelVerdict::Admitted { probe: true }
+    );
     end(&mut state, Passed::Failed, true, 50);
     assert_eq!(admit(&mut state, &rules, Claim::Retry, 60), broken(20));
-    assert_eq!(admit(&mut state, &rules, Claim::Retry, 80), Verdict::Admitted { probe: true });
+    assert_eq!(
+        admit(&mut state, &rules, Claim::Retry, 80),
+        ChannelVerdict::Admitted { probe: true }
+    );
     end(&mut state, Passed::Succeeded, true, 81);
-    assert_eq!(admit(&mut state, &rules, Claim::Retry, 81), Verdict::Admitted { probe: false });
+    assert_eq!(
+        admit(&mut state, &rules, Claim::Retry, 81),
+        ChannelVerdict::Admitted { probe: false }
+    );
 }
 
 #[test]
@@ -97,14 +112,17 @@ fn each_obeys_its_own_breaker() {
         ..Rules::default()
     };
     let (soon, late, never) = (with(2), with(4), rules());
-    let mut state = State::default();
+    let mut state = ChannelState::default();
     (1..=3).for_each(|at| state.leave(&never, Passed::Failed, false, after(at)));
     assert_eq!(admit(&mut state, &soon, Claim::First, 5), broken(8));
     assert!(is_admitted(&admit(&mut state, &late, Claim::First, 5)));
     assert!(is_admitted(&admit(&mut state, &never, Claim::First, 5)));
     // Failures of other shells do not delay the probe.
     state.leave(&never, Passed::Failed, false, 12 * SECOND);
-    assert_eq!(admit(&mut state, &soon, Claim::First, 13), Verdict::Admitted { probe: true });
+    assert_eq!(
+        admit(&mut state, &soon, Claim::First, 13),
+        ChannelVerdict::Admitted { probe: true }
+    );
     assert_eq!(admit(&mut state, &late, Claim::First, 13), broken(9));
 }
 
@@ -116,12 +134,12 @@ fn who_is_refused_or_waits_takes_nothing() {
         budget: Some(10.0),
         breaker: Some(Breaker { failures: 1, open: SECOND }),
     };
-    let mut state = State::default();
+    let mut state = ChannelState::default();
     assert!(is_admitted(&admit(&mut state, &all, Claim::Retry, 0)));
     let before = state.clone();
     let full = Inside { attempts: 1, probing: false };
-    assert_eq!(state.admit(&all, Claim::Retry, full, SECOND), Verdict::Full);
-    assert!(matches!(admit(&mut state, &all, Claim::Retry, 0), Verdict::NotBefore(_)));
+    assert_eq!(state.admit(&all, Claim::Retry, full, SECOND), ChannelVerdict::Full);
+    assert!(matches!(admit(&mut state, &all, Claim::Retry, 0), ChannelVerdict::NotBefore(_)));
     assert_eq!(state, before);
     state.leave(&all, Passed::Failed, false, SECOND);
     let before = state.clone();
@@ -129,7 +147,7 @@ fn who_is_refused_or_waits_takes_nothing() {
     assert_eq!(state.admit(&all, Claim::Retry, full, SECOND), broken(1));
     assert_eq!(state, before);
     let probe = state.admit(&all, Claim::Retry, full, 2 * SECOND);
-    assert_eq!(probe, Verdict::Full, "a probe needs a place as well");
+    assert_eq!(probe, ChannelVerdict::Full, "a probe needs a place as well");
 }
 
 /// Operation of a user of a channel.
@@ -168,7 +186,7 @@ fn any_rules() -> impl Strategy<Value = Rules> {
 
 /// Events of a channel, as recorded by an observer.
 struct Watched {
-    crowd: Crowd<u64>,
+    crowd: LocalChannel<u64>,
     rules: Arc<Rules>,
     now: Moment,
     claims: BTreeMap<u64, Claim>,
@@ -187,7 +205,7 @@ struct Watched {
 impl Watched {
     fn new(rules: Rules) -> Self {
         Self {
-            crowd: Crowd::default(),
+            crowd: LocalChannel::default(),
             rules: Arc::new(rules),
             now: 1000 * SECOND,
             claims: BTreeMap::new(),
@@ -372,7 +390,7 @@ proptest! {
 
 /// Largest possible text.
 fn full() -> Stored {
-    let mut state = State::default();
+    let mut state = ChannelState::default();
     let rules = Rules {
         places: Some(u64::MAX),
         rate: Some(Rate { count: 3, per: Duration::MAX }),
@@ -382,7 +400,7 @@ fn full() -> Stored {
     admit(&mut state, &rules, Claim::First, 1);
     admit(&mut state, &rules, Claim::Retry, 1);
     state.leave(&rules, Passed::Failed, false, 2 * SECOND);
-    Stored { next: NUMBERS - 1, first: NUMBERS - 1, inside: u64::MAX, state, rules }
+    Stored { next: MAX_NUMBER - 1, first: MAX_NUMBER - 1, inside: u64::MAX, state, rules }
 }
 
 #[test]
@@ -391,7 +409,7 @@ fn amounts_are_read_to_the_last_bit() {
         [9.0142, 9.014_199_999_999_999, 0.1 + 0.2, 1.0 / 3.0, 5e-324, 1e18_f64.next_down()];
     let inexact = amounts.map(|amount| {
         let mut stored = full();
-        stored.state.tokens = Some(Level { amount, at: SECOND });
+        stored.state.tokens = Some(Gauge { amount, at: SECOND });
         stored.rules.budget = Some(amount);
         let text = stored.write("clock");
         let read = Stored::read(&text, "clock", 9 * SECOND).expect("a stored channel");
@@ -437,11 +455,11 @@ fn what_cannot_be_is_damaged() {
         assert!(text.contains(from), "{from} isn't in {text}");
         assert!(read(&text.replacen(from, to, 1)).is_err(), "{to}");
     }
-    let next = format!("\"next\":{}", NUMBERS - 1);
-    assert!(read(&text.replace(&next, &format!("\"next\":{NUMBERS}"))).is_err());
+    let next = format!("\"next\":{}", MAX_NUMBER - 1);
+    assert!(read(&text.replace(&next, &format!("\"next\":{MAX_NUMBER}"))).is_err());
     assert!(read("x").is_err() && read(&"\0".repeat(SIZE)).is_err());
     assert_eq!(read(""), Ok(Stored::new(5 * SECOND)));
-    let first = format!("\"first\":{},", NUMBERS - 1);
+    let first = format!("\"first\":{},", MAX_NUMBER - 1);
     let earlier = read(&text.replacen(&first, "", 1)).expect("a text of an earlier shell");
-    assert_eq!((earlier.next, earlier.first), (NUMBERS - 1, 0));
+    assert_eq!((earlier.next, earlier.first), (MAX_NUMBER - 1, 0));
 }

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use bstr::{BStr, BString, ByteSlice};
 
-use crate::atomic::commit::{NotSettled, settled};
-use crate::commands::invocation::{Call, Expanded, Kind, Start};
-use crate::commands::opening::Phase;
+use crate::atomic::commit::{FileCommitError, commit_result};
+use crate::commands::invocation::{CommandStart, CommandTarget, Expanded, FunctionCall};
+use crate::commands::opening::RedirectPhase;
 use crate::commands::redirect::enter_redirects;
-use crate::commands::{Commands, builtins};
+use crate::commands::{CommandRunner, builtins};
 use crate::effect::{Action, Effect, Environment, Query, Run};
-use crate::event::{Refusal, Reply, SpawnError, SpawnErrorKind, Status};
+use crate::event::{CommandStatus, Refusal, Reply, SpawnError, SpawnErrorKind};
 use crate::outcome::{FailureKind, Outcome, shorten};
 use crate::program::code::Instruction;
 use crate::record::{Level, LogEvent};
@@ -21,11 +21,11 @@ use crate::tasks::flow::{Flow, Step};
 use crate::tasks::frame::{Frame, FrameKind};
 use crate::tasks::suspend::Suspend;
 use crate::tasks::table::Tasks;
-use crate::tasks::task::{Command, Settling, State, Task};
+use crate::tasks::task::{CommittingFiles, RunningCommand, Task, TaskState};
 use crate::unwind::Unwinder;
-use crate::unwind::ending::{Ending, Retry, Thrown};
+use crate::unwind::ending::{Retry, TaskEnding, Thrown};
 use crate::values::size;
-use crate::values::value::{Handle, Value};
+use crate::values::value::{ResourceHandle, Value};
 use crate::values::variables::Variables;
 use ftsh_syntax::ast::{Name, Part, Simple, Word};
 use ftsh_syntax::nearest::nearest;
@@ -38,9 +38,9 @@ const REDACT: &str = "FTSH_REDACT";
 /// Number of SIGKILL.
 const SIGKILL: i32 = 9;
 /// Maximum length of a command's text in messages, in bytes.
-const LONGEST_SHOWN: usize = 64 * 1024;
+const MAX_SHOWN_LEN: usize = 64 * 1024;
 
-impl Commands<'_> {
+impl CommandRunner<'_> {
     /// Runs a function, a builtin or a program, in this order of precedence. All words are expanded
     /// before anything is set up.
     pub(crate) fn command(&mut self, task: &mut Task, simple: &Simple) -> Step {
@@ -56,21 +56,21 @@ impl Commands<'_> {
             }
         };
         let builtin = match command.kind {
-            Kind::Builtin(name) => builtins::named(name),
-            Kind::Function(_) | Kind::Program => None,
+            CommandTarget::Builtin(name) => builtins::named(name),
+            CommandTarget::Function(_) | CommandTarget::Program => None,
         };
         let start = match (&command.kind, builtin) {
             (_, Some(builtin)) => builtin.start(self, task, &command)?,
-            (Kind::Function(_) | Kind::Builtin(_), None) => None,
-            (Kind::Program, None) => {
-                Some(Start::new(program(task, &command, command.words.clone())))
+            (CommandTarget::Function(_) | CommandTarget::Builtin(_), None) => None,
+            (CommandTarget::Program, None) => {
+                Some(CommandStart::new(program(task, &command, command.words.clone())))
             }
         };
         // A function, or a builtin that runs commands, shares its redirections with the commands
         // inside.
         let calls = match builtin {
             Some(builtin) => builtin.runs_commands(),
-            None => matches!(command.kind, Kind::Function(_)),
+            None => matches!(command.kind, CommandTarget::Function(_)),
         };
         if start.as_ref().map_or(calls, |start| start.reads.is_empty()) {
             self.core.requests.draft_files(task);
@@ -81,12 +81,12 @@ impl Commands<'_> {
         }
         match (start, &command.kind) {
             (Some(start), _) => Ok(self.start(task, start, phase, command.text.clone())),
-            (None, Kind::Function(name)) => {
+            (None, CommandTarget::Function(name)) => {
                 let name = Arc::clone(name);
                 task.expanded = None; // avoids copying large arguments
                 self.call_command(task, &name, command)
             }
-            (None, Kind::Builtin(_) | Kind::Program) => match builtin {
+            (None, CommandTarget::Builtin(_) | CommandTarget::Program) => match builtin {
                 Some(builtin) => builtin.run(self, task, &command),
                 None => Ok(Flow::Continue),
             },
@@ -121,9 +121,9 @@ impl Commands<'_> {
         let name = if self.definitions.has_no_functions() { None } else { first.to_str().ok() };
         let function = name.and_then(|name| self.definitions.function(name));
         let (kind, is_program) = match (function, builtins::named(first)) {
-            (Some((name, _)), _) => (Kind::Function(Arc::clone(name)), false),
-            (None, Some(builtin)) => (Kind::Builtin(builtin.name), builtin.is_program()),
-            (None, None) => (Kind::Program, true),
+            (Some((name, _)), _) => (CommandTarget::Function(Arc::clone(name)), false),
+            (None, Some(builtin)) => (CommandTarget::Builtin(builtin.name), builtin.is_program()),
+            (None, None) => (CommandTarget::Program, true),
         };
         let environment = if is_program { Some(self.environment(task)?) } else { None };
         Ok(Expanded { words, assignments, environment, kind, text })
@@ -144,7 +144,7 @@ impl Commands<'_> {
         let command = Arc::unwrap_or_clone(command);
         let (args, command) = (command.words, Some(command.text));
         let name = Arc::clone(name);
-        self.call(task, Call { name, args, wants_value: false, restore, command })
+        self.call(task, FunctionCall { name, args, wants_value: false, restore, command })
     }
 
     /// Returns the exported variables, in the form for programs.
@@ -160,8 +160,14 @@ impl Commands<'_> {
     }
 
     /// Starts a command and waits for it.
-    fn start(&mut self, task: &mut Task, start: Start, phase: Phase, text: String) -> Flow {
-        let Start { action, reads, last } = start;
+    fn start(
+        &mut self,
+        task: &mut Task,
+        start: CommandStart,
+        phase: RedirectPhase,
+        text: String,
+    ) -> Flow {
+        let CommandStart { action, reads, last } = start;
         self.core.log(task, || LogEvent::CommandStarted(text.clone()), Level::COMMANDS);
         self.core.open_scope(task.scope);
         let process = self.core.requests.new_process(task.id);
@@ -188,7 +194,7 @@ impl Commands<'_> {
         let (started, written) = (self.core.now(), phase.written);
         let set_up = task.redirects().map(|it| (take(&mut it.drafts), take(&mut it.before)));
         let (drafts, before) = set_up.unwrap_or_default();
-        Flow::Wait(State::Command(Box::new(Command {
+        Flow::Wait(TaskState::Command(Box::new(RunningCommand {
             process,
             text,
             started,
@@ -203,7 +209,8 @@ impl Commands<'_> {
 
     /// Handles a command that could not be started.
     pub(crate) fn command_refused(&self, task: &mut Task, error: SpawnError) -> Flow {
-        let State::Command(command) = std::mem::replace(&mut task.state, State::Ready) else {
+        let TaskState::Command(command) = std::mem::replace(&mut task.state, TaskState::Ready)
+        else {
             return Flow::Throw(task.broken(NO_COMMAND));
         };
         if let Some(written) = command.written
@@ -244,15 +251,16 @@ impl Commands<'_> {
     pub(crate) fn command_ended(
         &mut self,
         task: &mut Task,
-        status: Status,
+        status: CommandStatus,
         line: Option<BString>,
-        unread: bool,
+        reader_gone: bool,
     ) -> Flow {
-        let State::Command(mut command) = std::mem::replace(&mut task.state, State::Ready) else {
+        let TaskState::Command(mut command) = std::mem::replace(&mut task.state, TaskState::Ready)
+        else {
             return Flow::Throw(task.broken(NO_COMMAND));
         };
         let elapsed = self.core.now() - command.started;
-        let Command { written, .. } = &mut *command;
+        let RunningCommand { written, .. } = &mut *command;
         if let Some(written) = written.take() {
             written.commit(&mut task.variables);
         }
@@ -261,19 +269,23 @@ impl Commands<'_> {
         {
             return self.replaced(task, command.text, elapsed, outcome);
         }
-        if status == Status::Exited(0) && !command.drafts.is_empty() {
-            let drafts = command.drafts.iter().map(Handle::id).collect();
-            let operation = self.core.requests.ask_to_settle(task, drafts);
-            return Flow::Wait(State::Settling(Box::new(Settling { operation, command, elapsed })));
+        if status == CommandStatus::Exited(0) && !command.drafts.is_empty() {
+            let drafts = command.drafts.iter().map(ResourceHandle::id).collect();
+            let operation = self.core.requests.request_commit(task, drafts);
+            return Flow::Wait(TaskState::CommittingFiles(Box::new(CommittingFiles {
+                operation,
+                command,
+                elapsed,
+            })));
         }
         let text = command.text;
         match status {
-            Status::Exited(0) => {
+            CommandStatus::Exited(0) => {
                 read_into(&mut task.variables, &command.reads, line.unwrap_or_default());
                 self.command_succeeded(task, text, elapsed, command.last)
             }
             // A last line without a newline counts as a line. Only empty input is the end.
-            Status::Exited(_) if !command.reads.is_empty() => {
+            CommandStatus::Exited(_) if !command.reads.is_empty() => {
                 if let Some(line) = line.filter(|line| !line.is_empty()) {
                     read_into(&mut task.variables, &command.reads, line);
                     task.advance();
@@ -282,25 +294,25 @@ impl Commands<'_> {
                 let message = format!("`{text}` found the end of input");
                 Flow::Throw(task.thrown(FailureKind::Failure, 1, message, &text))
             }
-            Status::Exited(code) if command.last && !unread => {
-                Flow::Exiting(Ending::Exited(code as u8))
+            CommandStatus::Exited(code) if command.last && !reader_gone => {
+                Flow::Exiting(TaskEnding::Exited(code as u8))
             }
-            Status::Exited(code) => {
+            CommandStatus::Exited(code) => {
                 let message = format!("`{}` exited with {code}", shorten(&text));
                 let thrown = task.thrown(FailureKind::Exit, code, message, &text);
-                self.command_failed(task, thrown.after(elapsed), unread)
+                self.command_failed(task, thrown.after(elapsed), reader_gone)
             }
-            Status::Signaled(_) | Status::OutOfMemory => {
+            CommandStatus::Signaled(_) | CommandStatus::OutOfMemory => {
                 let (signal, why) = match status {
-                    Status::Signaled(signal) => (signal, ""),
+                    CommandStatus::Signaled(signal) => (signal, ""),
                     _ => (SIGKILL, ": the system had too little memory"),
                 };
                 let (command_text, name) = (shorten(&text), signal_name(signal));
                 let message = format!("`{command_text}` was killed by {name}{why}");
                 let thrown = task.thrown(FailureKind::Signal, signal, message, &text);
-                self.command_failed(task, thrown.after(elapsed), unread)
+                self.command_failed(task, thrown.after(elapsed), reader_gone)
             }
-            Status::Lost => {
+            CommandStatus::Lost => {
                 let message =
                     format!("how `{}` ended is lost: an internal error of ftsh", shorten(&text));
                 Flow::Throw(task.thrown(FailureKind::Internal, 1, message, &text).after(elapsed))
@@ -310,8 +322,8 @@ impl Commands<'_> {
 
     /// Throws a command's failure. If the reader of the command's output is gone, a task without
     /// need for readers continues instead.
-    fn command_failed(&mut self, task: &mut Task, thrown: Thrown, unread: bool) -> Flow {
-        if !unread {
+    fn command_failed(&mut self, task: &mut Task, thrown: Thrown, reader_gone: bool) -> Flow {
+        if !reader_gone {
             return Flow::Throw(thrown);
         }
         if self.core.tasks.outlasts_readers(task) {
@@ -319,21 +331,21 @@ impl Commands<'_> {
             task.advance();
             return Flow::Continue;
         }
-        Flow::Throw(Thrown { retry: Retry::Unread, ..thrown })
+        Flow::Throw(Thrown { retry: Retry::BrokenPipe, ..thrown })
     }
 
     /// Handles the end of the commit of a command's files.
-    pub(crate) fn files_settled(
+    pub(crate) fn files_committed(
         &mut self,
         task: &mut Task,
-        settling: Settling,
+        commit: CommittingFiles,
         result: Result<Reply, Refusal>,
     ) -> Flow {
-        let Settling { command, elapsed, .. } = settling;
-        let Command { text, last, .. } = *command;
-        match settled(result) {
+        let CommittingFiles { command, elapsed, .. } = commit;
+        let RunningCommand { text, last, .. } = *command;
+        match commit_result(result) {
             Ok(()) => self.command_succeeded(task, text, elapsed, last),
-            Err(NotSettled { why, .. }) => {
+            Err(FileCommitError { why, .. }) => {
                 let message = format!("`{}`: {why}", shorten(&text));
                 let thrown = task.thrown(FailureKind::Redirect, 1, message, &text);
                 Flow::Throw(thrown.after(elapsed))
@@ -370,7 +382,7 @@ impl Commands<'_> {
     ) -> Flow {
         self.core.log(task, || LogEvent::CommandSucceeded { command, elapsed }, Level::COMMANDS);
         if last {
-            return Flow::Exiting(Ending::Succeeded);
+            return Flow::Exiting(TaskEnding::Succeeded);
         }
         task.advance();
         Flow::Continue
@@ -404,7 +416,7 @@ impl Unwinder<'_> {
 
 /// Fails a command whose result is unknown, because the shell that ran it has ended.
 pub fn command_lost(task: &mut Task) -> Flow {
-    let State::Command(command) = std::mem::replace(&mut task.state, State::Ready) else {
+    let TaskState::Command(command) = std::mem::replace(&mut task.state, TaskState::Ready) else {
         return Flow::Throw(task.broken(NO_COMMAND));
     };
     for kept in command.before.into_iter().rev() {
@@ -421,13 +433,13 @@ pub fn answer<'a>(task: &'a Task, query: &Query) -> Option<&'a Reply> {
 }
 
 /// Returns the outcome of a run by the status of its last command; `None` if the status is lost.
-fn ended_with(status: Status) -> Option<Outcome> {
+fn ended_with(status: CommandStatus) -> Option<Outcome> {
     match status {
-        Status::Exited(0) => Some(Outcome::Succeeded),
-        Status::Exited(code) => Some(Outcome::Exited(code as u8)),
-        Status::Signaled(signal) => Some(Outcome::Interrupted(signal)),
-        Status::OutOfMemory => Some(Outcome::Interrupted(SIGKILL)),
-        Status::Lost => None,
+        CommandStatus::Exited(0) => Some(Outcome::Succeeded),
+        CommandStatus::Exited(code) => Some(Outcome::Exited(code as u8)),
+        CommandStatus::Signaled(signal) => Some(Outcome::Interrupted(signal)),
+        CommandStatus::OutOfMemory => Some(Outcome::Interrupted(SIGKILL)),
+        CommandStatus::Lost => None,
     }
 }
 
@@ -471,21 +483,21 @@ fn has_equals_sign(word: &Word) -> bool {
 /// Returns a command's words as typed, without secrets, and shortened if very long.
 pub fn display(words: &[BString], secrets: &Secrets) -> String {
     let length = words.iter().map(|word| word.len() + 1).sum::<usize>();
-    let mut text = String::with_capacity(length.min(2 * LONGEST_SHOWN));
+    let mut text = String::with_capacity(length.min(2 * MAX_SHOWN_LEN));
     for (index, word) in words.iter().enumerate() {
         if index > 0 {
             text.push(' ');
         }
         let word = secrets.hide_bytes(word);
-        quote(word[..word.len().min(2 * LONGEST_SHOWN)].as_bstr(), &mut text);
-        if text.len() > 2 * LONGEST_SHOWN {
+        quote(word[..word.len().min(2 * MAX_SHOWN_LEN)].as_bstr(), &mut text);
+        if text.len() > 2 * MAX_SHOWN_LEN {
             break;
         }
     }
     // A secret may have been split into words. Hiding precedes shortening.
     secrets.hide_in(&mut text);
-    if text.len() > LONGEST_SHOWN {
-        let end = (0..=LONGEST_SHOWN).rev().find(|&at| text.is_char_boundary(at));
+    if text.len() > MAX_SHOWN_LEN {
+        let end = (0..=MAX_SHOWN_LEN).rev().find(|&at| text.is_char_boundary(at));
         text.truncate(end.unwrap_or(0));
         text.push('…');
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bstr::BString;
 
 use crate::effect::{Action, Environment};
-use crate::values::variables::Kept;
+use crate::values::variables::SavedVariable;
 use ftsh_syntax::ast::Name;
 
 /// Command with expanded words.
@@ -18,14 +18,14 @@ pub struct Expanded {
     /// Exported variables, if the command may be a program.
     pub environment: Option<Arc<Environment>>,
     /// Kind of the command.
-    pub kind: Kind,
+    pub kind: CommandTarget,
     /// Words as typed, for messages.
     pub text: String,
 }
 
 /// Kind of a command, by its first word.
 #[derive(Clone, Debug)]
-pub enum Kind {
+pub enum CommandTarget {
     /// A function.
     Function(Name),
     /// A builtin with this name.
@@ -35,7 +35,7 @@ pub enum Kind {
 }
 
 /// Call of a function.
-pub struct Call {
+pub struct FunctionCall {
     /// Name of the function.
     pub name: Name,
     /// Name of the function, followed by the arguments.
@@ -43,13 +43,13 @@ pub struct Call {
     /// True if the caller needs a value.
     pub wants_value: bool,
     /// Previous values of the variables set for this call only.
-    pub restore: Vec<Kept>,
+    pub restore: Vec<SavedVariable>,
     /// Command as written, for the log; `None` in an expression, where the value is logged.
     pub command: Option<String>,
 }
 
 /// Driver's part of a command.
-pub struct Start {
+pub struct CommandStart {
     /// Action of the driver.
     pub action: Action,
     /// Variables set by `read`.
@@ -58,7 +58,7 @@ pub struct Start {
     pub last: bool,
 }
 
-impl Start {
+impl CommandStart {
     /// Creates a command that only performs an action.
     pub fn new(action: Action) -> Self {
         Self { action, reads: Vec::new(), last: false }

@@ -12,7 +12,7 @@ use crate::tasks::core::Core;
 use crate::tasks::random::Random;
 
 /// Executes commands, builtins, and calls of functions.
-pub(crate) struct Commands<'a> {
+pub(crate) struct CommandRunner<'a> {
     pub(crate) core: &'a mut Core,
     /// Functions available to commands, extended by `source`.
     pub(crate) definitions: &'a mut Definitions,

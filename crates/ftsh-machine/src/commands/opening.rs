@@ -2,10 +2,10 @@
 
 use std::collections::VecDeque;
 
-use crate::commands::table::Table;
+use crate::commands::table::IoTable;
 use crate::effect::{BufferId, Directory, DraftId, FdChange, FdSource, OperationId, Umask};
-use crate::values::value::{Handle, Value};
-use crate::values::variables::{Kept, Variables};
+use crate::values::value::{ResourceHandle, Value};
+use crate::values::variables::{SavedVariable, Variables};
 use ftsh_syntax::ast::{Mode, Name};
 
 /// Redirections with expanded words, still to be set up from left to right.
@@ -15,11 +15,11 @@ pub struct Redirects {
     pub pending: VecDeque<Resolved>,
     /// Buffers read by redirections already set up. Output appended to the same variable goes to a
     /// copy, so a command cannot read its own output.
-    pub read: Vec<Handle<BufferId>>,
+    pub read: Vec<ResourceHandle<BufferId>>,
     /// Staged files of the redirections.
-    pub drafts: Vec<Handle<DraftId>>,
+    pub drafts: Vec<ResourceHandle<DraftId>>,
     /// Previous values of the variables changed by redirections already set up.
-    pub before: Vec<Kept>,
+    pub before: Vec<SavedVariable>,
 }
 
 /// Redirections with expanded words, set up again for each attempt.
@@ -41,12 +41,12 @@ pub struct Resolved {
     /// True if descriptor 2 follows.
     pub with_errors: bool,
     /// New source or target.
-    pub target: Resource,
+    pub target: RedirectTarget,
 }
 
 /// Source or target of a redirection.
 #[derive(Clone, Debug)]
-pub enum Resource {
+pub enum RedirectTarget {
     /// A source known to the driver.
     FdSource(FdSource),
     /// A variable to read.
@@ -57,20 +57,20 @@ pub enum Resource {
 
 /// Redirections set up in a single step. If one fails, no variable is changed.
 #[derive(Debug)]
-pub struct Phase {
+pub struct RedirectPhase {
     /// Changes of the table of descriptors.
     pub changes: Vec<FdChange>,
     /// Change of a variable, applied once the redirections are set up.
-    pub written: Option<Written>,
+    pub written: Option<WrittenVariable>,
 }
 
 /// Variable that receives the output of a command.
 #[derive(Debug)]
-pub struct Written {
+pub struct WrittenVariable {
     /// Name of the variable.
     pub name: Name,
     /// Buffer of the output.
-    pub buffer: Handle<BufferId>,
+    pub buffer: ResourceHandle<BufferId>,
     /// True if opening an earlier redirection may block.
     pub waits: bool,
 }
@@ -82,7 +82,7 @@ impl Redirects {
     }
 }
 
-impl Written {
+impl WrittenVariable {
     /// Changes the variable.
     pub fn commit(self, variables: &mut Variables) {
         variables.set(&self.name, Value::Buffer(self.buffer));
@@ -103,7 +103,7 @@ pub struct Opening {
     /// Id of the request.
     pub operation: OperationId,
     /// Table being created.
-    pub io: Table,
+    pub io: IoTable,
     /// Change of a variable, applied when the table exists.
-    pub written: Option<Written>,
+    pub written: Option<WrittenVariable>,
 }

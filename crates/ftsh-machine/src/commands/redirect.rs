@@ -6,9 +6,11 @@ use std::sync::Arc;
 use bstr::{BString, ByteSlice};
 
 use crate::atomic::transaction::Transaction;
-use crate::commands::Commands;
-use crate::commands::opening::{Opening, Phase, Redirects, Resolved, Resource, Written};
-use crate::commands::table::Table;
+use crate::commands::CommandRunner;
+use crate::commands::opening::{
+    Opening, RedirectPhase, RedirectTarget, Redirects, Resolved, WrittenVariable,
+};
+use crate::commands::table::IoTable;
 use crate::effect::{
     Access, BufferId, Directory, Effect, FdChange, FdSource, IoId, OperationId, Umask,
 };
@@ -18,9 +20,9 @@ use crate::tasks::core::Core;
 use crate::tasks::flow::{Flow, Step};
 use crate::tasks::frame::{Frame, FrameKind};
 use crate::tasks::suspend::Suspend;
-use crate::tasks::task::{State, Task};
+use crate::tasks::task::{Task, TaskState};
 use crate::unwind::Unwinder;
-use crate::unwind::leaving::Leaving;
+use crate::unwind::continuation::Continuation;
 use crate::values::value::Value;
 use ftsh_syntax::ast::{Mode, Name, Redirect, Target};
 
@@ -42,7 +44,7 @@ impl Core {
                         Mode::Append => Access::Append,
                     };
                     let path = expander.file(word)?;
-                    Resource::FdSource(match named_descriptor(&path) {
+                    RedirectTarget::FdSource(match named_descriptor(&path) {
                         Some(descriptor) => FdSource::Descriptor(descriptor),
                         None => FdSource::File { path, access },
                     })
@@ -56,20 +58,20 @@ impl Core {
                                 format!("the variable `{name}` is not set, so it can't be read"),
                             ));
                         }
-                        Mode::Read => Resource::ReadVariable(name),
-                        mode => Resource::WriteVariable(name, mode),
+                        Mode::Read => RedirectTarget::ReadVariable(name),
+                        mode => RedirectTarget::WriteVariable(name, mode),
                     }
                 }
                 Target::Descriptor(descriptor) => {
-                    Resource::FdSource(FdSource::Descriptor(*descriptor))
+                    RedirectTarget::FdSource(FdSource::Descriptor(*descriptor))
                 }
                 Target::HereDocument { body, .. } => {
-                    Resource::FdSource(FdSource::Bytes(expander.joined(body)?))
+                    RedirectTarget::FdSource(FdSource::Bytes(expander.joined(body)?))
                 }
                 Target::HereString(word) => {
                     let mut line = expander.joined(word)?;
                     line.push(b'\n');
-                    Resource::FdSource(FdSource::Bytes(line))
+                    RedirectTarget::FdSource(FdSource::Bytes(line))
                 }
             };
             let (descriptor, with_errors) = (redirect.descriptor, redirect.with_errors);
@@ -83,7 +85,7 @@ impl Requests {
     /// Takes the next redirections of the current instruction, up to the next written variable.
     /// That variable changes when these redirections are set up. Later redirections may fail
     /// without reverting the change.
-    pub(crate) fn next_phase(&mut self, task: &mut Task) -> Phase {
+    pub(crate) fn next_phase(&mut self, task: &mut Task) -> RedirectPhase {
         let mut changes = Vec::with_capacity(task.redirects().map_or(0, |it| it.pending.len()));
         let mut written = None;
         while written.is_none()
@@ -91,9 +93,9 @@ impl Requests {
                 task.redirects().and_then(|redirects| redirects.pending.pop_front())
         {
             let source = match target {
-                Resource::FdSource(source) => source,
-                Resource::ReadVariable(name) => read_port(task, &name),
-                Resource::WriteVariable(name, mode) => {
+                RedirectTarget::FdSource(source) => source,
+                RedirectTarget::ReadVariable(name) => read_port(task, &name),
+                RedirectTarget::WriteVariable(name, mode) => {
                     let opens = |done: &FdChange| matches!(done.source, FdSource::File { .. });
                     let waits = changes.iter().any(opens);
                     let (source, change) = self.write_port(task, name, mode, waits);
@@ -106,7 +108,7 @@ impl Requests {
                 changes.push(FdChange { descriptor: 2, source: FdSource::Descriptor(descriptor) });
             }
         }
-        Phase { changes, written }
+        RedirectPhase { changes, written }
     }
 
     /// Returns the source for a written variable. Appending copies the buffer if the command also
@@ -117,7 +119,7 @@ impl Requests {
         name: Name,
         mode: Mode,
         waits: bool,
-    ) -> (FdSource, Option<Written>) {
+    ) -> (FdSource, Option<WrittenVariable>) {
         if mode == Mode::Append
             && let Some(Value::Buffer(held)) = task.variables.own(&name)
             && held.is_sole()
@@ -135,24 +137,24 @@ impl Requests {
                 FdSource::BufferCreate(buffer, text)
             }
         };
-        (source, Some(Written { name, buffer: self.handle(buffer), waits }))
+        (source, Some(WrittenVariable { name, buffer: self.handle(buffer), waits }))
     }
 
     /// Requests a table of descriptors. The current instruction starts over when the table exists.
-    pub(crate) fn open(&mut self, task: &Task, phase: Phase) -> Flow {
+    pub(crate) fn open(&mut self, task: &Task, phase: RedirectPhase) -> Flow {
         let operation = self.new_operation(task);
         let base = task.opened().unwrap_or(&task.io);
         let io = self.open_io(base, task, operation, phase.changes);
-        Flow::Wait(State::Opening(Opening { operation, io, written: phase.written }))
+        Flow::Wait(TaskState::Opening(Opening { operation, io, written: phase.written }))
     }
 
     pub(crate) fn open_io(
         &mut self,
-        base: &Table,
+        base: &IoTable,
         task: &Task,
         operation: OperationId,
         redirects: Vec<FdChange>,
-    ) -> Table {
+    ) -> IoTable {
         self.open_io_in((task.directory.clone(), task.umask), base, operation, redirects)
     }
 
@@ -160,10 +162,10 @@ impl Requests {
     pub(crate) fn open_io_in(
         &mut self,
         (directory, umask): (Directory, Umask),
-        base: &Table,
+        base: &IoTable,
         operation: OperationId,
         redirects: Vec<FdChange>,
-    ) -> Table {
+    ) -> IoTable {
         let io = IoId(self.next_id());
         let table = base.changed(self.handle(io), &redirects);
         let base = base.id();
@@ -173,7 +175,7 @@ impl Requests {
     }
 }
 
-impl Commands<'_> {
+impl CommandRunner<'_> {
     /// Begins redirections around a block.
     pub(crate) fn redirect_block(&mut self, task: &mut Task, redirects: &Arc<[Redirect]>) -> Step {
         if task.opened().is_none() {
@@ -223,7 +225,7 @@ impl Unwinder<'_> {
             Some(Frame { kind: FrameKind::Transaction(transaction), .. })
                 if transaction.is_around_call() =>
             {
-                let then = Leaving::To(task.at);
+                let then = Continuation::To(task.at);
                 self.core.committer().begin_commit(task, transaction, then)
             }
             other => {

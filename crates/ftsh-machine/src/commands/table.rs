@@ -1,12 +1,12 @@
 //! Tables of descriptors, as far as the machine needs to know them.
 
 use crate::effect::{FdChange, FdSource, IoId};
-use crate::values::value::Handle;
+use crate::values::value::ResourceHandle;
 
 /// Table of descriptors.
 #[derive(Clone, Debug)]
-pub struct Table {
-    io: Handle<IoId>,
+pub struct IoTable {
+    io: ResourceHandle<IoId>,
     /// Bit set of the descriptors leading to a later stage of a pipeline, or to the shell's own
     /// output.
     piped: u16,
@@ -14,15 +14,15 @@ pub struct Table {
     passing: u16,
 }
 
-impl Table {
+impl IoTable {
     /// Returns the table with which the shell was started. `passing` states that descriptor 0 is a
     /// pipe or a socket.
-    pub fn new(io: Handle<IoId>, passing: bool) -> Self {
+    pub fn new(io: ResourceHandle<IoId>, passing: bool) -> Self {
         Self { io, piped: 1 << 1 | 1 << 2, passing: u16::from(passing) }
     }
 
     /// Returns the table after changes, under a new id.
-    pub fn changed(&self, io: Handle<IoId>, changes: &[FdChange]) -> Self {
+    pub fn changed(&self, io: ResourceHandle<IoId>, changes: &[FdChange]) -> Self {
         let passing =
             follow(self.passing, changes, |source, _| matches!(source, FdSource::PipeReader(_)));
         Self { io, piped: self.piped_after(changes), passing }

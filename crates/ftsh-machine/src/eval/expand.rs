@@ -16,7 +16,7 @@ use crate::tasks::suspend::Suspend;
 use crate::tasks::task::Task;
 use crate::time::Time;
 use crate::values::field::{Field, Fields};
-use crate::values::size::{self, LONGEST, MOST_WORDS, TooLong};
+use crate::values::size::{self, MAX_VALUE_LEN, MAX_WORDS, ValueTooLong};
 use crate::values::value::{Value, canonical_integer};
 use ftsh_syntax::ast::{Parameter, Part, Quoted, Substitute, Variable, Word};
 
@@ -59,7 +59,11 @@ impl Expander<'_> {
         let mut length = 0;
         let mut count = |text: &BString| {
             length += text.len();
-            if length > LONGEST { Err(Suspend::expression(TooLong(length))) } else { Ok(()) }
+            if length > MAX_VALUE_LEN {
+                Err(Suspend::expression(ValueTooLong(length)))
+            } else {
+                Ok(())
+            }
         };
         for word in words {
             if let Some(text) = self.plain_word(word)? {
@@ -71,7 +75,7 @@ impl Expander<'_> {
                     self.matches(field, out)?;
                 }
             }
-            if out.len() > MOST_WORDS {
+            if out.len() > MAX_WORDS {
                 return Err(size::too_many_words());
             }
         }

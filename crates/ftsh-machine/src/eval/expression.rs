@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use bstr::BString;
 
-use crate::commands::Commands;
-use crate::commands::invocation::Call;
+use crate::commands::CommandRunner;
+use crate::commands::invocation::FunctionCall;
 use crate::effect::Query;
 use crate::eval::operators;
 use crate::event::Reply;
@@ -18,16 +18,16 @@ use crate::tasks::frame::{CallFrame, FrameKind};
 use crate::tasks::suspend::Suspend;
 use crate::tasks::task::Task;
 use crate::unwind::Unwinder;
-use crate::unwind::ending::Ending;
-use crate::unwind::leaving::Leaving;
+use crate::unwind::continuation::Continuation;
+use crate::unwind::ending::TaskEnding;
 use crate::values::size;
 use crate::values::splitter::Splitter;
 use crate::values::value::{Range, Value};
-use crate::values::variables::{Change, Kept};
+use crate::values::variables::{Change, SavedVariable};
 use ftsh_syntax::ast::{Name, Part, Word};
 
 /// Maximum depth of nested calls.
-const DEEPEST_CALL: usize = 1000;
+const MAX_CALL_DEPTH: usize = 1000;
 
 /// Executes an operator on the operands on the stack.
 pub fn compute(task: &mut Task, instruction: &Instruction) -> Result<(), Suspend> {
@@ -89,7 +89,7 @@ pub fn local(task: &mut Task, name: &Name, made: Option<Change>) {
     match call {
         Some(call) if call.restore.iter().all(|kept| kept.name != *name) => {
             call.restore.push(match made {
-                Some(variable) => Kept { name: Arc::clone(name), variable, changed: true },
+                Some(variable) => SavedVariable { name: Arc::clone(name), variable, changed: true },
                 None => task.variables.keep(name),
             });
         }
@@ -158,7 +158,7 @@ impl Core {
     }
 }
 
-impl Commands<'_> {
+impl CommandRunner<'_> {
     pub(crate) fn call_in_expression(
         &mut self,
         task: &mut Task,
@@ -176,18 +176,18 @@ impl Commands<'_> {
         }
         task.stack.truncate(from);
         let (name, restore) = (Arc::clone(name), Vec::new());
-        self.call(task, Call { name, args, wants_value: true, restore, command: None })
+        self.call(task, FunctionCall { name, args, wants_value: true, restore, command: None })
     }
 
     /// Enters a function.
-    pub(crate) fn call(&mut self, task: &mut Task, call: Call) -> Step {
+    pub(crate) fn call(&mut self, task: &mut Task, call: FunctionCall) -> Step {
         let Some((_, (program, address))) = self.definitions.function(&call.name) else {
             return Err(self.definitions.undefined(&call.name));
         };
         let depth = task.depth() + 1;
-        if depth > DEEPEST_CALL {
+        if depth > MAX_CALL_DEPTH {
             return Err(Suspend::expression(format!(
-                "`{}` calls itself too often: calls are nested {DEEPEST_CALL} deep",
+                "`{}` calls itself too often: calls are nested {MAX_CALL_DEPTH} deep",
                 call.name
             )));
         }
@@ -216,7 +216,7 @@ impl Unwinder<'_> {
             && !task.frames.iter().any(|frame| matches!(frame.kind, FrameKind::Call(_)))
         {
             let code = FailureKind::Exit.exit_code(code);
-            return Ok(Flow::Exiting(Ending::Exited(code)));
+            return Ok(Flow::Exiting(TaskEnding::Exited(code)));
         }
         self.leave_function(task, value)
     }
@@ -228,13 +228,13 @@ impl Unwinder<'_> {
             let mut call = match frame.kind {
                 FrameKind::Call(call) => call,
                 FrameKind::Guard(guard) => {
-                    return Ok(self.begin_finally(task, *guard, Leaving::Return(value)));
+                    return Ok(self.begin_finally(task, *guard, Continuation::Return(value)));
                 }
                 FrameKind::Transaction(transaction) => {
                     return Ok(self.core.committer().begin_commit(
                         task,
                         transaction,
-                        Leaving::Return(value),
+                        Continuation::Return(value),
                     ));
                 }
                 kind => {
@@ -272,7 +272,7 @@ impl Unwinder<'_> {
             }
             return Ok(Flow::Continue);
         }
-        Ok(Flow::Exiting(Ending::Succeeded))
+        Ok(Flow::Exiting(TaskEnding::Succeeded))
     }
 }
 

@@ -8,7 +8,7 @@ use crate::effect::Query;
 use crate::eval::expand::Expander;
 use crate::event::Reply;
 use crate::tasks::suspend::Suspend;
-use crate::values::size::{self, LONGEST, TooLong};
+use crate::values::size::{self, MAX_VALUE_LEN, ValueTooLong};
 use crate::values::value::Value;
 use ftsh_syntax::ast::{Parameter, Part, Substitute, Variable, Word};
 
@@ -41,7 +41,7 @@ impl<'a> Expander<'a> {
     fn parts(&self, parts: &[Part]) -> Result<Cow<'a, BStr>, Suspend> {
         let word =
             Word { span: ftsh_syntax::Span::default(), parts: parts.iter().cloned().collect() };
-        self.joined(&word).map(own)
+        self.joined(&word).map(owned)
     }
 
     fn unset(&self, parameter: &Parameter) -> Result<Cow<'a, BStr>, Suspend> {
@@ -61,14 +61,14 @@ impl<'a> Expander<'a> {
         parameter: &Parameter,
     ) -> Result<Option<Cow<'a, BStr>>, Suspend> {
         let args = &self.task.args;
-        let number = |number: String| Some(own(number.into()));
+        let number = |number: String| Some(owned(number.into()));
         Ok(match parameter {
             Parameter::Named(name) => return self.named(name),
             Parameter::Positional(index) => {
                 args.get(*index as usize).map(|arg| Cow::Borrowed(arg.as_bstr()))
             }
             Parameter::Count => number(args.len().saturating_sub(1).to_string()),
-            Parameter::Star | Parameter::At => Some(own(size::join(args.iter().skip(1), b"")?)),
+            Parameter::Star | Parameter::At => Some(owned(size::join(args.iter().skip(1), b"")?)),
             Parameter::Pid => number(self.config.pid.to_string()),
         })
     }
@@ -85,10 +85,10 @@ impl<'a> Expander<'a> {
             }
             _ if name == "scratch" && self.task.is_atomic() => self.scratch(),
             Some(variable) => match self.special(name)? {
-                Some(special) => Ok(Some(own(special))),
+                Some(special) => Ok(Some(owned(special))),
                 None => self.text(&variable.value).map(Some),
             },
-            None => Ok(self.special(name)?.map(own)),
+            None => Ok(self.special(name)?.map(owned)),
         }
     }
 
@@ -103,8 +103,8 @@ impl<'a> Expander<'a> {
                 Some(line) => line.strip_suffix(b"\r").unwrap_or(line),
                 None => written,
             };
-            if text.len() > LONGEST {
-                return Err(Suspend::expression(TooLong(text.len())));
+            if text.len() > MAX_VALUE_LEN {
+                return Err(Suspend::expression(ValueTooLong(text.len())));
             }
             return Ok(Cow::Borrowed(text.as_bstr()));
         }
@@ -139,11 +139,11 @@ impl<'a> Expander<'a> {
                 .transpose()
                 .map_err(|why| Suspend::expression(format!("`${name}`: {why}")));
         }
-        Ok(self.told(name))
+        Ok(self.scalar(name))
     }
 
     /// Returns the value of a special variable other than `$failed` and `$succeeded`.
-    fn told(&self, name: &str) -> Option<BString> {
+    fn scalar(&self, name: &str) -> Option<BString> {
         if let Some(field) = name.strip_prefix("error") {
             let Some(failure) = self.task.caught() else {
                 let fields = ["", "_kind", "_code", "_command", "_line", "_output"];
@@ -198,6 +198,6 @@ impl<'a> Expander<'a> {
     }
 }
 
-fn own<'a>(text: BString) -> Cow<'a, BStr> {
+fn owned<'a>(text: BString) -> Cow<'a, BStr> {
     Cow::Owned(text)
 }

@@ -11,16 +11,16 @@ use crate::values::size;
 use crate::values::subject::Subject;
 use crate::values::value_error::ValueError;
 
-/// Number of bytes handled in a step. A match counts at least [`A_MATCH`] bytes.
-const AT_A_TIME: usize = 256 * 1024;
-const A_MATCH: usize = 64;
+/// Number of bytes handled in a step. A match counts at least [`MATCH_COST`] bytes.
+const STEP_BYTES: usize = 256 * 1024;
+const MATCH_COST: usize = 64;
 
 /// A replacement in progress.
 #[derive(Debug)]
 pub struct Replacing {
     subject: Arc<Subject<Arc<BString>>>,
     regex: Regex,
-    with: Vec<Part>,
+    with: Vec<ReplacementPart>,
     /// Position of the next search, in the searched text like all positions.
     at: usize,
     /// End of the text already copied or replaced.
@@ -32,7 +32,7 @@ pub struct Replacing {
 
 /// Part of the replacement.
 #[derive(Debug)]
-enum Part {
+enum ReplacementPart {
     Text(BString),
     Group(usize),
 }
@@ -55,9 +55,9 @@ impl Replacing {
     }
 
     /// Executes a step. Returns the number of bytes handled, and the result when finished.
-    pub fn go_on(&mut self) -> (usize, Result<Option<BString>, Suspend>) {
+    pub fn step_on(&mut self) -> (usize, Result<Option<BString>, Suspend>) {
         let mut handled = 0;
-        while handled < AT_A_TIME {
+        while handled < STEP_BYTES {
             let before = (self.at, self.done.len());
             match self.step() {
                 Ok(true) => {}
@@ -67,7 +67,7 @@ impl Replacing {
                 }
                 Err(suspend) => return (handled, Err(suspend)),
             }
-            handled += self.at.saturating_sub(before.0) + self.done.len() - before.1 + A_MATCH;
+            handled += self.at.saturating_sub(before.0) + self.done.len() - before.1 + MATCH_COST;
         }
         (handled, Ok(None))
     }
@@ -105,8 +105,8 @@ impl Replacing {
     ) -> Result<(), Suspend> {
         for part in &self.with {
             let text = match part {
-                Part::Text(text) => text.as_slice(),
-                Part::Group(group) => {
+                ReplacementPart::Text(text) => text.as_slice(),
+                ReplacementPart::Group(group) => {
                     subject.original(captures.get(*group).map_or(0..0, |it| it.range()))
                 }
             };
@@ -117,33 +117,33 @@ impl Replacing {
 }
 
 /// Parses the replacement.
-fn parts(regex: &Regex, with: &[u8]) -> Result<Vec<Part>, ValueError> {
+fn parts(regex: &Regex, with: &[u8]) -> Result<Vec<ReplacementPart>, ValueError> {
     let mut parts = Vec::new();
     let mut rest = with;
     while let Some(at) = rest.find_byte(b'$') {
-        parts.push(Part::Text(rest[..at].into()));
+        parts.push(ReplacementPart::Text(rest[..at].into()));
         let after = &rest[at + 1..];
         let braced = after.strip_prefix(b"{").and_then(|name| name.split_once_str(b"}"));
         rest = match (braced, after.first()) {
             (Some((name, rest)), _) => {
-                parts.push(Part::Group(group(regex, name)?));
+                parts.push(ReplacementPart::Group(group(regex, name)?));
                 rest
             }
             (None, Some(b'0'..=b'9')) => {
-                parts.push(Part::Group(group(regex, &after[..1])?));
+                parts.push(ReplacementPart::Group(group(regex, &after[..1])?));
                 &after[1..]
             }
             (None, Some(b'$')) => {
-                parts.push(Part::Text("$".into()));
+                parts.push(ReplacementPart::Text("$".into()));
                 &after[1..]
             }
             (None, _) => {
-                parts.push(Part::Text("$".into()));
+                parts.push(ReplacementPart::Text("$".into()));
                 after
             }
         };
     }
-    parts.push(Part::Text(rest.into()));
+    parts.push(ReplacementPart::Text(rest.into()));
     Ok(parts)
 }
 
@@ -167,7 +167,7 @@ mod tests {
         let mut replacing =
             Replacing::new(subject, regex, with.as_bytes()).map_err(|error| error.to_string())?;
         loop {
-            match replacing.go_on().1 {
+            match replacing.step_on().1 {
                 Ok(Some(text)) => return Ok(text),
                 Ok(None) => {}
                 Err(suspend) => return Err(format!("{suspend:?}")),

@@ -6,27 +6,27 @@ use std::sync::Arc;
 
 use bstr::BString;
 
-use crate::commands::opening::Phase;
-use crate::commands::table::Table;
+use crate::commands::opening::RedirectPhase;
+use crate::commands::table::IoTable;
 use crate::effect::{Effect, FdChange, FdSource, TaskId};
 use crate::forall::Forker;
 use crate::forall::joining::joined;
-use crate::grouped_output::held::{Held, MOST_HELD, Outputs};
-use crate::grouped_output::relay::field;
+use crate::grouped_output::buffered::{BufferedOutput, MAX_BUFFERED_BRANCHES, OutputBuffers};
+use crate::grouped_output::escape::escape_field;
 use crate::interface::requests::Requests;
 use crate::loops::loop_block::pop_items;
 use crate::outcome::FailureKind;
 use crate::pipelines::tally::Tally;
 use crate::program::code::{Address, Loop};
-use crate::record::{Level, LogEvent, Record};
-use crate::remote::pack::know_all;
+use crate::record::{Level, LogEvent, LogRecord};
+use crate::remote::pack::query_for_packing;
 use crate::remote::remote_branch::{Elsewhere, MAX_REMOTE_BRANCHES};
 use crate::tasks::core::Core;
 use crate::tasks::flow::{Flow, Step};
 use crate::tasks::frame::{FrameKind, JoinFrame, JoinKind};
 use crate::tasks::join::top_join;
 use crate::tasks::suspend::Suspend;
-use crate::tasks::task::{State, Task};
+use crate::tasks::task::{Task, TaskState};
 use crate::values::value::Value;
 use ftsh_syntax::clauses::{ForAllClauses, Output};
 
@@ -35,9 +35,9 @@ const BATCH: usize = 100;
 
 /// Number of tasks from which a `forall` with running branches starts no further ones. Ending more
 /// tasks would take too long when a limit passes.
-const MANY_BRANCHES: usize = 50_000;
+const CROWDED_TASKS: usize = 50_000;
 /// Maximum number of tasks. Reached only by recursion, where each `forall` has a single branch.
-const MOST_BRANCHES: usize = 2 * MANY_BRANCHES;
+const MAX_TASKS: usize = 2 * CROWDED_TASKS;
 
 impl Forker<'_> {
     /// Begins a `forall`: opens the descriptors shared by all branches, then starts the branches.
@@ -52,7 +52,7 @@ impl Forker<'_> {
         let is_remote = self.core.remote.root().is_none()
             && (clauses.on.is_some() || self.core.config.on.is_some());
         if is_remote || self.core.remote.packs_branches() {
-            know_all(task)?;
+            query_for_packing(task)?;
         }
         let Some(io) = task.take_opened() else {
             return Ok(self.core.requests.open_for_branches(task));
@@ -77,7 +77,9 @@ impl Forker<'_> {
         });
         let clauses = ForAllClauses { at_most, at_least, output, keep_going, on, retry_lost };
         let (outputs, relay) = match output {
-            Some(Output::Grouped { in_order }) => (Some(Box::new(Outputs::new(in_order))), None),
+            Some(Output::Grouped { in_order }) => {
+                (Some(Box::new(OutputBuffers::new(in_order))), None)
+            }
             Some(Output::Tagged) => (None, Some(self.core.requests.begin_relay(task, io.id()))),
             None => (None, None),
         };
@@ -105,7 +107,7 @@ impl Forker<'_> {
         if let Some(JoinKind::Hedge(_)) = top_join(task).map(|it| &it.kind) {
             return self.more_hedges(task);
         }
-        self.core.grouped_output().more_output(task);
+        self.core.grouped_output().flush_ended(task);
         for _ in 0..BATCH {
             self.core.scheduler.count_branch();
             if let Some(flow) = self.crowded(task) {
@@ -125,7 +127,7 @@ impl Forker<'_> {
             }
             self.pack_begun(task, &word, branch);
             let held = held.map(|held| {
-                let word = field(self.core.shown_word(&word).as_bytes());
+                let word = escape_field(self.core.shown_word(&word).as_bytes());
                 (held, format!("{}={word}", code.variable))
             });
             if let Some(JoinKind::Branches { tally, outputs, .. }) =
@@ -142,18 +144,18 @@ impl Forker<'_> {
 
     /// Delays or fails a task that cannot start another branch because of the number of tasks.
     pub(crate) fn crowded(&mut self, task: &mut Task) -> Option<Flow> {
-        if self.core.tasks.count() < MANY_BRANCHES {
+        if self.core.tasks.count() < CROWDED_TASKS {
             return None;
         }
         if !top_join(task)?.running.is_empty() {
-            return Some(Flow::Wait(State::Children));
+            return Some(Flow::Wait(TaskState::Children));
         }
         // No branch of the task's own will end and make room.
-        if self.core.tasks.count() < MOST_BRANCHES {
+        if self.core.tasks.count() < MAX_TASKS {
             return None;
         }
         self.core.unwinder().leave(task);
-        let message = format!("there are {MOST_BRANCHES} branches already");
+        let message = format!("there are {MAX_TASKS} branches already");
         Some(Flow::Throw(task.thrown(FailureKind::Failure, 1, message, "")))
     }
 
@@ -164,18 +166,18 @@ impl Forker<'_> {
         keyword: &'static str,
         code: &Loop,
         word: Value,
-        io: Table,
-    ) -> (TaskId, Option<Held>) {
+        io: IoTable,
+    ) -> (TaskId, Option<BufferedOutput>) {
         let scope = self.core.new_scope(Some(task.scope));
         let mut branch = self.fork(task, 0, code.body, io, scope);
         self.core.tag_output(task, &mut branch, &word);
         self.core.iterate(&mut branch, keyword, code, word);
-        let held = self.core.requests.hold_output(task, &mut branch);
+        let held = self.core.requests.buffer_output(task, &mut branch);
         let id = branch.id;
         if let Some(join) = top_join(task) {
             join.running.insert(id);
         }
-        if let State::Ready = branch.state {
+        if let TaskState::Ready = branch.state {
             self.core.scheduler.queue(id);
         }
         self.core.tasks.put(branch);
@@ -196,7 +198,7 @@ impl Requests {
     /// they read nothing unless redirected.
     pub(crate) fn open_for_branches(&mut self, task: &mut Task) -> Flow {
         let null = FdChange { descriptor: 0, source: FdSource::Null };
-        self.open(task, Phase { changes: vec![null], written: None })
+        self.open(task, RedirectPhase { changes: vec![null], written: None })
     }
 }
 
@@ -236,13 +238,13 @@ impl Core {
         let record = self.record(task, task.line(), event);
         let own = top_join(task).is_some_and(|it| it.kind.is_grouped()).then_some(branch);
         let group = record.group.or(own);
-        let record = Record { task: Some(branch), parent: Some(task.id), group, ..record };
+        let record = LogRecord { task: Some(branch), parent: Some(task.id), group, ..record };
         self.requests.push(Effect::Log(record));
     }
 }
 
 /// Loop, word and descriptors of a branch, and the address of its dispatch if remote.
-type Branch = (Arc<Loop>, Value, Table, Option<Address>);
+type Branch = (Arc<Loop>, Value, IoTable, Option<Address>);
 
 fn next_branch(task: &mut Task) -> Option<Branch> {
     let join = top_join(task)?;
@@ -250,7 +252,7 @@ fn next_branch(task: &mut Task) -> Option<Branch> {
         JoinKind::Branches { code, clauses, io, tally, outputs, relay, elsewhere }
             if clauses.at_most.is_none_or(|most| (join.running.len() as u64) < most)
                 && outputs.as_ref().is_none_or(|outputs| outputs.has_room())
-                && (relay.is_none() || join.running.len() < MOST_HELD) =>
+                && (relay.is_none() || join.running.len() < MAX_BUFFERED_BRANCHES) =>
         {
             let value = tally.next()?;
             let remote_branch = elsewhere.as_ref().map(|elsewhere| elsewhere.at);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::commands::table::Table;
+use crate::commands::table::IoTable;
 use crate::effect::{ScopeId, TaskId};
 use crate::eval::expression::local;
 use crate::forall::Forker;
@@ -12,8 +12,8 @@ use crate::program::code::Address;
 use crate::tasks::flow::Flow;
 use crate::tasks::frame::{Frame, FrameKind, JoinKind};
 use crate::tasks::join::{NO_JOIN, exited, fork_again, reason, top_join};
-use crate::tasks::task::{State, Task};
-use crate::unwind::ending::{Ending, TaskResidue, Thrown};
+use crate::tasks::task::{Task, TaskState};
+use crate::unwind::ending::{TaskEnding, TaskResidue, Thrown};
 
 impl Forker<'_> {
     /// Creates a child task with a copy of the parent's state.
@@ -22,7 +22,7 @@ impl Forker<'_> {
         task: &mut Task,
         index: usize,
         at: Address,
-        io: Table,
+        io: IoTable,
         scope: ScopeId,
     ) -> Box<Task> {
         let id = TaskId(self.core.requests.next_id());
@@ -45,7 +45,7 @@ impl Forker<'_> {
             io,
             scope,
             inherited,
-            state: State::Ready,
+            state: TaskState::Ready,
             since: self.core.now(),
             attempts: 0,
             expanded: None,
@@ -62,21 +62,24 @@ impl Forker<'_> {
         task: &mut Task,
         index: usize,
         (child, attempts): (TaskId, u64),
-        ending: Ending,
+        ending: TaskEnding,
         residue: TaskResidue,
     ) -> (Flow, Option<&'static str>) {
         let is_root = self.core.remote.is_root(task.id);
-        let is_doomed = matches!(task.state, State::Doomed);
-        let is_good = matches!(ending, Ending::Succeeded);
+        let awaits_cleanup = matches!(task.state, TaskState::AwaitingCleanup);
+        let is_good = matches!(ending, TaskEnding::Succeeded);
         let step = if is_good { None } else { self.core.branch_step(task, child, 0) };
         let Some(join) = top_join(task) else { return (Flow::Throw(task.broken(NO_JOIN)), None) };
         join.running.remove(&child);
-        if is_doomed {
+        if awaits_cleanup {
             // Changes by a canceled task are lost, whether or not it had `finally` groups.
             let is_last = join.running.is_empty();
             self.core.branch_ended(task, (child, attempts), ending.failure());
-            let flow =
-                if is_last { self.core.unwinder().clean(task) } else { Flow::Wait(State::Doomed) };
+            let flow = if is_last {
+                self.core.unwinder().clean(task)
+            } else {
+                Flow::Wait(TaskState::AwaitingCleanup)
+            };
             return (flow, None);
         }
         if is_root {
@@ -129,7 +132,7 @@ pub fn absorb(task: &mut Task, residue: TaskResidue) {
 /// Continues after all children have ended.
 pub fn joined(task: &mut Task) -> Flow {
     if top_join(task).is_some_and(|join| !join.is_done()) {
-        return Flow::Wait(State::Children);
+        return Flow::Wait(TaskState::Children);
     }
     let Some(Frame { height, kind: FrameKind::Join(join) }) = task.frames.pop() else {
         return Flow::Throw(task.broken(NO_JOIN));
@@ -156,9 +159,9 @@ pub fn joined(task: &mut Task) -> Flow {
         JoinKind::Stages(stages) => join_stages(task, stages),
     };
     match failed {
-        Some(Ending::Failed(thrown)) => Flow::Throw(thrown),
-        Some(Ending::Exited(code)) => Flow::Throw(exited(task, "stage", code)),
-        Some(Ending::Succeeded) | None => {
+        Some(TaskEnding::Failed(thrown)) => Flow::Throw(thrown),
+        Some(TaskEnding::Exited(code)) => Flow::Throw(exited(task, "stage", code)),
+        Some(TaskEnding::Succeeded) | None => {
             task.jump(join.end);
             Flow::Continue
         }
@@ -172,9 +175,9 @@ pub fn branches_failed(task: &Task, failed: Failed) -> Thrown {
         (Some(message), _) => {
             Thrown { retry: failed.retry, ..task.thrown(kind, code, message, "") }
         }
-        (None, Some(Ending::Failed(thrown))) => thrown,
-        (None, Some(Ending::Exited(code))) => exited(task, "branch", code).inside(failed.step),
-        (None, Some(Ending::Succeeded) | None) => task.broken("a `forall` fails for no reason"),
+        (None, Some(TaskEnding::Failed(thrown))) => thrown,
+        (None, Some(TaskEnding::Exited(code))) => exited(task, "branch", code).inside(failed.step),
+        (None, Some(TaskEnding::Succeeded) | None) => task.broken("a `forall` fails for no reason"),
     };
     Arc::make_mut(&mut thrown.failure).branches = Some(failed.branches);
     thrown

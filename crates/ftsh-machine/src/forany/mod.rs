@@ -1,4 +1,4 @@
 //! Hedged `forany`: the next alternative begins before the last one ended.
 
-pub(crate) mod hedge;
-pub(crate) mod hedging;
+pub(crate) mod run;
+pub(crate) mod state;

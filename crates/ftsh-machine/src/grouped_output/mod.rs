@@ -1,9 +1,9 @@
 //! Output of branches, grouped or tagged line by line.
 
-pub(crate) mod held;
-pub(crate) mod let_out;
+pub(crate) mod buffered;
+pub(crate) mod escape;
+pub(crate) mod flush;
 pub(crate) mod relay;
-pub(crate) mod relaying;
 
 use crate::tasks::core::Core;
 

@@ -18,12 +18,12 @@ pub enum Order {
 
 /// Source of orders. Times are measured since the machine was started, and include suspension of
 /// the machine.
-pub trait Overseer {
+pub trait Controller {
     /// Handles received bytes.
-    fn hear(&mut self, now: Duration, bytes: &[u8]);
+    fn on_bytes(&mut self, now: Duration, bytes: &[u8]);
 
     /// Handles the end of the connection.
-    fn left(&mut self);
+    fn on_closed(&mut self);
 
     /// Handles the passing of time.
     fn handle_timeout(&mut self, now: Duration);

@@ -32,7 +32,7 @@ pub trait Durable: Driver {
 
     /// Returns the content of a buffer from offset `from`, or all content if the buffer is shorter
     /// than `from`. Returns `None` if the buffer does not exist.
-    fn written(&mut self, buffer: BufferId, from: u64) -> io::Result<Option<Written>>;
+    fn written(&mut self, buffer: BufferId, from: u64) -> io::Result<Option<BufferPart>>;
 
     /// Returns the maximum time for which a dispatched branch may continue after this process has
     /// ended.
@@ -50,7 +50,7 @@ pub trait Durable: Driver {
 
 /// Part of a buffer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Written {
+pub struct BufferPart {
     /// Offset of the first byte.
     pub from: u64,
     /// All bytes from the offset to the end.
@@ -88,7 +88,7 @@ pub trait Interactive: Driver {
     fn page(&self, machine: &Machine) -> String;
 
     /// Prepares the terminal for the next statement and the prompt, after a statement.
-    fn settle_terminal(&mut self);
+    fn reset_terminal(&mut self);
 
     /// Makes the terminal usable again after the other thread was left alone with it.
     fn restore_terminal(&self);
@@ -117,7 +117,7 @@ pub fn run(machine: &mut Machine, driver: &mut impl Driver) -> Outcome {
 }
 
 /// Runs a machine to its end. The machine has already returned `Output::Timeout`.
-pub fn go_on(machine: &mut Machine, driver: &mut impl Driver) -> Outcome {
+pub fn resume(machine: &mut Machine, driver: &mut impl Driver) -> Outcome {
     wait(machine, driver, Time::START);
     work(machine, driver)
 }

@@ -10,7 +10,7 @@ pub use crate::interface::id::{
     BufferId, DraftId, IoId, OperationId, PassId, PipeId, ProcessId, ReplayId, ScopeId, ScratchId,
     TaskId,
 };
-use crate::record::Record;
+use crate::record::LogRecord;
 use crate::remote::packed::PackedBranch;
 use crate::time::Time;
 use ftsh_syntax::ast::{FileTest, Name};
@@ -132,7 +132,7 @@ pub enum Effect {
     /// runs a remote branch, and by a resumed run.
     Fill(BufferId, BString),
     /// Write to the log.
-    Log(Record),
+    Log(LogRecord),
 }
 
 /// Directory of a task: an absolute path, or `None` for the directory in which the shell was
@@ -284,7 +284,7 @@ pub enum FdSource {
         tag: Arc<BString>,
     },
     /// A pipe into a relay without lines and tags, which forwards its input unchanged. The buffer
-    /// keeps the last bytes of the input, at most [`MOST_TOLD`](crate::values::size::MOST_TOLD).
+    /// keeps the last bytes of the input, at most [`MAX_REPORTED_OUTPUT`](crate::values::size::MAX_REPORTED_OUTPUT).
     Tee {
         /// Id of the relay, which has no other pipe.
         relay: OperationId,

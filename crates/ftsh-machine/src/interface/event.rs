@@ -36,12 +36,12 @@ pub enum Event {
         /// Id of the command.
         process: ProcessId,
         /// Status of the end.
-        status: Status,
+        status: CommandStatus,
         /// Line read by `Action::ReadLine`.
         line: Option<BString>,
         /// True if the command ended by SIGPIPE, or with status 141 as shells report it, and the
         /// reader of a descriptor of `Run::feeds` is gone.
-        unread: bool,
+        reader_gone: bool,
     },
     /// An attempt waits for its turn in a channel.
     Queued {
@@ -87,7 +87,7 @@ pub enum Event {
 
 impl Event {
     /// Returns the answer of a driver without engines for remote branches.
-    pub fn not_here(process: ProcessId) -> Self {
+    pub fn no_engine(process: ProcessId) -> Self {
         let why = "this shell can't have branches run elsewhere".into();
         let returned = Returned::NotBegun { node: None, why, blame: Blame::Request };
         Self::Returned { process, returned }
@@ -165,7 +165,7 @@ impl Refusal {
 
 /// End of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Status {
+pub enum CommandStatus {
     /// The command exited with this code.
     Exited(i32),
     /// This signal killed the command.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::effect::Effect;
 use crate::outcome::Failure;
-use crate::record::{Level, LogEvent, Record};
+use crate::record::{Level, LogEvent, LogRecord};
 use crate::tasks::core::Core;
 use crate::tasks::task::Task;
 use crate::unwind::ending::{Logged, Thrown};
@@ -24,13 +24,13 @@ impl Core {
             && self.config.log_level >= event.level()
         {
             let file = Arc::clone(main.program.source.name());
-            self.requests.push(Effect::Log(Record::of_shell(self.now(), file, 0, event)));
+            self.requests.push(Effect::Log(LogRecord::of_shell(self.now(), file, 0, event)));
         }
     }
 
     /// Creates the record of an event of a task.
-    pub fn record(&self, task: &Task, line: u32, event: LogEvent) -> Record {
-        Record {
+    pub fn record(&self, task: &Task, line: u32, event: LogEvent) -> LogRecord {
+        LogRecord {
             at: self.now(),
             level: event.level(),
             task: Some(task.id),
@@ -77,7 +77,7 @@ impl Core {
             LogEvent::CommandFailed(failure)
         };
         let record = self.record(task, line, event);
-        let record = Record { level, file, uncaught, ..record };
+        let record = LogRecord { level, file, uncaught, ..record };
         self.requests.push(Effect::Log(record));
     }
 
@@ -91,6 +91,6 @@ impl Core {
         let (file, line) = (Arc::clone(thrown.failure.file()), thrown.failure.line);
         let event = LogEvent::EndedBy(Box::new(Failure::clone(&thrown.failure)));
         let record = self.record(task, line, event);
-        self.requests.push(Effect::Log(Record { file, uncaught: true, ..record }));
+        self.requests.push(Effect::Log(LogRecord { file, uncaught: true, ..record }));
     }
 }

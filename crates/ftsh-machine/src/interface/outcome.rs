@@ -7,7 +7,7 @@ use std::time::Duration;
 use bstr::{BString, ByteSlice};
 use thiserror::Error;
 
-use crate::tasks::trace::{Step, Trace, place};
+use crate::tasks::trace::{Trace, TraceStep, place};
 use ftsh_syntax::Source;
 
 /// End of a run.
@@ -55,14 +55,14 @@ pub struct Failure {
     /// Line of the failure, from 1.
     pub line: u32,
     /// Tries that the failure ended, innermost first.
-    pub tries: Vec<Tried>,
+    pub tries: Vec<TrySummary>,
     /// Calls and branches around the failure.
     pub trace: Trace,
     /// Earlier failure that explains this failure: the handled failure, or the last failure before
     /// time ran out.
     pub earlier: Option<Arc<Failure>>,
     /// Results of the branches, if a `forall` failed.
-    pub branches: Option<Arc<Branches>>,
+    pub branches: Option<Arc<BranchResults>>,
     /// Last bytes that the attempt ended by the failure wrote to standard error, if kept.
     pub printed: Option<Arc<BString>>,
     /// Last output of the atomic attempt ended by the failure, which was discarded: standard error,
@@ -72,14 +72,14 @@ pub struct Failure {
 
 /// Results of the branches of a `forall`.
 #[derive(Debug)]
-pub struct Branches {
+pub struct BranchResults {
     /// First failed branches, to be reported separately; empty if the failure is simply that of the
     /// first failed branch.
-    pub told: Vec<BranchFailure>,
+    pub reported: Vec<BranchFailure>,
     /// Number of failed branches.
     pub failed: u64,
     /// Words of the branches.
-    pub words: Arc<dyn Words>,
+    pub words: Arc<dyn BranchWords>,
 }
 
 /// Failure of a branch of a `forall`.
@@ -92,7 +92,7 @@ pub struct BranchFailure {
 }
 
 /// Words of a `forall`, in a form that is cheap for long lists, because few scripts list them.
-pub trait Words: fmt::Debug + Send + Sync {
+pub trait BranchWords: fmt::Debug + Send + Sync {
     /// Lists the words of the branches that succeeded, or of all others, one word per line.
     ///
     /// # Errors
@@ -116,17 +116,17 @@ pub enum Unlistable {
 }
 
 /// Equal failures have equal words.
-impl PartialEq for Branches {
+impl PartialEq for BranchResults {
     fn eq(&self, other: &Self) -> bool {
-        self.told == other.told && self.failed == other.failed
+        self.reported == other.reported && self.failed == other.failed
     }
 }
 
-impl Eq for Branches {}
+impl Eq for BranchResults {}
 
 /// Number of attempts and duration of a `try`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tried {
+pub struct TrySummary {
     /// Script of the `try`.
     pub file: Arc<str>,
     /// Line of the `try`.
@@ -262,7 +262,11 @@ impl Failure {
 
     /// Returns the line with the steps around the failure, as seen from a script: `line 5, called
     /// at line 9`.
-    pub fn way<'a>(&self, seen_from: &str, steps: impl IntoIterator<Item = &'a Step>) -> String {
+    pub fn way<'a>(
+        &self,
+        seen_from: &str,
+        steps: impl IntoIterator<Item = &'a TraceStep>,
+    ) -> String {
         let mut way = place(self.file(), self.line, seen_from);
         for step in steps {
             way += ", ";
@@ -278,7 +282,7 @@ impl Failure {
     }
 
     /// Returns the results of the branches of the `forall` that failed or was cut short.
-    pub fn of_branches(&self) -> Option<&Arc<Branches>> {
+    pub fn of_branches(&self) -> Option<&Arc<BranchResults>> {
         let is_cut =
             matches!(self.kind, FailureKind::Timeout | FailureKind::Cancelled | FailureKind::Lost);
         let earlier = self.earlier.as_deref().filter(|_| is_cut);
@@ -316,9 +320,9 @@ impl fmt::Display for Failure {
 
 /// Returns a command, or another text, as one line that is short enough for a message.
 pub fn shorten(text: &str) -> String {
-    const LONGEST: usize = 120;
+    const MAX_CHARS: usize = 120;
     let line = text.replace('\n', "⏎");
-    match line.char_indices().nth(LONGEST) {
+    match line.char_indices().nth(MAX_CHARS) {
         Some((end, _)) => format!("{}…", &line[..end]),
         None => line,
     }

@@ -42,7 +42,7 @@ pub const LONG_DELAY: Duration = Duration::from_secs(60);
 
 /// Event of the log, with its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Record {
+pub struct LogRecord {
     /// Time of the event.
     pub at: Time,
     /// Lowest level of a log with the event.
@@ -189,7 +189,7 @@ pub enum LogEvent {
         /// Name of the machine.
         node: String,
         /// Reason.
-        why: Trouble,
+        why: AvoidReason,
         /// Duration.
         time: Duration,
     },
@@ -289,7 +289,7 @@ pub enum LogEvent {
 
 /// Reason why a machine is avoided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Trouble {
+pub enum AvoidReason {
     /// The machine did not run a branch.
     Refused,
     /// The result of a branch on the machine is unknown.
@@ -298,7 +298,7 @@ pub enum Trouble {
     Failed,
 }
 
-impl Trouble {
+impl AvoidReason {
     /// Returns the name used in logs.
     pub fn name(self) -> &'static str {
         match self {
@@ -309,7 +309,7 @@ impl Trouble {
     }
 }
 
-impl Record {
+impl LogRecord {
     /// Creates a record of the shell itself, without a task.
     pub fn of_shell(at: Time, file: Arc<str>, line: u32, event: LogEvent) -> Self {
         let level = event.level();

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, VecDeque};
 use crate::effect::{Effect, OperationId, ProcessId, Query, TaskId};
 use crate::tasks::flow::Flow;
 use crate::tasks::suspend::Suspend;
-use crate::tasks::task::{State, Task};
-use crate::values::value::{Handle, Released, Resource};
+use crate::tasks::task::{Task, TaskState};
+use crate::values::value::{Released, Resource, ResourceHandle};
 
 /// Effects not yet performed by the driver, and the tasks waiting for the events of earlier
 /// effects.
@@ -29,15 +29,15 @@ impl Requests {
     }
 
     /// Wraps an id in a handle, which releases the resource with its last clone.
-    pub fn handle<Id: Copy>(&self, id: Id) -> Handle<Id>
+    pub fn handle<Id: Copy>(&self, id: Id) -> ResourceHandle<Id>
     where
         Resource: From<Id>,
     {
-        Handle::new(id, &self.released)
+        ResourceHandle::new(id, &self.released)
     }
 
     /// Creates an id wrapped in a handle, which releases the resource with its last clone.
-    pub fn new_handle<Id: Copy>(&mut self, id: impl FnOnce(u64) -> Id) -> Handle<Id>
+    pub fn new_handle<Id: Copy>(&mut self, id: impl FnOnce(u64) -> Id) -> ResourceHandle<Id>
     where
         Resource: From<Id>,
     {
@@ -160,7 +160,7 @@ impl Requests {
     pub fn suspend(&mut self, task: &Task, suspend: Suspend) -> Flow {
         match suspend {
             Suspend::Pending(query) => {
-                Flow::Wait(State::Query(self.query(task, query.clone()), query))
+                Flow::Wait(TaskState::Query(self.query(task, query.clone()), query))
             }
             Suspend::Broken(what) => Flow::Throw(task.broken(what)),
             Suspend::Failed(kind, message) => Flow::Throw(task.thrown(kind, 1, message, "")),

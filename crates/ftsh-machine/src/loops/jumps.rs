@@ -5,7 +5,7 @@ use crate::tasks::flow::Flow;
 use crate::tasks::frame::{Frame, FrameKind};
 use crate::tasks::task::Task;
 use crate::unwind::Unwinder;
-use crate::unwind::leaving::Leaving;
+use crate::unwind::continuation::Continuation;
 use ftsh_syntax::ast::Jump;
 
 /// Loops around the code being lowered.
@@ -65,11 +65,11 @@ impl Unwinder<'_> {
             task.stack.truncate(height);
             match kind {
                 FrameKind::Guard(guard) => {
-                    let then = Leaving::JumpOut { frames: left, to };
+                    let then = Continuation::JumpOut { frames: left, to };
                     return self.begin_finally(task, *guard, then);
                 }
                 FrameKind::Transaction(transaction) => {
-                    let then = Leaving::JumpOut { frames: left, to };
+                    let then = Continuation::JumpOut { frames: left, to };
                     return self.core.committer().begin_commit(task, transaction, then);
                 }
                 kind => self.abandon_frame(task, kind, true),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rand::RngExt;
 
 use crate::forall::Forker;
-use crate::program::code::{Loop, Scale};
+use crate::program::code::{DurationScale, Loop};
 use crate::record::{Level, LogEvent};
 use crate::tasks::core::Core;
 use crate::tasks::flow::{Flow, Step};
@@ -91,7 +91,7 @@ impl Forker<'_> {
         &mut self,
         task: &mut Task,
         code: &Arc<Loop>,
-        clauses: &ForAnyClauses<Scale, ()>,
+        clauses: &ForAnyClauses<DurationScale, ()>,
     ) -> Step {
         if clauses.hedge_after.is_some() {
             return self.hedge(task, code, clauses);

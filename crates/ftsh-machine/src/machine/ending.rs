@@ -6,13 +6,13 @@ use crate::commands::command::signal_name;
 use crate::effect::{Effect, ScopeId, TaskId};
 use crate::event::Suspension;
 use crate::outcome::{Failure, Outcome};
-use crate::record::{Level, LogEvent, Record};
+use crate::record::{Level, LogEvent, LogRecord};
 use crate::tasks::flow::Flow;
 use crate::tasks::frame::JoinKind;
 use crate::tasks::join::{NO_JOIN, children, fork_again, reason, top_join};
-use crate::tasks::task::{AfterEmptied, State, Task};
+use crate::tasks::task::{AfterEmptied, Task, TaskState};
 use crate::tries::try_block::timeout;
-use crate::unwind::ending::{Ending, Logged, Retry, TaskResidue, Thrown};
+use crate::unwind::ending::{Logged, Retry, TaskEnding, TaskResidue, Thrown};
 use crate::{MAIN, Machine};
 
 impl Machine {
@@ -22,19 +22,19 @@ impl Machine {
         &mut self,
         (parent, index): (TaskId, usize),
         child: (TaskId, u64),
-        ending: Ending,
+        ending: TaskEnding,
         residue: TaskResidue,
     ) -> Option<(Box<Task>, Flow)> {
         let mut task = self.core.tasks.take(parent)?;
         let (flow, decided) = self.forker().child_ended(&mut task, index, child, ending, residue);
         let Some(why) = decided else { return Some((task, flow)) };
-        self.settle(task, flow);
+        self.apply(task, flow);
         self.cancel_children(parent, why);
         None
     }
 
     /// Handles the failure of a branch, which may end its siblings.
-    pub(super) fn branch_failing(&mut self, parent: TaskId, child: TaskId, ending: &Ending) {
+    pub(super) fn branch_failing(&mut self, parent: TaskId, child: TaskId, ending: &TaskEnding) {
         let step =
             self.core.tasks.get(parent).and_then(|task| self.core.branch_step(task, child, 0));
         let Some(task) = self.core.tasks.get_mut(parent) else { return };
@@ -54,7 +54,7 @@ impl Machine {
 
     /// Handles the failure of a branch of a hedged `forany`. The next word need not wait for the
     /// end of the branch.
-    pub(super) fn hedge_failing(&mut self, parent: TaskId, branch: TaskId, ending: &Ending) {
+    pub(super) fn hedge_failing(&mut self, parent: TaskId, branch: TaskId, ending: &TaskEnding) {
         let mut why = None;
         self.resume(parent, |machine, task| {
             why = machine.forker().hedge_ends(task, branch, ending, None);
@@ -69,7 +69,7 @@ impl Machine {
     pub(super) fn cancel_children(&mut self, parent: TaskId, why: &str) {
         for child in self.core.tasks.get(parent).map(children).unwrap_or_default() {
             self.resume(child, |machine, task| {
-                if matches!(task.state, State::Emptying(_, AfterEmptied::End(_)))
+                if matches!(task.state, TaskState::Emptying(_, AfterEmptied::End(_)))
                     || machine.core.tasks.is_being_cut(task, 0)
                 {
                     return Flow::keep_waiting(task);
@@ -80,7 +80,7 @@ impl Machine {
                 let thrown = Thrown { failure, retry, logged };
                 machine.core.log(task, || LogEvent::Cancelled, Level::STRUCTURES);
                 let (scope, failure) = (task.base_scope(), Arc::clone(&thrown.failure));
-                let after = AfterEmptied::End(Ending::Failed(thrown));
+                let after = AfterEmptied::End(TaskEnding::Failed(thrown));
                 machine.core.unwinder().cut_down(task, 0, scope, &failure, after)
             });
         }
@@ -120,7 +120,7 @@ impl Machine {
         if self.core.config.log_level >= level {
             let event = LogEvent::Failed(Box::new(Failure::clone(&failure)));
             let record = self.core.record(&main, failure.line, event);
-            self.core.requests.push(Effect::Log(Record { level, uncaught: true, ..record }));
+            self.core.requests.push(Effect::Log(LogRecord { level, uncaught: true, ..record }));
         }
         self.core.tasks.put(main);
         self.finish_early(Outcome::Failed(Box::new(Failure::clone(&failure))), true);

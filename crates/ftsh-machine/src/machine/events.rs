@@ -5,15 +5,15 @@ use bstr::BString;
 use crate::Machine;
 use crate::commands::command::command_lost;
 use crate::effect::{OperationId, ProcessId, ScopeId, TaskId};
-use crate::event::{Refusal, Reply, Returned, SpawnError, Status};
-use crate::forany::hedging::next_word_is_due;
-use crate::grouped_output::let_out::{NOT_WRITTEN, Refused};
+use crate::event::{CommandStatus, Refusal, Reply, Returned, SpawnError};
+use crate::forany::run::next_word_is_due;
+use crate::grouped_output::flush::{NOT_WRITTEN, WriteError};
 use crate::record::LogEvent;
 use crate::remote::dispatch::engine_of;
 use crate::tasks::flow::Flow;
 use crate::tasks::frame::TryPhase;
 use crate::tasks::join::fork_again;
-use crate::tasks::task::{State, Task};
+use crate::tasks::task::{Task, TaskState};
 use crate::time::Time;
 use crate::unwind::cancel::Cut;
 
@@ -23,7 +23,7 @@ impl Machine {
     pub(super) fn spawned(&mut self, process: ProcessId) {
         let Some(task) = self.core.requests.awaits_process(process) else { return };
         self.resume(task, |machine, task| {
-            if let State::Command(command) = &mut task.state {
+            if let TaskState::Command(command) = &mut task.state {
                 if let Some(written) = &mut command.written {
                     written.waits = false;
                 }
@@ -37,11 +37,11 @@ impl Machine {
 
     pub(super) fn spawn_failed(&mut self, process: ProcessId, error: SpawnError) {
         if let Some(task) = self.core.requests.end_process(process) {
-            if self.core.tasks.lets_out(task, process) {
-                return self.let_out_done(task, Refused::by(Err(error)));
+            if self.core.tasks.is_flushed_by(task, process) {
+                return self.flush_done(task, WriteError::by(Err(error)));
             }
             if self.core.tasks.commits(task, process) {
-                return self.stream_let_out(task, Refused::by(Err(error)));
+                return self.stream_written(task, WriteError::by(Err(error)));
             }
             self.resume(task, |machine, task| machine.commands().command_refused(task, error));
         }
@@ -50,19 +50,19 @@ impl Machine {
     pub(super) fn exited(
         &mut self,
         process: ProcessId,
-        status: Status,
+        status: CommandStatus,
         line: Option<BString>,
-        unread: bool,
+        reader_gone: bool,
     ) {
         if let Some(task) = self.core.requests.end_process(process) {
-            if self.core.tasks.lets_out(task, process) {
-                return self.let_out_done(task, Refused::by(Ok(status)));
+            if self.core.tasks.is_flushed_by(task, process) {
+                return self.flush_done(task, WriteError::by(Ok(status)));
             }
             if self.core.tasks.commits(task, process) {
-                return self.stream_let_out(task, Refused::by(Ok(status)));
+                return self.stream_written(task, WriteError::by(Ok(status)));
             }
             self.resume(task, |machine, task| {
-                machine.commands().command_ended(task, status, line, unread)
+                machine.commands().command_ended(task, status, line, reader_gone)
             });
         }
     }
@@ -109,7 +109,7 @@ impl Machine {
                 return self.relay_done(task, result);
             }
             self.resume(task, |machine, task| match &task.state {
-                State::Entering(_) => machine.tries().entered(task, result),
+                TaskState::Entering(_) => machine.tries().entered(task, result),
                 _ => machine.operation_done(task, result),
             });
         }
@@ -120,14 +120,14 @@ impl Machine {
         let owner = self.core.scopes.end(scope);
         self.core.forget_scope(scope);
         let waits =
-            |task: &Task| matches!(task.state, State::Emptying(waited, _) if waited == scope);
+            |task: &Task| matches!(task.state, TaskState::Emptying(waited, _) if waited == scope);
         let Some(owner) = owner else { return };
         if !self.core.tasks.get(owner).is_some_and(waits) {
             return;
         }
         self.resume(owner, |machine, task| {
-            match std::mem::replace(&mut task.state, State::Ready) {
-                State::Emptying(_, after) => machine.core.unwinder().emptied(task, after),
+            match std::mem::replace(&mut task.state, TaskState::Ready) {
+                TaskState::Emptying(_, after) => machine.core.unwinder().emptied(task, after),
                 _ => Flow::Throw(task.broken("a scope is empty that nothing waits for")),
             }
         });
@@ -137,7 +137,7 @@ impl Machine {
     pub(super) fn wake(&mut self, task: TaskId) {
         let now = self.core.now();
         let is_remote =
-            self.core.tasks.get(task).is_some_and(|it| matches!(it.state, State::Remote(_)));
+            self.core.tasks.get(task).is_some_and(|it| matches!(it.state, TaskState::Remote(_)));
         self.resume(task, |machine, task| match task.top_try() {
             None if is_remote => Flow::Continue,
             // Time was reported late, as after a suspension of the machine. The deadline that has
@@ -177,12 +177,12 @@ impl Machine {
     }
 
     /// Handles the end of writing grouped output.
-    pub(super) fn let_out_done(&mut self, task: TaskId, result: Result<(), Refused>) {
+    pub(super) fn flush_done(&mut self, task: TaskId, result: Result<(), WriteError>) {
         let mut failed = false;
         self.resume(task, |machine, task| {
-            failed = machine.core.grouped_output().output_done(task, result);
+            failed = machine.core.grouped_output().part_flushed(task, result);
             match task.state {
-                State::Doomed => machine.core.unwinder().clean(task),
+                TaskState::AwaitingCleanup => machine.core.unwinder().clean(task),
                 _ => fork_again(task),
             }
         });
@@ -204,8 +204,8 @@ impl Machine {
     }
 
     /// Handles the end of writing a stream of a commit.
-    pub(super) fn stream_let_out(&mut self, task: TaskId, result: Result<(), Refused>) {
-        self.resume(task, |machine, task| machine.core.committer().stream_let_out(task, result));
+    pub(super) fn stream_written(&mut self, task: TaskId, result: Result<(), WriteError>) {
+        self.resume(task, |machine, task| machine.core.committer().stream_written(task, result));
     }
 
     /// Handles the resumption of the run in another process, with commands whose results are
@@ -229,14 +229,14 @@ impl Machine {
     /// Handles a command whose result is unknown.
     fn lose_command(&mut self, process: ProcessId) {
         let Some(task) = self.core.requests.end_process(process) else { return };
-        if self.core.tasks.lets_out(task, process) {
-            return self.let_out_done(task, Err(Refused::Lost));
+        if self.core.tasks.is_flushed_by(task, process) {
+            return self.flush_done(task, Err(WriteError::Lost));
         }
         if self.core.tasks.commits(task, process) {
-            return self.stream_let_out(task, Err(Refused::Lost));
+            return self.stream_written(task, Err(WriteError::Lost));
         }
         self.resume(task, |machine, task| match task.state {
-            State::Remote(_) => machine.dispatcher().sender_lost(task, process),
+            TaskState::Remote(_) => machine.dispatcher().sender_lost(task, process),
             _ => command_lost(task),
         });
     }

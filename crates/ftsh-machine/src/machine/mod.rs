@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use bstr::BString;
 
-use crate::commands::table::Table;
-use crate::commands::{Commands, builtins};
+use crate::commands::table::IoTable;
+use crate::commands::{CommandRunner, builtins};
 use crate::config::Config;
 use crate::effect::{Environment, IoId, ScopeId};
 use crate::forall::Forker;
@@ -30,10 +30,10 @@ use crate::tasks::flow::Flow;
 use crate::tasks::random::Random;
 use crate::tasks::scheduler::Scheduler;
 use crate::tasks::table::Tasks;
-use crate::tasks::task::{ParentContext, State, Task};
+use crate::tasks::task::{ParentContext, Task, TaskState};
 use crate::tasks::timer::Timer;
 use crate::time::Time;
-use crate::tries::Tries;
+use crate::tries::TryRunner;
 use crate::values::variables::Variables;
 use crate::{Event, MAIN, Output};
 use ftsh_syntax::ast::Block;
@@ -74,11 +74,11 @@ impl Machine {
             args: Arc::new(args),
             directory: None,
             umask: None,
-            io: Table::new(requests.handle(IoId::INHERITED), config.passing_input),
+            io: IoTable::new(requests.handle(IoId::INHERITED), config.passing_input),
             scope: ScopeId::SCRIPT,
             inherited: ParentContext { deadline: config.deadline, ..ParentContext::default() }
                 .into(),
-            state: State::Ready,
+            state: TaskState::Ready,
             since: Time::START,
             attempts: 0,
             expanded: None,
@@ -130,7 +130,7 @@ impl Machine {
                 Ok((code, word)) => machine.forker().begin_root(task, &code, word),
                 Err(error) => entered = Err(error),
             }
-            Flow::Wait(State::Children)
+            Flow::Wait(TaskState::Children)
         });
         entered?;
         Ok(machine)
@@ -175,8 +175,8 @@ impl Machine {
         match event {
             Event::Spawned { process, .. } => self.spawned(process),
             Event::SpawnFailed { process, error } => self.spawn_failed(process, error),
-            Event::Exited { process, status, line, unread } => {
-                self.exited(process, status, line, unread);
+            Event::Exited { process, status, line, reader_gone } => {
+                self.exited(process, status, line, reader_gone);
             }
             Event::Placed { process, node } => self.placed(process, &node),
             Event::Returned { process, returned } => self.returned(process, returned),
@@ -208,15 +208,15 @@ impl Machine {
     }
 
     /// Returns the executor of commands and calls.
-    fn commands(&mut self) -> Commands<'_> {
+    fn commands(&mut self) -> CommandRunner<'_> {
         let Self { core, definitions, random, exit_requested, .. } = self;
-        Commands { core, definitions, random, exit_requested }
+        CommandRunner { core, definitions, random, exit_requested }
     }
 
     /// Returns the executor of attempts.
-    fn tries(&mut self) -> Tries<'_> {
+    fn tries(&mut self) -> TryRunner<'_> {
         let Self { core, definitions, random, .. } = self;
-        Tries { core, definitions, random }
+        TryRunner { core, definitions, random }
     }
 
     /// Returns the starter of parallel tasks.

@@ -13,8 +13,8 @@ use crate::record::{Level, LogEvent};
 use crate::tasks::flow::{Flow, Step};
 use crate::tasks::frame::{Frame, FrameKind};
 use crate::tasks::suspend::Suspend;
-use crate::tasks::task::{AfterEmptied, State, Task};
-use crate::unwind::ending::Ending;
+use crate::tasks::task::{AfterEmptied, Task, TaskState};
+use crate::unwind::ending::TaskEnding;
 use crate::unwind::finally::guard;
 use crate::values::value::Value;
 
@@ -26,11 +26,11 @@ impl Machine {
             && let Some(id) = self.core.scheduler.next()
         {
             match self.core.tasks.get(id).map(|task| &task.state) {
-                Some(State::Ready) => self.resume(id, Self::run),
-                Some(State::Forking) => {
+                Some(TaskState::Ready) => self.resume(id, Self::run),
+                Some(TaskState::Forking) => {
                     self.resume(id, |machine, task| machine.forker().more_branches(task));
                 }
-                Some(State::Cleaning) => {
+                Some(TaskState::Cleaning) => {
                     self.resume(id, |machine, task| machine.core.unwinder().clean(task));
                 }
                 // A task cut short since it was queued now waits for something else.
@@ -43,32 +43,32 @@ impl Machine {
     pub(super) fn resume(&mut self, id: TaskId, step: impl FnOnce(&mut Self, &mut Task) -> Flow) {
         let Some(mut task) = self.core.tasks.take(id) else { return };
         let flow = step(self, &mut task);
-        self.settle(task, flow);
+        self.apply(task, flow);
     }
 
-    pub(super) fn settle(&mut self, mut task: Box<Task>, mut flow: Flow) {
+    pub(super) fn apply(&mut self, mut task: Box<Task>, mut flow: Flow) {
         loop {
             match flow {
                 Flow::Continue => {
-                    task.state = State::Ready;
+                    task.state = TaskState::Ready;
                     self.core.scheduler.queue(task.id);
                     self.core.tasks.put(task);
                     return;
                 }
                 Flow::YieldFirst => {
-                    task.state = State::Ready;
+                    task.state = TaskState::Ready;
                     self.core.scheduler.queue_first(task.id);
                     self.core.tasks.put(task);
                     return;
                 }
                 Flow::SpawnMore => {
-                    task.state = State::Forking;
+                    task.state = TaskState::Forking;
                     self.core.scheduler.queue(task.id);
                     self.core.tasks.put(task);
                     return;
                 }
                 Flow::Wait(state) => {
-                    if let State::Emptying(scope, _) = &state {
+                    if let TaskState::Emptying(scope, _) = &state {
                         self.core.scopes.await_end(*scope, task.id);
                     }
                     task.state = state;
@@ -87,7 +87,7 @@ impl Machine {
                 }
                 Flow::Finish(outcome) => {
                     self.outcome = Some(outcome);
-                    flow = Flow::Wait(State::Ready);
+                    flow = Flow::Wait(TaskState::Ready);
                 }
                 Flow::Throw(thrown) => flow = self.core.unwinder().throw(&mut task, thrown),
                 Flow::Exiting(ending) => flow = self.core.unwinder().end_task(&mut task, ending),
@@ -140,26 +140,26 @@ impl Machine {
         task: &mut Task,
         result: Result<Reply, Refusal>,
     ) -> Flow {
-        match (std::mem::replace(&mut task.state, State::Ready), result) {
-            (State::Beginning(beginning), result) => {
+        match (std::mem::replace(&mut task.state, TaskState::Ready), result) {
+            (TaskState::Beginning(beginning), result) => {
                 self.core.committer().begun(task, beginning, result)
             }
-            (State::Asking(_), result) => self.tries().input_told(task, &result),
-            (State::Settling(settling), result) => {
-                self.commands().files_settled(task, *settling, result)
+            (TaskState::CheckingInput(_), result) => self.tries().input_checked(task, &result),
+            (TaskState::CommittingFiles(commit), result) => {
+                self.commands().files_committed(task, *commit, result)
             }
-            (State::Committing(waited), result) => {
-                self.core.committer().go_on_committing(task, waited, result)
+            (TaskState::Committing(waited), result) => {
+                self.core.committer().continue_commit(task, waited, result)
             }
-            (State::Telling(_, then), result) => {
-                self.core.committer().output_told(task, then, result)
+            (TaskState::ReadingOutput(_, then), result) => {
+                self.core.committer().output_received(task, then, result)
             }
-            (State::Query(_, query), Ok(reply)) => {
+            (TaskState::Query(_, query), Ok(reply)) => {
                 task.progress().answers.push((query, reply));
                 Flow::Continue
             }
-            (State::Piped(_), Ok(_)) => Flow::Continue,
-            (State::Opening(opening), Ok(_)) => {
+            (TaskState::Piped(_), Ok(_)) => Flow::Continue,
+            (TaskState::Opening(opening), Ok(_)) => {
                 task.progress().opened = Some(opening.io);
                 if let Some(written) = opening.written {
                     let before = task.variables.keep(&written.name);
@@ -169,26 +169,26 @@ impl Machine {
                 Flow::Continue
             }
             (
-                State::Query(_, Query::Directory(_) | Query::File(_) | Query::Input(..)),
+                TaskState::Query(_, Query::Directory(_) | Query::File(_) | Query::Input(..)),
                 Err(refusal),
             ) => Flow::Throw(task.thrown(FailureKind::Failure, 1, refusal.message, "")),
-            (State::Opening(..) | State::Piped(_), Err(refusal)) => {
+            (TaskState::Opening(..) | TaskState::Piped(_), Err(refusal)) => {
                 Flow::Throw(task.not_opened(refusal))
             }
-            (State::Query(..), Err(refusal)) => {
+            (TaskState::Query(..), Err(refusal)) => {
                 Flow::Throw(task.thrown(FailureKind::Expression, 1, refusal.message, ""))
             }
             (
-                State::Ready
-                | State::Entering(_)
-                | State::Command(_)
-                | State::Remote(_)
-                | State::Sleeping(_)
-                | State::Children
-                | State::Forking
-                | State::Doomed
-                | State::Cleaning
-                | State::Emptying(..),
+                TaskState::Ready
+                | TaskState::Entering(_)
+                | TaskState::Command(_)
+                | TaskState::Remote(_)
+                | TaskState::Sleeping(_)
+                | TaskState::Children
+                | TaskState::Forking
+                | TaskState::AwaitingCleanup
+                | TaskState::Cleaning
+                | TaskState::Emptying(..),
                 _,
             ) => Flow::Throw(task.broken("an answer that nothing waits for")),
         }
@@ -217,7 +217,7 @@ impl Machine {
             | Instruction::Binary(_)
             | Instruction::Range { .. }
             | Instruction::Boolean => compute(task, instruction)?,
-            Instruction::Decided(value, address) => {
+            Instruction::ShortCircuit(value, address) => {
                 let top = task.pop()?;
                 if top.boolean().map_err(Suspend::expression)? == *value {
                     task.stack.push(top);
@@ -228,12 +228,12 @@ impl Machine {
             Instruction::Call { name, arguments } => {
                 return self.commands().call_in_expression(task, name, *arguments);
             }
-            Instruction::Question(no) => task.enter(FrameKind::Question(*no)),
-            Instruction::Answer => match task.frames.pop() {
-                Some(Frame { kind: FrameKind::Question(_), .. }) => {
+            Instruction::BeginProbe(otherwise) => task.enter(FrameKind::Probe(*otherwise)),
+            Instruction::EndProbe => match task.frames.pop() {
+                Some(Frame { kind: FrameKind::Probe(_), .. }) => {
                     task.stack.push(Value::Boolean(true));
                 }
-                _ => return Ok(Flow::Throw(task.broken("an answer without a question"))),
+                _ => return Ok(Flow::Throw(task.broken("a probe ends that has not begun"))),
             },
             Instruction::Command(command) => return self.commands().command(task, command),
             Instruction::Pipeline { stages, end } => {
@@ -277,9 +277,9 @@ impl Machine {
                 return self.forker().for_all(task, code, clauses, *dispatch);
             }
             Instruction::Dispatch => return Ok(self.dispatcher().dispatch(task)),
-            Instruction::EndTask => return Ok(Flow::Exiting(Ending::Succeeded)),
-            Instruction::Guard(code) => guard(task, code),
-            Instruction::EndGuard => return Ok(self.core.unwinder().end_guard(task)),
+            Instruction::EndTask => return Ok(Flow::Exiting(TaskEnding::Succeeded)),
+            Instruction::BeginFinally(code) => guard(task, code),
+            Instruction::RunFinally => return Ok(self.core.unwinder().run_finally(task)),
             Instruction::EndFinally => return self.core.unwinder().end_finally(task),
             Instruction::TryHead(code) => task.enter(FrameKind::TryHead(Arc::clone(code))),
             Instruction::Try(code) => return self.tries().begin_try(task, code),
@@ -330,7 +330,7 @@ mod tests {
             (vec![Instruction::Not], "a value is missing"),
             (vec![Instruction::EndTry], "the innermost structure is no `try`"),
             (vec![Instruction::EndCatch], "a `catch` ends that has not begun"),
-            (vec![Instruction::Answer], "an answer without a question"),
+            (vec![Instruction::EndProbe], "a probe ends that has not begun"),
             (Vec::new(), "the code has no end"),
         ];
         for (code, message) in cases {

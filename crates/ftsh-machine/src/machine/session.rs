@@ -16,19 +16,19 @@ use crate::remote::packed::EndedBranch;
 use crate::remote::state::Packed;
 use crate::secrets::Secrets;
 use crate::status::snapshot::{InProgress, Status};
-use crate::tasks::task::State;
+use crate::tasks::task::TaskState;
 use crate::time::Time;
 use crate::{MAIN, Machine};
 use ftsh_syntax::Script;
 use ftsh_syntax::ast::Name;
 
 /// Maximum length of values returned to a prompt.
-const LONGEST: usize = 4096;
+const MAX_PROMPT_VALUE_LEN: usize = 4096;
 
 impl Machine {
     /// Starts another script after the end of the last one. `$error` and related variables report
     /// the last failed script.
-    pub fn go_on(&mut self, script: &Script) {
+    pub fn run_next(&mut self, script: &Script) {
         let program = Arc::new(lower(script));
         self.definitions.add(&program);
         let last = self.outcome.take();
@@ -39,7 +39,7 @@ impl Machine {
         main.program = program;
         main.stack.clear();
         main.frames.clear();
-        main.state = State::Ready;
+        main.state = TaskState::Ready;
         main.cleaning.clear();
         main.scope = scope;
         main.jump(0);
@@ -56,7 +56,7 @@ impl Machine {
     }
 
     /// Returns true if the last script called `exit`, which ends the session.
-    pub fn has_left(&self) -> bool {
+    pub fn exit_requested(&self) -> bool {
         self.exit_requested
     }
 
@@ -79,7 +79,7 @@ impl Machine {
     /// which must be fetched first, is `None`.
     pub fn variables(&self) -> Vec<(Name, Option<BString>)> {
         let Some(main) = self.core.tasks.get(MAIN) else { return Vec::new() };
-        main.variables.all(LONGEST)
+        main.variables.all(MAX_PROMPT_VALUE_LEN)
     }
 
     /// Returns the names of channels declared up to now.

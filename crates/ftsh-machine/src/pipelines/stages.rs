@@ -8,8 +8,8 @@ use crate::program::code::Address;
 use crate::tasks::flow::Flow;
 use crate::tasks::frame::{Frame, FrameKind, JoinFrame, JoinKind};
 use crate::tasks::table::Tasks;
-use crate::tasks::task::{State, Task};
-use crate::unwind::ending::{Ended, Ending, TaskResidue};
+use crate::tasks::task::{Task, TaskState};
+use crate::unwind::ending::{EndedStage, TaskEnding, TaskResidue};
 
 impl Forker<'_> {
     /// Starts a pipeline. The stages share the scope of the task, and neighbors share a pipe.
@@ -37,7 +37,7 @@ impl Forker<'_> {
             let mut stage = self.fork(task, index, *address, task.io.clone(), task.scope);
             let operation = self.core.requests.new_operation(&stage);
             stage.io = self.core.requests.open_io(&task.io, task, operation, redirects);
-            stage.state = State::Piped(operation);
+            stage.state = TaskState::Piped(operation);
             children.push(stage);
         }
         let running = children.iter().map(|child| child.id).collect();
@@ -45,7 +45,7 @@ impl Forker<'_> {
         for child in children {
             self.core.tasks.put(child);
         }
-        Flow::Wait(State::Children)
+        Flow::Wait(TaskState::Children)
     }
 }
 
@@ -65,7 +65,7 @@ impl Tasks {
 
 /// Collects the state returned by an ended stage. Variables made `local` in the stage, and its
 /// directory, are not returned.
-pub fn stage_ended(task: &Task, ending: Ending, residue: TaskResidue) -> Ended {
+pub fn stage_ended(task: &Task, ending: TaskEnding, residue: TaskResidue) -> EndedStage {
     let mut changes = residue.variables.into_changes();
     for (name, before) in residue.locals {
         match before {
@@ -76,25 +76,28 @@ pub fn stage_ended(task: &Task, ending: Ending, residue: TaskResidue) -> Ended {
     if residue.directory != task.directory {
         changes.retain(|name, _| !matches!(&**name, "PWD" | "OLDPWD"));
     }
-    Ended { ending, changes }
+    EndedStage { ending, changes }
 }
 
 /// Applies the changes of variables by all stages, later stages last. Returns the first failure. A
 /// stage whose reader was gone has not failed. In a condition, the answer `false` counts only
 /// without other failures.
-pub fn join_stages(task: &mut Task, stages: Vec<Option<Ended>>) -> Option<Ending> {
+pub fn join_stages(task: &mut Task, stages: Vec<Option<EndedStage>>) -> Option<TaskEnding> {
     let last = stages.len().saturating_sub(1);
-    let is_asked = matches!(task.barrier(), Some(FrameKind::Question(_)));
-    let is_no = |ending: &Ending| !matches!(ending, Ending::Failed(thrown) if !thrown.is_no());
-    let mut failed: Option<Ending> = None;
-    for (index, Ended { ending, changes }) in stages.into_iter().flatten().enumerate() {
+    let is_probed = matches!(task.barrier(), Some(FrameKind::Probe(_)));
+    let is_no =
+        |ending: &TaskEnding| !matches!(ending, TaskEnding::Failed(thrown) if !thrown.is_no());
+    let mut failed: Option<TaskEnding> = None;
+    for (index, EndedStage { ending, changes }) in stages.into_iter().flatten().enumerate() {
         task.variables.absorb(changes);
         let failed_here = match &ending {
-            Ending::Succeeded => false,
-            Ending::Exited(_) | Ending::Failed(_) => index == last || !ending.is_cut_off(),
+            TaskEnding::Succeeded => false,
+            TaskEnding::Exited(_) | TaskEnding::Failed(_) => {
+                index == last || !ending.is_broken_pipe()
+            }
         };
         let is_first = match &failed {
-            Some(before) => is_asked && is_no(before) && !is_no(&ending),
+            Some(before) => is_probed && is_no(before) && !is_no(&ending),
             None => true,
         };
         if failed_here && is_first {
@@ -125,5 +128,5 @@ pub fn has_failed_before(parent: &Task, index: usize) -> bool {
         _ => return false,
     };
     let before = stages[..index].iter().flatten().map(|stage| &stage.ending);
-    before.into_iter().any(|it| !matches!(it, Ending::Succeeded) && !it.is_cut_off())
+    before.into_iter().any(|it| !matches!(it, TaskEnding::Succeeded) && !it.is_broken_pipe())
 }

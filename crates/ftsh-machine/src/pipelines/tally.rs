@@ -7,17 +7,17 @@ use std::time::Duration;
 use bstr::BString;
 
 use crate::effect::TaskId;
-use crate::outcome::{BranchFailure, Branches, FailureKind, Unlistable, Words};
-use crate::tasks::trace::Step;
+use crate::outcome::{BranchFailure, BranchResults, BranchWords, FailureKind, Unlistable};
+use crate::tasks::trace::TraceStep;
 use crate::time::Time;
-use crate::unwind::ending::{Ending, Retry, Thrown};
+use crate::unwind::ending::{Retry, TaskEnding, Thrown};
 use crate::values::items::Items;
-use crate::values::size::LONGEST;
+use crate::values::size::MAX_VALUE_LEN;
 use crate::values::value::Value;
 use ftsh_syntax::clauses::ForAllClauses;
 
 /// Maximum number of failures reported separately.
-const MOST_TOLD: usize = 20;
+const MAX_REPORTED_FAILURES: usize = 20;
 
 /// Running branches, and results of the others.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ pub struct Tally {
     /// Number of branches started.
     started: u64,
     /// Branches that have not ended.
-    running: BTreeMap<TaskId, Branch>,
+    running: BTreeMap<TaskId, RunningBranch>,
     /// Nodes on which remote branches began last.
     nodes: BTreeMap<TaskId, Box<str>>,
     succeeded: Places,
@@ -38,10 +38,10 @@ pub struct Tally {
     fatal: u64,
     /// Number of deferred branches, and their longest delay.
     deferred: (u64, Duration),
-    told: Vec<BranchFailure>,
-    first: Option<Ending>,
+    reported: Vec<BranchFailure>,
+    first: Option<TaskEnding>,
     /// Step of the first failed branch.
-    first_step: Option<Step>,
+    first_step: Option<TraceStep>,
     decided: bool,
     /// Failure of the `forall` itself, regardless of the branches.
     broken: Option<Thrown>,
@@ -49,7 +49,7 @@ pub struct Tally {
 
 /// Branch that has not ended.
 #[derive(Debug)]
-struct Branch {
+struct RunningBranch {
     /// Index in the list.
     place: u64,
     word: Value,
@@ -71,7 +71,7 @@ impl Tally {
             failed: 0,
             fatal: 0,
             deferred: (0, Duration::ZERO),
-            told: Vec::new(),
+            reported: Vec::new(),
             first: None,
             first_step: None,
             decided: false,
@@ -86,7 +86,7 @@ impl Tally {
 
     /// Adds a branch that begins.
     pub fn began(&mut self, task: TaskId, word: Value, now: Time) {
-        let branch = Branch { place: self.started, word, started: now, counted: false };
+        let branch = RunningBranch { place: self.started, word, started: now, counted: false };
         self.running.insert(task, branch);
         self.started += 1;
     }
@@ -143,38 +143,38 @@ impl Tally {
     pub fn ends(
         &mut self,
         task: TaskId,
-        ending: &Ending,
-        step: Option<Step>,
+        ending: &TaskEnding,
+        step: Option<TraceStep>,
         clauses: &ForAllClauses<u64, BString>,
     ) -> bool {
         let Some(branch) = self.running.get_mut(&task) else { return false };
         if std::mem::replace(&mut branch.counted, true) || self.decided {
             return false;
         }
-        if let Ending::Succeeded = ending {
+        if let TaskEnding::Succeeded = ending {
             self.succeeded.insert(branch.place);
         } else {
             self.failed += 1;
             match ending {
-                Ending::Failed(Thrown { retry: Retry::Never, .. }) => self.fatal += 1,
-                Ending::Failed(Thrown { retry: Retry::Deferred(by), .. }) => {
+                TaskEnding::Failed(Thrown { retry: Retry::Never, .. }) => self.fatal += 1,
+                TaskEnding::Failed(Thrown { retry: Retry::Deferred(by), .. }) => {
                     self.deferred = (self.deferred.0 + 1, self.deferred.1.max(*by));
                 }
                 _ => {}
             }
-            if self.told.len() < MOST_TOLD
+            if self.reported.len() < MAX_REPORTED_FAILURES
                 && let Some(step) = &step
                 && let Some((name, word)) = step.branch()
             {
                 let story = story(ending, step);
-                self.told.push(BranchFailure { word: format!("{name}={word}"), story });
+                self.reported.push(BranchFailure { word: format!("{name}={word}"), story });
             }
             if self.first.is_none() {
                 (self.first, self.first_step) = (Some(ending.clone()), step);
             }
         }
-        if let Ending::Failed(thrown) = ending
-            && ending.is_cut_off()
+        if let TaskEnding::Failed(thrown) = ending
+            && ending.is_broken_pipe()
         {
             self.fail(thrown.clone());
             return true;
@@ -213,7 +213,7 @@ impl Tally {
         }
         let counted = self.broken.is_none() && clauses.is_counted();
         if let Some(broken) = self.broken.take() {
-            self.first = Some(Ending::Failed(broken));
+            self.first = Some(TaskEnding::Failed(broken));
         }
         let message = counted.then(|| self.message(clauses.at_least));
         let retry = if total - self.fatal.min(total) < needed && self.fatal > 0 {
@@ -228,18 +228,18 @@ impl Tally {
     }
 
     /// Returns the results of the branches up to now, with each failure if `counted`.
-    fn so_far(&self, counted: bool) -> Arc<Branches> {
+    fn so_far(&self, counted: bool) -> Arc<BranchResults> {
         let (items, succeeded) = (self.items.clone(), self.succeeded.clone());
-        let told = if counted { self.told.clone() } else { Vec::new() };
-        Arc::new(Branches {
-            told,
+        let reported = if counted { self.reported.clone() } else { Vec::new() };
+        Arc::new(BranchResults {
+            reported,
             failed: self.failed,
-            words: Arc::new(Listed { items, succeeded }),
+            words: Arc::new(TalliedWords { items, succeeded }),
         })
     }
 
     /// Returns the results of the branches when an enclosing structure cuts the `forall` short.
-    pub fn cut(&self, clauses: &ForAllClauses<u64, BString>) -> Arc<Branches> {
+    pub fn cut(&self, clauses: &ForAllClauses<u64, BString>) -> Arc<BranchResults> {
         self.so_far(clauses.is_counted())
     }
 
@@ -254,7 +254,7 @@ impl Tally {
                 message += &format!(": the list has only {total} {words}");
             }
         }
-        if let Some(BranchFailure { word, story }) = self.told.first() {
+        if let Some(BranchFailure { word, story }) = self.reported.first() {
             message += &format!("; the first, {word}: {story}");
         }
         message
@@ -262,47 +262,47 @@ impl Tally {
 }
 
 /// Returns the place and the message of a branch's failure.
-fn story(ending: &Ending, step: &Step) -> String {
+fn story(ending: &TaskEnding, step: &TraceStep) -> String {
     match ending {
-        Ending::Failed(thrown) => {
+        TaskEnding::Failed(thrown) => {
             let failure = &thrown.failure;
             let way = failure.way(&step.file, failure.trace.inside_branch(step));
             format!("{way}: {}", failure.summary())
         }
-        Ending::Exited(code) => format!("exit {code}"),
-        Ending::Succeeded => String::new(),
+        TaskEnding::Exited(code) => format!("exit {code}"),
+        TaskEnding::Succeeded => String::new(),
     }
 }
 
 /// Failure of a `forall`.
 pub struct Failed {
     /// Ending of the first failed branch, if any.
-    pub first: Option<Ending>,
+    pub first: Option<TaskEnding>,
     /// Step of that branch in a trace.
-    pub step: Option<Step>,
+    pub step: Option<TraceStep>,
     /// Own message, unless the failure is simply that of the first failed branch.
     pub message: Option<String>,
     /// Effect on the enclosing `try`, which is deferred if all failed branches were.
     pub retry: Retry,
     /// Results of the branches.
-    pub branches: Arc<Branches>,
+    pub branches: Arc<BranchResults>,
 }
 
 impl Failed {
     /// Returns the kind and the code of the failure.
     pub fn kind(&self) -> (FailureKind, i32) {
-        self.first.as_ref().and_then(Ending::failure).unwrap_or((FailureKind::Failure, 1))
+        self.first.as_ref().and_then(TaskEnding::failure).unwrap_or((FailureKind::Failure, 1))
     }
 }
 
 /// Words of a `forall` by result, listed on demand.
 #[derive(Debug)]
-struct Listed {
+struct TalliedWords {
     items: Items,
     succeeded: Places,
 }
 
-impl Words for Listed {
+impl BranchWords for TalliedWords {
     fn list(&self, succeeded: bool) -> Result<BString, Unlistable> {
         let mut items = self.items.clone();
         items.rewind(0);
@@ -318,7 +318,7 @@ impl Words for Listed {
                     return Err(Unlistable::Newline);
                 }
                 list.extend_from_slice(&word);
-                if list.len() > LONGEST {
+                if list.len() > MAX_VALUE_LEN {
                     return Err(Unlistable::TooLong);
                 }
             }

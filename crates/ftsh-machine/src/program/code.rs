@@ -50,7 +50,7 @@ pub enum Instruction {
         step: bool,
     },
     /// Jumps if the boolean on top of the stack equals the given one. Pops the boolean otherwise.
-    Decided(bool, Address),
+    ShortCircuit(bool, Address),
     /// Checks that the value on top of the stack is a boolean.
     Boolean,
     /// Pops arguments and calls a function, which pushes its result.
@@ -60,11 +60,11 @@ pub enum Instruction {
         /// Number of arguments.
         arguments: usize,
     },
-    /// Begins a command used as a condition, up to `Answer`. Success pushes `true`; an exit code
+    /// Begins a command used as a condition, up to `EndProbe`. Success pushes `true`; an exit code
     /// other than 0 pushes `false` and jumps.
-    Question(Address),
+    BeginProbe(Address),
     /// Ends a successful command used as a condition.
-    Answer,
+    EndProbe,
     /// Runs a program, a function or a builtin.
     Command(Arc<Simple>),
     /// Runs stages in parallel, then jumps.
@@ -114,7 +114,7 @@ pub enum Instruction {
         /// Code of the loop.
         code: Arc<Loop>,
         /// Clauses of the loop.
-        clauses: ForAnyClauses<Scale, ()>,
+        clauses: ForAnyClauses<DurationScale, ()>,
     },
     /// Ends a successful body of a `forany`.
     EndForAny,
@@ -134,9 +134,9 @@ pub enum Instruction {
     /// Begins the values of the clauses, up to `Try`. A failure here fails the `try`.
     TryHead(Arc<TryCode>),
     /// Begins a `try` with a `finally` group.
-    Guard(Arc<FinallyCode>),
+    BeginFinally(Arc<FinallyCode>),
     /// Ends a `try` with a `finally` group, before the group.
-    EndGuard,
+    RunFinally,
     /// Ends a successful `finally` group.
     EndFinally,
     /// Pops the values of the clauses and begins a `try`.
@@ -179,7 +179,7 @@ pub struct TryCode {
     /// The line of the `try`.
     pub line: u32,
     /// Scales of the clauses' values, pushed in this order.
-    pub clauses: TryClauses<Scale, (), BackoffCode>,
+    pub clauses: TryClauses<DurationScale, (), BackoffCode>,
     /// Address of the `while` condition.
     pub condition: Option<Address>,
     /// Channel of `through NAME`.
@@ -198,7 +198,7 @@ pub struct ChannelCode {
     /// Name of the channel.
     pub name: Name,
     /// Scales of the rules' values, pushed in this order. The budget is a percentage.
-    pub rules: ChannelClauses<Scale, ()>,
+    pub rules: ChannelClauses<DurationScale, ()>,
 }
 
 /// A `finally` group.
@@ -218,11 +218,11 @@ pub struct BackoffCode {
     /// Kind of the policy.
     pub kind: Kind,
     /// Scales of the values, pushed in this order. The jitter is a percentage.
-    pub clauses: Clauses<Scale, ()>,
+    pub clauses: Clauses<DurationScale, ()>,
 }
 
 /// Returns the number of values on the stack for the clauses of a `forany`.
-pub fn forany_values(clauses: &ForAnyClauses<Scale, ()>) -> usize {
+pub fn forany_values(clauses: &ForAnyClauses<DurationScale, ()>) -> usize {
     let mut count = 0;
     clauses.map(&mut count, |count, _| *count += 1, |count, ()| *count += 1);
     count
@@ -262,7 +262,7 @@ impl TryCode {
 
 /// Interpretation of a duration's value on the stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scale {
+pub enum DurationScale {
     /// A number of units.
     Of(Unit),
     /// A text such as `1h30m`.

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use crate::loops::jumps::{Exits, Loops};
 use crate::program::code::{
-    Address, BackoffCode, ChannelCode, FinallyCode, Instruction, Loop, Program, Scale, TryCode,
+    Address, BackoffCode, ChannelCode, DurationScale, FinallyCode, Instruction, Loop, Program,
+    TryCode,
 };
 use crate::values::value::Value;
 use ftsh_syntax::Script;
@@ -322,14 +323,14 @@ impl<'a> Lower<'a> {
         self.loops.depth += 1;
         self.attempts(details, redirected);
         self.loops.depth -= 1;
-        self.emit(Instruction::EndGuard);
+        self.emit(Instruction::RunFinally);
         self.at(*span);
         let (line, at) = (self.line, self.here());
         self.inside(1, finally);
         self.line = line;
         self.emit(Instruction::EndFinally);
         let code = Arc::new(FinallyCode { line, at, end: self.here() });
-        self.code[guard] = Instruction::Guard(code);
+        self.code[guard] = Instruction::BeginFinally(code);
     }
 
     /// Lowers a `try`, except for its `finally`.
@@ -384,15 +385,15 @@ impl<'a> Lower<'a> {
         self.emit(Instruction::EndAtomic);
     }
 
-    fn duration(&mut self, duration: &'a Duration) -> Scale {
+    fn duration(&mut self, duration: &'a Duration) -> DurationScale {
         match duration {
             Duration::Amount { amount, unit } => {
                 self.expr(amount);
-                Scale::Of(*unit)
+                DurationScale::Of(*unit)
             }
             Duration::Joined(word) => {
                 self.word(word, Instruction::Operand);
-                Scale::Joined
+                DurationScale::Joined
             }
         }
     }
@@ -437,7 +438,7 @@ impl<'a> Lower<'a> {
                 self.at(expr.span);
                 if let Some((value, jump)) = jump {
                     self.emit(Instruction::Boolean);
-                    self.code[jump] = Instruction::Decided(value, self.here());
+                    self.code[jump] = Instruction::ShortCircuit(value, self.here());
                 } else {
                     self.emit(Instruction::Binary(*operator));
                 }
@@ -453,8 +454,8 @@ impl<'a> Lower<'a> {
             ExprKind::Succeeds(pipeline) => {
                 let head = self.reserve();
                 self.pipeline(pipeline);
-                self.emit(Instruction::Answer);
-                self.code[head] = Instruction::Question(self.here());
+                self.emit(Instruction::EndProbe);
+                self.code[head] = Instruction::BeginProbe(self.here());
             }
         }
     }

@@ -12,9 +12,9 @@ use crate::effect::{Dispatch, Effect, ProcessId, TaskId};
 use crate::event::{Blame, Returned};
 use crate::outcome::FailureKind;
 use crate::pipelines::tally::Tally;
-use crate::record::{Level, LogEvent, Trouble};
+use crate::record::{AvoidReason, Level, LogEvent};
 use crate::remote::Dispatcher;
-use crate::remote::engines::Turn;
+use crate::remote::engines::DispatchTurn;
 use crate::remote::nodes::Avoided;
 use crate::remote::packed::{BranchEnd, EndedBranch, PackedFailure, PackedTrace};
 use crate::remote::remote_branch::{Elsewhere, RemoteFrame, RemoteState};
@@ -24,17 +24,17 @@ use crate::tasks::flow::Flow;
 use crate::tasks::frame::{Frame, FrameKind, JoinKind};
 use crate::tasks::join::top_join;
 use crate::tasks::table::Tasks;
-use crate::tasks::task::{State, Task};
+use crate::tasks::task::{Task, TaskState};
 use crate::tasks::timer::Timer;
-use crate::unwind::ending::{Ending, Logged, Retry, Thrown};
+use crate::unwind::ending::{Logged, Retry, TaskEnding, Thrown};
 use crate::values::value::Value;
 use ftsh_syntax::Source;
 use ftsh_syntax::engine::EngineId;
 
 /// Maximum number of machines that may refuse a branch before the branch fails.
-const MOST_REFUSALS: u32 = 10;
+const MAX_REFUSALS: u32 = 10;
 /// Exit status of a branch that its engine does not accept: a temporary failure.
-const TEMPORARY: i32 = 75;
+const EX_TEMPFAIL: i32 = 75;
 
 impl Dispatcher<'_> {
     /// Dispatches a branch when its turn has come.
@@ -48,9 +48,9 @@ impl Dispatcher<'_> {
         let engine = elsewhere.on.engine;
         let now = self.core.now();
         let shared = self.core.remote.engine(engine);
-        if let Turn::Later(until) = shared.turn(task.id, elsewhere.most_pending, now) {
+        if let DispatchTurn::Later(until) = shared.turn(task.id, elsewhere.most_pending, now) {
             let timer = until.map(|until| self.core.scheduler.arm(until, Timer::Wake(task.id)));
-            return Flow::Wait(State::Remote(RemoteState::Waiting(timer)));
+            return Flow::Wait(TaskState::Remote(RemoteState::Waiting(timer)));
         }
         let packed = match self.core.tasks.get(parent) {
             Some(parent) => self.packer().pack(parent, &word, task.id),
@@ -83,7 +83,7 @@ impl Dispatcher<'_> {
             line: task.line(),
         })));
         task.since = now;
-        Flow::Wait(State::Remote(RemoteState::Sent(process)))
+        Flow::Wait(TaskState::Remote(RemoteState::Sent(process)))
     }
 
     /// Avoids a machine for a while, after a branch failed there.
@@ -93,7 +93,7 @@ impl Dispatcher<'_> {
         engine: EngineId,
         node: &str,
         elapsed: Duration,
-        why: Trouble,
+        why: AvoidReason,
     ) {
         let now = self.core.now();
         let time = self.core.remote.engine(engine).nodes.failed(node, elapsed, now);
@@ -128,18 +128,18 @@ impl Dispatcher<'_> {
         match ended.end {
             BranchEnd::Succeeded => {
                 self.core.remote.engine(engine).nodes.succeeded(node, elapsed);
-                Flow::Exiting(Ending::Succeeded)
+                Flow::Exiting(TaskEnding::Succeeded)
             }
             BranchEnd::Exited(code) => {
-                self.avoid(task, engine, node, elapsed, Trouble::Failed);
-                Flow::Exiting(Ending::Exited(code))
+                self.avoid(task, engine, node, elapsed, AvoidReason::Failed);
+                Flow::Exiting(TaskEnding::Exited(code))
             }
             BranchEnd::Failed { failure, again } => {
-                self.avoid(task, engine, node, elapsed, Trouble::Failed);
+                self.avoid(task, engine, node, elapsed, AvoidReason::Failed);
                 throw(task, failure, None, again.into())
             }
             BranchEnd::FailedInside { failure, again, trace } => {
-                self.avoid(task, engine, node, elapsed, Trouble::Failed);
+                self.avoid(task, engine, node, elapsed, AvoidReason::Failed);
                 throw(task, failure, Some(trace), again.into())
             }
             BranchEnd::Cancelled(signal) => {
@@ -150,7 +150,7 @@ impl Dispatcher<'_> {
             BranchEnd::OutOfTime(_)
                 if self.core.deadline_of(task).is_some_and(|deadline| deadline > now) =>
             {
-                Flow::Wait(State::Remote(RemoteState::OutOfTime))
+                Flow::Wait(TaskState::Remote(RemoteState::OutOfTime))
             }
             BranchEnd::OutOfTime(failure) => throw(task, failure, None, Retry::AsUsual),
         }
@@ -172,7 +172,7 @@ impl Dispatcher<'_> {
         let again = frame.lost <= frame.elsewhere.retry_lost;
         frame.failure = Some(Arc::clone(&thrown.failure));
         if let Some(node) = node {
-            self.avoid(task, engine, node, now - begun, Trouble::Lost);
+            self.avoid(task, engine, node, now - begun, AvoidReason::Lost);
         }
         if !again {
             return Flow::Throw(thrown);
@@ -204,14 +204,14 @@ impl Dispatcher<'_> {
                 // Each host of a list may be tried once, since the last may be the only good one.
                 let is_new = node.as_ref().is_some_and(|node| !nodes.is_known(node));
                 frame.refusals += u32::from(!(engine.lists_hosts() && is_new));
-                let too_many = frame.refusals >= MOST_REFUSALS;
+                let too_many = frame.refusals >= MAX_REFUSALS;
                 // Another machine is tried at once. After a second refusal all machines may be
                 // overloaded, except for machines known to accept branches.
                 let is_pressed = frame.refusals > 1 && !nodes.has_good(&frame.shunned, now);
                 let delay = (is_pressed && !too_many)
                     .then(|| frame.pauses.next_delay(now.elapsed(), self.random.rng()));
                 if let Some(node) = &node {
-                    self.avoid(task, engine, node, Duration::ZERO, Trouble::Refused);
+                    self.avoid(task, engine, node, Duration::ZERO, AvoidReason::Refused);
                 }
                 if too_many {
                     return Flow::Throw(thrown);
@@ -233,7 +233,7 @@ impl Dispatcher<'_> {
         match delay {
             Some(delay) if blame == Blame::Node => {
                 let timer = self.core.scheduler.arm(now + delay, Timer::Wake(task.id));
-                Flow::Wait(State::Remote(RemoteState::Waiting(Some(timer))))
+                Flow::Wait(TaskState::Remote(RemoteState::Waiting(Some(timer))))
             }
             _ => Flow::Continue,
         }
@@ -244,7 +244,7 @@ impl Dispatcher<'_> {
         if let Some(engine) = self.core.remote.leave(task.id, Some(process)) {
             self.core.wake_waiting(engine);
         }
-        task.state = State::Ready;
+        task.state = TaskState::Ready;
         let node = top_remote(task).and_then(|frame| frame.node().map(ToOwned::to_owned));
         self.branch_lost(task, node.as_deref(), "the shell that had sent it has ended")
     }
@@ -270,8 +270,8 @@ impl Dispatcher<'_> {
         returned: Returned,
     ) -> Flow {
         let Some(used) = engine_of(task) else { return Flow::Throw(task.broken(NOT_REMOTE)) };
-        self.core.remote.engine(used).settled(process);
-        task.state = State::Ready;
+        self.core.remote.engine(used).not_pending(process);
+        task.state = TaskState::Ready;
         match returned {
             Returned::Ended { node, elapsed, ended } => {
                 self.core.remote.engine(used).is_there();
@@ -315,9 +315,9 @@ impl Core {
     pub(crate) fn wake_waiting(&mut self, engine: EngineId) {
         for id in self.remote.engine(engine).wake() {
             let Some(task) = self.tasks.get_mut(id) else { continue };
-            if let State::Remote(RemoteState::Waiting(timer)) = task.state {
+            if let TaskState::Remote(RemoteState::Waiting(timer)) = task.state {
                 self.scheduler.cancel(timer);
-                task.state = State::Ready;
+                task.state = TaskState::Ready;
                 self.scheduler.queue(id);
             }
         }
@@ -344,7 +344,7 @@ const NOT_REMOTE: &str = "a branch that isn't away comes back";
 
 fn not_sent(task: &Task, engine: EngineId, why: &str) -> Thrown {
     let message = format!("{} doesn't run the branch: {why}", engine.name());
-    task.thrown(FailureKind::Engine, TEMPORARY, message, "")
+    task.thrown(FailureKind::Engine, EX_TEMPFAIL, message, "")
 }
 
 /// Returns the engine of a remote branch.

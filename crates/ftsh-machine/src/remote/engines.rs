@@ -21,11 +21,11 @@ pub fn policy() -> Policy {
 
 /// Engines used by a run.
 #[derive(Debug, Default)]
-pub struct Engines(BTreeMap<EngineId, Shared>);
+pub struct Engines(BTreeMap<EngineId, EngineLoad>);
 
 /// State of an engine.
 #[derive(Debug, Default)]
-pub struct Shared {
+pub struct EngineLoad {
     /// Machines of the engine.
     pub nodes: Nodes,
     /// Dispatched branches that have not begun.
@@ -40,7 +40,7 @@ pub struct Shared {
 
 /// Permission to dispatch a branch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Turn {
+pub enum DispatchTurn {
     /// Granted now.
     Now,
     /// Granted after another branch has begun or returned, or at this moment.
@@ -49,7 +49,7 @@ pub enum Turn {
 
 impl Engines {
     /// Returns the state of an engine.
-    pub fn of(&mut self, engine: EngineId) -> &mut Shared {
+    pub fn of(&mut self, engine: EngineId) -> &mut EngineLoad {
         self.0.entry(engine).or_default()
     }
 
@@ -66,17 +66,17 @@ impl Engines {
     }
 }
 
-impl Shared {
+impl EngineLoad {
     /// Decides about another branch, with at most `most` branches pending. An engine that has
     /// refused a branch is probed by a single branch.
-    pub fn turn(&mut self, task: TaskId, most: usize, now: Time) -> Turn {
+    pub fn turn(&mut self, task: TaskId, most: usize, now: Time) -> DispatchTurn {
         let room = if self.refused.is_some() { 1 } else { most };
         let closed = Some(self.closed_until).filter(|until| *until > now);
         if closed.is_none() && self.pending.len() < room {
-            return Turn::Now;
+            return DispatchTurn::Now;
         }
         self.waiting.insert(task);
-        Turn::Later(closed)
+        DispatchTurn::Later(closed)
     }
 
     /// Records the dispatch of a branch.
@@ -86,13 +86,13 @@ impl Shared {
 
     /// Records the beginning of a branch on a machine.
     pub fn placed(&mut self, process: ProcessId, node: &str) {
-        self.settled(process);
+        self.not_pending(process);
         self.is_there();
         self.nodes.began(node);
     }
 
     /// Records that a branch has begun, or will not begin.
-    pub fn settled(&mut self, process: ProcessId) {
+    pub fn not_pending(&mut self, process: ProcessId) {
         self.pending.remove(&process);
     }
 

@@ -14,27 +14,27 @@ use std::time::Duration;
 use crate::time::Time;
 
 /// Time for which a machine is avoided after its first failure.
-const FIRST: Duration = Duration::from_secs(1);
+const MIN_AVOIDANCE: Duration = Duration::from_secs(1);
 /// Maximum time for which a machine is avoided.
-const LONGEST: Duration = Duration::from_secs(5 * 60);
+const MAX_AVOIDANCE: Duration = Duration::from_secs(5 * 60);
 /// Time for which a branch avoids a machine where the branch itself failed to run, if other
 /// machines exist.
-const SHUNNED: Duration = Duration::from_secs(2 * 60);
+const SHUN_TIME: Duration = Duration::from_secs(2 * 60);
 /// Factor for failures faster than the usual success.
-const BLACK_HOLE: u32 = 8;
+const BLACK_HOLE_FACTOR: u32 = 8;
 /// Weight of a success in the moving average of durations.
-const WEIGHT: f64 = 0.1;
+const AVERAGE_WEIGHT: f64 = 0.1;
 
 /// Machines by name.
 #[derive(Debug, Default)]
 pub struct Nodes {
-    known: BTreeMap<String, Node>,
+    known: BTreeMap<String, NodeHistory>,
     /// Average duration of a success in seconds, if any.
     usual: Option<f64>,
 }
 
 #[derive(Debug)]
-struct Node {
+struct NodeHistory {
     /// Number of failures since the last success.
     in_a_row: u32,
     /// Moment from which the machine may be used again.
@@ -48,7 +48,7 @@ pub struct Shunned(BTreeMap<String, Time>);
 impl Shunned {
     /// Adds a machine where the branch failed to run.
     pub fn add(&mut self, node: &str, now: Time) {
-        self.0.insert(node.into(), now + SHUNNED);
+        self.0.insert(node.into(), now + SHUN_TIME);
     }
 }
 
@@ -64,25 +64,26 @@ pub struct Avoided {
 impl Nodes {
     /// Records the beginning of a branch.
     pub fn began(&mut self, node: &str) {
-        self.known.entry(node.into()).or_insert(Node::NEW);
+        self.known.entry(node.into()).or_insert(NodeHistory::NEW);
     }
 
     /// Records the success of a branch.
     pub fn succeeded(&mut self, node: &str, elapsed: Duration) {
         let usual = self.usual.get_or_insert(elapsed.as_secs_f64());
-        *usual += WEIGHT * (elapsed.as_secs_f64() - *usual);
-        let known = self.known.entry(node.into()).or_insert(Node::NEW);
-        *known = Node::NEW;
+        *usual += AVERAGE_WEIGHT * (elapsed.as_secs_f64() - *usual);
+        let known = self.known.entry(node.into()).or_insert(NodeHistory::NEW);
+        *known = NodeHistory::NEW;
     }
 
     /// Records the failure of a branch, or a branch that never began. Returns the time for which
     /// the machine is avoided.
     pub fn failed(&mut self, node: &str, elapsed: Duration, now: Time) -> Duration {
         let hasty = self.usual.is_some_and(|usual| elapsed.as_secs_f64() < usual / 2.0);
-        let known = self.known.entry(node.into()).or_insert(Node::NEW);
+        let known = self.known.entry(node.into()).or_insert(NodeHistory::NEW);
         known.in_a_row = known.in_a_row.saturating_add(1);
-        let doubled = FIRST.saturating_mul(1 << (known.in_a_row - 1).min(16));
-        let time = doubled.saturating_mul(if hasty { BLACK_HOLE } else { 1 }).min(LONGEST);
+        let doubled = MIN_AVOIDANCE.saturating_mul(1 << (known.in_a_row - 1).min(16));
+        let time =
+            doubled.saturating_mul(if hasty { BLACK_HOLE_FACTOR } else { 1 }).min(MAX_AVOIDANCE);
         known.until = known.until.max(now + time);
         time
     }
@@ -94,7 +95,7 @@ impl Nodes {
 
     /// Returns true if a machine is known to accept branches, and is not avoided by this branch.
     pub fn has_good(&self, own: &Shunned, now: Time) -> bool {
-        let is_good = |node: &Node| node.in_a_row == 0 && node.until <= now;
+        let is_good = |node: &NodeHistory| node.in_a_row == 0 && node.until <= now;
         let may = |name: &String| own.0.get(name).is_none_or(|until| *until <= now);
         self.known.iter().any(|(name, node)| is_good(node) && may(name))
     }
@@ -130,7 +131,7 @@ impl Nodes {
     }
 }
 
-impl Node {
+impl NodeHistory {
     const NEW: Self = Self { in_a_row: 0, until: Time::START };
 }
 
@@ -176,7 +177,7 @@ mod tests {
         assert_eq!(nodes.failed("hole", seconds(1), at(0)), seconds(8));
         assert_eq!(nodes.failed("slow", seconds(20), at(0)), seconds(1));
         for _ in 0..40 {
-            assert!(nodes.failed("hole", seconds(1), at(0)) <= LONGEST);
+            assert!(nodes.failed("hole", seconds(1), at(0)) <= MAX_AVOIDANCE);
         }
     }
 
@@ -206,7 +207,7 @@ mod tests {
         let expected = Avoided { nodes: vec!["a".into(), "b".into()], until: at(8) };
         assert_eq!(nodes.avoided(&own, at(2)), expected);
         assert_eq!(avoided(&nodes, &own, at(10)), "a");
-        assert_eq!(avoided(&nodes, &own, at(0) + SHUNNED), "");
+        assert_eq!(avoided(&nodes, &own, at(0) + SHUN_TIME), "");
         nodes.forgive(&mut own, &["a".into(), "b".into()]);
         assert_eq!(avoided(&nodes, &own, at(2)), "a");
         nodes.forgive(&mut own, &["a".into()]);

@@ -12,9 +12,9 @@ use crate::outcome::{Failure, FailureKind, Outcome};
 use crate::program::code::{Address, Program};
 use crate::program::definitions::Definitions;
 use crate::remote::packed::{
-    Again, Around, BranchEnd, EndedBranch, PackedBranch, PackedBranches, PackedFailure,
-    PackedSettings, PackedStep, PackedTrace, PackedTried, PackedValue, PackedVariable, Place, Text,
-    Unpackable,
+    BranchEnd, CodePlace, EndedBranch, PackedBranch, PackedBranchResults, PackedContext,
+    PackedFailure, PackedRetry, PackedSettings, PackedStep, PackedTrace, PackedTrySummary,
+    PackedValue, PackedVariable, Text, Unpackable,
 };
 use crate::remote::state::RemoteRoot;
 use crate::tasks::core::Core;
@@ -23,15 +23,15 @@ use crate::tasks::suspend::Suspend;
 use crate::tasks::task::Task;
 use crate::tasks::trace::{StepKind, Trace};
 use crate::time::Time;
-use crate::unwind::ending::{Ending, Retry};
+use crate::unwind::ending::{Retry, TaskEnding};
 use crate::values::value::Value;
 use ftsh_syntax::Source;
 
 /// Maximum length of a chain of failures that explain each other.
-const MOST_EARLIER: usize = 16;
+const MAX_CAUSES: usize = 16;
 
 /// Queries the information for packing branches that only the driver has.
-pub fn know_all(task: &Task) -> Result<(), Suspend> {
+pub fn query_for_packing(task: &Task) -> Result<(), Suspend> {
     if task.directory.is_none() {
         directory(task)?;
     }
@@ -57,7 +57,7 @@ pub struct Packer<'a> {
 
 impl Packer<'_> {
     /// Packs a branch of the innermost `forall`. Returns the branch as plain data, with the texts
-    /// it refers to. Call [`know_all`] first.
+    /// it refers to. Call [`query_for_packing`] first.
     pub(crate) fn pack(
         &self,
         task: &Task,
@@ -110,9 +110,9 @@ impl Packer<'_> {
         Ok((packed, sources))
     }
 
-    fn around(&self, task: &Task, texts: &mut Texts) -> Around {
+    fn around(&self, task: &Task, texts: &mut Texts) -> PackedContext {
         let around = self.core.child_context(task);
-        Around {
+        PackedContext {
             deadline: around.deadline.map(Time::elapsed),
             attempt: around
                 .attempt
@@ -152,12 +152,12 @@ impl RemoteRoot {
             (Outcome::Failed(failure), None) if failure.kind == FailureKind::Timeout => {
                 BranchEnd::OutOfTime(texts.failure(failure))
             }
-            (_, Some(Ending::Failed(thrown))) => {
+            (_, Some(TaskEnding::Failed(thrown))) => {
                 let failure = texts.failure(&thrown.failure);
                 let again = match thrown.retry {
-                    Retry::Deferred(by) => Again::Deferred(by),
-                    Retry::Never => Again::Never,
-                    Retry::AsUsual | Retry::Unread => Again::AsUsual,
+                    Retry::Deferred(by) => PackedRetry::Deferred(by),
+                    Retry::Never => PackedRetry::Never,
+                    Retry::AsUsual | Retry::BrokenPipe => PackedRetry::AsUsual,
                 };
                 let trace = packed_trace(&thrown.failure.trace);
                 if trace.steps.is_empty() {
@@ -167,7 +167,7 @@ impl RemoteRoot {
                 }
             }
             (Outcome::Failed(failure), _) => {
-                BranchEnd::Failed { failure: texts.failure(failure), again: Again::AsUsual }
+                BranchEnd::Failed { failure: texts.failure(failure), again: PackedRetry::AsUsual }
             }
             (Outcome::Exited(code), _) => BranchEnd::Exited(*code),
             (Outcome::Succeeded, _) => BranchEnd::Succeeded,
@@ -236,27 +236,27 @@ impl Texts {
         })
     }
 
-    fn place(&mut self, program: &Program, at: Address) -> Place {
+    fn place(&mut self, program: &Program, at: Address) -> CodePlace {
         let index = self.index(&program.source);
         self.0[index].1.length = Some(program.code.len());
-        Place { text: index, at }
+        CodePlace { text: index, at }
     }
 
     /// Packs a failure with its chain of explanations.
     fn failure(&mut self, failure: &Failure) -> Vec<PackedFailure> {
         let chain = std::iter::successors(Some(failure), |failure| failure.earlier.as_deref());
-        chain.take(MOST_EARLIER).map(|failure| self.one(failure)).collect()
+        chain.take(MAX_CAUSES).map(|failure| self.one(failure)).collect()
     }
 
     fn one(&mut self, failure: &Failure) -> PackedFailure {
-        let tries = failure.tries.iter().map(|tried| PackedTried {
+        let tries = failure.tries.iter().map(|tried| PackedTrySummary {
             file: tried.file.to_string(),
             line: tried.line,
             attempts: tried.attempts,
             elapsed: tried.elapsed,
         });
-        let branches = failure.branches.as_ref().map(|branches| PackedBranches {
-            told: branches.told.clone(),
+        let branches = failure.branches.as_ref().map(|branches| PackedBranchResults {
+            reported: branches.reported.clone(),
             failed: branches.failed,
             succeeded: branches.words.list(true).ok(),
             others: branches.words.list(false).ok(),

@@ -16,11 +16,11 @@ pub struct PackedBranch {
     /// Texts of programs, and of failures.
     pub texts: Vec<Text>,
     /// Address of its `forall`.
-    pub place: Place,
+    pub place: CodePlace,
     /// Word of the branch, the value of the loop's variable.
     pub word: PackedValue,
     /// Defined functions.
-    pub functions: Vec<(String, Place)>,
+    pub functions: Vec<(String, CodePlace)>,
     /// Declared channels, with their rules once the declaration was executed.
     pub channels: Vec<(String, Option<Rules>)>,
     /// Variables with their values.
@@ -34,7 +34,7 @@ pub struct PackedBranch {
     /// Umask for new files.
     pub umask: u16,
     /// Context from the structures around the branch.
-    pub around: Around,
+    pub around: PackedContext,
     /// Moment of the beginning, on the clock of the run.
     pub at: Duration,
     /// Seed of random choices.
@@ -56,7 +56,7 @@ pub struct Text {
 
 /// Address of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Place {
+pub struct CodePlace {
     /// Index of the text.
     pub text: usize,
     /// Address in the program, valid only for the same text and the same version.
@@ -93,7 +93,7 @@ pub enum PackedValue {
 
 /// Context from the structures around a branch. Times are on the clock of the run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Around {
+pub struct PackedContext {
     /// Tightest deadline.
     pub deadline: Option<Duration>,
     /// Attempt of the innermost `try`: number, beginning of the `try`, deadline.
@@ -130,16 +130,16 @@ pub struct PackedFailure {
     /// Line, from 1.
     pub line: u32,
     /// Tries that the failure ended, innermost first.
-    pub tries: Vec<PackedTried>,
+    pub tries: Vec<PackedTrySummary>,
     /// Results of the branches, if a `forall` failed.
-    pub branches: Option<PackedBranches>,
+    pub branches: Option<PackedBranchResults>,
     /// Last output of the atomic attempt ended by the failure.
     pub output: Option<BString>,
 }
 
 /// Number of attempts and duration of a `try`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PackedTried {
+pub struct PackedTrySummary {
     /// Script of the `try`.
     pub file: String,
     /// Line of the `try`.
@@ -152,9 +152,10 @@ pub struct PackedTried {
 
 /// Results of the branches of a `forall`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PackedBranches {
+pub struct PackedBranchResults {
     /// First failed branches, reported separately.
-    pub told: Vec<BranchFailure>,
+    #[serde(rename = "told")]
+    pub reported: Vec<BranchFailure>,
     /// Number of failed branches.
     pub failed: u64,
     /// Words of the successful branches, one per line; `None` if they cannot be listed.
@@ -207,7 +208,7 @@ pub enum BranchEnd {
         /// The failure, with its chain of explanations.
         failure: Vec<PackedFailure>,
         /// Effect on the enclosing `try`.
-        again: Again,
+        again: PackedRetry,
     },
     /// End by a signal to the shell that ran the branch. Nothing of the branch is left.
     Cancelled(i32),
@@ -218,7 +219,7 @@ pub enum BranchEnd {
         /// The failure, with its chain of explanations.
         failure: Vec<PackedFailure>,
         /// Effect on the enclosing `try`.
-        again: Again,
+        again: PackedRetry,
         /// Trace of the failure.
         trace: PackedTrace,
     },
@@ -272,7 +273,7 @@ pub struct PackedStep {
 
 /// Effect of a failure on the enclosing `try`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Again {
+pub enum PackedRetry {
     /// Retry as the clauses say.
     AsUsual,
     /// Repeat the same attempt, at the earliest after this time.

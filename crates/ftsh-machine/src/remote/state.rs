@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use crate::MAIN;
 use crate::effect::{ProcessId, TaskId};
-use crate::remote::engines::{Engines, Shared};
+use crate::remote::engines::{EngineLoad, Engines};
 use crate::remote::packed::{PackedBranch, Unpackable};
-use crate::unwind::ending::Ending;
+use crate::unwind::ending::TaskEnding;
 use ftsh_syntax::Source;
 use ftsh_syntax::ast::Name;
 use ftsh_syntax::engine::EngineId;
@@ -24,7 +24,7 @@ pub struct RemoteRoot {
     /// True if an enclosing attempt is a retry.
     pub is_retried: bool,
     /// Ending of the branch, once ended.
-    pub ending: Option<Ending>,
+    pub ending: Option<TaskEnding>,
     /// Number of attempts made by the branch's tries, once ended.
     pub attempts: u64,
 }
@@ -48,7 +48,7 @@ impl Remote {
     }
 
     /// Returns the state of an engine.
-    pub fn engine(&mut self, engine: EngineId) -> &mut Shared {
+    pub fn engine(&mut self, engine: EngineId) -> &mut EngineLoad {
         self.engines.of(engine)
     }
 

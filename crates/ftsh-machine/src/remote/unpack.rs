@@ -11,25 +11,26 @@ use crate::Config;
 use crate::effect::{BufferId, Effect};
 use crate::forall::Forker;
 use crate::interface::requests::Requests;
-use crate::outcome::{Branches, Failure, Outcome, Tried, Unlistable, Words};
+use crate::outcome::{BranchResults, BranchWords, Failure, Outcome, TrySummary, Unlistable};
 use crate::pipelines::tally::Tally;
 use crate::program::code::{Address, Instruction, Loop, Program};
 use crate::program::definitions::Definitions;
 use crate::program::lower::lower;
 use crate::record::Level;
 use crate::remote::packed::{
-    Around, PackedBranch, PackedFailure, PackedTrace, PackedValue, PackedVariable, Text, Unrunnable,
+    PackedBranch, PackedContext, PackedFailure, PackedTrace, PackedValue, PackedVariable, Text,
+    Unrunnable,
 };
 use crate::remote::state::RemoteRoot;
 use crate::secrets::Secrets;
 use crate::tasks::flow::Flow;
 use crate::tasks::frame::{FrameKind, JoinFrame, JoinKind};
 use crate::tasks::join::top_join;
-use crate::tasks::task::{AfterEmptied, Attempt, ParentContext, Task};
-use crate::tasks::trace::{Step, StepKind, Trace};
+use crate::tasks::task::{AfterEmptied, AttemptInfo, ParentContext, Task};
+use crate::tasks::trace::{StepKind, Trace, TraceStep};
 use crate::time::Time;
 use crate::unwind::Unwinder;
-use crate::unwind::ending::Ending;
+use crate::unwind::ending::TaskEnding;
 use crate::values::items::Items;
 use crate::values::value::{Range, Value};
 use crate::values::variables::{Variable, Variables};
@@ -184,11 +185,18 @@ impl Forker<'_> {
 impl Unwinder<'_> {
     /// Handles the end of the branch. The run ends with the same result, after all processes have
     /// ended. No enclosing scope exists here to which processes could be handed over.
-    pub(crate) fn root_ended(&mut self, task: &mut Task, ending: &Ending, attempts: u64) -> Flow {
+    pub(crate) fn root_ended(
+        &mut self,
+        task: &mut Task,
+        ending: &TaskEnding,
+        attempts: u64,
+    ) -> Flow {
         let outcome = match ending {
-            Ending::Succeeded => Outcome::Succeeded,
-            Ending::Exited(code) => Outcome::Exited(*code),
-            Ending::Failed(thrown) => Outcome::Failed(Box::new(Failure::clone(&thrown.failure))),
+            TaskEnding::Succeeded => Outcome::Succeeded,
+            TaskEnding::Exited(code) => Outcome::Exited(*code),
+            TaskEnding::Failed(thrown) => {
+                Outcome::Failed(Box::new(Failure::clone(&thrown.failure)))
+            }
         };
         if let Some(root) = self.core.remote.root_mut() {
             (root.ending, root.attempts) = (Some(ending.clone()), attempts);
@@ -244,10 +252,10 @@ fn programs(
     programs.collect()
 }
 
-fn inherited(around: Around, sources: &[Arc<Source>]) -> ParentContext {
+fn inherited(around: PackedContext, sources: &[Arc<Source>]) -> ParentContext {
     ParentContext {
         deadline: around.deadline.map(Time::after),
-        attempt: around.attempt.map(|(number, started, deadline)| Attempt {
+        attempt: around.attempt.map(|(number, started, deadline)| AttemptInfo {
             number,
             started: Time::after(started),
             deadline: deadline.map(Time::after),
@@ -264,15 +272,15 @@ fn inherited(around: Around, sources: &[Arc<Source>]) -> ParentContext {
 pub fn failure(packed: Vec<PackedFailure>, sources: &[Arc<Source>]) -> Option<Arc<Failure>> {
     let nowhere = || Arc::new(Source::new("", ""));
     packed.into_iter().rev().fold(None, |earlier, packed| {
-        let tries = packed.tries.into_iter().map(|tried| Tried {
+        let tries = packed.tries.into_iter().map(|tried| TrySummary {
             file: tried.file.into(),
             line: tried.line,
             attempts: tried.attempts,
             elapsed: tried.elapsed,
         });
         let branches = packed.branches.map(|it| {
-            let words = Arc::new(Listed { succeeded: it.succeeded, others: it.others });
-            Arc::new(Branches { told: it.told, failed: it.failed, words })
+            let words = Arc::new(UnpackedWords { succeeded: it.succeeded, others: it.others });
+            Arc::new(BranchResults { reported: it.reported, failed: it.failed, words })
         });
         Some(Arc::new(Failure {
             kind: packed.kind,
@@ -301,19 +309,19 @@ pub fn trace(packed: PackedTrace) -> Trace {
             (Some(name), None) => StepKind::Function(name),
             (None, _) => StepKind::Source,
         };
-        Step { kind, file: step.file.into(), line: step.line, tries: step.tries }
+        TraceStep { kind, file: step.file.into(), line: step.line, tries: step.tries }
     });
     Trace::new(steps.collect(), packed.left_out)
 }
 
 /// Words listed by another machine.
 #[derive(Debug)]
-struct Listed {
+struct UnpackedWords {
     succeeded: Option<BString>,
     others: Option<BString>,
 }
 
-impl Words for Listed {
+impl BranchWords for UnpackedWords {
     fn list(&self, succeeded: bool) -> Result<BString, Unlistable> {
         let list = if succeeded { &self.succeeded } else { &self.others };
         list.clone().ok_or(Unlistable::Unknown)

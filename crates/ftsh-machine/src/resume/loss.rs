@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use crate::outcome::{Failure, FailureKind, shorten};
 use crate::tasks::task::Task;
-use crate::unwind::unwinding::Running;
+use crate::unwind::propagate::RunningWork;
 
 /// Creates the failure of work that was in progress when the shell ended.
 pub fn lost(
     task: &Task,
     what: &str,
-    running: Running,
+    running: RunningWork,
     caught: Option<Arc<Failure>>,
 ) -> Arc<Failure> {
     let message = match running.command.as_str() {

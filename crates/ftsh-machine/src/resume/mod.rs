@@ -1,4 +1,4 @@
 //! Runs resumed in another process.
 
 pub(crate) mod loss;
-pub(crate) mod resuming;
+pub(crate) mod run;

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use crate::channels::Passed;
 use crate::effect::{Effect, ScopeId};
-use crate::scopes::tree::Gone;
+use crate::scopes::tree::RemovedScopes;
 use crate::tasks::core::Core;
 use crate::tasks::flow::Flow;
-use crate::tasks::task::{AfterEmptied, State, Task};
+use crate::tasks::task::{AfterEmptied, Task, TaskState};
 use crate::tasks::timer::Timer;
 use crate::unwind::Unwinder;
 
@@ -55,7 +55,7 @@ impl Core {
     /// Removes an ended scope, and returns its passes to channels. The script's own scope is
     /// created again at once, for the rest of a session.
     pub(crate) fn forget_scope(&mut self, scope: ScopeId) {
-        let Gone { timers, passes } = self.scopes.remove(scope);
+        let RemovedScopes { timers, passes } = self.scopes.remove(scope);
         self.scheduler.cancel(timers);
         for pass in passes {
             self.requests.push(Effect::Leave(pass.id, pass.passed));
@@ -120,7 +120,7 @@ impl Unwinder<'_> {
     ) -> Flow {
         if self.core.terminate(scope, grace) {
             task.since = self.core.now();
-            Flow::Wait(State::Emptying(scope, after))
+            Flow::Wait(TaskState::Emptying(scope, after))
         } else {
             self.core.forget_scope(scope);
             self.emptied(task, after)
@@ -132,8 +132,8 @@ impl Unwinder<'_> {
         if after.is_for_a_try()
             && let Some(dropped) = task.top_try().and_then(|frame| frame.dropped.as_ref())
         {
-            let told = dropped.told();
-            return self.core.committer().ask_output(task, told, after);
+            let sinks = dropped.sinks();
+            return self.core.committer().query_output(task, sinks, after);
         }
         match after {
             AfterEmptied::EndFinally(thrown) => self.finally_failed(task, thrown),

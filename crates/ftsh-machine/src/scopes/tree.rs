@@ -11,7 +11,7 @@ use ftsh_syntax::ast::Name;
 /// Scopes in use.
 #[derive(Debug, Default)]
 pub struct Scopes {
-    tree: BTreeMap<ScopeId, Scope>,
+    tree: BTreeMap<ScopeId, ScopeNode>,
     /// Tasks waiting for the end of a scope.
     emptying: BTreeMap<ScopeId, TaskId>,
     /// Scope emptied because of a signal.
@@ -19,7 +19,7 @@ pub struct Scopes {
 }
 
 #[derive(Debug)]
-struct Scope {
+struct ScopeNode {
     parent: Option<ScopeId>,
     /// True if the driver knows the scope, because a command ran inside.
     opened: bool,
@@ -31,12 +31,12 @@ struct Scope {
     /// Scratch directory of the scope's attempt, removed after the scope has ended.
     scratch: Option<Scratch>,
     /// Pass of the scope's attempt through a channel.
-    pass: Option<Box<Pass>>,
+    pass: Option<Box<ChannelPass>>,
 }
 
 /// Pass of an attempt through a channel.
 #[derive(Debug)]
-pub struct Pass {
+pub struct ChannelPass {
     /// Id of the pass.
     pub id: PassId,
     /// Name of the channel.
@@ -47,11 +47,11 @@ pub struct Pass {
 
 /// Resources of removed scopes.
 #[derive(Default)]
-pub struct Gone {
+pub struct RemovedScopes {
     /// Armed timers.
     pub timers: Vec<TimerKey>,
     /// Passes through channels.
-    pub passes: Vec<Pass>,
+    pub passes: Vec<ChannelPass>,
 }
 
 impl Scopes {
@@ -62,7 +62,7 @@ impl Scopes {
 
     /// Adds a scope inside `parent`.
     pub fn add(&mut self, id: ScopeId, parent: Option<ScopeId>) {
-        let scope = Scope {
+        let scope = ScopeNode {
             parent,
             opened: false,
             ending: false,
@@ -162,19 +162,19 @@ impl Scopes {
     }
 
     /// Gives a pass to an attempt's scope.
-    pub fn give(&mut self, scope: ScopeId, pass: Option<Pass>) {
+    pub fn give(&mut self, scope: ScopeId, pass: Option<ChannelPass>) {
         if let Some(scope) = self.tree.get_mut(&scope) {
             scope.pass = pass.map(Box::new);
         }
     }
 
     /// Returns the pass of a scope.
-    pub fn pass(&self, scope: ScopeId) -> Option<&Pass> {
+    pub fn pass(&self, scope: ScopeId) -> Option<&ChannelPass> {
         self.tree.get(&scope)?.pass.as_deref()
     }
 
     /// Returns the pass of a scope, mutable.
-    pub fn pass_mut(&mut self, scope: ScopeId) -> Option<&mut Pass> {
+    pub fn pass_mut(&mut self, scope: ScopeId) -> Option<&mut ChannelPass> {
         self.tree.get_mut(&scope)?.pass.as_deref_mut()
     }
 
@@ -185,8 +185,8 @@ impl Scopes {
     }
 
     /// Removes a scope with its inner scopes.
-    pub fn remove(&mut self, scope: ScopeId) -> Gone {
-        let mut gone = Gone::default();
+    pub fn remove(&mut self, scope: ScopeId) -> RemovedScopes {
+        let mut gone = RemovedScopes::default();
         let mut left = vec![scope];
         while let Some(id) = left.pop() {
             let Some(scope) = self.tree.remove(&id) else { continue };
@@ -242,7 +242,7 @@ mod tests {
     fn scopes_inside_go_with_the_one_around() {
         let mut scopes = scopes();
         let name = Name::from("disk");
-        let pass = Pass { id: PassId(3), channel: name, passed: Passed::Neither };
+        let pass = ChannelPass { id: PassId(3), channel: name, passed: Passed::Neither };
         scopes.give(ScopeId(2), Some(pass));
         assert!(scopes.is_around(ScopeId::SCRIPT, ScopeId(2)));
         let gone = scopes.remove(ScopeId(1));

@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use crate::atomic::transaction::Committing;
 use crate::effect::{ScopeId, TaskId};
-use crate::grouped_output::let_out::letting_out;
+use crate::grouped_output::flush::flushing;
 use crate::outcome::Failure;
 use crate::program::code::Loop;
 use crate::remote::remote_branch::RemoteState;
 use crate::secrets::Secrets;
 use crate::tasks::core::Core;
 use crate::tasks::frame::{Frame, FrameKind, JoinFrame, JoinKind, TryFrame, TryPhase};
-use crate::tasks::task::{State, Task};
+use crate::tasks::task::{Task, TaskState};
 use crate::time::Time;
 use ftsh_syntax::Source;
 use ftsh_syntax::ast::Name;
@@ -271,7 +271,7 @@ impl Core {
             line,
             doing: self.doing(task),
             since: match &task.state {
-                State::Command(command) => command.started,
+                TaskState::Command(command) => command.started,
                 _ => task.since,
             },
             tries: tries.collect(),
@@ -282,33 +282,33 @@ impl Core {
 
     fn doing(&self, task: &Task) -> Doing {
         match &task.state {
-            State::Ready => Doing::Computing,
-            State::Committing(Committing::LettingOut(..)) => Doing::Printing,
-            State::Query(..)
-            | State::Telling(..)
-            | State::Opening(..)
-            | State::Piped(_)
-            | State::Settling(_)
-            | State::Asking(_)
-            | State::Beginning(_)
-            | State::Committing(_) => Doing::Files,
-            State::Entering(entering) => Doing::Entering(Arc::clone(&entering.channel)),
-            State::Command(command) => Doing::Command(command.text.clone()),
-            State::Sleeping(timer) if delayed(task).is_some() => {
+            TaskState::Ready => Doing::Computing,
+            TaskState::Committing(Committing::Writing(..)) => Doing::Printing,
+            TaskState::Query(..)
+            | TaskState::ReadingOutput(..)
+            | TaskState::Opening(..)
+            | TaskState::Piped(_)
+            | TaskState::CommittingFiles(_)
+            | TaskState::CheckingInput(_)
+            | TaskState::Beginning(_)
+            | TaskState::Committing(_) => Doing::Files,
+            TaskState::Entering(entering) => Doing::Entering(Arc::clone(&entering.channel)),
+            TaskState::Command(command) => Doing::Command(command.text.clone()),
+            TaskState::Sleeping(timer) if delayed(task).is_some() => {
                 Doing::Waiting { until: timer.due() }
             }
-            State::Sleeping(timer) => Doing::Sleeping { until: timer.due() },
-            State::Children | State::Forking => match join(task) {
+            TaskState::Sleeping(timer) => Doing::Sleeping { until: timer.due() },
+            TaskState::Children | TaskState::Forking => match join(task) {
                 Some(join) => self.joining(join),
                 None => Doing::Stages,
             },
-            State::Remote(_) => match node(task) {
+            TaskState::Remote(_) => match node(task) {
                 Some(node) => Doing::Elsewhere(node.to_owned()),
                 None => Doing::Placing,
             },
-            State::Emptying(..) => Doing::Ending,
-            State::Doomed if letting_out(task).is_some() => Doing::Printing,
-            State::Doomed | State::Cleaning => Doing::CleaningUp,
+            TaskState::Emptying(..) => Doing::Ending,
+            TaskState::AwaitingCleanup if flushing(task).is_some() => Doing::Printing,
+            TaskState::AwaitingCleanup | TaskState::Cleaning => Doing::CleaningUp,
         }
     }
 
@@ -335,11 +335,11 @@ impl Core {
         let mut soonest: Option<(Time, Arc<Failure>)> = None;
         for child in join.running.iter().filter_map(|child| self.tasks.get(*child)) {
             queued += u64::from(match child.state {
-                State::Entering(_) => true,
-                State::Remote(_) => node(child).is_none(),
+                TaskState::Entering(_) => true,
+                TaskState::Remote(_) => node(child).is_none(),
                 _ => false,
             });
-            let (State::Sleeping(timer), Some(frame)) = (&child.state, delayed(child)) else {
+            let (TaskState::Sleeping(timer), Some(frame)) = (&child.state, delayed(child)) else {
                 continue;
             };
             waiting += 1;
@@ -380,7 +380,7 @@ fn join(task: &Task) -> Option<&JoinFrame> {
 fn node(task: &Task) -> Option<&str> {
     match (&task.state, task.frames.last()?) {
         (
-            State::Remote(RemoteState::Sent(_)),
+            TaskState::Remote(RemoteState::Sent(_)),
             Frame { kind: FrameKind::Remote(remote_branch), .. },
         ) => remote_branch.node(),
         _ => None,
@@ -400,8 +400,8 @@ fn delayed(task: &Task) -> Option<&TryFrame> {
 /// Returns the place of a task. Between attempts, the place is the `try`, not the failed command.
 fn place(task: &Task) -> (&Arc<Source>, u32) {
     let line = match &task.state {
-        State::Sleeping(_) => delayed(task).map(|frame| frame.code.line),
-        State::Entering(_) => task.tries().next().map(|frame| frame.code.line),
+        TaskState::Sleeping(_) => delayed(task).map(|frame| frame.code.line),
+        TaskState::Entering(_) => task.tries().next().map(|frame| frame.code.line),
         _ => None,
     };
     (&task.program.source, line.unwrap_or_else(|| task.line()))

@@ -2,8 +2,8 @@
 
 use crate::outcome::Outcome;
 use crate::tasks::suspend::Suspend;
-use crate::tasks::task::{State, Task};
-use crate::unwind::ending::{Ending, Thrown};
+use crate::tasks::task::{Task, TaskState};
+use crate::unwind::ending::{TaskEnding, Thrown};
 
 /// Control flow after an instruction.
 #[derive(Debug)]
@@ -13,19 +13,19 @@ pub enum Flow {
     /// The task continues after its log record is written. The order of turns stays the same.
     YieldFirst,
     /// The task waits.
-    Wait(State),
+    Wait(TaskState),
     /// The task has more branches to start.
     SpawnMore,
     /// The task fails.
     Throw(Thrown),
     /// The task ends, after its processes have ended.
-    Exiting(Ending),
+    Exiting(TaskEnding),
     /// The task ended.
-    Exited(Ending),
+    Exited(TaskEnding),
     /// An attempt or its condition failed, and nothing of the attempt is left.
     AttemptFailed(Thrown),
     /// The task ends with a failure or `exit`, which may end its siblings.
-    Failing(Ending),
+    Failing(TaskEnding),
     /// The run is over.
     Finish(Outcome),
 }
@@ -36,6 +36,6 @@ pub type Step = Result<Flow, Suspend>;
 impl Flow {
     /// Leaves a task's state as it is.
     pub fn keep_waiting(task: &mut Task) -> Self {
-        Self::Wait(std::mem::replace(&mut task.state, State::Ready))
+        Self::Wait(std::mem::replace(&mut task.state, TaskState::Ready))
     }
 }

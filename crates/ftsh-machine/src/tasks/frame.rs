@@ -8,22 +8,22 @@ use bstr::BString;
 
 use crate::atomic::transaction::{Dropped, Transaction};
 use crate::commands::opening::Targets;
-use crate::commands::table::Table;
+use crate::commands::table::IoTable;
 use crate::effect::{ReplayId, ScopeId, TaskId};
-use crate::forany::hedge::Hedge;
-use crate::grouped_output::held::Outputs;
-use crate::grouped_output::relay::Relay;
-use crate::outcome::{Branches, Failure};
+use crate::forany::state::Hedge;
+use crate::grouped_output::buffered::OutputBuffers;
+use crate::grouped_output::relay::state::OutputRelay;
+use crate::outcome::{BranchResults, Failure};
 use crate::pipelines::tally::Tally;
 use crate::program::code::{Address, FinallyCode, Loop, Program, TryCode};
 use crate::remote::remote_branch::{Elsewhere, RemoteFrame};
 use crate::tasks::timer::TimerKey;
 use crate::time::Time;
-use crate::unwind::ending::Ended;
-use crate::unwind::leaving::Leaving;
+use crate::unwind::continuation::Continuation;
+use crate::unwind::ending::EndedStage;
 use crate::values::items::Items;
-use crate::values::value::Handle;
-use crate::values::variables::Kept;
+use crate::values::value::ResourceHandle;
+use crate::values::variables::SavedVariable;
 use ftsh_syntax::ast::Name;
 use ftsh_syntax::backoff::{Backoff, Policy};
 use ftsh_syntax::clauses::{ForAllClauses, TryClauses};
@@ -63,7 +63,7 @@ pub enum FrameKind {
     /// Redirections around a block or a call.
     Redirected {
         /// Descriptors to restore at the end.
-        before: Table,
+        before: IoTable,
         /// True if the redirections end with the call inside.
         around_call: bool,
     },
@@ -73,7 +73,7 @@ pub enum FrameKind {
     /// An attempt of an atomic `try`, or a redirection to files inside such an attempt.
     Transaction(Box<Transaction>),
     /// A command used as a condition, with the address for the answer `false`.
-    Question(Address),
+    Probe(Address),
 }
 
 /// A `try`.
@@ -110,7 +110,7 @@ pub struct TryFrame {
     /// True if the previous attempt was deferred, so that the next attempt reuses its number.
     pub deferred: bool,
     /// Set when a long delay was logged at the level of failures.
-    pub told_of_delay: bool,
+    pub delay_logged: bool,
     /// Scope of the current attempt or condition.
     pub scope: ScopeId,
     /// Scope around the `try`.
@@ -120,7 +120,7 @@ pub struct TryFrame {
     /// True if the standard input was open at the last check; `None` without a check.
     pub input: Option<bool>,
     /// Standard input of all attempts, for an atomic `try`.
-    pub replay: Option<Handle<ReplayId>>,
+    pub replay: Option<ResourceHandle<ReplayId>>,
     /// Output of the attempt that is failing.
     pub dropped: Option<Dropped>,
 }
@@ -156,7 +156,7 @@ pub struct GuardFrame {
     /// Failure caught by the `catch`, if any.
     pub caught: Option<Arc<Failure>>,
     /// Results of the branches of an inner `forall` that was cut short.
-    pub branches: Option<Arc<Branches>>,
+    pub branches: Option<Arc<BranchResults>>,
 }
 
 /// A running `finally` group.
@@ -167,7 +167,7 @@ pub struct FinallyFrame {
     /// Failure shown by `$error`; `None` after success.
     pub error: Option<Arc<Failure>>,
     /// Continuation after the group.
-    pub then: Leaving,
+    pub then: Continuation,
     /// Deadline of the group, if set by the cancellation of the task.
     pub limit: Option<Time>,
     /// Set when a cut waits for the end of the group.
@@ -212,7 +212,7 @@ pub struct CallFrame {
     /// Arguments of the caller.
     pub args: Arc<Vec<BString>>,
     /// Previous values of the variables set for this call only.
-    pub restore: Vec<Kept>,
+    pub restore: Vec<SavedVariable>,
     /// Beginning of the call.
     pub started: Time,
     /// Command as written, for the log; `None` in an expression, where the value is logged.
@@ -242,18 +242,18 @@ pub enum JoinKind {
         /// Clauses of the loop.
         clauses: ForAllClauses<u64, BString>,
         /// Descriptors of every branch.
-        io: Table,
+        io: IoTable,
         /// Results of the branches.
         tally: Box<Tally>,
         /// Buffered output of the branches, if grouped.
-        outputs: Option<Box<Outputs>>,
+        outputs: Option<Box<OutputBuffers>>,
         /// Relay of the branches' output, if tagged.
-        relay: Option<Relay>,
+        relay: Option<OutputRelay>,
         /// Engine of the branches, if remote.
         elsewhere: Option<Arc<Elsewhere>>,
     },
     /// The alternatives of a hedged `forany`.
     Hedge(Box<Hedge>),
     /// The stages of a pipeline, with the endings of the finished stages.
-    Stages(Vec<Option<Ended>>),
+    Stages(Vec<Option<EndedStage>>),
 }

@@ -1,14 +1,14 @@
 //! Parallel tasks: the branches of a `forall` or a hedged `forany`, and the stages of a pipeline.
 
 use crate::effect::TaskId;
-use crate::grouped_output::held::Outputs;
-use crate::grouped_output::relay::Relay;
+use crate::grouped_output::buffered::OutputBuffers;
+use crate::grouped_output::relay::state::OutputRelay;
 use crate::outcome::{FailureKind, KindAndCode};
 use crate::tasks::flow::Flow;
 use crate::tasks::frame::{Frame, FrameKind, JoinFrame, JoinKind};
-use crate::tasks::task::{AfterEmptied, State, Task};
+use crate::tasks::task::{AfterEmptied, Task, TaskState};
 use crate::tasks::timer::TimerKey;
-use crate::unwind::ending::{Ending, Retry, Thrown};
+use crate::unwind::ending::{Retry, TaskEnding, Thrown};
 
 /// Violated invariant: the innermost structure waits for the task that ends.
 pub const NO_JOIN: &str = "the innermost structure has no tasks";
@@ -17,7 +17,7 @@ pub const NO_JOIN: &str = "the innermost structure has no tasks";
 /// end keeps its ending.
 pub fn cut_short(branch: &Task, why: KindAndCode) -> Option<KindAndCode> {
     match &branch.state {
-        State::Emptying(_, AfterEmptied::End(ending)) => ending.failure(),
+        TaskState::Emptying(_, AfterEmptied::End(ending)) => ending.failure(),
         _ => Some(why),
     }
 }
@@ -34,8 +34,8 @@ impl JoinFrame {
     /// Returns true if neither a task nor output is awaited.
     pub fn is_done(&self) -> bool {
         self.running.is_empty()
-            && self.kind.outputs().is_none_or(Outputs::is_done)
-            && self.kind.relay().is_none_or(Relay::is_done)
+            && self.kind.outputs().is_none_or(OutputBuffers::is_done)
+            && self.kind.relay().is_none_or(OutputRelay::is_done)
     }
 
     /// Returns the timer armed for the structure.
@@ -49,7 +49,7 @@ impl JoinFrame {
 
 impl JoinKind {
     /// Returns the relay of tagged output.
-    pub fn relay(&self) -> Option<&Relay> {
+    pub fn relay(&self) -> Option<&OutputRelay> {
         match self {
             Self::Branches { relay, .. } => relay.as_ref(),
             Self::Hedge(_) | Self::Stages(_) => None,
@@ -66,16 +66,16 @@ impl JoinKind {
 
     /// Returns true if ended branches have unwritten output, which must be written even after a
     /// cancellation.
-    pub fn holds_output(&self) -> bool {
+    pub fn has_unwritten_output(&self) -> bool {
         match self {
-            Self::Branches { outputs, .. } => outputs.as_ref().is_some_and(|it| it.is_left()),
+            Self::Branches { outputs, .. } => outputs.as_ref().is_some_and(|it| it.is_unwritten()),
             // A canceled alternative has not won, so its output is discarded.
             Self::Hedge(_) | Self::Stages(_) => false,
         }
     }
 
     /// Returns the buffered output of the tasks.
-    pub fn outputs(&self) -> Option<&Outputs> {
+    pub fn outputs(&self) -> Option<&OutputBuffers> {
         match self {
             Self::Branches { outputs, .. } => outputs.as_deref(),
             Self::Hedge(hedge) => hedge.outputs.as_deref(),
@@ -87,7 +87,7 @@ impl JoinKind {
 /// Makes a task start more branches, unless its turn to do so is already pending.
 pub fn fork_again(task: &Task) -> Flow {
     match task.state {
-        State::Forking => Flow::Wait(State::Forking),
+        TaskState::Forking => Flow::Wait(TaskState::Forking),
         _ => Flow::SpawnMore,
     }
 }
@@ -110,11 +110,13 @@ pub fn outlives_a_failure(kind: &JoinKind, thrown: &Thrown) -> bool {
 }
 
 /// Returns the reason for ending the other branches after an ending.
-pub fn reason(ending: &Ending) -> &'static str {
+pub fn reason(ending: &TaskEnding) -> &'static str {
     match ending {
-        Ending::Succeeded => "enough branches succeeded",
-        Ending::Failed(Thrown { retry: Retry::Unread, .. }) => "nobody reads what they write",
-        Ending::Exited(_) | Ending::Failed(_) => "another branch failed",
+        TaskEnding::Succeeded => "enough branches succeeded",
+        TaskEnding::Failed(Thrown { retry: Retry::BrokenPipe, .. }) => {
+            "nobody reads what they write"
+        }
+        TaskEnding::Exited(_) | TaskEnding::Failed(_) => "another branch failed",
     }
 }
 

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use bstr::BString;
 
-use crate::atomic::transaction::{Beginning, Committing, Scratch};
+use crate::atomic::transaction::{Committing, OpeningTransaction, Scratch};
 use crate::commands::invocation::Expanded;
-use crate::commands::opening::{Opening, Redirects, Written};
-use crate::commands::table::Table;
+use crate::commands::opening::{Opening, Redirects, WrittenVariable};
+use crate::commands::table::IoTable;
 use crate::effect::{Directory, DraftId, OperationId, ProcessId, Query, ScopeId, TaskId, Umask};
 use crate::eval::replacing::Replacing;
 use crate::event::{Refusal, Reply};
@@ -21,9 +21,9 @@ use crate::tasks::timer::TimerKey;
 use crate::tasks::trace::Trace;
 use crate::time::Time;
 use crate::tries::entering::Entering;
-use crate::unwind::ending::{Ending, Logged, Retry, TaskResidue, Thrown};
-use crate::values::value::{Handle, Value};
-use crate::values::variables::{Change, Kept, Variables};
+use crate::unwind::ending::{Logged, Retry, TaskEnding, TaskResidue, Thrown};
+use crate::values::value::{ResourceHandle, Value};
+use crate::values::variables::{Change, SavedVariable, Variables};
 use ftsh_syntax::Source;
 use ftsh_syntax::ast::Name;
 
@@ -51,13 +51,13 @@ pub struct Task {
     /// Umask for new files.
     pub umask: Umask,
     /// Current descriptors.
-    pub io: Table,
+    pub io: IoTable,
     /// Scope of new commands.
     pub scope: ScopeId,
     /// Context received from the parent.
     pub inherited: Arc<ParentContext>,
     /// Reason for waiting, if any.
-    pub state: State,
+    pub state: TaskState,
     /// Beginning of the current activity.
     pub since: Time,
     /// Highest number of attempts among the outermost tries.
@@ -65,7 +65,7 @@ pub struct Task {
     /// Command of the current instruction, once its words are expanded.
     pub expanded: Option<Arc<Expanded>>,
     /// Further state of an instruction that takes several steps.
-    pub progress: Option<Box<Progress>>,
+    pub progress: Option<Box<InstructionProgress>>,
     /// Cancellations in progress, while `finally` groups run. Limits inside the groups may add
     /// further ones.
     pub cleaning: Vec<Cleaning>,
@@ -79,7 +79,7 @@ const _: () = assert!(size_of::<Task>() <= 400);
 
 /// Progress of an instruction that takes several steps.
 #[derive(Debug, Default)]
-pub struct Progress {
+pub struct InstructionProgress {
     /// Queries answered for the instruction.
     pub answers: Vec<(Query, Reply)>,
     /// Redirections still to be set up.
@@ -87,7 +87,7 @@ pub struct Progress {
     /// Replacement in progress.
     pub replacing: Option<Replacing>,
     /// Table opened for the instruction.
-    pub opened: Option<Table>,
+    pub opened: Option<IoTable>,
 }
 
 /// Cancellation in progress, while the task's `finally` groups run.
@@ -122,7 +122,7 @@ pub struct ParentContext {
     /// Tightest deadline.
     pub deadline: Option<Time>,
     /// Innermost attempt.
-    pub attempt: Option<Attempt>,
+    pub attempt: Option<AttemptInfo>,
     /// Failure being handled.
     pub failure: Option<Arc<Failure>>,
     /// True inside a `finally` group after success.
@@ -137,7 +137,7 @@ pub struct ParentContext {
 
 /// Attempt as shown by `$attempt`, `$elapsed` and `$remaining`.
 #[derive(Clone, Copy, Debug)]
-pub struct Attempt {
+pub struct AttemptInfo {
     /// Number, from 1.
     pub number: u64,
     /// Beginning of the `try`.
@@ -148,7 +148,7 @@ pub struct Attempt {
 
 /// State of a task: ready, or waiting.
 #[derive(Debug)]
-pub enum State {
+pub enum TaskState {
     /// Ready to continue.
     Ready,
     /// Waiting for the answer to a query. The instruction then starts over.
@@ -160,17 +160,17 @@ pub enum State {
     /// Waiting for a turn in a channel. The innermost `try` then makes its attempt.
     Entering(Entering),
     /// Waiting for a command.
-    Command(Box<Command>),
+    Command(Box<RunningCommand>),
     /// Waiting for the commit of the files written by a command.
-    Settling(Box<Settling>),
+    CommittingFiles(Box<CommittingFiles>),
     /// Waiting for the result of an end-of-input check, after which the attempt continues.
-    Asking(OperationId),
+    CheckingInput(OperationId),
     /// Waiting for the descriptors of a transaction, which then begins.
-    Beginning(Beginning),
+    Beginning(OpeningTransaction),
     /// Waiting for a step of a commit.
     Committing(Committing),
     /// Waiting for the last output of a failed attempt, after which its `try` continues.
-    Telling(OperationId, AfterEmptied),
+    ReadingOutput(OperationId, AfterEmptied),
     /// Waiting for a remote branch.
     Remote(RemoteState),
     /// Waiting for a timer.
@@ -180,7 +180,7 @@ pub enum State {
     /// Waiting for a turn to start more branches.
     Forking,
     /// Waiting for a turn to clean up, as a canceled child task or as the parent of canceled tasks.
-    Doomed,
+    AwaitingCleanup,
     /// Cleaning up.
     Cleaning,
     /// Waiting for the end of all processes in a scope.
@@ -189,7 +189,7 @@ pub enum State {
 
 /// Command in progress.
 #[derive(Debug)]
-pub struct Command {
+pub struct RunningCommand {
     /// Id of the command in events.
     pub process: ProcessId,
     /// Command as written, for messages.
@@ -200,24 +200,24 @@ pub struct Command {
     pub reads: Vec<Name>,
     /// Change of a variable, applied when the command ends or is cut short after its redirections
     /// are set up. A lost command changes nothing.
-    pub written: Option<Written>,
+    pub written: Option<WrittenVariable>,
     /// Previous values of the variables changed by its redirections.
-    pub before: Vec<Kept>,
+    pub before: Vec<SavedVariable>,
     /// True if the task ends with the command (`exec`).
     pub last: bool,
     /// True if the run ends with the command.
     pub replaces_shell: bool,
     /// Staged files of the command.
-    pub drafts: Vec<Handle<DraftId>>,
+    pub drafts: Vec<ResourceHandle<DraftId>>,
 }
 
 /// Successful command whose files are not yet committed.
 #[derive(Debug)]
-pub struct Settling {
+pub struct CommittingFiles {
     /// Id of the commit.
     pub operation: OperationId,
     /// Command that succeeded.
-    pub command: Box<Command>,
+    pub command: Box<RunningCommand>,
     /// Duration of the command.
     pub elapsed: Duration,
 }
@@ -232,13 +232,13 @@ pub enum AfterEmptied {
     /// Continue with the next `finally` group of a canceled task.
     NextGroup,
     /// Continue leaving the structures.
-    Leave(Ending),
+    Leave(TaskEnding),
     /// Fail in the given scope.
     Throw(Thrown, ScopeId),
     /// Run the `finally` groups of a canceled task.
     Clean(Box<Cleaning>),
     /// End the task.
-    End(Ending),
+    End(TaskEnding),
     /// End the run.
     Finish(Outcome),
 }
@@ -303,7 +303,7 @@ impl Task {
     }
 
     /// Returns the progress of the current instruction, created if missing.
-    pub fn progress(&mut self) -> &mut Progress {
+    pub fn progress(&mut self) -> &mut InstructionProgress {
         self.progress.get_or_insert_default()
     }
 
@@ -313,12 +313,12 @@ impl Task {
     }
 
     /// Returns the table opened for the current instruction.
-    pub fn opened(&self) -> Option<&Table> {
+    pub fn opened(&self) -> Option<&IoTable> {
         self.progress.as_ref()?.opened.as_ref()
     }
 
     /// Takes the table opened for the current instruction.
-    pub fn take_opened(&mut self) -> Option<Table> {
+    pub fn take_opened(&mut self) -> Option<IoTable> {
         self.progress.as_mut()?.opened.take()
     }
 
@@ -380,8 +380,8 @@ impl Task {
     }
 
     /// Returns the attempt of the innermost `try`.
-    pub fn attempt(&self) -> Option<Attempt> {
-        let innermost = self.tries().next().map(|frame| Attempt {
+    pub fn attempt(&self) -> Option<AttemptInfo> {
+        let innermost = self.tries().next().map(|frame| AttemptInfo {
             number: frame.attempt,
             started: frame.started,
             deadline: Some(frame.deadline).filter(|deadline| *deadline != Time::NEVER),
@@ -392,7 +392,7 @@ impl Task {
     /// Returns the innermost structure that handles failures instead of passing them on.
     pub fn barrier(&self) -> Option<&FrameKind> {
         self.frames.iter().rev().map(|frame| &frame.kind).find(|kind| match kind {
-            FrameKind::Question(_)
+            FrameKind::Probe(_)
             | FrameKind::Try(_)
             | FrameKind::TryHead(_)
             | FrameKind::ForAny(_)
@@ -416,19 +416,20 @@ impl Task {
 
     /// Returns the failure that `$error` would show inside only the given structures.
     pub fn caught_in<'t>(&'t self, frames: &'t [Frame]) -> Option<&'t Arc<Failure>> {
-        told_by(frames).map_or(self.inherited.failure.as_ref(), Told::failure)
+        previous_result(frames).map_or(self.inherited.failure.as_ref(), PreviousResult::failure)
     }
 
     /// Returns true if `$error` reports a success.
     pub fn is_after_success(&self) -> bool {
-        told_by(&self.frames).map_or(self.inherited.succeeded, |told| matches!(told, Told::Success))
+        previous_result(&self.frames)
+            .map_or(self.inherited.succeeded, |result| matches!(result, PreviousResult::Success))
     }
 
     /// Returns the failure being handled, which can be passed on. At a prompt, `$error` shows a
     /// failure that is already over.
     pub fn handled(&self) -> Option<&Arc<Failure>> {
         let inherited = self.inherited.failure.as_ref().filter(|_| self.parent.is_some());
-        told_by(&self.frames).map_or(inherited, Told::failure)
+        previous_result(&self.frames).map_or(inherited, PreviousResult::failure)
     }
 
     /// Returns the scope in which the task began.
@@ -463,12 +464,12 @@ impl Task {
 }
 
 /// Previous result known to a structure, as shown by `$error`.
-enum Told<'t> {
+enum PreviousResult<'t> {
     Failure(&'t Arc<Failure>),
     Success,
 }
 
-impl<'t> Told<'t> {
+impl<'t> PreviousResult<'t> {
     fn failure(self) -> Option<&'t Arc<Failure>> {
         match self {
             Self::Failure(failure) => Some(failure),
@@ -478,14 +479,14 @@ impl<'t> Told<'t> {
 }
 
 /// Returns the previous result known to the innermost structure that has one.
-fn told_by(frames: &[Frame]) -> Option<Told<'_>> {
+fn previous_result(frames: &[Frame]) -> Option<PreviousResult<'_>> {
     frames.iter().rev().find_map(|frame| match &frame.kind {
-        FrameKind::Catch(failure) => Some(Told::Failure(failure)),
+        FrameKind::Catch(failure) => Some(PreviousResult::Failure(failure)),
         FrameKind::Finally(frame) => {
-            Some(frame.error.as_ref().map_or(Told::Success, Told::Failure))
+            Some(frame.error.as_ref().map_or(PreviousResult::Success, PreviousResult::Failure))
         }
         FrameKind::Try(frame) if frame.phase == TryPhase::Condition => {
-            frame.failure.as_ref().map(Told::Failure)
+            frame.failure.as_ref().map(PreviousResult::Failure)
         }
         _ => None,
     })

@@ -13,14 +13,14 @@ pub const INNER_STEPS: usize = 5;
 /// Calls and branches around a failure, innermost first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trace {
-    steps: Vec<Step>,
+    steps: Vec<TraceStep>,
     /// Number of steps left out after the first [`INNER_STEPS`].
     left_out: u64,
 }
 
 /// A call or a branch around a failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct TraceStep {
     /// Kind of the step.
     pub kind: StepKind,
     /// Script with the call or the loop.
@@ -49,12 +49,12 @@ pub enum StepKind {
 
 impl Trace {
     /// Creates a trace, with a number of steps left out after the first [`INNER_STEPS`].
-    pub fn new(steps: Vec<Step>, left_out: u64) -> Self {
+    pub fn new(steps: Vec<TraceStep>, left_out: u64) -> Self {
         Self { steps, left_out }
     }
 
     /// Appends a step further out.
-    pub fn push(&mut self, step: Step) {
+    pub fn push(&mut self, step: TraceStep) {
         if self.steps.len() == MAX_STEPS {
             self.steps.remove(INNER_STEPS);
             self.left_out += 1;
@@ -63,7 +63,7 @@ impl Trace {
     }
 
     /// Returns the steps, innermost first.
-    pub fn steps(&self) -> &[Step] {
+    pub fn steps(&self) -> &[TraceStep] {
         &self.steps
     }
 
@@ -74,8 +74,8 @@ impl Trace {
 
     /// Returns the innermost steps inside a branch, or all innermost steps if the trace does not
     /// contain the branch.
-    pub fn inside_branch(&self, branch: &Step) -> &[Step] {
-        let is_it = |step: &Step| (&step.kind, step.line) == (&branch.kind, branch.line);
+    pub fn inside_branch(&self, branch: &TraceStep) -> &[TraceStep] {
+        let is_it = |step: &TraceStep| (&step.kind, step.line) == (&branch.kind, branch.line);
         let end = self.steps.iter().position(is_it).unwrap_or(self.steps.len());
         &self.steps[..end.min(INNER_STEPS)]
     }
@@ -89,15 +89,15 @@ impl Trace {
     }
 }
 
-impl Extend<Step> for Trace {
-    fn extend<T: IntoIterator<Item = Step>>(&mut self, steps: T) {
+impl Extend<TraceStep> for Trace {
+    fn extend<T: IntoIterator<Item = TraceStep>>(&mut self, steps: T) {
         for step in steps {
             self.push(step);
         }
     }
 }
 
-impl Step {
+impl TraceStep {
     /// Returns a short description, such as `called at line 9` or `host=web3`.
     pub fn brief(&self, file: &str) -> String {
         let place = place(&self.file, self.line, file);
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn a_long_trace_keeps_both_ends() {
-        let step = |line| Step { kind: StepKind::Source, file: "a".into(), line, tries: 0 };
+        let step = |line| TraceStep { kind: StepKind::Source, file: "a".into(), line, tries: 0 };
         let mut trace = Trace::default();
         (1..=20).for_each(|line| trace.push(step(line)));
         let lines: Vec<_> = trace.steps().iter().map(|step| step.line).collect();

@@ -13,15 +13,15 @@ use crate::outcome::{Failure, FailureKind, Human};
 use crate::program::code::ChannelCode;
 use crate::record::{Level, LogEvent};
 use crate::remote::pack::Packer;
-use crate::scopes::tree::{Pass, Scopes};
+use crate::scopes::tree::{ChannelPass, Scopes};
 use crate::tasks::core::Core;
 use crate::tasks::flow::Flow;
 use crate::tasks::frame::{TryFrame, TryPhase};
 use crate::tasks::suspend::Suspend;
 use crate::tasks::table::Tasks;
-use crate::tasks::task::{State, Task};
+use crate::tasks::task::{Task, TaskState};
 use crate::time::Time;
-use crate::tries::Tries;
+use crate::tries::TryRunner;
 use crate::tries::entering::Entering;
 use crate::tries::try_block::{NO_TRY, length, not_zero, number};
 use crate::unwind::ending::{Logged, Retry, Thrown};
@@ -31,7 +31,7 @@ use ftsh_syntax::clauses::ChannelClauses;
 /// Exit status of a temporary failure, from sysexits.h.
 const EX_TEMPFAIL: i32 = 75;
 
-impl Tries<'_> {
+impl TryRunner<'_> {
     /// Executes `channel`: reads the values of the rules from the stack.
     pub(crate) fn declare(&mut self, task: &mut Task, code: &ChannelCode) -> Result<(), Suspend> {
         task.turn(code.values());
@@ -91,12 +91,13 @@ impl Tries<'_> {
         frame.phase = TryPhase::Entering;
         task.scope = frame.outer_scope;
         task.since = self.core.now();
-        Flow::Wait(State::Entering(Entering { operation, pass, channel, is_queued: false }))
+        Flow::Wait(TaskState::Entering(Entering { operation, pass, channel, is_queued: false }))
     }
 
     /// Handles the decision of a channel about an attempt.
     pub(crate) fn entered(&mut self, task: &mut Task, result: Result<Reply, Refusal>) -> Flow {
-        let State::Entering(entering) = std::mem::replace(&mut task.state, State::Ready) else {
+        let TaskState::Entering(entering) = std::mem::replace(&mut task.state, TaskState::Ready)
+        else {
             return Flow::Throw(task.broken("an admission that nothing waits for"));
         };
         let Entering { pass, channel, is_queued, .. } = entering;
@@ -110,7 +111,10 @@ impl Tries<'_> {
                         waited: now - since,
                     });
                 }
-                self.make_attempt(task, Some(Pass { id: pass, channel, passed: Passed::Neither }))
+                self.make_attempt(
+                    task,
+                    Some(ChannelPass { id: pass, channel, passed: Passed::Neither }),
+                )
             }
             Ok(Reply::Admission(Admission::NoBudget)) => {
                 let message = format!("the channel `{channel}` has no budget for another attempt");
@@ -143,7 +147,7 @@ impl Tries<'_> {
 
     /// Handles an attempt that has to wait in a channel.
     pub(crate) fn queued(&mut self, task: &mut Task) {
-        if let State::Entering(entering) = &mut task.state {
+        if let TaskState::Entering(entering) = &mut task.state {
             entering.is_queued = true;
             let channel = Arc::clone(&entering.channel);
             self.core.log_entering(task, |frame, now| LogEvent::Queued {
@@ -225,7 +229,7 @@ impl Scopes {
     pub(crate) fn note_failed(&mut self, scope: ScopeId, thrown: &Thrown) {
         let is_failed = match thrown.retry {
             Retry::AsUsual | Retry::Never => thrown.failure.kind != FailureKind::Refused,
-            Retry::Deferred(_) | Retry::Unread => false,
+            Retry::Deferred(_) | Retry::BrokenPipe => false,
         };
         if is_failed {
             self.note_passed(scope, Passed::Failed);

@@ -5,13 +5,13 @@ use crate::event::{Refusal, Reply};
 use crate::interface::requests::Requests;
 use crate::record::LogEvent;
 use crate::tasks::flow::Flow;
-use crate::tasks::task::{State, Task};
-use crate::tries::Tries;
+use crate::tasks::task::{Task, TaskState};
+use crate::tries::TryRunner;
 
 impl Requests {
     /// Checks for the end of input at the beginning of an attempt. No check is needed if the input
     /// cannot end, or is kept for retries.
-    pub(crate) fn ask_input(&mut self, task: &mut Task) -> Flow {
+    pub(crate) fn check_input(&mut self, task: &mut Task) -> Flow {
         let may_end = task.io.may_end() && !task.is_atomic();
         let Some(frame) = task.top_try() else { return Flow::Continue };
         let one = frame.clauses.attempts() == Some(1);
@@ -21,13 +21,17 @@ impl Requests {
         let operation = self.new_operation(task);
         let (directory, query) = (task.directory.clone(), Query::InputEnded(task.io.id()));
         self.push(Effect::Query { operation, directory, query });
-        Flow::Wait(State::Asking(operation))
+        Flow::Wait(TaskState::CheckingInput(operation))
     }
 }
 
-impl Tries<'_> {
+impl TryRunner<'_> {
     /// Handles the result of the check. The end of input after the first attempt is logged once.
-    pub(crate) fn input_told(&mut self, task: &mut Task, result: &Result<Reply, Refusal>) -> Flow {
+    pub(crate) fn input_checked(
+        &mut self,
+        task: &mut Task,
+        result: &Result<Reply, Refusal>,
+    ) -> Flow {
         let ended = !matches!(result, Ok(Reply::Truth(false)));
         let Some(frame) = task.top_try() else { return Flow::Continue };
         let was_there = frame.input.replace(!ended) == Some(true);

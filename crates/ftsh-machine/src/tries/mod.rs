@@ -11,7 +11,7 @@ use crate::tasks::core::Core;
 use crate::tasks::random::Random;
 
 /// Makes the attempts of a `try`, with the delays between them.
-pub(crate) struct Tries<'a> {
+pub(crate) struct TryRunner<'a> {
     pub(crate) core: &'a mut Core,
     /// Rules of channels.
     pub(crate) definitions: &'a mut Definitions,

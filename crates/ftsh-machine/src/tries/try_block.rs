@@ -4,21 +4,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::effect::Effect;
-use crate::outcome::{Failure, FailureKind, Human, Tried, shorten};
-use crate::program::code::{BackoffCode, Scale, TryCode};
-use crate::record::{LONG_DELAY, Level, LogEvent, Record};
-use crate::scopes::tree::Pass;
+use crate::outcome::{Failure, FailureKind, Human, TrySummary, shorten};
+use crate::program::code::{BackoffCode, DurationScale, TryCode};
+use crate::record::{LONG_DELAY, Level, LogEvent, LogRecord};
+use crate::scopes::tree::ChannelPass;
 use crate::tasks::flow::{Flow, Step};
 use crate::tasks::frame::{Frame, FrameKind, TryFrame, TryPhase};
 use crate::tasks::suspend::Suspend;
-use crate::tasks::task::{State, Task};
+use crate::tasks::task::{Task, TaskState};
 use crate::tasks::timer::Timer;
 use crate::time::Time;
-use crate::tries::Tries;
+use crate::tries::TryRunner;
 use crate::tries::verdict::{Occasion, Verdict};
 use crate::unwind::Unwinder;
 use crate::unwind::ending::{Logged, Retry, Thrown};
-use crate::unwind::unwinding::Running;
+use crate::unwind::propagate::RunningWork;
 use crate::values::value::Value;
 use ftsh_syntax::backoff::{Backoff, Policy, deferral, last_attempt};
 use ftsh_syntax::{Source, duration};
@@ -28,11 +28,11 @@ pub const NO_TRY: &str = "the innermost structure is no `try`";
 /// Violated invariant: a continued `try` has a failure.
 const NO_FAILURE: &str = "a `try` is to go on without a failure";
 
-impl Tries<'_> {
+impl TryRunner<'_> {
     /// Reads the values of the clauses from the stack, and begins the first attempt.
     pub(crate) fn begin_try(&mut self, task: &mut Task, code: &Arc<TryCode>) -> Step {
         task.turn(code.values());
-        let length = |task: &mut Task, scale: &Scale| length(task, *scale);
+        let length = |task: &mut Task, scale: &DurationScale| length(task, *scale);
         let mut clauses = code.clauses.try_map(task, length, |task, ()| count(task), backoff)?;
         for limit in [clauses.time, clauses.each] {
             limit.map_or(Ok(()), not_zero)?;
@@ -65,7 +65,7 @@ impl Tries<'_> {
             first_failed: None,
             last: false,
             deferred: false,
-            told_of_delay: false,
+            delay_logged: false,
             outer_scope: task.scope,
             scope: task.scope,
             failure: None,
@@ -96,7 +96,7 @@ impl Tries<'_> {
     }
 
     /// Makes an attempt, in its own scope, which owns the attempt's pass through a channel.
-    pub(crate) fn make_attempt(&mut self, task: &mut Task, pass: Option<Pass>) -> Flow {
+    pub(crate) fn make_attempt(&mut self, task: &mut Task, pass: Option<ChannelPass>) -> Flow {
         self.begin_counting(task);
         let (id, now) = (task.id, self.core.now());
         let Some(frame) = task.top_try() else { return Flow::Throw(task.broken(NO_TRY)) };
@@ -113,7 +113,7 @@ impl Tries<'_> {
         let body = frame.code.body;
         task.scope = scope;
         task.jump(body);
-        self.core.requests.ask_input(task)
+        self.core.requests.check_input(task)
     }
 
     /// Handles the success of the body.
@@ -234,14 +234,14 @@ impl Tries<'_> {
         delay: Duration,
         event: impl FnOnce() -> LogEvent,
     ) {
-        let is_news = |frame: &mut TryFrame| !std::mem::replace(&mut frame.told_of_delay, true);
+        let is_news = |frame: &mut TryFrame| !std::mem::replace(&mut frame.delay_logged, true);
         let level = if delay > LONG_DELAY && task.top_try().is_some_and(is_news) {
             Level::FAILURES
         } else {
             Level::STRUCTURES
         };
         if self.core.config.log_level >= level {
-            let record = Record { level, ..self.core.record(task, line, event()) };
+            let record = LogRecord { level, ..self.core.record(task, line, event()) };
             self.core.requests.push(Effect::Log(record));
         }
     }
@@ -255,7 +255,7 @@ impl Tries<'_> {
             return self.begin_attempt(task);
         }
         task.since = self.core.now();
-        Flow::Wait(State::Sleeping(self.core.scheduler.arm(next, Timer::Wake(task.id))))
+        Flow::Wait(TaskState::Sleeping(self.core.scheduler.arm(next, Timer::Wake(task.id))))
     }
 }
 
@@ -279,12 +279,12 @@ impl Unwinder<'_> {
         let uncaught = self.core.config.log_level > Level::NOTHING
             && frame.code.catch.is_none()
             && self.core.tasks.is_uncaught(task, &thrown);
-        thrown.logged = Logged::as_told(uncaught);
+        thrown.logged = Logged::from_uncaught(uncaught);
         let level = Level::of_failure(uncaught);
         if self.core.config.log_level >= level {
             let failure = Box::new(Failure::clone(&thrown.failure));
             let event = LogEvent::TryFailed { failure, attempts, elapsed };
-            let record = Record { level, uncaught, ..self.core.record(task, line, event) };
+            let record = LogRecord { level, uncaught, ..self.core.record(task, line, event) };
             self.core.requests.push(Effect::Log(record));
         }
         self.catch(task, &frame.code, thrown)
@@ -293,7 +293,7 @@ impl Unwinder<'_> {
     /// Fails a `try` whose clauses have no value, before the first attempt.
     pub(crate) fn head_failed(&mut self, task: &mut Task, code: &TryCode, thrown: Thrown) -> Flow {
         match thrown.retry {
-            Retry::Unread => Flow::Throw(thrown),
+            Retry::BrokenPipe => Flow::Throw(thrown),
             Retry::AsUsual | Retry::Deferred(_) | Retry::Never => {
                 self.catch(task, code, Thrown { retry: Retry::AsUsual, ..thrown })
             }
@@ -318,26 +318,26 @@ impl Unwinder<'_> {
 impl TryFrame {
     /// Returns the number of attempts and the duration up to now, for a failure that ends the
     /// `try`.
-    pub fn tried(&self, source: &Source, now: Time) -> Tried {
+    pub fn tried(&self, source: &Source, now: Time) -> TrySummary {
         let file = Arc::clone(source.name());
         let elapsed = now - self.started;
-        Tried { file, line: self.code.line, attempts: self.attempt, elapsed }
+        TrySummary { file, line: self.code.line, attempts: self.attempt, elapsed }
     }
 }
 
 /// Tolerance for the time that starting a command takes.
-const MOMENT: Duration = Duration::from_millis(100);
+const START_TOLERANCE: Duration = Duration::from_millis(100);
 
 /// Returns the failure of a `try` whose deadline passes during an attempt.
 pub fn timeout(
     task: &Task,
     limit: Option<Duration>,
-    running: Running,
+    running: RunningWork,
     caught: Option<Arc<Failure>>,
 ) -> Arc<Failure> {
     let after = limit.map_or_else(String::new, |limit| match running.elapsed {
         // The command began long after the limited structure.
-        Some(ran) if limit.saturating_sub(ran) > MOMENT.max(limit / 20) => {
+        Some(ran) if limit.saturating_sub(ran) > START_TOLERANCE.max(limit / 20) => {
             format!(" after {}, at the end of {}", Human(ran), Human(limit))
         }
         _ => format!(" after {}", Human(limit)),
@@ -378,16 +378,16 @@ fn count(task: &mut Task) -> Result<u64, Suspend> {
 }
 
 /// Pops a duration.
-pub fn length(task: &mut Task, scale: Scale) -> Result<Duration, Suspend> {
+pub fn length(task: &mut Task, scale: DurationScale) -> Result<Duration, Suspend> {
     let text = plain(&task.pop()?)?;
     let text = text.trim();
     let length = match scale {
-        Scale::Of(unit) => unit.times(text),
-        Scale::Joined => duration::parse_joined(text),
+        DurationScale::Of(unit) => unit.times(text),
+        DurationScale::Joined => duration::parse_joined(text),
     };
     match length {
         Some(length) => Ok(length),
-        None if scale == Scale::Joined => {
+        None if scale == DurationScale::Joined => {
             Err(Suspend::expression(format!("`{text}` is not a length of time, like 90s or 1h30m")))
         }
         None => Err(Suspend::expression(format!(
@@ -406,7 +406,7 @@ pub fn not_zero(length: Duration) -> Result<(), Suspend> {
 
 /// Pops the parameters of a `backoff` clause.
 fn backoff(task: &mut Task, code: &BackoffCode) -> Result<Policy, Suspend> {
-    let length = |task: &mut Task, scale: &Scale| {
+    let length = |task: &mut Task, scale: &DurationScale| {
         let length = length(task, *scale)?;
         not_zero(length).map(|()| length)
     };

@@ -1,9 +1,9 @@
 //! The decision about another attempt after a failure, and the reason for its absence.
 //!
 //! A failure carries [`Retry`]: `giveup`, `defer`, half-committed files and atomic targets that
-//! cannot be opened set it where they fail. Clauses of the `try` are fields of [`Attempts`], and
+//! cannot be opened set it where they fail. Clauses of the `try` are fields of [`TryProgress`], and
 //! answers that arrive later (of a condition, of a channel) are variants of [`Occasion`]. Only
-//! [`Attempts::verdict`] weighs them.
+//! [`TryProgress::verdict`] weighs them.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::unwind::ending::Retry;
 
 /// State of a `try` that the decision depends on.
 #[derive(Clone, Copy, Debug)]
-pub struct Attempts {
+pub struct TryProgress {
     /// Number of attempts made so far.
     pub made: u64,
     /// Number of attempts that the head allows.
@@ -51,14 +51,14 @@ pub enum Verdict {
     /// The same attempt is made again, at the earliest after this time.
     Defer(Duration),
     /// No attempt follows: the `try` fails.
-    Stop(Reason),
+    Stop(StopReason),
     /// The `try` is left together with the pipeline stage or the script around it.
     Leave,
 }
 
 /// The reason why no attempt follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reason {
+pub enum StopReason {
     /// The failure is marked as permanent, as by `giveup`.
     Permanent,
     /// The condition of `while` failed.
@@ -73,22 +73,22 @@ pub enum Reason {
     Budget,
 }
 
-impl Attempts {
+impl TryProgress {
     /// Decides about the next attempt.
     pub fn verdict(self, occasion: Occasion) -> Verdict {
         let stop = match occasion {
-            Occasion::Failed(Retry::Unread) | Occasion::ConditionFailed(Retry::Unread) => {
+            Occasion::Failed(Retry::BrokenPipe) | Occasion::ConditionFailed(Retry::BrokenPipe) => {
                 return Verdict::Leave;
             }
             // A deferred attempt does not count. A later attempt can be the last again.
             Occasion::Failed(Retry::Deferred(by)) if by < self.left => return Verdict::Defer(by),
-            Occasion::Failed(Retry::Deferred(_)) => Some(Reason::Deadline),
+            Occasion::Failed(Retry::Deferred(_)) => Some(StopReason::Deadline),
             Occasion::Failed(retry) => self.stop_after_failure(retry),
-            Occasion::ConditionFailed(_) => Some(Reason::ConditionFailed),
+            Occasion::ConditionFailed(_) => Some(StopReason::ConditionFailed),
             Occasion::Condition(true) => None,
-            Occasion::Condition(false) => Some(Reason::ConditionFalse),
-            Occasion::Due(wait) => (wait >= self.left).then_some(Reason::Deadline),
-            Occasion::NoBudget => Some(Reason::Budget),
+            Occasion::Condition(false) => Some(StopReason::ConditionFalse),
+            Occasion::Due(wait) => (wait >= self.left).then_some(StopReason::Deadline),
+            Occasion::NoBudget => Some(StopReason::Budget),
         };
         match stop {
             Some(reason) => Verdict::Stop(reason),
@@ -97,13 +97,13 @@ impl Attempts {
         }
     }
 
-    fn stop_after_failure(self, retry: Retry) -> Option<Reason> {
+    fn stop_after_failure(self, retry: Retry) -> Option<StopReason> {
         if self.is_last || self.left.is_zero() {
-            Some(Reason::Deadline)
+            Some(StopReason::Deadline)
         } else if retry == Retry::Never {
-            Some(Reason::Permanent)
+            Some(StopReason::Permanent)
         } else if self.allowed.is_some_and(|allowed| self.made >= allowed) {
-            Some(Reason::Times)
+            Some(StopReason::Times)
         } else {
             None
         }
@@ -112,8 +112,8 @@ impl Attempts {
 
 impl TryFrame {
     /// Returns the state that the decision about the next attempt depends on.
-    pub fn attempts(&self, now: Time) -> Attempts {
-        Attempts {
+    pub fn attempts(&self, now: Time) -> TryProgress {
+        TryProgress {
             made: self.attempt,
             allowed: self.clauses.attempts(),
             is_last: self.last,
@@ -139,7 +139,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     /// Returns the second of three attempts, ten seconds before the deadline.
-    const SECOND_OF_THREE: Attempts = Attempts {
+    const SECOND_OF_THREE: TryProgress = TryProgress {
         made: 2,
         allowed: Some(3),
         is_last: false,
@@ -149,64 +149,65 @@ mod tests {
 
     const FAILED: Occasion = Occasion::Failed(Retry::AsUsual);
 
-    fn stop(reason: Reason) -> Verdict {
+    fn stop(reason: StopReason) -> Verdict {
         Verdict::Stop(reason)
     }
 
     #[test]
     fn an_ordinary_failure_is_retried() {
         assert_eq!(SECOND_OF_THREE.verdict(FAILED), Verdict::Retry);
-        let unlimited = Attempts { allowed: None, made: u64::MAX, ..SECOND_OF_THREE };
+        let unlimited = TryProgress { allowed: None, made: u64::MAX, ..SECOND_OF_THREE };
         assert_eq!(unlimited.verdict(FAILED), Verdict::Retry);
     }
 
     #[test]
     fn times_the_deadline_and_permanent_failures_stop() {
-        let third = Attempts { made: 3, ..SECOND_OF_THREE };
-        assert_eq!(third.verdict(FAILED), stop(Reason::Times));
+        let third = TryProgress { made: 3, ..SECOND_OF_THREE };
+        assert_eq!(third.verdict(FAILED), stop(StopReason::Times));
         let permanent = Occasion::Failed(Retry::Never);
-        assert_eq!(SECOND_OF_THREE.verdict(permanent), stop(Reason::Permanent));
-        let last = Attempts { is_last: true, ..SECOND_OF_THREE };
-        assert_eq!(last.verdict(FAILED), stop(Reason::Deadline));
-        let late = Attempts { left: Duration::ZERO, ..SECOND_OF_THREE };
-        assert_eq!(late.verdict(FAILED), stop(Reason::Deadline));
-        assert_eq!(SECOND_OF_THREE.verdict(Occasion::NoBudget), stop(Reason::Budget));
+        assert_eq!(SECOND_OF_THREE.verdict(permanent), stop(StopReason::Permanent));
+        let last = TryProgress { is_last: true, ..SECOND_OF_THREE };
+        assert_eq!(last.verdict(FAILED), stop(StopReason::Deadline));
+        let late = TryProgress { left: Duration::ZERO, ..SECOND_OF_THREE };
+        assert_eq!(late.verdict(FAILED), stop(StopReason::Deadline));
+        assert_eq!(SECOND_OF_THREE.verdict(Occasion::NoBudget), stop(StopReason::Budget));
     }
 
     #[test]
     fn a_condition_is_asked_only_where_another_attempt_is_possible() {
-        let asking = Attempts { has_condition: true, ..SECOND_OF_THREE };
+        let asking = TryProgress { has_condition: true, ..SECOND_OF_THREE };
         assert_eq!(asking.verdict(FAILED), Verdict::Ask);
         assert_eq!(asking.verdict(Occasion::Condition(true)), Verdict::Retry);
-        assert_eq!(asking.verdict(Occasion::Condition(false)), stop(Reason::ConditionFalse));
+        assert_eq!(asking.verdict(Occasion::Condition(false)), stop(StopReason::ConditionFalse));
         for retry in [Retry::AsUsual, Retry::Never, Retry::Deferred(SECOND)] {
             let occasion = Occasion::ConditionFailed(retry);
-            assert_eq!(asking.verdict(occasion), stop(Reason::ConditionFailed), "{retry:?}");
+            assert_eq!(asking.verdict(occasion), stop(StopReason::ConditionFailed), "{retry:?}");
         }
-        assert_eq!(Attempts { made: 3, ..asking }.verdict(FAILED), stop(Reason::Times));
-        assert_eq!(asking.verdict(Occasion::Failed(Retry::Never)), stop(Reason::Permanent));
+        assert_eq!(TryProgress { made: 3, ..asking }.verdict(FAILED), stop(StopReason::Times));
+        assert_eq!(asking.verdict(Occasion::Failed(Retry::Never)), stop(StopReason::Permanent));
     }
 
     #[test]
     fn a_deferral_depends_on_nothing_but_the_deadline() {
         let deferred = |by| Occasion::Failed(Retry::Deferred(by));
-        let last = Attempts { made: 3, is_last: true, has_condition: true, ..SECOND_OF_THREE };
+        let last = TryProgress { made: 3, is_last: true, has_condition: true, ..SECOND_OF_THREE };
         assert_eq!(last.verdict(deferred(9 * SECOND)), Verdict::Defer(9 * SECOND));
-        assert_eq!(last.verdict(deferred(10 * SECOND)), stop(Reason::Deadline));
+        assert_eq!(last.verdict(deferred(10 * SECOND)), stop(StopReason::Deadline));
     }
 
     #[test]
     fn every_needs_an_attempt_to_begin_before_the_deadline() {
         assert_eq!(SECOND_OF_THREE.verdict(Occasion::Due(9 * SECOND)), Verdict::Retry);
-        assert_eq!(SECOND_OF_THREE.verdict(Occasion::Due(10 * SECOND)), stop(Reason::Deadline));
-        let late = Attempts { left: Duration::ZERO, ..SECOND_OF_THREE };
-        assert_eq!(late.verdict(Occasion::Due(Duration::ZERO)), stop(Reason::Deadline));
+        assert_eq!(SECOND_OF_THREE.verdict(Occasion::Due(10 * SECOND)), stop(StopReason::Deadline));
+        let late = TryProgress { left: Duration::ZERO, ..SECOND_OF_THREE };
+        assert_eq!(late.verdict(Occasion::Due(Duration::ZERO)), stop(StopReason::Deadline));
     }
 
     #[test]
     fn a_missing_reader_leaves_the_try() {
-        let done = Attempts { made: 3, is_last: true, left: Duration::ZERO, ..SECOND_OF_THREE };
-        for occasion in [Occasion::Failed(Retry::Unread), Occasion::ConditionFailed(Retry::Unread)]
+        let done = TryProgress { made: 3, is_last: true, left: Duration::ZERO, ..SECOND_OF_THREE };
+        for occasion in
+            [Occasion::Failed(Retry::BrokenPipe), Occasion::ConditionFailed(Retry::BrokenPipe)]
         {
             assert_eq!(done.verdict(occasion), Verdict::Leave);
         }

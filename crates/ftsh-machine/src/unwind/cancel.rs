@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::atomic::transaction::Committing;
 use crate::channels::Passed;
-use crate::grouped_output::let_out::halt_letting_out;
+use crate::grouped_output::flush::halt_flush;
 use crate::outcome::{Failure, FailureKind};
 use crate::record::Level;
 use crate::resume::loss::lost;
@@ -12,7 +12,7 @@ use crate::tasks::flow::Flow;
 use crate::tasks::frame::{FrameKind, TryPhase};
 use crate::tasks::join::top_join;
 use crate::tasks::table::Tasks;
-use crate::tasks::task::{AfterEmptied, State, Task};
+use crate::tasks::task::{AfterEmptied, Task, TaskState};
 use crate::tries::try_block::{NO_TRY, timeout};
 use crate::unwind::Unwinder;
 use crate::unwind::ending::{Logged, Retry, Thrown};
@@ -30,7 +30,8 @@ impl Unwinder<'_> {
             return Flow::keep_waiting(task);
         }
         // An attempt that already failed keeps its failure, and has nothing left to cut.
-        if innermost && matches!(task.state, State::Emptying(..) | State::Telling(..)) {
+        if innermost && matches!(task.state, TaskState::Emptying(..) | TaskState::ReadingOutput(..))
+        {
             return Flow::keep_waiting(task);
         }
         let Some(FrameKind::Try(frame)) = task.frames.get(position).map(|frame| &frame.kind) else {
@@ -85,43 +86,44 @@ impl Unwinder<'_> {
 
     /// Makes a task wait for nothing. Its child tasks are handled separately.
     pub(crate) fn halt_task(&mut self, task: &mut Task) {
-        match std::mem::replace(&mut task.state, State::Ready) {
-            State::Query(operation, _)
-            | State::Piped(operation)
-            | State::Asking(operation)
-            | State::Telling(operation, _)
-            | State::Committing(Committing::Files(operation) | Committing::Filled(operation)) => {
+        match std::mem::replace(&mut task.state, TaskState::Ready) {
+            TaskState::Query(operation, _)
+            | TaskState::Piped(operation)
+            | TaskState::CheckingInput(operation)
+            | TaskState::ReadingOutput(operation, _)
+            | TaskState::Committing(Committing::Files(operation) | Committing::Filled(operation)) =>
+            {
                 self.core.requests.abandon(operation);
             }
-            State::Beginning(beginning) => {
+            TaskState::Beginning(beginning) => {
                 self.core.requests.abandon(beginning.operation);
                 self.core.requests.leave_tee(&beginning.transaction.kind);
             }
-            State::Settling(settling) => self.core.requests.abandon(settling.operation),
+            TaskState::CommittingFiles(commit) => self.core.requests.abandon(commit.operation),
             // The relay ends with the transaction.
-            State::Committing(Committing::Relay(relay)) => {
+            TaskState::Committing(Committing::Relay(relay)) => {
                 self.core.requests.end_operation(relay);
             }
-            State::Committing(Committing::LettingOut(process, _)) => {
+            TaskState::Committing(Committing::Writing(process, _)) => {
                 self.core.requests.end_process(process);
             }
-            State::Entering(entering) => self.core.requests.abandon(entering.operation),
-            State::Opening(opening) => {
+            TaskState::Entering(entering) => self.core.requests.abandon(entering.operation),
+            TaskState::Opening(opening) => {
                 self.core.requests.abandon(opening.operation);
                 if let Some(written) = opening.written {
                     written.abandon(&mut task.variables);
                 }
             }
-            State::Command(command) => {
+            TaskState::Command(command) => {
                 self.core.requests.end_process(command.process);
                 if let Some(written) = command.written {
                     written.abandon(&mut task.variables);
                 }
             }
-            State::Remote(remote_branch) => self.core.forget_remote(task.id, remote_branch),
-            State::Sleeping(key) => self.core.scheduler.cancel([key]),
-            State::Children | State::Forking => {
-                if let Some(process) = halt_letting_out(task) {
+            TaskState::Remote(remote_branch) => self.core.forget_remote(task.id, remote_branch),
+            TaskState::Sleeping(key) => self.core.scheduler.cancel([key]),
+            TaskState::Children | TaskState::Forking => {
+                if let Some(process) = halt_flush(task) {
                     self.core.requests.end_process(process);
                 }
                 self.core.requests.leave_relay(top_join(task));
@@ -129,15 +131,15 @@ impl Unwinder<'_> {
                 // more branches.
                 self.core.scheduler.cancel(top_join(task).and_then(|join| join.timer()));
             }
-            State::Emptying(scope, _) => {
+            TaskState::Emptying(scope, _) => {
                 self.core.scopes.forget_wait(scope);
             }
-            State::Doomed => {
-                if let Some(process) = halt_letting_out(task) {
+            TaskState::AwaitingCleanup => {
+                if let Some(process) = halt_flush(task) {
                     self.core.requests.end_process(process);
                 }
             }
-            State::Ready | State::Cleaning => {}
+            TaskState::Ready | TaskState::Cleaning => {}
         }
     }
 

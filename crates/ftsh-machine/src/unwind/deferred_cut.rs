@@ -13,13 +13,13 @@ use crate::tasks::flow::Flow;
 use crate::tasks::frame::{FrameKind, TryFrame, TryPhase};
 use crate::tasks::join::children;
 use crate::tasks::table::Tasks;
-use crate::tasks::task::{AfterEmptied, Cleaning, ParentContext, State, Task};
+use crate::tasks::task::{AfterEmptied, Cleaning, ParentContext, Task, TaskState};
 use crate::tasks::timer::Timer;
 use crate::time::Time;
 use crate::unwind::Unwinder;
-use crate::unwind::ending::{Ending, Retry, Thrown};
+use crate::unwind::continuation::Continuation;
+use crate::unwind::ending::{Retry, TaskEnding, Thrown};
 use crate::unwind::finally::is_group_in_progress;
-use crate::unwind::leaving::Leaving;
 
 impl Tasks {
     /// Returns true if a `finally` group runs inside all but the first `keep` structures of a task.
@@ -74,10 +74,10 @@ impl Unwinder<'_> {
         match task.cleaning.pop_if(|cut| cut.waits) {
             Some(cut) if self.core.tasks.has_group_in_progress(task, cut.keep) => {
                 task.cleaning.push(cut);
-                Flow::Wait(State::Doomed)
+                Flow::Wait(TaskState::AwaitingCleanup)
             }
             Some(cut) => self.cut_at_once(task, cut),
-            None => Flow::Wait(State::Doomed),
+            None => Flow::Wait(TaskState::AwaitingCleanup),
         }
     }
 
@@ -96,12 +96,12 @@ impl Unwinder<'_> {
             let Some(owner) = self.core.tasks.get_mut(id) else { break };
             next = owner.parent;
             if owner.cleaning.last().is_some_and(|cut| cut.waits) {
-                owner.state = State::Cleaning;
+                owner.state = TaskState::Cleaning;
                 self.core.scheduler.queue(id);
                 break;
             }
         }
-        Flow::Wait(State::Doomed)
+        Flow::Wait(TaskState::AwaitingCleanup)
     }
 
     /// Removes the inner cuts that concern the same groups. Returns the earliest limit of the
@@ -135,11 +135,11 @@ impl Unwinder<'_> {
                 self.spare_groups(&mut child, 0, (limit, why), spared);
                 self.core.tasks.put(child);
             } else {
-                self.doom_child(task, child, why);
+                self.prepare_child_cleanup(task, child, why);
             }
         }
         self.halt_task(task);
-        task.state = State::Doomed;
+        task.state = TaskState::AwaitingCleanup;
     }
 
     /// Sets the limit of the group at index `at`, and of everything inside. Returns the group's
@@ -270,11 +270,11 @@ impl TryFrame {
     }
 }
 
-impl Leaving {
+impl Continuation {
     /// Returns the failure with which the task continues.
     pub fn failure(self) -> Option<Thrown> {
         match self {
-            Self::Throw(thrown) | Self::End(Ending::Failed(thrown)) => Some(thrown),
+            Self::Throw(thrown) | Self::End(TaskEnding::Failed(thrown)) => Some(thrown),
             Self::To(_)
             | Self::JumpOut { .. }
             | Self::Return(_)
@@ -292,7 +292,7 @@ impl AfterEmptied {
                 Self::Fail(Thrown { retry, ..thrown })
             }
             Self::Fail(_) => Self::Fail(thrown),
-            Self::End(Ending::Failed(_)) => Self::End(Ending::Failed(thrown)),
+            Self::End(TaskEnding::Failed(_)) => Self::End(TaskEnding::Failed(thrown)),
             other => other,
         }
     }

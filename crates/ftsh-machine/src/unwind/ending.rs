@@ -7,8 +7,8 @@ use bstr::BString;
 
 use crate::effect::{Directory, Umask};
 use crate::outcome::{Failure, FailureKind};
-use crate::remote::packed::Again;
-use crate::tasks::trace::Step;
+use crate::remote::packed::PackedRetry;
+use crate::tasks::trace::TraceStep;
 use crate::values::variables::{Change, Changes, Variables};
 use ftsh_syntax::ast::Name;
 
@@ -36,7 +36,7 @@ pub enum Logged {
 
 impl Logged {
     /// Returns the state after a failure was logged.
-    pub fn as_told(uncaught: bool) -> Self {
+    pub fn from_uncaught(uncaught: bool) -> Self {
         if uncaught { Self::End } else { Self::Failure }
     }
 }
@@ -52,15 +52,15 @@ pub enum Retry {
     Never,
     /// The reader of a pipeline's stage, or of the script's output, is gone. The `try` is left
     /// together with the rest of the stage or the script.
-    Unread,
+    BrokenPipe,
 }
 
-impl From<Again> for Retry {
-    fn from(again: Again) -> Self {
+impl From<PackedRetry> for Retry {
+    fn from(again: PackedRetry) -> Self {
         match again {
-            Again::AsUsual => Self::AsUsual,
-            Again::Deferred(by) => Self::Deferred(by),
-            Again::Never => Self::Never,
+            PackedRetry::AsUsual => Self::AsUsual,
+            PackedRetry::Deferred(by) => Self::Deferred(by),
+            PackedRetry::Never => Self::Never,
         }
     }
 }
@@ -74,7 +74,7 @@ impl Retry {
 
 /// End of a task.
 #[derive(Clone, Debug)]
-pub enum Ending {
+pub enum TaskEnding {
     /// Regular end.
     Succeeded,
     /// End by `exit`.
@@ -83,7 +83,7 @@ pub enum Ending {
     Failed(Thrown),
 }
 
-impl Ending {
+impl TaskEnding {
     /// Returns the kind and the code of the failure, if the ending is one.
     pub fn failure(&self) -> Option<(FailureKind, i32)> {
         match self {
@@ -94,18 +94,18 @@ impl Ending {
     }
 }
 
-impl Ending {
+impl TaskEnding {
     /// Returns true if a stage ended early only because its reader was gone.
-    pub fn is_cut_off(&self) -> bool {
-        matches!(self, Self::Failed(Thrown { retry: Retry::Unread, .. }))
+    pub fn is_broken_pipe(&self) -> bool {
+        matches!(self, Self::Failed(Thrown { retry: Retry::BrokenPipe, .. }))
     }
 }
 
 /// Ended stage of a pipeline.
 #[derive(Debug)]
-pub struct Ended {
+pub struct EndedStage {
     /// End of the stage.
-    pub ending: Ending,
+    pub ending: TaskEnding,
     /// Changes of variables by the stage.
     pub changes: Changes,
 }
@@ -134,7 +134,7 @@ impl Thrown {
 
     /// Adds a first step to the trace of a new failure.
     #[must_use]
-    pub fn inside(mut self, step: Option<Step>) -> Self {
+    pub fn inside(mut self, step: Option<TraceStep>) -> Self {
         let failure = Arc::make_mut(&mut self.failure);
         failure.trace.extend(step);
         self

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use crate::outcome::{Branches, Failure};
+use crate::outcome::{BranchResults, Failure};
 use crate::pipelines::stages::is_read_by_sibling;
 use crate::program::code::FinallyCode;
 use crate::record::{Level, LogEvent};
@@ -14,8 +14,8 @@ use crate::tasks::frame::{FinallyFrame, Frame, FrameKind, GuardFrame};
 use crate::tasks::table::Tasks;
 use crate::tasks::task::{AfterEmptied, Task};
 use crate::unwind::Unwinder;
-use crate::unwind::ending::{Ending, Thrown};
-use crate::unwind::leaving::Leaving;
+use crate::unwind::continuation::Continuation;
+use crate::unwind::ending::{TaskEnding, Thrown};
 
 /// Violated invariant: the innermost structure belongs to a `finally` group.
 const NO_GUARD: &str = "the innermost structure has no `finally`";
@@ -28,11 +28,11 @@ pub fn guard(task: &mut Task, code: &Arc<FinallyCode>) {
 
 impl Unwinder<'_> {
     /// Handles the regular end of such a `try`, or of its `catch`.
-    pub(crate) fn end_guard(&mut self, task: &mut Task) -> Flow {
+    pub(crate) fn run_finally(&mut self, task: &mut Task) -> Flow {
         let Some(Frame { kind: FrameKind::Guard(guard), .. }) = task.frames.pop() else {
             return Flow::Throw(task.broken(NO_GUARD));
         };
-        let then = Leaving::To(guard.code.end);
+        let then = Continuation::To(guard.code.end);
         self.begin_finally(task, *guard, then)
     }
 
@@ -42,21 +42,24 @@ impl Unwinder<'_> {
         &mut self,
         task: &mut Task,
         guard: GuardFrame,
-        then: Leaving,
+        then: Continuation,
     ) -> Flow {
-        let cleaning = task.cleaning.last().filter(|_| matches!(then, Leaving::Cancelled));
+        let cleaning = task.cleaning.last().filter(|_| matches!(then, Continuation::Cancelled));
         let outer_scope = cleaning.map_or(task.scope, |cleaning| cleaning.scope);
         let limit = cleaning.map(|cleaning| cleaning.limit);
         let failure = match &then {
-            Leaving::Throw(thrown) => Some(Arc::clone(&thrown.failure)),
-            Leaving::Cancelled => cleaning.map(|cleaning| {
+            Continuation::Throw(thrown) => Some(Arc::clone(&thrown.failure)),
+            Continuation::Cancelled => cleaning.map(|cleaning| {
                 let mut failure = Arc::clone(&cleaning.failure);
                 if let Some(branches) = guard.branches {
                     Arc::make_mut(&mut failure).branches = Some(branches);
                 }
                 failure
             }),
-            Leaving::To(_) | Leaving::JumpOut { .. } | Leaving::Return(_) | Leaving::End(_) => None,
+            Continuation::To(_)
+            | Continuation::JumpOut { .. }
+            | Continuation::Return(_)
+            | Continuation::End(_) => None,
         };
         let error = guard.caught.or(failure);
         let scope = self.core.new_scope(Some(outer_scope));
@@ -88,13 +91,13 @@ impl Unwinder<'_> {
         if frame.spared {
             return Ok(self.spared_group_ended(task, frame.then.failure()));
         }
-        if let (Leaving::Cancelled, Some(limit)) = (&frame.then, frame.limit) {
+        if let (Continuation::Cancelled, Some(limit)) = (&frame.then, frame.limit) {
             // The processes belong to the canceled work, and must end before the next group.
             let grace = limit - self.core.now();
             return Ok(self.empty_within(task, frame.scope, grace, AfterEmptied::NextGroup));
         }
         self.core.hand_over(frame.scope, frame.outer_scope);
-        self.go_on_leaving(task, frame.then)
+        self.proceed(task, frame.then)
     }
 
     /// Handles the failure of a group, whose scope is empty. An earlier failure takes precedence.
@@ -105,18 +108,18 @@ impl Unwinder<'_> {
             return self.spared_group_ended(task, frame.then.failure().or(Some(thrown)));
         }
         match frame.then {
-            then if then.is_failing() => self.go_on_failing(task, then),
+            then if then.is_failing() => self.proceed_failing(task, then),
             _ => Flow::Throw(thrown),
         }
     }
 
-    fn go_on_failing(&mut self, task: &mut Task, then: Leaving) -> Flow {
+    fn proceed_failing(&mut self, task: &mut Task, then: Continuation) -> Flow {
         match then {
-            Leaving::Throw(thrown) => Flow::Throw(thrown),
-            Leaving::End(ending) => Flow::Exiting(ending),
-            Leaving::Cancelled => self.clean(task),
-            Leaving::To(_) | Leaving::JumpOut { .. } | Leaving::Return(_) => {
-                Flow::Exiting(Ending::Succeeded)
+            Continuation::Throw(thrown) => Flow::Throw(thrown),
+            Continuation::End(ending) => Flow::Exiting(ending),
+            Continuation::Cancelled => self.clean(task),
+            Continuation::To(_) | Continuation::JumpOut { .. } | Continuation::Return(_) => {
+                Flow::Exiting(TaskEnding::Succeeded)
             }
         }
     }
@@ -152,7 +155,7 @@ impl Task {
 
     /// Records the results of the branches of a canceled `forall`, for the enclosing `finally`
     /// group.
-    pub fn note_branches(&mut self, branches: Arc<Branches>) {
+    pub fn note_branches(&mut self, branches: Arc<BranchResults>) {
         let guard = self.frames.iter_mut().rev().find_map(|frame| match &mut frame.kind {
             FrameKind::Guard(guard) => Some(guard),
             _ => None,

@@ -1,12 +1,12 @@
 //! Failures and cancellation: unwinding of frames, and `finally` groups.
 
 pub(crate) mod cancel;
-pub(crate) mod cleaning;
+pub(crate) mod cleanup;
+pub(crate) mod continuation;
 pub(crate) mod deferred_cut;
 pub(crate) mod ending;
 pub(crate) mod finally;
-pub(crate) mod leaving;
-pub(crate) mod unwinding;
+pub(crate) mod propagate;
 
 use crate::tasks::core::Core;
 

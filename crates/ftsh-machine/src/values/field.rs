@@ -44,8 +44,8 @@ impl Fields {
         size::append(&mut field.text, text)?;
         if self.is_pattern {
             let escaped = text.iter().filter(|byte| b"*?[]\\".contains(byte)).count();
-            if !size::is_to_be_had(field.pattern.len() + text.len() + escaped) {
-                return Err(size::none(text.len()));
+            if !size::can_allocate(field.pattern.len() + text.len() + escaped) {
+                return Err(size::no_memory(text.len()));
             }
             for byte in text {
                 if b"*?[]\\".contains(byte) {

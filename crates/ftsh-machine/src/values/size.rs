@@ -6,29 +6,29 @@ use thiserror::Error;
 use crate::tasks::suspend::Suspend;
 
 /// Maximum length of a failed attempt's output kept for messages, in bytes.
-pub const MOST_TOLD: usize = 64 * 1024;
+pub const MAX_REPORTED_OUTPUT: usize = 64 * 1024;
 
 /// Maximum length of a value, and of all words of a command together, in bytes.
-pub const LONGEST: usize = 64 * 1024 * 1024;
+pub const MAX_VALUE_LEN: usize = 64 * 1024 * 1024;
 /// Maximum number of words of a command. The words of a loop are generated lazily.
-pub const MOST_WORDS: usize = 1_000_000;
+pub const MAX_WORDS: usize = 1_000_000;
 /// Maximum overhead of a word in memory, in bytes.
-const PER_WORD: usize = 128;
+const WORD_OVERHEAD: usize = 128;
 /// Size below which memory is not checked. Without so little memory the shell cannot continue
 /// anyway.
-const SMALL: usize = 64 * 1024;
+const UNCHECKED_SIZE: usize = 64 * 1024;
 
 /// Error of a value that exceeds the maximum length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("a value can have at most 64 MiB, and this one has {0} bytes")]
-pub struct TooLong(pub usize);
+pub struct ValueTooLong(pub usize);
 
 fn check(bytes: usize) -> Result<(), Suspend> {
-    if bytes > LONGEST { Err(Suspend::expression(TooLong(bytes))) } else { Ok(()) }
+    if bytes > MAX_VALUE_LEN { Err(Suspend::expression(ValueTooLong(bytes))) } else { Ok(()) }
 }
 
 /// Returns the failure of a missing allocation.
-pub fn none(bytes: usize) -> Suspend {
+pub fn no_memory(bytes: usize) -> Suspend {
     Suspend::expression(format!("there is too little memory for {bytes} bytes"))
 }
 
@@ -40,7 +40,7 @@ pub fn none(bytes: usize) -> Suspend {
 pub fn append(text: &mut BString, bytes: &[u8]) -> Result<(), Suspend> {
     let length = text.len() + bytes.len();
     check(length)?;
-    text.try_reserve(bytes.len()).map_err(|_| none(length))?;
+    text.try_reserve(bytes.len()).map_err(|_| no_memory(length))?;
     text.extend_from_slice(bytes);
     Ok(())
 }
@@ -48,7 +48,7 @@ pub fn append(text: &mut BString, bytes: &[u8]) -> Result<(), Suspend> {
 /// Copies bytes. Fails if memory is short.
 pub fn copy(bytes: &[u8]) -> Result<BString, Suspend> {
     let mut text = BString::default();
-    text.try_reserve_exact(bytes.len()).map_err(|_| none(bytes.len()))?;
+    text.try_reserve_exact(bytes.len()).map_err(|_| no_memory(bytes.len()))?;
     text.extend_from_slice(bytes);
     Ok(text)
 }
@@ -61,7 +61,7 @@ pub fn join<W: AsRef<[u8]>>(
     let length = words.clone().map(|word| word.as_ref().len() + 1).sum::<usize>() + end.len();
     check(length.saturating_sub(1))?;
     let mut text = BString::default();
-    text.try_reserve_exact(length).map_err(|_| none(length))?;
+    text.try_reserve_exact(length).map_err(|_| no_memory(length))?;
     for (index, word) in words.enumerate() {
         if index > 0 {
             text.push(b' ');
@@ -75,26 +75,26 @@ pub fn join<W: AsRef<[u8]>>(
 /// Checks the memory for the words of a text before the text is split. Each word is a small
 /// allocation, whose failure could not be reported.
 pub fn room_for_words(text: &[u8]) -> Result<(), Suspend> {
-    if text.len() < SMALL {
+    if text.len() < UNCHECKED_SIZE {
         return Ok(());
     }
     let begins = |pair: &[u8]| pair[0].is_ascii_whitespace() && !pair[1].is_ascii_whitespace();
     let words = 1 + text.windows(2).filter(|pair| begins(pair)).count();
-    if words > MOST_WORDS {
+    if words > MAX_WORDS {
         return Err(too_many_words());
     }
-    let bytes = text.len() + words * PER_WORD;
-    Vec::<u8>::new().try_reserve_exact(bytes).map_err(|_| none(bytes))
+    let bytes = text.len() + words * WORD_OVERHEAD;
+    Vec::<u8>::new().try_reserve_exact(bytes).map_err(|_| no_memory(bytes))
 }
 
 /// Returns the failure of a command with too many words.
 pub fn too_many_words() -> Suspend {
     Suspend::expression(format!(
-        "a command can have at most {MOST_WORDS} words; a for loop can go through more"
+        "a command can have at most {MAX_WORDS} words; a for loop can go through more"
     ))
 }
 
 /// Returns true if an allocation of `bytes` would succeed.
-pub fn is_to_be_had(bytes: usize) -> bool {
-    bytes < SMALL || Vec::<u8>::new().try_reserve_exact(bytes).is_ok()
+pub fn can_allocate(bytes: usize) -> bool {
+    bytes < UNCHECKED_SIZE || Vec::<u8>::new().try_reserve_exact(bytes).is_ok()
 }

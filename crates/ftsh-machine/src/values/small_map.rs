@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use ftsh_syntax::ast::Name;
 
 /// Maximum length of the list. Larger maps use a tree, whose nodes are large.
-const MOST: usize = 8;
+const MAX_LIST_LEN: usize = 8;
 
 /// Values by name, in the order of names.
 #[derive(Clone, Debug)]
@@ -55,7 +55,7 @@ impl<V> SmallMap<V> {
             Self::Tree(tree) => _ = tree.insert(name, value),
             Self::List(list) => match list.binary_search_by(|(it, _)| it.cmp(&name)) {
                 Ok(at) => list[at].1 = value,
-                Err(_) if list.len() == MOST => {
+                Err(_) if list.len() == MAX_LIST_LEN => {
                     let mut tree: BTreeMap<_, _> = std::mem::take(list).into_iter().collect();
                     tree.insert(name, value);
                     *self = Self::Tree(tree);

@@ -65,7 +65,7 @@ impl Decoded {
 fn decode(bytes: &[u8]) -> Result<Decoded, ValueError> {
     let count: usize = bytes.utf8_chunks().map(|chunk| chunk.invalid().len()).sum();
     let length = bytes.len() + (STAND_IN.len() - 1) * count;
-    if !size::is_to_be_had(length + count * size_of::<usize>()) {
+    if !size::can_allocate(length + count * size_of::<usize>()) {
         return Err(ValueError::NoRoom(length));
     }
     let (mut text, mut stand_ins) = (Vec::with_capacity(length), Vec::with_capacity(count));

@@ -25,7 +25,7 @@ pub enum Value {
     /// The integers of a range. As text, separated by blanks.
     Range(Range),
     /// The output of a command, stored by the driver.
-    Buffer(Handle<BufferId>),
+    Buffer(ResourceHandle<BufferId>),
     /// Words of a loop's list; only on a task's stack.
     Words(Vec<BString>),
     /// A text whose pieces are a loop's list; only on a task's stack.
@@ -33,9 +33,9 @@ pub enum Value {
 }
 
 /// Maximum number of integers in the text of a range.
-const LONGEST_RANGE: u64 = 1_000_000;
+const MAX_RANGE_TEXT: u64 = 1_000_000;
 /// Maximum length of an integer with a blank, in bytes.
-const NUMBER: u64 = 21;
+const MAX_INTEGER_LEN: u64 = 21;
 
 impl Value {
     /// Returns the value as bytes. Returns `None` for a buffer, whose content must be fetched
@@ -61,10 +61,12 @@ impl Value {
     pub fn not_text(&self) -> Option<ValueError> {
         match self {
             Self::Split(pieces) => pieces.only().err(),
-            Self::Range(range) if range.count() > LONGEST_RANGE => {
+            Self::Range(range) if range.count() > MAX_RANGE_TEXT => {
                 Some(ValueError::LongRange(range.count()))
             }
-            Self::Range(range) if !size::is_to_be_had((range.count() * NUMBER) as usize) => {
+            Self::Range(range)
+                if !size::can_allocate((range.count() * MAX_INTEGER_LEN) as usize) =>
+            {
                 Some(ValueError::NoMemory(range.count()))
             }
             _ => None,
@@ -189,7 +191,7 @@ impl Range {
     }
 
     fn text(&self) -> BString {
-        let mut text = BString::from(Vec::with_capacity((self.count() * NUMBER) as usize));
+        let mut text = BString::from(Vec::with_capacity((self.count() * MAX_INTEGER_LEN) as usize));
         for index in 0..self.count() {
             if index > 0 {
                 text.push(b' ');
@@ -203,15 +205,15 @@ impl Range {
 /// Reference-counted handle of a driver's resource. After the last handle is dropped, the driver
 /// releases the resource.
 #[derive(Clone)]
-pub struct Handle<Id: Copy>(Arc<Held<Id>>);
+pub struct ResourceHandle<Id: Copy>(Arc<HandleInner<Id>>);
 
-struct Held<Id: Copy> {
+struct HandleInner<Id: Copy> {
     id: Id,
     resource: Resource,
     released: Released,
 }
 
-impl<Id: Copy> Drop for Held<Id> {
+impl<Id: Copy> Drop for HandleInner<Id> {
     fn drop(&mut self) {
         if let Ok(mut resources) = self.released.0.resources.lock() {
             resources.push(self.resource);
@@ -303,17 +305,17 @@ impl Released {
     }
 }
 
-impl<Id: Copy> Handle<Id>
+impl<Id: Copy> ResourceHandle<Id>
 where
     Resource: From<Id>,
 {
     /// Creates the first handle of a resource.
     pub fn new(id: Id, released: &Released) -> Self {
-        Self(Arc::new(Held { id, resource: id.into(), released: released.clone() }))
+        Self(Arc::new(HandleInner { id, resource: id.into(), released: released.clone() }))
     }
 }
 
-impl<Id: Copy> Handle<Id> {
+impl<Id: Copy> ResourceHandle<Id> {
     /// Returns the id of the resource.
     pub fn id(&self) -> Id {
         self.0.id
@@ -325,7 +327,7 @@ impl<Id: Copy> Handle<Id> {
     }
 }
 
-impl<Id: Copy + fmt::Debug> fmt::Debug for Handle<Id> {
+impl<Id: Copy + fmt::Debug> fmt::Debug for ResourceHandle<Id> {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         self.0.id.fmt(f)
     }

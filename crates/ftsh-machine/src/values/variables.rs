@@ -24,7 +24,7 @@ pub struct Variable {
 
 /// Saved state of a variable.
 #[derive(Clone, Debug)]
-pub struct Kept {
+pub struct SavedVariable {
     /// Name of the variable.
     pub name: Name,
     /// Saved variable; `None` if unset.
@@ -124,14 +124,14 @@ impl Variables {
     }
 
     /// Saves the state of a variable.
-    pub fn keep(&self, name: &Name) -> Kept {
+    pub fn keep(&self, name: &Name) -> SavedVariable {
         let (variable, changed) = (self.get(name).cloned(), self.change(name).is_some());
-        Kept { name: Arc::clone(name), variable, changed }
+        SavedVariable { name: Arc::clone(name), variable, changed }
     }
 
     /// Restores a saved variable. If the task had not changed the variable before, the task counts
     /// as not having changed it.
-    pub fn put_back(&mut self, Kept { name, variable, changed }: Kept) {
+    pub fn put_back(&mut self, SavedVariable { name, variable, changed }: SavedVariable) {
         self.put(&name, variable);
         if !changed {
             self.changed.remove(&name);

@@ -24,8 +24,10 @@ impl Around {
     fn read(text: &str) -> Self {
         let place = |text: &str| {
             let (name, number) = text.split_once(':')?;
-            let number =
-                number.parse().ok().filter(|number| *number < ftsh_machine::channels::NUMBERS)?;
+            let number = number
+                .parse()
+                .ok()
+                .filter(|number| *number < ftsh_machine::channels::MAX_NUMBER)?;
             is_name(name).then(|| (name.to_owned(), number))
         };
         Self(text.split(',').filter_map(place).collect())

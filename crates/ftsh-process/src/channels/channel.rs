@@ -16,7 +16,9 @@ use super::locks::{self, ATTEMPTS, PROBE};
 use super::member::{Fate, Pass, Waiter};
 use super::wait::{Reason, Wait, Waited};
 use super::watch::Watch;
-use ftsh_machine::channels::{Admission, Claim, Inside, Moment, Passed, Rules, Stored, Verdict};
+use ftsh_machine::channels::{
+    Admission, ChannelVerdict, Claim, Inside, Moment, Passed, Rules, Stored,
+};
 use ftsh_machine::effect::{Entry, OperationId, PassId};
 
 /// First interval between two checks by the next waiter: other shells may have been killed. The
@@ -308,12 +310,12 @@ impl Channel {
         }
         let verdict = self.verdict(&rules, claim, stored, now)?;
         let until = match verdict {
-            Verdict::Refused(refusal) => return Ok(Fate::Refused(refusal)),
-            Verdict::Admitted { probe } => {
+            ChannelVerdict::Refused(refusal) => return Ok(Fate::Refused(refusal)),
+            ChannelVerdict::Admitted { probe } => {
                 return Ok(Fate::Admitted(Pass::take(waiter, probe, &self.file, stored)?));
             }
-            Verdict::Full => None,
-            Verdict::NotBefore(moment) => Some(moment),
+            ChannelVerdict::Full => None,
+            ChannelVerdict::NotBefore(moment) => Some(moment),
         };
         // A waiter that was passed over and continues has its turn again.
         stored.first = stored.first.min(waiter.number(&self.file, stored)?);
@@ -332,7 +334,7 @@ impl Channel {
         // first attempt is refused least often, so it is most likely to have to wait.
         for rules in [rules, &stored.rules] {
             let verdict = self.verdict(rules, Claim::First, &mut stored.clone(), now)?;
-            if matches!(verdict, Verdict::Full | Verdict::NotBefore(_)) {
+            if matches!(verdict, ChannelVerdict::Full | ChannelVerdict::NotBefore(_)) {
                 self.idle_turn.reset();
                 return Ok(false);
             }
@@ -354,12 +356,12 @@ impl Channel {
         claim: Claim,
         stored: &mut Stored,
         now: Moment,
-    ) -> io::Result<Verdict> {
+    ) -> io::Result<ChannelVerdict> {
         let may_be_open = rules.breaker.is_some_and(|it| it.failures <= stored.state.failures());
         let probing = may_be_open && self.is_probed()?;
         let mut inside = Inside { attempts: stored.inside, probing };
         let mut verdict = stored.state.admit(rules, claim, inside, now);
-        if verdict == Verdict::Full {
+        if verdict == ChannelVerdict::Full {
             // Some of them may have been killed.
             stored.inside = self.inside.len() as u64 + locks::count(self.file.as_fd(), ATTEMPTS)?;
             inside.attempts = stored.inside;

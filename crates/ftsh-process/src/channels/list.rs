@@ -10,7 +10,7 @@ use super::directory::Directory;
 use super::error::Unusable;
 use super::file::{ChannelFile, is_name};
 use super::locks::{self, ATTEMPTS};
-use ftsh_machine::channels::{NUMBERS, Stored};
+use ftsh_machine::channels::{MAX_NUMBER, Stored};
 
 /// Number of reads of a text, which may look damaged while another shell writes it.
 const LOOKS: usize = 3;
@@ -101,7 +101,7 @@ fn see(path: &Path, clock: &Clock) -> Result<Seen, String> {
     Ok(Seen {
         inside: locks::count(file.as_fd(), ATTEMPTS).map_err(system)?,
         places: rules.places,
-        waiting: locks::count(file.as_fd(), locks::waiters(0..NUMBERS)).map_err(system)?,
+        waiting: locks::count(file.as_fd(), locks::waiters(0..MAX_NUMBER)).map_err(system)?,
         tokens: rules.budget.map(|_| state.tokens(now)),
         failures: state.failures(),
         breaker,

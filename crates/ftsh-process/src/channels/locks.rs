@@ -5,16 +5,16 @@ use std::ops::Range;
 use std::os::fd::BorrowedFd;
 
 pub use super::super::os::locks::{Bytes, find, one, try_lock, unlock, wait_until_free};
-use ftsh_machine::channels::NUMBERS;
+use ftsh_machine::channels::MAX_NUMBER;
 
 /// First byte for the numbers of waiters.
-const QUEUE: u64 = NUMBERS;
+const QUEUE: u64 = MAX_NUMBER;
 /// First byte for the numbers of passes.
-const INSIDE: u64 = 2 * NUMBERS;
+const INSIDE: u64 = 2 * MAX_NUMBER;
 /// Lock for changes of the text.
-pub const STATE: Bytes = one(3 * NUMBERS);
+pub const STATE: Bytes = one(3 * MAX_NUMBER);
 /// Lock of the probe of an open breaker.
-pub const PROBE: Bytes = one(3 * NUMBERS + 1);
+pub const PROBE: Bytes = one(3 * MAX_NUMBER + 1);
 
 /// Returns the byte of a waiter.
 pub fn waiter(number: u64) -> Bytes {
@@ -32,11 +32,11 @@ pub fn attempt(number: u64) -> Bytes {
 }
 
 /// Bytes of all passes.
-pub const ATTEMPTS: Bytes = (INSIDE, INSIDE + NUMBERS);
+pub const ATTEMPTS: Bytes = (INSIDE, INSIDE + MAX_NUMBER);
 
 /// All bytes with locks.
 #[cfg(test)]
-pub const ALL: Bytes = (QUEUE, 4 * NUMBERS);
+pub const ALL: Bytes = (QUEUE, 4 * MAX_NUMBER);
 
 /// Returns the last byte in a range that another open file description has locked, if any.
 pub fn last(fd: BorrowedFd, (mut start, end): Bytes) -> io::Result<Option<Bytes>> {

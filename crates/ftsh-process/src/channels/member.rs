@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::file::ChannelFile;
 use super::locks::{self, PROBE};
 use super::wait::Reason;
-use ftsh_machine::channels::{Admission, NUMBERS, Rules, Stored};
+use ftsh_machine::channels::{Admission, MAX_NUMBER, Rules, Stored};
 use ftsh_machine::effect::Entry;
 
 /// Decision about a waiter.
@@ -34,7 +34,7 @@ impl Waiter {
 
     /// Returns true if an earlier waiter of another shell has not been passed over.
     pub fn is_behind_others(&self, file: &ChannelFile, stored: &Stored) -> io::Result<bool> {
-        let own = self.number.unwrap_or(NUMBERS);
+        let own = self.number.unwrap_or(MAX_NUMBER);
         let before = locks::waiters(stored.first.min(own)..own);
         Ok(locks::find(file.as_fd(), before)?.is_some())
     }
@@ -72,7 +72,7 @@ impl Waiter {
 fn take(file: &ChannelFile, stored: &mut Stored, byte: fn(u64) -> locks::Bytes) -> io::Result<u64> {
     loop {
         let number = stored.next;
-        stored.next = (number + 1) % NUMBERS;
+        stored.next = (number + 1) % MAX_NUMBER;
         if locks::try_lock(file.as_fd(), byte(number))? {
             return Ok(number);
         }

@@ -15,7 +15,7 @@ use tempfile::TempDir;
 use super::super::os::workers::Control;
 use super::*;
 use crate::procs::few_descriptors;
-use ftsh_machine::channels::{Breaker, Claim, Crowd, Rate, Rules, SIZE, Stored};
+use ftsh_machine::channels::{Breaker, Claim, LocalChannel, Rate, Rules, SIZE, Stored};
 
 const HOUR: Duration = Duration::from_secs(3600);
 /// Upper bound of any step.
@@ -342,7 +342,7 @@ proptest! {
         let (_around, path) = directory();
         let rules = Arc::new(rules);
         let mut shells: Vec<Shell> = (0..3).map(|it| Shell::numbered(&path, it)).collect();
-        let mut crowd = Crowd::default();
+        let mut crowd = LocalChannel::default();
         let clock = clock();
         let mut expected: BTreeMap<u64, Admission> = BTreeMap::new();
         let mut gone = 3;

@@ -6,7 +6,7 @@ use bstr::{BString, ByteSlice};
 
 use super::draft::Draft;
 use super::tables::{FdTables, Unmade};
-use ftsh_machine::driver::Written;
+use ftsh_machine::driver::BufferPart;
 use ftsh_machine::effect::{BufferId, Sink};
 
 impl FdTables {
@@ -28,7 +28,7 @@ impl FdTables {
 
     /// Returns the content of a buffer from an offset on, or all of it if shorter; none for an
     /// unknown buffer.
-    pub fn written(&mut self, id: BufferId, from: u64) -> io::Result<Option<Written>> {
+    pub fn written(&mut self, id: BufferId, from: u64) -> io::Result<Option<BufferPart>> {
         let is_there =
             self.held.is_known(id) || self.made(id).is_some() || self.unmade(id).is_some();
         if !is_there {
@@ -42,7 +42,7 @@ impl FdTables {
             let told = (end, buffer.hash_before(end)?);
             self.told.insert(id, told);
         }
-        Ok(Some(Written { from, bytes: bytes.into() }))
+        Ok(Some(BufferPart { from, bytes: bytes.into() }))
     }
 
     /// True if a command truncated a buffer after its content up to `from` was reported, and wrote

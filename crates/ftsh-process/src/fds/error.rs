@@ -7,7 +7,7 @@ use bstr::{BString, ByteSlice};
 use thiserror::Error;
 
 use super::path::shown;
-use ftsh_machine::size::TooLong;
+use ftsh_machine::size::ValueTooLong;
 use ftsh_sys::os_error::plain;
 
 /// Error of a redirection or a query, as one line for people.
@@ -70,7 +70,7 @@ pub enum FdError {
     Unreadable(io::Error),
     /// The content exceeds the limit of a value.
     #[error(transparent)]
-    TooLong(#[from] TooLong),
+    TooLong(#[from] ValueTooLong),
     /// `/dev/null` cannot be opened.
     #[error("/dev/null: {}", plain(.0))]
     Null(io::Error),

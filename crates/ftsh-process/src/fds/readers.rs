@@ -12,7 +12,7 @@ use nix::unistd::read;
 use super::closings::{Closings, Watch};
 use super::plan::Plan;
 use super::table::Fd;
-use ftsh_machine::event::Status;
+use ftsh_machine::event::CommandStatus;
 use ftsh_sys as sys;
 
 /// Exit status of a shell whose last command was killed by SIGPIPE.
@@ -77,9 +77,11 @@ impl Readers {
 
     /// True if the exit status shows a death by SIGPIPE, of the command or of a command it ran, and
     /// the readers are gone.
-    pub fn are_missed(&self, status: Status) -> bool {
-        let is_broken_pipe =
-            matches!(status, Status::Signaled(libc::SIGPIPE) | Status::Exited(EXITED_BY_SIGPIPE));
+    pub fn are_missed(&self, status: CommandStatus) -> bool {
+        let is_broken_pipe = matches!(
+            status,
+            CommandStatus::Signaled(libc::SIGPIPE) | CommandStatus::Exited(EXITED_BY_SIGPIPE)
+        );
         is_broken_pipe && (self.believed_gone || self.outputs.iter().any(Output::is_unread))
     }
 }
@@ -141,7 +143,7 @@ mod tests {
     use super::super::table::FdTable;
     use super::*;
 
-    const DIED: Status = Status::Signaled(libc::SIGPIPE);
+    const DIED: CommandStatus = CommandStatus::Signaled(libc::SIGPIPE);
 
     /// Creates a pipe at descriptors 1 and 2 of a table. Returns its readers and its read end.
     fn piped(descriptors: u16) -> (Readers, io::PipeReader) {
@@ -174,9 +176,9 @@ mod tests {
             assert!(readers.are_missed(DIED));
             drop(plan);
             assert!(readers.are_missed(DIED));
-            assert!(readers.are_missed(Status::Exited(141)));
-            assert!(!readers.are_missed(Status::Exited(1)));
-            assert!(!readers.are_missed(Status::Signaled(libc::SIGTERM)));
+            assert!(readers.are_missed(CommandStatus::Exited(141)));
+            assert!(!readers.are_missed(CommandStatus::Exited(1)));
+            assert!(!readers.are_missed(CommandStatus::Signaled(libc::SIGTERM)));
         }
     }
 

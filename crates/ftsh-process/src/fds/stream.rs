@@ -13,8 +13,8 @@ use nix::unistd::{Whence, lseek, read, write};
 use super::super::os::workers::Control;
 use super::local::is_null;
 use super::{Fd, FdError, FdTable};
-use ftsh_machine::event::{SpawnError, SpawnErrorKind, Status};
-use ftsh_machine::size::{LONGEST, TooLong};
+use ftsh_machine::event::{CommandStatus, SpawnError, SpawnErrorKind};
+use ftsh_machine::size::{MAX_VALUE_LEN, ValueTooLong};
 use ftsh_sys as sys;
 use ftsh_sys::os_error::plain;
 
@@ -26,14 +26,14 @@ const FILE_ROOM: usize = 64 * 1024;
 const BLOCK: usize = 4096;
 
 /// End of a builtin: its status, and the line it read.
-pub type Ended = Result<(Status, Option<BString>), SpawnError>;
+pub type Ended = Result<(CommandStatus, Option<BString>), SpawnError>;
 
 /// Writes bytes without blocking. Returns the end of the builtin, or the number of bytes left for a
 /// worker.
 pub fn print_now(table: &FdTable, bytes: &[u8]) -> Result<Ended, usize> {
     let Some(fd) = table.get(1) else { return Ok(Err(closed(1))) };
     match write_without_waiting(fd, bytes) {
-        Ok(count) if count == bytes.len() => Ok(Ok((Status::Exited(0), None))),
+        Ok(count) if count == bytes.len() => Ok(Ok((CommandStatus::Exited(0), None))),
         Ok(count) => Err(bytes.len() - count),
         Err(error) if error.kind() == ErrorKind::WouldBlock => Err(bytes.len()),
         Err(error) => Ok(broken(&error)),
@@ -79,7 +79,7 @@ pub fn print(table: &FdTable, mut bytes: &[u8], control: &Control) -> Ended {
             Err(error) => return broken(&error.into()),
         }
     }
-    Ok((Status::Exited(0), None))
+    Ok((CommandStatus::Exited(0), None))
 }
 
 /// Copies the input to the output. Blocks.
@@ -88,9 +88,9 @@ pub fn copy(table: &FdTable, control: &Control) -> Ended {
     let mut block = vec![0; FILE_ROOM];
     loop {
         match read(from, &mut block) {
-            Ok(0) => return Ok((Status::Exited(0), None)),
+            Ok(0) => return Ok((CommandStatus::Exited(0), None)),
             Ok(count) => match print(table, &block[..count], control) {
-                Ok((Status::Exited(0), _)) => {}
+                Ok((CommandStatus::Exited(0), _)) => {}
                 ended => return ended,
             },
             Err(Errno::EINTR) if !control.is_cancelled() => {}
@@ -110,8 +110,8 @@ pub fn read_all(table: &FdTable, number: u8, control: &Control) -> Result<BStrin
     loop {
         match read(from, &mut block) {
             Ok(0) => return Ok(text.into()),
-            Ok(count) if text.len() + count > LONGEST => {
-                return Err(TooLong(text.len() + count).into());
+            Ok(count) if text.len() + count > MAX_VALUE_LEN => {
+                return Err(ValueTooLong(text.len() + count).into());
             }
             Ok(count) => {
                 text.try_reserve(count).map_err(|error| trouble(error.into()))?;
@@ -173,14 +173,14 @@ fn read_part(
     line: &mut Vec<u8>,
     block: &mut [u8],
     read: impl FnOnce(&mut [u8]) -> io::Result<usize>,
-) -> io::Result<Option<Status>> {
+) -> io::Result<Option<CommandStatus>> {
     let count = read(block)?;
     if count == 0 {
-        return Ok(Some(Status::Exited(1)));
+        return Ok(Some(CommandStatus::Exited(1)));
     }
     let Some(end) = block[..count].find_byte(b'\n') else {
-        if line.len() + count > LONGEST {
-            return Err(io::Error::other(TooLong(line.len() + count)));
+        if line.len() + count > MAX_VALUE_LEN {
+            return Err(io::Error::other(ValueTooLong(line.len() + count)));
         }
         line.try_reserve(count)?;
         line.extend_from_slice(&block[..count]);
@@ -191,7 +191,7 @@ fn read_part(
     if surplus > 0 {
         lseek(fd, -surplus, Whence::SeekCur)?;
     }
-    Ok(Some(Status::Exited(0)))
+    Ok(Some(CommandStatus::Exited(0)))
 }
 
 fn wait(fd: BorrowedFd, events: PollFlags, control: &Control) -> io::Result<()> {
@@ -214,7 +214,7 @@ fn is_ready(fd: BorrowedFd, events: PollFlags, timeout: PollTimeout) -> io::Resu
 /// Maps a lost reader to the signal that would end a program.
 fn broken(error: &io::Error) -> Ended {
     match error.kind() {
-        ErrorKind::BrokenPipe => Ok((Status::Signaled(libc::SIGPIPE), None)),
+        ErrorKind::BrokenPipe => Ok((CommandStatus::Signaled(libc::SIGPIPE), None)),
         _ => Err(failed(error)),
     }
 }

@@ -21,7 +21,7 @@ use super::table::{Fd, FdTable};
 use ftsh_machine::effect::{
     BufferId, Directory, DraftId, FdChange, FdSource, IoId, OperationId, PipeId, Umask,
 };
-use ftsh_machine::size::LONGEST;
+use ftsh_machine::size::MAX_VALUE_LEN;
 use ftsh_sys as sys;
 
 /// Highest descriptor whose output is held even if it is not open.
@@ -169,7 +169,7 @@ impl FdTables {
         let (unmade, before) = (&mut self.unmade, self.buffers.len());
         self.buffers.retain(|id, buffer| {
             let is_needed = !buffer.is_idle()
-                || buffer.len() > LONGEST as u64
+                || buffer.len() > MAX_VALUE_LEN as u64
                 || buffer.identity().is_none_or(|it| open.contains(&it));
             if !is_needed && let Ok(content) = buffer.content() {
                 unmade.insert(*id, Unmade::Bytes(content));
@@ -418,7 +418,7 @@ impl FdTables {
             }
             Unmade::Copy(_) => return self.drop_buffer(id),
         };
-        if length > LONGEST {
+        if length > MAX_VALUE_LEN {
             let _ = self.existing(id); // repeated by the reader if it fails
         }
     }

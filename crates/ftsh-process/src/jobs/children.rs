@@ -21,7 +21,7 @@ use super::super::os::cgroup::KillCount;
 use super::super::os::ending;
 use super::super::procs::list;
 use ftsh_machine::effect::ProcessId;
-use ftsh_machine::event::Status;
+use ftsh_machine::event::CommandStatus;
 use ftsh_sys as sys;
 
 /// Queries about the children of this process.
@@ -30,7 +30,7 @@ pub trait System {
     fn of_first_thread(&mut self) -> io::Result<Vec<i32>>;
 
     /// Reaps a child if it has ended, and returns its status.
-    fn wait(&mut self, pid: i32) -> Result<Option<Status>, Errno>;
+    fn wait(&mut self, pid: i32) -> Result<Option<CommandStatus>, Errno>;
 }
 
 /// Queries to the operating system.
@@ -42,7 +42,7 @@ impl System for Real {
         list::children_of_thread(pid, pid)
     }
 
-    fn wait(&mut self, pid: i32) -> Result<Option<Status>, Errno> {
+    fn wait(&mut self, pid: i32) -> Result<Option<CommandStatus>, Errno> {
         Ok(match sys::wait_for(pid, false)? {
             Some((_, sys::Change::Ended(ended))) => Some(ending::status(ended)),
             _ => None,
@@ -151,13 +151,13 @@ impl<S: System> Children<S> {
     }
 
     /// Reaps a command's process, if it has ended, and removes it from the table.
-    pub fn end_of(&mut self, pid: i32) -> Option<(Child, Status)> {
+    pub fn end_of(&mut self, pid: i32) -> Option<(Child, CommandStatus)> {
         if !self.commands.contains_key(&pid) {
             return None;
         }
         let status = match self.system.wait(pid) {
             Ok(status) => status?,
-            Err(_) => Status::Lost,
+            Err(_) => CommandStatus::Lost,
         };
         let child = self.commands.remove(&pid)?;
         self.unwatched -= usize::from(child.pidfd.is_none());
@@ -223,9 +223,9 @@ mod tests {
         answers: Vec<(ProcessId, i32)>,
         commands: u64,
         /// True exit status of each command.
-        truth: HashMap<ProcessId, Status>,
+        truth: HashMap<ProcessId, CommandStatus>,
         /// Exit statuses reported to the event loop.
-        heard: HashMap<ProcessId, Status>,
+        heard: HashMap<ProcessId, CommandStatus>,
         /// Steps of workers between the list of children and its evaluation.
         meanwhile: Vec<Step>,
         orphans: usize,
@@ -234,7 +234,7 @@ mod tests {
     struct Process {
         thread: usize,
         command: Option<ProcessId>,
-        status: Option<Status>,
+        status: Option<CommandStatus>,
     }
 
     #[derive(Default)]
@@ -309,8 +309,8 @@ mod tests {
                     let worker = &mut self.workers[index];
                     if let (Some(command), None) = (worker.command, worker.started) {
                         worker.command = None;
-                        self.truth.insert(command, Status::Exited(127));
-                        self.heard.insert(command, Status::Exited(127));
+                        self.truth.insert(command, CommandStatus::Exited(127));
+                        self.heard.insert(command, CommandStatus::Exited(127));
                     }
                 }
                 Step::Orphan => {
@@ -321,9 +321,9 @@ mod tests {
                     let index = which % self.processes.len();
                     let process = self.processes.values_mut().nth(index).expect("it is there");
                     if process.status.is_none() {
-                        process.status = Some(Status::Exited(code));
+                        process.status = Some(CommandStatus::Exited(code));
                         let command = process.command;
-                        self.truth.extend(command.map(|it| (it, Status::Exited(code))));
+                        self.truth.extend(command.map(|it| (it, CommandStatus::Exited(code))));
                     }
                 }
                 _ => {}
@@ -342,7 +342,7 @@ mod tests {
             Ok(seen)
         }
 
-        fn wait(&mut self, pid: i32) -> Result<Option<Status>, Errno> {
+        fn wait(&mut self, pid: i32) -> Result<Option<CommandStatus>, Errno> {
             let mut model = self.borrow_mut();
             let status = model.processes.get(&pid).ok_or(Errno::ECHILD)?.status;
             if status.is_some() {

@@ -20,8 +20,8 @@ use super::super::os::reader::Daemons;
 use super::super::os::workers::Control;
 use super::{Answer, Waiting, Work};
 use ftsh_machine::effect::{BufferId, IoId, OperationId, ScopeId};
-use ftsh_machine::event::{Event, Refusal, Reply, Status};
-use ftsh_machine::size::MOST_TOLD;
+use ftsh_machine::event::{CommandStatus, Event, Refusal, Reply};
+use ftsh_machine::size::MAX_REPORTED_OUTPUT;
 use ftsh_sys::os_error::plain;
 
 /// Base of the poller tokens of sources.
@@ -396,7 +396,7 @@ impl Relays {
         let Some(relay) = self.all.get_mut(&id) else { return };
         relay.is_writing = false;
         match ended {
-            Ok((Status::Exited(0), _)) => {}
+            Ok((CommandStatus::Exited(0), _)) => {}
             Ok(_) => self.refused(outside, id, Err(ErrorKind::BrokenPipe.into())),
             Err(error) => self.refused(outside, id, Ok(error.message)),
         }
@@ -433,8 +433,8 @@ impl Relays {
 /// kept, which shows if a line begins there.
 fn keep(kept: &mut Vec<u8>, bytes: &[u8]) {
     kept.extend_from_slice(bytes);
-    if kept.len() > 2 * MOST_TOLD {
-        kept.drain(..kept.len() - MOST_TOLD - 1);
+    if kept.len() > 2 * MAX_REPORTED_OUTPUT {
+        kept.drain(..kept.len() - MAX_REPORTED_OUTPUT - 1);
     }
 }
 
@@ -444,9 +444,9 @@ fn print_lines(table: &FdTable, mut bytes: &[u8], control: &Control) -> Ended {
     while !bytes.is_empty() {
         let lines = first_lines(bytes, stream::PIPE_ROOM);
         match stream::print(table, lines, control) {
-            Ok((Status::Exited(0), _)) => bytes = &bytes[lines.len()..],
+            Ok((CommandStatus::Exited(0), _)) => bytes = &bytes[lines.len()..],
             ended => return ended,
         }
     }
-    Ok((Status::Exited(0), None))
+    Ok((CommandStatus::Exited(0), None))
 }

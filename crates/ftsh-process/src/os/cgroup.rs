@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use ftsh_machine::event::Status;
+use ftsh_machine::event::CommandStatus;
 
 /// A hierarchy of control groups that bounds memory.
 struct Hierarchy {
@@ -69,16 +69,16 @@ impl KillCount {
 
     /// Replaces the status of a process that ftsh has not killed by `OutOfMemory` if the counter
     /// shows another kill.
-    pub fn explain(&mut self, status: Status) -> Status {
-        let is_killed = status == Status::Signaled(libc::SIGKILL);
+    pub fn explain(&mut self, status: CommandStatus) -> CommandStatus {
+        let is_killed = status == CommandStatus::Signaled(libc::SIGKILL);
         // A shell exits with this status when its own command was killed.
-        let has_killed = status == Status::Exited(128 + libc::SIGKILL);
+        let has_killed = status == CommandStatus::Exited(128 + libc::SIGKILL);
         if (is_killed || has_killed)
             && let Some(explained) = &mut self.explained
             && out_of_memory_kills().is_some_and(|kills| kills > *explained)
         {
             *explained += 1;
-            return if is_killed { Status::OutOfMemory } else { status };
+            return if is_killed { CommandStatus::OutOfMemory } else { status };
         }
         status
     }

@@ -1,12 +1,12 @@
 //! Conversion of exit statuses.
 
-use ftsh_machine::event::Status;
+use ftsh_machine::event::CommandStatus;
 use ftsh_sys::ExitStatus;
 
 /// Converts an exit status of the kernel to one of the machine.
-pub fn status(ended: ExitStatus) -> Status {
+pub fn status(ended: ExitStatus) -> CommandStatus {
     match ended {
-        ExitStatus::Exited(code) => Status::Exited(code),
-        ExitStatus::Signaled(signal) => Status::Signaled(signal),
+        ExitStatus::Exited(code) => CommandStatus::Exited(code),
+        ExitStatus::Signaled(signal) => CommandStatus::Signaled(signal),
     }
 }

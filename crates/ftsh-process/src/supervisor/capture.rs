@@ -19,7 +19,7 @@ use nix::sys::time::TimeSpec;
 use super::super::fds::buffer::file_on_disk;
 use super::super::os::reader::leave_reader;
 use super::spill::SpillBuffer;
-use ftsh_machine::event::Status;
+use ftsh_machine::event::CommandStatus;
 use ftsh_sys as sys;
 use ftsh_sys::os_error::plain;
 
@@ -101,17 +101,17 @@ impl OutputCapture {
 
     /// Shows the captured output if the run failed. Must be called in the supervisor, after all
     /// processes of a failed run have ended.
-    pub fn finish(&self, collector: io::Result<Collector>, status: Status) {
+    pub fn finish(&self, collector: io::Result<Collector>, status: CommandStatus) {
         let store = collector.ok().and_then(Collector::store);
         let store = store.unwrap_or_else(|| self.rest());
-        if status != Status::Exited(0) {
+        if status != CommandStatus::Exited(0) {
             self.show(&store, status);
         }
         let _ = leave_reader(&[self.pipe.as_fd().into()]);
     }
 
     /// Shows the captured output in an interpreter whose supervisor was killed.
-    pub fn finish_alone(&self, status: Status) {
+    pub fn finish_alone(&self, status: CommandStatus) {
         self.replaced.restore();
         self.show(&self.rest(), status);
     }
@@ -131,18 +131,20 @@ impl OutputCapture {
     }
 
     /// Shows the output. Errors are ignored: no other descriptor is available for a message.
-    fn show(&self, store: &SpillBuffer, status: Status) {
+    fn show(&self, store: &SpillBuffer, status: CommandStatus) {
         let Some(voice) = self.voice() else { return };
-        let patience = (!matches!(status, Status::Exited(_))).then_some(BRIEFLY);
+        let patience = (!matches!(status, CommandStatus::Exited(_))).then_some(BRIEFLY);
         let mut out = Patient { fd: voice, patience };
         let how = match status {
-            Status::Exited(code) => format!("ended with status {code}"),
-            Status::Signaled(number) => {
+            CommandStatus::Exited(code) => format!("ended with status {code}"),
+            CommandStatus::Signaled(number) => {
                 let name = Signal::try_from(number).map_or("a signal", Signal::as_str);
                 format!("ended by {name}")
             }
-            Status::OutOfMemory => "ended by SIGKILL: the system had too little memory".into(),
-            Status::Lost => "ended in a way that is lost: an internal error of ftsh".into(),
+            CommandStatus::OutOfMemory => {
+                "ended by SIGKILL: the system had too little memory".into()
+            }
+            CommandStatus::Lost => "ended in a way that is lost: an internal error of ftsh".into(),
         };
         let printed = if store.is_empty() { "" } else { "; it printed:" };
         let _ = writeln!(out, "ftsh: {}: {how}{printed}", self.script);

@@ -30,7 +30,7 @@ use super::procs::features::become_subreaper;
 use super::procs::list;
 use super::program::Replacement;
 use super::tty::TerminalRestore;
-use ftsh_machine::event::Status;
+use ftsh_machine::event::CommandStatus;
 use ftsh_sys as sys;
 
 pub use self::capture::OutputCapture;
@@ -49,7 +49,7 @@ pub struct Supervision {
 }
 
 /// Action at the end of a shell.
-pub type AtEnd = Rc<dyn Fn(Status)>;
+pub type AtEnd = Rc<dyn Fn(CommandStatus)>;
 
 /// Options of a supervisor.
 #[derive(Clone, Default)]
@@ -84,7 +84,7 @@ impl Supervision {
     /// Performs the supervisor's final actions, after the supervisor was killed.
     pub fn finish_alone(&self) {
         if let Some(capture) = &self.options.capture {
-            capture.finish_alone(Status::Signaled(libc::SIGKILL));
+            capture.finish_alone(CommandStatus::Signaled(libc::SIGKILL));
         }
     }
 

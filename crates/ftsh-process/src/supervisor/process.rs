@@ -19,7 +19,7 @@ use super::super::program::Replacement;
 use super::super::tty::TerminalRestore;
 use super::AtEnd;
 use super::capture::{OutputCapture, Patient};
-use ftsh_machine::event::Status;
+use ftsh_machine::event::CommandStatus;
 use ftsh_sys as sys;
 use ftsh_sys::Parcel;
 use ftsh_sys::os_error::plain;
@@ -69,7 +69,7 @@ impl SupervisorProcess {
         let mut kill_count = KillCount::default();
         let status = self.accompany(&mut kill_count);
         let why = kill_count.explain(status);
-        if !matches!(status, Status::Exited(_)) {
+        if !matches!(status, CommandStatus::Exited(_)) {
             self.await_begun();
             let remains = self.remains();
             remains.kill();
@@ -78,7 +78,7 @@ impl SupervisorProcess {
                 restore.apply();
             }
         }
-        if why == Status::OutOfMemory && collector.is_none() {
+        if why == CommandStatus::OutOfMemory && collector.is_none() {
             let said = "ftsh: killed by SIGKILL: the system had too little memory\n";
             let _ = Patient::briefly(io::stderr().as_fd()).write_all(said.as_bytes());
         }
@@ -86,7 +86,7 @@ impl SupervisorProcess {
         if let Some((capture, collector)) = collector {
             capture.finish(collector, why);
         }
-        if status == Status::Exited(0)
+        if status == CommandStatus::Exited(0)
             && let Some(program) = program
         {
             let Some(replacement) = Replacement::received(program) else {
@@ -107,10 +107,10 @@ impl SupervisorProcess {
             at_end(status);
         }
         match status {
-            Status::Exited(code) => sys::exit_now(code),
-            Status::Signaled(signal) => sys::die_by(signal),
-            Status::OutOfMemory => sys::die_by(libc::SIGKILL),
-            Status::Lost => {
+            CommandStatus::Exited(code) => sys::exit_now(code),
+            CommandStatus::Signaled(signal) => sys::die_by(signal),
+            CommandStatus::OutOfMemory => sys::die_by(libc::SIGKILL),
+            CommandStatus::Lost => {
                 eprintln!("ftsh: how the interpreter ended is lost: an internal error of ftsh");
                 sys::exit_now(1);
             }
@@ -154,7 +154,7 @@ impl SupervisorProcess {
     /// Forwards signals until the interpreter ends, killed at the limit if necessary. An ending
     /// signal takes precedence over the exit of an interpreter that ended before the signal
     /// arrived.
-    fn accompany(&self, kill_count: &mut KillCount) -> Status {
+    fn accompany(&self, kill_count: &mut KillCount) -> CommandStatus {
         let interpreter = self.interpreter;
         // A prompt continues after Ctrl-C, and a branch on another machine reports a signal in its
         // record.
@@ -162,8 +162,10 @@ impl SupervisorProcess {
         let mut ending = None;
         let status = accompany(interpreter, self.limit, kill_count, |signal| ending = Some(signal));
         match (status, ending) {
-            (Status::Exited(_), Some(signal)) if !may_survive && !sys::is_ignored(signal) => {
-                Status::Signaled(signal)
+            (CommandStatus::Exited(_), Some(signal))
+                if !may_survive && !sys::is_ignored(signal) =>
+            {
+                CommandStatus::Signaled(signal)
             }
             _ => status,
         }
@@ -177,7 +179,7 @@ fn accompany(
     limit: Option<Limit>,
     kill_count: &mut KillCount,
     mut note: impl FnMut(i32),
-) -> Status {
+) -> CommandStatus {
     let mut alarm = Alarm::default();
     let mut heed = |limit: Limit| {
         if limit.has_come(&mut alarm) {
@@ -217,7 +219,7 @@ fn accompany(
                 sys::suspend_self(signal);
                 let _ = sys::kill(interpreter, libc::SIGCONT);
             }
-            Err(_) => return Status::Lost,
+            Err(_) => return CommandStatus::Lost,
         }
         // Orphans of a running script: its daemons that have ended.
         reap_others(interpreter);

@@ -13,7 +13,7 @@ use crate::fds::{Fd, FdTable};
 use crate::procs::list;
 use ftsh_machine::Outcome;
 use ftsh_machine::channels::Passed;
-use ftsh_machine::driver::{Durable, Interactive, Written};
+use ftsh_machine::driver::{BufferPart, Durable, Interactive};
 use ftsh_machine::effect::{Access, DraftId, PassId, PipeId, ReplayId};
 use ftsh_sys as sys;
 use ftsh_sys::os_error::plain;
@@ -47,7 +47,7 @@ fn create(id: BufferId, content: &str) -> FdSource {
 /// Returns the driver's report of a buffer from an offset on.
 fn written(world: &mut World, id: BufferId, from: u64) -> Option<(u64, BString)> {
     let written = world.driver.written(id, from).expect("it can be read");
-    written.map(|Written { from, bytes }| (from, bytes))
+    written.map(|BufferPart { from, bytes }| (from, bytes))
 }
 
 each_alone! {
@@ -264,7 +264,7 @@ each_alone! {
 
     fn more_than_a_value_can_be_is_a_file_all_the_same(world) {
         let buffer = BufferId(world.id());
-        let most = ftsh_machine::size::LONGEST;
+        let most = ftsh_machine::size::MAX_VALUE_LEN;
         for _ in 0..2 {
             world.driver.perform(Effect::Fill(buffer, vec![b'x'; most].into()));
         }
@@ -353,7 +353,7 @@ each_alone! {
             let [Some(Event::Interrupted(15)), Some(Event::Exited { status, .. })] = told else {
                 panic!("{told:?}")
             };
-            assert_eq!(status, Status::Signaled(15));
+            assert_eq!(status, CommandStatus::Signaled(15));
         }
     }
 }

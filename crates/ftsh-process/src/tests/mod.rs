@@ -27,7 +27,7 @@ use ftsh_machine::effect::{
     Action, BufferId, Effect, FdChange, FdSource, IoId, OperationId, ProcessId, Query, Run,
     ScopeId, ScratchId, TaskId,
 };
-use ftsh_machine::event::{Event, Refusal, Reply, Status};
+use ftsh_machine::event::{CommandStatus, Event, Refusal, Reply};
 use ftsh_machine::time::Time;
 use ftsh_sys as sys;
 
@@ -203,10 +203,10 @@ impl World {
         self.expect("end of the command", |event| match event {
             Event::Exited { process, status, line, .. } if *process == wanted => {
                 let status = match status {
-                    Status::Exited(code) => format!("exit {code}"),
-                    Status::Signaled(signal) => format!("signal {signal}"),
-                    Status::OutOfMemory => "out of memory".into(),
-                    Status::Lost => "lost".into(),
+                    CommandStatus::Exited(code) => format!("exit {code}"),
+                    CommandStatus::Signaled(signal) => format!("signal {signal}"),
+                    CommandStatus::OutOfMemory => "out of memory".into(),
+                    CommandStatus::Lost => "lost".into(),
                 };
                 Some(match line {
                     Some(line) => format!("{status}: {line}"),

@@ -17,7 +17,7 @@ use super::key_monitor::KeySignalMonitor;
 use super::keys::Keys;
 use super::queue::{TerminalQueue, Use};
 use super::restore::settings;
-use ftsh_machine::event::Status;
+use ftsh_machine::event::CommandStatus;
 use ftsh_sys as sys;
 
 /// Time from the start of a command in the foreground to the first check of the signals that it
@@ -209,9 +209,9 @@ impl Terminal {
     /// Takes the terminal back after the end of a group's command. Returns the signal that the user
     /// sent to the shell by a key, if any. Such a key ended the command, came too late for it, or
     /// made it fail. A killed command may have left the terminal in any state.
-    pub fn take_back_from(&mut self, group: i32, status: Status) -> Option<i32> {
+    pub fn take_back_from(&mut self, group: i32, status: CommandStatus) -> Option<i32> {
         let answers = self.holder.as_ref().filter(|holder| holder.group == group)?.answers;
-        self.take_back(matches!(status, Status::Signaled(_)));
+        self.take_back(matches!(status, CommandStatus::Signaled(_)));
         let typed = self.monitor.as_mut().map(KeySignalMonitor::testify);
         if let Some(Err(_)) = typed
             && let Some(monitor) = &mut self.monitor
@@ -220,8 +220,8 @@ impl Terminal {
         }
         let typed = typed.and_then(Result::ok).flatten();
         match status {
-            Status::Signaled(signal @ (libc::SIGINT | libc::SIGQUIT)) => Some(signal),
-            Status::Exited(0) => typed.filter(|signal| answers >> (signal - 1) & 1 == 0),
+            CommandStatus::Signaled(signal @ (libc::SIGINT | libc::SIGQUIT)) => Some(signal),
+            CommandStatus::Exited(0) => typed.filter(|signal| answers >> (signal - 1) & 1 == 0),
             _ => typed,
         }
     }

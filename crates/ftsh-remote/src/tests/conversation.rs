@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use super::{identity, nonce, record};
 use crate::{Branch, Frames, Head, Hello, Lease, Output, Stream, ToHead, ToNode, frame};
-use ftsh_machine::control::{Order, Overseer};
+use ftsh_machine::control::{Controller, Order};
 use ftsh_machine::event::{Blame, Reply, Returned};
 use ftsh_machine::packed::PackedBranch;
 use ftsh_machine::{Config, Effect, Event, Machine, Output as Polled, Time};
@@ -346,9 +346,9 @@ impl World {
             }
             Node::Runs(lease) => {
                 if bytes.is_empty() {
-                    lease.left();
+                    lease.on_closed();
                 } else {
-                    lease.hear(now, bytes);
+                    lease.on_bytes(now, bytes);
                 }
                 self.node_acts();
             }

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use super::{Frames, Go, Hello, Identity, Listener, Nonce, Piece, Record, ToNode, frame, merge};
 use ftsh_machine::FailureKind;
 use ftsh_machine::packed::{
-    Again, BranchEnd, EndedBranch, PackedFailure, PackedValue, PackedVariable, Text,
+    BranchEnd, EndedBranch, PackedFailure, PackedRetry, PackedValue, PackedVariable, Text,
 };
 
 fn nonce() -> Nonce {
@@ -32,7 +32,7 @@ fn record(message: &str) -> Record {
     };
     Record {
         ended: EndedBranch {
-            end: BranchEnd::Failed { failure: vec![failure], again: Again::Never },
+            end: BranchEnd::Failed { failure: vec![failure], again: PackedRetry::Never },
             attempts: 7,
             texts: vec![Text { name: "lib".into(), text: "a\nb\nfail\n".into(), length: None }],
         },

@@ -9,7 +9,7 @@ use super::clock::Clock;
 use super::link::FromNode;
 use super::local::{Here, Local};
 use crate::{Due, Shell, World};
-use ftsh_machine::control::{Order, Overseer};
+use ftsh_machine::control::{Controller, Order};
 use ftsh_machine::packed::EndedBranch;
 use ftsh_machine::record::Level;
 use ftsh_machine::secrets::Secrets;
@@ -132,7 +132,7 @@ impl There {
     /// Handles bytes from the head.
     pub fn on_bytes<W: World>(&mut self, bytes: &[u8], here: &mut Here<W>) {
         if let Phase::Running(it) = &mut self.phase {
-            it.lease.hear(here.shown(), bytes);
+            it.lease.on_bytes(here.shown(), bytes);
             return self.advance(here);
         }
         self.frames.push(bytes);
@@ -149,7 +149,7 @@ impl There {
     pub fn on_close<W: World>(&mut self, here: &mut Here<W>) {
         match &mut self.phase {
             Phase::Running(it) => {
-                it.lease.left();
+                it.lease.on_closed();
                 self.advance(here);
             }
             Phase::Greeting | Phase::Ready(_) => self.end(),

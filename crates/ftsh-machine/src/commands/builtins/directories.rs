@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use bstr::{BString, ByteSlice};
 
-use super::{Builtin, Run};
-use crate::commands::Commands;
+use super::{Builtin, Execution};
+use crate::commands::CommandRunner;
 use crate::commands::command::answer;
-use crate::commands::invocation::Start;
+use crate::commands::invocation::CommandStart;
 use crate::effect::{Action, Query};
 use crate::event::Reply;
 use crate::tasks::suspend::Suspend;
@@ -22,7 +22,7 @@ pub(super) const BUILTINS: &[Builtin] = &[
         help: "changes the directory to `dir` or to `$HOME`; with `-`, back to the one before",
         details: "",
         examples: &[("cd /tmp\ncd /\ncd -\npwd", "/tmp\n")],
-        run: Run::Shell(cd),
+        run: Execution::Shell(cd),
     },
     Builtin {
         name: "pwd",
@@ -30,7 +30,7 @@ pub(super) const BUILTINS: &[Builtin] = &[
         help: "prints the directory",
         details: "",
         examples: &[("cd /\npwd", "/\n")],
-        run: Run::Driver(pwd),
+        run: Execution::Driver(pwd),
     },
     Builtin {
         name: "umask",
@@ -39,11 +39,11 @@ pub(super) const BUILTINS: &[Builtin] = &[
         details: "`umask 077` is for files that only their owner may read. A mode is for what comes \
                   after it, like the directory of `cd`; in a branch of `forall`, there.",
         examples: &[("umask 027\numask", "0027\n")],
-        run: Run::Setting { print: print_umask, change: umask },
+        run: Execution::Setting { print: print_umask, change: umask },
     },
 ];
 
-fn cd(commands: &mut Commands<'_>, task: &mut Task, args: &[BString]) -> Result<(), Suspend> {
+fn cd(commands: &mut CommandRunner<'_>, task: &mut Task, args: &[BString]) -> Result<(), Suspend> {
     let variable = |name: &str| match task.variables.get(name) {
         Some(variable) => Ok(commands.core.expander(task).text(&variable.value)?.into_owned()),
         None => Err(Suspend::usage(format!("cd: the variable `{name}` is not set"))),
@@ -68,7 +68,7 @@ fn cd(commands: &mut Commands<'_>, task: &mut Task, args: &[BString]) -> Result<
     Ok(())
 }
 
-fn pwd(task: &Task, args: &[BString]) -> Result<Start, Suspend> {
+fn pwd(task: &Task, args: &[BString]) -> Result<CommandStart, Suspend> {
     if !args.is_empty() {
         return Err(Suspend::usage("pwd takes no arguments"));
     }
@@ -76,14 +76,14 @@ fn pwd(task: &Task, args: &[BString]) -> Result<Start, Suspend> {
         Suspend::usage("the current directory is gone; cd to another one goes on from there")
     })?;
     directory.push(b'\n');
-    Ok(Start::new(Action::Print(directory)))
+    Ok(CommandStart::new(Action::Print(directory)))
 }
 
-fn print_umask(commands: &Commands<'_>, task: &Task) -> BString {
+fn print_umask(commands: &CommandRunner<'_>, task: &Task) -> BString {
     format!("{:04o}\n", task.umask.unwrap_or(commands.core.config.umask)).into()
 }
 
-fn umask(_: &mut Commands<'_>, task: &mut Task, args: &[BString]) -> Result<(), Suspend> {
+fn umask(_: &mut CommandRunner<'_>, task: &mut Task, args: &[BString]) -> Result<(), Suspend> {
     task.umask = Some(mode(args)?);
     Ok(())
 }

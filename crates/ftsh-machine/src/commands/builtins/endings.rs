@@ -2,17 +2,17 @@
 
 use bstr::{BString, ByteSlice};
 
-use super::{Builtin, Run, in_finally};
-use crate::commands::Commands;
+use super::{Builtin, Execution, in_finally};
+use crate::commands::CommandRunner;
 use crate::commands::invocation::Expanded;
 use crate::eval::amount::{deferral, pause};
 use crate::outcome::{FailureKind, Human};
 use crate::record::{Level, LogEvent};
 use crate::tasks::flow::{Flow, Step};
 use crate::tasks::suspend::Suspend;
-use crate::tasks::task::{State, Task};
+use crate::tasks::task::{Task, TaskState};
 use crate::tasks::timer::Timer;
-use crate::unwind::ending::{Ending, Logged, Retry, Thrown};
+use crate::unwind::ending::{Logged, Retry, TaskEnding, Thrown};
 
 /// Exit status of a temporary failure, from sysexits.h.
 const EX_TEMPFAIL: i32 = 75;
@@ -24,7 +24,7 @@ pub(super) const BUILTINS: &[Builtin] = &[
         help: "does nothing, and succeeds",
         details: "",
         examples: &[("success", "")],
-        run: Run::Shell(|_, _, args| match args {
+        run: Execution::Shell(|_, _, args| match args {
             [] => Ok(()),
             _ => Err(Suspend::usage("success takes no arguments")),
         }),
@@ -36,7 +36,7 @@ pub(super) const BUILTINS: &[Builtin] = &[
         details: "The words after it become $error.\n\nAs the kind of a failure: the script said so, \
                   or a command of the shell itself, such as `cd` or `read`, could not do what it should.",
         examples: &[("try\nfailure no luck\ncatch\necho $error\nend", "no luck\n")],
-        run: Run::Flow(|_, task, command| Ok(Flow::Throw(failure(task, command)))),
+        run: Execution::Flow(|_, task, command| Ok(Flow::Throw(failure(task, command)))),
     },
     Builtin {
         name: "giveup",
@@ -48,7 +48,7 @@ pub(super) const BUILTINS: &[Builtin] = &[
             "try 3 times\necho $attempt\ngiveup\ncatch\necho $error_kind\nend",
             "1\ngiveup\n",
         )],
-        run: Run::Flow(|_, task, command| Ok(Flow::Throw(giveup(task, command)))),
+        run: Execution::Flow(|_, task, command| Ok(Flow::Throw(giveup(task, command)))),
     },
     Builtin {
         name: "defer",
@@ -59,7 +59,7 @@ pub(super) const BUILTINS: &[Builtin] = &[
             "try for 5 seconds\ndefer 10 too early\ncatch\necho $error_kind\nend",
             "deferred\n",
         )],
-        run: Run::Flow(defer),
+        run: Execution::Flow(defer),
     },
     Builtin {
         name: "exit",
@@ -69,7 +69,7 @@ pub(super) const BUILTINS: &[Builtin] = &[
                   $error_code. What the code means is the command's own affair; many say 1 for no and 2 \
                   for a wrong use of theirs. A `try` around it tries again.",
         examples: &[("exit 0\necho never", "")],
-        run: Run::Flow(exit),
+        run: Execution::Flow(exit),
     },
     Builtin {
         name: "sleep",
@@ -80,7 +80,7 @@ pub(super) const BUILTINS: &[Builtin] = &[
             "sleep 1 min 30 s\nbegun=now()\nsleep 5\nended=now()\nn=$ended .sub. $begun .ge. 5\necho $n",
             "true\n",
         )],
-        run: Run::Flow(sleep),
+        run: Execution::Flow(sleep),
     },
 ];
 
@@ -110,7 +110,7 @@ fn thrown(task: &Task, kind: FailureKind, word: &str, command: &Expanded) -> Thr
     task.thrown(kind, 1, message, &command.text)
 }
 
-fn defer(_: &mut Commands<'_>, task: &mut Task, command: &Expanded) -> Step {
+fn defer(_: &mut CommandRunner<'_>, task: &mut Task, command: &Expanded) -> Step {
     let (by, words) = deferral(&command.words[1..])?;
     let message = match bstr::join(" ", words).to_str_lossy() {
         words if words.is_empty() => format!("deferred by {}", Human(by)),
@@ -120,7 +120,7 @@ fn defer(_: &mut Commands<'_>, task: &mut Task, command: &Expanded) -> Step {
     Ok(Flow::Throw(Thrown { retry: Retry::Deferred(by), ..thrown }))
 }
 
-fn exit(commands: &mut Commands<'_>, task: &mut Task, command: &Expanded) -> Step {
+fn exit(commands: &mut CommandRunner<'_>, task: &mut Task, command: &Expanded) -> Step {
     if task.is_in_finally() {
         return Err(in_finally("exit"));
     }
@@ -129,22 +129,22 @@ fn exit(commands: &mut Commands<'_>, task: &mut Task, command: &Expanded) -> Ste
     Ok(Flow::Exiting(ending))
 }
 
-fn ending(args: &[BString]) -> Result<Ending, Suspend> {
+fn ending(args: &[BString]) -> Result<TaskEnding, Suspend> {
     match args {
-        [] => Ok(Ending::Succeeded),
+        [] => Ok(TaskEnding::Succeeded),
         [code] => match code.to_str().ok().and_then(|code| code.trim().parse().ok()) {
-            Some(0) => Ok(Ending::Succeeded),
-            Some(code) => Ok(Ending::Exited(code)),
+            Some(0) => Ok(TaskEnding::Succeeded),
+            Some(code) => Ok(TaskEnding::Exited(code)),
             None => Err(Suspend::usage(format!("exit takes a number from 0 to 255, not `{code}`"))),
         },
         _ => Err(Suspend::usage("exit takes one number")),
     }
 }
 
-fn sleep(commands: &mut Commands<'_>, task: &mut Task, command: &Expanded) -> Step {
+fn sleep(commands: &mut CommandRunner<'_>, task: &mut Task, command: &Expanded) -> Step {
     let duration = pause(&command.words[1..])?;
     commands.core.log(task, || LogEvent::CommandStarted(command.text.clone()), Level::COMMANDS);
     task.expanded = None; // many tasks may sleep at the same time
     let key = commands.core.scheduler.arm(commands.core.now() + duration, Timer::Wake(task.id));
-    Ok(Flow::Wait(State::Sleeping(key)))
+    Ok(Flow::Wait(TaskState::Sleeping(key)))
 }

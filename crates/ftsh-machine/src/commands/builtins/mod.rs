@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use bstr::BString;
 
-use crate::commands::Commands;
-use crate::commands::invocation::{Expanded, Start};
+use crate::commands::CommandRunner;
+use crate::commands::invocation::{CommandStart, Expanded};
 use crate::record::{Level, LogEvent};
 use crate::tasks::flow::{Flow, Step};
 use crate::tasks::suspend::Suspend;
@@ -40,7 +40,7 @@ pub struct Builtin {
     pub details: &'static str,
     /// Scripts with their output, run by `tests/machine/builtins.rs`. `help` shows the first.
     pub examples: &'static [Example],
-    run: Run,
+    run: Execution,
 }
 
 /// Script with its output.
@@ -48,66 +48,69 @@ pub type Example = (&'static str, &'static str);
 
 /// Implementation of a builtin.
 #[derive(Clone, Copy, Debug)]
-enum Run {
+enum Execution {
     /// Changes the shell, and succeeds.
-    Shell(fn(&mut Commands<'_>, &mut Task, &[BString]) -> Result<(), Suspend>),
+    Shell(fn(&mut CommandRunner<'_>, &mut Task, &[BString]) -> Result<(), Suspend>),
     /// Returns its own control flow.
-    Flow(fn(&mut Commands<'_>, &mut Task, &Expanded) -> Step),
+    Flow(fn(&mut CommandRunner<'_>, &mut Task, &Expanded) -> Step),
     /// Runs commands of a script.
-    Commands(fn(&mut Commands<'_>, &mut Task, &Expanded) -> Step),
+    Commands(fn(&mut CommandRunner<'_>, &mut Task, &Expanded) -> Step),
     /// Uses descriptors, so the driver executes it.
-    Driver(fn(&Task, &[BString]) -> Result<Start, Suspend>),
+    Driver(fn(&Task, &[BString]) -> Result<CommandStart, Suspend>),
     /// Starts a program with the exported variables.
-    Program(fn(&Task, &Expanded) -> Result<Start, Suspend>),
+    Program(fn(&Task, &Expanded) -> Result<CommandStart, Suspend>),
     /// Prints a setting if there are no arguments, and otherwise changes it.
     Setting {
-        print: fn(&Commands<'_>, &Task) -> BString,
-        change: fn(&mut Commands<'_>, &mut Task, &[BString]) -> Result<(), Suspend>,
+        print: fn(&CommandRunner<'_>, &Task) -> BString,
+        change: fn(&mut CommandRunner<'_>, &mut Task, &[BString]) -> Result<(), Suspend>,
     },
 }
 
 impl Builtin {
     /// Returns true if the builtin runs commands of the script, which share its redirections.
     pub(crate) fn runs_commands(&self) -> bool {
-        matches!(self.run, Run::Commands(_))
+        matches!(self.run, Execution::Commands(_))
     }
 
     /// Returns true if the builtin starts a program.
     pub(crate) fn is_program(&self) -> bool {
-        matches!(self.run, Run::Program(_))
+        matches!(self.run, Execution::Program(_))
     }
 
     /// Returns the driver's part of the builtin; `None` if only the shell changes.
     pub(crate) fn start(
         &self,
-        commands: &Commands<'_>,
+        commands: &CommandRunner<'_>,
         task: &Task,
         command: &Expanded,
-    ) -> Result<Option<Start>, Suspend> {
+    ) -> Result<Option<CommandStart>, Suspend> {
         let args = &command.words[1..];
         match self.run {
-            Run::Driver(start) => start(task, args).map(Some),
-            Run::Program(start) => start(task, command).map(Some),
-            Run::Setting { print, .. } if args.is_empty() => {
-                Ok(Some(Start::new(crate::effect::Action::Print(print(commands, task)))))
+            Execution::Driver(start) => start(task, args).map(Some),
+            Execution::Program(start) => start(task, command).map(Some),
+            Execution::Setting { print, .. } if args.is_empty() => {
+                Ok(Some(CommandStart::new(crate::effect::Action::Print(print(commands, task)))))
             }
-            Run::Setting { .. } | Run::Shell(_) | Run::Flow(_) | Run::Commands(_) => Ok(None),
+            Execution::Setting { .. }
+            | Execution::Shell(_)
+            | Execution::Flow(_)
+            | Execution::Commands(_) => Ok(None),
         }
     }
 
     /// Executes a builtin that changes the shell.
     pub(crate) fn run(
         &self,
-        commands: &mut Commands<'_>,
+        commands: &mut CommandRunner<'_>,
         task: &mut Task,
         command: &Expanded,
     ) -> Step {
         match self.run {
-            Run::Shell(change) | Run::Setting { change, .. } => {
+            Execution::Shell(change) | Execution::Setting { change, .. } => {
                 change(commands, task, &command.words[1..])?;
             }
-            Run::Flow(run) | Run::Commands(run) => return run(commands, task, command),
-            Run::Driver(_) | Run::Program(_) => {
+            Execution::Flow(run) | Execution::Commands(run) => return run(commands, task, command),
+            Execution::Driver(_) | Execution::Program(_) => {
                 return Err(Suspend::Broken("a builtin of the driver was run by the machine"));
             }
         }

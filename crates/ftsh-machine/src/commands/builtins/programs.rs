@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::{Builtin, Run, in_finally};
-use crate::commands::Commands;
+use super::{Builtin, Execution, in_finally};
+use crate::commands::CommandRunner;
 use crate::commands::command::{answer, program};
-use crate::commands::invocation::{Expanded, Start};
+use crate::commands::invocation::{CommandStart, Expanded};
 use crate::commands::redirect::{enter_redirects, named_descriptor};
 use crate::effect::Query;
 use crate::event::Reply;
@@ -22,7 +22,7 @@ pub(super) const BUILTINS: &[Builtin] = &[
         help: "runs another script here: its variables and functions stay",
         details: "",
         examples: &[("source /dev/stdin <<< 'n=1'\necho $n", "1\n")],
-        run: Run::Commands(source),
+        run: Execution::Commands(source),
     },
     Builtin {
         name: "exec",
@@ -30,11 +30,11 @@ pub(super) const BUILTINS: &[Builtin] = &[
         help: "replaces the shell by a program",
         details: "",
         examples: &[("exec true\necho never", "")],
-        run: Run::Program(exec),
+        run: Execution::Program(exec),
     },
 ];
 
-fn exec(task: &Task, command: &Expanded) -> Result<Start, Suspend> {
+fn exec(task: &Task, command: &Expanded) -> Result<CommandStart, Suspend> {
     let args = &command.words[1..];
     if args.is_empty() {
         return Err(Suspend::usage("exec needs a command"));
@@ -45,10 +45,10 @@ fn exec(task: &Task, command: &Expanded) -> Result<Start, Suspend> {
     if task.is_atomic() {
         return Err(Suspend::usage("exec can't stand in an atomic `try`"));
     }
-    Ok(Start { last: true, ..Start::new(program(task, command, args.to_vec())) })
+    Ok(CommandStart { last: true, ..CommandStart::new(program(task, command, args.to_vec())) })
 }
 
-fn source(commands: &mut Commands<'_>, task: &mut Task, command: &Expanded) -> Step {
+fn source(commands: &mut CommandRunner<'_>, task: &mut Task, command: &Expanded) -> Step {
     let [_, path] = &command.words[..] else {
         return Err(Suspend::usage("source needs one file"));
     };

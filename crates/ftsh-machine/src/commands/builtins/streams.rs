@@ -2,8 +2,8 @@
 
 use bstr::BString;
 
-use super::{Builtin, Run};
-use crate::commands::invocation::Start;
+use super::{Builtin, Execution};
+use crate::commands::invocation::CommandStart;
 use crate::commands::redirect::variable_name;
 use crate::effect::Action;
 use crate::tasks::suspend::Suspend;
@@ -17,7 +17,7 @@ pub(super) const BUILTINS: &[Builtin] = &[
         help: "prints its words with blanks between; with `-n`, without a newline",
         details: "",
         examples: &[("echo -n one\necho ' two'  three", "one two three\n")],
-        run: Run::Driver(|_, args| Ok(Start::new(Action::Print(echo(args)?)))),
+        run: Execution::Driver(|_, args| Ok(CommandStart::new(Action::Print(echo(args)?)))),
     },
     Builtin {
         name: "read",
@@ -26,16 +26,16 @@ pub(super) const BUILTINS: &[Builtin] = &[
         details: "With several names, each gets a word and the last the rest. At the end of the input \
                   it fails.",
         examples: &[("read first rest <<< 'a b c'\necho \"$rest\"", "b c\n")],
-        run: Run::Driver(read),
+        run: Execution::Driver(read),
     },
 ];
 
-fn read(_: &Task, args: &[BString]) -> Result<Start, Suspend> {
+fn read(_: &Task, args: &[BString]) -> Result<CommandStart, Suspend> {
     if args.is_empty() {
         return Err(Suspend::usage("read needs a variable's name"));
     }
     let reads = args.iter().map(variable_name).collect::<Result<_, _>>()?;
-    Ok(Start { reads, ..Start::new(Action::ReadLine) })
+    Ok(CommandStart { reads, ..CommandStart::new(Action::ReadLine) })
 }
 
 fn echo(args: &[BString]) -> Result<BString, Suspend> {

@@ -2,8 +2,8 @@
 
 use bstr::{BString, ByteSlice};
 
-use super::{Builtin, Run};
-use crate::commands::Commands;
+use super::{Builtin, Execution};
+use crate::commands::CommandRunner;
 use crate::commands::redirect::variable_name;
 use crate::tasks::suspend::Suspend;
 use crate::tasks::task::Task;
@@ -17,7 +17,7 @@ pub(super) const BUILTINS: &[Builtin] = &[
         help: "sets a variable until the function ends",
         details: "Functions that it calls see it.",
         examples: &[("n=1\nfunction f\nlocal n=2\necho $n\nend\nf\necho $n", "2\n1\n")],
-        run: Run::Shell(|_, _, _| {
+        run: Execution::Shell(|_, _, _| {
             Err(Suspend::usage("local is written out, with one name: `local name=value`"))
         }),
     },
@@ -27,7 +27,7 @@ pub(super) const BUILTINS: &[Builtin] = &[
         help: "puts variables into the environment of commands",
         details: "",
         examples: &[("n=1\nexport n m=2\necho $n $m", "1 2\n")],
-        run: Run::Shell(export),
+        run: Execution::Shell(export),
     },
     Builtin {
         name: "unset",
@@ -35,11 +35,15 @@ pub(super) const BUILTINS: &[Builtin] = &[
         help: "forgets variables",
         details: "",
         examples: &[("n=1\nunset n\necho ${n:-gone}", "gone\n")],
-        run: Run::Shell(unset),
+        run: Execution::Shell(unset),
     },
 ];
 
-fn unset(commands: &mut Commands<'_>, task: &mut Task, args: &[BString]) -> Result<(), Suspend> {
+fn unset(
+    commands: &mut CommandRunner<'_>,
+    task: &mut Task,
+    args: &[BString],
+) -> Result<(), Suspend> {
     for name in args {
         let name = variable_name(name)?;
         commands.core.unset(task, &name);
@@ -47,7 +51,7 @@ fn unset(commands: &mut Commands<'_>, task: &mut Task, args: &[BString]) -> Resu
     Ok(())
 }
 
-fn export(_: &mut Commands<'_>, task: &mut Task, args: &[BString]) -> Result<(), Suspend> {
+fn export(_: &mut CommandRunner<'_>, task: &mut Task, args: &[BString]) -> Result<(), Suspend> {
     if args.is_empty() {
         return Err(Suspend::usage("export needs a variable's name"));
     }

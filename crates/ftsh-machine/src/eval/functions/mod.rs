@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use bstr::BString;
 
-use crate::commands::Commands;
+use crate::commands::CommandRunner;
 use crate::commands::command::answer;
 use crate::effect::Query;
 use crate::event::Reply;
@@ -45,16 +45,16 @@ pub type Example = (&'static str, &'static [&'static str]);
 /// Implementation of a function.
 #[derive(Clone, Copy, Debug)]
 enum Evaluate {
-    AtOnce(fn(&mut Context) -> Result<Value, Suspend>),
+    AtOnce(fn(&mut FunctionContext) -> Result<Value, Suspend>),
     /// Returns `None` while work remains. Limits can interrupt the work.
-    InSteps(fn(&mut Context) -> Result<Option<Value>, Suspend>),
+    InSteps(fn(&mut FunctionContext) -> Result<Option<Value>, Suspend>),
 }
 
 impl Function {
     const fn new(
         name: &str,
         examples: &'static [Example],
-        evaluate: fn(&mut Context) -> Result<Value, Suspend>,
+        evaluate: fn(&mut FunctionContext) -> Result<Value, Suspend>,
     ) -> Self {
         Self { signature: signature(name), examples, evaluate: Evaluate::AtOnce(evaluate) }
     }
@@ -62,7 +62,7 @@ impl Function {
     const fn in_steps(
         name: &str,
         examples: &'static [Example],
-        evaluate: fn(&mut Context) -> Result<Option<Value>, Suspend>,
+        evaluate: fn(&mut FunctionContext) -> Result<Option<Value>, Suspend>,
     ) -> Self {
         Self { signature: signature(name), examples, evaluate: Evaluate::InSteps(evaluate) }
     }
@@ -112,14 +112,14 @@ const _: () = {
 };
 
 /// Arguments of a call, and the machine that evaluates it.
-struct Context<'m, 'c> {
-    commands: &'m mut Commands<'c>,
+struct FunctionContext<'m, 'c> {
+    commands: &'m mut CommandRunner<'c>,
     task: &'m mut Task,
     /// Position of the first argument on the task's stack.
     start: usize,
 }
 
-impl Context<'_, '_> {
+impl FunctionContext<'_, '_> {
     /// Returns an argument as bytes, which are copied only if necessary.
     fn text(&self, at: usize) -> Result<Arc<BString>, Suspend> {
         let value = &self.task.stack[self.start + at];
@@ -153,7 +153,7 @@ impl Context<'_, '_> {
     }
 }
 
-impl Commands<'_> {
+impl CommandRunner<'_> {
     /// Calls a function of the language, with its arguments on the stack.
     pub(crate) fn function(&mut self, task: &mut Task, name: &str, count: usize) -> Step {
         let Some(function) = named(name) else { return Err(self.definitions.undefined(name)) };
@@ -161,7 +161,7 @@ impl Commands<'_> {
             return Err(Suspend::expression(function.signature.wrong_count(count)));
         }
         let start = task.stack.len().saturating_sub(count);
-        let mut context = Context { commands: self, task, start };
+        let mut context = FunctionContext { commands: self, task, start };
         let value = match function.evaluate {
             Evaluate::AtOnce(evaluate) => evaluate(&mut context)?,
             Evaluate::InSteps(evaluate) => match evaluate(&mut context)? {

@@ -1,6 +1,6 @@
 //! Functions with values from outside the script.
 
-use super::{Context, Function};
+use super::{Function, FunctionContext};
 use crate::effect::Query;
 use crate::event::Reply;
 use crate::tasks::suspend::Suspend;
@@ -12,14 +12,14 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function::new("random", &[("random(6, 6)", &["6"])], random),
 ];
 
-fn now(context: &mut Context) -> Result<Value, Suspend> {
+fn now(context: &mut FunctionContext) -> Result<Value, Suspend> {
     match context.answer(&Query::Clock) {
         Some(Reply::Text(now)) => Ok(Value::from(now.clone())),
         _ => Err(Suspend::Pending(Query::Clock)),
     }
 }
 
-fn random(context: &mut Context) -> Result<Value, Suspend> {
+fn random(context: &mut FunctionContext) -> Result<Value, Suspend> {
     let (from, to) = (context.integer(0)?, context.integer(1)?);
     if from > to {
         return Err(Suspend::expression(ValueError::NoneBetween(from, to)));

@@ -2,7 +2,7 @@
 
 use bstr::ByteSlice;
 
-use super::{Context, Function};
+use super::{Function, FunctionContext};
 use crate::tasks::suspend::Suspend;
 use crate::values::size;
 use crate::values::value::Value;
@@ -23,7 +23,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
 ];
 
 /// Returns a copy of a piece of the argument.
-fn piece(context: &mut Context, piece: fn(&[u8]) -> &[u8]) -> Result<Value, Suspend> {
+fn piece(context: &mut FunctionContext, piece: fn(&[u8]) -> &[u8]) -> Result<Value, Suspend> {
     Ok(Value::from(size::copy(piece(&context.text(0)?))?))
 }
 

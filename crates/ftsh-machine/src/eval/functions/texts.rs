@@ -2,7 +2,7 @@
 
 use bstr::{BStr, BString, ByteSlice};
 
-use super::{Context, Function};
+use super::{Function, FunctionContext};
 use crate::eval::operators::regex;
 use crate::eval::replacing::Replacing;
 use crate::tasks::suspend::Suspend;
@@ -37,13 +37,13 @@ pub(super) const FUNCTIONS: &[Function] = &[
     ),
 ];
 
-fn length(context: &mut Context) -> Result<Value, Suspend> {
+fn length(context: &mut FunctionContext) -> Result<Value, Suspend> {
     let text = context.text(0)?;
     let length = text.to_str().map_or(text.len(), |text| text.chars().count());
     Ok(Value::Integer(length as i64))
 }
 
-fn replace(context: &mut Context) -> Result<Option<Value>, Suspend> {
+fn replace(context: &mut FunctionContext) -> Result<Option<Value>, Suspend> {
     if context.task.progress.as_ref().is_none_or(|progress| progress.replacing.is_none()) {
         let pattern = context.text(1)?;
         let regex = regex(pattern.as_bstr()).map_err(Suspend::expression)?;
@@ -54,12 +54,12 @@ fn replace(context: &mut Context) -> Result<Option<Value>, Suspend> {
         context.task.progress().replacing = Some(replacing);
     }
     let Some(replacing) = &mut context.task.progress().replacing else { return Ok(None) };
-    let (handled, done) = replacing.go_on();
+    let (handled, done) = replacing.step_on();
     context.count(handled);
     Ok(done?.map(Value::from))
 }
 
-fn first_match(context: &mut Context) -> Result<Value, Suspend> {
+fn first_match(context: &mut FunctionContext) -> Result<Value, Suspend> {
     let (text, pattern) = (context.text(0)?, context.text(1)?);
     let pattern: &BStr = pattern.as_bstr();
     let regex = regex(pattern).map_err(Suspend::expression)?;
@@ -77,16 +77,16 @@ fn first_match(context: &mut Context) -> Result<Value, Suspend> {
 /// Changes the case of the UTF-8 parts of a text, and copies other bytes.
 fn cased(text: &[u8], change: fn(&str) -> String) -> Result<Value, Suspend> {
     // Some characters become longer.
-    if !size::is_to_be_had(2 * text.len()) {
-        return Err(size::none(text.len()));
+    if !size::can_allocate(2 * text.len()) {
+        return Err(size::no_memory(text.len()));
     }
     let mut changed = BString::default();
     for chunk in text.utf8_chunks() {
         changed.extend_from_slice(change(chunk.valid()).as_bytes());
         changed.extend_from_slice(chunk.invalid());
     }
-    if changed.len() > size::LONGEST {
-        return Err(Suspend::expression(size::TooLong(changed.len())));
+    if changed.len() > size::MAX_VALUE_LEN {
+        return Err(Suspend::expression(size::ValueTooLong(changed.len())));
     }
     Ok(Value::from(changed))
 }

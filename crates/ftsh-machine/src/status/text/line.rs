@@ -11,11 +11,11 @@ use crate::time::Time;
 use ftsh_syntax::diagnostic::printable;
 
 /// Minimum number of columns for the failure; with fewer columns, the rest is abbreviated.
-const LEAST_STORY: usize = 30;
+const MIN_FAILURE_WIDTH: usize = 30;
 /// Width of the bar of a `forall`, in columns.
-const CELLS: usize = 10;
+const BAR_WIDTH: usize = 10;
 /// Number of columns below which the failure is omitted.
-const NO_STORY: usize = 8;
+const MIN_CUT_FAILURE_WIDTH: usize = 8;
 
 /// Returns the status line for a number of columns; `None` if no task waits between attempts.
 ///
@@ -98,7 +98,7 @@ fn of_branches(branches: &Branches, now: Time, columns: usize) -> String {
 fn bar(branches: &Branches) -> String {
     let Branches { total, done, failed, .. } = branches;
     let until = |count: u64| {
-        let share = u128::from(count.min(*total)) * CELLS as u128 / u128::from((*total).max(1));
+        let share = u128::from(count.min(*total)) * BAR_WIDTH as u128 / u128::from((*total).max(1));
         share as usize
     };
     let (done, ended) = (until(*done), until(done + failed));
@@ -107,7 +107,7 @@ fn bar(branches: &Branches) -> String {
         "#".repeat(done),
         "x".repeat(ended - done),
         "-".repeat(begun - ended),
-        " ".repeat(CELLS - begun),
+        " ".repeat(BAR_WIDTH - begun),
     ];
     format!("[{}]", cells.concat())
 }
@@ -128,13 +128,13 @@ fn time_left(branches: &Branches, now: Time) -> Option<Duration> {
 fn joined(full: &str, brief: &str, failed: Option<&Failure>, columns: usize) -> String {
     let message = failed.map(|failure| printable(&failure.message)).unwrap_or_default();
     let place = failed.map(|failure| format!("line {}: ", failure.line)).unwrap_or_default();
-    let needed = LEAST_STORY.min(place.width() + message.width());
+    let needed = MIN_FAILURE_WIDTH.min(place.width() + message.width());
     if full.width() + 2 + needed <= columns {
         let full =
             if message.is_empty() { full.into() } else { format!("{full}: {place}{message}") };
         return cut(&full, columns);
     }
-    if brief.width() + 2 + NO_STORY > columns || message.is_empty() {
+    if brief.width() + 2 + MIN_CUT_FAILURE_WIDTH > columns || message.is_empty() {
         return cut(brief, columns);
     }
     cut(&format!("{brief}: {message}"), columns)

@@ -9,7 +9,7 @@ use crate::time::Time;
 use ftsh_syntax::diagnostic::{excerpt, printable};
 
 /// Maximum number of lines for the tasks beyond the first ones.
-const MOST_GROUPS: usize = 10;
+const MAX_GROUPS: usize = 10;
 
 /// Describes every task: activity, line, duration and next event. Each line ends in a newline.
 /// `script` is the name of the run, `pid` its process id.
@@ -27,14 +27,15 @@ pub fn page(status: &Status, script: &str, pid: u32) -> String {
         };
         let file = task.source.name();
         let place = if **file == *script { String::new() } else { format!("{file} ") };
-        let _ = writeln!(text, "  {item}{place}line {}: {}", task.line, doing(task, now));
+        let _ =
+            writeln!(text, "  {item}{place}line {}: {}", task.line, describe_activity(task, now));
         let source = task.source.line_text(task.line).trim();
         if !source.is_empty() {
             let _ = writeln!(text, "    {} | {}", task.line, excerpt(&status.secrets.hide(source)));
         }
         let waits = matches!(task.doing, Doing::Waiting { .. } | Doing::Entering(_));
         for (index, tried) in task.tries.iter().enumerate() {
-            tell_try(&mut text, tried, now, waits && index == 0);
+            describe_try(&mut text, tried, now, waits && index == 0);
         }
     }
     if status.tasks.is_empty() {
@@ -45,12 +46,12 @@ pub fn page(status: &Status, script: &str, pid: u32) -> String {
         let _ = writeln!(text, "  and {more} more:");
         let mut groups: Vec<_> = status.more.iter().collect();
         groups.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
-        for ((file, line, doing), count) in groups.iter().take(MOST_GROUPS) {
+        for ((file, line, describe_activity), count) in groups.iter().take(MAX_GROUPS) {
             let place = if **file == *script { String::new() } else { format!("{file} ") };
-            let _ = writeln!(text, "    {place}line {line}: {count} {doing}");
+            let _ = writeln!(text, "    {place}line {line}: {count} {describe_activity}");
         }
-        if groups.len() > MOST_GROUPS {
-            let _ = writeln!(text, "    and at {} more lines", groups.len() - MOST_GROUPS);
+        if groups.len() > MAX_GROUPS {
+            let _ = writeln!(text, "    and at {} more lines", groups.len() - MAX_GROUPS);
         }
     }
     status.secrets.hide_in(&mut text);
@@ -58,7 +59,7 @@ pub fn page(status: &Status, script: &str, pid: u32) -> String {
 }
 
 /// Describes an activity: `running wget for 12 s`.
-fn doing(task: &TaskStatus, now: Time) -> String {
+fn describe_activity(task: &TaskStatus, now: Time) -> String {
     let since = Human(now - task.since);
     match &task.doing {
         Doing::Computing => "computing".into(),
@@ -86,14 +87,14 @@ fn doing(task: &TaskStatus, now: Time) -> String {
         },
         Doing::Placing => format!("waiting for a machine for {since}"),
         Doing::Elsewhere(node) => format!("running on {node} for {since}"),
-        Doing::Branches(branches) => told(branches),
+        Doing::Branches(branches) => describe_branches(branches),
         Doing::Stages => format!("a pipeline for {since}"),
         Doing::CleaningUp => format!("cleaning up with others for {since}"),
         Doing::Ending => format!("ending what it started for {since}"),
     }
 }
 
-fn told(branches: &Branches) -> String {
+fn describe_branches(branches: &Branches) -> String {
     let Branches { keyword, variable, total, done, failed, running, waiting, queued, .. } =
         branches;
     if branches.ending {
@@ -118,14 +119,14 @@ fn told(branches: &Branches) -> String {
     text
 }
 
-fn tell_try(text: &mut String, tried: &TryStatus, now: Time, waits: bool) {
+fn describe_try(text: &mut String, tried: &TryStatus, now: Time, waits: bool) {
     let left = left(tried.deadline, now).map(countdown);
     // The awaited attempt was described before.
     let attempt = (!waits).then(|| attempt(tried.attempt, tried.times));
     let left = left.map(|left| format!("{left} left"));
-    let told: Vec<String> = attempt.into_iter().chain(left).collect();
-    if !told.is_empty() {
-        let _ = writeln!(text, "    `try` at line {}: {}", tried.line, told.join(", "));
+    let parts: Vec<String> = attempt.into_iter().chain(left).collect();
+    if !parts.is_empty() {
+        let _ = writeln!(text, "    `try` at line {}: {}", tried.line, parts.join(", "));
     }
     if let Some(failure) = &tried.failure {
         let message = printable(&failure.message);

@@ -12,7 +12,7 @@ use crate::jobs::{Child, Children};
 use crate::marks::Mark;
 use crate::procs::list::{Marked, Process};
 use ftsh_machine::effect::{ProcessId, ScopeId};
-use ftsh_machine::event::Status;
+use ftsh_machine::event::CommandStatus;
 
 /// Step of the shell or of the world.
 #[derive(Clone, Debug)]
@@ -58,7 +58,7 @@ pub struct Shell {
     commands: BTreeMap<ProcessId, ScopeId>,
     /// Commands whose end is no longer awaited.
     cut: HashSet<ProcessId>,
-    heard: BTreeMap<ProcessId, Status>,
+    heard: BTreeMap<ProcessId, CommandStatus>,
 }
 
 /// World from the point of view of scopes.
@@ -174,7 +174,9 @@ impl Shell {
 
     /// Returns the exit codes reported to the machine.
     pub fn heard(&self) -> Vec<i32> {
-        let code = |status: &Status| if let Status::Exited(code) = status { *code } else { -1 };
+        let code = |status: &CommandStatus| {
+            if let CommandStatus::Exited(code) = status { *code } else { -1 }
+        };
         self.heard.values().map(code).collect()
     }
 
@@ -316,7 +318,7 @@ impl Shell {
         }
     }
 
-    fn leave(&mut self, process: ProcessId, status: Option<Status>) {
+    fn leave(&mut self, process: ProcessId, status: Option<CommandStatus>) {
         self.commands.remove(&process);
         let (tree, mut view) = self.view();
         let ended = tree.ended(process, &mut view).expect("it was begun");
@@ -334,7 +336,7 @@ impl Shell {
             assert!(self.is_doomed(process.scope), "{pid} of {:?} is signalled", process.scope);
         }
         if process.obeys || signal == libc::SIGKILL {
-            world.end(pid, Status::Signaled(signal));
+            world.end(pid, CommandStatus::Signaled(signal));
         }
     }
 
@@ -427,13 +429,13 @@ impl Shell {
         );
         let living = self.world.borrow().living();
         for pid in living {
-            self.world.borrow_mut().end(pid, Status::Exited(0));
+            self.world.borrow_mut().end(pid, CommandStatus::Exited(0));
         }
         for step in [Step::Reap, Step::Look(Vec::new())] {
             self.step(&step);
         }
         let world = self.world.borrow();
-        let truth: HashMap<ProcessId, Status> =
+        let truth: HashMap<ProcessId, CommandStatus> =
             world.truth.iter().map(|(&process, &status)| (process, status)).collect();
         for (process, status) in &truth {
             match self.heard.get(process) {

@@ -9,7 +9,7 @@ use nix::errno::Errno;
 use crate::jobs::children;
 use crate::procs::list;
 use ftsh_machine::effect::{ProcessId, ScopeId};
-use ftsh_machine::event::Status;
+use ftsh_machine::event::CommandStatus;
 
 /// First thread of the shell. Workers have negative numbers, other processes positive ones.
 pub const SHELL: i32 = 0;
@@ -26,7 +26,7 @@ pub struct World {
     /// Starts reported by workers and not yet taken.
     pub answers: VecDeque<(ProcessId, i32)>,
     /// True exit status of each command.
-    pub truth: HashMap<ProcessId, Status>,
+    pub truth: HashMap<ProcessId, CommandStatus>,
     /// Changes between the list of children and its evaluation.
     pub meanwhile: Vec<Happening>,
     /// Number of processes started so far.
@@ -50,7 +50,7 @@ pub struct Process {
     pub loading: u32,
     /// True if SIGTERM ends the process.
     pub obeys: bool,
-    pub status: Option<Status>,
+    pub status: Option<CommandStatus>,
     /// Ordinal number of the process.
     number: u64,
 }
@@ -122,7 +122,7 @@ impl World {
     }
 
     /// Ends a living process.
-    pub fn end(&mut self, pid: i32, status: Status) {
+    pub fn end(&mut self, pid: i32, status: CommandStatus) {
         let Some(process) = self.processes.get_mut(&pid) else { return };
         if process.status.is_some() {
             return;
@@ -185,7 +185,7 @@ impl World {
             Happening::End(which, code) => {
                 let living = self.living();
                 if !living.is_empty() {
-                    self.end(living[which % living.len()], Status::Exited(code));
+                    self.end(living[which % living.len()], CommandStatus::Exited(code));
                 }
             }
             Happening::Work(_) => {}
@@ -203,7 +203,7 @@ impl children::System for std::rc::Rc<std::cell::RefCell<World>> {
         Ok(seen)
     }
 
-    fn wait(&mut self, pid: i32) -> Result<Option<Status>, Errno> {
+    fn wait(&mut self, pid: i32) -> Result<Option<CommandStatus>, Errno> {
         let mut world = self.borrow_mut();
         let process = world.processes.get(&pid).filter(|process| process.parent <= SHELL);
         let status = process.ok_or(Errno::ECHILD)?.status;

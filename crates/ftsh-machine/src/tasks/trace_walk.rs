@@ -8,19 +8,19 @@ use crate::tasks::core::Core;
 use crate::tasks::frame::{CallFrame, FrameKind, JoinKind};
 use crate::tasks::table::Tasks;
 use crate::tasks::task::Task;
-use crate::tasks::trace::{Step, StepKind, Trace};
+use crate::tasks::trace::{StepKind, Trace, TraceStep};
 use crate::values::value::Value;
 
 /// A trace that grows outward from a failure.
 #[derive(Debug, Default)]
-pub struct Walk {
+pub struct TraceWalk {
     /// Steps collected up to now.
     pub trace: Trace,
     /// Number of tries passed.
     pub tries: usize,
 }
 
-impl Walk {
+impl TraceWalk {
     /// Passes all structures of a task, outward to its beginning.
     pub fn leave_structures(&mut self, task: &Task) {
         for frame in task.frames.iter().rev() {
@@ -40,13 +40,13 @@ impl Walk {
 
 impl Core {
     /// Adds all calls and branches around a task to the trace of its failure.
-    pub(crate) fn walk_out(&self, task: &Task, walk: &mut Walk) {
+    pub(crate) fn walk_out(&self, task: &Task, walk: &mut TraceWalk) {
         walk.leave_structures(task);
         self.walk_out_of_branch(task, walk);
     }
 
     /// Adds the surroundings of a task, without its own structures.
-    pub(crate) fn walk_out_of_branch(&self, task: &Task, walk: &mut Walk) {
+    pub(crate) fn walk_out_of_branch(&self, task: &Task, walk: &mut TraceWalk) {
         let mut task = task;
         while let Some((parent, _)) = task.parent
             && let Some(parent) = self.tasks.get(parent)
@@ -66,7 +66,12 @@ impl Core {
 
     /// Returns the step of a branch, if the task is a branch. The head adds the step of a remote
     /// branch.
-    pub(crate) fn branch_step(&self, parent: &Task, child: TaskId, tries: usize) -> Option<Step> {
+    pub(crate) fn branch_step(
+        &self,
+        parent: &Task,
+        child: TaskId,
+        tries: usize,
+    ) -> Option<TraceStep> {
         let join = parent.frames.last().and_then(|frame| match &frame.kind {
             FrameKind::Join(join) if !self.remote.is_root(parent.id) => Some(join),
             _ => None,
@@ -77,7 +82,7 @@ impl Core {
             JoinKind::Stages(_) => return None,
         };
         let word = self.shown_word(word);
-        Some(Step {
+        Some(TraceStep {
             kind: StepKind::Branch { name: Arc::clone(&code.variable), word },
             file: Arc::clone(parent.program.source.name()),
             line: parent.line(),
@@ -106,9 +111,9 @@ impl Tasks {
 
 impl CallFrame {
     /// Returns the step of the call.
-    fn step(&self, tries: usize) -> Step {
+    fn step(&self, tries: usize) -> TraceStep {
         let line = self.return_to.checked_sub(1).and_then(|at| self.program.lines.get(at));
-        Step {
+        TraceStep {
             kind: self.function.clone().map_or(StepKind::Source, StepKind::Function),
             file: Arc::clone(self.program.source.name()),
             line: line.copied().unwrap_or(0),

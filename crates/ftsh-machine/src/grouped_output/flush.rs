@@ -1,12 +1,14 @@
 //! Buffers the output of branches, and writes each group in turn.
 
-use crate::commands::table::Table;
+use crate::commands::table::IoTable;
 use crate::effect::{
     Action, BufferId, Effect, FdChange, FdSource, IoId, ProcessId, Run, ScopeId, TaskId,
 };
-use crate::event::{SpawnError, Status};
+use crate::event::{CommandStatus, SpawnError};
 use crate::grouped_output::GroupedOutput;
-use crate::grouped_output::held::{Group, Held, LettingOut, Outputs, Part};
+use crate::grouped_output::buffered::{
+    BufferedOutput, Flushing, GroupPart, OutputBuffers, OutputGroup,
+};
 use crate::interface::requests::Requests;
 use crate::outcome::FailureKind;
 use crate::record::{Level, LogEvent};
@@ -14,7 +16,7 @@ use crate::tasks::flow::Flow;
 use crate::tasks::frame::{FrameKind, JoinKind};
 use crate::tasks::join::top_join;
 use crate::tasks::table::Tasks;
-use crate::tasks::task::{State, Task};
+use crate::tasks::task::{Task, TaskState};
 use crate::unwind::ending::{Retry, Thrown};
 
 /// Reason for canceling branches.
@@ -22,60 +24,69 @@ pub const NOT_WRITTEN: &str = "what a branch printed can't be written";
 
 impl Requests {
     /// Buffers the output of a branch, if its loop buffers output.
-    pub(crate) fn hold_output(&mut self, task: &mut Task, branch: &mut Task) -> Option<Held> {
+    pub(crate) fn buffer_output(
+        &mut self,
+        task: &mut Task,
+        branch: &mut Task,
+    ) -> Option<BufferedOutput> {
         top_join(task)?.kind.outputs()?;
-        let (held, changes) = self.hold();
+        let (held, changes) = self.new_buffers();
         let operation = self.new_operation(branch);
         branch.io = self.open_io(&branch.io, branch, operation, changes);
-        branch.state = State::Piped(operation);
+        branch.state = TaskState::Piped(operation);
         Some(held)
     }
 
     /// Creates the buffers for a branch's output, and the changes of descriptors.
-    pub(crate) fn hold(&mut self) -> (Held, Vec<FdChange>) {
+    pub(crate) fn new_buffers(&mut self) -> (BufferedOutput, Vec<FdChange>) {
         let (output, errors) = (BufferId(self.next_id()), BufferId(self.next_id()));
         let changes = [(1, output), (2, errors)]
             .map(|(descriptor, buffer)| FdChange { descriptor, source: FdSource::Hold(buffer) });
         let handle = |buffer| self.handle(buffer);
-        (Held { output: handle(output), errors: handle(errors) }, changes.into())
+        (BufferedOutput { output: handle(output), errors: handle(errors) }, changes.into())
     }
 }
 
 impl GroupedOutput<'_> {
     /// Writes the output of ended branches.
-    pub(crate) fn more_output(&mut self, task: &mut Task) {
-        let Some((io, mut outputs)) = take_outputs(task) else { return };
-        self.let_out(task, io.id(), &mut outputs);
-        put_outputs(task, outputs);
+    pub(crate) fn flush_ended(&mut self, task: &mut Task) {
+        let Some((io, mut outputs)) = take_buffers(task) else { return };
+        self.flush_next(task, io.id(), &mut outputs);
+        put_buffers(task, outputs);
     }
 
     /// Continues after a part was written, or failed to be written. Returns true if the loop fails.
-    pub(crate) fn output_done(&mut self, task: &mut Task, result: Result<(), Refused>) -> bool {
-        let Some((io, mut outputs)) = take_outputs(task) else { return false };
-        let written = self.written_on(task, io.id(), &mut outputs, result);
+    pub(crate) fn part_flushed(&mut self, task: &mut Task, result: Result<(), WriteError>) -> bool {
+        let Some((io, mut outputs)) = take_buffers(task) else { return false };
+        let written = self.continue_flush(task, io.id(), &mut outputs, result);
         let over = match written {
             Ok(()) => false,
             Err(refused) => {
                 self.log_groups_ended(task, &outputs.tasks());
                 outputs.refuse();
-                self.output_refused(task, &io, refused)
+                self.write_failed(task, &io, refused)
             }
         };
-        put_outputs(task, outputs);
+        put_buffers(task, outputs);
         over
     }
 
     /// Fails the loop because output cannot be written, unless a `finally` group must continue
     /// anyway. Returns true if the loop fails.
-    pub(crate) fn output_refused(&mut self, task: &mut Task, io: &Table, refused: Refused) -> bool {
-        let unread = refused.is_unread() && io.has_readers();
+    pub(crate) fn write_failed(
+        &mut self,
+        task: &mut Task,
+        io: &IoTable,
+        refused: WriteError,
+    ) -> bool {
+        let broken_pipe = refused.is_broken_pipe() && io.has_readers();
         let mut thrown = refused.thrown(task, NOT_WRITTEN);
-        if unread && self.core.tasks.outlasts_readers(task) {
+        if broken_pipe && self.core.tasks.outlasts_readers(task) {
             self.core.log_failure(task, &thrown.failure, Level::COMMANDS, false);
             return false;
         }
-        if unread {
-            thrown.retry = Retry::Unread;
+        if broken_pipe {
+            thrown.retry = Retry::BrokenPipe;
         }
         match top_join(task).map(|it| &mut it.kind) {
             Some(JoinKind::Branches { tally, .. }) => tally.fail(thrown),
@@ -87,15 +98,15 @@ impl GroupedOutput<'_> {
 
     /// Writes the output of branches that were cut short, as part of cleaning up. Returns `None`
     /// when finished.
-    pub(crate) fn let_out_cut(&mut self, task: &mut Task) -> Option<Flow> {
-        top_join(task).filter(|join| join.kind.holds_output())?;
+    pub(crate) fn flush_canceled(&mut self, task: &mut Task) -> Option<Flow> {
+        top_join(task).filter(|join| join.kind.has_unwritten_output())?;
         let scope = task.cleaning.last()?.scope;
-        let (io, mut outputs) = take_outputs(task)?;
+        let (io, mut outputs) = take_buffers(task)?;
         if outputs.cut(scope) {
-            self.let_out(task, io.id(), &mut outputs);
+            self.flush_next(task, io.id(), &mut outputs);
         }
-        put_outputs(task, outputs);
-        Some(Flow::Wait(State::Doomed))
+        put_buffers(task, outputs);
+        Some(Flow::Wait(TaskState::AwaitingCleanup))
     }
 
     /// Logs that no more output of these branches will be written.
@@ -106,40 +117,40 @@ impl GroupedOutput<'_> {
     }
 
     /// Writes the next group, unless a group is being written.
-    pub(crate) fn let_out(&mut self, task: &Task, io: IoId, outputs: &mut Outputs) {
+    pub(crate) fn flush_next(&mut self, task: &Task, io: IoId, outputs: &mut OutputBuffers) {
         if let Some(group) = outputs.next() {
             let part = group.first();
-            outputs.letting_out = Some(self.write_on(task, io, outputs.scope(), group, part));
+            outputs.flushing = Some(self.flush_part(task, io, outputs.scope(), group, part));
         }
     }
 
     /// Writes a part of a group to its original target.
-    fn write_on(
+    fn flush_part(
         &mut self,
         task: &Task,
         io: IoId,
         scope: Option<ScopeId>,
-        group: Group,
-        part: Part,
-    ) -> LettingOut {
+        group: OutputGroup,
+        part: GroupPart,
+    ) -> Flushing {
         let scope = scope.unwrap_or(task.scope);
         let from =
             |buffer: BufferId| FdChange { descriptor: 0, source: FdSource::BufferRead(buffer) };
         let process = match part {
-            Part::Remark => {
+            GroupPart::Remark => {
                 let action = Action::Print(group.remark().into());
                 self.write_to(task, io, scope, action, Vec::new(), 2)
             }
-            Part::Output => {
+            GroupPart::Output => {
                 let redirects = vec![from(group.held.output.id())];
                 self.write_to(task, io, scope, Action::Copy, redirects, 1)
             }
-            Part::Errors => {
+            GroupPart::Errors => {
                 let redirects = vec![from(group.held.errors.id())];
                 self.write_to(task, io, scope, Action::Copy, redirects, 2)
             }
         };
-        LettingOut { process, group, part }
+        Flushing { process, group, part }
     }
 
     /// Writes the content of a buffer to a descriptor of a table.
@@ -189,65 +200,65 @@ impl GroupedOutput<'_> {
     }
 
     /// Continues after a part was written. An error is the reason why writing failed.
-    pub(crate) fn written_on(
+    pub(crate) fn continue_flush(
         &mut self,
         task: &Task,
         io: IoId,
-        outputs: &mut Outputs,
-        result: Result<(), Refused>,
-    ) -> Result<(), Refused> {
+        outputs: &mut OutputBuffers,
+        result: Result<(), WriteError>,
+    ) -> Result<(), WriteError> {
         result?;
-        if let Some(LettingOut { group, part, .. }) = outputs.letting_out.take() {
+        if let Some(Flushing { group, part, .. }) = outputs.flushing.take() {
             match part.next() {
                 Some(part) => {
                     let scope = outputs.scope();
-                    outputs.letting_out = Some(self.write_on(task, io, scope, group, part));
+                    outputs.flushing = Some(self.flush_part(task, io, scope, group, part));
                 }
                 None => self.log_groups_ended(task, &[group.task]),
             }
         }
-        self.let_out(task, io, outputs);
+        self.flush_next(task, io, outputs);
         Ok(())
     }
 }
 
 impl Tasks {
     /// Returns true if a process writes the grouped output of a task's branches.
-    pub fn lets_out(&self, task: TaskId, process: ProcessId) -> bool {
-        self.get(task).is_some_and(|task| letting_out(task) == Some(process))
+    pub fn is_flushed_by(&self, task: TaskId, process: ProcessId) -> bool {
+        self.get(task).is_some_and(|task| flushing(task) == Some(process))
     }
 }
 
 /// Reasons why buffered output cannot be written.
-pub enum Refused {
+pub enum WriteError {
     /// The reader is gone; the writer was killed by this signal.
-    NobodyReads(i32),
+    BrokenPipe(i32),
     /// An error with a message.
     Error(String),
     /// The shell ended meanwhile.
     Lost,
 }
 
-impl Refused {
+impl WriteError {
     /// Converts the result of the writing process.
-    pub fn by(result: Result<Status, SpawnError>) -> Result<(), Self> {
+    pub fn by(result: Result<CommandStatus, SpawnError>) -> Result<(), Self> {
         match result {
-            Ok(Status::Exited(0)) => Ok(()),
-            Ok(Status::Signaled(signal)) => Err(Self::NobodyReads(signal)),
+            Ok(CommandStatus::Exited(0)) => Ok(()),
+            Ok(CommandStatus::Signaled(signal)) => Err(Self::BrokenPipe(signal)),
             Ok(_) => Err(Self::Error("how that ended is lost".into())),
             Err(error) => Err(Self::Error(error.message)),
         }
     }
 
     /// Returns true if only the reader is gone.
-    pub fn is_unread(&self) -> bool {
-        matches!(self, Self::NobodyReads(_))
+    pub fn is_broken_pipe(&self) -> bool {
+        matches!(self, Self::BrokenPipe(_))
     }
 
     /// Creates the failure; `what` describes the action that failed.
     pub fn thrown(self, task: &Task, what: &str) -> Thrown {
         let (kind, code, why) = match self {
-            Self::NobodyReads(signal) => (FailureKind::Signal, signal, "nobody reads".into()),
+            Self::BrokenPipe(signal) => (FailureKind::Signal, signal, "nobody reads".into()),
             Self::Error(error) => (FailureKind::Builtin, 1, error),
             Self::Lost => (FailureKind::Lost, 1, "the shell ended meanwhile".into()),
         };
@@ -256,7 +267,7 @@ impl Refused {
 }
 
 /// Returns the process that writes output of a task's branches.
-pub fn letting_out(task: &Task) -> Option<ProcessId> {
+pub fn flushing(task: &Task) -> Option<ProcessId> {
     match &task.frames.last()?.kind {
         FrameKind::Join(join) => join.kind.outputs()?.process(),
         _ => None,
@@ -264,7 +275,7 @@ pub fn letting_out(task: &Task) -> Option<ProcessId> {
 }
 
 /// Stops writing output of a task's branches. Returns the process that was writing.
-pub fn halt_letting_out(task: &mut Task) -> Option<ProcessId> {
+pub fn halt_flush(task: &mut Task) -> Option<ProcessId> {
     match &mut top_join(task)?.kind {
         JoinKind::Branches { outputs, .. } => outputs.as_mut()?.halt(),
         JoinKind::Hedge(hedge) => hedge.outputs.as_mut()?.halt(),
@@ -273,7 +284,7 @@ pub fn halt_letting_out(task: &mut Task) -> Option<ProcessId> {
 }
 
 /// Takes the buffered output out of the task, together with the table of descriptors.
-fn take_outputs(task: &mut Task) -> Option<(Table, Box<Outputs>)> {
+fn take_buffers(task: &mut Task) -> Option<(IoTable, Box<OutputBuffers>)> {
     match &mut top_join(task)?.kind {
         JoinKind::Branches { io, outputs, .. } => Some((io.clone(), outputs.take()?)),
         JoinKind::Hedge(hedge) => Some((hedge.io.clone(), hedge.outputs.take()?)),
@@ -282,7 +293,7 @@ fn take_outputs(task: &mut Task) -> Option<(Table, Box<Outputs>)> {
 }
 
 /// Puts the buffered output back.
-fn put_outputs(task: &mut Task, taken: Box<Outputs>) {
+fn put_buffers(task: &mut Task, taken: Box<OutputBuffers>) {
     match top_join(task).map(|it| &mut it.kind) {
         Some(JoinKind::Branches { outputs, .. }) => *outputs = Some(taken),
         Some(JoinKind::Hedge(hedge)) => hedge.outputs = Some(taken),

@@ -6,13 +6,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::atomic::transaction::Kind;
+use crate::atomic::transaction::TransactionKind;
 use crate::effect::ScopeId;
 use crate::record::Level;
 use crate::resume::loss::lost;
 use crate::tasks::flow::Flow;
 use crate::tasks::frame::{Frame, FrameKind, JoinKind, TryPhase};
-use crate::tasks::task::{AfterEmptied, State, Task};
+use crate::tasks::task::{AfterEmptied, Task, TaskState};
 use crate::unwind::Unwinder;
 use crate::unwind::cancel::Cut;
 use crate::unwind::ending::{Logged, Retry, Thrown};
@@ -46,7 +46,7 @@ impl Unwinder<'_> {
         let (retry, logged) = (Retry::AsUsual, Logged::Failure);
         let mut thrown = Thrown { failure: Arc::clone(&failure), retry, logged };
         let uncaught = self.core.tasks.is_uncaught(task, &thrown);
-        thrown.logged = Logged::as_told(uncaught);
+        thrown.logged = Logged::from_uncaught(uncaught);
         self.core.log_failure(task, &failure, Level::of_failure(uncaught), uncaught);
         self.cut_dead(task, at, scope, &failure, AfterEmptied::Throw(thrown, scope))
     }
@@ -57,7 +57,7 @@ impl Task {
     /// attempts that occupied channels. If `is_cut`, the task continues only in its `finally`
     /// groups.
     fn what_is_lost(&self, passes: &BTreeSet<ScopeId>, is_cut: bool) -> Option<Lost> {
-        if matches!(self.state, State::Doomed) && self.cleaning.is_empty() {
+        if matches!(self.state, TaskState::AwaitingCleanup) && self.cleaning.is_empty() {
             return None; // dropped together with its parent
         }
         let mut goes_on = !is_cut;
@@ -77,7 +77,9 @@ impl Task {
                 {
                     return Some(Lost::Attempt(frame.id));
                 }
-                FrameKind::Transaction(transaction) if matches!(transaction.kind, Kind::Catch) => {
+                FrameKind::Transaction(transaction)
+                    if matches!(transaction.kind, TransactionKind::Catch) =>
+                {
                     return Some(Lost::Structure(at, "a `catch`"));
                 }
                 FrameKind::Join(join) if matches!(join.kind, JoinKind::Stages(_)) => {
@@ -104,7 +106,7 @@ impl Task {
 /// Returns true for an attempt of an atomic `try`.
 fn is_atomic(frame: Option<&Frame>) -> bool {
     match frame.map(|frame| &frame.kind) {
-        Some(FrameKind::Transaction(it)) => matches!(it.kind, Kind::Attempt { .. }),
+        Some(FrameKind::Transaction(it)) => matches!(it.kind, TransactionKind::Attempt { .. }),
         _ => false,
     }
 }

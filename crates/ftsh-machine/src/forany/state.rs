@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::commands::table::Table;
+use crate::commands::table::IoTable;
 use crate::effect::TaskId;
-use crate::grouped_output::held::{Held, Outputs};
+use crate::grouped_output::buffered::{BufferedOutput, OutputBuffers};
 use crate::program::code::Loop;
 use crate::tasks::timer::TimerKey;
 use crate::time::Time;
@@ -20,9 +20,9 @@ pub struct Hedge {
     /// Code of the loop.
     pub code: Arc<Loop>,
     /// Descriptors of every branch.
-    pub io: Table,
+    pub io: IoTable,
     /// Buffered output of the branches.
-    pub outputs: Option<Box<Outputs>>,
+    pub outputs: Option<Box<OutputBuffers>>,
     items: Items,
     /// Number of words not yet begun.
     left: u64,
@@ -45,11 +45,11 @@ pub struct Hedge {
 
 impl Hedge {
     /// Creates the state before the first word begins.
-    pub fn new(code: Arc<Loop>, io: Table, items: Items, after: Duration, at_most: u64) -> Self {
+    pub fn new(code: Arc<Loop>, io: IoTable, items: Items, after: Duration, at_most: u64) -> Self {
         Self {
             code,
             io,
-            outputs: Some(Box::new(Outputs::new(false))),
+            outputs: Some(Box::new(OutputBuffers::new(false))),
             left: items.len(),
             items,
             after,
@@ -109,7 +109,7 @@ impl Hedge {
     }
 
     /// Adds a branch that begins.
-    pub fn began(&mut self, task: TaskId, word: Value, held: Option<Held>, now: Time) {
+    pub fn began(&mut self, task: TaskId, word: Value, held: Option<BufferedOutput>, now: Time) {
         self.alive.insert(task);
         let place = self.total() - self.left - 1;
         self.begun.insert(task, (place, word, now));

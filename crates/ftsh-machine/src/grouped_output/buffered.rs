@@ -3,37 +3,37 @@
 use std::collections::BTreeMap;
 
 use crate::effect::{BufferId, ProcessId, ScopeId, TaskId};
-use crate::values::value::Handle;
+use crate::values::value::ResourceHandle;
 
 /// Maximum number of branches with buffered output, running or waiting to be written.
-pub const MOST_HELD: usize = 256;
+pub const MAX_BUFFERED_BRANCHES: usize = 256;
 
 /// Output of a branch, until written or dropped.
 #[derive(Debug)]
-pub struct Held {
+pub struct BufferedOutput {
     /// Output to descriptor 1.
-    pub output: Handle<BufferId>,
+    pub output: ResourceHandle<BufferId>,
     /// Output to descriptor 2.
-    pub errors: Handle<BufferId>,
+    pub errors: ResourceHandle<BufferId>,
 }
 
 /// Output of a branch while it is written.
 #[derive(Debug)]
-pub struct Group {
+pub struct OutputGroup {
     /// Id of the branch.
     pub task: TaskId,
     /// Buffers of the output.
-    pub held: Held,
+    pub held: BufferedOutput,
     /// Name of the branch, as `name=word`.
     label: String,
     /// Remark about incomplete output, for a line before the output.
     remark: Option<&'static str>,
 }
 
-impl Group {
+impl OutputGroup {
     /// Returns the part to write first.
-    pub fn first(&self) -> Part {
-        if self.remark.is_some() { Part::Remark } else { Part::Output }
+    pub fn first(&self) -> GroupPart {
+        if self.remark.is_some() { GroupPart::Remark } else { GroupPart::Output }
     }
 
     /// Line before the output.
@@ -44,7 +44,7 @@ impl Group {
 
 /// Parts of a group, in the order of writing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum GroupPart {
     /// Remark about the branch, to descriptor 2.
     Remark,
     /// Output to descriptor 1.
@@ -53,7 +53,7 @@ pub enum Part {
     Errors,
 }
 
-impl Part {
+impl GroupPart {
     /// Returns the next part.
     pub fn next(self) -> Option<Self> {
         match self {
@@ -66,37 +66,37 @@ impl Part {
 
 /// Part of a group being written.
 #[derive(Debug)]
-pub struct LettingOut {
+pub struct Flushing {
     /// Process that writes.
     pub process: ProcessId,
     /// Group being written.
-    pub group: Group,
+    pub group: OutputGroup,
     /// Part being written.
-    pub part: Part,
+    pub part: GroupPart,
 }
 
 /// Buffered output of all branches of a loop.
 #[derive(Debug)]
-pub struct Outputs {
+pub struct OutputBuffers {
     /// True for the order of the words, false for the order of ending.
     in_order: bool,
     /// Running branches, each with its index.
-    open: BTreeMap<TaskId, (u64, Group)>,
+    open: BTreeMap<TaskId, (u64, OutputGroup)>,
     begun: u64,
     /// Ended branches by turn.
-    ended: BTreeMap<u64, Group>,
+    ended: BTreeMap<u64, OutputGroup>,
     turn: u64,
     /// Number of ended branches.
     count: u64,
     /// Part being written.
-    pub letting_out: Option<LettingOut>,
+    pub flushing: Option<Flushing>,
     /// True if output can no longer be written.
     refused: bool,
     /// Scope of the writing processes, once an enclosing structure has cut the branches short.
     cut: Option<ScopeId>,
 }
 
-impl Outputs {
+impl OutputBuffers {
     /// Creates an empty collection.
     pub fn new(in_order: bool) -> Self {
         Self {
@@ -106,15 +106,15 @@ impl Outputs {
             ended: BTreeMap::new(),
             turn: 0,
             count: 0,
-            letting_out: None,
+            flushing: None,
             refused: false,
             cut: None,
         }
     }
 
     /// Adds a branch that begins; `label` is its `name=word`.
-    pub fn begin(&mut self, task: TaskId, held: Held, label: String) {
-        self.open.insert(task, (self.begun, Group { task, held, label, remark: None }));
+    pub fn begin(&mut self, task: TaskId, held: BufferedOutput, label: String) {
+        self.open.insert(task, (self.begun, OutputGroup { task, held, label, remark: None }));
         self.begun += 1;
     }
 
@@ -134,12 +134,12 @@ impl Outputs {
 
     /// Returns true if another branch can begin.
     pub fn has_room(&self) -> bool {
-        self.open.len() + self.ended.len() < MOST_HELD
+        self.open.len() + self.ended.len() < MAX_BUFFERED_BRANCHES
     }
 
     /// Returns the next group to write, unless a group is being written.
-    pub fn next(&mut self) -> Option<Group> {
-        if self.letting_out.is_some() {
+    pub fn next(&mut self) -> Option<OutputGroup> {
+        if self.flushing.is_some() {
             return None;
         }
         let group = self.ended.remove(&self.turn)?;
@@ -148,17 +148,17 @@ impl Outputs {
     }
 
     /// Returns true if output of any branch is not yet written.
-    pub fn is_left(&self) -> bool {
+    pub fn is_unwritten(&self) -> bool {
         !(self.refused || self.open.is_empty() && self.is_done())
     }
 
     /// Stops writing, and queues the group to be written again as a whole. Returns the process that
     /// was writing.
     pub fn halt(&mut self) -> Option<ProcessId> {
-        let LettingOut { process, group, .. } = self.letting_out.take()?;
+        let Flushing { process, group, .. } = self.flushing.take()?;
         let remark = Some("printed this, and some of it may stand above:");
         self.turn -= 1;
-        self.ended.insert(self.turn, Group { remark, ..group });
+        self.ended.insert(self.turn, OutputGroup { remark, ..group });
         Some(process)
     }
 
@@ -171,7 +171,7 @@ impl Outputs {
         for (place, group) in std::mem::take(&mut self.open).into_values() {
             let turn = if self.in_order { place } else { self.count + place };
             let remark = Some("was cut off, after it had printed this:");
-            self.ended.insert(turn, Group { remark, ..group });
+            self.ended.insert(turn, OutputGroup { remark, ..group });
         }
         let groups = std::mem::take(&mut self.ended).into_values();
         (self.ended, self.turn) = ((0..).zip(groups).collect(), 0);
@@ -185,24 +185,24 @@ impl Outputs {
 
     /// Returns true if the output of all ended branches is written.
     pub fn is_done(&self) -> bool {
-        self.letting_out.is_none() && self.ended.is_empty()
+        self.flushing.is_none() && self.ended.is_empty()
     }
 
     /// Returns the process that is writing.
     pub fn process(&self) -> Option<ProcessId> {
-        self.letting_out.as_ref().map(|letting| letting.process)
+        self.flushing.as_ref().map(|letting| letting.process)
     }
 
     /// Returns the branches whose output is not yet written.
     pub fn tasks(&self) -> Vec<TaskId> {
         let open = self.open.keys().copied();
-        let groups = self.letting_out.iter().map(|it| &it.group).chain(self.ended.values());
+        let groups = self.flushing.iter().map(|it| &it.group).chain(self.ended.values());
         open.chain(groups.map(|group| group.task)).collect()
     }
 
     /// Drops all output, because writing is impossible.
     pub fn refuse(&mut self) {
         self.refused = true;
-        (self.letting_out, self.ended) = (None, BTreeMap::new());
+        (self.flushing, self.ended) = (None, BTreeMap::new());
     }
 }

@@ -7,19 +7,19 @@ use crate::channels::Passed;
 use crate::effect::ScopeId;
 use crate::eval::expression::leave_call;
 use crate::event::SIGPIPE;
-use crate::outcome::{Branches, Failure, FailureKind, Outcome, Tried};
+use crate::outcome::{BranchResults, Failure, FailureKind, Outcome, TrySummary};
 use crate::pipelines::stages::has_failed_before;
 use crate::record::Level;
 use crate::tasks::core::Core;
 use crate::tasks::flow::Flow;
 use crate::tasks::frame::{Frame, FrameKind, JoinKind};
 use crate::tasks::join::{children, outlives_a_failure};
-use crate::tasks::surroundings::Walk;
 use crate::tasks::table::Tasks;
-use crate::tasks::task::{AfterEmptied, State, Task};
+use crate::tasks::task::{AfterEmptied, Task, TaskState};
+use crate::tasks::trace_walk::TraceWalk;
 use crate::unwind::Unwinder;
-use crate::unwind::ending::{Ending, Logged, Retry, Thrown};
-use crate::unwind::leaving::Leaving;
+use crate::unwind::continuation::Continuation;
+use crate::unwind::ending::{Logged, Retry, TaskEnding, Thrown};
 use crate::values::value::Value;
 use ftsh_syntax::Source;
 use ftsh_syntax::ast::Name;
@@ -28,14 +28,14 @@ impl Unwinder<'_> {
     /// Leaves structures up to the one that contains the failure.
     pub(crate) fn throw(&mut self, task: &mut Task, mut thrown: Thrown) -> Flow {
         let no = thrown.is_no();
-        let in_question = no && self.core.tasks.is_question(task);
-        if !in_question && thrown.logged == Logged::Not {
-            let forgiven = thrown.retry == Retry::Unread;
+        let in_probe = no && self.core.tasks.is_probe(task);
+        if !in_probe && thrown.logged == Logged::Not {
+            let forgiven = thrown.retry == Retry::BrokenPipe;
             let uncaught = !forgiven && self.core.tasks.is_uncaught(task, &thrown);
             let level = if forgiven { Level::COMMANDS } else { Level::of_failure(uncaught) };
             self.core.add_trace(task, &mut thrown);
             self.core.log_failure(task, &thrown.failure, level, uncaught);
-            thrown.logged = Logged::as_told(uncaught);
+            thrown.logged = Logged::from_uncaught(uncaught);
         }
         while let Some(frame) = task.frames.pop() {
             task.stack.truncate(frame.height);
@@ -48,7 +48,7 @@ impl Unwinder<'_> {
                 }
                 FrameKind::TryHead(code) => return self.head_failed(task, &code, thrown),
                 FrameKind::Guard(guard) => {
-                    return self.begin_finally(task, *guard, Leaving::Throw(thrown));
+                    return self.begin_finally(task, *guard, Continuation::Throw(thrown));
                 }
                 FrameKind::Finally(group) => {
                     let scope = group.scope;
@@ -60,7 +60,7 @@ impl Unwinder<'_> {
                         return Flow::Continue;
                     }
                 }
-                FrameKind::Question(answered) if no && !thrown.retry.is_for_the_try() => {
+                FrameKind::Probe(answered) if no && !thrown.retry.is_for_the_try() => {
                     task.stack.push(Value::Boolean(false));
                     task.jump(answered);
                     return Flow::Continue;
@@ -68,7 +68,7 @@ impl Unwinder<'_> {
                 kind => self.abandon_frame(task, kind, false),
             }
         }
-        Flow::Exiting(Ending::Failed(thrown))
+        Flow::Exiting(TaskEnding::Failed(thrown))
     }
 
     /// Leaves a structure early, by a failure or by `return`.
@@ -96,7 +96,7 @@ impl Unwinder<'_> {
             | FrameKind::ForAny(_)
             | FrameKind::Targets(_)
             | FrameKind::Remote(_)
-            | FrameKind::Question(_) => {}
+            | FrameKind::Probe(_) => {}
             FrameKind::Join(mut join) => {
                 self.core.scheduler.cancel(join.timer());
                 self.core.requests.leave_relay(Some(&mut join));
@@ -110,8 +110,8 @@ impl Unwinder<'_> {
     }
 
     /// Ends a task.
-    pub(crate) fn end_task(&mut self, task: &mut Task, ending: Ending) -> Flow {
-        let good = matches!(ending, Ending::Succeeded);
+    pub(crate) fn end_task(&mut self, task: &mut Task, ending: TaskEnding) -> Flow {
+        let good = matches!(ending, TaskEnding::Succeeded);
         // Scope of the attempt of the outermost `try` left up to now.
         let mut left = None;
         while let Some(Frame { height, kind }) = task.frames.pop() {
@@ -122,13 +122,13 @@ impl Unwinder<'_> {
                     return self.empty(task, scope, AfterEmptied::Leave(ending));
                 }
                 (FrameKind::Guard(guard), _) => {
-                    return self.begin_finally(task, *guard, Leaving::End(ending));
+                    return self.begin_finally(task, *guard, Continuation::End(ending));
                 }
                 (FrameKind::Transaction(transaction), _) if good => {
                     return self.core.committer().begin_commit(
                         task,
                         transaction,
-                        Leaving::End(ending),
+                        Continuation::End(ending),
                     );
                 }
                 (kind, _) => {
@@ -136,7 +136,7 @@ impl Unwinder<'_> {
                         && frame.phase.is_scoped()
                     {
                         left = Some(frame.scope);
-                        if matches!(ending, Ending::Exited(_)) {
+                        if matches!(ending, TaskEnding::Exited(_)) {
                             self.core.scopes.note_passed(frame.scope, Passed::Failed);
                         }
                     }
@@ -146,13 +146,13 @@ impl Unwinder<'_> {
         }
         let Some((parent, _)) = task.parent else {
             let outcome = match ending {
-                Ending::Succeeded => Outcome::Succeeded,
-                Ending::Exited(code) => Outcome::Exited(code),
+                TaskEnding::Succeeded => Outcome::Succeeded,
+                TaskEnding::Exited(code) => Outcome::Exited(code),
                 // The script ends like a program that writes without a reader.
-                Ending::Failed(Thrown { retry: Retry::Unread, .. }) => {
+                TaskEnding::Failed(Thrown { retry: Retry::BrokenPipe, .. }) => {
                     Outcome::Interrupted(SIGPIPE)
                 }
-                Ending::Failed(thrown) => {
+                TaskEnding::Failed(thrown) => {
                     self.core.log_end(task, &thrown);
                     Outcome::Failed(Box::new(Arc::unwrap_or_clone(thrown.failure)))
                 }
@@ -187,13 +187,13 @@ impl Core {
     fn add_trace(&self, task: &Task, thrown: &mut Thrown) {
         let failure = Arc::make_mut(&mut thrown.failure);
         let trace = std::mem::take(&mut failure.trace);
-        let mut walk = Walk { trace, tries: failure.tries.len() };
+        let mut walk = TraceWalk { trace, tries: failure.tries.len() };
         self.walk_out(task, &mut walk);
         failure.trace = walk.trace;
     }
 
     /// Returns the current activity of a task, or of its first child task.
-    pub(crate) fn running(&self, task: &Task) -> Running {
+    pub(crate) fn running(&self, task: &Task) -> RunningWork {
         let mut running = self.running_below(task);
         self.walk_out_of_branch(task, &mut running.walk);
         running.branches = self.tasks.branches_under_way(task);
@@ -201,31 +201,31 @@ impl Core {
     }
 
     /// Returns the current activity of a task, without the surroundings of the task.
-    fn running_below(&self, task: &Task) -> Running {
+    fn running_below(&self, task: &Task) -> RunningWork {
         let mut running = match &task.state {
-            State::Command(command) => Running {
+            TaskState::Command(command) => RunningWork {
                 command: command.text.clone(),
                 elapsed: Some(self.now() - command.started),
                 place: Some((Arc::clone(&task.program.source), task.line())),
-                ..Running::default()
+                ..RunningWork::default()
             },
-            State::Entering(entering) => Running {
+            TaskState::Entering(entering) => RunningWork {
                 waits_for: Some(Arc::clone(&entering.channel)),
                 place: task
                     .tries()
                     .next()
                     .map(|frame| (Arc::clone(&task.program.source), frame.code.line)),
-                ..Running::default()
+                ..RunningWork::default()
             },
-            State::Children | State::Forking | State::Doomed => {
+            TaskState::Children | TaskState::Forking | TaskState::AwaitingCleanup => {
                 let first = children(task).into_iter().find_map(|child| self.tasks.get(child));
-                first.map_or_else(Running::default, |child| {
+                first.map_or_else(RunningWork::default, |child| {
                     let mut running = self.running_below(child);
                     running.walk.leave_branch(self, task, child.id);
                     running
                 })
             }
-            _ => Running::default(),
+            _ => RunningWork::default(),
         };
         running.place.get_or_insert_with(|| (Arc::clone(&task.program.source), task.line()));
         running.walk.leave_structures(task);
@@ -248,7 +248,7 @@ impl Core {
 
     /// Returns the current activity inside the first `keep` structures. Tries among those
     /// structures are omitted, because they continue.
-    pub(crate) fn running_inside(&self, task: &Task, keep: usize) -> Running {
+    pub(crate) fn running_inside(&self, task: &Task, keep: usize) -> RunningWork {
         let mut running = self.running(task);
         let around = task.frames.iter().take(keep);
         let around = around.filter(|frame| matches!(frame.kind, FrameKind::Try(_))).count();
@@ -259,10 +259,10 @@ impl Core {
 
 impl Tasks {
     /// Returns true if a failure of the current command answers a condition.
-    fn is_question(&self, task: &Task) -> bool {
+    fn is_probe(&self, task: &Task) -> bool {
         match task.barrier() {
-            Some(frame) => matches!(frame, FrameKind::Question(_)),
-            None => self.parent_of_stage(task).is_some_and(|parent| self.is_question(parent)),
+            Some(frame) => matches!(frame, FrameKind::Probe(_)),
+            None => self.parent_of_stage(task).is_some_and(|parent| self.is_probe(parent)),
         }
     }
 
@@ -273,7 +273,7 @@ impl Tasks {
             FrameKind::Try(_) => true,
             FrameKind::TryHead(code) => code.catch.is_some(),
             FrameKind::ForAny(details) => !thrown.retry.is_for_the_try() && !details.is_last(),
-            FrameKind::Question(_) => !thrown.retry.is_for_the_try() && thrown.is_no(),
+            FrameKind::Probe(_) => !thrown.retry.is_for_the_try() && thrown.is_no(),
             FrameKind::Finally(group) => group.then.is_failing(),
             FrameKind::Catch(_)
             | FrameKind::Guard(_)
@@ -300,7 +300,7 @@ impl Tasks {
     }
 
     /// Returns the current results of the outermost `forall` for which a task waits.
-    pub(crate) fn branches_under_way(&self, task: &Task) -> Option<Arc<Branches>> {
+    pub(crate) fn branches_under_way(&self, task: &Task) -> Option<Arc<BranchResults>> {
         let FrameKind::Join(join) = &task.frames.last()?.kind else { return None };
         match &join.kind {
             JoinKind::Branches { tally, clauses, .. } => Some(tally.cut(clauses)),
@@ -314,7 +314,7 @@ impl Tasks {
 
 /// Activity that is cut short by a limit.
 #[derive(Debug, Default)]
-pub struct Running {
+pub struct RunningWork {
     /// Running command, if any.
     pub command: String,
     /// Duration of the command.
@@ -324,11 +324,11 @@ pub struct Running {
     /// Source text and line.
     pub place: Option<(Arc<Source>, u32)>,
     /// Enclosing tries, innermost first.
-    pub tries: Vec<Tried>,
+    pub tries: Vec<TrySummary>,
     /// Enclosing calls and branches.
-    pub walk: Walk,
+    pub walk: TraceWalk,
     /// Failure of the innermost `try` that has failed before.
     pub earlier: Option<Arc<Failure>>,
     /// Results of the branches of the outermost `forall`.
-    pub branches: Option<Arc<Branches>>,
+    pub branches: Option<Arc<BranchResults>>,
 }

@@ -2,7 +2,7 @@
 //! share half of the kill timeout. The other half is for killing, before and after the groups.
 //!
 //! All work of a canceled task ends, and so do its child tasks. Tasks with `finally` groups still
-//! to run are kept, in the state `Doomed`. When the scope is empty, the task unwinds its structures
+//! to run are kept, in the state `AwaitingCleanup`. When the scope is empty, the task unwinds its structures
 //! from the inside out, after its child tasks have done the same. Each guard on the way runs its
 //! group. Grouped output of branches is written then, too.
 
@@ -16,13 +16,13 @@ use crate::tasks::core::Core;
 use crate::tasks::flow::Flow;
 use crate::tasks::frame::{Frame, FrameKind, JoinKind};
 use crate::tasks::join::{children, cut_short, top_join};
-use crate::tasks::task::{AfterEmptied, Cleaning, State, Task};
+use crate::tasks::task::{AfterEmptied, Cleaning, Task, TaskState};
 use crate::tasks::timer::Timer;
 use crate::time::Time;
 use crate::unwind::Unwinder;
-use crate::unwind::ending::{Ending, Logged, Retry, Thrown};
+use crate::unwind::continuation::Continuation;
+use crate::unwind::ending::{Logged, Retry, TaskEnding, Thrown};
 use crate::unwind::finally::is_group;
-use crate::unwind::leaving::Leaving;
 
 /// Violated invariant: a task that cleans up is canceled.
 const NOT_CANCELLED: &str = "a task cleans up that isn't cancelled";
@@ -63,7 +63,7 @@ impl Unwinder<'_> {
         let share = self.core.config.kill_timeout / 2;
         let (scope, ends) = (cut.scope, cut.since + self.core.config.kill_timeout);
         let left = ends - self.core.now();
-        if share.is_zero() || !self.doom(task, cut.keep, cut.reason()) {
+        if share.is_zero() || !self.prepare_cleanup(task, cut.keep, cut.reason()) {
             self.drop_structures(task, cut.keep, cut.reason());
             restore(task);
             return self.empty_within(task, scope, left, cut.after);
@@ -97,12 +97,12 @@ impl Unwinder<'_> {
         after: AfterEmptied,
     ) -> Flow {
         let share = self.core.config.kill_timeout / 2;
-        let is_doomed = !share.is_zero() && self.doom(task, keep, failure.reason());
-        if !is_doomed {
+        let has_groups = !share.is_zero() && self.prepare_cleanup(task, keep, failure.reason());
+        if !has_groups {
             self.drop_structures(task, keep, failure.reason());
         }
         self.core.merge_inner(scope);
-        if !is_doomed {
+        if !has_groups {
             return self.emptied(task, after);
         }
         let cleaning = Cleaning {
@@ -122,10 +122,10 @@ impl Unwinder<'_> {
 
     /// Stops a task and its child tasks, and unwinds up to the innermost `finally` group still to
     /// run. Running groups are cut short. Returns false if there is no such group.
-    fn doom(&mut self, task: &mut Task, keep: usize, why: KindAndCode) -> bool {
+    fn prepare_cleanup(&mut self, task: &mut Task, keep: usize, why: KindAndCode) -> bool {
         for id in children(task) {
             if let Some(child) = self.core.tasks.take(id) {
-                self.doom_child(task, child, why);
+                self.prepare_child_cleanup(task, child, why);
             }
         }
         self.halt_task(task);
@@ -144,7 +144,7 @@ impl Unwinder<'_> {
             match task.frames.last().map(|frame| &frame.kind) {
                 Some(FrameKind::Guard(_)) => return true,
                 Some(FrameKind::Join(join))
-                    if !join.running.is_empty() || join.kind.holds_output() =>
+                    if !join.running.is_empty() || join.kind.has_unwritten_output() =>
                 {
                     return true;
                 }
@@ -155,11 +155,16 @@ impl Unwinder<'_> {
     }
 
     /// Stops a child task, which is kept only with `finally` groups to run.
-    pub(crate) fn doom_child(&mut self, task: &mut Task, mut child: Box<Task>, why: KindAndCode) {
+    pub(crate) fn prepare_child_cleanup(
+        &mut self,
+        task: &mut Task,
+        mut child: Box<Task>,
+        why: KindAndCode,
+    ) {
         self.core.log_cancelled(&child);
         let failure = cut_short(&child, why);
-        if self.doom(&mut child, 0, why) {
-            child.state = State::Doomed;
+        if self.prepare_cleanup(&mut child, 0, why) {
+            child.state = TaskState::AwaitingCleanup;
             self.core.tasks.put(child);
         } else {
             self.core.branch_ended(task, (child.id, child.attempts), failure);
@@ -196,16 +201,16 @@ impl Unwinder<'_> {
         while task.frames.len() > keep {
             if top_join(task).is_some_and(|join| !join.running.is_empty()) {
                 self.clean_children(task);
-                return Flow::Wait(State::Doomed);
+                return Flow::Wait(TaskState::AwaitingCleanup);
             }
-            if let Some(flow) = self.core.grouped_output().let_out_cut(task) {
+            if let Some(flow) = self.core.grouped_output().flush_canceled(task) {
                 return flow;
             }
             let Some(frame) = task.frames.pop() else { break };
             task.stack.truncate(frame.height);
             match frame.kind {
                 FrameKind::Guard(guard) => {
-                    return self.begin_finally(task, *guard, Leaving::Cancelled);
+                    return self.begin_finally(task, *guard, Continuation::Cancelled);
                 }
                 kind => self.cut_frame(task, kind),
             }
@@ -221,7 +226,7 @@ impl Unwinder<'_> {
         let Some(cleaning) = task.cleaning.last() else { return };
         for id in children(task) {
             let Some(child) = self.core.tasks.get_mut(id) else { continue };
-            if !matches!(child.state, State::Doomed) {
+            if !matches!(child.state, TaskState::AwaitingCleanup) {
                 continue;
             }
             let failure = Arc::clone(&cleaning.failure);
@@ -232,7 +237,7 @@ impl Unwinder<'_> {
             };
             child.cleaning.push(Cleaning {
                 keep: 0,
-                after: AfterEmptied::End(Ending::Failed(thrown)),
+                after: AfterEmptied::End(TaskEnding::Failed(thrown)),
                 failure,
                 emptied: None,
                 scope: cleaning.scope,
@@ -242,7 +247,7 @@ impl Unwinder<'_> {
                 timer: None,
                 waits: false,
             });
-            child.state = State::Cleaning;
+            child.state = TaskState::Cleaning;
             self.core.scheduler.queue(id);
         }
     }
@@ -278,13 +283,13 @@ impl Unwinder<'_> {
             }
             return self.cleaned(main, cleaning);
         }
-        match std::mem::replace(&mut main.state, State::Ready) {
-            State::Emptying(scope, AfterEmptied::Clean(cleaning)) => {
+        match std::mem::replace(&mut main.state, TaskState::Ready) {
+            TaskState::Emptying(scope, AfterEmptied::Clean(cleaning)) => {
                 self.drop_structures(main, cleaning.keep, cleaning.reason());
                 if kills {
                     self.core.kill(scope);
                 }
-                Flow::Wait(State::Emptying(scope, cleaning.after))
+                Flow::Wait(TaskState::Emptying(scope, cleaning.after))
             }
             state => Flow::Wait(state),
         }
@@ -346,7 +351,9 @@ impl Unwinder<'_> {
 impl Core {
     /// Logs the cancellation of a child task, unless already logged.
     fn log_cancelled(&mut self, child: &Task) {
-        if !matches!(child.state, State::Doomed | State::Cleaning) && child.cleaning.is_empty() {
+        if !matches!(child.state, TaskState::AwaitingCleanup | TaskState::Cleaning)
+            && child.cleaning.is_empty()
+        {
             self.log(child, || LogEvent::Cancelled, Level::STRUCTURES);
         }
     }
@@ -390,7 +397,7 @@ impl Task {
     /// Iterates over the cancellations in progress.
     pub fn cancelling(&self) -> impl Iterator<Item = &Cleaning> {
         let begins = match &self.state {
-            State::Emptying(_, AfterEmptied::Clean(cleaning)) => Some(&**cleaning),
+            TaskState::Emptying(_, AfterEmptied::Clean(cleaning)) => Some(&**cleaning),
             _ => None,
         };
         self.cleaning.iter().chain(begins)
@@ -402,8 +409,8 @@ impl Task {
             return finishing(cleaning);
         }
         match &mut self.state {
-            State::Emptying(scope, AfterEmptied::Finish(planned)) => Some((*scope, planned)),
-            State::Emptying(_, AfterEmptied::Clean(cleaning)) => finishing(cleaning),
+            TaskState::Emptying(scope, AfterEmptied::Finish(planned)) => Some((*scope, planned)),
+            TaskState::Emptying(_, AfterEmptied::Clean(cleaning)) => finishing(cleaning),
             _ => None,
         }
     }

@@ -6,22 +6,23 @@ use std::sync::Arc;
 use crate::effect::{Effect, FdChange, FdSource, IoId, OperationId, TaskId};
 use crate::event::{Refusal, Reply, SIGPIPE};
 use crate::grouped_output::GroupedOutput;
-use crate::grouped_output::let_out::Refused;
-use crate::grouped_output::relay::{Relay, field};
+use crate::grouped_output::escape::escape_field;
+use crate::grouped_output::flush::WriteError;
+use crate::grouped_output::relay::state::OutputRelay;
 use crate::interface::requests::Requests;
 use crate::tasks::core::Core;
 use crate::tasks::frame::{JoinFrame, JoinKind};
 use crate::tasks::join::top_join;
 use crate::tasks::table::Tasks;
-use crate::tasks::task::{State, Task};
+use crate::tasks::task::{Task, TaskState};
 use crate::values::value::Value;
 
 impl Requests {
     /// Begins a relay to the descriptors shared by all branches.
-    pub(crate) fn begin_relay(&mut self, task: &Task, io: IoId) -> Relay {
+    pub(crate) fn begin_relay(&mut self, task: &Task, io: IoId) -> OutputRelay {
         let operation = self.new_operation(task);
         self.push(Effect::Relay { operation, io });
-        Relay::new(operation)
+        OutputRelay::new(operation)
     }
 
     /// Finishes the relay once no branch runs and none will begin.
@@ -49,12 +50,12 @@ impl Core {
     pub(crate) fn tag_output(&mut self, task: &mut Task, branch: &mut Task, word: &Value) {
         let Some(relay) = top_relay(top_join(task)).map(|relay| relay.operation) else { return };
         let word = word.text().unwrap_or_default();
-        let tag = Arc::new(field(&self.config.secrets.hide_bytes(&word)).into());
+        let tag = Arc::new(escape_field(&self.config.secrets.hide_bytes(&word)).into());
         let source = FdSource::Relay { relay, tag };
         let changes = [1, 2].map(|descriptor| FdChange { descriptor, source: source.clone() });
         let operation = self.requests.new_operation(branch);
         branch.io = self.requests.open_io(&branch.io, branch, operation, changes.into());
-        branch.state = State::Piped(operation);
+        branch.state = TaskState::Piped(operation);
     }
 }
 
@@ -71,8 +72,8 @@ impl GroupedOutput<'_> {
     pub(crate) fn relay_done(&mut self, task: &mut Task, result: Result<Reply, Refusal>) -> bool {
         let refused = match result {
             Ok(Reply::Truth(true)) => None,
-            Ok(_) => Some(Refused::NobodyReads(SIGPIPE)),
-            Err(refusal) => Some(Refused::Error(refusal.message)),
+            Ok(_) => Some(WriteError::BrokenPipe(SIGPIPE)),
+            Err(refusal) => Some(WriteError::Error(refusal.message)),
         };
         if let Some(relay) = top_relay(top_join(task)) {
             relay.end();
@@ -82,13 +83,13 @@ impl GroupedOutput<'_> {
             JoinKind::Hedge(_) | JoinKind::Stages(_) => None,
         });
         match (refused, io) {
-            (Some(refused), Some(io)) => self.output_refused(task, &io, refused),
+            (Some(refused), Some(io)) => self.write_failed(task, &io, refused),
             _ => false,
         }
     }
 }
 
-fn top_relay(join: Option<&mut JoinFrame>) -> Option<&mut Relay> {
+fn top_relay(join: Option<&mut JoinFrame>) -> Option<&mut OutputRelay> {
     match &mut join?.kind {
         JoinKind::Branches { relay, .. } => relay.as_mut(),
         JoinKind::Hedge(_) | JoinKind::Stages(_) => None,

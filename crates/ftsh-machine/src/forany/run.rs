@@ -8,9 +8,9 @@ use crate::effect::TaskId;
 use crate::forall::Forker;
 use crate::forall::branches::positive;
 use crate::forall::joining::joined;
-use crate::forany::hedge::Hedge;
-use crate::grouped_output::held::Held;
-use crate::program::code::{Loop, Scale};
+use crate::forany::state::Hedge;
+use crate::grouped_output::buffered::BufferedOutput;
+use crate::program::code::{DurationScale, Loop};
 use crate::tasks::flow::{Flow, Step};
 use crate::tasks::frame::{FrameKind, JoinFrame, JoinKind};
 use crate::tasks::join::{exited, top_join};
@@ -18,7 +18,7 @@ use crate::tasks::suspend::Suspend;
 use crate::tasks::task::Task;
 use crate::tasks::timer::Timer;
 use crate::tries::try_block::{length, not_zero};
-use crate::unwind::ending::{Ending, TaskResidue};
+use crate::unwind::ending::{TaskEnding, TaskResidue};
 use crate::values::value::Value;
 use ftsh_syntax::clauses::ForAnyClauses;
 
@@ -28,7 +28,7 @@ impl Forker<'_> {
         &mut self,
         task: &mut Task,
         code: &Arc<Loop>,
-        clauses: &ForAnyClauses<Scale, ()>,
+        clauses: &ForAnyClauses<DurationScale, ()>,
     ) -> Step {
         let Some(io) = task.take_opened() else {
             return Ok(self.core.requests.open_for_branches(task));
@@ -56,7 +56,7 @@ impl Forker<'_> {
     pub(crate) fn more_hedges(&mut self, task: &mut Task) -> Flow {
         // The output of the winner is written after all other branches have ended.
         if top_hedge(task).is_some_and(|(running, _)| running == 0) {
-            self.core.grouped_output().more_output(task);
+            self.core.grouped_output().flush_ended(task);
         }
         while let Some((running, hedge)) = top_hedge(task)
             && hedge.begins(running)
@@ -74,7 +74,13 @@ impl Forker<'_> {
     }
 
     /// Adds a branch that begins, and arms the timer of the next word.
-    fn begin_hedge(&mut self, task: &mut Task, branch: TaskId, word: Value, held: Option<Held>) {
+    fn begin_hedge(
+        &mut self,
+        task: &mut Task,
+        branch: TaskId,
+        word: Value,
+        held: Option<BufferedOutput>,
+    ) {
         let (id, now) = (task.id, self.core.now());
         let Some((running, hedge)) = top_hedge(task) else { return };
         hedge.began(branch, word, held, now);
@@ -89,7 +95,7 @@ impl Forker<'_> {
         &mut self,
         task: &mut Task,
         branch: TaskId,
-        ending: &Ending,
+        ending: &TaskEnding,
         residue: TaskResidue,
     ) -> Option<&'static str> {
         let why = self.hedge_ends(task, branch, ending, Some(residue));
@@ -105,16 +111,16 @@ impl Forker<'_> {
         &mut self,
         task: &mut Task,
         branch: TaskId,
-        ending: &Ending,
+        ending: &TaskEnding,
         residue: Option<TaskResidue>,
     ) -> Option<&'static str> {
         let (result, why) = match (ending, residue) {
-            (Ending::Succeeded, Some(residue)) => (Ok(residue), "another word succeeded"),
-            (Ending::Succeeded, None) => {
+            (TaskEnding::Succeeded, Some(residue)) => (Ok(residue), "another word succeeded"),
+            (TaskEnding::Succeeded, None) => {
                 (Err(task.broken("a word leaves nothing")), "nothing left")
             }
-            (Ending::Failed(thrown), _) => (Err(thrown.clone()), "another word gave up"),
-            (Ending::Exited(code), _) => {
+            (TaskEnding::Failed(thrown), _) => (Err(thrown.clone()), "another word gave up"),
+            (TaskEnding::Exited(code), _) => {
                 let step = self.core.branch_step(task, branch, 0);
                 (Err(exited(task, "branch", *code).inside(step)), "another word exited")
             }

@@ -1,12 +1,12 @@
 //! Ways to leave a `try`, kept while its `finally` group runs.
 
 use crate::program::code::Address;
-use crate::unwind::ending::{Ending, Retry, Thrown};
+use crate::unwind::ending::{Retry, TaskEnding, Thrown};
 use crate::values::value::Value;
 
 /// Continuation after a `finally` group.
 #[derive(Debug)]
-pub enum Leaving {
+pub enum Continuation {
     /// Jump to an address.
     To(Address),
     /// Continue `break` or `continue`.
@@ -19,21 +19,23 @@ pub enum Leaving {
     /// Continue `return`, with its value.
     Return(Option<Value>),
     /// End the task.
-    End(Ending),
+    End(TaskEnding),
     /// Continue a failure.
     Throw(Thrown),
     /// Continue a cancellation.
     Cancelled,
 }
 
-impl Leaving {
+impl Continuation {
     /// Returns true if a failure is in progress, so that a failure of the group is secondary. A
     /// stage whose reader is gone has not failed.
     pub fn is_failing(&self) -> bool {
         match self {
             Self::To(_) | Self::JumpOut { .. } | Self::Return(_) => false,
-            Self::End(ending) => !matches!(ending, Ending::Succeeded) && !ending.is_cut_off(),
-            Self::Throw(thrown) => thrown.retry != Retry::Unread,
+            Self::End(ending) => {
+                !matches!(ending, TaskEnding::Succeeded) && !ending.is_broken_pipe()
+            }
+            Self::Throw(thrown) => thrown.retry != Retry::BrokenPipe,
             Self::Cancelled => true,
         }
     }
