@@ -113,7 +113,7 @@ fn a_run_that_goes_on_is_seen_from_outside_and_not_begun_twice() {
     let journal = run.directory().join("j");
     let said = look("--status", &journal).success().text();
     for text in
-        [&format!("status of script.ftsh [{}]", run.pid()), "line 2: running `sh", "goes on"]
+        [&format!("status of script.ftsh [{}]", run.pid()), "line 2: running `sh", "is in progress"]
     {
         assert!(said.contains(text), "{said}");
     }
@@ -141,7 +141,7 @@ fn a_run_that_was_cut_short_is_there_to_be_looked_at() {
     let log = look("--replay", &journal).args(["-l", "20"]).success().text();
     assert!(log.lines().count() == 2 && log.ends_with("exec sleep 1000'\n"), "{log}");
     let other = Ftsh::command("echo never").options(["--journal".as_ref(), journal.as_os_str()]);
-    other.refused(&["holds a run of `script.ftsh`", "has to be gone on with first"]);
+    other.refused(&["holds a run of `script.ftsh`", "must be resumed first"]);
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn what_is_no_journal_is_left_alone() {
         (path("other"), "another version of ftsh"),
         (directory.path().to_owned(), "is a directory"),
         (path("none/j"), "no such file or directory"),
-        (fifo.path("fifo"), "it is no plain file"),
+        (fifo.path("fifo"), "it is not a regular file"),
     ];
     for (file, reason) in &cases {
         let run = Ftsh::command("echo never").options(["--journal".as_ref(), file.as_os_str()]);
@@ -184,8 +184,8 @@ fn what_is_no_journal_is_left_alone() {
     for (file, reason) in
         [(path("text"), "no journal"), (path("empty"), "no run"), (path("x"), "no such")]
     {
-        look("--status", &file).refused(&["can't look at", reason]);
-        look("--replay", &file).refused(&["can't look at", reason]);
+        look("--status", &file).refused(&["can't show", reason]);
+        look("--replay", &file).refused(&["can't show", reason]);
     }
     Ftsh::command("true").options(["--journal".as_ref(), path("empty").as_os_str()]).success();
 }
@@ -218,7 +218,7 @@ fn a_copy_with_a_gap_is_looked_at_up_to_there_and_not_gone_on_with() {
     bytes[3900..4096].fill(0);
     fs::write(&copy, bytes).expect("a copy");
     for (option, text) in [
-        ("--status", "before the gap, something was recorded last at "),
+        ("--status", "before the gap, the last entry was recorded at "),
         ("--replay", "start: echo 1\n"),
         ("--timeline", "<svg "),
     ] {
@@ -226,7 +226,7 @@ fn a_copy_with_a_gap_is_looked_at_up_to_there_and_not_gone_on_with() {
         assert!(looked.one_line().text().contains(text), "{}", looked.text());
     }
     let refused = Ftsh::after(run).options(["--journal=copy", "-c", script]);
-    let refused = refused.refused(&["has a gap at byte 3", "would be done again", "truncate -s 3"]);
+    let refused = refused.refused(&["has a gap at byte 3", "would run again", "truncate -s 3"]);
     let said = refused.errors();
     let (_, length) = said.split_once("`truncate -s ").expect("what to do");
     let length = length.split(' ').next().and_then(|it| it.parse().ok()).expect("a number");
@@ -261,8 +261,8 @@ fn a_picture_is_drawn_of_what_is_recorded() {
 
 #[test]
 fn looks_take_no_script() {
-    look("--replay", Path::new("j")).arg("script.ftsh").refused(&["it takes no script"]);
-    look("--status", Path::new("j")).args(["-c", "true"]).refused(&["it takes no script"]);
+    look("--replay", Path::new("j")).arg("script.ftsh").refused(&["takes no script"]);
+    look("--status", Path::new("j")).args(["-c", "true"]).refused(&["takes no script"]);
 }
 
 #[test]
@@ -340,7 +340,7 @@ fn much_is_recorded_with_little_memory_and_not_looked_at_without() {
     says(look("--status", &journal), "the run has succeeded\n");
     for (most, words) in [(60_000, "out of memory"), (100_000, "too little memory")] {
         let looked = little_memory(look("--status", &journal), most);
-        looked.refused(&["can't look at", words]).one_line();
+        looked.refused(&["can't show", words]).one_line();
     }
     let again = Ftsh::command("echo never").options(["--journal".as_ref(), journal.as_os_str()]);
     little_memory(again, 60_000).refused(&["can't use", "out of memory"]).one_line();

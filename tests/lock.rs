@@ -193,7 +193,9 @@ fn a_run_may_be_skipped_in_silence() {
     late.env("FTSH_DEADLINE", in_seconds(0.1)).stderr("still after").failure(124);
     go(&run);
     run.wait().expect_code(0);
-    Ftsh::command("echo never").options(["--lock-busy=skip"]).refused(&["there is neither"]);
+    Ftsh::command("echo never")
+        .options(["--lock-busy=skip"])
+        .refused(&["needs `--lock` or `--journal`"]);
 }
 
 #[test]
@@ -257,9 +259,9 @@ fn what_is_no_lock_is_left_alone() {
     let finished = Ftsh::script(script).stdout("2\n2\n2\n2\n2\nprecious").success();
     for text in [
         "directory` as a lock: it is a directory",
-        "fifo` as a lock: it is no plain file",
+        "fifo` as a lock: it is not a regular file",
         "link` as a lock: it is a symbolic link",
-        "data` as a lock: it holds something else",
+        "data` as a lock: it holds other data",
         "nosuch/lock` as a lock: no such file",
     ] {
         finished.expect_stderr(text);
@@ -293,13 +295,13 @@ fn the_word_after_lock_is_its_file_or_the_script() {
     run(&["--lock", "new", "--cron", "job"]).stdout("").success();
     run(&["--lock", "new", "--lock", "newer", "job"]).stdout("named\n").success();
     // In doubt.
-    run(&["--lock", "data", "job"]).refused(&["is that the lock or the script?"]).one_line();
+    run(&["--lock", "data", "job"]).refused(&["is this the lock or the script?"]).one_line();
     // Neither.
     for words in [&["--lock", "-c", "echo text"][..], &["--lock"], &["--lock", "-"]] {
         run(words).refused(&["--lock=FILE"]).one_line();
     }
     run(&["--lock=", "job"]).refused(&["lacks its file"]).one_line();
-    run(&["--lock-wait", "1s", "job"]).refused(&["without `--lock`"]).one_line();
+    run(&["--lock-wait", "1s", "job"]).refused(&["needs `--lock`"]).one_line();
 }
 
 #[test]
@@ -362,10 +364,10 @@ fn a_wait_uses_up_the_time_of_a_deadline() {
 #[test]
 fn durations_are_those_of_the_language() {
     for (value, message) in [
-        ("5", "it is a duration, like `90s` or `5 minutes`"),
+        ("5", "expected a duration, like `90s` or `5 minutes`"),
         ("5 minutse", "did you mean `minutes`?"),
-        ("-1s", "it is a duration"),
-        ("", "it is a duration"),
+        ("-1s", "expected a duration"),
+        ("", "expected a duration"),
     ] {
         for option in ["--splay", "--lock-wait"] {
             let run = Ftsh::command("echo never").options([option, value, "--lock=lock"]);

@@ -298,7 +298,7 @@ fn what_is_no_message_harms_nobody() {
 #[test]
 fn scripts_come_from_the_editor_alone() {
     for arguments in [&["--lsp", "script"][..], &["--lsp", "-c", "a"]] {
-        let words = "ftsh: `--lsp` is told of scripts by an editor: it takes none";
+        let words = "ftsh: `--lsp` takes no script: an editor provides the scripts";
         Ftsh::new().args(arguments).refused(&[words]);
     }
     Ftsh::new().arg("--lsp").stdin("").stdout("").failure(1);

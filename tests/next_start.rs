@@ -136,11 +136,11 @@ fn a_journal_of_another_version_is_refused() {
     writer.record_delivery(Time::START, None).and_then(|()| writer.commit()).expect("a journal");
     let before = fs::read(run.path("j")).expect("a journal");
     let own = concat!("this is ftsh ", env!("CARGO_PKG_VERSION"));
-    let finished = run.refused(&["can't go on with the run in", "ftsh 77.8.9", own]);
+    let finished = run.refused(&["can't resume the run in", "ftsh 77.8.9", own]);
     let journal = finished.directory.path().join("j");
     assert_eq!(fs::read(&journal).expect("a journal"), before);
     let look = Ftsh::new().arg("--status").arg(&journal);
-    look.refused(&["can't look at", "ftsh 77.8.9", own]);
+    look.refused(&["can't show", "ftsh 77.8.9", own]);
 }
 
 #[test]
@@ -148,14 +148,14 @@ fn scripts_that_are_called_the_same_are_told_from_each_other_by_their_text() {
     let text = format!("{}\necho $0", waits("1"));
     let finished = killed_at(Ftsh::command(&text).options(["--journal=j"]), "1");
     let other = Ftsh::after(finished).options(["--journal=j", "-c", "echo never"]);
-    let finished = other.refused(&["another script that was called `-c` as well", "remove"]);
+    let finished = other.refused(&["another script with the name `-c`", "remove"]);
     let named = Ftsh::after(finished).options(["--journal=j", "-c", &text, "name"]);
     let finished = named.refused(&["a run of `-c`"]);
     let same = Ftsh::after(finished).options(["--journal=j", "-c", &text]);
     same.stdout("ftsh\n").success();
     let finished = killed_at(Ftsh::new().options(["--journal=j"]).stdin(&text), "1");
     let other = Ftsh::after(finished).options(["--journal=j"]).stdin("echo never");
-    let finished = other.refused(&["another script that was called `stdin` as well"]);
+    let finished = other.refused(&["another script with the name `stdin`"]);
     Ftsh::after(finished).options(["--journal=j"]).stdin(&text).stdout("ftsh\n").success();
 }
 
@@ -171,11 +171,11 @@ fn scripts_of_one_name_in_two_places_are_told_from_each_other() {
     let finished = killed_at(next(other, "link.ftsh"), "2");
     let path = |name: &str| finished.directory.path().join(name);
     fs::rename(path("a/job.ftsh"), path("moved.ftsh")).expect("it is moved");
-    let moved = next(finished, "moved.ftsh").refused(&["under this name also if it is somewhere"]);
+    let moved = next(finished, "moved.ftsh").refused(&["start that script, also if it has moved"]);
     // It is what it was, but for its place.
     let copy = Ftsh::after(moved).file("c/job.ftsh", text);
     let finished = killed_at(copy.options(["--journal=j", "c/job.ftsh"]), "3");
-    let last = next(finished, "./a//job.ftsh").stdout("end\n").stderr("can't be read any more");
+    let last = next(finished, "./a//job.ftsh").stdout("end\n").stderr("the script can't be read");
     last.success();
 }
 
@@ -188,7 +188,7 @@ fn a_file_of_another_user_is_refused() {
     for content in [&b""[..], b"ftsh jour"] {
         let run = recorded("echo never").file("j", content);
         chown(&run.path("j"), Some(Uid::from_raw(65534)), None).expect("root may");
-        run.refused(&["can't use", "it is of the user with the id 65534, not 0"]);
+        run.refused(&["can't use", "it belongs to the user with the id 65534, not 0"]);
     }
 }
 
@@ -274,7 +274,9 @@ fn output_that_a_removed_run_left_is_told_what_to_do_about() {
     let path = |name: &str| finished.directory.path().join(name);
     fs::remove_file(path("j")).expect("a journal");
     let output = path("j.output");
-    let finished = again(finished).options(["--cron"]).refused(&["you have removed"]);
+    let finished = again(finished)
+        .options(["--cron"])
+        .refused(&["remove the file if it is left from a removed journal"]);
     fs::remove_file(output).expect("output");
     again(finished).options(["--cron"]).success();
 }

@@ -159,7 +159,7 @@ fn a_signal_suspends() {
         assert!(!finished.directory.path().join("out").exists(), "no `finally` runs");
         let said = status(finished.directory.path());
         assert!(said.contains(&format!("the run was suspended by {signal}, at ")), "{said}");
-        assert!(said.contains("the next start goes on"), "{said}");
+        assert!(said.contains("the next start resumes it"), "{said}");
         let finished = over(again(finished).options(["-f", "log"]).success());
         assert_eq!(finished.read("out"), "body\nfinally\n");
         let log = finished.read("log");
@@ -182,7 +182,7 @@ fn a_deadline_from_outside_is_that_of_one_start() {
     let run = recorded(text).env("FTSH_DEADLINE", deadline(Duration::from_millis(1500)));
     let finished = run.stdout("").failure(124);
     finished.nothing_left();
-    says(finished.directory.path(), "the run was suspended as its time was over");
+    says(finished.directory.path(), "the run was suspended because its time was over");
     // One that has passed leaves everything as it is.
     let late = again(finished).env("FTSH_DEADLINE", "1").stdout("").stderr("its time is over");
     let finished = late.failure(124);
@@ -314,7 +314,7 @@ fn a_program_in_the_shell_s_place_ends_the_run() {
     says(finished.directory.path(), "the run has ended with exit status 4");
     let finished = recorded("exec sh -c 'kill -KILL $$'").run();
     finished.killed_by(Signal::SIGKILL);
-    says(finished.directory.path(), "the run was ended by SIGKILL");
+    says(finished.directory.path(), "the run was killed by SIGKILL");
 }
 
 /// Takes back what the shell wrote last: that it had told how the run ended.
@@ -322,7 +322,7 @@ fn untold(finished: Finished) -> Finished {
     let journal = finished.directory.path().join("j");
     let bytes = fs::read(&journal).expect("a journal");
     fs::write(&journal, &bytes[..bytes.len() - 1]).expect("a journal");
-    says(finished.directory.path(), "but nobody was told: the next start says so");
+    says(finished.directory.path(), "but the end is not reported yet: the next start reports it");
     finished
 }
 
@@ -335,7 +335,7 @@ fn an_end_that_nobody_was_told_is_told_once_more() {
     let next = again(untold(first)).options(options).failure(7);
     let (remark, rest) =
         next.errors().split_once('\n').map(|(a, b)| (a.to_owned(), b.to_owned())).expect("lines");
-    assert!(remark.contains("is over, but nobody was told"), "{remark}");
+    assert!(remark.contains("is over, but its end was not reported"), "{remark}");
     let without_time = |said: &str| said.split_once(" ms\n").map(|(_, rest)| rest.to_owned());
     assert!(said.starts_with("ftsh: summary of script.ftsh: failed after "), "{said}");
     assert_eq!(without_time(&rest), without_time(&said));
@@ -377,7 +377,7 @@ fn a_job_that_goes_on_and_goes_well_is_silent() {
 #[test]
 fn a_file_that_is_not_a_run_s_output_is_left_alone() {
     let run = recorded("echo never").options(["--cron"]).file("j.output", "mine");
-    let finished = run.stderr("can't keep what is printed in").failure(2);
+    let finished = run.stderr("can't capture the output in").failure(2);
     assert_eq!(finished.read("j.output"), "mine");
 }
 
@@ -401,9 +401,9 @@ fn the_summary_and_the_results_are_of_the_whole_run() {
 fn a_script_that_changed_goes_on_as_it_began() {
     let text = "echo one >> out\ntry 2 times every 1 ms\nSTAYS\nend\necho two >> out";
     let changes: [(Option<&str>, &str); 3] = [
-        (Some("echo other >> out\n"), "it has changed"),
-        (Some("try\n"), "it can't be read any more"),
-        (None, "it can't be read any more"),
+        (Some("echo other >> out\n"), "the script has changed"),
+        (Some("try\n"), "the script can't be read"),
+        (None, "the script can't be read"),
     ];
     for (change, said) in changes {
         let finished = killed(recorded(text), Victim::Both);
@@ -415,7 +415,7 @@ fn a_script_that_changed_goes_on_as_it_began() {
         let finished = over(again(finished).success());
         let errors = finished.errors();
         assert_eq!(errors.matches(said).count(), 1, "{errors}");
-        assert!(errors.contains("goes on with the text that it began with"), "{errors}");
+        assert!(errors.contains("continues with its original text"), "{errors}");
         assert_eq!(finished.read("out"), "one\ntwo\n");
         // The next one is a new run, of what there is.
         let next = again(finished).run();
@@ -508,7 +508,7 @@ fn a_directory_that_is_gone_is_told() {
     fs::rename(finished.directory.path().join("d"), finished.directory.path().join("e"))
         .expect("a directory");
     let next = Ftsh::after(finished).args(["--journal=k", "d/script.ftsh"]);
-    next.refused(&["can't go on with the run in", "can't go to its directory", "no such file"]);
+    next.refused(&["can't resume the run in", "can't enter its directory", "no such file"]);
 }
 
 #[test]
@@ -519,10 +519,10 @@ fn another_user_is_refused() {
     let finished = killed(recorded("STAYS").unprivileged(), Victim::Both);
     let journal = finished.directory.path().join("j");
     let finished =
-        again(finished).refused(&["can't use", "it is of the user with the id 65534, not 0"]);
+        again(finished).refused(&["can't use", "it belongs to the user with the id 65534, not 0"]);
     // Whoever gave it away didn't give the run away.
     chown(&journal, Some(Uid::from_raw(0)), None).expect("root may");
-    again(finished).refused(&["can't go on with the run in", "of the user with the id 65534"]);
+    again(finished).refused(&["can't resume the run in", "to the user with the id 65534"]);
 }
 
 #[test]

@@ -164,7 +164,7 @@ fn struck(run: Ftsh, longest: Duration, random: &mut ChaCha8Rng) -> Finished {
 fn is_over(finished: &Finished) -> bool {
     let journal = finished.directory.path().join("j");
     let status = Ftsh::new().arg("--status").arg(journal).run().text();
-    status.contains("the run has succeeded") && !status.contains("nobody was told")
+    status.contains("the run has succeeded") && !status.contains("not reported")
 }
 
 /// Looks at what is left: how many commands were lost.

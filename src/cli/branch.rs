@@ -1,4 +1,5 @@
-//! `--branch`: runs a branch of another shell's `forall`. People don't type that; see [`ftsh_remote`].
+//! `--branch`: runs a branch of another shell's `forall`. Only shells use this option; see
+//! [`ftsh_remote`].
 
 use std::convert::Infallible;
 use std::ffi::OsString;
@@ -12,7 +13,7 @@ use anyhow::{Result, anyhow};
 use bstr::{BString, ByteSlice};
 use nix::unistd::{close, dup2_stdin, gethostname};
 
-use super::patient::Patient;
+use super::blocking_io::BlockingIo;
 use super::{end, messages, options};
 use ftsh_cluster as cluster;
 use ftsh_machine::control::Controller;
@@ -28,93 +29,95 @@ use ftsh_remote::{
 };
 use ftsh_sys::os_error::plain;
 
-/// What says that this is wanted; nothing may stand beside it.
+/// Option of a shell that serves a branch. The command line has no other words.
 const OPTION: &str = "--branch";
-/// The descriptors that a script can name beside those of a branch.
+/// Descriptors that a script can name besides the three standard ones.
 const FIRST_OTHER: i32 = 3;
 const LAST_OTHER: i32 = 9;
-/// Names the directory of channels.
+/// Variable that holds the directory of channels.
 const CHANNELS: &str = "FTSH_CHANNELS";
 
-/// Whether a command line asks for that.
-pub fn is_asked_for(words: &[OsString]) -> bool {
+/// True if a command line requests a branch.
+pub fn is_requested(words: &[OsString]) -> bool {
     matches!(words, [word] if word == OPTION)
 }
 
-/// A branch that can begin.
-struct Prepared {
+/// A branch that is ready to begin.
+struct PreparedBranch {
     machine: Machine,
-    /// The text that its `forall` stands in.
+    /// Name of the text that contains the `forall`.
     file: String,
     config: process::ProcessConfig,
     kill_timeout: Duration,
-    /// When it was to begin, on the clock of its run.
+    /// Time of the dispatch, on the clock of the run.
     at: Duration,
 }
 
-/// Talks to the head, runs the branch and says how it ended.
+/// Receives a branch from the head, runs the branch, and reports the result.
 pub fn serve() -> Result<Outcome> {
-    // A branch has three descriptors. An engine may have left more, and a program that was sent its own.
+    // A branch has three descriptors. An engine or a shipped program may have left more open.
     for number in FIRST_OTHER..=LAST_OTHER {
         let _ = close(number);
     }
     let identity = identity()
         .map_err(|error| anyhow!("can't read the program that is running: {}", plain(&error)))?;
     let node = node_name();
-    let mut heard = Frames::<ToNode>::default();
-    say(&ToHead::Hello(Hello { identity: identity.clone(), node: node.clone() }))?;
-    let prepared = match hear(&mut heard)? {
+    let mut frames = Frames::<ToNode>::default();
+    send(&ToHead::Hello(Hello { identity: identity.clone(), node: node.clone() }))?;
+    let prepared = match receive(&mut frames)? {
         None => return Ok(Outcome::Succeeded),
         Some(ToNode::Branch(branch)) => match prepare(*branch, &identity) {
             Ok(prepared) => prepared,
             Err(reason) => return refuse(&reason.to_string()),
         },
-        Some(_) => return refuse("there is no branch that could begin"),
+        Some(_) => return refuse("the head started a branch without sending one"),
     };
     let ready = process::since_boot();
-    say(&ToHead::Ready)?;
-    match hear(&mut heard)? {
+    send(&ToHead::Ready)?;
+    match receive(&mut frames)? {
         None => Ok(Outcome::Succeeded),
         Some(ToNode::Go(go)) => {
-            let lease = Lease::new(&go, heard, prepared.kill_timeout, ready);
+            let lease = Lease::new(&go, frames, prepared.kill_timeout, ready);
             if lease.has_passed(process::since_boot()) {
-                // Whether anybody hears that is the head's affair.
+                // The head handles a failure of this write.
                 let _ = io::stderr().write_all(too_late(&go.nonce).as_bytes());
                 return Ok(Outcome::Succeeded);
             }
             run(prepared, &go, node, lease)
         }
-        Some(_) => refuse("there is a branch already"),
+        Some(_) => refuse("a branch is already running"),
     }
 }
 
 fn refuse(reason: &str) -> Result<Outcome> {
-    say(&ToHead::Refused(reason.into()))?;
+    send(&ToHead::Refused(reason.into()))?;
     Ok(Outcome::Exited(super::NOTHING_WAS_RUN))
 }
 
-fn say(message: &ToHead) -> Result<()> {
-    let bytes = frame(message).map_err(|error| anyhow!("can't answer: {error}"))?;
-    let mut out = Patient(io::stdout());
+fn send(message: &ToHead) -> Result<()> {
+    let bytes = frame(message).map_err(|error| anyhow!("can't write to the head: {error}"))?;
+    let mut out = BlockingIo(io::stdout());
     out.write_all(&bytes)
         .and_then(|()| out.flush())
-        .map_err(|error| anyhow!("can't answer: {}", plain(&error)))
+        .map_err(|error| anyhow!("can't write to the head: {}", plain(&error)))
 }
 
-/// The next message; none if there will be no more.
-fn hear(heard: &mut Frames<ToNode>) -> Result<Option<ToNode>> {
+/// Returns the next message, or none at the end of the input.
+fn receive(frames: &mut Frames<ToNode>) -> Result<Option<ToNode>> {
     let mut bytes = vec![0; 1 << 16];
     loop {
         let damaged = |error: BadFrame| anyhow!("{error}");
-        if let Some(message) = heard.message().map_err(damaged)? {
+        if let Some(message) = frames.message().map_err(damaged)? {
             return Ok(Some(message));
         }
-        // Not buffered: what comes later is somebody else's.
+        // Unbuffered, because bytes after this message belong to another reader.
         match nix::unistd::read(io::stdin(), &mut bytes) {
             Ok(0) => return Ok(None),
-            Ok(read) => heard.push(&bytes[..read]),
+            Ok(read) => frames.push(&bytes[..read]),
             Err(nix::errno::Errno::EINTR) => {}
-            Err(errno) => return Err(anyhow!("can't listen: {}", plain(&errno.into()))),
+            Err(errno) => {
+                return Err(anyhow!("can't read from the head: {}", plain(&errno.into())));
+            }
         }
     }
 }
@@ -129,7 +132,7 @@ fn node_name() -> String {
     cluster::node_name().unwrap_or_else(own).to_string_lossy().into_owned()
 }
 
-fn prepare(branch: Branch, identity: &Identity) -> Result<Prepared> {
+fn prepare(branch: Branch, identity: &Identity) -> Result<PreparedBranch> {
     let Branch { identity: theirs, mut packed, child_env } = branch;
     if theirs != *identity {
         return Err(anyhow!("the branch is for ftsh {theirs}, and this is {identity}"));
@@ -146,22 +149,22 @@ fn prepare(branch: Branch, identity: &Identity) -> Result<Prepared> {
     let settings = &packed.settings;
     let (names, given) = (settings.redacted.clone(), &settings.given);
     let secrets = Secrets::of_parts(names, given, &settings.secret);
-    messages::keep_secret(secrets.clone());
+    messages::hide_secrets(secrets.clone());
     let (at, kill_timeout) = (packed.at, settings.kill_timeout);
     let file = packed.texts.get(packed.place.text).map(|it| it.name.clone()).unwrap_or_default();
     let channels = child_env.iter().find(|(name, _)| name == CHANNELS);
     let channels = channels.map(|(_, directory)| directory.to_path_lossy().into_owned());
     let machine = Machine::of_branch(packed, Level::NOTHING, secrets, Time::after(at))?;
     let config = process::ProcessConfig {
-        child_env: known(child_env),
+        child_env: known_variables(child_env),
         kill_timeout: process::KillTimeout::of(kill_timeout).inside(),
         channels,
     };
-    Ok(Prepared { machine, file, config, kill_timeout, at })
+    Ok(PreparedBranch { machine, file, config, kill_timeout, at })
 }
 
 /// Returns the variables for nested shells.
-fn known(child_env: Vec<(String, BString)>) -> Vec<(&'static str, BString)> {
+fn known_variables(child_env: Vec<(String, BString)>) -> Vec<(&'static str, BString)> {
     let names =
         || options::TABLE.into_iter().filter_map(|option| option.variable).chain([CHANNELS]);
     let known = child_env
@@ -170,15 +173,17 @@ fn known(child_env: Vec<(String, BString)>) -> Vec<(&'static str, BString)> {
     known.collect()
 }
 
-/// Runs a branch as long as its head lets it, and says how it ended.
-fn run(prepared: Prepared, go: &Go, node: String, lease: Lease) -> Result<Outcome> {
-    let Prepared { machine, file, config, at, .. } = prepared;
+/// Runs a branch while the lease lasts, and reports the result.
+fn run(prepared: PreparedBranch, go: &Go, node: String, lease: Lease) -> Result<Outcome> {
+    let PreparedBranch { machine, file, config, at, .. } = prepared;
     let (nonce, elapsed) = (go.nonce, at + go.waited);
-    let not_overseen = |error: io::Error| anyhow!("can't listen to the head: {}", plain(&error));
-    let limit = process::Limit::at(lease.last_moment()).map_err(not_overseen)?;
-    let voice = part_with_standard_input().map_err(not_overseen)?;
-    let oversight = process::Oversight::new(Box::new(lease), voice, limit).map_err(not_overseen)?;
-    let conduct = move |mut machine: Machine, supervision| {
+    let cannot_control =
+        |error: io::Error| anyhow!("can't receive messages of the head: {}", plain(&error));
+    let limit = process::Limit::at(lease.last_moment()).map_err(cannot_control)?;
+    let control = detach_standard_input().map_err(cannot_control)?;
+    let oversight =
+        process::Oversight::new(Box::new(lease), control, limit).map_err(cannot_control)?;
+    let execute = move |mut machine: Machine, supervision| {
         let began = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let clock = Instant::now();
         let mut driver = process::ProcessDriver::new(
@@ -191,7 +196,7 @@ fn run(prepared: Prepared, go: &Go, node: String, lease: Lease) -> Result<Outcom
                 ..process::Attachments::default()
             },
         )
-        .map_err(|error| anyhow!("can't get ready to start commands: {}", plain(&error)))?;
+        .map_err(|error| anyhow!("can't prepare to start commands: {}", plain(&error)))?;
         let outcome = driver::run(&mut machine, &mut driver);
         driver.outlast_survivors();
         let Some(ended) = machine.branch_ended_with() else { return Ok(outcome) };
@@ -199,24 +204,25 @@ fn run(prepared: Prepared, go: &Go, node: String, lease: Lease) -> Result<Outcom
         non_blocking_writer::standard_error().say(&record.to_line(&nonce));
         let outcome = driver.flush_on_exit(outcome);
         if !non_blocking_writer::is_quiet() {
-            // Nobody reads that, and somebody is impatient.
+            // The reader is gone or too slow.
             return Ok(outcome);
         }
-        // All is said. Of another status `srun` would speak, perhaps before it passes the record on; of a
-        // death by a signal it hears before it has passed that on, and gives the connection up.
+        // All output is written. With another status, `srun` would print a message, perhaps before
+        // the record. With a death by a signal, `srun` may close the connection before the record
+        // has arrived.
         Ok(Outcome::Succeeded)
     };
     let options =
         process::SupervisorOptions { limit: Some(limit), ..process::SupervisorOptions::default() };
     process::supervise(options, move |supervision| -> Infallible {
-        end(conduct(machine, supervision))
+        end(execute(machine, supervision))
     })
 }
 
-/// Puts nothing where the head's voice comes from, which is none of the branch's business. Returns the
-/// voice.
-fn part_with_standard_input() -> io::Result<OwnedFd> {
-    let voice = process::duplicate(io::stdin().as_fd())?;
+/// Replaces standard input by `/dev/null`, because the branch must not read messages of the head.
+/// Returns the descriptor that the messages come from.
+fn detach_standard_input() -> io::Result<OwnedFd> {
+    let control = process::duplicate(io::stdin().as_fd())?;
     dup2_stdin(File::open("/dev/null")?)?;
-    Ok(voice)
+    Ok(control)
 }

@@ -1,25 +1,26 @@
-//! `--channels`: what is going on in the channels of a user, in columns.
+//! `--channels`: state of the channels of a user, in columns.
 
 use std::fmt::Write;
 use std::path::PathBuf;
 
 use anyhow::{Result, anyhow};
 
-use super::messages::tell;
+use super::messages::print_text;
 use ftsh_machine::Outcome;
 use ftsh_machine::outcome::Human;
 use ftsh_process::{Listed, Seen, Shown, list_channels};
 
 const HEAD: [&str; 6] = ["CHANNEL", "PLACES", "WAITING", "TOKENS", "FAILURES", "BREAKER"];
 
-/// Prints all channels in a directory, or else in the user's own. One that can't be read is a failure.
+/// Prints all channels in `directory`, or else in the user's own directory. An unreadable channel
+/// makes the exit status 1.
 pub fn show(directory: Option<PathBuf>) -> Result<Outcome> {
     let (directory, all) = list_channels(directory).map_err(|reason| anyhow!("{reason}"))?;
     if all.is_empty() {
-        return Ok(tell(&format!("no channels in {}\n", directory.display())));
+        return Ok(print_text(&format!("no channels in {}\n", directory.display())));
     }
     let is_whole = all.iter().all(|channel| channel.state.is_ok());
-    match tell(&render(&all)) {
+    match print_text(&render(&all)) {
         Outcome::Succeeded if !is_whole => Ok(Outcome::Exited(1)),
         outcome => Ok(outcome),
     }
@@ -46,7 +47,7 @@ fn render(all: &[Listed]) -> String {
     text
 }
 
-/// A channel's cells; what isn't declared is `-`.
+/// Returns the cells of a channel; `-` for a rule that is not declared.
 fn row(channel: &Listed) -> Vec<String> {
     let name = channel.name.clone();
     let Seen { inside, places, waiting, tokens, failures, breaker } = match &channel.state {

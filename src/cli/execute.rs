@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
 
-use super::journal::{Ended, Kept, Place, Recording};
+use super::journal::{EndedRun, JournalFile, Recording, SharedJournal};
 use super::reporters::Reporters;
 use crate::repl::{self, Story};
 use ftsh_cluster::{ClusterConfig, ClusterDriver};
@@ -27,16 +27,16 @@ pub enum Workload {
     /// Running a script, with a journal.
     Record(Recording),
     /// Reporting the end of a recorded run.
-    Report(Ended),
+    Report(EndedRun),
 }
 
 impl Workload {
-    /// Returns the place of the journal, and true if the run begins there.
-    pub fn place(&self) -> Option<(&Place, bool)> {
+    /// Returns the file of the journal, and true if the run begins there.
+    pub fn journal_file(&self) -> Option<(&JournalFile, bool)> {
         match self {
             Self::Run(_) => None,
-            Self::Record(recording) => Some((&recording.place, recording.begins())),
-            Self::Report(ended) => Some((&ended.place, false)),
+            Self::Record(recording) => Some((&recording.journal_file, recording.begins())),
+            Self::Report(ended) => Some((&ended.journal_file, false)),
         }
     }
 
@@ -86,7 +86,9 @@ impl RunContext {
         supervision: Option<Supervision>,
     ) -> Result<Outcome> {
         if self.is_cron && supervision.is_none() {
-            bail!("can't keep what is printed: there is no second process to be had");
+            bail!(
+                "can't capture the output: no second process could be started; check `ulimit -u`"
+            );
         }
         let at_end = self.at_end.take().filter(|_| supervision.is_none());
         let outcome = self.run(workload, supervision)?;
@@ -140,7 +142,7 @@ impl RunContext {
         self,
         supervision: Option<Supervision>,
         secrets: &Secrets,
-        journal: Option<(Kept, Duration)>,
+        journal: Option<(SharedJournal, Duration)>,
         story: Option<Rc<RefCell<Story>>>,
     ) -> Result<ClusterDriver> {
         let Self { file, reporters, process, cluster, is_prompt, .. } = self;
@@ -175,7 +177,7 @@ impl RunContext {
                 Some(libc::EMFILE) => "; 32 do for most scripts",
                 _ => "",
             };
-            anyhow!("can't get ready to start commands: {}{hint}", plain(&error))
+            anyhow!("can't prepare to start commands: {}{hint}", plain(&error))
         })?;
         if driver.shows_line() {
             beside.borrow_mut().log().enable_status_line();

@@ -1,7 +1,7 @@
-//! What was typed: the options for clap, and the words of a command line unexamined.
+//! Parsed command line: options for clap, and words whose values are not examined yet.
 //!
-//! Help, and whatever else is made of the definition, come from [`command`]. Values are examined in
-//! `settings`, together with those from the environment, so that both get the same messages.
+//! Help, manual page and completions come from [`command`]. `resolve` examines values together with
+//! those of the environment, so both get the same messages.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -20,32 +20,32 @@ use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
 use super::lock::may_be_lock;
 use super::options::{self, STATUS, Spec};
 
-/// What was typed.
+/// Options and words of a command line.
 #[derive(Debug, Default)]
 pub struct Flags {
-    /// The values of each option that was typed, by its name; none of a switch.
+    /// Values of each option on the command line by the option's name; empty for a switch.
     given: BTreeMap<&'static str, Vec<OsString>>,
-    /// The script or the name, and the arguments.
+    /// The script or its name, and the arguments.
     pub words: Vec<OsString>,
 }
 
 impl Flags {
-    /// Whether an option was typed.
+    /// True if an option is on the command line.
     pub fn has(&self, option: &Spec) -> bool {
         self.given.contains_key(option.name())
     }
 
-    /// The values of an option, each as it was typed.
+    /// Returns all values of an option, unexamined.
     pub fn values(&self, option: &Spec) -> &[OsString] {
         self.given.get(option.name()).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// The value of an option.
+    /// Returns the last value of an option.
     pub fn value(&self, option: &Spec) -> Option<&OsString> {
         self.values(option).last()
     }
 
-    /// Adds options that stand elsewhere, where they are not among these.
+    /// Adds options of another source. Options already here take precedence.
     pub fn add(&mut self, others: Self) {
         for (name, others) in others.given {
             let is_repeated = options::TABLE.iter().any(|it| it.name() == name && it.is_repeated);
@@ -58,7 +58,7 @@ impl Flags {
         }
     }
 
-    /// What follows `--lock`, if that was typed.
+    /// Returns the value of `--lock`, if the option is on the command line.
     pub fn lock(&self) -> Option<Lock> {
         self.value(&options::LOCK).map(|file| match file {
             alone if alone == ALONE => Lock::Alone,
@@ -67,22 +67,22 @@ impl Flags {
     }
 }
 
-/// What follows `--lock`.
+/// Value of `--lock`.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Lock {
-    /// Nothing: the script has a lock of its own.
+    /// None: the script has a lock of its own.
     Alone,
-    /// This file.
+    /// File of the lock.
     File(OsString),
 }
 
-/// What the command line asks for.
+/// Request of a command line.
 #[derive(Debug)]
 pub enum Request {
     /// Work on a script.
     Work(Box<Flags>),
-    /// Print this on standard output: help or the version.
-    Tell(String),
+    /// Print a text on standard output: help or the version.
+    Print(String),
 }
 
 const USAGE: &str = "ftsh [options] script.ftsh [args]
@@ -90,7 +90,7 @@ const USAGE: &str = "ftsh [options] script.ftsh [args]
        … | ftsh [options]
        ftsh [options]  (a prompt)";
 
-/// Lists of names and what they mean.
+/// Formats a list of names with their meanings.
 fn list(title: &str, entries: impl IntoIterator<Item = (impl Display, impl Display)>) -> String {
     let mut text = format!("{title}:\n");
     for (name, meaning) in entries {
@@ -99,11 +99,11 @@ fn list(title: &str, entries: impl IntoIterator<Item = (impl Display, impl Displ
     text
 }
 
-/// Values to be suggested; whether they are right is examined later.
+/// Parser that suggests values and accepts all; `resolve` examines them later.
 #[derive(Clone)]
-struct Suggest(Vec<&'static str>);
+struct SuggestedValues(Vec<&'static str>);
 
-impl TypedValueParser for Suggest {
+impl TypedValueParser for SuggestedValues {
     type Value = OsString;
 
     fn parse_ref(
@@ -120,7 +120,7 @@ impl TypedValueParser for Suggest {
     }
 }
 
-/// An option for clap.
+/// Returns the definition of an option for clap.
 fn argument(option: &'static Spec) -> Arg {
     let mut argument = Arg::new(option.name())
         .help(option.meaning())
@@ -141,9 +141,9 @@ fn argument(option: &'static Spec) -> Arg {
     let Some(value) = option.value else { return argument.action(ArgAction::SetTrue) };
     argument = argument
         .value_name(value)
-        .value_parser(Suggest((option.suggestions)()))
+        .value_parser(SuggestedValues((option.suggestions)()))
         .hide_possible_values(true)
-        // `-l -5` is a wrong level, not a missing one.
+        // `-l -5` has a wrong level, not a missing one.
         .allow_hyphen_values(true);
     if option.is_file {
         argument = argument.value_hint(ValueHint::FilePath);
@@ -157,7 +157,7 @@ fn argument(option: &'static Spec) -> Arg {
     argument
 }
 
-/// The definition of the command line: parsing, help, the manual page and completions.
+/// Returns the definition of the command line for parsing, help, manual page and completions.
 pub fn command() -> Command {
     Command::new("ftsh")
         .about("The fault-tolerant shell: scripts around commands that fail")
@@ -173,23 +173,23 @@ pub fn command() -> Command {
                 .value_parser(value_parser!(OsString))
                 .value_hint(ValueHint::FilePath)
                 .num_args(0..)
-                // Options stop at the script's name.
+                // Options end at the name of the script.
                 .trailing_var_arg(true)
                 .hide(true),
         )
 }
 
-/// The definition with a help that tells everything.
+/// Returns the definition with the complete help.
 pub fn help() -> Command {
     command().mut_args(|argument| argument.hide_short_help(false)).after_help(
         list("Environment", options::environment()) + "\n" + &list("Exit status", STATUS),
     )
 }
 
-/// Stands for the value that `--lock` alone lacks; nobody can type it.
+/// Value of `--lock` without a file. No argument can contain a NUL.
 const ALONE: &str = "\0";
 
-/// Reads the words of a command line, without the program's name.
+/// Parses the words of a command line, without the name of the program.
 pub fn parse(mut words: Vec<OsString>) -> Result<Request> {
     if let Some(flags) = plain(&words) {
         return Ok(Request::Work(Box::new(flags)));
@@ -204,9 +204,9 @@ pub fn parse(mut words: Vec<OsString>) -> Result<Request> {
     }
 }
 
-/// Reads a command line whose options are written in full, each with its value as a word of its own. Returns
-/// none for any other command line. Defining all options for clap takes a seventh of the time that a
-/// short script takes.
+/// Parses a command line whose options are written in full, each with its value as a separate word.
+/// Returns none for any other command line. The definition of all options for clap takes a seventh
+/// of the time of a short script.
 fn plain(words: &[OsString]) -> Option<Flags> {
     let mut flags = Flags::default();
     let mut rest = words;
@@ -239,7 +239,7 @@ fn read(words: &[OsString]) -> Result<Request> {
     let mut matches = match command().no_binary_name(true).try_get_matches_from(words) {
         Ok(matches) => matches,
         Err(error) if error.kind() == ErrorKind::DisplayHelp => {
-            return Ok(Request::Tell(error.to_string()));
+            return Ok(Request::Print(error.to_string()));
         }
         Err(error) => return Err(one_line(&error)),
     };
@@ -247,10 +247,10 @@ fn read(words: &[OsString]) -> Result<Request> {
         matches.value_source(option.name()) == Some(ValueSource::CommandLine)
     };
     if is_typed(&matches, &options::HELP_ALL) {
-        return Ok(Request::Tell(help().render_help().to_string()));
+        return Ok(Request::Print(help().render_help().to_string()));
     }
     if is_typed(&matches, &options::VERSION) {
-        return Ok(Request::Tell(concat!("ftsh ", env!("CARGO_PKG_VERSION"), "\n").into()));
+        return Ok(Request::Print(concat!("ftsh ", env!("CARGO_PKG_VERSION"), "\n").into()));
     }
     let mut flags = Flags::default();
     for option in options::TABLE {
@@ -266,8 +266,8 @@ fn read(words: &[OsString]) -> Result<Request> {
     Ok(Request::Work(Box::new(flags)))
 }
 
-/// Where the file stands that `--lock FILE` names, if the word after a bare `--lock` is one and not
-/// the script: `--lock FILE script`, but `--lock script arguments`.
+/// Returns the index of the file in `--lock FILE script`. Returns none for `--lock script
+/// arguments`, where the word after `--lock` is the script.
 fn file_of_lock(words: &[OsString], flags: &Flags) -> Result<Option<usize>> {
     let at = words.len() - flags.words.len();
     let is_after_lock = at > 0 && words[at - 1] == "--lock" && flags.lock() == Some(Lock::Alone);
@@ -279,8 +279,8 @@ fn file_of_lock(words: &[OsString], flags: &Flags) -> Result<Option<usize>> {
     }
     if !may_be_lock(Path::new(word)) {
         bail!(
-            "`--lock {0}`: is that the lock or the script? There is such a file, and it is \
-             neither empty nor begins with `#!`; write --lock={0} or --lock -- {0}",
+            "`--lock {0}`: is this the lock or the script? The file exists, and is \
+             neither a lock nor a script; write `--lock={0}` or `--lock -- {0}`",
             word.display()
         );
     }

@@ -1,4 +1,4 @@
-//! `--lsp`: what an editor is told, with the programs and the variables of this environment.
+//! `--lsp`: a language server that knows the programs and variables of this environment.
 
 use std::fs::File;
 use std::io;
@@ -9,14 +9,14 @@ use std::path::PathBuf;
 use anyhow::{Result, anyhow};
 
 use super::PathLookup;
-use super::messages::complain;
+use super::messages::print_error;
 use ftsh_ide::known::Known;
-use ftsh_ide::lsp::{Around, serve as converse};
+use ftsh_ide::lsp::{Around, serve as serve_editor};
 use ftsh_machine::Outcome;
 use ftsh_syntax::backoff::Policy;
 use ftsh_sys::os_error::plain;
 
-/// Serves an editor until it ends the conversation.
+/// Serves an editor until the editor closes the connection.
 pub fn serve(policy: Policy, directory: PathBuf) -> Result<Outcome> {
     let programs = Known::along_path(&directory, std::env::var_os("PATH"));
     let variables = std::env::vars_os().filter_map(|(name, value)| {
@@ -28,10 +28,10 @@ pub fn serve(policy: Policy, directory: PathBuf) -> Result<Outcome> {
         variables: variables.collect(),
         directory,
     };
-    // Unlike the standard library's own, it says what is there to be read.
+    // The standard library's `Stdin` buffers; this descriptor returns available bytes at once.
     let input = io::stdin().as_fd().try_clone_to_owned();
     let input = input.map_err(|error| anyhow!("no standard input: {}", plain(&error)))?;
-    let ended = converse(around, File::from(input), io::stdout().lock(), complain);
+    let ended = serve_editor(around, File::from(input), io::stdout().lock(), print_error);
     let was_announced = ended.map_err(|error| anyhow!("{error}"))?;
     Ok(if was_announced { Outcome::Succeeded } else { Outcome::Exited(1) })
 }

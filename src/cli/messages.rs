@@ -1,70 +1,70 @@
-//! What the shell itself says on its standard output and error.
+//! Messages of the shell on standard output and standard error.
 
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::io::{self, Write};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use super::patient::Patient;
+use super::blocking_io::BlockingIo;
 use ftsh_machine::Outcome;
 use ftsh_machine::secrets::Secrets;
 use ftsh_process::non_blocking_writer::{self, NonBlockingWriter};
 use ftsh_sys::os_error::plain;
 
-/// The exit status of a bug in the shell, `EX_SOFTWARE` of sysexits.h.
+/// Exit status after a bug in the shell, `EX_SOFTWARE` of sysexits.h.
 const INTERNAL_ERROR: i32 = 70;
-/// The reader of its last words has so long.
-const BRIEFLY: Duration = Duration::from_secs(1);
+/// Maximum wait for the reader of the final messages.
+const FINAL_WRITE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Prints on standard output. Nobody who reads it to the end is no failure.
-pub fn tell(text: &str) -> Outcome {
-    let mut out = Patient(io::stdout());
+/// Prints a text on standard output. A reader that closes the pipe early is no failure.
+pub fn print_text(text: &str) -> Outcome {
+    let mut out = BlockingIo(io::stdout());
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            complain(&format!("can't write to standard output: {}", plain(&error)));
+            print_error(&format!("can't write to standard output: {}", plain(&error)));
             Outcome::Exited(1)
         }
         _ => Outcome::Succeeded,
     }
 }
 
-/// Says one line on standard error.
-pub fn complain(message: &str) {
+/// Prints an error in one line on standard error, even while output is captured.
+pub fn print_error(message: &str) {
     report(&format!("ftsh: {}\n", crate::log::one_line(message)));
 }
 
-/// Says one line on standard error, or has it kept with all that goes there.
-pub fn remark(message: &str) {
+/// Prints a note in one line on standard error. The line is captured with other output.
+pub fn print_note(message: &str) {
     let text = format!("ftsh: {}\n", crate::log::one_line(message));
     let text = SECRETS.get().map_or(text.as_str().into(), |secrets| secrets.hide(&text));
     non_blocking_writer::standard_error().say(&text);
 }
 
-/// Writes on standard error, also when what goes there otherwise is kept. If nobody takes it, it
-/// waits, for [`non_blocking_writer::wait`].
+/// Writes a text to standard error, even while output is captured. Text that a slow reader does not
+/// accept stays queued for [`non_blocking_writer::wait`].
 pub fn report(text: &str) {
     let text = SECRETS.get().map_or(text.into(), |secrets| secrets.hide(text));
-    VOICE.get().unwrap_or_else(|| non_blocking_writer::standard_error()).say(&text);
+    UNCAPTURED.get().unwrap_or_else(|| non_blocking_writer::standard_error()).say(&text);
 }
 
-/// Where the shell's own messages go if standard error is kept.
-static VOICE: OnceLock<NonBlockingWriter> = OnceLock::new();
+/// Standard error for the shell's own messages while output is captured.
+static UNCAPTURED: OnceLock<NonBlockingWriter> = OnceLock::new();
 
-/// What isn't to be said.
+/// Secrets that messages must not contain.
 static SECRETS: OnceLock<Secrets> = OnceLock::new();
 
-/// Has messages hide these, for good.
-pub fn keep_secret(secrets: Secrets) {
+/// Makes all later messages hide these secrets.
+pub fn hide_secrets(secrets: Secrets) {
     let _ = SECRETS.set(secrets);
 }
 
-/// Has messages go there instead of to standard error, for good.
-pub fn speak_through(voice: NonBlockingWriter) {
-    let _ = VOICE.set(voice);
+/// Sends all later messages to `writer` instead of standard error.
+pub fn redirect_to(writer: NonBlockingWriter) {
+    let _ = UNCAPTURED.set(writer);
 }
 
-/// Makes a panic, in whatever thread, end the shell with a message: half a shell must not go on.
-pub fn tell_of_panics() {
+/// Makes a panic in any thread end the shell with a message.
+pub fn report_panics() {
     std::panic::set_hook(Box::new(|panic| {
         report(&format!(
             "ftsh: internal error: {panic}\nThis is a bug in ftsh, please report it.\n"
@@ -73,7 +73,7 @@ pub fn tell_of_panics() {
         if trace.status() == BacktraceStatus::Captured {
             report(&trace.to_string());
         }
-        non_blocking_writer::wait(Some(BRIEFLY));
+        non_blocking_writer::wait(Some(FINAL_WRITE_TIMEOUT));
         std::process::exit(INTERNAL_ERROR);
     }));
 }

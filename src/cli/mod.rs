@@ -1,5 +1,6 @@
 //! The command line: from arguments and environment to an exit status.
 
+mod blocking_io;
 mod branch;
 mod channels;
 mod execute;
@@ -9,7 +10,6 @@ mod lock;
 mod lsp;
 mod messages;
 pub mod options;
-mod patient;
 mod plan;
 mod preflight;
 mod reporters;
@@ -31,7 +31,7 @@ use anyhow::{Result, anyhow};
 use nix::sys::stat::{SFlag, fstat};
 
 use self::flags::Request;
-use self::messages::{complain, tell};
+use self::messages::{print_error, print_text};
 use self::plan::{Action, RunPlan};
 use self::resolve::ProcessContext;
 use ftsh_ide::known::Known;
@@ -64,12 +64,12 @@ impl Programs for PathLookup {
 /// Executes the command line of this process.
 pub fn main() -> ! {
     process::with_large_stack(|| {
-        messages::tell_of_panics();
+        messages::report_panics();
         process::survive_file_limit();
         process::keep_closed();
         process::forget_dead_limit();
         if !process::has_room(LEAST_MEMORY) {
-            end(Err(anyhow!("there is too little memory to start (see `ulimit -v`)")))
+            end(Err(anyhow!("there is too little memory to start; see `ulimit -v`")))
         }
         end(execute_command_line(std::env::args_os().skip(1).collect()))
     })
@@ -81,7 +81,7 @@ fn end(result: Result<Outcome>) -> ! {
         Ok(Outcome::Interrupted(signal)) => process::die_by(signal),
         Ok(outcome) => outcome.exit_code(),
         Err(error) => {
-            complain(&error.to_string());
+            print_error(&error.to_string());
             NOTHING_WAS_RUN
         }
     };
@@ -96,7 +96,7 @@ fn is_passing(fd: impl AsFd) -> bool {
 }
 
 fn execute_command_line(words: Vec<OsString>) -> Result<Outcome> {
-    if branch::is_asked_for(&words) {
+    if branch::is_requested(&words) {
         return branch::serve();
     }
     let directory = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
@@ -112,24 +112,24 @@ fn execute_command_line(words: Vec<OsString>) -> Result<Outcome> {
     };
     let request = flags::parse(shebang::split(words)?).and_then(|request| match request {
         Request::Work(flags) => shebang::complete(*flags),
-        Request::Tell(text) => Ok(Request::Tell(text)),
+        Request::Print(text) => Ok(Request::Print(text)),
     });
     let flags = match request {
         Ok(Request::Work(flags)) => *flags,
-        Ok(Request::Tell(text)) => return Ok(tell(&text)),
+        Ok(Request::Print(text)) => return Ok(print_text(&text)),
         Err(error) => {
             let secrets = resolve::secrets(&[], &context)?;
             return Err(anyhow!("{}", secrets.hide(&error.to_string())));
         }
     };
     if flags.has(&options::CHANNELS) {
-        messages::keep_secret(resolve::secrets(flags.values(&options::REDACT.option), &context)?);
+        messages::hide_secrets(resolve::secrets(flags.values(&options::REDACT.option), &context)?);
         return channels::show(resolve::channels(&context));
     }
     let plan = RunPlan::resolve(&flags, &context)?;
-    messages::keep_secret(plan.machine.secrets.clone());
-    if let Action::Look(look, file) = &plan.action {
-        return journal::look(*look, file, &plan);
+    messages::hide_secrets(plan.machine.secrets.clone());
+    if let Action::View(view, file) = &plan.action {
+        return journal::view(*view, file, &plan);
     }
     if plan.action == Action::Serve {
         return lsp::serve(plan.machine.backoff, directory);
@@ -140,17 +140,18 @@ fn execute_command_line(words: Vec<OsString>) -> Result<Outcome> {
     }
     let script = match script {
         Ok(script) => script,
-        Err(unusable) => return unusable.tell(),
+        Err(unusable) => return unusable.report(),
     };
     match &plan.action {
         Action::Check => {
             let programs = Known::along_path(context.directory, (context.variable)("PATH"));
             let warnings = lint(&script, &plan.machine.backoff, &PathLookup(programs));
             messages::report(&diagnostic::render_warnings(&script.source, &warnings));
-            // The process ends: to give a large tree back piece by piece is a tenth of the work.
+            // The process ends now. Freeing a large tree node by node takes a tenth of the whole
+            // time.
             std::mem::forget(script);
             Ok(Outcome::Succeeded)
         }
-        _ => Ok(tell(&print(&script))),
+        _ => Ok(print_text(&print(&script))),
     }
 }

@@ -1,8 +1,7 @@
-//! Every option, once: what it is called, the variable that says the same, how its value is read, what
-//! holds without it, and what it is for.
+//! Table of all options: names, variable, parser, default and help.
 //!
-//! Parsing, help, the manual page, the completions and README's table are made of [`TABLE`] or tested
-//! against it.
+//! Parsing, help, the manual page, the completions and the table of README.md are generated from
+//! [`TABLE`] or tested against it.
 
 use std::ffi::OsStr;
 use std::time::Duration;
@@ -19,40 +18,40 @@ use ftsh_syntax::clauses::On;
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each can be true of any option")]
 pub struct Spec {
-    /// How it is typed: `-l`, `--log-format`; the first one names it.
+    /// Names on the command line, such as `-l` and `--log-format`; the first is the main name.
     pub names: &'static [&'static str],
-    /// What its value is called; none for a switch.
+    /// Name of the value; none for a switch.
     pub value: Option<&'static str>,
-    /// Whether the value may be missing, and then has to follow a `=`.
+    /// True if the value is optional. A present value follows a `=`.
     pub is_optional: bool,
-    /// Whether it may be given several times, and all count.
+    /// True if the option may be repeated and all values count.
     pub is_repeated: bool,
-    /// What a value can be, for completions; whether it is right is examined later.
+    /// Values that completions suggest. Other values may be valid.
     pub suggestions: fn() -> Vec<&'static str>,
-    /// What is completed if nothing is suggested.
+    /// True if completions suggest files.
     pub is_file: bool,
-    /// The variable that says the same.
+    /// Variable of the environment with the same meaning.
     pub variable: Option<&'static str>,
-    /// Whether what the variable says is for one shell only, not for those that a script starts.
+    /// True if the variable applies to one shell only, not to shells that a script starts.
     pub is_private: bool,
-    /// What holds without it.
+    /// Default value.
     pub default: Option<&'static str>,
-    /// Under which heading the help has it.
+    /// Heading of the option in the help.
     pub heading: &'static str,
-    /// Whether the short help has it.
+    /// True if the short help lists the option.
     pub is_common: bool,
-    /// What it does.
+    /// Description in the help.
     pub help: &'static str,
 }
 
-/// An option whose value is more than text.
+/// An option whose value has a type of its own.
 #[derive(Debug)]
 pub struct Setting<T> {
     /// The option.
     pub option: Spec,
-    /// Reads a value.
+    /// Parser of a value.
     pub read: fn(&str) -> Result<T, BadValue>,
-    /// Writes a value as nested shells read it.
+    /// Formatter of a value for nested shells.
     pub write: fn(&T) -> String,
 }
 
@@ -63,7 +62,7 @@ const CRON: &str = "Cron";
 const RECORDED: &str = "Recorded runs";
 const ELSEWHERE: &str = "Other machines";
 
-/// What most options are.
+/// Defaults of the fields.
 const PLAIN: Spec = Spec {
     names: &[],
     value: None,
@@ -79,28 +78,28 @@ const PLAIN: Spec = Spec {
     help: "",
 };
 
-/// The text of a script.
+/// Text of a script.
 pub static TEXT: Spec = Spec {
     names: &["-c"],
     value: Some("TEXT"),
     is_common: true,
-    help: "Run TEXT; what follows is $0 $1 …",
+    help: "Run TEXT; the words after it are $0, $1, …",
     ..PLAIN
 };
 
-/// Look for mistakes.
+/// Check of a script.
 pub static CHECK: Spec = Spec {
     names: &["-n"],
     is_common: true,
-    help: "Check the script and warn of what is rarely meant, run nothing",
+    help: "Check the script for errors and likely mistakes; run nothing",
     ..PLAIN
 };
 
-/// Print the script.
+/// Formatted script.
 pub static PRINT: Spec =
-    Spec { names: &["-p"], help: "Print the script, tidied, run nothing", ..PLAIN };
+    Spec { names: &["-p"], help: "Print the formatted script; run nothing", ..PLAIN };
 
-/// Talk with an editor.
+/// Language server.
 pub static LSP: Spec = Spec {
     names: &["--lsp"],
     help: "Serve an editor as a language server, on standard input and output; run nothing",
@@ -109,7 +108,7 @@ pub static LSP: Spec = Spec {
 
 const UNSET_WORDS: Words<bool> = &[("empty", true), ("fail", false)];
 
-/// Whether variables that are set nowhere are empty.
+/// True if variables that are not set are empty.
 pub static UNSET: Setting<bool> = Setting {
     option: Spec {
         names: &["--unset"],
@@ -117,22 +116,22 @@ pub static UNSET: Setting<bool> = Setting {
         suggestions: || values::names(UNSET_WORDS),
         variable: Some("FTSH_UNSET"),
         default: Some("fail"),
-        help: "Read variables that are set nowhere as empty, don't fail",
+        help: "Read variables that are not set as empty, instead of failing",
         ..PLAIN
     },
     read: |text| values::word(UNSET_WORDS, text),
     write: |empty| values::name(UNSET_WORDS, empty),
 };
 
-/// Print the version.
+/// Version.
 pub static VERSION: Spec =
     Spec { names: &["-V", "-v", "--version"], is_common: true, help: "Print the version", ..PLAIN };
 
-/// Print the options that are used most.
+/// Most used options.
 pub static HELP: Spec =
     Spec { names: &["-h"], is_common: true, help: "Print the most used options", ..PLAIN };
 
-/// Print everything about the command line.
+/// Complete help.
 pub static HELP_ALL: Spec = Spec {
     names: &["--help"],
     is_common: true,
@@ -140,7 +139,7 @@ pub static HELP_ALL: Spec = Spec {
     ..PLAIN
 };
 
-/// The delays of tries that name none.
+/// Default policy of delays.
 pub static BACKOFF: Setting<Policy> = Setting {
     option: Spec {
         names: &["--backoff"],
@@ -149,14 +148,14 @@ pub static BACKOFF: Setting<Policy> = Setting {
         variable: Some("FTSH_BACKOFF"),
         heading: TRYING,
         is_common: true,
-        help: "Delays of tries that name none: 'full from 1 s'",
+        help: "Delays of a try without its own: 'full from 1 s'",
         ..PLAIN
     },
     read: values::policy,
     write: Policy::to_string,
 };
 
-/// The time from SIGTERM to SIGKILL.
+/// Time from SIGTERM to SIGKILL.
 pub static KILL_TIMEOUT: Setting<Duration> = Setting {
     option: Spec {
         names: &["-t"],
@@ -164,7 +163,7 @@ pub static KILL_TIMEOUT: Setting<Duration> = Setting {
         variable: Some("FTSH_KILL_TIMEOUT"),
         default: Some("30"),
         heading: TRYING,
-        help: "Seconds from SIGTERM to SIGKILL when something is cancelled",
+        help: "Seconds from SIGTERM to SIGKILL when commands are canceled",
         ..PLAIN
     },
     read: values::seconds,
@@ -173,7 +172,7 @@ pub static KILL_TIMEOUT: Setting<Duration> = Setting {
 
 const KILL_WORDS: Words<bool> = &[("strong", true), ("weak", false)];
 
-/// Whether SIGKILL is repeated until nothing is left.
+/// True if SIGKILL is repeated until no process is left.
 pub static KILL_MODE: Setting<bool> = Setting {
     option: Spec {
         names: &["-k"],
@@ -182,14 +181,14 @@ pub static KILL_MODE: Setting<bool> = Setting {
         variable: Some("FTSH_KILL_MODE"),
         default: Some("strong"),
         heading: TRYING,
-        help: "SIGKILL until nothing is left (strong), or once (weak)",
+        help: "SIGKILL until no process is left (strong), or once (weak)",
         ..PLAIN
     },
     read: |text| values::word(KILL_WORDS, text),
     write: |strong| values::name(KILL_WORDS, strong),
 };
 
-/// Repeat the random choices of another run.
+/// Seed of random choices.
 pub static SEED: Setting<u64> = Setting {
     option: Spec {
         names: &["--seed"],
@@ -202,7 +201,7 @@ pub static SEED: Setting<u64> = Setting {
     write: u64::to_string,
 };
 
-/// Where the log goes.
+/// File of the log.
 pub static LOG_FILE: Spec = Spec {
     names: &["-f"],
     value: Some("FILE"),
@@ -214,7 +213,7 @@ pub static LOG_FILE: Spec = Spec {
     ..PLAIN
 };
 
-/// How much is logged.
+/// Level of the log.
 pub static LOG_LEVEL: Setting<u8> = Setting {
     option: Spec {
         names: &["-l"],
@@ -231,7 +230,7 @@ pub static LOG_LEVEL: Setting<u8> = Setting {
     write: u8::to_string,
 };
 
-/// Log times as seconds since 1970.
+/// True if times in the log are seconds since 1970.
 pub static LOG_DECIMAL: Setting<bool> = Setting {
     option: Spec {
         names: &["-D"],
@@ -246,7 +245,7 @@ pub static LOG_DECIMAL: Setting<bool> = Setting {
 
 const FORMATS: Words<Format> = &[("text", Format::Text), ("json", Format::Json)];
 
-/// How the log is written.
+/// Format of the log.
 pub static LOG_FORMAT: Setting<Format> = Setting {
     option: Spec {
         names: &["--log-format"],
@@ -262,7 +261,7 @@ pub static LOG_FORMAT: Setting<Format> = Setting {
     write: |format| values::name(FORMATS, format),
 };
 
-/// What isn't told.
+/// Variables whose values are hidden.
 pub static REDACT: Setting<Vec<String>> = Setting {
     option: Spec {
         names: &["--redact"],
@@ -277,15 +276,15 @@ pub static REDACT: Setting<Vec<String>> = Setting {
     write: |names| names.join(" "),
 };
 
-/// Sum up at the end.
+/// Summary at the end of a run.
 pub static SUMMARY: Spec = Spec {
     names: &["--summary"],
     heading: LOG,
-    help: "Sum up at the end what was tried, how long, and what failed where",
+    help: "Print a summary at the end: attempts, their time, failures",
     ..PLAIN
 };
 
-/// What became of branches.
+/// File of the results of branches.
 pub static RESULTS: Spec = Spec {
     names: &["--results"],
     value: Some("FILE"),
@@ -295,15 +294,15 @@ pub static RESULTS: Spec = Spec {
     ..PLAIN
 };
 
-/// What is going on in channels.
+/// List of channels.
 pub static CHANNELS: Spec = Spec {
     names: &["--channels"],
     heading: TRYING,
-    help: "List the channels of all your shells, run nothing",
+    help: "List the channels of all your shells; run nothing",
     ..PLAIN
 };
 
-/// Show output only after a failure.
+/// True if output is shown only after a failure.
 pub static QUIET: Setting<bool> = Setting {
     option: Spec {
         names: &["--cron"],
@@ -311,14 +310,14 @@ pub static QUIET: Setting<bool> = Setting {
         is_private: true,
         heading: CRON,
         is_common: true,
-        help: "Show what is printed only if the script fails",
+        help: "Show the output only if the script fails",
         ..PLAIN
     },
     read: values::switch,
     write: |_| "1".into(),
 };
 
-/// Never run twice at once.
+/// Lock against a second run.
 pub static LOCK: Spec = Spec {
     names: &["--lock"],
     value: Some("FILE"),
@@ -328,11 +327,11 @@ pub static LOCK: Spec = Spec {
     is_private: true,
     heading: CRON,
     is_common: true,
-    help: "Refuse a second run while one is on",
+    help: "Refuse to run while another run is in progress",
     ..PLAIN
 };
 
-/// How long to wait for the lock.
+/// Maximum wait for the lock.
 pub static LOCK_WAIT: Setting<Duration> = Setting {
     option: Spec {
         names: &["--lock-wait"],
@@ -340,7 +339,7 @@ pub static LOCK_WAIT: Setting<Duration> = Setting {
         variable: Some("FTSH_LOCK_WAIT"),
         is_private: true,
         heading: CRON,
-        help: "Wait for the lock, at most '5 minutes'",
+        help: "Wait for the lock, at most D, such as '5 minutes'",
         ..PLAIN
     },
     read: values::duration,
@@ -349,7 +348,7 @@ pub static LOCK_WAIT: Setting<Duration> = Setting {
 
 const BUSY_WORDS: Words<bool> = &[("fail", false), ("skip", true)];
 
-/// Whether a run that another one keeps from starting is none, or a failure.
+/// True if a run ends with success while another run holds the lock.
 pub static LOCK_BUSY: Setting<bool> = Setting {
     option: Spec {
         names: &["--lock-busy"],
@@ -359,14 +358,14 @@ pub static LOCK_BUSY: Setting<bool> = Setting {
         default: Some("fail"),
         is_private: true,
         heading: CRON,
-        help: "While another run is on: say so and end with 75 (fail), or with 0 in silence (skip)",
+        help: "If another run holds the lock: report it and exit with 75 (fail), or exit with 0 silently (skip)",
         ..PLAIN
     },
     read: |text| values::word(BUSY_WORDS, text),
     write: |skip| values::name(BUSY_WORDS, skip),
 };
 
-/// Don't begin at the same moment as others.
+/// Maximum random delay before a run.
 pub static SPLAY: Setting<Duration> = Setting {
     option: Spec {
         names: &["--splay"],
@@ -374,14 +373,14 @@ pub static SPLAY: Setting<Duration> = Setting {
         variable: Some("FTSH_SPLAY"),
         is_private: true,
         heading: CRON,
-        help: "Wait a random part of D first, as of 10min",
+        help: "Wait a random part of D first, such as 10min",
         ..PLAIN
     },
     read: values::duration,
     write: values::decimal,
 };
 
-/// Run branches on other machines.
+/// Engine for branches on other machines.
 pub static ON: Setting<On<BString>> = Setting {
     option: Spec {
         names: &["--on"],
@@ -396,7 +395,7 @@ pub static ON: Setting<On<BString>> = Setting {
     write: values::on_written,
 };
 
-/// How long they go on without the shell.
+/// Time that branches on other machines continue without contact.
 pub static LEASE: Setting<Duration> = Setting {
     option: Spec {
         names: &["--lease"],
@@ -405,28 +404,28 @@ pub static LEASE: Setting<Duration> = Setting {
         default: Some("1 minute"),
         is_private: true,
         heading: ELSEWHERE,
-        help: "There they end when they haven't heard of this shell for so long",
+        help: "Time that branches there continue without contact to this shell",
         ..PLAIN
     },
     read: values::lease,
     write: values::decimal,
 };
 
-/// Other machines needn't have the program.
+/// True if the program is copied to other machines.
 pub static SHIP: Setting<bool> = Setting {
     option: Spec {
         names: &["--ship"],
         variable: Some("FTSH_SHIP"),
         is_private: true,
         heading: ELSEWHERE,
-        help: "Send this program along, so that they needn't have it",
+        help: "Copy this program to machines that lack it",
         ..PLAIN
     },
     read: values::switch,
     write: |_| "1".into(),
 };
 
-/// Record the run.
+/// Journal of a run.
 pub static JOURNAL: Spec = Spec {
     names: &["--journal"],
     value: Some("FILE"),
@@ -434,51 +433,51 @@ pub static JOURNAL: Spec = Spec {
     variable: Some("FTSH_JOURNAL"),
     is_private: true,
     heading: RECORDED,
-    help: "Record the run in FILE, or go on with the one in it that isn't over",
+    help: "Record the run in FILE, or resume the unfinished run in FILE",
     ..PLAIN
 };
 
-/// The log of a recorded run.
+/// Log of a recorded run.
 pub static REPLAY: Spec = Spec {
     names: &["--replay"],
     value: Some("FILE"),
     is_file: true,
     heading: RECORDED,
-    help: "Print the log of the run in FILE at the level of -l, whatever its own was; run nothing",
+    help: "Print the log of the run in FILE at the level of -l; run nothing",
     ..PLAIN
 };
 
-/// What a recorded run does.
+/// State of a recorded run.
 pub static STATUS_OF: Spec = Spec {
     names: &["--status"],
     value: Some("FILE"),
     is_file: true,
     heading: RECORDED,
-    help: "Print what the run in FILE is doing, or was doing at last",
+    help: "Print the current or last state of the run in FILE",
     ..PLAIN
 };
 
-/// A picture of a recorded run.
+/// Picture of a recorded run.
 pub static TIMELINE: Spec = Spec {
     names: &["--timeline"],
     value: Some("FILE"),
     is_file: true,
     heading: RECORDED,
-    help: "Draw the run in FILE, into the file of -o or on standard output",
+    help: "Draw the run in FILE, to the file of -o or to standard output",
     ..PLAIN
 };
 
-/// Where the picture goes.
+/// File of a picture.
 pub static OUTPUT: Spec = Spec {
     names: &["-o"],
     value: Some("FILE"),
     is_file: true,
     heading: RECORDED,
-    help: "With --timeline: draw into FILE, an .svg or an .html to look closer at",
+    help: "With --timeline: draw into FILE, an .svg, or an .html that zooms",
     ..PLAIN
 };
 
-/// All options, in the order of the help.
+/// All options in the order of the help.
 pub static TABLE: [&Spec; 33] = [
     &TEXT,
     &CHECK,
@@ -515,25 +514,25 @@ pub static TABLE: [&Spec; 33] = [
     &OUTPUT,
 ];
 
-/// What the environment says beside what options do.
+/// Variables of the environment without an option.
 pub const OTHER_VARIABLES: [(&str, &str); 5] = [
     ("FTSH_REDACT", "values to hide as --redact does, one a line"),
-    ("FTSH_CHANNELS", "where the files of channels are"),
-    ("FTSH_LOCK_DIR", "where the locks of --lock alone are"),
-    ("FTSH_EXPMIN, _EXPMAX, _EXPFACTOR, _EXPRAND", "delays, as in 2003"),
+    ("FTSH_CHANNELS", "directory of the files of channels"),
+    ("FTSH_LOCK_DIR", "directory of the locks of --lock without FILE"),
+    ("FTSH_EXPMIN, _EXPMAX, _EXPFACTOR, _EXPRAND", "delays, as in the ftsh of 2003"),
     ("FTSH_DEADLINE", "a limit for the whole run, in seconds since 1970"),
 ];
 
-/// What the shell ends with.
+/// Exit statuses of the shell.
 pub const STATUS: [(&str, &str); 8] = [
     ("0", "success"),
     ("n", "exit n; or the status of the command that failed"),
     ("124", "out of time"),
-    ("126, 127", "a program can't be executed, isn't there"),
+    ("126, 127", "a program can't be executed, does not exist"),
     ("128+n", "a command was killed by signal n"),
     (
         "75",
-        "another run has the lock or the journal; or a failure was deferred, refused or of an engine",
+        "another run holds the lock or the journal; or a failure was deferred, refused or of an engine",
     ),
     ("1", "any other failure"),
     (
@@ -543,11 +542,11 @@ pub const STATUS: [(&str, &str); 8] = [
 ];
 
 impl<T> Setting<T> {
-    /// What holds without the option.
+    /// Returns the value that applies without the option.
     ///
     /// # Errors
     ///
-    /// There is no default, which the table should have.
+    /// Fails if the table has no default for the option, or one that cannot be parsed.
     pub fn default(&self) -> Result<T> {
         let option = &self.option;
         let text = option.default.ok_or_else(|| anyhow!("`{}` has no default", option.name()))?;
@@ -557,44 +556,44 @@ impl<T> Setting<T> {
 }
 
 impl Spec {
-    /// The first of its names.
+    /// Returns the main name.
     pub fn name(&self) -> &'static str {
         self.names[0]
     }
 
-    /// Whether it is this letter and takes a value.
+    /// True if `letter` is a name of the option and the option takes a value.
     pub fn takes_value_as(&self, letter: char) -> bool {
         self.value.is_some() && self.names.iter().any(|name| short(name) == Some(letter))
     }
 
-    /// What it does, and what holds without it.
+    /// Returns the description with the default.
     pub fn meaning(&self) -> String {
         let default = self.default.map(|default| format!(" [{default}]"));
         format!("{}{}", self.help, default.unwrap_or_default())
     }
 
-    /// The variable as one writes it: a switch with the value that turns it on.
+    /// Returns the variable in the form of an assignment; a switch has the value that turns it on.
     pub fn assignment(&self) -> Option<String> {
         let on = if self.value.is_none() { "=1" } else { "" };
         self.variable.map(|variable| format!("{variable}{on}"))
     }
 }
 
-/// The letter of an option that is one.
+/// Returns the letter of an option with a single letter.
 pub fn short(name: &str) -> Option<char> {
     let rest = name.strip_prefix('-')?;
     let mut letters = rest.chars();
     letters.next().filter(|letter| *letter != '-' && letters.next().is_none())
 }
 
-/// Whether a variable of the environment is meant for one shell, not for those that it starts.
+/// True if a variable of the environment applies to one shell only, not to shells that it starts.
 pub fn is_private(variable: &OsStr) -> bool {
     let private =
         |option: &Spec| option.is_private && option.variable.is_some_and(|name| variable == name);
     TABLE.into_iter().any(private)
 }
 
-/// The variables and what each says, as the help lists them.
+/// Returns the variables with their meanings, as listed in the help.
 pub fn environment() -> Vec<(String, String)> {
     let of_options = TABLE.into_iter().filter_map(|option| {
         let private = if option.is_private { "; not for shells that a script starts" } else { "" };

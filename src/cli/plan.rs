@@ -1,4 +1,4 @@
-//! Plan of a run: everything that options and environment decide, divided by the part that is given it.
+//! Plan of a run: all decisions of options and environment, grouped by the part that receives them.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -6,13 +6,13 @@ use std::time::Duration;
 use bstr::BString;
 
 use super::lock;
-use super::source::Program;
+use super::source::ScriptSource;
 use crate::log::Format;
 use ftsh_cluster::ClusterConfig;
 use ftsh_machine::{Config, Time};
 use ftsh_process::ProcessConfig;
 
-/// Everything that options and environment decide. Each part is handed over whole.
+/// All decisions of options and environment. Each part receives its group as a whole.
 #[derive(Debug)]
 pub struct RunPlan {
     /// Treatment of the script.
@@ -27,7 +27,7 @@ pub struct RunPlan {
     pub process: ProcessConfig,
     /// Settings of the cluster driver.
     pub cluster: ClusterConfig,
-    /// Recording of the run; none if the run is not recorded.
+    /// Recording of the run, if the run is recorded.
     pub journal: Option<JournalPlan>,
     /// Reports about the run.
     pub reporting: ReportingPlan,
@@ -52,15 +52,15 @@ pub enum Action {
     Check,
     /// Print the script.
     Print,
-    /// Serve an editor, which has scripts of its own.
+    /// Serve an editor, which provides scripts.
     Serve,
     /// Show a journal.
-    Look(Look, PathBuf),
+    View(JournalView, PathBuf),
 }
 
 /// View of a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Look {
+pub enum JournalView {
     /// The log.
     Log,
     /// State of the run.
@@ -73,7 +73,7 @@ pub enum Look {
 #[derive(Debug)]
 pub struct ScriptPlan {
     /// Source of the script.
-    pub program: Program,
+    pub program: ScriptSource,
     /// Values of `$0`, `$1`, …
     pub arguments: Vec<BString>,
     /// Seed of random choices; if none, the system provides one.
@@ -83,7 +83,7 @@ pub struct ScriptPlan {
 impl ScriptPlan {
     /// True if the statements come from a person at a terminal.
     pub fn is_prompt(&self) -> bool {
-        matches!(self.program, Program::Prompt)
+        matches!(self.program, ScriptSource::Prompt)
     }
 }
 
@@ -93,8 +93,8 @@ pub struct StartPlan {
     /// Longest random delay.
     pub splay: Duration,
     /// Lock that keeps a second run from starting.
-    pub lock: Option<lock::Place>,
-    /// Directory of the locks of scripts, if it is not the usual one.
+    pub lock: Option<lock::LockLocation>,
+    /// Directory of the locks of scripts, if not the usual one.
     pub lock_directory: Option<PathBuf>,
     /// Longest wait for the lock.
     pub lock_wait: Duration,
@@ -107,7 +107,7 @@ pub struct StartPlan {
 pub struct JournalPlan {
     /// File of the journal.
     pub file: PathBuf,
-    /// Deadline of this start of the run. The next start continues after it.
+    /// Deadline of this start of the run. The next start may continue after this deadline.
     pub deadline: Option<Time>,
 }
 

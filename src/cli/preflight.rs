@@ -8,10 +8,10 @@ use anyhow::{Result, anyhow};
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 
-use super::lock::{self, Holder, Taken};
-use super::messages::{complain, speak_through};
+use super::lock::{self, LockHolder, LockResult};
+use super::messages::{print_error, redirect_to};
 use super::plan::{RunPlan, StartPlan};
-use super::source::Program;
+use super::source::ScriptSource;
 use crate::log::LogWriter;
 use ftsh_machine::record::{Level, LogEvent, LogRecord};
 use ftsh_machine::{Outcome, Time};
@@ -19,30 +19,30 @@ use ftsh_process::OutputCapture;
 use ftsh_process::non_blocking_writer::NonBlockingWriter;
 use ftsh_sys::os_error::plain;
 
-/// Exit status when another run is in progress: `EX_TEMPFAIL` of sysexits.h, try again later.
+/// Exit status while another run is in progress: `EX_TEMPFAIL` of sysexits.h, a temporary failure.
 const BUSY: u8 = 75;
 /// Exit status when a deadline has passed.
 pub const OUT_OF_TIME: u8 = 124;
 
-/// Begins to capture output, if the plan says so. Messages of the shell still appear.
+/// Begins to capture output, if the plan says so. Messages of the shell are not captured.
 pub fn capture(plan: &RunPlan) -> Result<Option<OutputCapture>> {
     if !plan.reporting.is_cron {
         return Ok(None);
     }
     let begin = || {
         let capture = OutputCapture::begin(&plan.script.program.name())?;
-        if let Some(voice) = capture.voice() {
-            speak_through(NonBlockingWriter::new(File::from(voice.try_clone_to_owned()?)));
+        if let Some(uncaptured) = capture.voice() {
+            redirect_to(NonBlockingWriter::new(File::from(uncaptured.try_clone_to_owned()?)));
         }
         Ok(capture)
     };
     begin()
         .map(Some)
-        .map_err(|error: std::io::Error| anyhow!("can't keep what is printed: {}", plain(&error)))
+        .map_err(|error: std::io::Error| anyhow!("can't capture the output: {}", plain(&error)))
 }
 
-/// Waits a random part of the splay and takes the lock, in that order: a run that only waits blocks
-/// no other one. An outcome means that the run is over before it began.
+/// Waits a random part of the splay, then takes the lock: a run in its splay blocks no other run.
+/// Returns the outcome of a run that ends before it begins.
 pub fn wait(plan: &mut RunPlan, seed: u64, log: &mut LogWriter) -> Result<Option<Outcome>> {
     let start = Instant::now();
     let deadline = plan.deadline_mut().as_ref().map(|deadline| deadline.elapsed());
@@ -62,20 +62,21 @@ pub fn wait(plan: &mut RunPlan, seed: u64, log: &mut LogWriter) -> Result<Option
     }
     if let Some(place) = lock {
         let path = place.file(lock_directory.clone())?;
-        let holder = Holder { pid: plan.machine.pid, script: &description(&plan.script.program) };
+        let holder =
+            LockHolder { pid: plan.machine.pid, script: &description(&plan.script.program) };
         let longest = (*lock_wait).min(left());
-        if let Taken::Busy(owner) = lock::take(&path, &holder, longest, |owner| {
+        if let LockResult::Busy(owner) = lock::take(&path, &holder, longest, |owner| {
             report(owner, longest);
         })? {
             return Ok(Some(if longest < *lock_wait {
-                complain(&format!("{name}: not run: {owner}"));
+                print_error(&format!("{name}: not run: {owner}"));
                 Outcome::Exited(OUT_OF_TIME)
             } else {
                 busy(&name, &owner, *skips_when_busy, log)
             }));
         }
     }
-    // The run begins now, and its deadline is relative to its beginning.
+    // The run begins now, and the deadline is relative to this moment.
     if let Some(deadline) = plan.deadline_mut() {
         *deadline = Time::after(left());
     }
@@ -85,21 +86,21 @@ pub fn wait(plan: &mut RunPlan, seed: u64, log: &mut LogWriter) -> Result<Option
 /// Returns the outcome of a run that ends before it begins, because another one is in progress.
 pub fn busy(name: &str, owner: &str, skips: bool, log: &mut LogWriter) -> Outcome {
     if !skips {
-        complain(&format!("{name}: not run: {owner}"));
+        print_error(&format!("{name}: not run: {owner}"));
         return Outcome::Exited(BUSY);
     }
     let event = LogEvent::Note(format!("not run: {owner}"));
     let record = LogRecord::of_shell(Time::START, name.into(), 0, event);
-    // With the waiting for a lock.
+    // Same level as the wait for a lock.
     log.write(&LogRecord { level: Level::COMMANDS, ..record });
     Outcome::Succeeded
 }
 
-/// A program in a message to another run, which may be in another directory. Others may read it: a
-/// text's words are none of their business.
-fn description(program: &Program) -> String {
+/// Describes a program to another run, possibly in another directory. Other users may read the
+/// description, so the words of a text are left out.
+fn description(program: &ScriptSource) -> String {
     match program {
-        Program::File(path) => {
+        ScriptSource::File(path) => {
             let whole = std::path::absolute(path).unwrap_or_else(|_| path.clone());
             whole.display().to_string()
         }
@@ -107,7 +108,7 @@ fn description(program: &Program) -> String {
     }
 }
 
-/// A number from 0 to 1, of a stream that the script's own choices don't use.
+/// Returns a random number from 0 to 1, from a stream that the script's own choices do not use.
 fn fraction(seed: u64) -> f64 {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     random.set_stream(1);

@@ -58,7 +58,7 @@ impl Reporters {
         [summary, results].into_iter().flatten().fold(self.level, Level::max)
     }
 
-    /// True if the state of the run may be shown meanwhile.
+    /// True if a status line may show the state of the run.
     pub fn is_wordy(&self) -> bool {
         self.level > Level::NOTHING
     }
@@ -71,7 +71,7 @@ impl Reporters {
         }
     }
 
-    /// Takes in a record that an earlier start of the run has reported.
+    /// Counts a record that an earlier start of the run has reported.
     pub fn recall(&mut self, record: &LogRecord) {
         self.log.recall(record);
         if let Some(summary) = &mut self.summary {
@@ -92,7 +92,7 @@ impl Reporters {
 
     /// Reports the end of a run of `script`.
     pub fn finish(&mut self, script: &str, outcome: &Outcome, now: Time, secrets: &Secrets) {
-        // A job that goes well is silent.
+        // A successful job prints nothing.
         if let Some(summary) = self.summary.take()
             && !(self.is_cron && outcome.exit_code() == 0)
         {
@@ -107,7 +107,7 @@ impl Reporters {
         }
         self.log.finish();
         if let Some(failure) = &failure
-            // What the log told is kept, and comes after this.
+            // The captured log follows this report.
             && (self.is_cron || self.is_wordy() && !self.log.is_read_by_programs())
         {
             messages::report(&report::render(failure, secrets));

@@ -9,10 +9,12 @@ use anyhow::{Result, anyhow, bail};
 use bstr::BString;
 
 use super::flags::{Flags, Lock};
-use super::lock::Place;
+use super::lock::LockLocation;
 use super::options::{self, KILL_TIMEOUT, REDACT, Setting, Spec};
-use super::plan::{Action, JournalPlan, Look, ReportingPlan, RunPlan, ScriptPlan, StartPlan};
-use super::source::Program;
+use super::plan::{
+    Action, JournalPlan, JournalView, ReportingPlan, RunPlan, ScriptPlan, StartPlan,
+};
+use super::source::ScriptSource;
 use super::values::{self, BadValue};
 use ftsh_cluster::ClusterConfig;
 use ftsh_machine::record::Level;
@@ -44,7 +46,7 @@ pub struct ProcessContext<'a> {
     pub umask: u16,
     /// True if standard input is a pipe or a socket.
     pub passing_input: bool,
-    /// True if a person can be asked.
+    /// True if a terminal connects the shell with a person.
     pub terminal: bool,
 }
 
@@ -125,7 +127,7 @@ impl Resolver<'_> {
             && !["svg", "html", "htm"].iter().any(|known| format == *known)
         {
             let format = format.display();
-            bail!("`-o`: there are no pictures as `.{format}`, but as `.svg` and as `.html`");
+            bail!("`-o`: unknown picture format `.{format}`; use `.svg` or `.html`");
         }
         Ok(picture)
     }
@@ -158,14 +160,16 @@ impl Resolver<'_> {
     }
 
     /// Returns the lock that keeps a second run of `program` from starting.
-    fn lock(&self, program: &Program) -> Result<Option<Place>> {
-        let place = |file| Place::File(self.context.directory.join::<OsString>(file));
+    fn lock(&self, program: &ScriptSource) -> Result<Option<LockLocation>> {
+        let place = |file| LockLocation::File(self.context.directory.join::<OsString>(file));
         match (self.flags.lock(), program) {
             (Some(Lock::File(file)), _) if file.is_empty() => bail!("`--lock=` lacks its file"),
             (Some(Lock::File(file)), _) => Ok(Some(place(file))),
-            (Some(Lock::Alone), Program::File(script)) => Ok(Some(Place::Script(script.clone()))),
+            (Some(Lock::Alone), ScriptSource::File(script)) => {
+                Ok(Some(LockLocation::Script(script.clone())))
+            }
             (Some(Lock::Alone), _) => {
-                bail!("`--lock` alone is for script files; here it needs a name: --lock=FILE")
+                bail!("`--lock` without a file needs a script file; name one by `--lock=FILE`")
             }
             (None, _) => {
                 Ok(options::LOCK.variable.and_then(|name| self.context.get(name)).map(place))
@@ -181,51 +185,48 @@ impl Resolver<'_> {
     }
 
     /// Returns the script and its arguments.
-    fn program(&self) -> (Program, Vec<BString>) {
+    fn program(&self) -> (ScriptSource, Vec<BString>) {
         let mut words = self.flags.words.iter().cloned().peekable();
         let only_looks = self.flags.has(&options::CHECK) || self.flags.has(&options::PRINT);
         let program = match self.flags.value(&options::TEXT) {
-            Some(text) => Program::Text { text: text.clone(), named: words.peek().cloned() },
+            Some(text) => ScriptSource::Text { text: text.clone(), named: words.peek().cloned() },
             None => match words.peek() {
-                Some(path) if path != "-" => Program::File(path.into()),
-                None if self.context.terminal && !only_looks => Program::Prompt,
+                Some(path) if path != "-" => ScriptSource::File(path.into()),
+                None if self.context.terminal && !only_looks => ScriptSource::Prompt,
                 _ => {
                     words.next();
-                    Program::StandardInput
+                    ScriptSource::StandardInput
                 }
             },
         };
         let mut arguments: Vec<BString> = words.map(|word| word.into_vec().into()).collect();
-        if matches!(program, Program::StandardInput) || arguments.is_empty() {
+        if matches!(program, ScriptSource::StandardInput) || arguments.is_empty() {
             arguments.insert(0, "ftsh".into());
         }
         (program, arguments)
     }
 
     fn action(&mut self) -> Result<Action> {
-        let looks = [
-            (&options::REPLAY, Look::Log),
-            (&options::STATUS_OF, Look::Status),
-            (&options::TIMELINE, Look::Timeline),
+        let views = [
+            (&options::REPLAY, JournalView::Log),
+            (&options::STATUS_OF, JournalView::Status),
+            (&options::TIMELINE, JournalView::Timeline),
         ];
         if self.flags.has(&options::OUTPUT) && !self.flags.has(&options::TIMELINE) {
-            bail!("`-o` is where the picture of `--timeline` goes; there is none");
+            bail!("`-o` needs `--timeline`, whose picture it names");
         }
         if self.flags.has(&options::LSP) {
             if !self.flags.words.is_empty() || self.flags.has(&options::TEXT) {
-                bail!("`--lsp` is told of scripts by an editor: it takes none");
+                bail!("`--lsp` takes no script: an editor provides the scripts");
             }
             return Ok(Action::Serve);
         }
-        for (option, look) in looks {
+        for (option, view) in views {
             if let Some(file) = self.file(option)? {
                 if !self.flags.words.is_empty() || self.flags.has(&options::TEXT) {
-                    bail!(
-                        "`{}` looks at a run that is recorded: it takes no script",
-                        option.name()
-                    );
+                    bail!("`{}` shows a recorded run and takes no script", option.name());
                 }
-                return Ok(Action::Look(look, file));
+                return Ok(Action::View(view, file));
             }
         }
         Ok(match (self.flags.has(&options::CHECK), self.flags.has(&options::PRINT)) {
@@ -274,9 +275,9 @@ impl RunPlan {
         let action = resolver.action()?;
         let journal = resolver.file(&options::JOURNAL)?;
         let picture = resolver.picture()?;
-        let is_prompt = matches!(program, Program::Prompt) && action == Action::Run;
+        let is_prompt = matches!(program, ScriptSource::Prompt) && action == Action::Run;
         let locked = match &lock {
-            Some(Place::File(file)) => Some(file),
+            Some(LockLocation::File(file)) => Some(file),
             _ => None,
         };
         let others = [
@@ -290,20 +291,20 @@ impl RunPlan {
             }
         }
         if is_prompt && journal.is_some() {
-            bail!("a journal is of a script: at a prompt nothing is recorded");
+            bail!("`--journal` needs a script: a prompt is not recorded");
         }
         if is_prompt && flags.has(&options::QUIET.option) {
-            bail!("`--cron` needs a script: at a prompt one sees what is printed");
+            bail!("`--cron` needs a script: a prompt shows all output");
         }
         if lock.is_none() && flags.has(&options::LOCK_WAIT.option) {
-            bail!("`--lock-wait` without `--lock` waits for nothing");
+            bail!("`--lock-wait` needs `--lock`");
         }
         if lock.is_none() && journal.is_none() && flags.has(&options::LOCK_BUSY.option) {
-            bail!("`--lock-busy` is about `--lock` and `--journal`; there is neither");
+            bail!("`--lock-busy` needs `--lock` or `--journal`");
         }
         let log_level = match log_level {
             Some(level) => Level(level),
-            // At a prompt one sees what fails; a log is for those who asked for one.
+            // A prompt shows failures without a log. A log is written only on request.
             None if is_prompt && log_file.is_none() => Level::NOTHING,
             None => Level(options::LOG_LEVEL.default()?),
         };

@@ -10,12 +10,12 @@ use std::time::Duration;
 use anyhow::{Result, anyhow};
 
 use super::execute::{RunContext, Workload};
-use super::journal::{self, Found, Recording, Taken};
-use super::messages::{complain, remark};
+use super::journal::{self, JournalClaim, Recording, Resumption};
+use super::messages::{print_error, print_note};
 use super::plan::{RunPlan, ScriptPlan};
 use super::reporters::Reporters;
 use super::resolve::DEADLINE;
-use super::source::Unusable;
+use super::source::UnusableScript;
 use super::{end, options, preflight};
 use crate::repl::{self, Story};
 use ftsh_machine::effect::Environment;
@@ -30,11 +30,11 @@ use ftsh_sys::os_error::plain;
 /// # Errors
 ///
 /// Fails if nothing was run.
-pub fn run(script: Result<Script, Unusable>, mut plan: RunPlan) -> Result<Outcome> {
-    // A run that is resumed has its text, and has waited.
+pub fn run(script: Result<Script, UnusableScript>, mut plan: RunPlan) -> Result<Outcome> {
+    // A resumed run has its own text, and its splay is over.
     let has_earlier = plan.journal.as_ref().is_some_and(|it| journal::has_earlier(&it.file));
     let script = match script {
-        Err(unusable) if !has_earlier => return unusable.tell(),
+        Err(unusable) if !has_earlier => return unusable.report(),
         script => script,
     };
     if has_earlier {
@@ -56,7 +56,7 @@ pub fn run(script: Result<Script, Unusable>, mut plan: RunPlan) -> Result<Outcom
     }
     let deadline = plan.journal.as_ref().and_then(|journal| journal.deadline);
     if deadline.is_some_and(|deadline| deadline == Time::START) {
-        complain(&format!("{name}: not run: its time is over"));
+        print_error(&format!("{name}: not run: its time is over"));
         return Ok(Outcome::Exited(preflight::OUT_OF_TIME));
     }
     let (process, cluster) = (plan.process.clone(), plan.cluster.clone());
@@ -64,16 +64,21 @@ pub fn run(script: Result<Script, Unusable>, mut plan: RunPlan) -> Result<Outcom
         Ok(workload) => workload,
         Err(outcome) => return Ok(outcome),
     };
-    if let (Some(capture), Some((place, begins))) = (&mut capture, workload.place()) {
-        capture.keep_in(journal::open_output(place, begins)?);
+    if let (Some(capture), Some((journal_file, begins))) = (&mut capture, workload.journal_file()) {
+        capture.keep_in(journal::open_output(journal_file, begins)?);
     }
-    let at_end = workload.place().map(|(place, _)| journal::at_end(place, is_cron)).transpose()?;
+    let at_end = workload
+        .journal_file()
+        .map(|(journal_file, _)| journal::at_end(journal_file, is_cron))
+        .transpose()?;
     let options = process::SupervisorOptions {
         capture: capture.map(Rc::new),
         stay: has_lock || at_end.is_some(),
         restore: if is_prompt { repl::restore() } else { None }.map(Rc::new),
         at_end: at_end.clone(),
-        lifelines: workload.place().and_then(|(place, _)| place.lifelines.clone()),
+        lifelines: workload
+            .journal_file()
+            .and_then(|(journal_file, _)| journal_file.lifelines.clone()),
         limit: None,
     };
     let is_alone = !is_cron && !is_prompt && !workload.may_run_programs();
@@ -97,7 +102,7 @@ pub fn run(script: Result<Script, Unusable>, mut plan: RunPlan) -> Result<Outcom
 
 /// Returns the workload, or the outcome of a run that ends before it begins.
 fn workload(
-    script: Result<Script, Unusable>,
+    script: Result<Script, UnusableScript>,
     plan: RunPlan,
     run: u64,
     seed: u64,
@@ -112,32 +117,32 @@ fn workload(
         .map(|(name, value)| (name.into_vec().into(), value.into_vec().into()))
         .collect();
     let skips = plan.start.skips_when_busy;
-    let taken = plan.journal.map(|journal| journal::take(&journal.file)).transpose()?;
+    let taken = plan.journal.map(|journal| journal::claim(&journal.file)).transpose()?;
     let name = program.name();
     Ok(Ok(match (taken, script) {
-        (Some(Taken::Busy(reason)), _) => {
+        (Some(JournalClaim::Busy(reason)), _) => {
             return Ok(Err(preflight::busy(&name, &reason, skips, reporters.log())));
         }
-        (Some(Taken::Earlier(earlier)), script) => {
+        (Some(JournalClaim::Earlier(earlier)), script) => {
             let text = script.as_ref().ok().map(|script| script.source.text());
             if let Some(text) = earlier.compared(&program, text)? {
-                remark(&format!("{name}: {text}"));
+                print_note(&format!("{name}: {text}"));
             }
             reporters.resume(earlier.run());
             let (level, grace) = (config.log_level, config.kill_timeout);
-            match earlier.repeat(level, grace, |record| reporters.recall(record))? {
-                // The earlier run is not another one, and does not end by itself.
-                Found::Busy(reason) => {
+            match earlier.replay(level, grace, |record| reporters.recall(record))? {
+                // The earlier run is this run, and does not end by itself.
+                Resumption::Busy(reason) => {
                     return Ok(Err(preflight::busy(&name, &reason, false, reporters.log())));
                 }
-                Found::Over(ended) => Workload::Report(ended),
-                Found::Unfinished(recording) => Workload::Record(recording),
+                Resumption::Over(ended) => Workload::Report(ended),
+                Resumption::Unfinished(recording) => Workload::Record(recording),
             }
         }
-        // The earlier run has vanished since it was seen.
-        (_, Err(unusable)) => return unusable.tell().map(Err),
-        (Some(Taken::New(place)), Ok(script)) => Workload::Record(Recording::of(
-            place,
+        // The earlier run has vanished since the check.
+        (_, Err(unusable)) => return unusable.report().map(Err),
+        (Some(JournalClaim::New(journal_file)), Ok(script)) => Workload::Record(Recording::of(
+            journal_file,
             run,
             &script,
             arguments,

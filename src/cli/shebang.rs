@@ -1,7 +1,7 @@
-//! `#!/usr/bin/ftsh -l 20 -f /tmp/log`: options in a script's first line.
+//! `#!/usr/bin/ftsh -l 20 -f /tmp/log`: options in the first line of a script.
 //!
-//! The kernel passes everything after the program as one word. `ftsh script` reads the line itself, so that
-//! its options hold however the script is started.
+//! The kernel passes everything after the program as one word. `ftsh script` reads the line as
+//! well, so the options hold however the script is started.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -15,10 +15,10 @@ use super::flags::{self, Flags, Request};
 use super::options::{self, Spec, TABLE};
 use ftsh_sys::os_error::plain;
 
-/// The longest `#!` line that Linux reads.
-const LONGEST: u64 = 256;
+/// Maximum length of a `#!` line in Linux.
+const MAX_LINE: u64 = 256;
 
-/// Splits the first of a command line's words if it is the rest of a `#!` line.
+/// Splits the first word of a command line if the word is the rest of a `#!` line.
 pub fn split(mut words: Vec<OsString>) -> Result<Vec<OsString>> {
     let [first, script, ..] = words.as_slice() else { return Ok(words) };
     let word = first.as_bytes();
@@ -26,7 +26,7 @@ pub fn split(mut words: Vec<OsString>) -> Result<Vec<OsString>> {
         return Ok(words);
     }
     let options = split_words(word)
-        .with_context(|| format!("a quote isn't closed in `{}`", first.to_string_lossy()))?;
+        .with_context(|| format!("unclosed quote in `{}`", first.to_string_lossy()))?;
     words.splice(..1, options);
     Ok(words)
 }
@@ -35,8 +35,8 @@ fn has_space(word: &[u8]) -> bool {
     word.starts_with(b"-") && word.iter().any(u8::is_ascii_whitespace)
 }
 
-/// Whether these are options in one word and can be nothing else: white space comes where no value
-/// has begun, as in `-n -l 20` or `-l 20`, but not in `-f/a file` or `--backoff=full from 1 s`.
+/// True if a word can only be several options: white space stands where no value has begun, as in
+/// `-n -l 20` or `-l 20`, but not in `-f/a file` or `--backoff=full from 1 s`.
 fn is_joined(word: &[u8]) -> bool {
     let option = word.split(u8::is_ascii_whitespace).next().unwrap_or_default();
     match option.strip_prefix(b"--") {
@@ -55,8 +55,9 @@ fn stands_in(options: &OsStr, script: &OsStr) -> Result<bool> {
     Ok(line.is_some_and(|line| line.ends_with(options.as_bytes().trim_ascii_end())))
 }
 
-/// Returns the first line of a script file, without its `#!`, if that is what it begins with. Returns none
-/// for a file that is missing or not readable by the user, which is reported when the script is read.
+/// Returns the text after `#!` in the first line of a script file, if the file begins with `#!`.
+/// Returns none for a file that is missing or unreadable for the user; reading the script reports
+/// such a file later.
 fn line(script: &OsStr) -> Result<Option<Vec<u8>>> {
     match head(script) {
         Ok(head) => {
@@ -65,17 +66,17 @@ fn line(script: &OsStr) -> Result<Option<Vec<u8>>> {
             Ok(line.map(|line| line.trim_ascii().to_vec()))
         }
         Err(error) if is_reported_later(error.kind()) => Ok(None),
-        // Without its options the script might run beside itself, or where it must not run.
+        // Without its options, the script might run twice at once or in the wrong place.
         Err(error) => bail!("can't read the `#!` line of {}: {}", script.display(), plain(&error)),
     }
 }
 
-/// Reads the beginning of a script file, empty if the script is no plain file.
+/// Reads the beginning of a script file. Returns nothing for other kinds of files.
 fn head(script: &OsStr) -> io::Result<Vec<u8>> {
     let mut head = Vec::new();
-    // A FIFO's first bytes could not be read again.
+    // The first bytes of a FIFO could not be read again.
     if std::fs::metadata(script)?.is_file() {
-        File::open(script)?.take(LONGEST).read_to_end(&mut head)?;
+        File::open(script)?.take(MAX_LINE).read_to_end(&mut head)?;
     }
     Ok(head)
 }
@@ -85,7 +86,8 @@ fn is_reported_later(kind: ErrorKind) -> bool {
     matches!(kind, NotFound | PermissionDenied | NotADirectory | InvalidFilename | InvalidInput)
 }
 
-/// Adds the options in the first line of the script that `flags` name. Options of the command line win.
+/// Adds the options in the first line of the script that `flags` name. Options of the command line
+/// take precedence.
 pub fn complete(mut flags: Flags) -> Result<Request> {
     let has_script = !INSTEAD.iter().any(|option| flags.has(option));
     let Some(script) = flags.words.first().filter(|word| has_script && *word != "-").cloned()
@@ -95,7 +97,7 @@ pub fn complete(mut flags: Flags) -> Result<Request> {
     let Some(line) = line(&script)? else { return Ok(Request::Work(Box::new(flags))) };
     let name = script.display();
     let mut words =
-        options(&line).with_context(|| format!("{name}: a quote isn't closed in its `#!` line"))?;
+        options(&line).with_context(|| format!("{name}: unclosed quote in its `#!` line"))?;
     if words.is_empty() {
         return Ok(Request::Work(Box::new(flags)));
     }
@@ -103,7 +105,7 @@ pub fn complete(mut flags: Flags) -> Result<Request> {
     let before =
         match flags::parse(words).map_err(|error| anyhow!("{name}: in its `#!` line: {error}"))? {
             Request::Work(before) => *before,
-            Request::Tell(text) => return Ok(Request::Tell(text)),
+            Request::Print(text) => return Ok(Request::Print(text)),
         };
     if before.words != [script.clone()] {
         bail!("{name}: the options of its `#!` line leave no script to run");
@@ -112,7 +114,7 @@ pub fn complete(mut flags: Flags) -> Result<Request> {
     Ok(Request::Work(Box::new(flags)))
 }
 
-/// Options that ask for something else than work on a script file.
+/// Options that request something other than work on a script file.
 const INSTEAD: [&Spec; 6] = [
     &options::TEXT,
     &options::REPLAY,
@@ -122,25 +124,27 @@ const INSTEAD: [&Spec; 6] = [
     &options::CHANNELS,
 ];
 
-/// Options of this shell in a `#!` line; none if it names another program. `env -S` may come first.
+/// Returns the options of this shell in a `#!` line, none for another program. `env -S` may come
+/// first.
 fn options(line: &[u8]) -> Option<Vec<OsString>> {
     let mut words = split_words(line)?.into_iter().peekable();
-    let is_called =
+    let is_program =
         |word: &OsString, name: &str| Path::new(word).file_name() == Some(name.as_ref());
-    if words.next_if(|word| is_called(word, "env")).is_some() {
+    if words.next_if(|word| is_program(word, "env")).is_some() {
         while words
             .next_if(|word| word.as_bytes().starts_with(b"-") || word.as_bytes().contains(&b'='))
             .is_some()
         {}
     }
-    Some(if words.next().is_some_and(|word| is_called(&word, "ftsh")) {
+    Some(if words.next().is_some_and(|word| is_program(&word, "ftsh")) {
         words.collect()
     } else {
         Vec::new()
     })
 }
 
-/// Splits at white space; quotes and backslashes work as in a shell. None if a quote isn't closed.
+/// Splits a line at white space; quotes and backslashes work as in a shell. Returns none if a quote
+/// is open at the end.
 fn split_words(line: &[u8]) -> Option<Vec<OsString>> {
     let mut words = Vec::new();
     let mut word: Option<Vec<u8>> = None;
@@ -206,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_tells_what_its_first_line_means() {
+    fn the_first_line_of_the_script_decides() {
         let directory = tempfile::tempdir().expect("a directory");
         let script = directory.path().join("script");
         std::fs::write(&script, "#!/usr/bin/ftsh --backoff=fixed -l 20\n").expect("a script");
@@ -216,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn open_quotes_are_told() {
+    fn open_quotes_are_errors() {
         assert!(split(words(&["-f 'a", "s"])).is_err());
         assert!(split(words(&["-f \"a", "s"])).is_err());
         assert!(split(words(&["-f a\\", "s"])).is_err());

@@ -1,4 +1,4 @@
-//! Where the script comes from.
+//! Source of a script: a file, text, standard input or the prompt.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -8,8 +8,8 @@ use std::path::PathBuf;
 
 use anyhow::{Error, Result, anyhow};
 
+use super::blocking_io::BlockingIo;
 use super::messages::report;
-use super::patient::Patient;
 use crate::repl;
 use ftsh_machine::Outcome;
 use ftsh_process as process;
@@ -17,26 +17,26 @@ use ftsh_syntax::diagnostic;
 use ftsh_syntax::{LONGEST, Script, SyntaxErrors, TOO_LONG, parse_bytes};
 use ftsh_sys::os_error::plain;
 
-/// Where the script comes from.
+/// Source of a script.
 #[derive(Debug)]
-pub enum Program {
+pub enum ScriptSource {
     /// A file, which may be a FIFO or a device.
     File(PathBuf),
-    /// `-c`
+    /// Text after `-c`.
     Text {
         /// The script.
         text: OsString,
-        /// What it is called, if anything.
+        /// Name of the script, if the command line has one.
         named: Option<OsString>,
     },
-    /// Standard input, to its end.
+    /// Standard input, read to its end.
     StandardInput,
-    /// The user of a terminal, one statement after the other.
+    /// A person at a terminal, statement by statement.
     Prompt,
 }
 
-impl Program {
-    /// What it is called in messages and logs.
+impl ScriptSource {
+    /// Returns the name of the script in messages and logs.
     pub fn name(&self) -> String {
         match self {
             Self::File(path) => path.display().to_string(),
@@ -47,20 +47,20 @@ impl Program {
         }
     }
 
-    /// The script itself.
-    pub fn script(&self) -> Result<Script, Unusable> {
-        let bytes = self.read().map_err(Unusable::Unreadable)?;
-        parse_bytes(&self.name(), &bytes).map_err(Unusable::Invalid)
+    /// Reads and parses the script.
+    pub fn script(&self) -> Result<Script, UnusableScript> {
+        let bytes = self.read().map_err(UnusableScript::Unreadable)?;
+        parse_bytes(&self.name(), &bytes).map_err(UnusableScript::Invalid)
     }
 
-    /// Its bytes, without a byte order mark.
+    /// Reads the bytes of the script, without a byte order mark.
     pub fn read(&self) -> Result<Vec<u8>> {
         let name = self.name();
         let bytes = match self {
             Self::File(path) => File::open(path).and_then(limited),
             Self::Text { text, .. } => Ok(text.as_bytes().to_vec()),
             Self::Prompt => Ok(Vec::new()),
-            Self::StandardInput => limited(Patient(io::stdin())),
+            Self::StandardInput => limited(BlockingIo(io::stdin())),
         };
         let mut bytes =
             bytes.map_err(|error| anyhow!("can't read the script `{name}`: {}", plain(&error)))?;
@@ -71,17 +71,17 @@ impl Program {
     }
 }
 
-/// Why there is no script to be run.
-pub enum Unusable {
-    /// It can't be read.
+/// Reason why a script cannot be run.
+pub enum UnusableScript {
+    /// The script cannot be read.
     Unreadable(Error),
-    /// It has these mistakes.
+    /// The script has syntax errors.
     Invalid(SyntaxErrors),
 }
 
-impl Unusable {
-    /// Says so; an error if that is one line.
-    pub fn tell(self) -> Result<Outcome> {
+impl UnusableScript {
+    /// Reports syntax errors. Returns the error of an unreadable script, which takes one line.
+    pub fn report(self) -> Result<Outcome> {
         match self {
             Self::Unreadable(error) => Err(error),
             Self::Invalid(errors) => {
@@ -92,8 +92,7 @@ impl Unusable {
     }
 }
 
-/// All bytes of a script, unless they are more than one can have: what never ends would fill the
-/// memory.
+/// Reads all bytes of a script up to the maximum length. Endless input would fill the memory.
 fn limited(script: impl Read) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     script.take(LONGEST as u64 + 1).read_to_end(&mut bytes)?;

@@ -1,4 +1,4 @@
-//! Options and environment, put together.
+//! Tests of the resolution of options and environment.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -8,7 +8,7 @@ use super::flags::{self, Request};
 use super::options::{OTHER_VARIABLES, TABLE};
 use super::plan::{Action, RunPlan};
 use super::resolve::ProcessContext;
-use super::source::Program;
+use super::source::ScriptSource;
 use crate::log::Format;
 use ftsh_ide::help;
 use ftsh_machine::Time;
@@ -65,7 +65,9 @@ fn the_definition_is_sound() {
 #[test]
 fn without_options_there_are_defaults() {
     let plan = plan(&["s.ftsh", "-l", "x"], &[]);
-    assert!(matches!(&plan.script.program, Program::File(path) if path == Path::new("s.ftsh")));
+    assert!(
+        matches!(&plan.script.program, ScriptSource::File(path) if path == Path::new("s.ftsh"))
+    );
     assert_eq!(plan.script.arguments, ["s.ftsh", "-l", "x"]);
     assert_eq!(plan.action, Action::Run);
     assert_eq!(plan.machine.pid, 7);
@@ -174,7 +176,7 @@ fn the_variables_of_2003_describe_a_policy() {
 #[test]
 fn scripts_come_from_three_places() {
     let text = plan(&["-c", "-x", "name", "-n"], &[]);
-    assert!(matches!(&text.script.program, Program::Text { text, .. } if text == "-x"));
+    assert!(matches!(&text.script.program, ScriptSource::Text { text, .. } if text == "-x"));
     assert_eq!(text.script.program.name(), "name");
     assert_eq!(
         (text.script.arguments, text.action),
@@ -187,11 +189,11 @@ fn scripts_come_from_three_places() {
 
     for words in [&[][..], &["-"]] {
         let piped = plan(words, &[]);
-        assert!(matches!(piped.script.program, Program::StandardInput));
+        assert!(matches!(piped.script.program, ScriptSource::StandardInput));
         assert_eq!(piped.script.arguments, ["ftsh"]);
     }
     let dashed = plan(&["--", "-c"], &[]);
-    assert!(matches!(&dashed.script.program, Program::File(path) if path == Path::new("-c")));
+    assert!(matches!(&dashed.script.program, ScriptSource::File(path) if path == Path::new("-c")));
 }
 
 #[test]
@@ -200,28 +202,28 @@ fn the_last_of_several_counts() {
 }
 
 #[test]
-fn nonsense_in_a_variable_is_told_even_if_overridden() {
+fn a_bad_variable_is_an_error_even_if_overridden() {
     let refused = resolve(&["-l", "20", "s"], &[("FTSH_LOG_LEVEL", "loud")]);
     assert_eq!(
         refused.map(drop),
-        Err("`FTSH_LOG_LEVEL` can't be `loud`: it is a number from 0 to 100".into())
+        Err("`FTSH_LOG_LEVEL` can't be `loud`: expected a number from 0 to 100".into())
     );
 }
 
 #[test]
-fn wrong_usage_is_told_in_one_line() {
+fn wrong_usage_is_reported_in_one_line() {
     for (words, message) in [
         (&["-x"][..], "unknown option `-x`"),
         (&["--sed", "3"], "unknown option `--sed`, did you mean `--seed`?"),
         (&["-l"], "`-l <N>` lacks its value"),
-        (&["-l", "101"], "`-l` can't be `101`: it is a number from 0 to 100"),
-        (&["-l", "-5"], "`-l` can't be `-5`: it is a number from 0 to 100"),
-        (&["-t", "-1"], "`-t` can't be `-1`: it is a number of seconds, from 0"),
-        (&["-k", "x"], "`-k` can't be `x`: it is `strong` or `weak`"),
+        (&["-l", "101"], "`-l` can't be `101`: expected a number from 0 to 100"),
+        (&["-l", "-5"], "`-l` can't be `-5`: expected a number from 0 to 100"),
+        (&["-t", "-1"], "`-t` can't be `-1`: expected a number of seconds, from 0"),
+        (&["-k", "x"], "`-k` can't be `x`: expected `strong` or `weak`"),
         (&["-f", ""], "`-f` lacks its value"),
-        (&["--unset=x"], "`--unset` can't be `x`: it is `empty` or `fail`"),
-        (&["--log-format", "xml"], "`--log-format` can't be `xml`: it is `text` or `json`"),
-        (&["--lock=l", "--lock-busy=x"], "`--lock-busy` can't be `x`: it is `fail` or `skip`"),
+        (&["--unset=x"], "`--unset` can't be `x`: expected `empty` or `fail`"),
+        (&["--log-format", "xml"], "`--log-format` can't be `xml`: expected `text` or `json`"),
+        (&["--lock=l", "--lock-busy=x"], "`--lock-busy` can't be `x`: expected `fail` or `skip`"),
         (&["--help=x"], "`--help` takes no value, not `x`"),
     ] {
         assert_eq!(resolve(words, &[]).map(drop), Err(message.into()), "{words:?}");
@@ -229,19 +231,22 @@ fn wrong_usage_is_told_in_one_line() {
 }
 
 #[test]
-fn only_a_terminal_without_a_script_is_talked_with() {
+fn only_a_terminal_without_a_script_gets_a_prompt() {
     let at_terminal = |words: &[&str]| resolve_at(true, words, &[]).expect("good usage");
     for (words, level) in [(&[][..], Level::NOTHING), (&["-l", "10"], Level::FAILURES)] {
         let plan = at_terminal(words);
-        assert!(matches!(plan.script.program, Program::Prompt), "{words:?}");
+        assert!(matches!(plan.script.program, ScriptSource::Prompt), "{words:?}");
         assert_eq!(plan.machine.log_level, level);
     }
     assert_eq!(at_terminal(&["-f", "log"]).machine.log_level, Level::FAILURES);
     for words in [&["-"][..], &["-n"], &["-p"]] {
-        assert!(matches!(at_terminal(words).script.program, Program::StandardInput), "{words:?}");
+        assert!(
+            matches!(at_terminal(words).script.program, ScriptSource::StandardInput),
+            "{words:?}"
+        );
     }
-    assert!(matches!(at_terminal(&["script"]).script.program, Program::File(_)));
-    assert!(matches!(plan(&[], &[]).script.program, Program::StandardInput));
+    assert!(matches!(at_terminal(&["script"]).script.program, ScriptSource::File(_)));
+    assert!(matches!(plan(&[], &[]).script.program, ScriptSource::StandardInput));
 }
 
 #[test]
@@ -253,7 +258,7 @@ fn help_at_the_prompt_names_what_there_is() {
     let mut seen = 0;
     for topic in help::topics() {
         let text = help::text(topic).unwrap_or_default();
-        // Examples have options of other programs, in lines of their own and in quotes.
+        // Examples contain options of other programs, on lines of their own and in quotes.
         let lines = text.lines().filter(|line| !line.starts_with("  "));
         let parts = lines.flat_map(|line| line.split('`').enumerate());
         let own = parts

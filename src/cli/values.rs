@@ -1,4 +1,4 @@
-//! The values of options and variables: from text, and back to text for nested shells.
+//! Values of options and variables: from text, and back to text for nested shells.
 
 use std::time::Duration;
 
@@ -12,52 +12,52 @@ use ftsh_syntax::engine::EngineId;
 use ftsh_syntax::nearest::nearest;
 use ftsh_syntax::vocabulary::is_name;
 
-/// Why a text isn't the value that it should be. `Display` says what it should be.
+/// Error of a value that cannot be parsed. `Display` describes the expected values.
 #[derive(Debug, PartialEq, Error)]
 pub enum BadValue {
-    /// Something else is wanted.
-    #[error("it is {0}")]
+    /// Another kind of value is expected.
+    #[error("expected {0}")]
     Wanted(&'static str),
-    /// This is wrong with it.
+    /// Reason why the value is wrong.
     #[error("{0}")]
     Because(String),
-    /// It isn't one of these words.
-    #[error("it is `{}`", .0.join("` or `"))]
+    /// The value is none of these words.
+    #[error("expected `{}`", .0.join("` or `"))]
     OneOf(Vec<&'static str>),
-    /// A duration has a unit that there isn't.
-    #[error("there is no unit `{unit}`; did you mean `{known}`?")]
+    /// A duration has an unknown unit.
+    #[error("unknown unit `{unit}`; did you mean `{known}`?")]
     Unit {
-        /// What stands there.
+        /// The unknown unit.
         unit: String,
-        /// The unit most like it.
+        /// The most similar unit.
         known: &'static str,
     },
-    /// No policy of delays.
+    /// A policy cannot be parsed.
     #[error("{}", .0.in_a_line())]
     Policy(Mistake),
 }
 
-/// Words and what each stands for.
+/// Words with their values.
 pub type Words<T> = &'static [(&'static str, T)];
 
-/// The value that `text` stands for.
+/// Returns the value of a word.
 pub fn word<T: Copy>(words: Words<T>, text: &str) -> Result<T, BadValue> {
     let known = words.iter().find(|(word, _)| *word == text);
     known.map(|(_, value)| *value).ok_or_else(|| BadValue::OneOf(names(words)))
 }
 
-/// The word for a value.
+/// Returns the word for a value.
 pub fn name<T: PartialEq>(words: Words<T>, value: &T) -> String {
     let known = words.iter().find(|(_, known)| known == value);
     known.map_or("", |(word, _)| word).to_owned()
 }
 
-/// All words, in their order.
+/// Returns all words in order.
 pub fn names<T>(words: Words<T>) -> Vec<&'static str> {
     words.iter().map(|(word, _)| *word).collect()
 }
 
-/// A switch in the environment.
+/// Parses the value of a switch in the environment.
 pub fn switch(text: &str) -> Result<bool, BadValue> {
     match text {
         "0" => Ok(false),
@@ -66,34 +66,34 @@ pub fn switch(text: &str) -> Result<bool, BadValue> {
     }
 }
 
-/// How much is logged.
+/// Parses a level of the log.
 pub fn level(text: &str) -> Result<u8, BadValue> {
     let level = text.parse().ok().filter(|level: &u8| *level <= 100);
     level.ok_or(BadValue::Wanted("a number from 0 to 100"))
 }
 
-/// The seed of a run.
+/// Parses the seed of a run.
 pub fn seed(text: &str) -> Result<u64, BadValue> {
     text.parse().map_err(|_| BadValue::Wanted("a whole number from 0 to 18446744073709551615"))
 }
 
-/// A number of seconds, which may have a fraction.
+/// Parses a number of seconds, possibly with a fraction.
 pub fn seconds(text: &str) -> Result<Duration, BadValue> {
     Unit::Seconds.times(text).ok_or(BadValue::Wanted("a number of seconds, from 0"))
 }
 
-/// Seconds as a decimal number.
+/// Formats a duration as a decimal number of seconds.
 pub fn decimal(duration: &Duration) -> String {
     let text = format!("{}.{:09}", duration.as_secs(), duration.subsec_nanos());
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// A moment, as the time since 1970.
+/// Parses a moment as the time since 1970.
 pub fn moment(text: &str) -> Result<Duration, BadValue> {
     Unit::Seconds.times(text).ok_or(BadValue::Wanted("a time in seconds since 1970"))
 }
 
-/// Where branches run: an engine, and a word for it after a blank.
+/// Parses an engine and its argument after a blank.
 pub fn on(text: &str) -> Result<On<BString>, BadValue> {
     let (name, options) = match text.trim().split_once(char::is_whitespace) {
         Some((name, options)) => (name, Some(options.trim())),
@@ -101,26 +101,26 @@ pub fn on(text: &str) -> Result<On<BString>, BadValue> {
     };
     let engine = EngineId::named(name)
         .filter(|engine| options.is_some() || !engine.row().argument.is_required())
-        .ok_or_else(|| BadValue::Because(format!("it is {}", EngineId::usage())))?;
+        .ok_or_else(|| BadValue::Because(format!("expected {}", EngineId::usage())))?;
     match options.and_then(|options| engine.argument_error(options)) {
         Some(why) => Err(BadValue::Because(why)),
         None => Ok(On { engine, options: options.map(BString::from) }),
     }
 }
 
-/// As it is read.
+/// Formats an engine in the form that [`on`] parses.
 pub fn on_written(on: &On<BString>) -> String {
     let options = on.options.iter().map(|options| format!(" {options}"));
     std::iter::once(on.engine.name().to_owned()).chain(options).collect()
 }
 
-/// A duration of a second or more: what is shorter ends branches whose machines are busy.
+/// Parses a duration of at least a second. A shorter lease would end branches on busy machines.
 pub fn lease(text: &str) -> Result<Duration, BadValue> {
     let wanted = BadValue::Wanted("a duration of a second or more");
     duration(text).and_then(|lease| if lease.as_secs() > 0 { Ok(lease) } else { Err(wanted) })
 }
 
-/// A duration as in scripts.
+/// Parses a duration as in scripts.
 pub fn duration(text: &str) -> Result<Duration, BadValue> {
     duration::parse(text).ok_or_else(|| {
         let unit = text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.').trim();
@@ -131,18 +131,18 @@ pub fn duration(text: &str) -> Result<Duration, BadValue> {
     })
 }
 
-/// What the delays of a `try` grow by, at least 1.
+/// Parses the growth factor of delays, at least 1.
 pub fn factor(text: &str) -> Result<f64, BadValue> {
     let factor = text.parse().ok().filter(|by: &f64| by.is_finite() && *by >= 1.0);
     factor.ok_or(BadValue::Wanted("a number from 1"))
 }
 
-/// A policy of delays.
+/// Parses a policy of delays.
 pub fn policy(text: &str) -> Result<Policy, BadValue> {
     text.parse().map_err(BadValue::Policy)
 }
 
-/// The name of a variable whose values are hidden.
+/// Parses the name of a variable whose values are hidden.
 pub fn variable(text: &str) -> Result<String, BadValue> {
     if is_name(text) {
         Ok(text.into())
@@ -151,7 +151,7 @@ pub fn variable(text: &str) -> Result<String, BadValue> {
     }
 }
 
-/// Such names with blanks between them.
+/// Parses names separated by blanks.
 pub fn variables(text: &str) -> Result<Vec<String>, BadValue> {
     text.split_whitespace().map(variable).collect()
 }

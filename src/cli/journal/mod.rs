@@ -1,18 +1,18 @@
-//! `--journal`, and looks at what is recorded: `--replay`, `--status`, `--timeline`.
+//! `--journal`, and views of a journal: `--replay`, `--status`, `--timeline`.
 
-mod look;
+mod journal_file;
 mod moment;
 mod output;
-mod place;
 mod record;
+mod reported;
 mod resume;
 mod sourced;
 mod start;
-mod told;
+mod view;
 
-pub use self::look::look;
+pub use self::journal_file::{JournalClaim, JournalFile, claim, has_earlier};
 pub use self::output::open as open_output;
-pub use self::place::{Place, Taken, has_earlier, take};
-pub use self::record::{Kept, Recording};
-pub use self::resume::{Ended, Found};
-pub use self::told::at_end;
+pub use self::record::{Recording, SharedJournal};
+pub use self::reported::at_end;
+pub use self::resume::{EndedRun, Resumption};
+pub use self::view::view;

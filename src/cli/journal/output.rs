@@ -1,4 +1,4 @@
-//! What `--cron` keeps beside a journal: what the starts of a run have printed, until it is over.
+//! Output that `--cron` captures beside a journal, over all starts of a run.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -7,23 +7,24 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow};
 
-use super::place::Place;
+use super::journal_file::JournalFile;
 use ftsh_sys::os_error::plain;
 
-/// Opens the file, for a run that begins or goes on. One that belongs to nobody's run is left alone.
-pub fn open(place: &Place, begins: bool) -> Result<File> {
-    let path = beside(&place.path);
+/// Opens the file of the output, for a run that begins or is resumed. Refuses a file that belongs
+/// to no run.
+pub fn open(journal_file: &JournalFile, begins: bool) -> Result<File> {
+    let path = beside(&journal_file.path);
     let mut options = OpenOptions::new();
     options
         .read(true)
         .append(true)
         .mode(0o600)
         .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY);
-    let file =
-        if place.is_new { options.create_new(true) } else { options.create(true) }.open(&path);
+    let file = if journal_file.is_new { options.create_new(true) } else { options.create(true) }
+        .open(&path);
     let opened = file.and_then(|file| {
         if !file.metadata()?.is_file() {
-            return Err(io::Error::other("it is no plain file"));
+            return Err(io::Error::other("it is not a regular file"));
         }
         if begins {
             file.set_len(0)?;
@@ -33,19 +34,19 @@ pub fn open(place: &Place, begins: bool) -> Result<File> {
     opened.map_err(|error| {
         if error.kind() == io::ErrorKind::AlreadyExists {
             return anyhow!(
-                "can't keep what is printed in `{}`: it is there already, without a run in `{}` that it would be of; \
-                 if it is of one that you have removed, remove it as well",
+                "can't capture the output in `{}`: the file exists, but `{}` holds no run; \
+                 remove the file if it is left from a removed journal",
                 path.display(),
-                place.path.display()
+                journal_file.path.display()
             );
         }
-        anyhow!("can't keep what is printed in `{}`: {}", path.display(), plain(&error))
+        anyhow!("can't capture the output in `{}`: {}", path.display(), plain(&error))
     })
 }
 
-/// Removes it.
+/// Removes the file of the output.
 pub fn remove(journal: &Path) {
-    // If it can't be removed, the next run empties it.
+    // The next run empties a file that cannot be removed.
     let _ = std::fs::remove_file(beside(journal));
 }
 

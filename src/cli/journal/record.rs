@@ -1,4 +1,4 @@
-//! Recording a run, from its beginning or from where it was left.
+//! Recording of a run from its beginning, or from the end of an earlier start.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -10,9 +10,9 @@ use std::time::Duration;
 use anyhow::{Result, anyhow};
 use bstr::BString;
 
-use super::super::messages::complain;
+use super::super::messages::print_error;
+use super::journal_file::JournalFile;
 use super::moment::since_1970;
-use super::place::Place;
 use super::start;
 use ftsh_journal::{Beginning, Journal, Recorder, Replayed, World, Writer, elapsed};
 use ftsh_machine::driver::{self, Durable};
@@ -23,47 +23,47 @@ use ftsh_process::Lifelines;
 use ftsh_syntax::Script;
 use ftsh_sys::os_error::plain;
 
-/// A run that is about to begin or to go on, and a file for it.
+/// A run that is about to begin or to resume, with its file.
 pub struct Recording {
-    pub place: Place,
-    pub course: Course,
+    pub journal_file: JournalFile,
+    pub origin: RunOrigin,
 }
 
-/// How a run comes about.
-pub enum Course {
-    /// It begins.
-    Begins { run: u64, beginning: Box<Beginning>, machine: Box<Machine> },
-    /// It goes on.
-    GoesOn { journal: Box<Journal>, replayed: Box<Replayed> },
+/// Origin of a run.
+pub enum RunOrigin {
+    /// A new run.
+    New { run: u64, beginning: Box<Beginning>, machine: Box<Machine> },
+    /// A run that earlier starts recorded.
+    Resumed { journal: Box<Journal>, replayed: Box<Replayed> },
 }
 
-/// What is left to be done when a journal can be written.
-enum Ready {
-    Begins(Box<Machine>),
-    GoesOn(Box<Machine>, Box<World>),
+/// Remaining work once the journal is writable.
+enum ReadyRun {
+    New(Box<Machine>),
+    Resumed(Box<Machine>, Box<World>),
 }
 
-/// A run whose journal can be written.
+/// A run whose journal is writable.
 pub struct Recorded {
-    ready: Ready,
-    /// How long it has been going on.
+    ready: ReadyRun,
+    /// Time since the beginning of the run.
     pub elapsed: Duration,
-    pub journal: Kept,
+    pub journal: SharedJournal,
 }
 
-/// A journal that is written; clones are the same.
+/// A journal that is being written. Clones share the writer.
 #[derive(Clone)]
-pub struct Kept {
+pub struct SharedJournal {
     path: Rc<PathBuf>,
     writer: Rc<RefCell<Writer<File>>>,
-    /// Until the run is over.
+    /// Held until the run is over.
     _lifelines: Option<Rc<Lifelines>>,
 }
 
 impl Recording {
-    /// One of a run that begins.
+    /// Creates the recording of a new run.
     pub fn of(
-        place: Place,
+        journal_file: JournalFile,
         run: u64,
         script: &Script,
         arguments: Vec<BString>,
@@ -75,54 +75,54 @@ impl Recording {
         let beginning = Beginning::new(script, &arguments, &environment, &config, seed, now);
         let machine = Machine::new(script, arguments, environment, config, seed);
         let (beginning, machine) = (Box::new(beginning), Box::new(machine));
-        Self { place, course: Course::Begins { run, beginning, machine } }
+        Self { journal_file, origin: RunOrigin::New { run, beginning, machine } }
     }
 
-    /// Whether the run begins.
+    /// True if the run is new.
     pub fn begins(&self) -> bool {
-        matches!(self.course, Course::Begins { .. })
+        matches!(self.origin, RunOrigin::New { .. })
     }
 
-    /// What its script is called.
+    /// Returns the name of the script.
     pub fn name(&self) -> &str {
-        match &self.course {
-            Course::Begins { beginning, .. } => &beginning.name,
-            Course::GoesOn { journal, .. } => &journal.beginning.name,
+        match &self.origin {
+            RunOrigin::New { beginning, .. } => &beginning.name,
+            RunOrigin::Resumed { journal, .. } => &journal.beginning.name,
         }
     }
 
-    /// The machine as it is by now.
+    /// Returns the machine in its present state.
     pub fn machine(&self) -> &Machine {
-        match &self.course {
-            Course::Begins { machine, .. } => machine,
-            Course::GoesOn { replayed, .. } => &replayed.machine,
+        match &self.origin {
+            RunOrigin::New { machine, .. } => machine,
+            RunOrigin::Resumed { replayed, .. } => &replayed.machine,
         }
     }
 
-    /// Makes the file ready.
+    /// Opens the journal for writing.
     pub fn open(self) -> Result<Recorded> {
-        let Place { path, file, lifelines, .. } = self.place;
+        let JournalFile { path, file, lifelines, .. } = self.journal_file;
         let cannot = |error: io::Error| cannot_write(&path, &error);
-        // A start that cannot be described is refused before anything is written.
+        // A start that cannot be described is refused before the first write.
         start::this(Duration::ZERO, 0, "")?;
-        let (writer, ready, elapsed) = match self.course {
-            Course::Begins { run, mut beginning, machine } => {
+        let (writer, ready, elapsed) = match self.origin {
+            RunOrigin::New { run, mut beginning, machine } => {
                 beginning.at = since_1970();
                 let writer = Writer::begin(file, run, *beginning).map_err(cannot)?;
-                (writer, Ready::Begins(machine), Duration::ZERO)
+                (writer, ReadyRun::New(machine), Duration::ZERO)
             }
-            Course::GoesOn { journal, replayed } => {
+            RunOrigin::Resumed { journal, replayed } => {
                 let writer = Writer::resume(file, &journal, &replayed).map_err(cannot)?;
                 let (latest, clocks, last) =
                     (replayed.now, start::clocks()?, journal.starts.last());
-                let by_now = last.map_or(latest.elapsed(), |last| elapsed(last, latest, &clocks));
+                let total = last.map_or(latest.elapsed(), |last| elapsed(last, latest, &clocks));
                 let (machine, world) = replayed.go_on();
                 let is_certain = last.is_some_and(|last| clocks.are_those_of(last));
                 let world = if is_certain { world } else { world.with_uncertain_clock() };
-                (writer, Ready::GoesOn(Box::new(machine), Box::new(world)), by_now)
+                (writer, ReadyRun::Resumed(Box::new(machine), Box::new(world)), total)
             }
         };
-        let journal = Kept {
+        let journal = SharedJournal {
             path: Rc::new(path),
             writer: Rc::new(RefCell::new(writer)),
             _lifelines: lifelines,
@@ -131,7 +131,7 @@ impl Recording {
     }
 }
 
-/// Writes how a run ended that an earlier start couldn't write.
+/// Writes the end of a run that an earlier start could not write.
 pub fn write_end(
     file: File,
     path: &Path,
@@ -147,16 +147,16 @@ fn cannot_write(path: &Path, error: &io::Error) -> anyhow::Error {
     anyhow!("can't write the journal `{}`: {}", path.display(), plain(error))
 }
 
-impl Kept {
-    /// Keeps what a driver logs.
+impl SharedJournal {
+    /// Records an entry of the driver's log.
     pub fn note(&self, record: &LogRecord) {
         self.writer.borrow_mut().note(record);
     }
 }
 
 impl Recorded {
-    /// Runs it to its end, or until it is suspended: by this shell, whose commands carry this mark, and
-    /// which has so much time.
+    /// Runs the machine until its end or suspension. Commands of this shell carry the tag `mark`.
+    /// `limit` is the time of this start.
     pub fn run(
         self,
         driver: &mut impl Durable,
@@ -164,18 +164,18 @@ impl Recorded {
         mark: &str,
         limit: Option<Duration>,
     ) -> Result<Outcome> {
-        let Self { ready, elapsed, journal: Kept { path, writer, _lifelines } } = self;
+        let Self { ready, elapsed, journal: SharedJournal { path, writer, _lifelines } } = self;
         writer.borrow_mut().start(start::this(elapsed, pid, mark)?);
         let deadline = limit.map(|limit| Time::after(elapsed.saturating_add(limit)));
         let cannot = |error: io::Error| cannot_write(&path, &error);
         let (outcome, ended) = match ready {
-            Ready::Begins(mut machine) => {
+            ReadyRun::New(mut machine) => {
                 let mut recorder = Recorder::new(driver, writer, deadline).map_err(cannot)?;
                 let outcome = driver::run(&mut machine, &mut recorder);
                 let ended = recorder.end(&outcome);
                 (outcome, ended)
             }
-            Ready::GoesOn(mut machine, world) => {
+            ReadyRun::Resumed(mut machine, world) => {
                 let recorder = Recorder::resume(driver, writer, *world, deadline);
                 let mut recorder = recorder.map_err(cannot)?;
                 recorder.record_resumption().map_err(cannot)?;
@@ -186,7 +186,7 @@ impl Recorded {
         };
         if let Err(error) = ended {
             let error = cannot_write(&path, &error);
-            complain(&format!("{error}; the run ends, and the next start goes on with it"));
+            print_error(&format!("{error}; the run ends, and the next start resumes it"));
         }
         Ok(outcome)
     }

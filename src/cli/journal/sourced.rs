@@ -1,4 +1,4 @@
-//! Files that a run has sourced, compared with what they hold now.
+//! Files that a run has sourced, compared with their present content.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsStr;
@@ -12,23 +12,24 @@ use ftsh_machine::effect::{Effect, OperationId, Query};
 use ftsh_machine::event::{Event, Reply};
 use ftsh_machine::record::LogRecord;
 
-/// Collects the files that a repeated run sources, and passes log records on.
+/// Collects the files that a replayed run sources, and passes log records on.
 pub struct SourcedFiles<F> {
-    tell: F,
-    /// Files asked for and not read yet.
-    asked: HashMap<OperationId, PathBuf>,
-    /// The text that each file had when it was last sourced.
+    log: F,
+    /// Files with a pending query.
+    pending: HashMap<OperationId, PathBuf>,
+    /// Text of each file at the last time it was sourced.
     texts: BTreeMap<PathBuf, BString>,
 }
 
 impl<F> SourcedFiles<F> {
-    /// Collects none yet; `tell` gets the log records.
-    pub fn new(tell: F) -> Self {
-        Self { tell, asked: HashMap::new(), texts: BTreeMap::new() }
+    /// Creates an empty collection; `log` receives the log records.
+    pub fn new(log: F) -> Self {
+        Self { log, pending: HashMap::new(), texts: BTreeMap::new() }
     }
 
-    /// Returns the files that hold another text now, or are gone. Only plain files count: a pipe or a
-    /// terminal gives its text once. Relative paths count from the present directory.
+    /// Returns the files whose text has changed, or that are gone. Only regular files count,
+    /// because a pipe or a terminal provides its text once. Relative paths count from the present
+    /// directory.
     pub fn changed(&self) -> impl Iterator<Item = &Path> {
         let is_same = |path: &Path, text: &BString| match std::fs::metadata(path) {
             Ok(found) if !found.is_file() => true,
@@ -42,20 +43,20 @@ impl<F> SourcedFiles<F> {
 
 impl<F: FnMut(&LogRecord)> Watch for &mut SourcedFiles<F> {
     fn logged(&mut self, record: &LogRecord) {
-        (self.tell)(record);
+        (self.log)(record);
     }
 
     fn on_effect(&mut self, effect: &Effect) {
         if let Effect::Query { operation, directory, query: Query::File(path) } = effect {
             let directory = directory.as_ref().map_or(&b""[..], |directory| &directory[..]);
             let path = Path::new(OsStr::from_bytes(directory)).join(OsStr::from_bytes(path));
-            self.asked.insert(*operation, path);
+            self.pending.insert(*operation, path);
         }
     }
 
     fn on_event(&mut self, event: &Event) {
         if let Event::Done { operation, result } = event
-            && let Some(path) = self.asked.remove(operation)
+            && let Some(path) = self.pending.remove(operation)
             && let Ok(Reply::Text(text)) = result
         {
             self.texts.insert(path, text.clone());

@@ -1,4 +1,4 @@
-//! What a start of the shell is made of, and taking on that of another one.
+//! Properties of a start of the shell, and their restoration by the next start.
 
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
@@ -13,8 +13,12 @@ use ftsh_machine::Time;
 use ftsh_process as process;
 use ftsh_sys::os_error::plain;
 
-/// Returns the times of the clocks. Fails if the boot's id cannot be read: processes of an earlier start
-/// in this boot would be taken for gone.
+/// Returns the times of the clocks.
+///
+/// # Errors
+///
+/// Fails if the id of the boot cannot be read: processes of an earlier start in this boot would be
+/// taken for gone.
 pub fn clocks() -> Result<Clocks> {
     let boot = process::boot_id()
         .map_err(|error| anyhow!("can't read {}: {}", process::BOOT_ID, plain(&error)))?;
@@ -26,19 +30,22 @@ fn since_boot() -> Duration {
     clock_gettime(ClockId::CLOCK_BOOTTIME).map_or(Duration::ZERO, Duration::from)
 }
 
-/// When something happened, since 1970, as the clock stood at the start before it.
+/// Returns the time of an event since 1970, by the clock of the latest start before the event.
 pub fn moment_of(journal: &Journal, at: Time) -> Duration {
     let at = at.elapsed();
     let before = journal.starts.iter().rev().find(|start| start.elapsed <= at);
     before.map_or(journal.beginning.at + at, |start| start.at + at.saturating_sub(start.elapsed))
 }
 
-/// Describes this process, where a run has gone on for so long, as the shell `pid`, whose commands carry
-/// this mark.
+/// Describes this process as a start of a run after `elapsed`. The shell has the process id `pid`,
+/// and its commands carry the tag `mark`.
 pub fn this(elapsed: Duration, pid: u32, mark: &str) -> Result<Started> {
     let Clocks { wall, since_boot, boot } = clocks()?;
     let directory = std::env::current_dir().map_err(|error| {
-        anyhow!("can't record the current directory, where the run would go on: {}", plain(&error))
+        anyhow!(
+            "can't record the current directory, where the next start would resume the run: {}",
+            plain(&error)
+        )
     })?;
     Ok(Started {
         at: wall,
@@ -56,20 +63,20 @@ pub fn this(elapsed: Duration, pid: u32, mark: &str) -> Result<Started> {
     })
 }
 
-/// Whether this process may go on with what that one began.
+/// Returns an error if this process may not resume the run of an earlier start.
 pub fn check(first: &Started) -> Result<()> {
     let user = getuid().as_raw();
     if first.user != user {
-        bail!("it is of the user with the id {}, not {user}", first.user);
+        bail!("it belongs to the user with the id {}, not {user}", first.user);
     }
     Ok(())
 }
 
-/// Has this process be in the same directory, and take the same for granted, as that one.
+/// Restores directory, umask and ignored signals of an earlier start.
 pub fn assume(first: &Started) -> Result<()> {
     let directory = Path::new(std::ffi::OsStr::from_bytes(&first.directory));
     std::env::set_current_dir(directory).map_err(|error| {
-        anyhow!("can't go to its directory `{}`: {}", directory.display(), plain(&error))
+        anyhow!("can't enter its directory `{}`: {}", directory.display(), plain(&error))
     })?;
     process::assume_umask(first.umask);
     process::ignore_only(&first.ignored);

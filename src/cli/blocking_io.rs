@@ -1,4 +1,4 @@
-//! Standard input and output that others may have made non-blocking.
+//! Standard input and output that another process may have made non-blocking.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, AsRawFd};
@@ -8,16 +8,16 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use ftsh_process as process;
 
-/// An end of the shell's own that waits where it would say that nothing can be done at present.
-pub struct Patient<T>(pub T);
+/// A descriptor of the shell whose operations wait where a non-blocking one would fail.
+pub struct BlockingIo<T>(pub T);
 
-impl<T: AsFd> Patient<T> {
+impl<T: AsFd> BlockingIo<T> {
     fn until_done<R>(
         &mut self,
         events: PollFlags,
         mut action: impl FnMut(&mut T) -> io::Result<R>,
     ) -> io::Result<R> {
-        // Rust opens /dev/null there.
+        // The Rust runtime opens /dev/null in place of a closed standard descriptor.
         if process::was_closed(self.0.as_fd().as_raw_fd()) {
             return Err(Errno::EBADF.into());
         }
@@ -32,13 +32,13 @@ impl<T: AsFd> Patient<T> {
     }
 }
 
-impl<T: AsFd + Read> Read for Patient<T> {
+impl<T: AsFd + Read> Read for BlockingIo<T> {
     fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
         self.until_done(PollFlags::POLLIN, |it| it.read(room))
     }
 }
 
-impl<T: AsFd + Write> Write for Patient<T> {
+impl<T: AsFd + Write> Write for BlockingIo<T> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.until_done(PollFlags::POLLOUT, |it| it.write(bytes))
     }
