@@ -300,7 +300,7 @@ fn a_narrow_terminal_is_enough() {
     user.types("mkdir a-long-name-of-a-directory; cd a-long-name-of-a-directory\r");
     sees_prompt(&mut user, "…/a-long-name-of-a-directory");
     user.types("FTSH_PROMPT='\\W\\q'\r");
-    user.sees("FTSH_PROMPT can't be used: `\\q`");
+    user.sees("FTSH_PROMPT can't be used: unknown sequence `\\q`");
     user.types("FTSH_PROMPT='in \\W: '\r");
     user.sees("in a-long-name-of-a-directory: ");
     leaves(user);

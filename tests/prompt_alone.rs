@@ -126,7 +126,7 @@ fn a_history_that_is_no_file_holds_nothing_up() {
     fs::create_dir_all(&state).expect("a directory");
     mkfifo(&state.join("history"), Mode::S_IRWXU).expect("a fifo");
     let mut user = home.wide();
-    assert!(user.shown.contains("the history isn't kept: "), "{}", user.shown);
+    assert!(user.shown.contains("the history is not saved: "), "{}", user.shown);
     user.types("echo ali''ve\r");
     user.sees("alive\r\n");
     leaves(user);

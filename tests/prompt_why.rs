@@ -28,7 +28,7 @@ fn why_tells_of_the_attempts() {
     assert!(why(&mut user).contains("Nothing has failed yet."));
     user.types("try 30 times backoff fixed from 1 ms; sh -c \"exit $attempt # $TOKEN\"; end\r");
     user.sees("[exit 30]");
-    assert!(!sees_prompt(&mut user, "~").contains("tells of each attempt"), "its user knows");
+    assert!(!sees_prompt(&mut user, "~").contains("lists each attempt"), "its user knows");
     let told = why(&mut user);
     for line in [
         "exited with 30",
@@ -114,7 +114,7 @@ fn a_key_puts_what_failed_into_a_try() {
             .replace("}}", "}")
             .as_str(),
     );
-    user.sees("  Alt-R puts it into a `try`, which repeats it until it succeeds");
+    user.sees("  Alt-R puts the command into a `try`, which repeats it until it succeeds");
     sees_prompt(&mut user, "~");
     edits(&mut user);
     std::fs::remove_file(home.path().join("it")).expect("a file");
@@ -132,7 +132,7 @@ fn a_key_puts_what_failed_into_a_try() {
     user.types("sh -c 'exit 7'\r");
     assert!(!sees_prompt(&mut user, "~").contains("Alt-R"));
     user.types("try 2 times backoff none; sh -c 'exit 7'; end\r");
-    user.sees("  `why` tells of each attempt");
+    user.sees("  `why` lists each attempt");
     leaves(user);
     let text = std::fs::read_to_string(home.path().join(".local/state/ftsh/history"));
     let text = text.expect("a history");

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use ftsh_ide::abbreviations::Abbreviations;
 use rustyline::{Cmd, ConditionalEventHandler, Event, EventContext, RepeatCount};
 
-/// Expands the abbreviation before a blank. Of all commands of the editor, only completion replaces
-/// text and leaves the cursor behind the new text.
+/// Expands the abbreviation before a blank. Completion is the only command of the editor that
+/// replaces text and leaves the cursor behind the new text.
 pub struct AtBlank(pub Arc<Abbreviations>);
 
 impl ConditionalEventHandler for AtBlank {

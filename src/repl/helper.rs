@@ -1,4 +1,4 @@
-//! What the line editor asks while someone types.
+//! Completion, hints and highlighting for the line editor.
 
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
@@ -12,48 +12,48 @@ use rustyline::highlight::{CmdKind, Highlighter};
 use rustyline::hint::{Hint, Hinter};
 use rustyline::history::SearchDirection;
 use rustyline::validate::Validator;
-use rustyline::{Context, Helper as Helps, Result};
+use rustyline::{Context, Helper as EditorHelper, Result};
 
-use super::screen::{self, Screen, Written};
+use super::screen::{self, EditorText, Screen};
 use ftsh_ide::candidate::Candidate;
 use ftsh_ide::complete::complete;
 use ftsh_ide::highlight::{highlight, plain};
 use ftsh_ide::known::Known;
 use ftsh_process::Edited;
 
-/// Of a longer line, colours are shown so fast: each change shows all of it anew, and what is typed by
-/// a program comes without a pause.
-const SHORT: usize = 512;
-const PER_BYTE: Duration = Duration::from_micros(5);
+/// Maximum length of a line that is highlighted after each key. Each change redraws the whole line,
+/// and pasted text arrives without a pause.
+const MAX_HIGHLIGHT: usize = 512;
+const PAUSE_PER_BYTE: Duration = Duration::from_micros(5);
 
-/// Answers for the line that is being typed.
+/// State of the line that is being edited.
 #[derive(Default)]
 pub struct Helper {
-    /// The session.
+    /// Session that the line belongs to.
     known: Known,
-    /// The lines of the same input before this one.
+    /// Earlier lines of the same input.
     before: String,
-    /// Whether a hint can be told from what was typed.
-    colours: bool,
-    /// The prompt, without colours.
+    /// True if the terminal shows colors.
+    colors: bool,
+    /// Prompt without colors.
     prompt: String,
-    /// What is shown.
-    written: RefCell<Written>,
-    /// How large the terminal was when that was written; none before.
+    /// Text on the screen.
+    written: RefCell<EditorText>,
+    /// Size of the terminal when the text was written; none before.
     screen: Cell<Option<Screen>>,
-    /// Told how the editor has set the terminal, for each line once.
+    /// Notifier of the terminal settings that the editor uses; taken once per line.
     edited: Cell<Option<Edited>>,
-    /// When the line was last shown as a whole.
+    /// Time of the last complete highlight.
     shown: Cell<Option<Instant>>,
 }
 
 impl Helper {
-    /// For a terminal with or without colours.
-    pub fn new(colours: bool) -> Self {
-        Self { colours, ..Self::default() }
+    /// Creates a helper for a terminal with or without colors.
+    pub fn new(colors: bool) -> Self {
+        Self { colors, ..Self::default() }
     }
 
-    /// A line is to be typed, after these lines of the same input.
+    /// Begins a line after earlier lines of the same input.
     pub fn begin(&mut self, prompt: &str, before: &str, known: Known, edited: Edited) {
         prompt.clone_into(&mut self.prompt);
         before.clone_into(&mut self.before);
@@ -61,12 +61,12 @@ impl Helper {
         self.edited.set(Some(edited));
     }
 
-    /// The editor starts on an empty row.
+    /// Marks the start of the editor on an empty row.
     pub fn start(&self) {
         self.screen.set(None);
     }
 
-    /// What has been typed, before the cursor and after it: an interrupted editor forgets it.
+    /// Returns the text before and after the cursor, which an interrupted editor forgets.
     pub fn typed(&self) -> (String, String) {
         let it = self.written.borrow();
         let (before, after) = it.line.split_at_checked(it.at).unwrap_or((&it.line, ""));
@@ -82,8 +82,8 @@ impl Helper {
         written.at = at;
     }
 
-    /// Before a line is shown anew: if that is because the terminal has another size now, the editor
-    /// is told of it only now, too. While keys come it may lag behind.
+    /// Adapts the screen before a line is redrawn. The editor learns of a new terminal size only
+    /// now, and may lag behind while keys arrive.
     fn adjust(&self, line: &str, at: usize) {
         let now = Screen::now();
         if let (Some(now), Some(before)) = (now, self.screen.get()) {
@@ -94,7 +94,7 @@ impl Helper {
                     return;
                 }
                 if screen::reflows() {
-                    // Nobody is left to be told of an error.
+                    // No other way is left to report an error.
                     let _ = io::stdout()
                         .write_all(sequence.as_bytes())
                         .and_then(|()| io::stdout().flush());
@@ -104,55 +104,55 @@ impl Helper {
         self.screen.set(now);
     }
 
-    fn earlier(&self, line: &str, at: usize, context: &Context<'_>) -> Option<Earlier> {
-        if !self.colours || line.trim().is_empty() || at < line.len() || !self.before.is_empty() {
+    fn earlier(&self, line: &str, at: usize, context: &Context<'_>) -> Option<HistoryHint> {
+        if !self.colors || line.trim().is_empty() || at < line.len() || !self.before.is_empty() {
             return None;
         }
         let newest = context.history().len().checked_sub(1)?;
         let found = context.history().starts_with(line, newest, SearchDirection::Reverse);
         let rest = found.ok()??.entry.get(line.len()..)?.to_owned();
         let shown = rest.find(|c: char| c.is_control()).unwrap_or(rest.len());
-        (shown > 0).then_some(Earlier { rest, shown })
+        (shown > 0).then_some(HistoryHint { rest, shown })
     }
 }
 
-/// Whether there is more to come of a line for which each colour takes its time.
-fn is_long_and_unread(line: &str) -> bool {
+/// True if a long line has more input pending.
+fn is_long_and_pending(line: &str) -> bool {
     let input = io::stdin();
     let mut input = [PollFd::new(input.as_fd(), PollFlags::POLLIN)];
-    line.len() > SHORT && poll(&mut input, PollTimeout::ZERO) == Ok(1)
+    line.len() > MAX_HIGHLIGHT && poll(&mut input, PollTimeout::ZERO) == Ok(1)
 }
 
-impl Helps for Helper {}
+impl EditorHelper for Helper {}
 
-// A line is always whole: what an input still lacks gets a prompt of its own.
+// Each line is complete for the editor. An unfinished input gets a new prompt.
 impl Validator for Helper {}
 
 impl Completer for Helper {
     type Candidate = Pair;
 
     fn complete(&self, line: &str, at: usize, _: &Context<'_>) -> Result<(usize, Vec<Pair>)> {
-        // A blank was typed, and not Tab.
+        // A blank was typed instead of Tab.
         if let Some(replacement) = self.known.abbreviations.take_wanted() {
             return Ok((0, vec![Pair { display: String::new(), replacement }]));
         }
         let (start, found) = complete(&format!("{}{}", self.before, &line[..at]), &self.known);
         let pair = |it: Candidate| Pair { display: it.display, replacement: it.replacement };
         let Some(start) = start.checked_sub(self.before.len()) else {
-            return Ok((at, Vec::new())); // it begins on a line before
+            return Ok((at, Vec::new())); // it begins on an earlier line
         };
         Ok((start, found.into_iter().map(pair).collect()))
     }
 }
 
-/// The rest of an earlier input that began like this one.
-pub struct Earlier {
+/// Rest of an earlier input with the same beginning.
+pub struct HistoryHint {
     rest: String,
-    /// How much of it is shown: its first line.
+    /// Length of the visible part: the first line.
     shown: usize,
 }
 
-impl Hint for Earlier {
+impl Hint for HistoryHint {
     fn display(&self) -> &str {
         &self.rest[..self.shown]
     }
@@ -163,13 +163,13 @@ impl Hint for Earlier {
 }
 
 impl Hinter for Helper {
-    type Hint = Earlier;
+    type Hint = HistoryHint;
 
-    fn hint(&self, line: &str, at: usize, context: &Context<'_>) -> Option<Earlier> {
+    fn hint(&self, line: &str, at: usize, context: &Context<'_>) -> Option<HistoryHint> {
         self.adjust(line, at);
         self.note(line, at);
         let earlier = self.earlier(line, at, context);
-        let hint = earlier.as_ref().map_or("", Earlier::display);
+        let hint = earlier.as_ref().map_or("", HistoryHint::display);
         hint.clone_into(&mut self.written.borrow_mut().hint);
         earlier
     }
@@ -191,12 +191,12 @@ impl Highlighter for Helper {
             start = screen.visible(&written.prompt, line);
         }
         let (hidden, seen) = line.split_at(start);
-        let text = if self.colours && !is_long_and_unread(line) {
+        let text = if self.colors && !is_long_and_pending(line) {
             highlight(&format!("{}{hidden}", self.before), seen, &self.known)
         } else {
             plain(seen)
         };
-        // In the place of the prompt, which isn't to be seen either.
+        // The text replaces the prompt, which has left the screen as well.
         Cow::Owned(if start > 0 { format!("\r\x1b[K{text}") } else { text })
     }
 
@@ -206,11 +206,12 @@ impl Highlighter for Helper {
 
     fn highlight_char(&self, line: &str, at: usize, kind: CmdKind) -> bool {
         self.note(line, at);
-        let pause = PER_BYTE * u32::try_from(line.len()).unwrap_or(u32::MAX);
-        let soon = line.len() > SHORT && self.shown.get().is_some_and(|it| it.elapsed() < pause)
-            || is_long_and_unread(line);
+        let pause = PAUSE_PER_BYTE * u32::try_from(line.len()).unwrap_or(u32::MAX);
+        let soon = line.len() > MAX_HIGHLIGHT
+            && self.shown.get().is_some_and(|it| it.elapsed() < pause)
+            || is_long_and_pending(line);
         match kind {
-            _ if !self.colours => false,
+            _ if !self.colors => false,
             CmdKind::MoveCursor => false,
             CmdKind::ForcedRefresh => true,
             CmdKind::Other => !soon,

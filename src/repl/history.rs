@@ -1,7 +1,7 @@
-//! What was typed in earlier sessions, in a file that several prompts may write to at once.
+//! Inputs of earlier sessions, in a file that several prompts may write at once.
 //!
-//! Each input is one line, with `\n` for a newline and `\\` for a backslash. A prompt only ever
-//! appends; when the file has grown to twice what is kept, the next prompt that starts replaces it
+//! Each input takes one line, with `\n` for a newline and `\\` for a backslash. Prompts only
+//! append. Once the file has twice the maximum number of entries, the next prompt replaces the file
 //! by a shorter one.
 
 use std::collections::HashSet;
@@ -14,26 +14,26 @@ use std::time::{Duration, Instant};
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg, OFlag};
 
-/// How many inputs are kept.
-pub const KEPT: usize = 10_000;
-/// A longer input is not one that somebody typed.
-const LONGEST: usize = 64 * 1024;
-/// A file that grew beyond this isn't a history.
-const LARGEST: u64 = 256 * 1024 * 1024;
-/// Nobody holds the lock for as long as this, unless stopped.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// Maximum number of inputs in the history.
+pub const MAX_ENTRIES: usize = 10_000;
+/// Maximum length of an input; no person types a longer one.
+const MAX_INPUT: usize = 64 * 1024;
+/// Maximum size of the file in bytes; a larger file is no history.
+const MAX_FILE_SIZE: u64 = 256 * 1024 * 1024;
+/// Maximum wait for the lock. Only a stopped process holds the lock longer.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The file of the history.
+/// File of the history.
 pub struct History {
     path: PathBuf,
-    /// The home that it is in; if that isn't there, it isn't made.
+    /// Home directory that contains the file. The history does not create a missing home.
     home: Option<PathBuf>,
     last: Option<String>,
 }
 
 impl History {
-    /// The history in the directory that the XDG rules give for such: `ftsh/history` in
-    /// `$XDG_STATE_HOME`, or in `~/.local/state`.
+    /// Returns the history of the user: `ftsh/history` in `$XDG_STATE_HOME`, or in `~/.local/state`
+    /// by the XDG rules.
     pub fn of_user(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<Self> {
         let absolute = |path: &PathBuf| path.is_absolute();
         let home = variable("HOME").filter(absolute);
@@ -49,7 +49,7 @@ impl History {
         Self { path, home: None, last: None }
     }
 
-    /// The inputs, oldest first, each only where it was typed last.
+    /// Returns the inputs, oldest first. A repeated input stands at its latest position.
     pub fn load(&mut self) -> io::Result<Vec<String>> {
         let mut file = match self.open(OpenOptions::new().read(true)) {
             Ok(file) => file,
@@ -57,25 +57,28 @@ impl History {
             Err(error) => return Err(error),
         };
         let mut bytes = Vec::new();
-        if file.metadata()?.len() > LARGEST {
-            return Err(no_history());
+        if file.metadata()?.len() > MAX_FILE_SIZE {
+            return Err(not_a_history());
         }
         file.read_to_end(&mut bytes)?;
         let text = String::from_utf8_lossy(&bytes);
         let mut known = HashSet::new();
         let newest_first = text.lines().rev().filter(|line| !line.is_empty());
-        let mut inputs: Vec<String> =
-            newest_first.filter(|line| known.insert(*line)).take(KEPT).map(unescape).collect();
+        let mut inputs: Vec<String> = newest_first
+            .filter(|line| known.insert(*line))
+            .take(MAX_ENTRIES)
+            .map(unescape)
+            .collect();
         inputs.reverse();
-        if text.lines().count() > 2 * KEPT {
+        if text.lines().count() > 2 * MAX_ENTRIES {
             self.shorten(&inputs)?;
         }
         self.last = inputs.last().cloned();
         Ok(inputs)
     }
 
-    /// Adds an input. One that begins with a blank is private, and one that is typed twice
-    /// counts once; false for those.
+    /// Adds an input. Returns false for a private input, which begins with a blank, and for a
+    /// repetition of the last input.
     pub fn add(&mut self, input: &str) -> io::Result<bool> {
         if !is_kept(input) || self.last.as_deref() == Some(input) {
             return Ok(false);
@@ -92,7 +95,7 @@ impl History {
         let mut file = lock(|| self.open(&mut options.clone()))?;
         let mut line = escape(input);
         line.push('\n');
-        // Another prompt may have been killed in the middle of a line.
+        // Another prompt may have been killed while it wrote a line.
         if !ends_with_newline(&file)? {
             line.insert(0, '\n');
         }
@@ -100,18 +103,19 @@ impl History {
         Ok(true)
     }
 
-    /// Opens the file, if it is one: a FIFO would never be opened, and a device be read for ever.
+    /// Opens the file, if it is a regular file. Opening a FIFO could block, and a device could be
+    /// read endlessly.
     fn open(&self, options: &mut OpenOptions) -> io::Result<File> {
         if fs::metadata(&self.path).is_ok_and(|it| !it.is_file()) {
-            return Err(no_history());
+            return Err(not_a_history());
         }
-        // It may have become something else since.
+        // The file may have been replaced since the check.
         let flags = OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
         let file = options.custom_flags(flags.bits()).open(&self.path)?;
-        if file.metadata()?.is_file() { Ok(file) } else { Err(no_history()) }
+        if file.metadata()?.is_file() { Ok(file) } else { Err(not_a_history()) }
     }
 
-    /// Puts a shorter file in the place of this one.
+    /// Replaces the file by a shorter one.
     fn shorten(&self, inputs: &[String]) -> io::Result<()> {
         let held = lock(|| self.open(OpenOptions::new().append(true)))?;
         let new = self.path.with_extension(format!("new-{}", std::process::id()));
@@ -131,22 +135,22 @@ impl History {
     }
 }
 
-fn no_history() -> io::Error {
-    io::Error::other("it is no history")
+fn not_a_history() -> io::Error {
+    io::Error::other("it is not a history file")
 }
 
-/// Whether an input belongs into a history at all.
+/// True if an input may be kept in a history.
 pub fn is_kept(input: &str) -> bool {
-    !input.starts_with([' ', '\t']) && !input.trim().is_empty() && input.len() <= LONGEST
+    !input.starts_with([' ', '\t']) && !input.trim().is_empty() && input.len() <= MAX_INPUT
 }
 
-/// A file, locked against other prompts; without a lock if someone keeps it too long.
-enum Held {
+/// File of the history. A lock that another process holds too long is skipped.
+enum HistoryFile {
     Locked(Flock<File>),
     Free(File),
 }
 
-impl std::ops::Deref for Held {
+impl std::ops::Deref for HistoryFile {
     type Target = File;
 
     fn deref(&self) -> &File {
@@ -157,7 +161,7 @@ impl std::ops::Deref for Held {
     }
 }
 
-impl std::ops::DerefMut for Held {
+impl std::ops::DerefMut for HistoryFile {
     fn deref_mut(&mut self) -> &mut File {
         match self {
             Self::Locked(file) => file,
@@ -166,8 +170,8 @@ impl std::ops::DerefMut for Held {
     }
 }
 
-/// Opens a file and locks it. Meanwhile another prompt may have put a new one in its place.
-fn lock(open: impl Fn() -> io::Result<File>) -> io::Result<Held> {
+/// Opens and locks the file. Opens the file again if another prompt has replaced it.
+fn lock(open: impl Fn() -> io::Result<File>) -> io::Result<HistoryFile> {
     let start = Instant::now();
     let mut file = open()?;
     loop {
@@ -175,16 +179,16 @@ fn lock(open: impl Fn() -> io::Result<File>) -> io::Result<Held> {
             Ok(held) => {
                 let (now, ours) = (open()?.metadata()?, held.metadata()?);
                 if (now.dev(), now.ino()) == (ours.dev(), ours.ino()) {
-                    return Ok(Held::Locked(held));
+                    return Ok(HistoryFile::Locked(held));
                 }
                 file = open()?;
             }
-            Err((unlocked, Errno::EAGAIN | Errno::EINTR)) if start.elapsed() < PATIENCE => {
+            Err((unlocked, Errno::EAGAIN | Errno::EINTR)) if start.elapsed() < LOCK_TIMEOUT => {
                 std::thread::sleep(Duration::from_millis(5));
                 file = unlocked;
             }
-            // Some file systems have no locks; an append is whole nearly always.
-            Err((unlocked, _)) => return Ok(Held::Free(unlocked)),
+            // Some file systems have no locks. Most appends are atomic anyway.
+            Err((unlocked, _)) => return Ok(HistoryFile::Free(unlocked)),
         }
     }
 }
@@ -221,7 +225,7 @@ fn unescape(line: &str) -> String {
     input
 }
 
-/// For messages.
+/// Path of the file, for messages.
 impl AsRef<Path> for History {
     fn as_ref(&self) -> &Path {
         &self.path
@@ -233,7 +237,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_typed_comes_back() {
+    fn inputs_are_restored() {
         let place = tempfile::tempdir().expect("a directory");
         let path = place.path().join("state/ftsh/history");
         let inputs = ["ls", "try\n  echo '\\n' \\\\\nend", "é\\", "ls", "ls"];
@@ -276,12 +280,12 @@ mod tests {
     fn a_long_file_is_shortened_and_a_torn_line_hurts_no_other() {
         let place = tempfile::tempdir().expect("a directory");
         let path = place.path().join("history");
-        let old: Vec<_> = (0..=2 * KEPT).map(|number| format!("echo {number}")).collect();
+        let old: Vec<_> = (0..=2 * MAX_ENTRIES).map(|number| format!("echo {number}")).collect();
         fs::write(&path, old.join("\n") + "\ntorn").expect("a file");
         let mut history = History::at(path.clone());
         let inputs = history.load().expect("a history");
-        assert_eq!((inputs.len(), inputs.last().map(String::as_str)), (KEPT, Some("torn")));
-        assert_eq!(fs::read_to_string(&path).expect("a file").lines().count(), KEPT);
+        assert_eq!((inputs.len(), inputs.last().map(String::as_str)), (MAX_ENTRIES, Some("torn")));
+        assert_eq!(fs::read_to_string(&path).expect("a file").lines().count(), MAX_ENTRIES);
         fs::write(&path, "torn").expect("a file");
         history.add("whole").expect("a history");
         assert_eq!(fs::read_to_string(&path).expect("a file"), "torn\nwhole\n");
@@ -289,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_file_is_no_history() {
+    fn only_a_regular_file_is_a_history() {
         let place = tempfile::tempdir().expect("a directory");
         let path = place.path().join("history");
         nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).expect("a fifo");
@@ -301,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_home_that_is_not_there_is_not_made() {
+    fn a_missing_home_is_not_created() {
         let place = tempfile::tempdir().expect("a directory");
         let home = place.path().join("home");
         for state in [None, Some(home.join("state"))] {

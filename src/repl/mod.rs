@@ -1,11 +1,11 @@
-//! The prompt: one statement after the other in the same session.
+//! The prompt: a session of single statements.
 
-mod again;
 mod at_blank;
 mod helper;
 mod history;
 mod prompt;
 mod read;
+mod retry_key;
 mod screen;
 mod story;
 mod why;
@@ -18,7 +18,7 @@ use nix::sys::signal::Signal;
 use nix::unistd::{gethostname, getuid};
 
 use self::prompt::{Facts, Shown};
-use self::read::{Line, Reader};
+use self::read::{LineReader, ReadLine};
 pub use self::story::Story;
 use ftsh_ide::help;
 use ftsh_ide::known::Known;
@@ -33,41 +33,40 @@ use ftsh_syntax::ast::{Block, Name};
 use ftsh_syntax::diagnostic;
 use ftsh_syntax::{Among, Script, Source, parse_among, unfinished_among};
 
-/// What a statement is called in messages.
+/// Name of a statement in messages.
 pub const NAME: &str = "prompt";
 
-/// An empty script, for a session to begin with.
+/// Returns an empty script, which begins a session.
 pub fn nothing() -> Script {
     Script { source: Arc::new(Source::new(NAME, "")), body: Block::default() }
 }
 
-/// What makes the terminal usable again if the shell is killed at its prompt.
+/// Returns the action that restores the terminal if the shell is killed at its prompt.
 pub fn restore() -> Option<TerminalRestore> {
     TerminalRestore::new(if read::is_capable() { read::SEQUENCE } else { "" })
 }
 
-/// Talks with the user of the terminal until one of them has enough. Whoever hears of the records tells
-/// the story of them.
+/// Runs statements of the user until the session ends. The driver's log adds records to `story`.
 pub fn run(
     machine: Machine,
     driver: impl Interactive<Edited = Edited>,
     story: Rc<RefCell<Story>>,
 ) -> Outcome {
     let capable = read::is_capable();
-    let colours = capable && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    let colors = capable && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let mut session = Session {
         machine,
         driver,
-        reader: Reader::new(capable, colours),
+        reader: LineReader::new(capable, colors),
         story,
         last: None,
         why: None,
         misused: None,
-        colours,
-        unicode: speaks_unicode(),
+        colors,
+        unicode: has_unicode_locale(),
     };
     driver::run(&mut session.machine, &mut session.driver);
-    show(concat!("ftsh ", env!("CARGO_PKG_VERSION"), ": `help` helps, Ctrl-D leaves\n"));
+    write_output(concat!("ftsh ", env!("CARGO_PKG_VERSION"), ": `help` helps, Ctrl-D leaves\n"));
     loop {
         if let Some(outcome) = session.turn() {
             return session.driver.flush_on_exit(outcome);
@@ -78,21 +77,21 @@ pub fn run(
 struct Session<D: Interactive<Edited = Edited>> {
     machine: Machine,
     driver: D,
-    reader: Reader<D>,
-    /// What the present statement's tries have come to.
+    reader: LineReader<D>,
+    /// Tries of the present statement.
     story: Rc<RefCell<Story>>,
-    /// How the last statement failed, if it did.
+    /// Failure of the last statement, in one or two words.
     last: Option<String>,
-    /// The last one that did.
-    why: Option<why::Last>,
-    /// A value of `FTSH_PROMPT` that was complained of.
+    /// Last statement that failed, for `why`.
+    why: Option<why::LastFailure>,
+    /// Value of `FTSH_PROMPT` with a reported error.
     misused: Option<String>,
-    colours: bool,
+    colors: bool,
     unicode: bool,
 }
 
-/// An input that is whole, or why there is none.
-enum Input {
+/// A complete input, or the reason for none.
+enum PromptInput {
     Text(String),
     Nothing,
     End,
@@ -101,16 +100,16 @@ enum Input {
 }
 
 impl<D: Interactive<Edited = Edited>> Session<D> {
-    /// One statement; the outcome of the session if that was the last.
+    /// Runs one statement. Returns the outcome of the session after the last one.
     fn turn(&mut self) -> Option<Outcome> {
         let text = match self.input() {
-            Input::Text(text) => text,
-            Input::Nothing => return None,
-            Input::End => return Some(Outcome::Succeeded),
-            Input::Signal(signal) => return Some(self.end_by(signal)),
-            Input::Timeout => {
+            PromptInput::Text(text) => text,
+            PromptInput::Nothing => return None,
+            PromptInput::End => return Some(Outcome::Succeeded),
+            PromptInput::Signal(signal) => return Some(self.end_by(signal)),
+            PromptInput::Timeout => {
                 let outcome = self.statement(&nothing());
-                say("ftsh: the time of this shell is over\n");
+                write_error("ftsh: the deadline of this shell has passed\n");
                 return Some(outcome);
             }
         };
@@ -121,20 +120,20 @@ impl<D: Interactive<Edited = Edited>> Session<D> {
         let script = match parse_among(NAME, &text, among) {
             Ok(script) => script,
             Err(errors) => {
-                say(&diagnostic::render_all(&errors));
+                write_error(&diagnostic::render_all(&errors));
                 return None;
             }
         };
         if script.body.commands.is_empty() {
             return None;
         }
-        if let Some(topics) = self.asks(&script, help::COMMAND) {
+        if let Some(topics) = self.prompt_command(&script, help::COMMAND) {
             let columns = self.reader.columns();
-            show(&help::answer(&topics, columns, self.colours));
+            write_output(&help::answer(&topics, columns, self.colors));
             return None;
         }
-        if self.asks(&script, why::COMMAND).is_some_and(|words| words.is_empty()) {
-            self.tell_why();
+        if self.prompt_command(&script, why::COMMAND).is_some_and(|words| words.is_empty()) {
+            self.show_why();
             return None;
         }
         let began = self.driver.now();
@@ -151,7 +150,8 @@ impl<D: Interactive<Edited = Edited>> Session<D> {
         is_over.then_some(outcome)
     }
 
-    /// Says how a statement failed that didn't succeed, and keeps that for `why`; its failure in a word or two.
+    /// Reports the failure of a statement and keeps it for `why`. Returns the failure in one or two
+    /// words.
     fn note(
         &mut self,
         text: &str,
@@ -162,11 +162,11 @@ impl<D: Interactive<Edited = Edited>> Session<D> {
         let (report, name, failure) = match outcome {
             Outcome::Failed(failure) => {
                 let report = report(failure, &script.source, self.machine.secrets());
-                say(&report);
+                write_error(&report);
                 (report, name(failure), Some(Failure::clone(failure)))
             }
             Outcome::Interrupted(signal) => {
-                say("\n");
+                write_error("\n");
                 let name = signal_name(*signal);
                 (format!("interrupted by {name}\n"), name, None)
             }
@@ -178,23 +178,23 @@ impl<D: Interactive<Edited = Edited>> Session<D> {
         if let Some(hint) = hint {
             let hint = help::fill_hanging(hint, "  ", "  ", self.reader.columns());
             let hint = hint.trim_end();
-            say(&if self.colours {
+            write_error(&if self.colors {
                 format!("\x1b[2m{hint}\x1b[0m\n")
             } else {
                 format!("{hint}\n")
             });
         }
         let statement = text.to_owned();
-        self.why = Some(why::Last { statement, began, ended, report, failure, story });
+        self.why = Some(why::LastFailure { statement, began, ended, report, failure, story });
         Some(name)
     }
 
-    fn tell_why(&mut self) {
+    fn show_why(&mut self) {
         let columns = self.reader.columns();
         let (now, secrets) = (self.driver.now(), self.machine.secrets());
         match &self.why {
-            Some(last) => show(&last.tell(now, columns, secrets)),
-            None => show("Nothing has failed yet.\n"),
+            Some(last) => write_output(&last.render(now, columns, secrets)),
+            None => write_output("Nothing has failed yet.\n"),
         }
     }
 
@@ -205,7 +205,7 @@ impl<D: Interactive<Edited = Edited>> Session<D> {
         outcome
     }
 
-    /// Ends everything because of a signal at the prompt.
+    /// Ends the session because of a signal at the prompt.
     fn end_by(&mut self, signal: i32) -> Outcome {
         self.machine.run_next(&nothing());
         self.machine.handle_event(self.driver.now(), Event::Interrupted(signal));
@@ -216,8 +216,8 @@ impl<D: Interactive<Edited = Edited>> Session<D> {
         self.machine.deadline().unwrap_or(Time::NEVER)
     }
 
-    /// Asks for lines until they are a whole input.
-    fn input(&mut self) -> Input {
+    /// Reads lines until they form a complete input.
+    fn input(&mut self) -> PromptInput {
         let mut text: Option<String> = None;
         loop {
             let functions: Vec<Name> = self.machine.functions().cloned().collect();
@@ -239,26 +239,26 @@ impl<D: Interactive<Edited = Edited>> Session<D> {
             let until = self.deadline();
             let (driver, machine) = (&mut self.driver, &mut self.machine);
             let line = match self.reader.line(&prompt, &before, known, driver, until, machine) {
-                Line::Text(line) => line,
-                Line::Interrupted => return Input::Nothing,
-                Line::End if text.is_some() => {
-                    // What is missing is a mistake now.
+                ReadLine::Text(line) => line,
+                ReadLine::Interrupted => return PromptInput::Nothing,
+                ReadLine::End if text.is_some() => {
+                    // An unfinished input is an error at the end of the session.
                     if let Err(errors) = parse_among(NAME, &before, among) {
-                        say(&diagnostic::render_all(&errors));
+                        write_error(&diagnostic::render_all(&errors));
                     }
-                    return Input::Nothing;
+                    return PromptInput::Nothing;
                 }
-                Line::End => return Input::End,
-                Line::Unreadable(reason) => {
-                    say(&format!("ftsh: {reason}\n"));
-                    return Input::Nothing;
+                ReadLine::End => return PromptInput::End,
+                ReadLine::Unreadable(reason) => {
+                    write_error(&format!("ftsh: {reason}\n"));
+                    return PromptInput::Nothing;
                 }
-                Line::Signal(signal) => return Input::Signal(signal),
-                Line::Timeout => return Input::Timeout,
+                ReadLine::Signal(signal) => return PromptInput::Signal(signal),
+                ReadLine::Timeout => return PromptInput::Timeout,
             };
             let whole = before + &line;
             if unfinished(&whole).is_none() {
-                return Input::Text(whole);
+                return PromptInput::Text(whole);
             }
             text = Some(whole);
         }
@@ -284,52 +284,55 @@ impl<D: Interactive<Edited = Edited>> Session<D> {
         let format = format.filter(|format| !format.is_empty());
         let (raw, styled) = prompt::render(format.as_deref(), &facts).unwrap_or_else(|reason| {
             if self.misused != format {
-                say(&format!("ftsh: FTSH_PROMPT can't be used: {reason}; see `help prompt`\n"));
+                write_error(&format!(
+                    "ftsh: FTSH_PROMPT can't be used: {reason}; see `help prompt`\n"
+                ));
                 self.misused = format;
             }
             prompt::render(None, &facts).unwrap_or_default()
         });
-        if self.colours { (raw, styled) } else { (raw.clone(), raw) }
+        if self.colors { (raw, styled) } else { (raw.clone(), raw) }
     }
 
-    /// The words after a command of the prompt's own, if that is all a statement is, and means ours.
-    fn asks(&self, script: &Script, command: &str) -> Option<Vec<String>> {
+    /// Returns the words after a command of the prompt, if the statement consists of the command
+    /// and no function has its name.
+    fn prompt_command(&self, script: &Script, command: &str) -> Option<Vec<String>> {
         let words = help::asked(script, command)?;
         (!self.machine.functions().any(|name| &**name == command)).then_some(words)
     }
 
-    /// Goes to the beginning of a line, if a command has left the cursor elsewhere. The editor would
-    /// wipe away what stands there. Nothing is asked of the terminal: a line full of blanks wraps
-    /// only if something stood before it.
+    /// Moves the cursor to the beginning of a line if a command has left it elsewhere, because the
+    /// editor would erase that text. The terminal is not queried: a line full of blanks wraps only
+    /// after other text.
     fn begin_line(&mut self) {
         let columns = self.reader.columns();
-        let mark = match (self.unicode, self.colours) {
+        let mark = match (self.unicode, self.colors) {
             (true, true) => "\x1b[2m⏎\x1b[0m",
             (true, false) => "⏎",
             (false, true) => "\x1b[7m%\x1b[0m",
             (false, false) => "%",
         };
-        show(&format!("{mark}{}\r \r", " ".repeat(columns.saturating_sub(1))));
+        write_output(&format!("{mark}{}\r \r", " ".repeat(columns.saturating_sub(1))));
     }
 }
 
-/// Writes on standard output.
-fn show(text: &str) {
+/// Writes to standard output.
+fn write_output(text: &str) {
     non_blocking_writer::standard_output().say(text);
 }
 
-/// Writes on standard error.
-fn say(text: &str) {
+/// Writes to standard error.
+fn write_error(text: &str) {
     non_blocking_writer::standard_error().say(text);
 }
 
-/// What happened, and where, unless that is the one line right above.
+/// Renders a failure. Leaves out the place if the place is the single line above.
 fn report(failure: &Failure, source: &Source, secrets: &Secrets) -> String {
     let mut failure = failure.clone();
-    // What an earlier statement failed with was told then.
+    // The failure of an earlier statement was reported then.
     failure.earlier.take_if(|earlier| !Arc::ptr_eq(earlier.file(), source.name()));
     let text = crate::report::render(&failure, secrets);
-    // It may be that of a function, or of a file.
+    // The place may be in a function or in a file.
     if !Arc::ptr_eq(failure.file(), source.name()) {
         return text;
     }
@@ -338,7 +341,7 @@ fn report(failure: &Failure, source: &Source, secrets: &Secrets) -> String {
     text.replacen(&format!("{NAME}:{}: ", failure.line), &here, 1)
 }
 
-/// A failure in one or two words.
+/// Returns a failure in one or two words.
 fn name(failure: &Failure) -> String {
     match failure.kind {
         FailureKind::Exit => format!("exit {}", failure.code),
@@ -354,8 +357,8 @@ fn signal_name(signal: i32) -> String {
     }
 }
 
-/// Whether the terminal shows more than ASCII, by the locale.
-fn speaks_unicode() -> bool {
+/// True if the locale shows more than ASCII.
+fn has_unicode_locale() -> bool {
     let set = |name: &&str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(set).unwrap_or_default();
     let locale = locale.to_ascii_lowercase();

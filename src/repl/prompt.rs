@@ -1,4 +1,4 @@
-//! What stands before the cursor.
+//! Text of the prompt before the cursor.
 
 use std::path::Path;
 
@@ -7,56 +7,56 @@ use unicode_width::UnicodeWidthStr;
 
 use ftsh_syntax::Unfinished;
 
-/// The prompt, unless `FTSH_PROMPT` says something else.
+/// Format of the prompt without `FTSH_PROMPT`.
 const DEFAULT: &str = "\\?\\w> ";
-/// A prompt takes at most this part of a line for the directory, but may have this many columns.
-const SHARE: usize = 3;
-const LEAST: usize = 12;
+/// Divisor of the line width that limits the directory, and the width always available to it.
+const DIRECTORY_SHARE: usize = 3;
+const MIN_DIRECTORY: usize = 12;
 
-/// What a prompt can tell.
+/// Facts that a prompt can show.
 pub struct Facts<'a> {
     /// The working directory.
     pub directory: &'a Path,
     /// The home directory.
     pub home: Option<&'a Path>,
-    /// How the last statement failed, if it did.
+    /// Failure of the last statement.
     pub failure: Option<&'a str>,
-    /// The name of the user.
+    /// Name of the user.
     pub user: &'a str,
-    /// The name of the machine.
+    /// Name of the machine.
     pub host: &'a str,
-    /// Whether the user may do anything.
+    /// True if the user is root.
     pub root: bool,
-    /// The terminal's columns.
+    /// Columns of the terminal.
     pub columns: usize,
-    /// Whether the terminal shows more than ASCII.
+    /// True if the terminal shows more than ASCII.
     pub unicode: bool,
 }
 
-/// A prompt without and with colours.
+/// A prompt without and with colors.
 pub type Shown = (String, String);
 
-/// What is wrong with a format.
+/// Error in a format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum FormatError {
-    /// A backslash before what has no meaning.
-    #[error("`\\{0}` means nothing in it")]
+    /// A backslash before a character without a meaning.
+    #[error("unknown sequence `\\{0}`")]
     Unknown(char),
-    /// A backslash before nothing.
-    #[error("it ends in a backslash")]
+    /// A backslash at the end.
+    #[error("a backslash at the end")]
     Open,
 }
 
-/// The prompt by `format`.
+/// Renders the prompt in a format.
 pub fn render(format: Option<&str>, facts: &Facts) -> Result<Shown, FormatError> {
-    let (format, colours) = match format {
+    let (format, colors) = match format {
         Some(format) => (format, false),
         None => (DEFAULT, true),
     };
     let (mut raw, mut styled) = (String::new(), String::new());
     let mut push = |text: &str, style: &str| {
         raw.push_str(text);
-        if colours && !style.is_empty() && !text.is_empty() {
+        if colors && !style.is_empty() && !text.is_empty() {
             styled.push_str(&format!("\x1b[{style}m{text}\x1b[0m"));
         } else {
             styled.push_str(text);
@@ -65,7 +65,7 @@ pub fn render(format: Option<&str>, facts: &Facts) -> Result<Shown, FormatError>
     let mut chars = format.chars();
     while let Some(c) = chars.next() {
         if c != '\\' {
-            // Only `\e` and `\n` make control characters.
+            // Only `\e` and `\n` produce control characters.
             push(&printable(&c.to_string()), "");
             continue;
         }
@@ -91,7 +91,7 @@ pub fn render(format: Option<&str>, facts: &Facts) -> Result<Shown, FormatError>
     Ok((without_escapes(&raw), styled))
 }
 
-/// The prompt for more lines of an input.
+/// Returns the prompt for further lines of an input.
 pub fn continuation(unfinished: Unfinished, unicode: bool) -> String {
     let dots = dots(unicode);
     match unfinished {
@@ -107,7 +107,7 @@ fn dots(unicode: bool) -> &'static str {
     if unicode { "…" } else { "..." }
 }
 
-/// The directory, from the home directory, and only its end if it is long.
+/// Returns the directory relative to the home directory, shortened to its end if it is long.
 fn directory(facts: &Facts) -> String {
     let text = match facts.home.and_then(|home| facts.directory.strip_prefix(home).ok()) {
         Some(rest) if rest.as_os_str().is_empty() => "~".to_owned(),
@@ -115,11 +115,11 @@ fn directory(facts: &Facts) -> String {
         None => facts.directory.display().to_string(),
     };
     let text = printable(&text);
-    let most = (facts.columns / SHARE).max(LEAST);
+    let most = (facts.columns / DIRECTORY_SHARE).max(MIN_DIRECTORY);
     if text.width() <= most {
         return text;
     }
-    // As many of the last names as there is room for, but one in any case.
+    // Keeps as many of the last names as fit, but at least one.
     let short = |at: usize| format!("{}{}", dots(facts.unicode), &text[at..]);
     let slashes: Vec<usize> = text.match_indices('/').map(|(at, _)| at).collect();
     let fitting = slashes.iter().copied().find(|at| short(*at).width() <= most);
@@ -140,7 +140,7 @@ fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 
-/// Text without the sequences that begin with an escape character.
+/// Removes sequences that begin with an escape character.
 fn without_escapes(text: &str) -> String {
     let mut plain = String::new();
     let mut pieces = text.split('\x1b');
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn it_shows_directory_and_failure() {
+    fn a_prompt_shows_directory_and_failure() {
         assert_eq!(shown(None, &facts("/home/me")), "~> ");
         assert_eq!(shown(None, &facts("/home/me/src")), "~/src> ");
         assert_eq!(shown(None, &facts("/home/melon")), "/home/melon> ");
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn it_can_be_set() {
+    fn a_prompt_can_be_set() {
         let format = Some("\\u@\\h \\W\\$ ");
         assert_eq!(shown(format, &facts("/home/me/src")), "me@box src$ ");
         assert_eq!(shown(format, &Facts { root: true, ..facts("/") }), "me@box /# ");

@@ -1,4 +1,4 @@
-//! Reading lines: with a line editor where the terminal can do it, else as they come.
+//! Input of lines, with a line editor if the terminal supports it.
 
 use std::io::{self, BufRead, Write};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,11 +14,11 @@ use rustyline::{
     EventContext, EventHandler, KeyEvent, Modifiers, RepeatCount,
 };
 
-use super::again::{self, Again, Failed};
 use super::at_blank::AtBlank;
 use super::helper::Helper;
-use super::history::{self, History, KEPT};
+use super::history::{self, History, MAX_ENTRIES};
 use super::prompt::Shown;
+use super::retry_key::{self, Failed, RetryKey};
 use super::why;
 use ftsh_ide::abbreviations::Abbreviations;
 use ftsh_ide::highlight::plain;
@@ -34,81 +34,81 @@ use ftsh_sys::os_error;
 
 type Editor = LineEditor<Helper, MemHistory>;
 
-/// What came of asking for a line.
-pub enum Line {
-    /// A line, or several that were pasted or fetched from the history.
+/// Result of reading a line.
+pub enum ReadLine {
+    /// A line, or several lines that were pasted or taken from the history.
     Text(String),
     /// Ctrl-C.
     Interrupted,
-    /// Ctrl-D, or there is no more.
+    /// Ctrl-D, or the end of the input.
     End,
-    /// It can't be used, for this reason.
+    /// The input is unusable for this reason.
     Unreadable(String),
-    /// The shell was told to end by this signal.
+    /// A signal ends the shell.
     Signal(i32),
-    /// The time is over.
+    /// The deadline has passed.
     Timeout,
 }
 
-/// What another thread has read.
-type Answer = (Option<Box<Editor>>, Line);
+/// Result of the reading thread.
+type Answer = (Option<Box<Editor>>, ReadLine);
 
-/// What the thread that reads is to say in between.
-type Remark = Arc<Mutex<Option<String>>>;
+/// Text that the reading thread prints between keys.
+type Notice = Arc<Mutex<Option<String>>>;
 
-/// A thread may miss an interrupt that comes before it waits, so that it is repeated.
-const AGAIN: Duration = Duration::from_millis(20);
+/// Interval between interrupts of the reading thread, which misses an interrupt before its wait.
+const INTERRUPT_RETRY: Duration = Duration::from_millis(20);
 
-fn slot(remark: &Remark) -> std::sync::MutexGuard<'_, Option<String>> {
-    remark.lock().unwrap_or_else(PoisonError::into_inner)
+fn slot(notice: &Notice) -> std::sync::MutexGuard<'_, Option<String>> {
+    notice.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Reads lines.
-pub struct Reader<D: Interactive<Edited = Edited>> {
-    /// None where the terminal can't do more than print.
+/// Reader of lines.
+pub struct LineReader<D: Interactive<Edited = Edited>> {
+    /// Line editor; none on a terminal that can only print.
     editor: Option<Box<Editor>>,
-    /// A line that is being read, though not for the prompt it was asked for.
+    /// A read in progress that began for an earlier prompt.
     pending: Option<D::Job<Answer>>,
     history: Option<History>,
-    told: bool,
-    remark: Remark,
-    /// What failed last.
+    is_history_reported: bool,
+    notice: Notice,
+    /// Input that failed last.
     failed: String,
-    /// That, for a key of the editor.
+    /// The same input, shared with a key of the editor.
     at_key: Failed,
     abbreviations: Arc<Abbreviations>,
-    /// Whether a `try` was typed or hinted at, and `why`.
+    /// True if the user has typed `try` or seen the hint for it; likewise for `why`.
     knows_try: bool,
     knows_why: bool,
 }
 
-/// What is undone if the shell dies while it reads: pasted text is marked no more.
+/// Sequence that turns off bracketed paste after the shell was killed while reading.
 pub const SEQUENCE: &str = "\x1b[?2004l";
 
-/// Whether the terminal can do more than print.
+/// True if the terminal can do more than print.
 pub fn is_capable() -> bool {
     let term = std::env::var_os("TERM").unwrap_or_default();
     !["", "dumb", "emacs", "cons25"].iter().any(|dumb| term.eq_ignore_ascii_case(dumb))
 }
 
-impl<D: Interactive<Edited = Edited>> Reader<D> {
-    /// For the terminal at standard input and output.
-    pub fn new(capable: bool, colours: bool) -> Self {
+impl<D: Interactive<Edited = Edited>> LineReader<D> {
+    /// Creates a reader for standard input and output.
+    pub fn new(capable: bool, colors: bool) -> Self {
         let variable = |name: &str| std::env::var_os(name).map(Into::into);
         let history = if capable { History::of_user(variable) } else { None };
-        let (abbreviations, told) =
+        let (abbreviations, errors) =
             if capable { Abbreviations::of_user(variable) } else { Default::default() };
-        super::say(&told);
+        super::write_error(&errors);
         let abbreviations = Arc::new(abbreviations);
         let at_key = Failed::default();
         let blank = AtBlank(Arc::clone(&abbreviations));
-        let editor = capable.then(|| editor(colours, &at_key, blank).ok()).flatten().map(Box::new);
+        let editor = capable.then(|| editor(colors, &at_key, blank).ok()).flatten().map(Box::new);
         let mut reader = Self {
             editor,
             pending: None,
             history,
-            told: false,
-            remark: Remark::default(),
+            is_history_reported: false,
+            notice: Notice::default(),
             failed: String::new(),
             at_key,
             abbreviations,
@@ -124,9 +124,9 @@ impl<D: Interactive<Edited = Edited>> Reader<D> {
         match history.load() {
             Ok(inputs) => {
                 for input in inputs {
-                    self.knows_try |= begins_with(&input, "try");
-                    self.knows_why |= begins_with(&input, why::COMMAND);
-                    // It is in memory, and so can't fail.
+                    self.knows_try |= has_first_word(&input, "try");
+                    self.knows_why |= has_first_word(&input, why::COMMAND);
+                    // A history in memory cannot fail.
                     let _ = editor.history_mut().add_owned(input);
                 }
             }
@@ -136,18 +136,18 @@ impl<D: Interactive<Edited = Edited>> Reader<D> {
 
     fn no_history(&mut self, error: &io::Error) {
         if let Some(history) = &self.history
-            && !std::mem::replace(&mut self.told, true)
+            && !std::mem::replace(&mut self.is_history_reported, true)
         {
             let path = history.as_ref().display();
             let reason = os_error::plain(error);
-            super::say(&format!("ftsh: the history isn't kept: {path}: {reason}\n"));
+            super::write_error(&format!("ftsh: the history is not saved: {path}: {reason}\n"));
         }
     }
 
-    /// Remembers an input.
+    /// Adds an input to the history.
     pub fn remember(&mut self, input: &str) {
-        self.knows_try |= begins_with(input, "try");
-        self.knows_why |= begins_with(input, why::COMMAND);
+        self.knows_try |= has_first_word(input, "try");
+        self.knows_why |= has_first_word(input, why::COMMAND);
         let Some(editor) = &mut self.editor else { return };
         if history::is_kept(input) {
             let _ = editor.add_history_entry(input);
@@ -159,28 +159,29 @@ impl<D: Interactive<Edited = Edited>> Reader<D> {
         }
     }
 
-    /// A statement has failed.
+    /// Keeps an input that failed.
     pub fn failed(&mut self, input: &str) {
         input.clone_into(&mut self.failed);
     }
 
-    /// What its user may not know that would help now. Each is said once, and not to those who have used it.
+    /// Returns a hint that helps after this failure. Each hint appears once, and not for users who
+    /// have used it.
     pub fn hint(&mut self, script: &Script, failure: Option<&Failure>) -> Option<&'static str> {
         let (true, failure) = (self.is_editor(), failure?) else { return None };
         if failure.tries.iter().any(|it| it.attempts > 1) {
             return (!std::mem::replace(&mut self.knows_why, true)).then_some(why::HINT);
         }
-        let is_apt = !self.knows_try && again::may_help(script, failure);
+        let is_apt = !self.knows_try && retry_key::may_help(script, failure);
         self.knows_try |= is_apt;
-        is_apt.then_some(again::HINT)
+        is_apt.then_some(retry_key::HINT)
     }
 
-    /// Whether there is a line editor.
+    /// True if a line editor is used.
     pub fn is_editor(&self) -> bool {
         self.editor.is_some()
     }
 
-    /// The terminal's columns.
+    /// Returns the number of columns of the terminal.
     pub fn columns(&mut self) -> usize {
         let columns = match &mut self.editor {
             Some(editor) => editor.dimensions().map(|(columns, _)| columns.into()),
@@ -189,7 +190,7 @@ impl<D: Interactive<Edited = Edited>> Reader<D> {
         columns.filter(|columns| *columns > 0).unwrap_or(80)
     }
 
-    /// Asks for a line, after those that are in `before`. The machine hears of events meanwhile.
+    /// Reads a line after earlier lines of the same input. Meanwhile the machine handles events.
     pub fn line(
         &mut self,
         prompt: &Shown,
@@ -198,76 +199,76 @@ impl<D: Interactive<Edited = Edited>> Reader<D> {
         driver: &mut D,
         until: Time,
         machine: &mut Machine,
-    ) -> Line {
+    ) -> ReadLine {
         let edits = self.editor.is_some();
         let mut job = match self.ask(prompt, before, known, driver) {
             Ok(job) => job,
-            Err(error) => return Line::Unreadable(error.to_string()),
+            Err(error) => return ReadLine::Unreadable(error.to_string()),
         };
         loop {
-            // A line that was read at that moment ends that, too.
-            let unsaid = slot(&self.remark).is_some();
-            let again = Time::after(driver.now().elapsed() + AGAIN);
-            match driver.attend(&mut job, if unsaid { until.min(again) } else { until }) {
+            // An interrupt in this moment may have been overtaken by a line.
+            let has_notice = slot(&self.notice).is_some();
+            let retry = Time::after(driver.now().elapsed() + INTERRUPT_RETRY);
+            match driver.attend(&mut job, if has_notice { until.min(retry) } else { until }) {
                 Attended::Answer((editor, line)) => {
                     self.editor = editor;
-                    if let Some(unsaid) = slot(&self.remark).take() {
-                        super::say(&unsaid);
+                    if let Some(notice) = slot(&self.notice).take() {
+                        super::write_error(&notice);
                     }
                     return match line {
-                        Line::End if has_hung_up() => Line::Signal(libc::SIGHUP),
-                        Line::Text(line) if edits => Line::Text(self.written_out(line)),
+                        ReadLine::End if has_hung_up() => ReadLine::Signal(libc::SIGHUP),
+                        ReadLine::Text(line) if edits => ReadLine::Text(self.expanded(line)),
                         line => line,
                     };
                 }
-                // The editor hears of them itself.
+                // The editor receives these signals as keys.
                 Attended::Event(Event::Interrupted(libc::SIGINT | libc::SIGQUIT)) if edits => {}
                 Attended::Event(Event::Interrupted(libc::SIGINT | libc::SIGQUIT)) => {
                     self.pending = Some(job);
-                    super::show("\n");
-                    return Line::Interrupted;
+                    super::write_output("\n");
+                    return ReadLine::Interrupted;
                 }
                 Attended::Event(Event::Interrupted(signal)) => {
-                    return Self::abandon(&job, edits, driver, Line::Signal(signal));
+                    return Self::abandon(&job, edits, driver, ReadLine::Signal(signal));
                 }
                 Attended::Event(event) => machine.handle_event(driver.now(), event),
                 Attended::Asked if edits => {
                     let page = driver.page(machine);
-                    let mut remark = slot(&self.remark);
-                    *remark = Some(page);
+                    let mut notice = slot(&self.notice);
+                    *notice = Some(page);
                     driver.interrupt(&job);
                 }
                 Attended::Asked => {
-                    super::say(&format!("\n{}", driver.page(machine)));
-                    super::show(&prompt.0);
+                    super::write_error(&format!("\n{}", driver.page(machine)));
+                    super::write_output(&prompt.0);
                 }
                 Attended::Timeout if driver.now() < until => {
-                    // Not once it is said: that would count as Ctrl-C.
-                    let remark = slot(&self.remark);
-                    if remark.is_some() {
+                    // Once the notice is printed, another interrupt would count as Ctrl-C.
+                    let notice = slot(&self.notice);
+                    if notice.is_some() {
                         driver.interrupt(&job);
                     }
                 }
                 Attended::Timeout => {
-                    return Self::abandon(&job, edits, driver, Line::Timeout);
+                    return Self::abandon(&job, edits, driver, ReadLine::Timeout);
                 }
             }
         }
     }
 
-    /// A line that ends with an abbreviation, with what that stands for, which is shown then.
-    fn written_out(&self, line: String) -> String {
+    /// Expands and shows an abbreviation at the end of a line.
+    fn expanded(&self, line: String) -> String {
         let Some(long) = self.abbreviations.expand(&line) else { return line };
-        super::show(&format!("{}\n", plain(&long)));
+        super::write_output(&format!("{}\n", plain(&long)));
         long
     }
 
-    fn abandon(job: &D::Job<Answer>, edits: bool, driver: &mut D, line: Line) -> Line {
+    fn abandon(job: &D::Job<Answer>, edits: bool, driver: &mut D, line: ReadLine) -> ReadLine {
         driver.leave_alone(job);
         if edits {
             driver.restore_terminal();
         }
-        super::show("\n");
+        super::write_output("\n");
         line
     }
 
@@ -279,7 +280,7 @@ impl<D: Interactive<Edited = Edited>> Reader<D> {
         driver: &mut D,
     ) -> io::Result<D::Job<Answer>> {
         let Some(mut editor) = self.editor.take() else {
-            super::show(raw);
+            super::write_output(raw);
             return match self.pending.take() {
                 Some(job) => Ok(job),
                 None => driver.begin(|| (None, plain_line())),
@@ -293,7 +294,7 @@ impl<D: Interactive<Edited = Edited>> Reader<D> {
             helper.begin(raw, before, known, driver.edited());
         }
         let prompt = (raw.clone(), styled.clone());
-        let remark = Arc::clone(&self.remark);
+        let notice = Arc::clone(&self.notice);
         driver.begin(move || {
             let mut typed = (String::new(), String::new());
             let line = loop {
@@ -303,16 +304,16 @@ impl<D: Interactive<Edited = Edited>> Reader<D> {
                 }
                 let read = editor.readline_with_initial(&prompt, (&typed.0, &typed.1));
                 match read {
-                    Ok(line) => break Line::Text(line),
-                    Err(ReadlineError::Interrupted) => match slot(&remark).take() {
-                        Some(remark) => super::say(&remark),
-                        None => break Line::Interrupted,
+                    Ok(line) => break ReadLine::Text(line),
+                    Err(ReadlineError::Interrupted) => match slot(&notice).take() {
+                        Some(notice) => super::write_error(&notice),
+                        None => break ReadLine::Interrupted,
                     },
                     Err(ReadlineError::Io(error)) if error.kind() == io::ErrorKind::InvalidData => {
-                        break Line::Unreadable("what was typed isn't UTF-8".into());
+                        break ReadLine::Unreadable("the input is not valid UTF-8".into());
                     }
                     // Ctrl-D, or the terminal is gone.
-                    Err(_) => break Line::End,
+                    Err(_) => break ReadLine::End,
                 }
                 typed = editor.helper().map(Helper::typed).unwrap_or_default();
             };
@@ -321,33 +322,33 @@ impl<D: Interactive<Edited = Edited>> Reader<D> {
     }
 }
 
-fn editor(colours: bool, failed: &Failed, blank: AtBlank) -> rustyline::Result<Editor> {
+fn editor(colors: bool, failed: &Failed, blank: AtBlank) -> rustyline::Result<Editor> {
     let mut config = Config::builder()
-        .max_history_size(KEPT)?
+        .max_history_size(MAX_ENTRIES)?
         .completion_type(CompletionType::List)
         .completion_show_all_if_ambiguous(true)
         .bell_style(BellStyle::None)
-        .color_mode(ColorMode::Forced); // or the helper isn't asked, which knows whether to
+        .color_mode(ColorMode::Forced); // otherwise the editor ignores the helper, which decides
     config.enable_synchronized_output(false);
     let config = config.build();
     let history = MemHistory::with_config(&config);
     let mut editor = Editor::with_history(config, history)?;
-    editor.set_helper(Some(Helper::new(colours)));
+    editor.set_helper(Some(Helper::new(colors)));
     editor.set_auto_add_history(false);
-    // A shell at its prompt has nothing to suspend; and its parent may have no job control.
+    // A shell at its prompt has no job to suspend, and its parent may have no job control.
     editor.bind_sequence(KeyEvent::ctrl('Z'), EventHandler::Simple(Cmd::Undo(1)));
-    editor.bind_sequence(KeyEvent::ctrl('C'), EventHandler::Conditional(Box::new(Unhinted)));
-    let again = Again(Arc::clone(failed));
-    editor.bind_sequence(again::KEY, EventHandler::Conditional(Box::new(again)));
+    editor.bind_sequence(KeyEvent::ctrl('C'), EventHandler::Conditional(Box::new(EraseHint)));
+    let retry = RetryKey(Arc::clone(failed));
+    editor.bind_sequence(retry_key::KEY, EventHandler::Conditional(Box::new(retry)));
     let key = KeyEvent::new(' ', Modifiers::NONE);
     editor.bind_sequence(key, EventHandler::Conditional(Box::new(blank)));
     Ok(editor)
 }
 
-/// Wipes a hint away, which the editor would leave behind a line that is dropped.
-struct Unhinted;
+/// Handler of Ctrl-C that erases a hint, which the editor would leave behind the dropped line.
+struct EraseHint;
 
-impl ConditionalEventHandler for Unhinted {
+impl ConditionalEventHandler for EraseHint {
     fn handle(
         &self,
         _: &rustyline::Event,
@@ -356,31 +357,31 @@ impl ConditionalEventHandler for Unhinted {
         context: &EventContext,
     ) -> Option<Cmd> {
         if context.has_hint() {
-            // The cursor is where it begins. Nobody is left to be told of an error.
+            // The cursor is at the beginning of the hint. No other way is left to report an error.
             let _ = io::stdout().write_all(b"\x1b[J").and_then(|()| io::stdout().flush());
         }
         None
     }
 }
 
-/// A line as the terminal hands it over.
-fn plain_line() -> Line {
+/// Reads a line from a terminal without a line editor.
+fn plain_line() -> ReadLine {
     let mut bytes = Vec::new();
     match io::stdin().lock().read_until(b'\n', &mut bytes) {
-        Ok(0) | Err(_) => return Line::End,
+        Ok(0) | Err(_) => return ReadLine::End,
         Ok(_) => {}
     }
     match String::from_utf8(bytes) {
-        Ok(text) => Line::Text(text.trim_end_matches(['\n', '\r']).to_owned()),
-        Err(_) => Line::Unreadable("what was typed isn't UTF-8".into()),
+        Ok(text) => ReadLine::Text(text.trim_end_matches(['\n', '\r']).to_owned()),
+        Err(_) => ReadLine::Unreadable("the input is not valid UTF-8".into()),
     }
 }
 
-fn begins_with(input: &str, word: &str) -> bool {
+fn has_first_word(input: &str, word: &str) -> bool {
     input.split_whitespace().next() == Some(word)
 }
 
-/// Whether the terminal is gone.
+/// True if the terminal is gone.
 fn has_hung_up() -> bool {
     tcgetattr(io::stdin()) == Err(Errno::EIO)
 }

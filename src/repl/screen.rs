@@ -1,4 +1,4 @@
-//! Where text comes to stand on a screen, and what to do when the screen has become narrower or wider.
+//! Positions of text on a screen, and redraws after a change of its width.
 
 use std::fmt::Write;
 use std::io;
@@ -9,38 +9,37 @@ use ftsh_process as process;
 
 const TAB: usize = 8;
 
-/// How large the terminal is.
+/// Size of a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Screen {
     rows: usize,
     columns: usize,
 }
 
-/// A place, as seen from where the prompt begins.
+/// A position relative to the beginning of the prompt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Position {
     row: usize,
     column: usize,
 }
 
-/// What an editor has written.
+/// Text that an editor has written.
 #[derive(Debug, Default)]
-pub struct Written {
+pub struct EditorText {
     pub prompt: String,
     pub line: String,
-    /// Where in the line the cursor is.
+    /// Position of the cursor in the line.
     pub at: usize,
     pub hint: String,
-    /// Where in the line a row ends that was full when it was written, so that the editor began the
-    /// next one itself.
+    /// Position in the line where a full row ended, after which the editor began a new row.
     pub broken: Option<usize>,
 }
 
 impl Screen {
-    /// The one that standard output is.
+    /// Returns the screen of standard output.
     pub fn now() -> Option<Self> {
         let (rows, columns) = process::size(&io::stdout())?;
-        let rows = if rows == 0 { u16::MAX } else { rows }; // it doesn't say
+        let rows = if rows == 0 { u16::MAX } else { rows }; // the size is unknown
         Some(Self { rows: rows.into(), columns: columns.into() })
     }
 
@@ -60,14 +59,15 @@ impl Screen {
         text.chars().fold(Position::default(), |at, c| self.step(at, c))
     }
 
-    /// For an editor, which leaves a row once it is full.
+    /// Returns the end of text in an editor, which leaves a row once the row is full.
     fn edited(self, text: &str) -> Position {
         let end = self.end(text);
         if end.column == self.columns { Position { row: end.row + 1, column: 0 } } else { end }
     }
 
-    /// Where the part of a line begins that is still to be seen when all of it has been written, and
-    /// when a row was begun one more: so each is kept once for those who scroll back. It begins a row.
+    /// Returns the start of the visible part of a line, which begins a row. The visible part
+    /// assumes that the whole line was written and one more row has begun, so each row enters the
+    /// scrollback once.
     pub fn visible(self, prompt: &str, line: &str) -> usize {
         let end = self.edited(&format!("{prompt}{line}"));
         let rows = self.rows + usize::from(end.column == 0);
@@ -78,7 +78,7 @@ impl Screen {
         let mut position = self.end(prompt);
         for (at, c) in line.char_indices() {
             let next = self.step(position, c);
-            // A line end ends a row, and is none of the next.
+            // A newline ends its row and does not belong to the next one.
             if next.row >= first && position.row < first {
                 return if c == '\n' { at + 1 } else { at };
             }
@@ -87,16 +87,16 @@ impl Screen {
         0
     }
 
-    /// Where in a line a full row ends with it, or with its hint.
+    /// Returns the position in the line after which a full row ends, with or without the hint.
     pub fn full_at(self, prompt: &str, line: &str, hint: &str) -> Option<usize> {
         let end = self.edited(&format!("{prompt}{line}{hint}"));
         (end.column == 0 && end.row > 0).then_some(line.len())
     }
 
-    /// What an editor has to write before it shows anew what it wrote on a screen of the size
-    /// `before`, if the terminal has since laid out these rows anew: the editor wipes away as many as
-    /// it wrote, not as many as there are.
-    pub fn rewind(self, before: Self, written: &Written) -> String {
+    /// Returns the sequence that an editor must write before a redraw, if the terminal has changed
+    /// its width since the size `before`. The editor erases as many rows as it wrote, not as many
+    /// as the reflowed text has.
+    pub fn rewind(self, before: Self, written: &EditorText) -> String {
         if self.columns == before.columns {
             return String::new();
         }
@@ -115,7 +115,7 @@ impl Screen {
         let mut sequence = String::new();
         up(&mut sequence, self.end(&shown).row);
         sequence.push_str("\r\x1b[J");
-        // There must be room for as many rows as the editor goes down and up.
+        // The screen needs room for as many rows as the editor moves down and up.
         sequence.push_str(&"\n".repeat(end.min(self.rows)));
         up(&mut sequence, end.saturating_sub(before.edited(&whole[..cursor]).row));
         sequence
@@ -128,7 +128,7 @@ fn up(sequence: &mut String, rows: usize) {
     }
 }
 
-/// Whether a terminal lays rows out anew when it becomes narrower or wider. Most do.
+/// True if a terminal reflows rows after a change of its width. Most terminals do.
 pub fn reflows() -> bool {
     let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let term = std::env::var("TERM").unwrap_or_default();
@@ -142,12 +142,12 @@ mod tests {
     const NARROW: Screen = Screen { rows: 3, columns: 10 };
     const WIDE: Screen = Screen { rows: 3, columns: 20 };
 
-    fn written(line: &str, at: usize, hint: &str, broken: Option<usize>) -> Written {
-        Written { prompt: "~> ".into(), line: line.into(), at, hint: hint.into(), broken }
+    fn written(line: &str, at: usize, hint: &str, broken: Option<usize>) -> EditorText {
+        EditorText { prompt: "~> ".into(), line: line.into(), at, hint: hint.into(), broken }
     }
 
     #[test]
-    fn what_has_left_the_screen_is_not_written() {
+    fn hidden_rows_are_not_written() {
         // Rows: 7, 10, 10, 10 letters.
         assert_eq!(NARROW.visible("~> ", &"a".repeat(26)), 0);
         assert_eq!(NARROW.visible("~> ", &"a".repeat(27)), 0);
@@ -161,8 +161,8 @@ mod tests {
     }
 
     #[test]
-    fn rows_that_were_laid_out_anew_are_wiped_away() {
-        let rewind = |new: Screen, old: Screen, it: Written| new.rewind(old, &it);
+    fn reflowed_rows_are_erased() {
+        let rewind = |new: Screen, old: Screen, it: EditorText| new.rewind(old, &it);
         // Of one row two were made, and of two one.
         let line = "a".repeat(12);
         assert_eq!(rewind(NARROW, WIDE, written(&line, 12, "", None)), "\x1b[1A\r\x1b[J");

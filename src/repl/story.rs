@@ -1,6 +1,6 @@
-//! The attempts that a statement's tries have made, as its records tell of them.
+//! Attempts of a statement's tries, collected from log records.
 //!
-//! However long a statement goes on, only so much of it is kept.
+//! The collection is bounded, however long a statement runs.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -11,72 +11,72 @@ use ftsh_machine::outcome::{TrySummary, shorten};
 use ftsh_machine::record::{Level, LogEvent, LogRecord};
 use ftsh_machine::time::Time;
 
-/// Of one `try` so many attempts are kept, the first ones and the last.
-const FIRST: usize = 3;
-const LAST: usize = 7;
-/// So many tries that have failed are kept, the first ones and the last.
-const MOST_FAILED: usize = 20;
-/// Tries inside each other, and tasks with tries, side by side.
-const DEEPEST: usize = 16;
-const MOST_TASKS: usize = 100;
+/// Numbers of first and latest attempts that are kept for each `try`.
+const FIRST_KEPT: usize = 3;
+const LAST_KEPT: usize = 7;
+/// Maximum number of failed tries that are kept, the first ones and the latest.
+const MAX_FAILED: usize = 20;
+/// Maximum depth of nested tries, and maximum number of concurrent tasks with tries.
+const MAX_DEPTH: usize = 16;
+const MAX_TASKS: usize = 100;
 
-/// What became of the tries of a statement.
+/// Tries of a statement.
 #[derive(Debug, Default)]
 pub struct Story {
-    /// Those that aren't over, outermost first.
-    open: BTreeMap<TaskId, Vec<Try>>,
-    /// Those that failed, or were cut off.
-    failed: Vec<Try>,
-    /// The words of the branches that run.
+    /// Tries in progress, outermost first.
+    open: BTreeMap<TaskId, Vec<TryStory>>,
+    /// Tries that failed or were canceled.
+    failed: Vec<TryStory>,
+    /// Words of the branches in progress.
     words: BTreeMap<TaskId, String>,
 }
 
 /// A `try` and its attempts.
 #[derive(Clone, Debug)]
-pub struct Try {
-    /// The script it stands in.
+pub struct TryStory {
+    /// Script of the `try`.
     pub file: Arc<str>,
-    /// Its line.
+    /// Line of the `try`.
     pub line: u32,
-    /// `name=word` of the branch it is in.
+    /// Branch of the `try`, as `name=word`.
     pub word: Option<String>,
-    /// The first attempts.
-    pub first: Vec<Attempt>,
-    /// The latest ones.
-    pub last: VecDeque<Attempt>,
-    /// How many there were.
+    /// First attempts.
+    pub first: Vec<AttemptStory>,
+    /// Latest attempts.
+    pub last: VecDeque<AttemptStory>,
+    /// Number of attempts.
     pub count: u64,
-    /// How long it took, if it gave up.
+    /// Duration of a `try` that has failed.
     pub elapsed: Option<Duration>,
 }
 
-/// An attempt.
+/// An attempt of a `try`.
 #[derive(Clone, Debug)]
-pub struct Attempt {
-    /// From 1.
+pub struct AttemptStory {
+    /// Number of the attempt, from 1.
     pub number: u64,
-    /// When it began.
+    /// Time of its beginning.
     pub at: Time,
-    /// What failed in it last.
+    /// Last failure in the attempt.
     pub failure: Option<String>,
-    /// How long the `try` waited after it.
+    /// Delay after the attempt.
     pub delay: Option<Duration>,
 }
 
-impl Try {
+impl TryStory {
     fn begin(&mut self, number: u64, at: Time) {
         self.count = number;
-        let attempt = Attempt { number, at, failure: None, delay: None };
-        if self.first.len() < FIRST {
+        let attempt = AttemptStory { number, at, failure: None, delay: None };
+        if self.first.len() < FIRST_KEPT {
             return self.first.push(attempt);
         }
-        if self.last.len() == LAST {
+        if self.last.len() == LAST_KEPT {
             self.last.pop_front();
         }
         self.last.push_back(attempt);
     }
 
-    fn latest(&mut self) -> Option<&mut Attempt> {
+    fn latest(&mut self) -> Option<&mut AttemptStory> {
         self.last.back_mut().or(self.first.last_mut())
     }
 
@@ -86,22 +86,20 @@ impl Try {
 }
 
 impl Story {
-    /// The level of the records that are needed.
+    /// Level of the records that a story needs.
     pub const LEVEL: Level = Level::STRUCTURES;
 
-    /// Takes a record into account.
+    /// Adds a record.
     pub fn add(&mut self, record: &LogRecord) {
         let Some(task) = record.task else { return };
         match &record.event {
-            LogEvent::Iteration { kind: "forall", name, value }
-                if self.words.len() < MOST_TASKS =>
-            {
+            LogEvent::Iteration { kind: "forall", name, value } if self.words.len() < MAX_TASKS => {
                 self.words.insert(task, shorten(&format!("{name}={value}")));
             }
             LogEvent::Attempt { number, .. } => self.begin(task, *number, record),
             LogEvent::Delay { delay, .. } | LogEvent::Deferred { delay, .. } => {
                 self.cut(task, record);
-                let latest = self.top(task).and_then(Try::latest);
+                let latest = self.top(task).and_then(TryStory::latest);
                 if let Some(latest) = latest {
                     latest.delay = Some(*delay);
                 }
@@ -137,26 +135,26 @@ impl Story {
     fn begin(&mut self, task: TaskId, number: u64, record: &LogRecord) {
         if number > 1 {
             self.cut(task, record);
-        } else if self.open.contains_key(&task) || self.open.len() < MOST_TASKS {
+        } else if self.open.contains_key(&task) || self.open.len() < MAX_TASKS {
             let word = self.words.get(&task).cloned();
             let tries = self.open.entry(task).or_default();
-            if tries.len() == DEEPEST {
+            if tries.len() == MAX_DEPTH {
                 tries.remove(0);
             }
             let (file, line) = (Arc::clone(&record.file), record.line);
             let (first, last) = (Vec::new(), VecDeque::new());
-            tries.push(Try { file, line, word, first, last, count: 0, elapsed: None });
+            tries.push(TryStory { file, line, word, first, last, count: 0, elapsed: None });
         }
         if let Some(it) = self.top(task).filter(|it| it.is_at(&record.file, record.line)) {
             it.begin(number, record.at);
         }
     }
 
-    fn top(&mut self, task: TaskId) -> Option<&mut Try> {
+    fn top(&mut self, task: TaskId) -> Option<&mut TryStory> {
         self.open.get_mut(&task)?.last_mut()
     }
 
-    fn pop(&mut self, task: TaskId) -> Option<Try> {
+    fn pop(&mut self, task: TaskId) -> Option<TryStory> {
         let tries = self.open.get_mut(&task)?;
         let it = tries.pop();
         if tries.is_empty() {
@@ -165,7 +163,7 @@ impl Story {
         it
     }
 
-    /// A record tells of a `try`: those inside it are over.
+    /// Ends the tries inside the `try` that a record belongs to.
     fn cut(&mut self, task: TaskId, record: &LogRecord) {
         let Some(tries) = self.open.get_mut(&task) else { return };
         let Some(at) = tries.iter().rposition(|it| it.is_at(&record.file, record.line)) else {
@@ -182,27 +180,28 @@ impl Story {
         }
     }
 
-    fn keep(&mut self, it: Try) {
-        if self.failed.len() == MOST_FAILED {
-            self.failed.remove(FIRST);
+    fn keep(&mut self, it: TryStory) {
+        if self.failed.len() == MAX_FAILED {
+            self.failed.remove(FIRST_KEPT);
         }
         self.failed.push(it);
     }
 
-    /// Something failed in a task, and so in the attempt it is part of.
+    /// Assigns a failure in a task to the attempt around it.
     fn note(&mut self, task: TaskId, parent: Option<TaskId>, message: &str) {
         let place =
             [Some(task), parent].into_iter().flatten().find(|it| self.open.contains_key(it));
-        if let Some(latest) = place.and_then(|task| self.top(task)).and_then(Try::latest) {
+        if let Some(latest) = place.and_then(|task| self.top(task)).and_then(TryStory::latest) {
             latest.failure = Some(shorten(message));
         }
     }
 
-    /// The `try` that a failure tells of.
-    pub fn find(&self, tried: &TrySummary) -> Option<&Try> {
-        let is_it = |it: &&Try| it.is_at(&tried.file, tried.line) && it.count == tried.attempts;
-        let exact = |it: &&Try| is_it(it) && it.elapsed == Some(tried.elapsed);
-        let cut = |it: &&Try| is_it(it) && it.elapsed.is_none();
+    /// Returns the `try` that a failure mentions.
+    pub fn find(&self, tried: &TrySummary) -> Option<&TryStory> {
+        let is_it =
+            |it: &&TryStory| it.is_at(&tried.file, tried.line) && it.count == tried.attempts;
+        let exact = |it: &&TryStory| is_it(it) && it.elapsed == Some(tried.elapsed);
+        let cut = |it: &&TryStory| is_it(it) && it.elapsed.is_none();
         let open = || self.open.values().flatten();
         self.failed
             .iter()
@@ -211,13 +210,13 @@ impl Story {
             .or_else(|| self.failed.iter().rfind(cut))
     }
 
-    /// The tries that failed, or were cut off, in their order.
-    pub fn failed(&self) -> &[Try] {
+    /// Returns tries that failed or were canceled, in order.
+    pub fn failed(&self) -> &[TryStory] {
         &self.failed
     }
 
-    /// The tries that aren't over.
-    pub fn open(&self) -> impl Iterator<Item = &Try> {
+    /// Returns the tries in progress.
+    pub fn open(&self) -> impl Iterator<Item = &TryStory> {
         self.open.values().flatten()
     }
 }

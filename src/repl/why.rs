@@ -1,11 +1,11 @@
-//! `why`: the last failure at the prompt, with the attempts there were.
+//! `why`: the last failure at the prompt with its attempts.
 
 use std::fmt::Write;
 use std::time::Duration;
 
 use unicode_width::UnicodeWidthStr;
 
-use super::story::{Attempt, Story, Try};
+use super::story::{AttemptStory, Story, TryStory};
 use ftsh_ide::help::fill_hanging;
 use ftsh_machine::outcome::{Failure, Human, TrySummary, shorten};
 use ftsh_machine::secrets::Secrets;
@@ -13,41 +13,41 @@ use ftsh_machine::time::Time;
 use ftsh_machine::trace::place;
 use ftsh_syntax::diagnostic::printable;
 
-/// The command.
+/// Name of the command.
 pub const COMMAND: &str = "why";
 
-/// What a user is told who may not know it.
-pub const HINT: &str = "`why` tells of each attempt";
+/// Hint for users who may not know the command.
+pub const HINT: &str = "`why` lists each attempt";
 
-/// Of so many tries the attempts are told.
-const MOST_TRIES: usize = 3;
+/// Maximum number of tries whose attempts are listed.
+const MAX_TRIES: usize = 3;
 
-/// A statement that didn't succeed.
-pub struct Last {
-    /// What was typed.
+/// A statement that failed or was interrupted.
+pub struct LastFailure {
+    /// Input of the statement.
     pub statement: String,
-    /// When it began and when it ended.
+    /// Times of its beginning and its end.
     pub began: Time,
     pub ended: Time,
-    /// What was said of it.
+    /// Report of the failure.
     pub report: String,
-    /// None if it was interrupted.
+    /// Failure; none after an interrupt.
     pub failure: Option<Failure>,
     pub story: Story,
 }
 
-impl Last {
-    /// What there is to say about it now, for a terminal of so many columns. Without what is secret.
-    pub fn tell(&self, now: Time, columns: usize, secrets: &Secrets) -> String {
+impl LastFailure {
+    /// Renders the explanation for a terminal with `columns`, without secrets.
+    pub fn render(&self, now: Time, columns: usize, secrets: &Secrets) -> String {
         let when = ago(now - self.ended);
         let statement = secrets.hide(self.statement.trim());
         let mut text = format!("{when}: {}\n", printable(&shorten(&statement)));
         text += self.report.strip_prefix("ftsh: ").unwrap_or(&self.report);
         let tries = self.tries();
-        for it in tries.iter().take(MOST_TRIES) {
+        for it in tries.iter().take(MAX_TRIES) {
             self.attempts(&mut text, it);
         }
-        if tries.len() > MOST_TRIES {
+        if tries.len() > MAX_TRIES {
             text += "  … more tries left out …\n";
         }
         if let Some(failure) = &self.failure {
@@ -58,12 +58,13 @@ impl Last {
         text.lines().map(|line| hanging(line, columns)).collect()
     }
 
-    /// Those whose attempts explain the failure.
-    fn tries(&self) -> Vec<&Try> {
+    /// Returns the tries whose attempts explain the failure.
+    fn tries(&self) -> Vec<&TryStory> {
         let Some(failure) = &self.failure else { return self.story.open().collect() };
         let earlier = failure.earlier.iter().flat_map(|it| &it.tries);
-        let told: Vec<&TrySummary> = failure.tries.iter().chain(earlier).collect();
-        let mut tries: Vec<&Try> = told.iter().filter_map(|it| self.story.find(it)).collect();
+        let reported: Vec<&TrySummary> = failure.tries.iter().chain(earlier).collect();
+        let mut tries: Vec<&TryStory> =
+            reported.iter().filter_map(|it| self.story.find(it)).collect();
         tries.dedup_by(|a, b| std::ptr::eq(*a, *b));
         let has_branches = failure.branches.as_ref().is_some_and(|it| !it.reported.is_empty());
         if tries.is_empty() && has_branches {
@@ -72,7 +73,7 @@ impl Last {
         tries
     }
 
-    fn attempts(&self, text: &mut String, it: &Try) {
+    fn attempts(&self, text: &mut String, it: &TryStory) {
         let place = place(&it.file, it.line, super::NAME);
         let word = it.word.as_ref().map(|word| format!("{}, ", printable(word)));
         let _ = writeln!(text, "{}the `try` at {place}:", word.unwrap_or_default());
@@ -91,12 +92,12 @@ impl Last {
         }
     }
 
-    fn attempt<'a>(&self, text: &mut String, it: &'a Attempt, before: &mut Option<&'a str>) {
+    fn attempt<'a>(&self, text: &mut String, it: &'a AttemptStory, before: &mut Option<&'a str>) {
         let failure = it.failure.as_deref();
         let what = match failure {
-            None if self.failure.is_none() => "it was going on".into(),
-            None if it.delay.is_some() => "it failed".into(),
-            None => "it was ended with what was around it".into(),
+            None if self.failure.is_none() => "in progress".into(),
+            None if it.delay.is_some() => "failed".into(),
+            None => "canceled with the enclosing structure".into(),
             Some(_) if failure == *before => "the same".into(),
             Some(failure) => printable(failure),
         };
@@ -110,7 +111,7 @@ impl Last {
     }
 }
 
-/// How long ago it was: nobody wants to know of tenths of seconds.
+/// Formats a time that has passed, in whole seconds.
 fn ago(duration: Duration) -> String {
     match duration.as_secs() {
         0 => "just now".into(),
@@ -118,7 +119,7 @@ fn ago(duration: Duration) -> String {
     }
 }
 
-/// A line, broken where the terminal ends, and further in then.
+/// Wraps a line at the width of the terminal, with a hanging indent.
 fn hanging(line: &str, columns: usize) -> String {
     if line.width() < columns {
         return format!("{line}\n");
