@@ -1,4 +1,4 @@
-//! A picture as SVG.
+//! Rendering of a drawing as SVG.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -7,55 +7,55 @@ use std::time::Duration;
 use super::axis;
 use super::thin::thin;
 use super::words::{escaped, shortened, width};
-use super::{Bar, End, Gap, Kind, Picture, Row};
+use super::{Bar, BarKind, Drawing, Gap, Row, SpanEnd};
 use ftsh_machine::outcome::Human;
 
 const STYLE: &str = include_str!("style.css");
 
-/// The room for the times.
+/// Width of the time axis.
 const WIDTH: f64 = 1000.0;
 const MARGIN: f64 = 16.0;
-/// Above the rows: the title, what is said at marks, the times.
+/// Positions above the rows: title, labels of marks, times.
 const TITLE: f64 = 26.0;
 const MARKS: f64 = 48.0;
 const TIMES: f64 = 64.0;
 const TOP: f64 = 72.0;
-/// How many times stand above the rows, at the most.
-const MOST_TIMES: u64 = 10;
-/// How far what is in something stands to the right of it.
+/// Maximum number of times above the rows.
+const MAX_TIMES: u64 = 10;
+/// Indent of a row relative to the row around it.
 const INDENT: f64 = 14.0;
-/// The room for labels, with what is before them.
+/// Width of labels with their indent.
 const LABELS: std::ops::RangeInclusive<f64> = 110.0..=340.0;
-/// Of more bars, those that can't be told apart are put together.
-const MOST_BARS: usize = 20_000;
+/// Number of bars above which indistinguishable bars are merged.
+const MAX_BARS: usize = 20_000;
 
-/// What the colors mean, in the order in which that is said.
-const LEGEND: [(End, &str); 5] = [
-    (End::Succeeded, "succeeded"),
-    (End::Failed, "failed"),
-    (End::Cancelled, "cut short"),
-    (End::Lost, "lost"),
-    (End::Unknown, "no end known"),
+/// Meanings of the colors, in the order of the legend.
+const LEGEND: [(SpanEnd, &str); 5] = [
+    (SpanEnd::Succeeded, "succeeded"),
+    (SpanEnd::Failed, "failed"),
+    (SpanEnd::Cancelled, "canceled"),
+    (SpanEnd::Lost, "lost"),
+    (SpanEnd::Unknown, "end unknown"),
 ];
 
-/// Where things are.
+/// Positions in the picture.
 struct Layout {
-    /// Where the times begin.
+    /// Start of the time axis.
     left: f64,
-    /// How high a row is.
+    /// Height of a row.
     row: f64,
     bottom: f64,
     seconds: f64,
 }
 
 impl Layout {
-    fn of(picture: &Picture) -> Self {
+    fn of(picture: &Drawing) -> Self {
         let label = |row: &Row| row.depth as f64 * INDENT + width(&row.label);
         let widest = picture.rows.iter().map(label).fold(0.0, f64::max);
         let row = match picture.rows.len() {
             0..=60 => 22.0,
             61..=400 => 18.0,
-            // Taller than 32767 is too tall for some that draw.
+            // Some viewers cannot draw more than 32767 pixels.
             _ => 16.0,
         };
         Self {
@@ -72,13 +72,13 @@ impl Layout {
 }
 
 /// Draws a picture.
-pub fn svg(title: &str, picture: Picture) -> String {
+pub fn svg(title: &str, picture: Drawing) -> String {
     let layout = Layout::of(&picture);
     let height = layout.bottom + if picture.left_out > 0 { 2.0 } else { 1.0 } * MARGIN;
     let (width, title) = (layout.left + WIDTH + 2.0 * MARGIN, escaped(title));
     let (left, row, seconds) = (layout.left, layout.row, layout.seconds);
     let mut out = String::new();
-    // Writing to a string can't fail.
+    // Writing to a string cannot fail.
     let _ = writeln!(
         out,
         "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"timeline\" role=\"img\" \
@@ -94,9 +94,9 @@ pub fn svg(title: &str, picture: Picture) -> String {
     legend(&mut out, &picture, width - MARGIN);
     axis(&mut out, &layout, picture.now);
     out.push_str("<g class=\"rows\">\n");
-    let is_full = picture.rows.iter().map(|row| row.bars.len()).sum::<usize>() > MOST_BARS;
+    let is_full = picture.rows.iter().map(|row| row.bars.len()).sum::<usize>() > MAX_BARS;
     let least = if is_full { Duration::from_secs_f64(seconds / WIDTH) } else { Duration::ZERO };
-    // Limits of those that a row is in, with the first row that isn't.
+    // Limits of the enclosing rows, with the first row outside each.
     let mut limits: Vec<(usize, Duration)> = Vec::new();
     for (index, mut row) in picture.rows.into_iter().enumerate() {
         limits.retain(|(end, _)| *end > index);
@@ -109,7 +109,7 @@ pub fn svg(title: &str, picture: Picture) -> String {
     if picture.left_out > 0 {
         let _ = writeln!(
             out,
-            "<text class=\"more\" x=\"{MARGIN}\" y=\"{:.0}\">and {} more, which would be too many</text>",
+            "<text class=\"more\" x=\"{MARGIN}\" y=\"{:.0}\">and {} more rows, too many to draw</text>",
             height - MARGIN,
             picture.left_out
         );
@@ -118,17 +118,17 @@ pub fn svg(title: &str, picture: Picture) -> String {
     out
 }
 
-/// What the colors mean that are there, up to `right`.
-fn legend(out: &mut String, picture: &Picture, right: f64) {
+/// Draws the legend of the colors in use, ending at `right`.
+fn legend(out: &mut String, picture: &Drawing, right: f64) {
     let bars = || picture.rows.iter().flat_map(|row| &row.bars);
-    let ends: BTreeSet<End> =
-        bars().filter(|bar| bar.kind != Kind::Delay).map(|bar| bar.end).collect();
+    let ends: BTreeSet<SpanEnd> =
+        bars().filter(|bar| bar.kind != BarKind::Delay).map(|bar| bar.end).collect();
     let mut entries: Vec<(&str, &str)> = LEGEND
         .into_iter()
         .filter(|(end, _)| ends.contains(end))
         .map(|(end, text)| (class(end), text))
         .collect();
-    if bars().any(|bar| bar.kind == Kind::Delay) {
+    if bars().any(|bar| bar.kind == BarKind::Delay) {
         entries.push(("delay", "delay"));
     }
     if picture.rows.iter().any(|row| !row.limits.is_empty()) {
@@ -162,10 +162,10 @@ fn legend(out: &mut String, picture: &Picture, right: f64) {
     out.push_str("</g>\n");
 }
 
-/// The times, with a line for each.
+/// Draws the times with a line for each.
 fn axis(out: &mut String, layout: &Layout, now: Duration) {
     out.push_str("<g class=\"axis\">\n");
-    for time in axis::times(now, MOST_TIMES) {
+    for time in axis::times(now, MAX_TIMES) {
         let (x, bottom) = (layout.at(time), layout.bottom);
         let _ = writeln!(
             out,
@@ -228,15 +228,15 @@ fn draw_row(
 }
 
 fn draw_bar(out: &mut String, layout: &Layout, bar: &Bar) {
-    // What is inside something is less high.
+    // Inner bars are lower than outer bars.
     let (inset, kind) = match bar.kind {
-        Kind::Task => (0.08, "task"),
-        Kind::Attempt => (0.14, "attempt"),
-        Kind::Delay => (0.43, "delay"),
-        Kind::Call => (0.2, "call"),
-        Kind::Command => (0.28, "command"),
+        BarKind::Task => (0.08, "task"),
+        BarKind::Attempt => (0.14, "attempt"),
+        BarKind::Delay => (0.43, "delay"),
+        BarKind::Call => (0.2, "call"),
+        BarKind::Command => (0.28, "command"),
     };
-    let end = if bar.kind == Kind::Delay { "" } else { class(bar.end) };
+    let end = if bar.kind == BarKind::Delay { "" } else { class(bar.end) };
     let space = if end.is_empty() { "" } else { " " };
     let (from, to, height) = (layout.at(bar.from), layout.at(bar.to), layout.row);
     let _ = writeln!(
@@ -252,10 +252,10 @@ fn draw_bar(out: &mut String, layout: &Layout, bar: &Bar) {
     );
 }
 
-/// When no shell ran.
+/// Draws the times without a shell.
 fn gaps(out: &mut String, layout: &Layout, gaps: &[Gap]) {
     let (top, bottom) = (MARKS + 4.0, layout.bottom);
-    // Where there is room for words.
+    // Position up to which labels are written.
     let mut free = 0.0;
     for gap in gaps {
         let from = layout.at(gap.from);
@@ -278,19 +278,19 @@ fn gaps(out: &mut String, layout: &Layout, gaps: &[Gap]) {
             let Some(at) = at else { continue };
             let x = layout.at(at);
             let room = width(word) + 8.0;
-            // Words on the left of the first mark, on the right of the second one.
+            // Labels stand left of the first mark and right of the second one.
             let (anchor, begins) = match word {
                 "ended" => ("end", x - room),
                 _ => ("start", x),
             };
-            let said = if begins >= free { word } else { "" };
-            if !said.is_empty() {
+            let label = if begins >= free { word } else { "" };
+            if !label.is_empty() {
                 free = begins + room;
             }
             let _ = writeln!(
                 out,
                 "<g class=\"mark\" data-at=\"{:.6}\" transform=\"translate({x:.2} 0)\"><line y1=\"{top}\" \
-                 y2=\"{bottom}\"/><text x=\"{}\" y=\"{MARKS}\" text-anchor=\"{anchor}\">{said}</text>\
+                 y2=\"{bottom}\"/><text x=\"{}\" y=\"{MARKS}\" text-anchor=\"{anchor}\">{label}</text>\
                  <title>{}, {} after the start</title></g>",
                 at.as_secs_f64(),
                 if anchor == "end" { -4 } else { 4 },
@@ -301,12 +301,12 @@ fn gaps(out: &mut String, layout: &Layout, gaps: &[Gap]) {
     }
 }
 
-pub(super) fn class(end: End) -> &'static str {
+pub(super) fn class(end: SpanEnd) -> &'static str {
     match end {
-        End::Succeeded => "succeeded",
-        End::Failed => "failed",
-        End::Cancelled => "cancelled",
-        End::Unknown => "unknown",
-        End::Lost => "lost",
+        SpanEnd::Succeeded => "succeeded",
+        SpanEnd::Failed => "failed",
+        SpanEnd::Cancelled => "cancelled",
+        SpanEnd::Unknown => "unknown",
+        SpanEnd::Lost => "lost",
     }
 }

@@ -1,7 +1,7 @@
-//! A picture of a run: a row for each branch, each stage and each `try`, with what happened when.
+//! Picture of a run: a row for each branch, each stage and each `try`, with bars over time.
 //!
-//! [`Timeline`] is told what a log would tell, and makes a [`Picture`] of it; [`svg`] draws that, and
-//! [`html`] is a page around the drawing, on which one can look closer.
+//! [`Timeline`] collects log records and makes a [`Drawing`]. [`svg`] draws it, and [`html`] adds a
+//! page for closer inspection.
 
 mod axis;
 mod course;
@@ -20,88 +20,88 @@ pub use self::story::Timeline;
 
 use std::time::Duration;
 
-/// What there is to be drawn.
+/// Content of a picture.
 #[derive(Debug)]
-pub struct Picture {
-    /// The lines, those that are in another one below it.
+pub struct Drawing {
+    /// Rows, each before its inner rows.
     pub rows: Vec<Row>,
-    /// When no shell ran.
+    /// Times without a shell.
     pub gaps: Vec<Gap>,
-    /// How many rows there would be more.
+    /// Number of rows that did not fit.
     pub left_out: usize,
-    /// How much of the run is known.
+    /// Duration of the known part of the run.
     pub now: Duration,
 }
 
-/// A line of the picture.
+/// A row of the picture.
 #[derive(Debug)]
 pub struct Row {
-    /// What it is of.
+    /// Label of the row.
     pub label: String,
-    /// In how many others it is.
+    /// Number of enclosing rows.
     pub depth: usize,
-    /// How many rows after it are in it.
+    /// Number of inner rows, which follow the row.
     pub inner: usize,
-    /// What happened in it.
+    /// Bars of the row.
     pub bars: Vec<Bar>,
-    /// When limits passed.
+    /// Times at which limits passed.
     pub limits: Vec<Duration>,
 }
 
-/// Something that took time.
+/// A span of time in a row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bar {
-    /// What it is.
-    pub kind: Kind,
-    /// From when.
+    /// Kind of the work.
+    pub kind: BarKind,
+    /// Start.
     pub from: Duration,
-    /// Until when.
+    /// End.
     pub to: Duration,
-    /// What came of it.
-    pub end: End,
-    /// What is to be said of it.
+    /// Result of the work.
+    pub end: SpanEnd,
+    /// Text of the bar.
     pub text: String,
 }
 
-/// What takes time.
+/// Kind of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum BarKind {
     /// The script, a branch or a stage.
     Task,
     /// An attempt.
     Attempt,
-    /// The time before the next one.
+    /// Delay before the next attempt.
     Delay,
-    /// A function, with what it does in it.
+    /// A function with its content.
     Call,
     /// A command.
     Command,
 }
 
-/// What comes of something; what outweighs others comes later.
+/// Result of work, in ascending priority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum End {
-    /// It went well.
+pub enum SpanEnd {
+    /// Success.
     Succeeded,
-    /// It was cut short.
+    /// Canceled.
     Cancelled,
-    /// Nobody knows: the record ends before.
+    /// Unknown: the record ends earlier.
     Unknown,
-    /// Nobody knows: the shell ended before, and the run went on.
+    /// Unknown: the shell ended, and the run was resumed.
     Lost,
-    /// It failed.
+    /// Failure.
     Failed,
 }
 
-/// From the end of one shell to the start of the next one that goes on with the run.
+/// Time between the end of a shell and the next start of the run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Gap {
-    /// When the shell ended, or was last heard of.
+    /// End of the shell, or its latest record.
     pub from: Duration,
-    /// When the run went on, if it did.
+    /// Start of the next shell, if there is one.
     pub to: Option<Duration>,
-    /// What is to be said of its beginning.
+    /// Text of its beginning.
     pub ended: String,
-    /// What is to be said of its end.
+    /// Text of its end.
     pub resumed: String,
 }

@@ -1,5 +1,5 @@
 // Times are drawn anew whenever one looks closer or the window gets another size; rows can be folded.
-const svg = document.querySelector("svg.timeline"), told = document.getElementById("told");
+const svg = document.querySelector("svg.timeline"), tip = document.getElementById("tip");
 const left = +svg.dataset.left, top_ = +svg.dataset.top, high = +svg.dataset.row, whole = +svg.dataset.seconds;
 const fixed = svg.viewBox.baseVal.height, margin = 32;
 const rows = [...svg.querySelectorAll("g.row")].map(g => ({
@@ -145,12 +145,12 @@ svg.addEventListener("pointermove", event => {
   if (dragged !== null) look(from + dragged - time(event), to - from);
   const under = document.elementFromPoint(event.clientX, event.clientY);
   const said = under && under.closest("[aria-label]"), text = said && said !== svg && said.getAttribute("aria-label");
-  told.style.display = text ? "block" : "none";
-  told.textContent = text || "";
-  told.style.left = Math.max(0, Math.min(event.clientX + 12, innerWidth - told.offsetWidth - 4)) + "px";
-  told.style.top = Math.max(0, Math.min(event.clientY + 14, innerHeight - told.offsetHeight - 4)) + "px";
+  tip.style.display = text ? "block" : "none";
+  tip.textContent = text || "";
+  tip.style.left = Math.max(0, Math.min(event.clientX + 12, innerWidth - tip.offsetWidth - 4)) + "px";
+  tip.style.top = Math.max(0, Math.min(event.clientY + 14, innerHeight - tip.offsetHeight - 4)) + "px";
 });
-svg.addEventListener("pointerleave", () => { told.style.display = "none"; });
+svg.addEventListener("pointerleave", () => { tip.style.display = "none"; });
 // The browser's own hint comes late; what it says stays there for those who can't see.
 for (const title of svg.querySelectorAll("title")) {
   title.parentNode.setAttribute("aria-label", title.textContent);

@@ -1,20 +1,20 @@
-//! The rows of a picture, each in another one.
+//! Nested rows of a drawing.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::{Bar, Row};
 
-/// More rows than this are no picture.
-pub const MOST_ROWS: usize = 2_000;
+/// Maximum number of rows.
+pub const MAX_ROWS: usize = 2_000;
 
-/// Rows, by number. What happens again is told in the row that it has already, so that branches and
-/// tries in a loop have one each.
+/// Rows by index. Repeated work uses the same row again, so branches and tries in a loop have one
+/// row each.
 #[derive(Debug, Default)]
 pub struct Rows {
     all: Vec<Inner>,
     known: BTreeMap<(Option<usize>, String), Vec<usize>>,
-    /// How many there would be more.
+    /// Number of rows that did not fit.
     pub left_out: usize,
 }
 
@@ -22,14 +22,14 @@ pub struct Rows {
 struct Inner {
     label: String,
     children: Vec<usize>,
-    /// Whether something goes on that it is of.
+    /// True while work of the row is in progress.
     is_busy: bool,
     bars: Vec<Bar>,
     limits: Vec<Duration>,
 }
 
 impl Rows {
-    /// A row in another one, for something that begins; none if there are too many.
+    /// Returns a row inside another one for work that begins; none if the drawing is full.
     pub fn begin(&mut self, parent: Option<usize>, label: String) -> Option<usize> {
         let known = self.known.entry((parent, label.clone())).or_default();
         if let Some(idle) = known.iter().copied().find(|row| !self.all[*row].is_busy) {
@@ -37,7 +37,7 @@ impl Rows {
             return Some(idle);
         }
         let row = self.all.len();
-        if row >= MOST_ROWS {
+        if row >= MAX_ROWS {
             self.left_out += 1;
             return None;
         }
@@ -50,7 +50,7 @@ impl Rows {
         Some(row)
     }
 
-    /// What the row is of has ended.
+    /// Marks the end of the work of a row.
     pub fn end(&mut self, row: usize) {
         self.all[row].is_busy = false;
     }
@@ -67,12 +67,11 @@ impl Rows {
         &self.all[row].label
     }
 
-    /// All rows below those that they are in, and their bars in the order in which they are drawn: what is
-    /// inside something comes after it.
+    /// Returns all rows, each before its inner rows. Bars are in drawing order, outer before inner.
     pub fn in_order(self) -> Vec<Row> {
         let mut rows: Vec<Option<Inner>> = self.all.into_iter().map(Some).collect();
         let mut ordered: Vec<Row> = Vec::with_capacity(rows.len());
-        // What is to be done, with its depth: a row, or the end of one that begins at this place.
+        // Pending steps with their depth: a row, or the end of the row at this index.
         let mut todo = vec![(0, Ok(0))];
         while let Some((depth, next)) = todo.pop() {
             match next {

@@ -1,11 +1,11 @@
-//! From what a log tells to the rows of a picture.
+//! Conversion of log records to the rows of a drawing.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::course::{Course, Scene};
+use super::course::{Scene, TaskTimeline};
 use super::rows::Rows;
-use super::{End, Gap, Picture};
+use super::{Drawing, Gap, SpanEnd};
 use ftsh_machine::Outcome;
 use ftsh_machine::effect::TaskId;
 use ftsh_machine::outcome::FailureKind;
@@ -13,26 +13,26 @@ use ftsh_machine::record::{LogEvent, LogRecord};
 
 const SCRIPT: TaskId = TaskId(0);
 
-/// What happened in a run.
+/// Timeline of a run.
 #[derive(Debug, Default)]
 pub struct Timeline {
     rows: Rows,
-    /// None of what has ended, and of what there is no row for.
-    tasks: BTreeMap<TaskId, Option<Course>>,
+    /// Tasks in progress; none for tasks that have ended or have no row.
+    tasks: BTreeMap<TaskId, Option<TaskTimeline>>,
     gaps: Vec<Gap>,
-    /// When something was last told.
+    /// Time of the latest record.
     last: Duration,
 }
 
 impl Timeline {
-    /// Takes note of what a log tells, at the level of structures at least.
+    /// Adds a log record. Needs the records of the level of structures.
     pub fn logged(&mut self, record: &LogRecord) {
         let at = record.at.elapsed();
         match &record.event {
             LogEvent::Suspended(signal) => {
                 let by = match signal {
                     Some(signal) => format!("signal {signal}"),
-                    None => "a limit from outside".to_owned(),
+                    None => "an external limit".to_owned(),
                 };
                 let (ended, resumed) = (format!("the shell was ended by {by}"), String::new());
                 self.gaps.push(Gap { from: at, to: None, ended, resumed });
@@ -43,43 +43,44 @@ impl Timeline {
         self.last = self.last.max(at);
         if let Some(task) = record.task {
             self.begin(task, record, at);
-            self.tell(task, record, at);
+            self.add_to_task(task, record, at);
         }
     }
 
-    /// The picture, once nothing more is known after `now`.
-    pub fn finish(mut self, now: Duration, outcome: Option<&Outcome>) -> Picture {
+    /// Returns the drawing. Nothing is known after `now`.
+    pub fn finish(mut self, now: Duration, outcome: Option<&Outcome>) -> Drawing {
         let end = match outcome {
-            None => End::Unknown,
-            Some(Outcome::Succeeded | Outcome::Exited(0)) => End::Succeeded,
-            Some(Outcome::Interrupted(_)) => End::Cancelled,
-            Some(_) => End::Failed,
+            None => SpanEnd::Unknown,
+            Some(Outcome::Succeeded | Outcome::Exited(0)) => SpanEnd::Succeeded,
+            Some(Outcome::Interrupted(_)) => SpanEnd::Cancelled,
+            Some(_) => SpanEnd::Failed,
         };
         if let Some(Some(script)) = self.tasks.remove(&SCRIPT) {
             self.end(script, now, end);
         }
         let Self { rows, gaps, .. } = self;
-        Picture { left_out: rows.left_out, rows: rows.in_order(), gaps, now }
+        Drawing { left_out: rows.left_out, rows: rows.in_order(), gaps, now }
     }
 
-    /// The run goes on. If it isn't known when the shell ended, it was after what was last told.
+    /// Marks the resumption of the run. An unknown end of the shell is placed after the latest
+    /// record.
     fn resumed(&mut self, at: Duration, lost: usize) {
         if self.gaps.last().is_none_or(|gap| gap.to.is_some()) {
-            let ended = "the shell is last heard of".to_owned();
+            let ended = "the latest record of the shell".to_owned();
             let gap = Gap { from: self.last, to: None, ended, resumed: String::new() };
             self.gaps.push(gap);
         }
         if let Some(gap) = self.gaps.last_mut() {
             gap.to = Some(at);
             gap.resumed = match lost {
-                0 => "the run goes on".to_owned(),
-                1 => "the run goes on; of 1 command nobody knows what came of it".to_owned(),
-                _ => format!("the run goes on; of {lost} commands nobody knows what came of them"),
+                0 => "the run was resumed".to_owned(),
+                1 => "the run was resumed; the result of 1 command is unknown".to_owned(),
+                _ => format!("the run was resumed; the results of {lost} commands are unknown"),
             };
         }
     }
 
-    /// Has a row made for a task that wasn't heard of.
+    /// Creates a row for a new task.
     fn begin(&mut self, task: TaskId, record: &LogRecord, at: Duration) {
         if self.tasks.contains_key(&task) {
             return;
@@ -87,7 +88,7 @@ impl Timeline {
         let parent = match record.parent {
             None => None,
             Some(parent) if self.tasks.contains_key(&parent) => Some(parent),
-            // One that had nothing to say.
+            // A parent without any record.
             Some(_) => {
                 self.begin(
                     SCRIPT,
@@ -114,30 +115,30 @@ impl Timeline {
             LogEvent::CommandStarted(text) => format!("| {text}"),
             _ => format!("stage, line {}", record.line),
         };
-        // One that is cut short before it does anything is no news.
+        // A task canceled before its first action has no row.
         let is_idle = record.event == LogEvent::Cancelled;
         let has_place = parent.is_none() || (around.is_some() && !is_idle);
         let row = has_place.then(|| self.rows.begin(around, label)).flatten();
-        // The script began before it had anything to say.
+        // The script began before its first record.
         let from = if parent.is_none() { Duration::ZERO } else { at };
-        self.tasks.insert(task, row.map(|row| Course::new(row, from, &record.file)));
+        self.tasks.insert(task, row.map(|row| TaskTimeline::new(row, from, &record.file)));
     }
 
-    /// Has a task take note of a record.
-    fn tell(&mut self, task: TaskId, record: &LogRecord, at: Duration) {
+    /// Adds a record to its task.
+    fn add_to_task(&mut self, task: TaskId, record: &LogRecord, at: Duration) {
         let Some(Some(course)) = self.tasks.get_mut(&task) else { return };
         if let LogEvent::BranchEnded { failure, .. } = &record.event {
             let end = match failure {
-                None => End::Succeeded,
-                Some((FailureKind::Cancelled, _)) => End::Cancelled,
-                Some(_) => End::Failed,
+                None => SpanEnd::Succeeded,
+                Some((FailureKind::Cancelled, _)) => SpanEnd::Cancelled,
+                Some(_) => SpanEnd::Failed,
             };
             if let Some(course) = self.tasks.insert(task, None).flatten() {
                 self.end(course, at, end);
             }
             return;
         }
-        // While it waits for others it says nothing, or that all of them are cut short.
+        // A waiting task has no records, except for the cancellation of all its children.
         let is_cut = matches!(
             record.event,
             LogEvent::CommandFailed(_) | LogEvent::Failed(_) | LogEvent::Cancelled
@@ -148,7 +149,7 @@ impl Timeline {
         }
         let mut scene = Scene { rows: &mut self.rows, gap: self.gaps.last() };
         if let Some(Some(course)) = self.tasks.get_mut(&task) {
-            course.tell(&mut scene, record, at);
+            course.add(&mut scene, record, at);
         }
     }
 
@@ -161,14 +162,14 @@ impl Timeline {
         }
     }
 
-    /// A task has ended, and all that it has waited for.
-    fn end(&mut self, mut course: Course, at: Duration, end: End) {
+    /// Ends a task and all tasks that it waited for.
+    fn end(&mut self, mut course: TaskTimeline, at: Duration, end: SpanEnd) {
         let mut inner = std::mem::take(&mut course.children);
         let mut courses = vec![(course, at, end)];
         while let Some(child) = inner.pop() {
             if let Some(mut course) = self.tasks.get_mut(&child).and_then(Option::take) {
                 inner.append(&mut course.children);
-                let (at, end) = if end == End::Unknown { (at, end) } else { course.last() };
+                let (at, end) = if end == SpanEnd::Unknown { (at, end) } else { course.last() };
                 courses.push((course, at, end));
             }
         }

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use insta::assert_snapshot;
 
-use super::rows::MOST_ROWS;
+use super::rows::MAX_ROWS;
 use super::thin::thin;
 use super::words::{escaped, shortened, width};
-use super::{Bar, End, Kind, Picture, Row, Timeline, axis, html, svg};
+use super::{Bar, BarKind, Drawing, Row, SpanEnd, Timeline, axis, html, svg};
 use ftsh_machine::driver::{self, Driver};
 use ftsh_machine::effect::TaskId;
 use ftsh_machine::outcome::{Failure, FailureKind};
@@ -17,7 +17,7 @@ use ftsh_machine::{Config, Effect, Event, Machine, Time};
 use ftsh_sim::{Model, Simulated};
 use ftsh_syntax::Source;
 
-/// A world whose log a picture is made of.
+/// Driver in virtual time whose log feeds a drawing.
 struct Watched(Simulated, Timeline);
 
 impl Driver for Watched {
@@ -37,8 +37,9 @@ impl Driver for Watched {
     }
 }
 
-/// The picture of a script whose commands take 2 s (`ok`), 1000 s (`hang`) or fail after 1 s (`fail`).
-fn picture(script: &str) -> Picture {
+/// Returns the drawing of a script whose commands take 2 s (`ok`), 1000 s (`hang`) or fail after 1
+/// s (`fail`).
+fn picture(script: &str) -> Drawing {
     let script = ftsh_syntax::parse("script", script).expect("valid");
     let config = Config { log_level: Level::STRUCTURES, ..Config::default() };
     let mut machine = Machine::new(&script, vec!["script".into()], Vec::new(), config, 7);
@@ -58,20 +59,20 @@ fn picture(script: &str) -> Picture {
     picture
 }
 
-/// A line for each row: where it is, the bars with their seconds, and the limits.
+/// Returns a line for each row: its position, bars in seconds, and limits.
 fn lines(rows: &[Row]) -> String {
     let mut lines = String::new();
     for row in rows {
         let _ = write!(lines, "{}{}:", "  ".repeat(row.depth), row.label);
         for bar in &row.bars {
             let kind = match bar.kind {
-                Kind::Task => "",
-                Kind::Attempt => " attempt",
-                Kind::Delay => " delay",
-                Kind::Call => " call",
-                Kind::Command => " command",
+                BarKind::Task => "",
+                BarKind::Attempt => " attempt",
+                BarKind::Delay => " delay",
+                BarKind::Call => " call",
+                BarKind::Command => " command",
             };
-            let end = if bar.kind == Kind::Delay { "" } else { super::draw::class(bar.end) };
+            let end = if bar.kind == BarKind::Delay { "" } else { super::draw::class(bar.end) };
             let (from, to) = (bar.from.as_secs_f64(), bar.to.as_secs_f64());
             let _ = write!(lines, "{kind} {from:.0}-{to:.0} {end};");
         }
@@ -84,7 +85,7 @@ fn lines(rows: &[Row]) -> String {
 }
 
 #[test]
-fn attempts_delays_and_what_came_of_them() {
+fn attempts_delays_and_their_results() {
     let picture = picture("try 2 times every 10 s\n fail\ncatch\n ok\nend");
     assert_snapshot!(lines(&picture.rows), @r"
     script: 0-13 succeeded; command 11-13 succeeded;
@@ -94,9 +95,9 @@ fn attempts_delays_and_what_came_of_them() {
         let bar = picture.rows[1].bars.iter().find(|bar| bar.kind == kind);
         bar.expect("one").text.as_str()
     };
-    assert_eq!(text(Kind::Attempt), "attempt 1, 1 s\nline 2: `fail` exited with 3");
-    assert_eq!(text(Kind::Delay), "delay of 9 s\n9 s");
-    assert_eq!(text(Kind::Command), "line 2: fail\n1 s\nline 2: `fail` exited with 3");
+    assert_eq!(text(BarKind::Attempt), "attempt 1, 1 s\nline 2: `fail` exited with 3");
+    assert_eq!(text(BarKind::Delay), "delay of 9 s\n9 s");
+    assert_eq!(text(BarKind::Command), "line 2: fail\n1 s\nline 2: `fail` exited with 3");
 }
 
 #[test]
@@ -180,7 +181,7 @@ end";
     ");
 }
 
-fn told(timeline: &mut Timeline, seconds: u64, task: Option<(u64, Option<u64>)>, event: LogEvent) {
+fn log(timeline: &mut Timeline, seconds: u64, task: Option<(u64, Option<u64>)>, event: LogEvent) {
     let at = Time::after(Duration::from_secs(seconds));
     let record = LogRecord {
         task: task.map(|(task, _)| TaskId(task)),
@@ -217,17 +218,17 @@ fn a_command_that_is_lost_ends_with_the_shell() {
     let mut timeline = Timeline::default();
     let (script, first) = (Some((0, None)), Some((1, Some(0))));
     let attempt = |number| LogEvent::Attempt { number, until: None, each: None };
-    told(&mut timeline, 1, script, attempt(1));
-    told(&mut timeline, 2, first, branch("a"));
-    told(&mut timeline, 2, first, attempt(1));
-    told(&mut timeline, 3, first, LogEvent::CommandStarted("copy".into()));
-    told(&mut timeline, 5, None, LogEvent::Suspended(Some(15)));
-    told(&mut timeline, 9, None, LogEvent::Resumed { lost: 1 });
-    told(&mut timeline, 9, first, lost("copy"));
-    told(&mut timeline, 12, first, attempt(2));
-    told(&mut timeline, 12, first, LogEvent::CommandStarted("copy".into()));
-    // Killed: nobody knows when.
-    told(&mut timeline, 20, None, LogEvent::Resumed { lost: 1 });
+    log(&mut timeline, 1, script, attempt(1));
+    log(&mut timeline, 2, first, branch("a"));
+    log(&mut timeline, 2, first, attempt(1));
+    log(&mut timeline, 3, first, LogEvent::CommandStarted("copy".into()));
+    log(&mut timeline, 5, None, LogEvent::Suspended(Some(15)));
+    log(&mut timeline, 9, None, LogEvent::Resumed { lost: 1 });
+    log(&mut timeline, 9, first, lost("copy"));
+    log(&mut timeline, 12, first, attempt(2));
+    log(&mut timeline, 12, first, LogEvent::CommandStarted("copy".into()));
+    // A killed shell leaves no record of its end.
+    log(&mut timeline, 20, None, LogEvent::Resumed { lost: 1 });
     let picture = timeline.finish(Duration::from_secs(20), None);
     assert_snapshot!(lines(&picture.rows), @r"
     script: 0-20 unknown;
@@ -239,30 +240,30 @@ fn a_command_that_is_lost_ends_with_the_shell() {
     let at = |seconds| Some(Duration::from_secs(seconds));
     assert_eq!(gaps, [(5, at(9)), (12, at(20))]);
     assert_eq!(picture.gaps[0].ended, "the shell was ended by signal 15");
-    assert_eq!(picture.gaps[1].ended, "the shell is last heard of");
+    assert_eq!(picture.gaps[1].ended, "the latest record of the shell");
     let drawing = svg("title", picture);
     for (text, count) in [("class=\"gap\"", 2), ("class=\"mark\"", 4), ("command lost", 1)] {
         assert_eq!(drawing.matches(text).count(), count, "{text} in {drawing}");
     }
-    assert!(drawing.contains("of 1 command nobody knows what came of it"), "{drawing}");
+    assert!(drawing.contains("the result of 1 command is unknown"), "{drawing}");
 }
 
 #[test]
-fn machines_are_told_with_the_branches_that_begin_there() {
+fn branches_show_their_machines() {
     let mut timeline = Timeline::default();
     let placed = |node: &str| LogEvent::Placed { node: node.into() };
-    told(
+    log(
         &mut timeline,
         0,
         Some((0, None)),
         LogEvent::Attempt { number: 1, until: None, each: None },
     );
     for (task, word) in [(1, "a"), (2, "b"), (3, "c")] {
-        told(&mut timeline, 1, Some((task, Some(0))), branch(word));
+        log(&mut timeline, 1, Some((task, Some(0))), branch(word));
     }
-    told(&mut timeline, 2, Some((1, Some(0))), placed("n1"));
-    told(&mut timeline, 2, Some((2, Some(0))), placed("n2"));
-    told(&mut timeline, 3, Some((1, Some(0))), placed("n3"));
+    log(&mut timeline, 2, Some((1, Some(0))), placed("n1"));
+    log(&mut timeline, 2, Some((2, Some(0))), placed("n2"));
+    log(&mut timeline, 3, Some((1, Some(0))), placed("n3"));
     for task in [1, 2, 3] {
         let ended = LogEvent::BranchEnded {
             name: "x".into(),
@@ -273,10 +274,11 @@ fn machines_are_told_with_the_branches_that_begin_there() {
             attempts: 0,
             elapsed: Duration::ZERO,
         };
-        told(&mut timeline, 5, Some((task, Some(0))), ended);
+        log(&mut timeline, 5, Some((task, Some(0))), ended);
     }
     let picture = timeline.finish(Duration::from_secs(5), None);
-    let bars = picture.rows.iter().flat_map(|row| &row.bars).filter(|bar| bar.kind == Kind::Task);
+    let bars =
+        picture.rows.iter().flat_map(|row| &row.bars).filter(|bar| bar.kind == BarKind::Task);
     let texts: Vec<_> = bars.map(|bar| bar.text.as_str()).collect();
     for expected in ["x=a\non n1, then n3\n4 s", "x=b\non n2\n4 s", "x=c\n4 s"] {
         assert!(texts.contains(&expected), "{texts:?}");
@@ -286,23 +288,23 @@ fn machines_are_told_with_the_branches_that_begin_there() {
 #[test]
 fn more_branches_than_a_picture_has_room_for_are_counted() {
     let mut timeline = Timeline::default();
-    let branches = MOST_ROWS as u64 + 499;
+    let branches = MAX_ROWS as u64 + 499;
     for id in 1..=branches {
-        told(&mut timeline, id, Some((id, Some(0))), branch(&id.to_string()));
+        log(&mut timeline, id, Some((id, Some(0))), branch(&id.to_string()));
         let attempt = LogEvent::Attempt { number: 1, until: None, each: None };
-        told(&mut timeline, id, Some((id, Some(0))), attempt);
+        log(&mut timeline, id, Some((id, Some(0))), attempt);
     }
     let picture = timeline.finish(Duration::from_secs(branches), None);
-    assert_eq!(picture.rows.len(), MOST_ROWS);
+    assert_eq!(picture.rows.len(), MAX_ROWS);
     // The script's, 1000 branches, 999 tries.
     assert_eq!(picture.left_out as u64, 1 + branches - 1000);
     let drawing = svg("title", picture);
     is_well_formed(&drawing);
-    assert!(drawing.contains("more, which would be too many"), "{drawing}");
+    assert!(drawing.contains("more rows, too many to draw"), "{drawing}");
 }
 
 #[test]
-fn what_happens_again_is_told_in_the_same_row() {
+fn repeated_work_uses_the_same_row() {
     let script = "for n in 1 2 3\n forall x in a b b\n  ok\n end\nend";
     assert_snapshot!(lines(&picture(script).rows), @r"
     script: 0-6 succeeded;
@@ -313,36 +315,36 @@ fn what_happens_again_is_told_in_the_same_row() {
 }
 
 #[test]
-fn what_cannot_be_told_apart_is_put_together() {
+fn bars_too_close_to_distinguish_are_merged() {
     let bar = |from: u64, to: u64, end| Bar {
-        kind: Kind::Command,
+        kind: BarKind::Command,
         from: Duration::from_millis(from),
         to: Duration::from_millis(to),
         end,
         text: format!("at {from}"),
     };
     let bars = vec![
-        bar(0, 1, End::Succeeded),
-        bar(2, 3, End::Failed),
-        bar(4, 5, End::Succeeded),
-        bar(50, 90, End::Succeeded),
-        bar(91, 92, End::Succeeded),
+        bar(0, 1, SpanEnd::Succeeded),
+        bar(2, 3, SpanEnd::Failed),
+        bar(4, 5, SpanEnd::Succeeded),
+        bar(50, 90, SpanEnd::Succeeded),
+        bar(91, 92, SpanEnd::Succeeded),
     ];
     let thinned = thin(bars, Duration::from_millis(10));
-    let told: Vec<_> =
+    let merged: Vec<_> =
         thinned.iter().map(|bar| (bar.to.as_millis(), bar.end, bar.text.as_str())).collect();
     assert_eq!(
-        told,
+        merged,
         [
-            (5, End::Failed, "3 commands, 1 failed"),
-            (90, End::Succeeded, "at 50"),
-            (92, End::Succeeded, "at 91")
+            (5, SpanEnd::Failed, "3 commands, 1 failed"),
+            (90, SpanEnd::Succeeded, "at 50"),
+            (92, SpanEnd::Succeeded, "at 91")
         ]
     );
 }
 
 #[test]
-fn times_are_marked_where_people_count() {
+fn times_are_marked_at_clock_steps() {
     let marks = |whole: Duration| {
         let times = axis::times(whole, 8);
         let words: Vec<String> = times.iter().map(|time| axis::words(*time, whole)).collect();
@@ -368,7 +370,7 @@ fn times_are_marked_where_people_count() {
     assert!(axis::times(Duration::MAX, 8).len() <= 9);
 }
 
-/// Whether each tag is closed by its like, and nothing else is a tag or a reference.
+/// True if all tags are closed, and no other text is a tag or a reference.
 fn is_well_formed(xml: &str) {
     let mut open = Vec::new();
     let mut rest = xml;
@@ -399,9 +401,9 @@ fn is_well_formed(xml: &str) {
 fn hostile_words_are_only_words() {
     let mut timeline = Timeline::default();
     let hostile = "</title><script>alert(1)</script>&amp;\"'\u{1b}[31m\u{202e}\u{0}\u{ffff}\n]]>";
-    told(&mut timeline, 1, Some((1, Some(0))), branch(hostile));
-    told(&mut timeline, 2, Some((1, Some(0))), LogEvent::CommandStarted(hostile.into()));
-    told(&mut timeline, 3, Some((2, Some(0))), LogEvent::CommandStarted(hostile.into()));
+    log(&mut timeline, 1, Some((1, Some(0))), branch(hostile));
+    log(&mut timeline, 2, Some((1, Some(0))), LogEvent::CommandStarted(hostile.into()));
+    log(&mut timeline, 3, Some((2, Some(0))), LogEvent::CommandStarted(hostile.into()));
     let drawing = svg(hostile, timeline.finish(Duration::from_secs(9), None));
     is_well_formed(&drawing);
     assert!(!drawing.contains("<script"), "{drawing}");

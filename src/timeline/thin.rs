@@ -1,15 +1,14 @@
-//! Fewer bars, where they are too many to be told apart.
+//! Merge of bars that are too close to be distinguished.
 
 use std::time::Duration;
 
-use super::{Bar, End, Kind};
+use super::{Bar, BarKind, SpanEnd};
 
-/// Puts those together that follow each other in less time than `room`, and gives the others as they are.
-/// They are in order.
+/// Merges consecutive bars that together take less than `room`. The bars are in order.
 pub fn thin(bars: Vec<Bar>, room: Duration) -> Vec<Bar> {
     let mut thinned: Vec<(Bar, u64, u64)> = Vec::new();
     for bar in bars {
-        let failed = u64::from(bar.end == End::Failed);
+        let failed = u64::from(bar.end == SpanEnd::Failed);
         match thinned.last_mut() {
             Some((last, count, failures))
                 if last.kind == bar.kind && bar.to.saturating_sub(last.from) < room =>
@@ -22,12 +21,12 @@ pub fn thin(bars: Vec<Bar>, room: Duration) -> Vec<Bar> {
             _ => thinned.push((bar, 1, failed)),
         }
     }
-    let told = |(mut bar, count, failures): (Bar, u64, u64)| {
+    let merged = |(mut bar, count, failures): (Bar, u64, u64)| {
         if count > 1 {
             let what = match bar.kind {
-                Kind::Attempt => "attempts",
-                Kind::Delay => "delays",
-                Kind::Task | Kind::Call | Kind::Command => "commands",
+                BarKind::Attempt => "attempts",
+                BarKind::Delay => "delays",
+                BarKind::Task | BarKind::Call | BarKind::Command => "commands",
             };
             bar.text = match failures {
                 0 => format!("{count} {what}"),
@@ -36,5 +35,5 @@ pub fn thin(bars: Vec<Bar>, room: Duration) -> Vec<Bar> {
         }
         bar
     };
-    thinned.into_iter().map(told).collect()
+    thinned.into_iter().map(merged).collect()
 }

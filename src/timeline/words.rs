@@ -1,16 +1,16 @@
-//! Words for a drawing.
+//! Text of a drawing.
 
 use unicode_width::UnicodeWidthChar;
 
-/// How wide a letter of a label is, about.
+/// Approximate width of a letter of a label.
 const LETTER: f64 = 6.8;
 
-/// How much room a label takes.
+/// Returns the width of a label.
 pub fn width(label: &str) -> f64 {
     label.chars().map(letters).sum::<usize>() as f64 * LETTER
 }
 
-/// As much of a label's beginning as there is room for.
+/// Returns the beginning of a label that fits.
 pub fn shortened(label: &str, room: f64) -> String {
     if width(label) <= room {
         return label.to_owned();
@@ -25,11 +25,11 @@ pub fn shortened(label: &str, room: f64) -> String {
 }
 
 fn letters(c: char) -> usize {
-    // What controls is written out.
+    // Control characters are written as escapes.
     c.width().unwrap_or(4)
 }
 
-/// Text for XML, which has no place for most control characters.
+/// Escapes text for XML, which allows few control characters.
 pub fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -40,7 +40,7 @@ pub fn escaped(text: &str) -> String {
             '"' => out.push_str("&quot;"),
             '\n' => out.push('\n'),
             '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
-            // It would turn around all that follows.
+            // A direction override would reverse the text after it.
             '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => out.extend(c.escape_default()),
             c if c.is_control() => out.extend(c.escape_default()),
             c => out.push(c),
