@@ -4,6 +4,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::support::Ftsh;
+use crate::support::documents::timeless;
 use crate::support::run::Running;
 
 fn cron(script: &str) -> Ftsh {
@@ -40,13 +41,6 @@ fn a_bad_run_tells_all_with_the_reason_first() {
     assert_eq!(lines[0], "ftsh: script.ftsh:4: `sh -c 'exit 7'` exited with 7");
     assert_eq!(lines[1], "ftsh: script.ftsh: ended with status 7; it printed:");
     assert_eq!(lines[2..], ["one", "two", "three"]);
-}
-
-/// Replaces the parts of a report that differ from run to run.
-fn timeless(report: &str) -> String {
-    let stamp = regex::Regex::new(r"(?m)^\d{4}-\d\d-\d\d [\d:.]+ \[\d+\]").expect("a pattern");
-    let length = regex::Regex::new(r"(attempts|times) in \d[^)\n]*").expect("a pattern");
-    length.replace_all(&stamp.replace_all(report, "NOW"), "$1 in TIME").into_owned()
 }
 
 #[test]

@@ -10,13 +10,14 @@ use crate::support::{Ftsh, documents, expectations};
 const ROOT_DOCUMENTS: [&str; 2] = ["README.md", "ARCHITECTURE.md"];
 
 /// A script of a document: its line there, what follows `ftsh` at its head, and its text.
-struct Example {
-    line: usize,
-    label: String,
-    text: String,
+pub struct Example {
+    pub line: usize,
+    pub label: String,
+    pub text: String,
 }
 
-fn examples(document: &str) -> Vec<Example> {
+/// Returns the scripts of a document.
+pub fn examples(document: &str) -> Vec<Example> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(document);
     let text = fs::read_to_string(path).expect("a document");
     let mut examples = Vec::new();
@@ -41,8 +42,12 @@ fn examples(document: &str) -> Vec<Example> {
 fn the_scripts_of_the_documents_are_right() {
     let mut count = 0;
     for document in documents::below("docs").iter().chain(&ROOT_DOCUMENTS.map(str::to_owned)) {
-        for Example { line, text, .. } in examples(document) {
+        for Example { line, label, text } in examples(document) {
             count += 1;
+            if label == "error" {
+                Ftsh::script(&text).options(["-n"]).stdout("").failure(2);
+                continue;
+            }
             let checked = Ftsh::script(&text).options(["-n"]).stdout("").success();
             assert_eq!(checked.warnings(), "", "{document}:{line}");
         }
@@ -55,7 +60,9 @@ fn the_scripts_of_the_reference_do_what_it_says() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let script = directory.path().join("example.ftsh");
     let mut report = String::new();
-    for page in ["docs/reference", "docs/guide"].map(documents::below).concat() {
+    let mut pages = ["docs/reference", "docs/guide"].map(documents::below).concat();
+    pages.extend(["from-sh", "from-2003"].map(|name| format!("docs/start/{name}.md")));
+    for page in pages {
         for Example { line, label, text } in examples(&page) {
             // Some need more than a test has.
             if label == "check" {

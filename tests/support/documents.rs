@@ -21,3 +21,17 @@ pub fn below(folder: &str) -> Vec<String> {
     pages.sort();
     pages
 }
+
+/// Replaces the parts of an output that differ from run to run: dates, process ids, tasks and durations.
+pub fn timeless(output: &str) -> String {
+    let replaced = [
+        (r"(?m)^\d{4}-\d\d-\d\d [\d:.]+ \[\d+\]", "NOW"),
+        (r"(attempts?|times) in \d[^)\n:]*", "$1 in TIME"),
+        (r"\(task \d+\)", "(task N)"),
+        (r"(?m)^ftsh \d+\.\d+\.\d+$", "ftsh VERSION"),
+    ];
+    replaced.into_iter().fold(output.to_owned(), |output, (pattern, with)| {
+        let pattern = regex::Regex::new(pattern).expect("a pattern");
+        pattern.replace_all(&output, with).into_owned()
+    })
+}

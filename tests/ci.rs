@@ -1,0 +1,83 @@
+//! The scripts of the page on CI and containers, with stand-ins for the programs that they call.
+
+use std::fs;
+
+use crate::cookbook::{Recipe, count, fails, script_of};
+use crate::docs::examples;
+use crate::support::Ftsh;
+
+const PAGE: &str = "docs/operate/ci-and-containers.md";
+
+fn recipe(heading: &str) -> Recipe {
+    Recipe::running(script_of(PAGE, heading), Ftsh::new())
+}
+
+#[test]
+fn every_script_is_tried() {
+    let tried = include_str!("ci.rs").matches("recipe(\"").count();
+    assert!(tried > examples(PAGE).len(), "{tried} recipes are tried");
+}
+
+#[test]
+fn accept_a_partial_success() {
+    let recipe = |rsync: &str| {
+        let recipe = recipe("Accept a partial success").program("rsync", rsync);
+        Recipe(recipe.0.env("FTSH_BACKOFF", "none"))
+    };
+    let finished = recipe("exit 24").stdout("copied\n").success();
+    assert_eq!(count(&finished, "calls", "rsync"), 1);
+    let finished = recipe(&fails(2, "exit 24")).stdout("copied\n").success();
+    assert_eq!(count(&finished, "calls", "rsync"), 3);
+    recipe("exit 12").stdout("").failure(12);
+    // The number of SIGXCPU is 24.
+    recipe("kill -XCPU $$").stdout("").failure(128 + 24);
+}
+
+#[test]
+fn read_json() {
+    let recipe = |curl: &str| {
+        let jq = "case $2 in .state) cut -d' ' -f1;; *) cut -d' ' -f2-;; esac";
+        let recipe = recipe("Read JSON").program("jq", jq).program("curl", curl);
+        recipe.args(&["http://ci", "7"])
+    };
+    let finished =
+        recipe(&fails(1, "test $(wc -l < times) -gt 3 && echo done url || echo running"));
+    let finished = finished.stdout("url\n").success();
+    assert_eq!(count(&finished, "calls", "curl -fsS -m 5 http://ci/api/builds/7"), 4);
+    let finished = recipe("echo failed no disk").stdout("").failure(1);
+    finished.expect_stderr("build 7 failed: no disk");
+    assert_eq!(count(&finished, "calls", "curl"), 1);
+}
+
+#[test]
+fn wait_for_what_does_not_exist_yet() {
+    let kubectl = fails(3, "test $1 != wait || test $(wc -l < times) -gt 6");
+    let finished = recipe("Wait for what does not exist yet").program("kubectl", &kubectl);
+    let finished = finished.args(&["shop"]).stdout("shop is available\n").success();
+    assert_eq!(count(&finished, "calls", "kubectl wait deployment/shop"), 2);
+    assert_eq!(count(&finished, "calls", "kubectl get deployment/shop -o name"), 5);
+}
+
+#[test]
+fn resume_what_failed() {
+    let recipe = |bad: &str| {
+        let body = format!("case $* in {bad}) exit 3;; esac");
+        let recipe = recipe("Resume what failed").program("run-suite", &body);
+        recipe.file("suites.txt", "a\nb c\nd\n")
+    };
+    let finished = recipe("'b c'").stdout("").failure(3);
+    assert_eq!(finished.read("failed.txt"), "b c\n");
+    let finished = recipe("a").file("failed.txt", "b c\n").success();
+    assert_eq!(finished.read("calls"), "run-suite b c\n");
+    assert!(!finished.directory.path().join("failed.txt").exists());
+}
+
+#[test]
+fn the_step_of_a_workflow_is_a_script() {
+    let text = fs::read_to_string(PAGE).expect("a page");
+    let step = text.split("run: |\n").nth(1).expect("a step").split("```").next().expect("its end");
+    let lines = step.lines().map(|line| line.strip_prefix("          ").expect("indentation"));
+    let script = lines.collect::<Vec<_>>().join("\n");
+    let checked = Ftsh::script(script).options(["-t", "7", "-n"]).success();
+    assert_eq!(checked.warnings(), "");
+}

@@ -1,0 +1,126 @@
+//! The pages for newcomers: each step that they show is run, and its output compared.
+
+use std::fs;
+use std::path::Path;
+
+use crate::docs::{Example, examples};
+use crate::support::Ftsh;
+use crate::support::documents::timeless;
+
+/// Line before the output of each command of a walk.
+const MARK: &str = "\u{1}";
+
+/// A block of a document with commands after `$ ` and their output.
+struct Session {
+    commands: Vec<String>,
+    shown: String,
+}
+
+impl Session {
+    fn read(text: &str) -> Self {
+        let commands = text.lines().filter_map(|line| line.strip_prefix("$ ")).map(str::to_owned);
+        Self { commands: commands.collect(), shown: text.to_owned() }
+    }
+}
+
+fn sessions(document: &str) -> Vec<Session> {
+    let text = fs::read_to_string(document).expect("a document");
+    let blocks = text.split("```console\n").skip(1);
+    blocks.filter_map(|rest| rest.split("```").next()).map(Session::read).collect()
+}
+
+fn is_script(name: &str) -> bool {
+    Path::new(name).extension().is_some_and(|extension| extension == "ftsh")
+}
+
+/// Returns a run with the scripts of a document as files, each under the name in the line before it.
+fn with_scripts(document: &str) -> Ftsh {
+    let text = fs::read_to_string(document).expect("a document");
+    let lines: Vec<_> = text.lines().collect();
+    let mut run = Ftsh::new();
+    for Example { line, text, .. } in examples(document) {
+        let before = lines[..line - 1].iter().rev().take(4);
+        let names = before.flat_map(|line| line.split('`').skip(1).step_by(2));
+        let name = names.filter(|word| is_script(word)).last().expect("a name");
+        run = run.file(name, text);
+    }
+    run
+}
+
+/// Runs all commands of a document one after the other, and compares what each prints.
+fn walk(document: &str, run: Ftsh) {
+    let sessions = sessions(document);
+    assert!(!sessions.is_empty(), "{document} has no sessions");
+    // `$?` is the status of the command before, as in a terminal.
+    let mut script = "exec 2>&1\nPATH=$PWD/bin:$PATH\nstatus=0\n".to_owned();
+    for command in sessions.iter().flat_map(|session| &session.commands) {
+        script += &format!("echo '{MARK}'\n(exit $status)\n{command}\nstatus=$?\n");
+    }
+    let finished = run.file("walk.sh", script).through(["sh", "walk.sh"]).success();
+    finished.nothing_left();
+    let printed = finished.text();
+    let mark = format!("{MARK}\n");
+    let mut outputs = printed.split(&mark).skip(1);
+    for session in sessions {
+        let printed = session.commands.iter().map(|command| {
+            format!("$ {command}\n{}", outputs.next().expect("an output for each command"))
+        });
+        let printed: String = printed.collect();
+        assert_eq!(timeless(&printed), timeless(&session.shown), "{document}");
+    }
+}
+
+#[test]
+fn the_tutorial_shows_what_is_printed() {
+    let document = "docs/start/tutorial.md";
+    walk(document, with_scripts(document));
+}
+
+/// Code of sh that ftsh does not refuse.
+const NO_ERRORS: [&str; 8] = [
+    "timeout 5m a",
+    "x=$(a)",
+    "basename x.gz .gz",
+    "$RANDOM",
+    "[ \"$n\" -lt 5 ]",
+    "[ -z \"$a\" ]",
+    "a{1..3}",
+    "`",
+];
+
+/// Returns the pieces of code in a cell of a table.
+fn code(cell: &str) -> Vec<String> {
+    let cell = cell.replace("\\|", "|");
+    let mut pieces = Vec::new();
+    let mut rest = cell.as_str();
+    while let Some(start) = rest.find('`') {
+        let fence = if rest[start..].starts_with("``") { "``" } else { "`" };
+        let body = &rest[start + fence.len()..];
+        let Some(end) = body.find(fence) else { break };
+        pieces.push(body[..end].trim().replace('…', "true"));
+        rest = &body[end + fence.len()..];
+    }
+    pieces
+}
+
+#[test]
+fn words_of_sh_are_refused_with_a_hint() {
+    let text = fs::read_to_string("docs/start/from-sh.md").expect("a document");
+    let mut tried = 0;
+    let tables = text.split("| in sh | here |\n|---|---|\n").skip(1);
+    for row in tables.flat_map(|table| table.lines().take_while(|line| line.starts_with('|'))) {
+        let cells = row.replace("\\|", "\u{2}");
+        let mut cells = cells.split('|').skip(1).map(|cell| cell.trim().replace('\u{2}', "|"));
+        let (left, right) = (cells.next().expect("a cell"), cells.next().expect("a cell"));
+        let same = right == "the same";
+        for code in code(&left).into_iter().filter(|code| !NO_ERRORS.contains(&code.as_str())) {
+            let here_document = if code.contains("<<END") { "\nEND" } else { "" };
+            let run = Ftsh::command(&format!("{code}{here_document}")).options(["-n"]).run();
+            let errors = run.errors();
+            let is_refused = errors.starts_with("error[") && errors.contains("hint:");
+            assert_eq!(is_refused, !same, "{row}: {code}: {errors}");
+            tried += 1;
+        }
+    }
+    assert!(tried > 40, "{tried} words");
+}
