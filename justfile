@@ -1,3 +1,6 @@
+# Where `just install` puts manual pages and completions
+DATA := env("XDG_DATA_HOME", home_directory() / ".local/share")
+
 # List what there is
 default:
     @just --list
@@ -68,7 +71,7 @@ book:
     command -v mdbook > /dev/null || cargo install --locked mdbook
     mdbook build
 
-# Write the manual page and the completions into FOLDER
+# Write the manual pages and the completions into FOLDER
 dist FOLDER="dist":
     cargo run --example dist -- {{ FOLDER }}
 
@@ -87,9 +90,14 @@ package: dist
 deb RELEASE="bookworm": package
     packaging/deb/try dist/ftsh.deb {{ RELEASE }}
 
-# Put ftsh into cargo's bin directory
-install:
+# Put ftsh into cargo's bin directory, and its manual pages and completions below ~/.local/share
+install: dist
     cargo install --locked --path .
+    install -D -m 644 -t {{ DATA }}/man/man1 dist/ftsh.1
+    install -D -m 644 -t {{ DATA }}/man/man7 dist/ftsh-language.7 dist/ftsh-cookbook.7
+    install -D -m 644 dist/ftsh.bash {{ DATA }}/bash-completion/completions/ftsh
+    install -D -m 644 -t {{ DATA }}/zsh/site-functions dist/_ftsh
+    install -D -m 644 -t {{ DATA }}/fish/vendor_completions.d dist/ftsh.fish
 
 # Feed the parser with anything for SECONDS; needs `cargo install cargo-fuzz`, works with any toolchain
 fuzz SECONDS="3600":

@@ -1,4 +1,4 @@
-//! Writes the manual page and the completions into a folder, `dist` if none is named.
+//! Writes the manual pages and the completions into a folder, `dist` if none is named.
 
 mod pages;
 

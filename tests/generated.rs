@@ -23,8 +23,7 @@ use ftsh_syntax::vocabulary::{
 const WRITE: &str = "FTSH_TEST_GENERATE";
 
 /// Files with generated parts.
-const FILES: [&str; 11] = [
-    "README.md",
+const FILES: [&str; 10] = [
     "grammar/ftsh.pest",
     "editors/tree-sitter/queries/highlights.scm",
     "docs/reference/command-line.md",
@@ -104,10 +103,8 @@ fn part(file: &str, name: &str) -> String {
         (_, "functions") => functions_table(),
         (_, "builtins") => builtins_table(),
         (_, "operators") => operators_table(),
-        (_, "options") => options_table(),
         (_, "environment") => environment_table(),
         (_, "statuses") => statuses_table(),
-        ("README.md", "policies") => backoff::summary_table(),
         (_, "policies") => backoff::reference_table(),
         ("grammar/ftsh.pest", "loop-clauses") => grammar_of_loops(),
         ("grammar/ftsh.pest", "try-clauses") => grammar_of_try(),
@@ -207,21 +204,6 @@ fn operators_table() -> String {
         let words: Vec<String> = row.words.iter().map(|word| format!("`{word}`")).collect();
         let help = if row.help.is_empty() { String::new() } else { format!("{} ", row.help) };
         let _ = writeln!(table, "| {} | {help}|", words.join(" "));
-    }
-    table
-}
-
-fn options_table() -> String {
-    let mut table = "| option | environment | |\n|---|---|---|\n".to_owned();
-    for option in options::TABLE {
-        let value = option.value.map(|value| format!(" {value}")).unwrap_or_default();
-        let mut names: Vec<_> =
-            option.names.iter().map(|name| format!("`{name}`{value}")).collect();
-        if option.is_optional {
-            names.insert(0, format!("`{}`", option.name()));
-        }
-        let variable = option.assignment().map(|name| format!("`{name}` ")).unwrap_or_default();
-        let _ = writeln!(table, "| {} | {variable}| {} |", names.join(", "), option.meaning());
     }
     table
 }

@@ -1,4 +1,4 @@
-//! The manual page and the completions. Shells and formatters that aren't there check nothing.
+//! The manual pages and the completions. Shells and formatters that are not installed check nothing.
 
 #[path = "../packaging/pages.rs"]
 mod pages;
@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 use std::process::Command;
 
-use ftsh::cli::flags;
+use ftsh::cli::options::{Spec, TABLE};
 
 fn page(name: &str) -> String {
     let pages = pages::all().expect("pages");
@@ -31,29 +31,68 @@ fn checked_by(program: &str, arguments: &[&str], file: &str) -> Option<(bool, St
     Some((output.status.success(), String::from_utf8_lossy(&text).into_owned()))
 }
 
+/// Manual pages, each with the titles of sections that it must have.
+const MANUAL: [(&str, &[&str]); 3] = [
+    ("ftsh.1", &["NAME", "SYNOPSIS", "OPTIONS", "ENVIRONMENT", "EXIT STATUS", "SIGNALS", "FILES"]),
+    ("ftsh-language.7", &["NAME", "EXPRESSIONS", "TRYING", "VARIABLES", "KINDS AND STATUSES"]),
+    ("ftsh-cookbook.7", &["NAME", "DOWNLOADS", "CONTAINERS"]),
+];
+
 #[test]
-fn the_manual_page_has_everything() {
-    let page = page("ftsh.1").replace("\\-", "-");
-    for argument in flags::command().get_arguments().filter(|argument| !argument.is_hide_set()) {
-        let short = argument.get_short().map(|short| format!("-{short}"));
-        let long = argument.get_long().map(|long| format!("--{long}"));
-        for name in short.into_iter().chain(long) {
-            assert!(page.contains(&name), "{name} isn't in the manual page");
+fn the_manual_has_every_section() {
+    for (name, titles) in MANUAL {
+        let page = page(name);
+        for title in titles {
+            let forms = [format!(".SH {title}\n"), format!(".SH \"{title}\"\n")];
+            assert!(forms.iter().any(|form| page.contains(form)), "{name} lacks {title}");
         }
-    }
-    for title in ["NAME", "SYNOPSIS", "DESCRIPTION", "ENVIRONMENT", "EXIT STATUS", "EXAMPLES"] {
-        assert!(page.contains(&format!(".SH {title}")) || page.contains(&format!("\"{title}\"")));
+        assert!(!page.contains("](") && !page.contains("```"), "{name} has Markdown in it");
     }
 }
 
-#[test]
-fn formatters_find_nothing_wrong_with_the_manual_page() {
-    if let Some((is_fine, text)) = checked_by("man", &["--warnings", "-l"], "ftsh.1") {
-        assert!(is_fine && !text.contains("warning"), "{text}");
+/// Returns the heading of an option's section, and the paragraph below.
+fn section_of(option: &Spec) -> (String, String) {
+    let value = option.value.map(|value| format!(" {value}")).unwrap_or_default();
+    let mut names: Vec<_> = option.names.iter().map(|name| format!("`{name}`{value}")).collect();
+    if option.is_optional {
+        names.insert(0, format!("`{}`", option.name()));
     }
-    if let Some((_, text)) = checked_by("mandoc", &["-Tlint", "-Wwarning"], "ftsh.1") {
-        let troubles: Vec<_> = text.lines().filter(|line| !line.contains("missing date")).collect();
-        assert!(troubles.is_empty(), "{text}");
+    let end = if option.help.ends_with('…') { "" } else { "." };
+    let mut text = format!("{}{end}", option.help);
+    if let Some(default) = option.default {
+        text += &format!(" Default: `{default}`.");
+    }
+    if let Some(variable) = option.assignment() {
+        text += &format!(" Environment: `{variable}`.");
+    }
+    (names.join(", "), text)
+}
+
+#[test]
+fn each_option_has_a_section_in_the_manual() {
+    let document = fs::read_to_string("docs/reference/command-line.md").expect("a document");
+    let manual = page("ftsh.1").replace("\\-", "-");
+    for option in TABLE {
+        let (heading, text) = section_of(option);
+        let section = format!("\n#### {heading}\n\n{text}\n");
+        assert!(document.contains(&section), "docs/reference/command-line.md lacks\n{section}");
+        assert!(manual.contains(&heading.replace('`', "")), "no {heading}");
+    }
+    let sections = document.lines().filter(|line| line.starts_with("#### ")).count();
+    assert_eq!(sections, TABLE.len(), "sections of options that there are not");
+}
+
+#[test]
+fn formatters_find_nothing_wrong_with_the_manual() {
+    for (name, _) in MANUAL {
+        if let Some((is_fine, text)) = checked_by("man", &["--warnings", "-l"], name) {
+            assert!(is_fine && !text.contains("warning:"), "{text}");
+        }
+        if let Some((_, text)) = checked_by("mandoc", &["-Tlint", "-Wwarning"], name) {
+            let troubles: Vec<_> =
+                text.lines().filter(|line| !line.contains("missing date")).collect();
+            assert!(troubles.is_empty(), "{text}");
+        }
     }
 }
 
@@ -145,6 +184,9 @@ fn the_package_has_each_program_with_its_page_and_completions() {
             (format!("dist/{program}.fish"), "usr/share/fish/vendor_completions.d/".to_owned()),
         ] {
             assert!(manifest.contains(&format!("[\"{file}\", \"{place}\", ")), "no {file}");
+        }
+        for (page, _) in MANUAL {
+            assert!(manifest.contains(&format!("[\"dist/{page}\", \"usr/share/man/")), "no {page}");
         }
         let pages = [format!("[\"dist/{program}.1\", "), format!("[\"dist/{program}*.1\", ")];
         assert!(pages.iter().any(|page| manifest.contains(page)), "no page of {program}");

@@ -1,7 +1,7 @@
 //! Table of all options: names, variable, parser, default and help.
 //!
-//! Parsing, help, the manual page, the completions and the table of README.md are generated from
-//! [`TABLE`] or tested against it.
+//! Parsing, help and the completions are generated from [`TABLE`]. A test compares the page on the
+//! command line with it.
 
 use std::ffi::OsStr;
 use std::time::Duration;

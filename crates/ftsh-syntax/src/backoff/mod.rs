@@ -34,4 +34,4 @@ pub use mistake::Mistake;
 pub use parameters::Parameters;
 pub use policies::Kind;
 pub use policy::{Clauses, Policy};
-pub use table::{help, reference_table, summary_table};
+pub use table::{help, reference_table};

@@ -17,15 +17,6 @@ pub fn reference_table() -> String {
     table
 }
 
-/// Returns the table of `README.md`, in Markdown.
-pub fn summary_table() -> String {
-    let mut table = String::from("| policy | delay | defaults |\n|---|---|---|\n");
-    for kind in Kind::ALL {
-        table += &row(&[title(kind), formula(kind), defaults(kind)]);
-    }
-    table
-}
-
 /// Returns the description of a policy for `help` and hovers: a line for each paragraph.
 pub fn help(kind: Kind) -> String {
     let description = kind.description();
@@ -100,7 +91,6 @@ mod tests {
             assert!(table.lines().any(|line| line == row), "{table}");
         }
         assert!(table.contains("| 100 ms, 15 min, 2, 10 % |"), "{table}");
-        assert_eq!(summary_table().lines().count(), Kind::ALL.len() + 2);
     }
 
     #[test]
