@@ -76,6 +76,14 @@ fn the_tutorial_shows_what_is_printed() {
     walk(document, with_scripts(document));
 }
 
+#[test]
+fn the_readme_shows_what_is_printed() {
+    let document = "README.md";
+    let curl = "#!/bin/sh\necho \"curl: (7) Failed to connect to localhost port 9 after 0 ms: \
+                Couldn't connect to server\" >&2\nexit 7\n";
+    walk(document, with_scripts(document).program("bin/curl", curl));
+}
+
 /// Code of sh that ftsh does not refuse.
 const NO_ERRORS: [&str; 8] = [
     "timeout 5m a",

@@ -129,14 +129,16 @@ fn documents_name_files_that_exist() {
 }
 
 #[test]
-fn the_readme_says_what_each_dependency_is_for() {
-    for folder in ["", "lab/"] {
-        assert_dependencies_are_told(folder);
+fn the_purpose_of_each_dependency_is_documented() {
+    for (manifest, document) in
+        [("Cargo.toml", "CONTRIBUTING.md"), ("lab/Cargo.toml", "lab/README.md")]
+    {
+        assert_dependencies_are_documented(manifest, document);
     }
 }
 
-fn assert_dependencies_are_told(folder: &str) {
-    let manifest = read(&format!("{folder}Cargo.toml"));
+fn assert_dependencies_are_documented(manifest: &str, document: &str) {
+    let manifest = read(manifest);
     let mut listed = BTreeSet::new();
     let mut in_dependencies = false;
     for line in manifest.lines() {
@@ -150,25 +152,35 @@ fn assert_dependencies_are_told(folder: &str) {
         }
     }
     listed.retain(|name| !name.starts_with("ftsh") && !name.ends_with(".workspace"));
-    let readme = read(&format!("{folder}README.md"));
-    let section = readme.split("## Dependencies").nth(1).expect("a section on dependencies");
+    let document = read(document);
+    let section = document.split("## Dependencies").nth(1).expect("a section on dependencies");
     let section = section.split("\n## ").next().unwrap_or(section);
     let rows = section.lines().filter(|line| line.starts_with("| `"));
-    let told: BTreeSet<_> = rows
+    let documented: BTreeSet<_> = rows
         .flat_map(|row| quoted(row.split('|').nth(1).unwrap_or_default()))
         .map(str::to_owned)
         .collect();
-    assert_eq!(told, listed);
+    assert_eq!(documented, listed);
 }
 
 #[test]
-fn ci_runs_what_the_readme_says() {
-    let (readme, ci) = (read("README.md"), read(".ci/run"));
-    for command in ["cargo run --release -- examples/hello.ftsh", "cargo test --workspace"] {
-        for (name, text) in [("README.md", &readme), (".ci/run", &ci)] {
+fn ci_runs_what_the_documents_say() {
+    let ci = read(".ci/run");
+    for (document, command) in [
+        ("README.md", "cargo run --release -- examples/hello.ftsh"),
+        ("CONTRIBUTING.md", "cargo test --workspace"),
+    ] {
+        for (name, text) in [(document, read(document)), (".ci/run", ci.clone())] {
             assert!(text.lines().any(|line| line == command), "{name} lacks {command}");
         }
     }
+}
+
+#[test]
+fn the_readme_is_short() {
+    const MAX_BYTES: usize = 9216;
+    let length = read("README.md").len();
+    assert!(length <= MAX_BYTES, "README.md has {length} bytes of {MAX_BYTES}");
 }
 
 /// Returns the blocks of a text that begin with a line that `begins`, up to the line that closes them.
