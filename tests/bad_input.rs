@@ -96,8 +96,8 @@ fn counts_are_whole_numbers_from_one() {
         refused(&format!("forall x in a b at most {count}\n    echo never\nend"), &[told]);
     }
     for (count, times, most) in [
-        ("$zero", "can't make 0 attempts", "can't run at most 0"),
-        ("$less", "can't make -5 attempts", "can't run at most -5"),
+        ("$zero", "can't make 0 attempts", "`at most 0` is too few"),
+        ("$less", "can't make -5 attempts", "`at most -5` is too few"),
         ("$half", "`0.5` is not an integer", "`0.5` is not an integer"),
         ("$word", "`soon` is not an integer", "`soon` is not an integer"),
     ] {

@@ -228,7 +228,7 @@ fn what_cannot_be_run_is_refused() {
     let reason = refused(|branch| branch.packed.directory = "/no/where".into());
     assert_eq!(reason, "can't enter the directory `/no/where`: no such file or directory");
     let reason = refused(|branch| branch.packed.texts[0].text += "\nsuccess\n");
-    assert_eq!(reason, "what it is to run isn't there: it was packed by another version of ftsh");
+    assert_eq!(reason, "the branch was packed by another version of ftsh");
 }
 
 /// Through pipes, as an engine has it: output comes as it is printed, and input stays open.

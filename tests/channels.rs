@@ -253,7 +253,7 @@ fn a_damaged_channel_is_told() {
     fs::write(shell.path("channels/.hidden"), "{").expect("a file");
     let finished = shell.failure(1);
     let text = finished.text();
-    assert_eq!(text.lines().nth(1), Some("mirror   damaged: it isn't JSON"), "{text}");
+    assert_eq!(text.lines().nth(1), Some("mirror   damaged: not JSON"), "{text}");
     assert_eq!(text.lines().count(), 2, "{text}");
 }
 

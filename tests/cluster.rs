@@ -133,7 +133,7 @@ fn a_node_that_dies_is_told_of_when_it_is_certain_and_others_do_its_work() {
     let story = run.story();
     // The lease and all of the kill timeout, which the node has as well.
     assert!(run.elapsed > Duration::from_secs(7), "{story}");
-    assert!(story.contains("isn't known: the connection to it ended"), "{story}");
+    assert!(story.contains("is unknown: the connection to it ended"), "{story}");
     assert_eq!(run.read("begun").lines().count(), 3, "{story}");
 }
 
@@ -143,7 +143,7 @@ fn hosts_that_cannot_be_reached_are_left_alone() {
         .options(["-l", "10"])
         .success();
     assert_eq!(run.read("done").lines().count(), 6);
-    run.expect_stderr("down doesn't run the branch: ssh: connect to host down");
+    run.expect_stderr("down did not run the branch: ssh: connect to host down");
     // The only one: limits hold, and the report says what was wrong.
     script("try for 2 seconds\nforall x in a on ssh down\ntrue\nend\nend")
         .stderr("connect to host down")
@@ -206,9 +206,9 @@ fn what_can_never_run_says_so_at_once() {
         script(&format!("empty=''\n{late}")).stderr(said).failure(75);
     }
     let empty = script("forall x in a on slurm\ntrue\nend").env("PATH", "/nowhere");
-    empty.stderr("slurm doesn't run the branch: ").failure(75);
+    empty.stderr("slurm did not run the branch: ").failure(75);
     script("try 1 time atomic\nforall x in a on ssh h\ntrue\nend\nend")
-        .stderr("a branch inside an atomic attempt can't be run elsewhere")
+        .stderr("a branch inside an atomic attempt cannot run on another machine")
         .failure(75);
 }
 

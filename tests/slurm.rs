@@ -80,7 +80,7 @@ fn one_good_node_is_found_among_others() {
     let text = "forall x in a b on slurm\nsh -c 'echo $SLURMD_NODENAME'\nend";
     let run = slurm.script(text).options(["-l", "20"]).stdout("node4\nnode4\n").success();
     for node in ["node1", "node2", "node3"] {
-        let refusals = run.errors().matches(&format!("{node} doesn't run the branch")).count();
+        let refusals = run.errors().matches(&format!("{node} did not run the branch")).count();
         assert!(refusals <= 2, "once for each branch: {}", run.story());
     }
     slurm.nothing_left();
@@ -171,7 +171,7 @@ fn a_node_that_is_cut_off_empties_itself_before_the_branch_runs_again() {
     slurm.cut_off(number);
     let finished = run.wait();
     finished.expect_code(0);
-    finished.expect_stderr("isn't known: it hasn't been heard of for");
+    finished.expect_stderr("is unknown: it hasn't been heard of for");
     assert!(!finished.directory.path().join("taken").exists(), "{}", finished.story());
     assert!(slurm.running().is_empty());
 }
@@ -182,7 +182,7 @@ fn a_controller_that_is_down_is_asked_again() {
     slurm.kill_controller();
     let run = slurm.script("forall x in a b on slurm\necho $x >> done\nend").options(["-l", "10"]);
     let run = run.start();
-    run.until("a refusal", |run| run.errors().contains("slurm doesn't run the branch"));
+    run.until("a refusal", |run| run.errors().contains("slurm did not run the branch"));
     slurm.start_controller();
     let finished = run.wait();
     finished.expect_code(0);
@@ -207,7 +207,7 @@ fn what_a_killed_controller_has_forgotten_is_sent_again() {
     slurm.start_controller_anew();
     let finished = run.wait();
     finished.expect_code(0);
-    finished.expect_stderr("slurm doesn't run the branch: it has forgotten job ");
+    finished.expect_stderr("slurm did not run the branch: it has forgotten job ");
     finished.nothing_left();
     assert_eq!(finished.read("done").lines().count(), 3);
     slurm.nothing_left();
@@ -258,7 +258,7 @@ fn every_branch_is_done_while_a_node_dies_one_refuses_and_the_controller_restart
         assert!(nodes.contains(&"node1"), "branch {x} was done on {nodes:?}: {}", finished.story());
     }
     let story = finished.errors();
-    let lost = story.matches("isn't known: ").count();
+    let lost = story.matches("is unknown: ").count();
     assert!((4..=4 * 3).contains(&lost), "{lost} were lost: {story}");
     for x in finished.read("held").lines().map(|x| x.parse::<usize>().expect("a branch")) {
         assert!(places[&x].iter().any(|node| *node != "node1"), "branch {x}: {story}");

@@ -84,7 +84,7 @@ fn a_connection_that_breaks_loses_the_branch_and_another_attempt_comes_when_it_i
     let run = sshd.reached_by(Ftsh::script(text), "");
     let finished = run.options(["-t", "0.5", "--lease", "2s", "-l", "20"]).success();
     finished.nothing_left();
-    finished.expect_stderr("what came of the branch on h1 isn't known: the connection to it ended");
+    finished.expect_stderr("the result of the branch on h1 is unknown: the connection to it ended");
     assert_eq!(finished.read("begun"), "a\na\n");
     assert!(!finished.directory.path().join("left").exists(), "{}", finished.story());
 }

@@ -152,7 +152,7 @@ fn what_cannot_be_written_fails_the_loop() {
         catch; echo \"$error_kind: $error\"; end";
     let finished = Ftsh::command(script).options(["-l", "0"]).success();
     let expected =
-        "failure: what a branch printed can't be written: no space left on device\n".to_owned();
+        "failure: the output of a branch cannot be written: no space left on device\n".to_owned();
     assert_eq!(finished.text(), expected);
     finished.nothing_left();
 }

@@ -84,7 +84,7 @@ mod tests {
         let all = [
             ("a", seen(4, Some(4), Some(7.54), Some(Shown::Open(since)))),
             ("a_long_name", seen(1000, None, None, None)),
-            ("b", Err("damaged: it isn't JSON".into())),
+            ("b", Err("damaged: not JSON".into())),
             ("c", seen(0, Some(1), Some(10.0), Some(Shown::Closed))),
             ("d", seen(0, Some(1), Some(10.0), Some(Shown::HalfOpen(since)))),
         ];
@@ -93,7 +93,7 @@ mod tests {
         CHANNEL      PLACES  WAITING  TOKENS  FAILURES  BREAKER
         a            4/4     196      7.5     3         open for 12 s
         a_long_name  1000    196      -       3         -
-        b            damaged: it isn't JSON
+        b            damaged: not JSON
         c            0/1     196      10.0    3         closed
         d            0/1     196      10.0    3         half open after 12 s
         ");

@@ -139,8 +139,8 @@ impl fmt::Display for EventText<'_> {
             LogEvent::NotSent { engine, node, why, delay } => {
                 let engine = engine.name();
                 match node {
-                    Some(node) => write!(f, "{engine}: {node} doesn't run the branch: {why}")?,
-                    None => write!(f, "{engine} doesn't run the branch: {why}")?,
+                    Some(node) => write!(f, "{engine}: {node} did not run the branch: {why}")?,
+                    None => write!(f, "{engine} did not run the branch: {why}")?,
                 }
                 match delay {
                     Some(delay) => write!(f, "; {} until it is asked again", Human(*delay)),

@@ -393,7 +393,7 @@ fn a_broken_channel_fails_attempts_with_the_usual_delays() {
     let Outcome::Failed(failure) = outcome else { panic!("a failure") };
     assert_eq!(
         failure.message,
-        "the channel `k` refuses attempts while one finds out whether it is well again: too many have failed"
+        "the channel `k` refuses attempts until a probe succeeds: too many have failed"
     );
     // It is asked for by `while`, and its failure counts for no other channel.
     let script =

@@ -126,7 +126,7 @@ fn what_an_engine_says_is_no_success() {
         })
     };
     let ran = run(lying(), "forall x in a on slurm\nhang\nend");
-    assert_snapshot!(ran.message(), @"what came of the branch on n1 isn't known: the connection to it ended without a word of its end");
+    assert_snapshot!(ran.message(), @"the result of the branch on n1 is unknown: the connection to it ended without a word of its end");
     assert_snapshot!(ran.attempts(), @"n1 0.004 to 60.002: Cancelled(15)");
     // It may do its work all the same, and nobody knows.
     let ran = run(lying(), "forall x in a on slurm retry lost 1 time\nwork 10\nend");
@@ -256,7 +256,7 @@ fn a_branch_that_is_told_to_begin_too_late_has_not_begun() {
     let script = "forall x in a on slurm\nwork 1\nend";
     let ran = run(there(vec![far]), script);
     assert_eq!((ran.kind(), ran.attempts()), (Some(FailureKind::Engine), String::new()));
-    assert_snapshot!(ran.message(), @"slurm doesn't run the branch: the way there and back takes longer than the lease of 3 s: `--lease` makes that longer");
+    assert_snapshot!(ran.message(), @"slurm did not run the branch: the way there and back takes longer than the lease of 3 s: `--lease` makes that longer");
     let far = Node::new("n1", 2).far(Duration::from_secs(2));
     let ran = run(there(vec![far, Node::new("n2", 1)]), script);
     assert_eq!(ran.kind(), None);

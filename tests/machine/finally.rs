@@ -293,7 +293,7 @@ fn a_group_that_was_cut_short_is_not_waited_for() {
     let elapsed = signaled.now().elapsed();
     let ran = super::Ran { outcome, world: signaled.world, elapsed }.prints("x\nx\n").takes(7.0);
     assert_eq!(ran.outcome, Outcome::Interrupted(15));
-    assert!(ran.world.stderr().contains("some of it may stand above"), "{}", ran.world.stderr());
+    assert!(ran.world.stderr().contains("part of it may be above"), "{}", ran.world.stderr());
 }
 
 #[test]

@@ -195,7 +195,7 @@ fn what_failed_and_cancelled_branches_printed_comes_out_too() {
 /// The one that hung is the one whose output says why.
 #[test]
 fn what_was_printed_before_a_limit_comes_out_and_is_marked() {
-    let cut = |word| format!("ftsh: n={word} was cut off, after it had printed this:\n");
+    let cut = |word| format!("ftsh: n={word} was canceled after printing this:\n");
     let script = "try for 5 seconds or 1 time; forall n in 1 9 8 output grouped; echo $n; echo ${n}e >&2; work $n; end; catch; echo caught; end";
     let ran = world().run(script).succeeds().prints("1\n9\n8\ncaught\n").takes(5.0);
     assert_eq!(ran.world.stderr(), format!("1e\n{}9e\n{}8e\n", cut(9), cut(8)));
@@ -205,7 +205,7 @@ fn what_was_printed_before_a_limit_comes_out_and_is_marked() {
     // In branches of branches, and with a `finally` in a branch.
     let script = "try for 5 seconds or 1 time; forall m in a output grouped; forall n in 9 output grouped; try; echo $n; work $n; finally; echo f; end; end; end; catch; echo caught; end";
     let ran = world().run(script).succeeds().prints("9\nf\ncaught\n").takes(5.0);
-    let outer = "ftsh: m=a was cut off, after it had printed this:\n";
+    let outer = "ftsh: m=a was canceled after printing this:\n";
     assert_eq!(ran.world.stderr(), format!("{outer}{}", cut(9)));
 }
 

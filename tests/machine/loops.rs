@@ -95,7 +95,7 @@ fn a_value_has_an_end_and_so_have_the_words_of_a_command() {
 #[test]
 fn recursion_side_by_side_has_an_end() {
     let ran = world().run("function f; forall i in 1 2 3 4; f; end; end; f").fails("failure", 1);
-    assert!(ran.message().contains("branches already"), "{}", ran.message());
+    assert!(ran.message().contains("too many branches"), "{}", ran.message());
 }
 
 #[test]

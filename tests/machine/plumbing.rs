@@ -77,7 +77,7 @@ fn how_a_command_ended_may_be_lost_but_is_never_made_up() {
     };
     world().model(lost).run("lose 1").fails("internal", 1);
     let caught = "try 1 time; lose 1; catch; echo $error_kind $error; end";
-    let message = "internal how `lose 1` ended is lost: an internal error of ftsh\n";
+    let message = "internal the exit status of `lose 1` was lost: an internal error of ftsh\n";
     world().model(lost).run(caught).prints(message);
 }
 

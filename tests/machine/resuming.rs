@@ -271,7 +271,7 @@ fn an_atomic_attempt_is_lost_also_between_its_commands() {
     let ran = lose(script).succeeds().takes(7.0);
     assert_eq!(ran.world.stdout(), "2\n");
     let ran = lose("try 1 time atomic\nsleep 5\nend").fails("lost", 1).takes(2.0);
-    assert_eq!(ran.message(), "script:2: an attempt was going on when the shell ended");
+    assert_eq!(ran.message(), "script:2: an attempt was in progress when the shell ended");
     let script = "try 2 times backoff none atomic\ntry 9 times\nwork 5\nend\nend";
     let ran = lose(script).succeeds().takes(7.0);
     assert_eq!(ran.world.starts().len(), 2);
@@ -332,7 +332,7 @@ fn an_attempt_that_was_taking_place_is_lost_as_any_other() {
     let ran = lose_asking(settles, "try 2 times backoff none atomic\necho $attempt\nend > f");
     assert_eq!(ran.succeeds().world.content("f"), Some("2\n".into()));
     let ran = lose_asking(settles, "try 1 time atomic\necho $attempt\nend > f").fails("lost", 1);
-    assert_eq!(ran.message(), "script:1: an attempt was going on when the shell ended");
+    assert_eq!(ran.message(), "script:1: an attempt was in progress when the shell ended");
     assert_eq!(ran.world.content("f"), None);
     let script =
         "try 5 times backoff none atomic while $error_kind .ne. lost\necho $attempt\nend > f";
@@ -366,7 +366,7 @@ fn a_catch_that_is_all_or_nothing_is_lost() {
     let ran = lose(script).succeeds().takes(7.0);
     assert_eq!(ran.world.content("f"), Some("late\n".into()));
     let ran = lose("try 1 time atomic\nfail\ncatch\nsleep 5\nend > f").fails("lost", 1);
-    assert_eq!(ran.message(), "script:4: a `catch` was going on when the shell ended");
+    assert_eq!(ran.message(), "script:4: a `catch` was in progress when the shell ended");
 }
 
 #[test]
@@ -495,7 +495,7 @@ fn output_that_was_being_let_out_is_lost() {
         }
     };
     let Outcome::Failed(failure) = outcome else { panic!("{outcome:?}") };
-    let message = "what a branch printed can't be written: the shell ended meanwhile";
+    let message = "the output of a branch cannot be written: the shell ended meanwhile";
     assert_eq!((failure.kind.name(), failure.message.as_str()), ("lost", message));
 }
 

@@ -89,7 +89,7 @@ fn what_else_takes_long_is_told() {
     ");
     insta::assert_snapshot!(told("try for 5 s; stubborn; end", 8.0), @"
     ftsh: status of job [42] after 8 s
-      line 1: ending what it started for 3 s
+      line 1: ending its processes for 3 s
         1 | try for 5 s; stubborn; end
         `try` at line 1: attempt 1, 0.0 s left
     ");

@@ -318,7 +318,7 @@ fn attempts_delays_and_kills_are_in_the_trace() {
          59 s 2: CommandFailed(Failure { kind: Timeout, code: 124, message: "`stubborn` ran out of time after 10 s", command: "stubborn", elapsed: Some(10s), source: Source("script"), line: 2, tries: [], trace: Trace { steps: [], left_out: 0 }, earlier: None, branches: None, printed: None, output: None })
          59 s terminate stubborn
     1 min 3 s kill stubborn
-    1 min 3 s 1: TryFailed { failure: Failure { kind: Timeout, code: 124, message: "`stubborn` ran out of time after 10 s", command: "stubborn", elapsed: Some(10s), source: Source("script"), line: 2, tries: [Tried { file: "script", line: 1, attempts: 4, elapsed: 63s }], trace: Trace { steps: [], left_out: 0 }, earlier: None, branches: None, printed: None, output: None }, attempts: 4, elapsed: 63s }
+    1 min 3 s 1: TryFailed { failure: Failure { kind: Timeout, code: 124, message: "`stubborn` ran out of time after 10 s", command: "stubborn", elapsed: Some(10s), source: Source("script"), line: 2, tries: [TrySummary { file: "script", line: 1, attempts: 4, elapsed: 63s }], trace: Trace { steps: [], left_out: 0 }, earlier: None, branches: None, printed: None, output: None }, attempts: 4, elapsed: 63s }
     1 min 3 s 3: Catch
     1 min 3 s 4: CommandStarted("ok")
     1 min 3 s run ok

@@ -182,7 +182,7 @@ impl Committer<'_> {
             return Flow::Throw(task.broken(NO_TRANSACTION));
         };
         let broken_pipe = refused.is_broken_pipe() && transaction.before.feeds(descriptor);
-        let thrown = refused.thrown(task, "what an attempt printed can't be written");
+        let thrown = refused.thrown(task, "the output of an attempt cannot be written");
         if broken_pipe && self.core.tasks.outlasts_readers(task) {
             self.core.log_failure(task, &thrown.failure, Level::COMMANDS, false);
             return self.next_stream(task);

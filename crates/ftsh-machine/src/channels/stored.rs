@@ -60,19 +60,19 @@ impl Stored {
         if text.is_empty() {
             return Ok(Self::new(now));
         }
-        let value: Value = serde_json::from_slice(text).map_err(|_| Damaged("it isn't JSON"))?;
-        let object = StrictObject(value.as_object().ok_or(Damaged("it is no object"))?, now);
+        let value: Value = serde_json::from_slice(text).map_err(|_| Damaged("not JSON"))?;
+        let object = StrictObject(value.as_object().ok_or(Damaged("not an object"))?, now);
         if object.count("version")? != VERSION {
-            return Err(Damaged("another version of ftsh wrote it"));
+            return Err(Damaged("written by another version of ftsh"));
         }
         if object.text("clock")? != clock {
             return Ok(Self::new(now));
         }
-        let rules = object.object("rules")?.ok_or(Damaged("it has no rules"))?;
+        let rules = object.object("rules")?.ok_or(Damaged("no rules"))?;
         Ok(Self {
             next: Some(object.count("next")?)
                 .filter(|next| *next < MAX_NUMBER)
-                .ok_or(Damaged("a number is absurd"))?,
+                .ok_or(Damaged("a number is out of range"))?,
             // Earlier versions of ftsh do not write this field.
             first: if object.0.contains_key("first") { object.count("first")? } else { 0 },
             inside: object.count("inside")?,
@@ -132,36 +132,36 @@ struct StrictObject<'a>(&'a Map<String, Value>, Moment);
 
 impl<'a> StrictObject<'a> {
     fn get(&self, name: &str) -> Result<&'a Value, Damaged> {
-        self.0.get(name).ok_or(Damaged("something is missing"))
+        self.0.get(name).ok_or(Damaged("a field is missing"))
     }
 
     fn count(&self, name: &str) -> Result<u64, Damaged> {
-        self.get(name)?.as_u64().ok_or(Damaged("a count is no whole number"))
+        self.get(name)?.as_u64().ok_or(Damaged("a count is not an integer"))
     }
 
     fn positive(&self, name: &str) -> Result<u64, Damaged> {
-        Some(self.count(name)?).filter(|count| *count > 0).ok_or(Damaged("a rule says nothing"))
+        Some(self.count(name)?).filter(|count| *count > 0).ok_or(Damaged("a count of a rule is zero"))
     }
 
     fn text(&self, name: &str) -> Result<&'a str, Damaged> {
-        self.get(name)?.as_str().ok_or(Damaged("a text is none"))
+        self.get(name)?.as_str().ok_or(Damaged("a text field is not a string"))
     }
 
     fn amount(&self, name: &str) -> Result<f64, Damaged> {
         let amount = self.get(name)?.as_f64().filter(|amount| (0.0..=MAX_AMOUNT).contains(amount));
-        amount.ok_or(Damaged("an amount is absurd"))
+        amount.ok_or(Damaged("an amount is out of range"))
     }
 
     fn moment(&self, name: &str) -> Result<Moment, Damaged> {
         let moment = Duration::from_nanos(self.count(name)?);
-        if moment <= self.1 { Ok(moment) } else { Err(Damaged("it has a time to come")) }
+        if moment <= self.1 { Ok(moment) } else { Err(Damaged("a time is in the future")) }
     }
 
     fn object(&self, name: &str) -> Result<Option<Self>, Damaged> {
         match self.get(name)? {
             Value::Null => Ok(None),
             Value::Object(object) => Ok(Some(Self(object, self.1))),
-            _ => Err(Damaged("an object is none")),
+            _ => Err(Damaged("a field is not an object")),
         }
     }
 

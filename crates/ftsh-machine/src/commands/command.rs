@@ -291,7 +291,7 @@ impl CommandRunner<'_> {
                     task.advance();
                     return Flow::Continue;
                 }
-                let message = format!("`{text}` found the end of input");
+                let message = format!("`{text}` reached the end of input");
                 Flow::Throw(task.thrown(FailureKind::Failure, 1, message, &text))
             }
             CommandStatus::Exited(code) if command.last && !reader_gone => {
@@ -314,7 +314,7 @@ impl CommandRunner<'_> {
             }
             CommandStatus::Lost => {
                 let message =
-                    format!("how `{}` ended is lost: an internal error of ftsh", shorten(&text));
+                    format!("the exit status of `{}` was lost: an internal error of ftsh", shorten(&text));
                 Flow::Throw(task.thrown(FailureKind::Internal, 1, message, &text).after(elapsed))
             }
         }

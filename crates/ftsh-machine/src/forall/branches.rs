@@ -64,9 +64,9 @@ impl Forker<'_> {
                 |task, ()| task.pop()?.integer().map_err(Suspend::expression),
                 |task, ()| one_word(&task.pop()?),
             )?;
-        let at_most = positive(at_most, "forall can't run at most")?;
-        let at_least = positive(at_least, "forall can't have the success of at least")?;
-        let retry_lost = positive(retry_lost, "forall can't retry as often as")?;
+        let at_most = positive(at_most, "at most")?;
+        let at_least = positive(at_least, "at least")?;
+        let retry_lost = positive(retry_lost, "retry lost")?;
         let at_most = at_most.or(is_remote.then_some(MAX_REMOTE_BRANCHES));
         let on = on.or_else(|| self.core.config.on.clone()).filter(|_| is_remote);
         let elsewhere = on.clone().map(|on| {
@@ -155,7 +155,7 @@ impl Forker<'_> {
             return None;
         }
         self.core.unwinder().leave(task);
-        let message = format!("there are {MAX_TASKS} branches already");
+        let message = format!("too many branches: at most {MAX_TASKS} can run at once");
         Some(Flow::Throw(task.thrown(FailureKind::Failure, 1, message, "")))
     }
 
@@ -265,14 +265,14 @@ fn next_branch(task: &mut Task) -> Option<Branch> {
 /// Returns the text of a clause.
 fn one_word(value: &Value) -> Result<BString, Suspend> {
     let text = value.text().map(Cow::into_owned);
-    text.ok_or_else(|| Suspend::expression("what runs branches elsewhere is told one word"))
+    text.ok_or_else(|| Suspend::expression("the argument of the engine must be one word"))
 }
 
 /// Checks a number in a clause.
-pub fn positive(number: Option<i64>, cannot: &str) -> Result<Option<u64>, Suspend> {
+pub fn positive(number: Option<i64>, clause: &str) -> Result<Option<u64>, Suspend> {
     let Some(number) = number else { return Ok(None) };
     match u64::try_from(number) {
         Ok(number @ 1..) => Ok(Some(number)),
-        _ => Err(Suspend::expression(format!("{cannot} {number} branches"))),
+        _ => Err(Suspend::expression(format!("`{clause} {number}` is too few: the least is 1"))),
     }
 }

@@ -41,7 +41,7 @@ impl Forker<'_> {
         )?;
         let after = clauses.hedge_after.unwrap_or_default();
         not_zero(after)?;
-        let at_most = positive(clauses.at_most, "forany can't run at most")?.unwrap_or(u64::MAX);
+        let at_most = positive(clauses.at_most, "at most")?.unwrap_or(u64::MAX);
         let items = self.items_of_any(task, code, clauses.in_order)?;
         let hedge = Hedge::new(Arc::clone(code), io, items, after, at_most);
         task.enter(FrameKind::Join(Box::new(JoinFrame {

@@ -156,7 +156,7 @@ impl OutputBuffers {
     /// was writing.
     pub fn halt(&mut self) -> Option<ProcessId> {
         let Flushing { process, group, .. } = self.flushing.take()?;
-        let remark = Some("printed this, and some of it may stand above:");
+        let remark = Some("printed this; part of it may be above:");
         self.turn -= 1;
         self.ended.insert(self.turn, OutputGroup { remark, ..group });
         Some(process)
@@ -170,7 +170,7 @@ impl OutputBuffers {
         }
         for (place, group) in std::mem::take(&mut self.open).into_values() {
             let turn = if self.in_order { place } else { self.count + place };
-            let remark = Some("was cut off, after it had printed this:");
+            let remark = Some("was canceled after printing this:");
             self.ended.insert(turn, OutputGroup { remark, ..group });
         }
         let groups = std::mem::take(&mut self.ended).into_values();

@@ -20,7 +20,7 @@ use crate::tasks::task::{Task, TaskState};
 use crate::unwind::ending::{Retry, Thrown};
 
 /// Reason for canceling branches.
-pub const NOT_WRITTEN: &str = "what a branch printed can't be written";
+pub const NOT_WRITTEN: &str = "the output of a branch cannot be written";
 
 impl Requests {
     /// Buffers the output of a branch, if its loop buffers output.
@@ -245,7 +245,7 @@ impl WriteError {
         match result {
             Ok(CommandStatus::Exited(0)) => Ok(()),
             Ok(CommandStatus::Signaled(signal)) => Err(Self::BrokenPipe(signal)),
-            Ok(_) => Err(Self::Error("how that ended is lost".into())),
+            Ok(_) => Err(Self::Error("the exit status of the writer was lost".into())),
             Err(error) => Err(Self::Error(error.message)),
         }
     }
@@ -258,7 +258,7 @@ impl WriteError {
     /// Creates the failure; `what` describes the action that failed.
     pub fn thrown(self, task: &Task, what: &str) -> Thrown {
         let (kind, code, why) = match self {
-            Self::BrokenPipe(signal) => (FailureKind::Signal, signal, "nobody reads".into()),
+            Self::BrokenPipe(signal) => (FailureKind::Signal, signal, "the reader is gone".into()),
             Self::Error(error) => (FailureKind::Builtin, 1, error),
             Self::Lost => (FailureKind::Lost, 1, "the shell ended meanwhile".into()),
         };

@@ -88,7 +88,7 @@ pub enum Event {
 impl Event {
     /// Returns the answer of a driver without engines for remote branches.
     pub fn no_engine(process: ProcessId) -> Self {
-        let why = "this shell can't have branches run elsewhere".into();
+        let why = "this shell cannot run branches on other machines".into();
         let returned = Returned::NotBegun { node: None, why, blame: Blame::Request };
         Self::Returned { process, returned }
     }

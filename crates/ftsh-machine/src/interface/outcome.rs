@@ -111,7 +111,7 @@ pub enum Unlistable {
     #[error("a word has a newline in it, so the words cannot be listed one a line")]
     Newline,
     /// The machine that ran the branches sent no list.
-    #[error("the words are not known here")]
+    #[error("the machine that ran the branches sent no list of words")]
     Unknown,
 }
 

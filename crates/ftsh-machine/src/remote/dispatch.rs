@@ -160,7 +160,7 @@ impl Dispatcher<'_> {
     fn branch_lost(&mut self, task: &mut Task, node: Option<&str>, why: &str) -> Flow {
         let now = self.core.now();
         let place = node.map(|node| format!(" on {node}")).unwrap_or_default();
-        let message = format!("what came of the branch{place} isn't known: {why}");
+        let message = format!("the result of the branch{place} is unknown: {why}");
         let thrown = task.thrown(FailureKind::Lost, 1, message, "");
         let Some(frame) = top_remote(task) else { return Flow::Throw(task.broken(NOT_REMOTE)) };
         let engine = frame.elsewhere.on.engine;
@@ -246,7 +246,7 @@ impl Dispatcher<'_> {
         }
         task.state = TaskState::Ready;
         let node = top_remote(task).and_then(|frame| frame.node().map(ToOwned::to_owned));
-        self.branch_lost(task, node.as_deref(), "the shell that had sent it has ended")
+        self.branch_lost(task, node.as_deref(), "the shell that dispatched it has ended")
     }
 
     /// Handles the beginning of a dispatched branch on a machine. Returns the engine of the branch.
@@ -343,7 +343,7 @@ impl Core {
 const NOT_REMOTE: &str = "a branch that isn't away comes back";
 
 fn not_sent(task: &Task, engine: EngineId, why: &str) -> Thrown {
-    let message = format!("{} doesn't run the branch: {why}", engine.name());
+    let message = format!("{} did not run the branch: {why}", engine.name());
     task.thrown(FailureKind::Engine, EX_TEMPFAIL, message, "")
 }
 

@@ -190,11 +190,11 @@ fn packed(task: &Task, name: &str, value: &Value) -> Result<PackedValue, Unpacka
         }
         Value::Buffer(buffer) => match answer(task, &Query::Buffer(buffer.id())) {
             Some(Reply::Text(content)) => PackedValue::Written(content.clone()),
-            _ => return Err(cannot("its content isn't known".into())),
+            _ => return Err(cannot("its content is unknown".into())),
         },
         Value::Words(_) | Value::Split(_) => match value.text() {
             Some(text) => PackedValue::Text(text.into_owned()),
-            None => return Err(cannot("it isn't one word".into())),
+            None => return Err(cannot("its value is not one word".into())),
         },
     })
 }

@@ -286,7 +286,7 @@ pub enum PackedRetry {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unpackable {
     /// The output of the branch is committed with an enclosing attempt.
-    #[error("a branch inside an atomic attempt can't be run elsewhere")]
+    #[error("a branch inside an atomic attempt cannot run on another machine")]
     Atomic,
     /// The current directory has no path.
     #[error("the current directory is gone")]
@@ -305,9 +305,9 @@ pub enum Unpackable {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unrunnable {
     /// A text cannot be parsed.
-    #[error("the text `{0}` can't be read")]
+    #[error("the script `{0}` cannot be parsed")]
     Text(String),
     /// The branch was packed by another version of the shell.
-    #[error("what it is to run isn't there: it was packed by another version of ftsh")]
+    #[error("the branch was packed by another version of ftsh")]
     OtherProgram,
 }

@@ -14,7 +14,7 @@ pub fn lost(
     caught: Option<Arc<Failure>>,
 ) -> Arc<Failure> {
     let message = match running.command.as_str() {
-        "" => format!("{what} was going on when the shell ended"),
+        "" => format!("{what} was in progress when the shell ended"),
         command => format!("`{}` was running when the shell ended", shorten(command)),
     };
     let (source, line) =

@@ -114,7 +114,7 @@ pub fn reason(ending: &TaskEnding) -> &'static str {
     match ending {
         TaskEnding::Succeeded => "enough branches succeeded",
         TaskEnding::Failed(Thrown { retry: Retry::BrokenPipe, .. }) => {
-            "nobody reads what they write"
+            "the reader of their output is gone"
         }
         TaskEnding::Exited(_) | TaskEnding::Failed(_) => "another branch failed",
     }

@@ -123,7 +123,7 @@ impl TryRunner<'_> {
             }
             Ok(Reply::Admission(Admission::Broken(time))) => {
                 let until = match time {
-                    Duration::ZERO => "while one finds out whether it is well again".to_owned(),
+                    Duration::ZERO => "until a probe succeeds".to_owned(),
                     time => format!("for another {}", Human(time)),
                 };
                 let message = format!(

@@ -74,7 +74,7 @@ pub enum ValueError {
         exponent: i64,
     },
     /// Decimals with an undefined result.
-    #[error("{left:?} {} {right:?} is no number", .operator.spelling())]
+    #[error("{left:?} {} {right:?} is not a number", .operator.spelling())]
     Undefined {
         /// The left operand.
         left: f64,

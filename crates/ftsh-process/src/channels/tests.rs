@@ -610,7 +610,7 @@ fn all_channels_are_listed() {
     assert_eq!(listed(), [seen]);
     fs::write(path.join("bad"), "{").expect("a file");
     fs::write(path.join("mirror.damaged"), "no channel").expect("a file");
-    assert_eq!(listed(), ["bad: damaged: it isn't JSON", seen]);
+    assert_eq!(listed(), ["bad: damaged: not JSON", seen]);
 }
 
 fn clock() -> Clock {

@@ -35,9 +35,9 @@ pub(super) const BUILTINS: &[Builtin] = &[
     Builtin {
         name: "umask",
         usage: &["umask [mode]"],
-        help: "prints which rights new files are made without, or sets them",
-        details: "`umask 077` is for files that only their owner may read. A mode is for what comes \
-                  after it, like the directory of `cd`; in a branch of `forall`, there.",
+        help: "prints or sets the permissions that new files do not get",
+        details: "With `umask 077`, only the owner can read new files. A mode applies to later commands, \
+                  like the directory of `cd`; in a branch of `forall`, to that branch.",
         examples: &[("umask 027\numask", "0027\n")],
         run: Execution::Setting { print: print_umask, change: umask },
     },
@@ -73,7 +73,7 @@ fn pwd(task: &Task, args: &[BString]) -> Result<CommandStart, Suspend> {
         return Err(Suspend::usage("pwd takes no arguments"));
     }
     let mut directory = directory(task)?.ok_or_else(|| {
-        Suspend::usage("the current directory is gone; cd to another one goes on from there")
+        Suspend::usage("the current directory is gone: `cd` to another one")
     })?;
     directory.push(b'\n');
     Ok(CommandStart::new(Action::Print(directory)))
@@ -95,7 +95,7 @@ fn mode(args: &[BString]) -> Result<u16, Suspend> {
     let number = mode.to_str().ok().filter(|_| is_octal);
     let number = number.and_then(|digits| u16::from_str_radix(digits, 8).ok());
     number.filter(|umask| *umask <= 0o777).ok_or_else(|| {
-        let takes = "umask takes octal digits from 0 to 777, for what is taken away";
+        let takes = "umask takes octal digits from 0 to 777, for the permissions removed";
         Suspend::usage(format!("{takes} from owner, group and others: `umask 027`, not `{mode}`"))
     })
 }

@@ -33,8 +33,8 @@ pub(super) const BUILTINS: &[Builtin] = &[
         name: "failure",
         usage: &["failure [message]"],
         help: "fails; alone in a `catch`, passes on the failure that was caught",
-        details: "The words after it become $error.\n\nAs the kind of a failure: the script said so, \
-                  or a command of the shell itself, such as `cd` or `read`, could not do what it should.",
+        details: "The message becomes $error.\n\nAs the kind of a failure: the script called `failure`, \
+                  or a builtin such as `cd` or `read` failed.",
         examples: &[("try\nfailure no luck\ncatch\necho $error\nend", "no luck\n")],
         run: Execution::Flow(|_, task, command| Ok(Flow::Throw(failure(task, command)))),
     },
@@ -42,8 +42,8 @@ pub(super) const BUILTINS: &[Builtin] = &[
         name: "giveup",
         usage: &["giveup [message]"],
         help: "fails, and the innermost `try` makes no further attempt",
-        details: "The words after it become $error.\n\nAs the kind of a failure: the script said that; \
-                  only a `catch` goes on after it.",
+        details: "The message becomes $error.\n\nAs the kind of a failure: the script called `giveup`; \
+                  only a `catch` continues after it.",
         examples: &[(
             "try 3 times\necho $attempt\ngiveup\ncatch\necho $error_kind\nend",
             "1\ngiveup\n",
@@ -54,7 +54,7 @@ pub(super) const BUILTINS: &[Builtin] = &[
         name: "defer",
         usage: &["defer D [message]"],
         help: "fails, and the innermost `try` makes the same attempt again after D or half as long again",
-        details: "It says that it is too early: `defer 30`, `defer 2 minutes \"the server is busy\"`.",
+        details: "For a resource that is not ready yet: `defer 30`, `defer 2 minutes \"the server is busy\"`.",
         examples: &[(
             "try for 5 seconds\ndefer 10 too early\ncatch\necho $error_kind\nend",
             "deferred\n",
@@ -66,8 +66,8 @@ pub(super) const BUILTINS: &[Builtin] = &[
         usage: &["exit [n]"],
         help: "ends the script with that status; in a branch of `forall` or a stage of a pipeline, ends that",
         details: "As the kind of a failure: a command ended with a code other than 0, which is in \
-                  $error_code. What the code means is the command's own affair; many say 1 for no and 2 \
-                  for a wrong use of theirs. A `try` around it tries again.",
+                  $error_code. The meaning of the code depends on the command; often 1 is a negative \
+                  answer and 2 a wrong use of the command. An enclosing `try` tries again.",
         examples: &[("exit 0\necho never", "")],
         run: Execution::Flow(exit),
     },

@@ -23,8 +23,8 @@ pub(super) const BUILTINS: &[Builtin] = &[
         name: "read",
         usage: &["read name", "read a b c"],
         help: "reads a line from standard input into variables",
-        details: "With several names, each gets a word and the last the rest. At the end of the input \
-                  it fails.",
+        details: "With several names, each gets a word and the last the rest. Fails at the end of \
+                  input.",
         examples: &[("read first rest <<< 'a b c'\necho \"$rest\"", "b c\n")],
         run: Execution::Driver(read),
     },

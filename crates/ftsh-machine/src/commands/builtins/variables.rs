@@ -15,7 +15,7 @@ pub(super) const BUILTINS: &[Builtin] = &[
         name: "local",
         usage: &["local name", "local name=expression"],
         help: "sets a variable until the function ends",
-        details: "Functions that it calls see it.",
+        details: "Functions called inside see the variable.",
         examples: &[("n=1\nfunction f\nlocal n=2\necho $n\nend\nf\necho $n", "2\n1\n")],
         run: Execution::Shell(|_, _, _| {
             Err(Suspend::usage("local is written out, with one name: `local name=value`"))

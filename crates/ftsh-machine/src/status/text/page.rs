@@ -73,7 +73,7 @@ fn describe_activity(task: &TaskStatus, now: Time) -> String {
             }
             None => format!("waiting for channel {channel} for {since}"),
         },
-        Doing::Printing => format!("writing what an attempt has printed for {since}"),
+        Doing::Printing => format!("writing the output of an attempt for {since}"),
         Doing::Files => format!("waiting for a file or directory for {since}"),
         Doing::Sleeping { until } => {
             format!("sleeping for {since}, {} to go", countdown(*until - now))
@@ -89,8 +89,8 @@ fn describe_activity(task: &TaskStatus, now: Time) -> String {
         Doing::Elsewhere(node) => format!("running on {node} for {since}"),
         Doing::Branches(branches) => describe_branches(branches),
         Doing::Stages => format!("a pipeline for {since}"),
-        Doing::CleaningUp => format!("cleaning up with others for {since}"),
-        Doing::Ending => format!("ending what it started for {since}"),
+        Doing::CleaningUp => format!("waiting for `finally` groups for {since}"),
+        Doing::Ending => format!("ending its processes for {since}"),
     }
 }
 
