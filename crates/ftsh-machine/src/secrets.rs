@@ -98,7 +98,7 @@ impl Secrets {
     }
 
     /// Adds the values in words such as `NAME=value`, which a program will assign.
-    pub fn learn_from(&self, words: &[BString]) {
+    pub fn add_assignments(&self, words: &[BString]) {
         let Some(shared) = &self.0 else { return };
         for word in words {
             if let Some((name, value)) = word.split_once_str("=")
@@ -293,13 +293,13 @@ mod tests {
         let secrets = secrets("");
         secrets.learn("Q", b"public");
         secrets.learn("P", b"first key\nsecond line\r\n");
-        secrets.learn_from(&["P=third=one".into(), "P".into(), "Q=other".into()]);
+        secrets.add_assignments(&["P=third=one".into(), "P".into(), "Q=other".into()]);
         assert_eq!(secrets.hide("first key, second line, third=one"), "***, ***, ***");
         assert_eq!(secrets.hide("public other"), "public other");
     }
 
     #[test]
-    fn bytes_that_are_no_text_are_hidden_as_they_are_shown() {
+    fn bytes_other_than_utf_8_are_hidden() {
         let secrets = secrets("");
         secrets.learn("P", b"ab\xffcd");
         assert_eq!(*secrets.hide_bytes(b"x ab\xffcd"), *b"x ***");

@@ -65,7 +65,7 @@ impl Committer<'_> {
                 }
                 RedirectTarget::WriteVariable(name, mode) => {
                     let (source, change) =
-                        self.core.requests.held_variable(task, &written, name, mode);
+                        self.core.requests.buffered_variable(task, &written, name, mode);
                     written.extend(change.map(|change| (descriptor, change)));
                     source
                 }
@@ -134,7 +134,7 @@ impl Committer<'_> {
             held.push((descriptor, self.core.requests.handle(buffer)));
         }
         let scratch = self.core.requests.new_handle(ScratchId);
-        self.core.scopes.keep(frame.scope, scratch.clone());
+        self.core.scopes.set_scratch(frame.scope, scratch.clone());
         Some(TransactionKind::Attempt { replay, scratch })
     }
 
@@ -225,7 +225,7 @@ impl Committer<'_> {
 
 impl Requests {
     /// Returns the source for a variable that changes at the commit.
-    fn held_variable(
+    fn buffered_variable(
         &mut self,
         task: &Task,
         before: &[(u8, WrittenVariable)],

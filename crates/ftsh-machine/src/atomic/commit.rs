@@ -87,7 +87,7 @@ impl Committer<'_> {
         let wanted: Vec<DraftId> = transaction.inner.iter().map(ResourceHandle::id).collect();
         task.frames.push(Frame { height, kind: FrameKind::Transaction(transaction) });
         if wanted.is_empty() {
-            return self.files_are_there(task);
+            return self.files_in_place(task);
         }
         let operation = self.core.requests.request_commit(task, wanted);
         Flow::Wait(TaskState::Committing(Committing::Files(operation)))
@@ -102,7 +102,7 @@ impl Committer<'_> {
     ) -> Flow {
         match (waited, result) {
             (Committing::Files(_), result) => match commit_result(result) {
-                Ok(()) => self.files_are_there(task),
+                Ok(()) => self.files_in_place(task),
                 Err(FileCommitError { why, retry }) => {
                     let thrown = task.thrown(FailureKind::Redirect, 1, why, "");
                     Flow::Throw(Thrown { retry, ..thrown })
@@ -144,7 +144,7 @@ impl Committer<'_> {
 
     /// Continues after the commit of the files: consumes the input, and commits variables and
     /// streams.
-    fn files_are_there(&mut self, task: &mut Task) -> Flow {
+    fn files_in_place(&mut self, task: &mut Task) -> Flow {
         let Some(transaction) = task.top_transaction() else {
             return Flow::Throw(task.broken(NO_TRANSACTION));
         };
@@ -183,7 +183,7 @@ impl Committer<'_> {
         };
         let broken_pipe = refused.is_broken_pipe() && transaction.before.feeds(descriptor);
         let thrown = refused.thrown(task, "the output of an attempt cannot be written");
-        if broken_pipe && self.core.tasks.outlasts_readers(task) {
+        if broken_pipe && self.core.tasks.continues_without_reader(task) {
             self.core.log_failure(task, &thrown.failure, Level::COMMANDS, false);
             return self.next_stream(task);
         }

@@ -140,7 +140,9 @@ impl<'a> StrictObject<'a> {
     }
 
     fn positive(&self, name: &str) -> Result<u64, Damaged> {
-        Some(self.count(name)?).filter(|count| *count > 0).ok_or(Damaged("a count of a rule is zero"))
+        Some(self.count(name)?)
+            .filter(|count| *count > 0)
+            .ok_or(Damaged("a count of a rule is zero"))
     }
 
     fn text(&self, name: &str) -> Result<&'a str, Damaged> {

@@ -47,7 +47,7 @@ fn a_rate_lets_a_burst_through_and_then_one_after_the_other() {
 }
 
 #[test]
-fn retries_need_what_first_attempts_earn() {
+fn retries_need_budget_of_first_attempts() {
     let rules = Rules { budget: Some(20.0), ..rules() };
     let mut state = ChannelState::default();
     let mut tries = |claim, seconds| is_admitted(&admit(&mut state, &rules, claim, seconds));
@@ -106,7 +106,7 @@ fn a_breaker_opens_after_failures_in_a_row_and_a_success_closes_it() {
 }
 
 #[test]
-fn each_obeys_its_own_breaker() {
+fn each_shell_follows_its_own_breaker() {
     let with = |failures| Rules {
         breaker: Some(Breaker { failures, open: 10 * SECOND }),
         ..Rules::default()
@@ -127,7 +127,7 @@ fn each_obeys_its_own_breaker() {
 }
 
 #[test]
-fn who_is_refused_or_waits_takes_nothing() {
+fn refused_and_waiting_attempts_consume_nothing() {
     let all = Rules {
         places: Some(1),
         rate: Some(Rate { count: 1, per: SECOND }),
@@ -327,7 +327,7 @@ impl Watched {
     }
 
     /// All attempts leave, and time passes: no attempt waits forever.
-    fn settle(&mut self) {
+    fn drain(&mut self) {
         while !(self.waiting.is_empty() && self.inside.is_empty()) {
             let before = (self.waiting.len(), self.inside.len(), self.now);
             if let Some(moment) = self.crowd.next_wake() {
@@ -342,7 +342,7 @@ impl Watched {
 
 proptest! {
     #[test]
-    fn limits_hold_whatever_happens(
+    fn rules_hold_under_all_operations(
         rules in any_rules(),
         steps in prop::collection::vec(step(), 0..120),
     ) {
@@ -350,11 +350,11 @@ proptest! {
         for step in steps {
             watched.perform(step);
         }
-        watched.settle();
+        watched.drain();
     }
 
     #[test]
-    fn what_is_stored_is_read_again(
+    fn stored_state_is_read_again(
         rules in any_rules(),
         steps in prop::collection::vec(step(), 0..40),
     ) {
@@ -373,7 +373,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_is_too_bad_to_read(
+    fn any_text_is_read_or_rejected(
         at in 0..400_usize,
         byte in any::<u8>(),
         length in 0..=SIZE,
@@ -432,7 +432,7 @@ fn the_longest_text_has_room() {
 }
 
 #[test]
-fn what_cannot_be_is_damaged() {
+fn invalid_texts_are_rejected() {
     let text = String::from_utf8(full().write("clock")).expect("text");
     let read = |text: &str| Stored::read(text.as_bytes(), "clock", 5 * SECOND);
     assert!(read(&text).is_ok());

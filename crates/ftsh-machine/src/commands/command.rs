@@ -113,7 +113,7 @@ impl CommandRunner<'_> {
             return Err(Suspend::expression("there is no command: all its words are empty"));
         };
         let secrets = &task.variables.secrets;
-        secrets.learn_from(&words);
+        secrets.add_assignments(&words);
         for (name, value) in &assignments {
             secrets.learn(name, value);
         }
@@ -226,8 +226,8 @@ impl CommandRunner<'_> {
             SpawnErrorKind::Builtin => (FailureKind::Builtin, 1),
         };
         let message = match kind {
-            FailureKind::NotFound => match self.meant(&error, &command.text) {
-                Some(meant) => format!("{}, did you mean `{meant}`?", error.message),
+            FailureKind::NotFound => match self.suggestion(&error, &command.text) {
+                Some(suggestion) => format!("{}, did you mean `{suggestion}`?", error.message),
                 None => error.message,
             },
             _ => format!("`{}`: {}", shorten(&command.text), error.message),
@@ -236,7 +236,7 @@ impl CommandRunner<'_> {
     }
 
     /// Suggests a name for a command that was not found.
-    fn meant(&self, error: &SpawnError, text: &str) -> Option<&str> {
+    fn suggestion(&self, error: &SpawnError, text: &str) -> Option<&str> {
         // `exec` accepts neither functions nor builtins nor structures.
         if error.kind != SpawnErrorKind::NotFound || text.starts_with("exec ") {
             return None;
@@ -313,8 +313,10 @@ impl CommandRunner<'_> {
                 self.command_failed(task, thrown.after(elapsed), reader_gone)
             }
             CommandStatus::Lost => {
-                let message =
-                    format!("the exit status of `{}` was lost: an internal error of ftsh", shorten(&text));
+                let message = format!(
+                    "the exit status of `{}` was lost: an internal error of ftsh",
+                    shorten(&text)
+                );
                 Flow::Throw(task.thrown(FailureKind::Internal, 1, message, &text).after(elapsed))
             }
         }
@@ -326,7 +328,7 @@ impl CommandRunner<'_> {
         if !reader_gone {
             return Flow::Throw(thrown);
         }
-        if self.core.tasks.outlasts_readers(task) {
+        if self.core.tasks.continues_without_reader(task) {
             self.core.log_failure(task, &thrown.failure, Level::COMMANDS, false);
             task.advance();
             return Flow::Continue;

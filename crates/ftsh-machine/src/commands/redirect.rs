@@ -122,7 +122,7 @@ impl Requests {
     ) -> (FdSource, Option<WrittenVariable>) {
         if mode == Mode::Append
             && let Some(Value::Buffer(held)) = task.variables.own(&name)
-            && held.is_sole()
+            && held.is_unique()
         {
             let (id, same) = (held.id(), Value::Buffer(held.clone()));
             task.variables.set(&name, same); // invalidates a kept environment

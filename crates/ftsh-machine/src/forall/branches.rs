@@ -57,7 +57,7 @@ impl Forker<'_> {
         let Some(io) = task.take_opened() else {
             return Ok(self.core.requests.open_for_branches(task));
         };
-        task.turn(crate::program::code::forall_values(clauses));
+        task.reverse_top(crate::program::code::forall_values(clauses));
         let ForAllClauses { at_most, at_least, output, keep_going, on, retry_lost } = clauses
             .try_map(
                 task,

@@ -105,7 +105,7 @@ impl Forker<'_> {
                 if let Some(outputs) = outputs {
                     outputs.end(child);
                 }
-                let is_decided = tally.ends(child, &ending, step, clauses);
+                let is_decided = tally.record_result(child, &ending, step, clauses);
                 let decided = is_decided.then(|| reason(&ending));
                 self.core.branch_ended(task, (child, attempts), ending.failure());
                 (fork_again(task), decided)

@@ -33,7 +33,7 @@ impl Forker<'_> {
         let Some(io) = task.take_opened() else {
             return Ok(self.core.requests.open_for_branches(task));
         };
-        task.turn(crate::program::code::forany_values(clauses));
+        task.reverse_top(crate::program::code::forany_values(clauses));
         let clauses = clauses.try_map(
             task,
             |task, scale| length(task, *scale),
@@ -98,7 +98,7 @@ impl Forker<'_> {
         ending: &TaskEnding,
         residue: TaskResidue,
     ) -> Option<&'static str> {
-        let why = self.hedge_ends(task, branch, ending, Some(residue));
+        let why = self.record_hedge_result(task, branch, ending, Some(residue));
         if let Some(outputs) = top_hedge(task).and_then(|(_, hedge)| hedge.outputs.as_mut()) {
             outputs.forget(branch);
         }
@@ -107,7 +107,7 @@ impl Forker<'_> {
 
     /// Records the end or the imminent end of a branch. The residue of the winner becomes the
     /// script's. Returns the reason for ending the other branches if they must end now.
-    pub(crate) fn hedge_ends(
+    pub(crate) fn record_hedge_result(
         &mut self,
         task: &mut Task,
         branch: TaskId,
@@ -126,7 +126,7 @@ impl Forker<'_> {
             }
         };
         let (_, hedge) = top_hedge(task)?;
-        if !hedge.ends(branch, result) {
+        if !hedge.record_result(branch, result) {
             return None;
         }
         self.core.scheduler.cancel(hedge.timer.take());
@@ -138,7 +138,7 @@ impl Forker<'_> {
 pub fn next_word_is_due(task: &mut Task) {
     if let Some((_, hedge)) = top_hedge(task) {
         hedge.timer = None;
-        hedge.is_due();
+        hedge.make_due();
     }
 }
 

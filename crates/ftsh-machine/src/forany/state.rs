@@ -80,12 +80,12 @@ impl Hedge {
 
     /// Returns true if the loop can continue after the failure of a branch: another branch runs or
     /// can begin.
-    pub fn outlives_a_failure(&self) -> bool {
+    pub fn survives_failure(&self) -> bool {
         self.left > 0 || self.alive.len() > 1
     }
 
     /// Makes the next word begin as soon as there is room.
-    pub fn is_due(&mut self) {
+    pub fn make_due(&mut self) {
         self.due += 1;
     }
 
@@ -130,13 +130,13 @@ impl Hedge {
 
     /// Records the result of a branch; only the first result counts. Returns true if the result
     /// decides the loop, so that the other branches must end.
-    pub fn ends(&mut self, task: TaskId, result: Result<TaskResidue, Thrown>) -> bool {
+    pub fn record_result(&mut self, task: TaskId, result: Result<TaskResidue, Thrown>) -> bool {
         if !self.alive.remove(&task) || self.decided {
             return false;
         }
         self.decided = match &result {
             Ok(_) => true,
-            Err(thrown) => thrown.retry.is_for_the_try(),
+            Err(thrown) => thrown.retry.is_for_try_only(),
         };
         if let Some(outputs) = &mut self.outputs
             && result.is_ok()

@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_word_is_one_field_whatever_it_holds() {
+    fn any_word_is_one_field() {
         assert_eq!(escape_field("a é".as_bytes()), "a é");
         assert_eq!(escape_field(b"a\\nb\nc"), r"a\\nb\nc");
         assert_eq!(escape_field(b"\ta\rb\x1b\x7f\xff\xc2\x85"), r"\ta\rb\x1b\x7f\xff\xc2\x85");

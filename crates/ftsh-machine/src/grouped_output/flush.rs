@@ -81,7 +81,7 @@ impl GroupedOutput<'_> {
     ) -> bool {
         let broken_pipe = refused.is_broken_pipe() && io.has_readers();
         let mut thrown = refused.thrown(task, NOT_WRITTEN);
-        if broken_pipe && self.core.tasks.outlasts_readers(task) {
+        if broken_pipe && self.core.tasks.continues_without_reader(task) {
             self.core.log_failure(task, &thrown.failure, Level::COMMANDS, false);
             return false;
         }

@@ -72,7 +72,7 @@ impl Requests {
     }
 
     /// Drops the log records added since the number of effects was `before`.
-    pub fn log_nothing_since(&mut self, before: usize) {
+    pub fn drop_logs_since(&mut self, before: usize) {
         let asked = self.effects.split_off(before);
         self.effects.extend(asked.into_iter().filter(|it| !matches!(it, Effect::Log(_))));
     }
@@ -174,7 +174,7 @@ mod tests {
     use crate::effect::{BufferId, ScopeId};
 
     #[test]
-    fn a_task_waits_until_the_end_of_what_it_asked_for() {
+    fn a_task_waits_until_its_requests_end() {
         let mut requests = Requests::default();
         let process = requests.new_process(TaskId(1));
         assert_eq!(requests.awaits_process(process), Some(TaskId(1)));

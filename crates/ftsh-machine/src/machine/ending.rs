@@ -41,7 +41,7 @@ impl Machine {
         let decided = match top_join(task).map(|join| &mut join.kind) {
             Some(JoinKind::Hedge(_)) => return self.hedge_failing(parent, child, ending),
             Some(JoinKind::Branches { clauses, tally, .. }) => {
-                tally.ends(child, ending, step, clauses)
+                tally.record_result(child, ending, step, clauses)
             }
             Some(JoinKind::Stages(_)) | None => {
                 return self.resume(parent, |_, task| Flow::Throw(task.broken(NO_JOIN)));
@@ -57,7 +57,7 @@ impl Machine {
     pub(super) fn hedge_failing(&mut self, parent: TaskId, branch: TaskId, ending: &TaskEnding) {
         let mut why = None;
         self.resume(parent, |machine, task| {
-            why = machine.forker().hedge_ends(task, branch, ending, None);
+            why = machine.forker().record_hedge_result(task, branch, ending, None);
             fork_again(task)
         });
         if let Some(why) = why {
@@ -180,7 +180,7 @@ impl Machine {
             } else {
                 let before = machine.core.requests.count();
                 let flow = machine.core.unwinder().cut_off(main, 0, scope, &failure, after);
-                machine.core.requests.log_nothing_since(before);
+                machine.core.requests.drop_logs_since(before);
                 flow
             }
         });

@@ -76,7 +76,7 @@ impl Machine {
             Flow::keep_waiting(task)
         });
         if let Some(engine) = engine {
-            self.core.remote.engine(engine).placed(process, node);
+            self.core.remote.engine(engine).record_beginning(process, node);
             self.core.wake_waiting(engine);
         }
     }
@@ -221,13 +221,13 @@ impl Machine {
             self.resume(id, |machine, task| machine.core.unwinder().resumed(task, &passes));
         }
         for process in lost {
-            self.lose_command(process);
+            self.command_result_lost(process);
         }
         self.core.requests.drop_unawaited();
     }
 
     /// Handles a command whose result is unknown.
-    fn lose_command(&mut self, process: ProcessId) {
+    fn command_result_lost(&mut self, process: ProcessId) {
         let Some(task) = self.core.requests.end_process(process) else { return };
         if self.core.tasks.is_flushed_by(task, process) {
             return self.flush_done(task, Err(WriteError::Lost));

@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_says_so_and_ends() {
+    fn violated_invariants_end_the_run() {
         let cases = [
             (vec![Instruction::Not], "a value is missing"),
             (vec![Instruction::EndTry], "the innermost structure is no `try`"),

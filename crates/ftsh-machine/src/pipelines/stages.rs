@@ -85,8 +85,7 @@ pub fn stage_ended(task: &Task, ending: TaskEnding, residue: TaskResidue) -> End
 pub fn join_stages(task: &mut Task, stages: Vec<Option<EndedStage>>) -> Option<TaskEnding> {
     let last = stages.len().saturating_sub(1);
     let is_probed = matches!(task.barrier(), Some(FrameKind::Probe(_)));
-    let is_no =
-        |ending: &TaskEnding| !matches!(ending, TaskEnding::Failed(thrown) if !thrown.is_no());
+    let is_negative_answer = |ending: &TaskEnding| !matches!(ending, TaskEnding::Failed(thrown) if !thrown.is_negative_answer());
     let mut failed: Option<TaskEnding> = None;
     for (index, EndedStage { ending, changes }) in stages.into_iter().flatten().enumerate() {
         task.variables.absorb(changes);
@@ -97,7 +96,7 @@ pub fn join_stages(task: &mut Task, stages: Vec<Option<EndedStage>>) -> Option<T
             }
         };
         let is_first = match &failed {
-            Some(before) => is_probed && is_no(before) && !is_no(&ending),
+            Some(before) => is_probed && is_negative_answer(before) && !is_negative_answer(&ending),
             None => true,
         };
         if failed_here && is_first {

@@ -140,7 +140,7 @@ impl Tally {
     /// Counts the result of a branch, whose step in a trace is `step`; only the first result
     /// counts. Returns true if the result decides the `forall`, so that the other branches must
     /// end.
-    pub fn ends(
+    pub fn record_result(
         &mut self,
         task: TaskId,
         ending: &TaskEnding,
@@ -166,7 +166,7 @@ impl Tally {
                 && let Some(step) = &step
                 && let Some((name, word)) = step.branch()
             {
-                let story = story(ending, step);
+                let story = describe_failure(ending, step);
                 self.reported.push(BranchFailure { word: format!("{name}={word}"), story });
             }
             if self.first.is_none() {
@@ -223,12 +223,12 @@ impl Tally {
         } else {
             Retry::AsUsual
         };
-        let branches = self.so_far(counted);
+        let branches = self.current_results(counted);
         Some(Failed { first: self.first, step: self.first_step, message, retry, branches })
     }
 
     /// Returns the results of the branches up to now, with each failure if `counted`.
-    fn so_far(&self, counted: bool) -> Arc<BranchResults> {
+    fn current_results(&self, counted: bool) -> Arc<BranchResults> {
         let (items, succeeded) = (self.items.clone(), self.succeeded.clone());
         let reported = if counted { self.reported.clone() } else { Vec::new() };
         Arc::new(BranchResults {
@@ -240,7 +240,7 @@ impl Tally {
 
     /// Returns the results of the branches when an enclosing structure cuts the `forall` short.
     pub fn cut(&self, clauses: &ForAllClauses<u64, BString>) -> Arc<BranchResults> {
-        self.so_far(clauses.is_counted())
+        self.current_results(clauses.is_counted())
     }
 
     fn message(&self, at_least: Option<u64>) -> String {
@@ -262,7 +262,7 @@ impl Tally {
 }
 
 /// Returns the place and the message of a branch's failure.
-fn story(ending: &TaskEnding, step: &TraceStep) -> String {
+fn describe_failure(ending: &TaskEnding, step: &TraceStep) -> String {
     match ending {
         TaskEnding::Failed(thrown) => {
             let failure = &thrown.failure;
@@ -360,7 +360,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_are_kept_as_few_ranges() {
+    fn places_are_stored_as_ranges() {
         let mut places = Places::default();
         let mut set = BTreeSet::new();
         for place in [5, 3, 4, 9, 0, 1, 7, 8, 4, 6, 2] {

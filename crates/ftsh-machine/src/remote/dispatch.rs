@@ -66,7 +66,7 @@ impl Dispatcher<'_> {
         };
         (frame.texts, frame.node) = (texts, None);
         let shared = self.core.remote.engine(engine);
-        shared.sent(process);
+        shared.record_dispatch(process);
         let Avoided { nodes: avoid, until: avoid_until } =
             shared.nodes.avoided(&frame.shunned, now);
         frame.avoided.clone_from(&avoid);
@@ -226,7 +226,9 @@ impl Dispatcher<'_> {
                 None
             }
             Blame::Stale => return Flow::Continue,
-            Blame::Engine => Some(self.core.remote.engine(engine).is_down(now, self.random.rng())),
+            Blame::Engine => {
+                Some(self.core.remote.engine(engine).record_failure(now, self.random.rng()))
+            }
         };
         let event = || LogEvent::NotSent { engine, node, why: why.into(), delay };
         self.core.log(task, event, Level::FAILURES);
@@ -270,11 +272,11 @@ impl Dispatcher<'_> {
         returned: Returned,
     ) -> Flow {
         let Some(used) = engine_of(task) else { return Flow::Throw(task.broken(NOT_REMOTE)) };
-        self.core.remote.engine(used).not_pending(process);
+        self.core.remote.engine(used).remove_pending(process);
         task.state = TaskState::Ready;
         match returned {
             Returned::Ended { node, elapsed, ended } => {
-                self.core.remote.engine(used).is_there();
+                self.core.remote.engine(used).record_success();
                 self.branch_returned(task, used, &node, elapsed, *ended)
             }
             Returned::Lost { node, why } => self.branch_lost(task, node.as_deref(), &why),

@@ -80,31 +80,31 @@ impl EngineLoad {
     }
 
     /// Records the dispatch of a branch.
-    pub fn sent(&mut self, process: ProcessId) {
+    pub fn record_dispatch(&mut self, process: ProcessId) {
         self.pending.insert(process);
     }
 
     /// Records the beginning of a branch on a machine.
-    pub fn placed(&mut self, process: ProcessId, node: &str) {
-        self.not_pending(process);
-        self.is_there();
+    pub fn record_beginning(&mut self, process: ProcessId, node: &str) {
+        self.remove_pending(process);
+        self.record_success();
         self.nodes.began(node);
     }
 
     /// Records that a branch has begun, or will not begin.
-    pub fn not_pending(&mut self, process: ProcessId) {
+    pub fn remove_pending(&mut self, process: ProcessId) {
         self.pending.remove(&process);
     }
 
     /// Records a success of the engine.
-    pub fn is_there(&mut self) {
+    pub fn record_success(&mut self) {
         self.refused = None;
         self.closed_until = Time::START;
     }
 
     /// Records a failure of the engine. Returns the delay before the next dispatch. Failures of
     /// simultaneous dispatches count once.
-    pub fn is_down(&mut self, now: Time, rng: &mut impl Rng) -> Duration {
+    pub fn record_failure(&mut self, now: Time, rng: &mut impl Rng) -> Duration {
         if self.closed_until > now {
             return self.closed_until - now;
         }

@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_are_known_may_be_avoided_and_half_of_them_no_more_if_there_are_no_others() {
+    fn half_of_the_avoided_machines_are_allowed_again_without_others() {
         let (mut nodes, mut own) = (Nodes::default(), Shunned::default());
         for (times, name) in [(1, "a"), (2, "b"), (3, "c"), (4, "d")] {
             (0..times).for_each(|_| fail(&mut nodes, name));
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn where_a_branch_came_to_nothing_itself_is_the_last_resort() {
+    fn a_branch_avoids_machines_where_it_failed_itself() {
         let (mut nodes, mut own) = (Nodes::default(), Shunned::default());
         nodes.failed("a", seconds(1), at(0));
         own.add("a", at(0));
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_good_machine_is_one_that_has_taken_a_branch_and_failed_none_since() {
+    fn a_good_machine_accepted_a_branch_and_failed_none_since() {
         let (mut nodes, mut own) = (Nodes::default(), Shunned::default());
         assert!(!nodes.has_good(&own, at(0)));
         nodes.began("a");

@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn branches_are_packed_only_if_wanted() {
+    fn branches_are_packed_only_on_request() {
         let mut remote = Remote::default();
         remote.keep_packed(TaskId(1), Err(Unpackable::Atomic));
         assert!(remote.take_packed().is_empty());

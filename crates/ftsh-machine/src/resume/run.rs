@@ -30,7 +30,7 @@ impl Unwinder<'_> {
     /// previous process. `passes` are the scopes of the attempts that occupied channels.
     pub(crate) fn resumed(&mut self, task: &mut Task, passes: &BTreeSet<ScopeId>) -> Flow {
         let is_cut = self.core.tasks.is_being_cut(task, 0);
-        match task.what_is_lost(passes, is_cut) {
+        match task.find_lost(passes, is_cut) {
             Some(Lost::Attempt(id)) => self.cut(task, id, Cut::Loss),
             Some(Lost::Structure(at, what)) => self.lose(task, at, what),
             None => Flow::keep_waiting(task),
@@ -56,7 +56,7 @@ impl Task {
     /// Returns the outermost structure that cannot continue. `passes` are the scopes of the
     /// attempts that occupied channels. If `is_cut`, the task continues only in its `finally`
     /// groups.
-    fn what_is_lost(&self, passes: &BTreeSet<ScopeId>, is_cut: bool) -> Option<Lost> {
+    fn find_lost(&self, passes: &BTreeSet<ScopeId>, is_cut: bool) -> Option<Lost> {
         if matches!(self.state, TaskState::AwaitingCleanup) && self.cleaning.is_empty() {
             return None; // dropped together with its parent
         }

@@ -150,7 +150,7 @@ impl Scopes {
     }
 
     /// Keeps a scratch directory for the lifetime of a scope.
-    pub fn keep(&mut self, scope: ScopeId, scratch: Scratch) {
+    pub fn set_scratch(&mut self, scope: ScopeId, scratch: Scratch) {
         if let Some(scope) = self.tree.get_mut(&scope) {
             scope.scratch = Some(scratch);
         }
@@ -162,7 +162,7 @@ impl Scopes {
     }
 
     /// Gives a pass to an attempt's scope.
-    pub fn give(&mut self, scope: ScopeId, pass: Option<ChannelPass>) {
+    pub fn set_pass(&mut self, scope: ScopeId, pass: Option<ChannelPass>) {
         if let Some(scope) = self.tree.get_mut(&scope) {
             scope.pass = pass.map(Box::new);
         }
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn the_driver_hears_of_outer_scopes_first_and_once() {
+    fn outer_scopes_are_announced_first_and_once() {
         let mut scopes = scopes();
         let one = (ScopeId(1), ScopeId::SCRIPT, None);
         assert_eq!(scopes.open(ScopeId(2)), [one, (ScopeId(2), ScopeId(1), None)]);
@@ -239,11 +239,11 @@ mod tests {
     }
 
     #[test]
-    fn scopes_inside_go_with_the_one_around() {
+    fn inner_scopes_are_removed_with_the_outer() {
         let mut scopes = scopes();
         let name = Name::from("disk");
         let pass = ChannelPass { id: PassId(3), channel: name, passed: Passed::Neither };
-        scopes.give(ScopeId(2), Some(pass));
+        scopes.set_pass(ScopeId(2), Some(pass));
         assert!(scopes.is_around(ScopeId::SCRIPT, ScopeId(2)));
         let gone = scopes.remove(ScopeId(1));
         assert_eq!(gone.passes.iter().map(|pass| pass.id).collect::<Vec<_>>(), [PassId(3)]);

@@ -101,9 +101,9 @@ pub fn top_join(task: &mut Task) -> Option<&mut JoinFrame> {
 }
 
 /// Returns true if the structure may continue after the failure of one task.
-pub fn outlives_a_failure(kind: &JoinKind, thrown: &Thrown) -> bool {
+pub fn survives_failure(kind: &JoinKind, thrown: &Thrown) -> bool {
     match kind {
-        JoinKind::Hedge(hedge) => !thrown.retry.is_for_the_try() && hedge.outlives_a_failure(),
+        JoinKind::Hedge(hedge) => !thrown.retry.is_for_try_only() && hedge.survives_failure(),
         JoinKind::Branches { clauses, .. } => clauses.is_counted(),
         JoinKind::Stages(_) => false,
     }

@@ -343,7 +343,7 @@ impl Task {
     }
 
     /// Reverses the topmost values, which are then popped in the order in which they were pushed.
-    pub fn turn(&mut self, values: usize) {
+    pub fn reverse_top(&mut self, values: usize) {
         let from = self.stack.len().saturating_sub(values);
         self.stack[from..].reverse();
     }

@@ -34,7 +34,7 @@ const EX_TEMPFAIL: i32 = 75;
 impl TryRunner<'_> {
     /// Executes `channel`: reads the values of the rules from the stack.
     pub(crate) fn declare(&mut self, task: &mut Task, code: &ChannelCode) -> Result<(), Suspend> {
-        task.turn(code.values());
+        task.reverse_top(code.values());
         let length = |task: &mut Task, scale: &_| length(task, *scale);
         let rules = code.rules.try_map(task, length, |task, ()| task.pop())?;
         let ChannelClauses { at_most, rate, budget, breaker } = rules;

@@ -31,7 +31,7 @@ const NO_FAILURE: &str = "a `try` is to go on without a failure";
 impl TryRunner<'_> {
     /// Reads the values of the clauses from the stack, and begins the first attempt.
     pub(crate) fn begin_try(&mut self, task: &mut Task, code: &Arc<TryCode>) -> Step {
-        task.turn(code.values());
+        task.reverse_top(code.values());
         let length = |task: &mut Task, scale: &DurationScale| length(task, *scale);
         let mut clauses = code.clauses.try_map(task, length, |task, ()| count(task), backoff)?;
         for limit in [clauses.time, clauses.each] {
@@ -101,7 +101,7 @@ impl TryRunner<'_> {
         let (id, now) = (task.id, self.core.now());
         let Some(frame) = task.top_try() else { return Flow::Throw(task.broken(NO_TRY)) };
         let scope = self.core.new_scope(Some(frame.outer_scope));
-        self.core.scopes.give(scope, pass);
+        self.core.scopes.set_pass(scope, pass);
         frame.phase = TryPhase::Attempt;
         frame.scope = scope;
         let limit = frame.clauses.each.map_or(Time::NEVER, |each| now + each);

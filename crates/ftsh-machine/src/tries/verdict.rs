@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn times_the_deadline_and_permanent_failures_stop() {
+    fn times_deadline_and_permanent_failures_stop() {
         let third = TryProgress { made: 3, ..SECOND_OF_THREE };
         assert_eq!(third.verdict(FAILED), stop(StopReason::Times));
         let permanent = Occasion::Failed(Retry::Never);
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_condition_is_asked_only_where_another_attempt_is_possible() {
+    fn a_condition_is_evaluated_only_if_another_attempt_is_possible() {
         let asking = TryProgress { has_condition: true, ..SECOND_OF_THREE };
         assert_eq!(asking.verdict(FAILED), Verdict::Ask);
         assert_eq!(asking.verdict(Occasion::Condition(true)), Verdict::Retry);
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_reader_leaves_the_try() {
+    fn a_broken_pipe_leaves_the_try() {
         let done = TryProgress { made: 3, is_last: true, left: Duration::ZERO, ..SECOND_OF_THREE };
         for occasion in
             [Occasion::Failed(Retry::BrokenPipe), Occasion::ConditionFailed(Retry::BrokenPipe)]

@@ -153,7 +153,7 @@ impl Tasks {
     /// Creates the failure of a canceled task.
     pub(crate) fn cancelled(&self, task: &Task, message: String) -> Arc<Failure> {
         let mut failure = task.thrown(FailureKind::Cancelled, 1, message, "").failure;
-        Arc::make_mut(&mut failure).branches = self.branches_under_way(task);
+        Arc::make_mut(&mut failure).branches = self.current_branch_results(task);
         failure
     }
 }

@@ -67,7 +67,7 @@ impl From<PackedRetry> for Retry {
 
 impl Retry {
     /// Returns true for a failure that `forany` and conditions pass on to the enclosing `try`.
-    pub fn is_for_the_try(self) -> bool {
+    pub fn is_for_try_only(self) -> bool {
         self != Self::AsUsual
     }
 }
@@ -128,7 +128,7 @@ pub struct TaskResidue {
 
 impl Thrown {
     /// Returns true if a condition treats the failure as the answer `false`.
-    pub fn is_no(&self) -> bool {
+    pub fn is_negative_answer(&self) -> bool {
         matches!(self.failure.kind, FailureKind::Exit | FailureKind::Failure)
     }
 

@@ -129,7 +129,7 @@ impl Tasks {
     /// Returns true if a task continues although the reader of its output is gone, because a
     /// `finally` group is executed completely. Inside the group, a stage of a pipeline still ends
     /// early, except for the last stage.
-    pub(crate) fn outlasts_readers(&self, task: &Task) -> bool {
+    pub(crate) fn continues_without_reader(&self, task: &Task) -> bool {
         let mut place = Some(task);
         while let Some(task) = place {
             if task.is_in_finally() {

@@ -13,7 +13,7 @@ use crate::record::Level;
 use crate::tasks::core::Core;
 use crate::tasks::flow::Flow;
 use crate::tasks::frame::{Frame, FrameKind, JoinKind};
-use crate::tasks::join::{children, outlives_a_failure};
+use crate::tasks::join::{children, survives_failure};
 use crate::tasks::table::Tasks;
 use crate::tasks::task::{AfterEmptied, Task, TaskState};
 use crate::tasks::trace_walk::TraceWalk;
@@ -27,7 +27,7 @@ use ftsh_syntax::ast::Name;
 impl Unwinder<'_> {
     /// Leaves structures up to the one that contains the failure.
     pub(crate) fn throw(&mut self, task: &mut Task, mut thrown: Thrown) -> Flow {
-        let no = thrown.is_no();
+        let no = thrown.is_negative_answer();
         let in_probe = no && self.core.tasks.is_probe(task);
         if !in_probe && thrown.logged == Logged::Not {
             let forgiven = thrown.retry == Retry::BrokenPipe;
@@ -55,12 +55,12 @@ impl Unwinder<'_> {
                     task.enter(FrameKind::Finally(group));
                     return self.empty(task, scope, AfterEmptied::EndFinally(thrown));
                 }
-                FrameKind::ForAny(details) if !thrown.retry.is_for_the_try() => {
+                FrameKind::ForAny(details) if !thrown.retry.is_for_try_only() => {
                     if self.core.next_item(task, details) {
                         return Flow::Continue;
                     }
                 }
-                FrameKind::Probe(answered) if no && !thrown.retry.is_for_the_try() => {
+                FrameKind::Probe(answered) if no && !thrown.retry.is_for_try_only() => {
                     task.stack.push(Value::Boolean(false));
                     task.jump(answered);
                     return Flow::Continue;
@@ -196,7 +196,7 @@ impl Core {
     pub(crate) fn running(&self, task: &Task) -> RunningWork {
         let mut running = self.running_below(task);
         self.walk_out_of_branch(task, &mut running.walk);
-        running.branches = self.tasks.branches_under_way(task);
+        running.branches = self.tasks.current_branch_results(task);
         running
     }
 
@@ -272,8 +272,8 @@ impl Tasks {
         let contains = |frame: &Frame| match &frame.kind {
             FrameKind::Try(_) => true,
             FrameKind::TryHead(code) => code.catch.is_some(),
-            FrameKind::ForAny(details) => !thrown.retry.is_for_the_try() && !details.is_last(),
-            FrameKind::Probe(_) => !thrown.retry.is_for_the_try() && thrown.is_no(),
+            FrameKind::ForAny(details) => !thrown.retry.is_for_try_only() && !details.is_last(),
+            FrameKind::Probe(_) => !thrown.retry.is_for_try_only() && thrown.is_negative_answer(),
             FrameKind::Finally(group) => group.then.is_failing(),
             FrameKind::Catch(_)
             | FrameKind::Guard(_)
@@ -283,7 +283,7 @@ impl Tasks {
             | FrameKind::Targets(_)
             | FrameKind::Remote(_)
             | FrameKind::Transaction(_) => false,
-            FrameKind::Join(join) => outlives_a_failure(&join.kind, thrown),
+            FrameKind::Join(join) => survives_failure(&join.kind, thrown),
         };
         let mut place = Some(task);
         while let Some(task) = place {
@@ -300,13 +300,13 @@ impl Tasks {
     }
 
     /// Returns the current results of the outermost `forall` for which a task waits.
-    pub(crate) fn branches_under_way(&self, task: &Task) -> Option<Arc<BranchResults>> {
+    pub(crate) fn current_branch_results(&self, task: &Task) -> Option<Arc<BranchResults>> {
         let FrameKind::Join(join) = &task.frames.last()?.kind else { return None };
         match &join.kind {
             JoinKind::Branches { tally, clauses, .. } => Some(tally.cut(clauses)),
             JoinKind::Stages(_) | JoinKind::Hedge(_) => {
                 let tasks = join.running.iter().filter_map(|id| self.get(*id));
-                tasks.into_iter().find_map(|task| self.branches_under_way(task))
+                tasks.into_iter().find_map(|task| self.current_branch_results(task))
             }
         }
     }

@@ -96,7 +96,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_a_map(steps in prop::collection::vec(("[a-f]{1,2}", 0..100_u8), 0..40)) {
+        fn a_small_map_is_a_map(steps in prop::collection::vec(("[a-f]{1,2}", 0..100_u8), 0..40)) {
             let (mut small, mut map) = (SmallMap::default(), BTreeMap::new());
             for (name, value) in steps {
                 let name: Name = name.into();

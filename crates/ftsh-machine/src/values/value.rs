@@ -322,7 +322,7 @@ impl<Id: Copy> ResourceHandle<Id> {
     }
 
     /// Returns true if no other handle of the resource exists.
-    pub fn is_sole(&self) -> bool {
+    pub fn is_unique(&self) -> bool {
         Arc::strong_count(&self.0) == 1
     }
 }
@@ -341,7 +341,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_integer_reads_as_its_canonical_form_alone(
+        fn only_canonical_integers_become_integers(
             text in "[-+ ]?0?[0-9]{1,20}|-?[1-9][0-9]{0,17}|-?[0-9]?[a-z]?",
         ) {
             let integer = canonical_integer(text.as_bytes());

@@ -112,7 +112,7 @@ impl Variables {
         {
             *variable = Variable { value, exported: false, inherited: false };
             *is_as_before = false;
-            return self.let_go();
+            return self.drop_overridden();
         }
         let exported = self.get(name).is_some_and(|variable| variable.exported);
         self.put(name, Some(Variable { value, exported, inherited: false }));
@@ -155,11 +155,11 @@ impl Variables {
         // The previous value is dropped, unless another task shares it.
         self.stale |= self.shared.contains_key(name);
         self.own.insert(Arc::clone(name), Own { change, is_as_before: false });
-        self.let_go();
+        self.drop_overridden();
     }
 
     /// Drops overridden values, unless another task shares them.
-    fn let_go(&mut self) {
+    fn drop_overridden(&mut self) {
         if self.stale
             && let Some(shared) = Arc::get_mut(&mut self.shared)
         {
@@ -229,7 +229,7 @@ impl Variables {
         for (name, variable) in changes {
             self.put(&name, variable);
         }
-        self.let_go();
+        self.drop_overridden();
     }
 
     /// Returns all variables with their values. The value of a buffer, or of a text longer than

@@ -72,9 +72,8 @@ fn pwd(task: &Task, args: &[BString]) -> Result<CommandStart, Suspend> {
     if !args.is_empty() {
         return Err(Suspend::usage("pwd takes no arguments"));
     }
-    let mut directory = directory(task)?.ok_or_else(|| {
-        Suspend::usage("the current directory is gone: `cd` to another one")
-    })?;
+    let mut directory = directory(task)?
+        .ok_or_else(|| Suspend::usage("the current directory is gone: `cd` to another one"))?;
     directory.push(b'\n');
     Ok(CommandStart::new(Action::Print(directory)))
 }
