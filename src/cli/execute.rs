@@ -15,6 +15,7 @@ use ftsh_machine::driver::{self, Driver, Interactive};
 use ftsh_machine::event::CommandStatus;
 use ftsh_machine::record::Level;
 use ftsh_machine::secrets::Secrets;
+use ftsh_machine::time::Deadline;
 use ftsh_machine::{Machine, Outcome, Time};
 use ftsh_process::non_blocking_writer;
 use ftsh_process::{AtEnd, Attachments, ProcessConfig, ProcessDriver, Supervision};
@@ -67,7 +68,7 @@ pub struct RunContext {
     pub process: ProcessConfig,
     pub cluster: ClusterConfig,
     /// Deadline of this start of a recorded run.
-    pub deadline: Option<Time>,
+    pub deadline: Deadline,
     pub is_prompt: bool,
     pub is_cron: bool,
     /// Action at the end of a process without a supervisor.
@@ -104,7 +105,7 @@ impl RunContext {
 
     fn run(self, workload: Workload, supervision: Option<Supervision>) -> Result<Outcome> {
         let (file, reporters) = (Arc::clone(&self.file), Rc::clone(&self.reporters));
-        let (limit, is_prompt) = (self.deadline.map(Time::elapsed), self.is_prompt);
+        let (deadline, is_prompt) = (self.deadline, self.is_prompt);
         let pid = supervision.as_ref().map_or_else(std::process::id, Supervision::shell_pid);
         let finish = |outcome: &Outcome, now: Time, secrets: &Secrets| {
             reporters.borrow_mut().finish(&file, outcome, now, secrets);
@@ -131,7 +132,7 @@ impl RunContext {
                 let kept = Some((recorded.journal.clone(), recorded.elapsed));
                 let mut driver = self.driver(supervision, &secrets, kept, None)?;
                 let mark = driver.mark().to_owned();
-                let outcome = recorded.run(&mut driver, pid, &mark, limit)?;
+                let outcome = recorded.run(&mut driver, pid, &mark, deadline)?;
                 finish(&outcome, driver.now(), &secrets);
                 Ok(driver.flush_on_exit(outcome))
             }

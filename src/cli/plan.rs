@@ -9,7 +9,7 @@ use super::lock;
 use super::source::ScriptSource;
 use crate::log::Format;
 use ftsh_cluster::ClusterConfig;
-use ftsh_machine::{Config, Time};
+use ftsh_machine::{Config, Deadline};
 use ftsh_process::ProcessConfig;
 
 /// All decisions of options and environment. Each part receives its group as a whole.
@@ -35,10 +35,10 @@ pub struct RunPlan {
 
 impl RunPlan {
     /// Returns the deadline of this start of the run, relative to its beginning.
-    pub fn deadline_mut(&mut self) -> Option<&mut Time> {
+    pub fn deadline_mut(&mut self) -> &mut Deadline {
         match &mut self.journal {
-            Some(journal) => journal.deadline.as_mut(),
-            None => self.machine.deadline.as_mut(),
+            Some(journal) => &mut journal.deadline,
+            None => &mut self.machine.deadline,
         }
     }
 }
@@ -108,7 +108,7 @@ pub struct JournalPlan {
     /// File of the journal.
     pub file: PathBuf,
     /// Deadline of this start of the run. The next start may continue after this deadline.
-    pub deadline: Option<Time>,
+    pub deadline: Deadline,
 }
 
 /// Reports about a run.

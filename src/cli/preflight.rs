@@ -14,6 +14,7 @@ use super::plan::{RunPlan, StartPlan};
 use super::source::ScriptSource;
 use crate::log::LogWriter;
 use ftsh_machine::record::{Level, LogEvent, LogRecord};
+use ftsh_machine::time::Deadline;
 use ftsh_machine::{Outcome, Time};
 use ftsh_process::OutputCapture;
 use ftsh_process::non_blocking_writer::NonBlockingWriter;
@@ -45,9 +46,10 @@ pub fn capture(plan: &RunPlan) -> Result<Option<OutputCapture>> {
 /// Returns the outcome of a run that ends before it begins.
 pub fn wait(plan: &mut RunPlan, seed: u64, log: &mut LogWriter) -> Result<Option<Outcome>> {
     let start = Instant::now();
-    let deadline = plan.deadline_mut().as_ref().map(|deadline| deadline.elapsed());
+    let deadline = *plan.deadline_mut();
     let StartPlan { splay, lock, lock_directory, lock_wait, skips_when_busy } = &plan.start;
-    let left = || deadline.map_or(Duration::MAX, |time| time.saturating_sub(start.elapsed()));
+    let remaining = || deadline.remaining(Time::after(start.elapsed()));
+    let left = || remaining().unwrap_or(Duration::MAX);
     let name = plan.script.program.name();
     let file: Arc<str> = name.as_str().into();
     let mut report = |reason: &str, time| {
@@ -77,9 +79,7 @@ pub fn wait(plan: &mut RunPlan, seed: u64, log: &mut LogWriter) -> Result<Option
         }
     }
     // The run begins now, and the deadline is relative to this moment.
-    if let Some(deadline) = plan.deadline_mut() {
-        *deadline = Time::after(left());
-    }
+    *plan.deadline_mut() = Deadline::of_limit(Time::START, remaining());
     Ok(None)
 }
 

@@ -17,9 +17,10 @@ use super::plan::{
 use super::source::ScriptSource;
 use super::values::{self, BadValue};
 use ftsh_cluster::ClusterConfig;
+use ftsh_machine::Config;
 use ftsh_machine::record::Level;
 use ftsh_machine::secrets::Secrets;
-use ftsh_machine::{Config, Time};
+use ftsh_machine::time::Deadline;
 use ftsh_process::{KillTimeout, ProcessConfig};
 use ftsh_syntax::backoff::{Clauses, Kind, Policy};
 use ftsh_syntax::duration::Exact;
@@ -308,9 +309,10 @@ impl RunPlan {
             None if is_prompt && log_file.is_none() => Level::NOTHING,
             None => Level(options::LOG_LEVEL.default()?),
         };
-        let deadline = deadline.map(|moment| Time::after(moment.saturating_sub(context.now)));
+        let deadline =
+            deadline.map_or(Deadline::NONE, |moment| Deadline::from_unix(moment, context.now));
         let (journal, deadline) = match journal {
-            Some(file) => (Some(JournalPlan { file, deadline }), None),
+            Some(file) => (Some(JournalPlan { file, deadline }), Deadline::NONE),
             None => (None, deadline),
         };
         let channels = resolver.channels();

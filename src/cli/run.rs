@@ -19,6 +19,7 @@ use super::source::UnusableScript;
 use super::{end, options, preflight};
 use crate::repl::{self, Story};
 use ftsh_machine::effect::Environment;
+use ftsh_machine::time::Deadline;
 use ftsh_machine::{Machine, Outcome, Time};
 use ftsh_process as process;
 use ftsh_syntax::Script;
@@ -54,8 +55,8 @@ pub fn run(script: Result<Script, UnusableScript>, mut plan: RunPlan) -> Result<
     if is_prompt {
         plan.machine.log_level = plan.machine.log_level.max(Story::LEVEL);
     }
-    let deadline = plan.journal.as_ref().and_then(|journal| journal.deadline);
-    if deadline.is_some_and(|deadline| deadline == Time::START) {
+    let deadline = plan.journal.as_ref().map_or(Deadline::NONE, |journal| journal.deadline);
+    if deadline.is_past(Time::START) {
         print_error(&format!("{name}: not run: its time is over"));
         return Ok(Outcome::Exited(preflight::OUT_OF_TIME));
     }

@@ -13,6 +13,7 @@ use crate::log::Format;
 use ftsh_ide::help;
 use ftsh_machine::Time;
 use ftsh_machine::record::Level;
+use ftsh_machine::time::Deadline;
 use ftsh_process::KillTimeout;
 use ftsh_syntax::backoff::Policy;
 
@@ -77,7 +78,7 @@ fn without_options_there_are_defaults() {
     assert_eq!(plan.machine.backoff, Policy::default());
     assert_eq!(
         (plan.machine.deadline, plan.script.seed, plan.reporting.log_file.clone()),
-        (None, None, None)
+        (Deadline::NONE, None, None)
     );
     assert_eq!(child_env(&plan), ["FTSH_KILL_TIMEOUT=25"]);
 }
@@ -121,7 +122,10 @@ fn the_environment_counts_where_no_option_does() {
     ];
     let inherited = plan(&["s"], &environment);
     assert_eq!(inherited.machine.log_level, Level::PROCESSES);
-    assert_eq!(inherited.machine.deadline, Some(Time::after(Duration::from_millis(60_500))));
+    assert_eq!(
+        inherited.machine.deadline,
+        Deadline::at(Time::after(Duration::from_millis(60_500)))
+    );
     assert_eq!(inherited.machine.backoff, policy("none"));
     assert!(inherited.machine.unset_is_empty && !inherited.machine.kill_strong);
     assert_eq!(child_env(&inherited), ["FTSH_LOG_FILE=/var/log/x", "FTSH_KILL_TIMEOUT=0"]);
@@ -150,7 +154,7 @@ fn a_crontab_takes_a_variable_back() {
 #[test]
 fn a_deadline_that_has_passed_is_now() {
     let plan = plan(&["s"], &[("FTSH_DEADLINE", "999")]);
-    assert_eq!(plan.machine.deadline, Some(Time::START));
+    assert_eq!(plan.machine.deadline, Deadline::at(Time::START));
 }
 
 #[test]

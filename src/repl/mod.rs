@@ -142,7 +142,9 @@ impl<D: Interactive<Edited = Edited>> Session<D> {
         self.last = self.note(&text, &script, began, &outcome);
         let is_over = match outcome {
             Outcome::Interrupted(signal) => !matches!(signal, libc::SIGINT | libc::SIGQUIT),
-            _ => self.machine.exit_requested() || self.driver.now() >= self.deadline(),
+            _ => {
+                self.machine.exit_requested() || self.machine.deadline().is_past(self.driver.now())
+            }
         };
         if !is_over && self.reader.is_editor() {
             self.begin_line();
@@ -212,10 +214,6 @@ impl<D: Interactive<Edited = Edited>> Session<D> {
         driver::run(&mut self.machine, &mut self.driver)
     }
 
-    fn deadline(&self) -> Time {
-        self.machine.deadline().unwrap_or(Time::NEVER)
-    }
-
     /// Reads lines until they form a complete input.
     fn input(&mut self) -> PromptInput {
         let mut text: Option<String> = None;
@@ -236,7 +234,7 @@ impl<D: Interactive<Edited = Edited>> Session<D> {
                 None => self.prompt(&known),
             };
             let before = text.as_ref().map(|text| format!("{text}\n")).unwrap_or_default();
-            let until = self.deadline();
+            let until = self.machine.deadline().timer_moment();
             let (driver, machine) = (&mut self.driver, &mut self.machine);
             let line = match self.reader.line(&prompt, &before, known, driver, until, machine) {
                 ReadLine::Text(line) => line,

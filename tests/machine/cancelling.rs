@@ -1,4 +1,5 @@
 use ftsh_machine::effect::Effect;
+use ftsh_machine::time::Deadline;
 use ftsh_machine::{Config, Event, Machine, Outcome, Output, Time};
 
 use super::{seconds, world};
@@ -127,7 +128,7 @@ fn no_command_runs_after_a_signal() {
 fn the_run_has_a_deadline_of_its_own() {
     let deadline = ftsh_machine::Time::after(seconds(4.0));
     let ran = world()
-        .config(|config| config.deadline = Some(deadline))
+        .config(|config| config.deadline = Deadline::at(deadline))
         .run("try for 1 day; hang; catch; hang; end");
     let ran = ran.fails("timeout", 124).takes(4.0);
     assert!(ran.world.running().is_empty());
@@ -139,7 +140,7 @@ fn a_signal_just_after_the_deadline_leaves_the_commands_their_grace() {
     let signals = |count: u32| {
         world()
             .config(|config| {
-                config.deadline = Some(deadline);
+                config.deadline = Deadline::at(deadline);
                 config.kill_timeout = seconds(5.0);
             })
             .model(|simulated| {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use ftsh_machine::driver::{self, Driver};
 use ftsh_machine::effect::{Action, Effect};
 use ftsh_machine::record::Level;
+use ftsh_machine::time::Deadline;
 use ftsh_machine::{Event, Machine, Outcome, Time};
 use ftsh_sim::{Model, Simulated};
 
@@ -148,7 +149,7 @@ fn check_limits(script: &str, limits: [f64; 2]) {
         })
         .run(script)
         .fails("timeout", 124);
-    let limits = limits.map(|limit| Some(Time::after(seconds(limit))));
+    let limits = limits.map(|limit| Deadline::at(Time::after(seconds(limit))));
     assert_eq!(*told.lock().expect("not poisoned"), limits);
 }
 
@@ -207,7 +208,9 @@ fn a_group_in_progress_has_its_share_after_the_cut() {
     let alone = "try; ok; finally; work 4; echo f; end; echo no";
     let ran = cleaning().model(signaled(1.0)).run(alone).prints("f\n").takes(4.0);
     assert_eq!(ran.outcome, Outcome::Interrupted(15));
-    let run = |config: &mut ftsh_machine::Config| config.deadline = Some(Time::after(seconds(1.0)));
+    let run = |config: &mut ftsh_machine::Config| {
+        config.deadline = Deadline::at(Time::after(seconds(1.0)));
+    };
     cleaning().config(run).run(alone).fails("timeout", 124).prints("f\n").takes(4.0);
 }
 

@@ -1,4 +1,5 @@
 use ftsh_machine::Time;
+use ftsh_machine::time::Deadline;
 use ftsh_sim::Simulated;
 
 use super::{seconds, world};
@@ -17,7 +18,10 @@ fn what_became_of_the_branches_is_known_also_when_something_ends_them() {
     let group = format!("try\n{body}\nfinally; {told}; end");
     world().model(signal).run(&group).prints("a, lost b c d\n");
     let limit = Time::after(seconds(2.0));
-    world().config(|config| config.deadline = Some(limit)).run(&group).prints("a, lost b c d\n");
+    world()
+        .config(|config| config.deadline = Deadline::at(limit))
+        .run(&group)
+        .prints("a, lost b c d\n");
     // A failing sibling; a stage of a pipeline; the branches of an inner `forall`, and of the outer one.
     let sibling = format!("forall y in 1 2; if $y .eql. 1; work 2; fail; end; {group}; end");
     world().run(&sibling).fails("exit", 1).prints("a, lost b c d\n");

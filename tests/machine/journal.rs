@@ -11,7 +11,7 @@ use ftsh_machine::driver::{self, BufferPart, Driver, Durable};
 use ftsh_machine::effect::{BufferId, IoId, OperationId};
 use ftsh_machine::event::{CommandStatus, Reply};
 use ftsh_machine::record::{Level, LogRecord};
-use ftsh_machine::{Config, Effect, Event, Machine, Outcome, Time};
+use ftsh_machine::{Config, Deadline, Effect, Event, Machine, Outcome, Time};
 use ftsh_sim::{Model, Simulated};
 use ftsh_syntax::parse;
 
@@ -78,7 +78,7 @@ fn begin(disk: &Disk, script: &str) -> (Machine, Rc<RefCell<Writer<Disk>>>) {
 /// Records a run on a disk; the run's end, and the world after it.
 fn record(disk: &Disk, script: &str) -> (Outcome, Simulated) {
     let ((mut machine, writer), mut world) = (begin(disk, script), world());
-    let mut recorder = Recorder::new(&mut world, writer, None).expect("its beginning");
+    let mut recorder = Recorder::new(&mut world, writer, Deadline::NONE).expect("its beginning");
     let outcome = driver::run(&mut machine, &mut recorder);
     let is_full = disk.0.borrow().most.is_some();
     assert_eq!(recorder.end(&outcome).is_err(), is_full);
@@ -148,7 +148,7 @@ fn more_may_be_recorded_than_the_end_of_a_run_that_is_suspended() {
     let disk = Disk::default();
     let (mut machine, writer) = begin(&disk, "ok");
     let mut world = Ending::default();
-    let mut recorder = Recorder::new(&mut world, writer, None).expect("its beginning");
+    let mut recorder = Recorder::new(&mut world, writer, Deadline::NONE).expect("its beginning");
     let outcome = driver::run(&mut machine, &mut recorder);
     assert_eq!(outcome, Outcome::Interrupted(15));
     assert!(!recorder.end(&outcome).expect("it is written"), "it is left to the next start");

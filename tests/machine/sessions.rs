@@ -1,5 +1,6 @@
 use ftsh_machine::driver::{self, Driver};
 use ftsh_machine::event::Reply;
+use ftsh_machine::time::Deadline;
 use ftsh_machine::{Effect, Event, Machine, Outcome, Output, Time};
 use ftsh_sim::Simulated;
 
@@ -195,13 +196,13 @@ fn a_signal_between_statements_ends_what_was_left_running() {
 #[test]
 fn the_deadline_of_a_session_cuts_its_statement_short() {
     let ends = |config: &mut ftsh_machine::Config| {
-        config.deadline = Some(ftsh_machine::Time::after(seconds(10.0)));
+        config.deadline = Deadline::at(ftsh_machine::Time::after(seconds(10.0)));
     };
     let mut session = world().config(ends).session();
     session.prints("work 4; daemon", "");
     session.fails("work 40", "timeout");
     assert!((session.elapsed() - 10.0).abs() < 1e-6);
-    assert!(session.machine.deadline() <= Some(session.world.now()));
+    assert!(session.machine.deadline().is_past(session.world.now()));
     assert!(session.world.running().is_empty());
 }
 

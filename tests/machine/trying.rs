@@ -1,5 +1,6 @@
 use ftsh_machine::event::CommandStatus;
 use ftsh_machine::record::Level;
+use ftsh_machine::time::Deadline;
 use ftsh_machine::{Config, Effect, Event, Machine, Outcome, Output, Time};
 use ftsh_syntax::backoff::{Kind, Policy};
 use insta::assert_snapshot;
@@ -279,7 +280,7 @@ fn a_deadline_cuts_a_loop_that_only_fails_and_logs() {
 
 #[test]
 fn nothing_runs_after_the_deadline_of_the_run() {
-    let late = |config: &mut Config| config.deadline = Some(Time::START);
+    let late = |config: &mut Config| config.deadline = Deadline::at(Time::START);
     world().config(late).run("echo late; ok").fails("timeout", 124).prints("");
 }
 

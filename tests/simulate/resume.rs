@@ -10,6 +10,7 @@ use ftsh_journal::{Beginning, Recorder, Started, Writer, read, replay};
 use ftsh_machine::driver::Driver;
 use ftsh_machine::effect::Effect;
 use ftsh_machine::record::{Level, LogRecord};
+use ftsh_machine::time::Deadline;
 use ftsh_machine::{Config, Event, Machine, Outcome, Output, Time};
 use ftsh_syntax::Script;
 
@@ -168,7 +169,7 @@ fn compare(there: &[String], here: &[String]) -> Result<(), Violation> {
 
 impl Life {
     fn record<'a>(&self, shared: &'a mut Shared) -> Recording<'a> {
-        Recorder::new(shared, Rc::clone(&self.writer), None).expect("memory")
+        Recorder::new(shared, Rc::clone(&self.writer), Deadline::NONE).expect("memory")
     }
 
     /// Another shell goes on.
@@ -190,7 +191,8 @@ impl Life {
         (self.outputs, self.told_to_end, self.is_suspended) = (0, false, false);
         let (machine, world) = replayed.go_on();
         self.machine = machine;
-        Ok(Recorder::resume(shared, Rc::clone(&self.writer), world, None).expect("memory"))
+        Ok(Recorder::resume(shared, Rc::clone(&self.writer), world, Deadline::NONE)
+            .expect("memory"))
     }
 
     /// Goes on up to so many waits. With a moment, it waits at once.

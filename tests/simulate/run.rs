@@ -7,6 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use ftsh_machine::record::Level;
+use ftsh_machine::time::Deadline;
 use ftsh_machine::{Config, Effect, Machine, Outcome, Output, Time};
 use ftsh_syntax::Script;
 use ftsh_syntax::backoff::{Kind, Policy};
@@ -110,7 +111,7 @@ fn check_ready(ready: &Ready, seed: u64) -> Ran {
 /// Runs it with shells that die.
 fn resumed(ready: &Ready, seed: u64) -> Result<(), Violation> {
     let mut dice = Dice::new(!seed);
-    let config = Config { deadline: None, ..config(&mut dice, Level::NOTHING) };
+    let config = Config { deadline: Deadline::NONE, ..config(&mut dice, Level::NOTHING) };
     let run = resume::Run {
         script: &ready.script,
         library: &ready.library,
@@ -178,7 +179,7 @@ fn config(dice: &mut Dice, log_level: Level) -> Config {
         kill_strong: dice.chance(0.8),
         unset_is_empty: dice.chance(0.5),
         passing_input: dice.chance(0.5),
-        deadline: dice.chance(0.3).then(|| Time::after(dice.time(seconds(200)))),
+        deadline: dice.chance(0.3).then(|| Time::after(dice.time(seconds(200)))).into(),
         log_level,
         ..Config::default()
     }

@@ -10,6 +10,7 @@ use ftsh_machine::effect::{
     Action, Dispatch, Effect, FdChange, IoId, OperationId, ProcessId, Run, ScopeId, TaskId,
 };
 use ftsh_machine::event::Returned;
+use ftsh_machine::time::Deadline;
 use ftsh_process::CLIENTS;
 use ftsh_remote::Head;
 use ftsh_syntax::engine::EngineId;
@@ -65,7 +66,7 @@ impl ReservedIds {
             is_last: io == self.engine_io(),
             redirects,
             feeds: 0,
-            deadline: None,
+            deadline: Deadline::NONE,
             grace: None,
             line: dispatched.line,
         }))

@@ -54,6 +54,7 @@ impl Digest {
         self.shown(format_args!(
             "{what} {process:?} {task:?} {scope:?} {directory:?} {umask:?} {io:?}"
         ));
+        let deadline = deadline.moment();
         self.shown(format_args!("{is_last} {feeds} {deadline:?} {grace:?} {line}"));
         self.changes(redirects);
         match action {

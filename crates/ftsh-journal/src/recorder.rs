@@ -20,7 +20,7 @@ use ftsh_machine::event::{
 };
 use ftsh_machine::outcome::Human;
 use ftsh_machine::record::{Level, LogEvent, LogRecord};
-use ftsh_machine::{Event, Machine, Outcome, Time};
+use ftsh_machine::{Deadline, Event, Machine, Outcome, Time};
 
 /// Signal reported as the cause of a suspension when the journal cannot be written: SIGTERM.
 const END: i32 = 15;
@@ -44,7 +44,7 @@ pub struct Recorder<'a, D, S> {
     /// Present time of the machine.
     now: Time,
     /// Moment at which this start suspends the run.
-    deadline: Option<Time>,
+    deadline: Deadline,
     /// First event of a resumed run, already recorded.
     recorded: Option<Event>,
     /// Events of the driver that are not recorded yet.
@@ -74,7 +74,7 @@ impl<'a, D: Durable, S: Store> Recorder<'a, D, S> {
     pub fn new(
         driver: &'a mut D,
         journal: Rc<RefCell<Writer<S>>>,
-        deadline: Option<Time>,
+        deadline: Deadline,
     ) -> io::Result<Self> {
         let recorder = Self::around(driver, journal, deadline);
         let first = |journal: &mut Writer<S>| {
@@ -92,7 +92,7 @@ impl<'a, D: Durable, S: Store> Recorder<'a, D, S> {
         driver: &'a mut D,
         journal: Rc<RefCell<Writer<S>>>,
         world: World,
-        deadline: Option<Time>,
+        deadline: Deadline,
     ) -> io::Result<Self> {
         let mut recorder = Self::around(driver, journal, deadline);
         recorder.journal.borrow_mut().commit()?;
@@ -130,7 +130,7 @@ impl<'a, D: Durable, S: Store> Recorder<'a, D, S> {
         }
     }
 
-    fn around(driver: &'a mut D, journal: Rc<RefCell<Writer<S>>>, deadline: Option<Time>) -> Self {
+    fn around(driver: &'a mut D, journal: Rc<RefCell<Writer<S>>>, deadline: Deadline) -> Self {
         let now = driver.now();
         let (unrecorded, unjournaled, late) = (VecDeque::new(), VecDeque::new(), Vec::new());
         let progress = Progress::Recording;
@@ -254,7 +254,7 @@ impl<'a, D: Durable, S: Store> Recorder<'a, D, S> {
     ) -> Result<Result<Reply, Refusal>, Suspension> {
         self.driver.perform(effect);
         loop {
-            match self.driver.wait(self.deadline.unwrap_or(Time::NEVER)) {
+            match self.driver.wait(self.deadline.timer_moment()) {
                 Some(Event::Done { operation, result }) if operation == requested => {
                     return Ok(result);
                 }
@@ -280,7 +280,7 @@ impl<'a, D: Durable, S: Store> Recorder<'a, D, S> {
     }
 
     fn is_past_deadline(&self) -> bool {
-        self.deadline.is_some_and(|deadline| self.driver.now() >= deadline)
+        self.deadline.is_past(self.driver.now())
     }
 
     /// Writes to the journal, and returns true on success.
@@ -306,7 +306,7 @@ impl<'a, D: Durable, S: Store> Recorder<'a, D, S> {
             self.is_resumed = true;
             return Some(event);
         }
-        let latest = until.min(self.deadline.unwrap_or(Time::NEVER));
+        let latest = until.min(self.deadline.timer_moment());
         let event = self.unrecorded.pop_front().or_else(|| self.wait_committing(latest));
         match event {
             Some(Event::Interrupted(signal)) => {
@@ -422,7 +422,7 @@ impl<'a, D: Durable, S: Store> Recorder<'a, D, S> {
         let effect = match effect {
             // A program that replaces the shell runs as a child instead, to record its end.
             Effect::Run(mut run) | Effect::Exec(mut run) => {
-                run.deadline = run.deadline.into_iter().chain(self.deadline).min();
+                run.deadline = run.deadline.min(self.deadline);
                 Effect::Run(run)
             }
             effect => effect,

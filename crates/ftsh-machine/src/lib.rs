@@ -33,7 +33,7 @@ pub use crate::machine::Machine;
 pub use crate::outcome::{Failure, FailureKind, Outcome};
 pub use crate::remote::state::Packed;
 pub use crate::remote::unpack::failure;
-pub use crate::time::Time;
+pub use crate::time::{Deadline, Time};
 
 pub use crate::commands::builtins;
 pub use crate::eval::functions;

@@ -17,7 +17,7 @@ use crate::non_blocking_writer;
 use ftsh_machine::effect::{Action, Directory, Environment, ProcessId, Run, ScopeId};
 use ftsh_machine::event::{CommandStatus, Event, SpawnError, SpawnErrorKind};
 use ftsh_machine::record::LogEvent;
-use ftsh_machine::time::Time;
+use ftsh_machine::time::Deadline;
 use ftsh_sys as sys;
 use ftsh_sys::os_error::plain;
 
@@ -244,7 +244,7 @@ impl ProcessDriver {
     /// Returns the environment variables set by the shell for every command.
     fn command_env(
         &self,
-        deadline: Option<Time>,
+        deadline: Deadline,
         kill_timeout: KillTimeout,
         directory: &Directory,
         environment: &Environment,
@@ -261,19 +261,22 @@ impl ProcessDriver {
         {
             child_env.push(("PWD", BString::clone(directory)));
         }
-        if let Some(deadline) = deadline {
-            child_env.push((lease::VARIABLE, unix(self.clock.start_unix, deadline)));
+        if let Some(deadline) = deadline.to_unix(self.clock.start_unix) {
+            child_env.push((lease::VARIABLE, seconds(deadline)));
         }
         child_env
     }
 
     /// Returns the tag notes about the time limit of a scope.
-    fn leases(&mut self, scope: ScopeId, limit: Option<Time>) -> String {
-        let Some(limit) = limit else { return String::new() };
+    fn leases(&mut self, scope: ScopeId, deadline: Deadline) -> String {
+        if deadline == Deadline::NONE {
+            return String::new();
+        }
         let around = self.scopes.around(scope);
         let (start, pid) = (self.clock.start_unix, self.children.parent);
         let leases = &mut self.scopes.leases;
-        leases.note(&self.scanner.marker, pid, limit, &around, |moment| unix(start, moment))
+        let seconds = |deadline: Deadline| deadline.to_unix(start).map(seconds).unwrap_or_default();
+        leases.note(&self.scanner.marker, pid, deadline, &around, seconds)
     }
 
     /// Reports a command that could not be started.
@@ -444,8 +447,7 @@ fn redirect_error(error: &FdError) -> SpawnError {
     SpawnError { kind: SpawnErrorKind::Redirect, message: error.to_string() }
 }
 
-/// Formats a time limit for commands, in seconds since 1970.
-fn unix(start: Duration, deadline: Time) -> BString {
-    let moment = start.saturating_add(deadline.elapsed());
+/// Returns a moment since 1970 in seconds, as the environment of commands has it.
+fn seconds(moment: Duration) -> BString {
     format!("{}.{:06}", moment.as_secs(), moment.subsec_micros()).into()
 }

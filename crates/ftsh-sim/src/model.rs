@@ -7,6 +7,7 @@ use bstr::{BStr, BString, ByteSlice};
 use ftsh_machine::Time;
 use ftsh_machine::effect::{Environment, Umask};
 use ftsh_machine::event::CommandStatus;
+use ftsh_machine::time::Deadline;
 
 /// Run of a command.
 #[derive(Debug)]
@@ -26,7 +27,7 @@ pub struct Call<'a> {
     /// Time from SIGTERM to SIGKILL, if less than the run's kill timeout.
     pub grace: Option<Duration>,
     /// Deadline in `FTSH_DEADLINE`.
-    pub deadline: Option<Time>,
+    pub deadline: Deadline,
 }
 
 impl Call<'_> {

@@ -18,7 +18,7 @@ use ftsh_journal::{Beginning, Journal, Recorder, Replayed, World, Writer, elapse
 use ftsh_machine::driver::{self, Durable};
 use ftsh_machine::effect::Environment;
 use ftsh_machine::record::LogRecord;
-use ftsh_machine::{Config, Machine, Outcome, Time};
+use ftsh_machine::{Config, Deadline, Machine, Outcome};
 use ftsh_process::Lifelines;
 use ftsh_syntax::Script;
 use ftsh_sys::os_error::plain;
@@ -162,11 +162,11 @@ impl Recorded {
         driver: &mut impl Durable,
         pid: u32,
         mark: &str,
-        limit: Option<Duration>,
+        deadline: Deadline,
     ) -> Result<Outcome> {
         let Self { ready, elapsed, journal: SharedJournal { path, writer, _lifelines } } = self;
         writer.borrow_mut().start(start::this(elapsed, pid, mark)?);
-        let deadline = limit.map(|limit| Time::after(elapsed.saturating_add(limit)));
+        let deadline = deadline + elapsed;
         let cannot = |error: io::Error| cannot_write(&path, &error);
         let (outcome, ended) = match ready {
             ReadyRun::New(mut machine) => {

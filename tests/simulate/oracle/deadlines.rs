@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use ftsh_machine::effect::{ScopeId, TaskId};
 use ftsh_machine::record::LogEvent;
+use ftsh_machine::time::Deadline;
 use ftsh_machine::{Config, Effect, Time};
 
 use super::families::Within;
@@ -17,7 +18,7 @@ pub struct Deadlines {
     attempts: BTreeMap<(TaskId, u32, u64), Time>,
     /// First looks at attempts whose deadline had passed. The machine may be woken late, and cuts then.
     cuts: BTreeMap<ScopeId, Time>,
-    run: Option<Time>,
+    run: Deadline,
     /// How long a `finally` group in progress may go on after a limit, or after a late cut.
     share: Duration,
 }
@@ -67,8 +68,8 @@ impl Oracle for Deadlines {
         for start in look.started {
             let counting = start.tries.iter().filter(|within| within.counts);
             let limits = counting.map(|within| (self.deadline(within), within.line));
-            let run = self.run.map(|run| if start.in_finally { run + self.share } else { run });
-            let around = start.cleaning.or(run).map(|limit| (limit, 0));
+            let run = if start.in_finally { self.run + self.share } else { self.run };
+            let around = start.cleaning.unwrap_or(run).moment().map(|limit| (limit, 0));
             let first = limits.chain(around).min_by_key(|limit| limit.0);
             if let Some((deadline, line)) = first
                 && start.at >= deadline
@@ -85,7 +86,7 @@ impl Oracle for Deadlines {
         let share = if look.spares_a_group() { self.share } else { Duration::ZERO };
         for start in look.families.starts.values() {
             if let Some(limit) = start.cleaning
-                && limit <= now
+                && limit.is_past(now)
                 && !look.families.is_ending(start.scope)
                 && !look.families.is_spared(start.scope)
             {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use ftsh_machine::Deadline;
 use ftsh_machine::effect::{Action, ProcessId, Run, ScopeId, TaskId};
 use ftsh_machine::status::{Status, TaskStatus};
 use ftsh_machine::{Effect, Event, Time};
@@ -17,7 +18,7 @@ pub struct Start {
     /// The tries around it, innermost first.
     pub tries: Vec<Within>,
     /// When the `finally` group must end that it is in because something was cancelled.
-    pub cleaning: Option<Time>,
+    pub cleaning: Option<Deadline>,
     /// Whether it is in a `finally` group.
     pub in_finally: bool,
 }

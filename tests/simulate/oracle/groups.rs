@@ -8,6 +8,7 @@ use ftsh_machine::effect::{ProcessId, TaskId};
 use ftsh_machine::event::CommandStatus;
 use ftsh_machine::outcome::FailureKind;
 use ftsh_machine::record::{LogEvent, LogRecord};
+use ftsh_machine::time::Deadline;
 use ftsh_machine::{Config, Effect, Event, Time};
 
 use super::{Judged, Look, Oracle, Verdict};
@@ -22,11 +23,11 @@ pub struct Groups {
     /// What tasks have done since an attempt or an iteration began there.
     since: BTreeMap<TaskId, Since>,
     /// What stands in the shell's place, or is to, and when its time has run out.
-    replaces: BTreeMap<ProcessId, Time>,
+    replaces: BTreeMap<ProcessId, Deadline>,
     /// When anything was cancelled.
     cancelled: Vec<Time>,
     /// When the conditions in progress are cut: the log doesn't say that.
-    conditions: Vec<Time>,
+    conditions: Vec<Deadline>,
     signals: usize,
     judged: Judged,
 }
@@ -92,7 +93,8 @@ impl Groups {
         if begun.succeeded == Some(false) && group.catch && !begun.caught {
             return Err("the `catch` comes first".into());
         }
-        self.cancelled.extend(self.conditions.extract_if(.., |cut| *cut <= record.at));
+        let cut = self.conditions.extract_if(.., |cut| cut.is_past(record.at));
+        self.cancelled.extend(cut.map(Deadline::timer_moment));
         let cancelled = self.cancelled.iter().any(|at| *at >= begun.at);
         // What was begun after that may be part of a group of what is cancelled.
         let late = |at: &Time| *at + self.share <= record.at;
@@ -174,7 +176,7 @@ impl Oracle for Groups {
     fn effect(&mut self, _: Time, effect: &Effect) -> Verdict {
         match effect {
             Effect::Exec(run) => {
-                self.replaces.insert(run.process, run.deadline.unwrap_or(Time::NEVER));
+                self.replaces.insert(run.process, run.deadline);
             }
             // It is cut short before it has taken the shell's place.
             Effect::Terminate(_) => self.replaces.clear(),
@@ -189,7 +191,7 @@ impl Oracle for Groups {
             // Another program stands in the shell's place, and no group is left to be run, unless it has
             // run out of time there.
             Event::Spawned { process, .. } | Event::Exited { process, .. }
-                if self.replaces.get(process).is_some_and(|deadline| now < *deadline)
+                if self.replaces.get(process).is_some_and(|deadline| !deadline.is_past(now))
                     && !matches!(event, Event::Exited { status: CommandStatus::Lost, .. }) =>
             {
                 self.begun.clear();
@@ -203,8 +205,8 @@ impl Oracle for Groups {
         let tasks = &look.tasks;
         let tries = look.status.tasks.iter().flat_map(|task| &task.tries);
         let conditions = tries.filter(|tried| tried.condition);
-        self.conditions = conditions.filter_map(|tried| tried.deadline).collect();
-        if self.conditions.iter().any(|cut| *cut <= look.now) {
+        self.conditions = conditions.map(|tried| tried.deadline).collect();
+        if self.conditions.iter().any(|cut| cut.is_past(look.now)) {
             self.cancelled.push(look.now);
         }
         self.begun.retain(|_, tries| !tries.is_empty());

@@ -22,6 +22,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use ftsh_machine::effect::{ProcessId, TaskId};
 use ftsh_machine::event::CommandStatus as ProcessStatus;
 use ftsh_machine::status::{InProgress, Status, TaskStatus};
+use ftsh_machine::time::Deadline;
 use ftsh_machine::{Config, Effect, Event, Outcome, Time};
 use ftsh_sim::cluster::Attempt;
 
@@ -187,7 +188,7 @@ impl Oracles {
             Box::new(elsewhere::Elsewhere::default()),
             Box::new(last_words::LastWords::default()),
             Box::new(leftovers::Leftovers),
-            Box::new(leftovers::Nothing { limited: config.deadline.is_some() }),
+            Box::new(leftovers::Nothing { limited: config.deadline != Deadline::NONE }),
         ];
         Self { families: Families::default(), oracles }
     }

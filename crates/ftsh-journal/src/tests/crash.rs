@@ -11,7 +11,7 @@ use crate::{Beginning, Journal, Recorder, Started, Store, Unreadable, Writer, re
 use ftsh_machine::driver::{self, BufferPart, Driver, Durable};
 use ftsh_machine::effect::{Access, Action, BufferId, FdChange, FdSource, IoId};
 use ftsh_machine::record::{Level, LogRecord};
-use ftsh_machine::{Config, Effect, Event, Machine, Outcome, Time};
+use ftsh_machine::{Config, Deadline, Effect, Event, Machine, Outcome, Time};
 use ftsh_sim::{Model, Simulated};
 use ftsh_syntax::parse;
 
@@ -276,7 +276,7 @@ fn begin(disk: &Disk) -> Done {
     let done = Rc::default();
     let mut world = world(&done, Some(disk), true);
     let writer = Rc::new(RefCell::new(writer));
-    let mut recorder = Recorder::new(&mut world, writer, None).expect("its beginning");
+    let mut recorder = Recorder::new(&mut world, writer, Deadline::NONE).expect("its beginning");
     let outcome = driver::run(&mut machine, &mut recorder);
     assert_eq!(outcome, Outcome::Succeeded);
     assert!(recorder.end(&outcome).expect("an end"));
@@ -300,7 +300,8 @@ fn go_on(disk: &Disk, journal: &Journal, is_watched: bool) -> Done {
     } else {
         let writer = Rc::new(RefCell::new(writer));
         let (mut machine, again) = replayed.go_on();
-        let mut recorder = Recorder::resume(&mut world, writer, again, None).expect("a journal");
+        let mut recorder =
+            Recorder::resume(&mut world, writer, again, Deadline::NONE).expect("a journal");
         recorder.record_resumption().expect("a journal");
         let outcome = driver::resume(&mut machine, &mut recorder);
         assert_eq!(outcome, Outcome::Succeeded);

@@ -11,7 +11,7 @@ use crate::{Beginning, Journal, Recorder, Store, Writer, frame, read, replay};
 use ftsh_machine::driver::{self, BufferPart, Driver, Durable};
 use ftsh_machine::effect::{BufferId, IoId};
 use ftsh_machine::record::{Level, LogEvent, LogRecord};
-use ftsh_machine::{Config, Effect, Event, Machine, Time};
+use ftsh_machine::{Config, Deadline, Effect, Event, Machine, Time};
 use ftsh_sim::{Model, Simulated};
 use ftsh_syntax::parse;
 
@@ -88,7 +88,7 @@ fn recorded() -> Vec<u8> {
     writer.start(started());
     let mut world = world();
     let writer = Rc::new(RefCell::new(writer));
-    let mut recorder = Recorder::new(&mut world, writer, None).expect("its beginning");
+    let mut recorder = Recorder::new(&mut world, writer, Deadline::NONE).expect("its beginning");
     let outcome = driver::run(&mut machine, &mut recorder);
     assert!(recorder.end(&outcome).expect("an end"));
     disk.durable()
@@ -121,7 +121,7 @@ fn resumption_is_reported_after_it_is_recorded() {
             let mut world = world();
             let writer = Rc::new(RefCell::new(writer));
             let (mut machine, again) = replayed.go_on();
-            let recorder = Recorder::resume(&mut world, writer, again, None);
+            let recorder = Recorder::resume(&mut world, writer, again, Deadline::NONE);
             let recorder = recorder.and_then(|mut it| it.record_resumption().map(|()| it));
             let came = recorder.ok().map(|mut recorder| {
                 let outcome = driver::resume(&mut machine, &mut recorder);

@@ -10,7 +10,7 @@ use crate::{Beginning, Recorder, Writer, read, replay};
 use ftsh_machine::driver::{self, BufferPart, Driver, Durable};
 use ftsh_machine::effect::{BufferId, IoId};
 use ftsh_machine::record::{Level, LogRecord};
-use ftsh_machine::{Config, Effect, Event, Machine, Time};
+use ftsh_machine::{Config, Deadline, Effect, Event, Machine, Time};
 use ftsh_sim::Simulated;
 use ftsh_syntax::parse;
 
@@ -71,7 +71,8 @@ fn a_branch_that_was_never_sent_is_sent() {
         writer.start(started());
         let mut first = world(after);
         let writer = Rc::new(RefCell::new(writer));
-        let mut recorder = Recorder::new(&mut first, writer, None).expect("its beginning");
+        let mut recorder =
+            Recorder::new(&mut first, writer, Deadline::NONE).expect("its beginning");
         let outcome = driver::run(&mut machine, &mut recorder);
         assert!(!recorder.end(&outcome).expect("no end"), "suspended at opening {after}");
 
@@ -82,7 +83,8 @@ fn a_branch_that_was_never_sent_is_sent() {
         let mut next = world(usize::MAX);
         let writer = Rc::new(RefCell::new(writer));
         let (mut machine, again) = replayed.go_on();
-        let mut recorder = Recorder::resume(&mut next, writer, again, None).expect("a journal");
+        let mut recorder =
+            Recorder::resume(&mut next, writer, again, Deadline::NONE).expect("a journal");
         let outcome = driver::resume(&mut machine, &mut recorder);
         assert!(recorder.end(&outcome).expect("an end"));
     }

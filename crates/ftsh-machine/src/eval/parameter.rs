@@ -168,8 +168,8 @@ impl<'a> Expander<'a> {
         Some(match name {
             "attempt" => attempt.number.to_string().into(),
             "elapsed" => (self.now - attempt.started).as_secs().to_string().into(),
-            "remaining" => match attempt.deadline {
-                Some(deadline) => (deadline - self.now).as_secs().to_string().into(),
+            "remaining" => match attempt.deadline.remaining(self.now) {
+                Some(left) => left.as_secs().to_string().into(),
                 None => BString::default(),
             },
             _ => return None,

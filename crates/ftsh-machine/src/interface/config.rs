@@ -6,7 +6,7 @@ use bstr::BString;
 
 use crate::record::Level;
 use crate::secrets::Secrets;
-use crate::time::Time;
+use crate::time::Deadline;
 use ftsh_syntax::backoff::Policy;
 use ftsh_syntax::clauses::On;
 
@@ -30,7 +30,7 @@ pub struct Config {
     /// Default location of branches, for a `forall` without `on`; `None` for this machine.
     pub on: Option<On<BString>>,
     /// Deadline of the whole run.
-    pub deadline: Option<Time>,
+    pub deadline: Deadline,
     /// Level of the log.
     pub log_level: Level,
     /// Values to hide in messages and logs.
@@ -48,7 +48,7 @@ impl Default for Config {
             kill_strong: true,
             unset_is_empty: false,
             on: None,
-            deadline: None,
+            deadline: Deadline::NONE,
             log_level: Level::NOTHING,
             secrets: Secrets::default(),
         }

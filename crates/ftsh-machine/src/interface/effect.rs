@@ -12,7 +12,7 @@ pub use crate::interface::id::{
 };
 use crate::record::LogRecord;
 use crate::remote::packed::PackedBranch;
-use crate::time::Time;
+use crate::time::{Deadline, Time};
 use ftsh_syntax::ast::{FileTest, Name};
 use ftsh_syntax::clauses::On;
 
@@ -184,7 +184,7 @@ pub struct Run {
     /// shell's own output.
     pub feeds: u16,
     /// Tightest enclosing deadline, passed to the command in `FTSH_DEADLINE`.
-    pub deadline: Option<Time>,
+    pub deadline: Deadline,
     /// Time from SIGTERM to SIGKILL if the command is canceled, where shorter than the run's kill
     /// timeout.
     pub grace: Option<Duration>,

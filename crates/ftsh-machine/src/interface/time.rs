@@ -1,4 +1,4 @@
-//! Time as the machine sees it.
+//! Moments and deadlines of a run.
 
 use std::ops::{Add, Sub};
 use std::time::Duration;
@@ -39,5 +39,117 @@ impl Sub for Time {
     /// Saturates at zero.
     fn sub(self, earlier: Self) -> Duration {
         self.0.saturating_sub(earlier.0)
+    }
+}
+
+/// Moment by which something must end, or the absence of a limit.
+///
+/// Deadlines are ordered by their moments, so the minimum of two deadlines is the one that applies.
+/// [`Deadline::NONE`] is greater than every other deadline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Deadline(Time);
+
+impl Deadline {
+    /// Absence of a limit.
+    pub const NONE: Self = Self(Time::NEVER);
+
+    /// Returns a deadline at `moment`.
+    pub fn at(moment: Time) -> Self {
+        Self(moment)
+    }
+
+    /// Returns the deadline of something that begins at `start` and may take `limit`.
+    pub fn of_limit(start: Time, limit: Option<Duration>) -> Self {
+        limit.map_or(Self::NONE, |limit| Self(start + limit))
+    }
+
+    /// Returns the deadline at `moment` since 1970, in a run that began at `start` since 1970.
+    ///
+    /// A moment before the beginning of the run counts as the beginning.
+    pub fn from_unix(moment: Duration, start: Duration) -> Self {
+        Self(Time::after(moment.saturating_sub(start)))
+    }
+
+    /// Returns the deadline in time since 1970, for a run that began at `start` since 1970.
+    pub fn to_unix(self, start: Duration) -> Option<Duration> {
+        self.moment().map(|moment| start.saturating_add(moment.elapsed()))
+    }
+
+    /// Returns the moment of the deadline, or `None` without a limit.
+    pub fn moment(self) -> Option<Time> {
+        Some(self.0).filter(|moment| *moment != Time::NEVER)
+    }
+
+    /// Returns the moment for a timer: [`Time::NEVER`] without a limit.
+    pub fn timer_moment(self) -> Time {
+        self.0
+    }
+
+    /// Returns true if the deadline has passed at `now`.
+    pub fn is_past(self, now: Time) -> bool {
+        self.0 <= now
+    }
+
+    /// Returns the time from `now` to the deadline: zero if the deadline has passed, `None` without
+    /// a limit.
+    pub fn remaining(self, now: Time) -> Option<Duration> {
+        self.moment().map(|moment| moment - now)
+    }
+}
+
+impl Default for Deadline {
+    /// Returns [`Deadline::NONE`].
+    fn default() -> Self {
+        Self::NONE
+    }
+}
+
+impl From<Option<Time>> for Deadline {
+    fn from(moment: Option<Time>) -> Self {
+        moment.map_or(Self::NONE, Self)
+    }
+}
+
+impl Add<Duration> for Deadline {
+    type Output = Self;
+
+    /// Returns a later deadline. [`Deadline::NONE`] stays as it is.
+    fn add(self, duration: Duration) -> Self {
+        Self(self.0 + duration)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: u64) -> Deadline {
+        Deadline::at(Time::after(Duration::from_secs(seconds)))
+    }
+
+    #[test]
+    fn the_earlier_deadline_applies() {
+        assert_eq!(at(3).min(at(2)), at(2));
+        assert_eq!(at(3).min(Deadline::NONE), at(3));
+        assert_eq!(Deadline::NONE + Duration::from_secs(1), Deadline::NONE);
+    }
+
+    #[test]
+    fn a_deadline_survives_the_way_through_the_environment() {
+        let start = Duration::from_secs(1_000_000);
+        let unix = at(5).to_unix(start);
+        assert_eq!(unix, Some(Duration::from_secs(1_000_005)));
+        assert_eq!(unix.map(|moment| Deadline::from_unix(moment, start)), Some(at(5)));
+        assert_eq!(Deadline::from_unix(start, start + start), at(0));
+        assert_eq!(Deadline::NONE.to_unix(start), None);
+    }
+
+    #[test]
+    fn nothing_remains_at_the_deadline() {
+        let now = Time::after(Duration::from_secs(5));
+        assert!(at(5).is_past(now) && !at(6).is_past(now) && !Deadline::NONE.is_past(now));
+        assert_eq!(at(4).remaining(now), Some(Duration::ZERO));
+        assert_eq!(at(7).remaining(now), Some(Duration::from_secs(2)));
+        assert_eq!(Deadline::NONE.remaining(now), None);
     }
 }

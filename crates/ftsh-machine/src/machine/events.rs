@@ -142,7 +142,7 @@ impl Machine {
             None if is_remote => Flow::Continue,
             // Time was reported late, as after a suspension of the machine. The deadline that has
             // passed meanwhile cuts the delay at the same moment.
-            Some(frame) if frame.phase == TryPhase::Delay && now >= frame.deadline => {
+            Some(frame) if frame.phase == TryPhase::Delay && frame.deadline.is_past(now) => {
                 Flow::keep_waiting(task)
             }
             Some(frame) if frame.phase == TryPhase::Delay => machine.tries().begin_attempt(task),

@@ -97,7 +97,7 @@ impl Machine {
         core.tasks.put(Box::new(main));
         core.scheduler.queue(MAIN);
         core.new_scope(None);
-        if let Some(deadline) = core.config.deadline {
+        if let Some(deadline) = core.config.deadline.moment() {
             core.scheduler.arm(deadline, Timer::RunDeadline);
         }
         let mut definitions = Definitions::default();

@@ -17,7 +17,7 @@ use crate::remote::state::Packed;
 use crate::secrets::Secrets;
 use crate::status::snapshot::{InProgress, Status};
 use crate::tasks::task::TaskState;
-use crate::time::Time;
+use crate::time::{Deadline, Time};
 use crate::{MAIN, Machine};
 use ftsh_syntax::Script;
 use ftsh_syntax::ast::Name;
@@ -61,7 +61,7 @@ impl Machine {
     }
 
     /// Returns the deadline of the session, if any.
-    pub fn deadline(&self) -> Option<Time> {
+    pub fn deadline(&self) -> Deadline {
         self.core.config.deadline
     }
 

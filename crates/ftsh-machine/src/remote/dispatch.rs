@@ -148,7 +148,11 @@ impl Dispatcher<'_> {
             }
             // The same limit is about to pass in this run, and produces the message.
             BranchEnd::OutOfTime(_)
-                if self.core.deadline_of(task).is_some_and(|deadline| deadline > now) =>
+                if self
+                    .core
+                    .deadline_of(task)
+                    .remaining(now)
+                    .is_some_and(|left| !left.is_zero()) =>
             {
                 Flow::Wait(TaskState::Remote(RemoteState::OutOfTime))
             }

@@ -113,10 +113,10 @@ impl Packer<'_> {
     fn around(&self, task: &Task, texts: &mut Texts) -> PackedContext {
         let around = self.core.child_context(task);
         PackedContext {
-            deadline: around.deadline.map(Time::elapsed),
-            attempt: around
-                .attempt
-                .map(|it| (it.number, it.started.elapsed(), it.deadline.map(Time::elapsed))),
+            deadline: around.deadline.moment().map(Time::elapsed),
+            attempt: around.attempt.map(|it| {
+                (it.number, it.started.elapsed(), it.deadline.moment().map(Time::elapsed))
+            }),
             caught: around.failure.map(|failure| texts.failure(&failure)).unwrap_or_default(),
             succeeded: around.succeeded,
             depth: around.depth,

@@ -95,7 +95,7 @@ impl Unpacked {
             kill_timeout: settings.kill_timeout,
             kill_strong: settings.kill_strong,
             unset_is_empty: settings.unset_is_empty,
-            deadline: packed.around.deadline.map(Time::after),
+            deadline: packed.around.deadline.map(Time::after).into(),
             on: None,
             log_level,
             secrets: secrets.clone(),
@@ -254,11 +254,11 @@ fn programs(
 
 fn inherited(around: PackedContext, sources: &[Arc<Source>]) -> ParentContext {
     ParentContext {
-        deadline: around.deadline.map(Time::after),
+        deadline: around.deadline.map(Time::after).into(),
         attempt: around.attempt.map(|(number, started, deadline)| AttemptInfo {
             number,
             started: Time::after(started),
-            deadline: deadline.map(Time::after),
+            deadline: deadline.map(Time::after).into(),
         }),
         failure: failure(around.caught, sources),
         succeeded: around.succeeded,

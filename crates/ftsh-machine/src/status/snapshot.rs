@@ -13,7 +13,7 @@ use crate::secrets::Secrets;
 use crate::tasks::core::Core;
 use crate::tasks::frame::{Frame, FrameKind, JoinFrame, JoinKind, TryFrame, TryPhase};
 use crate::tasks::task::{Task, TaskState};
-use crate::time::Time;
+use crate::time::{Deadline, Time};
 use ftsh_syntax::Source;
 use ftsh_syntax::ast::Name;
 
@@ -51,7 +51,7 @@ pub struct TaskStatus {
     /// Enclosing tries of the task itself, innermost first.
     pub tries: Vec<TryStatus>,
     /// Deadline of its `finally` group, if the group runs because of a cancellation.
-    pub cleaning: Option<Time>,
+    pub cleaning: Option<Deadline>,
     /// True inside a `finally` group.
     pub in_finally: bool,
 }
@@ -142,7 +142,7 @@ pub struct TryStatus {
     /// Maximum number of attempts, if limited.
     pub times: Option<u64>,
     /// Deadline of the `try`, if any.
-    pub deadline: Option<Time>,
+    pub deadline: Deadline,
     /// Failure of the last failed attempt.
     pub failure: Option<Arc<Failure>>,
     /// True if the deadline applies; false around a `finally` group with its own deadline.
@@ -417,7 +417,7 @@ fn try_status(frame: &TryFrame, source: &Source) -> TryStatus {
         condition: frame.phase == TryPhase::Condition,
         scope: frame.scope,
         times: frame.clauses.attempts(),
-        deadline: Some(frame.deadline).filter(|deadline| *deadline != Time::NEVER),
+        deadline: frame.deadline,
         failure: frame.failure.clone(),
         counts: true,
         outlasted: false,

@@ -18,7 +18,7 @@ use crate::pipelines::tally::Tally;
 use crate::program::code::{Address, FinallyCode, Loop, Program, TryCode};
 use crate::remote::remote_branch::{Elsewhere, RemoteFrame};
 use crate::tasks::timer::TimerKey;
-use crate::time::Time;
+use crate::time::{Deadline, Time};
 use crate::unwind::continuation::Continuation;
 use crate::unwind::ending::EndedStage;
 use crate::values::items::Items;
@@ -88,7 +88,7 @@ pub struct TryFrame {
     /// Beginning of the `try`.
     pub started: Time,
     /// Own deadline, or an enclosing one if earlier; [`Time::NEVER`] without any.
-    pub deadline: Time,
+    pub deadline: Deadline,
     /// Timer of the deadline, if the deadline is the frame's own.
     pub deadline_timer: Option<TimerKey>,
     /// Clauses of the `try`.
@@ -98,7 +98,7 @@ pub struct TryFrame {
     /// Beginning of the current attempt.
     pub attempt_started: Time,
     /// Deadline of the current attempt: `deadline`, or the limit by `each`.
-    pub attempt_deadline: Time,
+    pub attempt_deadline: Deadline,
     /// Timer of the limit by `each`.
     pub attempt_timer: Option<TimerKey>,
     /// State of the backoff policy.
@@ -169,7 +169,7 @@ pub struct FinallyFrame {
     /// Continuation after the group.
     pub then: Continuation,
     /// Deadline of the group, if set by the cancellation of the task.
-    pub limit: Option<Time>,
+    pub limit: Option<Deadline>,
     /// Set when a cut waits for the end of the group.
     pub spared: bool,
     /// Set when the group was cut short while output of branches is still to be written.

@@ -19,7 +19,7 @@ use crate::tasks::frame::{Frame, FrameKind, TryFrame, TryPhase};
 use crate::tasks::suspend::Suspend;
 use crate::tasks::timer::TimerKey;
 use crate::tasks::trace::Trace;
-use crate::time::Time;
+use crate::time::{Deadline, Time};
 use crate::tries::entering::Entering;
 use crate::unwind::ending::{Logged, Retry, TaskEnding, TaskResidue, Thrown};
 use crate::values::value::{ResourceHandle, Value};
@@ -107,7 +107,7 @@ pub struct Cleaning {
     /// Moment of the cancellation.
     pub since: Time,
     /// Deadline of the groups.
-    pub limit: Time,
+    pub limit: Deadline,
     /// Time from SIGTERM to SIGKILL for processes left by the groups.
     pub grace: Duration,
     /// Timer of the deadline.
@@ -120,7 +120,7 @@ pub struct Cleaning {
 #[derive(Clone, Debug, Default)]
 pub struct ParentContext {
     /// Tightest deadline.
-    pub deadline: Option<Time>,
+    pub deadline: Deadline,
     /// Innermost attempt.
     pub attempt: Option<AttemptInfo>,
     /// Failure being handled.
@@ -143,7 +143,7 @@ pub struct AttemptInfo {
     /// Beginning of the `try`.
     pub started: Time,
     /// Deadline of the `try`, if any.
-    pub deadline: Option<Time>,
+    pub deadline: Deadline,
 }
 
 /// State of a task: ready, or waiting.
@@ -384,7 +384,7 @@ impl Task {
         let innermost = self.tries().next().map(|frame| AttemptInfo {
             number: frame.attempt,
             started: frame.started,
-            deadline: Some(frame.deadline).filter(|deadline| *deadline != Time::NEVER),
+            deadline: frame.deadline,
         });
         innermost.or(self.inherited.attempt)
     }

@@ -153,7 +153,7 @@ impl TryRunner<'_> {
             self.core.log_entering(task, |frame, now| LogEvent::Queued {
                 channel,
                 attempt: frame.next_attempt(),
-                time: (frame.deadline != Time::NEVER).then(|| frame.deadline - now),
+                time: frame.deadline.remaining(now),
             });
         }
     }

@@ -13,7 +13,7 @@ use crate::tasks::frame::{Frame, FrameKind, TryFrame, TryPhase};
 use crate::tasks::suspend::Suspend;
 use crate::tasks::task::{Task, TaskState};
 use crate::tasks::timer::Timer;
-use crate::time::Time;
+use crate::time::{Deadline, Time};
 use crate::tries::TryRunner;
 use crate::tries::verdict::{Occasion, Verdict};
 use crate::unwind::Unwinder;
@@ -40,15 +40,16 @@ impl TryRunner<'_> {
         // `every` of zero means the usual delays.
         clauses.every = clauses.every.filter(|every| !every.is_zero());
         let policy = clauses.backoff.as_ref().unwrap_or(&self.core.config.backoff).clone();
-        let enclosing = self.core.deadline_of(task).unwrap_or(Time::NEVER);
-        let own = clauses.time.map_or(Time::NEVER, |limit| self.core.now() + limit);
+        let enclosing = self.core.deadline_of(task);
+        let own = Deadline::of_limit(self.core.now(), clauses.time);
         if let Some(channel) = &code.through {
             self.definitions.rules(channel)?;
         }
         task.frames.pop();
         let id = self.core.requests.next_id();
         let cut = Timer::Deadline { task: task.id, id };
-        let deadline_timer = (own < enclosing).then(|| self.core.scheduler.arm(own, cut));
+        let deadline_timer =
+            (own < enclosing).then(|| self.core.scheduler.arm(own.timer_moment(), cut));
         let frame = TryFrame {
             id,
             code: Arc::clone(code),
@@ -85,7 +86,7 @@ impl TryRunner<'_> {
         frame.deferred = false;
         frame.attempt_started = now;
         let (number, line) = (frame.attempt, frame.code.line);
-        let until = frame.deadline_timer.as_ref().map(|_| frame.deadline);
+        let until = frame.deadline_timer.as_ref().and(frame.deadline.moment());
         let each = frame.clauses.each.map(|each| now + each);
         // Retries of nested tries do not count as retries of the task.
         if task.tries().count() == 1 {
@@ -104,11 +105,11 @@ impl TryRunner<'_> {
         self.core.scopes.set_pass(scope, pass);
         frame.phase = TryPhase::Attempt;
         frame.scope = scope;
-        let limit = frame.clauses.each.map_or(Time::NEVER, |each| now + each);
+        let limit = Deadline::of_limit(now, frame.clauses.each);
         frame.attempt_deadline = frame.deadline.min(limit);
         if limit < frame.deadline {
             let timer = Timer::EachAttempt { task: id, id: frame.id };
-            frame.attempt_timer = Some(self.core.scheduler.arm(limit, timer));
+            frame.attempt_timer = Some(self.core.scheduler.arm(limit.timer_moment(), timer));
         }
         let body = frame.code.body;
         task.scope = scope;
@@ -201,7 +202,11 @@ impl TryRunner<'_> {
             None => {
                 let since = now - frame.first_failed.unwrap_or(now);
                 let delay = frame.backoff.next_delay(since, self.random.rng());
-                let last = last_attempt(delay, frame.deadline - now, self.random.rng());
+                let last = last_attempt(
+                    delay,
+                    frame.deadline.remaining(now).unwrap_or(Duration::MAX),
+                    self.random.rng(),
+                );
                 frame.last = last.is_some();
                 now + last.unwrap_or(delay)
             }
@@ -217,7 +222,8 @@ impl TryRunner<'_> {
     fn defer(&mut self, task: &mut Task, by: Duration) -> Flow {
         let now = self.core.now();
         let Some(frame) = task.top_try() else { return Flow::Throw(task.broken(NO_TRY)) };
-        let delay = deferral(by, frame.deadline - now, self.random.rng());
+        let delay =
+            deferral(by, frame.deadline.remaining(now).unwrap_or(Duration::MAX), self.random.rng());
         (frame.last, frame.deferred) = (false, true);
         let (line, attempt) = (frame.code.line, frame.attempt);
         let event = || LogEvent::Deferred { delay, attempt };

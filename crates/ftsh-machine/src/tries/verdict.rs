@@ -118,7 +118,7 @@ impl TryFrame {
             allowed: self.clauses.attempts(),
             is_last: self.last,
             has_condition: self.code.condition.is_some(),
-            left: self.deadline - now,
+            left: self.deadline.remaining(now).unwrap_or(Duration::MAX),
         }
     }
 

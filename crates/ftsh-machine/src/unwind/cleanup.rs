@@ -18,7 +18,7 @@ use crate::tasks::frame::{Frame, FrameKind, JoinKind};
 use crate::tasks::join::{children, cut_short, top_join};
 use crate::tasks::task::{AfterEmptied, Cleaning, Task, TaskState};
 use crate::tasks::timer::Timer;
-use crate::time::Time;
+use crate::time::Deadline;
 use crate::unwind::Unwinder;
 use crate::unwind::continuation::Continuation;
 use crate::unwind::ending::{Logged, Retry, TaskEnding, Thrown};
@@ -46,7 +46,7 @@ impl Unwinder<'_> {
             emptied: Some(scope),
             scope,
             since: self.core.now(),
-            limit: Time::NEVER,
+            limit: Deadline::NONE,
             grace: share,
             timer: None,
             waits: false,
@@ -68,7 +68,8 @@ impl Unwinder<'_> {
             restore(task);
             return self.empty_within(task, scope, left, cut.after);
         }
-        cut.limit = if std::mem::take(&mut cut.waits) { ends } else { Time::NEVER };
+        cut.limit =
+            if std::mem::take(&mut cut.waits) { Deadline::at(ends) } else { Deadline::NONE };
         cut.scope = self.core.scopes.scope_around(scope).unwrap_or(ScopeId::SCRIPT);
         self.empty_within(task, scope, left.min(share), AfterEmptied::Clean(Box::new(cut)))
     }
@@ -112,7 +113,7 @@ impl Unwinder<'_> {
             emptied: None,
             scope,
             since: self.core.now(),
-            limit: Time::NEVER,
+            limit: Deadline::NONE,
             grace: share,
             timer: None,
             waits: false,
@@ -177,16 +178,17 @@ impl Unwinder<'_> {
     /// Begins the cleanup of a canceled task, whose scope is empty.
     pub(crate) fn begin_cleaning(&mut self, task: &mut Task, mut cleaning: Cleaning) -> Flow {
         let share = self.core.config.kill_timeout / 2;
-        cleaning.limit = cleaning.limit.min(self.core.now() + share);
-        cleaning.grace = cleaning.since + self.core.config.kill_timeout - cleaning.limit;
+        cleaning.limit = cleaning.limit.min(Deadline::at(self.core.now() + share));
+        cleaning.grace =
+            cleaning.since + self.core.config.kill_timeout - cleaning.limit.timer_moment();
         cleaning.scope = self.core.new_scope(Some(cleaning.scope));
         cleaning.emptied.get_or_insert(cleaning.scope);
-        if cleaning.limit <= self.core.now() {
+        if cleaning.limit.is_past(self.core.now()) {
             self.drop_structures(task, cleaning.keep, cleaning.reason());
             return self.cleaned(task, cleaning);
         }
         let timer = Timer::Cleaning { task: task.id, keep: cleaning.keep };
-        cleaning.timer = Some(self.core.scheduler.arm(cleaning.limit, timer));
+        cleaning.timer = Some(self.core.scheduler.arm(cleaning.limit.timer_moment(), timer));
         task.cleaning.push(cleaning);
         self.clean(task)
     }
@@ -362,7 +364,7 @@ impl Core {
 impl Task {
     /// Returns the deadline of a cleanup in progress, and the number of tries inside its `finally`
     /// group. Writing the output of canceled branches counts as a cleanup.
-    pub fn cleaning_up(&self) -> (usize, Option<Time>) {
+    pub fn cleaning_up(&self) -> (usize, Option<Deadline>) {
         let writes = |frame: &Frame| match &frame.kind {
             FrameKind::Join(join) => join.kind.outputs().is_some_and(|it| it.scope().is_some()),
             _ => false,

@@ -15,7 +15,7 @@ use crate::tasks::join::children;
 use crate::tasks::table::Tasks;
 use crate::tasks::task::{AfterEmptied, Cleaning, ParentContext, Task, TaskState};
 use crate::tasks::timer::Timer;
-use crate::time::Time;
+use crate::time::Deadline;
 use crate::unwind::Unwinder;
 use crate::unwind::continuation::Continuation;
 use crate::unwind::ending::{Retry, TaskEnding, Thrown};
@@ -54,12 +54,15 @@ impl Unwinder<'_> {
     /// Ends everything inside a cut except for running `finally` groups, which receive their share
     /// of time.
     pub(crate) fn defer_cut(&mut self, task: &mut Task, mut cut: Cleaning) -> Flow {
-        let limit = cut.since + self.core.config.kill_timeout / 2;
+        let limit = Deadline::at(cut.since + self.core.config.kill_timeout / 2);
         let limit = self.supersede(task, cut.keep, limit);
         cut.waits = true;
         cut.limit = limit;
-        cut.timer =
-            Some(self.core.scheduler.arm(limit, Timer::Cleaning { task: task.id, keep: cut.keep }));
+        cut.timer = Some(
+            self.core
+                .scheduler
+                .arm(limit.timer_moment(), Timer::Cleaning { task: task.id, keep: cut.keep }),
+        );
         let (keep, scope, why) = (cut.keep, cut.scope, cut.reason());
         let place = task.cleaning.partition_point(|cleaning| cleaning.keep < keep);
         task.cleaning.insert(place, cut);
@@ -106,14 +109,14 @@ impl Unwinder<'_> {
 
     /// Removes the inner cuts that concern the same groups. Returns the earliest limit of the
     /// groups.
-    fn supersede(&mut self, task: &mut Task, keep: usize, limit: Time) -> Time {
+    fn supersede(&mut self, task: &mut Task, keep: usize, limit: Deadline) -> Deadline {
         let inside =
             task.frames.iter().skip(keep).position(is_group_in_progress).map(|at| keep + at);
         let concerns =
             |cut: &mut Cleaning| cut.keep >= keep && inside.is_none_or(|at| cut.keep <= at);
         let over: Vec<Cleaning> = task.cleaning.extract_if(.., concerns).collect();
         self.core.scheduler.cancel(over.iter().filter_map(|cut| cut.timer));
-        over.iter().map(|cut| cut.limit).fold(limit, Time::min)
+        over.iter().map(|cut| cut.limit).fold(limit, Deadline::min)
     }
 
     /// Stops all work inside all but the first `keep` structures of a task, except for running
@@ -122,7 +125,7 @@ impl Unwinder<'_> {
         &mut self,
         task: &mut Task,
         keep: usize,
-        (limit, why): (Time, KindAndCode),
+        (limit, why): (Deadline, KindAndCode),
         spared: &mut Vec<ScopeId>,
     ) {
         if let Some(at) = task.frames.iter().skip(keep).position(is_group_in_progress) {
@@ -144,7 +147,7 @@ impl Unwinder<'_> {
 
     /// Sets the limit of the group at index `at`, and of everything inside. Returns the group's
     /// scope.
-    fn limit_group(&mut self, task: &mut Task, at: usize, limit: Time) -> Option<ScopeId> {
+    fn limit_group(&mut self, task: &mut Task, at: usize, limit: Deadline) -> Option<ScopeId> {
         let FrameKind::Finally(group) = &mut task.frames.get_mut(at)?.kind else { return None };
         group.spared = true;
         let limit = group.limit.map_or(limit, |before| before.min(limit));
@@ -156,7 +159,7 @@ impl Unwinder<'_> {
 
     /// Sets another enclosing limit for the tries from frame `from` on, and for those of the child
     /// tasks.
-    fn limit_tries(&mut self, task: &mut Task, from: usize, mut around: Time) {
+    fn limit_tries(&mut self, task: &mut Task, from: usize, mut around: Deadline) {
         let id = task.id;
         for frame in task.frames.iter_mut().skip(from) {
             match &mut frame.kind {
@@ -177,35 +180,36 @@ impl Unwinder<'_> {
     }
 
     /// Sets another enclosing limit for a `try`. Returns the limit inside the `try`.
-    fn limit_try(&mut self, task: TaskId, frame: &mut TryFrame, around: Time) -> Time {
-        let own = frame.clauses.time.map_or(Time::NEVER, |limit| frame.started + limit);
+    fn limit_try(&mut self, task: TaskId, frame: &mut TryFrame, around: Deadline) -> Deadline {
+        let own = Deadline::of_limit(frame.started, frame.clauses.time);
         frame.deadline = own.min(around);
         if own >= around {
             self.core.scheduler.cancel(frame.deadline_timer.take());
         } else if frame.deadline_timer.is_none() {
             let timer = Timer::Deadline { task, id: frame.id };
-            frame.deadline_timer = Some(self.core.scheduler.arm(own, timer));
+            frame.deadline_timer = Some(self.core.scheduler.arm(own.timer_moment(), timer));
         }
         if frame.phase != TryPhase::Attempt {
             return frame.present_deadline();
         }
-        let each = frame.clauses.each.map_or(Time::NEVER, |each| frame.attempt_started + each);
+        let each = Deadline::of_limit(frame.attempt_started, frame.clauses.each);
         frame.attempt_deadline = each.min(frame.deadline);
         if each >= frame.deadline {
             self.core.scheduler.cancel(frame.attempt_timer.take());
         } else if frame.attempt_timer.is_none() {
             let timer = Timer::EachAttempt { task, id: frame.id };
-            frame.attempt_timer = Some(self.core.scheduler.arm(each, timer));
+            frame.attempt_timer = Some(self.core.scheduler.arm(each.timer_moment(), timer));
         }
         frame.present_deadline()
     }
 }
 
 impl Core {
-    /// Returns the tightest deadline around the current instruction. Work inside a `finally` group
-    /// may continue through the group's share after the limits around the group.
-    pub(crate) fn deadline_of(&self, task: &Task) -> Option<Time> {
-        let mut deadline = Time::NEVER;
+    /// Returns the tightest deadline around the current instruction of a task.
+    ///
+    /// A `finally` group may exceed the deadlines around the group by the group's share.
+    pub(crate) fn deadline_of(&self, task: &Task) -> Deadline {
+        let mut deadline = Deadline::NONE;
         let mut share = None;
         let mut place = Some(task);
         'around: while let Some(task) = place {
@@ -231,12 +235,11 @@ impl Core {
             }
             let parent = task.parent.and_then(|(parent, _)| self.tasks.get(parent));
             if parent.is_none() {
-                let limit = task.inherited.deadline.unwrap_or(Time::NEVER);
-                deadline = deadline.min(limit + share.unwrap_or_default());
+                deadline = deadline.min(task.inherited.deadline + share.unwrap_or_default());
             }
             place = parent;
         }
-        Some(deadline).filter(|deadline| *deadline != Time::NEVER)
+        deadline
     }
 
     /// Returns the context for a new branch or stage of a task.
@@ -254,19 +257,19 @@ impl Core {
 }
 
 impl TryFrame {
-    /// Returns the tightest deadline of the current activity of the `try`.
-    fn present_deadline(&self) -> Time {
+    /// Returns the tightest deadline around the current phase of this `try`.
+    fn present_deadline(&self) -> Deadline {
         match self.phase {
             TryPhase::Attempt => self.attempt_deadline,
             TryPhase::Entering | TryPhase::Condition | TryPhase::Delay => self.deadline,
         }
     }
 
-    /// Returns the deadline set by the clauses of this `try` alone.
-    fn own_limit(&self) -> Time {
-        let limit = self.clauses.time.map_or(Time::NEVER, |limit| self.started + limit);
+    /// Returns the deadline that the clauses of this `try` set for its current phase.
+    fn own_limit(&self) -> Deadline {
+        let limit = Deadline::of_limit(self.started, self.clauses.time);
         let each = self.clauses.each.filter(|_| self.phase == TryPhase::Attempt);
-        each.map_or(limit, |each| limit.min(self.attempt_started + each))
+        limit.min(Deadline::of_limit(self.attempt_started, each))
     }
 }
 

@@ -93,7 +93,7 @@ impl Unwinder<'_> {
         }
         if let (Continuation::Cancelled, Some(limit)) = (&frame.then, frame.limit) {
             // The processes belong to the canceled work, and must end before the next group.
-            let grace = limit - self.core.now();
+            let grace = limit.timer_moment() - self.core.now();
             return Ok(self.empty_within(task, frame.scope, grace, AfterEmptied::NextGroup));
         }
         self.core.hand_over(frame.scope, frame.outer_scope);

@@ -19,7 +19,7 @@ use bstr::BString;
 
 use super::mark::{self, Marker};
 use ftsh_machine::effect::ScopeId;
-use ftsh_machine::time::Time;
+use ftsh_machine::time::Deadline;
 use ftsh_sys as sys;
 
 /// Environment variable with a time limit, in seconds since 1970.
@@ -44,12 +44,12 @@ pub struct Leases {
 #[derive(Clone, Copy)]
 struct Given {
     place: u64,
-    limit: Time,
+    limit: Deadline,
 }
 
 impl Leases {
     /// Grants a limit to the commands of a scope.
-    fn give(&mut self, key: &Marker, scope: ScopeId, limit: Time) {
+    fn give(&mut self, key: &Marker, scope: ScopeId, limit: Deadline) {
         if let Some(given) = self.given.get_mut(&scope) {
             given.limit = limit;
             return;
@@ -71,9 +71,9 @@ impl Leases {
         &mut self,
         marker: &Marker,
         pid: i32,
-        limit: Time,
+        limit: Deadline,
         around: &[ScopeId],
-        moment: impl Fn(Time) -> BString,
+        moment: impl Fn(Deadline) -> BString,
     ) -> String {
         let Some(&scope) = around.first() else { return String::new() };
         self.give(marker, scope, limit);
@@ -244,14 +244,14 @@ mod tests {
             Some(format!("1.5={}.{place}", std::process::id()))
         };
         let (first, second) = (ScopeId(4), ScopeId(5));
-        leases.give(&key, first, Time::START);
-        leases.give(&key, second, Time::START);
+        leases.give(&key, first, Deadline::at(ftsh_machine::Time::START));
+        leases.give(&key, second, Deadline::at(ftsh_machine::Time::START));
         let texts = [first, second].map(|scope| one(&leases, scope).expect("a lease"));
         let holds = |text: &str| is_open(&Lease::parse(key.name(), text).expect("a lease"));
         assert_eq!(texts.each_ref().map(|text| holds(text)), [true, true]);
         leases.end(first);
         assert_eq!(texts.each_ref().map(|text| holds(text)), [false, true]);
-        leases.give(&key, ScopeId(6), Time::START);
+        leases.give(&key, ScopeId(6), Deadline::at(ftsh_machine::Time::START));
         assert_eq!(leases.given[&ScopeId(6)].place, 0);
         assert_eq!(texts.each_ref().map(|text| holds(text)), [false, true]);
         drop(leases);

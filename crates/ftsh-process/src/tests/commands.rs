@@ -1,5 +1,6 @@
 //! Starting programs, and how they end.
 
+use ftsh_machine::time::Deadline;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 
@@ -107,7 +108,7 @@ each_alone! {
     }
 
     fn a_command_sees_its_own_environment(world) {
-        world.deadline = Some(Time::after(Duration::from_millis(1500)));
+        world.deadline = Deadline::at(Time::after(Duration::from_millis(1500)));
         let words = ["sh", "-c", "echo $A $B; echo $FTSH_DEADLINE"];
         let (_, output) = world.output(with_variables(&words, &[("A", "1"), ("A", "2")]));
         let text = output.to_string();

@@ -3,6 +3,7 @@
 
 #![allow(unsafe_code)]
 
+use ftsh_machine::time::Deadline;
 use std::io::Write;
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -390,7 +391,7 @@ fn the_clock_goes_on() {
         // Time limits in the past do not make it wait.
         assert_eq!(world.driver.wait(Time::after(LONG)), None);
         // Commands receive time limits by the wall clock.
-        world.deadline = Some(world.driver.now() + Duration::from_secs(1000));
+        world.deadline = Deadline::at(world.driver.now() + Duration::from_secs(1000));
         let told = world.output(shell("echo $FTSH_DEADLINE")).1.to_string();
         let told: f64 = told.trim().parse().expect("a number");
         let unix = std::time::UNIX_EPOCH.elapsed().expect("after 1970").as_secs_f64();

@@ -28,7 +28,7 @@ use ftsh_machine::effect::{
     ScopeId, ScratchId, TaskId,
 };
 use ftsh_machine::event::{CommandStatus, Event, Refusal, Reply};
-use ftsh_machine::time::Time;
+use ftsh_machine::time::{Deadline, Time};
 use ftsh_sys as sys;
 
 /// Upper bound of any step.
@@ -115,7 +115,7 @@ struct World {
     directory: Option<Arc<BString>>,
     umask: Option<u16>,
     redirects: Vec<FdChange>,
-    deadline: Option<Time>,
+    deadline: Deadline,
 }
 
 impl World {
@@ -128,7 +128,7 @@ impl World {
             directory: None,
             umask: None,
             redirects: Vec::new(),
-            deadline: None,
+            deadline: Deadline::NONE,
         }
     }
 

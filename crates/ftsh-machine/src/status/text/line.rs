@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use super::{TENTHS, countdown, is_enough, left, next_attempt};
+use super::{TENTHS, countdown, is_enough, next_attempt};
 use crate::outcome::{Failure, Human};
 use crate::status::snapshot::{Branches, Doing, Status, TaskStatus};
 use crate::time::Time;
@@ -37,7 +37,7 @@ pub fn line(status: &Status, columns: usize) -> Option<String> {
 fn of_try(task: &TaskStatus, until: Time, now: Time, columns: usize) -> Option<String> {
     let tried = task.tries.first()?;
     let wait = until - now;
-    let left = left(tried.deadline, now);
+    let left = tried.deadline.remaining(now);
     let mut full = format!("{} in {}", next_attempt(tried), countdown(wait));
     let times = tried.times.map(|times| format!("/{times}")).unwrap_or_default();
     let mut brief = format!("{}{times} in {}", tried.attempt + 1, compact(wait));
@@ -53,7 +53,7 @@ fn of_channel(task: &TaskStatus, channel: &str, now: Time, columns: usize) -> Op
     let tried = task.tries.first()?;
     let mut full = format!("{} waiting for channel {channel}", next_attempt(tried));
     let mut brief = format!("waiting for channel {channel}");
-    if let Some(left) = left(tried.deadline, now) {
+    if let Some(left) = tried.deadline.remaining(now) {
         full.push_str(&format!(", {} left", countdown(left)));
         brief.push_str(&format!(", {} left", compact(left)));
     }

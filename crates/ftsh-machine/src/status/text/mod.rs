@@ -40,11 +40,6 @@ fn attempt(number: u64, times: Option<u64>) -> String {
     }
 }
 
-/// Returns the time until a deadline, if any.
-fn left(deadline: Option<Time>, now: Time) -> Option<Duration> {
-    deadline.map(|deadline| deadline - now)
-}
-
 /// Formats a remaining time: with tenths of seconds below ten seconds, then in whole seconds.
 fn countdown(duration: Duration) -> String {
     let seconds = duration.as_secs();

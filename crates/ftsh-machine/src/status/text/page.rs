@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{attempt, countdown, is_enough, left, next_attempt, to_come};
+use super::{attempt, countdown, is_enough, next_attempt, to_come};
 use crate::outcome::Human;
 use crate::status::snapshot::{Branches, Doing, Status, TaskStatus, TryStatus};
 use crate::time::Time;
@@ -120,7 +120,7 @@ fn describe_branches(branches: &Branches) -> String {
 }
 
 fn describe_try(text: &mut String, tried: &TryStatus, now: Time, waits: bool) {
-    let left = left(tried.deadline, now).map(countdown);
+    let left = tried.deadline.remaining(now).map(countdown);
     // The awaited attempt was described before.
     let attempt = (!waits).then(|| attempt(tried.attempt, tried.times));
     let left = left.map(|left| format!("{left} left"));
