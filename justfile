@@ -35,7 +35,7 @@ simulate PROGRAMS="100000":
 
 # Hold editors' files to the prompt's highlighter; needs vim, npm and tree-sitter
 editors:
-    npm install --silent --no-save --prefix target/editors vscode-textmate vscode-oniguruma
+    npm install --silent --no-save --prefix target/editors vscode-textmate vscode-oniguruma highlight.js
     NODE_PATH={{ justfile_directory() }}/target/editors/node_modules FTSH_TEST_EDITORS=1 cargo test --test main editors
 
 # Make the parser for editors with tree-sitter, in FOLDER; needs tree-sitter, node and a compiler of C

@@ -4,6 +4,8 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
+use ftsh_machine::FailureKind;
+
 use crate::support::{Ftsh, documents, expectations};
 
 /// Documents with scripts outside of `docs/`.
@@ -76,6 +78,19 @@ fn the_scripts_of_the_reference_do_what_it_says() {
         }
     }
     assert!(report.is_empty(), "{report}");
+}
+
+#[test]
+fn the_reference_lists_every_kind_of_failure() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reference/kinds.md");
+    let text = fs::read_to_string(path).expect("a document");
+    let section = text.split("## Exit status").next().expect("a section");
+    let kinds: Vec<_> = section
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split('`').next())
+        .filter(|kind| !kind.starts_with('$'))
+        .collect();
+    assert_eq!(kinds, FailureKind::NAMES);
 }
 
 #[test]

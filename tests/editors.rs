@@ -167,6 +167,15 @@ fn vscode_colours_scripts_as_the_prompt_does() {
     check(node, &scripts(), &[], "node with vscode-textmate and vscode-oniguruma along NODE_PATH");
 }
 
+#[test]
+fn highlight_js_colors_scripts_as_the_prompt_does() {
+    let mut node = Command::new("node");
+    node.arg(root().join("editors/check/spans.js"))
+        .env("GRAMMAR", root().join("editors/highlightjs/ftsh.js"));
+    let except = ["`for x in for in end`", "`echo h;# i`"];
+    check(node, &scripts(), &except, "node with highlight.js along NODE_PATH");
+}
+
 /// What the prompt doesn't see: an expression after `local`, `in` as a word, a variable in the default of another.
 const KNOWN_BETTER: [&str; 4] = [
     "local other=2 .add. 3`",

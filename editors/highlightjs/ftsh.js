@@ -20,9 +20,38 @@
 
   function ftsh(hljs) {
     const variable = { className: 'variable', begin: /\$\{[^}"]*\}?|\$\([^)"]*\)?|\$[A-Za-z_]\w*|\$[0-9#*@$]/ };
-    const escape = { begin: /\\./ };
+    const escape = { begin: /\\[^]/ };
+    // A here-document: the rest of its line, then lines up to its word.
+    const hereDocument = (begin, contains) => {
+      let word;
+      return {
+        begin,
+        end: /(?!)/,
+        'on:begin': (match) => {
+          word = match[1];
+        },
+        contains: [
+          {
+            className: 'string',
+            begin: /\n/,
+            end: /^([^\r\n]+)\r?$/,
+            'on:end': (match, response) => {
+              if (match[1] !== word) response.ignoreMatch();
+            },
+            endsParent: true,
+            contains,
+          },
+        ],
+      };
+    };
+    const documents = [
+      hereDocument(/<<[ \t]*'([^'\n]*)'/, []),
+      hereDocument(/<<[ \t]*"([^"\n]*)"/, []),
+      hereDocument(/<<(?!<)[ \t]*([^\s'";|<>\\-][^\s'";|<>]*)/, [variable]),
+    ];
     const parts = [
       escape,
+      ...documents,
       { className: 'string', begin: /'/, end: /'/, contains: [escape] },
       { className: 'string', begin: /"/, end: /"/, contains: [escape, variable] },
       variable,
@@ -44,26 +73,26 @@
         ...contains,
       ],
     });
-    return {
-      name: 'ftsh',
-      contains: [
-        head('try', TRY_WORDS, expression),
-        head('forany', `in|${FORANY_CLAUSES}`, expression),
-        head('forall', `in|${FORALL_CLAUSES}`, expression),
-        head('for', 'in', expression),
-        head('else[ \\t]+if|if|while|return|shift|else', '', expression),
-        head('catch|end|function|finally|break|continue', '', parts),
-        head('channel', CHANNEL_WORDS, parts),
-        {
-          begin: `${START}(?=${whole(BUILTINS)})`,
-          end: /(?=[;|])|$/,
-          contains: [{ className: 'built_in', begin: whole(BUILTINS), endsParent: true }],
-        },
-        { begin: `${START}(?=[A-Za-z_]\\w*=)`, end: /(?=[;|])|$/, contains: expression },
-        ...parts,
-        { className: 'meta', begin: /\|&?/ },
-      ],
-    };
+    const statements = [
+      head('try', TRY_WORDS, expression),
+      head('forany', `${FORANY_CLAUSES}|in`, expression),
+      head('forall', `${FORALL_CLAUSES}|in`, expression),
+      head('for', 'in', expression),
+      head('else[ \\t]+if|if|while|return|shift|else', '', expression),
+      head('catch|end|function', '', parts),
+      head('(?:finally|break|continue)(?=[ \\t]*(?:$|[;#\\r]))', '', parts),
+      head('channel', CHANNEL_WORDS, parts),
+      {
+        begin: `${START}(?=${whole(BUILTINS)})`,
+        end: /(?=[;|])|$/,
+        contains: [{ className: 'built_in', begin: whole(BUILTINS), endsParent: true }],
+      },
+      { begin: `${START}(?=[A-Za-z_]\\w*=)`, end: /(?=[;|])|$/, contains: expression },
+      ...parts,
+      { className: 'meta', begin: /\|&?/ },
+    ];
+    for (const it of documents) it.contains.push(...statements);
+    return { name: 'ftsh', contains: statements };
   }
 
   if (typeof module === 'object') {
