@@ -133,6 +133,9 @@ fn describe(step: &TraceStep, failure: &Failure) -> String {
 
 fn message(failure: &Failure) -> String {
     let message = printable(&failure.message);
+    if failure.kind.is_of_the_shell() {
+        return format!("{message} [{}]", failure.kind.slug());
+    }
     match failure.elapsed {
         Some(elapsed)
             if elapsed >= Duration::from_secs(1)
@@ -283,7 +286,7 @@ mod tests {
         let message = "`wget http://a` was running when the shell ended".into();
         let failure = Failure { kind: FailureKind::Lost, code: 1, message, ..failure() };
         insta::assert_snapshot!(render(&failure, &Secrets::default()), @r#"
-        ftsh: mirror.ftsh:3: `wget http://a` was running when the shell ended
+        ftsh: mirror.ftsh:3: `wget http://a` was running when the shell ended [lost]
           3 | wget "$url"
           nobody knows whether it was done; a `try` around it would have done it again
         "#);

@@ -15,6 +15,7 @@ use ftsh_syntax::backoff;
 use ftsh_syntax::clauses::{self, ClauseRow, Value};
 use ftsh_syntax::duration::Unit;
 use ftsh_syntax::engine::EngineId;
+use ftsh_syntax::slug::{Severity, Slug};
 use ftsh_syntax::vocabulary::{
     OPERATOR_ROWS, OPERATORS, PREFIX_LEVEL, TIMES, is_loop, loop_clauses,
 };
@@ -23,13 +24,14 @@ use ftsh_syntax::vocabulary::{
 const WRITE: &str = "FTSH_TEST_GENERATE";
 
 /// Files with generated parts.
-const FILES: [&str; 10] = [
+const FILES: [&str; 11] = [
     "grammar/ftsh.pest",
     "editors/tree-sitter/queries/highlights.scm",
     "docs/reference/command-line.md",
     "docs/reference/functions.md",
     "docs/reference/kinds.md",
     "docs/reference/language.md",
+    "docs/reference/errors.md",
     "editors/vim/syntax/ftsh.vim",
     "editors/vscode/syntaxes/ftsh.tmLanguage.json",
     "editors/tree-sitter/grammar.js",
@@ -101,6 +103,9 @@ fn part_name(line: &str) -> Option<&str> {
 fn part(file: &str, name: &str) -> String {
     match (file, name) {
         (_, "functions") => functions_table(),
+        (_, "errors") => index(Severity::Error),
+        (_, "warnings") => index(Severity::Warning),
+        (_, "failures") => index(Severity::Failure),
         (_, "builtins") => builtins_table(),
         (_, "operators") => operators_table(),
         (_, "environment") => environment_table(),
@@ -235,6 +240,16 @@ const WORD_LISTS: [&str; 7] = [
     "forall-clauses",
     "channel-words",
 ];
+
+/// Returns the explanations of all slugs of a severity.
+fn index(severity: Severity) -> String {
+    let mut text = String::new();
+    for slug in Slug::ALL.iter().filter(|slug| slug.severity() == severity) {
+        let _ = write!(text, "\n### {slug}\n\n{}", slug.page());
+    }
+    text.push('\n');
+    text
+}
 
 fn vim_words() -> String {
     let mut lines = String::new();

@@ -298,10 +298,10 @@ fn a_failed_script_ends_with_what_where_and_how_often() {
 fn a_report_says_how() {
     for (script, told) in [
         ("sh -c 'kill -SEGV $$'", "ftsh: -c:1: `sh -c 'kill -SEGV $$'` was killed by SIGSEGV\n"),
-        ("nosuch", "ftsh: -c:1: nosuch: not found along PATH\n"),
+        ("nosuch", "ftsh: -c:1: nosuch: not found along PATH [notfound]\n"),
         (
             "try for 30 ms; sh -c 'exec sleep 100'; end",
-            "ftsh: -c:1: `sh -c 'exec sleep 100'` ran out of time after 30 ms\n",
+            "ftsh: -c:1: `sh -c 'exec sleep 100'` ran out of time after 30 ms [timeout]\n",
         ),
         (
             "try; false; catch; failure no; end",

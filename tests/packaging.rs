@@ -121,6 +121,7 @@ fn bash_completes_options_and_values() {
     assert_eq!(options, "--log-format --lock --lock-wait --lock-busy");
     assert_eq!(complete(&["--log-format", ""]).ok().as_deref(), Some("text json"));
     assert_eq!(complete(&["--backoff", "fu"]).ok().as_deref(), Some("full"));
+    assert_eq!(complete(&["--explain", "subs"]).ok().as_deref(), Some("subshell"));
 }
 
 /// Where Debian's package has documents.

@@ -53,6 +53,27 @@ fn programs_cause_errors_and_warnings() {
 }
 
 #[test]
+fn programs_cause_failures() {
+    let mut problems = Vec::new();
+    for slug in Slug::ALL.iter().filter(|slug| slug.severity() == Severity::Failure) {
+        let program = slug.explanation().program;
+        if program.is_empty() {
+            assert!(WITHOUT_PROGRAM.contains(slug), "{slug}");
+            continue;
+        }
+        // A program may print the kind itself, or have another shell report the failure.
+        let caught = "try\n    source program.ftsh\ncatch\n    echo $error_kind\nend\n";
+        let finished = run(caught).file("program.ftsh", program).run();
+        let is_printed = finished.text().lines().any(|line| line == slug.name());
+        let tag = format!(" [{slug}]");
+        if !is_printed && !finished.errors().lines().any(|line| line.ends_with(&tag)) {
+            problems.push(format!("{slug}: {}", finished.story()));
+        }
+    }
+    assert_none(&problems);
+}
+
+#[test]
 fn corrected_programs_are_right() {
     let mut problems = Vec::new();
     for slug in Slug::ALL.iter().filter(|slug| !WITHOUT_PROGRAM.contains(slug)) {
@@ -69,4 +90,25 @@ fn corrected_programs_are_right() {
         }
     }
     assert_none(&problems);
+}
+
+#[test]
+fn explain_prints_a_paragraph() {
+    for slug in ["subshell", "error[subshell]"] {
+        let explained = Ftsh::new().args(["--explain", slug]).success();
+        let text = explained.text();
+        assert!(text.starts_with("error[subshell]: Parentheses start no subshell.\n\n  (cd /tmp)"));
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    }
+    let listed = Ftsh::new().arg("--explain").success().text();
+    for slug in Slug::ALL {
+        assert!(listed.lines().any(|line| line.starts_with(&format!("  {slug} "))), "{slug}");
+    }
+}
+
+#[test]
+fn an_unknown_slug_is_an_error() {
+    let wrong = |slug: &str| Ftsh::new().args(["--explain", slug]);
+    wrong("subshel").refused(&["no message has the slug `subshel`; did you mean `subshell`?"]);
+    wrong("x-y").refused(&["no message has the slug `x-y`; `ftsh --explain` lists all slugs"]);
 }

@@ -65,6 +65,11 @@ impl Flags {
             file => Lock::File(file.clone()),
         })
     }
+
+    /// Returns the value of an option whose value may be missing.
+    pub fn optional_value(&self, option: &Spec) -> Option<&OsString> {
+        self.value(option).filter(|value| *value != ALONE)
+    }
 }
 
 /// Value of `--lock`.
@@ -152,7 +157,8 @@ fn argument(option: &'static Spec) -> Arg {
         argument = argument.action(ArgAction::Append);
     }
     if option.is_optional {
-        argument = argument.num_args(0..=1).require_equals(true).default_missing_value(ALONE);
+        argument =
+            argument.num_args(0..=1).require_equals(option.is_joined).default_missing_value(ALONE);
     }
     argument
 }

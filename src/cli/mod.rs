@@ -4,6 +4,7 @@ mod blocking_io;
 mod branch;
 mod channels;
 mod execute;
+mod explain;
 pub mod flags;
 mod journal;
 mod lock;
@@ -122,6 +123,9 @@ fn execute_command_line(words: Vec<OsString>) -> Result<Outcome> {
             return Err(anyhow!("{}", secrets.hide(&error.to_string())));
         }
     };
+    if flags.has(&options::EXPLAIN) {
+        return explain::show(flags.optional_value(&options::EXPLAIN));
+    }
     if flags.has(&options::CHANNELS) {
         messages::hide_secrets(resolve::secrets(flags.values(&options::REDACT.option), &context)?);
         return channels::show(resolve::channels(&context));

@@ -13,6 +13,7 @@ use super::values::{self, BadValue, Words};
 use crate::log::Format;
 use ftsh_syntax::backoff::{Kind, Policy};
 use ftsh_syntax::clauses::On;
+use ftsh_syntax::slug::Slug;
 
 /// An option of the command line.
 #[derive(Debug)]
@@ -22,8 +23,10 @@ pub struct Spec {
     pub names: &'static [&'static str],
     /// Name of the value; none for a switch.
     pub value: Option<&'static str>,
-    /// True if the value is optional. A present value follows a `=`.
+    /// True if the value is optional.
     pub is_optional: bool,
+    /// True if a value has to stand in the same word as the option, after a `=`.
+    pub is_joined: bool,
     /// True if the option may be repeated and all values count.
     pub is_repeated: bool,
     /// Values that completions suggest. Other values may be valid.
@@ -67,6 +70,7 @@ const PLAIN: Spec = Spec {
     names: &[],
     value: None,
     is_optional: false,
+    is_joined: false,
     is_repeated: false,
     suggestions: Vec::new,
     is_file: false,
@@ -98,6 +102,16 @@ pub static CHECK: Spec = Spec {
 /// Formatted script.
 pub static PRINT: Spec =
     Spec { names: &["-p"], help: "Print the formatted script; run nothing", ..PLAIN };
+
+/// Explanation of a message.
+pub static EXPLAIN: Spec = Spec {
+    names: &["--explain"],
+    value: Some("SLUG"),
+    is_optional: true,
+    suggestions: || Slug::ALL.iter().map(|slug| slug.name()).collect(),
+    help: "Explain the message with SLUG, as in error[SLUG], or list all slugs; run nothing",
+    ..PLAIN
+};
 
 /// Language server.
 pub static LSP: Spec = Spec {
@@ -322,6 +336,7 @@ pub static LOCK: Spec = Spec {
     names: &["--lock"],
     value: Some("FILE"),
     is_optional: true,
+    is_joined: true,
     is_file: true,
     variable: Some("FTSH_LOCK"),
     is_private: true,
@@ -478,10 +493,11 @@ pub static OUTPUT: Spec = Spec {
 };
 
 /// All options in the order of the help.
-pub static TABLE: [&Spec; 33] = [
+pub static TABLE: [&Spec; 34] = [
     &TEXT,
     &CHECK,
     &PRINT,
+    &EXPLAIN,
     &LSP,
     &UNSET.option,
     &VERSION,

@@ -371,7 +371,7 @@ mod tests {
         assert!(!tab("cat").contains("catch"));
         assert_eq!(tab("if .succeeds. (fetch_"), "if .succeeds. (fetch_all ");
         assert_eq!(tab("exec fetch_"), "exec fetch_all ");
-        assert_eq!(tab("help jit"), "");
+        assert_eq!(tab("help jit"), "help jitter ");
         assert_eq!(tab("umas"), "umask ");
         assert_eq!(tab("umask "), "");
         assert_eq!(tab("help foran"), "help forany ");

@@ -1,16 +1,22 @@
 //! `help`: the language, explained at the prompt.
 
-use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use unicode_width::UnicodeWidthStr;
 
+use crate::meaning;
 use ftsh_machine::builtins::{self, Builtin};
 use ftsh_machine::functions::{self, Function};
 use ftsh_syntax::Script;
-use ftsh_syntax::ast::{CommandKind, Part};
+use ftsh_syntax::ast::{CommandKind, Parameter, Part};
 use ftsh_syntax::backoff::{self, Kind};
+use ftsh_syntax::clauses;
+use ftsh_syntax::duration::Unit;
 use ftsh_syntax::nearest::nearest;
-use ftsh_syntax::vocabulary::{ALONE, DECLARATIONS, FUNCTIONS, KEYWORDS};
+use ftsh_syntax::slug::Slug;
+use ftsh_syntax::vocabulary::{
+    ALONE, DECLARATIONS, FUNCTIONS, HEADS, KEYWORDS, OPERATORS, TIMES, loop_clauses,
+};
 
 /// The command.
 pub const COMMAND: &str = "help";
@@ -49,6 +55,17 @@ pub fn asked(script: &Script, command: &str) -> Option<Vec<String>> {
     }
     let words = simple.words.iter().map(|word| match &word.parts[..] {
         [Part::Bare(word)] => Some(word.clone()),
+        [Part::Variable(variable)] if variable.substitute.is_none() => {
+            Some(match &variable.parameter {
+                Parameter::Named(name) => name.to_string(),
+                Parameter::Positional(0) => "0".to_owned(),
+                Parameter::Positional(_) => "1".to_owned(),
+                Parameter::Count => "#".to_owned(),
+                Parameter::Star => "*".to_owned(),
+                Parameter::At => "@".to_owned(),
+                Parameter::Pid => "$".to_owned(),
+            })
+        }
         _ => None,
     });
     let words = words.collect::<Option<Vec<String>>>()?;
@@ -56,13 +73,25 @@ pub fn asked(script: &Script, command: &str) -> Option<Vec<String>> {
     (first == command).then(|| topics.to_vec())
 }
 
-/// Every topic.
+/// Returns all topics, in alphabetical order.
 pub fn topics() -> impl Iterator<Item = &'static str> {
     let texts = TEXT.lines().filter_map(|line| line.strip_prefix("@ "));
     let functions = FUNCTIONS.iter().map(|function| function.name);
-    let policies = Kind::ALL.map(Kind::name);
-    let texts = texts.flat_map(str::split_whitespace);
-    texts.chain(builtins::names()).chain(functions).chain(policies)
+    let words: BTreeSet<&str> = texts
+        .flat_map(str::split_whitespace)
+        .chain(builtins::names())
+        .chain(functions)
+        .chain(Kind::ALL.map(Kind::name))
+        .chain(HEADS.into_iter().chain(DECLARATIONS).flat_map(clauses::words))
+        .chain(loop_clauses().flat_map(|(_, words)| words))
+        .chain(["in", "order"])
+        .chain(TIMES)
+        .chain(Unit::names())
+        .chain(OPERATORS)
+        .chain(meaning::variables())
+        .chain(Slug::ALL.iter().map(|slug| slug.name()))
+        .collect();
+    words.into_iter()
 }
 
 /// What is to be said about topics, for a terminal of so many columns.
@@ -85,22 +114,48 @@ pub fn answer(topics: &[String], columns: usize, colours: bool) -> String {
     topics.iter().map(about).collect::<Vec<_>>().join("\n")
 }
 
-/// What there is to say about a topic: a paragraph a line, examples indented by two blanks.
-pub fn text(topic: &str) -> Option<Cow<'static, str>> {
-    if let Some(function) = functions::named(topic) {
-        return Some(about_function(function).into());
+/// Returns the text about a topic: a paragraph in each line, examples indented by two blanks.
+pub fn text(topic: &str) -> Option<String> {
+    let parts = parts(topic);
+    (!parts.is_empty()).then(|| parts.join("\n"))
+}
+
+/// Returns the text about the main meaning of a topic.
+pub fn main_text(topic: &str) -> Option<String> {
+    parts(topic).into_iter().next()
+}
+
+/// Returns the explanation of a slug, for a terminal of so many columns.
+pub fn explain(slug: Slug, columns: usize) -> String {
+    wrapped(&about_slug(slug), columns)
+}
+
+/// Returns a text for each meaning of a topic, the main one first.
+fn parts(topic: &str) -> Vec<String> {
+    let mut parts = Vec::new();
+    parts.extend(functions::named(topic).map(about_function));
+    parts.extend(builtins::named(topic).map(about_builtin));
+    parts.extend(Kind::named(topic).map(backoff::help));
+    parts.extend(own_text(topic).map(|text| match topic {
+        "backoff" => text.replace(POLICIES, &Kind::ALL.map(Kind::name).join(", ")),
+        _ => text.to_owned(),
+    }));
+    parts.extend(Slug::named(topic).map(about_slug));
+    let clauses = meaning::clauses_with(topic).into_iter();
+    parts.extend(clauses.map(|text| format!("Clause of {text}\n")));
+    if Unit::named(topic).is_some() {
+        parts.extend(own_text("units").map(str::to_owned));
     }
-    if let Some(builtin) = builtins::named(topic) {
-        return Some(about_builtin(builtin).into());
-    }
-    if let Some(policy) = Kind::named(topic) {
-        return Some(backoff::help(policy).into());
-    }
-    if topic == "backoff" {
-        let policies = Kind::ALL.map(Kind::name).join(", ");
-        return own_text(topic).map(|text| text.replace(POLICIES, &policies).into());
-    }
-    own_text(topic).map(Cow::from)
+    parts.extend(
+        meaning::operator(topic)
+            .map(|text| format!("{text} `help expressions` lists all operators.\n")),
+    );
+    parts.extend(meaning::variable(topic).map(|meaning| format!("`${topic}`: {meaning}.\n")));
+    parts
+}
+
+fn about_slug(slug: Slug) -> String {
+    format!("{}[{slug}]: {}", slug.severity().name(), slug.explanation().paragraphs())
 }
 
 /// Returns the paragraphs of a topic in `help.txt`.
@@ -201,34 +256,79 @@ pub fn fill_hanging(text: &str, first: &str, further: &str, columns: usize) -> S
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::complete::SPECIAL;
+    use crate::tokens::{Role, scan};
     use ftsh_machine::FailureKind;
-    use ftsh_syntax::vocabulary::OPERATORS;
+
+    /// Scripts with all words that have a color of their own.
+    const HIGHLIGHTED: [(&str, &str); 4] = [
+        (
+            "try",
+            "try for 1 hour or 5 times every 1 s each 2 minutes while $a .eq. b atomic through k\ncatch\nfinally\nend",
+        ),
+        ("backoff", "try 1 time backoff full from 1 ms to 2 days by 2 jitter 10%\nend"),
+        (
+            "loops",
+            "for a in b\nend\nforany a in b in order hedge after 1 s at most 2\nend\nforall a in b at most 2 at least 1 keep going output grouped in order on slurm retry lost 2 times\nend\nforall a in b output tagged on ssh c\nend",
+        ),
+        (
+            "channel",
+            "channel k at most 4 rate 10 per second budget 20% breaker 5 failures 30 seconds\nif .not. .exists. $f\nelse if 1 .add. 2 .lt. 4\nend\nfunction f\nreturn 1\nshift\nend\nwhile true\nbreak\ncontinue\nend",
+        ),
+    ];
 
     #[test]
     fn everything_is_explained() {
         let known: Vec<&str> = topics().collect();
-        let policies = Kind::ALL.map(Kind::name);
-        let words = KEYWORDS.iter().chain(&ALONE).chain(&DECLARATIONS);
-        for topic in words.chain(&policies).chain(&FailureKind::NAMES).chain(&MORE) {
-            assert!(known.contains(topic), "{topic}");
-            assert!(text(topic).is_some_and(|text| !text.trim().is_empty()), "{topic}");
+        let words = KEYWORDS.into_iter().chain(ALONE).chain(DECLARATIONS).chain(OPERATORS);
+        let words = words.chain(TIMES).chain(Unit::names()).chain(SPECIAL).chain(MORE).chain(OWN);
+        let words = words.chain(loop_clauses().flat_map(|(_, words)| words));
+        let words = words.chain(["try", "channel"].into_iter().flat_map(clauses::words));
+        let words = words.chain(builtins::names()).chain(Kind::ALL.map(Kind::name));
+        let words = words.chain(FUNCTIONS.iter().map(|function| function.name));
+        let words = words.chain(FailureKind::NAMES).chain(Slug::ALL.iter().map(|slug| slug.name()));
+        for word in words.chain(known.clone()) {
+            assert!(known.contains(&word), "{word}");
+            assert!(text(word).is_some_and(|text| !text.trim().is_empty()), "{word}");
         }
         let expressions = text("expressions").expect("a topic");
         for operator in OPERATORS {
             assert!(expressions.contains(operator), "{operator}");
         }
-        let mut unique = known.clone();
-        unique.sort_unstable();
-        unique.dedup();
-        assert_eq!(unique.len(), known.len());
         let kinds = text("kinds").expect("a topic");
         for kind in FailureKind::NAMES {
-            assert!(
-                text(kind).is_some_and(|text| text.contains("ind of a failure: ")
-                    || text.starts_with("A kind of failure: ")),
-                "{kind}"
-            );
+            assert!(text(kind).is_some_and(|text| text.contains("failure[")), "{kind}");
             assert!(kinds.contains(kind), "{kind}");
+        }
+    }
+
+    /// Words that the highlighter gives a meaning are topics.
+    #[test]
+    fn highlighted_words_are_explained() {
+        let mut seen = 0;
+        for (name, script) in HIGHLIGHTED {
+            for token in scan(script).all {
+                let word = &script[token.range.clone()];
+                if matches!(token.role, Role::Keyword | Role::Clause | Role::Operator) {
+                    assert!(text(word).is_some(), "{name}: {word}");
+                    seen += 1;
+                }
+            }
+        }
+        assert!(seen > 60, "{seen} words");
+    }
+
+    #[test]
+    fn variables_are_topics() {
+        let asked = |text| asked(&ftsh_syntax::parse("test", text).expect("a script"), COMMAND);
+        for (line, topic) in [
+            ("help $error_kind", "error_kind"),
+            ("help $2", "1"),
+            ("help $#", "#"),
+            ("help $$", "$"),
+        ] {
+            assert_eq!(asked(line), Some(vec![topic.to_owned()]));
+            assert!(text(topic).is_some(), "{topic}");
         }
     }
 

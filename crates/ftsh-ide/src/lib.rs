@@ -10,4 +10,5 @@ pub mod known;
 pub mod lexemes;
 pub mod lint;
 pub mod lsp;
+mod meaning;
 pub mod tokens;

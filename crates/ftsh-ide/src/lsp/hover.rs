@@ -4,10 +4,11 @@ use lsp_types::{Hover, HoverContents, MarkupContent, MarkupKind, Position};
 
 use super::document::Document;
 use super::names::{Kind as NameKind, Names};
-use super::{meaning, schedule};
+use super::schedule;
 use crate::help;
 use crate::lexemes::Part;
 use crate::lint::{Schedule, schedules};
+use crate::meaning;
 use crate::tokens::{Role, Token, scan};
 use ftsh_machine::{FailureKind, builtins};
 use ftsh_syntax::Span;
@@ -186,7 +187,7 @@ impl<'d> Words<'d> {
 /// What the prompt's help says of a topic, in Markdown.
 pub fn topic(name: &str) -> Option<String> {
     let name = if name.starts_with('.') { "expressions" } else { name };
-    let text = help::text(name)?;
+    let text = help::main_text(name)?;
     let mut out = String::new();
     let mut in_example = false;
     for line in text.lines() {

@@ -1,7 +1,7 @@
 //! `textDocument/publishDiagnostics`: mistakes, or if there are none, warnings.
 
 use lsp_types::{
-    Diagnostic, DiagnosticRelatedInformation, DiagnosticSeverity, Location,
+    Diagnostic, DiagnosticRelatedInformation, DiagnosticSeverity, Location, NumberOrString,
     PublishDiagnosticsParams,
 };
 
@@ -46,6 +46,7 @@ fn diagnostic(
     Diagnostic {
         range: document.range(error.span),
         severity: Some(severity),
+        code: Some(NumberOrString::String(error.slug.name().to_owned())),
         source: Some("ftsh".into()),
         message,
         related_information: related.map(|it| vec![it]),

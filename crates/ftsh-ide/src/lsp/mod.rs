@@ -9,7 +9,6 @@ mod definition;
 mod document;
 mod formatting;
 mod hover;
-mod meaning;
 mod mistakes;
 mod names;
 mod outline;

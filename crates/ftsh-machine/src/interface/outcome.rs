@@ -9,6 +9,7 @@ use thiserror::Error;
 
 use crate::tasks::trace::{Trace, TraceStep, place};
 use ftsh_syntax::Source;
+use ftsh_syntax::slug::Slug;
 
 /// End of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -177,23 +178,16 @@ pub enum FailureKind {
 
 impl FailureKind {
     /// Names of the kinds, in the order of the language's description.
-    pub const NAMES: [&'static str; 15] = [
-        "exit",
-        "signal",
-        "timeout",
-        "cancelled",
-        "notfound",
-        "spawn",
-        "redirect",
-        "expression",
-        "failure",
-        "giveup",
-        "deferred",
-        "refused",
-        "lost",
-        "engine",
-        "internal",
-    ];
+    pub const NAMES: [&'static str; 15] = {
+        let mut names = [""; 15];
+        let mut at = 0;
+        // The kinds are the last rows of the slugs.
+        while at < names.len() {
+            names[at] = Slug::ALL[Slug::ALL.len() - names.len() + at].name();
+            at += 1;
+        }
+        names
+    };
 
     /// Returns the exit status of a script that ends by a failure of this kind with a code.
     pub fn exit_code(self, code: i32) -> u8 {
@@ -218,23 +212,50 @@ impl FailureKind {
     }
 
     /// Returns the name of the kind in scripts and logs.
-    pub fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
+        self.slug().name()
+    }
+
+    /// Returns the slug of the kind.
+    pub const fn slug(self) -> Slug {
         match self {
-            Self::Exit => "exit",
-            Self::Signal => "signal",
-            Self::Timeout => "timeout",
-            Self::Cancelled => "cancelled",
-            Self::NotFound => "notfound",
-            Self::Spawn => "spawn",
-            Self::Redirect => "redirect",
-            Self::Expression => "expression",
-            Self::Failure | Self::Builtin => "failure",
-            Self::Giveup => "giveup",
-            Self::Deferred => "deferred",
-            Self::Refused => "refused",
-            Self::Lost => "lost",
-            Self::Engine => "engine",
-            Self::Internal => "internal",
+            Self::Exit => Slug::Exit,
+            Self::Signal => Slug::Signal,
+            Self::Timeout => Slug::Timeout,
+            Self::Cancelled => Slug::Cancelled,
+            Self::NotFound => Slug::NotFound,
+            Self::Spawn => Slug::Spawn,
+            Self::Redirect => Slug::Redirect,
+            Self::Expression => Slug::Expression,
+            Self::Failure | Self::Builtin => Slug::Failure,
+            Self::Giveup => Slug::Giveup,
+            Self::Deferred => Slug::Deferred,
+            Self::Refused => Slug::Refused,
+            Self::Lost => Slug::Lost,
+            Self::Engine => Slug::Engine,
+            Self::Internal => Slug::Internal,
+        }
+    }
+
+    /// True if the shell words the message of such a failure, not a command or the script.
+    pub const fn is_of_the_shell(self) -> bool {
+        match self {
+            Self::Exit
+            | Self::Signal
+            | Self::Failure
+            | Self::Builtin
+            | Self::Giveup
+            | Self::Deferred => false,
+            Self::Timeout
+            | Self::Cancelled
+            | Self::NotFound
+            | Self::Spawn
+            | Self::Redirect
+            | Self::Expression
+            | Self::Refused
+            | Self::Lost
+            | Self::Engine
+            | Self::Internal => true,
         }
     }
 }

@@ -54,8 +54,8 @@ macro_rules! slugs {
                 }
             }
 
-            /// Returns the text of the explanation.
-            const fn page(self) -> &'static str {
+            /// Returns the text of the explanation, as Markdown.
+            pub const fn page(self) -> &'static str {
                 match self {
                     $($(Self::$slug => include_str!(concat!("../../slugs/", $name, ".md")),)*)*
                 }

@@ -169,11 +169,11 @@ fn words_tell_what_they_mean_where_they_stand() {
     assert!(told("giv‸eup now").contains("fails, and the innermost `try` makes no further"));
     assert!(
         told("try for 1 hour while $error_kind .ne. lo‸st; a; end")
-            .starts_with("1:39-43 A kind of failure: it was running")
+            .starts_with("1:39-43 failure[lost]: Work was running")
     );
     assert!(
         told("if timeo‸ut .eq. ${error_kind}; a; end")
-            .starts_with("1:4-11 A kind of failure: a time")
+            .starts_with("1:4-11 failure[timeout]: A time")
     );
     insta::assert_snapshot!(told("x=tr‸im($y)"), @r#"
     1:3-7 `trim(text)`: without white space at both ends.

@@ -122,13 +122,13 @@ error[missing-value]: expected a duration, like `5 minutes`
 1 | try every
   |          ^ the command ends here
 
-error[unexpected]: expected a limit, like `5 times` or `10 minutes`
+error[missing-value]: expected a limit, like `5 times` or `10 minutes`
  --> t:3:8
   |
 3 | try for
   |        ^ the command ends here
 
-error[unexpected]: expected a limit, like `5 times` or `10 minutes`
+error[missing-value]: expected a limit, like `5 times` or `10 minutes`
  --> t:5:17
   |
 5 | try 5 minutes or

@@ -1,0 +1,174 @@
+//! Meanings of the words of clauses, of operators and of the variables that the shell sets.
+
+use ftsh_syntax::clauses::{ClauseRow, rows};
+use ftsh_syntax::engine::EngineId;
+use ftsh_syntax::vocabulary::{DECLARATIONS, HEADS};
+
+/// Meaning of `in` in the heads of loops, also as a part of `in order`.
+const IN: [(&str, &str); 3] = [
+    ("for", "`in WORDS`: what the loop goes through."),
+    (
+        "forany",
+        "`in WORDS`: the alternatives. Behind them `in order` begins with the first, not with a random one.",
+    ),
+    (
+        "forall",
+        "`in WORDS`: there is a branch for each of them. In `output grouped in order` the groups are printed in the order of the words.",
+    ),
+];
+
+const TIMES: &str = "`N times`: how many attempts are made at most.";
+
+const VARIABLES: [(&str, &str); 18] = [
+    ("attempt", "which attempt of the innermost `try` this is, from 1"),
+    ("elapsed", "the seconds since the innermost `try` began"),
+    ("remaining", "the seconds that are left of the time"),
+    ("error", "what happened, in a sentence; empty in the `finally` of what succeeded"),
+    ("error_kind", "what kind of failure it was: `exit`, `signal`, `timeout`, …"),
+    ("error_code", "the status of the command that failed"),
+    ("error_command", "the command that failed"),
+    ("error_line", "the line of the command that failed"),
+    ("error_output", "what the failed attempt had printed last to standard error"),
+    ("failed", "the words of the `forall` whose branches failed, a line each"),
+    ("succeeded", "the words of the `forall` whose branches succeeded, a line each"),
+    ("scratch", "a directory of this attempt's own, in an atomic `try`"),
+    ("0", "the name of the script"),
+    ("1", "the first argument of the script or the function; `$2` is the second one"),
+    ("#", "the number of arguments"),
+    ("*", "all arguments, split at blanks"),
+    ("@", "all arguments; in quotes, each argument is a word of its own"),
+    ("$", "the process id of the shell"),
+];
+
+/// Operators with an example and a meaning.
+#[rustfmt::skip]
+const OPERATOR_MEANINGS: [(&str, &str, &str); 33] = [
+    (".to.", "1 .to. 9", "the whole numbers from 1 to 9, as words"),
+    (".step.", "1 .to. 9 .step. 2", "every second number from 1 to 9; a step below zero counts down"),
+    (".or.", "$a .or. $b", "`true` if one side is `true`; the right side is evaluated only if the left side is `false`"),
+    (".and.", "$a .and. $b", "`true` if both sides are `true`; the right side is evaluated only if the left side is `true`"),
+    (".eq.", "$a .eq. $b", "`true` if the texts are equal"),
+    (".ne.", "$a .ne. $b", "`true` if the texts differ"),
+    (".eql.", "$a .eql. $b", "`true` if the numbers are equal"),
+    (".neql.", "$a .neql. $b", "`true` if the numbers differ"),
+    (".lt.", "$a .lt. $b", "`true` if the left number is less than the right one"),
+    (".le.", "$a .le. $b", "`true` if the left number is at most the right one"),
+    (".gt.", "$a .gt. $b", "`true` if the left number is greater than the right one"),
+    (".ge.", "$a .ge. $b", "`true` if the left number is at least the right one"),
+    (".contains.", "$text .contains. $part", "`true` if the text contains the part"),
+    (".matches.", "$text .matches. '^v[0-9]+'", "`true` if the regular expression matches anywhere in the text"),
+    (".add.", "$a .add. $b", "the sum of two numbers"),
+    (".sub.", "$a .sub. $b", "the difference of two numbers"),
+    (".mul.", "$a .mul. $b", "the product of two numbers"),
+    (".div.", "$a .div. $b", "the quotient of two numbers; a division by 0 is a failure"),
+    (".mod.", "$a .mod. $b", "the remainder of a division"),
+    (".pow.", "$a .pow. $b", "the power of two numbers"),
+    (".not.", ".not. $a", "`true` if the value is `false`"),
+    (".succeeds.", ".succeeds. (grep -q x file)", "`true` if the command exits with 0"),
+    (".exists.", ".exists. $file", "`true` if a file of any type exists"),
+    (".isr.", ".isr. $file", "`true` if the shell may read the file"),
+    (".isw.", ".isw. $file", "`true` if the shell may write the file"),
+    (".isx.", ".isx. $file", "`true` if the shell may execute the file"),
+    (".isfile.", ".isfile. $file", "`true` if the file is a regular file"),
+    (".isdir.", ".isdir. $file", "`true` if the file is a directory"),
+    (".islink.", ".islink. $file", "`true` if the file is a symbolic link"),
+    (".ispipe.", ".ispipe. $file", "`true` if the file is a named pipe"),
+    (".issock.", ".issock. $file", "`true` if the file is a socket"),
+    (".isblock.", ".isblock. $file", "`true` if the file is a block device"),
+    (".ischar.", ".ischar. $file", "`true` if the file is a character device"),
+];
+
+/// Returns the meaning of a word in the head of a structure or in a declaration, if the word has the same
+/// meaning wherever it stands there. `next` is the word after it.
+pub fn clause(head: &str, word: &str, next: &str) -> Option<String> {
+    match (head, word) {
+        ("try", "times" | "time") => return Some(TIMES.to_owned()),
+        ("for" | "forany" | "forall", "in") | ("forany" | "forall", "order") => {
+            return IN.iter().find(|(known, _)| *known == head).map(|(_, help)| (*help).to_owned());
+        }
+        ("forall", _) => {
+            let engine = EngineId::named(if word == "on" { next } else { word });
+            if let Some(engine) = engine {
+                return Some(engine.row().help.to_owned());
+            }
+        }
+        _ => {}
+    }
+    let is_it = |row: &&ClauseRow| match row.words {
+        [first, second] if *first == word => {
+            *second == next || rows(head).filter(|row| row.words[0] == word).count() == 1
+        }
+        words => words.contains(&word) || row.further.contains(&word),
+    };
+    rows(head).find(is_it).map(|row| format!("`{}`: {}.", row.usage, row.help))
+}
+
+/// What a variable holds that the shell sets.
+pub fn variable(name: &str) -> Option<&'static str> {
+    VARIABLES.iter().find(|(known, _)| *known == name).map(|(_, meaning)| *meaning)
+}
+
+/// Returns the names of the variables.
+pub fn variables() -> impl Iterator<Item = &'static str> {
+    VARIABLES.iter().map(|(name, _)| *name)
+}
+
+/// Returns an example of an operator with its meaning.
+pub fn operator(word: &str) -> Option<String> {
+    let (_, example, meaning) = OPERATOR_MEANINGS.iter().find(|(known, ..)| *known == word)?;
+    Some(format!("`{example}`: {meaning}."))
+}
+
+/// Returns the meanings of a word in all clauses that the word belongs to.
+pub fn clauses_with(word: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for head in HEADS.into_iter().chain(DECLARATIONS) {
+        let own = rows(head).filter(|row| row.words.contains(&word) || row.further.contains(&word));
+        let before = found.len();
+        found.extend(own.map(|row| format!("`{head}`, `{}`: {}.", row.usage, row.help)));
+        if found.len() == before {
+            let engines = EngineId::ALL.into_iter().map(EngineId::name);
+            let next = engines.map(Some).chain([None]).filter(|it| it.is_none() || word == "on");
+            let meanings = next.filter_map(|next| clause(head, word, next.unwrap_or("")));
+            let mut meanings: Vec<_> = meanings.map(|it| format!("`{head}`, {it}")).collect();
+            meanings.dedup();
+            found.extend(meanings);
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::complete::SPECIAL;
+    use ftsh_syntax::clauses::words;
+    use ftsh_syntax::vocabulary::{OPERATORS, TIMES, loop_clauses};
+
+    #[test]
+    fn everything_means_something() {
+        for word in words("try").chain(TIMES) {
+            assert!(clause("try", word, "").is_some(), "{word}");
+        }
+        for (head, [first, second]) in loop_clauses() {
+            let meaning = clause(head, first, second);
+            assert_eq!(clause(head, second, ""), meaning, "{head} {first} {second}");
+            assert!(
+                meaning.as_deref().is_some_and(|it| it.contains(first)),
+                "{head} {first} {second}"
+            );
+            assert!(clause(head, "in", "").is_some());
+        }
+        for word in words("channel") {
+            assert!(clause("channel", word, "").is_some_and(|it| it.contains(word)), "{word}");
+        }
+        for word in OPERATORS {
+            assert!(operator(word).is_some_and(|it| it.contains(word)), "{word}");
+        }
+        for name in SPECIAL {
+            assert!(variable(name).is_some(), "{name}");
+        }
+        assert_eq!(clause("try", "in", ""), None);
+        assert_eq!(clause("for", "at", "most"), None);
+    }
+}
