@@ -23,7 +23,7 @@ use super::why;
 use ftsh_ide::abbreviations::Abbreviations;
 use ftsh_ide::highlight::plain;
 use ftsh_ide::known::Known;
-use ftsh_machine::driver::{Attended, Interactive};
+use ftsh_machine::driver::{Interactive, JobEvent};
 use ftsh_machine::event::Event;
 use ftsh_machine::time::Time;
 use ftsh_machine::{Failure, Machine};
@@ -209,8 +209,8 @@ impl<D: Interactive<Edited = Edited>> LineReader<D> {
             // An interrupt in this moment may have been overtaken by a line.
             let has_notice = slot(&self.notice).is_some();
             let retry = Time::after(driver.now().elapsed() + INTERRUPT_RETRY);
-            match driver.attend(&mut job, if has_notice { until.min(retry) } else { until }) {
-                Attended::Answer((editor, line)) => {
+            match driver.wait_for_job(&mut job, if has_notice { until.min(retry) } else { until }) {
+                JobEvent::Answer((editor, line)) => {
                     self.editor = editor;
                     if let Some(notice) = slot(&self.notice).take() {
                         super::write_error(&notice);
@@ -222,34 +222,34 @@ impl<D: Interactive<Edited = Edited>> LineReader<D> {
                     };
                 }
                 // The editor receives these signals as keys.
-                Attended::Event(Event::Interrupted(libc::SIGINT | libc::SIGQUIT)) if edits => {}
-                Attended::Event(Event::Interrupted(libc::SIGINT | libc::SIGQUIT)) => {
+                JobEvent::Event(Event::Interrupted(libc::SIGINT | libc::SIGQUIT)) if edits => {}
+                JobEvent::Event(Event::Interrupted(libc::SIGINT | libc::SIGQUIT)) => {
                     self.pending = Some(job);
                     super::write_output("\n");
                     return ReadLine::Interrupted;
                 }
-                Attended::Event(Event::Interrupted(signal)) => {
+                JobEvent::Event(Event::Interrupted(signal)) => {
                     return Self::abandon(&job, edits, driver, ReadLine::Signal(signal));
                 }
-                Attended::Event(event) => machine.handle_event(driver.now(), event),
-                Attended::Asked if edits => {
+                JobEvent::Event(event) => machine.handle_event(driver.now(), event),
+                JobEvent::StatusRequested if edits => {
                     let page = driver.page(machine);
                     let mut notice = slot(&self.notice);
                     *notice = Some(page);
                     driver.interrupt(&job);
                 }
-                Attended::Asked => {
+                JobEvent::StatusRequested => {
                     super::write_error(&format!("\n{}", driver.page(machine)));
                     super::write_output(&prompt.0);
                 }
-                Attended::Timeout if driver.now() < until => {
+                JobEvent::Timeout if driver.now() < until => {
                     // Once the notice is printed, another interrupt would count as Ctrl-C.
                     let notice = slot(&self.notice);
                     if notice.is_some() {
                         driver.interrupt(&job);
                     }
                 }
-                Attended::Timeout => {
+                JobEvent::Timeout => {
                     return Self::abandon(&job, edits, driver, ReadLine::Timeout);
                 }
             }
@@ -264,7 +264,7 @@ impl<D: Interactive<Edited = Edited>> LineReader<D> {
     }
 
     fn abandon(job: &D::Job<Answer>, edits: bool, driver: &mut D, line: ReadLine) -> ReadLine {
-        driver.leave_alone(job);
+        driver.detach_job(job);
         if edits {
             driver.restore_terminal();
         }

@@ -3,7 +3,7 @@
 use std::io;
 
 use super::ClusterDriver;
-use ftsh_machine::driver::{Attended, Interactive};
+use ftsh_machine::driver::{Interactive, JobEvent};
 use ftsh_machine::{Machine, Outcome, Time};
 use ftsh_process::{BackgroundJob, Edited};
 
@@ -17,12 +17,12 @@ impl Interactive for ClusterDriver {
         self.inner.begin(work)
     }
 
-    fn attend<T>(&mut self, job: &mut Self::Job<T>, until: Time) -> Attended<T> {
+    fn wait_for_job<T>(&mut self, job: &mut Self::Job<T>, until: Time) -> JobEvent<T> {
         loop {
-            match self.inner.attend(job, until) {
-                Attended::Event(event) => {
+            match self.inner.wait_for_job(job, until) {
+                JobEvent::Event(event) => {
                     if let Some(event) = self.filter_event(event) {
-                        return Attended::Event(event);
+                        return JobEvent::Event(event);
                     }
                 }
                 attended => return attended,
@@ -34,8 +34,8 @@ impl Interactive for ClusterDriver {
         self.inner.interrupt(job);
     }
 
-    fn leave_alone<T>(&mut self, job: &Self::Job<T>) {
-        self.inner.leave_alone(job);
+    fn detach_job<T>(&mut self, job: &Self::Job<T>) {
+        self.inner.detach_job(job);
     }
 
     fn flush_on_exit(&mut self, outcome: Outcome) -> Outcome {

@@ -17,7 +17,7 @@ use super::tty::{Edited, TerminalRestore};
 use super::{BACKGROUND, ProcessDriver};
 use crate::non_blocking_writer;
 use ftsh_machine::Machine;
-use ftsh_machine::driver::{Attended, Driver, Interactive};
+use ftsh_machine::driver::{Driver, Interactive, JobEvent};
 use ftsh_machine::event::Event;
 use ftsh_machine::outcome::Outcome;
 use ftsh_machine::time::Time;
@@ -66,30 +66,30 @@ impl Interactive for ProcessDriver {
         }
     }
 
-    fn attend<T>(&mut self, job: &mut BackgroundJob<T>, until: Time) -> Attended<T> {
+    fn wait_for_job<T>(&mut self, job: &mut BackgroundJob<T>, until: Time) -> JobEvent<T> {
         loop {
             self.admit(until);
             self.settle();
             if let Some(event) = self.ready.pop_front() {
-                return Attended::Event(event);
+                return JobEvent::Event(event);
             }
             if let Ok(answer) = job.answer.try_recv() {
                 // The thread closes its end of the pipe next, so no further wake-up is pending.
                 let _ = job.done.read(&mut [0]);
-                self.leave_alone(job);
-                return Attended::Answer(answer);
+                self.detach_job(job);
+                return JobEvent::Answer(answer);
             }
             if self.tty.status_line.take_asked() {
-                return Attended::Asked;
+                return JobEvent::StatusRequested;
             }
             if self.now() >= until {
-                return Attended::Timeout;
+                return JobEvent::Timeout;
             }
             self.poll(until);
         }
     }
 
-    fn leave_alone<T>(&mut self, job: &BackgroundJob<T>) {
+    fn detach_job<T>(&mut self, job: &BackgroundJob<T>) {
         self.forget(&job.done);
     }
 
@@ -134,11 +134,11 @@ impl Interactive for ProcessDriver {
             return outcome;
         };
         loop {
-            match self.attend(&mut waiting, until) {
-                Attended::Event(Event::Interrupted(_)) if is_over => return outcome,
-                Attended::Event(Event::Interrupted(signal)) => return Outcome::Interrupted(signal),
-                Attended::Event(_) | Attended::Asked => {}
-                Attended::Answer(_) | Attended::Timeout => return outcome,
+            match self.wait_for_job(&mut waiting, until) {
+                JobEvent::Event(Event::Interrupted(_)) if is_over => return outcome,
+                JobEvent::Event(Event::Interrupted(signal)) => return Outcome::Interrupted(signal),
+                JobEvent::Event(_) | JobEvent::StatusRequested => {}
+                JobEvent::Answer(_) | JobEvent::Timeout => return outcome,
             }
         }
     }

@@ -45,9 +45,9 @@ impl Committer<'_> {
         let targets = task.targets();
         let resolved = targets.as_ref().map(|targets| targets.resolved.iter().cloned());
         let mut changes = Vec::new();
-        let mut held = Vec::new();
+        let mut buffered = Vec::new();
         let kind = if attempt {
-            self.attempt(task, &mut changes, &mut held)
+            self.attempt(task, &mut changes, &mut buffered)
         } else {
             Some(TransactionKind::Catch)
         };
@@ -85,7 +85,8 @@ impl Committer<'_> {
         let io = self.core.requests.open_io_in(place, &task.io, operation, changes);
         let before = task.io.clone();
         let inner = Vec::new();
-        let transaction = Transaction { kind, before, held, drafts, inner, written, commit: None };
+        let transaction =
+            Transaction { kind, before, buffered, drafts, inner, written, commit: None };
         let transaction = Box::new(transaction);
         Flow::Wait(TaskState::Beginning(OpeningTransaction { operation, io, transaction }))
     }
@@ -116,7 +117,7 @@ impl Committer<'_> {
         &mut self,
         task: &mut Task,
         changes: &mut Vec<FdChange>,
-        held: &mut Vec<BufferedStream>,
+        buffered: &mut Vec<BufferedStream>,
     ) -> Option<TransactionKind> {
         let frame = task.top_try()?;
         let replay = match &frame.replay {
@@ -131,7 +132,7 @@ impl Committer<'_> {
         for descriptor in 1..=9 {
             let buffer = BufferId(self.core.requests.next_id());
             changes.push(FdChange { descriptor, source: FdSource::Hold(buffer) });
-            held.push((descriptor, self.core.requests.handle(buffer)));
+            buffered.push((descriptor, self.core.requests.handle(buffer)));
         }
         let scratch = self.core.requests.new_handle(ScratchId);
         self.core.scopes.set_scratch(frame.scope, scratch.clone());
@@ -162,17 +163,18 @@ impl Committer<'_> {
     /// nothing of the attempt runs.
     pub(crate) fn roll_back(&mut self, task: &mut Task, transaction: Transaction) {
         self.core.requests.leave_tee(&transaction.kind);
-        let Transaction { kind, before, mut held, drafts, written, .. } = transaction;
+        let Transaction { kind, before, mut buffered, drafts, written, .. } = transaction;
         task.io = before;
         let Some(frame) = task.top_try() else { return };
         match kind {
             TransactionKind::Attempt { .. } => {
-                held.extend(written.into_iter().map(|(descriptor, it)| (descriptor, it.buffer)));
-                frame.dropped = Some(Dropped { held, drafts, is_lost: true });
+                buffered
+                    .extend(written.into_iter().map(|(descriptor, it)| (descriptor, it.buffer)));
+                frame.dropped = Some(Dropped { buffered, drafts, is_lost: true });
             }
             TransactionKind::Tee { buffer, .. } => {
-                let held = vec![(2, buffer)];
-                frame.dropped = Some(Dropped { held, drafts, is_lost: false });
+                let buffered = vec![(2, buffer)];
+                frame.dropped = Some(Dropped { buffered, drafts, is_lost: false });
             }
             TransactionKind::Catch | TransactionKind::Redirected { .. } => {}
         }

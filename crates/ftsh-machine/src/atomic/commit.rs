@@ -56,9 +56,9 @@ impl Committer<'_> {
         let mut drafts = std::mem::take(&mut transaction.inner);
         drafts.extend(std::mem::take(&mut transaction.drafts).into_iter().map(|(_, draft)| draft));
         transaction.inner = drafts;
-        let held = transaction.held.iter().map(|(_, buffer)| buffer.id());
+        let buffered = transaction.buffered.iter().map(|(_, buffer)| buffer.id());
         let written = transaction.written.iter().map(|(_, written)| written.buffer.id());
-        let buffers: Vec<_> = held.chain(written).collect();
+        let buffers: Vec<_> = buffered.chain(written).collect();
         task.enter(FrameKind::Transaction(transaction));
         if buffers.is_empty() {
             return self.commit_files(task);
@@ -118,8 +118,12 @@ impl Committer<'_> {
                     written.retain(|(_, written)| filled.contains(&written.buffer.id()));
                 }
                 let is_filled = |(_, buffer): &BufferedStream| filled.contains(&buffer.id());
-                let streams: VecDeque<BufferedStream> =
-                    transaction.held.iter().filter(|held| is_filled(held)).cloned().collect();
+                let streams: VecDeque<BufferedStream> = transaction
+                    .buffered
+                    .iter()
+                    .filter(|buffered| is_filled(buffered))
+                    .cloned()
+                    .collect();
                 if let Some(commit) = &mut transaction.commit {
                     commit.streams = streams;
                 }
@@ -165,9 +169,11 @@ impl Committer<'_> {
         };
         let io = transaction.before.id();
         let streams = transaction.commit.as_mut().map(|commit| &mut commit.streams);
-        let Some(held) = streams.and_then(VecDeque::pop_front) else { return self.committed(task) };
-        let process = self.core.grouped_output().copy(task, io, held.1.id(), held.0);
-        Flow::Wait(TaskState::Committing(Committing::Writing(process, held)))
+        let Some(buffered) = streams.and_then(VecDeque::pop_front) else {
+            return self.committed(task);
+        };
+        let process = self.core.grouped_output().copy(task, io, buffered.1.id(), buffered.0);
+        Flow::Wait(TaskState::Committing(Committing::Writing(process, buffered)))
     }
 
     /// Handles output to a descriptor that could not be written.

@@ -23,7 +23,7 @@ pub struct Transaction {
     /// Descriptors around the transaction.
     pub before: IoTable,
     /// Buffers of output.
-    pub held: Vec<BufferedStream>,
+    pub buffered: Vec<BufferedStream>,
     /// Staged files in order, each with its descriptor.
     pub drafts: Vec<(u8, ResourceHandle<DraftId>)>,
     /// Staged files of successful inner attempts, which are committed first. During the commit: all
@@ -98,7 +98,7 @@ pub enum Committing {
 #[derive(Debug)]
 pub struct Dropped {
     /// Buffers of streams and variables.
-    pub held: Vec<BufferedStream>,
+    pub buffered: Vec<BufferedStream>,
     /// Staged files.
     pub drafts: Vec<(u8, ResourceHandle<DraftId>)>,
     /// False if the output was also forwarded.
@@ -108,8 +108,8 @@ pub struct Dropped {
 impl Transaction {
     /// Creates a transaction without output.
     pub fn bare(kind: TransactionKind, before: IoTable) -> Self {
-        let (held, drafts, inner, written) = Default::default();
-        Self { kind, before, held, drafts, inner, written, commit: None }
+        let (buffered, drafts, inner, written) = Default::default();
+        Self { kind, before, buffered, drafts, inner, written, commit: None }
     }
 
     /// Creates the transaction of a redirection, whose files are committed after its success.
@@ -131,9 +131,10 @@ impl Dropped {
     /// Returns the output to report: standard error, then standard output; for each, first buffers
     /// and then files.
     pub fn sinks(&self) -> Vec<Sink> {
-        let held = self.held.iter().map(|(descriptor, it)| (*descriptor, Sink::Buffer(it.id())));
+        let buffered =
+            self.buffered.iter().map(|(descriptor, it)| (*descriptor, Sink::Buffer(it.id())));
         let drafts = self.drafts.iter().map(|(descriptor, it)| (*descriptor, Sink::Draft(it.id())));
-        let all: Vec<(u8, Sink)> = held.chain(drafts).collect();
+        let all: Vec<(u8, Sink)> = buffered.chain(drafts).collect();
         let of = |wanted: u8| all.iter().filter(move |(descriptor, _)| *descriptor == wanted);
         [2, 1].into_iter().flat_map(of).map(|(_, sink)| *sink).collect()
     }

@@ -119,23 +119,23 @@ impl Forker<'_> {
             };
             let word = value.clone();
             let now = self.core.now();
-            let (branch, held) = self.begin_branch(task, "forall", &code, value, io);
+            let (branch, buffered) = self.begin_branch(task, "forall", &code, value, io);
             if let Some(remote_branch) = remote_branch
                 && let Some(task) = self.core.tasks.get_mut(branch)
             {
                 task.at = remote_branch;
             }
             self.pack_begun(task, &word, branch);
-            let held = held.map(|held| {
+            let buffered = buffered.map(|buffered| {
                 let word = escape_field(self.core.shown_word(&word).as_bytes());
-                (held, format!("{}={word}", code.variable))
+                (buffered, format!("{}={word}", code.variable))
             });
             if let Some(JoinKind::Branches { tally, outputs, .. }) =
                 top_join(task).map(|it| &mut it.kind)
             {
                 tally.began(branch, word, now);
-                for (it, (held, label)) in outputs.iter_mut().zip(held) {
-                    it.begin(branch, held, label);
+                for (it, (buffered, label)) in outputs.iter_mut().zip(buffered) {
+                    it.begin(branch, buffered, label);
                 }
             }
         }
@@ -172,7 +172,7 @@ impl Forker<'_> {
         let mut branch = self.fork(task, 0, code.body, io, scope);
         self.core.tag_output(task, &mut branch, &word);
         self.core.iterate(&mut branch, keyword, code, word);
-        let held = self.core.requests.buffer_output(task, &mut branch);
+        let buffered = self.core.requests.buffer_output(task, &mut branch);
         let id = branch.id;
         if let Some(join) = top_join(task) {
             join.running.insert(id);
@@ -181,7 +181,7 @@ impl Forker<'_> {
             self.core.scheduler.queue(id);
         }
         self.core.tasks.put(branch);
-        (id, held)
+        (id, buffered)
     }
 
     /// Packs a branch of the innermost `forall`, if requested.

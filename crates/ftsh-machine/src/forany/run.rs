@@ -67,8 +67,8 @@ impl Forker<'_> {
             let Some((_, hedge)) = top_hedge(task) else { break };
             let Some(word) = hedge.next() else { break };
             let (code, io) = (Arc::clone(&hedge.code), hedge.io.clone());
-            let (branch, held) = self.begin_branch(task, "forany", &code, word.clone(), io);
-            self.begin_hedge(task, branch, word, held);
+            let (branch, buffered) = self.begin_branch(task, "forany", &code, word.clone(), io);
+            self.begin_hedge(task, branch, word, buffered);
         }
         joined(task)
     }
@@ -79,11 +79,11 @@ impl Forker<'_> {
         task: &mut Task,
         branch: TaskId,
         word: Value,
-        held: Option<BufferedOutput>,
+        buffered: Option<BufferedOutput>,
     ) {
         let (id, now) = (task.id, self.core.now());
         let Some((running, hedge)) = top_hedge(task) else { return };
-        hedge.began(branch, word, held, now);
+        hedge.began(branch, word, buffered, now);
         self.core.scheduler.cancel(hedge.timer.take());
         if hedge.has_more(running) {
             hedge.timer = Some(self.core.scheduler.arm(now + hedge.after, Timer::Hedge(id)));

@@ -109,12 +109,18 @@ impl Hedge {
     }
 
     /// Adds a branch that begins.
-    pub fn began(&mut self, task: TaskId, word: Value, held: Option<BufferedOutput>, now: Time) {
+    pub fn began(
+        &mut self,
+        task: TaskId,
+        word: Value,
+        buffered: Option<BufferedOutput>,
+        now: Time,
+    ) {
         self.alive.insert(task);
         let place = self.total() - self.left - 1;
         self.begun.insert(task, (place, word, now));
-        if let (Some(outputs), Some(held)) = (&mut self.outputs, held) {
-            outputs.begin(task, held, String::new());
+        if let (Some(outputs), Some(buffered)) = (&mut self.outputs, buffered) {
+            outputs.begin(task, buffered, String::new());
         }
     }
 

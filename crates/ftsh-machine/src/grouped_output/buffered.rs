@@ -23,7 +23,7 @@ pub struct OutputGroup {
     /// Id of the branch.
     pub task: TaskId,
     /// Buffers of the output.
-    pub held: BufferedOutput,
+    pub buffered: BufferedOutput,
     /// Name of the branch, as `name=word`.
     label: String,
     /// Remark about incomplete output, for a line before the output.
@@ -113,8 +113,8 @@ impl OutputBuffers {
     }
 
     /// Adds a branch that begins; `label` is its `name=word`.
-    pub fn begin(&mut self, task: TaskId, held: BufferedOutput, label: String) {
-        self.open.insert(task, (self.begun, OutputGroup { task, held, label, remark: None }));
+    pub fn begin(&mut self, task: TaskId, buffered: BufferedOutput, label: String) {
+        self.open.insert(task, (self.begun, OutputGroup { task, buffered, label, remark: None }));
         self.begun += 1;
     }
 

@@ -30,11 +30,11 @@ impl Requests {
         branch: &mut Task,
     ) -> Option<BufferedOutput> {
         top_join(task)?.kind.outputs()?;
-        let (held, changes) = self.new_buffers();
+        let (buffered, changes) = self.new_buffers();
         let operation = self.new_operation(branch);
         branch.io = self.open_io(&branch.io, branch, operation, changes);
         branch.state = TaskState::Piped(operation);
-        Some(held)
+        Some(buffered)
     }
 
     /// Creates the buffers for a branch's output, and the changes of descriptors.
@@ -142,11 +142,11 @@ impl GroupedOutput<'_> {
                 self.write_to(task, io, scope, action, Vec::new(), 2)
             }
             GroupPart::Output => {
-                let redirects = vec![from(group.held.output.id())];
+                let redirects = vec![from(group.buffered.output.id())];
                 self.write_to(task, io, scope, Action::Copy, redirects, 1)
             }
             GroupPart::Errors => {
-                let redirects = vec![from(group.held.errors.id())];
+                let redirects = vec![from(group.buffered.errors.id())];
                 self.write_to(task, io, scope, Action::Copy, redirects, 2)
             }
         };

@@ -72,13 +72,13 @@ pub trait Interactive: Driver {
     ) -> io::Result<Self::Job<T>>;
 
     /// Waits for the other thread or an event, until `until`.
-    fn attend<T>(&mut self, job: &mut Self::Job<T>, until: Time) -> Attended<T>;
+    fn wait_for_job<T>(&mut self, job: &mut Self::Job<T>, until: Time) -> JobEvent<T>;
 
     /// Interrupts a wait of the other thread, as Ctrl-C would.
     fn interrupt<T>(&self, job: &Self::Job<T>);
 
     /// Stops waiting for the other thread, which continues.
-    fn leave_alone<T>(&mut self, job: &Self::Job<T>);
+    fn detach_job<T>(&mut self, job: &Self::Job<T>);
 
     /// Waits until all output of the shell is written. A signal may end the wait, and with it the
     /// shell.
@@ -98,13 +98,13 @@ pub trait Interactive: Driver {
 }
 
 /// End of a wait for another thread.
-pub enum Attended<T> {
+pub enum JobEvent<T> {
     /// The thread finished with an answer.
     Answer(T),
     /// An event for the machine arrived.
     Event(Event),
     /// A person asked for the shell's status.
-    Asked,
+    StatusRequested,
     /// The timeout passed.
     Timeout,
 }

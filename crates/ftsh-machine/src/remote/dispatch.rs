@@ -346,7 +346,7 @@ impl Core {
     }
 }
 
-const NOT_REMOTE: &str = "a branch that isn't away comes back";
+const NOT_REMOTE: &str = "a branch that is not remote has returned";
 
 fn not_sent(task: &Task, engine: EngineId, why: &str) -> Thrown {
     let message = format!("{} did not run the branch: {why}", engine.name());

@@ -25,7 +25,7 @@ use crate::unwind::ending::{Logged, Retry, TaskEnding, Thrown};
 use crate::unwind::finally::is_group;
 
 /// Violated invariant: a task that cleans up is canceled.
-const NOT_CANCELLED: &str = "a task cleans up that isn't cancelled";
+const NOT_CANCELLED: &str = "a task cleans up that is not cancelled";
 
 impl Unwinder<'_> {
     /// Cancels all but the first `keep` structures of a task, and ends everything in `scope`. Runs
