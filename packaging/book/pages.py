@@ -17,15 +17,18 @@ import sys
 LINK = re.compile(r"(!?)(\[[^\[\]]*\])\(([^)\s:]+)\)")
 
 # The expected output at the end of an example, as tests read it.
-OUTPUT = re.compile(r"\A```ftsh[^\n]*\n(.*?)((?:^#(?:>|2>|:)[^\n]*\n)*)```\Z", re.M | re.S)
+OUTPUT = re.compile(r"\A```ftsh([^\n]*)\n(.*?)((?:^#(?:>|2>|:)[^\n]*\n)*)```\Z", re.M | re.S)
 
 
 def example(block):
-    """Returns an example with its output in a block of its own."""
+    """Returns an example with its output in a block of its own.
+
+    An example whose label is the severity of a message, such as `error`, is marked with the label.
+    """
     match = OUTPUT.match(block)
     if not match:
         return block
-    script, output = match.groups()
+    label, script, output = match.groups()
     lines = []
     for line in output.splitlines():
         mark, _, text = line.partition(" ")
@@ -34,7 +37,11 @@ def example(block):
         lines.append((kind == "status", f'<span class="{kind}">{html.escape(text)}</span>'))
     lines = "\n".join(line for _, line in sorted(lines, key=lambda it: it[0]))
     output = f'\n\n<pre class="output"><samp>{lines}</samp></pre>\n' if lines else ""
-    return f"```ftsh\n{script}```{output}"
+    text = f"```ftsh\n{script}```{output}"
+    label = label.strip()
+    if label in ("error", "warning", "failure"):
+        text = f'<div class="message {label}">\n\n{text}\n\n</div>'
+    return text
 
 
 class Book:
