@@ -12,18 +12,18 @@ use nix::unistd::Pid;
 use crate::support::Ftsh;
 use crate::support::run::Running;
 
-/// A run of a script with the channels in a directory of the test's own.
+/// Returns a run with channels in a directory of the test's own.
 fn script(text: &str) -> Ftsh {
     Ftsh::script(text).env("FTSH_CHANNELS", "channels")
 }
 
-/// The lines of a file that many append to.
+/// Returns the lines of a file that several processes append to.
 fn lines(run: &Running, name: &str) -> Vec<String> {
     let text = fs::read_to_string(run.directory().join(name)).unwrap_or_default();
     text.lines().map(str::to_owned).collect()
 }
 
-/// How many are inside at most, by lines `+` and `-`.
+/// Returns the maximum number of attempts inside, by lines `+` and `-`.
 fn most_at_once(lines: &[String]) -> i32 {
     let mut inside = 0;
     let count = |line: &String| {
@@ -56,7 +56,7 @@ fn two_hundred_shells_share_four_places() {
 fn killed_shells_leave_their_places_to_others() {
     const SHELLS: usize = 24;
     const KILLED: usize = 8;
-    // The one that the user knows, and the interpreter, which is the command's parent.
+    // The process known to the user, and the interpreter, which is the command's parent.
     let each = "channel door at most 2
         try through door
             sh -c 'echo $PPID >> log; until test -e go.$PPID; do sleep 0.005; done'
@@ -92,13 +92,13 @@ fn killed_shells_leave_their_places_to_others() {
 }
 
 #[test]
-fn a_stopped_shell_holds_up_nobody_behind_it() {
+fn a_stopped_shell_delays_no_other_shell() {
     pass_a_shell_stopped_by(Signal::SIGTSTP);
 }
 
-/// SIGSTOP acts as a debugger or a paused container does: the shell cannot leave the queue.
+/// SIGSTOP acts like a debugger or a paused container: the shell cannot leave the queue.
 #[test]
-fn a_frozen_shell_holds_up_nobody_behind_it() {
+fn a_frozen_shell_delays_no_other_shell() {
     pass_a_shell_stopped_by(Signal::SIGSTOP);
 }
 
@@ -172,7 +172,7 @@ fn shells_beside_an_attempt_wait_for_their_turn() {
         end"
     );
     script(&outer).stdout("").failure(124);
-    // What somebody was told who outlives the attempt isn't true any more.
+    // For a process that outlives the attempt, the variable is no longer valid.
     let daemon = "until test -e left; do sleep 0.005; done; ftsh -l 0 late.ftsh; echo $? > code";
     let outer = format!(
         "channel door at most 1
@@ -205,7 +205,7 @@ fn a_breaker_is_opened_by_others() {
 }
 
 #[test]
-fn what_waits_in_a_channel_ends_at_once() {
+fn a_wait_for_a_channel_ends_at_once() {
     let each = "channel door at most 1; try through door; echo x >> log; /bin/sleep 1000; end";
     let all = "forall i in 1 .to. 20\n ftsh each.ftsh\nend";
     let run = script(all).file("each.ftsh", each).start();
@@ -215,7 +215,7 @@ fn what_waits_in_a_channel_ends_at_once() {
 }
 
 #[test]
-fn a_damaged_file_is_set_aside_and_said_once() {
+fn a_damaged_file_is_saved_and_reported_once() {
     let through =
         "channel door at most 1\ntry through door; true; end\ntry through door; true; end";
     let shell = script(through);
@@ -227,7 +227,7 @@ fn a_damaged_file_is_set_aside_and_said_once() {
     assert_eq!(finished.read("channels/door.damaged"), "no channel");
 }
 
-/// `--channels` with the channels in a directory of the test's own.
+/// Returns a run of `--channels` with a directory of the test's own.
 fn lists() -> Ftsh {
     Ftsh::new().arg("--channels").env("FTSH_CHANNELS", "channels")
 }
@@ -246,7 +246,7 @@ fn without_channels_there_are_none() {
 }
 
 #[test]
-fn a_damaged_channel_is_told() {
+fn a_damaged_channel_is_listed() {
     let shell = lists();
     make_private(&shell.path("channels"));
     fs::write(shell.path("channels/mirror"), "{").expect("a file");
@@ -258,9 +258,11 @@ fn a_damaged_channel_is_told() {
 }
 
 #[test]
-fn a_directory_that_could_be_anybodys_is_not_used() {
+fn an_unsafe_directory_is_refused() {
     let shell = lists();
     symlink("/tmp", shell.path("channels")).expect("a link");
     let finished = shell.stdout("").failure(2);
-    finished.one_line().expect_stderr("channels: it is no directory; FTSH_CHANNELS names another");
+    finished
+        .one_line()
+        .expect_stderr("channels: it is not a directory; set FTSH_CHANNELS to another directory");
 }

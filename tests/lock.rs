@@ -238,10 +238,10 @@ fn locks_of_scripts_are_out_of_others_reach() {
             let open = fs::Permissions::from_mode(0o777);
             fs::set_permissions(run.path("locks"), open).expect("permissions");
         },
-        "others can write to it",
+        "other users can write to it",
     );
-    refused(&|run| symlink(".", run.path("locks")).expect("a link"), "it is no directory");
-    refused(&|run| fs::write(run.path("locks"), "").expect("a file"), "it is no directory");
+    refused(&|run| symlink(".", run.path("locks")).expect("a link"), "it is not a directory");
+    refused(&|run| fs::write(run.path("locks"), "").expect("a file"), "it is not a directory");
 }
 
 #[test]

@@ -179,10 +179,10 @@ fn run(prepared: PreparedBranch, go: &Go, node: String, lease: Lease) -> Result<
     let (nonce, elapsed) = (go.nonce, at + go.waited);
     let cannot_control =
         |error: io::Error| anyhow!("can't receive messages of the head: {}", plain(&error));
-    let limit = process::Limit::at(lease.last_moment()).map_err(cannot_control)?;
+    let limit = process::SharedDeadline::at(lease.last_moment()).map_err(cannot_control)?;
     let control = detach_standard_input().map_err(cannot_control)?;
-    let oversight =
-        process::Oversight::new(Box::new(lease), control, limit).map_err(cannot_control)?;
+    let link =
+        process::ControlLink::new(Box::new(lease), control, limit).map_err(cannot_control)?;
     let execute = move |mut machine: Machine, supervision| {
         let began = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let clock = Instant::now();
@@ -192,16 +192,16 @@ fn run(prepared: PreparedBranch, go: &Go, node: String, lease: Lease) -> Result<
                 file: file.into(),
                 supervision,
                 elapsed,
-                oversight: Some(oversight),
+                control: Some(link),
                 ..process::Attachments::default()
             },
         )
         .map_err(|error| anyhow!("can't prepare to start commands: {}", plain(&error)))?;
         let outcome = driver::run(&mut machine, &mut driver);
-        driver.outlast_survivors();
+        driver.kill_survivors();
         let Some(ended) = machine.branch_ended_with() else { return Ok(outcome) };
         let record = Record { ended, node, began, elapsed: clock.elapsed() };
-        non_blocking_writer::standard_error().say(&record.to_line(&nonce));
+        non_blocking_writer::standard_error().print(&record.to_line(&nonce));
         let outcome = driver.flush_on_exit(outcome);
         if !non_blocking_writer::is_quiet() {
             // The reader is gone or too slow.

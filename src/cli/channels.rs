@@ -8,7 +8,7 @@ use anyhow::{Result, anyhow};
 use super::messages::print_text;
 use ftsh_machine::Outcome;
 use ftsh_machine::outcome::Human;
-use ftsh_process::{Listed, Seen, Shown, list_channels};
+use ftsh_process::{BreakerSnapshot, ChannelSnapshot, ListedChannel, list_channels};
 
 const HEAD: [&str; 6] = ["CHANNEL", "PLACES", "WAITING", "TOKENS", "FAILURES", "BREAKER"];
 
@@ -26,7 +26,7 @@ pub fn show(directory: Option<PathBuf>) -> Result<Outcome> {
     }
 }
 
-fn render(all: &[Listed]) -> String {
+fn render(all: &[ListedChannel]) -> String {
     let head = HEAD.map(str::to_owned).to_vec();
     let rows: Vec<Vec<String>> = std::iter::once(head).chain(all.iter().map(row)).collect();
     let is_whole = |row: &&Vec<String>| row.len() == HEAD.len();
@@ -48,12 +48,13 @@ fn render(all: &[Listed]) -> String {
 }
 
 /// Returns the cells of a channel; `-` for a rule that is not declared.
-fn row(channel: &Listed) -> Vec<String> {
+fn row(channel: &ListedChannel) -> Vec<String> {
     let name = channel.name.clone();
-    let Seen { inside, places, waiting, tokens, failures, breaker } = match &channel.state {
-        Ok(seen) => seen,
-        Err(reason) => return vec![name, reason.clone()],
-    };
+    let ChannelSnapshot { inside, places, waiting, tokens, failures, breaker } =
+        match &channel.state {
+            Ok(seen) => seen,
+            Err(reason) => return vec![name, reason.clone()],
+        };
     vec![
         name,
         places.map_or(format!("{inside}"), |places| format!("{inside}/{places}")),
@@ -62,9 +63,9 @@ fn row(channel: &Listed) -> Vec<String> {
         failures.to_string(),
         match breaker {
             None => "-".into(),
-            Some(Shown::Closed) => "closed".into(),
-            Some(Shown::Open(since)) => format!("open for {}", Human(*since)),
-            Some(Shown::HalfOpen(since)) => format!("half open after {}", Human(*since)),
+            Some(BreakerSnapshot::Closed) => "closed".into(),
+            Some(BreakerSnapshot::Open(since)) => format!("open for {}", Human(*since)),
+            Some(BreakerSnapshot::HalfOpen(since)) => format!("half open after {}", Human(*since)),
         },
     ]
 }
@@ -78,17 +79,17 @@ mod tests {
     #[test]
     fn columns_stand_below_each_other() {
         let seen = |inside, places, tokens, breaker| {
-            Ok(Seen { inside, places, waiting: 196, tokens, failures: 3, breaker })
+            Ok(ChannelSnapshot { inside, places, waiting: 196, tokens, failures: 3, breaker })
         };
         let since = Duration::from_secs(12);
         let all = [
-            ("a", seen(4, Some(4), Some(7.54), Some(Shown::Open(since)))),
+            ("a", seen(4, Some(4), Some(7.54), Some(BreakerSnapshot::Open(since)))),
             ("a_long_name", seen(1000, None, None, None)),
             ("b", Err("damaged: not JSON".into())),
-            ("c", seen(0, Some(1), Some(10.0), Some(Shown::Closed))),
-            ("d", seen(0, Some(1), Some(10.0), Some(Shown::HalfOpen(since)))),
+            ("c", seen(0, Some(1), Some(10.0), Some(BreakerSnapshot::Closed))),
+            ("d", seen(0, Some(1), Some(10.0), Some(BreakerSnapshot::HalfOpen(since)))),
         ];
-        let all = all.map(|(name, state)| Listed { name: name.into(), state });
+        let all = all.map(|(name, state)| ListedChannel { name: name.into(), state });
         insta::assert_snapshot!(render(&all), @r"
         CHANNEL      PLACES  WAITING  TOKENS  FAILURES  BREAKER
         a            4/4     196      7.5     3         open for 12 s

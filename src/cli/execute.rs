@@ -131,7 +131,7 @@ impl RunContext {
                 let recorded = recording.open()?;
                 let kept = Some((recorded.journal.clone(), recorded.elapsed));
                 let mut driver = self.driver(supervision, &secrets, kept, None)?;
-                let mark = driver.mark().to_owned();
+                let mark = driver.tag_name().to_owned();
                 let outcome = recorded.run(&mut driver, pid, &mark, deadline)?;
                 finish(&outcome, driver.now(), &secrets);
                 Ok(driver.flush_on_exit(outcome))
@@ -171,7 +171,7 @@ impl RunContext {
             supervision,
             restore: if is_prompt { repl::restore() } else { None },
             elapsed: elapsed.unwrap_or_default(),
-            oversight: None,
+            control: None,
         };
         let driver = ProcessDriver::new(process, attachments).map_err(|error| {
             let hint = match error.raw_os_error() {

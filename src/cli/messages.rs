@@ -37,14 +37,14 @@ pub fn print_error(message: &str) {
 pub fn print_note(message: &str) {
     let text = format!("ftsh: {}\n", crate::log::one_line(message));
     let text = SECRETS.get().map_or(text.as_str().into(), |secrets| secrets.hide(&text));
-    non_blocking_writer::standard_error().say(&text);
+    non_blocking_writer::standard_error().print(&text);
 }
 
 /// Writes a text to standard error, even while output is captured. Text that a slow reader does not
 /// accept stays queued for [`non_blocking_writer::wait`].
 pub fn report(text: &str) {
     let text = SECRETS.get().map_or(text.into(), |secrets| secrets.hide(text));
-    UNCAPTURED.get().unwrap_or_else(|| non_blocking_writer::standard_error()).say(&text);
+    UNCAPTURED.get().unwrap_or_else(|| non_blocking_writer::standard_error()).print(&text);
 }
 
 /// Standard error for the shell's own messages while output is captured.

@@ -68,7 +68,7 @@ pub fn main() -> ! {
         messages::report_panics();
         process::survive_file_limit();
         process::keep_closed();
-        process::forget_dead_limit();
+        process::remove_expired_limit();
         if !process::has_room(LEAST_MEMORY) {
             end(Err(anyhow!("there is too little memory to start; see `ulimit -v`")))
         }

@@ -32,7 +32,7 @@ pub fn capture(plan: &RunPlan) -> Result<Option<OutputCapture>> {
     }
     let begin = || {
         let capture = OutputCapture::begin(&plan.script.program.name())?;
-        if let Some(uncaptured) = capture.voice() {
+        if let Some(uncaptured) = capture.message_fd() {
             redirect_to(NonBlockingWriter::new(File::from(uncaptured.try_clone_to_owned()?)));
         }
         Ok(capture)

@@ -77,9 +77,9 @@ pub fn run(script: Result<Script, UnusableScript>, mut plan: RunPlan) -> Result<
         stay: has_lock || at_end.is_some(),
         restore: if is_prompt { repl::restore() } else { None }.map(Rc::new),
         at_end: at_end.clone(),
-        lifelines: workload
+        liveness_locks: workload
             .journal_file()
-            .and_then(|(journal_file, _)| journal_file.lifelines.clone()),
+            .and_then(|(journal_file, _)| journal_file.liveness_locks.clone()),
         limit: None,
     };
     let is_alone = !is_cron && !is_prompt && !workload.may_run_programs();

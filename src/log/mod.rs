@@ -258,7 +258,7 @@ impl LogWriter {
             Err(error) => {
                 self.broken = true;
                 non_blocking_writer::standard_error()
-                    .say(&format!("ftsh: can't write the log: {error}\n"));
+                    .print(&format!("ftsh: can't write the log: {error}\n"));
             }
         }
     }
@@ -278,7 +278,7 @@ impl LogWriter {
         let Some((count, file)) = self.missing.take() else { return };
         let lines = if count == 1 { "line is" } else { "lines are" };
         let event = LogEvent::Note(format!("{count} {lines} missing here: nobody read the log"));
-        self.writer.say(
+        self.writer.print(
             self.lines.render(Timestamp::now(), &LogRecord::of_shell(Time::START, file, 0, event)),
         );
     }

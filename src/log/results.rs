@@ -75,7 +75,7 @@ impl Results {
         };
         if !std::mem::replace(&mut self.broken, true) {
             non_blocking_writer::standard_error()
-                .say(&format!("ftsh: can't write the results: {why}\n"));
+                .print(&format!("ftsh: can't write the results: {why}\n"));
         }
     }
 

@@ -316,12 +316,12 @@ impl<D: Interactive<Edited = Edited>> Session<D> {
 
 /// Writes to standard output.
 fn write_output(text: &str) {
-    non_blocking_writer::standard_output().say(text);
+    non_blocking_writer::standard_output().print(text);
 }
 
 /// Writes to standard error.
 fn write_error(text: &str) {
-    non_blocking_writer::standard_error().say(text);
+    non_blocking_writer::standard_error().print(text);
 }
 
 /// Renders a failure. Leaves out the place if the place is the single line above.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 
-use ftsh_process::{ProcessDriver, Ready};
+use ftsh_process::{ProcessDriver, Readiness};
 
 /// Maximum number of bytes of one read.
 const MAX_READ: usize = 64 * 1024;
@@ -66,8 +66,8 @@ impl Connection {
             prepare_own_end(output.into())?,
             prepare_own_end(errors.into())?,
         );
-        driver.listen_to(output.as_fd(), first_key + Pipe::Output as u64, Ready::ToRead)?;
-        driver.listen_to(errors.as_fd(), first_key + Pipe::Errors as u64, Ready::ToRead)?;
+        driver.add_fd(output.as_fd(), first_key + Pipe::Output as u64, Readiness::ToRead)?;
+        driver.add_fd(errors.as_fd(), first_key + Pipe::Errors as u64, Readiness::ToRead)?;
         let connection = Self {
             first_key,
             input: Some(input.into()),
@@ -141,8 +141,8 @@ impl Connection {
             self.is_listening = is_needed;
             let (fd, key) = (input.as_fd(), self.first_key + Pipe::Input as u64);
             if !is_needed {
-                driver.listen_no_more(fd);
-            } else if driver.listen_to(fd, key, Ready::ToWrite).is_err() {
+                driver.remove_fd(fd);
+            } else if driver.add_fd(fd, key, Readiness::ToWrite).is_err() {
                 // The node handles the end of its input as the end of this shell.
                 self.close_input(driver);
             }
@@ -154,7 +154,7 @@ impl Connection {
         if std::mem::take(&mut self.is_listening)
             && let Some(input) = &self.input
         {
-            driver.listen_no_more(input.as_fd());
+            driver.remove_fd(input.as_fd());
         }
         self.input = None;
     }
@@ -170,14 +170,14 @@ impl Connection {
 fn close_reader(driver: &mut ProcessDriver, slot: &mut Option<io::PipeReader>) {
     if let Some(reader) = slot.take() {
         let fd: BorrowedFd = reader.as_fd();
-        driver.listen_no_more(fd);
+        driver.remove_fd(fd);
     }
 }
 
 /// Prepares an end of this shell: no command inherits the descriptor, and the descriptor never
 /// blocks.
 fn prepare_own_end(fd: OwnedFd) -> io::Result<OwnedFd> {
-    let fd = ProcessDriver::keep(fd)?;
+    let fd = ProcessDriver::move_above_script(fd)?;
     let flags = fcntl(&fd, FcntlArg::F_GETFL)?;
     fcntl(&fd, FcntlArg::F_SETFL(OFlag::from_bits_retain(flags) | OFlag::O_NONBLOCK))?;
     Ok(fd)

@@ -99,9 +99,9 @@ impl ClusterDriver {
         }
     }
 
-    /// Returns the mark of the processes of this start.
-    pub fn mark(&self) -> &str {
-        self.inner.mark()
+    /// Returns the name of this start, which is part of the tags of its processes.
+    pub fn tag_name(&self) -> &str {
+        self.inner.tag_name()
     }
 
     /// Returns the scopes of the branches that may run somewhere.
@@ -218,7 +218,7 @@ impl ClusterDriver {
 
     /// Reads the ready connections. Returns true if any connection was ready.
     fn read_connections(&mut self) -> bool {
-        let keys = self.inner.take_ready();
+        let keys = self.inner.take_ready_keys();
         for key in &keys {
             self.on_ready(*key);
         }

@@ -72,7 +72,7 @@ impl ClusterDriver {
         let ids = self.new_ids();
         let (mut connection, theirs) = Connection::open(&mut self.inner, ids.first_key())?;
         connection.close_input(&mut self.inner);
-        self.inner.give(ids.engine_io(), theirs)?;
+        self.inner.add_table(ids.engine_io(), theirs)?;
         self.inner.open_apart(ids.scope());
         let words = queue.list();
         let begin_poll = Action::Program { words, environment, overrides: Vec::new() };
@@ -130,7 +130,7 @@ impl ClusterDriver {
         let (now, sent) = (self.inner.now(), self.sent_along());
         let nodes = jobs.iter().filter_map(|job| Some((job.name, job.node?)));
         let nodes: BTreeMap<_, _> = nodes.collect();
-        let mark = self.inner.mark();
+        let mark = self.inner.tag_name();
         let waiting = |it: &&mut RemoteBranch| it.dispatched.engine == id && it.may_wait();
         for it in self.branches.values_mut().filter(waiting) {
             if let Some(node) = nodes.get(it.ids.job(mark).as_str()) {

@@ -128,7 +128,7 @@ impl ClusterDriver {
         let ids = self.new_ids();
         let engine = self.engine(dispatch.on.engine).engine;
         let words = engine.submit(&Submission {
-            name: &ids.job(self.inner.mark()),
+            name: &ids.job(self.inner.tag_name()),
             options: options(&dispatch),
             avoid: &dispatch.avoid,
             command: &program.command(),
@@ -223,7 +223,7 @@ impl ClusterDriver {
     /// Opens the pipes of an engine's command, and creates the head of the conversation.
     fn connect(&mut self, ids: ReservedIds, branch: Branch) -> io::Result<(Connection, Head)> {
         let (connection, theirs) = Connection::open(&mut self.inner, ids.first_key())?;
-        self.inner.give(ids.engine_io(), theirs)?;
+        self.inner.add_table(ids.engine_io(), theirs)?;
         let [one, other] = [process::random()?, process::random()?];
         let nonce = Nonce((u128::from(one) << 64 | u128::from(other)).to_ne_bytes());
         Ok((connection, Head::new(branch, nonce, self.config.lease, self.inner.now())))

@@ -15,8 +15,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
 use super::ProcessDriver;
-use super::fds::{Need, Part, Place, Step};
-use super::jobs::{Command, Stage};
+use super::fds::{Need, PositionStep, StructurePart, TreePosition};
+use super::jobs::{ActiveCommand, CommandStage};
 use ftsh_machine::effect::{
     Directory, Effect, Entry, FdChange, FdSource, IoId, OperationId, PipeId, Query, Run,
 };
@@ -25,23 +25,23 @@ use ftsh_sys as sys;
 use ftsh_sys::FileLimit;
 
 /// Maximum reserve for structures that come first.
-const MOST_SPARE: usize = 16;
+const MAX_RESERVE: usize = 16;
 /// Reserve kept regardless of the waiting time.
-const LEAST_SPARE: usize = 8;
+const MIN_RESERVE: usize = 8;
 /// Reserve when opening a pidfd, which is optional.
-const SPARE_OF_PIDFDS: usize = 16;
+const PIDFD_RESERVE: usize = 16;
 
 /// Time without a released descriptor after which commands outside pipelines may overtake.
-const PAUSE: Duration = Duration::from_millis(20);
+const OVERTAKE_TIMEOUT: Duration = Duration::from_millis(20);
 /// Time without a released descriptor after which the reserve is reduced: its holders may depend on
 /// a waiting request.
-const PATIENCE: Duration = Duration::from_secs(1);
+const RESERVE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Time without a released descriptor after which running commands are assumed to depend on a
 /// waiting request.
-const LONG_PATIENCE: Duration = Duration::from_secs(5);
+const DEPENDENT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Request that needs descriptors.
-pub enum Request {
+pub enum DescriptorRequest {
     /// Start of a command.
     Run(Box<Run>),
     /// Replacement of the shell.
@@ -54,7 +54,7 @@ pub enum Request {
     Enter(Box<Entry>),
 }
 
-impl Request {
+impl DescriptorRequest {
     /// Returns the base table of the request and its changes.
     fn redirects(&self) -> (IoId, &[FdChange]) {
         match self {
@@ -65,7 +65,7 @@ impl Request {
     }
 }
 
-impl Request {
+impl DescriptorRequest {
     /// Returns the operation of the request, for its withdrawal.
     fn operation(&self) -> Option<OperationId> {
         match self {
@@ -93,11 +93,11 @@ fn writes(redirects: &[FdChange]) -> Option<PipeId> {
 }
 
 /// Key in the queue: position, then age.
-type Key = (Place, u64);
+type Key = (TreePosition, u64);
 
 /// Work in progress while a request waits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Progress {
+enum AdmissionProgress {
     /// None.
     Nothing,
     /// Work that releases no descriptors.
@@ -109,9 +109,9 @@ enum Progress {
 }
 
 /// Queue of requests that wait for descriptors.
-pub struct Admission {
+pub struct AdmissionQueue {
     /// Requests in the order of service.
-    queue: BTreeMap<Key, Request>,
+    queue: BTreeMap<Key, DescriptorRequest>,
     /// Keys of operations in the queue.
     operations: HashMap<OperationId, Key>,
     /// Pipelines of pipes whose reading stage was not requested yet.
@@ -126,7 +126,7 @@ pub struct Admission {
     pub(super) limit: FileLimit,
 }
 
-impl Admission {
+impl AdmissionQueue {
     /// Creates an empty queue.
     pub fn new(now: Instant) -> Self {
         let (queue, operations, pipelines) = Default::default();
@@ -149,11 +149,11 @@ impl Admission {
     }
 
     /// Removes the request of an operation, if queued.
-    pub fn abandon(&mut self, operation: OperationId) -> Option<Request> {
+    pub fn abandon(&mut self, operation: OperationId) -> Option<DescriptorRequest> {
         self.queue.remove(&self.operations.remove(&operation)?)
     }
 
-    fn take(&mut self, key: &Key) -> Option<Request> {
+    fn take(&mut self, key: &Key) -> Option<DescriptorRequest> {
         let request = self.queue.remove(key)?;
         if let Some(operation) = request.operation() {
             self.operations.remove(&operation);
@@ -164,12 +164,12 @@ impl Admission {
 
 impl ProcessDriver {
     /// Serves a request, at once or when enough descriptors are free.
-    pub(super) fn request(&mut self, request: Request) {
-        let opens = matches!(request, Request::Open(_));
+    pub(super) fn request(&mut self, request: DescriptorRequest) {
+        let opens = matches!(request, DescriptorRequest::Open(_));
         let need = self.need(&request);
         let is_free = self.admission.queue.is_empty() && self.is_far_from_limit(need.total());
         if !opens && (is_free || need.is_nothing()) {
-            return self.carry_out(request, &Place::default());
+            return self.carry_out(request, &TreePosition::default());
         }
         let place = self.place(&request);
         if is_free || need.is_nothing() {
@@ -177,16 +177,16 @@ impl ProcessDriver {
         }
         let first = self.admission.queue.first_key_value();
         if first.is_none_or(|((first, _), _)| place < *first) {
-            let spare = if self.must_spare(&request, &place) { self.spare() } else { 0 };
-            if self.has_room(need, spare) {
+            let reserve = if self.must_reserve(&request, &place) { self.reserve() } else { 0 };
+            if self.has_room(need, reserve) {
                 return self.carry_out(request, &place);
             }
         }
-        self.io.put_off(request.redirects().1);
+        self.io.record_contents(request.redirects().1);
         self.admission.count += 1;
         let key = (place, self.admission.count);
-        if let Request::Run(run) | Request::Exec(run) = &request {
-            self.enter(run.process, run.scope, Command::queued(run));
+        if let DescriptorRequest::Run(run) | DescriptorRequest::Exec(run) = &request {
+            self.enter(run.process, run.scope, ActiveCommand::queued(run));
         }
         if let Some(operation) = request.operation() {
             self.admission.operations.insert(operation, key.clone());
@@ -207,33 +207,37 @@ impl ProcessDriver {
     }
 
     /// Returns the need of a request. A request without need never waits.
-    fn need(&self, request: &Request) -> Need {
+    fn need(&self, request: &DescriptorRequest) -> Need {
         match request {
-            Request::Query(_, _, Query::Buffer(id)) => self.io.need_to_read(*id),
-            Request::Query(
+            DescriptorRequest::Query(_, _, Query::Buffer(id)) => self.io.need_to_read(*id),
+            DescriptorRequest::Query(
                 ..,
                 Query::Test(..) | Query::Tail(..) | Query::Filled(_) | Query::InputEnded(_),
             ) => Need::NOTHING,
-            Request::Query(..) => Need::of(0, 2),
-            Request::Enter(entry) => self.turns.need(&entry.channel),
-            Request::Run(_) | Request::Exec(_) | Request::Open(_) => {
+            DescriptorRequest::Query(..) => Need::of(0, 2),
+            DescriptorRequest::Enter(entry) => self.turns.need(&entry.channel),
+            DescriptorRequest::Run(_) | DescriptorRequest::Exec(_) | DescriptorRequest::Open(_) => {
                 let (io, redirects) = request.redirects();
                 let need = self.io.need(io, redirects);
                 // The command may get a pipe, and its recorded input a file.
-                if self.replays.has_tapes() { Need::of(need.kept + 3, need.passing) } else { need }
+                if self.input_spools.has_spools() {
+                    Need::of(need.kept + 3, need.passing)
+                } else {
+                    need
+                }
             }
         }
     }
 
     /// Returns the position of a request. The stages of a pipeline request their tables one after
     /// the other.
-    fn place(&mut self, request: &Request) -> Place {
+    fn place(&mut self, request: &DescriptorRequest) -> TreePosition {
         let (io, redirects) = request.redirects();
         let around = self.io.place(io);
-        let whole = |unit| Step { unit, part: Part::Whole };
+        let whole = |unit| PositionStep { unit, part: StructurePart::Whole };
         around.inside(match request {
-            Request::Run(run) | Request::Exec(run) => whole(run.process.0),
-            Request::Open(Effect::Open { io, .. }) => {
+            DescriptorRequest::Run(run) | DescriptorRequest::Exec(run) => whole(run.process.0),
+            DescriptorRequest::Open(Effect::Open { io, .. }) => {
                 let (reads, writes) = (reads(redirects), writes(redirects));
                 let begun = reads.and_then(|id| self.admission.pipelines.remove(&id));
                 let unit = begun.unwrap_or(io.0);
@@ -241,26 +245,33 @@ impl ProcessDriver {
                     self.admission.pipelines.insert(id, unit);
                 }
                 let piped = reads.or(writes).is_some();
-                Step { unit, part: if piped { Part::Opening(io.0) } else { Part::Whole } }
+                PositionStep {
+                    unit,
+                    part: if piped { StructurePart::Opening(io.0) } else { StructurePart::Whole },
+                }
             }
-            Request::Open(_) | Request::Query(..) | Request::Enter(_) => whole(0),
+            DescriptorRequest::Open(_)
+            | DescriptorRequest::Query(..)
+            | DescriptorRequest::Enter(_) => whole(0),
         })
     }
 
     /// True if a request must leave a reserve for structures before it. Work that ends by itself
     /// releases its descriptors, but a writer to a pipe may have to wait.
-    fn must_spare(&self, request: &Request, place: &Place) -> bool {
+    fn must_reserve(&self, request: &DescriptorRequest, place: &TreePosition) -> bool {
         let holds = match request {
-            Request::Run(_) | Request::Exec(_) => place.stages().next().is_some(),
-            Request::Open(_) => reads(request.redirects().1).is_none(), // a reader belongs to begun work
-            Request::Query(..) | Request::Enter(_) => false,
+            DescriptorRequest::Run(_) | DescriptorRequest::Exec(_) => {
+                place.stages().next().is_some()
+            }
+            DescriptorRequest::Open(_) => reads(request.redirects().1).is_none(), // a reader belongs to begun work
+            DescriptorRequest::Query(..) | DescriptorRequest::Enter(_) => false,
         };
         holds && self.io.first_holder().is_some_and(|first| first < place)
     }
 
     /// Returns the size of the reserve.
-    fn spare(&mut self) -> usize {
-        (self.admission.limit.usable() / 3 + 4).min(MOST_SPARE)
+    fn reserve(&mut self) -> usize {
+        (self.admission.limit.usable() / 3 + 4).min(MAX_RESERVE)
     }
 
     /// Serves the requests that fit. `until` is the time at which the machine continues by itself.
@@ -268,19 +279,28 @@ impl ProcessDriver {
         self.admission.due = None;
         while let Some(key) = self.next_in_turn(until) {
             let Some(request) = self.admission.take(&key) else {
-                return self.broken("what it is the turn of doesn't wait");
+                return self.report_bug("the next request is not queued");
             };
             match request {
-                Request::Run(run) => self.begin_queued(run, Request::Run, &key.0),
-                Request::Exec(run) => self.begin_queued(run, Request::Exec, &key.0),
+                DescriptorRequest::Run(run) => {
+                    self.begin_queued(run, DescriptorRequest::Run, &key.0);
+                }
+                DescriptorRequest::Exec(run) => {
+                    self.begin_queued(run, DescriptorRequest::Exec, &key.0);
+                }
                 request => self.carry_out(request, &key.0),
             }
             self.admission.moved = Instant::now();
         }
     }
 
-    fn begin_queued(&mut self, mut run: Box<Run>, kind: fn(Box<Run>) -> Request, place: &Place) {
-        if let Some((_, ended)) = self.leave(run.process).filter(|(_, ended)| ended.wanted) {
+    fn begin_queued(
+        &mut self,
+        mut run: Box<Run>,
+        kind: fn(Box<Run>) -> DescriptorRequest,
+        place: &TreePosition,
+    ) {
+        if let Some((_, ended)) = self.leave(run.process).filter(|(_, ended)| ended.is_awaited) {
             run.scope = ended.scope; // the scope may have been handed over
             self.carry_out(kind(run), place);
         }
@@ -293,43 +313,49 @@ impl ProcessDriver {
             return Some(key.clone());
         }
         let (key, need) = (key.clone(), self.need(request));
-        let spare = if self.must_spare(request, &key.0) { self.spare() } else { 0 };
+        let reserve = if self.must_reserve(request, &key.0) { self.reserve() } else { 0 };
         let quiet = self.admission.moved.elapsed();
-        let spare = if quiet < PATIENCE { spare } else { spare.min(LEAST_SPARE) };
-        if self.has_room(need, spare) {
+        let reserve = if quiet < RESERVE_TIMEOUT { reserve } else { reserve.min(MIN_RESERVE) };
+        if self.has_room(need, reserve) {
             return Some(key);
         }
         let progress = self.progress();
         let found = match progress {
-            Progress::Sure if quiet < PAUSE => None,
-            Progress::Sure => self.first_that_fits(|request, place| {
-                matches!(request, Request::Run(_)) && place.stages().next().is_none()
+            AdmissionProgress::Sure if quiet < OVERTAKE_TIMEOUT => None,
+            AdmissionProgress::Sure => self.first_that_fits(|request, place| {
+                matches!(request, DescriptorRequest::Run(_)) && place.stages().next().is_none()
             }),
             // A request that holds up others is the first, or belongs to begun work.
-            Progress::Unsure if self.can_open(need, 0) => Some(key.clone()),
-            Progress::Unsure => {
-                self.first_that_fits(|request, place| !self.must_spare(request, place))
+            AdmissionProgress::Unsure if self.can_open(need, 0) => Some(key.clone()),
+            AdmissionProgress::Unsure => {
+                self.first_that_fits(|request, place| !self.must_reserve(request, place))
             }
-            Progress::Useless | Progress::Nothing => self.first_that_fits(|_, _| true),
+            AdmissionProgress::Useless | AdmissionProgress::Nothing => {
+                self.first_that_fits(|_, _| true)
+            }
         };
         if found.is_some() {
             return found;
         }
-        let patience = match progress {
-            Progress::Sure => Duration::MAX,
-            Progress::Unsure => LONG_PATIENCE,
-            Progress::Nothing if until == Time::NEVER => Duration::ZERO,
-            Progress::Useless | Progress::Nothing => PATIENCE,
+        let timeout = match progress {
+            AdmissionProgress::Sure => Duration::MAX,
+            AdmissionProgress::Unsure => DEPENDENT_TIMEOUT,
+            AdmissionProgress::Nothing if until == Time::NEVER => Duration::ZERO,
+            AdmissionProgress::Useless | AdmissionProgress::Nothing => RESERVE_TIMEOUT,
         };
-        if quiet >= patience {
+        if quiet >= timeout {
             return Some(key);
         }
-        let next = [PAUSE, PATIENCE, patience].into_iter().find(|&next| quiet < next);
+        let next =
+            [OVERTAKE_TIMEOUT, RESERVE_TIMEOUT, timeout].into_iter().find(|&next| quiet < next);
         self.admission.due = next.and_then(|next| self.admission.moved.checked_add(next));
         None
     }
 
-    fn first_that_fits(&self, counts: impl Fn(&Request, &Place) -> bool) -> Option<Key> {
+    fn first_that_fits(
+        &self,
+        counts: impl Fn(&DescriptorRequest, &TreePosition) -> bool,
+    ) -> Option<Key> {
         let mut queue = self.admission.queue.iter();
         let fits = |request| self.can_open(self.need(request), 0);
         let wanted = |request| self.is_wanted(request);
@@ -341,37 +367,43 @@ impl ProcessDriver {
     }
 
     /// True if the request is still needed.
-    fn is_wanted(&self, request: &Request) -> bool {
+    fn is_wanted(&self, request: &DescriptorRequest) -> bool {
         match request {
-            Request::Run(run) | Request::Exec(run) => self.commands.contains_key(&run.process),
-            Request::Open(_) | Request::Query(..) | Request::Enter(_) => true, // canceled ones are removed
+            DescriptorRequest::Run(run) | DescriptorRequest::Exec(run) => {
+                self.commands.contains_key(&run.process)
+            }
+            DescriptorRequest::Open(_)
+            | DescriptorRequest::Query(..)
+            | DescriptorRequest::Enter(_) => true, // canceled ones are removed
         }
     }
 
     /// Classifies the work in progress.
-    fn progress(&self) -> Progress {
+    fn progress(&self) -> AdmissionProgress {
         if !self.ready.is_empty() || !self.work.operations.is_empty() || self.scopes.is_emptying() {
-            return Progress::Sure;
+            return AdmissionProgress::Sure;
         }
         // Waiting part of each pipeline; none if several stages wait.
-        let mut waiting: HashMap<u64, Option<Part>> = HashMap::new();
+        let mut waiting: HashMap<u64, Option<StructurePart>> = HashMap::new();
         for ((place, _), request) in &self.admission.queue {
             if self.is_wanted(request) {
-                for Step { unit, part } in place.stages() {
+                for PositionStep { unit, part } in place.stages() {
                     let known = waiting.entry(unit).or_insert(Some(part));
                     known.take_if(|known| *known != part);
                 }
             }
         }
-        let is_free = |step: Step| waiting.get(&step.unit).is_none_or(|it| *it == Some(step.part));
-        let mut progress = Progress::Nothing;
-        for command in self.commands.values().filter(|it| !matches!(it.stage, Stage::Queued)) {
+        let is_free =
+            |step: PositionStep| waiting.get(&step.unit).is_none_or(|it| *it == Some(step.part));
+        let mut progress = AdmissionProgress::Nothing;
+        for command in self.commands.values().filter(|it| !matches!(it.stage, CommandStage::Queued))
+        {
             if command.need.kept == 0 && command.place.steps().is_empty() {
-                progress = progress.max(Progress::Useless);
+                progress = progress.max(AdmissionProgress::Useless);
             } else if command.place.stages().all(is_free) {
-                return Progress::Sure;
+                return AdmissionProgress::Sure;
             } else {
-                progress = Progress::Unsure;
+                progress = AdmissionProgress::Unsure;
             }
         }
         progress
@@ -379,35 +411,36 @@ impl ProcessDriver {
 
     fn is_far_from_limit(&mut self, count: usize) -> bool {
         let known =
-            self.children.len() + self.io.size() + self.relays.count() + self.replays.size();
+            self.children.len() + self.io.size() + self.relays.count() + self.input_spools.size();
         self.admission.limit.is_far_from(4 * known + count)
     }
 
     /// True if this need and reserve fit, in addition to descriptors that workers may be opening.
-    fn can_open(&self, need: Need, spare: usize) -> bool {
-        let working = self.commands.values().filter(|it| matches!(it.stage, Stage::Working(_)));
+    fn can_open(&self, need: Need, reserve: usize) -> bool {
+        let working =
+            self.commands.values().filter(|it| matches!(it.stage, CommandStage::Working(_)));
         let promised: usize = working.map(|it| it.need.total()).sum();
-        let own = need.kept + spare + promised + 2 * self.work.operations.len();
+        let own = need.kept + reserve + promised + 2 * self.work.operations.len();
         sys::can_open(own, own + need.passing)
     }
 
     /// True if this need and reserve fit, after raising limits and closing unused files.
-    fn has_room(&mut self, need: Need, spare: usize) -> bool {
-        self.is_far_from_limit(need.total() + spare)
-            || self.can_open(need, spare)
-            || self.admission.limit.raise() && self.can_open(need, spare)
-            || self.put_away() && self.can_open(need, spare)
+    fn has_room(&mut self, need: Need, reserve: usize) -> bool {
+        self.is_far_from_limit(need.total() + reserve)
+            || self.can_open(need, reserve)
+            || self.admission.limit.raise() && self.can_open(need, reserve)
+            || self.close_unused() && self.can_open(need, reserve)
     }
 
     /// True if there is room for a pidfd.
     pub(super) fn has_room_for_pidfd(&mut self) -> bool {
-        let (need, spare) = (Need::of(0, 1), SPARE_OF_PIDFDS);
-        self.is_far_from_limit(1 + spare) || self.can_open(need, spare)
+        let (need, reserve) = (Need::of(0, 1), PIDFD_RESERVE);
+        self.is_far_from_limit(1 + reserve) || self.can_open(need, reserve)
     }
 
-    fn carry_out(&mut self, request: Request, place: &Place) {
+    fn carry_out(&mut self, request: DescriptorRequest, place: &TreePosition) {
         match request {
-            Request::Run(run) => {
+            DescriptorRequest::Run(run) => {
                 let need = self.io.need(run.io, &run.redirects);
                 let (process, around) = (run.process, self.io.place(run.io));
                 self.run(*run);
@@ -415,10 +448,12 @@ impl ProcessDriver {
                     (command.need, command.place) = (need, around);
                 }
             }
-            Request::Exec(run) => self.exec(*run),
-            Request::Open(effect) => self.open(effect, place.opened()),
-            Request::Query(operation, directory, query) => self.query(operation, directory, query),
-            Request::Enter(entry) => {
+            DescriptorRequest::Exec(run) => self.exec(*run),
+            DescriptorRequest::Open(effect) => self.open(effect, place.opened()),
+            DescriptorRequest::Query(operation, directory, query) => {
+                self.query(operation, directory, query);
+            }
+            DescriptorRequest::Enter(entry) => {
                 self.take_turns(|turns, outside| turns.enter(outside, *entry));
             }
         }

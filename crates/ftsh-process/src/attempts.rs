@@ -7,11 +7,11 @@ use std::sync::Arc;
 use bstr::BString;
 
 use super::cleanup::scratch_place;
-use super::fds::{ended, settle, stream};
-use super::jobs::Answer;
+use super::fds::{commit, ended, stream};
+use super::input_spool::FEED;
+use super::jobs::JobResult;
 use super::os::poll::Token;
-use super::program::Program;
-use super::replay::FEED;
+use super::program::ProgramSpec;
 use super::{FdError, ProcessDriver};
 use ftsh_machine::effect::{DraftId, IoId, OperationId, ReplayId, ScratchId, Sink};
 use ftsh_machine::event::{Reply, SpawnError};
@@ -21,25 +21,25 @@ use ftsh_sys::os_error::plain;
 
 impl ProcessDriver {
     /// Commits staged files.
-    pub(super) fn settle_drafts(&mut self, operation: OperationId, drafts: &[DraftId]) {
-        let drafts = self.io.drafts(drafts);
-        if drafts.is_empty() {
+    pub(super) fn commit_staged_files(&mut self, operation: OperationId, staged_files: &[DraftId]) {
+        let staged_files = self.io.staged_files(staged_files);
+        if staged_files.is_empty() {
             return self.answer(operation, Ok(Reply::Truth(true)));
         }
         let registry = self.cleanup.registry.clone();
         self.operate(operation, move |control| {
-            Answer::Reply(settle::settle(&drafts, &registry, control))
+            JobResult::Reply(commit::commit(&staged_files, &registry, control))
         });
     }
 
     /// Commits the input read by an attempt.
-    pub(super) fn keep_input(&mut self, replay: ReplayId) {
-        self.replays.keep(replay, &mut self.poller);
+    pub(super) fn keep_input(&mut self, input_spool: ReplayId) {
+        self.input_spools.keep(input_spool, &mut self.poller);
     }
 
     /// Ends the attempts of an input.
-    pub(super) fn drop_replay(&mut self, replay: ReplayId) {
-        self.replays.drop(replay, &mut self.poller);
+    pub(super) fn drop_replay(&mut self, input_spool: ReplayId) {
+        self.input_spools.drop(input_spool, &mut self.poller);
         self.admission.note_free();
     }
 
@@ -49,7 +49,7 @@ impl ProcessDriver {
         self.operate(operation, move |_| {
             let path = scratch.path(&registry);
             let path = path.map_err(|error| FdError::Scratch { place: scratch_place(), error });
-            Answer::Reply(path.map(|path| Reply::Text(path.into_os_string().into_vec().into())))
+            JobResult::Reply(path.map(|path| Reply::Text(path.into_os_string().into_vec().into())))
         });
     }
 
@@ -59,8 +59,8 @@ impl ProcessDriver {
         let registry = self.cleanup.registry.clone();
         // Without a worker, the end of the run removes the directory.
         let _ = self.work.pool.submit(move |_| match scratch.remove(&registry) {
-            Ok(()) => Answer::Cancelled,
-            Err(left) => Answer::Left(vec![left]),
+            Ok(()) => JobResult::Cancelled,
+            Err(left) => JobResult::Left(vec![left]),
         });
     }
 
@@ -78,9 +78,9 @@ impl ProcessDriver {
     }
 
     /// Answers with true if descriptor 0 of a table is at its end.
-    pub(super) fn look_at_input(&mut self, operation: OperationId, io: IoId) {
+    pub(super) fn query_input_end(&mut self, operation: OperationId, io: IoId) {
         let table = self.io.table(io);
-        let known = table.and_then(|table| self.replays.has_ended(table));
+        let known = table.and_then(|table| self.input_spools.has_ended(table));
         let is_so = || table.and_then(|table| table.get(0)).is_some_and(ended::has_ended);
         let has_ended = known.unwrap_or_else(is_so);
         self.answer(operation, Ok(Reply::Truth(has_ended)));
@@ -89,7 +89,7 @@ impl ProcessDriver {
     /// Answers with the remaining content of a descriptor.
     pub(super) fn read_input(&mut self, operation: OperationId, io: IoId, number: u8) {
         let plan = self.io.plan(io, &None, None, Vec::new()).and_then(|mut plan| {
-            let kept = self.replays.connect(&mut plan, &mut self.poller);
+            let kept = self.input_spools.connect(&mut plan, &mut self.poller);
             Ok((plan, kept.map_err(FdError::Pipe)?))
         });
         let (plan, kept) = match plan {
@@ -100,7 +100,7 @@ impl ProcessDriver {
             let table = plan.carry_out(control);
             let text = table.and_then(|table| stream::read_all(&table, number, control));
             drop(kept);
-            Answer::Reply(text.map(Reply::Text))
+            JobResult::Reply(text.map(Reply::Text))
         });
     }
 
@@ -110,7 +110,7 @@ impl ProcessDriver {
         let environment = std::env::vars_os()
             .map(|(name, value)| (name.into_vec().into(), value.into_vec().into()))
             .collect();
-        let feeder = Program {
+        let feeder = ProgramSpec {
             words: ["sh", "-c", FEED].map(BString::from).to_vec(),
             environment: Arc::new(environment),
             child_env: Vec::new(),
@@ -120,7 +120,7 @@ impl ProcessDriver {
             file: None,
         };
         let mut pids = Vec::new();
-        for table in self.replays.take_feeders() {
+        for table in self.input_spools.take_feeders() {
             match feeder.start(&table) {
                 Ok(started) => pids.push(started.pid),
                 Err(error) => {
@@ -141,21 +141,21 @@ impl ProcessDriver {
 
     /// Handles available input, or room in the pipe of an input.
     pub(super) fn feed_inputs(&mut self, token: Token) {
-        if let Err(error) = self.replays.go_on(token, &mut self.poller) {
-            let note = format!("the input can't be read to its end: {}", plain(&error));
+        if let Err(error) = self.input_spools.handle_event(token, &mut self.poller) {
+            let note = format!("cannot read the input to its end: {}", plain(&error));
             self.log(0, LogEvent::Note(note));
         }
     }
 
     /// Updates the pipes of inputs after readers ended or tables were closed.
     pub(super) fn reconsider_inputs(&mut self) {
-        self.replays.reconsider(&mut self.poller);
+        self.input_spools.reconsider(&mut self.poller);
     }
 
     /// Starts a job that removes files of shells killed together with their supervisors.
-    pub(super) fn clean_up_after_others(&mut self) {
-        if let Some(job) = self.cleanup.after_others() {
-            let _ = self.work.pool.submit(move |_| Answer::Left(job()));
+    pub(super) fn sweep_stale_runs(&mut self) {
+        if let Some(job) = self.cleanup.sweep_job() {
+            let _ = self.work.pool.submit(move |_| JobResult::Left(job()));
         }
     }
 }

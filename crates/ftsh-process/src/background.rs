@@ -11,8 +11,8 @@ use std::time::Duration;
 use nix::sys::pthread::{Pthread, pthread_kill};
 use nix::sys::signal::{SigSet, Signal};
 
-use super::os::reader::{Daemons, leave_reader};
-use super::os::signal::of_the_editor;
+use super::os::reader::{DaemonPipe, start_reader};
+use super::os::signal::editor_signals;
 use super::tty::{Edited, TerminalRestore};
 use super::{BACKGROUND, ProcessDriver};
 use crate::non_blocking_writer;
@@ -24,7 +24,7 @@ use ftsh_machine::time::Time;
 use ftsh_sys as sys;
 
 /// Time limit for a reader that does not read, after a signal has ended the run.
-const BRIEFLY: Duration = Duration::from_secs(1);
+const READER_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Job on another thread.
 pub struct BackgroundJob<T> {
@@ -50,9 +50,9 @@ impl Interactive for ProcessDriver {
         let (sender, answer) = mpsc::sync_channel(1);
         self.poller.add(done.as_fd(), BACKGROUND)?;
         // The thread inherits the blocked signals and unblocks them itself.
-        let _ = of_the_editor().thread_block();
+        let _ = editor_signals().thread_block();
         let thread = move || {
-            let _ = of_the_editor().thread_unblock();
+            let _ = editor_signals().thread_unblock();
             let _ = sender.send(work());
             drop(writer);
         };
@@ -60,7 +60,7 @@ impl Interactive for ProcessDriver {
         match builder.spawn(thread) {
             Ok(thread) => Ok(BackgroundJob { answer, done, thread }),
             Err(error) => {
-                self.forget(&done);
+                self.unwatch(&done);
                 Err(error)
             }
         }
@@ -69,7 +69,7 @@ impl Interactive for ProcessDriver {
     fn wait_for_job<T>(&mut self, job: &mut BackgroundJob<T>, until: Time) -> JobEvent<T> {
         loop {
             self.admit(until);
-            self.settle();
+            self.advance_scopes();
             if let Some(event) = self.ready.pop_front() {
                 return JobEvent::Event(event);
             }
@@ -79,7 +79,7 @@ impl Interactive for ProcessDriver {
                 self.detach_job(job);
                 return JobEvent::Answer(answer);
             }
-            if self.tty.status_line.take_asked() {
+            if self.tty.status_line.take_page_request() {
                 return JobEvent::StatusRequested;
             }
             if self.now() >= until {
@@ -90,12 +90,12 @@ impl Interactive for ProcessDriver {
     }
 
     fn detach_job<T>(&mut self, job: &BackgroundJob<T>) {
-        self.forget(&job.done);
+        self.unwatch(&job.done);
     }
 
     fn reset_terminal(&mut self) {
         if let Some(restore) = &mut self.tty.restore {
-            restore.settle();
+            restore.repair();
         }
     }
 
@@ -122,14 +122,14 @@ impl Interactive for ProcessDriver {
         }
         self.io.close_tables();
         // Errors are ignored: without the process, a daemon ends at its next output.
-        let _ = self.leave_reader();
+        let _ = self.start_reader();
         if non_blocking_writer::is_quiet() {
             return outcome;
         }
         let is_over = matches!(outcome, Outcome::Interrupted(_));
         // The controller waits for the last output and limits the wait itself.
-        let is_brief = is_over && !self.overseen.is_so();
-        let until = if is_brief { self.now() + BRIEFLY } else { Time::NEVER };
+        let is_brief = is_over && !self.remote_control.is_active();
+        let until = if is_brief { self.now() + READER_TIMEOUT } else { Time::NEVER };
         let Ok(mut waiting) = self.begin(|| non_blocking_writer::wait(None)) else {
             return outcome;
         };
@@ -149,19 +149,19 @@ impl Interactive for ProcessDriver {
     }
 
     fn page(&self, machine: &Machine) -> String {
-        self.words_for(machine)
+        self.status_page(machine)
     }
 }
 
 impl ProcessDriver {
     /// Starts a process that reads from pipes of this shell after its end. Returns the process id.
-    pub(super) fn leave_reader(&self) -> io::Result<Option<i32>> {
+    pub(super) fn start_reader(&self) -> io::Result<Option<i32>> {
         let pipes: Vec<_> =
-            self.io.held.pipes().map(Daemons::from).chain(self.relays.pipes()).collect();
-        leave_reader(&pipes)
+            self.io.held.pipes().map(DaemonPipe::from).chain(self.relays.pipes()).collect();
+        start_reader(&pipes)
     }
 
-    fn forget(&mut self, done: &PipeReader) {
+    fn unwatch(&mut self, done: &PipeReader) {
         self.poller.remove(done.as_fd());
         let _ = SigSet::from_iter([Signal::SIGINT]).thread_unblock();
     }

@@ -8,11 +8,11 @@ use super::ProcessDriver;
 use super::channels;
 use super::fds::stream::{self, Ended};
 use super::fds::{Fd, FdError, Readers};
-use super::jobs::{Answer, Command, Stage, Waiting};
-use super::marks::{self, KillTimeout, lease};
+use super::jobs::{ActiveCommand, CommandStage, JobRecipient, JobResult};
 use super::os::workers::Control;
-use super::program::{Program, Replacement, Started};
+use super::program::{ProgramSpec, Replacement, StartedProgram};
 use super::scopes::EndedCommand;
+use super::tag::{self, KillTimeout, limit_grants};
 use crate::non_blocking_writer;
 use ftsh_machine::effect::{Action, Directory, Environment, ProcessId, Run, ScopeId};
 use ftsh_machine::event::{CommandStatus, Event, SpawnError, SpawnErrorKind};
@@ -28,7 +28,7 @@ impl ProcessDriver {
     /// Starts a command.
     pub(super) fn run(&mut self, run: Run) {
         self.make_room();
-        let mut command = Command::new(&run);
+        let mut command = ActiveCommand::new(&run);
         let Run {
             process,
             scope,
@@ -52,7 +52,7 @@ impl ProcessDriver {
                 return Ok(plan); // reads no input
             }
             command.kept =
-                self.replays.connect(&mut plan, &mut self.poller).map_err(FdError::Pipe)?;
+                self.input_spools.connect(&mut plan, &mut self.poller).map_err(FdError::Pipe)?;
             Ok(plan)
         });
         let mut plan = match plan {
@@ -63,7 +63,7 @@ impl ProcessDriver {
         command.readers = match &action {
             Action::Program { .. } => {
                 let has_room = self.has_room_for_pidfd();
-                Readers::of(&plan, feeds, &self.io.closings, has_room)
+                Readers::of(&plan, feeds, &self.io.pipe_watches, has_room)
             }
             Action::Print(_) | Action::Copy | Action::ReadLine => {
                 Readers::of_builtin(feeds & 1 << 1 != 0)
@@ -71,7 +71,7 @@ impl ProcessDriver {
         };
         command.quiet = self.tty.status_line.is_on() && plan.is_quiet();
         if !command.quiet {
-            self.tty.status_line.give_way();
+            self.tty.status_line.hide_for_output();
         }
         // A command without the terminal is stopped when it opens the terminal, and gets it then.
         // If it got the terminal at once, no status line could be shown.
@@ -84,12 +84,12 @@ impl ProcessDriver {
                 let kill_timeout = self.kill_timeout(grace);
                 let mut child_env =
                     self.command_env(deadline, kill_timeout, &directory, &environment);
-                if let Some(inside) = self.turns.told(|| self.scopes.around(scope)) {
+                if let Some(inside) = self.turns.channel_env(|| self.scopes.around(scope)) {
                     child_env.push((channels::VARIABLE, inside.into()));
                 }
-                let notes = kill_timeout.note() + &self.leases(scope, deadline);
-                child_env.push((marks::VARIABLE, self.scanner.marker.value(scope, &notes)));
-                let mut program = Program {
+                let notes = kill_timeout.note() + &self.grants(scope, deadline);
+                child_env.push((tag::VARIABLE, self.scanner.tagger.value(scope, &notes)));
+                let mut program = ProgramSpec {
                     words,
                     environment,
                     child_env,
@@ -113,19 +113,22 @@ impl ProcessDriver {
                         let table = match plan.carry_out(control) {
                             Ok(table) => table,
                             Err(error) => {
-                                return Answer::Started(Err(redirect_error(&error)), false);
+                                return JobResult::Started(Err(redirect_error(&error)), false);
                             }
                         };
                         if !control.commit() {
-                            return Answer::Cancelled;
+                            return JobResult::Cancelled;
                         }
-                        Answer::Started(program.start(&table), !is_quiet && !table.reads_nothing())
+                        JobResult::Started(
+                            program.start(&table),
+                            !is_quiet && !table.reads_nothing(),
+                        )
                     });
                 }
             }
             Action::Print(bytes) if plan.may_block() => {
                 self.work(process, scope, command, move |control| {
-                    Answer::Ended(match plan.carry_out(control) {
+                    JobResult::Ended(match plan.carry_out(control) {
                         Ok(table) => stream::print(&table, &bytes, control),
                         Err(error) => Err(redirect_error(&error)),
                     })
@@ -137,19 +140,19 @@ impl ProcessDriver {
                     Ok(ended) => self.ended(process, ended, &command.readers),
                     Err(left) => self.work(process, scope, command, move |control| {
                         let rest = &bytes[bytes.len() - left..];
-                        Answer::Ended(stream::print(&table, rest, control))
+                        JobResult::Ended(stream::print(&table, rest, control))
                     }),
                 },
             },
             Action::Copy => self.work(process, scope, command, move |control| {
-                Answer::Ended(match plan.carry_out(control) {
+                JobResult::Ended(match plan.carry_out(control) {
                     Ok(table) => stream::copy(&table, control),
                     Err(error) => Err(redirect_error(&error)),
                 })
             }),
             Action::ReadLine if plan.may_block() => {
                 self.work(process, scope, command, move |control| {
-                    Answer::Ended(match plan.carry_out(control) {
+                    JobResult::Ended(match plan.carry_out(control) {
                         Ok(table) => stream::read_line(&table, Vec::new(), control),
                         Err(error) => Err(redirect_error(&error)),
                     })
@@ -164,7 +167,7 @@ impl ProcessDriver {
                 Ok(table) => match stream::read_line_now(&table) {
                     Ok(ended) => self.ended(process, ended, &command.readers),
                     Err(begun) => self.work(process, scope, command, move |control| {
-                        Answer::Ended(stream::read_line(&table, begun, control))
+                        JobResult::Ended(stream::read_line(&table, begun, control))
                     }),
                 },
             },
@@ -173,7 +176,7 @@ impl ProcessDriver {
 
     /// Replaces the shell after the files were opened.
     pub(super) fn exec(&mut self, run: Run) {
-        let command = Command::new(&run);
+        let command = ActiveCommand::new(&run);
         let Run {
             process, scope, action, directory, umask, io, redirects, deadline, grace, ..
         } = run;
@@ -183,7 +186,7 @@ impl ProcessDriver {
             return self.refuse(process, error);
         };
         let plan = self.io.plan(io, &directory, umask, redirects).and_then(|mut plan| {
-            self.replays.hand_over(&mut plan)?;
+            self.input_spools.hand_over(&mut plan)?;
             Ok(plan)
         });
         let plan = match plan {
@@ -194,12 +197,12 @@ impl ProcessDriver {
         let child_env =
             self.command_env(deadline, self.kill_timeout(grace), &directory, &environment);
         let program =
-            Program { words, environment, child_env, overrides, directory, umask, file: None };
+            ProgramSpec { words, environment, child_env, overrides, directory, umask, file: None };
         self.work(process, scope, command, move |control| {
             let table = plan.carry_out(control);
             // Output of the shell comes before output of the program.
             while !non_blocking_writer::wait(Some(PAUSE)) && !control.is_cancelled() {}
-            Answer::Ready(Box::new(program), table)
+            JobResult::Ready(Box::new(program), table)
         });
     }
 
@@ -213,7 +216,7 @@ impl ProcessDriver {
             Ok(feeders) => feeders,
             Err(error) => return error,
         };
-        let reader = self.leave_reader().unwrap_or_default();
+        let reader = self.start_reader().unwrap_or_default();
         let subreaper = self.scopes.adopts();
         let error = match &self.supervision {
             Some(supervision) if !supervision.stays() => supervision.replace(replacement),
@@ -262,21 +265,21 @@ impl ProcessDriver {
             child_env.push(("PWD", BString::clone(directory)));
         }
         if let Some(deadline) = deadline.to_unix(self.clock.start_unix) {
-            child_env.push((lease::VARIABLE, seconds(deadline)));
+            child_env.push((limit_grants::VARIABLE, seconds(deadline)));
         }
         child_env
     }
 
     /// Returns the tag notes about the time limit of a scope.
-    fn leases(&mut self, scope: ScopeId, deadline: Deadline) -> String {
+    fn grants(&mut self, scope: ScopeId, deadline: Deadline) -> String {
         if deadline == Deadline::NONE {
             return String::new();
         }
         let around = self.scopes.around(scope);
         let (start, pid) = (self.clock.start_unix, self.children.parent);
-        let leases = &mut self.scopes.leases;
+        let grants = &mut self.scopes.grants;
         let seconds = |deadline: Deadline| deadline.to_unix(start).map(seconds).unwrap_or_default();
-        leases.note(&self.scanner.marker, pid, deadline, &around, seconds)
+        grants.note(&self.scanner.tagger, pid, deadline, &around, seconds)
     }
 
     /// Reports a command that could not be started.
@@ -287,20 +290,20 @@ impl ProcessDriver {
     fn ended(&mut self, process: ProcessId, ended: Ended, readers: &Readers) {
         self.ready.push_back(match ended {
             Ok((status, line)) => {
-                let reader_gone = readers.are_missed(status);
+                let reader_gone = readers.reader_gone(status);
                 Event::Exited { process, status, line, reader_gone }
             }
             Err(error) => Event::SpawnFailed { process, error },
         });
     }
 
-    pub(super) fn enter(&mut self, process: ProcessId, scope: ScopeId, command: Command) {
+    pub(super) fn enter(&mut self, process: ProcessId, scope: ScopeId, command: ActiveCommand) {
         self.scopes.begin(scope, process);
         self.commands.insert(process, command);
     }
 
     /// Removes a command that has ended.
-    pub(super) fn leave(&mut self, process: ProcessId) -> Option<(Command, EndedCommand)> {
+    pub(super) fn leave(&mut self, process: ProcessId) -> Option<(ActiveCommand, EndedCommand)> {
         let mut command = self.commands.remove(&process)?;
         command.kept.clear();
         self.reconsider_inputs();
@@ -313,7 +316,7 @@ impl ProcessDriver {
 
     /// Removes a command. Returns true if its end is to be reported.
     fn leave_wanted(&mut self, process: ProcessId) -> bool {
-        self.leave(process).is_some_and(|(_, ended)| ended.wanted)
+        self.leave(process).is_some_and(|(_, ended)| ended.is_awaited)
     }
 
     /// Executes a command by a worker.
@@ -321,8 +324,8 @@ impl ProcessDriver {
         &mut self,
         process: ProcessId,
         scope: ScopeId,
-        command: Command,
-        job: impl FnOnce(&Control) -> Answer + Send + 'static,
+        command: ActiveCommand,
+        job: impl FnOnce(&Control) -> JobResult + Send + 'static,
     ) {
         self.submit(process, scope, command, job);
     }
@@ -331,13 +334,13 @@ impl ProcessDriver {
         &mut self,
         process: ProcessId,
         scope: ScopeId,
-        mut command: Command,
-        job: impl FnOnce(&Control) -> Answer + Send + 'static,
+        mut command: ActiveCommand,
+        job: impl FnOnce(&Control) -> JobResult + Send + 'static,
     ) -> bool {
         match self.work.pool.submit(job) {
             Ok(handle) => {
-                self.work.waiting.insert(handle.ticket, Waiting::Command(process));
-                command.stage = Stage::Working(handle);
+                self.work.waiting.insert(handle.ticket, JobRecipient::Command(process));
+                command.stage = CommandStage::Working(handle);
                 self.enter(process, scope, command);
                 true
             }
@@ -354,8 +357,8 @@ impl ProcessDriver {
         &mut self,
         process: ProcessId,
         scope: ScopeId,
-        command: Command,
-        job: impl FnOnce(&Control) -> Answer + Send + 'static,
+        command: ActiveCommand,
+        job: impl FnOnce(&Control) -> JobResult + Send + 'static,
     ) {
         if self.submit(process, scope, command, job)
             && let Some(command) = self.commands.get_mut(&process)
@@ -366,18 +369,18 @@ impl ProcessDriver {
     }
 
     /// Handles a worker's result for a command.
-    pub(super) fn command_answered(&mut self, process: ProcessId, answer: Answer) {
+    pub(super) fn command_answered(&mut self, process: ProcessId, answer: JobResult) {
         match answer {
-            Answer::Started(started, interactive) => {
+            JobResult::Started(started, interactive) => {
                 self.work.starting -= 1;
                 self.started(process, started, interactive);
             }
-            Answer::Ended(ended) => {
-                if let Some((command, _)) = self.leave(process).filter(|(_, it)| it.wanted) {
+            JobResult::Ended(ended) => {
+                if let Some((command, _)) = self.leave(process).filter(|(_, it)| it.is_awaited) {
                     self.ended(process, ended, &command.readers);
                 }
             }
-            Answer::Ready(program, table) => {
+            JobResult::Ready(program, table) => {
                 if self.leave_wanted(process) {
                     let replacement = table
                         .map_err(|error| redirect_error(&error))
@@ -389,12 +392,15 @@ impl ProcessDriver {
                     self.refuse(process, error);
                 }
             }
-            Answer::Cancelled => {
+            JobResult::Cancelled => {
                 self.work.starting -= 1;
                 self.leave(process);
             }
-            Answer::Table(..) | Answer::Reply(_) | Answer::Channel(_) | Answer::Left(_) => {
-                self.broken("a command was answered as a question");
+            JobResult::Table(..)
+            | JobResult::Reply(_)
+            | JobResult::Channel(_)
+            | JobResult::Left(_) => {
+                self.report_bug("a command was answered like a query");
                 if self.leave_wanted(process) {
                     self.ready.push_back(Event::Exited {
                         process,
@@ -410,7 +416,7 @@ impl ProcessDriver {
     fn started(
         &mut self,
         process: ProcessId,
-        started: Result<Started, SpawnError>,
+        started: Result<StartedProgram, SpawnError>,
         interactive: bool,
     ) {
         let started = match started {
@@ -427,9 +433,9 @@ impl ProcessDriver {
         self.watch(pid, process);
         let Some(command) = self.commands.get_mut(&process) else {
             let _ = sys::kill(-pid, libc::SIGKILL);
-            return self.broken("a command was started that nobody knows");
+            return self.report_bug("an unknown command was started");
         };
-        command.stage = Stage::Running;
+        command.stage = CommandStage::Running;
         let (name, line) = (command.name.clone(), command.line);
         self.found.remember(std::mem::take(&mut command.path), name.clone(), started.file);
         if self.logs_processes() {

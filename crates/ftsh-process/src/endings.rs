@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 
-use super::jobs::{Child, Stage, View};
+use super::jobs::{CommandChild, CommandStage, SystemView};
 use super::procs::features::needs_ps;
 use super::procs::{kill_tree, list};
-use super::scopes::{Action, ScopeTree};
+use super::scopes::{ScopeAction, ScopeTree};
 use super::{CHILDREN, ProcessDriver};
 use ftsh_machine::effect::{ProcessId, ScopeId};
 use ftsh_machine::event::{CommandStatus, Event};
@@ -31,7 +31,7 @@ impl ProcessDriver {
             // The process may have ended already.
             self.children.sweep = Some(Instant::now() + SWEEP_INTERVAL);
         }
-        self.children.insert(pid, Child { process, pidfd });
+        self.children.insert(pid, CommandChild { process, pidfd });
     }
 
     fn pidfd(&mut self, pid: i32) -> std::io::Result<OwnedFd> {
@@ -58,7 +58,7 @@ impl ProcessDriver {
 
     /// Reaps a command's process, if it has ended.
     pub(super) fn reap(&mut self, pid: i32) {
-        self.note_answers(pid);
+        self.note_handled_signals(pid);
         let Some((child, status)) = self.children.end_of(pid) else { return };
         if let Some(pidfd) = &child.pidfd {
             self.poller.remove(pidfd.as_fd());
@@ -69,14 +69,15 @@ impl ProcessDriver {
         self.release_terminal(pid, status);
         let process = child.process;
         let Some((command, ended)) = self.leave(process) else {
-            return self.broken("a command ended that nobody knows");
+            return self.report_bug("an unknown command ended");
         };
-        let status = if ended.wanted { self.children.kill_count.explain(status) } else { status };
+        let status =
+            if ended.is_awaited { self.children.kill_count.explain(status) } else { status };
         if self.logs_processes() {
             self.log(command.line, LogEvent::Exited { pid, status: describe(status) });
         }
-        if ended.wanted {
-            let reader_gone = command.readers.are_missed(status);
+        if ended.is_awaited {
+            let reader_gone = command.readers.reader_gone(status);
             if status != CommandStatus::Exited(0) {
                 // The signal that ended the command may have been sent to the shell too. It is
                 // reported first.
@@ -100,10 +101,10 @@ impl ProcessDriver {
     }
 
     /// Advances the scopes that are being emptied.
-    pub(super) fn settle(&mut self) {
+    pub(super) fn advance_scopes(&mut self) {
         if self.scopes.is_emptying() {
             let (scopes, mut system) = self.scopes_and_system();
-            scopes.settle(&mut system, Instant::now());
+            scopes.advance(&mut system, Instant::now());
             self.act();
         }
     }
@@ -125,21 +126,21 @@ impl ProcessDriver {
     pub(super) fn act(&mut self) {
         while let Some(action) = self.scopes.take_action() {
             match action {
-                Action::Ask(pid) => {
+                ScopeAction::SendSigterm(pid) => {
                     for signal in [libc::SIGTERM, libc::SIGCONT] {
                         if sys::kill(pid, signal).is_ok() {
                             self.log(0, LogEvent::Signaled { pid, signal });
                         }
                     }
                 }
-                Action::KillGroup(pid) => drop(sys::kill(-pid, libc::SIGKILL)),
-                Action::KillTrees(scope, pids) => self.kill_trees(scope, &pids),
-                Action::Cancel(process) => self.cancel(process),
-                Action::Emptied(scope) => {
+                ScopeAction::KillGroup(pid) => drop(sys::kill(-pid, libc::SIGKILL)),
+                ScopeAction::KillTrees(scope, pids) => self.kill_trees(scope, &pids),
+                ScopeAction::Cancel(process) => self.cancel(process),
+                ScopeAction::Emptied(scope) => {
                     let (relays, mut outside) = self.relays();
-                    relays.tell_emptied(&mut outside, scope);
+                    relays.report_emptied(&mut outside, scope);
                 }
-                Action::Log(event) => {
+                ScopeAction::Log(event) => {
                     let is_emptied = matches!(event, LogEvent::Emptied { .. });
                     self.log(0, event);
                     if is_emptied {
@@ -154,7 +155,7 @@ impl ProcessDriver {
     fn warn_of_unseen_daemons(&mut self) {
         if !self.scopes.adopts() && needs_ps() && !std::mem::replace(&mut self.has_warned, true) {
             let warning =
-                "without /proc, daemons that an ended attempt has started are not found, and go on";
+                "without /proc, daemons of a canceled attempt are not found and keep running";
             self.log_at(Level::FAILURES, 0, LogEvent::Note(warning.into()));
         }
     }
@@ -174,18 +175,18 @@ impl ProcessDriver {
     fn cancel(&mut self, process: ProcessId) {
         let Some(command) = self.commands.get(&process) else { return };
         match &command.stage {
-            Stage::Queued => {}
-            Stage::Working(handle) if self.work.pool.cancel(handle) => {
+            CommandStage::Queued => {}
+            CommandStage::Working(handle) if self.work.pool.cancel(handle) => {
                 self.work.waiting.remove(&handle.ticket);
                 self.work.starting -= usize::from(command.starting);
             }
-            Stage::Working(_) | Stage::Running => return,
+            CommandStage::Working(_) | CommandStage::Running => return,
         }
         self.leave(process);
     }
 
     /// Closes unused files of variables to free descriptors. Returns false if none was closed.
-    pub(super) fn put_away(&mut self) -> bool {
+    pub(super) fn close_unused(&mut self) -> bool {
         if !self.io.has_idle() || !self.scopes.adopts() {
             return false;
         }
@@ -200,7 +201,7 @@ impl ProcessDriver {
         }
         // Processes started meanwhile inherit the open files of these processes.
         match self.left_behind() {
-            Some(after) if after.is_subset(&before) => self.io.put_away(&open),
+            Some(after) if after.is_subset(&before) => self.io.close_unused(&open),
             _ => false,
         }
     }
@@ -219,8 +220,8 @@ impl ProcessDriver {
     }
 
     /// Returns the scopes and their queries.
-    pub(super) fn scopes_and_system(&mut self) -> (&mut ScopeTree, View<'_>) {
-        let view = View {
+    pub(super) fn scopes_and_system(&mut self) -> (&mut ScopeTree, SystemView<'_>) {
+        let view = SystemView {
             children: &mut self.children,
             pool: &mut self.work.pool,
             answers: &mut self.work.answers,

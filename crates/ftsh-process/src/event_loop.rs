@@ -3,16 +3,17 @@
 use std::time::{Duration, Instant};
 
 use super::endings::SWEEP_INTERVAL;
+use super::external_fds::EXTERNAL_FDS;
 use super::fds::FdError;
-use super::fds::held::HELD;
-use super::jobs::{Answer, RELAYS, Waiting};
+use super::fds::held_output::HELD;
+use super::input_spool::SPOOLS;
+use super::jobs::{JobRecipient, JobResult, RELAYS};
 use super::os::signal::{self, die_by};
-use super::outside::OUTSIDE;
-use super::procs::remains::Remains;
-use super::replay::REPLAYS;
+use super::procs::shutdown_sweep::ShutdownSweep;
 use super::tty::Terminal;
 use super::{
-    ANSWERS, BACKGROUND, CHILDREN, KEYS, MOMENT, ProcessDriver, SIGNALS, SUPERVISOR, VOICE,
+    ANSWERS, BACKGROUND, CHILDREN, CONTROL_FD, CONTROL_TIMER, KEYS, ProcessDriver, SIGNALS,
+    SUPERVISOR,
 };
 use ftsh_machine::driver::Interactive;
 use ftsh_machine::event::Reply;
@@ -22,7 +23,7 @@ use ftsh_sys as sys;
 use ftsh_sys::os_error::plain;
 
 /// Shorter waits do without SIGCHLD. In longer ones, ended orphans would accumulate.
-const BRIEF: Duration = Duration::from_millis(50);
+const SHORT_WAIT: Duration = Duration::from_millis(50);
 
 impl ProcessDriver {
     /// Returns the time at which the loop must turn without an event.
@@ -38,7 +39,7 @@ impl ProcessDriver {
             keys,
             waits,
             self.relays.due,
-            self.overseen.due(),
+            self.remote_control.due(),
             self.turns.due(),
         ];
         all.into_iter().flatten().min()
@@ -47,7 +48,7 @@ impl ProcessDriver {
     /// Waits for events and handles them.
     pub(super) fn poll(&mut self, until: Time) {
         let now = Instant::now();
-        if self.needs_signals() && self.hear_of_children() {
+        if self.needs_signals() && self.catch_child_signals() {
             self.polled = now;
             return; // events may have occurred before signals were caught
         }
@@ -56,7 +57,7 @@ impl ProcessDriver {
         }
         let mut timeout = match until {
             Time::NEVER => None,
-            _ => Some(self.clock.left(until, now)),
+            _ => Some(self.clock.time_until(until, now)),
         };
         if let Some(due) = self.next_due() {
             let wait = due.saturating_duration_since(now);
@@ -65,16 +66,16 @@ impl ProcessDriver {
         if !self.ready.is_empty() {
             timeout = Some(Duration::ZERO);
         }
-        let mut tokens = if self.signals.catches_children() || timeout.is_some_and(|it| it <= BRIEF)
-        {
-            self.poller.wait(timeout)
-        } else {
-            let tokens = self.poller.wait(Some(BRIEF));
-            if tokens.is_empty() {
-                self.hear_of_children();
-            }
-            tokens
-        };
+        let mut tokens =
+            if self.signals.catches_children() || timeout.is_some_and(|it| it <= SHORT_WAIT) {
+                self.poller.wait(timeout)
+            } else {
+                let tokens = self.poller.wait(Some(SHORT_WAIT));
+                if tokens.is_empty() {
+                    self.catch_child_signals();
+                }
+                tokens
+            };
         self.polled = Instant::now();
         let happened = !tokens.is_empty();
         // Signals come first: they concern children whose tokens follow.
@@ -84,16 +85,16 @@ impl ProcessDriver {
                 SIGNALS => self.take_signals(),
                 ANSWERS => self.take_answers(),
                 SUPERVISOR => self.die_at_once(),
-                KEYS => self.heed_keys(),
-                VOICE => self.hear_overseer(),
-                MOMENT => self.obey(),
+                KEYS => self.read_keys(),
+                CONTROL_FD => self.read_control(),
+                CONTROL_TIMER => self.apply_control(),
                 BACKGROUND => {} // handled by the caller
-                OUTSIDE.. => self.outside.push(token - OUTSIDE),
+                EXTERNAL_FDS.. => self.external_fds.push(token - EXTERNAL_FDS),
                 HELD.. => self.io.held.take_in(token, &mut self.poller),
-                REPLAYS.. => self.feed_inputs(token),
+                SPOOLS.. => self.feed_inputs(token),
                 RELAYS.. => {
-                    let (relays, mut outside) = self.relays();
-                    relays.read_some(&mut outside, token - RELAYS);
+                    let (relays, mut external_fds) = self.relays();
+                    relays.read_some(&mut external_fds, token - RELAYS);
                 }
                 _ => self.reap((token - CHILDREN) as i32),
             }
@@ -110,20 +111,20 @@ impl ProcessDriver {
         self.work.pool.tick(now);
         self.tty.status_line.tick(now);
         self.admission.due.take_if(|due| *due <= now); // checked at the next turn
-        let (relays, mut outside) = self.relays();
-        relays.give_up(&mut outside, now);
+        let (relays, mut external_fds) = self.relays();
+        relays.give_up(&mut external_fds, now);
         if self.turns.due().is_some_and(|due| due <= now) {
-            self.take_turns(|turns, outside| turns.recheck(outside, now));
+            self.take_turns(|turns, external_fds| turns.recheck(external_fds, now));
         }
-        self.insist(now);
+        self.kill_after_keys(now);
         self.grant_terminal(now);
-        if self.overseen.is_due() {
-            self.obey();
+        if self.remote_control.is_due() {
+            self.apply_control();
         }
         if self.children.sweep.take_if(|due| *due <= now).is_some() {
             self.reap_unwatched();
         }
-        self.settle();
+        self.advance_scopes();
     }
 
     /// True if events that pidfds do not report are needed: the end of other children, stopped
@@ -134,13 +135,13 @@ impl ProcessDriver {
 
     /// Catches SIGCHLD until the next event, since a signal for each command would cost too much.
     /// Returns true if catching begins now, after handling of earlier ends.
-    fn hear_of_children(&mut self) -> bool {
+    fn catch_child_signals(&mut self) -> bool {
         let begins = self.signals.catch_children(true);
         if begins {
             self.scopes.suspect_all();
             self.reap_unwatched();
             self.reap_orphans();
-            self.look_for_stopped();
+            self.handle_stopped();
         }
         begins
     }
@@ -159,13 +160,13 @@ impl ProcessDriver {
                     }
                 }
                 signal @ libc::SIGTSTP => self.suspend(signal, None),
-                libc::SIGUSR1 => self.asked(caught.sender),
+                libc::SIGUSR1 => self.status_requested(caught.sender),
                 signal if signal::is_ending(signal) => self.interrupted(signal, caught.sender),
                 _ => {}
             }
         }
         if changed {
-            self.look_for_stopped();
+            self.handle_stopped();
         }
         // Simultaneous signals are delivered once, so other children may have changed too.
         let waiting = self.scopes.is_emptying();
@@ -184,12 +185,12 @@ impl ProcessDriver {
     pub(super) fn die_at_once(&mut self) -> ! {
         // A program started by a worker after the last scan would survive.
         sys::forbid_starts();
-        let remains = if self.scopes.adopts() {
-            Remains::Children(self.children.preexisting.clone())
+        let shutdown_sweep = if self.scopes.adopts() {
+            ShutdownSweep::Children(self.children.preexisting.clone())
         } else {
-            Remains::Marked(self.scanner.marker.clone(), self.children.pids().collect())
+            ShutdownSweep::Tagged(self.scanner.tagger.clone(), self.children.pids().collect())
         };
-        remains.kill();
+        shutdown_sweep.kill();
         self.tty.terminal = None; // gives the terminal back
         self.restore_terminal();
         self.cleanup.registry.close();
@@ -198,7 +199,7 @@ impl ProcessDriver {
         }
         // SAFETY: from here on, this process only waits and ends.
         unsafe { sys::close_all(&[]) };
-        remains.outlast_clients();
+        shutdown_sweep.await_clients();
         die_by(libc::SIGKILL)
     }
 
@@ -208,37 +209,39 @@ impl ProcessDriver {
             self.work.answers.pop_front().or_else(|| self.work.pool.answer())
         {
             match self.work.waiting.remove(&ticket) {
-                Some(Waiting::Command(process)) => self.command_answered(process, answer),
-                Some(Waiting::Relay(relay)) => match answer {
-                    Answer::Ended(ended) => {
-                        let (relays, mut outside) = self.relays();
-                        relays.written(&mut outside, relay, ended);
+                Some(JobRecipient::Command(process)) => self.command_answered(process, answer),
+                Some(JobRecipient::Relay(relay)) => match answer {
+                    JobResult::Ended(ended) => {
+                        let (relays, mut external_fds) = self.relays();
+                        relays.written(&mut external_fds, relay, ended);
                     }
-                    _ => self.broken("what a relay writes was answered as something else"),
+                    _ => self.report_bug("the write of a relay got another answer"),
                 },
-                Some(Waiting::Channel(name)) => match answer {
-                    Answer::Channel(waited) => {
-                        self.take_turns(|turns, outside| turns.waited(outside, &name, waited));
+                Some(JobRecipient::Channel(name)) => match answer {
+                    JobResult::Channel(waited) => {
+                        self.take_turns(|turns, external_fds| {
+                            turns.waited(external_fds, &name, waited)
+                        });
                     }
-                    _ => self.broken("waiting for a channel was answered as something else"),
+                    _ => self.report_bug("the wait for a channel got another answer"),
                 },
-                Some(Waiting::Operation(operation)) => {
+                Some(JobRecipient::Operation(operation)) => {
                     self.work.operations.remove(&operation);
                     self.admission.note_free();
                     self.reconsider_inputs();
                     let result = match answer {
-                        Answer::Reply(result) => result,
-                        Answer::Table(io, table) => table.map(|table| {
+                        JobResult::Reply(result) => result,
+                        JobResult::Table(io, table) => table.map(|table| {
                             self.io.insert(io, table);
                             Reply::Truth(true)
                         }),
-                        Answer::Started(..)
-                        | Answer::Ready(..)
-                        | Answer::Ended(_)
-                        | Answer::Channel(_)
-                        | Answer::Left(_)
-                        | Answer::Cancelled => {
-                            self.broken("a question was answered as a command");
+                        JobResult::Started(..)
+                        | JobResult::Ready(..)
+                        | JobResult::Ended(_)
+                        | JobResult::Channel(_)
+                        | JobResult::Left(_)
+                        | JobResult::Cancelled => {
+                            self.report_bug("a query was answered like a command");
                             Err(FdError::Gone("the answer"))
                         }
                     };
@@ -246,9 +249,9 @@ impl ProcessDriver {
                 }
                 None => {
                     // Only removals of files have no recipient.
-                    let Answer::Left(left) = answer else { continue };
+                    let JobResult::Left(left) = answer else { continue };
                     for (path, error) in left {
-                        let note = format!("can't remove `{}`: {}", path.display(), plain(&error));
+                        let note = format!("cannot remove `{}`: {}", path.display(), plain(&error));
                         self.log_at(Level::FAILURES, 0, LogEvent::Note(note));
                     }
                 }

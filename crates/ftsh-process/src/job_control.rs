@@ -3,14 +3,14 @@
 
 use std::time::Instant;
 
-use super::tty::{KeySignalMonitor, Keys, Use};
+use super::tty::{KeySignalMonitor, Keys, TerminalUse};
 use super::{KEYS, ProcessDriver};
 use ftsh_machine::event::{CommandStatus, Event};
 use ftsh_sys as sys;
 
 impl ProcessDriver {
     /// Handles children that were stopped, perhaps because they want the terminal.
-    pub(super) fn look_for_stopped(&mut self) {
+    pub(super) fn handle_stopped(&mut self) {
         while self.tty.terminal.is_some()
             && let Some((pid, signal)) = sys::stopped_child()
         {
@@ -45,7 +45,7 @@ impl ProcessDriver {
         };
         if is_ours {
             self.tty.status_line.hide();
-            self.hand_terminal(group, Use::requested(now));
+            self.hand_terminal(group, TerminalUse::requested(now));
             let _ = sys::kill(-group, libc::SIGCONT);
         } else {
             // The shell itself is in the background: it stops until it is in the foreground.
@@ -57,7 +57,7 @@ impl ProcessDriver {
     pub(super) fn offer_terminal(&mut self, pid: i32, interactive: bool) {
         let Some(terminal) = &self.tty.terminal else { return };
         if interactive && terminal.is_to_give() {
-            self.hand_terminal(pid, Use::default());
+            self.hand_terminal(pid, TerminalUse::default());
         }
         let Some(terminal) = &mut self.tty.terminal else { return };
         let stopped = terminal.early(pid);
@@ -74,7 +74,7 @@ impl ProcessDriver {
     /// or was stopped at the terminal, the whole process group of the shell stops; a signal to the
     /// shell stops the shell alone.
     pub(super) fn suspend(&mut self, signal: i32, wanting: Option<i32>) {
-        self.tty.status_line.give_way();
+        self.tty.status_line.hide_for_output();
         let mut groups: Vec<i32> = self.children.pids().collect();
         if let Some(terminal) = &mut self.tty.terminal {
             // Continued, these commands would request the terminal again, in any order.
@@ -94,16 +94,16 @@ impl ProcessDriver {
         }
         let mut channels = Vec::new();
         self.take_turns(|turns, outside| {
-            channels = turns.step_aside(outside);
+            channels = turns.leave_queues(outside);
             None
         });
         sys::suspend(signal, wanting.is_some());
-        self.take_turns(|turns, outside| turns.come_again(outside, &channels));
+        self.take_turns(|turns, outside| turns.rejoin_queues(outside, &channels));
         if let Some(terminal) = &mut self.tty.terminal
             && let Some(group) = holder
             && terminal.is_own()
         {
-            terminal.hand_to(group, Use::requested(Instant::now()));
+            terminal.hand_to(group, TerminalUse::requested(Instant::now()));
             if let Some(modes) = &modes {
                 terminal.set_modes(modes);
             }
@@ -119,7 +119,7 @@ impl ProcessDriver {
     }
 
     /// Hands the terminal to a group, with a key monitor.
-    fn hand_terminal(&mut self, group: i32, using: Use) {
+    fn hand_terminal(&mut self, group: i32, using: TerminalUse) {
         if self.key_monitor().is_none() {
             self.stop_key_monitor();
             self.start_key_monitor();
@@ -146,9 +146,9 @@ impl ProcessDriver {
     }
 
     /// Records the signals that a child caught, between its end and its reaping.
-    pub(super) fn note_answers(&mut self, pid: i32) {
+    pub(super) fn note_handled_signals(&mut self, pid: i32) {
         if let Some(terminal) = &mut self.tty.terminal {
-            terminal.note_answers(pid);
+            terminal.note_handled_signals(pid);
         }
     }
 
@@ -176,23 +176,23 @@ impl ProcessDriver {
     }
 
     /// Handles a request for the status.
-    pub(super) fn asked(&mut self, sender: i32) {
+    pub(super) fn status_requested(&mut self, sender: i32) {
         let forwarded = self.supervision.as_ref().is_some_and(|it| it.supervisor() == sender);
         if self.signals.interrupts.count(libc::SIGUSR1, forwarded) {
-            self.tty.status_line.ask();
+            self.tty.status_line.request_page();
         }
     }
 
     /// Handles keys typed while a command has the terminal.
-    pub(super) fn heed_keys(&mut self) {
+    pub(super) fn read_keys(&mut self) {
         let Some(terminal) = &mut self.tty.terminal else { return };
-        let heard = terminal.monitor().as_mut().map(KeySignalMonitor::heed);
+        let heard = terminal.monitor().as_mut().map(KeySignalMonitor::read_signals);
         match heard {
             Some(Ok(signals)) => {
                 let now = Instant::now();
                 let apart = terminal.is_for_keys();
                 if let Some(holder) = terminal.held().filter(|_| !signals.is_empty()) {
-                    terminal.note_answers(holder);
+                    terminal.note_handled_signals(holder);
                 }
                 let Some(keys) = terminal.keys() else { return };
                 for signal in signals {
@@ -208,7 +208,7 @@ impl ProcessDriver {
     }
 
     /// Ends a command that has not reacted to a repeated key.
-    pub(super) fn insist(&mut self, now: Instant) {
+    pub(super) fn kill_after_keys(&mut self, now: Instant) {
         let Some(terminal) = &mut self.tty.terminal else { return };
         terminal.look(now);
         let Some(signal) = terminal.keys().and_then(|keys| keys.take_due(now)) else { return };

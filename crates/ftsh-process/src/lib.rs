@@ -9,23 +9,23 @@ mod background;
 mod channels;
 mod cleanup;
 mod commands;
+mod control;
 mod endings;
 mod event_loop;
+mod external_fds;
 mod fds;
+mod input_spool;
 mod job_control;
 mod jobs;
-mod marks;
 pub mod non_blocking_writer;
 mod os;
-mod outside;
-mod overseen;
-mod oversight;
 mod procs;
 mod program;
-mod replay;
+mod remote_control;
 mod scopes;
 mod status;
 mod supervisor;
+mod tag;
 #[cfg(test)]
 mod tests;
 mod tty;
@@ -40,42 +40,44 @@ use bstr::BString;
 use ftsh_sys as sys;
 
 pub use self::background::BackgroundJob;
-pub use self::channels::{Listed, Seen, Shown, list_channels};
-pub use self::fds::log::Log as SpillingLog;
-pub use self::marks::{KillTimeout, forget_dead_limit};
+pub use self::channels::{BreakerSnapshot, ChannelSnapshot, ListedChannel, list_channels};
+pub use self::control::{ControlLink, Controller, Order, SharedDeadline};
+pub use self::external_fds::Readiness;
+pub use self::fds::spilling_log::SpillingLog;
 pub use self::os::clock::{BOOT_ID, boot_id, since_boot};
 pub use self::os::signal::die_by;
 pub use self::os::umask::{assume_umask, umask};
-pub use self::outside::Ready;
-pub use self::oversight::{Controller, Limit, Order, Oversight};
-pub use self::procs::{CLIENTS, end_marked};
+pub use self::procs::{CLIENTS, kill_stale_runs};
 pub use self::supervisor::{
-    AtEnd, Life, Lifelines, OutputCapture, Supervision, SupervisorOptions, life, supervise,
+    AtEnd, LivenessLocks, OutputCapture, ShellLiveness, Supervision, SupervisorOptions, liveness,
+    supervise,
 };
+pub use self::tag::{KillTimeout, remove_expired_limit};
 pub use self::tty::{Edited, TerminalRestore, columns};
 pub use ftsh_sys::{
     duplicate, exit_now, has_room, ignore_only, ignored_signals, keep_closed, random, size,
     survive_file_limit, was_closed, with_large_stack,
 };
 
-use self::admission::{Admission, Request};
+use self::admission::{AdmissionQueue, DescriptorRequest};
 use self::cleanup::Cleanup;
-use self::fds::{FdError, FdTables, Place, files};
+use self::fds::{FdError, FdTables, TreePosition, files};
+use self::input_spool::InputSpools;
 use self::jobs::{
-    Answer, Children, Command, Note, Outside, Relays, Turns, Waiting, Work, children,
+    ActiveCommand, Children, JobContext, JobRecipient, JobResult, Relays, Turns, UserNote,
+    WorkerJobs, children,
 };
-use self::marks::Marker;
-use self::os::clock::{Clock, since_1970};
+use self::os::clock::{RunClock, since_1970};
 use self::os::poll::{self, Poller};
 use self::os::signal::Signals;
 use self::os::workers::Control;
-use self::overseen::Overseen;
 use self::procs::features::{become_subreaper, has_pidfds, needs_ps};
 use self::procs::list;
-use self::procs::scanner::Scanner;
-use self::program::Found;
-use self::replay::Replays;
+use self::procs::scanner::ProcessScanner;
+use self::program::ProgramCache;
+use self::remote_control::ControlState;
 use self::scopes::ScopeTree;
+use self::tag::Tagger;
 use self::tty::{StatusLine, Terminal, Tty};
 use ftsh_machine::Machine;
 use ftsh_machine::driver::{BufferPart, Driver, Durable};
@@ -141,7 +143,7 @@ pub struct Attachments {
     /// Age of the run when its last shell ended. The clock of the driver continues there.
     pub elapsed: Duration,
     /// Remote control of this shell, if another machine started it.
-    pub oversight: Option<Oversight>,
+    pub control: Option<ControlLink>,
 }
 
 impl Default for Attachments {
@@ -156,7 +158,7 @@ impl Default for Attachments {
             supervision: None,
             restore: None,
             elapsed: Duration::ZERO,
-            oversight: None,
+            control: None,
         }
     }
 }
@@ -166,30 +168,30 @@ impl Default for Attachments {
 pub struct ProcessDriver {
     config: ProcessConfig,
     attachments: Attachments,
-    clock: Clock,
+    clock: RunClock,
     ready: VecDeque<Event>,
     poller: Poller,
     /// Time of the last poll.
     polled: Instant,
     signals: Signals,
-    work: Work,
+    work: WorkerJobs,
     io: FdTables,
     cleanup: Cleanup,
-    replays: Replays,
+    input_spools: InputSpools,
     relays: Relays,
     turns: Turns,
-    found: Found,
-    commands: HashMap<ProcessId, Command>,
+    found: ProgramCache,
+    commands: HashMap<ProcessId, ActiveCommand>,
     children: Children,
     scopes: ScopeTree,
     /// Scanner of all processes, used without a subreaper.
-    scanner: Scanner,
-    admission: Admission,
+    scanner: ProcessScanner,
+    admission: AdmissionQueue,
     supervision: Option<Supervision>,
-    overseen: Overseen,
+    remote_control: ControlState,
     tty: Tty,
     /// Ready descriptors of a driver around this one.
-    outside: Vec<u64>,
+    external_fds: Vec<u64>,
     /// Set after the warning that daemons may be left.
     has_warned: bool,
 }
@@ -199,8 +201,8 @@ const ANSWERS: poll::Token = 1;
 const SUPERVISOR: poll::Token = 2;
 const BACKGROUND: poll::Token = 3;
 const KEYS: poll::Token = 4;
-const VOICE: poll::Token = 5;
-const MOMENT: poll::Token = 6;
+const CONTROL_FD: poll::Token = 5;
+const CONTROL_TIMER: poll::Token = 6;
 /// Base of the poller tokens of pidfds.
 const CHILDREN: poll::Token = 1 << 32;
 
@@ -208,7 +210,7 @@ impl ProcessDriver {
     /// Creates a driver and starts its clock. Fails if the system has no descriptors or random
     /// numbers left.
     pub fn new(config: ProcessConfig, mut attachments: Attachments) -> std::io::Result<Self> {
-        let clock = Clock::start(attachments.elapsed);
+        let clock = RunClock::start(attachments.elapsed);
         umask();
         // Records the open descriptors, which scripts can use, before opening any of its own.
         let cleanup = Cleanup::new(attachments.supervision.as_ref().map(Supervision::socket));
@@ -226,16 +228,16 @@ impl ProcessDriver {
             }
             supervision.release_signals();
         }
-        let work = Work::new()?;
+        let work = WorkerJobs::new()?;
         poller.add(signals.readiness(), SIGNALS)?;
         poller.add(work.pool.readiness(), ANSWERS)?;
         if let Some(supervision) = &supervision {
             poller.add(supervision.readiness(), SUPERVISOR)?;
         }
-        let oversight = attachments.oversight.take();
-        let marker = match &supervision {
-            Some(supervision) => supervision.marker().clone(),
-            None => Marker::new()?,
+        let control = attachments.control.take();
+        let tagger = match &supervision {
+            Some(supervision) => supervision.tagger().clone(),
+            None => Tagger::new()?,
         };
         let mut children = Children::new(children::Real);
         children.pidfds = pidfds;
@@ -255,38 +257,38 @@ impl ProcessDriver {
             work,
             io,
             cleanup,
-            replays: Replays::default(),
+            input_spools: InputSpools::default(),
             relays: Relays::default(),
             turns,
-            found: Found::default(),
+            found: ProgramCache::default(),
             commands: HashMap::new(),
             children,
             scopes: ScopeTree::new(adopts),
-            scanner: Scanner::new(marker),
-            admission: Admission::new(begun),
+            scanner: ProcessScanner::new(tagger),
+            admission: AdmissionQueue::new(begun),
             supervision,
-            overseen: Overseen::by(oversight),
+            remote_control: ControlState::new(control),
             tty: Tty { terminal: terminal.ok(), restore, status_line },
-            outside: Vec::new(),
+            external_fds: Vec::new(),
             has_warned: false,
         };
         if !pidfds {
-            driver.log(0, LogEvent::Note("no pidfds: signals tell of the end of commands".into()));
+            driver.log(0, LogEvent::Note("no pidfds: signals report the end of commands".into()));
         }
         if !adopts {
             let source = if needs_ps() { "ps" } else { "/proc" };
-            let note = format!("no subreaper: daemons are looked for through {source}");
+            let note = format!("no subreaper: daemons are found through {source}");
             driver.log(0, LogEvent::Note(note));
         }
         non_blocking_writer::allow_threads();
-        driver.begin_to_obey()?;
-        driver.clean_up_after_others();
+        driver.start_control()?;
+        driver.sweep_stale_runs();
         Ok(driver)
     }
 
     /// Returns the name of this start, which is part of the tags of its processes.
-    pub fn mark(&self) -> &str {
-        self.scanner.marker.name()
+    pub fn tag_name(&self) -> &str {
+        self.scanner.tagger.name()
     }
 
     /// True if a terminal may show a status line.
@@ -303,11 +305,11 @@ impl ProcessDriver {
     fn operate(
         &mut self,
         operation: OperationId,
-        job: impl FnOnce(&Control) -> Answer + Send + 'static,
+        job: impl FnOnce(&Control) -> JobResult + Send + 'static,
     ) {
         match self.work.pool.submit(job) {
             Ok(handle) => {
-                self.work.waiting.insert(handle.ticket, Waiting::Operation(operation));
+                self.work.waiting.insert(handle.ticket, JobRecipient::Operation(operation));
                 self.work.operations.insert(operation, handle);
             }
             Err(error) => self.answer(operation, Err(FdError::Worker(error))),
@@ -323,7 +325,7 @@ impl ProcessDriver {
                 let filled = self.io.filled(&buffers);
                 return self.answer(operation, Ok(Reply::Buffers(filled)));
             }
-            Query::InputEnded(io) => return self.look_at_input(operation, io),
+            Query::InputEnded(io) => return self.query_input_end(operation, io),
             Query::Input(io, number) => return self.read_input(operation, io, number),
             Query::Scratch(id) => return self.find_scratch(operation, id),
             query => {
@@ -331,7 +333,7 @@ impl ProcessDriver {
                     return self.answer(operation, Ok(reply));
                 }
                 return self.operate(operation, move |control| {
-                    Answer::Reply(files::answer(&directory, &query, control))
+                    JobResult::Reply(files::answer(&directory, &query, control))
                 });
             }
         };
@@ -364,16 +366,16 @@ impl ProcessDriver {
         if length <= SMALL {
             self.answer(operation, read());
         } else {
-            self.operate(operation, move |_| Answer::Reply(read()));
+            self.operate(operation, move |_| JobResult::Reply(read()));
         }
     }
 
     fn abandon(&mut self, operation: OperationId) {
-        let (relays, mut outside) = self.relays();
-        relays.leave(&mut outside, operation);
+        let (relays, mut external_fds) = self.relays();
+        relays.leave(&mut external_fds, operation);
         let mut is_turn = false;
-        self.take_turns(|turns, outside| {
-            let note = turns.abandon(outside, operation);
+        self.take_turns(|turns, external_fds| {
+            let note = turns.cancel(external_fds, operation);
             is_turn = note.is_some();
             note.flatten()
         });
@@ -389,9 +391,9 @@ impl ProcessDriver {
         }
     }
 
-    fn open(&mut self, effect: Effect, place: Place) {
+    fn open(&mut self, effect: Effect, place: TreePosition) {
         let Effect::Open { operation, io, base, directory, umask, redirects } = effect else {
-            return self.broken("what isn't opened is to be opened");
+            return self.report_bug("an effect other than `Open` was to be opened");
         };
         self.make_room();
         let adds = |it: &FdChange| {
@@ -405,10 +407,10 @@ impl ProcessDriver {
             Ok(plan) => plan,
             Err(error) => return self.answer(operation, Err(error)),
         };
-        let (relays, mut outside) = self.relays();
-        relays.listen(&mut outside, io, std::mem::take(&mut plan.relayed));
+        let (relays, mut external_fds) = self.relays();
+        relays.listen(&mut external_fds, io, std::mem::take(&mut plan.relayed));
         let held = self.io.held.listen(&mut self.poller).map_err(FdError::Pipe);
-        let begun = held.and_then(|()| self.replays.begin(&mut plan, &mut self.poller));
+        let begun = held.and_then(|()| self.input_spools.begin(&mut plan, &mut self.poller));
         if let Err(error) = begun {
             return self.answer(operation, Err(error));
         }
@@ -420,7 +422,7 @@ impl ProcessDriver {
             return self.answer(operation, Err(error));
         }
         if plan.may_block() {
-            self.operate(operation, move |control| Answer::Table(io, plan.carry_out(control)));
+            self.operate(operation, move |control| JobResult::Table(io, plan.carry_out(control)));
         } else {
             let table = plan.carry_out(&Control::default());
             let result = table.map(|table| {
@@ -432,31 +434,22 @@ impl ProcessDriver {
     }
 
     /// Returns the relays and their context.
-    fn relays(&mut self) -> (&mut Relays, Outside<'_>) {
+    fn relays(&mut self) -> (&mut Relays, JobContext<'_>) {
         let Self { relays, poller, work, ready, .. } = self;
-        (relays, Outside { poller, work, ready })
+        (relays, JobContext { poller, work, ready })
     }
 
     /// Performs an action on the channels.
-    fn take_turns(&mut self, act: impl FnOnce(&mut Turns, &mut Outside<'_>) -> Note) {
+    fn take_turns(&mut self, act: impl FnOnce(&mut Turns, &mut JobContext<'_>) -> UserNote) {
         let Self { turns, poller, work, ready, .. } = self;
-        let note = act(turns, &mut Outside { poller, work, ready });
-        self.say(note);
-    }
-
-    /// Shows a message to the user.
-    fn say(&mut self, note: Note) {
-        if let Some(note) = note {
-            self.tty.status_line.hide();
-            non_blocking_writer::standard_error().say(&format!("ftsh: {note}\n"));
-            self.log(0, LogEvent::Note(note));
-        }
+        let note = act(turns, &mut JobContext { poller, work, ready });
+        self.show_note(note);
     }
 
     /// Raises the limit of descriptors before it is reached.
     fn make_room(&mut self) {
         self.admission.limit.make_room_for(
-            self.children.len() + self.io.size() + self.relays.count() + self.replays.size(),
+            self.children.len() + self.io.size() + self.relays.count() + self.input_spools.size(),
         );
     }
 }
@@ -468,18 +461,18 @@ impl Driver for ProcessDriver {
 
     fn perform(&mut self, effect: Effect) {
         match effect {
-            Effect::Run(run) => self.request(Request::Run(run)),
-            Effect::Exec(run) => self.request(Request::Exec(run)),
+            Effect::Run(run) => self.request(DescriptorRequest::Run(run)),
+            Effect::Exec(run) => self.request(DescriptorRequest::Exec(run)),
             Effect::Dispatch(branch) => self.ready.push_back(Event::no_engine(branch.process)),
-            Effect::Open { .. } => self.request(Request::Open(effect)),
+            Effect::Open { .. } => self.request(DescriptorRequest::Open(effect)),
             Effect::Query { operation, directory, query } => {
-                self.request(Request::Query(operation, directory, query));
+                self.request(DescriptorRequest::Query(operation, directory, query));
             }
             Effect::Abandon(operation) => self.abandon(operation),
             Effect::OpenScope { scope, parent, pass } => {
                 self.open_scope(scope, parent);
                 if let Some(pass) = pass {
-                    self.turns.belongs(scope, pass);
+                    self.turns.set_pass(scope, pass);
                 }
             }
             Effect::Terminate(scope) => {
@@ -494,17 +487,17 @@ impl Driver for ProcessDriver {
             Effect::Relay { operation, io } => {
                 self.relays.begin(&self.io, operation, io);
                 if self.relays.use_the_terminal() {
-                    self.tty.status_line.give_way();
+                    self.tty.status_line.hide_for_output();
                 }
             }
             Effect::FinishRelay(operation) => {
-                let (relays, mut outside) = self.relays();
-                relays.finish(&mut outside, operation);
+                let (relays, mut external_fds) = self.relays();
+                relays.finish(&mut external_fds, operation);
             }
             Effect::CloseIo(io) => {
                 self.io.close(io);
-                let (relays, mut outside) = self.relays();
-                relays.end_table(&mut outside, io);
+                let (relays, mut external_fds) = self.relays();
+                relays.end_table(&mut external_fds, io);
                 self.reconsider_inputs();
                 self.admission.note_free();
             }
@@ -514,21 +507,21 @@ impl Driver for ProcessDriver {
                 self.relays.take_kept(buffer);
                 self.admission.note_free();
             }
-            Effect::Settle { operation, drafts } => self.settle_drafts(operation, &drafts),
-            Effect::DropDraft(draft) => self.io.drop_draft(draft),
-            Effect::KeepInput(replay) => self.keep_input(replay),
-            Effect::DropReplay(replay) => self.drop_replay(replay),
+            Effect::Settle { operation, drafts } => self.commit_staged_files(operation, &drafts),
+            Effect::DropDraft(draft) => self.io.drop_staged_file(draft),
+            Effect::KeepInput(input_spool) => self.keep_input(input_spool),
+            Effect::DropReplay(input_spool) => self.drop_replay(input_spool),
             Effect::DropScratch(scratch) => self.drop_scratch(scratch),
-            Effect::Enter(entry) => self.request(Request::Enter(entry)),
+            Effect::Enter(entry) => self.request(DescriptorRequest::Enter(entry)),
             Effect::Leave(pass, passed) => {
-                self.take_turns(|turns, outside| turns.leave(outside, pass, passed));
+                self.take_turns(|turns, external_fds| turns.leave(external_fds, pass, passed));
             }
             Effect::Log(record) => {
                 if record.level <= self.attachments.log_level {
                     self.tty.status_line.hide();
                     (self.attachments.log)(&record);
                     if record.event.delay().is_some() {
-                        self.tty.status_line.owe_a_delay();
+                        self.tty.status_line.expect_delay();
                     }
                 }
             }
@@ -536,13 +529,13 @@ impl Driver for ProcessDriver {
     }
 
     fn watch(&mut self, machine: &Machine) {
-        self.look_at(machine);
+        self.update_status(machine);
     }
 
     fn wait(&mut self, until: Time) -> Option<Event> {
         loop {
             self.admit(until);
-            self.settle();
+            self.advance_scopes();
             if self.ready.is_empty() || self.polled.elapsed() >= POLL_INTERVAL {
                 self.poll(until);
             }
@@ -550,8 +543,8 @@ impl Driver for ProcessDriver {
                 return Some(event);
             }
             if self.now() >= until
-                || self.tty.status_line.wants_a_look()
-                || !self.outside.is_empty()
+                || self.tty.status_line.needs_update()
+                || !self.external_fds.is_empty()
             {
                 return None;
             }
@@ -563,7 +556,7 @@ impl Durable for ProcessDriver {
     fn position(&self, io: IoId, descriptor: u8) -> Option<u64> {
         let (fd, position) = self.io.position(io, descriptor)?;
         // A current attempt is lost, and the next one begins at the same offset.
-        Some(self.replays.start_of(fd).unwrap_or(position))
+        Some(self.input_spools.start_of(fd).unwrap_or(position))
     }
 
     fn written(&mut self, buffer: BufferId, from: u64) -> std::io::Result<Option<BufferPart>> {

@@ -20,26 +20,26 @@ use nix::sys::stat::{SFlag, fstat};
 use nix::unistd::write;
 
 /// Maximum size of a queue, in bytes, for text that may be dropped.
-const MOST: usize = 4 << 20;
+const MAX_QUEUE_SIZE: usize = 4 << 20;
 const STACK_SIZE: usize = 256 * 1024;
 
 /// Writer with a queue; clones share the queue.
 #[derive(Clone)]
-pub struct NonBlockingWriter(Arc<Shared>);
+pub struct NonBlockingWriter(Arc<WriterShared>);
 
-struct Shared {
-    target: Target,
-    manner: OnceLock<Manner>,
-    queue: Mutex<Queue>,
+struct WriterShared {
+    target: WriteTarget,
+    manner: OnceLock<WriteMethod>,
+    queue: Mutex<WriteQueue>,
 }
 
-enum Target {
+enum WriteTarget {
     Error(io::Stderr),
     Output(io::Stdout),
     File(File),
 }
 
-impl AsFd for Target {
+impl AsFd for WriteTarget {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
             Self::Error(error) => error.as_fd(),
@@ -50,7 +50,7 @@ impl AsFd for Target {
 }
 
 /// Method of writing without blocking.
-enum Manner {
+enum WriteMethod {
     /// Plain writes: files do not block.
     Straight,
     /// Non-blocking writes to a new open file description, since the original one is shared.
@@ -62,7 +62,7 @@ enum Manner {
     Asked,
 }
 
-impl Manner {
+impl WriteMethod {
     fn of(fd: BorrowedFd) -> Self {
         let kind = fstat(fd)
             .map_or(SFlag::S_IFREG, |stat| SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT);
@@ -81,7 +81,7 @@ impl Manner {
 }
 
 #[derive(Default)]
-struct Queue {
+struct WriteQueue {
     lines: VecDeque<Vec<u8>>,
     /// Size of the queued text and of the text being written, in bytes.
     size: usize,
@@ -91,22 +91,23 @@ struct Queue {
     error: Option<io::Error>,
 }
 
-impl Queue {
+impl WriteQueue {
     fn is_idle(&self) -> bool {
         !self.busy && self.lines.is_empty()
     }
 }
 
 /// State shared by all writers.
-struct Common {
+struct WriterRegistry {
     /// True if threads may be started.
     threads: bool,
     /// Writers with queued text.
     waiting: Vec<NonBlockingWriter>,
 }
 
-static COMMON: Mutex<Common> = Mutex::new(Common { threads: false, waiting: Vec::new() });
-static FLOWS: Condvar = Condvar::new();
+static WRITERS: Mutex<WriterRegistry> =
+    Mutex::new(WriterRegistry { threads: false, waiting: Vec::new() });
+static WRITTEN: Condvar = Condvar::new();
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -115,30 +116,30 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// Returns the writer for standard error, which must not be redirected later.
 pub fn standard_error() -> &'static NonBlockingWriter {
     static ERROR: OnceLock<NonBlockingWriter> = OnceLock::new();
-    ERROR.get_or_init(|| NonBlockingWriter::to(Target::Error(io::stderr())))
+    ERROR.get_or_init(|| NonBlockingWriter::to(WriteTarget::Error(io::stderr())))
 }
 
 /// Returns the writer for standard output.
 pub fn standard_output() -> &'static NonBlockingWriter {
     static OUTPUT: OnceLock<NonBlockingWriter> = OnceLock::new();
-    OUTPUT.get_or_init(|| NonBlockingWriter::to(Target::Output(io::stdout())))
+    OUTPUT.get_or_init(|| NonBlockingWriter::to(WriteTarget::Output(io::stdout())))
 }
 
 /// Permits threads. Before this call, text that is not accepted stays in the queue.
 pub fn allow_threads() {
-    lock(&COMMON).threads = true;
+    lock(&WRITERS).threads = true;
     for writer in waiting() {
         writer.start();
     }
 }
 
 fn waiting() -> Vec<NonBlockingWriter> {
-    lock(&COMMON).waiting.clone()
+    lock(&WRITERS).waiting.clone()
 }
 
 /// True if no text is queued.
 pub fn is_quiet() -> bool {
-    lock(&COMMON).waiting.is_empty()
+    lock(&WRITERS).waiting.is_empty()
 }
 
 /// Waits until all text is written, up to a limit. Returns true if it is.
@@ -148,14 +149,14 @@ pub fn wait(limit: Option<Duration>) -> bool {
             writer.work();
         }
     }
-    let common = lock(&COMMON);
-    let waits = |common: &mut Common| !common.waiting.is_empty();
+    let common = lock(&WRITERS);
+    let waits = |common: &mut WriterRegistry| !common.waiting.is_empty();
     match limit {
         None => {
-            drop(FLOWS.wait_while(common, waits));
+            drop(WRITTEN.wait_while(common, waits));
             true
         }
-        Some(limit) => match FLOWS.wait_timeout_while(common, limit, waits) {
+        Some(limit) => match WRITTEN.wait_timeout_while(common, limit, waits) {
             Ok((_, timeout)) => !timeout.timed_out(),
             Err(_) => false,
         },
@@ -165,26 +166,26 @@ pub fn wait(limit: Option<Duration>) -> bool {
 impl NonBlockingWriter {
     /// Creates a writer for an open file, FIFO or terminal.
     pub fn new(file: File) -> Self {
-        Self::to(Target::File(file))
+        Self::to(WriteTarget::File(file))
     }
 
-    fn to(target: Target) -> Self {
-        Self(Arc::new(Shared {
+    fn to(target: WriteTarget) -> Self {
+        Self(Arc::new(WriterShared {
             target,
             manner: OnceLock::new(),
-            queue: Mutex::new(Queue::default()),
+            queue: Mutex::new(WriteQueue::default()),
         }))
     }
 
     /// Writes text, at once or after queued text. Errors are ignored.
-    pub fn say(&self, text: &str) {
+    pub fn print(&self, text: &str) {
         let _ = self.put(text.as_bytes(), usize::MAX);
     }
 
     /// Writes text, at once or after queued text. Returns false and drops the text if the queue is
     /// full. An error may belong to earlier text.
     pub fn offer(&self, text: &str) -> io::Result<bool> {
-        self.put(text.as_bytes(), MOST)
+        self.put(text.as_bytes(), MAX_QUEUE_SIZE)
     }
 
     /// Writes text only if it can be written at once. Returns false otherwise.
@@ -221,11 +222,11 @@ impl NonBlockingWriter {
         queue.error.take().map_or(Ok(true), Err)
     }
 
-    fn enqueue(&self, queue: &mut Queue, bytes: &[u8]) {
+    fn enqueue(&self, queue: &mut WriteQueue, bytes: &[u8]) {
         if bytes.is_empty() {
             return;
         }
-        let mut common = lock(&COMMON);
+        let mut common = lock(&WRITERS);
         if queue.is_idle() {
             common.waiting.push(self.clone());
         }
@@ -241,7 +242,7 @@ impl NonBlockingWriter {
         self.employ(&mut lock(&self.0.queue))
     }
 
-    fn employ(&self, queue: &mut Queue) -> bool {
+    fn employ(&self, queue: &mut WriteQueue) -> bool {
         if !queue.busy && !queue.lines.is_empty() {
             let writer = self.clone();
             let work = move || {
@@ -267,8 +268,8 @@ impl NonBlockingWriter {
             queue.error = result.err().or(queue.error.take());
         }
         queue.busy = false;
-        lock(&COMMON).waiting.retain(|other| !Arc::ptr_eq(&other.0, &self.0));
-        FLOWS.notify_all();
+        lock(&WRITERS).waiting.retain(|other| !Arc::ptr_eq(&other.0, &self.0));
+        WRITTEN.notify_all();
     }
 
     /// Writes all bytes. Blocks.
@@ -304,11 +305,11 @@ impl NonBlockingWriter {
 
     fn attempt(&self, bytes: &[u8]) -> nix::Result<usize> {
         let target = self.0.target.as_fd();
-        match self.0.manner.get_or_init(|| Manner::of(target)) {
-            Manner::Straight => write(target, bytes),
-            Manner::Anew(file) => write(file, bytes),
-            Manner::Message => send(target.as_raw_fd(), bytes, MsgFlags::MSG_DONTWAIT),
-            Manner::Asked => {
+        match self.0.manner.get_or_init(|| WriteMethod::of(target)) {
+            WriteMethod::Straight => write(target, bytes),
+            WriteMethod::Anew(file) => write(file, bytes),
+            WriteMethod::Message => send(target.as_raw_fd(), bytes, MsgFlags::MSG_DONTWAIT),
+            WriteMethod::Asked => {
                 let mut asked = [PollFd::new(target, PollFlags::POLLOUT)];
                 if poll(&mut asked, PollTimeout::ZERO)? == 0 {
                     return Err(Errno::EAGAIN);
@@ -354,11 +355,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_taken_waits_for_its_turn() {
+    fn unaccepted_text_is_queued() {
         for asked in [false, true] {
             let (writer, reader, size) = stalled();
             if asked {
-                assert!(writer.0.manner.set(Manner::Asked).is_ok());
+                assert!(writer.0.manner.set(WriteMethod::Asked).is_ok());
             }
             for line in lines() {
                 assert!(writer.offer(&line).expect("a pipe"));
@@ -370,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_that_takes_nothing_is_not_waited_for() {
+    fn a_full_socket_does_not_block() {
         allow_threads();
         let (reader, mut writer) = UnixStream::pair().expect("two sockets");
         writer.set_nonblocking(true).expect("a socket");
@@ -381,45 +382,45 @@ mod tests {
         writer.set_nonblocking(false).expect("a socket");
         let writer = NonBlockingWriter::new(File::from(OwnedFd::from(writer)));
         for line in lines() {
-            writer.say(&line);
+            writer.print(&line);
         }
         assert_eq!(rest(writer, reader, size), lines().concat());
     }
 
     #[test]
-    fn what_is_only_to_be_seen_now_is_not_kept() {
+    fn text_for_now_only_is_not_queued() {
         let (writer, reader, size) = stalled();
         assert!(!writer.show("never"));
-        writer.say("first");
+        writer.print("first");
         assert!(!writer.show("never"));
         assert_eq!(rest(writer, reader, size), "first");
     }
 
     #[test]
-    fn what_began_to_be_seen_is_seen_to_its_end() {
+    fn partly_written_text_is_completed() {
         let (writer, mut reader, size) = stalled();
         let mut page = [0; libc::PIPE_BUF];
         reader.read_exact(&mut page).expect("a part of it");
         let long = "x".repeat(2 * page.len());
         assert!(writer.show(&long));
-        writer.say("next");
+        writer.print("next");
         assert_eq!(rest(writer, reader, size - page.len()), long + "next");
     }
 
     #[test]
-    fn not_everything_waits() {
+    fn a_full_queue_drops_text() {
         let (writer, reader, size) = stalled();
-        let line = "x".repeat(MOST / 4);
+        let line = "x".repeat(MAX_QUEUE_SIZE / 4);
         let taken: Vec<bool> = (0..6).map(|_| writer.offer(&line).expect("a pipe")).collect();
         assert_eq!(taken, [true, true, true, true, false, false]);
-        writer.say("last");
+        writer.print("last");
         assert_eq!(rest(writer, reader, size), line.repeat(4) + "last");
     }
 
     #[test]
-    fn a_reader_that_goes_away_is_told_of_once() {
+    fn a_lost_reader_is_reported_once() {
         let (writer, reader, _) = stalled();
-        writer.say("lost");
+        writer.print("lost");
         drop(reader);
         let start = Instant::now();
         while !writer.is_idle() {

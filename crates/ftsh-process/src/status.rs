@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use nix::unistd::{getpgrp, tcgetpgrp};
 
 use super::ProcessDriver;
+use super::jobs::UserNote;
 use super::procs::list;
 use super::supervisor::Supervision;
 use super::tty::columns;
@@ -27,13 +28,13 @@ const SHARE: u32 = 50;
 
 impl ProcessDriver {
     /// Shows the requested page and updates the line.
-    pub(super) fn look_at(&mut self, machine: &Machine) {
-        if self.tty.status_line.take_asked() {
+    pub(super) fn update_status(&mut self, machine: &Machine) {
+        if self.tty.status_line.take_page_request() {
             self.tty.status_line.hide();
             // Errors are ignored: no other descriptor is available for a message.
-            let _ = standard_error().offer(&self.words_for(machine));
+            let _ = standard_error().offer(&self.status_page(machine));
         }
-        let due = self.tty.status_line.take_look();
+        let due = self.tty.status_line.take_update();
         if !self.tty.status_line.is_on() {
             return;
         }
@@ -41,17 +42,17 @@ impl ProcessDriver {
             self.tty.status_line.rest();
         } else if due {
             let due = self.show_line(machine, Instant::now());
-            self.tty.status_line.look_again(due);
+            self.tty.status_line.schedule(due);
         } else if self.commands.is_empty() {
             self.tty.status_line.reconsider();
         }
-        if self.tty.status_line.takes_stock(due) {
+        if self.tty.status_line.take_delay_decision(due) {
             (self.attachments.line_shows)(self.tty.status_line.is_shown());
         }
     }
 
     /// Returns the status page.
-    pub(super) fn words_for(&self, machine: &Machine) -> String {
+    pub(super) fn status_page(&self, machine: &Machine) -> String {
         let shell = self.supervision.as_ref().map(Supervision::shell_pid);
         let status = machine.status(status::TASKS_ON_PAGE, self.now());
         status::page(&status, &self.attachments.file, shell.unwrap_or(self.children.parent as u32))
@@ -61,11 +62,11 @@ impl ProcessDriver {
     /// update.
     fn show_line(&mut self, machine: &Machine, now: Instant) -> Option<Instant> {
         if self.commands.values().any(|command| !command.quiet) {
-            self.tty.status_line.give_way();
+            self.tty.status_line.hide_for_output();
             return None; // the end of a command triggers the next update
         }
-        if self.has_strangers() || self.relays.use_the_terminal() {
-            self.tty.status_line.give_way();
+        if self.has_other_processes() || self.relays.use_the_terminal() {
+            self.tty.status_line.hide_for_output();
             return Some(now + SLOW);
         }
         let status = machine.status(status::TASKS_FOR_LINE, self.now());
@@ -82,7 +83,7 @@ impl ProcessDriver {
 
     /// True if processes other than commands exist. Processes left by commands may write at any
     /// time.
-    fn has_strangers(&self) -> bool {
+    fn has_other_processes(&self) -> bool {
         let ours = |pid: &i32| self.children.is_command(*pid) || self.key_monitor() == Some(*pid);
         let children = || list::children_of_thread(self.children.parent, self.children.parent);
         self.scopes.adopts() && !children().is_ok_and(|children| children.iter().all(ours))
@@ -110,8 +111,17 @@ impl ProcessDriver {
         }
     }
 
+    /// Shows a message to the user.
+    pub(super) fn show_note(&mut self, note: UserNote) {
+        if let Some(note) = note {
+            self.tty.status_line.hide();
+            standard_error().print(&format!("ftsh: {note}\n"));
+            self.log(0, LogEvent::Note(note));
+        }
+    }
+
     /// Reports a violated invariant that does not prevent the run from continuing.
-    pub(super) fn broken(&mut self, what: &str) {
+    pub(super) fn report_bug(&mut self, what: &str) {
         debug_assert!(false, "{what}");
         self.log(0, LogEvent::Note(format!("{what}: an internal error of ftsh")));
     }

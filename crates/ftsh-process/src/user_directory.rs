@@ -26,23 +26,23 @@ pub fn path() -> PathBuf {
 
 /// Reason why a directory cannot be used.
 #[derive(Debug, Error)]
-pub enum Unusable {
+pub enum DirectoryError {
     /// A system call failed.
     #[error("{}", plain(.0))]
     System(#[from] io::Error),
     /// The path is not a directory, perhaps a link.
-    #[error("it is no directory")]
+    #[error("it is not a directory")]
     NoDirectory,
     /// Another user owns the directory.
-    #[error("it belongs to somebody else")]
+    #[error("it belongs to another user")]
     SomebodyElses,
     /// Other users may write to the directory.
-    #[error("others can write to it")]
+    #[error("other users can write to it")]
     Shared,
 }
 
 /// Creates a directory that only this user can write to, or checks an existing one.
-pub fn make_private(directory: &Path) -> Result<(), Unusable> {
+pub fn make_private(directory: &Path) -> Result<(), DirectoryError> {
     match std::fs::DirBuilder::new().mode(0o700).create(directory) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error.into()),
         _ => {}
@@ -50,11 +50,11 @@ pub fn make_private(directory: &Path) -> Result<(), Unusable> {
     // Does not follow a link, which any user could create in `/tmp`.
     let found = std::fs::symlink_metadata(directory)?;
     if !found.is_dir() {
-        Err(Unusable::NoDirectory)
+        Err(DirectoryError::NoDirectory)
     } else if found.uid() != nix::unistd::geteuid().as_raw() {
-        Err(Unusable::SomebodyElses)
+        Err(DirectoryError::SomebodyElses)
     } else if found.mode() & 0o022 != 0 {
-        Err(Unusable::Shared)
+        Err(DirectoryError::Shared)
     } else {
         Ok(())
     }

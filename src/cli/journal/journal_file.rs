@@ -15,7 +15,7 @@ use nix::fcntl::{Flock, FlockArg};
 use nix::unistd::geteuid;
 
 use ftsh_journal::{Journal, Over, Unreadable};
-use ftsh_process::{Life, Lifelines, life};
+use ftsh_process::{LivenessLocks, ShellLiveness, liveness};
 use ftsh_sys::os_error::plain;
 
 /// Maximum wait for the lock of a process that is about to end, or that only checks the lock.
@@ -39,7 +39,7 @@ pub struct JournalFile {
     pub path: PathBuf,
     pub file: File,
     /// Signs of life for other shells, if the system supports them.
-    pub lifelines: Option<Rc<Lifelines>>,
+    pub liveness_locks: Option<Rc<LivenessLocks>>,
     /// True if the file never held a run.
     pub is_new: bool,
 }
@@ -119,9 +119,9 @@ pub fn claim(path: &Path) -> Result<JournalClaim> {
         Err(error) => bail!(refuse(&error.to_string())),
         Ok(journal) => Some(journal),
     };
-    let lifelines = Lifelines::of(&file).ok().map(Rc::new);
+    let liveness_locks = LivenessLocks::of(&file).ok().map(Rc::new);
     let journal_file =
-        JournalFile { path: path.into(), file, lifelines, is_new: journal.is_none() };
+        JournalFile { path: path.into(), file, liveness_locks, is_new: journal.is_none() };
     if let Some(journal) = journal
         && !is_done_with(&journal)
     {
@@ -172,7 +172,7 @@ fn lock(mut file: File) -> io::Result<Option<File>> {
                 return Ok(Some(file));
             }
             Err((same, Errno::EWOULDBLOCK))
-                if start.elapsed() < LOCK_TIMEOUT || life(&same) == Life::Dying =>
+                if start.elapsed() < LOCK_TIMEOUT || liveness(&same) == ShellLiveness::Partial =>
             {
                 file = same;
                 thread::sleep(LOCK_POLL);
@@ -206,7 +206,7 @@ pub fn is_locked(path: &Path) -> bool {
     let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path);
     file.is_ok_and(|file| {
         // An attempt to lock the file would claim the lock for a moment.
-        life(&file) != Life::Unseen
+        liveness(&file) != ShellLiveness::Unlocked
             || matches!(
                 Flock::lock(file, FlockArg::LockSharedNonblock),
                 Err((_, Errno::EWOULDBLOCK))

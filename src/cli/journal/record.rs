@@ -19,7 +19,7 @@ use ftsh_machine::driver::{self, Durable};
 use ftsh_machine::effect::Environment;
 use ftsh_machine::record::LogRecord;
 use ftsh_machine::{Config, Deadline, Machine, Outcome};
-use ftsh_process::Lifelines;
+use ftsh_process::LivenessLocks;
 use ftsh_syntax::Script;
 use ftsh_sys::os_error::plain;
 
@@ -57,7 +57,7 @@ pub struct SharedJournal {
     path: Rc<PathBuf>,
     writer: Rc<RefCell<Writer<File>>>,
     /// Held until the run is over.
-    _lifelines: Option<Rc<Lifelines>>,
+    _liveness_locks: Option<Rc<LivenessLocks>>,
 }
 
 impl Recording {
@@ -101,7 +101,7 @@ impl Recording {
 
     /// Opens the journal for writing.
     pub fn open(self) -> Result<Recorded> {
-        let JournalFile { path, file, lifelines, .. } = self.journal_file;
+        let JournalFile { path, file, liveness_locks, .. } = self.journal_file;
         let cannot = |error: io::Error| cannot_write(&path, &error);
         // A start that cannot be described is refused before the first write.
         start::this(Duration::ZERO, 0, "")?;
@@ -125,7 +125,7 @@ impl Recording {
         let journal = SharedJournal {
             path: Rc::new(path),
             writer: Rc::new(RefCell::new(writer)),
-            _lifelines: lifelines,
+            _liveness_locks: liveness_locks,
         };
         Ok(Recorded { ready, elapsed, journal })
     }
@@ -164,7 +164,8 @@ impl Recorded {
         mark: &str,
         deadline: Deadline,
     ) -> Result<Outcome> {
-        let Self { ready, elapsed, journal: SharedJournal { path, writer, _lifelines } } = self;
+        let Self { ready, elapsed, journal: SharedJournal { path, writer, _liveness_locks } } =
+            self;
         writer.borrow_mut().start(start::this(elapsed, pid, mark)?);
         let deadline = deadline + elapsed;
         let cannot = |error: io::Error| cannot_write(&path, &error);

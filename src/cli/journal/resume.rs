@@ -211,6 +211,6 @@ fn kill_leftovers(journal: &Journal, grace: Duration) -> Result<Vec<i32>> {
     let boot = start::clocks()?.boot;
     let marks = journal.starts.iter().filter(|start| start.boot == boot);
     let marks: Vec<String> = marks.map(|start| start.mark.clone()).collect();
-    process::end_marked(&marks, grace)
+    process::kill_stale_runs(&marks, grace)
         .map_err(|error| anyhow!("can't find processes of an earlier start: {}", plain(&error)))
 }

@@ -251,7 +251,7 @@ impl Faulty {
                 self.post(Event::Done { operation, result: Err(Refusal::new("can't be known")) });
             }
             Effect::Enter(entry) if faults.happens(dice, "channel", faults.channel) => {
-                let result = Err(Refusal::new("the channel can't be used"));
+                let result = Err(Refusal::new("cannot use the channel"));
                 self.post(Event::Done { operation: entry.operation, result });
             }
             Effect::Settle { operation, .. } if faults.happens(dice, "hang", faults.hang) => {

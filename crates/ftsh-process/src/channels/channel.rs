@@ -6,16 +6,16 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::around::Around;
-use super::clock::Clock;
+use super::clock::ChannelClock;
 use super::directory::Directory;
-use super::error::Unusable;
+use super::error::ChannelFileError;
 use super::file::ChannelFile;
+use super::file_watch::FileWatch;
 use super::idle_turn::{self, IdleTurn};
 use super::locks::{self, ATTEMPTS, PROBE};
-use super::member::{Fate, Pass, Waiter};
-use super::wait::{Reason, Wait, Waited};
-use super::watch::Watch;
+use super::member::{ChannelWaiter, Decision, HeldPass};
+use super::outer_passes::OuterPasses;
+use super::wait::{Wait, WaitReason, Waited};
 use ftsh_machine::channels::{
     Admission, ChannelVerdict, Claim, Inside, Moment, Passed, Rules, Stored,
 };
@@ -23,29 +23,29 @@ use ftsh_machine::effect::{Entry, OperationId, PassId};
 
 /// First interval between two checks by the next waiter: other shells may have been killed. The
 /// intervals grow.
-const FIRST_LOOK: Duration = Duration::from_millis(20);
+const FIRST_INTERVAL: Duration = Duration::from_millis(20);
 /// Interval after the kernel has reported that another process closed the file.
-const SOON: Duration = Duration::from_millis(1);
+const AFTER_CLOSE_INTERVAL: Duration = Duration::from_millis(1);
 /// Longest interval.
-const RARELY: Duration = Duration::from_secs(1);
+const MAX_INTERVAL: Duration = Duration::from_secs(1);
 /// Interval where the kernel does not report changes.
-const OFTEN: Duration = Duration::from_millis(20);
+const UNWATCHED_INTERVAL: Duration = Duration::from_millis(20);
 /// Time limit for updating the file at the end of a shell.
-const LAST_WORDS: Duration = Duration::from_millis(50);
+const FINISH_TIMEOUT: Duration = Duration::from_millis(50);
 
 /// Channel in use.
-pub struct Channel {
+pub struct OpenChannel {
     name: Arc<str>,
     file: Arc<ChannelFile>,
     /// Text last read from the file, with its parsed form.
     known: Option<(Vec<u8>, Stored)>,
     /// Waiters in the order of their arrival.
-    waiting: VecDeque<Waiter>,
-    inside: HashMap<PassId, Pass>,
+    waiting: VecDeque<ChannelWaiter>,
+    inside: HashMap<PassId, HeldPass>,
     /// Ended attempts that the file does not show yet.
-    leaving: Vec<(Pass, Passed)>,
+    leaving: Vec<(HeldPass, Passed)>,
     /// Watch for changes while the first waiter belongs to this shell.
-    watch: Option<Arc<Watch>>,
+    watch: Option<Arc<FileWatch>>,
     look: Duration,
     /// Turn that earlier waiters of other shells leave unused.
     idle_turn: IdleTurn,
@@ -54,16 +54,16 @@ pub struct Channel {
 /// Result of advancing a channel.
 #[derive(Default)]
 pub struct Advanced {
-    pub answers: Vec<(Entry, Result<Admission, Unusable>)>,
+    pub answers: Vec<(Entry, Result<Admission, ChannelFileError>)>,
     pub queued: Vec<OperationId>,
     pub wait: Option<Wait>,
     pub note: Option<String>,
-    pub spent: Option<Arc<Watch>>,
+    pub spent: Option<Arc<FileWatch>>,
 }
 
-impl Channel {
+impl OpenChannel {
     /// Opens the file of a channel.
-    pub fn open(directory: &Directory, name: &Arc<str>) -> Result<Self, Unusable> {
+    pub fn open(directory: &Directory, name: &Arc<str>) -> Result<Self, ChannelFileError> {
         let file = Arc::new(ChannelFile::open(directory, name)?);
         Ok(Self {
             name: name.clone(),
@@ -73,14 +73,14 @@ impl Channel {
             inside: HashMap::new(),
             leaving: Vec::new(),
             watch: None,
-            look: FIRST_LOOK,
+            look: FIRST_INTERVAL,
             idle_turn: IdleTurn::default(),
         })
     }
 
     /// True if a shell around this one holds a pass.
-    pub fn is_inside(&self, around: &Around) -> bool {
-        around.is_inside(&self.name, &self.file)
+    pub fn is_inside(&self, outer_passes: &OuterPasses) -> bool {
+        outer_passes.is_inside(&self.name, &self.file)
     }
 
     /// Returns the number of a pass.
@@ -90,7 +90,7 @@ impl Channel {
 
     /// Adds a waiter.
     pub fn enter(&mut self, entry: Entry) {
-        self.waiting.push_back(Waiter::new(entry));
+        self.waiting.push_back(ChannelWaiter::new(entry));
     }
 
     /// Removes a waiter from the queue.
@@ -102,10 +102,10 @@ impl Channel {
     }
 
     /// Removes all waiters from the queue of all shells. They join its end at the next `advance`.
-    pub fn step_aside(&mut self) {
+    pub fn leave_queues(&mut self) {
         for waiter in &mut self.waiting {
             waiter.give_up(&self.file);
-            waiter.begin_anew();
+            waiter.drop_number();
         }
     }
 
@@ -120,13 +120,13 @@ impl Channel {
     pub fn advance(
         &mut self,
         directory: &Directory,
-        clock: &Clock,
+        clock: &ChannelClock,
         waited: Option<Waited>,
     ) -> Advanced {
         let mut advanced = Advanced::default();
         match waited {
-            Some(Waited::Happened { closed: true }) => self.look = SOON,
-            Some(Waited::Nothing) => self.look = (self.look * 2).min(RARELY),
+            Some(Waited::Happened { closed: true }) => self.look = AFTER_CLOSE_INTERVAL,
+            Some(Waited::Nothing) => self.look = (self.look * 2).min(MAX_INTERVAL),
             Some(Waited::Happened { closed: false }) | None => {}
         }
         if let Err(reason) = self.try_advance(directory, clock, &mut advanced) {
@@ -141,17 +141,17 @@ impl Channel {
     fn try_advance(
         &mut self,
         directory: &Directory,
-        clock: &Clock,
+        clock: &ChannelClock,
         advanced: &mut Advanced,
-    ) -> Result<(), Unusable> {
+    ) -> Result<(), ChannelFileError> {
         if self.waiting.is_empty() && self.leaving.is_empty() {
             return Ok(());
         }
         let locked = loop {
-            let locked = self.file.try_lock().map_err(|error| self.file.trouble(error))?;
+            let locked = self.file.try_lock().map_err(|error| self.file.error_here(error))?;
             let Some(locked) = locked else {
                 advanced.queued = self.newly_queued();
-                advanced.wait = Some(self.wait(Reason::Busy, Duration::MAX));
+                advanced.wait = Some(self.wait(WaitReason::Busy, Duration::MAX));
                 return Ok(());
             };
             if self.file.is_there() {
@@ -160,19 +160,20 @@ impl Channel {
             // The file was removed. Other shells that arrive now create another file.
             self.file = Arc::new(ChannelFile::open(directory, &self.name)?);
             (self.known, self.watch) = (None, None);
-            self.waiting.iter_mut().for_each(Waiter::begin_anew);
+            self.waiting.iter_mut().for_each(ChannelWaiter::drop_number);
         };
         let now = clock.now();
         let result = self.change(clock, now, advanced);
-        let reason = result.map_err(|error| self.file.trouble(error))?;
+        let reason = result.map_err(|error| self.file.error_here(error))?;
         let Some(reason) = reason else { return Ok(()) };
         let most = match reason {
-            Reason::Change(until) => self.listen(until, now),
-            Reason::Others(before) => {
-                let count = self.count_earlier(before).map_err(|error| self.file.trouble(error))?;
+            WaitReason::Change(until) => self.listen(until, now),
+            WaitReason::Others(before) => {
+                let count =
+                    self.count_earlier(before).map_err(|error| self.file.error_here(error))?;
                 self.idle_turn.next_check(count)
             }
-            Reason::Busy => Duration::MAX,
+            WaitReason::Busy => Duration::MAX,
         };
         drop(locked);
         advanced.queued = self.newly_queued();
@@ -184,10 +185,10 @@ impl Channel {
     /// first waiter has to wait.
     fn change(
         &mut self,
-        clock: &Clock,
+        clock: &ChannelClock,
         now: Moment,
         advanced: &mut Advanced,
-    ) -> io::Result<Option<Reason>> {
+    ) -> io::Result<Option<WaitReason>> {
         let text = self.file.read()?;
         let (mut stored, before) = match self.known.take() {
             Some((known, stored)) if known == text => (stored.clone(), Some(stored)),
@@ -228,7 +229,7 @@ impl Channel {
                     match self.inside.remove(&entry.pass) {
                         Some(pass) => {
                             pass.release();
-                            self.waiting.push_back(Waiter::new(entry));
+                            self.waiting.push_back(ChannelWaiter::new(entry));
                         }
                         None => advanced.answers.push((entry, Ok(admission))),
                     }
@@ -245,12 +246,12 @@ impl Channel {
         stored: &mut Stored,
         now: Moment,
         answers: &mut Vec<(Entry, Admission)>,
-    ) -> io::Result<Option<Reason>> {
+    ) -> io::Result<Option<WaitReason>> {
         let mut first = None;
         let mut at = 0;
         while let Some(mut waiter) = self.waiting.remove(at) {
             match self.fate(&mut waiter, stored, now, first.is_some()) {
-                Ok(Fate::Waits(reason)) => {
+                Ok(Decision::Waits(reason)) => {
                     self.waiting.insert(at, waiter);
                     at += 1;
                     if first.is_none() {
@@ -258,11 +259,11 @@ impl Channel {
                         at = self.numbered().max(at);
                     }
                 }
-                Ok(Fate::Refused(refusal)) => {
+                Ok(Decision::Refused(refusal)) => {
                     waiter.give_up(&self.file);
                     answers.push((waiter.entry, refusal));
                 }
-                Ok(Fate::Admitted(pass)) => {
+                Ok(Decision::Admitted(pass)) => {
                     waiter.give_up(&self.file);
                     self.inside.insert(waiter.entry.pass, pass);
                     answers.push((waiter.entry, Admission::Admitted));
@@ -278,18 +279,18 @@ impl Channel {
 
     /// Returns the length of the part of the queue in which waiters have numbers.
     fn numbered(&self) -> usize {
-        self.waiting.iter().rposition(Waiter::has_number).map_or(0, |last| last + 1)
+        self.waiting.iter().rposition(ChannelWaiter::has_number).map_or(0, |last| last + 1)
     }
 
     /// Decides about a waiter. If an earlier one waits, a waiter whose rules allow waiting waits
     /// too.
     fn fate(
         &mut self,
-        waiter: &mut Waiter,
+        waiter: &mut ChannelWaiter,
         stored: &mut Stored,
         now: Moment,
         is_held_up: bool,
-    ) -> io::Result<Fate> {
+    ) -> io::Result<Decision> {
         let (rules, claim) = (waiter.entry.rules.clone(), waiter.entry.claim);
         if rules.may_wait() {
             let is_behind = is_held_up || waiter.is_behind_others(&self.file, stored)?;
@@ -297,7 +298,7 @@ impl Channel {
                 let own = waiter.number(&self.file, stored)?;
                 let before = locks::waiters(stored.first.min(own)..own);
                 if is_held_up || !self.may_pass(before, &rules, stored, now)? {
-                    return Ok(Fate::Waits(Reason::Others(before)));
+                    return Ok(Decision::Waits(WaitReason::Others(before)));
                 }
                 stored.first = own;
             }
@@ -310,16 +311,16 @@ impl Channel {
         }
         let verdict = self.verdict(&rules, claim, stored, now)?;
         let until = match verdict {
-            ChannelVerdict::Refused(refusal) => return Ok(Fate::Refused(refusal)),
+            ChannelVerdict::Refused(refusal) => return Ok(Decision::Refused(refusal)),
             ChannelVerdict::Admitted { probe } => {
-                return Ok(Fate::Admitted(Pass::take(waiter, probe, &self.file, stored)?));
+                return Ok(Decision::Admitted(HeldPass::take(waiter, probe, &self.file, stored)?));
             }
             ChannelVerdict::Full => None,
             ChannelVerdict::NotBefore(moment) => Some(moment),
         };
         // A waiter that was passed over and continues has its turn again.
         stored.first = stored.first.min(waiter.number(&self.file, stored)?);
-        Ok(Fate::Waits(Reason::Change(until)))
+        Ok(Decision::Waits(WaitReason::Change(until)))
     }
 
     /// True if the waiters with the numbers `before` have left their turn unused for too long.
@@ -381,33 +382,40 @@ impl Channel {
         match &self.watch {
             // The file was just read. Only the end of another process needs a further check, since
             // it changes nothing in the file.
-            Some(watch) if watch.take().closed => self.look = SOON,
+            Some(watch) if watch.take().closed => self.look = AFTER_CLOSE_INTERVAL,
             Some(_) => {}
             None => {
-                self.watch = Watch::of(self.file.path()).map(Arc::new);
-                self.look = FIRST_LOOK;
+                self.watch = FileWatch::of(self.file.path()).map(Arc::new);
+                self.look = FIRST_INTERVAL;
             }
         }
-        let look = if self.watch.is_some() { self.look } else { OFTEN };
+        let look = if self.watch.is_some() { self.look } else { UNWATCHED_INTERVAL };
         until.map_or(look, |until| until.saturating_sub(now).min(look))
     }
 
-    fn wait(&self, reason: Reason, most: Duration) -> Wait {
+    fn wait(&self, reason: WaitReason, most: Duration) -> Wait {
         Wait { reason, file: self.file.clone(), watch: self.watch.clone(), most }
     }
 
     /// Returns the waiters whose wait has not been reported yet.
     fn newly_queued(&mut self) -> Vec<OperationId> {
-        let told = self.waiting.iter().rposition(|waiter| waiter.told).map_or(0, |last| last + 1);
-        let new = self.waiting.iter_mut().skip(told).map(|waiter| {
-            waiter.told = true;
+        let queue_reported = self
+            .waiting
+            .iter()
+            .rposition(|waiter| waiter.queue_reported)
+            .map_or(0, |last| last + 1);
+        let new = self.waiting.iter_mut().skip(queue_reported).map(|waiter| {
+            waiter.queue_reported = true;
             waiter.entry.operation
         });
         new.collect()
     }
 
     /// Fails all waiters for one reason.
-    pub fn fail(&mut self, reason: Unusable) -> Vec<(Entry, Result<Admission, Unusable>)> {
+    pub fn fail(
+        &mut self,
+        reason: ChannelFileError,
+    ) -> Vec<(Entry, Result<Admission, ChannelFileError>)> {
         for (pass, _) in self.leaving.drain(..) {
             pass.release();
         }
@@ -416,7 +424,7 @@ impl Channel {
         for waiter in std::mem::take(&mut self.waiting) {
             waiter.give_up(&self.file);
             // The first waiter gets the full reason.
-            let gone = || self.file.trouble(io::ErrorKind::Other.into());
+            let gone = || self.file.error_here(io::ErrorKind::Other.into());
             failed.push((waiter.entry, Err(reason.take().unwrap_or_else(gone))));
         }
         self.known = None;
@@ -430,16 +438,16 @@ impl Channel {
     }
 
     /// Records the end of all attempts in the file, if possible within a short time.
-    pub fn finish(&mut self, directory: &Directory, clock: &Clock) {
+    pub fn finish(&mut self, directory: &Directory, clock: &ChannelClock) {
         for waiter in std::mem::take(&mut self.waiting) {
             waiter.give_up(&self.file);
         }
         let left = self.inside.drain().map(|(_, pass)| (pass, Passed::Neither));
         self.leaving.extend(left);
         let begun = Instant::now();
-        while !self.leaving.is_empty() && begun.elapsed() < LAST_WORDS {
+        while !self.leaving.is_empty() && begun.elapsed() < FINISH_TIMEOUT {
             if self.advance(directory, clock, None).wait.is_some() {
-                std::thread::sleep(SOON);
+                std::thread::sleep(AFTER_CLOSE_INTERVAL);
             }
         }
     }

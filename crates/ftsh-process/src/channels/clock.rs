@@ -9,13 +9,13 @@ use super::super::os::clock::boot_id;
 use ftsh_machine::channels::Moment;
 
 /// Clock that starts with the system and includes time in suspend.
-pub struct Clock {
+pub struct ChannelClock {
     /// Id of the boot, which distinguishes clocks of different boots.
     pub name: String,
     id: ClockId,
 }
 
-impl Clock {
+impl ChannelClock {
     /// Opens the clock. Fails if the id of the boot cannot be read: with a wrong id, the state of a
     /// channel would count as older than the boot.
     pub fn new() -> io::Result<Self> {

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::error::Unusable;
+use super::error::ChannelFileError;
 use crate::user_directory;
 
 /// Directory with the files of channels.
@@ -31,10 +31,10 @@ impl Directory {
     }
 
     /// Creates the directory if missing, and checks that only this user can write to it.
-    pub fn make(&self) -> Result<(), Unusable> {
+    pub fn make(&self) -> Result<(), ChannelFileError> {
         for path in self.above.iter().chain([&self.path]) {
             user_directory::make_private(path)
-                .map_err(|reason| Unusable::Directory { path: path.clone(), reason })?;
+                .map_err(|reason| ChannelFileError::Directory { path: path.clone(), reason })?;
         }
         Ok(())
     }

@@ -10,14 +10,14 @@ use ftsh_sys::os_error::plain;
 
 /// Reason why the file of a channel cannot be used.
 #[derive(Debug, Error)]
-pub enum Unusable {
+pub enum ChannelFileError {
     /// The directory cannot be used.
-    #[error("{}: {reason}; FTSH_CHANNELS names another directory", .path.display())]
+    #[error("{}: {reason}; set FTSH_CHANNELS to another directory", .path.display())]
     Directory {
         /// Path of the directory.
         path: PathBuf,
         /// Reason.
-        reason: user_directory::Unusable,
+        reason: user_directory::DirectoryError,
     },
     /// The path is not a usable file.
     #[error("{}: {reason}; remove it, or set FTSH_CHANNELS to another directory", .path.display())]
@@ -36,7 +36,7 @@ pub enum Unusable {
         error: io::Error,
     },
     /// No worker thread is available.
-    #[error("no thread to be had: {}", plain(.0))]
+    #[error("cannot start a thread: {}", plain(.0))]
     Worker(io::Error),
 }
 
@@ -44,6 +44,6 @@ pub enum Unusable {
 fn hint(error: &io::Error) -> &'static str {
     match error.raw_os_error() {
         Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM) => "",
-        _ => "; FTSH_CHANNELS names another directory",
+        _ => "; set FTSH_CHANNELS to another directory",
     }
 }

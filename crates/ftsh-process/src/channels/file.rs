@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::directory::Directory;
-use super::error::Unusable;
+use super::error::ChannelFileError;
 use super::locks::{self, STATE};
 use ftsh_machine::channels::{Damaged, SIZE};
 use ftsh_sys as sys;
@@ -22,11 +22,11 @@ pub struct ChannelFile {
 
 impl ChannelFile {
     /// Opens the file of a channel, and creates it if missing.
-    pub fn open(directory: &Directory, name: &str) -> Result<Self, Unusable> {
+    pub fn open(directory: &Directory, name: &str) -> Result<Self, ChannelFileError> {
         directory.make()?;
         let path = directory.path().join(name);
         if !is_name(name) {
-            return Err(Unusable::Strange { path, reason: "this is no name of a channel" });
+            return Err(ChannelFileError::Strange { path, reason: "not the name of a channel" });
         }
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false).mode(0o600);
@@ -35,21 +35,21 @@ impl ChannelFile {
 
     /// Opens the file again, with an open file description of its own, in order to wait for locks
     /// of this shell and others.
-    pub fn open_to_wait(&self) -> Result<Self, Unusable> {
+    pub fn open_to_wait(&self) -> Result<Self, ChannelFileError> {
         let other = Self::open_to_look(self.path.clone())?;
         let inode = |file: &File| file.metadata().map(|found| (found.dev(), found.ino()));
         match (inode(&self.file), inode(&other.file)) {
             (Ok(one), Ok(two)) if one == two => Ok(other),
-            _ => Err(self.strange("it has been replaced")),
+            _ => Err(self.unusable("it has been replaced")),
         }
     }
 
     /// Opens a file for reading.
-    pub fn open_to_look(path: PathBuf) -> Result<Self, Unusable> {
+    pub fn open_to_look(path: PathBuf) -> Result<Self, ChannelFileError> {
         Self::open_with(OpenOptions::new().read(true).clone(), path)
     }
 
-    fn open_with(mut options: OpenOptions, path: PathBuf) -> Result<Self, Unusable> {
+    fn open_with(mut options: OpenOptions, path: PathBuf) -> Result<Self, ChannelFileError> {
         // The open must not block on a FIFO, nor follow a link.
         options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY);
         let opened = options.open(&path).and_then(|file| {
@@ -57,24 +57,24 @@ impl ChannelFile {
             let found = file.metadata()?;
             Ok((file, found))
         });
-        let strange = |path, reason| Err(Unusable::Strange { path, reason });
+        let unusable = |path, reason| Err(ChannelFileError::Strange { path, reason });
         let (file, found) = match opened {
             Ok(opened) => opened,
             Err(error) => {
                 return match error.raw_os_error() {
-                    Some(libc::ELOOP) => strange(path, "it is a symbolic link"),
-                    Some(libc::EISDIR) => strange(path, "it is a directory"),
-                    Some(libc::ENXIO) => strange(path, "it is no plain file"),
-                    _ => Err(Unusable::System { path, error }),
+                    Some(libc::ELOOP) => unusable(path, "it is a symbolic link"),
+                    Some(libc::EISDIR) => unusable(path, "it is a directory"),
+                    Some(libc::ENXIO) => unusable(path, "it is not a regular file"),
+                    _ => Err(ChannelFileError::System { path, error }),
                 };
             }
         };
         if !found.is_file() {
-            strange(path, "it is no plain file")
+            unusable(path, "it is not a regular file")
         } else if found.uid() != nix::unistd::geteuid().as_raw() {
-            strange(path, "it belongs to somebody else")
+            unusable(path, "it belongs to another user")
         } else if found.mode() & 0o022 != 0 {
-            strange(path, "others can write to it")
+            unusable(path, "other users can write to it")
         } else {
             Ok(Self { file, path })
         }
@@ -86,12 +86,12 @@ impl ChannelFile {
     }
 
     /// Creates an error about this file.
-    pub fn trouble(&self, error: io::Error) -> Unusable {
-        Unusable::System { path: self.path.clone(), error }
+    pub fn error_here(&self, error: io::Error) -> ChannelFileError {
+        ChannelFileError::System { path: self.path.clone(), error }
     }
 
-    fn strange(&self, reason: &'static str) -> Unusable {
-        Unusable::Strange { path: self.path.clone(), reason }
+    fn unusable(&self, reason: &'static str) -> ChannelFileError {
+        ChannelFileError::Strange { path: self.path.clone(), reason }
     }
 
     /// True if the file still has a name under which other shells find it.
@@ -135,10 +135,10 @@ impl ChannelFile {
         let path = self.path.display();
         match kept {
             Ok(()) => format!(
-                "{path} was damaged ({why}): it begins anew, and what it held is in {}",
+                "{path} was damaged ({why}): the channel starts empty; its earlier content is in {}",
                 beside.display()
             ),
-            Err(_) => format!("{path} was damaged ({why}): it begins anew"),
+            Err(_) => format!("{path} was damaged ({why}): the channel starts empty"),
         }
     }
 

@@ -6,30 +6,30 @@ use std::sync::Arc;
 
 use super::file::ChannelFile;
 use super::locks::{self, PROBE};
-use super::wait::Reason;
+use super::wait::WaitReason;
 use ftsh_machine::channels::{Admission, MAX_NUMBER, Rules, Stored};
 use ftsh_machine::effect::Entry;
 
 /// Decision about a waiter.
-pub enum Fate {
-    Admitted(Pass),
+pub enum Decision {
+    Admitted(HeldPass),
     Refused(Admission),
-    Waits(Reason),
+    Waits(WaitReason),
 }
 
 /// Attempt that waits for a pass.
-pub struct Waiter {
+pub struct ChannelWaiter {
     pub entry: Entry,
     /// Position in the queue of all shells, once assigned.
     number: Option<u64>,
     /// True if the wait was reported to the machine.
-    pub told: bool,
+    pub queue_reported: bool,
 }
 
-impl Waiter {
+impl ChannelWaiter {
     /// Creates a waiter without a number.
     pub fn new(entry: Entry) -> Self {
-        Self { entry, number: None, told: false }
+        Self { entry, number: None, queue_reported: false }
     }
 
     /// Returns true if an earlier waiter of another shell has not been passed over.
@@ -62,7 +62,7 @@ impl Waiter {
     }
 
     /// Drops the waiter's number.
-    pub fn begin_anew(&mut self) {
+    pub fn drop_number(&mut self) {
         self.number = None;
     }
 }
@@ -80,7 +80,7 @@ fn take(file: &ChannelFile, stored: &mut Stored, byte: fn(u64) -> locks::Bytes) 
 }
 
 /// Pass of an attempt.
-pub struct Pass {
+pub struct HeldPass {
     /// Number of the pass.
     pub number: u64,
     /// True for the probe of an open breaker.
@@ -91,10 +91,10 @@ pub struct Pass {
     pub file: Arc<ChannelFile>,
 }
 
-impl Pass {
+impl HeldPass {
     /// Turns a waiter into a pass.
     pub fn take(
-        waiter: &Waiter,
+        waiter: &ChannelWaiter,
         probe: bool,
         file: &Arc<ChannelFile>,
         stored: &mut Stored,

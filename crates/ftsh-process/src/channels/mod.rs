@@ -4,20 +4,20 @@
 //! passes, waiters, and the right to change the text; the kernel releases the locks of a killed
 //! shell. This module never blocks: a necessary wait is returned as a [`Wait`] for a worker.
 
-mod around;
 mod channel;
 mod clock;
 mod directory;
 mod error;
 mod file;
+mod file_watch;
 mod idle_turn;
 mod list;
 mod locks;
 mod member;
+mod outer_passes;
 #[cfg(test)]
 mod tests;
 mod wait;
-mod watch;
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -25,27 +25,27 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use self::around::Around;
-use self::channel::Channel;
-use self::clock::Clock;
+use self::channel::OpenChannel;
+use self::clock::ChannelClock;
 use self::directory::Directory;
-use self::error::Unusable;
-use self::watch::Watch;
+use self::error::ChannelFileError;
+use self::file_watch::FileWatch;
+use self::outer_passes::OuterPasses;
 use super::os::clock::BOOT_ID;
 use ftsh_machine::channels::{Admission, Passed};
 use ftsh_machine::effect::{Entry, OperationId, PassId};
 use ftsh_syntax::ast::Name;
 
-pub use self::around::VARIABLE;
-pub use self::list::{Listed, Seen, Shown, list_channels};
-pub use self::wait::{Reason, Wait, Waited};
+pub use self::list::{BreakerSnapshot, ChannelSnapshot, ListedChannel, list_channels};
+pub use self::outer_passes::VARIABLE;
+pub use self::wait::{Wait, WaitReason, Waited};
 
 /// Reason why an attempt cannot enter a channel, as one line for people.
 #[derive(Debug, Error)]
-#[error("the channel `{name}` can't be used: {reason}")]
+#[error("cannot use the channel `{name}`: {reason}")]
 pub struct ChannelError {
     name: Name,
-    reason: Unusable,
+    reason: ChannelFileError,
 }
 
 /// Result of entering a channel.
@@ -59,7 +59,7 @@ pub enum Entered {
 
 /// Results of advancing a channel.
 #[derive(Default)]
-pub struct Turn {
+pub struct ChannelUpdate {
     /// Decisions about attempts.
     pub answers: Vec<(OperationId, Result<Admission, ChannelError>)>,
     /// Attempts that have to wait, each reported once.
@@ -69,15 +69,15 @@ pub struct Turn {
     /// Message to the user.
     pub note: Option<String>,
     /// Watch no longer needed. A worker drops it, since the kernel takes milliseconds.
-    pub spent: Option<Arc<Watch>>,
+    pub spent: Option<Arc<FileWatch>>,
 }
 
 /// Channels of one shell.
-pub struct Channels {
+pub struct ShellChannels {
     directory: Directory,
-    around: Around,
-    clock: Option<Clock>,
-    all: HashMap<Name, Channel>,
+    outer_passes: OuterPasses,
+    clock: Option<ChannelClock>,
+    all: HashMap<Name, OpenChannel>,
     /// Channels of waiting operations.
     waiting: HashMap<OperationId, Name>,
     /// Passes, with the channel and the operation.
@@ -86,12 +86,12 @@ pub struct Channels {
     admitted: HashMap<OperationId, PassId>,
 }
 
-impl Channels {
+impl ShellChannels {
     /// Creates the channels in a directory; without one, in the user's own.
     pub fn new(directory: Option<PathBuf>) -> Self {
         Self {
             directory: Directory::new(directory),
-            around: Around::told(),
+            outer_passes: OuterPasses::from_env(),
             clock: None,
             all: HashMap::new(),
             waiting: HashMap::new(),
@@ -109,12 +109,12 @@ impl Channels {
     pub fn enter(&mut self, entry: Entry) -> Result<Entered, ChannelError> {
         let name = entry.channel.clone();
         if !self.all.contains_key(&name) {
-            let channel = Channel::open(&self.directory, &name)
+            let channel = OpenChannel::open(&self.directory, &name)
                 .map_err(|reason| ChannelError { name: name.clone(), reason })?;
             self.all.insert(name.clone(), channel);
         }
         if let Some(channel) = self.all.get_mut(&name) {
-            if channel.is_inside(&self.around) {
+            if channel.is_inside(&self.outer_passes) {
                 return Ok(Entered::Already);
             }
             self.waiting.insert(entry.operation, name);
@@ -124,16 +124,16 @@ impl Channels {
     }
 
     /// Returns the environment variable for commands of attempts with these passes.
-    pub fn told(&self, passes: impl Iterator<Item = PassId>) -> String {
+    pub fn env_value(&self, passes: impl Iterator<Item = PassId>) -> String {
         let place = |pass: PassId| {
             let (name, _) = self.inside.get(&pass)?;
             Some((&**name, self.all.get(name)?.number(pass)?))
         };
-        self.around.tell(&passes.filter_map(place).collect::<Vec<_>>())
+        self.outer_passes.env_value(&passes.filter_map(place).collect::<Vec<_>>())
     }
 
     /// Ends the wait or the attempt of an operation. Returns the channel to advance, if any.
-    pub fn abandon(&mut self, operation: OperationId) -> Option<Name> {
+    pub fn cancel(&mut self, operation: OperationId) -> Option<Name> {
         if let Some(name) = self.waiting.remove(&operation) {
             self.all.get_mut(&name)?.give_up(operation);
             return Some(name);
@@ -152,45 +152,45 @@ impl Channels {
 
     /// Leaves all queues before the shell is stopped. Returns the channels to advance after the
     /// shell was continued.
-    pub fn step_aside(&mut self) -> Vec<Name> {
+    pub fn leave_queues(&mut self) -> Vec<Name> {
         let names: HashSet<Name> = self.waiting.values().cloned().collect();
         for name in &names {
             if let Some(channel) = self.all.get_mut(name) {
-                channel.step_aside();
+                channel.leave_queues();
             }
         }
         names.into_iter().collect()
     }
 
     /// Fails all waiters of a channel for lack of a worker thread.
-    pub fn fail(&mut self, name: &Name, error: std::io::Error) -> Turn {
-        let mut turn = Turn::default();
+    pub fn fail(&mut self, name: &Name, error: std::io::Error) -> ChannelUpdate {
+        let mut turn = ChannelUpdate::default();
         let Some(channel) = self.all.get_mut(name) else { return turn };
-        let failed = channel.fail(Unusable::Worker(error));
+        let failed = channel.fail(ChannelFileError::Worker(error));
         self.answer(name, failed, &mut turn);
         turn
     }
 
     /// Advances a channel as far as possible without waiting. `waited` is the result of the last
     /// wait.
-    pub fn advance(&mut self, name: &Name, waited: Option<Waited>) -> Turn {
-        let Some(channel) = self.all.get_mut(name) else { return Turn::default() };
-        let clock = match self.clock.take().map_or_else(Clock::new, Ok) {
+    pub fn advance(&mut self, name: &Name, waited: Option<Waited>) -> ChannelUpdate {
+        let Some(channel) = self.all.get_mut(name) else { return ChannelUpdate::default() };
+        let clock = match self.clock.take().map_or_else(ChannelClock::new, Ok) {
             Ok(clock) => self.clock.insert(clock),
             Err(error) => {
-                let failed = channel.fail(Unusable::System { path: BOOT_ID.into(), error });
-                let mut turn = Turn::default();
+                let failed = channel.fail(ChannelFileError::System { path: BOOT_ID.into(), error });
+                let mut turn = ChannelUpdate::default();
                 self.answer(name, failed, &mut turn);
                 return turn;
             }
         };
         let advanced = channel.advance(&self.directory, clock, waited);
-        let mut turn = Turn {
+        let mut turn = ChannelUpdate {
             queued: advanced.queued,
             wait: advanced.wait,
             note: advanced.note,
             spent: advanced.spent,
-            ..Turn::default()
+            ..ChannelUpdate::default()
         };
         self.answer(name, advanced.answers, &mut turn);
         turn
@@ -199,8 +199,8 @@ impl Channels {
     fn answer(
         &mut self,
         name: &Name,
-        answers: Vec<(Entry, Result<Admission, Unusable>)>,
-        turn: &mut Turn,
+        answers: Vec<(Entry, Result<Admission, ChannelFileError>)>,
+        turn: &mut ChannelUpdate,
     ) {
         for (entry, result) in answers {
             self.waiting.remove(&entry.operation);
@@ -215,7 +215,7 @@ impl Channels {
 }
 
 /// Records the end of attempts for the other shells.
-impl Drop for Channels {
+impl Drop for ShellChannels {
     fn drop(&mut self) {
         let Some(clock) = &self.clock else { return };
         for channel in self.all.values_mut() {

@@ -33,7 +33,7 @@ fn places(places: u64) -> Arc<Rules> {
 
 /// Shell that performs one step after another.
 struct Shell {
-    channels: Channels,
+    channels: ShellChannels,
     last: u64,
     name: Name,
     answers: BTreeMap<u64, Result<Admission, String>>,
@@ -49,7 +49,7 @@ impl Shell {
 
     fn numbered(directory: &Path, number: u64) -> Self {
         Self {
-            channels: Channels::new(Some(directory.into())),
+            channels: ShellChannels::new(Some(directory.into())),
             last: number * 1_000_000,
             name: "mirror".into(),
             answers: BTreeMap::new(),
@@ -98,7 +98,7 @@ impl Shell {
     }
 
     fn give_up(&mut self, id: u64) {
-        if self.channels.abandon(OperationId(id)).is_some() {
+        if self.channels.cancel(OperationId(id)).is_some() {
             self.go_on(None);
         }
     }
@@ -157,7 +157,7 @@ fn places_are_for_all_shells_in_order_of_coming() {
 }
 
 #[test]
-fn the_dead_hold_up_nobody() {
+fn killed_shells_delay_no_waiters() {
     let (_around, path) = directory();
     let rules = places(2);
     let mut shells: Vec<Shell> = (0..4).map(|it| Shell::numbered(&path, it)).collect();
@@ -247,7 +247,7 @@ fn a_retry_without_a_token_keeps_its_turn_behind_a_rate() {
 }
 
 #[test]
-fn what_was_admitted_and_is_not_wanted_is_free_again() {
+fn a_canceled_admission_is_released() {
     let (_around, path) = directory();
     let (mut one, mut two) = (Shell::new(&path), Shell::new(&path));
     let id = one.enter(&places(1));
@@ -285,7 +285,7 @@ fn a_dead_probe_leaves_the_breaker_to_the_next() {
 }
 
 #[test]
-fn a_rate_makes_wait_for_its_time() {
+fn a_rate_delays_attempts() {
     let (_around, path) = directory();
     let rate = Rate { count: 2, per: Duration::from_millis(40) };
     let rules = Arc::new(Rules { rate: Some(rate), ..Rules::default() });
@@ -411,7 +411,7 @@ proptest! {
 }
 
 #[test]
-fn many_at_once_are_never_more_than_the_places() {
+fn concurrent_attempts_never_exceed_the_places() {
     const SHELLS: usize = 100;
     const ROUNDS: usize = 3;
     let (_around, path) = directory();
@@ -445,7 +445,7 @@ fn many_at_once_are_never_more_than_the_places() {
 }
 
 #[test]
-fn a_damaged_file_begins_anew_and_keeps_the_places() {
+fn a_damaged_file_is_reset_and_keeps_its_locks() {
     let (_around, path) = directory();
     let [mut one, mut two] = [0, 1].map(|it| Shell::numbered(&path, it));
     let inside = one.enter(&places(1));
@@ -471,7 +471,7 @@ fn a_damaged_file_begins_anew_and_keeps_the_places() {
 }
 
 #[test]
-fn a_file_that_was_removed_is_made_anew() {
+fn a_removed_file_is_created_again() {
     let (_around, path) = directory();
     let [mut one, mut two] = [0, 1].map(|it| Shell::numbered(&path, it));
     let first = one.enter(&places(1));
@@ -490,7 +490,7 @@ fn refusal(prepare: impl Fn(&Path)) -> String {
     let mut shell = Shell::new(&path);
     let id = shell.enter(&places(1));
     let refusal = shell.answers.remove(&id).expect("an answer").expect_err("a refusal");
-    assert!(refusal.starts_with("the channel `mirror` can't be used: /"), "{refusal}");
+    assert!(refusal.starts_with("cannot use the channel `mirror`: /"), "{refusal}");
     refusal
 }
 
@@ -500,18 +500,18 @@ fn made(path: &Path) {
 }
 
 #[test]
-fn what_is_not_the_users_own_is_refused() {
+fn files_of_other_users_are_refused() {
     let expect = |prepare: &dyn Fn(&Path), reason: &str| {
         let refusal = refusal(prepare);
         assert!(refusal.contains(reason) && refusal.contains("FTSH_CHANNELS"), "{refusal}");
     };
-    expect(&|path| symlink("/tmp", path).expect("a link"), "it is no directory");
-    expect(&|path| fs::write(path, "").expect("a file"), "it is no directory");
+    expect(&|path| symlink("/tmp", path).expect("a link"), "it is not a directory");
+    expect(&|path| fs::write(path, "").expect("a file"), "it is not a directory");
     let open = |path: &Path| {
         made(path);
         fs::set_permissions(path, fs::Permissions::from_mode(0o722)).expect("permissions");
     };
-    expect(&open, "others can write to it");
+    expect(&open, "other users can write to it");
     let link = |path: &Path| {
         made(path);
         fs::write(path.join("other"), "").expect("a file");
@@ -527,29 +527,29 @@ fn what_is_not_the_users_own_is_refused() {
         made(path);
         nix::unistd::mkfifo(&file(path), nix::sys::stat::Mode::S_IRWXU).expect("a FIFO");
     };
-    expect(&fifo, "it is no plain file");
+    expect(&fifo, "it is not a regular file");
     let writable = |path: &Path| {
         made(path);
         fs::write(file(path), "").expect("a file");
         fs::set_permissions(file(path), fs::Permissions::from_mode(0o666)).expect("permissions");
     };
-    expect(&writable, "others can write to it");
+    expect(&writable, "other users can write to it");
     if nix::unistd::geteuid().is_root() {
         let others = |path: &Path| {
             made(path);
             fs::write(file(path), "").expect("a file");
             std::os::unix::fs::chown(file(path), Some(12345), None).expect("root may");
         };
-        expect(&others, "it belongs to somebody else");
+        expect(&others, "it belongs to another user");
         let others = |path: &Path| {
             made(path);
             std::os::unix::fs::chown(path, Some(12345), None).expect("root may");
         };
-        expect(&others, "it belongs to somebody else");
+        expect(&others, "it belongs to another user");
     }
     let long = "a".repeat(300);
     let (_around, path) = directory();
-    for (name, reason) in [("a/b", "no name"), ("", "no name"), (&long, "too long")] {
+    for (name, reason) in [("a/b", "not the name"), ("", "not the name"), (&long, "too long")] {
         let mut shell = Shell::new(&path);
         shell.name = name.into();
         let id = shell.enter(&places(1));
@@ -572,7 +572,7 @@ fn all_channels_are_listed() {
     let (_around, path) = directory();
     let listed = || {
         let (_, all) = list_channels(Some(path.clone())).expect("a list");
-        let line = |it: Listed| match it.state {
+        let line = |it: ListedChannel| match it.state {
             Ok(seen) => format!(
                 "{}: {} of {:?}, {} wait, {:?} tokens, {} failures, closed {}",
                 it.name,
@@ -581,7 +581,7 @@ fn all_channels_are_listed() {
                 seen.waiting,
                 seen.tokens.map(|it| format!("{it:.0}")),
                 seen.failures,
-                seen.breaker == Some(Shown::Closed)
+                seen.breaker == Some(BreakerSnapshot::Closed)
             ),
             Err(error) => format!("{}: {error}", it.name),
         };
@@ -613,16 +613,16 @@ fn all_channels_are_listed() {
     assert_eq!(listed(), ["bad: damaged: not JSON", seen]);
 }
 
-fn clock() -> Clock {
-    Clock::new().expect("a clock")
+fn clock() -> ChannelClock {
+    ChannelClock::new().expect("a clock")
 }
 
 /// With another boot's id, this shell would take the passes of others.
 #[test]
-fn a_boot_that_cannot_be_read_is_no_other_boot() {
-    const NAME: &str = concat!(module_path!(), "::a_boot_that_cannot_be_read_is_no_other_boot");
+fn an_unreadable_boot_id_resets_no_channel() {
+    const NAME: &str = concat!(module_path!(), "::an_unreadable_boot_id_resets_no_channel");
     if few_descriptors::is_alone(NAME) {
-        assert!(few_descriptors::none_during(Clock::new).is_err());
+        assert!(few_descriptors::none_during(ChannelClock::new).is_err());
         assert!(!clock().name.is_empty());
     }
 }

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use super::super::os::workers::Control;
 use super::file::ChannelFile;
+use super::file_watch::FileWatch;
 use super::locks::{self, Bytes, STATE};
-use super::watch::Watch;
 
 /// Pause before a retry after an error.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -17,16 +17,16 @@ const PAUSE: Duration = Duration::from_millis(20);
 #[derive(Debug)]
 pub struct Wait {
     /// Reason.
-    pub reason: Reason,
+    pub reason: WaitReason,
     pub(super) file: Arc<ChannelFile>,
-    pub(super) watch: Option<Arc<Watch>>,
-    /// Longest time to wait. For `Reason::Others` the caller has to check again by then.
+    pub(super) watch: Option<Arc<FileWatch>>,
+    /// Longest time to wait. For `WaitReason::Others` the caller has to check again by then.
     pub most: Duration,
 }
 
 /// Reason of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reason {
+pub enum WaitReason {
     /// Another shell changes the text.
     Busy,
     /// An earlier waiter has locked one of these bytes.
@@ -52,9 +52,9 @@ impl Wait {
     pub fn perform(self, control: &Control) -> Option<Waited> {
         let begun = Instant::now();
         let result = match self.reason {
-            Reason::Busy => self.for_the_text(control),
-            Reason::Others(before) => self.for_others(before, control),
-            Reason::Change(_) => return self.for_a_change(control),
+            WaitReason::Busy => self.for_the_text(control),
+            WaitReason::Others(before) => self.for_others(before, control),
+            WaitReason::Change(_) => return self.for_a_change(control),
         };
         match result {
             Ok(waited) => waited,

@@ -9,7 +9,7 @@ use super::remove;
 
 /// Kind of a registered file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum NoteKind {
     /// A file.
     File,
     /// A directory and its contents.
@@ -23,7 +23,7 @@ pub enum Kind {
     },
 }
 
-impl Kind {
+impl NoteKind {
     /// Returns the file name of a note.
     pub fn note(self, number: u64) -> String {
         match self {

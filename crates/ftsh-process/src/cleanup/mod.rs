@@ -19,11 +19,11 @@ use std::collections::HashMap;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
-pub use self::kind::Kind;
+pub use self::kind::NoteKind;
 pub use self::named::{hidden_name, named_file, unlinked_file};
 pub use self::registry::{Note, Registry};
 pub use self::scratch::{Scratch, scratch_place};
-pub use self::sweep::{Left, clean_up_after_interpreter};
+pub use self::sweep::{RemovalFailures, sweep_interpreter};
 use ftsh_machine::effect::ScratchId;
 
 /// Files that a run must remove.
@@ -53,12 +53,12 @@ impl Cleanup {
 
     /// Returns a worker's job that removes files of shells killed together with their supervisors;
     /// none if there is no sign of any. The job returns the files given up.
-    pub fn after_others(&self) -> Option<impl FnOnce() -> Left + Send + 'static> {
+    pub fn sweep_job(&self) -> Option<impl FnOnce() -> RemovalFailures + Send + 'static> {
         let registry = self.registry.clone();
-        sweep::may_have_remains().then(|| {
+        sweep::has_stale_runs().then(|| {
             let busy = registry.begin();
             move || {
-                let left = sweep::clean_up_after_others();
+                let left = sweep::sweep_stale_runs();
                 drop(busy);
                 left
             }

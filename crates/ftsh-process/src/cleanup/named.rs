@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use nix::fcntl::{OFlag, open};
 use nix::sys::stat::Mode;
 
-use super::kind::Kind;
+use super::kind::NoteKind;
 use super::registry::{Note, Registry};
 use ftsh_sys as sys;
 
@@ -27,7 +27,7 @@ pub fn named_file(
     registry: &Arc<Registry>,
 ) -> io::Result<(OwnedFd, Note)> {
     let _busy = registry.begin().ok_or(ErrorKind::Interrupted)?;
-    let note = registry.note(Kind::File, std::path::absolute(directory)?.join(hidden_name()?));
+    let note = registry.note(NoteKind::File, std::path::absolute(directory)?.join(hidden_name()?));
     let flags = OFlag::O_RDWR | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_CLOEXEC;
     let file = open(note.path(), flags, mode)?;
     Ok((file, note))

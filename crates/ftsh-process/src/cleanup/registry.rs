@@ -14,13 +14,13 @@ use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 use nix::unistd::{UnlinkatFlags, symlinkat, unlinkat};
 
-use super::kind::Kind;
+use super::kind::NoteKind;
 use super::sweep;
-use crate::user_directory::{self, Unusable};
+use crate::user_directory::{self, DirectoryError};
 use ftsh_sys as sys;
 
 /// Time limit of the end of a run for workers that hang in a file system.
-const PATIENCE: Duration = Duration::from_secs(5);
+const WORKER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Files that this run may have to remove. Its directory is created for the first note.
 pub struct Registry {
@@ -32,18 +32,18 @@ pub struct Registry {
 
 #[derive(Default)]
 struct State {
-    run: Option<Run>,
+    run: Option<RunDirectory>,
     /// Number of workers in the middle of an operation.
     busy: usize,
     /// Set when the run ends: no further operation may begin.
     closed: bool,
     count: u64,
     /// Files without a note, by number. Only this process can remove them.
-    unnoted: HashMap<u64, (Kind, PathBuf)>,
+    unnoted: HashMap<u64, (NoteKind, PathBuf)>,
 }
 
 /// Directory of the run, locked while open.
-struct Run {
+struct RunDirectory {
     directory: Flock<File>,
     path: PathBuf,
 }
@@ -70,7 +70,7 @@ impl Registry {
 
     /// Registers a file before its creation. If the note cannot be written, only the orderly end of
     /// this process removes the file.
-    pub fn note(self: &Arc<Self>, kind: Kind, path: PathBuf) -> Note {
+    pub fn note(self: &Arc<Self>, kind: NoteKind, path: PathBuf) -> Note {
         let mut state = self.state();
         if state.run.is_none() && !state.closed {
             state.run = self.open().ok();
@@ -90,18 +90,20 @@ impl Registry {
             name: is_noted.then_some(name),
             kind,
             path,
-            is_settled: false,
+            is_handled: false,
         }
     }
 
-    fn open(&self) -> io::Result<Run> {
+    fn open(&self) -> io::Result<RunDirectory> {
         let user = user_directory::path();
         let runs = user.join(sweep::RUNS);
         loop {
             user_directory::make_private(&user).map_err(io::Error::other)?;
             match user_directory::make_private(&runs) {
                 // Another shell, the last user of the directory, has just removed it.
-                Err(Unusable::System(error)) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(DirectoryError::System(error)) if error.kind() == io::ErrorKind::NotFound => {
+                    continue;
+                }
                 result => result.map_err(io::Error::other)?,
             }
             let path = runs.join(format!("{:016x}", sys::random()?));
@@ -112,7 +114,7 @@ impl Registry {
                 result => result?,
             }
             match self.lock(&path) {
-                Ok(Some(directory)) => return Ok(Run { directory, path }),
+                Ok(Some(directory)) => return Ok(RunDirectory { directory, path }),
                 Ok(None) => {}
                 Err(error) => {
                     let _ = std::fs::remove_dir(&path);
@@ -161,12 +163,13 @@ impl Registry {
         let mut state = self.state();
         state.closed |= is_end;
         if state.busy > 0 {
-            let wait = self.rested.wait_timeout_while(state, PATIENCE, |state| state.busy > 0);
+            let wait =
+                self.rested.wait_timeout_while(state, WORKER_TIMEOUT, |state| state.busy > 0);
             state = wait.unwrap_or_else(PoisonError::into_inner).0;
         }
         if let Some(run) = state.run.take() {
             sweep::clean(run.directory.as_fd(), true);
-            sweep::forget(&run.path);
+            sweep::remove_run(&run.path);
         }
         for (kind, path) in std::mem::take(&mut state.unnoted).into_values() {
             if !kind.is_gone(&path) {
@@ -212,21 +215,21 @@ pub struct Note {
     registry: Arc<Registry>,
     number: u64,
     name: Option<String>,
-    kind: Kind,
+    kind: NoteKind,
     path: PathBuf,
-    is_settled: bool,
+    is_handled: bool,
 }
 
 impl Note {
     /// Keeps the file.
-    pub fn settle(mut self) {
-        self.is_settled = true;
+    pub fn keep(mut self) {
+        self.is_handled = true;
     }
 
     /// Removes the file. After an error, the end of the run tries again.
     pub fn remove(mut self) -> io::Result<()> {
         let result = self.kind.remove(&self.path);
-        self.is_settled = result.is_ok();
+        self.is_handled = result.is_ok();
         result
     }
 
@@ -238,7 +241,7 @@ impl Note {
 
 impl Drop for Note {
     fn drop(&mut self) {
-        if !self.is_settled && self.kind.remove(&self.path).is_err() {
+        if !self.is_handled && self.kind.remove(&self.path).is_err() {
             return; // the end of the run tries again
         }
         let mut state = self.registry.state();

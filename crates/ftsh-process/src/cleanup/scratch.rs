@@ -6,7 +6,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::kind::Kind;
+use super::kind::NoteKind;
 use super::registry::{Note, Registry};
 use ftsh_sys as sys;
 
@@ -33,7 +33,7 @@ impl Scratch {
                 let _busy = registry.begin().ok_or(io::ErrorKind::Interrupted)?;
                 let path = std::path::absolute(scratch_place())?
                     .join(format!("ftsh-{:016x}", sys::random()?));
-                let note = registry.note(Kind::Tree, path.clone());
+                let note = registry.note(NoteKind::Tree, path.clone());
                 DirBuilder::new().mode(0o700).create(&path)?;
                 *state = State::Made(note);
                 Ok(path)

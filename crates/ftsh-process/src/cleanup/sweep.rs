@@ -13,21 +13,21 @@ use nix::fcntl::{AtFlags, Flock, FlockArg, OFlag, readlinkat};
 use nix::sys::stat::{Mode, fstatat};
 use nix::unistd::{UnlinkatFlags, unlinkat};
 
-use super::kind::Kind;
+use super::kind::NoteKind;
 use crate::user_directory;
 
 /// Name of the directory with all runs, in the user's directory.
 pub const RUNS: &str = "runs";
 
 /// Age after which a note whose file cannot be removed is deleted.
-const GIVEN_UP: Duration = Duration::from_secs(7 * 86_400);
+const NOTE_TIMEOUT: Duration = Duration::from_secs(7 * 86_400);
 
 /// Files that could not be removed, with the errors.
-pub type Left = Vec<(PathBuf, io::Error)>;
+pub type RemovalFailures = Vec<(PathBuf, io::Error)>;
 
 /// Removes the files named by the notes of a run, and the notes. `just_now` is true if the shell
 /// has just ended. Returns the files given up.
-pub fn clean(run: BorrowedFd, just_now: bool) -> Left {
+pub fn clean(run: BorrowedFd, just_now: bool) -> RemovalFailures {
     let mut left = Vec::new();
     let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
     let Ok(mut notes) = Dir::openat(run, ".", flags, Mode::empty()) else { return left };
@@ -35,13 +35,13 @@ pub fn clean(run: BorrowedFd, just_now: bool) -> Left {
         // The iterator repeats an error forever. The next shell handles the remaining notes.
         let Ok(note) = note else { return left };
         let name = note.file_name();
-        let Some(kind) = Kind::of(name.to_bytes()) else { continue };
+        let Some(kind) = NoteKind::of(name.to_bytes()) else { continue };
         let Ok(path) = readlinkat(run, name) else { continue };
         let file = Path::new(&path);
         if (just_now || kind.lasts()) && !kind.is_gone(file) {
             match kind.remove(file) {
                 Ok(()) => {}
-                Err(error) if !just_now && is_older(run, name, GIVEN_UP) => {
+                Err(error) if !just_now && is_older(run, name, NOTE_TIMEOUT) => {
                     left.push((path.into(), error));
                 }
                 Err(_) => continue,
@@ -61,7 +61,7 @@ fn is_older(run: BorrowedFd, name: &CStr, age: Duration) -> bool {
 }
 
 /// Removes the directory of a run, and the directory of all runs if empty.
-pub fn forget(run: &Path) {
+pub fn remove_run(run: &Path) {
     if std::fs::remove_dir(run).is_ok()
         && let Some(runs) = run.parent()
     {
@@ -74,7 +74,7 @@ const MAX_TESTED_RUNS: usize = 32;
 
 /// Returns true if a killed shell may have left something. The directories are on a local file system,
 /// in memory where there is a `/run`, so the test cannot block.
-pub fn may_have_remains() -> bool {
+pub fn has_stale_runs() -> bool {
     has_free_run(&user_directory::path().join(RUNS))
 }
 
@@ -98,7 +98,7 @@ fn lock(run: &Path) -> Option<Flock<File>> {
 
 /// Removes files of the user's shells that were killed together with their supervisors. Returns the
 /// files given up.
-pub fn clean_up_after_others() -> Left {
+pub fn sweep_stale_runs() -> RemovalFailures {
     let mut left = Vec::new();
     let runs = user_directory::path().join(RUNS);
     // A sweep does not create the directory. An existing one must be as private as one created by
@@ -112,21 +112,21 @@ pub fn clean_up_after_others() -> Left {
         let path = run.path();
         if let Some(directory) = lock(&path) {
             left.extend(clean(directory.as_fd(), false));
-            forget(&path);
+            remove_run(&path);
         }
     }
     left
 }
 
 /// Removes files of the interpreter that held these locks.
-pub fn clean_up_after_interpreter(locks: &[OwnedFd]) {
+pub fn sweep_interpreter(locks: &[OwnedFd]) {
     for lock in locks {
         clean(lock.as_fd(), true);
         // Path of the run's directory. Where the system does not report the path, the empty
         // directory stays.
         let own = format!("/proc/self/fd/{}", lock.as_raw_fd());
         if let Ok(path) = std::fs::read_link(own) {
-            forget(&path);
+            remove_run(&path);
         }
     }
 }

@@ -16,7 +16,7 @@ use ftsh_sys as sys;
 
 use super::named::keep_notes_in;
 use super::registry::Registry;
-use super::{Kind, Scratch, clean_up_after_interpreter, named_file, sweep, unlinked_file};
+use super::{NoteKind, Scratch, named_file, sweep, sweep_interpreter, unlinked_file};
 use ftsh_sys::Parcel;
 
 /// Registry with the other end of its supervisor's socket.
@@ -32,12 +32,12 @@ const STEPS: usize = 7;
 fn steps(registry: &Arc<Registry>, place: &Path, count: usize) {
     let hidden = place.join("hidden");
     let steps: [&dyn Fn(); STEPS] = [
-        &|| std::mem::forget(registry.note(Kind::File, hidden.clone())),
+        &|| std::mem::forget(registry.note(NoteKind::File, hidden.clone())),
         &|| fs::write(&hidden, "new").expect("a file"),
         &|| fs::rename(&hidden, place.join("f")).expect("it is there"),
         &|| {
-            std::mem::forget(registry.note(Kind::File, place.join("none/hidden")));
-            std::mem::forget(registry.note(Kind::Tree, place.join("tree")));
+            std::mem::forget(registry.note(NoteKind::File, place.join("none/hidden")));
+            std::mem::forget(registry.note(NoteKind::Tree, place.join("tree")));
         },
         &|| fs::create_dir(place.join("tree")).expect("a directory"),
         &|| fs::create_dir_all(place.join("tree/a/b")).expect("directories"),
@@ -57,7 +57,7 @@ fn sweep_until_gone(run: &Path) {
     let limit = Instant::now() + Duration::from_secs(20);
     while run.exists() {
         assert!(Instant::now() < limit, "{}", run.display());
-        sweep::clean_up_after_others();
+        sweep::sweep_stale_runs();
     }
 }
 
@@ -66,21 +66,21 @@ fn names(place: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn the_one_that_is_left_cleans_up_after_each_step() {
+fn the_survivor_cleans_up_after_each_step() {
     for count in 0..=STEPS {
         let place = tempfile::tempdir().expect("a directory");
         let (registry, supervisor) = registry();
         steps(&registry, place.path(), count);
         let run = registry.path();
         // The shell is alive, so its lock is held.
-        sweep::clean_up_after_others();
+        sweep::sweep_stale_runs();
         assert_eq!(names(place.path()).is_empty(), count < 2);
         if count % 2 == 0 {
             registry.close();
         } else {
             let (parcel, locks) = sys::receive_descriptors(&supervisor).expect("a lock");
             assert_eq!(parcel, Parcel::Lock);
-            clean_up_after_interpreter(&locks);
+            sweep_interpreter(&locks);
         }
         assert!(sys::receive_descriptors(&supervisor).is_err() || count % 2 == 0);
         let wanted: &[PathBuf] = if count < 3 { &[] } else { &[place.path().join("f")] };
@@ -98,7 +98,7 @@ fn the_next_shell_cleans_up_after_each_step() {
         let run = registry.path().expect("a directory of the run");
         // One of the two processes is gone; the other still holds the lock.
         registry.die();
-        sweep::clean_up_after_others();
+        sweep::sweep_stale_runs();
         assert_eq!(names(place.path()).is_empty(), count < 2);
         drop(supervisor);
         sweep_until_gone(&run);
@@ -138,7 +138,7 @@ fn runs_of_living_shells_start_no_worker() {
 }
 
 #[test]
-fn a_run_whose_supervisor_is_gone_keeps_its_notes() {
+fn a_run_without_its_supervisor_keeps_its_notes() {
     for is_killed in [false, true] {
         let place = tempfile::tempdir().expect("a directory");
         let (registry, supervisor) = registry();
@@ -157,18 +157,18 @@ fn a_run_whose_supervisor_is_gone_keeps_its_notes() {
 }
 
 #[test]
-fn what_has_no_note_is_removed_at_the_end() {
+fn files_without_a_note_are_removed_at_the_end() {
     let place = tempfile::tempdir().expect("a directory");
     let (registry, _supervisor) = registry();
-    registry.note(Kind::File, place.path().join("first")).settle();
+    registry.note(NoteKind::File, place.path().join("first")).keep();
     // From here on, notes cannot be written.
     fs::remove_dir(registry.path().expect("a directory of the run")).expect("it is empty");
     steps(&registry, place.path(), STEPS);
     assert!(place.path().join("tree").exists());
     let other = place.path().join("other");
-    let note = registry.note(Kind::File, other.clone());
+    let note = registry.note(NoteKind::File, other.clone());
     fs::write(&other, "").expect("a file");
-    note.settle();
+    note.keep();
     registry.close();
     let mut left = names(place.path());
     left.sort();
@@ -176,24 +176,24 @@ fn what_has_no_note_is_removed_at_the_end() {
 }
 
 #[test]
-fn a_directory_that_two_remove_at_once_is_gone_for_whom_it_is_removed() {
+fn a_directory_can_be_removed_twice_at_once() {
     let place = tempfile::tempdir().expect("a directory");
     let tree = place.path().join("tree");
     for _ in 0..100 {
         fs::create_dir_all(tree.join("a/".repeat(100))).expect("directories");
-        let remove = || Kind::Tree.remove(&tree).is_ok().then(|| !tree.exists());
+        let remove = || NoteKind::Tree.remove(&tree).is_ok().then(|| !tree.exists());
         std::thread::scope(|scope| {
             let both = [scope.spawn(remove), scope.spawn(remove)];
             for one in both {
                 assert_ne!(one.join().expect("no panic"), Some(false));
             }
         });
-        Kind::Tree.remove(&tree).expect("it goes");
+        NoteKind::Tree.remove(&tree).expect("it goes");
     }
 }
 
 #[test]
-fn a_file_that_is_to_have_no_name_is_noted_as_long_as_it_has_one() {
+fn an_unlinked_file_is_noted_while_it_has_a_name() {
     let place = tempfile::tempdir().expect("a directory");
     let (registry, supervisor) = registry();
     let (_file, note) = named_file(place.path(), Mode::S_IRWXU, &registry).expect("a file");
@@ -218,7 +218,7 @@ fn a_file_that_is_to_have_no_name_is_noted_as_long_as_it_has_one() {
 }
 
 #[test]
-fn a_part_of_an_addition_is_taken_back_at_once_or_never() {
+fn a_partial_addition_is_removed_at_once_or_never() {
     let place = tempfile::tempdir().expect("a directory");
     let path = place.path().join("f");
     // State of the file when the shell is killed while changing `old` to `old and new`.
@@ -232,12 +232,12 @@ fn a_part_of_an_addition_is_taken_back_at_once_or_never() {
         for survives in [true, false] {
             fs::write(&path, text).expect("a file");
             let (registry, supervisor) = registry();
-            std::mem::forget(registry.note(Kind::Addition { from: 3, to: 11 }, path.clone()));
+            std::mem::forget(registry.note(NoteKind::Addition { from: 3, to: 11 }, path.clone()));
             let run = registry.path().expect("a directory of the run");
             registry.die();
             let (_, locks) = sys::receive_descriptors(&supervisor).expect("a lock");
             if survives {
-                clean_up_after_interpreter(&locks);
+                sweep_interpreter(&locks);
             } else {
                 drop(locks);
                 sweep_until_gone(&run);
@@ -250,16 +250,16 @@ fn a_part_of_an_addition_is_taken_back_at_once_or_never() {
     // A file already handled is forgotten.
     fs::write(&path, "old and").expect("a file");
     let (registry, _supervisor) = registry();
-    registry.note(Kind::Addition { from: 3, to: 11 }, path.clone()).settle();
+    registry.note(NoteKind::Addition { from: 3, to: 11 }, path.clone()).keep();
     registry.close();
     assert_eq!(fs::read_to_string(&path).expect("a file"), "old and");
 }
 
 #[test]
-fn what_cannot_be_removed_stays_noted() {
+fn unremovable_files_keep_their_notes() {
     let (registry, _supervisor) = registry();
     // The kernel allows no process to remove this file.
-    drop(registry.note(Kind::File, "/proc/version".into()));
+    drop(registry.note(NoteKind::File, "/proc/version".into()));
     let run = registry.path().expect("a directory of the run");
     assert_eq!(names(&run).len(), 1);
     registry.close();
@@ -274,7 +274,7 @@ fn a_link_in_the_place_of_a_directory_is_left_alone() {
     fs::create_dir(&kept).expect("a directory");
     fs::write(kept.join("f"), "").expect("a file");
     let (registry, _supervisor) = registry();
-    let note = registry.note(Kind::Tree, place.path().join("tree"));
+    let note = registry.note(NoteKind::Tree, place.path().join("tree"));
     symlink("kept", note.path()).expect("a link");
     drop(note);
     assert!(kept.join("f").exists());
@@ -313,7 +313,7 @@ fn much_and_deep_things_are_removed() {
 }
 
 #[test]
-fn a_note_that_can_never_be_carried_out_goes_in_the_end() {
+fn a_note_that_always_fails_is_removed_in_the_end() {
     let place = tempfile::tempdir().expect("a directory");
     let own = |name: &str| place.path().join(name);
     fs::write(own("file"), "").expect("a file");
@@ -322,11 +322,11 @@ fn a_note_that_can_never_be_carried_out_goes_in_the_end() {
     let fixed = PathBuf::from("/proc/version");
     for (kind, path, is_old, stays) in [
         // Another file has the name by now.
-        (Kind::File, own("file/below"), false, false),
-        (Kind::Tree, own("file"), false, false),
-        (Kind::File, own("directory"), false, false),
-        (Kind::File, fixed.clone(), false, true),
-        (Kind::File, fixed, true, false),
+        (NoteKind::File, own("file/below"), false, false),
+        (NoteKind::Tree, own("file"), false, false),
+        (NoteKind::File, own("directory"), false, false),
+        (NoteKind::File, fixed.clone(), false, true),
+        (NoteKind::File, fixed, true, false),
     ] {
         let run = tempfile::tempdir().expect("a directory of a run");
         let note = run.path().join(kind.note(1));

@@ -26,9 +26,9 @@ const COMPARED: usize = 4 * 1024;
 
 /// Unnamed file that grows at its end.
 #[derive(Clone, Debug)]
-pub struct Buffer(Arc<File>);
+pub struct FileBuffer(Arc<File>);
 
-impl Buffer {
+impl FileBuffer {
     /// Creates an empty buffer.
     pub fn new() -> io::Result<Self> {
         Self::of(anonymous_file()?)
@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn each_reader_starts_at_the_beginning_and_writers_at_the_end() -> io::Result<()> {
-        let buffer = Buffer::new()?;
+        let buffer = FileBuffer::new()?;
         buffer.append(b"one ")?;
         let first = buffer.reader()?;
         buffer.append(b"two\0")?;
@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn a_copy_leaves_the_original_alone() -> io::Result<()> {
-        let (a, b) = (Buffer::new()?, Buffer::new()?);
+        let (a, b) = (FileBuffer::new()?, FileBuffer::new()?);
         a.append(b"a")?;
         b.append_from(&a)?;
         b.append(b"b")?;

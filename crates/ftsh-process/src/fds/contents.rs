@@ -4,8 +4,8 @@ use std::io;
 
 use bstr::{BString, ByteSlice};
 
-use super::draft::Draft;
-use super::tables::{FdTables, Unmade};
+use super::staged_file::StagedFile;
+use super::tables::{FdTables, PendingContent};
 use ftsh_machine::driver::BufferPart;
 use ftsh_machine::effect::{BufferId, Sink};
 
@@ -20,8 +20,8 @@ impl FdTables {
             return length;
         }
         match (self.made(id), self.unmade(id)) {
-            (Some(buffer), _) | (None, Some(Unmade::Copy(buffer))) => buffer.len(),
-            (None, Some(Unmade::Bytes(text))) => text.len() as u64,
+            (Some(buffer), _) | (None, Some(PendingContent::Copy(buffer))) => buffer.len(),
+            (None, Some(PendingContent::Bytes(text))) => text.len() as u64,
             (None, None) => 0,
         }
     }
@@ -39,8 +39,8 @@ impl FdTables {
         let bytes = self.content_from(id, from)?;
         let end = from + bytes.len() as u64;
         if let Some(buffer) = self.made(id) {
-            let told = (end, buffer.hash_before(end)?);
-            self.told.insert(id, told);
+            let reported = (end, buffer.hash_before(end)?);
+            self.reported.insert(id, reported);
         }
         Ok(Some(BufferPart { from, bytes: bytes.into() }))
     }
@@ -48,7 +48,7 @@ impl FdTables {
     /// True if a command truncated a buffer after its content up to `from` was reported, and wrote
     /// at least as much again.
     fn was_replaced(&self, id: BufferId, from: u64) -> io::Result<bool> {
-        match (self.told.get(&id), self.made(id)) {
+        match (self.reported.get(&id), self.made(id)) {
             (Some((end, hash)), Some(buffer)) if *end == from => {
                 Ok(buffer.hash_before(from)? != *hash)
             }
@@ -63,15 +63,15 @@ impl FdTables {
         for sink in sinks {
             let length = match sink {
                 Sink::Buffer(id) => self.len(*id),
-                Sink::Draft(id) => self.draft(*id).map_or(0, Draft::len),
+                Sink::Draft(id) => self.staged_file(*id).map_or(0, StagedFile::len),
             };
             let wanted = length.min((most - result.len()) as u64);
             // Includes the byte before, which shows if a line begins there.
             let start = length.saturating_sub(wanted).saturating_sub(1);
             let end = match sink {
                 Sink::Buffer(id) => self.content_from(*id, start)?,
-                Sink::Draft(id) => match self.draft(*id) {
-                    Some(draft) => draft.content_from(start, length)?,
+                Sink::Draft(id) => match self.staged_file(*id) {
+                    Some(staged_file) => staged_file.content_from(start, length)?,
                     None => Vec::new(),
                 },
             };
@@ -85,8 +85,10 @@ impl FdTables {
             return self.held.content_from(id, start);
         }
         match (self.made(id), self.unmade(id)) {
-            (Some(buffer), _) | (None, Some(Unmade::Copy(buffer))) => buffer.content_from(start),
-            (None, Some(Unmade::Bytes(text))) => {
+            (Some(buffer), _) | (None, Some(PendingContent::Copy(buffer))) => {
+                buffer.content_from(start)
+            }
+            (None, Some(PendingContent::Bytes(text))) => {
                 Ok(text.get(start as usize..).unwrap_or_default().to_vec())
             }
             (None, None) => Ok(Vec::new()),
@@ -111,7 +113,7 @@ mod tests {
     use super::whole_lines;
 
     #[test]
-    fn what_is_cut_off_ends_with_a_line_if_there_is_one() {
+    fn the_tail_begins_at_a_line_if_possible() {
         let cut = |text: &'static str, most| whole_lines(text.as_bytes(), most);
         assert_eq!(cut("one\ntwo\n", 8), b"one\ntwo\n");
         assert_eq!(cut("one\ntwo\n", 7), b"two\n");

@@ -23,7 +23,7 @@ pub enum FdError {
     },
     /// No file can be created beside a target.
     #[error(
-        "{}: no new file can be made in its directory, to take its place: {}",
+        "{}: cannot create a new file in its directory for the replacement: {}",
         shown(.path.as_bstr()),
         plain(.error)
     )]
@@ -34,11 +34,11 @@ pub enum FdError {
         error: io::Error,
     },
     /// An input cannot be read again.
-    #[error("what was read can't be read again: {}", plain(.0))]
+    #[error("cannot read the input again: {}", plain(.0))]
     Input(io::Error),
     /// No scratch directory can be created.
     #[error(
-        "no directory for $scratch to be had in {}: {}; TMPDIR names another place",
+        "cannot create the directory `$scratch` in {}: {}; set TMPDIR to another directory",
         .place.display(),
         plain(.error)
     )]
@@ -52,7 +52,7 @@ pub enum FdError {
     #[error("{0}: descriptors go from 0 to 9")]
     NoNumber(u8),
     /// The descriptor is not open.
-    #[error("descriptor {0} isn't open")]
+    #[error("descriptor {0} is not open")]
     Closed(u8),
     /// A descriptor cannot be copied.
     #[error("descriptor {number}: {}", plain(.error))]
@@ -63,10 +63,10 @@ pub enum FdError {
         error: io::Error,
     },
     /// A variable cannot be used as a file.
-    #[error("the variable can't be used as a file: {}", plain(.0))]
+    #[error("cannot use the variable as a file: {}", plain(.0))]
     Variable(io::Error),
     /// Output to a variable cannot be read.
-    #[error("the variable can't be read: {}", plain(.0))]
+    #[error("cannot read the variable: {}", plain(.0))]
     Unreadable(io::Error),
     /// The content exceeds the limit of a value.
     #[error(transparent)]
@@ -75,19 +75,19 @@ pub enum FdError {
     #[error("/dev/null: {}", plain(.0))]
     Null(io::Error),
     /// No placeholder for a lost descriptor can be created.
-    #[error("what it led to is gone with an earlier start of the run: {}", plain(.0))]
+    #[error("the file was lost with an earlier start of the run: {}", plain(.0))]
     NoLonger(io::Error),
     /// No pipe can be created.
-    #[error("no pipe to be had: {}", plain(.0))]
+    #[error("cannot create a pipe: {}", plain(.0))]
     Pipe(io::Error),
     /// No worker thread can be created.
-    #[error("no thread to be had: {}", plain(.0))]
+    #[error("cannot start a thread: {}", plain(.0))]
     Worker(io::Error),
     /// The user does not exist.
     #[error("there is no user {0}")]
     NoUser(String),
     /// The user database cannot be read.
-    #[error("the user {name} can't be looked up: {}", plain(.error))]
+    #[error("cannot look up the user {name}: {}", plain(.error))]
     User {
         /// Name of the user.
         name: String,
@@ -95,6 +95,6 @@ pub enum FdError {
         error: io::Error,
     },
     /// The machine named an unknown object.
-    #[error("{0} is gone: an internal error of ftsh")]
+    #[error("{0} is missing: an internal error of ftsh")]
     Gone(&'static str),
 }

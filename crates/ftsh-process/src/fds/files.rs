@@ -265,7 +265,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_test_is_false_for_what_is_missing_and_fails_for_other_trouble() {
+    fn a_test_is_false_for_missing_files_and_fails_for_other_errors() {
         let test = |path: &str| passes(FileTest::Exists, Path::new(path), path.is_empty());
         assert!(matches!(test("/"), Ok(true)));
         assert!(matches!(test(""), Ok(false)));

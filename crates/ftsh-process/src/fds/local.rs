@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_take_long_is_left_alone() {
+    fn files_that_may_block_are_left_to_workers() {
         let (directory, _) = directory();
         mkfifo(&directory.path().join("pipe"), Mode::S_IRWXU).expect("a FIFO");
         let large = File::create(directory.path().join("large")).expect("a file");

@@ -3,7 +3,7 @@
 use std::os::fd::AsRawFd;
 
 use super::table::Fd;
-use super::tables::{FdTables, HIGHEST_STANDARD, Unmade};
+use super::tables::{FdTables, HIGHEST_STANDARD, PendingContent};
 use ftsh_machine::effect::{BufferId, FdChange, FdSource, IoId};
 use ftsh_sys as sys;
 
@@ -66,13 +66,13 @@ impl FdTables {
             FdSource::Relay { .. } | FdSource::Tee { .. } => Need::of(2, 1),
             FdSource::BufferRead(id) => match self.unmade(*id) {
                 None => Need::of(1, 0),
-                Some(Unmade::Bytes(_)) => Need::of(1, 1),
-                Some(Unmade::Copy(_)) => Need::of(2, 0),
+                Some(PendingContent::Bytes(_)) => Need::of(1, 1),
+                Some(PendingContent::Copy(_)) => Need::of(2, 0),
             },
             FdSource::BufferAppend(id) => Need::of(usize::from(self.unmade(*id).is_some()), 0),
             FdSource::BufferCopy { of, .. } => match self.unmade(*of) {
-                Some(Unmade::Copy(_)) => Need::of(2, 0),
-                Some(Unmade::Bytes(_)) | None => Need::of(1, 0),
+                Some(PendingContent::Copy(_)) => Need::of(2, 0),
+                Some(PendingContent::Bytes(_)) | None => Need::of(1, 0),
             },
             FdSource::PipeReader(id) | FdSource::PipeWriter(id) => match self.waiting_end(*id) {
                 // The pipe is created, and one end waits.
@@ -86,8 +86,8 @@ impl FdTables {
     /// Returns the need of reading a buffer.
     pub fn need_to_read(&self, id: BufferId) -> Need {
         match self.unmade(id) {
-            Some(Unmade::Copy(_)) => Need::of(1, 0),
-            Some(Unmade::Bytes(_)) | None => Need::NOTHING,
+            Some(PendingContent::Copy(_)) => Need::of(1, 0),
+            Some(PendingContent::Bytes(_)) | None => Need::NOTHING,
         }
     }
 }

@@ -8,13 +8,13 @@ use bstr::BString;
 
 use super::super::cleanup::Registry;
 use super::super::os::workers::Control;
-use super::buffer::Buffer;
-use super::draft::Draft;
+use super::buffer::FileBuffer;
 use super::error::FdError;
 use super::files;
-use super::lines::Lines;
+use super::line_assembler::LineAssembler;
 use super::local;
 use super::path::resolve;
+use super::staged_file::StagedFile;
 use super::table::{Fd, FdTable, SIZE};
 use ftsh_machine::effect::{Access, BufferId, Directory, DraftMode, OperationId, ReplayId, Umask};
 use ftsh_sys as sys;
@@ -27,47 +27,63 @@ pub struct Plan {
     pub table: FdTable,
     pub directory: Directory,
     pub umask: Umask,
-    pub steps: Vec<Step>,
+    pub steps: Vec<PlanStep>,
     /// Read ends of pipes into relays.
-    pub relayed: Vec<Relayed>,
+    pub relayed: Vec<RelayPipe>,
     /// Inputs that attempts read again.
-    pub replayed: Vec<Replayed>,
+    pub replayed: Vec<ReplayedInput>,
 }
 
 /// Input that an attempt reads again.
-pub struct Replayed {
+pub struct ReplayedInput {
     pub replay: ReplayId,
     pub input: Option<Fd>,
 }
 
 /// Read end of a pipe into a relay.
-pub struct Relayed {
+pub struct RelayPipe {
     pub relay: OperationId,
     pub descriptor: u8,
     pub reader: OwnedFd,
-    pub lines: Lines,
+    pub lines: LineAssembler,
     /// Buffer for the last bytes of the output, if any.
     pub keeps: Option<BufferId>,
 }
 
 /// One change.
-pub enum Step {
+pub enum PlanStep {
     Set(u8, Fd),
-    Copy { to: u8, from: u8 },
-    Open { to: u8, path: BString, access: Access },
-    Draft { to: u8, path: BString, mode: DraftMode, draft: Arc<Draft>, registry: Arc<Registry> },
-    Write(Buffer, BString),
-    CopyBuffer { to: Buffer, from: Buffer },
-    Read(u8, Buffer),
+    Copy {
+        to: u8,
+        from: u8,
+    },
+    Open {
+        to: u8,
+        path: BString,
+        access: Access,
+    },
+    StageFile {
+        to: u8,
+        path: BString,
+        mode: DraftMode,
+        staged_file: Arc<StagedFile>,
+        registry: Arc<Registry>,
+    },
+    Write(FileBuffer, BString),
+    CopyBuffer {
+        to: FileBuffer,
+        from: FileBuffer,
+    },
+    Read(u8, FileBuffer),
     ReadBytes(u8, BString),
     Seek(u8, u64),
 }
 
-impl Step {
+impl PlanStep {
     /// True if the change may block.
     fn may_block(&self) -> bool {
         match self {
-            Self::Open { .. } | Self::Draft { .. } => true,
+            Self::Open { .. } | Self::StageFile { .. } => true,
             Self::Write(_, content) | Self::ReadBytes(_, content) => content.len() > SMALL,
             Self::CopyBuffer { from, .. } => from.len() > SMALL as u64,
             Self::Set(..) | Self::Copy { .. } | Self::Read(..) | Self::Seek(..) => false,
@@ -78,7 +94,7 @@ impl Step {
 impl Plan {
     /// True if the plan may block.
     pub fn may_block(&self) -> bool {
-        self.steps.iter().any(Step::may_block)
+        self.steps.iter().any(PlanStep::may_block)
     }
 
     /// True if no descriptor of the table will be a terminal. Among files opened by scripts, only
@@ -92,15 +108,15 @@ impl Plan {
             self.table.descriptors.each_ref().map(|fd| fd.as_ref().is_none_or(is_quiet));
         for step in &self.steps {
             let (to, result) = match step {
-                Step::Set(to, fd) => (*to, is_quiet(fd)),
-                Step::Copy { to, from } => {
+                PlanStep::Set(to, fd) => (*to, is_quiet(fd)),
+                PlanStep::Copy { to, from } => {
                     (*to, quiet.get(usize::from(*from)).is_none_or(|quiet| *quiet))
                 }
-                Step::Open { to, path, .. } | Step::Draft { to, path, .. } => {
+                PlanStep::Open { to, path, .. } | PlanStep::StageFile { to, path, .. } => {
                     (*to, path == "/dev/null" || !path.starts_with(b"/dev/"))
                 }
-                Step::Read(to, _) | Step::ReadBytes(to, _) => (*to, true),
-                Step::Write(..) | Step::CopyBuffer { .. } | Step::Seek(..) => continue,
+                PlanStep::Read(to, _) | PlanStep::ReadBytes(to, _) => (*to, true),
+                PlanStep::Write(..) | PlanStep::CopyBuffer { .. } | PlanStep::Seek(..) => continue,
             };
             if let Some(place) = quiet.get_mut(usize::from(to)) {
                 *place = result;
@@ -112,7 +128,7 @@ impl Plan {
     /// Returns the variables that a command with this table may write to.
     pub fn written(&self) -> Vec<Fd> {
         let set = self.steps.iter().filter_map(|step| match step {
-            Step::Set(_, fd) => Some(fd),
+            PlanStep::Set(_, fd) => Some(fd),
             _ => None,
         });
         set.chain(self.table.descriptors.iter().flatten())
@@ -129,10 +145,10 @@ impl Plan {
         let mut steps = std::mem::take(&mut self.steps).into_iter();
         while let Some(step) = steps.next() {
             let step = match step {
-                Step::Open { to, path, access } => {
+                PlanStep::Open { to, path, access } => {
                     match local::open(&self.directory, &path, access) {
-                        Some(fd) => Step::Set(to, fd),
-                        None => Step::Open { to, path, access },
+                        Some(fd) => PlanStep::Set(to, fd),
+                        None => PlanStep::Open { to, path, access },
                     }
                 }
                 step => step,
@@ -154,10 +170,10 @@ impl Plan {
         Ok(self.table)
     }
 
-    fn take(&mut self, step: Step, control: &Control) -> Result<(), FdError> {
+    fn take(&mut self, step: PlanStep, control: &Control) -> Result<(), FdError> {
         match step {
-            Step::Set(number, fd) => self.table.set(number, fd),
-            Step::Copy { to, from } => {
+            PlanStep::Set(number, fd) => self.table.set(number, fd),
+            PlanStep::Copy { to, from } => {
                 let fd = match self.table.get(from) {
                     // The number may be replaced before a child uses it.
                     Some(Fd::Inherited(fd)) => sys::duplicate(fd.as_fd())
@@ -168,15 +184,15 @@ impl Plan {
                 };
                 self.table.set(to, fd)
             }
-            Step::Open { to, path, access } => {
+            PlanStep::Open { to, path, access } => {
                 let fd = files::open(&self.directory, &path, access, self.umask, control)
                     .and_then(Fd::new)
                     .map_err(|error| FdError::File { path, error })?;
                 self.table.set(to, fd)
             }
-            Step::Draft { to, path, mode, draft, registry } => {
+            PlanStep::StageFile { to, path, mode, staged_file, registry } => {
                 let whole = resolve(&self.directory, &path);
-                let fd = match draft.begin(&path, &whole, mode, self.umask, &registry)? {
+                let fd = match staged_file.begin(&path, &whole, mode, self.umask, &registry)? {
                     Some(file) => Fd::Owned(file),
                     None => {
                         let access = match mode {
@@ -190,17 +206,17 @@ impl Plan {
                 };
                 self.table.set(to, fd)
             }
-            Step::Write(buffer, content) => buffer.append(&content).map_err(FdError::Variable),
-            Step::CopyBuffer { to, from } => to.append_from(&from).map_err(FdError::Variable),
-            Step::Read(to, buffer) => {
+            PlanStep::Write(buffer, content) => buffer.append(&content).map_err(FdError::Variable),
+            PlanStep::CopyBuffer { to, from } => to.append_from(&from).map_err(FdError::Variable),
+            PlanStep::Read(to, buffer) => {
                 let fd = buffer.reader().map_err(FdError::Variable)?;
                 self.table.set(to, Fd::Reader(Arc::new(fd)))
             }
-            Step::ReadBytes(to, content) => {
-                let fd = Buffer::reader_of(&content).map_err(FdError::Variable)?;
+            PlanStep::ReadBytes(to, content) => {
+                let fd = FileBuffer::reader_of(&content).map_err(FdError::Variable)?;
                 self.table.set(to, Fd::Reader(Arc::new(fd)))
             }
-            Step::Seek(number, position) => {
+            PlanStep::Seek(number, position) => {
                 if let Some(fd) = self.table.get(number) {
                     fd.go_to(position);
                 }
@@ -213,7 +229,7 @@ impl Plan {
 impl Plan {
     /// Adds a change after all others.
     pub fn set(&mut self, number: u8, fd: Fd) {
-        self.steps.push(Step::Set(number, fd));
+        self.steps.push(PlanStep::Set(number, fd));
     }
 
     /// Returns the descriptors known before execution: all except files still to be opened.
@@ -221,13 +237,15 @@ impl Plan {
         let mut table = self.table.descriptors.each_ref().map(Option::as_ref);
         for step in &self.steps {
             let (to, fd) = match step {
-                Step::Set(to, fd) => (*to, Some(fd)),
-                Step::Copy { to, from } => (*to, table.get(usize::from(*from)).copied().flatten()),
-                Step::Open { to, .. }
-                | Step::Draft { to, .. }
-                | Step::Read(to, _)
-                | Step::ReadBytes(to, _) => (*to, None),
-                Step::Write(..) | Step::CopyBuffer { .. } | Step::Seek(..) => continue,
+                PlanStep::Set(to, fd) => (*to, Some(fd)),
+                PlanStep::Copy { to, from } => {
+                    (*to, table.get(usize::from(*from)).copied().flatten())
+                }
+                PlanStep::Open { to, .. }
+                | PlanStep::StageFile { to, .. }
+                | PlanStep::Read(to, _)
+                | PlanStep::ReadBytes(to, _) => (*to, None),
+                PlanStep::Write(..) | PlanStep::CopyBuffer { .. } | PlanStep::Seek(..) => continue,
             };
             if let Some(place) = table.get_mut(usize::from(to)) {
                 *place = fd;
@@ -237,9 +255,9 @@ impl Plan {
     }
 
     /// Adds the content of a new buffer.
-    pub fn write(&mut self, buffer: &Buffer, content: BString) {
+    pub fn write(&mut self, buffer: &FileBuffer, content: BString) {
         if !content.is_empty() {
-            self.steps.push(Step::Write(buffer.clone(), content));
+            self.steps.push(PlanStep::Write(buffer.clone(), content));
         }
     }
 }

@@ -9,7 +9,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::stat::{Mode, SFlag};
 use nix::unistd::read;
 
-use super::closings::{Closings, Watch};
+use super::pipe_watches::{PipeWatch, PipeWatches};
 use super::plan::Plan;
 use super::table::Fd;
 use ftsh_machine::event::CommandStatus;
@@ -21,20 +21,20 @@ const EXITED_BY_SIGPIPE: i32 = 128 + libc::SIGPIPE;
 /// Readers of a command's outputs.
 #[derive(Default)]
 pub struct Readers {
-    outputs: Vec<Output>,
+    outputs: Vec<CommandOutput>,
     /// Set if the readers of an output must be assumed gone.
     believed_gone: bool,
 }
 
 /// Output of a command.
-enum Output {
+enum CommandOutput {
     /// Descriptor inherited by the shell, which stays open.
     Inherited(sys::Inherited),
     /// Socket, kept open.
     Kept(Fd),
     /// Pipe, by an `O_PATH` descriptor that keeps no end open. Readers thus see the end of the
     /// output, and writers the loss of the readers.
-    Pipe(OwnedFd, Option<Watch>),
+    Pipe(OwnedFd, Option<PipeWatch>),
 }
 
 impl Readers {
@@ -46,7 +46,7 @@ impl Readers {
 
     /// Returns the readers of the outputs that a plan gives to these descriptors, one bit each.
     /// Without room for another descriptor, the readers of a pipe are assumed gone.
-    pub fn of(plan: &Plan, descriptors: u16, closings: &Closings, has_room: bool) -> Self {
+    pub fn of(plan: &Plan, descriptors: u16, pipe_watches: &PipeWatches, has_room: bool) -> Self {
         let mut readers = Self::default();
         let mut seen = Vec::with_capacity(2);
         for (number, fd) in plan.known().into_iter().enumerate() {
@@ -57,17 +57,17 @@ impl Readers {
             }
             seen.push(raw);
             match fd {
-                Fd::Inherited(fd) => readers.outputs.push(Output::Inherited(*fd)),
+                Fd::Inherited(fd) => readers.outputs.push(CommandOutput::Inherited(*fd)),
                 fd => match sys::fd_kind(fd.as_fd()).map(|kind| kind.file_type) {
                     Ok(SFlag::S_IFIFO) if !has_room => readers.believed_gone = true,
                     Ok(SFlag::S_IFIFO) => match open(fd, OFlag::O_PATH).and_then(sys::move_up) {
                         Ok(pipe) => {
-                            let watch = closings.watch(&pipe);
-                            readers.outputs.push(Output::Pipe(pipe, watch));
+                            let watch = pipe_watches.watch(&pipe);
+                            readers.outputs.push(CommandOutput::Pipe(pipe, watch));
                         }
                         Err(_) => readers.believed_gone = true,
                     },
-                    Ok(SFlag::S_IFSOCK) => readers.outputs.push(Output::Kept(fd.clone())),
+                    Ok(SFlag::S_IFSOCK) => readers.outputs.push(CommandOutput::Kept(fd.clone())),
                     _ => {}
                 },
             }
@@ -77,16 +77,16 @@ impl Readers {
 
     /// True if the exit status shows a death by SIGPIPE, of the command or of a command it ran, and
     /// the readers are gone.
-    pub fn are_missed(&self, status: CommandStatus) -> bool {
+    pub fn reader_gone(&self, status: CommandStatus) -> bool {
         let is_broken_pipe = matches!(
             status,
             CommandStatus::Signaled(libc::SIGPIPE) | CommandStatus::Exited(EXITED_BY_SIGPIPE)
         );
-        is_broken_pipe && (self.believed_gone || self.outputs.iter().any(Output::is_unread))
+        is_broken_pipe && (self.believed_gone || self.outputs.iter().any(CommandOutput::is_unread))
     }
 }
 
-impl Output {
+impl CommandOutput {
     /// True if the output had no reader when the command ended.
     fn is_unread(&self) -> bool {
         match self {
@@ -99,14 +99,14 @@ impl Output {
 
 /// True if a pipe has no readers, and lost them before its last writer was closed. A reader that
 /// has read to the end of the output may exit normally.
-fn is_unread(pipe: &OwnedFd, watch: Option<&Watch>) -> io::Result<bool> {
+fn is_unread(pipe: &OwnedFd, watch: Option<&PipeWatch>) -> io::Result<bool> {
     let writer = open(pipe, OFlag::O_WRONLY | OFlag::O_NONBLOCK)?;
     if !is_broken(&writer)? {
         return Ok(false);
     }
     // Queried before `drop`, which closes a writer too. A writer that opened the pipe by name, and
     // was closed before the reader, looks like the last one, unless other writers exist.
-    let may_have_ended = watch.is_some_and(Watch::reader_followed);
+    let may_have_ended = watch.is_some_and(PipeWatch::reader_followed);
     drop(writer);
     Ok(!may_have_ended || is_written(pipe)?)
 }
@@ -139,7 +139,7 @@ mod tests {
     use std::io::Read;
     use std::sync::Arc;
 
-    use super::super::plan::Step;
+    use super::super::plan::PlanStep;
     use super::super::table::FdTable;
     use super::*;
 
@@ -159,71 +159,71 @@ mod tests {
             table: FdTable::default(),
             directory: None,
             umask: None,
-            steps: vec![Step::Set(1, fd), Step::Copy { to: 2, from: 1 }],
+            steps: vec![PlanStep::Set(1, fd), PlanStep::Copy { to: 2, from: 1 }],
             relayed: Vec::new(),
             replayed: Vec::new(),
         };
-        (Readers::of(&plan, descriptors, &Closings::default(), true), reader, plan)
+        (Readers::of(&plan, descriptors, &PipeWatches::default(), true), reader, plan)
     }
 
     #[test]
-    fn they_are_missed_once_they_are_gone_and_not_before() {
+    fn a_lost_reader_explains_sigpipe() {
         for descriptors in [1 << 1, 1 << 2, 3 << 1] {
             let (readers, reader, plan) = written(descriptors);
             assert_eq!(readers.outputs.len(), 1);
-            assert!(!readers.are_missed(DIED));
+            assert!(!readers.reader_gone(DIED));
             drop(reader);
-            assert!(readers.are_missed(DIED));
+            assert!(readers.reader_gone(DIED));
             drop(plan);
-            assert!(readers.are_missed(DIED));
-            assert!(readers.are_missed(CommandStatus::Exited(141)));
-            assert!(!readers.are_missed(CommandStatus::Exited(1)));
-            assert!(!readers.are_missed(CommandStatus::Signaled(libc::SIGTERM)));
+            assert!(readers.reader_gone(DIED));
+            assert!(readers.reader_gone(CommandStatus::Exited(141)));
+            assert!(!readers.reader_gone(CommandStatus::Exited(1)));
+            assert!(!readers.reader_gone(CommandStatus::Signaled(libc::SIGTERM)));
         }
     }
 
     #[test]
-    fn to_look_for_them_keeps_no_pipe_open() {
+    fn the_check_keeps_no_pipe_open() {
         let (readers, mut reader) = piped(1 << 1);
         let mut read = Vec::new();
         reader.read_to_end(&mut read).expect("an end, as no writer is left");
-        assert!(!readers.are_missed(DIED));
+        assert!(!readers.reader_gone(DIED));
     }
 
     #[test]
-    fn a_reader_that_came_to_the_end_is_not_missed() {
+    fn a_reader_at_the_end_of_input_is_not_lost() {
         let (readers, reader, plan) = written(1 << 1);
         drop(plan);
         drop(reader);
-        assert!(!readers.are_missed(DIED));
+        assert!(!readers.reader_gone(DIED));
     }
 
     #[test]
-    fn one_that_left_is_missed_though_the_pipe_was_opened_and_closed_by_its_name() {
+    fn a_lost_reader_is_found_though_the_pipe_was_opened_by_name() {
         let (readers, reader, plan) = written(1 << 1);
         let Some(Fd::Owned(writer)) = plan.known()[1].cloned() else { panic!("a writer") };
         drop(open(&writer, OFlag::O_WRONLY).expect("the same pipe"));
         drop(reader);
-        assert!(readers.are_missed(DIED), "somebody may still write");
+        assert!(readers.reader_gone(DIED), "somebody may still write");
         drop(open(&writer, OFlag::O_WRONLY | OFlag::O_NONBLOCK).expect("the same pipe"));
         drop((plan, writer));
-        assert!(readers.are_missed(DIED), "a writer was closed last");
+        assert!(readers.reader_gone(DIED), "a writer was closed last");
     }
 
     #[test]
-    fn a_socket_without_another_end_has_none() {
+    fn a_socket_without_a_peer_has_no_reader() {
         let (here, there) = std::os::unix::net::UnixStream::pair().expect("a pair");
         let readers = |output| Readers { outputs: vec![output], believed_gone: false };
-        let kept = readers(Output::Kept(Fd::Owned(Arc::new(here.into()))));
-        assert!(!kept.are_missed(DIED));
+        let kept = readers(CommandOutput::Kept(Fd::Owned(Arc::new(here.into()))));
+        assert!(!kept.reader_gone(DIED));
         drop(there);
-        assert!(kept.are_missed(DIED));
+        assert!(kept.reader_gone(DIED));
     }
 
     #[test]
-    fn where_nothing_is_known_a_builtin_is_believed() {
-        assert!(Readers::of_builtin(true).are_missed(DIED));
-        assert!(!Readers::of_builtin(false).are_missed(DIED));
-        assert!(!piped(0).0.are_missed(DIED));
+    fn a_builtin_determines_the_loss_by_its_error() {
+        assert!(Readers::of_builtin(true).reader_gone(DIED));
+        assert!(!Readers::of_builtin(false).reader_gone(DIED));
+        assert!(!piped(0).0.reader_gone(DIED));
     }
 }

@@ -111,7 +111,7 @@ mod tests {
     const NOTE: &CStr = c"user.note";
 
     #[test]
-    fn access_lists_and_notes_are_kept_and_none_is_added() {
+    fn access_lists_and_attributes_are_copied() {
         let list = list();
         let with = taken(&[(LIST, &list), (NOTE, b"mine")], &[]);
         let Some(with) = with else { return eprintln!("this file system has no attributes") };

@@ -36,7 +36,7 @@ pub fn print_now(table: &FdTable, bytes: &[u8]) -> Result<Ended, usize> {
         Ok(count) if count == bytes.len() => Ok(Ok((CommandStatus::Exited(0), None))),
         Ok(count) => Err(bytes.len() - count),
         Err(error) if error.kind() == ErrorKind::WouldBlock => Err(bytes.len()),
-        Err(error) => Ok(broken(&error)),
+        Err(error) => Ok(write_failed(&error)),
     }
 }
 
@@ -76,7 +76,7 @@ pub fn print(table: &FdTable, mut bytes: &[u8], control: &Control) -> Ended {
             Err(Errno::EAGAIN) => {
                 wait(fd.as_fd(), PollFlags::POLLOUT, control).map_err(|error| failed(&error))?;
             }
-            Err(error) => return broken(&error.into()),
+            Err(error) => return write_failed(&error.into()),
         }
     }
     Ok((CommandStatus::Exited(0), None))
@@ -212,7 +212,7 @@ fn is_ready(fd: BorrowedFd, events: PollFlags, timeout: PollTimeout) -> io::Resu
 }
 
 /// Maps a lost reader to the signal that would end a program.
-fn broken(error: &io::Error) -> Ended {
+fn write_failed(error: &io::Error) -> Ended {
     match error.kind() {
         ErrorKind::BrokenPipe => Ok((CommandStatus::Signaled(libc::SIGPIPE), None)),
         _ => Err(failed(error)),
@@ -224,6 +224,6 @@ fn failed(error: &io::Error) -> SpawnError {
 }
 
 fn closed(number: u8) -> SpawnError {
-    let message = format!("descriptor {number} isn't open");
+    let message = format!("descriptor {number} is not open");
     SpawnError { kind: SpawnErrorKind::Builtin, message }
 }

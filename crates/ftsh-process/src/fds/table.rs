@@ -11,7 +11,7 @@ use nix::sys::stat::{SFlag, fstat};
 use nix::unistd::{Whence, lseek};
 
 use super::error::FdError;
-use super::place::Place;
+use super::tree_position::TreePosition;
 use ftsh_machine::effect::ReplayId;
 use ftsh_sys as sys;
 
@@ -124,7 +124,7 @@ impl AsFd for Fd {
 pub struct FdTable {
     pub descriptors: [Option<Fd>; SIZE],
     /// Position among the structures that hold descriptors.
-    pub place: Place,
+    pub place: TreePosition,
     /// True if the table belongs to such a structure.
     pub holds: bool,
     /// Enclosing attempts that read their input again, outermost first.

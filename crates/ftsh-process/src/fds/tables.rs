@@ -9,15 +9,15 @@ use bstr::BString;
 use nix::fcntl::OFlag;
 
 use super::super::cleanup::Registry;
-use super::buffer::Buffer;
-use super::closings::Closings;
-use super::draft::Draft;
+use super::buffer::FileBuffer;
 use super::error::FdError;
-use super::held::{Content, HeldOutput};
-use super::lines::Lines;
-use super::place::Place;
-use super::plan::{Plan, Relayed, Replayed, Step};
+use super::held_output::{Content, HeldOutput};
+use super::line_assembler::LineAssembler;
+use super::pipe_watches::PipeWatches;
+use super::plan::{Plan, PlanStep, RelayPipe, ReplayedInput};
+use super::staged_file::StagedFile;
 use super::table::{Fd, FdTable};
+use super::tree_position::TreePosition;
 use ftsh_machine::effect::{
     BufferId, Directory, DraftId, FdChange, FdSource, IoId, OperationId, PipeId, Umask,
 };
@@ -31,37 +31,37 @@ pub(super) const HIGHEST_STANDARD: u8 = 2;
 pub struct FdTables {
     tables: HashMap<IoId, FdTable>,
     /// Positions of tables that hold descriptors of their own.
-    holders: BTreeSet<(Place, IoId)>,
-    buffers: HashMap<BufferId, Buffer>,
-    unmade: HashMap<BufferId, Unmade>,
+    holders: BTreeSet<(TreePosition, IoId)>,
+    buffers: HashMap<BufferId, FileBuffer>,
+    unmade: HashMap<BufferId, PendingContent>,
     /// Reported length of buffers, with a hash of the content before.
-    pub(super) told: HashMap<BufferId, (u64, u64)>,
-    drafts: HashMap<DraftId, Arc<Draft>>,
+    pub(super) reported: HashMap<BufferId, (u64, u64)>,
+    staged_files: HashMap<DraftId, Arc<StagedFile>>,
     registry: Arc<Registry>,
-    pipes: HashMap<PipeId, Ends>,
+    pipes: HashMap<PipeId, PipeEnds>,
     null: Option<Fd>,
     gone: Option<Fd>,
     /// Held output of commands.
     pub held: HeldOutput,
     /// Pipes whose closings are watched.
-    pub closings: Closings,
+    pub pipe_watches: PipeWatches,
 }
 
 /// Content of a buffer that has no file yet.
-pub(super) enum Unmade {
+pub(super) enum PendingContent {
     /// Bytes.
     Bytes(BString),
     /// Copy of another buffer.
-    Copy(Buffer),
+    Copy(FileBuffer),
 }
 
 /// Ends of a pipe that no table has taken yet.
-struct Ends {
+struct PipeEnds {
     reader: Option<OwnedFd>,
     writer: Option<OwnedFd>,
 }
 
-impl From<(io::PipeReader, io::PipeWriter)> for Ends {
+impl From<(io::PipeReader, io::PipeWriter)> for PipeEnds {
     fn from((reader, writer): (io::PipeReader, io::PipeWriter)) -> Self {
         Self { reader: Some(reader.into()), writer: Some(writer.into()) }
     }
@@ -75,14 +75,14 @@ impl FdTables {
             holders: BTreeSet::new(),
             buffers: HashMap::new(),
             unmade: HashMap::new(),
-            told: HashMap::new(),
-            drafts: HashMap::new(),
+            reported: HashMap::new(),
+            staged_files: HashMap::new(),
             registry,
             pipes: HashMap::new(),
             null: None,
             gone: None,
             held: HeldOutput::default(),
-            closings: Closings::default(),
+            pipe_watches: PipeWatches::default(),
         }
     }
 
@@ -98,12 +98,12 @@ impl FdTables {
     }
 
     /// Returns the content of a buffer without a file.
-    pub(super) fn unmade(&self, id: BufferId) -> Option<&Unmade> {
+    pub(super) fn unmade(&self, id: BufferId) -> Option<&PendingContent> {
         self.unmade.get(&id)
     }
 
     /// Returns the position of a table in the tree of structures.
-    pub fn place(&self, io: IoId) -> Place {
+    pub fn place(&self, io: IoId) -> TreePosition {
         self.table(io).map(|table| table.place.clone()).unwrap_or_default()
     }
 
@@ -130,7 +130,7 @@ impl FdTables {
     }
 
     /// Returns the position of the first table that holds descriptors of its own.
-    pub fn first_holder(&self) -> Option<&Place> {
+    pub fn first_holder(&self) -> Option<&TreePosition> {
         self.holders.first().map(|(place, _)| place)
     }
 
@@ -160,19 +160,19 @@ impl FdTables {
 
     /// True if a buffer has a file that no command uses.
     pub fn has_idle(&self) -> bool {
-        self.buffers.values().any(Buffer::is_idle)
+        self.buffers.values().any(FileBuffer::is_idle)
     }
 
     /// Moves the content of unused buffers into memory and closes their files, except files in
     /// `open`. Returns false if none was closed.
-    pub fn put_away(&mut self, open: &HashSet<(u64, u64)>) -> bool {
+    pub fn close_unused(&mut self, open: &HashSet<(u64, u64)>) -> bool {
         let (unmade, before) = (&mut self.unmade, self.buffers.len());
         self.buffers.retain(|id, buffer| {
             let is_needed = !buffer.is_idle()
                 || buffer.len() > MAX_VALUE_LEN as u64
                 || buffer.identity().is_none_or(|it| open.contains(&it));
             if !is_needed && let Ok(content) = buffer.content() {
-                unmade.insert(*id, Unmade::Bytes(content));
+                unmade.insert(*id, PendingContent::Bytes(content));
                 return false;
             }
             true
@@ -184,18 +184,20 @@ impl FdTables {
     pub fn drop_buffer(&mut self, buffer: BufferId) {
         self.buffers.remove(&buffer);
         self.unmade.remove(&buffer);
-        self.told.remove(&buffer);
+        self.reported.remove(&buffer);
         self.held.drop(buffer);
     }
 
     /// Records the content of buffers whose redirections are delayed or canceled.
-    pub fn put_off(&mut self, redirects: &[FdChange]) {
+    pub fn record_contents(&mut self, redirects: &[FdChange]) {
         for FdChange { source, .. } in redirects {
             let (id, content) = match source {
-                FdSource::BufferCreate(id, content) => (*id, Unmade::Bytes(content.clone())),
-                FdSource::Hold(id) => (*id, Unmade::Bytes(BString::default())),
+                FdSource::BufferCreate(id, content) => {
+                    (*id, PendingContent::Bytes(content.clone()))
+                }
+                FdSource::Hold(id) => (*id, PendingContent::Bytes(BString::default())),
                 FdSource::BufferCopy { buffer, of } => match self.buffers.get(of) {
-                    Some(of) => (*buffer, Unmade::Copy(of.clone())),
+                    Some(of) => (*buffer, PendingContent::Copy(of.clone())),
                     None => continue,
                 },
                 _ => continue,
@@ -243,44 +245,50 @@ impl FdTables {
         let mut held = Vec::new();
         for FdChange { descriptor: to, source } in redirects {
             let step = match source {
-                FdSource::File { path, access } => Step::Open { to, path, access },
-                FdSource::Descriptor(from) => Step::Copy { to, from },
-                FdSource::Null => Step::Set(to, self.null()?),
-                FdSource::Gone => Step::Set(to, self.gone()?),
-                FdSource::Position(position) => Step::Seek(to, position),
+                FdSource::File { path, access } => PlanStep::Open { to, path, access },
+                FdSource::Descriptor(from) => PlanStep::Copy { to, from },
+                FdSource::Null => PlanStep::Set(to, self.null()?),
+                FdSource::Gone => PlanStep::Set(to, self.gone()?),
+                FdSource::Position(position) => PlanStep::Seek(to, position),
                 FdSource::BufferRead(id) => match self.text(id) {
-                    Some(content) => Step::ReadBytes(to, content.clone()),
-                    None => Step::Read(to, self.existing(id)?),
+                    Some(content) => PlanStep::ReadBytes(to, content.clone()),
+                    None => PlanStep::Read(to, self.existing(id)?),
                 },
                 FdSource::Relay { relay, tag } => {
                     match relayed(&mut plan, relay, to, Some(tag), None)? {
-                        Some(writer) => Step::Set(to, writer),
+                        Some(writer) => PlanStep::Set(to, writer),
                         None => continue,
                     }
                 }
                 FdSource::Tee { relay, buffer } => {
                     match relayed(&mut plan, relay, to, None, Some(buffer))? {
-                        Some(writer) => Step::Set(to, writer),
+                        Some(writer) => PlanStep::Set(to, writer),
                         None => continue,
                     }
                 }
-                FdSource::BufferAppend(id) => Step::Set(to, self.existing(id)?.writer()),
+                FdSource::BufferAppend(id) => PlanStep::Set(to, self.existing(id)?.writer()),
                 FdSource::Draft { draft, path, mode } => {
-                    let draft = self.drafts.entry(draft).or_default().clone();
-                    Step::Draft { to, path, mode, draft, registry: self.registry.clone() }
+                    let staged_file = self.staged_files.entry(draft).or_default().clone();
+                    PlanStep::StageFile {
+                        to,
+                        path,
+                        mode,
+                        staged_file,
+                        registry: self.registry.clone(),
+                    }
                 }
                 FdSource::Replay(replay) => {
                     let input = plan.known().get(usize::from(to)).copied().flatten().cloned();
-                    plan.replayed.push(Replayed { replay, input });
+                    plan.replayed.push(ReplayedInput { replay, input });
                     continue;
                 }
                 FdSource::BufferCreate(id, content) => {
                     let buffer = self.create(id)?;
                     plan.write(&buffer, content);
-                    Step::Set(to, buffer.writer())
+                    PlanStep::Set(to, buffer.writer())
                 }
                 FdSource::Hold(id) => match self.hold(&plan, to, id, &mut held)? {
-                    Some(writer) => Step::Set(to, writer),
+                    Some(writer) => PlanStep::Set(to, writer),
                     None => continue,
                 },
                 FdSource::BufferCopy { buffer, of } => {
@@ -292,15 +300,15 @@ impl FdTables {
                     match to_copy {
                         Err(content) => plan.write(&buffer, content),
                         Ok(from) => {
-                            plan.steps.push(Step::CopyBuffer { to: buffer.clone(), from });
+                            plan.steps.push(PlanStep::CopyBuffer { to: buffer.clone(), from });
                         }
                     }
-                    Step::Set(to, buffer.writer())
+                    PlanStep::Set(to, buffer.writer())
                 }
-                FdSource::Bytes(content) => Step::ReadBytes(to, content),
+                FdSource::Bytes(content) => PlanStep::ReadBytes(to, content),
                 FdSource::PipeReader(_) | FdSource::PipeWriter(_) => {
                     let end = taken.next().ok_or(FdError::Gone("a pipe's end"))?;
-                    Step::Set(to, end?)
+                    PlanStep::Set(to, end?)
                 }
             };
             plan.steps.push(step);
@@ -318,7 +326,7 @@ impl FdTables {
         held: &mut Vec<((u64, u64), Fd)>,
     ) -> Result<Option<Fd>, FdError> {
         // The content exists even if the descriptor cannot be written or nothing is written to it.
-        self.unmade.insert(id, Unmade::Bytes(BString::default()));
+        self.unmade.insert(id, PendingContent::Bytes(BString::default()));
         let fd = plan.known().get(usize::from(number)).copied().flatten();
         if number > HIGHEST_STANDARD && !fd.is_some_and(Fd::is_writable) {
             return Ok(None);
@@ -337,9 +345,11 @@ impl FdTables {
     pub fn end_hold(&mut self, id: BufferId) -> Result<(), FdError> {
         match self.held.end(id).map_err(FdError::Variable)? {
             None => {}
-            Some(Content::Bytes(bytes)) => drop(self.unmade.insert(id, Unmade::Bytes(bytes))),
+            Some(Content::Bytes(bytes)) => {
+                drop(self.unmade.insert(id, PendingContent::Bytes(bytes)));
+            }
             Some(Content::File(file)) => {
-                let buffer = Buffer::of(file.into()).map_err(FdError::Variable)?;
+                let buffer = FileBuffer::of(file.into()).map_err(FdError::Variable)?;
                 self.buffers.insert(id, buffer);
             }
         }
@@ -347,43 +357,43 @@ impl FdTables {
     }
 
     /// Returns the staged files with these ids.
-    pub fn drafts(&self, ids: &[DraftId]) -> Vec<Arc<Draft>> {
-        ids.iter().filter_map(|id| self.drafts.get(id).cloned()).collect()
+    pub fn staged_files(&self, ids: &[DraftId]) -> Vec<Arc<StagedFile>> {
+        ids.iter().filter_map(|id| self.staged_files.get(id).cloned()).collect()
     }
 
     /// Returns a staged file, if begun.
-    pub(super) fn draft(&self, id: DraftId) -> Option<&Draft> {
-        self.drafts.get(&id).map(AsRef::as_ref)
+    pub(super) fn staged_file(&self, id: DraftId) -> Option<&StagedFile> {
+        self.staged_files.get(&id).map(AsRef::as_ref)
     }
 
     /// Removes a staged file.
-    pub fn drop_draft(&mut self, id: DraftId) {
-        self.drafts.remove(&id);
+    pub fn drop_staged_file(&mut self, id: DraftId) {
+        self.staged_files.remove(&id);
     }
 
     /// Returns a buffer, if it has a file.
-    pub(super) fn made(&self, id: BufferId) -> Option<&Buffer> {
+    pub(super) fn made(&self, id: BufferId) -> Option<&FileBuffer> {
         self.buffers.get(&id)
     }
 
     /// Returns the content of a buffer without a file.
     pub fn text(&self, id: BufferId) -> Option<&BString> {
         match self.unmade.get(&id)? {
-            Unmade::Bytes(content) => Some(content),
-            Unmade::Copy(_) => None,
+            PendingContent::Bytes(content) => Some(content),
+            PendingContent::Copy(_) => None,
         }
     }
 
     /// Returns a buffer, and creates its file if necessary.
-    pub fn existing(&mut self, id: BufferId) -> Result<Buffer, FdError> {
+    pub fn existing(&mut self, id: BufferId) -> Result<FileBuffer, FdError> {
         if let Some(buffer) = self.buffers.get(&id) {
             return Ok(buffer.clone());
         }
         let unmade = self.unmade.get(&id).ok_or(FdError::Gone("the variable's file"))?;
-        let filled = Buffer::of_variable().and_then(|buffer| {
+        let filled = FileBuffer::of_variable().and_then(|buffer| {
             match unmade {
-                Unmade::Bytes(content) => buffer.append(content)?,
-                Unmade::Copy(of) => buffer.append_from(of)?,
+                PendingContent::Bytes(content) => buffer.append(content)?,
+                PendingContent::Copy(of) => buffer.append_from(of)?,
             }
             Ok(buffer)
         });
@@ -398,7 +408,7 @@ impl FdTables {
         if self.held.fill(id, &bytes) {
             return;
         }
-        if let Some(Unmade::Copy(_)) = self.unmade.get(&id) {
+        if let Some(PendingContent::Copy(_)) = self.unmade.get(&id) {
             let _ = self.existing(id);
         }
         if let Some(buffer) = self.buffers.get(&id) {
@@ -407,24 +417,25 @@ impl FdTables {
             }
             return;
         }
-        let length = match self.unmade.entry(id).or_insert_with(|| Unmade::Bytes("".into())) {
-            Unmade::Bytes(text) if text.is_empty() => {
+        let length = match self.unmade.entry(id).or_insert_with(|| PendingContent::Bytes("".into()))
+        {
+            PendingContent::Bytes(text) if text.is_empty() => {
                 *text = bytes;
                 text.len()
             }
-            Unmade::Bytes(text) => {
+            PendingContent::Bytes(text) => {
                 text.extend_from_slice(&bytes);
                 text.len()
             }
-            Unmade::Copy(_) => return self.drop_buffer(id),
+            PendingContent::Copy(_) => return self.drop_buffer(id),
         };
         if length > MAX_VALUE_LEN {
             let _ = self.existing(id); // repeated by the reader if it fails
         }
     }
 
-    fn create(&mut self, id: BufferId) -> Result<Buffer, FdError> {
-        let buffer = Buffer::of_variable().map_err(FdError::Variable)?;
+    fn create(&mut self, id: BufferId) -> Result<FileBuffer, FdError> {
+        let buffer = FileBuffer::of_variable().map_err(FdError::Variable)?;
         self.buffers.insert(id, buffer.clone());
         self.unmade.remove(&id);
         Ok(buffer)
@@ -457,11 +468,11 @@ impl FdTables {
     fn take_end(
         &mut self,
         id: PipeId,
-        which: impl Fn(&mut Ends) -> &mut Option<OwnedFd>,
+        which: impl Fn(&mut PipeEnds) -> &mut Option<OwnedFd>,
     ) -> Result<Fd, FdError> {
         let mut ends = match self.pipes.remove(&id) {
             Some(ends) => ends,
-            None => io::pipe().map(Ends::from).map_err(FdError::Pipe)?,
+            None => io::pipe().map(PipeEnds::from).map_err(FdError::Pipe)?,
         };
         let end = which(&mut ends).take();
         if ends.reader.is_some() || ends.writer.is_some() {
@@ -485,6 +496,12 @@ fn relayed(
     let (reader, writer) = io::pipe().map_err(FdError::Pipe)?;
     let reader = sys::move_up(reader.into()).map_err(FdError::Pipe)?;
     sys::add_flags(reader.as_fd(), OFlag::O_NONBLOCK).map_err(FdError::Pipe)?;
-    plan.relayed.push(Relayed { relay, descriptor, reader, lines: Lines::new(tag), keeps });
+    plan.relayed.push(RelayPipe {
+        relay,
+        descriptor,
+        reader,
+        lines: LineAssembler::new(tag),
+        keeps,
+    });
     Fd::new(writer.into()).map(Some).map_err(FdError::Pipe)
 }

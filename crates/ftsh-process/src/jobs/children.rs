@@ -25,7 +25,7 @@ use ftsh_machine::event::CommandStatus;
 use ftsh_sys as sys;
 
 /// Queries about the children of this process.
-pub trait System {
+pub trait ChildQueries {
     /// Returns the children of the first thread, including zombies.
     fn of_first_thread(&mut self) -> io::Result<Vec<i32>>;
 
@@ -36,7 +36,7 @@ pub trait System {
 /// Queries to the operating system.
 pub struct Real;
 
-impl System for Real {
+impl ChildQueries for Real {
     fn of_first_thread(&mut self) -> io::Result<Vec<i32>> {
         let pid = std::process::id() as i32;
         list::children_of_thread(pid, pid)
@@ -52,7 +52,7 @@ impl System for Real {
 
 /// Process of a command.
 #[derive(Debug)]
-pub struct Child {
+pub struct CommandChild {
     /// Command that the process runs.
     pub process: ProcessId,
     /// Descriptor that is readable after the end of the process.
@@ -61,7 +61,7 @@ pub struct Child {
 
 /// Children that run no command.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Others {
+pub struct OtherChildren {
     /// Living orphans.
     pub orphans: Vec<i32>,
     /// Reaped orphans.
@@ -79,9 +79,9 @@ pub struct Children<S = Real> {
     pub pidfds: bool,
     /// Time of the next check of children without a pidfd.
     pub sweep: Option<Instant>,
-    commands: HashMap<i32, Child>,
+    commands: HashMap<i32, CommandChild>,
     /// Processes of commands reported by workers and not yet handled by the event loop.
-    told: HashSet<i32>,
+    reported: HashSet<i32>,
     /// Detects commands killed for lack of memory.
     pub kill_count: KillCount,
     /// Children started before this process became a shell, and its helpers.
@@ -90,7 +90,7 @@ pub struct Children<S = Real> {
     ended: usize,
 }
 
-impl<S: System> Children<S> {
+impl<S: ChildQueries> Children<S> {
     /// Creates an empty table.
     pub fn new(system: S) -> Self {
         Self {
@@ -99,7 +99,7 @@ impl<S: System> Children<S> {
             pidfds: false,
             sweep: None,
             commands: HashMap::new(),
-            told: HashSet::new(),
+            reported: HashSet::new(),
             kill_count: KillCount::default(),
             preexisting: HashSet::new(),
             unwatched: 0,
@@ -108,14 +108,14 @@ impl<S: System> Children<S> {
     }
 
     /// Adds the process of a started command, not yet reaped.
-    pub fn insert(&mut self, pid: i32, child: Child) {
-        self.told.remove(&pid);
+    pub fn insert(&mut self, pid: i32, child: CommandChild) {
+        self.reported.remove(&pid);
         self.unwatched += usize::from(child.pidfd.is_none());
         self.commands.insert(pid, child);
     }
 
     /// Returns the command of a process, if known.
-    pub fn get(&self, pid: i32) -> Option<&Child> {
+    pub fn get(&self, pid: i32) -> Option<&CommandChild> {
         self.commands.get(&pid)
     }
 
@@ -147,11 +147,11 @@ impl<S: System> Children<S> {
 
     /// True if a process runs a command.
     pub fn is_command(&self, pid: i32) -> bool {
-        self.commands.contains_key(&pid) || self.told.contains(&pid)
+        self.commands.contains_key(&pid) || self.reported.contains(&pid)
     }
 
     /// Reaps a command's process, if it has ended, and removes it from the table.
-    pub fn end_of(&mut self, pid: i32) -> Option<(Child, CommandStatus)> {
+    pub fn end_of(&mut self, pid: i32) -> Option<(CommandChild, CommandStatus)> {
         if !self.commands.contains_key(&pid) {
             return None;
         }
@@ -167,12 +167,12 @@ impl<S: System> Children<S> {
 
     /// Returns the children that run no command, and reaps those that have ended. `answers` returns
     /// the processes reported by workers so far. Fails if the children cannot be listed.
-    pub fn others(&mut self, mut answers: impl FnMut() -> Vec<i32>) -> io::Result<Others> {
-        let mut others = Others::default();
+    pub fn others(&mut self, mut answers: impl FnMut() -> Vec<i32>) -> io::Result<OtherChildren> {
+        let mut others = OtherChildren::default();
         loop {
             let before = others.ended.len();
             let seen = self.system.of_first_thread()?;
-            self.told.extend(answers());
+            self.reported.extend(answers());
             others.orphans.clear();
             self.judge(seen, &mut others);
             // The children of an ended process became children of this process, perhaps after the
@@ -183,7 +183,7 @@ impl<S: System> Children<S> {
         }
     }
 
-    fn judge(&mut self, seen: Vec<i32>, others: &mut Others) {
+    fn judge(&mut self, seen: Vec<i32>, others: &mut OtherChildren) {
         for pid in seen {
             if self.is_command(pid) {
                 continue;
@@ -331,7 +331,7 @@ mod tests {
         }
     }
 
-    impl System for Rc<RefCell<Model>> {
+    impl ChildQueries for Rc<RefCell<Model>> {
         fn of_first_thread(&mut self) -> io::Result<Vec<i32>> {
             let mut model = self.borrow_mut();
             let all = model.processes.iter();
@@ -365,7 +365,7 @@ mod tests {
         }
 
         fn insert(&mut self, process: ProcessId, pid: i32) {
-            self.children.insert(pid, Child { process, pidfd: None });
+            self.children.insert(pid, CommandChild { process, pidfd: None });
         }
 
         fn step(&mut self, step: &Step) {
@@ -414,7 +414,7 @@ mod tests {
         }
     }
 
-    fn outside() -> impl Strategy<Value = Step> {
+    fn context() -> impl Strategy<Value = Step> {
         prop_oneof![
             6 => (0..50usize).prop_map(Step::Work),
             1 => (0..50usize).prop_map(Step::Fail),
@@ -425,11 +425,11 @@ mod tests {
 
     fn steps() -> impl Strategy<Value = Step> {
         prop_oneof![
-            8 => outside(),
+            8 => context(),
             1 => Just(Step::Start),
             2 => Just(Step::Submit),
             2 => Just(Step::Take),
-            2 => proptest::collection::vec(outside(), 0..8).prop_map(Step::Look),
+            2 => proptest::collection::vec(context(), 0..8).prop_map(Step::Look),
             2 => Just(Step::Reap),
         ]
     }
@@ -459,7 +459,7 @@ mod tests {
             prop_assert_eq!(this.orphans, model.orphans);
             prop_assert!(model.processes.is_empty());
             prop_assert_eq!(this.children.len() + this.children.unwatched(), 0);
-            prop_assert!(this.children.told.is_empty());
+            prop_assert!(this.children.reported.is_empty());
         }
     }
 }

@@ -7,17 +7,17 @@ use bstr::BString;
 
 use super::super::channels::Waited;
 use super::super::fds::stream::Ended;
-use super::super::fds::{Fd, FdError, FdTable, Need, Place, Readers};
-use super::super::os::workers::Handle;
-use super::super::program::{Program, Started};
+use super::super::fds::{Fd, FdError, FdTable, Need, Readers, TreePosition};
+use super::super::os::workers::JobHandle;
+use super::super::program::{ProgramSpec, StartedProgram};
 use ftsh_machine::effect::{Action, IoId, OperationId, ProcessId, Run};
 use ftsh_machine::event::{Reply, SpawnError};
 use ftsh_syntax::ast::Name;
 
 /// Command in progress.
-pub struct Command {
+pub struct ActiveCommand {
     /// Stage of its execution.
-    pub stage: Stage,
+    pub stage: CommandStage,
     /// Name, for the log.
     pub name: BString,
     /// Line in the script.
@@ -31,7 +31,7 @@ pub struct Command {
     /// Descriptors that the command holds or may open.
     pub need: Need,
     /// Position in the tree of structures.
-    pub place: Place,
+    pub place: TreePosition,
     /// Descriptors kept open until the end of the command: its variables used as files, and its
     /// input pipes.
     pub kept: Vec<Fd>,
@@ -39,7 +39,7 @@ pub struct Command {
     pub readers: Readers,
 }
 
-impl Command {
+impl ActiveCommand {
     /// Creates a command that is about to start.
     pub fn new(run: &Run) -> Self {
         let name = match &run.action {
@@ -49,14 +49,14 @@ impl Command {
             Action::ReadLine => "read".into(),
         };
         Self {
-            stage: Stage::Running,
+            stage: CommandStage::Running,
             name,
             line: run.line,
             path: BString::default(),
             quiet: false,
             starting: false,
             need: Need::NOTHING,
-            place: Place::default(),
+            place: TreePosition::default(),
             kept: Vec::new(),
             readers: Readers::default(),
         }
@@ -64,26 +64,26 @@ impl Command {
 
     /// Creates a command that waits for descriptors.
     pub fn queued(run: &Run) -> Self {
-        Self { stage: Stage::Queued, quiet: true, ..Self::new(run) }
+        Self { stage: CommandStage::Queued, quiet: true, ..Self::new(run) }
     }
 }
 
 /// Stage of a command.
-pub enum Stage {
+pub enum CommandStage {
     /// Waiting for descriptors.
     Queued,
     /// Started or executed by a worker.
-    Working(Handle),
+    Working(JobHandle),
     /// Running.
     Running,
 }
 
 /// Result of a worker's job.
-pub enum Answer {
+pub enum JobResult {
     /// Start of a program; true if the program may want the terminal.
-    Started(Result<Started, SpawnError>, bool),
+    Started(Result<StartedProgram, SpawnError>, bool),
     /// Opened files for an `exec`.
-    Ready(Box<Program>, Result<FdTable, FdError>),
+    Ready(Box<ProgramSpec>, Result<FdTable, FdError>),
     /// End of a builtin.
     Ended(Ended),
     /// Descriptor table with its name.
@@ -99,7 +99,7 @@ pub enum Answer {
 }
 
 /// Recipient of a worker's result.
-pub enum Waiting {
+pub enum JobRecipient {
     /// A command.
     Command(ProcessId),
     /// An operation.
@@ -110,7 +110,7 @@ pub enum Waiting {
     Channel(Name),
 }
 
-impl Answer {
+impl JobResult {
     /// Returns the process that was started, if any.
     pub fn pid(&self) -> Option<i32> {
         match self {

@@ -3,13 +3,13 @@
 pub mod children;
 mod command;
 mod relays;
+mod system_view;
 mod turns;
-mod view;
-mod work;
+mod worker_jobs;
 
-pub use self::children::{Child, Children};
-pub use self::command::{Answer, Command, Stage, Waiting};
-pub use self::relays::{Outside, RELAYS, Relays};
-pub use self::turns::{Note, Turns};
-pub use self::view::View;
-pub use self::work::Work;
+pub use self::children::{Children, CommandChild};
+pub use self::command::{ActiveCommand, CommandStage, JobRecipient, JobResult};
+pub use self::relays::{JobContext, RELAYS, Relays};
+pub use self::system_view::SystemView;
+pub use self::turns::{Turns, UserNote};
+pub use self::worker_jobs::WorkerJobs;

@@ -12,13 +12,13 @@ use std::time::{Duration, Instant};
 use nix::errno::Errno;
 use nix::unistd::read;
 
-use super::super::fds::lines::{Lines, first_lines};
+use super::super::fds::line_assembler::{LineAssembler, first_lines};
 use super::super::fds::stream::{self, Ended};
-use super::super::fds::{Fd, FdTable, FdTables, Relayed};
+use super::super::fds::{Fd, FdTable, FdTables, RelayPipe};
 use super::super::os::poll::{Poller, Token};
-use super::super::os::reader::Daemons;
+use super::super::os::reader::DaemonPipe;
 use super::super::os::workers::Control;
-use super::{Answer, Waiting, Work};
+use super::{JobRecipient, JobResult, WorkerJobs};
 use ftsh_machine::effect::{BufferId, IoId, OperationId, ScopeId};
 use ftsh_machine::event::{CommandStatus, Event, Refusal, Reply};
 use ftsh_machine::size::MAX_REPORTED_OUTPUT;
@@ -28,7 +28,7 @@ use ftsh_sys::os_error::plain;
 pub const RELAYS: Token = 1 << 33;
 
 /// Longest delay of the end of a scope by output that no process reads.
-const PATIENCE: Duration = Duration::from_secs(1);
+const OUTPUT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Bytes read at once.
 const BLOCK: usize = 16 * 1024;
@@ -36,8 +36,8 @@ const BLOCK: usize = 16 * 1024;
 /// All relays and their sources.
 #[derive(Default)]
 pub struct Relays {
-    all: HashMap<OperationId, Relay>,
-    sources: HashMap<u64, Source>,
+    all: HashMap<OperationId, OutputRelay>,
+    sources: HashMap<u64, RelaySource>,
     /// Sources created for a table.
     of_table: HashMap<IoId, Vec<u64>>,
     count: u64,
@@ -50,7 +50,7 @@ pub struct Relays {
 }
 
 /// Relay of one operation.
-struct Relay {
+struct OutputRelay {
     /// Targets of descriptors 1 and 2.
     targets: [FdTable; 2],
     sources: BTreeSet<u64>,
@@ -83,20 +83,20 @@ enum State {
 }
 
 /// Source of output.
-struct Source {
+struct RelaySource {
     relay: OperationId,
     /// True for standard error.
     errors: bool,
     reader: OwnedFd,
-    lines: Lines,
+    lines: LineAssembler,
     /// True if an incomplete line is completed after the last byte.
     is_ending: bool,
 }
 
 /// Parts of the driver that jobs use.
-pub struct Outside<'a> {
+pub struct JobContext<'a> {
     pub poller: &'a mut Poller,
-    pub work: &'a mut Work,
+    pub work: &'a mut WorkerJobs,
     pub ready: &'a mut VecDeque<Event>,
 }
 
@@ -109,11 +109,11 @@ impl Relays {
 
     /// Returns the pipes that processes may still write to. Output that is relayed continuously
     /// keeps its target.
-    pub fn pipes(&self) -> impl Iterator<Item = Daemons<'_>> {
+    pub fn pipes(&self) -> impl Iterator<Item = DaemonPipe<'_>> {
         self.sources.values().map(|source| {
             let relay = self.all.get(&source.relay).filter(|relay| relay.keeps.is_some());
             let target = relay.and_then(|it| it.targets[usize::from(source.errors)].get(1));
-            Daemons { reader: source.reader.as_fd(), target: target.map(Fd::as_fd) }
+            DaemonPipe { reader: source.reader.as_fd(), target: target.map(Fd::as_fd) }
         })
     }
 
@@ -128,7 +128,7 @@ impl Relays {
     }
 }
 
-impl Relay {
+impl OutputRelay {
     fn may_read(&self, source: u64) -> bool {
         !self.is_writing && self.line.is_none_or(|line| line == source)
     }
@@ -155,7 +155,7 @@ impl Relays {
             table
         };
         let targets = [target(1), target(2)];
-        let relay = Relay {
+        let relay = OutputRelay {
             targets,
             sources: BTreeSet::new(),
             due: BTreeSet::new(),
@@ -170,11 +170,11 @@ impl Relays {
     }
 
     /// Adds pipes that were created for a table.
-    pub fn listen(&mut self, outside: &mut Outside, io: IoId, pipes: Vec<Relayed>) {
-        for Relayed { relay: id, descriptor, reader, lines, keeps } in pipes {
+    pub fn listen(&mut self, context: &mut JobContext, io: IoId, pipes: Vec<RelayPipe>) {
+        for RelayPipe { relay: id, descriptor, reader, lines, keeps } in pipes {
             let Some(relay) = self.all.get_mut(&id) else { continue };
             let source = self.count;
-            if outside.poller.add(reader.as_fd(), RELAYS + source).is_err() {
+            if context.poller.add(reader.as_fd(), RELAYS + source).is_err() {
                 continue; // not relayed
             }
             self.count += 1;
@@ -182,93 +182,93 @@ impl Relays {
             relay.sources.insert(source);
             self.of_table.entry(io).or_default().push(source);
             let errors = descriptor == 2;
-            let source_of = Source { relay: id, errors, reader, lines, is_ending: false };
+            let source_of = RelaySource { relay: id, errors, reader, lines, is_ending: false };
             self.sources.insert(source, source_of);
         }
     }
 
     /// Handles available output.
-    pub fn read_some(&mut self, outside: &mut Outside, source: u64) {
+    pub fn read_some(&mut self, context: &mut JobContext, source: u64) {
         let Some(id) = self.sources.get(&source).map(|it| it.relay) else { return };
         let Some(relay) = self.all.get_mut(&id) else { return };
         if relay.may_read(source) {
-            self.read(outside, source, false);
-            self.go_on(outside, id);
+            self.read(context, source, false);
+            self.advance(context, id);
         } else if !relay.parked.contains(&source)
             && let Some(it) = self.sources.get(&source)
         {
             relay.parked.push(source);
-            outside.poller.remove(it.reader.as_fd());
+            context.poller.remove(it.reader.as_fd());
         }
     }
 
     /// Handles the end of a table. Its commands print no more, except processes left behind.
-    pub fn end_table(&mut self, outside: &mut Outside, io: IoId) {
+    pub fn end_table(&mut self, context: &mut JobContext, io: IoId) {
         for source in self.of_table.remove(&io).unwrap_or_default() {
             let Some(id) = self.sources.get(&source).map(|it| it.relay) else { continue };
             // Canceled commands may print until they end.
             if self.all.get(&id).is_some_and(|relay| relay.state != State::Cut) {
-                self.read_all(outside, id, [source].into(), true);
+                self.read_all(context, id, [source].into(), true);
             }
         }
     }
 
     /// Writes the available output and reports the end of the relay.
-    pub fn finish(&mut self, outside: &mut Outside, id: OperationId) {
+    pub fn finish(&mut self, context: &mut JobContext, id: OperationId) {
         let Some(relay) = self.all.get_mut(&id) else { return };
         if let Some(result) = relay.refused.take() {
             self.all.remove(&id);
-            return outside.ready.push_back(Event::Done { operation: id, result });
+            return context.ready.push_back(Event::Done { operation: id, result });
         }
         relay.state = State::Finishing;
         let all = relay.sources.clone();
-        self.read_all(outside, id, all, true);
+        self.read_all(context, id, all, true);
     }
 
     /// Marks a relay as canceled.
-    pub fn leave(&mut self, outside: &mut Outside, id: OperationId) {
+    pub fn leave(&mut self, context: &mut JobContext, id: OperationId) {
         if let Some(relay) = self.all.get_mut(&id) {
             relay.state = State::Cut;
-            self.go_on(outside, id);
+            self.advance(context, id);
         }
     }
 
     /// Reports an empty scope after the output of its canceled commands was written.
-    pub fn tell_emptied(&mut self, outside: &mut Outside, scope: ScopeId) {
+    pub fn report_emptied(&mut self, context: &mut JobContext, scope: ScopeId) {
         let cut = self.all.iter().filter(|(_, relay)| relay.state == State::Cut);
         let cut: Vec<OperationId> = cut.map(|(id, _)| *id).collect();
         self.empty.push(scope);
         for id in cut {
             let all = self.all.get(&id).map(|relay| relay.sources.clone());
-            self.read_all(outside, id, all.unwrap_or_default(), false);
+            self.read_all(context, id, all.unwrap_or_default(), false);
         }
-        self.tell_empty(outside);
+        self.report_empty_scopes(context);
     }
 
     /// Stops waiting for the output of canceled commands once the time limit has passed.
-    pub fn give_up(&mut self, outside: &mut Outside, now: Instant) {
+    pub fn give_up(&mut self, context: &mut JobContext, now: Instant) {
         if self.due.take_if(|due| *due <= now).is_some() {
             for relay in self.all.values_mut().filter(|it| it.state == State::Cut) {
                 relay.state = State::Left;
             }
-            self.tell_empty(outside);
+            self.report_empty_scopes(context);
         }
     }
 
-    fn tell_empty(&mut self, outside: &mut Outside) {
+    fn report_empty_scopes(&mut self, context: &mut JobContext) {
         let mut cut = self.all.values().filter(|relay| relay.state == State::Cut);
-        if cut.all(Relay::is_at_rest) {
+        if cut.all(OutputRelay::is_at_rest) {
             self.due = None;
-            let told = self.empty.drain(..);
-            outside.ready.extend(told.map(|scope| Event::Emptied { scope }));
+            let emptied = self.empty.drain(..);
+            context.ready.extend(emptied.map(|scope| Event::Emptied { scope }));
         } else if !self.empty.is_empty() {
-            self.due.get_or_insert_with(|| Instant::now() + PATIENCE);
+            self.due.get_or_insert_with(|| Instant::now() + OUTPUT_TIMEOUT);
         }
     }
 
     fn read_all(
         &mut self,
-        outside: &mut Outside,
+        context: &mut JobContext,
         id: OperationId,
         sources: BTreeSet<u64>,
         is_ending: bool,
@@ -280,38 +280,38 @@ impl Relays {
         }
         if let Some(relay) = self.all.get_mut(&id) {
             relay.due.extend(sources);
-            self.go_on(outside, id);
+            self.advance(context, id);
         }
     }
 
     /// Reads the due sources, and polls those that may be read again.
-    fn go_on(&mut self, outside: &mut Outside, id: OperationId) {
+    fn advance(&mut self, context: &mut JobContext, id: OperationId) {
         while let Some(relay) = self.all.get_mut(&id)
             && let Some(source) = relay.next_due()
         {
-            self.read(outside, source, true);
+            self.read(context, source, true);
         }
-        let Some(relay) = self.all.get_mut(&id) else { return self.tell_empty(outside) };
+        let Some(relay) = self.all.get_mut(&id) else { return self.report_empty_scopes(context) };
         let (is_writing, line) = (relay.is_writing, relay.line);
         let free = |source: &mut u64| !is_writing && line.is_none_or(|line| line == *source);
         for source in relay.parked.extract_if(.., free) {
             if let Some(it) = self.sources.get(&source) {
                 // The same descriptor was polled before.
-                let _ = outside.poller.add(it.reader.as_fd(), RELAYS + source);
+                let _ = context.poller.add(it.reader.as_fd(), RELAYS + source);
             }
         }
         if relay.state == State::Finishing && relay.is_at_rest() {
             relay.state = State::Left;
-            outside.ready.push_back(Event::Done { operation: id, result: Ok(Reply::Truth(true)) });
+            context.ready.push_back(Event::Done { operation: id, result: Ok(Reply::Truth(true)) });
         }
         if relay.state != State::Open && relay.sources.is_empty() && relay.is_at_rest() {
             self.all.remove(&id);
         }
-        self.tell_empty(outside);
+        self.report_empty_scopes(context);
     }
 
     /// Reads output from a source and forwards it: one block, or everything available.
-    fn read(&mut self, outside: &mut Outside, number: u64, all: bool) {
+    fn read(&mut self, context: &mut JobContext, number: u64, all: bool) {
         let mut block = [0; BLOCK];
         loop {
             let Some(source) = self.sources.get_mut(&number) else { return };
@@ -338,9 +338,9 @@ impl Relays {
                 keep(self.kept.entry(buffer).or_default(), &out);
             }
             if is_over {
-                self.forget(outside, number);
+                self.remove_source(context, number);
             }
-            self.write_on(outside, id, errors, &out);
+            self.write_on(context, id, errors, &out);
             let Some(relay) = self.all.get_mut(&id) else { return };
             if is_over || result == Err(Errno::EAGAIN) || !all {
                 return;
@@ -352,19 +352,19 @@ impl Relays {
         }
     }
 
-    fn forget(&mut self, outside: &mut Outside, number: u64) {
+    fn remove_source(&mut self, context: &mut JobContext, number: u64) {
         let Some(source) = self.sources.remove(&number) else { return };
         let Some(relay) = self.all.get_mut(&source.relay) else { return };
         relay.sources.remove(&number);
         relay.due.remove(&number);
         if relay.parked.extract_if(.., |parked| *parked == number).next().is_none() {
-            outside.poller.remove(source.reader.as_fd());
+            context.poller.remove(source.reader.as_fd());
         }
         relay.line.take_if(|line| *line == number);
     }
 
     /// Writes lines to their target, by a worker if necessary.
-    fn write_on(&mut self, outside: &mut Outside, id: OperationId, errors: bool, out: &[u8]) {
+    fn write_on(&mut self, context: &mut JobContext, id: OperationId, errors: bool, out: &[u8]) {
         let Some(relay) = self.all.get_mut(&id) else { return };
         let table = &relay.targets[usize::from(errors)];
         let Some(fd) = table.get(1) else { return };
@@ -374,42 +374,47 @@ impl Relays {
                 Ok(count) => left = &left[count..],
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return self.refused(outside, id, Err(error)),
+                Err(error) => return self.refused(context, id, Err(error)),
             }
         }
         if left.is_empty() {
             return;
         }
         let (table, left) = (table.clone(), left.to_vec());
-        let job = move |control: &Control| Answer::Ended(print_lines(&table, &left, control));
-        match outside.work.pool.submit(job) {
+        let job = move |control: &Control| JobResult::Ended(print_lines(&table, &left, control));
+        match context.work.pool.submit(job) {
             Ok(handle) => {
                 relay.is_writing = true;
-                outside.work.waiting.insert(handle.ticket, Waiting::Relay(id));
+                context.work.waiting.insert(handle.ticket, JobRecipient::Relay(id));
             }
-            Err(error) => self.refused(outside, id, Err(error)),
+            Err(error) => self.refused(context, id, Err(error)),
         }
     }
 
     /// Handles the end of a worker's write.
-    pub fn written(&mut self, outside: &mut Outside, id: OperationId, ended: Ended) {
+    pub fn written(&mut self, context: &mut JobContext, id: OperationId, ended: Ended) {
         let Some(relay) = self.all.get_mut(&id) else { return };
         relay.is_writing = false;
         match ended {
             Ok((CommandStatus::Exited(0), _)) => {}
-            Ok(_) => self.refused(outside, id, Err(ErrorKind::BrokenPipe.into())),
-            Err(error) => self.refused(outside, id, Ok(error.message)),
+            Ok(_) => self.refused(context, id, Err(ErrorKind::BrokenPipe.into())),
+            Err(error) => self.refused(context, id, Ok(error.message)),
         }
-        self.go_on(outside, id);
+        self.advance(context, id);
     }
 
     /// Ends a relay whose target cannot be written: all readers are gone, or an error occurred.
-    fn refused(&mut self, outside: &mut Outside, id: OperationId, why: Result<String, io::Error>) {
+    fn refused(
+        &mut self,
+        context: &mut JobContext,
+        id: OperationId,
+        why: Result<String, io::Error>,
+    ) {
         let Some(mut relay) = self.all.remove(&id) else { return };
         for number in &relay.sources {
             let Some(source) = self.sources.remove(number) else { continue };
             if !relay.parked.contains(number) {
-                outside.poller.remove(source.reader.as_fd());
+                context.poller.remove(source.reader.as_fd());
             }
         }
         let result = match why {
@@ -423,9 +428,9 @@ impl Relays {
             relay.refused = Some(result);
             self.all.insert(id, relay);
         } else if matches!(relay.state, State::Open | State::Finishing) {
-            outside.ready.push_back(Event::Done { operation: id, result });
+            context.ready.push_back(Event::Done { operation: id, result });
         }
-        self.tell_empty(outside);
+        self.report_empty_scopes(context);
     }
 }
 

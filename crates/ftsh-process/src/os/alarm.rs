@@ -7,17 +7,17 @@ use nix::unistd::alarm;
 
 use super::clock::since_boot;
 
-/// Signal sent by an [`Alarm`].
+/// Signal sent by an [`DeadlineAlarm`].
 pub const ALARM: i32 = Signal::SIGALRM as i32;
 
 /// One-shot timer of this process. With a POSIX timer, time in suspend counts. `alarm(2)` is the
 /// fallback.
 #[derive(Default)]
-pub struct Alarm {
+pub struct DeadlineAlarm {
     timer: Option<nix::sys::timer::Timer>,
 }
 
-impl Alarm {
+impl DeadlineAlarm {
     /// Sets the time of the signal, as time since boot, and replaces an earlier setting.
     pub fn set(&mut self, moment: Duration) {
         if self.set_timer(moment).is_ok() {
@@ -38,12 +38,12 @@ impl Alarm {
             Some(timer) => timer,
             none => none.insert(Timer::new(ClockId::CLOCK_BOOTTIME, SigEvent::new(notify))?),
         };
-        // Zero would disarm the timer. The kernel rejects times far beyond `LONGEST`.
-        let moment = moment.clamp(Duration::from_nanos(1), LONGEST);
+        // Zero would disarm the timer. The kernel rejects times far beyond `MAX_TIMER`.
+        let moment = moment.clamp(Duration::from_nanos(1), MAX_TIMER);
         let once = Expiration::OneShot(TimeSpec::from_duration(moment));
         timer.set(once, TimerSetTimeFlags::TFD_TIMER_ABSTIME)
     }
 }
 
 /// Upper bound of a timer, about 136 years.
-const LONGEST: Duration = Duration::from_secs(1 << 32);
+const MAX_TIMER: Duration = Duration::from_secs(1 << 32);

@@ -32,7 +32,7 @@ const MEMORY: Hierarchy = Hierarchy {
 const NO_LIMIT: u64 = 1 << 60;
 
 /// Control group of this process.
-struct Group {
+struct ControlGroup {
     hierarchy: Hierarchy,
     directory: PathBuf,
 }
@@ -46,7 +46,7 @@ pub fn limits_memory() -> bool {
 /// Returns the number of processes of this control group killed for lack of memory. Returns none
 /// where the system does not count them.
 fn out_of_memory_kills() -> Option<u64> {
-    static OWN: OnceLock<Option<Group>> = OnceLock::new();
+    static OWN: OnceLock<Option<ControlGroup>> = OnceLock::new();
     OWN.get_or_init(own).as_ref()?.kills()
 }
 
@@ -84,7 +84,7 @@ impl KillCount {
     }
 }
 
-fn own() -> Option<Group> {
+fn own() -> Option<ControlGroup> {
     let text = fs::read_to_string("/proc/self/cgroup").ok()?;
     // Where both versions are mounted, one of them has the memory controller.
     text.lines()
@@ -93,7 +93,7 @@ fn own() -> Option<Group> {
 }
 
 /// Parses a line of `/proc/self/cgroup`, such as `4:memory:/path` or `0::/path`.
-fn group(line: &str) -> Option<Group> {
+fn group(line: &str) -> Option<ControlGroup> {
     let (_, line) = line.split_once(':')?;
     let (controllers, path) = line.split_once(':')?;
     let hierarchy = match controllers {
@@ -106,10 +106,10 @@ fn group(line: &str) -> Option<Group> {
     // In a container, the path may be the host's while the container's group is mounted at the
     // root.
     let directory = if directory.is_dir() { directory } else { mount.into() };
-    Some(Group { hierarchy, directory })
+    Some(ControlGroup { hierarchy, directory })
 }
 
-impl Group {
+impl ControlGroup {
     fn is_limited(&self) -> bool {
         let above = self.directory.ancestors();
         let mut groups = above.take_while(|it| it.starts_with(self.hierarchy.mount));
@@ -152,7 +152,7 @@ mod tests {
         let mount: &'static str = place.path().to_str().expect("text").to_owned().leak();
         let directory = place.path().join("a/b");
         fs::create_dir_all(&directory).expect("directories");
-        let group = Group { hierarchy: Hierarchy { mount, ..UNIFIED }, directory };
+        let group = ControlGroup { hierarchy: Hierarchy { mount, ..UNIFIED }, directory };
         assert!(!group.is_limited() && group.kills().is_none());
         let write = |name: &str, text: &str| {
             fs::write(place.path().join(name), text).expect("a file");

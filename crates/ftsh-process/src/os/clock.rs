@@ -9,7 +9,7 @@ use nix::time::ClockId;
 use ftsh_machine::time::Time;
 
 /// Time since the beginning of a run.
-pub struct Clock {
+pub struct RunClock {
     /// Start of this process's part of the run.
     pub start: Instant,
     /// Duration of the run before this start.
@@ -18,7 +18,7 @@ pub struct Clock {
     pub start_unix: Duration,
 }
 
-impl Clock {
+impl RunClock {
     /// Starts the clock of a run that has lasted `elapsed` in earlier starts.
     pub fn start(elapsed: Duration) -> Self {
         let start_unix = since_1970().saturating_sub(elapsed);
@@ -31,7 +31,7 @@ impl Clock {
     }
 
     /// Returns the time from `now` until a time of the run; zero if the time is past.
-    pub fn left(&self, until: Time, now: Instant) -> Duration {
+    pub fn time_until(&self, until: Time, now: Instant) -> Duration {
         until.elapsed().saturating_sub(self.at(now).elapsed())
     }
 

@@ -14,14 +14,14 @@ const LARGEST_PIPE: usize = 1 << 20;
 
 /// Non-blocking pipe whose writers may outlive the shell.
 #[derive(Clone, Copy)]
-pub struct Daemons<'a> {
+pub struct DaemonPipe<'a> {
     /// Read end.
     pub reader: BorrowedFd<'a>,
     /// Destination of the bytes; none if they are discarded.
     pub target: Option<BorrowedFd<'a>>,
 }
 
-impl<'a> From<BorrowedFd<'a>> for Daemons<'a> {
+impl<'a> From<BorrowedFd<'a>> for DaemonPipe<'a> {
     fn from(reader: BorrowedFd<'a>) -> Self {
         Self { reader, target: None }
     }
@@ -31,8 +31,8 @@ impl<'a> From<BorrowedFd<'a>> for Daemons<'a> {
 /// SIGPIPE would kill daemons at their next write. The process ends with the last writer. Returns
 /// its id, or none if no process can write to the pipes.
 #[expect(unsafe_code, reason = "a process that outlives the shell")]
-pub fn leave_reader(pipes: &[Daemons]) -> io::Result<Option<i32>> {
-    let mut kept: Vec<Daemons> = pipes.iter().copied().filter(|it| it.is_written()).collect();
+pub fn start_reader(pipes: &[DaemonPipe]) -> io::Result<Option<i32>> {
+    let mut kept: Vec<DaemonPipe> = pipes.iter().copied().filter(|it| it.is_written()).collect();
     if kept.is_empty() {
         return Ok(None);
     }
@@ -58,7 +58,7 @@ pub fn leave_reader(pipes: &[Daemons]) -> io::Result<Option<i32>> {
     sys::exit_now(0)
 }
 
-impl Daemons<'_> {
+impl DaemonPipe<'_> {
     /// Reads the available bytes. Returns true if a process may still write.
     fn is_written(self) -> bool {
         let mut bytes = [0; 1 << 14];

@@ -15,7 +15,7 @@ use ftsh_sys::Caught;
 const ENDING: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
 
 /// Returns the signals of the line editor's thread, which other threads must block.
-pub fn of_the_editor() -> SigSet {
+pub fn editor_signals() -> SigSet {
     SigSet::from_iter([Signal::SIGINT, Signal::SIGWINCH])
 }
 
@@ -102,11 +102,11 @@ pub struct Interrupts {
 }
 
 /// Maximum delay between two deliveries of one signal, on a busy machine.
-const TOGETHER: Duration = Duration::from_secs(2);
+const DUPLICATE_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Maximum delay between two forwarded copies of one signal. People send two separate signals with
 /// a longer pause.
-const AT_ONCE: Duration = Duration::from_millis(500);
+const FORWARDED_INTERVAL: Duration = Duration::from_millis(500);
 
 impl Interrupts {
     /// Records a signal. Returns false if the signal is a second delivery.
@@ -115,12 +115,12 @@ impl Interrupts {
     }
 
     fn count_at(&mut self, now: Instant, signal: i32, forwarded: bool) -> bool {
-        self.single.retain(|(_, _, since)| now.duration_since(*since) < TOGETHER);
+        self.single.retain(|(_, _, since)| now.duration_since(*since) < DUPLICATE_INTERVAL);
         let other =
             self.single.iter().position(|&(other, how, _)| other == signal && how != forwarded);
-        let again = self
-            .ending
-            .is_some_and(|(last, when)| last == signal && now.duration_since(when) < AT_ONCE);
+        let again = self.ending.is_some_and(|(last, when)| {
+            last == signal && now.duration_since(when) < FORWARDED_INTERVAL
+        });
         if forwarded && is_ending(signal) && !again {
             self.ending = Some((signal, now));
         }
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_signal_that_comes_both_ways_counts_once() {
+    fn a_signal_delivered_both_ways_counts_once() {
         assert_eq!(counted(&[(0, TERM, false), (1500, TERM, true)]), [true, false]);
         assert_eq!(counted(&[(0, TERM, true), (1, TERM, false)]), [true, false]);
         assert_eq!(counted(&[(0, TERM, false), (2500, TERM, true)]), [true, true]);
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_signal_that_is_passed_on_twice_at_once_counts_once() {
+    fn a_signal_forwarded_twice_at_once_counts_once() {
         assert_eq!(counted(&[(0, TERM, true), (1, TERM, true)]), [true, false]);
         assert_eq!(counted(&[(0, TERM, true), (400, TERM, true)]), [true, false]);
         assert_eq!(counted(&[(0, TERM, true), (600, TERM, true)]), [true, true]);

@@ -13,24 +13,24 @@ use std::time::{Duration, Instant};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::unistd::{read, write};
 
-use super::signal::of_the_editor;
+use super::signal::editor_signals;
 use ftsh_sys as sys;
 
 /// Identifier of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Ticket(u64);
+pub struct JobId(u64);
 
 /// Limit of threads. Further jobs wait in the queue.
-const MOST_THREADS: usize = 1024;
+const MAX_THREADS: usize = 1024;
 const STACK_SIZE: usize = 256 * 1024;
 /// Memory that a thread needs besides its stack, rounded up.
 const HEADROOM: usize = 1024 * 1024;
 /// Time after which an idle worker ends.
-const IDLE: Duration = Duration::from_secs(10);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Interval of the first nudge. A nudge can arrive just before the call blocks, so nudges are
 /// repeated at growing intervals.
-const FIRST_NUDGE: Duration = Duration::from_millis(2);
-const SLOWEST_NUDGE: Duration = Duration::from_secs(1);
+const FIRST_NUDGE_INTERVAL: Duration = Duration::from_millis(2);
+const MAX_NUDGE_INTERVAL: Duration = Duration::from_secs(1);
 
 type Job<A> = Box<dyn FnOnce(&Control) -> A + Send>;
 
@@ -93,28 +93,28 @@ impl Control {
     }
 }
 
-struct Shared<A> {
-    queue: Mutex<Queue<A>>,
+struct PoolShared<A> {
+    queue: Mutex<JobQueue<A>>,
     filled: Condvar,
 }
 
-struct Queue<A> {
-    jobs: VecDeque<(Ticket, Arc<Control>, Job<A>)>,
+struct JobQueue<A> {
+    jobs: VecDeque<(JobId, Arc<Control>, Job<A>)>,
     threads: usize,
     idle: usize,
 }
 
-impl<A> Shared<A> {
-    fn queue(&self) -> MutexGuard<'_, Queue<A>> {
+impl<A> PoolShared<A> {
+    fn queue(&self) -> MutexGuard<'_, JobQueue<A>> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Pool of worker threads.
 pub struct WorkerPool<A> {
-    shared: Arc<Shared<A>>,
-    answers: Receiver<(Ticket, A)>,
-    sender: Sender<(Ticket, A)>,
+    shared: Arc<PoolShared<A>>,
+    answers: Receiver<(JobId, A)>,
+    sender: Sender<(JobId, A)>,
     /// Event descriptor that counts answers not yet taken.
     answered: Arc<OwnedFd>,
     last: u64,
@@ -128,13 +128,13 @@ struct Nudging {
 }
 
 /// Handle of a submitted job.
-pub struct Handle {
+pub struct JobHandle {
     /// Identifier of the job.
-    pub ticket: Ticket,
+    pub ticket: JobId,
     control: Arc<Control>,
 }
 
-impl Handle {
+impl JobHandle {
     /// Returns the thread in a step that cannot be undone.
     pub fn committed_thread(&self) -> Option<sys::Thread> {
         let state = self.control.state();
@@ -148,9 +148,9 @@ impl<A: Send + 'static> WorkerPool<A> {
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
         let answered = sys::move_up(EventFd::from_flags(flags)?.into())?;
         let (sender, answers) = mpsc::channel();
-        let queue = Queue { jobs: VecDeque::new(), threads: 0, idle: 0 };
+        let queue = JobQueue { jobs: VecDeque::new(), threads: 0, idle: 0 };
         Ok(Self {
-            shared: Arc::new(Shared { queue: Mutex::new(queue), filled: Condvar::new() }),
+            shared: Arc::new(PoolShared { queue: Mutex::new(queue), filled: Condvar::new() }),
             answers,
             sender,
             answered: Arc::new(answered),
@@ -168,12 +168,12 @@ impl<A: Send + 'static> WorkerPool<A> {
     pub fn submit(
         &mut self,
         job: impl FnOnce(&Control) -> A + Send + 'static,
-    ) -> io::Result<Handle> {
+    ) -> io::Result<JobHandle> {
         self.last += 1;
-        let ticket = Ticket(self.last);
+        let ticket = JobId(self.last);
         let control = Arc::new(Control::default());
         let mut queue = self.shared.queue();
-        if queue.idle <= queue.jobs.len() && queue.threads < MOST_THREADS {
+        if queue.idle <= queue.jobs.len() && queue.threads < MAX_THREADS {
             match self.start_thread() {
                 Ok(()) => queue.threads += 1,
                 Err(error) if queue.threads == 0 => return Err(error),
@@ -183,14 +183,14 @@ impl<A: Send + 'static> WorkerPool<A> {
         queue.jobs.push_back((ticket, control.clone(), Box::new(job)));
         drop(queue);
         self.shared.filled.notify_one();
-        Ok(Handle { ticket, control })
+        Ok(JobHandle { ticket, control })
     }
 
     fn start_thread(&self) -> io::Result<()> {
         let (shared, sender, answered) =
             (self.shared.clone(), self.sender.clone(), self.answered.clone());
         let work = move || {
-            let _ = of_the_editor().thread_block();
+            let _ = editor_signals().thread_block();
             work(&shared, &sender, &answered);
         };
         // The process aborts if a new thread finds no memory at its start.
@@ -203,12 +203,12 @@ impl<A: Send + 'static> WorkerPool<A> {
 
     /// Cancels a job and interrupts its worker. Returns false if the job has begun a step that
     /// cannot be undone; then its answer follows.
-    pub fn cancel(&mut self, handle: &Handle) -> bool {
+    pub fn cancel(&mut self, handle: &JobHandle) -> bool {
         let cancelled = handle.control.cancel();
         if cancelled && handle.control.nudge() {
-            let due = Instant::now() + FIRST_NUDGE;
+            let due = Instant::now() + FIRST_NUDGE_INTERVAL;
             let control = handle.control.clone();
-            self.nudging.push(Nudging { control, due, interval: FIRST_NUDGE });
+            self.nudging.push(Nudging { control, due, interval: FIRST_NUDGE_INTERVAL });
         }
         cancelled
     }
@@ -224,14 +224,14 @@ impl<A: Send + 'static> WorkerPool<A> {
             if nudging.due > now {
                 return true;
             }
-            nudging.interval = (nudging.interval * 2).min(SLOWEST_NUDGE);
+            nudging.interval = (nudging.interval * 2).min(MAX_NUDGE_INTERVAL);
             nudging.due = now + nudging.interval;
             nudging.control.nudge()
         });
     }
 
     /// Returns the next answer, if one is available.
-    pub fn answer(&mut self) -> Option<(Ticket, A)> {
+    pub fn answer(&mut self) -> Option<(JobId, A)> {
         self.answers.try_recv().ok()
     }
 
@@ -241,7 +241,7 @@ impl<A: Send + 'static> WorkerPool<A> {
     }
 }
 
-fn work<A>(shared: &Shared<A>, sender: &Sender<(Ticket, A)>, answered: &OwnedFd) {
+fn work<A>(shared: &PoolShared<A>, sender: &Sender<(JobId, A)>, answered: &OwnedFd) {
     while let Some((ticket, control, job)) = next_job(shared) {
         // Dropping the answer of a canceled job closes the files that it opened.
         if let Some(answer) = control.run(job)
@@ -254,7 +254,7 @@ fn work<A>(shared: &Shared<A>, sender: &Sender<(Ticket, A)>, answered: &OwnedFd)
     }
 }
 
-fn next_job<A>(shared: &Shared<A>) -> Option<(Ticket, Arc<Control>, Job<A>)> {
+fn next_job<A>(shared: &PoolShared<A>) -> Option<(JobId, Arc<Control>, Job<A>)> {
     let mut queue = shared.queue();
     loop {
         if let Some(job) = queue.jobs.pop_front() {
@@ -262,7 +262,7 @@ fn next_job<A>(shared: &Shared<A>) -> Option<(Ticket, Arc<Control>, Job<A>)> {
         }
         queue.idle += 1;
         let (guard, timeout) =
-            shared.filled.wait_timeout(queue, IDLE).unwrap_or_else(PoisonError::into_inner);
+            shared.filled.wait_timeout(queue, IDLE_TIMEOUT).unwrap_or_else(PoisonError::into_inner);
         queue = guard;
         queue.idle -= 1;
         if timeout.timed_out() && queue.jobs.is_empty() {

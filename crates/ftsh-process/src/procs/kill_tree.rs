@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 
-use super::list::{self, Process};
+use super::list::{self, ProcessEntry};
 use ftsh_sys as sys;
 
 /// Maximum number of walks over a tree that grows meanwhile.
@@ -16,7 +16,7 @@ const PASSES: usize = 10;
 
 /// Time without progress after which killing is given up. On a busy machine, a single scan may take
 /// as long.
-const PATIENCE: Duration = Duration::from_secs(5);
+const STUCK_TIMEOUT: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(2);
 
 /// Kills these processes and all their descendants. Returns their ids.
@@ -70,7 +70,7 @@ fn stop(roots: &[i32]) -> Vec<i32> {
 
 /// Result of a scan for remaining processes.
 #[derive(Clone, Copy)]
-enum Look {
+enum ScanResult {
     /// No process is left.
     Empty,
     /// A process ended, or a new process was found.
@@ -79,14 +79,14 @@ enum Look {
     Same,
 }
 
-/// Repeats a scan until no process is left, or until `PATIENCE` has passed without progress.
-fn until_empty(now: impl Fn() -> Instant, mut look: impl FnMut() -> Look) {
+/// Repeats a scan until no process is left, or until `STUCK_TIMEOUT` has passed without progress.
+fn until_empty(now: impl Fn() -> Instant, mut look: impl FnMut() -> ScanResult) {
     let mut progress = now();
-    while now().duration_since(progress) < PATIENCE {
+    while now().duration_since(progress) < STUCK_TIMEOUT {
         match look() {
-            Look::Empty => return,
-            Look::Progress => progress = now(),
-            Look::Same => {}
+            ScanResult::Empty => return,
+            ScanResult::Progress => progress = now(),
+            ScanResult::Same => {}
         }
     }
 }
@@ -102,7 +102,7 @@ pub fn empty(except: &HashSet<i32>) {
         let mut has_ended = false;
         let Ok(children) = list::children(own) else {
             std::thread::sleep(PAUSE);
-            return Look::Same;
+            return ScanResult::Same;
         };
         for pid in children.into_iter().filter(|pid| !except.contains(pid)) {
             match sys::wait_for(pid, false) {
@@ -120,18 +120,18 @@ pub fn empty(except: &HashSet<i32>) {
         let new: Vec<i32> = left.iter().copied().filter(|pid| !killed.contains(pid)).collect();
         if !new.is_empty() {
             killed.extend(stop_and_kill(&new));
-            return Look::Progress;
+            return ScanResult::Progress;
         }
         if left.is_empty() && !has_ended && !may_come {
-            return Look::Empty;
+            return ScanResult::Empty;
         }
         std::thread::sleep(PAUSE);
-        if has_ended { Look::Progress } else { Look::Same }
+        if has_ended { ScanResult::Progress } else { ScanResult::Same }
     });
 }
 
 /// Kills the processes returned by `find` until two scans in a row certainly find none. Blocks.
-pub fn empty_found(mut find: impl FnMut() -> (Vec<Process>, bool)) {
+pub fn kill_found(mut find: impl FnMut() -> (Vec<ProcessEntry>, bool)) {
     let (mut nothing, mut clean) = (false, false);
     let mut killed = HashSet::new();
     until_empty(Instant::now, || {
@@ -141,12 +141,12 @@ pub fn empty_found(mut find: impl FnMut() -> (Vec<Process>, bool)) {
         let before = std::mem::replace(&mut nothing, pids.is_empty() && !sys::is_starting());
         let was_clean = std::mem::replace(&mut clean, nothing && is_certain);
         if was_clean && clean {
-            return Look::Empty; // two scans without processes
+            return ScanResult::Empty; // two scans without processes
         }
         let new = found.iter().filter(|process| killed.insert((process.pid, process.started)));
         let has_new = new.count() > 0;
         std::thread::sleep(PAUSE);
-        if has_new || before != nothing { Look::Progress } else { Look::Same }
+        if has_new || before != nothing { ScanResult::Progress } else { ScanResult::Same }
     });
 }
 
@@ -158,7 +158,7 @@ mod tests {
 
     /// Returns the number of scans, given the duration of a scan and the results of the first
     /// scans. Further scans find no change.
-    fn looks(seconds: u64, results: &[Look]) -> usize {
+    fn looks(seconds: u64, results: &[ScanResult]) -> usize {
         let clock = Cell::new(Instant::now());
         let count = Cell::new(0);
         until_empty(
@@ -166,21 +166,21 @@ mod tests {
             || {
                 clock.set(clock.get() + Duration::from_secs(seconds));
                 let nth = count.replace(count.get() + 1);
-                results.get(nth).copied().unwrap_or(Look::Same)
+                results.get(nth).copied().unwrap_or(ScanResult::Same)
             },
         );
         count.get()
     }
 
     #[test]
-    fn what_cannot_be_killed_is_given_up() {
+    fn unkillable_processes_are_given_up() {
         assert_eq!(looks(1, &[]), 5);
-        assert_eq!(looks(1, &[Look::Same, Look::Same, Look::Empty]), 3);
+        assert_eq!(looks(1, &[ScanResult::Same, ScanResult::Same, ScanResult::Empty]), 3);
     }
 
     #[test]
-    fn patience_begins_anew_whenever_something_comes_of_it() {
-        use Look::{Empty, Progress, Same};
+    fn progress_restarts_the_time_limit() {
+        use ScanResult::{Empty, Progress, Same};
         assert_eq!(looks(1, &[Same, Same, Same, Progress]), 4 + 5);
         // On this machine, a scan takes longer than the time limit.
         assert_eq!(looks(20, &[Progress, Progress, Progress, Empty, Progress]), 4);
@@ -188,9 +188,9 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_found_only_if_that_is_certain() {
+    fn an_uncertain_scan_is_repeated() {
         let mut looks = [false, true, false, true, true, true].into_iter();
-        empty_found(|| (Vec::new(), looks.next().expect("another look")));
+        kill_found(|| (Vec::new(), looks.next().expect("another look")));
         assert_eq!(looks.len(), 1);
     }
 }

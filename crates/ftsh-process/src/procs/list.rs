@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use bstr::ByteSlice;
 use wait_timeout::ChildExt;
 
-use super::super::marks::{self, Mark, Marker};
+use super::super::tag::{self, ScopeTag, Tagger};
 use ftsh_sys as sys;
 
 /// Time limit of `ps`.
@@ -24,7 +24,7 @@ const PS_SLICE: Duration = Duration::from_millis(2);
 
 /// Entry of a list of processes.
 #[derive(Clone, Copy, Debug)]
-pub struct Process {
+pub struct ProcessEntry {
     /// Process id.
     pub pid: i32,
     /// Process id of the parent.
@@ -140,7 +140,7 @@ pub fn files(pid: i32, part: &[u8]) -> io::Result<Vec<(u64, u64)>> {
 }
 
 /// Returns all processes. Fails rather than return part of the list.
-pub fn all() -> io::Result<Vec<Process>> {
+pub fn all() -> io::Result<Vec<ProcessEntry>> {
     if has_proc() {
         pids()?.into_iter().filter_map(|pid| one(pid).transpose()).collect()
     } else {
@@ -159,7 +159,7 @@ pub fn pids() -> io::Result<Vec<i32>> {
 
 /// Reads a process from `/proc`; none if there is no such process. Fails if the system could not
 /// read the entry.
-pub fn one(pid: i32) -> io::Result<Option<Process>> {
+pub fn one(pid: i32) -> io::Result<Option<ProcessEntry>> {
     Ok(Stat::of(&stat(pid)?).and_then(|stat| stat.process(pid)))
 }
 
@@ -197,16 +197,16 @@ impl<'a> Stat<'a> {
     }
 
     /// Converts the line to an entry of a list.
-    pub fn process(&self, pid: i32) -> Option<Process> {
+    pub fn process(&self, pid: i32) -> Option<ProcessEntry> {
         let ended = matches!(self.field(3)?, "Z" | "X") && !self.is_headless();
         let (parent, group) = (self.number(4)?, self.number(5)?);
-        Some(Process { pid, parent, group, ended, started: self.number(22).unwrap_or(0) })
+        Some(ProcessEntry { pid, parent, group, ended, started: self.number(22).unwrap_or(0) })
     }
 
     /// Returns the identity of the executed program; none if the kernel hides it.
-    pub fn program(&self) -> Option<Program> {
+    pub fn program(&self) -> Option<ProgramIdentity> {
         let environment = (self.number(50)?, self.number(51)?);
-        (environment.1 > 0).then_some(Program { started: self.number(22)?, environment })
+        (environment.1 > 0).then_some(ProgramIdentity { started: self.number(22)?, environment })
     }
 
     /// True if the first thread has ended while other threads continue.
@@ -224,7 +224,7 @@ impl<'a> Stat<'a> {
 /// Identity of a program executed by a process. Each `execve` places the environment elsewhere, so
 /// programs executed one after the other differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Program {
+pub struct ProgramIdentity {
     started: u64,
     environment: (u64, u64),
 }
@@ -237,7 +237,7 @@ pub fn name(pid: i32) -> String {
 
 /// Returns the signals that a process catches or ignores, as bits from signal 1 on; zero where the
 /// system hides them.
-pub fn answers(pid: i32) -> u64 {
+pub fn handled_signals(pid: i32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let sets = status.lines().filter_map(|line| {
         let set = line.strip_prefix("SigIgn:").or_else(|| line.strip_prefix("SigCgt:"))?;
@@ -248,9 +248,9 @@ pub fn answers(pid: i32) -> u64 {
 
 /// Result of reading the tag of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Marked {
+pub enum TagLookup {
     /// The tag belongs to this run.
-    Ours(Mark),
+    Ours(ScopeTag),
     /// No tag of this run.
     Absent,
     /// Not yet known: the program is still being loaded.
@@ -259,11 +259,11 @@ pub enum Marked {
     Unreadable,
 }
 
-impl Marked {
+impl TagLookup {
     /// Returns the tag of this run, if present.
-    pub fn ours(self) -> Option<Mark> {
+    pub fn ours(self) -> Option<ScopeTag> {
         match self {
-            Self::Ours(mark) => Some(mark),
+            Self::Ours(tag) => Some(tag),
             Self::Absent | Self::Unclear | Self::Unreadable => None,
         }
     }
@@ -275,41 +275,41 @@ impl Marked {
 }
 
 /// Reads the tag of a process.
-pub fn mark(pid: i32, marker: &Marker) -> Marked {
-    mark_by(pid, |value| marker.find(value))
+pub fn tag(pid: i32, tagger: &Tagger) -> TagLookup {
+    tag_by(pid, |value| tagger.find(value))
 }
 
 /// Reads the tag of a process and parses its value by `find`.
-pub fn mark_by(pid: i32, find: impl Fn(&[u8]) -> Option<Mark>) -> Marked {
+pub fn tag_by(pid: i32, find: impl Fn(&[u8]) -> Option<ScopeTag>) -> TagLookup {
     // The text ends early when the process executes another program during the read. A missing tag
     // is therefore accepted only after two equal reads.
     let mut last = None;
     for _ in 0..10 {
         let environment = match environment(pid) {
             Ok(Some(environment)) => environment,
-            Ok(None) => return Marked::Absent,
-            Err(_) => return Marked::Unreadable,
+            Ok(None) => return TagLookup::Absent,
+            Err(_) => return TagLookup::Unreadable,
         };
         let mut variables = environment.split_inclusive(|&byte| byte == 0);
         let value = variables.find_map(|variable| {
             let variable = variable.strip_suffix(b"\0")?; // complete
-            variable.strip_prefix(marks::VARIABLE.as_bytes())?.strip_prefix(b"=")
+            variable.strip_prefix(tag::VARIABLE.as_bytes())?.strip_prefix(b"=")
         });
-        if let Some(mark) = value.and_then(&find) {
-            return Marked::Ours(mark);
+        if let Some(tag) = value.and_then(&find) {
+            return TagLookup::Ours(tag);
         }
         if environment.is_empty() {
-            let Ok(stat) = stat(pid) else { return Marked::Unreadable };
+            let Ok(stat) = stat(pid) else { return TagLookup::Unreadable };
             if Stat::of(&stat).is_some_and(|stat| stat.is_loading()) {
-                return Marked::Unclear;
+                return TagLookup::Unclear;
             }
         }
         if last.as_ref() == Some(&environment) {
-            return Marked::Absent;
+            return TagLookup::Absent;
         }
         last = Some(environment);
     }
-    Marked::Unclear
+    TagLookup::Unclear
 }
 
 /// Reads the environment of a process; none if the process is gone or belongs to another user.
@@ -340,7 +340,7 @@ fn environment_of_threads(pid: i32) -> io::Result<Vec<u8>> {
 
 /// Returns all processes according to `ps`; none where `ps` is missing or does not work, since
 /// another call would find no more. Fails if `ps` could not run now.
-pub fn from_ps() -> io::Result<Vec<Process>> {
+pub fn from_ps() -> io::Result<Vec<ProcessEntry>> {
     let arguments = ["-A", "-o", "pid=", "-o", "ppid=", "-o", "pgid=", "-o", "stat="];
     let spawned = Command::new("ps")
         .args(arguments)
@@ -375,18 +375,18 @@ pub fn from_ps() -> io::Result<Vec<Process>> {
     Ok(String::from_utf8_lossy(&text).lines().filter_map(parse_ps).collect())
 }
 
-fn parse_ps(line: &str) -> Option<Process> {
+fn parse_ps(line: &str) -> Option<ProcessEntry> {
     let mut fields = line.split_ascii_whitespace();
     let mut number = || fields.next()?.parse().ok();
     let (pid, parent, group) = (number()?, number()?, number()?);
     let state = fields.next()?;
     // A process whose first thread alone has ended has several threads, shown as `l`.
     let ended = state.starts_with('Z') && !state.contains('l');
-    Some(Process { pid, parent, group, ended, started: 0 })
+    Some(ProcessEntry { pid, parent, group, ended, started: 0 })
 }
 
 /// Groups process ids by parent.
-pub fn by_parent(processes: &[Process]) -> HashMap<i32, Vec<i32>> {
+pub fn by_parent(processes: &[ProcessEntry]) -> HashMap<i32, Vec<i32>> {
     let mut children: HashMap<i32, Vec<i32>> = HashMap::new();
     for process in processes {
         children.entry(process.parent).or_default().push(process.pid);
@@ -402,7 +402,7 @@ mod tests {
     #[test]
     fn proc_and_ps_agree_about_this_process() {
         let own = std::process::id() as i32;
-        let find = |all: Vec<Process>| {
+        let find = |all: Vec<ProcessEntry>| {
             let found = all.into_iter().find(|process| process.pid == own);
             found.map(|process| (process.parent, process.group, process.ended))
         };
@@ -412,25 +412,25 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_cannot_be_read_is_not_gone() {
-        const NAME: &str = concat!(module_path!(), "::a_process_that_cannot_be_read_is_not_gone");
+    fn an_unreadable_process_is_not_gone() {
+        const NAME: &str = concat!(module_path!(), "::an_unreadable_process_is_not_gone");
         if !few_descriptors::is_alone(NAME) {
             return;
         }
         let own = std::process::id() as i32;
-        let marker = Marker::new().expect("random numbers");
+        let tagger = Tagger::new().expect("random numbers");
         few_descriptors::none_during(|| {
             assert!(one(own).is_err());
             assert!(ancestry(own).is_err());
             assert!(all().is_err());
             assert!(from_ps().is_err());
             assert!(children(own).is_err());
-            assert_eq!(mark(own, &marker), Marked::Unreadable);
+            assert_eq!(tag(own, &tagger), TagLookup::Unreadable);
             assert!(has_proc());
         });
         assert!(one(own).expect("readable").is_some());
         assert!(one(i32::MAX).expect("readable").is_none());
-        assert_eq!(mark(own, &marker), Marked::Absent);
+        assert_eq!(tag(own, &tagger), TagLookup::Absent);
         let parent = std::os::unix::process::parent_id() as i32;
         assert_eq!(ancestry(own).expect("readable")[..2], [own, parent]);
     }

@@ -4,12 +4,12 @@ pub mod features;
 #[cfg(test)]
 pub mod few_descriptors;
 pub mod kill_tree;
-mod leftovers;
 pub mod list;
-pub mod remains;
 pub mod scanner;
+pub mod shutdown_sweep;
+mod stale_runs;
 mod terminal_read;
 
-pub use self::leftovers::end_marked;
-pub use self::remains::CLIENTS;
-pub use self::terminal_read::{Activity, terminal_activity};
+pub use self::shutdown_sweep::CLIENTS;
+pub use self::stale_runs::kill_stale_runs;
+pub use self::terminal_read::{TerminalActivity, terminal_activity};

@@ -8,39 +8,39 @@ use std::collections::{HashMap, HashSet};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use super::super::marks::{Mark, Marker};
-use super::list::{self, Marked, Process, Program, Stat};
+use super::super::tag::{ScopeTag, Tagger};
+use super::list::{self, ProcessEntry, ProgramIdentity, Stat, TagLookup};
 
 /// Maximum number of reads of a changing list.
-const LOOKS: usize = 20;
+const MAX_READS: usize = 20;
 
 /// Time limit for a program that is being loaded, and interval of checks.
-const LOADING: Duration = Duration::from_millis(10);
-const LOOK: Duration = Duration::from_micros(200);
+const LOADING_TIMEOUT: Duration = Duration::from_millis(10);
+const LOADING_INTERVAL: Duration = Duration::from_micros(200);
 
 /// Scanner with the tags of the last scan.
-pub struct Scanner {
+pub struct ProcessScanner {
     /// Creates and recognizes the tags of this run.
-    pub marker: Marker,
+    pub tagger: Tagger,
     /// Start time of this process. Older processes cannot have a tag of this run.
     since: Option<u64>,
-    marks: HashMap<i32, (Program, Option<Mark>)>,
+    tags: HashMap<i32, (ProgramIdentity, Option<ScopeTag>)>,
 }
 
 /// Result of a scan.
 pub struct Scan {
     /// All running processes with their tags.
-    pub processes: Vec<(Process, Option<Mark>)>,
+    pub processes: Vec<(ProcessEntry, Option<ScopeTag>)>,
     /// True if the whole list and all tags were read.
     pub is_listed: bool,
     /// True if, in addition, no program was still being loaded.
     pub is_certain: bool,
 }
 
-impl Scanner {
+impl ProcessScanner {
     /// Creates a scanner for the tags of a run.
-    pub fn new(marker: Marker) -> Self {
-        Self { marker, since: None, marks: HashMap::new() }
+    pub fn new(tagger: Tagger) -> Self {
+        Self { tagger, since: None, tags: HashMap::new() }
     }
 
     /// Lists all running processes with their tags. A process that starts another and ends before
@@ -49,7 +49,7 @@ impl Scanner {
     pub fn scan(&mut self) -> Scan {
         let mut seen = HashSet::new();
         let (mut found, mut loading) = (Vec::new(), Vec::new());
-        let mut before = std::mem::take(&mut self.marks);
+        let mut before = std::mem::take(&mut self.tags);
         if self.since.is_none()
             && let Ok(own) = list::one(std::process::id() as i32)
         {
@@ -57,7 +57,7 @@ impl Scanner {
         }
         let since = self.since.unwrap_or(0);
         let mut is_certain = true;
-        for look in 0..LOOKS {
+        for look in 0..MAX_READS {
             let mut missed = false;
             let Ok(mut pids) = list::pids() else {
                 is_certain = false;
@@ -77,9 +77,9 @@ impl Scanner {
                     Some(process) if !process.ended => {
                         let program = stat.and_then(|stat| stat.program());
                         let known = before.remove(&pid);
-                        match self.mark(pid, program, known) {
-                            marked if marked.is_open() => loading.push(process),
-                            marked => found.push((process, marked.ours())),
+                        match self.tag(pid, program, known) {
+                            tagged if tagged.is_open() => loading.push(process),
+                            tagged => found.push((process, tagged.ours())),
                         }
                     }
                     Some(_) if look == 0 => {} // already ended
@@ -93,42 +93,42 @@ impl Scanner {
         let start = Instant::now();
         let mut is_listed = is_certain;
         for process in loading {
-            let marked = self.loaded(process.pid, start);
-            is_listed &= marked != Marked::Unreadable;
-            is_certain &= !marked.is_open();
-            found.push((process, marked.ours()));
+            let tagged = self.loaded(process.pid, start);
+            is_listed &= tagged != TagLookup::Unreadable;
+            is_certain &= !tagged.is_open();
+            found.push((process, tagged.ours()));
         }
         Scan { processes: found, is_listed, is_certain }
     }
 
     /// Waits until a program is loaded, within the limit of the whole scan: on a busy machine, some
     /// program is always being loaded.
-    fn loaded(&self, pid: i32, start: Instant) -> Marked {
+    fn loaded(&self, pid: i32, start: Instant) -> TagLookup {
         loop {
-            let marked = list::mark(pid, &self.marker);
-            if !marked.is_open() || start.elapsed() >= LOADING {
-                return marked;
+            let tagged = list::tag(pid, &self.tagger);
+            if !tagged.is_open() || start.elapsed() >= LOADING_TIMEOUT {
+                return tagged;
             }
-            sleep(LOOK);
+            sleep(LOADING_INTERVAL);
         }
     }
 
-    fn mark(
+    fn tag(
         &mut self,
         pid: i32,
-        program: Option<Program>,
-        known: Option<(Program, Option<Mark>)>,
-    ) -> Marked {
-        if let Some((of, mark)) = known.filter(|&(of, _)| Some(of) == program) {
-            self.marks.insert(pid, (of, mark));
-            return mark.map_or(Marked::Absent, Marked::Ours);
+        program: Option<ProgramIdentity>,
+        known: Option<(ProgramIdentity, Option<ScopeTag>)>,
+    ) -> TagLookup {
+        if let Some((of, tag)) = known.filter(|&(of, _)| Some(of) == program) {
+            self.tags.insert(pid, (of, tag));
+            return tag.map_or(TagLookup::Absent, TagLookup::Ours);
         }
-        let marked = list::mark(pid, &self.marker);
+        let tagged = list::tag(pid, &self.tagger);
         // A program executed meanwhile is noticed by the next scan.
-        if !marked.is_open() {
-            self.marks.extend(program.map(|program| (pid, (program, marked.ours()))));
+        if !tagged.is_open() {
+            self.tags.extend(program.map(|program| (pid, (program, tagged.ours()))));
         }
-        marked
+        tagged
     }
 }
 
@@ -138,19 +138,19 @@ mod tests {
     use std::process::{Command, Stdio};
 
     use super::*;
-    use crate::marks::VARIABLE;
+    use crate::tag::VARIABLE;
     use ftsh_machine::effect::ScopeId;
 
     #[test]
-    fn a_mark_is_read_once_for_each_program() {
-        let marker = Marker::new().expect("random numbers");
-        let mut scanner = Scanner::new(marker.clone());
-        let mark = |scope| format!("{VARIABLE}={}", marker.value(ScopeId(scope), ""));
+    fn a_tag_is_read_once_for_each_program() {
+        let tagger = Tagger::new().expect("random numbers");
+        let mut scanner = ProcessScanner::new(tagger.clone());
+        let tag = |scope| format!("{VARIABLE}={}", tagger.value(ScopeId(scope), ""));
         // Each line of input makes the process execute the next program: without a tag, with one,
         // with another.
         let wait = "echo; read line";
-        let last = format!("{wait}; exec env {} sh -c '{wait}'", mark(5));
-        let next = format!("{wait}; exec env '{}' sh -c \"$1\"", mark(3));
+        let last = format!("{wait}; exec env {} sh -c '{wait}'", tag(5));
+        let next = format!("{wait}; exec env '{}' sh -c \"$1\"", tag(3));
         let mut child = Command::new("sh")
             .args(["-c", &next, "sh", &last])
             .env_remove(VARIABLE)
@@ -166,14 +166,14 @@ mod tests {
             for _ in 0..2 {
                 let found =
                     scanner.scan().processes.into_iter().find(|(process, _)| process.pid == pid);
-                let mark = found.expect("it lives").1.map(|mark| mark.scope);
-                assert_eq!(mark, scope.map(ScopeId));
-                assert!(scanner.marks.contains_key(&pid), "it would be read again");
+                let tag = found.expect("it lives").1.map(|tag| tag.scope);
+                assert_eq!(tag, scope.map(ScopeId));
+                assert!(scanner.tags.contains_key(&pid), "it would be read again");
             }
             input.write_all(b"\n").expect("it reads");
         }
         child.wait().expect("it ends");
         scanner.scan();
-        assert!(!scanner.marks.contains_key(&pid), "what is gone is remembered");
+        assert!(!scanner.tags.contains_key(&pid), "what is gone is remembered");
     }
 }

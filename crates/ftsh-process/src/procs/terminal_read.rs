@@ -6,7 +6,7 @@ use std::path::Path;
 
 /// Activity of processes, as far as a terminal is concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Activity {
+pub enum TerminalActivity {
     /// Every thread sleeps elsewhere.
     Elsewhere,
     /// A thread runs, perhaps between two reads of a line.
@@ -17,15 +17,15 @@ pub enum Activity {
 
 /// Returns the activity of these processes that is closest to a read from a terminal. A process of
 /// another user counts as one that sleeps, as does any on a system without Linux's `/proc`.
-pub fn terminal_activity(pids: &[i32]) -> Activity {
+pub fn terminal_activity(pids: &[i32]) -> TerminalActivity {
     let of_process = |&pid: &i32| {
         let threads = fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten();
         threads.map(|thread| activity(pid, &thread.path())).max()
     };
-    pids.iter().filter_map(of_process).max().unwrap_or(Activity::Elsewhere)
+    pids.iter().filter_map(of_process).max().unwrap_or(TerminalActivity::Elsewhere)
 }
 
-fn activity(pid: i32, thread: &Path) -> Activity {
+fn activity(pid: i32, thread: &Path) -> TerminalActivity {
     let call = fs::read_to_string(thread.join("syscall"));
     let is_reading = match &call {
         Ok(call) => descriptor_read(call).is_some_and(|number| is_terminal(pid, number)),
@@ -35,11 +35,11 @@ fn activity(pid: i32, thread: &Path) -> Activity {
             .is_ok_and(|function| matches!(function.as_str(), "wait_woken" | "n_tty_read")),
     };
     if is_reading {
-        Activity::Reading
+        TerminalActivity::Reading
     } else if call.is_ok_and(|call| call.trim_end() == "running") {
-        Activity::Running
+        TerminalActivity::Running
     } else {
-        Activity::Elsewhere
+        TerminalActivity::Elsewhere
     }
 }
 
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_read_is_told_from_other_system_calls() {
+    fn reads_are_distinguished_from_other_system_calls() {
         let line = |number: i64| format!("{number} 0x1f 0x7fc5ec09f9b0 0x1 0x0 0x0 0x0 0x7f 0x7f");
         assert_eq!(descriptor_read(&line(libc::SYS_read)), Some(31));
         assert_eq!(descriptor_read(&line(libc::SYS_write)), None);

@@ -16,10 +16,10 @@ use nix::sys::stat::Mode;
 use nix::unistd::{AccessFlags, access};
 
 use super::super::fds::FdTable;
-use super::super::fds::buffer::Buffer;
+use super::super::fds::buffer::FileBuffer;
 use super::super::fds::path::resolve;
 use super::super::os::umask::umask as own_umask;
-use super::spawn::{Program, SHELL, error_of, interpreter, is_text, start_of};
+use super::spawn::{ProgramSpec, SHELL, error_of, interpreter, is_text, start_of};
 use ftsh_machine::effect::Umask;
 use ftsh_machine::event::{SpawnError, SpawnErrorKind};
 use ftsh_sys as sys;
@@ -27,10 +27,10 @@ use ftsh_sys::CStringArray;
 use ftsh_sys::os_error::plain;
 
 /// The kernel's limit for one argument or variable, including its NUL.
-const LONGEST: usize = 128 * 1024;
+const MAX_STRING_SIZE: usize = 128 * 1024;
 /// Upper bound of the kernel's limit for all arguments and variables, which is a quarter of the
 /// stack limit.
-const MOST: u64 = 6 * 1024 * 1024;
+const MAX_TOTAL_SIZE: u64 = 6 * 1024 * 1024;
 
 /// Program that replaces the shell.
 pub struct Replacement {
@@ -45,7 +45,7 @@ pub struct Replacement {
 
 impl Replacement {
     /// Prepares a program and checks that it can be executed.
-    pub fn of(program: &Program, table: &FdTable) -> Result<Self, SpawnError> {
+    pub fn of(program: &ProgramSpec, table: &FdTable) -> Result<Self, SpawnError> {
         let found = program.find()?;
         let file = resolve(&program.directory, found.as_os_str().as_bytes());
         let refuse = |errno| program.explain(&found, errno);
@@ -122,7 +122,7 @@ impl Replacement {
         for (_, number) in &self.descriptors {
             head.push(&[number.to_string().as_bytes()]);
         }
-        let content = Buffer::new()?;
+        let content = FileBuffer::new()?;
         for block in [&head, &self.arguments, &self.environment] {
             content.append(&(block.bytes().len() as u64).to_ne_bytes())?;
             content.append(block.bytes())?;
@@ -178,13 +178,13 @@ fn change_umask(umask: u16) {
 fn is_too_long(arguments: &CStringArray, environment: &CStringArray) -> bool {
     let mut total = 0;
     for string in arguments.strings().chain(environment.strings()) {
-        if string.len() >= LONGEST {
+        if string.len() >= MAX_STRING_SIZE {
             return true;
         }
         total += (string.len() + 1 + size_of::<usize>()) as u64;
     }
     let stack = nix::sys::resource::getrlimit(nix::sys::resource::Resource::RLIMIT_STACK);
-    total > stack.map_or(MOST, |(soft, _)| (soft / 4).min(MOST))
+    total > stack.map_or(MAX_TOTAL_SIZE, |(soft, _)| (soft / 4).min(MAX_TOTAL_SIZE))
 }
 
 /// State that a failed `exec` restores.
@@ -217,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_that_did_not_arrive_whole_is_none() {
+    fn an_incomplete_program_is_refused() {
         let (sender, receiver) = UnixStream::pair().expect("sockets");
         let null = || std::fs::File::open("/dev/null").expect("a device");
         let mut arguments = CStringArray::default();

@@ -4,4 +4,4 @@ mod exec;
 mod spawn;
 
 pub use self::exec::Replacement;
-pub use self::spawn::{Found, Program, Started};
+pub use self::spawn::{ProgramCache, ProgramSpec, StartedProgram};

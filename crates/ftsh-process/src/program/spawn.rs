@@ -22,11 +22,11 @@ use ftsh_sys::CStringArray;
 use ftsh_sys::os_error::plain;
 
 /// Total size of arguments above any system's limit. Larger ones are refused before copying.
-const MOST_ARGUMENTS: usize = 16 * 1024 * 1024;
+const MAX_ARGUMENTS_SIZE: usize = 16 * 1024 * 1024;
 
 /// Limits of the cache: programs in one `PATH`, and number of different `PATH`s.
-const MOST_NAMES: usize = 1000;
-const MOST_PATHS: usize = 100;
+const MAX_NAMES: usize = 1000;
+const MAX_PATHS: usize = 100;
 
 /// Search path without a variable `PATH`.
 const DEFAULT_PATH: &[u8] = b"/usr/bin:/bin";
@@ -39,7 +39,7 @@ const SYSTEM: [&str; 6] =
 pub const SHELL: &str = "/bin/sh";
 
 /// Program to start.
-pub struct Program {
+pub struct ProgramSpec {
     /// Name and arguments.
     pub words: Vec<BString>,
     /// Exported variables.
@@ -58,7 +58,7 @@ pub struct Program {
 
 /// Running program.
 #[derive(Debug)]
-pub struct Started {
+pub struct StartedProgram {
     /// Process id, which is also the id of the process group.
     pub pid: i32,
     /// Path of the file that was executed.
@@ -67,12 +67,12 @@ pub struct Started {
 
 /// Cache of paths, by `PATH` and name.
 #[derive(Default)]
-pub struct Found(HashMap<BString, HashMap<BString, PathBuf>>);
+pub struct ProgramCache(HashMap<BString, HashMap<BString, PathBuf>>);
 
-impl Found {
+impl ProgramCache {
     /// Looks up a program in the cache and in system directories. Returns true if the program can
     /// be started on the event loop.
-    pub fn look_up(&mut self, program: &mut Program) -> bool {
+    pub fn look_up(&mut self, program: &mut ProgramSpec) -> bool {
         let name = program.name();
         let path = program.path();
         if name.contains(&b'/') {
@@ -94,7 +94,7 @@ impl Found {
     /// Adds the path of a program to the cache.
     pub fn remember(&mut self, path: BString, name: BString, file: PathBuf) {
         if file.is_absolute() && !name.contains(&b'/') {
-            if self.0.len() > MOST_PATHS || self.0.values().any(|known| known.len() > MOST_NAMES) {
+            if self.0.len() > MAX_PATHS || self.0.values().any(|known| known.len() > MAX_NAMES) {
                 self.0.clear();
             }
             self.0.entry(path).or_default().insert(name, file);
@@ -110,7 +110,7 @@ fn is_executable(file: &Path) -> bool {
     file.metadata().is_ok_and(|data| data.is_file()) && access(file, AccessFlags::X_OK).is_ok()
 }
 
-impl Program {
+impl ProgramSpec {
     /// Returns the name as written in the script.
     pub fn name(&self) -> &BStr {
         self.words.first().map_or(BStr::new(""), |name| name.as_bstr())
@@ -124,7 +124,7 @@ impl Program {
     }
 
     /// Starts the program. Blocks while the file system does.
-    pub fn start(&self, table: &FdTable) -> Result<Started, SpawnError> {
+    pub fn start(&self, table: &FdTable) -> Result<StartedProgram, SpawnError> {
         let prepared = self.prepare()?;
         let file = self.find()?;
         let changes = table.changes();
@@ -133,7 +133,9 @@ impl Program {
             Err(Errno::ENOENT) if self.file.is_some() && !self.name().contains(&b'/') => {
                 let file = self.search()?;
                 let result = prepared.spawn(&file, &changes);
-                result.map_err(|errno| self.explain(&file, errno)).map(|pid| Started { pid, file })
+                result
+                    .map_err(|errno| self.explain(&file, errno))
+                    .map(|pid| StartedProgram { pid, file })
             }
             Err(Errno::ENOEXEC) => {
                 self.require_text(&file)?;
@@ -141,18 +143,20 @@ impl Program {
                 let pid = prepared
                     .spawn(Path::new(SHELL), &changes)
                     .map_err(|errno| self.explain(Path::new(SHELL), errno))?;
-                Ok(Started { pid, file })
+                Ok(StartedProgram { pid, file })
             }
-            result => {
-                result.map_err(|errno| self.explain(&file, errno)).map(|pid| Started { pid, file })
-            }
+            result => result
+                .map_err(|errno| self.explain(&file, errno))
+                .map(|pid| StartedProgram { pid, file }),
         }
     }
 
-    pub fn prepare(&self) -> Result<Prepared, SpawnError> {
+    pub fn prepare(&self) -> Result<PreparedProgram, SpawnError> {
         let variables = self.overrides.iter().chain(self.environment.iter());
         let environment: usize = variables.map(|(name, value)| name.len() + value.len()).sum();
-        if self.words.iter().map(|word| word.len()).sum::<usize>() + environment > MOST_ARGUMENTS {
+        if self.words.iter().map(|word| word.len()).sum::<usize>() + environment
+            > MAX_ARGUMENTS_SIZE
+        {
             return Err(self.explain(Path::new(""), Errno::E2BIG));
         }
         let mut arguments = CStringArray::default();
@@ -164,7 +168,7 @@ impl Program {
     }
 
     /// Prepares `/bin/sh` with the file as its script, as shells run a script without `#!`.
-    pub fn prepare_script(&self, file: &Path) -> Result<Prepared, SpawnError> {
+    pub fn prepare_script(&self, file: &Path) -> Result<PreparedProgram, SpawnError> {
         let mut arguments = CStringArray::default();
         arguments.push(&[SHELL.as_bytes()]);
         arguments.push(&[file.as_os_str().as_bytes()]);
@@ -174,7 +178,7 @@ impl Program {
         self.prepared(arguments)
     }
 
-    fn prepared(&self, arguments: CStringArray) -> Result<Prepared, SpawnError> {
+    fn prepared(&self, arguments: CStringArray) -> Result<PreparedProgram, SpawnError> {
         let mut environment = CStringArray::default();
         let is_set = |name: &BString| self.child_env.iter().any(|(other, _)| name == other);
         let overridden = |name: &[u8]| self.overrides.iter().any(|(other, _)| other == name);
@@ -198,7 +202,7 @@ impl Program {
             None => None,
         };
         let umask = self.umask.filter(|umask| *umask != own_umask());
-        Ok(Prepared { arguments, environment, directory, umask })
+        Ok(PreparedProgram { arguments, environment, directory, umask })
     }
 
     pub fn find(&self) -> Result<PathBuf, SpawnError> {
@@ -251,7 +255,7 @@ impl Program {
             && let Err(error) = Path::new(OsStr::from_bytes(directory)).read_dir()
             && error.kind() != ErrorKind::PermissionDenied
         {
-            let message = format!("{name}: the directory {directory} is gone");
+            let message = format!("{name}: the directory {directory} no longer exists");
             return error_of(SpawnErrorKind::System, message);
         }
         let (kind, what) = match errno {
@@ -278,7 +282,7 @@ impl Program {
 }
 
 /// Arguments, environment and directory in the form of the system call.
-pub struct Prepared {
+pub struct PreparedProgram {
     pub arguments: CStringArray,
     pub environment: CStringArray,
     directory: Option<CString>,
@@ -286,7 +290,7 @@ pub struct Prepared {
     pub umask: Umask,
 }
 
-impl Prepared {
+impl PreparedProgram {
     fn spawn(&self, file: &Path, descriptors: &[(BorrowedFd, i32)]) -> Result<i32, Errno> {
         let program = CString::new(file.as_os_str().as_bytes()).map_err(|_| Errno::ENOENT)?;
         let launch = sys::Launch {
@@ -331,7 +335,7 @@ fn add(environment: &mut CStringArray, name: &[u8], value: &[u8]) -> Result<(), 
 
 fn without_nul(text: &[u8]) -> Result<(), SpawnError> {
     if text.contains(&0) {
-        let message = "a NUL byte can't be passed to a program".into();
+        let message = "a NUL byte cannot be passed to a program".into();
         return Err(error_of(SpawnErrorKind::System, message));
     }
     Ok(())

@@ -6,13 +6,13 @@
 use std::collections::{BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
-use super::system::System;
+use super::system::ScopeQueries;
 use super::tree::Tree;
 use ftsh_machine::effect::ScopeId;
 
 /// Process of a scope other than the first process of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Other {
+pub struct StrayProcess {
     /// Process id.
     pub pid: i32,
     /// Number of nested shells between this shell and the process.
@@ -32,18 +32,18 @@ pub trait Containment {
     fn slowest_look(&self) -> Duration;
 
     /// Reaps ended orphans. Returns the living ones, or none if they cannot be listed now.
-    fn reap(&mut self, tree: &mut Tree, system: &mut dyn System) -> Option<Vec<i32>>;
+    fn reap(&mut self, tree: &mut Tree, system: &mut dyn ScopeQueries) -> Option<Vec<i32>>;
 
     /// Assigns all orphans to scopes. Returns false if some cannot be assigned yet, or if the list
     /// may be incomplete.
-    fn adopt(&mut self, tree: &mut Tree, system: &mut dyn System, now: Instant) -> bool;
+    fn adopt(&mut self, tree: &mut Tree, system: &mut dyn ScopeQueries, now: Instant) -> bool;
 
     /// Returns true if a scan cannot show anything new about these scopes now. Then sets the time
     /// of their next check.
-    fn put_off(
+    fn postpone(
         &mut self,
         _tree: &mut Tree,
-        _system: &mut dyn System,
+        _system: &mut dyn ScopeQueries,
         _scopes: &BTreeSet<ScopeId>,
         _now: Instant,
     ) -> bool {
@@ -55,14 +55,19 @@ pub trait Containment {
     fn scan(
         &mut self,
         tree: &mut Tree,
-        system: &mut dyn System,
+        system: &mut dyn ScopeQueries,
         scopes: &BTreeSet<ScopeId>,
         now: Instant,
     ) -> bool;
 
     /// Returns the processes of a scope and its inner scopes found by the last scan, without
     /// commands.
-    fn others(&self, tree: &Tree, system: &mut dyn System, scope: ScopeId) -> Vec<Other>;
+    fn others(
+        &self,
+        tree: &Tree,
+        system: &mut dyn ScopeQueries,
+        scope: ScopeId,
+    ) -> Vec<StrayProcess>;
 
     /// Returns the start times of these processes, where the last scan recorded them.
     fn starts(&self, _pids: &[i32]) -> Option<HashMap<i32, u64>> {

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 /// First interval between two checks of processes whose end is not reported. The intervals grow.
-pub const FIRST_LOOK: Duration = Duration::from_millis(5);
+pub const FIRST_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Scope that is being emptied.
 pub struct Emptying {
@@ -53,7 +53,7 @@ impl Emptying {
             known: None,
             clean: false,
             look: None,
-            interval: FIRST_LOOK,
+            interval: FIRST_INTERVAL,
         }
     }
 
@@ -61,7 +61,7 @@ impl Emptying {
     pub fn kill(&mut self, strong: bool, now: Instant) {
         let (killed, survivors) = (HashSet::new(), HashSet::new());
         self.killing = Some(Killing { since: now, strong, killed, survivors, given_up: None });
-        self.interval = FIRST_LOOK;
+        self.interval = FIRST_INTERVAL;
         self.known = None;
     }
 

@@ -7,16 +7,16 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::{Duration, Instant};
 
-use super::super::marks::Mark;
-use super::super::procs::list::{self, Process};
-use super::containment::{Containment, Other};
-use super::emptying::FIRST_LOOK;
-use super::system::System;
+use super::super::procs::list::{self, ProcessEntry};
+use super::super::tag::ScopeTag;
+use super::containment::{Containment, StrayProcess};
+use super::emptying::FIRST_INTERVAL;
+use super::system::ScopeQueries;
 use super::tree::Tree;
 use ftsh_machine::effect::ScopeId;
 
 /// Longest interval between two checks: the end of an orphan is not reported.
-const SLOWEST_LOOK: Duration = Duration::from_millis(40);
+const MAX_INTERVAL: Duration = Duration::from_millis(40);
 
 /// Minimum ratio of the pause after a scan to the duration of the scan, unless all processes found
 /// by the scan are gone.
@@ -25,10 +25,10 @@ const SHARE: u32 = 4;
 /// All processes, as of the last scan.
 #[derive(Default)]
 pub struct Groups {
-    processes: HashMap<i32, Process>,
+    processes: HashMap<i32, ProcessEntry>,
     children: HashMap<i32, Vec<i32>>,
     /// Processes with a tag of this run, and the scope that now owns the scope of the tag.
-    marked: HashMap<i32, (ScopeId, Mark)>,
+    tagged: HashMap<i32, (ScopeId, ScopeTag)>,
     last: Option<LastScan>,
 }
 
@@ -46,7 +46,7 @@ impl Groups {
     fn next_scan(
         &self,
         tree: &Tree,
-        system: &mut dyn System,
+        system: &mut dyn ScopeQueries,
         scope: ScopeId,
         now: Instant,
     ) -> Option<Instant> {
@@ -62,7 +62,7 @@ impl Groups {
         let mut commands = tree.commands_in(&scopes).map(|(_, member)| member).peekable();
         if commands.peek().is_none() && !known.iter().any(&mut lives) {
             // Together with other scopes that become empty at this time.
-            return Some(last.end + FIRST_LOOK.min(last.took));
+            return Some(last.end + FIRST_INTERVAL.min(last.took));
         }
         if emptying.look.is_some_and(|look| look > now) {
             return None;
@@ -88,23 +88,23 @@ impl Containment for Groups {
     }
 
     fn slowest_look(&self) -> Duration {
-        SLOWEST_LOOK
+        MAX_INTERVAL
     }
 
-    fn reap(&mut self, _tree: &mut Tree, _system: &mut dyn System) -> Option<Vec<i32>> {
+    fn reap(&mut self, _tree: &mut Tree, _system: &mut dyn ScopeQueries) -> Option<Vec<i32>> {
         Some(Vec::new())
     }
 
-    fn adopt(&mut self, _tree: &mut Tree, _system: &mut dyn System, _now: Instant) -> bool {
+    fn adopt(&mut self, _tree: &mut Tree, _system: &mut dyn ScopeQueries, _now: Instant) -> bool {
         true
     }
 
     /// Checks the signaled processes alone. A full scan follows when one of them has changed and
     /// may have left others behind, but not too often.
-    fn put_off(
+    fn postpone(
         &mut self,
         tree: &mut Tree,
-        system: &mut dyn System,
+        system: &mut dyn ScopeQueries,
         scopes: &BTreeSet<ScopeId>,
         now: Instant,
     ) -> bool {
@@ -117,7 +117,7 @@ impl Containment for Groups {
             let Some(emptying) = tree.emptying.get_mut(&scope) else { continue };
             let planned = emptying.look.filter(|&look| look > now);
             let look = planned.unwrap_or_else(|| {
-                emptying.wait_longer(SLOWEST_LOOK);
+                emptying.wait_longer(MAX_INTERVAL);
                 now + emptying.interval()
             });
             emptying.look = Some(scan.map_or(look, |scan| scan.min(look)));
@@ -128,7 +128,7 @@ impl Containment for Groups {
     fn scan(
         &mut self,
         tree: &mut Tree,
-        system: &mut dyn System,
+        system: &mut dyn ScopeQueries,
         scopes: &BTreeSet<ScopeId>,
         _now: Instant,
     ) -> bool {
@@ -138,12 +138,13 @@ impl Containment for Groups {
         }
         // After a failure, the old list is dropped: its process ids may belong to other processes
         // by now.
-        let all = system.marked();
+        let all = system.tagged();
         let is_listed = all.is_some();
         let all = all.unwrap_or_default();
-        let marked = all.iter().filter_map(|(process, mark)| Some((process.pid, (*mark)?)));
-        self.marked = marked.map(|(pid, mark)| (pid, (tree.today(mark.scope), mark))).collect();
-        let processes: Vec<Process> = all.into_iter().map(|(process, _)| process).collect();
+        let tagged = all.iter().filter_map(|(process, tag)| Some((process.pid, (*tag)?)));
+        self.tagged =
+            tagged.map(|(pid, tag)| (pid, (tree.current_owner(tag.scope), tag))).collect();
+        let processes: Vec<ProcessEntry> = all.into_iter().map(|(process, _)| process).collect();
         self.children = list::by_parent(&processes);
         self.processes = processes.into_iter().map(|process| (process.pid, process)).collect();
         let (end, after) = system.clock();
@@ -151,13 +152,18 @@ impl Containment for Groups {
         is_listed
     }
 
-    fn others(&self, tree: &Tree, system: &mut dyn System, scope: ScopeId) -> Vec<Other> {
+    fn others(
+        &self,
+        tree: &Tree,
+        system: &mut dyn ScopeQueries,
+        scope: ScopeId,
+    ) -> Vec<StrayProcess> {
         let scopes = tree.subtree(scope);
         let commands = tree.running_in(&scopes);
         let groups = tree.groups_of(&scopes).chain(commands.iter().copied());
         let groups: HashSet<i32> = groups.collect();
         let scopes: HashSet<&ScopeId> = scopes.iter().collect();
-        let belongs = |process: &&Process| match self.marked.get(&process.pid) {
+        let belongs = |process: &&ProcessEntry| match self.tagged.get(&process.pid) {
             Some((scope, _)) => scopes.contains(scope),
             None => groups.contains(&process.group),
         };
@@ -168,19 +174,19 @@ impl Containment for Groups {
         let mut stack: Vec<i32> = seen.iter().copied().collect();
         while let Some(pid) = stack.pop() {
             let children = self.children.get(&pid).into_iter().flatten().copied();
-            let new = children.filter(|pid| !self.marked.contains_key(pid) && seen.insert(*pid));
+            let new = children.filter(|pid| !self.tagged.contains_key(pid) && seen.insert(*pid));
             let new: Vec<i32> = new.collect();
             others.extend(&new);
             stack.extend(new);
         }
         others.retain(|pid| !commands.contains(pid) && !system.is_own(*pid));
-        let mark = |pid| self.marked.get(&pid).map(|&(_, mark)| mark);
-        let lives = |shell| mark(shell).is_some_and(|mark| mark.depth == 0);
+        let tag = |pid| self.tagged.get(&pid).map(|&(_, tag)| tag);
+        let lives = |shell| tag(shell).is_some_and(|tag| tag.depth == 0);
         let asked = tree.emptying.get(&scope).map(|emptying| &emptying.processes);
-        let other = |pid| Other {
+        let other = |pid| StrayProcess {
             pid,
-            depth: mark(pid).map_or(0, |mark| mark.depth),
-            nested: mark(pid).and_then(|mark| mark.shell).is_some_and(lives)
+            depth: tag(pid).map_or(0, |tag| tag.depth),
+            nested: tag(pid).and_then(|tag| tag.shell).is_some_and(lives)
                 || asked.is_some_and(|asked| self.is_new(pid, asked)),
         };
         others.into_iter().map(other).collect()

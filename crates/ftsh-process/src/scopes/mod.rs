@@ -16,21 +16,21 @@ mod tree;
 
 use std::time::Instant;
 
-pub use self::system::{Orphans, System};
+pub use self::system::{OrphanList, ScopeQueries};
 
 use self::containment::Containment;
 use self::groups::Groups;
 use self::subreaper::Subreaper;
 use self::tree::Tree;
-use super::marks::Leases;
+use super::tag::LimitGrants;
 use ftsh_machine::effect::{ProcessId, ScopeId};
 use ftsh_machine::record::LogEvent;
 
 /// Action for the driver. Actions must be performed in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum ScopeAction {
     /// Send SIGTERM and SIGCONT to a process or, if negative, to a group.
-    Ask(i32),
+    SendSigterm(i32),
     /// Send SIGKILL to the group of a command whose scope was closed before the start.
     KillGroup(i32),
     /// Kill processes with all their descendants, and call [`ScopeTree::killed`] with the result.
@@ -49,7 +49,7 @@ pub struct EndedCommand {
     /// Scope of the command.
     pub scope: ScopeId,
     /// True if the machine waits for the end of the command.
-    pub wanted: bool,
+    pub is_awaited: bool,
 }
 
 /// All scopes with their processes, and the progress of emptying.
@@ -59,7 +59,7 @@ pub struct ScopeTree {
     /// True if a process of a command has ended since the last scope was opened.
     has_ended: bool,
     /// Validity of the time limits that commands of the scopes inherit.
-    pub leases: Leases,
+    pub grants: LimitGrants,
 }
 
 impl ScopeTree {
@@ -68,7 +68,7 @@ impl ScopeTree {
     pub fn new(adopts: bool) -> Self {
         let containment: Box<dyn Containment> =
             if adopts { Box::new(Subreaper::default()) } else { Box::new(Groups::default()) };
-        Self { tree: Tree::new(), containment, has_ended: false, leases: Leases::default() }
+        Self { tree: Tree::new(), containment, has_ended: false, grants: LimitGrants::default() }
     }
 
     /// True if orphans become children of this process.
@@ -77,13 +77,19 @@ impl ScopeTree {
     }
 
     /// Returns the next action, if any.
-    pub fn take_action(&mut self) -> Option<Action> {
+    pub fn take_action(&mut self) -> Option<ScopeAction> {
         self.tree.take_action()
     }
 
     /// Opens a scope inside another. Existing orphans are assigned to scopes first, so none goes to
     /// the new scope.
-    pub fn open(&mut self, scope: ScopeId, parent: ScopeId, system: &mut dyn System, now: Instant) {
+    pub fn open(
+        &mut self,
+        scope: ScopeId,
+        parent: ScopeId,
+        system: &mut dyn ScopeQueries,
+        now: Instant,
+    ) {
         if std::mem::take(&mut self.has_ended) {
             self.containment.adopt(&mut self.tree, system, now);
         }
@@ -96,7 +102,7 @@ impl ScopeTree {
     }
 
     /// Closes a scope and moves its running processes to another scope.
-    pub fn hand_over(&mut self, scope: ScopeId, into: ScopeId, system: &mut dyn System) {
+    pub fn hand_over(&mut self, scope: ScopeId, into: ScopeId, system: &mut dyn ScopeQueries) {
         if scope == into {
             return;
         }
@@ -105,20 +111,20 @@ impl ScopeTree {
         if self.containment.adopts() && self.tree.remembers_many() && system.has_no_children() {
             self.tree.forget_names();
         }
-        self.tree.inherit(into, old);
+        self.tree.adopt_scope(into, old);
         self.forget_some_groups(into, system);
     }
 
-    fn remove(&mut self, scope: ScopeId, heir: ScopeId) -> Option<tree::Scope> {
+    fn remove(&mut self, scope: ScopeId, heir: ScopeId) -> Option<tree::ScopeNode> {
         let old = self.tree.remove(scope, heir)?;
-        self.leases.end(scope);
+        self.grants.end(scope);
         if scope != ScopeId::SCRIPT {
             self.containment.moved(scope, heir);
         }
         Some(old)
     }
 
-    fn forget_some_groups(&mut self, scope: ScopeId, system: &mut dyn System) {
+    fn forget_some_groups(&mut self, scope: ScopeId, system: &mut dyn ScopeQueries) {
         if self.tree.has_many_groups(scope) {
             self.tree.forget_dead_groups(scope, system);
         }
@@ -133,29 +139,33 @@ impl ScopeTree {
     /// command.
     pub fn started(&mut self, process: ProcessId, pid: i32) -> bool {
         let Some(member) = self.tree.start(process, pid) else { return false };
-        if !member.wanted {
-            self.tree.act(Action::KillGroup(pid));
+        if !member.is_awaited {
+            self.tree.act(ScopeAction::KillGroup(pid));
         }
         self.catch_up(member.scope, pid);
-        member.wanted
+        member.is_awaited
     }
 
     /// Records the end of a command, after its process, if any, was reaped.
-    pub fn ended(&mut self, process: ProcessId, system: &mut dyn System) -> Option<EndedCommand> {
+    pub fn ended(
+        &mut self,
+        process: ProcessId,
+        system: &mut dyn ScopeQueries,
+    ) -> Option<EndedCommand> {
         let member = self.tree.end(process)?;
         self.has_ended |= member.pid.is_some();
         self.forget_some_groups(member.scope, system);
         let heard = self.tree.emptying_above(member.scope).is_empty();
-        Some(EndedCommand { scope: member.scope, wanted: member.wanted && heard })
+        Some(EndedCommand { scope: member.scope, is_awaited: member.is_awaited && heard })
     }
 
     /// Reaps ended orphans. Returns the living ones, or none if they cannot be listed now.
-    pub fn reap(&mut self, system: &mut dyn System) -> Option<Vec<i32>> {
+    pub fn reap(&mut self, system: &mut dyn ScopeQueries) -> Option<Vec<i32>> {
         self.containment.reap(&mut self.tree, system)
     }
 
     /// Assigns new orphans to scopes.
-    pub fn adopt(&mut self, system: &mut dyn System, now: Instant) {
+    pub fn adopt(&mut self, system: &mut dyn ScopeQueries, now: Instant) {
         self.containment.adopt(&mut self.tree, system, now);
     }
 

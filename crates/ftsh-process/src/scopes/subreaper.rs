@@ -7,19 +7,19 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::{Duration, Instant};
 
-use super::super::procs::list::Marked;
-use super::Action;
-use super::containment::{Containment, Other};
-use super::system::System;
+use super::super::procs::list::TagLookup;
+use super::ScopeAction;
+use super::containment::{Containment, StrayProcess};
+use super::system::ScopeQueries;
 use super::tree::Tree;
 use ftsh_machine::effect::ScopeId;
 use ftsh_machine::record::LogEvent;
 
 /// Time after which a program that is still being loaded counts as untagged.
-const LOADING: Duration = Duration::from_secs(1);
+const LOADING_TIMEOUT: Duration = Duration::from_secs(1);
 /// Longest interval between two checks. The ends of all processes are reported, except those of
 /// other users.
-const SLOWEST_LOOK: Duration = Duration::from_secs(1);
+const MAX_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Orphans of commands.
 #[derive(Default)]
@@ -37,7 +37,7 @@ struct Orphan {
 }
 
 impl Subreaper {
-    fn bury(&mut self, tree: &mut Tree, ended: &[i32]) {
+    fn remove_ended(&mut self, tree: &mut Tree, ended: &[i32]) {
         for pid in ended {
             self.unclear.remove(pid);
             match self.orphans.remove(pid) {
@@ -51,28 +51,28 @@ impl Subreaper {
     fn adopt_one(
         &mut self,
         tree: &mut Tree,
-        system: &mut dyn System,
+        system: &mut dyn ScopeQueries,
         pid: i32,
         now: Instant,
     ) -> bool {
-        let marked = system.mark(pid);
-        let (scope, depth) = if let Marked::Ours(mark) = marked {
-            (tree.today(mark.scope), mark.depth)
+        let tagged = system.tag(pid);
+        let (scope, depth) = if let TagLookup::Ours(tag) = tagged {
+            (tree.current_owner(tag.scope), tag.depth)
         } else {
             // The scope is guessed at the first sight of the orphan: other scopes may open before
             // its tag can be read.
             let first = self.unclear.get(&pid).copied();
             let (since, scope) = first.unwrap_or_else(|| (now, tree.guess(system.group(pid))));
             self.unclear.insert(pid, (since, scope));
-            if marked.is_open() && now - since < LOADING {
+            if tagged.is_open() && now - since < LOADING_TIMEOUT {
                 return false;
             }
-            (tree.today(scope), 0)
+            (tree.current_owner(scope), 0)
         };
         self.unclear.remove(&pid);
         self.orphans.insert(pid, Orphan { scope, depth });
         tree.suspect(scope);
-        tree.act(Action::Log(LogEvent::Adopted { pid, command: system.name(pid) }));
+        tree.act(ScopeAction::Log(LogEvent::Adopted { pid, command: system.name(pid) }));
         true
     }
 }
@@ -83,16 +83,16 @@ impl Containment for Subreaper {
     }
 
     fn slowest_look(&self) -> Duration {
-        SLOWEST_LOOK
+        MAX_INTERVAL
     }
 
-    fn reap(&mut self, tree: &mut Tree, system: &mut dyn System) -> Option<Vec<i32>> {
+    fn reap(&mut self, tree: &mut Tree, system: &mut dyn ScopeQueries) -> Option<Vec<i32>> {
         let orphans = system.orphans()?;
-        self.bury(tree, &orphans.ended);
+        self.remove_ended(tree, &orphans.ended);
         Some(orphans.alive)
     }
 
-    fn adopt(&mut self, tree: &mut Tree, system: &mut dyn System, now: Instant) -> bool {
+    fn adopt(&mut self, tree: &mut Tree, system: &mut dyn ScopeQueries, now: Instant) -> bool {
         if system.has_no_children() {
             return true;
         }
@@ -107,17 +107,24 @@ impl Containment for Subreaper {
     fn scan(
         &mut self,
         tree: &mut Tree,
-        system: &mut dyn System,
+        system: &mut dyn ScopeQueries,
         _scopes: &BTreeSet<ScopeId>,
         now: Instant,
     ) -> bool {
         self.adopt(tree, system, now)
     }
 
-    fn others(&self, tree: &Tree, _system: &mut dyn System, scope: ScopeId) -> Vec<Other> {
+    fn others(
+        &self,
+        tree: &Tree,
+        _system: &mut dyn ScopeQueries,
+        scope: ScopeId,
+    ) -> Vec<StrayProcess> {
         let scopes: HashSet<ScopeId> = tree.subtree(scope).into_iter().collect();
         let of_scopes = self.orphans.iter().filter(|(_, orphan)| scopes.contains(&orphan.scope));
-        of_scopes.map(|(&pid, orphan)| Other { pid, depth: orphan.depth, nested: false }).collect()
+        of_scopes
+            .map(|(&pid, orphan)| StrayProcess { pid, depth: orphan.depth, nested: false })
+            .collect()
     }
 
     fn moved(&mut self, from: ScopeId, to: ScopeId) {

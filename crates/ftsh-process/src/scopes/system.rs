@@ -3,21 +3,21 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use super::super::marks::Mark;
-use super::super::procs::list::{Marked, Process};
+use super::super::procs::list::{ProcessEntry, TagLookup};
+use super::super::tag::ScopeTag;
 use ftsh_machine::effect::ProcessId;
 
 /// Source of information about processes.
-pub trait System {
+pub trait ScopeQueries {
     /// Returns the children of this process that run no command, and reaps those that have ended.
     /// None if they cannot be listed now.
-    fn orphans(&mut self) -> Option<Orphans>;
+    fn orphans(&mut self) -> Option<OrphanList>;
 
     /// True if this process has no children at all.
     fn has_no_children(&mut self) -> bool;
 
     /// Reads the tag of a process.
-    fn mark(&mut self, pid: i32) -> Marked;
+    fn tag(&mut self, pid: i32) -> TagLookup;
 
     /// Returns the name of a process, for messages.
     fn name(&mut self, pid: i32) -> String;
@@ -37,14 +37,14 @@ pub trait System {
 
     /// Returns the entry of a process; none if there is no such process. Fails if the entry cannot
     /// be read now.
-    fn process(&mut self, pid: i32) -> io::Result<Option<Process>>;
+    fn process(&mut self, pid: i32) -> io::Result<Option<ProcessEntry>>;
 
     /// Returns the time, and the CPU time used by this thread.
     fn clock(&mut self) -> (Instant, Duration);
 
     /// Returns all running processes with their tags of this run. None if the list cannot be read
     /// now.
-    fn marked(&mut self) -> Option<Vec<(Process, Option<Mark>)>>;
+    fn tagged(&mut self) -> Option<Vec<(ProcessEntry, Option<ScopeTag>)>>;
 
     /// True for this process and for children it had before its first command.
     fn is_own(&mut self, pid: i32) -> bool;
@@ -52,7 +52,7 @@ pub trait System {
 
 /// Children of this process that lost their original parents.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Orphans {
+pub struct OrphanList {
     /// Living orphans.
     pub alive: Vec<i32>,
     /// Orphans that have ended.

@@ -3,19 +3,19 @@
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-use super::super::procs::list::Marked;
-use super::containment::Other;
-use super::emptying::{Emptying, FIRST_LOOK};
-use super::system::System;
-use super::{Action, ScopeTree};
+use super::super::procs::list::TagLookup;
+use super::containment::StrayProcess;
+use super::emptying::{Emptying, FIRST_INTERVAL};
+use super::system::ScopeQueries;
+use super::{ScopeAction, ScopeTree};
 use ftsh_machine::effect::{ProcessId, ScopeId};
 use ftsh_machine::record::LogEvent;
 
 /// Time after which a program that is still being loaded counts as hanging.
-const LOADING: Duration = Duration::from_millis(50);
+const LOADING_TIMEOUT: Duration = Duration::from_millis(50);
 /// Time after SIGKILL after which a process counts as a survivor. In weak mode, the scope is then
 /// given up.
-const PATIENCE: Duration = Duration::from_secs(1);
+const SURVIVOR_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Processes left in a scope.
 struct Remaining {
@@ -24,7 +24,7 @@ struct Remaining {
     /// Running commands, which lead their own groups.
     commands: Vec<i32>,
     /// Other processes.
-    others: Vec<Other>,
+    others: Vec<StrayProcess>,
     /// True if further processes may exist.
     uncertain: bool,
 }
@@ -47,7 +47,7 @@ impl ScopeTree {
     pub fn terminate(&mut self, scope: ScopeId, now: Instant) {
         if !self.tree.has(scope) {
             // No process ever ran in the scope, or its processes were handed over.
-            return self.tree.act(Action::Emptied(scope));
+            return self.tree.act(ScopeAction::Emptied(scope));
         }
         if self.tree.emptying.contains_key(&scope) {
             return;
@@ -57,15 +57,15 @@ impl ScopeTree {
         emptying.groups.extend(commands.iter().filter_map(|(_, member)| member.pid));
         self.tree.emptying.insert(scope, emptying);
         self.tree.suspect(scope);
-        self.tree.act(Action::Log(LogEvent::Emptying { scope: scope.0, kill: false }));
+        self.tree.act(ScopeAction::Log(LogEvent::Emptying { scope: scope.0, kill: false }));
         // Pending starts are canceled.
         for (process, _) in commands.iter().filter(|(_, member)| member.pid.is_none()) {
-            self.tree.act(Action::Cancel(*process));
+            self.tree.act(ScopeAction::Cancel(*process));
         }
         // Commands are signaled at once. The search for their orphans follows when all requests of
         // this moment are known.
         for pid in commands.iter().filter_map(|(_, member)| member.pid) {
-            self.tree.act(Action::Ask(-pid));
+            self.tree.act(ScopeAction::SendSigterm(-pid));
         }
     }
 
@@ -73,7 +73,7 @@ impl ScopeTree {
     pub fn kill(&mut self, scope: ScopeId, strong: bool, now: Instant) {
         let Some(emptying) = self.tree.emptying.get_mut(&scope) else { return }; // empty by now
         emptying.kill(strong, now);
-        self.tree.act(Action::Log(LogEvent::Emptying { scope: scope.0, kill: true }));
+        self.tree.act(ScopeAction::Log(LogEvent::Emptying { scope: scope.0, kill: true }));
         self.tree.suspect(scope);
     }
 
@@ -83,7 +83,7 @@ impl ScopeTree {
         if above.is_empty() {
             return;
         }
-        self.tree.act(Action::Ask(-pid));
+        self.tree.act(ScopeAction::SendSigterm(-pid));
         self.tree.suspect(scope);
         for id in above {
             if let Some(emptying) = self.tree.emptying.get_mut(&id) {
@@ -98,7 +98,7 @@ impl ScopeTree {
     }
 
     /// Advances the scopes that are being emptied and may have changed.
-    pub fn settle(&mut self, system: &mut dyn System, now: Instant) {
+    pub fn advance(&mut self, system: &mut dyn ScopeQueries, now: Instant) {
         if self.tree.emptying.is_empty() {
             return;
         }
@@ -106,16 +106,16 @@ impl ScopeTree {
         let due = self.tree.emptying.iter().filter(|(_, emptying)| emptying.is_due(now));
         scopes.extend(due.map(|(scope, _)| scope));
         let (tree, containment) = (&mut self.tree, &mut self.containment);
-        if scopes.is_empty() || containment.put_off(tree, system, &scopes, now) {
+        if scopes.is_empty() || containment.postpone(tree, system, &scopes, now) {
             return;
         }
         let certain = self.containment.scan(&mut self.tree, system, &scopes, now);
         for scope in scopes {
-            self.settle_scope(scope, certain, system, now);
+            self.advance_scope(scope, certain, system, now);
         }
     }
 
-    fn remaining(&self, scope: ScopeId, certain: bool, system: &mut dyn System) -> Remaining {
+    fn remaining(&self, scope: ScopeId, certain: bool, system: &mut dyn ScopeQueries) -> Remaining {
         let scopes = self.tree.subtree(scope);
         let members: Vec<_> = self.tree.commands_in(&scopes).collect();
         let starting = members.iter().filter(|(_, member)| member.pid.is_none());
@@ -127,20 +127,20 @@ impl ScopeTree {
         }
     }
 
-    fn settle_scope(
+    fn advance_scope(
         &mut self,
         scope: ScopeId,
         certain: bool,
-        system: &mut dyn System,
+        system: &mut dyn ScopeQueries,
         now: Instant,
     ) {
         let mut remaining = self.remaining(scope, certain, system);
         let (adopts, slowest) = (self.containment.adopts(), self.containment.slowest_look());
-        let Some(emptying) = self.tree.emptying.get_mut(&scope) else { return }; // nobody asked for that
+        let Some(emptying) = self.tree.emptying.get_mut(&scope) else { return }; // the scope is not being emptied
         emptying.known = self.containment.starts(&remaining.pids());
-        if now - emptying.since >= LOADING {
+        if now - emptying.since >= LOADING_TIMEOUT {
             let loading = remaining.starting.iter().flat_map(|&process| system.loading(process));
-            let others = loading.map(|pid| Other { pid, depth: 0, nested: false });
+            let others = loading.map(|pid| StrayProcess { pid, depth: 0, nested: false });
             remaining.others.extend(others.collect::<Vec<_>>());
         }
         if remaining.is_empty() {
@@ -149,19 +149,20 @@ impl ScopeTree {
                 return self.emptied(scope, now);
             }
             emptying.clean = true;
-            emptying.look = Some(now + FIRST_LOOK);
+            emptying.look = Some(now + FIRST_INTERVAL);
             return;
         }
         emptying.clean = false;
         let is_killing = emptying.killing.is_some();
         // The remaining processes are children of this process or descend from them, so their ends
         // are reported.
-        let told = adopts && !is_killing && !remaining.uncertain && remaining.starting.is_empty();
+        let is_reported =
+            adopts && !is_killing && !remaining.uncertain && remaining.starting.is_empty();
         let overdue = emptying.is_due(now);
         if overdue {
             emptying.wait_longer(slowest);
         }
-        emptying.look = (!told).then(|| now + emptying.interval());
+        emptying.look = (!is_reported).then(|| now + emptying.interval());
         if is_killing {
             self.kill_rest(scope, &remaining, overdue, system, now);
         } else {
@@ -174,7 +175,7 @@ impl ScopeTree {
         &mut self,
         scope: ScopeId,
         remaining: &Remaining,
-        system: &mut dyn System,
+        system: &mut dyn ScopeQueries,
         now: Instant,
     ) {
         let Some(emptying) = self.tree.emptying.get_mut(&scope) else {
@@ -196,8 +197,8 @@ impl ScopeTree {
             if is_new && !system.group(pid).is_some_and(|group| emptying.groups.contains(&group)) {
                 // A nested shell ends its own processes.
                 if !roots.contains(&pid)
-                    && let Marked::Ours(mark) = system.mark(pid)
-                    && mark.depth > depth
+                    && let TagLookup::Ours(tag) = system.tag(pid)
+                    && tag.depth > depth
                 {
                     continue;
                 }
@@ -213,7 +214,7 @@ impl ScopeTree {
             emptying.look.get_or_insert(now + emptying.interval());
         }
         for pid in asked {
-            self.tree.act(Action::Ask(pid));
+            self.tree.act(ScopeAction::SendSigterm(pid));
         }
     }
 
@@ -223,7 +224,7 @@ impl ScopeTree {
         scope: ScopeId,
         remaining: &Remaining,
         overdue: bool,
-        system: &mut dyn System,
+        system: &mut dyn ScopeQueries,
         now: Instant,
     ) {
         let Some(emptying) = self.tree.emptying.get_mut(&scope) else {
@@ -236,16 +237,16 @@ impl ScopeTree {
         // Killed processes end soon, so they are killed again only when overdue.
         let is_new = |pid: &i32| overdue || !killing.killed.contains(pid);
         let new: Vec<i32> = pids.iter().copied().filter(is_new).collect();
-        let is_late = now - killing.since >= PATIENCE;
+        let is_late = now - killing.since >= SURVIVOR_TIMEOUT;
         let mut survivors = pids.clone();
         survivors.retain(|&pid| is_late && killing.survivors.insert(pid));
         if is_late && !killing.strong {
             killing.given_up = Some(pids.len());
         }
         // Needed without new processes too: the result closes a scope that was given up.
-        self.tree.act(Action::KillTrees(scope, new));
+        self.tree.act(ScopeAction::KillTrees(scope, new));
         for pid in survivors {
-            self.tree.act(Action::Log(LogEvent::Survivor { pid, command: system.name(pid) }));
+            self.tree.act(ScopeAction::Log(LogEvent::Survivor { pid, command: system.name(pid) }));
         }
     }
 
@@ -274,7 +275,7 @@ impl ScopeTree {
             return debug_assert!(false, "{scope:?} is empty, but wasn't being emptied");
         };
         let (processes, elapsed) = (emptying.processes.len(), now - emptying.since);
-        self.tree.act(Action::Log(LogEvent::Emptied { scope: scope.0, processes, elapsed }));
+        self.tree.act(ScopeAction::Log(LogEvent::Emptied { scope: scope.0, processes, elapsed }));
         self.close(scope);
     }
 
@@ -282,7 +283,7 @@ impl ScopeTree {
     fn give_up(&mut self, scope: ScopeId, left: usize) {
         let processes = if left == 1 { "process" } else { "processes" };
         let note = format!("scope {} is given up with {left} {processes} left", scope.0);
-        self.tree.act(Action::Log(LogEvent::Note(note)));
+        self.tree.act(ScopeAction::Log(LogEvent::Note(note)));
         self.close(scope);
     }
 
@@ -292,12 +293,12 @@ impl ScopeTree {
         for id in self.tree.subtree(scope).into_iter().rev() {
             // Inner scopes that are being emptied are reported too.
             if id != scope && self.tree.emptying.contains_key(&id) {
-                self.tree.act(Action::Emptied(id));
+                self.tree.act(ScopeAction::Emptied(id));
             }
             for process in self.remove(id, heir).into_iter().flat_map(|scope| scope.commands) {
-                self.tree.disown(process);
+                self.tree.stop_awaiting(process);
             }
         }
-        self.tree.act(Action::Emptied(scope));
+        self.tree.act(ScopeAction::Emptied(scope));
     }
 }

@@ -2,39 +2,39 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 
-use super::Action;
+use super::ScopeAction;
 use super::emptying::Emptying;
-use super::system::System;
+use super::system::ScopeQueries;
 use ftsh_machine::effect::{ProcessId, ScopeId};
 
 /// Maximum number of remembered scopes that ended in success.
-const MOST_HANDED: usize = 100_000;
+const MAX_SUCCESSORS: usize = 100_000;
 
 /// Number of remembered scopes from which on unneeded ones are dropped.
-const FEW_HANDED: usize = 100;
+const FEW_SUCCESSORS: usize = 100;
 
 /// Number of groups after which groups without members are dropped.
 const BETWEEN_GROUPS: usize = 64;
 
 /// All scopes and their commands.
 pub struct Tree {
-    scopes: HashMap<ScopeId, Scope>,
+    scopes: HashMap<ScopeId, ScopeNode>,
     commands: HashMap<ProcessId, Member>,
     /// Commands by process id.
     leaders: HashMap<i32, ProcessId>,
     /// Scopes that took over the processes of closed scopes.
-    handed: HashMap<ScopeId, ScopeId>,
+    successors: HashMap<ScopeId, ScopeId>,
     /// Scopes being emptied.
     pub emptying: BTreeMap<ScopeId, Emptying>,
     /// Scopes being emptied that need a check.
     dirty: BTreeSet<ScopeId>,
     /// Pending actions.
-    actions: VecDeque<Action>,
+    actions: VecDeque<ScopeAction>,
 }
 
 /// One scope.
 #[derive(Default)]
-pub struct Scope {
+pub struct ScopeNode {
     parent: Option<ScopeId>,
     /// Inner scopes.
     pub below: BTreeSet<ScopeId>,
@@ -52,17 +52,17 @@ pub struct Member {
     /// Process id, which is also the group's id; none before the start.
     pub pid: Option<i32>,
     /// True if the machine waits for the end of the command.
-    pub wanted: bool,
+    pub is_awaited: bool,
 }
 
 impl Tree {
     /// Creates a tree with only the script's scope.
     pub fn new() -> Self {
         Self {
-            scopes: HashMap::from([(ScopeId::SCRIPT, Scope::default())]),
+            scopes: HashMap::from([(ScopeId::SCRIPT, ScopeNode::default())]),
             commands: HashMap::new(),
             leaders: HashMap::new(),
-            handed: HashMap::new(),
+            successors: HashMap::new(),
             emptying: BTreeMap::new(),
             dirty: BTreeSet::new(),
             actions: VecDeque::new(),
@@ -70,12 +70,12 @@ impl Tree {
     }
 
     /// Queues an action.
-    pub fn act(&mut self, action: Action) {
+    pub fn act(&mut self, action: ScopeAction) {
         self.actions.push_back(action);
     }
 
     /// Returns the next action.
-    pub fn take_action(&mut self) -> Option<Action> {
+    pub fn take_action(&mut self) -> Option<ScopeAction> {
         self.actions.pop_front()
     }
 
@@ -100,20 +100,20 @@ impl Tree {
     }
 
     /// Returns a scope; an unknown one is created inside the script's.
-    fn scope(&mut self, scope: ScopeId) -> &mut Scope {
+    fn scope(&mut self, scope: ScopeId) -> &mut ScopeNode {
         if scope != ScopeId::SCRIPT && !self.scopes.contains_key(&scope) {
             self.scope(ScopeId::SCRIPT).below.insert(scope);
         }
-        self.scopes.entry(scope).or_insert_with(|| Scope {
+        self.scopes.entry(scope).or_insert_with(|| ScopeNode {
             parent: (scope != ScopeId::SCRIPT).then_some(ScopeId::SCRIPT),
-            ..Scope::default()
+            ..ScopeNode::default()
         })
     }
 
     /// Registers a command that is about to start.
     pub fn begin(&mut self, scope: ScopeId, process: ProcessId) {
         self.scope(scope).commands.insert(process);
-        self.commands.insert(process, Member { scope, pid: None, wanted: true });
+        self.commands.insert(process, Member { scope, pid: None, is_awaited: true });
     }
 
     /// Records the process of a command.
@@ -145,7 +145,7 @@ impl Tree {
     }
 
     /// Drops the groups of a scope that have no members.
-    pub fn forget_dead_groups(&mut self, scope: ScopeId, system: &mut dyn System) {
+    pub fn forget_dead_groups(&mut self, scope: ScopeId, system: &mut dyn ScopeQueries) {
         if let Some(scope) = self.scopes.get_mut(&scope) {
             scope.groups.retain(|&group| system.is_group_alive(group));
         }
@@ -179,12 +179,12 @@ impl Tree {
     }
 
     /// Removes a scope. Processes with its tag belong to `heir` from now on.
-    pub fn remove(&mut self, scope: ScopeId, heir: ScopeId) -> Option<Scope> {
+    pub fn remove(&mut self, scope: ScopeId, heir: ScopeId) -> Option<ScopeNode> {
         let mut old = self.scopes.remove(&scope)?;
         self.emptying.remove(&scope);
         self.dirty.remove(&scope);
         if scope == ScopeId::SCRIPT {
-            let kept = Scope { below: std::mem::take(&mut old.below), ..Scope::default() };
+            let kept = ScopeNode { below: std::mem::take(&mut old.below), ..ScopeNode::default() };
             self.scopes.insert(scope, kept);
             return Some(old);
         }
@@ -193,16 +193,16 @@ impl Tree {
         }
         // Scopes missing from the table belong to the script.
         if heir != ScopeId::SCRIPT {
-            if self.handed.len() >= MOST_HANDED {
-                self.handed.clear();
+            if self.successors.len() >= MAX_SUCCESSORS {
+                self.successors.clear();
             }
-            self.handed.insert(scope, heir);
+            self.successors.insert(scope, heir);
         }
         Some(old)
     }
 
     /// Moves the contents of a closed scope to another scope.
-    pub fn inherit(&mut self, heir: ScopeId, old: Scope) {
+    pub fn adopt_scope(&mut self, heir: ScopeId, old: ScopeNode) {
         for below in old.below {
             self.open(below, heir);
         }
@@ -217,20 +217,20 @@ impl Tree {
     }
 
     /// Marks a command whose end the machine no longer waits for.
-    pub fn disown(&mut self, process: ProcessId) {
+    pub fn stop_awaiting(&mut self, process: ProcessId) {
         if let Some(member) = self.commands.get_mut(&process) {
-            member.wanted = false;
+            member.is_awaited = false;
         }
     }
 
     /// True if enough closed scopes are remembered for a cleanup.
     pub fn remembers_many(&self) -> bool {
-        self.handed.len() > FEW_HANDED
+        self.successors.len() > FEW_SUCCESSORS
     }
 
     /// Drops all remembered scopes. Valid if no process with their tags exists.
     pub fn forget_names(&mut self) {
-        self.handed = HashMap::new();
+        self.successors = HashMap::new();
     }
 
     /// Returns the scope around a scope.
@@ -275,9 +275,9 @@ impl Tree {
 
     /// Returns the open scope that now owns a scope named by a tag. A forgotten scope ended in
     /// success long ago and belongs to the script.
-    pub fn today(&self, mut scope: ScopeId) -> ScopeId {
+    pub fn current_owner(&self, mut scope: ScopeId) -> ScopeId {
         while !self.scopes.contains_key(&scope) {
-            scope = self.handed.get(&scope).copied().unwrap_or(ScopeId::SCRIPT);
+            scope = self.successors.get(&scope).copied().unwrap_or(ScopeId::SCRIPT);
         }
         scope
     }
@@ -312,7 +312,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_left_of_scopes_that_are_over() {
+    fn closed_scopes_leave_nothing() {
         let mut tree = Tree::new();
         for id in 0..10 {
             let (outer, inner) = (ScopeId(2 * id + 1), ScopeId(2 * id + 2));
@@ -320,20 +320,20 @@ mod tests {
             tree.open(inner, outer);
             assert_eq!(tree.subtree(ScopeId::SCRIPT), [ScopeId::SCRIPT, outer, inner]);
             tree.remove(inner, outer);
-            assert_eq!(tree.today(inner), outer);
+            assert_eq!(tree.current_owner(inner), outer);
             tree.remove(outer, ScopeId::SCRIPT);
-            assert_eq!(tree.today(inner), ScopeId::SCRIPT);
+            assert_eq!(tree.current_owner(inner), ScopeId::SCRIPT);
         }
         assert_eq!(tree.subtree(ScopeId::SCRIPT), [ScopeId::SCRIPT]);
     }
 
     #[test]
-    fn scopes_that_nobody_remembers_are_the_scripts() {
+    fn forgotten_scopes_belong_to_the_script() {
         let mut tree = Tree::new();
         for id in 1..=200_001 {
             tree.open(ScopeId(id), ScopeId::SCRIPT);
             tree.remove(ScopeId(id), ScopeId::SCRIPT);
         }
-        assert_eq!(tree.today(ScopeId(1)), ScopeId::SCRIPT);
+        assert_eq!(tree.current_owner(ScopeId(1)), ScopeId::SCRIPT);
     }
 }

@@ -17,7 +17,7 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::sys::time::TimeSpec;
 
 use super::super::fds::buffer::file_on_disk;
-use super::super::os::reader::leave_reader;
+use super::super::os::reader::start_reader;
 use super::spill::SpillBuffer;
 use ftsh_machine::event::CommandStatus;
 use ftsh_sys as sys;
@@ -31,7 +31,7 @@ const ATOMIC: usize = 4096;
 /// Largest size of a pipe, unless a privileged process has raised it.
 const LARGEST_PIPE: usize = 1 << 20;
 /// Time limit for a reader that does not read, once a signal has ended the run.
-const BRIEFLY: Duration = Duration::from_secs(1);
+const READER_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Captured standard output and error.
 pub struct OutputCapture {
@@ -66,7 +66,7 @@ impl OutputCapture {
 
     /// Returns the descriptor for messages to people: the original standard error, or else standard
     /// output.
-    pub fn voice(&self) -> Option<BorrowedFd<'_>> {
+    pub fn message_fd(&self) -> Option<BorrowedFd<'_>> {
         self.replaced.before(STANDARD_ERROR).or(self.replaced.before(STANDARD_OUTPUT))
     }
 
@@ -107,7 +107,7 @@ impl OutputCapture {
         if status != CommandStatus::Exited(0) {
             self.show(&store, status);
         }
-        let _ = leave_reader(&[self.pipe.as_fd().into()]);
+        let _ = start_reader(&[self.pipe.as_fd().into()]);
     }
 
     /// Shows the captured output in an interpreter whose supervisor was killed.
@@ -132,9 +132,9 @@ impl OutputCapture {
 
     /// Shows the output. Errors are ignored: no other descriptor is available for a message.
     fn show(&self, store: &SpillBuffer, status: CommandStatus) {
-        let Some(voice) = self.voice() else { return };
-        let patience = (!matches!(status, CommandStatus::Exited(_))).then_some(BRIEFLY);
-        let mut out = Patient { fd: voice, patience };
+        let Some(message_fd) = self.message_fd() else { return };
+        let timeout = (!matches!(status, CommandStatus::Exited(_))).then_some(READER_TIMEOUT);
+        let mut out = WaitingWriter { fd: message_fd, timeout };
         let how = match status {
             CommandStatus::Exited(code) => format!("ended with status {code}"),
             CommandStatus::Signaled(number) => {
@@ -144,7 +144,7 @@ impl OutputCapture {
             CommandStatus::OutOfMemory => {
                 "ended by SIGKILL: the system had too little memory".into()
             }
-            CommandStatus::Lost => "ended in a way that is lost: an internal error of ftsh".into(),
+            CommandStatus::Lost => "ended with an unknown status: an internal error of ftsh".into(),
         };
         let printed = if store.is_empty() { "" } else { "; it printed:" };
         let _ = writeln!(out, "ftsh: {}: {how}{printed}", self.script);
@@ -187,25 +187,25 @@ fn drain(mut pipe: &PipeReader, most: usize, mut take: impl FnMut(&[u8])) -> boo
 
 /// Writer that waits for its reader, without limit or up to a time limit. While waiting, it lets in
 /// blocked signals, which end this process, except for the signal that requests the status.
-pub struct Patient<'a> {
+pub struct WaitingWriter<'a> {
     fd: BorrowedFd<'a>,
-    patience: Option<Duration>,
+    timeout: Option<Duration>,
 }
 
-impl<'a> Patient<'a> {
+impl<'a> WaitingWriter<'a> {
     /// Creates a writer with a short time limit.
     pub fn briefly(fd: BorrowedFd<'a>) -> Self {
-        Self { fd, patience: Some(BRIEFLY) }
+        Self { fd, timeout: Some(READER_TIMEOUT) }
     }
 }
 
-impl Write for Patient<'_> {
+impl Write for WaitingWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         loop {
             let mut waited = [PollFd::new(self.fd, PollFlags::POLLOUT)];
-            let patience = self.patience.map(TimeSpec::from_duration);
+            let timeout = self.timeout.map(TimeSpec::from_duration);
             let held = SigSet::from_iter([Signal::SIGUSR1]);
-            if ppoll(&mut waited, patience, Some(held))? == 0 {
+            if ppoll(&mut waited, timeout, Some(held))? == 0 {
                 return Err(io::ErrorKind::TimedOut.into());
             }
             match nix::unistd::write(self.fd, &bytes[..bytes.len().min(ATOMIC)]) {

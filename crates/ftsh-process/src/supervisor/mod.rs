@@ -10,7 +10,7 @@
 //! terminal, the interpreter has its own group, so a SIGKILL to one group spares the other process.
 
 mod capture;
-mod lifelines;
+mod liveness_locks;
 mod process;
 mod spill;
 
@@ -24,17 +24,17 @@ use std::sync::Arc;
 use nix::unistd::{Pid, setpgid};
 
 use self::process::SupervisorProcess;
-use super::marks::Marker;
-use super::oversight::Limit;
+use super::control::SharedDeadline;
 use super::procs::features::become_subreaper;
 use super::procs::list;
 use super::program::Replacement;
+use super::tag::Tagger;
 use super::tty::TerminalRestore;
 use ftsh_machine::event::CommandStatus;
 use ftsh_sys as sys;
 
 pub use self::capture::OutputCapture;
-pub use self::lifelines::{Life, Lifelines, life};
+pub use self::liveness_locks::{LivenessLocks, ShellLiveness, liveness};
 
 /// The interpreter's connection to its supervisor.
 pub struct Supervision {
@@ -42,7 +42,7 @@ pub struct Supervision {
     socket: Arc<UnixStream>,
     /// Process id of the supervisor, which is also that of the shell for its user.
     pid: i32,
-    marker: Marker,
+    tagger: Tagger,
     options: SupervisorOptions,
     /// Signals blocked before the split. Now all signals forwarded by a supervisor are blocked.
     mask: sys::Mask,
@@ -64,9 +64,9 @@ pub struct SupervisorOptions {
     /// Called last, after cleanup and output, with the exit status of the interpreter.
     pub at_end: Option<AtEnd>,
     /// Locks that show other shells which process lives.
-    pub lifelines: Option<Rc<Lifelines>>,
+    pub liveness_locks: Option<Rc<LivenessLocks>>,
     /// Time at which the interpreter and all its processes are killed.
-    pub limit: Option<Limit>,
+    pub limit: Option<SharedDeadline>,
 }
 
 impl SupervisorOptions {
@@ -123,8 +123,8 @@ impl Supervision {
     }
 
     /// Returns the name of this run, which both processes share.
-    pub fn marker(&self) -> &Marker {
-        &self.marker
+    pub fn tagger(&self) -> &Tagger {
+        &self.tagger
     }
 
     /// Sends a program to the supervisor, which executes it in place of the shell, and ends.
@@ -150,14 +150,14 @@ pub fn supervise(
     let pid = std::process::id() as i32;
     let has_none = sys::has_no_children();
     let preexisting = if has_none { Ok(Vec::new()) } else { list::children(pid) };
-    let (Ok((ours, theirs)), Ok(marker), Ok(preexisting_children)) =
-        (sockets(), Marker::new(), preexisting)
+    let (Ok((ours, theirs)), Ok(tagger), Ok(preexisting_children)) =
+        (sockets(), Tagger::new(), preexisting)
     else {
         match interpret(None) {}
     };
     let supervisor = SupervisorProcess {
         interpreter: 0,
-        marked: (!become_subreaper()).then(|| marker.clone()),
+        tagger: (!become_subreaper()).then(|| tagger.clone()),
         preexisting_children,
         mask: sys::hold_signals(),
         socket: ours,
@@ -175,16 +175,16 @@ pub fn supervise(
             // A stopped interpreter could not clean up after a killed supervisor.
             sys::continue_without_parent();
             die_of_panics();
-            if let Some(lifelines) = &options.lifelines {
-                lifelines.interprets();
+            if let Some(liveness_locks) = &options.liveness_locks {
+                liveness_locks.interprets();
             }
             let socket = Arc::new(theirs);
-            match interpret(Some(Supervision { socket, pid, marker, options, mask })) {}
+            match interpret(Some(Supervision { socket, pid, tagger, options, mask })) {}
         }
         Ok(Some(interpreter)) => {
             drop(theirs);
-            if let Some(lifelines) = &options.lifelines {
-                lifelines.supervises();
+            if let Some(liveness_locks) = &options.liveness_locks {
+                liveness_locks.supervises();
             }
             // Never returns, so no value of the interpreter is dropped here. Both processes share
             // its locks.

@@ -6,19 +6,19 @@ use std::os::unix::net::UnixStream;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use super::super::cleanup::clean_up_after_interpreter;
-use super::super::marks::Marker;
-use super::super::os::alarm::{ALARM, Alarm};
+use super::super::cleanup::sweep_interpreter;
+use super::super::control::SharedDeadline;
+use super::super::os::alarm::{ALARM, DeadlineAlarm};
 use super::super::os::cgroup::KillCount;
 use super::super::os::ending;
 use super::super::os::signal::is_ending;
-use super::super::oversight::Limit;
 use super::super::procs::kill_tree;
-use super::super::procs::remains::Remains;
+use super::super::procs::shutdown_sweep::ShutdownSweep;
 use super::super::program::Replacement;
+use super::super::tag::Tagger;
 use super::super::tty::TerminalRestore;
 use super::AtEnd;
-use super::capture::{OutputCapture, Patient};
+use super::capture::{OutputCapture, WaitingWriter};
 use ftsh_machine::event::CommandStatus;
 use ftsh_sys as sys;
 use ftsh_sys::Parcel;
@@ -28,10 +28,10 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::getpgrp;
 
 /// Duration of short runs, which need no count of out-of-memory kills.
-const MOMENT: Duration = Duration::from_millis(20);
+const SHORT_RUN: Duration = Duration::from_millis(20);
 
 /// Time after which a program that is still being started counts as hanging.
-const BEGINNING: Duration = Duration::from_secs(5);
+const START_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// State of a supervisor.
 pub struct SupervisorProcess {
@@ -42,7 +42,7 @@ pub struct SupervisorProcess {
     pub socket: UnixStream,
     /// Name of the run, whose tag identifies its processes; none if orphans become children of this
     /// process.
-    pub marked: Option<Marker>,
+    pub tagger: Option<Tagger>,
     /// Children of this process before the split.
     pub preexisting_children: Vec<i32>,
     /// Signals blocked before the split.
@@ -54,7 +54,7 @@ pub struct SupervisorProcess {
     /// Called last.
     pub at_end: Option<AtEnd>,
     /// Time at which all processes are killed.
-    pub limit: Option<Limit>,
+    pub limit: Option<SharedDeadline>,
 }
 
 impl SupervisorProcess {
@@ -63,24 +63,24 @@ impl SupervisorProcess {
     pub fn perform(self) -> ! {
         let collector = self.capture.as_ref().map(|capture| (capture, capture.collect()));
         if let Some((_, Err(error))) = &collector {
-            eprintln!("ftsh: can't keep what is printed: {}", plain(error));
+            eprintln!("ftsh: cannot capture the output: {}", plain(error));
             let _ = sys::kill(self.interpreter, libc::SIGKILL);
         }
         let mut kill_count = KillCount::default();
-        let status = self.accompany(&mut kill_count);
+        let status = self.forward_signals(&mut kill_count);
         let why = kill_count.explain(status);
         if !matches!(status, CommandStatus::Exited(_)) {
-            self.await_begun();
-            let remains = self.remains();
-            remains.kill();
-            remains.outlast_clients();
+            self.await_starts();
+            let shutdown_sweep = self.shutdown_sweep();
+            shutdown_sweep.kill();
+            shutdown_sweep.await_clients();
             if let Some(restore) = &self.restore {
                 restore.apply();
             }
         }
         if why == CommandStatus::OutOfMemory && collector.is_none() {
             let said = "ftsh: killed by SIGKILL: the system had too little memory\n";
-            let _ = Patient::briefly(io::stderr().as_fd()).write_all(said.as_bytes());
+            let _ = WaitingWriter::briefly(io::stderr().as_fd()).write_all(said.as_bytes());
         }
         let program = self.take_parcels();
         if let Some((capture, collector)) = collector {
@@ -97,7 +97,7 @@ impl SupervisorProcess {
                 sys::exit_now(126)
             };
             sys::release_signals(&self.mask);
-            let error = replacement.execute(self.marked.is_none());
+            let error = replacement.execute(self.tagger.is_none());
             eprintln!("ftsh: {}: {}", replacement.file(), plain(&error));
             sys::exit_now(126);
         }
@@ -111,30 +111,32 @@ impl SupervisorProcess {
             CommandStatus::Signaled(signal) => sys::die_by(signal),
             CommandStatus::OutOfMemory => sys::die_by(libc::SIGKILL),
             CommandStatus::Lost => {
-                eprintln!("ftsh: how the interpreter ended is lost: an internal error of ftsh");
+                eprintln!(
+                    "ftsh: the exit status of the interpreter was lost: an internal error of ftsh"
+                );
                 sys::exit_now(1);
             }
         }
     }
 
     /// Returns the method to find processes of the interpreter.
-    fn remains(&self) -> Remains {
-        match &self.marked {
-            None => Remains::Children(self.preexisting_children.iter().copied().collect()),
-            Some(marker) => Remains::Marked(marker.clone(), Vec::new()),
+    fn shutdown_sweep(&self) -> ShutdownSweep {
+        match &self.tagger {
+            None => ShutdownSweep::Children(self.preexisting_children.iter().copied().collect()),
+            Some(tagger) => ShutdownSweep::Tagged(tagger.clone(), Vec::new()),
         }
     }
 
     /// Waits for programs that the interpreter was starting at its end, up to a time limit. Until
     /// its start, a program has no tag to find it by, and it holds the interpreter's end of the
     /// socket open.
-    fn await_begun(&self) {
-        if self.marked.is_none() {
+    fn await_starts(&self) {
+        if self.tagger.is_none() {
             return;
         }
         let mut ends = [PollFd::new(self.socket.as_fd(), PollFlags::empty())];
         let start = Instant::now();
-        while let Some(left) = BEGINNING.checked_sub(start.elapsed())
+        while let Some(left) = START_TIMEOUT.checked_sub(start.elapsed())
             && poll(&mut ends, PollTimeout::try_from(left).unwrap_or(PollTimeout::ZERO)).is_err()
         {
         }
@@ -146,7 +148,7 @@ impl SupervisorProcess {
         loop {
             match sys::receive_descriptors(&self.socket).ok()? {
                 (Parcel::Program, descriptors) => return Some(descriptors),
-                (Parcel::Lock, locks) => clean_up_after_interpreter(&locks),
+                (Parcel::Lock, locks) => sweep_interpreter(&locks),
             }
         }
     }
@@ -154,13 +156,14 @@ impl SupervisorProcess {
     /// Forwards signals until the interpreter ends, killed at the limit if necessary. An ending
     /// signal takes precedence over the exit of an interpreter that ended before the signal
     /// arrived.
-    fn accompany(&self, kill_count: &mut KillCount) -> CommandStatus {
+    fn forward_signals(&self, kill_count: &mut KillCount) -> CommandStatus {
         let interpreter = self.interpreter;
         // A prompt continues after Ctrl-C, and a branch on another machine reports a signal in its
         // record.
         let may_survive = self.restore.is_some() || self.limit.is_some();
         let mut ending = None;
-        let status = accompany(interpreter, self.limit, kill_count, |signal| ending = Some(signal));
+        let status =
+            forward_signals(interpreter, self.limit, kill_count, |signal| ending = Some(signal));
         match (status, ending) {
             (CommandStatus::Exited(_), Some(signal))
                 if !may_survive && !sys::is_ignored(signal) =>
@@ -174,22 +177,22 @@ impl SupervisorProcess {
 
 /// Forwards signals until the interpreter ends, killed at the limit if necessary. Calls `note` for
 /// each ending signal, including those pending at the end.
-fn accompany(
+fn forward_signals(
     interpreter: i32,
-    limit: Option<Limit>,
+    limit: Option<SharedDeadline>,
     kill_count: &mut KillCount,
     mut note: impl FnMut(i32),
 ) -> CommandStatus {
-    let mut alarm = Alarm::default();
-    let mut heed = |limit: Limit| {
+    let mut alarm = DeadlineAlarm::default();
+    let mut check_deadline = |limit: SharedDeadline| {
         if limit.has_come(&mut alarm) {
             // Kills its descendants too: where no signal reaches the interpreter, its children may
             // still run.
             kill_tree::stop_and_kill(&[interpreter]);
         }
     };
-    limit.into_iter().for_each(&mut heed);
-    let mut first_wait = Some(MOMENT);
+    limit.into_iter().for_each(&mut check_deadline);
+    let mut first_wait = Some(SHORT_RUN);
     loop {
         let is_together = shares_group(interpreter);
         // Keys at the terminal signal the interpreter directly.
@@ -229,7 +232,7 @@ fn accompany(
         let Some(caught) = sys::next_signal(first_wait.take()) else { continue };
         match caught.signal {
             libc::SIGCHLD => {}
-            ALARM if limit.is_some() => limit.into_iter().for_each(&mut heed),
+            ALARM if limit.is_some() => limit.into_iter().for_each(&mut check_deadline),
             signal if is_passed_on(&caught) => {
                 let _ = sys::kill(interpreter, signal);
                 if is_ending(signal) {

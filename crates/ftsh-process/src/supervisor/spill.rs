@@ -80,7 +80,7 @@ impl SpillBuffer {
                     }
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                     Err(error) => {
-                        writeln!(out, "\nftsh: the rest can't be read: {}", plain(&error))?;
+                        writeln!(out, "\nftsh: cannot read the rest: {}", plain(&error))?;
                         break;
                     }
                 }

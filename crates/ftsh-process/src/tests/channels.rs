@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-use super::super::channels::{Channels, Turn};
+use super::super::channels::{ChannelUpdate, ShellChannels};
 use super::*;
 use ftsh_machine::channels::{Admission, Claim, Passed, Rate, Rules};
 use ftsh_machine::effect::{Entry, PassId};
@@ -72,13 +72,13 @@ impl World {
 }
 
 /// Another shell, which holds the only place.
-struct Other(Channels);
+struct Other(ShellChannels);
 
 impl Other {
     fn enter(place: &Place, rules: Rules) -> Self {
-        let mut channels = Channels::new(Some(place.path.clone()));
+        let mut channels = ShellChannels::new(Some(place.path.clone()));
         channels.enter(entry(1, rules)).expect("a channel");
-        let Turn { answers, .. } = channels.advance(&"mirror".into(), None);
+        let ChannelUpdate { answers, .. } = channels.advance(&"mirror".into(), None);
         assert!(matches!(answers[..], [(_, Ok(Admission::Admitted))]));
         Self(channels)
     }
@@ -157,7 +157,7 @@ each_alone! {
         std::fs::write(&place.path, "").expect("a file");
         let id = world.come(places(1));
         let refusal = world.done(OperationId(id)).expect_err("a refusal").message;
-        assert!(refusal.contains("it is no directory; FTSH_CHANNELS names another"), "{refusal}");
+        assert!(refusal.contains("it is not a directory; set FTSH_CHANNELS to another directory"), "{refusal}");
     }
 
     fn what_cannot_be_written_down_has_not_happened(world) {
@@ -171,7 +171,7 @@ each_alone! {
         let id = world.come(places(1));
         let refusal = world.done(OperationId(id)).expect_err("a refusal").message;
         setrlimit(Resource::RLIMIT_FSIZE, usual, most).expect("a limit");
-        assert!(refusal.contains("mirror: file too large; FTSH_CHANNELS"), "{refusal}");
+        assert!(refusal.contains("mirror: file too large; set FTSH_CHANNELS"), "{refusal}");
         let id = world.come(places(1));
         world.is_admitted(id);
     }

@@ -86,12 +86,12 @@ each_alone! {
                 end(&["./orphan"]),
                 "NotExecutable: ./orphan: its interpreter /no/such/interpreter does not exist"
             );
-            assert_eq!(end(&["true", "a\0b"]), "System: a NUL byte can't be passed to a program");
+            assert_eq!(end(&["true", "a\0b"]), "System: a NUL byte cannot be passed to a program");
             let long = "x".repeat(3 << 20);
             assert_eq!(end(&["true", &long]), "System: true: too many arguments, or too long");
             world.directory = Some(Arc::new("/no/such/place".into()));
             let process = world.start(program(&["true"]));
-            assert_eq!(world.end_of(process), "System: true: the directory /no/such/place is gone");
+            assert_eq!(world.end_of(process), "System: true: the directory /no/such/place no longer exists");
             world.directory = None;
         }
     }

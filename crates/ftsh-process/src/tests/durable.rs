@@ -298,12 +298,12 @@ each_alone! {
 
     fn what_is_filled_takes_no_descriptors(world) {
         let ids: Vec<BufferId> = (0..200).map(|_| BufferId(world.id())).collect();
-        let before = super::replays::descriptors();
+        let before = super::input_spools::descriptors();
         for id in &ids {
             world.driver.perform(Effect::Fill(*id, format!("{id:?}").into()));
         }
         // A worker that cleans up after other shells holds some.
-        assert!(super::replays::descriptors() < before + ids.len() / 2);
+        assert!(super::input_spools::descriptors() < before + ids.len() / 2);
         for id in &ids {
             world.with(&[(0, FdSource::BufferRead(*id))]);
             assert_eq!(world.output(program(&["cat"])).1, format!("{id:?}"));
@@ -350,9 +350,9 @@ each_alone! {
             until("it doesn't end", || !lives(pid));
             // The loop handles the end first.
             world.driver.reap(pid);
-            let told = [(); 2].map(|()| world.driver.wait(Time::NEVER));
-            let [Some(Event::Interrupted(15)), Some(Event::Exited { status, .. })] = told else {
-                panic!("{told:?}")
+            let events = [(); 2].map(|()| world.driver.wait(Time::NEVER));
+            let [Some(Event::Interrupted(15)), Some(Event::Exited { status, .. })] = events else {
+                panic!("{events:?}")
             };
             assert_eq!(status, CommandStatus::Signaled(15));
         }
@@ -392,9 +392,9 @@ fn the_clock_goes_on() {
         assert_eq!(world.driver.wait(Time::after(LONG)), None);
         // Commands receive time limits by the wall clock.
         world.deadline = Deadline::at(world.driver.now() + Duration::from_secs(1000));
-        let told = world.output(shell("echo $FTSH_DEADLINE")).1.to_string();
-        let told: f64 = told.trim().parse().expect("a number");
+        let limit = world.output(shell("echo $FTSH_DEADLINE")).1.to_string();
+        let limit: f64 = limit.trim().parse().expect("a number");
         let unix = std::time::UNIX_EPOCH.elapsed().expect("after 1970").as_secs_f64();
-        assert!((unix + 900.0..unix + 1001.0).contains(&told), "{told} at {unix}");
+        assert!((unix + 900.0..unix + 1001.0).contains(&limit), "{limit} at {unix}");
     });
 }

@@ -6,8 +6,8 @@
 mod channels;
 mod commands;
 mod durable;
+mod input_spools;
 mod redirects;
-mod replays;
 mod scopes;
 mod transactions;
 
@@ -92,7 +92,7 @@ fn keep_inherited() {
 }
 
 #[test]
-fn nobody_has_what_the_tests_were_started_with() {
+fn inherited_descriptors_are_moved_away() {
     let name = "what_leads_to_one_file_is_held_in_order";
     let path = module_path!()
         .split_once("::")

@@ -51,7 +51,7 @@ each_alone! {
     fn what_is_not_open_cannot_be_copied(world) {
         world.with(&[(1, FdSource::Descriptor(7))]);
         let process = world.start(program(&["true"]));
-        assert_eq!(world.end_of(process), "Redirect: descriptor 7 isn't open");
+        assert_eq!(world.end_of(process), "Redirect: descriptor 7 is not open");
     }
 
     fn files_are_made_emptied_and_added_to(world) {

@@ -139,7 +139,7 @@ each_alone! {
         world.start_in(SCOPE, with_variables(&["sh", "-c", script], &[("MARK", &mark("c"))]));
         until("they don't start", || marked(&mark("c")).len() == 201);
         world.driver.perform(Effect::Terminate(SCOPE));
-        until("they obey", || marked(&mark("c")).len() == 201);
+        until("they end on SIGTERM", || marked(&mark("c")).len() == 201);
         let start = Instant::now();
         world.driver.perform(Effect::Kill { scope: SCOPE, strong: true });
         world.emptied(SCOPE);
@@ -200,7 +200,7 @@ each_alone! {
         if std::env::var("FTSH_TEST_FALLBACK").is_ok_and(|fallback| fallback != "1") {
             assert!(!lives(pid));
         } else {
-            let _ = ftsh_sys::kill(pid, libc::SIGKILL); // can't be known
+            let _ = ftsh_sys::kill(pid, libc::SIGKILL); // not found by the shell
         }
     }
 

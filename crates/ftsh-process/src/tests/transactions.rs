@@ -130,7 +130,7 @@ each_alone! {
     fn much_is_held_in_little_memory(world) {
         let (out, copy) = (BufferId(1), BufferId(2));
         world.last = 10;
-        let before = super::replays::status("VmHWM");
+        let before = super::input_spools::status("VmHWM");
         world.open(IoId(1), IoId::INHERITED, vec![FdChange { descriptor: 1, source: FdSource::Hold(out) }]);
         let process = world.start_from(IoId(1), program(&["head", "-c", "100000000", "/dev/zero"]));
         assert_eq!(world.end_of(process), "exit 0");
@@ -139,7 +139,7 @@ each_alone! {
         let process = world.start(program(&["wc", "-c"]));
         assert_eq!(world.end_of(process), "exit 0");
         assert_eq!(world.content(copy), "100000000\n");
-        let grown = super::replays::status("VmHWM") - before;
+        let grown = super::input_spools::status("VmHWM") - before;
         assert!(grown < 10_000, "{grown} KiB");
     }
 
@@ -158,9 +158,9 @@ each_alone! {
             world.driver.perform(Effect::DropBuffer(err));
             world.driver.perform(Effect::CloseIo(IoId(1)));
             if number == 20 {
-                most = super::replays::descriptors() + 6;
+                most = super::input_spools::descriptors() + 6;
             }
-            assert!(most == 0 || super::replays::descriptors() <= most, "{number}");
+            assert!(most == 0 || super::input_spools::descriptors() <= most, "{number}");
         }
     }
 
@@ -314,11 +314,11 @@ each_alone! {
             let result = settle(world, &ids);
             drop_all(world, &ids);
             if first == &a {
-                let Ok(Reply::Text(told)) = result else { panic!("{result:?}") };
+                let Ok(Reply::Text(text)) = result else { panic!("{result:?}") };
                 let wanted = format!(
                     "{}: no such file or directory; written already: {}", b.display(), a.display()
                 );
-                assert_eq!(told, wanted);
+                assert_eq!(text, wanted);
                 assert_eq!(read(&a), "one\n");
                 fs::remove_file(&a).expect("it was there");
             } else {
@@ -371,8 +371,8 @@ each_alone! {
         assert_eq!(settle(world, &[1, 3]), wanted(&path));
         assert_eq!(settle(world, &[2, 3]), wanted(&new));
         assert_eq!((read(&path).as_str(), new.exists()), ("old\n", false));
-        let Ok(Reply::Text(told)) = settle(world, &[3, 1]) else { panic!("it can't be") };
-        assert!(told.to_string().contains("f: file too large; written already: "), "{told}");
+        let Ok(Reply::Text(text)) = settle(world, &[3, 1]) else { panic!("it can't be") };
+        assert!(text.to_string().contains("f: file too large; written already: "), "{text}");
         assert_eq!(read(&path), "old\n");
     }
 

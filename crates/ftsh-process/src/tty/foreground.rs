@@ -12,24 +12,24 @@ use std::time::{Duration, Instant};
 use nix::sys::termios::{LocalFlags, SetArg, Termios, tcgetattr, tcsetattr};
 use nix::unistd::{Pid, getpgrp, tcgetpgrp};
 
-use super::super::procs::{Activity, list, terminal_activity};
+use super::super::procs::{TerminalActivity, list, terminal_activity};
 use super::key_monitor::KeySignalMonitor;
 use super::keys::Keys;
-use super::queue::{TerminalQueue, Use};
+use super::queue::{TerminalQueue, TerminalUse};
 use super::restore::settings;
 use ftsh_machine::event::CommandStatus;
 use ftsh_sys as sys;
 
 /// Time from the start of a command in the foreground to the first check of the signals that it
 /// catches. Each further check comes after twice the time.
-const FIRST_LOOK: Duration = Duration::from_millis(10);
+const FIRST_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Controlling terminal of the shell.
 pub struct Terminal {
     tty: OwnedFd,
     /// Process group of the shell.
     own: Pid,
-    holder: Option<Holder>,
+    holder: Option<ForegroundCommand>,
     /// Monitor of keys typed in the foreground; started for the first holder.
     monitor: Option<KeySignalMonitor>,
     /// Processes stopped before their command was known, with the signals.
@@ -39,20 +39,20 @@ pub struct Terminal {
 }
 
 /// Command in the foreground.
-struct Holder {
+struct ForegroundCommand {
     group: i32,
     /// Modes of the terminal before the command.
     modes: Option<Termios>,
     /// Signals that the command caught or ignored at any check. Some programs, such as python and
     /// perl, restore the default before they exit, so a check of the ended process alone comes too
     /// late.
-    answers: u64,
+    handled_signals: u64,
     since: Instant,
     /// Time of the next check of these signals.
     look: Instant,
     keys: Keys,
     /// Use of the terminal by the command.
-    using: Use,
+    using: TerminalUse,
 }
 
 impl Terminal {
@@ -101,7 +101,7 @@ impl Terminal {
         self.queue.next(now, || match holder {
             Some(holder) => holder.keeps(modes.as_ref(), now),
             // A builtin `read` of the shell itself.
-            None => terminal_activity(&[Pid::this().as_raw()]) == Activity::Reading,
+            None => terminal_activity(&[Pid::this().as_raw()]) == TerminalActivity::Reading,
         })
     }
 
@@ -139,9 +139,9 @@ impl Terminal {
 
     /// Records the signals that the command in the foreground catches or ignores: at a key, and
     /// between its end and its reaping.
-    pub fn note_answers(&mut self, pid: i32) {
+    pub fn note_handled_signals(&mut self, pid: i32) {
         if let Some(holder) = self.holder.as_mut().filter(|holder| holder.group == pid) {
-            holder.answers |= list::answers(pid);
+            holder.handled_signals |= list::handled_signals(pid);
         }
     }
 
@@ -150,8 +150,8 @@ impl Terminal {
     /// key.
     pub fn look(&mut self, now: Instant) {
         if let Some(holder) = self.holder.as_mut().filter(|holder| holder.look <= now) {
-            holder.answers |= list::answers(holder.group);
-            holder.look = now + now.duration_since(holder.since).max(FIRST_LOOK);
+            holder.handled_signals |= list::handled_signals(holder.group);
+            holder.look = now + now.duration_since(holder.since).max(FIRST_INTERVAL);
         }
     }
 
@@ -189,7 +189,7 @@ impl Terminal {
     }
 
     /// Puts a group in the foreground.
-    pub fn hand_to(&mut self, group: i32, using: Use) {
+    pub fn hand_to(&mut self, group: i32, using: TerminalUse) {
         let modes = match self.holder.take() {
             // A command stopped at a password prompt may have left the echo off.
             Some(holder) => holder.modes.inspect(|modes| self.set_modes(modes)),
@@ -201,8 +201,16 @@ impl Terminal {
         }
         if self.set_foreground(Pid::from_raw(group)) {
             let since = Instant::now();
-            let (keys, look) = (Keys::default(), since + FIRST_LOOK);
-            self.holder = Some(Holder { group, modes, answers: 0, since, look, keys, using });
+            let (keys, look) = (Keys::default(), since + FIRST_INTERVAL);
+            self.holder = Some(ForegroundCommand {
+                group,
+                modes,
+                handled_signals: 0,
+                since,
+                look,
+                keys,
+                using,
+            });
         }
     }
 
@@ -210,9 +218,10 @@ impl Terminal {
     /// sent to the shell by a key, if any. Such a key ended the command, came too late for it, or
     /// made it fail. A killed command may have left the terminal in any state.
     pub fn take_back_from(&mut self, group: i32, status: CommandStatus) -> Option<i32> {
-        let answers = self.holder.as_ref().filter(|holder| holder.group == group)?.answers;
+        let handled_signals =
+            self.holder.as_ref().filter(|holder| holder.group == group)?.handled_signals;
         self.take_back(matches!(status, CommandStatus::Signaled(_)));
-        let typed = self.monitor.as_mut().map(KeySignalMonitor::testify);
+        let typed = self.monitor.as_mut().map(KeySignalMonitor::take_last_key);
         if let Some(Err(_)) = typed
             && let Some(monitor) = &mut self.monitor
         {
@@ -221,7 +230,9 @@ impl Terminal {
         let typed = typed.and_then(Result::ok).flatten();
         match status {
             CommandStatus::Signaled(signal @ (libc::SIGINT | libc::SIGQUIT)) => Some(signal),
-            CommandStatus::Exited(0) => typed.filter(|signal| answers >> (signal - 1) & 1 == 0),
+            CommandStatus::Exited(0) => {
+                typed.filter(|signal| handled_signals >> (signal - 1) & 1 == 0)
+            }
             _ => typed,
         }
     }
@@ -240,7 +251,7 @@ impl Terminal {
     }
 }
 
-impl Holder {
+impl ForegroundCommand {
     /// True if the command still needs the terminal, whose modes are these: it reads from the
     /// terminal, has changed the modes, or did either recently.
     fn keeps(&mut self, modes: Option<&Termios>, now: Instant) -> bool {
@@ -251,9 +262,9 @@ impl Holder {
         // A command whose processes cannot be listed may be reading.
         let activity = || match list::tree(self.group) {
             Ok(tree) => terminal_activity(&tree),
-            Err(_) => Activity::Reading,
+            Err(_) => TerminalActivity::Reading,
         };
-        self.using.check(now, if has_changed { Activity::Reading } else { activity() })
+        self.using.check(now, if has_changed { TerminalActivity::Reading } else { activity() })
     }
 }
 

@@ -22,7 +22,7 @@ const KEYS: [i32; 2] = [libc::SIGINT, libc::SIGQUIT];
 const QUESTION: i32 = libc::SIGUSR1;
 
 /// Time limit for a report of the monitor.
-const PATIENCE: Duration = Duration::from_secs(1);
+const REPORT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Process that records key signals.
 pub struct KeySignalMonitor {
@@ -42,7 +42,7 @@ impl KeySignalMonitor {
         let mut monitor = Self { pid: Some(Pid::from_raw(pid)), reports, typed: None };
         monitor.join(pid);
         // Keys typed before this point signaled the shell itself.
-        monitor.testify()?;
+        monitor.take_last_key()?;
         Ok(monitor)
     }
 
@@ -52,7 +52,7 @@ impl KeySignalMonitor {
     }
 
     /// Returns the signals of keys typed since the last call. Fails if the monitor is unusable.
-    pub fn heed(&mut self) -> io::Result<Vec<i32>> {
+    pub fn read_signals(&mut self) -> io::Result<Vec<i32>> {
         let mut signals = Vec::new();
         while self.has_report(PollTimeout::ZERO)? {
             signals.push(self.report()?);
@@ -103,12 +103,12 @@ impl KeySignalMonitor {
 
     /// Returns the signal of the last key typed in the monitor's group since the last call, if any.
     /// Fails if the monitor is unusable.
-    pub fn testify(&mut self) -> io::Result<Option<i32>> {
+    pub fn take_last_key(&mut self) -> io::Result<Option<i32>> {
         let pid = self.pid.ok_or(io::ErrorKind::NotFound)?;
         sys::kill(pid.as_raw(), QUESTION)?;
         // The monitor may have been stopped with the rest of its group.
         sys::kill(pid.as_raw(), libc::SIGCONT)?;
-        let limit = PollTimeout::try_from(PATIENCE).unwrap_or(PollTimeout::NONE);
+        let limit = PollTimeout::try_from(REPORT_TIMEOUT).unwrap_or(PollTimeout::NONE);
         while self.has_report(limit)? {
             match self.report()? {
                 QUESTION => return Ok(self.typed.take()),

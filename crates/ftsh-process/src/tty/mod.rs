@@ -10,7 +10,7 @@ mod status_line;
 pub use self::foreground::Terminal;
 pub use self::key_monitor::KeySignalMonitor;
 pub use self::keys::Keys;
-pub use self::queue::Use;
+pub use self::queue::TerminalUse;
 pub use self::restore::{Edited, TerminalRestore};
 pub use self::status_line::{StatusLine, columns};
 

@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use super::super::procs::Activity;
+use super::super::procs::TerminalActivity;
 
 /// Interval between two checks of the foreground command while another command waits.
 const CHECK_INTERVAL: Duration = Duration::from_millis(100);
@@ -30,7 +30,7 @@ impl TerminalQueue {
         if !self.contains(group) {
             self.waiting.push_back(group);
         }
-        self.hurry(now);
+        self.check_now(now);
     }
 
     /// Returns a group to the front of the queue, until the next check.
@@ -42,10 +42,10 @@ impl TerminalQueue {
     /// Removes a group whose command has ended, and checks at once who is next.
     pub fn remove(&mut self, group: i32, now: Instant) {
         self.waiting.retain(|&waiting| waiting != group);
-        self.hurry(now);
+        self.check_now(now);
     }
 
-    fn hurry(&mut self, now: Instant) {
+    fn check_now(&mut self, now: Instant) {
         self.due = (!self.waiting.is_empty()).then_some(now);
     }
 
@@ -71,14 +71,14 @@ impl TerminalQueue {
 
 /// Use of the terminal by the command that has it.
 #[derive(Default)]
-pub struct Use {
+pub struct TerminalUse {
     /// Time when the command was last known to need the terminal.
     last: Option<Instant>,
     /// Time of the last check.
     checked: Option<Instant>,
 }
 
-impl Use {
+impl TerminalUse {
     /// Use by a command that was stopped because it asked for the terminal.
     pub fn requested(now: Instant) -> Self {
         Self { last: Some(now), checked: None }
@@ -86,14 +86,14 @@ impl Use {
 
     /// Notes a check, and returns true if the command keeps the terminal. A command that runs at
     /// the first check may be between two reads of one line, and gets time to read on.
-    pub fn check(&mut self, now: Instant, activity: Activity) -> bool {
+    pub fn check(&mut self, now: Instant, activity: TerminalActivity) -> bool {
         let recent = |time: Option<Instant>| {
             time.is_some_and(|time| now.duration_since(time) < BETWEEN_QUESTIONS)
         };
         let is_used = match activity {
-            Activity::Reading => true,
-            Activity::Running => !recent(self.checked),
-            Activity::Elsewhere => false,
+            TerminalActivity::Reading => true,
+            TerminalActivity::Running => !recent(self.checked),
+            TerminalActivity::Elsewhere => false,
         };
         if is_used {
             self.last = Some(now);
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_to_ask_is_the_next_one_once_the_terminal_is_free() {
+    fn the_first_request_is_served_first() {
         let start = Instant::now();
         let mut queue = TerminalQueue::default();
         assert_eq!((queue.due(), queue.next(start, || false)), (None, None));
@@ -130,24 +130,27 @@ mod tests {
         let start = Instant::now();
         let at = |millis| start + Duration::from_millis(millis);
         // The command was started in the foreground without a request.
-        assert!(!Use::default().check(start, Activity::Elsewhere));
-        let mut using = Use::requested(start);
-        assert!(using.check(at(499), Activity::Elsewhere));
-        assert!(using.check(at(900), Activity::Reading));
-        assert!(using.check(at(1_399), Activity::Elsewhere));
-        assert!(!using.check(at(1_400), Activity::Elsewhere));
+        assert!(!TerminalUse::default().check(start, TerminalActivity::Elsewhere));
+        let mut using = TerminalUse::requested(start);
+        assert!(using.check(at(499), TerminalActivity::Elsewhere));
+        assert!(using.check(at(900), TerminalActivity::Reading));
+        assert!(using.check(at(1_399), TerminalActivity::Elsewhere));
+        assert!(!using.check(at(1_400), TerminalActivity::Elsewhere));
     }
 
     #[test]
     fn a_command_that_runs_at_the_first_check_gets_time_to_read_on() {
         let start = Instant::now();
         let at = |millis| start + Duration::from_millis(millis);
-        for mut using in [Use::default(), Use::requested(start)] {
-            assert!(using.check(at(2_000), Activity::Running));
+        for mut using in [TerminalUse::default(), TerminalUse::requested(start)] {
+            assert!(using.check(at(2_000), TerminalActivity::Running));
             for millis in [2_100, 2_200, 2_300, 2_400] {
-                assert!(using.check(at(millis), Activity::Running), "{millis}");
+                assert!(using.check(at(millis), TerminalActivity::Running), "{millis}");
             }
-            assert!(!using.check(at(2_500), Activity::Running), "a busy command does not keep it");
+            assert!(
+                !using.check(at(2_500), TerminalActivity::Running),
+                "a busy command does not keep it"
+            );
         }
     }
 }

@@ -15,7 +15,7 @@ use nix::unistd::{Pid, getpgrp, tcgetpgrp, write};
 use ftsh_sys as sys;
 
 /// Time limit for output to the terminal, in milliseconds.
-const BRIEFLY: u16 = 1000;
+const OUTPUT_TIMEOUT: u16 = 1000;
 
 /// Modes set by the line editor. A terminal with these modes was left by the editor.
 #[derive(Clone, Default)]
@@ -58,7 +58,7 @@ impl TerminalRestore {
 
     /// Repairs the terminal after a command at a prompt. If lines, echo or interrupting keys no
     /// longer work, the modes are restored. Other changes are taken for intended and recorded.
-    pub fn settle(&mut self) {
+    pub fn repair(&mut self) {
         let foreground = tcgetpgrp(self.tty.as_fd()) == Ok(getpgrp());
         let Some(modes) = tcgetattr(self.tty.as_fd()).ok().filter(|_| foreground) else { return };
         if essence(&modes) == essence(&self.modes) {
@@ -86,7 +86,7 @@ impl TerminalRestore {
         let _ = sys::without_stopping(|| {
             let mut tty = [PollFd::new(self.tty.as_fd(), PollFlags::POLLOUT)];
             // After Ctrl-S, the terminal might never accept the sequence.
-            if !self.sequence.is_empty() && poll(&mut tty, BRIEFLY) == Ok(1) {
+            if !self.sequence.is_empty() && poll(&mut tty, OUTPUT_TIMEOUT) == Ok(1) {
                 let _ = write(self.tty.as_fd(), self.sequence.as_bytes());
             }
             tcsetattr(self.tty.as_fd(), SetArg::TCSANOW, &self.modes)

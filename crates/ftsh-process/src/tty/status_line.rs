@@ -12,14 +12,14 @@ use crate::non_blocking_writer::{NonBlockingWriter, standard_error};
 use ftsh_sys as sys;
 
 /// Time without output after which the line appears.
-const CALM: Duration = Duration::from_millis(200);
+const QUIET_TIME: Duration = Duration::from_millis(200);
 /// Time after which a delay that the line does not show is logged instead.
-const PATIENCE: Duration = Duration::from_secs(1);
+const DELAY_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Status line and its schedule.
 pub struct StatusLine {
     /// Style of the line; none if no line is ever shown.
-    style: Option<Style>,
+    style: Option<LineStyle>,
     /// Text on the terminal.
     shown: Option<String>,
     /// True if the cursor is known to be at the start of an empty line.
@@ -27,15 +27,15 @@ pub struct StatusLine {
     /// Time of the next update.
     due: Option<Instant>,
     /// Set when an update is due.
-    look: bool,
+    is_due: bool,
     /// Time limit for showing a delay that has begun.
-    owed: Option<Instant>,
+    delay_limit: Option<Instant>,
     /// Set when a status page was requested.
-    asked: bool,
+    is_page_requested: bool,
 }
 
 #[derive(Clone, Copy)]
-struct Style {
+struct LineStyle {
     /// True if the line may be dim.
     colour: bool,
 }
@@ -53,9 +53,17 @@ impl StatusLine {
             kind == SFlag::S_IFIFO || kind == SFlag::S_IFSOCK
         };
         let on = wanted && capable && io::stderr().is_terminal() && !shared();
-        let style = on.then(|| Style { colour: set("NO_COLOR").is_none() });
-        let due = on.then(|| Instant::now() + CALM);
-        Self { style, shown: None, fresh: false, due, look: false, owed: None, asked: false }
+        let style = on.then(|| LineStyle { colour: set("NO_COLOR").is_none() });
+        let due = on.then(|| Instant::now() + QUIET_TIME);
+        Self {
+            style,
+            shown: None,
+            fresh: false,
+            due,
+            is_due: false,
+            delay_limit: None,
+            is_page_requested: false,
+        }
     }
 
     /// True if a line may be shown, so that writers to the terminal matter.
@@ -66,15 +74,15 @@ impl StatusLine {
     /// Hides the line before other output.
     pub fn hide(&mut self) {
         if self.shown.take().is_some() {
-            write(|terminal| terminal.say("\r\x1b[J"));
+            write(|terminal| terminal.print("\r\x1b[J"));
         }
         if self.is_on() {
-            self.due = Some(Instant::now() + CALM);
+            self.due = Some(Instant::now() + QUIET_TIME);
         }
     }
 
     /// Hides the line before other processes may write. The cursor's position is unknown then.
-    pub fn give_way(&mut self) {
+    pub fn hide_for_output(&mut self) {
         self.hide();
         self.fresh = false;
     }
@@ -82,65 +90,65 @@ impl StatusLine {
     /// Hides the line while nothing runs.
     pub fn rest(&mut self) {
         self.hide();
-        (self.due, self.owed) = (None, None);
+        (self.due, self.delay_limit) = (None, None);
     }
 
     /// Schedules an update after a change that may have prevented one.
     pub fn reconsider(&mut self) {
         if self.is_on() && self.due.is_none() {
-            self.due = Some(Instant::now() + CALM);
+            self.due = Some(Instant::now() + QUIET_TIME);
         }
     }
 
     /// Records a delay that is logged only if the line does not show it.
-    pub fn owe_a_delay(&mut self) {
+    pub fn expect_delay(&mut self) {
         if self.is_on() {
-            self.owed.get_or_insert_with(|| Instant::now() + PATIENCE);
+            self.delay_limit.get_or_insert_with(|| Instant::now() + DELAY_TIMEOUT);
         }
     }
 
     /// Returns true once if the delays that have begun are decided: an update has just `looked`, or
     /// the time limit has passed because other output left no room for the line.
-    pub fn takes_stock(&mut self, looked: bool) -> bool {
-        (looked || self.is_late()) && self.owed.take().is_some()
+    pub fn take_delay_decision(&mut self, looked: bool) -> bool {
+        (looked || self.is_late()) && self.delay_limit.take().is_some()
     }
 
     fn is_late(&self) -> bool {
-        self.owed.is_some_and(|owed| owed <= Instant::now())
+        self.delay_limit.is_some_and(|delay_limit| delay_limit <= Instant::now())
     }
 
     /// Requests a status page.
-    pub fn ask(&mut self) {
-        self.asked = true;
+    pub fn request_page(&mut self) {
+        self.is_page_requested = true;
     }
 
     /// Returns and resets the request for a status page.
-    pub fn take_asked(&mut self) -> bool {
-        std::mem::take(&mut self.asked)
+    pub fn take_page_request(&mut self) -> bool {
+        std::mem::take(&mut self.is_page_requested)
     }
 
     /// Returns the time of the next update.
     pub fn due(&self) -> Option<Instant> {
-        [self.due, self.owed].into_iter().flatten().min()
+        [self.due, self.delay_limit].into_iter().flatten().min()
     }
 
     /// Marks an update as due if its time has come.
     pub fn tick(&mut self, now: Instant) {
-        self.look |= self.due.take_if(|due| *due <= now).is_some();
+        self.is_due |= self.due.take_if(|due| *due <= now).is_some();
     }
 
     /// True if an update is due or a status page is requested.
-    pub fn wants_a_look(&self) -> bool {
-        self.asked || self.look || self.is_late()
+    pub fn needs_update(&self) -> bool {
+        self.is_page_requested || self.is_due || self.is_late()
     }
 
     /// Returns and resets the due update.
-    pub fn take_look(&mut self) -> bool {
-        std::mem::take(&mut self.look)
+    pub fn take_update(&mut self) -> bool {
+        std::mem::take(&mut self.is_due)
     }
 
     /// Sets the time of the next update.
-    pub fn look_again(&mut self, due: Option<Instant>) {
+    pub fn schedule(&mut self, due: Option<Instant>) {
         self.due = due;
     }
 
@@ -157,7 +165,7 @@ impl StatusLine {
         }
         let start = if self.fresh { String::new() } else { beginning(columns) };
         let line = match self.style {
-            Some(Style { colour: true }) => format!("{start}\r\x1b[2m{text}\x1b[0m\x1b[J\r"),
+            Some(LineStyle { colour: true }) => format!("{start}\r\x1b[2m{text}\x1b[0m\x1b[J\r"),
             _ => format!("{start}\r{text}\x1b[J\r"),
         };
         if write(|terminal| terminal.show(&line)) {

@@ -13,8 +13,8 @@ fn happening() -> impl Strategy<Value = Happening> {
     let fork = (one.clone(), any::<bool>(), 0..8u32, any::<bool>(), 0..3u32);
     prop_oneof![
         6 => one.clone().prop_map(Happening::Work),
-        4 => fork.prop_map(|(which, leads, wipes, obeys, loading)| {
-            Happening::Fork { which, leads, wipes: wipes == 0, obeys, loading }
+        4 => fork.prop_map(|(which, leads, wipes, ends_on_sigterm, loading)| {
+            Happening::Fork { which, leads, wipes: wipes == 0, ends_on_sigterm, loading }
         }),
         5 => (one, 0..99i32).prop_map(|(which, code)| Happening::End(which, code)),
     ]
@@ -56,7 +56,7 @@ proptest! {
 /// A worker's command ends before the event loop has taken its start, and another process reuses
 /// its id.
 #[test]
-fn a_status_that_comes_before_the_start_is_not_lost() {
+fn a_status_before_the_start_is_not_lost() {
     for adopts in [true, false] {
         let mut shell = Shell::new(adopts);
         let work = || Step::Happens(Happening::Work(0));
@@ -69,7 +69,7 @@ fn a_status_that_comes_before_the_start_is_not_lost() {
         for step in [Step::Look(Vec::new()), Step::Start(0), Step::Take, Step::Reap] {
             shell.step(&step);
         }
-        assert_eq!(shell.heard(), [7]);
+        assert_eq!(shell.reported_codes(), [7]);
         shell.finish();
     }
 }
@@ -77,12 +77,18 @@ fn a_status_that_comes_before_the_start_is_not_lost() {
 /// A parent that does not end has a child in another group. Only the parent's list of children
 /// shows the child.
 #[test]
-fn a_list_of_children_that_cannot_be_read_is_read_again() {
+fn an_unreadable_list_of_children_is_read_again() {
     for looks in 0..5 {
         let mut shell = Shell::new(true);
         shell.count_looks(looks);
-        let fork = |which, obeys| {
-            Step::Happens(Happening::Fork { which, leads: true, wipes: false, obeys, loading: 0 })
+        let fork = |which, ends_on_sigterm| {
+            Step::Happens(Happening::Fork {
+                which,
+                leads: true,
+                wipes: false,
+                ends_on_sigterm,
+                loading: 0,
+            })
         };
         for step in [Step::Start(0), fork(0, false), fork(1, true), Step::Terminate(0)] {
             shell.step(&step);
@@ -100,12 +106,17 @@ fn a_list_of_children_that_cannot_be_read_is_read_again() {
 /// An orphan of a command belongs to the command's scope, even if the scope is emptied while a
 /// worker is starting another command of it.
 #[test]
-fn a_command_that_is_being_started_is_no_orphan() {
+fn a_starting_command_is_no_orphan() {
     for adopts in [true, false] {
         let mut shell = Shell::new(adopts);
         let work = || Step::Happens(Happening::Work(0));
-        let fork =
-            Happening::Fork { which: 0, leads: true, wipes: false, obeys: false, loading: 2 };
+        let fork = Happening::Fork {
+            which: 0,
+            leads: true,
+            wipes: false,
+            ends_on_sigterm: false,
+            loading: 2,
+        };
         shell.step(&Step::Open(0));
         for step in [
             Step::Start(1),

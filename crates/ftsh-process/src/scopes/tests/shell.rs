@@ -6,11 +6,11 @@ use std::io;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use super::super::{Action, Orphans, ScopeTree, System};
+use super::super::{OrphanList, ScopeAction, ScopeQueries, ScopeTree};
 use super::world::{Happening, SHELL, Worker, World};
-use crate::jobs::{Child, Children};
-use crate::marks::Mark;
-use crate::procs::list::{Marked, Process};
+use crate::jobs::{Children, CommandChild};
+use crate::procs::list::{ProcessEntry, TagLookup};
+use crate::tag::ScopeTag;
 use ftsh_machine::effect::{ProcessId, ScopeId};
 use ftsh_machine::event::CommandStatus;
 
@@ -58,7 +58,7 @@ pub struct Shell {
     commands: BTreeMap<ProcessId, ScopeId>,
     /// Commands whose end is no longer awaited.
     cut: HashSet<ProcessId>,
-    heard: BTreeMap<ProcessId, CommandStatus>,
+    reported: BTreeMap<ProcessId, CommandStatus>,
 }
 
 /// World from the point of view of scopes.
@@ -77,32 +77,32 @@ impl View<'_> {
     }
 }
 
-impl System for View<'_> {
-    fn orphans(&mut self) -> Option<Orphans> {
+impl ScopeQueries for View<'_> {
+    fn orphans(&mut self) -> Option<OrphanList> {
         let answers = || self.world.borrow().answers.iter().map(|&(_, pid)| pid).collect();
         let others = self.children.others(answers).ok()?;
         let world = self.world.borrow();
         for pid in others.orphans.iter().filter_map(|pid| world.processes.get(pid)) {
             assert_eq!(pid.command, None, "a command is taken for an orphan");
         }
-        Some(Orphans { alive: others.orphans, ended: others.ended })
+        Some(OrphanList { alive: others.orphans, ended: others.ended })
     }
 
     fn has_no_children(&mut self) -> bool {
         self.world.borrow().processes.values().all(|process| process.parent > SHELL)
     }
 
-    fn mark(&mut self, pid: i32) -> Marked {
+    fn tag(&mut self, pid: i32) -> TagLookup {
         let mut world = self.world.borrow_mut();
-        let Some(process) = world.processes.get_mut(&pid) else { return Marked::Absent };
+        let Some(process) = world.processes.get_mut(&pid) else { return TagLookup::Absent };
         if process.loading > 0 {
             process.loading -= 1;
-            return Marked::Unclear;
+            return TagLookup::Unclear;
         }
-        if !process.marked {
-            return Marked::Absent;
+        if !process.tagged {
+            return TagLookup::Absent;
         }
-        Marked::Ours(Mark { scope: process.scope, depth: 0, shell: None })
+        TagLookup::Ours(ScopeTag { scope: process.scope, depth: 0, shell: None })
     }
 
     fn name(&mut self, pid: i32) -> String {
@@ -128,7 +128,7 @@ impl System for View<'_> {
         loading.and_then(|worker| worker.started).into_iter().collect()
     }
 
-    fn process(&mut self, pid: i32) -> io::Result<Option<Process>> {
+    fn process(&mut self, pid: i32) -> io::Result<Option<ProcessEntry>> {
         self.look()?;
         Ok(self.world.borrow().processes.get(&pid).map(|it| it.seen(pid)))
     }
@@ -139,13 +139,13 @@ impl System for View<'_> {
         (self.now, world.time)
     }
 
-    fn marked(&mut self) -> Option<Vec<(Process, Option<Mark>)>> {
+    fn tagged(&mut self) -> Option<Vec<(ProcessEntry, Option<ScopeTag>)>> {
         self.look().ok()?;
         let world = self.world.borrow();
         let process = |pid: i32| {
             let it = &world.processes[&pid];
-            let mark = Mark { scope: it.scope, depth: 0, shell: None };
-            (it.seen(pid), it.marked.then_some(mark))
+            let tag = ScopeTag { scope: it.scope, depth: 0, shell: None };
+            (it.seen(pid), it.tagged.then_some(tag))
         };
         Some(world.living().into_iter().map(process).collect())
     }
@@ -168,16 +168,16 @@ impl Shell {
             last: 0,
             commands: BTreeMap::new(),
             cut: HashSet::new(),
-            heard: BTreeMap::new(),
+            reported: BTreeMap::new(),
         }
     }
 
     /// Returns the exit codes reported to the machine.
-    pub fn heard(&self) -> Vec<i32> {
+    pub fn reported_codes(&self) -> Vec<i32> {
         let code = |status: &CommandStatus| {
             if let CommandStatus::Exited(code) = status { *code } else { -1 }
         };
-        self.heard.values().map(code).collect()
+        self.reported.values().map(code).collect()
     }
 
     /// Counts queries, of which every fifth fails.
@@ -221,7 +221,7 @@ impl Shell {
     }
 
     fn started(&mut self, process: ProcessId, pid: i32) {
-        self.children.insert(pid, Child { process, pidfd: None });
+        self.children.insert(pid, CommandChild { process, pidfd: None });
         self.tree.started(process, pid);
         self.act();
     }
@@ -277,7 +277,7 @@ impl Shell {
                 self.now += Duration::from_millis(milliseconds);
                 let now = self.now;
                 let (tree, mut view) = self.view();
-                tree.settle(&mut view, now);
+                tree.advance(&mut view, now);
             }
         }
         self.act();
@@ -322,8 +322,8 @@ impl Shell {
         self.commands.remove(&process);
         let (tree, mut view) = self.view();
         let ended = tree.ended(process, &mut view).expect("it was begun");
-        if let Some(status) = status.filter(|_| ended.wanted) {
-            assert_eq!(self.heard.insert(process, status), None, "{process:?} ended twice");
+        if let Some(status) = status.filter(|_| ended.is_awaited) {
+            assert_eq!(self.reported.insert(process, status), None, "{process:?} ended twice");
         }
     }
 
@@ -332,10 +332,10 @@ impl Shell {
         let mut world = self.world.borrow_mut();
         let Some(process) = world.processes.get(&pid) else { return };
         let is_known = self.scopes.contains_key(&process.scope);
-        if process.marked && is_known {
+        if process.tagged && is_known {
             assert!(self.is_doomed(process.scope), "{pid} of {:?} is signalled", process.scope);
         }
-        if process.obeys || signal == libc::SIGKILL {
+        if process.ends_on_sigterm || signal == libc::SIGKILL {
             world.end(pid, CommandStatus::Signaled(signal));
         }
     }
@@ -343,10 +343,10 @@ impl Shell {
     fn act(&mut self) {
         while let Some(action) = self.tree.take_action() {
             match action {
-                Action::Ask(pid) if pid > 0 => self.signal(pid, libc::SIGTERM),
-                Action::Ask(group) => self.signal_group(-group, libc::SIGTERM),
-                Action::KillGroup(group) => self.signal_group(group, libc::SIGKILL),
-                Action::KillTrees(scope, pids) => {
+                ScopeAction::SendSigterm(pid) if pid > 0 => self.signal(pid, libc::SIGTERM),
+                ScopeAction::SendSigterm(group) => self.signal_group(-group, libc::SIGTERM),
+                ScopeAction::KillGroup(group) => self.signal_group(group, libc::SIGKILL),
+                ScopeAction::KillTrees(scope, pids) => {
                     let world = self.world.borrow();
                     let found = pids.iter().flat_map(|&pid| world.tree(pid));
                     let found: BTreeSet<i32> = found.collect();
@@ -357,7 +357,7 @@ impl Shell {
                     }
                     self.tree.killed(scope, &found, self.now);
                 }
-                Action::Cancel(process) => {
+                ScopeAction::Cancel(process) => {
                     let mut world = self.world.borrow_mut();
                     let its = |it: &&mut Worker| it.command.map(|it| it.0) == Some(process);
                     let worker = world.workers.iter_mut().find(its);
@@ -367,8 +367,8 @@ impl Shell {
                         self.leave(process, None);
                     }
                 }
-                Action::Emptied(scope) => self.emptied(scope),
-                Action::Log(_) => {}
+                ScopeAction::Emptied(scope) => self.emptied(scope),
+                ScopeAction::Log(_) => {}
             }
         }
     }
@@ -389,7 +389,7 @@ impl Shell {
         let world = self.world.borrow();
         for pid in world.living() {
             let process = &world.processes[&pid];
-            let is_left = process.marked && self.is_in(process.scope, scope);
+            let is_left = process.tagged && self.is_in(process.scope, scope);
             assert!(!is_left, "{pid} of {:?} is left", process.scope);
         }
         for (command, of) in world.workers.iter().filter_map(|worker| worker.command) {
@@ -425,7 +425,7 @@ impl Shell {
         assert!(!self.tree.is_emptying(), "a scope is never emptied");
         assert!(
             self.scopes.values().all(|scope| !scope.is_ending),
-            "the end of a scope isn't told"
+            "the end of a scope was not reported"
         );
         let living = self.world.borrow().living();
         for pid in living {
@@ -438,12 +438,12 @@ impl Shell {
         let truth: HashMap<ProcessId, CommandStatus> =
             world.truth.iter().map(|(&process, &status)| (process, status)).collect();
         for (process, status) in &truth {
-            match self.heard.get(process) {
-                Some(heard) => assert_eq!(heard, status, "{process:?}"),
-                None => assert!(self.cut.contains(process), "{process:?} isn't heard of"),
+            match self.reported.get(process) {
+                Some(reported) => assert_eq!(reported, status, "{process:?}"),
+                None => assert!(self.cut.contains(process), "{process:?} was not reported"),
             }
         }
-        assert!(self.heard.keys().all(|process| truth.contains_key(process)));
+        assert!(self.reported.keys().all(|process| truth.contains_key(process)));
         assert_eq!(world.processes.len(), 0, "all are waited for");
         assert!(self.commands.is_empty(), "{:?}", self.commands);
     }

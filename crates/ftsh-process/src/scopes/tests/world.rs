@@ -45,11 +45,11 @@ pub struct Process {
     /// True scope of the process.
     pub scope: ScopeId,
     /// True if its environment has a tag; otherwise its descendants have none either.
-    pub marked: bool,
+    pub tagged: bool,
     /// Number of reads of its environment that find the program still being loaded.
     pub loading: u32,
     /// True if SIGTERM ends the process.
-    pub obeys: bool,
+    pub ends_on_sigterm: bool,
     pub status: Option<CommandStatus>,
     /// Ordinal number of the process.
     number: u64,
@@ -57,10 +57,10 @@ pub struct Process {
 
 impl Process {
     /// Returns the process's entry in a list.
-    pub fn seen(&self, pid: i32) -> list::Process {
+    pub fn seen(&self, pid: i32) -> list::ProcessEntry {
         let ended = self.status.is_some();
         let (parent, group, started) = (self.parent, self.group, self.number);
-        list::Process { pid, parent, group, ended, started }
+        list::ProcessEntry { pid, parent, group, ended, started }
     }
 }
 
@@ -77,7 +77,7 @@ pub enum Happening {
     /// A worker advances: starts the program, reports the start, ends.
     Work(usize),
     /// A process starts another.
-    Fork { which: usize, leads: bool, wipes: bool, obeys: bool, loading: u32 },
+    Fork { which: usize, leads: bool, wipes: bool, ends_on_sigterm: bool, loading: u32 },
     /// A process ends.
     End(usize, i32),
 }
@@ -88,11 +88,20 @@ impl World {
         let is_free =
             |pid: &i32| self.processes.iter().all(|(other, it)| other != pid && it.group != *pid);
         let pid = (2..1000).find(is_free).expect("one is free");
-        let (group, marked, obeys) = (pid, true, true);
+        let (group, tagged, ends_on_sigterm) = (pid, true, true);
         self.started += 1;
         let (loading, status, number) = (0, None, self.started);
-        let process =
-            Process { parent, group, command, scope, marked, loading, obeys, status, number };
+        let process = Process {
+            parent,
+            group,
+            command,
+            scope,
+            tagged,
+            loading,
+            ends_on_sigterm,
+            status,
+            number,
+        };
         self.processes.insert(pid, process);
         pid
     }
@@ -169,7 +178,7 @@ impl World {
                     }
                 }
             }
-            Happening::Fork { which, leads, wipes, obeys, loading } => {
+            Happening::Fork { which, leads, wipes, ends_on_sigterm, loading } => {
                 let living = self.living();
                 if living.is_empty() {
                     return;
@@ -179,8 +188,8 @@ impl World {
                 let pid = self.start(parent, None, of.scope);
                 let process = self.processes.get_mut(&pid).expect("it was started");
                 process.group = if leads { pid } else { of.group };
-                process.marked = of.marked && !wipes;
-                (process.obeys, process.loading) = (obeys, loading);
+                process.tagged = of.tagged && !wipes;
+                (process.ends_on_sigterm, process.loading) = (ends_on_sigterm, loading);
             }
             Happening::End(which, code) => {
                 let living = self.living();
@@ -193,7 +202,7 @@ impl World {
     }
 }
 
-impl children::System for std::rc::Rc<std::cell::RefCell<World>> {
+impl children::ChildQueries for std::rc::Rc<std::cell::RefCell<World>> {
     fn of_first_thread(&mut self) -> io::Result<Vec<i32>> {
         let mut world = self.borrow_mut();
         let seen = world.children(SHELL);

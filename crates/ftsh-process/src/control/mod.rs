@@ -4,7 +4,7 @@
 //! decide how long the shell may run, independently of its commands. The supervisor enforces the
 //! limit too.
 
-mod limit;
+mod shared_deadline;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -16,30 +16,34 @@ use nix::unistd::read;
 use super::os::clock::since_boot;
 use ftsh_sys as sys;
 
-pub use self::limit::Limit;
+pub use self::shared_deadline::SharedDeadline;
 pub use ftsh_machine::control::{Controller, Order};
 
 /// Controller with its descriptor, timer and limit.
-pub struct Oversight {
+pub struct ControlLink {
     controller: Box<dyn Controller>,
     /// Descriptor of the controller's messages; none after its end.
-    voice: Option<OwnedFd>,
+    descriptor: Option<OwnedFd>,
     /// Timer on the clock since boot; none where the system has no such timer.
     timer: Option<OwnedFd>,
-    limit: Limit,
+    shared_deadline: SharedDeadline,
 }
 
-impl Oversight {
-    /// Creates a link to the controller that writes to `voice`. `limit` is shared with the
+impl ControlLink {
+    /// Creates a link to the controller that writes to `descriptor`. `shared_deadline` is shared with the
     /// supervisor.
-    pub fn new(controller: Box<dyn Controller>, voice: OwnedFd, limit: Limit) -> io::Result<Self> {
+    pub fn new(
+        controller: Box<dyn Controller>,
+        descriptor: OwnedFd,
+        shared_deadline: SharedDeadline,
+    ) -> io::Result<Self> {
         let timer = Some(sys::boot_timer()?);
-        Ok(Self { controller, voice: Some(voice), timer, limit })
+        Ok(Self { controller, descriptor: Some(descriptor), timer, shared_deadline })
     }
 
     /// Returns a descriptor that is readable after a message or the end of messages.
-    pub fn voice(&self) -> Option<BorrowedFd<'_>> {
-        self.voice.as_ref().map(AsFd::as_fd)
+    pub fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.descriptor.as_ref().map(AsFd::as_fd)
     }
 
     /// Returns a descriptor that is readable at the controller's next timeout, if the system has
@@ -61,28 +65,28 @@ impl Oversight {
 
     /// Reads messages. Returns the descriptor, for its removal from the poller, after the last
     /// message.
-    pub fn listen(&mut self) -> Option<OwnedFd> {
+    pub fn read_messages(&mut self) -> Option<OwnedFd> {
         let mut bytes = [0; 4096];
-        match read(self.voice.as_ref()?, &mut bytes) {
+        match read(self.descriptor.as_ref()?, &mut bytes) {
             Ok(count @ 1..) => self.controller.on_bytes(since_boot(), &bytes[..count]),
             Err(Errno::EINTR | Errno::EAGAIN) => {}
-            Ok(0) | Err(_) => return self.leave(),
+            Ok(0) | Err(_) => return self.disconnect(),
         }
         None
     }
 
     /// Reports the loss of the connection to the controller. Returns the descriptor.
-    pub fn leave(&mut self) -> Option<OwnedFd> {
-        let voice = self.voice.take();
+    pub fn disconnect(&mut self) -> Option<OwnedFd> {
+        let descriptor = self.descriptor.take();
         self.controller.on_closed();
-        voice
+        descriptor
     }
 
     /// Returns all orders that are due, and updates timer and limit.
     pub fn orders(&mut self) -> Vec<Order> {
         self.controller.handle_timeout(since_boot());
         let orders = std::iter::from_fn(|| self.controller.next_order()).collect();
-        self.limit.set(self.controller.last_moment());
+        self.shared_deadline.set(self.controller.last_moment());
         if let Some(timer) = &self.timer {
             sys::set_boot_timer(timer.as_fd(), self.controller.next_timeout());
         }

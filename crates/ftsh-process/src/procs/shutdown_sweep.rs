@@ -8,10 +8,10 @@ use std::collections::HashSet;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use super::super::marks::{self, Mark, Marker};
+use super::super::tag::{self, ScopeTag, Tagger};
 use super::kill_tree;
-use super::list::{self, Marked, Process};
-use super::scanner::{Scan, Scanner};
+use super::list::{self, ProcessEntry, TagLookup};
+use super::scanner::{ProcessScanner, Scan};
 use ftsh_sys as sys;
 
 /// Highest byte of the numbers of scopes with clients. The machine numbers its scopes from 1.
@@ -20,7 +20,7 @@ const HIGHEST: u64 = 0xff << 56;
 
 /// Time for clients to exit by themselves. Remote branches are killed earlier, unless configured
 /// otherwise.
-const PATIENCE: Duration = Duration::from_secs(35);
+const CLIENT_TIMEOUT: Duration = Duration::from_secs(35);
 /// Time for clients to exit after SIGTERM.
 const GRACE: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(5);
@@ -28,39 +28,39 @@ const PAUSE: Duration = Duration::from_millis(5);
 const READ_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Method to find the processes of a dead shell.
-pub enum Remains {
+pub enum ShutdownSweep {
     /// Children of this subreaper, except these.
     Children(HashSet<i32>),
     /// These commands and all processes tagged by the run, without a subreaper.
-    Marked(Marker, Vec<i32>),
+    Tagged(Tagger, Vec<i32>),
 }
 
-impl Remains {
+impl ShutdownSweep {
     /// Kills all processes except clients. Blocks; gives up on processes that cannot be killed
     /// after some seconds.
     pub fn kill(&self) {
         match self {
             Self::Children(except) => kill_tree::empty(&(except | &self.clients())),
-            Self::Marked(marker, commands) => {
+            Self::Tagged(tagger, commands) => {
                 let clients = self.clients();
                 let commands = commands.iter().copied().filter(|pid| !clients.contains(pid));
                 kill_tree::stop_and_kill(&commands.collect::<Vec<_>>());
-                empty_marked(marker, |mark| !is_client(mark));
+                kill_tagged(tagger, |tag| !is_client(tag));
             }
         }
     }
 
     /// Waits for the end of clients, whose standard input must be closed, and kills those still
     /// alive. Blocks.
-    pub fn outlast_clients(&self) {
+    pub fn await_clients(&self) {
         let clients = self.clients();
         if !clients.is_empty() {
-            outlast(clients, || self.clients());
+            await_end(clients, || self.clients());
         }
         // Also kills orphans of clients that ended meanwhile.
         match self {
             Self::Children(except) => kill_tree::empty(except),
-            Self::Marked(marker, _) => empty_marked(marker, |_| true),
+            Self::Tagged(tagger, _) => kill_tagged(tagger, |_| true),
         }
     }
 
@@ -87,15 +87,15 @@ impl Remains {
                 pids.retain(|pid| !except.contains(pid));
                 let mut is_listed = true;
                 pids.retain(|&pid| {
-                    let marked = list::mark_by(pid, marks::innermost);
-                    is_listed &= marked != Marked::Unreadable;
-                    marked.ours().as_ref().is_some_and(is_client)
+                    let tagged = list::tag_by(pid, tag::innermost);
+                    is_listed &= tagged != TagLookup::Unreadable;
+                    tagged.ours().as_ref().is_some_and(is_client)
                         && !matches!(sys::wait_for(pid, false), Ok(Some(_)))
                 });
                 (pids.into_iter().collect(), is_listed)
             }
-            Self::Marked(marker, _) => {
-                let scan = Scanner::new(marker.clone()).scan();
+            Self::Tagged(tagger, _) => {
+                let scan = ProcessScanner::new(tagger.clone()).scan();
                 let clients = meant(scan.processes, is_client);
                 (clients.map(|process| process.pid).collect(), scan.is_listed)
             }
@@ -103,46 +103,49 @@ impl Remains {
     }
 }
 
-fn is_client(mark: &Mark) -> bool {
-    mark.scope.0 & HIGHEST == CLIENTS && mark.depth == 0
+fn is_client(tag: &ScopeTag) -> bool {
+    tag.scope.0 & HIGHEST == CLIENTS && tag.depth == 0
 }
 
-fn empty_marked(marker: &Marker, is_meant: impl Fn(&Mark) -> bool) {
-    let mut scanner = Scanner::new(marker.clone());
-    kill_tree::empty_found(|| marked(&mut scanner, &is_meant));
+fn kill_tagged(tagger: &Tagger, is_meant: impl Fn(&ScopeTag) -> bool) {
+    let mut scanner = ProcessScanner::new(tagger.clone());
+    kill_tree::kill_found(|| tagged(&mut scanner, &is_meant));
 }
 
 /// Returns the processes whose tag is accepted, and true if no further process may exist.
-fn marked(scanner: &mut Scanner, is_meant: impl Fn(&Mark) -> bool) -> (Vec<Process>, bool) {
+fn tagged(
+    scanner: &mut ProcessScanner,
+    is_meant: impl Fn(&ScopeTag) -> bool,
+) -> (Vec<ProcessEntry>, bool) {
     let Scan { processes, is_certain, .. } = scanner.scan();
     (meant(processes, is_meant).collect(), is_certain)
 }
 
 /// Returns the processes whose tag is accepted, except this process.
 fn meant(
-    processes: Vec<(Process, Option<Mark>)>,
-    is_meant: impl Fn(&Mark) -> bool,
-) -> impl Iterator<Item = Process> {
+    processes: Vec<(ProcessEntry, Option<ScopeTag>)>,
+    is_meant: impl Fn(&ScopeTag) -> bool,
+) -> impl Iterator<Item = ProcessEntry> {
     let own = std::process::id() as i32;
-    let is_one = move |(process, mark): &(Process, Option<Mark>)| {
-        process.pid != own && mark.as_ref().is_some_and(&is_meant)
+    let is_one = move |(process, tag): &(ProcessEntry, Option<ScopeTag>)| {
+        process.pid != own && tag.as_ref().is_some_and(&is_meant)
     };
     processes.into_iter().filter(is_one).map(|(process, _)| process)
 }
 
 /// Waits until no client is left. Sends SIGTERM at once to clients that only wait, to the others
-/// after `PATIENCE`.
-fn outlast(clients: HashSet<i32>, mut find: impl FnMut() -> HashSet<i32>) {
+/// after `CLIENT_TIMEOUT`.
+fn await_end(clients: HashSet<i32>, mut find: impl FnMut() -> HashSet<i32>) {
     // A client without a child process has started nothing: it may wait in a queue for long.
     let (idle, begun): (HashSet<i32>, HashSet<i32>) =
         clients.into_iter().partition(|&pid| list::children(pid).is_ok_and(|it| it.is_empty()));
-    ask(&idle);
-    until(PATIENCE, || find().is_disjoint(&begun));
-    ask(&find());
+    send_sigterm(&idle);
+    until(CLIENT_TIMEOUT, || find().is_disjoint(&begun));
+    send_sigterm(&find());
     until(GRACE, || find().is_empty());
 }
 
-fn ask(clients: &HashSet<i32>) {
+fn send_sigterm(clients: &HashSet<i32>) {
     for &pid in clients {
         let _ = sys::kill(pid, libc::SIGTERM);
     }
@@ -166,34 +169,34 @@ mod tests {
     use crate::procs::few_descriptors;
 
     /// Starts a process with a tag and waits until the tag can be read.
-    fn start(marker: &Marker, scope: u64) -> Child {
+    fn start(tagger: &Tagger, scope: u64) -> Child {
         let child = Command::new("sleep")
             .arg("1000")
-            .env(marks::VARIABLE, marker.value(ScopeId(scope), "").to_string())
+            .env(tag::VARIABLE, tagger.value(ScopeId(scope), "").to_string())
             .stdin(Stdio::null())
             .spawn()
             .expect("sleep runs");
-        while list::mark(child.id() as i32, marker).is_open() {
+        while list::tag(child.id() as i32, tagger).is_open() {
             sleep(PAUSE);
         }
         child
     }
 
     #[test]
-    fn clients_that_cannot_be_read_are_not_killed() {
-        const NAME: &str = concat!(module_path!(), "::clients_that_cannot_be_read_are_not_killed");
+    fn unreadable_clients_are_not_killed() {
+        const NAME: &str = concat!(module_path!(), "::unreadable_clients_are_not_killed");
         if !few_descriptors::is_alone(NAME) {
             return;
         }
-        let marker = Marker::new().expect("random numbers");
+        let tagger = Tagger::new().expect("random numbers");
         for adopts in [true, false] {
-            let (mut client, mut other) = (start(&marker, CLIENTS | 1), start(&marker, 1));
-            let remains = if adopts {
-                Remains::Children(HashSet::new())
+            let (mut client, mut other) = (start(&tagger, CLIENTS | 1), start(&tagger, 1));
+            let shutdown_sweep = if adopts {
+                ShutdownSweep::Children(HashSet::new())
             } else {
-                Remains::Marked(marker.clone(), Vec::new())
+                ShutdownSweep::Tagged(tagger.clone(), Vec::new())
             };
-            few_descriptors::none_for(Duration::from_millis(200), || remains.kill());
+            few_descriptors::none_for(Duration::from_millis(200), || shutdown_sweep.kill());
             // With a subreaper, the scan may have reaped the process already.
             let _ = other.wait();
             assert!(client.try_wait().expect("a child").is_none(), "the client was killed");

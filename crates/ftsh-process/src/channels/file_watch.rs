@@ -21,9 +21,9 @@ pub struct Happened {
 
 /// Watch on a file.
 #[derive(Debug)]
-pub struct Watch(OwnedFd);
+pub struct FileWatch(OwnedFd);
 
-impl Watch {
+impl FileWatch {
     /// Creates a watch; none if the system provides no more.
     pub fn of(path: &Path) -> Option<Self> {
         sys::watch_changes(path).ok().map(Self)

@@ -4,16 +4,16 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::super::os::alarm::Alarm;
+use super::super::os::alarm::DeadlineAlarm;
 use super::super::os::clock::since_boot;
 use ftsh_sys as sys;
 
 /// Time at which all processes of a shell are killed. Copies and forked processes share the value;
 /// only one process sets it.
 #[derive(Clone, Copy)]
-pub struct Limit(&'static AtomicU64);
+pub struct SharedDeadline(&'static AtomicU64);
 
-impl Limit {
+impl SharedDeadline {
     /// Creates a limit in shared memory, as time since boot.
     pub fn at(moment: Duration) -> io::Result<Self> {
         let limit = Self(sys::shared_number()?);
@@ -28,7 +28,7 @@ impl Limit {
     }
 
     /// True if the limit has passed. Otherwise sets the alarm to the limit.
-    pub fn has_come(self, alarm: &mut Alarm) -> bool {
+    pub fn has_come(self, alarm: &mut DeadlineAlarm) -> bool {
         let moment = Duration::from_nanos(self.0.load(Ordering::Relaxed));
         if since_boot() >= moment {
             return true;

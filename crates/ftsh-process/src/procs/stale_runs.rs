@@ -6,17 +6,17 @@ use std::io;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use super::super::marks;
+use super::super::tag;
 use super::features::needs_ps;
 use super::kill_tree;
-use super::list::{self, Marked, Process};
+use super::list::{self, ProcessEntry, TagLookup};
 use ftsh_sys as sys;
 
 /// Intervals of the checks for the end of processes after SIGTERM: short at first, then growing.
-const FIRST_LOOK: Duration = Duration::from_millis(1);
-const SLOWEST_LOOK: Duration = Duration::from_millis(40);
+const FIRST_INTERVAL: Duration = Duration::from_millis(1);
+const MAX_INTERVAL: Duration = Duration::from_millis(40);
 /// Time after which a program that is still being loaded counts as hanging. Its tag cannot be read.
-const LOADING: Duration = Duration::from_secs(1);
+const LOADING_TIMEOUT: Duration = Duration::from_secs(1);
 /// Time limit for repeating a failed scan.
 const READ_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -28,7 +28,7 @@ const READ_TIMEOUT: Duration = Duration::from_secs(2);
 /// # Errors
 ///
 /// The list of processes cannot be read, so some processes may be left.
-pub fn end_marked(runs: &[String], grace: Duration) -> io::Result<Vec<i32>> {
+pub fn kill_stale_runs(runs: &[String], grace: Duration) -> io::Result<Vec<i32>> {
     if runs.is_empty() {
         return Ok(Vec::new());
     }
@@ -40,7 +40,7 @@ pub fn end_marked(runs: &[String], grace: Duration) -> io::Result<Vec<i32>> {
         let found = finder.find()?;
         if found.processes.is_empty() {
             // The list may miss a process that forks or ends during the scan.
-            if is_clean && (found.is_certain || start.elapsed() >= LOADING) {
+            if is_clean && (found.is_certain || start.elapsed() >= LOADING_TIMEOUT) {
                 return Ok(Vec::new());
             }
             is_clean = true;
@@ -59,9 +59,9 @@ pub fn end_marked(runs: &[String], grace: Duration) -> io::Result<Vec<i32>> {
         if left.is_zero() && !is_clean {
             break;
         }
-        await_end(&found.processes, left);
+        await_any_end(&found.processes, left);
     }
-    kill_tree::empty_found(|| match finder.look() {
+    kill_tree::kill_found(|| match finder.look() {
         Ok(found) => (found.processes, found.is_certain),
         Err(_) => (Vec::new(), false),
     });
@@ -69,18 +69,19 @@ pub fn end_marked(runs: &[String], grace: Duration) -> io::Result<Vec<i32>> {
 }
 
 /// Waits until a process of the list has ended, at most for `most`.
-fn await_end(processes: &[Process], most: Duration) {
+fn await_any_end(processes: &[ProcessEntry], most: Duration) {
     let start = Instant::now();
     // `ps` does not report the start time.
-    let is_same = |it: &Process, now: Process| it.started == 0 || it.started == now.started;
-    let lives = |it: &Process| match list::one(it.pid) {
+    let is_same =
+        |it: &ProcessEntry, now: ProcessEntry| it.started == 0 || it.started == now.started;
+    let lives = |it: &ProcessEntry| match list::one(it.pid) {
         Ok(now) => now.is_some_and(|now| !now.ended && is_same(it, now)),
         Err(_) => true, // checked again
     };
-    let mut pause = FIRST_LOOK;
+    let mut pause = FIRST_INTERVAL;
     loop {
         sleep(pause.min(most));
-        pause = (2 * pause).min(SLOWEST_LOOK);
+        pause = (2 * pause).min(MAX_INTERVAL);
         if processes.is_empty() || start.elapsed() >= most || !processes.iter().all(lives) {
             return;
         }
@@ -93,8 +94,8 @@ struct Finder<'a> {
 }
 
 /// Result of a scan.
-struct Found {
-    processes: Vec<Process>,
+struct FoundProcesses {
+    processes: Vec<ProcessEntry>,
     /// Processes started by a nested shell that is still alive. The nested shell ends them after
     /// SIGTERM.
     nested: HashSet<i32>,
@@ -108,46 +109,48 @@ impl<'a> Finder<'a> {
     }
 
     /// Repeats a scan that fails, until `READ_TIMEOUT`.
-    fn find(&self) -> io::Result<Found> {
+    fn find(&self) -> io::Result<FoundProcesses> {
         let start = Instant::now();
         loop {
             match self.look() {
-                Err(_) if start.elapsed() < READ_TIMEOUT => sleep(SLOWEST_LOOK),
+                Err(_) if start.elapsed() < READ_TIMEOUT => sleep(MAX_INTERVAL),
                 result => return result,
             }
         }
     }
 
-    fn look(&self) -> io::Result<Found> {
+    fn look(&self) -> io::Result<FoundProcesses> {
         // This process and its ancestors are never killed.
         let own: HashSet<i32> = list::ancestry(std::process::id() as i32)?.into_iter().collect();
         let mut all = if needs_ps() { list::from_ps() } else { list::all() }?;
         all.retain(|it| !it.ended);
         let mut is_certain = true;
-        let mut marked = HashMap::new();
+        let mut tagged = HashMap::new();
         for process in all.iter().filter(|it| !own.contains(&it.pid)) {
-            let find = |value: &[u8]| marks::find(value, |run| self.runs.contains(run));
-            match list::mark_by(process.pid, find) {
-                Marked::Ours(mark) => drop(marked.insert(process.pid, mark)),
-                Marked::Absent => {}
-                Marked::Unclear => is_certain = false,
-                Marked::Unreadable => return Err(io::Error::other("a process cannot be examined")),
+            let find = |value: &[u8]| tag::find(value, |run| self.runs.contains(run));
+            match list::tag_by(process.pid, find) {
+                TagLookup::Ours(tag) => drop(tagged.insert(process.pid, tag)),
+                TagLookup::Absent => {}
+                TagLookup::Unclear => is_certain = false,
+                TagLookup::Unreadable => {
+                    return Err(io::Error::other("a process cannot be examined"));
+                }
             }
         }
-        let lives = |shell| marked.get(&shell).is_some_and(|it| it.depth == 0);
-        let is_nested = |pid: &i32| marked.get(pid).and_then(|it| it.shell).is_some_and(lives);
-        let nested = marked.keys().copied().filter(is_nested).collect();
+        let lives = |shell| tagged.get(&shell).is_some_and(|it| it.depth == 0);
+        let is_nested = |pid: &i32| tagged.get(pid).and_then(|it| it.shell).is_some_and(lives);
+        let nested = tagged.keys().copied().filter(is_nested).collect();
         // Descendants belong to the run even without the tag.
         let children = list::by_parent(&all);
-        let mut found: HashSet<i32> = marked.keys().copied().collect();
-        let mut stack: Vec<i32> = marked.into_keys().collect();
+        let mut found: HashSet<i32> = tagged.keys().copied().collect();
+        let mut stack: Vec<i32> = tagged.into_keys().collect();
         while let Some(pid) = stack.pop() {
             let of_it = children.get(&pid).into_iter().flatten().copied();
             let new = of_it.filter(|pid| !own.contains(pid) && found.insert(*pid));
             stack.extend(new.collect::<Vec<_>>());
         }
         let processes = all.into_iter().filter(|it| found.contains(&it.pid)).collect();
-        Ok(Found { processes, nested, is_certain })
+        Ok(FoundProcesses { processes, nested, is_certain })
     }
 }
 
@@ -174,7 +177,7 @@ mod tests {
     fn start(run: &str, script: &str) -> (String, Child) {
         let mut child = Command::new("sh")
             .args(["-c", script])
-            .env(marks::VARIABLE, format!("{run}.3;t=5/1"))
+            .env(tag::VARIABLE, format!("{run}.3;t=5/1"))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn()
@@ -194,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_a_run_left_is_ended_and_nothing_else() {
+    fn only_processes_of_the_runs_are_killed() {
         let (ours, other) = (run("ours"), run("other"));
         let daemon = "setsid sleep 1000 >/dev/null 2>&1 & echo $!";
         let stubborn = "trap '' TERM; echo $$; exec >/dev/null; while :; do sleep 0.01; done";
@@ -216,11 +219,11 @@ mod tests {
         children.push(child);
         let began = Instant::now();
         let names = [run("unknown"), ours];
-        assert_eq!(end_marked(&names, Duration::from_millis(100)).expect("readable"), NOBODY);
+        assert_eq!(kill_stale_runs(&names, Duration::from_millis(100)).expect("readable"), NOBODY);
         assert!(began.elapsed() < LONG);
         assert!(!pids.iter().any(|pid| lives(*pid)), "{pids:?}");
         assert!(lives(pid_of(&neighbour)), "another run's was ended");
-        assert_eq!(end_marked(&[other], LONG).expect("readable"), NOBODY);
+        assert_eq!(kill_stale_runs(&[other], LONG).expect("readable"), NOBODY);
         assert!(!lives(pid_of(&neighbour)) && began.elapsed() < LONG);
         for mut child in children {
             child.wait().expect("it has ended");
@@ -228,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_living_shell_inside_started_is_left_to_that() {
+    fn processes_of_a_living_nested_shell_are_left_to_it() {
         let place = tempfile::tempdir().expect("a directory");
         let ours = run("outer");
         // Each shell creates a file when it handles SIGTERM.
@@ -240,21 +243,21 @@ mod tests {
             place.path().display()
         );
         let (_, mut shell) = start(&ours, &script);
-        assert_eq!(end_marked(&[ours], LONG).expect("readable"), NOBODY);
+        assert_eq!(kill_stale_runs(&[ours], LONG).expect("readable"), NOBODY);
         shell.wait().expect("it has ended");
         let is_there = |name: &str| fs::exists(place.path().join(name)).expect("a directory");
         assert!(is_there("ended") && !is_there("asked"));
     }
 
     #[test]
-    fn processes_that_cannot_be_read_are_not_gone() {
-        const NAME: &str = concat!(module_path!(), "::processes_that_cannot_be_read_are_not_gone");
+    fn unreadable_processes_are_not_gone() {
+        const NAME: &str = concat!(module_path!(), "::unreadable_processes_are_not_gone");
         let ours = run("unread");
         if !few_descriptors::is_alone(NAME) {
             return;
         }
         let (left, mut child) = start(&ours, "setsid sleep 1000 >/dev/null 2>&1 & echo $!");
-        let end = || end_marked(std::slice::from_ref(&ours), LONG);
+        let end = || kill_stale_runs(std::slice::from_ref(&ours), LONG);
         few_descriptors::none_during(end).expect_err("nothing is known");
         assert!(lives(pid_of(&left)));
         assert_eq!(end().expect("readable"), NOBODY);
@@ -263,19 +266,19 @@ mod tests {
     }
 
     #[test]
-    fn who_starts_anew_inside_of_what_was_left_lives_on() {
+    fn a_start_inside_a_stale_run_survives() {
         const INSIDE: &str = "FTSH_TEST_INSIDE";
         if let Ok(ours) = std::env::var(INSIDE) {
             // Unreadable processes count neither as ended nor as foreign.
-            let end = || end_marked(std::slice::from_ref(&ours), LONG);
+            let end = || kill_stale_runs(std::slice::from_ref(&ours), LONG);
             let ended = few_descriptors::none_for(Duration::from_millis(200), end);
             assert_eq!(ended.expect("readable by then"), NOBODY);
-            assert_eq!(end_marked(&[ours], LONG).expect("readable"), NOBODY);
+            assert_eq!(kill_stale_runs(&[ours], LONG).expect("readable"), NOBODY);
             return;
         }
         let ours = run("around");
         let program = std::env::current_exe().expect("a test has a program");
-        let name = concat!(module_path!(), "::who_starts_anew_inside_of_what_was_left_lives_on");
+        let name = concat!(module_path!(), "::a_start_inside_a_stale_run_survives");
         let name = name.split_once("::").map_or(name, |(_crate, rest)| rest);
         for fallback in ["0", "ps"] {
             let (left, mut child) = start(&ours, "setsid sleep 1000 >/dev/null 2>&1 & echo $!");
@@ -286,7 +289,7 @@ mod tests {
                 .args(["--exact", name])
                 .env(INSIDE, &ours)
                 .env("FTSH_TEST_FALLBACK", fallback)
-                .env(marks::VARIABLE, format!("{ours}.0"))
+                .env(tag::VARIABLE, format!("{ours}.0"))
                 .stdout(Stdio::null())
                 .status()
                 .expect("a test can start itself");

@@ -14,10 +14,10 @@ use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, open};
 use nix::sys::stat::{Mode, fstat};
 use nix::unistd::{fsync, linkat};
 
-use super::super::cleanup::{Kind, Registry, hidden_name};
+use super::super::cleanup::{NoteKind, Registry, hidden_name};
 use super::super::os::workers::Control;
-use super::draft::{Draft, Held, How, State};
 use super::error::FdError;
+use super::staged_file::{CommitStrategy, StagedContent, StagedFile, State};
 use ftsh_machine::event::Reply;
 
 /// Block size for appending.
@@ -25,16 +25,16 @@ const BLOCK: usize = 256 * 1024;
 
 /// Commits staged files in order, after all of them are synced to disk. Fails only if none was
 /// committed.
-pub fn settle(
-    drafts: &[Arc<Draft>],
+pub fn commit(
+    staged_files: &[Arc<StagedFile>],
     registry: &Arc<Registry>,
     control: &Control,
 ) -> Result<Reply, FdError> {
-    for draft in drafts {
-        if let State::Held(held) = &*draft.state()
-            && matches!(held.how, How::Replace { .. })
+    for staged_file in staged_files {
+        if let State::Staged(staged) = &*staged_file.state()
+            && matches!(staged.strategy, CommitStrategy::Replace { .. })
         {
-            fsync(&held.file).map_err(|errno| held.refuse(errno.into()))?;
+            fsync(&staged.file).map_err(|errno| staged.refuse(errno.into()))?;
         }
     }
     let end = || FdError::Gone("the end of the run");
@@ -44,21 +44,21 @@ pub fn settle(
         return Err(end());
     }
     let (mut placed, mut directories) = (Vec::<BString>::new(), BTreeSet::<PathBuf>::new());
-    for draft in drafts {
-        let mut state = draft.state();
-        let State::Held(held) = &*state else { continue };
-        match held.take_place(registry) {
+    for staged_file in staged_files {
+        let mut state = staged_file.state();
+        let State::Staged(staged) = &*state else { continue };
+        match staged.take_place(registry) {
             Ok(()) => {}
-            Err(Trouble { error, is_whole: true }) if placed.is_empty() => {
-                return Err(held.refuse(error));
+            Err(CommitError { error, is_whole: true }) if placed.is_empty() => {
+                return Err(staged.refuse(error));
             }
-            Err(Trouble { error, is_whole }) => {
-                let error = held.refuse(error);
-                return Ok(Reply::Text(told(&error, is_whole, &placed).into()));
+            Err(CommitError { error, is_whole }) => {
+                let error = staged.refuse(error);
+                return Ok(Reply::Text(reported(&error, is_whole, &placed).into()));
             }
         }
-        placed.push(held.path.clone());
-        directories.extend(held.target.parent().map(Into::into));
+        placed.push(staged.path.clone());
+        directories.extend(staged.target.parent().map(Into::into));
         *state = State::Nothing;
     }
     for directory in directories {
@@ -68,15 +68,15 @@ pub fn settle(
         {
             let path = directory.into_os_string().into_encoded_bytes().into();
             let error = FdError::File { path, error: Errno::EIO.into() };
-            return Ok(Reply::Text(told(&error, true, &placed).into()));
+            return Ok(Reply::Text(reported(&error, true, &placed).into()));
         }
     }
     Ok(Reply::Truth(true))
 }
 
 /// Formats the reason why the commit is incomplete.
-fn told(error: &FdError, is_whole: bool, placed: &[BString]) -> String {
-    let part = if is_whole { "" } else { "; a part of it was added" };
+fn reported(error: &FdError, is_whole: bool, placed: &[BString]) -> String {
+    let part = if is_whole { "" } else { "; a part was appended" };
     let names: Vec<String> = placed.iter().map(ToString::to_string).collect();
     let already = match names.as_slice() {
         [] => String::new(),
@@ -86,49 +86,49 @@ fn told(error: &FdError, is_whole: bool, placed: &[BString]) -> String {
 }
 
 /// Error of a commit.
-struct Trouble {
+struct CommitError {
     error: io::Error,
     /// True if the target is unchanged.
     is_whole: bool,
 }
 
-impl From<io::Error> for Trouble {
+impl From<io::Error> for CommitError {
     fn from(error: io::Error) -> Self {
         Self { error, is_whole: true }
     }
 }
 
-impl From<Errno> for Trouble {
+impl From<Errno> for CommitError {
     fn from(errno: Errno) -> Self {
         io::Error::from(errno).into()
     }
 }
 
-impl Held {
+impl StagedContent {
     fn refuse(&self, error: io::Error) -> FdError {
         FdError::File { path: self.path.clone(), error }
     }
 
-    fn take_place(&self, registry: &Arc<Registry>) -> Result<(), Trouble> {
-        if matches!(self.how, How::Replace { if_written: true, .. })
+    fn take_place(&self, registry: &Arc<Registry>) -> Result<(), CommitError> {
+        if matches!(self.strategy, CommitStrategy::Replace { if_written: true, .. })
             && fstat(&self.file)?.st_size == 0
         {
             return Ok(());
         }
         let there = match self.target.symlink_metadata() {
             Ok(there) if !there.is_file() => {
-                return Err(io::Error::other("it has become something else than a file").into());
+                return Err(io::Error::other("it is no longer a regular file").into());
             }
             Ok(there) => Some(there.len()),
             Err(error) if error.kind() == ErrorKind::NotFound => None,
             Err(error) => return Err(error.into()),
         };
-        match &self.how {
-            How::Append(mode) => self.append(there, *mode, registry),
-            How::Replace { hidden: Some(hidden), .. } => {
+        match &self.strategy {
+            CommitStrategy::Append(mode) => self.append(there, *mode, registry),
+            CommitStrategy::Replace { hidden: Some(hidden), .. } => {
                 Ok(std::fs::rename(hidden.path(), &self.target)?)
             }
-            How::Replace { hidden: None, .. } => {
+            CommitStrategy::Replace { hidden: None, .. } => {
                 if there.is_none() {
                     match self.link(&self.target) {
                         Err(Errno::EEXIST) => {} // another process has just created it
@@ -136,7 +136,7 @@ impl Held {
                     }
                 }
                 let directory = self.target.parent().unwrap_or(Path::new("/"));
-                let hidden = registry.note(Kind::File, directory.join(hidden_name()?));
+                let hidden = registry.note(NoteKind::File, directory.join(hidden_name()?));
                 self.link(hidden.path())?;
                 Ok(std::fs::rename(hidden.path(), &self.target)?)
             }
@@ -161,33 +161,34 @@ impl Held {
         before: Option<u64>,
         mode: Mode,
         registry: &Arc<Registry>,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), CommitError> {
         let flags = OFlag::O_WRONLY | OFlag::O_APPEND | OFlag::O_CREAT | OFlag::O_CLOEXEC;
         let file = File::from(open(&self.target, flags, mode)?);
         if before.is_none() {
             file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(mode.bits()))?;
         }
         let start = file.metadata()?.len();
-        let kind = Kind::Addition { from: start, to: start + fstat(&self.file)?.st_size as u64 };
+        let kind =
+            NoteKind::Addition { from: start, to: start + fstat(&self.file)?.st_size as u64 };
         // After a kill, the survivor or the next shell removes the appended part.
         let note = registry.note(kind, self.target.clone());
         let mut done = 0;
         let result = self.copy(&file, &mut done).and_then(|()| file.sync_all());
-        note.settle();
+        note.keep();
         let Err(error) = result else { return Ok(()) };
         let is_ours = file.metadata().is_ok_and(|it| it.size() == start + done);
         let is_whole = is_ours && file.set_len(start).is_ok();
         if is_whole && before.is_none() {
             let _ = std::fs::remove_file(&self.target);
         }
-        Err(Trouble { error, is_whole })
+        Err(CommitError { error, is_whole })
     }
 
     fn copy(&self, to: &File, done: &mut u64) -> io::Result<()> {
-        let held = File::from(self.file.try_clone()?);
+        let staged = File::from(self.file.try_clone()?);
         let mut block = vec![0; BLOCK];
         loop {
-            let count = match held.read_at(&mut block, *done) {
+            let count = match staged.read_at(&mut block, *done) {
                 Ok(0) => return Ok(()),
                 Ok(count) => count,
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,

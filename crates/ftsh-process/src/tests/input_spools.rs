@@ -99,7 +99,7 @@ each_alone! {
             assert_eq!(line(world, BASE), "exit 1: ", "{kind}");
             world.driver.perform(Effect::CloseIo(OUTER));
             world.driver.perform(Effect::CloseIo(BASE));
-            assert!(!world.driver.replays.has_tapes(), "{kind}");
+            assert!(!world.driver.input_spools.has_spools(), "{kind}");
         }
     }
 
@@ -126,7 +126,7 @@ each_alone! {
             for io in [INNER, OUTER, BASE] {
                 world.driver.perform(Effect::CloseIo(io));
             }
-            assert!(!world.driver.replays.has_tapes(), "{kind}");
+            assert!(!world.driver.input_spools.has_spools(), "{kind}");
         }
     }
 
@@ -149,7 +149,7 @@ each_alone! {
         keep(world, 2);
         begin(world, 3, OUTER, IoId::INHERITED);
         drop_replay(world, 3);
-        assert!(!world.driver.replays.has_tapes());
+        assert!(!world.driver.input_spools.has_spools());
     }
 
     fn input_that_comes_late_is_waited_for_at_rest(world) {
@@ -234,7 +234,7 @@ each_alone! {
         world.driver.perform(Effect::CloseIo(OUTER));
         world.driver.perform(Effect::CloseIo(BASE));
         assert_eq!(world.end_of(writer), "signal 13");
-        assert!(!world.driver.replays.has_tapes());
+        assert!(!world.driver.input_spools.has_spools());
     }
 
     fn many_attempts_one_after_the_other_take_no_more_descriptors(world) {

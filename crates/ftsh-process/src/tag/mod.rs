@@ -2,9 +2,9 @@
 //! limit, and their kill timeout.
 
 mod kill_timeout;
-pub mod lease;
-mod mark;
+pub mod limit_grants;
+mod scope_tag;
 
 pub use self::kill_timeout::KillTimeout;
-pub use self::lease::{Leases, forget_dead_limit};
-pub use self::mark::{Mark, Marker, VARIABLE, find, innermost};
+pub use self::limit_grants::{LimitGrants, remove_expired_limit};
+pub use self::scope_tag::{ScopeTag, Tagger, VARIABLE, find, innermost};

@@ -17,7 +17,7 @@ const PIECE: u64 = 4 * 1024 * 1024;
 
 /// Bytes addressed by their position in the stream.
 #[derive(Debug, Default)]
-pub struct Log {
+pub struct SpillingLog {
     /// Position of the first byte still needed.
     start: u64,
     /// File with the bytes before the part in memory, and the position of its first byte.
@@ -37,7 +37,7 @@ pub enum Content {
     File(File),
 }
 
-impl Log {
+impl SpillingLog {
     /// Returns the position after the last byte.
     pub fn end(&self) -> u64 {
         self.recent + self.memory.len() as u64
@@ -138,8 +138,8 @@ mod tests {
         (from..to).map(|place| (place % 251) as u8).collect()
     }
 
-    fn filled(length: u64) -> Log {
-        let mut log = Log::default();
+    fn filled(length: u64) -> SpillingLog {
+        let mut log = SpillingLog::default();
         for start in (0..length).step_by(100_000) {
             log.append(&numbered(start, length.min(start + 100_000)));
         }
@@ -147,7 +147,7 @@ mod tests {
         log
     }
 
-    fn rest(log: &Log, from: u64) -> Vec<u8> {
+    fn rest(log: &SpillingLog, from: u64) -> Vec<u8> {
         let (mut all, mut room) = (Vec::new(), vec![0; 70_000]);
         loop {
             match log.read(from + all.len() as u64, &mut room).expect("it is there") {
@@ -169,10 +169,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_forgotten_takes_no_room() {
+    fn dropped_bytes_free_their_space() {
         let mut log = filled(20 << 20);
-        let room =
-            |log: &Log| log.file.as_ref().map(|(file, _)| file.metadata().map(|it| it.blocks()));
+        let room = |log: &SpillingLog| {
+            log.file.as_ref().map(|(file, _)| file.metadata().map(|it| it.blocks()))
+        };
         let before = room(&log).expect("a file").expect("its size");
         log.forget_before(15 << 20);
         let after = room(&log).expect("a file").expect("its size");

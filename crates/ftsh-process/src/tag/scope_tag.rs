@@ -17,7 +17,7 @@ pub const VARIABLE: &str = "FTSH_SCOPE";
 /// Creates and recognizes the tags of one run. The run's name is unique and cannot be guessed:
 /// without a subreaper, every process whose tag contains the name is killed with the run.
 #[derive(Clone, Debug)]
-pub struct Marker {
+pub struct Tagger {
     name: String,
     /// Tag that this shell inherited, reduced to the shells that still live.
     around: BString,
@@ -25,7 +25,7 @@ pub struct Marker {
 
 /// Scope of a process, as found in its tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mark {
+pub struct ScopeTag {
     /// Scope of this shell in which the process was started.
     pub scope: ScopeId,
     /// Number of nested shells between this shell and the process.
@@ -34,13 +34,13 @@ pub struct Mark {
     pub shell: Option<i32>,
 }
 
-impl Marker {
+impl Tagger {
     /// Creates a name for this process's run. Fails if the system has no random numbers.
     pub fn new() -> io::Result<Self> {
-        let mark = std::env::var_os(VARIABLE).unwrap_or_default();
+        let scope_tag = std::env::var_os(VARIABLE).unwrap_or_default();
         // Entries of ended runs are dropped. Otherwise the list would grow without bound where each
         // shell leaves another one running.
-        let around = entries(mark.as_bytes()).filter(lives).map(|entry| entry.text);
+        let around = entries(scope_tag.as_bytes()).filter(lives).map(|entry| entry.text);
         let around = around.collect::<Vec<_>>().join(",").into();
         let chance = [sys::random()?, sys::random()?];
         let name = format!("{}-{:016x}{:016x}", std::process::id(), chance[0], chance[1]);
@@ -59,28 +59,28 @@ impl Marker {
     }
 
     /// Parses a tag; none if the tag does not mention this run.
-    pub fn find(&self, value: &[u8]) -> Option<Mark> {
+    pub fn find(&self, value: &[u8]) -> Option<ScopeTag> {
         find(value, |run| run == self.name)
     }
 }
 
 /// Parses a tag, relative to the first run accepted by `is_meant`.
-pub fn find(value: &[u8], is_meant: impl Fn(&str) -> bool) -> Option<Mark> {
+pub fn find(value: &[u8], is_meant: impl Fn(&str) -> bool) -> Option<ScopeTag> {
     let mut entries = entries(value);
     let scope = entries.find(|entry| is_meant(entry.run))?.scope;
     let shell = entries.next();
     let depth = shell.iter().len() + entries.count();
-    Some(Mark { scope, depth, shell: shell.and_then(|shell| shell.pid()) })
+    Some(ScopeTag { scope, depth, shell: shell.and_then(|shell| shell.pid()) })
 }
 
 /// Parses a tag, relative to the innermost shell.
-pub fn innermost(value: &[u8]) -> Option<Mark> {
+pub fn innermost(value: &[u8]) -> Option<ScopeTag> {
     let scope = entries(value).last()?.scope;
-    Some(Mark { scope, depth: 0, shell: None })
+    Some(ScopeTag { scope, depth: 0, shell: None })
 }
 
 /// Entry of one shell in a tag.
-pub struct Entry<'a> {
+pub struct TagEntry<'a> {
     text: &'a str,
     /// Name of the shell's run.
     pub run: &'a str,
@@ -90,7 +90,7 @@ pub struct Entry<'a> {
     pub notes: &'a str,
 }
 
-impl<'a> Entry<'a> {
+impl<'a> TagEntry<'a> {
     fn parse(text: &'a [u8]) -> Option<Self> {
         let text = std::str::from_utf8(text).ok()?;
         let (place, notes) = text.split_once(';').unwrap_or((text, ""));
@@ -105,13 +105,13 @@ impl<'a> Entry<'a> {
 }
 
 /// True if a process has the shell's process id.
-pub fn lives(shell: &Entry) -> bool {
+pub fn lives(shell: &TagEntry) -> bool {
     shell.pid().is_some_and(|pid| sys::kill(pid, 0) != Err(ESRCH))
 }
 
 /// Parses the entries of a tag, outermost shell first.
-pub fn entries(mark: &[u8]) -> impl Iterator<Item = Entry<'_>> {
-    mark.split(|&byte| byte == b',').filter_map(Entry::parse)
+pub fn entries(scope_tag: &[u8]) -> impl Iterator<Item = TagEntry<'_>> {
+    scope_tag.split(|&byte| byte == b',').filter_map(TagEntry::parse)
 }
 
 #[cfg(test)]
@@ -119,8 +119,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_two_keys_are_alike() {
-        let key = || Marker::new().expect("random numbers").name;
+    fn names_of_runs_are_unique() {
+        let key = || Tagger::new().expect("random numbers").name;
         let (one, other) = (key(), key());
         let chance = one.strip_prefix(&format!("{}-", std::process::id())).expect("our number");
         assert_eq!(chance.len(), 32);
@@ -129,14 +129,17 @@ mod tests {
 
     #[test]
     fn nested_shells_add_to_the_list() {
-        let outer = Marker { name: "1-1".into(), around: "".into() };
-        let inner = Marker { name: "11-1".into(), around: outer.value(ScopeId(5), ";x=1") };
+        let outer = Tagger { name: "1-1".into(), around: "".into() };
+        let inner = Tagger { name: "11-1".into(), around: outer.value(ScopeId(5), ";x=1") };
         let value = inner.value(ScopeId(7), "");
         assert_eq!(value, "1-1.5;x=1,11-1.7");
-        assert_eq!(outer.find(&value), Some(Mark { scope: ScopeId(5), depth: 1, shell: Some(11) }));
-        assert_eq!(inner.find(&value), Some(Mark { scope: ScopeId(7), depth: 0, shell: None }));
+        assert_eq!(
+            outer.find(&value),
+            Some(ScopeTag { scope: ScopeId(5), depth: 1, shell: Some(11) })
+        );
+        assert_eq!(inner.find(&value), Some(ScopeTag { scope: ScopeId(7), depth: 0, shell: None }));
         assert_eq!(inner.find(b"1-1.5"), None);
         assert_eq!(outer.find(b"1-1.x"), None);
-        assert_eq!(innermost(&value).map(|mark| mark.scope), Some(ScopeId(7)));
+        assert_eq!(innermost(&value).map(|scope_tag| scope_tag.scope), Some(ScopeId(7)));
     }
 }

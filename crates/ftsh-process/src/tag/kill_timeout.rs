@@ -7,7 +7,7 @@
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
-use super::mark;
+use super::scope_tag;
 
 /// Time that each shell reserves: its own kill timeout is longer by this than that of the shells
 /// inside.
@@ -16,15 +16,15 @@ const MARGIN: Duration = Duration::from_secs(5);
 /// Requested time from SIGTERM to SIGKILL, minus the parts reserved by shells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KillTimeout {
-    asked: Duration,
+    requested: Duration,
     /// Number of shells that reserve a part.
-    shells: u32,
+    reserving: u32,
 }
 
 impl KillTimeout {
     /// Creates a kill timeout of which no shell reserves a part.
-    pub fn of(asked: Duration) -> Self {
-        Self { asked, shells: 0 }
+    pub fn of(requested: Duration) -> Self {
+        Self { requested, reserving: 0 }
     }
 
     /// Environment variable with the kill timeout of a shell, in seconds.
@@ -39,30 +39,30 @@ impl KillTimeout {
 
     /// Returns the remaining time.
     pub fn time(self) -> Duration {
-        self.asked.saturating_sub(MARGIN * self.shells)
+        self.requested.saturating_sub(MARGIN * self.reserving)
     }
 
     /// Returns the kill timeout of shells started by this shell.
     #[must_use]
     pub fn inside(self) -> Self {
-        Self { shells: self.shells + 1, ..self }
+        Self { reserving: self.reserving + 1, ..self }
     }
 
     /// Returns the kill timeout of this process, given the value of its environment variable. The
     /// result is longer than the value if shells around this process that reserved a part have
     /// ended.
-    pub fn inherited(told: Duration) -> Self {
-        let mark = std::env::var_os(mark::VARIABLE).unwrap_or_default();
-        Self::told(told, mark.as_bytes(), mark::lives)
+    pub fn inherited(time: Duration) -> Self {
+        let tag = std::env::var_os(scope_tag::VARIABLE).unwrap_or_default();
+        Self::from_tag(time, tag.as_bytes(), scope_tag::lives)
     }
 
-    fn told(time: Duration, mark: &[u8], lives: impl Fn(&mark::Entry) -> bool) -> Self {
-        let shells: Vec<mark::Entry> = mark::entries(mark).collect();
+    fn from_tag(time: Duration, tag: &[u8], lives: impl Fn(&scope_tag::TagEntry) -> bool) -> Self {
+        let shells: Vec<scope_tag::TagEntry> = scope_tag::entries(tag).collect();
         let last = shells.last().and_then(|shell| shell.notes.split(';').find_map(Self::parse));
         match last {
             Some(last) if last.time() == time => {
-                let keeping = shells.iter().rev().take(last.shells as usize);
-                Self { shells: keeping.filter(|shell| lives(shell)).count() as u32, ..last }
+                let keeping = shells.iter().rev().take(last.reserving as usize);
+                Self { reserving: keeping.filter(|shell| lives(shell)).count() as u32, ..last }
             }
             // The variable was set by another program.
             _ => Self::of(time),
@@ -72,14 +72,14 @@ impl KillTimeout {
     /// Formats a note for the tag, from which [`KillTimeout::inherited`] restores the reserved
     /// parts.
     pub fn note(self) -> String {
-        format!(";t={}/{}", self.asked.as_nanos(), self.shells)
+        format!(";t={}/{}", self.requested.as_nanos(), self.reserving)
     }
 
     fn parse(note: &str) -> Option<Self> {
-        let (asked, shells) = note.strip_prefix("t=")?.split_once('/')?;
+        let (requested, reserving) = note.strip_prefix("t=")?.split_once('/')?;
         Some(Self {
-            asked: Duration::from_nanos(asked.parse().ok()?),
-            shells: shells.parse().ok()?,
+            requested: Duration::from_nanos(requested.parse().ok()?),
+            reserving: reserving.parse().ok()?,
         })
     }
 }
@@ -90,41 +90,41 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    fn told(seconds: u32, mark: &str, living: &[&str]) -> Duration {
-        let lives = |shell: &mark::Entry| living.contains(&shell.run);
-        KillTimeout::told(SECOND * seconds, mark.as_bytes(), lives).time()
+    fn remaining(seconds: u32, tag: &str, living: &[&str]) -> Duration {
+        let lives = |shell: &scope_tag::TagEntry| living.contains(&shell.run);
+        KillTimeout::from_tag(SECOND * seconds, tag.as_bytes(), lives).time()
     }
 
     #[test]
-    fn only_shells_that_live_keep_their_part() {
+    fn only_living_shells_reserve_a_part() {
         let outer = KillTimeout::of(SECOND * 12).inside();
         let (one, two) = (format!("1-a.0{}", outer.note()), outer.inside().note());
-        assert_eq!(told(7, &one, &["1-a"]), SECOND * 7);
-        assert_eq!(told(7, &one, &[]), SECOND * 12);
+        assert_eq!(remaining(7, &one, &["1-a"]), SECOND * 7);
+        assert_eq!(remaining(7, &one, &[]), SECOND * 12);
         let both = format!("{one},2-b.4;9.5=1.2.3.4{two}");
-        assert_eq!(told(2, &both, &["1-a", "2-b"]), SECOND * 2);
-        assert_eq!(told(2, &both, &["1-a"]), SECOND * 7);
-        assert_eq!(told(2, &both, &[]), SECOND * 12);
+        assert_eq!(remaining(2, &both, &["1-a", "2-b"]), SECOND * 2);
+        assert_eq!(remaining(2, &both, &["1-a"]), SECOND * 7);
+        assert_eq!(remaining(2, &both, &[]), SECOND * 12);
     }
 
     #[test]
-    fn what_was_asked_for_further_in_counts_from_there() {
-        let mark = format!("1-a.0{},2-b.0{}", KillTimeout::of(SECOND * 30).inside().note(), {
+    fn an_inner_timeout_replaces_the_outer_one() {
+        let tag = format!("1-a.0{},2-b.0{}", KillTimeout::of(SECOND * 30).inside().note(), {
             KillTimeout::of(SECOND * 8).inside().note()
         });
-        assert_eq!(told(3, &mark, &["1-a", "2-b"]), SECOND * 3);
-        assert_eq!(told(3, &mark, &["1-a"]), SECOND * 8);
+        assert_eq!(remaining(3, &tag, &["1-a", "2-b"]), SECOND * 3);
+        assert_eq!(remaining(3, &tag, &["1-a"]), SECOND * 8);
         // The value differs from the tag: another program changed the variable.
-        assert_eq!(told(4, &mark, &[]), SECOND * 4);
-        assert_eq!(told(4, "nonsense", &[]), SECOND * 4);
+        assert_eq!(remaining(4, &tag, &[]), SECOND * 4);
+        assert_eq!(remaining(4, "nonsense", &[]), SECOND * 4);
     }
 
     #[test]
-    fn there_is_never_less_than_nothing() {
+    fn the_time_is_never_negative() {
         let deep = KillTimeout::of(SECOND * 7).inside().inside().inside();
         assert_eq!(deep.time(), Duration::ZERO);
         assert_eq!(deep.written(), "0");
         assert_eq!(KillTimeout::of(SECOND * 15 / 2).written(), "7.5");
-        assert_eq!(told(0, &format!("1-a.0{}", deep.note()), &[]), SECOND * 7);
+        assert_eq!(remaining(0, &format!("1-a.0{}", deep.note()), &[]), SECOND * 7);
     }
 }

@@ -25,11 +25,11 @@ use ftsh_machine::effect::{DraftMode, Umask};
 use ftsh_sys as sys;
 
 /// Maximum number of symbolic links followed.
-const MOST_LINKS: usize = 40;
+const MAX_LINKS: usize = 40;
 
 /// File that waits for its commit. Dropping the value removes it.
 #[derive(Default)]
-pub struct Draft(Mutex<State>);
+pub struct StagedFile(Mutex<State>);
 
 /// State of a staged file.
 #[derive(Default)]
@@ -38,22 +38,22 @@ pub(super) enum State {
     #[default]
     Nothing,
     /// Ready to be committed.
-    Held(Held),
+    Staged(StagedContent),
 }
 
 /// Content and target of a staged file.
-pub(super) struct Held {
+pub(super) struct StagedContent {
     /// Path as written in the script.
     pub path: BString,
     /// Absolute path of the target, with links resolved.
     pub target: PathBuf,
     /// New content.
     pub file: Arc<OwnedFd>,
-    pub how: How,
+    pub strategy: CommitStrategy,
 }
 
 /// Method of the commit.
-pub(super) enum How {
+pub(super) enum CommitStrategy {
     /// Replaces the target.
     Replace {
         /// Note of the hidden name, if the file has one.
@@ -65,7 +65,7 @@ pub(super) enum How {
     Append(Mode),
 }
 
-impl Draft {
+impl StagedFile {
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -89,7 +89,7 @@ impl Draft {
         let rights =
             Mode::from_bits_truncate(0o666 & !mode_t::from(umask.unwrap_or_else(own_umask)));
         let directory = target.parent().unwrap_or(Path::new("/"));
-        let (file, how) = if mode == DraftMode::Append {
+        let (file, strategy) = if mode == DraftMode::Append {
             if old.is_none() {
                 let needed = AccessFlags::W_OK | AccessFlags::X_OK;
                 faccessat(AT_FDCWD, directory, needed, AtFlags::AT_EACCESS)
@@ -97,7 +97,7 @@ impl Draft {
             }
             let file = file_on_disk().and_then(sys::move_up).map_err(say)?;
             sys::add_flags(file.as_fd(), OFlag::O_APPEND).map_err(say)?;
-            (file, How::Append(rights))
+            (file, CommitStrategy::Append(rights))
         } else {
             let first = if old.is_some() { Mode::S_IRUSR | Mode::S_IWUSR } else { rights };
             let begun = beside(directory, first, registry).and_then(|(file, note)| {
@@ -112,28 +112,33 @@ impl Draft {
                 Some(_) => FdError::Beside { path: path.clone(), error },
                 None => say(error),
             })?;
-            (file, How::Replace { hidden: note, if_written: mode == DraftMode::Fill })
+            (file, CommitStrategy::Replace { hidden: note, if_written: mode == DraftMode::Fill })
         };
         let file = Arc::new(file);
-        *self.state() = State::Held(Held { path: path.clone(), target, file: file.clone(), how });
+        *self.state() = State::Staged(StagedContent {
+            path: path.clone(),
+            target,
+            file: file.clone(),
+            strategy,
+        });
         Ok(Some(file))
     }
 
     /// Returns the number of bytes that wait for the commit.
     pub fn len(&self) -> u64 {
         match &*self.state() {
-            State::Held(held) => fstat(&held.file).map_or(0, |data| data.st_size as u64),
+            State::Staged(staged) => fstat(&staged.file).map_or(0, |data| data.st_size as u64),
             State::Nothing => 0,
         }
     }
 
     /// Returns these bytes of them, or as many as exist.
     pub fn content_from(&self, start: u64, end: u64) -> io::Result<Vec<u8>> {
-        let State::Held(held) = &*self.state() else { return Ok(Vec::new()) };
+        let State::Staged(staged) = &*self.state() else { return Ok(Vec::new()) };
         let mut content = vec![0; end.saturating_sub(start) as usize];
         let mut filled = 0;
         while filled < content.len() {
-            match pread(&held.file, &mut content[filled..], (start + filled as u64) as i64) {
+            match pread(&staged.file, &mut content[filled..], (start + filled as u64) as i64) {
                 Ok(0) => break, // truncated by a writer
                 Ok(count) => filled += count,
                 Err(Errno::EINTR) => {}
@@ -161,7 +166,7 @@ fn target(path: &Path) -> io::Result<Option<(PathBuf, Option<Metadata>)>> {
         return Ok(None); // opening the path reports the error
     }
     let mut target = std::path::absolute(path)?;
-    for _ in 0..MOST_LINKS {
+    for _ in 0..MAX_LINKS {
         let Ok(next) = std::fs::read_link(&target) else {
             // Some links only look as if they led somewhere.
             let same = |there: &Metadata, it: &Metadata| {

@@ -17,7 +17,7 @@ use std::os::unix::fs::FileExt;
 
 use bstr::BString;
 
-use super::mark::{self, Marker};
+use super::scope_tag::{self, Tagger};
 use ftsh_machine::effect::ScopeId;
 use ftsh_machine::time::Deadline;
 use ftsh_sys as sys;
@@ -26,39 +26,39 @@ use ftsh_sys as sys;
 pub const VARIABLE: &str = "FTSH_DEADLINE";
 
 /// Maximum number of grants in a tag: those with the earliest limits.
-const MOST: usize = 8;
+const MAX_GRANTS: usize = 8;
 
 /// Size of a grant in the file, in bytes.
 const SIZE: u64 = 8;
 
 /// Grants of this shell, one for each open scope with a limit.
 #[derive(Default)]
-pub struct Leases {
+pub struct LimitGrants {
     /// File with the grants, created for the first grant; an error if it cannot be created.
     file: Option<io::Result<File>>,
-    given: HashMap<ScopeId, Given>,
+    granted: HashMap<ScopeId, Grant>,
     /// Free places in the file.
     free: Vec<u64>,
 }
 
 #[derive(Clone, Copy)]
-struct Given {
+struct Grant {
     place: u64,
     limit: Deadline,
 }
 
-impl Leases {
+impl LimitGrants {
     /// Grants a limit to the commands of a scope.
-    fn give(&mut self, key: &Marker, scope: ScopeId, limit: Deadline) {
-        if let Some(given) = self.given.get_mut(&scope) {
+    fn add(&mut self, key: &Tagger, scope: ScopeId, limit: Deadline) {
+        if let Some(given) = self.granted.get_mut(&scope) {
             given.limit = limit;
             return;
         }
-        let next = self.given.len() as u64;
+        let next = self.granted.len() as u64;
         let place = self.free.pop().unwrap_or(next);
         match self.file.get_or_insert_with(|| new_file(key)) {
             Ok(file) if file.write_all_at(&number(scope), place * SIZE).is_ok() => {
-                self.given.insert(scope, Given { place, limit });
+                self.granted.insert(scope, Grant { place, limit });
             }
             _ => self.free.push(place),
         }
@@ -69,17 +69,17 @@ impl Leases {
     /// scopes, innermost first.
     pub fn note(
         &mut self,
-        marker: &Marker,
+        tagger: &Tagger,
         pid: i32,
         limit: Deadline,
         around: &[ScopeId],
         moment: impl Fn(Deadline) -> BString,
     ) -> String {
         let Some(&scope) = around.first() else { return String::new() };
-        self.give(marker, scope, limit);
+        self.add(tagger, scope, limit);
         let Some(Ok(file)) = &self.file else { return String::new() };
-        let mut governing: Vec<(ScopeId, Given)> = Vec::new();
-        for (id, given) in around.iter().filter_map(|id| Some((*id, *self.given.get(id)?))) {
+        let mut governing: Vec<(ScopeId, Grant)> = Vec::new();
+        for (id, given) in around.iter().filter_map(|id| Some((*id, *self.granted.get(id)?))) {
             // A limit may apply to several scopes, and stays valid until the outermost scope
             // closes.
             governing.retain(|(_, inner)| inner.limit != given.limit);
@@ -87,12 +87,12 @@ impl Leases {
             if given.limit < limit {
                 continue;
             }
-            if governing.len() < MOST {
+            if governing.len() < MAX_GRANTS {
                 governing.push((id, given));
             }
         }
         let fd = file.as_raw_fd();
-        let describe = |(scope, given): &(ScopeId, Given)| {
+        let describe = |(scope, given): &(ScopeId, Grant)| {
             format!(";{}={pid}.{fd}.{}.{}", moment(given.limit), given.place, scope.0)
         };
         governing.iter().map(describe).collect()
@@ -100,7 +100,7 @@ impl Leases {
 
     /// Ends the grant of a scope.
     pub fn end(&mut self, scope: ScopeId) {
-        if let Some(given) = self.given.remove(&scope) {
+        if let Some(given) = self.granted.remove(&scope) {
             if let Some(Ok(file)) = &self.file {
                 // The memory is already allocated, so the write cannot fail for lack of space.
                 let _ = file.write_all_at(&[0; SIZE as usize], given.place * SIZE);
@@ -119,7 +119,7 @@ fn file_name(run: &str) -> String {
     format!("ftsh-leases-{run}")
 }
 
-fn new_file(key: &Marker) -> io::Result<File> {
+fn new_file(key: &Tagger) -> io::Result<File> {
     use nix::sys::memfd::{MFdFlags, memfd_create};
     let fd = memfd_create(file_name(key.name()).as_str(), MFdFlags::MFD_CLOEXEC)?;
     Ok(sys::move_up(fd)?.into())
@@ -127,7 +127,7 @@ fn new_file(key: &Marker) -> io::Result<File> {
 
 /// Grant as described by a tag note.
 #[derive(Debug, PartialEq, Eq)]
-struct Lease<'a> {
+struct LimitGrant<'a> {
     /// Time limit, as in the environment variable.
     moment: &'a str,
     /// Name of the run that granted the limit.
@@ -140,7 +140,7 @@ struct Lease<'a> {
     scope: ScopeId,
 }
 
-impl<'a> Lease<'a> {
+impl<'a> LimitGrant<'a> {
     fn parse(run: &'a str, text: &'a str) -> Option<Self> {
         let (moment, place) = text.split_once('=')?;
         let mut numbers = place.split('.');
@@ -151,46 +151,52 @@ impl<'a> Lease<'a> {
 }
 
 /// True if the scope of a grant is still open. False if the file cannot be read.
-fn is_open(lease: &Lease) -> bool {
-    let path = format!("/proc/{}/fd/{}", lease.pid, lease.fd);
+fn is_open(limit_grants: &LimitGrant) -> bool {
+    let path = format!("/proc/{}/fd/{}", limit_grants.pid, limit_grants.fd);
     // The link is checked before the file is opened: the process id may belong to another process
     // now.
-    let name = format!("/memfd:{} (deleted)", file_name(lease.run));
+    let name = format!("/memfd:{} (deleted)", file_name(limit_grants.run));
     let mut found = [0; SIZE as usize];
     fs::read_link(&path).is_ok_and(|link| link.as_os_str() == name.as_str())
         && File::open(&path)
-            .and_then(|file| file.read_exact_at(&mut found, lease.place.saturating_mul(SIZE)))
-            .is_ok_and(|()| found == number(lease.scope))
+            .and_then(|file| {
+                file.read_exact_at(&mut found, limit_grants.place.saturating_mul(SIZE))
+            })
+            .is_ok_and(|()| found == number(limit_grants.scope))
 }
 
 /// Returns the inherited limit, if a limit is still valid.
 fn inherited() -> Option<OsString> {
-    let told = std::env::var_os(VARIABLE)?;
-    let mark = std::env::var_os(mark::VARIABLE).unwrap_or_default();
-    governing(told.as_bytes(), mark.as_bytes(), is_open).map(OsString::from_vec)
+    let inherited = std::env::var_os(VARIABLE)?;
+    let scope_tag = std::env::var_os(scope_tag::VARIABLE).unwrap_or_default();
+    governing(inherited.as_bytes(), scope_tag.as_bytes(), is_open).map(OsString::from_vec)
 }
 
 /// Returns the earliest limit with a valid grant, or the inherited limit itself if no note mentions
 /// it: then another program set the variable.
-fn governing(told: &[u8], mark: &[u8], holds: impl Fn(&Lease) -> bool) -> Option<Vec<u8>> {
-    let leases = mark::entries(mark).flat_map(|entry| {
-        entry.notes.split(';').filter_map(move |note| Lease::parse(entry.run, note))
+fn governing(
+    inherited: &[u8],
+    scope_tag: &[u8],
+    holds: impl Fn(&LimitGrant) -> bool,
+) -> Option<Vec<u8>> {
+    let grants = scope_tag::entries(scope_tag).flat_map(|entry| {
+        entry.notes.split(';').filter_map(move |note| LimitGrant::parse(entry.run, note))
     });
-    let leases: Vec<Lease> = leases.collect();
-    if leases.iter().all(|lease| lease.moment.as_bytes() != told) {
-        return Some(told.to_vec());
+    let grants: Vec<LimitGrant> = grants.collect();
+    if grants.iter().all(|limit_grants| limit_grants.moment.as_bytes() != inherited) {
+        return Some(inherited.to_vec());
     }
-    let seconds = |lease: &&Lease| lease.moment.parse().unwrap_or(f64::INFINITY);
-    let next = leases
+    let seconds = |limit_grants: &&LimitGrant| limit_grants.moment.parse().unwrap_or(f64::INFINITY);
+    let next = grants
         .iter()
-        .filter(|lease| holds(lease))
+        .filter(|limit_grants| holds(limit_grants))
         .min_by(|one, other| seconds(one).total_cmp(&seconds(other)));
-    next.map(|lease| lease.moment.into())
+    next.map(|limit_grants| limit_grants.moment.into())
 }
 
 /// Removes an inherited limit whose attempt has ended from the environment. Has no effect once the
 /// process has several threads.
-pub fn forget_dead_limit() {
+pub fn remove_expired_limit() {
     if std::env::var_os(VARIABLE).is_some() {
         sys::set_variable(VARIABLE, inherited());
     }
@@ -202,59 +208,67 @@ mod tests {
 
     const MARK: &[u8] = b"5-aa.3;90.000000=6.12.0.1;20.000000=6.12.1.3,7-bb.0;19.5=8.11.0.0";
 
-    fn of(told: &str, holds: impl Fn(&Lease) -> bool) -> Option<String> {
-        governing(told.as_bytes(), MARK, holds).map(|limit| String::from_utf8_lossy(&limit).into())
+    fn of(inherited: &str, holds: impl Fn(&LimitGrant) -> bool) -> Option<String> {
+        governing(inherited.as_bytes(), MARK, holds)
+            .map(|limit| String::from_utf8_lossy(&limit).into())
     }
 
     #[test]
-    fn a_limit_counts_as_long_as_its_lease() {
+    fn a_limit_is_valid_until_its_grant_ends() {
         assert_eq!(of("19.5", |_| true).as_deref(), Some("19.5"));
-        assert_eq!(of("19.5", |lease| lease.run == "5-aa").as_deref(), Some("20.000000"));
-        assert_eq!(of("19.5", |lease| lease.scope == ScopeId(1)).as_deref(), Some("90.000000"));
+        assert_eq!(
+            of("19.5", |limit_grants| limit_grants.run == "5-aa").as_deref(),
+            Some("20.000000")
+        );
+        assert_eq!(
+            of("19.5", |limit_grants| limit_grants.scope == ScopeId(1)).as_deref(),
+            Some("90.000000")
+        );
         assert_eq!(of("19.5", |_| false), None);
         assert_eq!(of("20.000000", |_| false), None);
     }
 
     #[test]
-    fn what_somebody_else_says_counts_in_any_case() {
+    fn a_limit_of_another_program_is_always_valid() {
         assert_eq!(of("12", |_| false).as_deref(), Some("12"));
         assert_eq!(of("12", |_| true).as_deref(), Some("12"));
         assert_eq!(governing(b"12", b"", |_| true), Some(b"12".into()));
     }
 
     #[test]
-    fn nonsense_is_no_lease() {
+    fn malformed_notes_are_no_grants() {
         for text in
             ["", "t", "1=", "1=2.3.4", "1=2.3.4.x", "1=-2.3.4.5", "1=2.3.4.99999999999999999999"]
         {
-            assert_eq!(Lease::parse("1-a", text), None, "{text}");
+            assert_eq!(LimitGrant::parse("1-a", text), None, "{text}");
         }
-        let lease = Lease::parse("1-a", "2.5=3.4.18446744073709551615.6").expect("a lease");
-        assert!(!is_open(&lease));
+        let limit_grants =
+            LimitGrant::parse("1-a", "2.5=3.4.18446744073709551615.6").expect("a grant");
+        assert!(!is_open(&limit_grants));
     }
 
     #[test]
-    fn a_lease_ends_with_its_scope_and_its_place_is_used_again() {
-        let key = Marker::new().expect("random numbers");
-        let mut leases = Leases::default();
-        let one = |leases: &Leases, scope| {
-            let file = leases.file.as_ref()?.as_ref().ok()?;
-            let given = leases.given.get(&scope)?;
+    fn a_grant_ends_with_its_scope_and_its_place_is_reused() {
+        let key = Tagger::new().expect("random numbers");
+        let mut grants = LimitGrants::default();
+        let one = |grants: &LimitGrants, scope| {
+            let file = grants.file.as_ref()?.as_ref().ok()?;
+            let given = grants.granted.get(&scope)?;
             let place = format!("{}.{}.{}", file.as_raw_fd(), given.place, scope.0);
             Some(format!("1.5={}.{place}", std::process::id()))
         };
         let (first, second) = (ScopeId(4), ScopeId(5));
-        leases.give(&key, first, Deadline::at(ftsh_machine::Time::START));
-        leases.give(&key, second, Deadline::at(ftsh_machine::Time::START));
-        let texts = [first, second].map(|scope| one(&leases, scope).expect("a lease"));
-        let holds = |text: &str| is_open(&Lease::parse(key.name(), text).expect("a lease"));
+        grants.add(&key, first, Deadline::at(ftsh_machine::Time::START));
+        grants.add(&key, second, Deadline::at(ftsh_machine::Time::START));
+        let texts = [first, second].map(|scope| one(&grants, scope).expect("a grant"));
+        let holds = |text: &str| is_open(&LimitGrant::parse(key.name(), text).expect("a grant"));
         assert_eq!(texts.each_ref().map(|text| holds(text)), [true, true]);
-        leases.end(first);
+        grants.end(first);
         assert_eq!(texts.each_ref().map(|text| holds(text)), [false, true]);
-        leases.give(&key, ScopeId(6), Deadline::at(ftsh_machine::Time::START));
-        assert_eq!(leases.given[&ScopeId(6)].place, 0);
+        grants.add(&key, ScopeId(6), Deadline::at(ftsh_machine::Time::START));
+        assert_eq!(grants.granted[&ScopeId(6)].place, 0);
         assert_eq!(texts.each_ref().map(|text| holds(text)), [false, true]);
-        drop(leases);
+        drop(grants);
         assert!(!holds(&texts[1]));
     }
 }

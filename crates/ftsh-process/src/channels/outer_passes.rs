@@ -13,11 +13,11 @@ pub const VARIABLE: &str = "FTSH_INSIDE";
 
 /// Passes of shells around this one.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Around(Vec<(String, u64)>);
+pub struct OuterPasses(Vec<(String, u64)>);
 
-impl Around {
+impl OuterPasses {
     /// Reads the passes from the environment of this shell.
-    pub fn told() -> Self {
+    pub fn from_env() -> Self {
         std::env::var(VARIABLE).map(|text| Self::read(&text)).unwrap_or_default()
     }
 
@@ -42,7 +42,7 @@ impl Around {
 
     /// Formats the variable for a command that also holds `own` passes. Own passes replace outer
     /// ones of the same channel.
-    pub fn tell(&self, own: &[(&str, u64)]) -> String {
+    pub fn env_value(&self, own: &[(&str, u64)]) -> String {
         let is_old = |name: &str| own.iter().all(|(other, _)| *other != name);
         let around = self.0.iter().map(|(name, number)| (name.as_str(), *number));
         let all = around.filter(|(name, _)| is_old(name)).chain(own.iter().copied());
@@ -55,12 +55,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_told_is_read_again() {
-        let around = Around::read("a:1,b:2");
-        assert_eq!(around.tell(&[]), "a:1,b:2");
-        assert_eq!(around.tell(&[("b", 4), ("c", 3)]), "a:1,b:4,c:3");
+    fn the_variable_is_parsed_as_it_was_formatted() {
+        let around = OuterPasses::read("a:1,b:2");
+        assert_eq!(around.env_value(&[]), "a:1,b:2");
+        assert_eq!(around.env_value(&[("b", 4), ("c", 3)]), "a:1,b:4,c:3");
         for nonsense in ["", ",", "a", "a:", ":1", "a:-1", "../a:1", "a:1152921504606846976"] {
-            assert_eq!(Around::read(nonsense), Around::default(), "{nonsense}");
+            assert_eq!(OuterPasses::read(nonsense), OuterPasses::default(), "{nonsense}");
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use nix::fcntl::OFlag;
 
-use super::super::fds::log::Log;
+use super::super::fds::spilling_log::SpillingLog;
 use super::super::os::poll::{Poller, Token};
 use ftsh_sys as sys;
 
@@ -16,7 +16,7 @@ const NARROW: i32 = 4096;
 const WIDE: i32 = 64 * 1024;
 
 /// Pipe from a spool to commands.
-pub struct Feed {
+pub struct Feeder {
     /// Token of the pipe in the poller.
     token: Token,
     /// Read end. Commands keep it while they run.
@@ -32,7 +32,7 @@ pub struct Feed {
 
 /// State of a pipe after writing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fed {
+pub enum FeederState {
     /// No command reads at present, or no bytes are left to write.
     Idle,
     /// The pipe is full.
@@ -41,7 +41,7 @@ pub enum Fed {
     Dry,
 }
 
-impl Feed {
+impl Feeder {
     /// Creates an empty pipe that begins at a position of the input.
     pub fn new(token: Token, at: u64) -> io::Result<Self> {
         let (reader, writer) = io::pipe()?;
@@ -97,13 +97,13 @@ impl Feed {
     /// Writes as much as fits, by means of a buffer, and polls for more room if the pipe is full.
     pub fn push(
         &mut self,
-        log: &Log,
+        log: &SpillingLog,
         is_all: bool,
         block: &mut [u8],
         poller: &mut Poller,
-    ) -> io::Result<Fed> {
-        let fed = if self.is_in_use() { self.write(log, block)? } else { Fed::Idle };
-        let watched = fed == Fed::Full;
+    ) -> io::Result<FeederState> {
+        let fed = if self.is_in_use() { self.write(log, block)? } else { FeederState::Idle };
+        let watched = fed == FeederState::Full;
         if watched != self.is_watched
             && let Some(writer) = &self.writer
         {
@@ -114,23 +114,25 @@ impl Feed {
             }
             self.is_watched = watched;
         }
-        if fed == Fed::Dry && is_all {
+        if fed == FeederState::Dry && is_all {
             self.writer = None; // readers see the end of the input
-            return Ok(Fed::Idle);
+            return Ok(FeederState::Idle);
         }
         Ok(fed)
     }
 
-    fn write(&mut self, log: &Log, block: &mut [u8]) -> io::Result<Fed> {
-        let Some(writer) = &mut self.writer else { return Ok(Fed::Idle) };
+    fn write(&mut self, log: &SpillingLog, block: &mut [u8]) -> io::Result<FeederState> {
+        let Some(writer) = &mut self.writer else { return Ok(FeederState::Idle) };
         loop {
             let count = log.read(self.written, block)?;
             if count == 0 {
-                return Ok(Fed::Dry);
+                return Ok(FeederState::Dry);
             }
             match writer.write(&block[..count]) {
                 Ok(count) => self.written += count as u64,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(Fed::Full),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    return Ok(FeederState::Full);
+                }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }

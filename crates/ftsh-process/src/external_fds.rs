@@ -13,11 +13,11 @@ use ftsh_machine::effect::{IoId, ScopeId};
 use ftsh_sys as sys;
 
 /// Base of the poller tokens of foreign descriptors.
-pub const OUTSIDE: Token = 1 << 40;
+pub const EXTERNAL_FDS: Token = 1 << 40;
 
 /// Kind of readiness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ready {
+pub enum Readiness {
     /// Readable, or at its end.
     ToRead,
     /// Writable, or without a reader.
@@ -36,7 +36,7 @@ impl ProcessDriver {
     }
 
     /// Adds a table with descriptors 0, 1 and 2, from which commands can start.
-    pub fn give(&mut self, io: IoId, streams: [OwnedFd; 3]) -> io::Result<()> {
+    pub fn add_table(&mut self, io: IoId, streams: [OwnedFd; 3]) -> io::Result<()> {
         let mut table = FdTable::default();
         for (slot, stream) in table.descriptors.iter_mut().zip(streams) {
             *slot = Some(Fd::new(stream)?);
@@ -46,25 +46,25 @@ impl ProcessDriver {
     }
 
     /// Moves a descriptor to a number that no command uses.
-    pub fn keep(fd: OwnedFd) -> io::Result<OwnedFd> {
+    pub fn move_above_script(fd: OwnedFd) -> io::Result<OwnedFd> {
         sys::move_up(fd)
     }
 
     /// Makes `wait` return when a descriptor is ready. The descriptor must stay open until removed.
-    pub fn listen_to(&mut self, fd: BorrowedFd, key: u64, ready: Ready) -> io::Result<()> {
+    pub fn add_fd(&mut self, fd: BorrowedFd, key: u64, ready: Readiness) -> io::Result<()> {
         match ready {
-            Ready::ToRead => self.poller.add(fd, OUTSIDE + key),
-            Ready::ToWrite => self.poller.add_for_writing(fd, OUTSIDE + key),
+            Readiness::ToRead => self.poller.add(fd, EXTERNAL_FDS + key),
+            Readiness::ToWrite => self.poller.add_for_writing(fd, EXTERNAL_FDS + key),
         }
     }
 
     /// Removes a descriptor.
-    pub fn listen_no_more(&mut self, fd: BorrowedFd) {
+    pub fn remove_fd(&mut self, fd: BorrowedFd) {
         self.poller.remove(fd);
     }
 
     /// Returns the keys of descriptors that became ready since the last call.
-    pub fn take_ready(&mut self) -> Vec<u64> {
-        std::mem::take(&mut self.outside)
+    pub fn take_ready_keys(&mut self) -> Vec<u64> {
+        std::mem::take(&mut self.external_fds)
     }
 }

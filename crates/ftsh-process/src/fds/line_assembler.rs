@@ -5,11 +5,11 @@ use std::sync::Arc;
 use bstr::{BString, ByteSlice};
 
 /// Length of the beginning of a line that is held. Longer lines are forwarded in parts.
-const LONGEST: usize = 64 * 1024;
+const MAX_HELD_LINE: usize = 64 * 1024;
 
 /// Output of one source.
 #[derive(Debug)]
-pub struct Lines {
+pub struct LineAssembler {
     /// Tag of the lines; none if output is forwarded unchanged.
     tag: Option<Arc<BString>>,
     /// Beginning of an incomplete line.
@@ -18,7 +18,7 @@ pub struct Lines {
     is_open: bool,
 }
 
-impl Lines {
+impl LineAssembler {
     /// Creates an empty state. Without a tag, lines do not matter.
     pub fn new(tag: Option<Arc<BString>>) -> Self {
         Self { tag, held: Vec::new(), is_open: false }
@@ -47,7 +47,7 @@ impl Lines {
                 continue;
             }
             self.held.extend_from_slice(piece);
-            if is_end || self.held.len() > LONGEST {
+            if is_end || self.held.len() > MAX_HELD_LINE {
                 self.begin(out);
                 out.append(&mut self.held);
                 self.is_open = !is_end;
@@ -87,12 +87,12 @@ pub fn first_lines(bytes: &[u8], most: usize) -> &[u8] {
 mod tests {
     use super::*;
 
-    fn lines() -> Lines {
-        Lines::new(Some(Arc::new("a".into())))
+    fn lines() -> LineAssembler {
+        LineAssembler::new(Some(Arc::new("a".into())))
     }
 
     #[test]
-    fn lines_come_out_whole_however_they_come_in() {
+    fn pieces_become_whole_lines() {
         let text = b"one\n\ntwo\xff\nthree";
         let expected = b"a\tone\na\t\na\ttwo\xff\na\tthree\n";
         for size in 1..=text.len() {
@@ -109,9 +109,9 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_too_long_to_be_held_goes_out_as_it_comes() {
+    fn a_long_line_is_forwarded_in_pieces() {
         let (mut lines, mut out) = (lines(), Vec::new());
-        let long = vec![b'x'; LONGEST];
+        let long = vec![b'x'; MAX_HELD_LINE];
         lines.take(&long, &mut out);
         assert!(out.is_empty() && !lines.is_open());
         for (piece, is_open) in [(&b"yy"[..], true), (b"z", true), (b"\nshort\nsh", false)] {

@@ -7,18 +7,18 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use super::super::fds::Fd;
-use super::super::fds::buffer::Buffer;
-use super::super::fds::log::Log;
+use super::super::fds::buffer::FileBuffer;
+use super::super::fds::spilling_log::SpillingLog;
 use super::super::os::poll::{Poller, Token};
-use super::feed::{Fed, Feed};
-use super::source::{self, Source};
+use super::feeder::{Feeder, FeederState};
+use super::source::{self, SpoolSource};
 use ftsh_machine::effect::ReplayId;
 
 /// Maximum number of bytes read in advance for a program that replaces the shell.
-const MOST_AT_ONCE: u64 = 1024 * 1024;
+const MAX_READ_AHEAD: u64 = 1024 * 1024;
 
 /// Remaining input for a program that replaces the shell.
-pub struct Rest {
+pub struct RemainingInput {
     /// Recorded bytes, to be read first.
     pub ahead: Fd,
     /// Input to be read afterwards, unless it has ended.
@@ -26,66 +26,66 @@ pub struct Rest {
 }
 
 /// Input that is recorded while it is read.
-pub struct Tape {
+pub struct Spool {
     /// Token of the source in the poller.
     token: Token,
-    pub source: Source,
-    log: Log,
+    pub source: SpoolSource,
+    log: SpillingLog,
     /// Set at the end of the input or after an error.
     has_ended: bool,
     /// Source, while it is polled.
     watched: Option<Fd>,
     /// Reader outside all attempts.
-    root: Reader,
-    attempts: HashMap<ReplayId, Attempt>,
+    root: SpoolReader,
+    attempts: HashMap<ReplayId, SpoolAttempt>,
 }
 
 /// Reader of the input.
 #[derive(Default)]
-struct Reader {
+struct SpoolReader {
     /// Position while the reader has no pipe.
     at: u64,
-    feed: Option<Feed>,
+    feeder: Option<Feeder>,
 }
 
-struct Attempt {
+struct SpoolAttempt {
     /// Innermost enclosing attempt that reads this input.
     around: Option<ReplayId>,
     /// Position at its beginning.
     start: u64,
-    reader: Reader,
+    reader: SpoolReader,
     is_kept: bool,
 }
 
-impl Reader {
+impl SpoolReader {
     fn place(&self) -> u64 {
-        self.feed.as_ref().map_or(self.at, Feed::read_up_to)
+        self.feeder.as_ref().map_or(self.at, Feeder::read_up_to)
     }
 
     /// Moves to a position. Commands keep the old pipe.
     fn go_to(&mut self, place: u64, poller: &mut Poller) {
-        if let Some(feed) = self.feed.take() {
-            feed.end(poller);
+        if let Some(feeder) = self.feeder.take() {
+            feeder.end(poller);
         }
         self.at = place;
     }
 }
 
-impl Tape {
+impl Spool {
     /// Creates the recording of an input of which nothing was read.
-    pub fn new(token: Token, source: Source) -> Self {
+    pub fn new(token: Token, source: SpoolSource) -> Self {
         Self {
             token,
             source,
-            log: Log::default(),
+            log: SpillingLog::default(),
             has_ended: false,
             watched: None,
-            root: Reader::default(),
+            root: SpoolReader::default(),
             attempts: HashMap::new(),
         }
     }
 
-    fn reader(&mut self, replay: Option<ReplayId>) -> &mut Reader {
+    fn reader(&mut self, replay: Option<ReplayId>) -> &mut SpoolReader {
         match replay.and_then(|id| self.attempts.get_mut(&id)) {
             Some(attempt) => &mut attempt.reader,
             None => &mut self.root,
@@ -103,8 +103,8 @@ impl Tape {
         let outer = self.reader(around);
         let start = outer.place();
         outer.go_to(start, poller);
-        let reader = Reader { at: start, feed: None };
-        self.attempts.insert(replay, Attempt { around, start, reader, is_kept: false });
+        let reader = SpoolReader { at: start, feeder: None };
+        self.attempts.insert(replay, SpoolAttempt { around, start, reader, is_kept: false });
     }
 
     /// Begins the next attempt, at the position of the first.
@@ -131,7 +131,7 @@ impl Tape {
         if !attempt.is_kept {
             self.reader(attempt.around).go_to(attempt.start, poller);
         }
-        self.forget();
+        self.drop_unneeded();
     }
 
     /// Returns the pipe for commands inside these attempts; none if they read the source itself,
@@ -146,22 +146,26 @@ impl Tape {
         let end = self.log.end();
         let reader = self.reader(innermost);
         if innermost.is_none() && reader.place() >= end {
-            let is_in_use = reader.feed.as_ref().is_some_and(Feed::is_in_use);
+            let is_in_use = reader.feeder.as_ref().is_some_and(Feeder::is_in_use);
             if !is_in_use {
                 reader.go_to(end, poller);
                 return Ok(None);
             }
         }
-        let feed = match &mut reader.feed {
-            Some(feed) => feed,
-            none => none.insert(Feed::new(token, reader.at)?),
+        let feeder = match &mut reader.feeder {
+            Some(feeder) => feeder,
+            none => none.insert(Feeder::new(token, reader.at)?),
         };
-        Ok(Some(Fd::Owned(feed.reader())))
+        Ok(Some(Fd::Owned(feeder.reader())))
     }
 
     /// Returns all recorded bytes for commands inside these attempts, as a file, and the source if
     /// more may follow; none if no recorded bytes are left.
-    pub fn rest(&mut self, inside: &[ReplayId], block: &mut [u8]) -> io::Result<Option<Rest>> {
+    pub fn rest(
+        &mut self,
+        inside: &[ReplayId],
+        block: &mut [u8],
+    ) -> io::Result<Option<RemainingInput>> {
         let innermost = self.innermost(inside);
         let mut place = self.reader(innermost).place();
         if place >= self.log.end() {
@@ -175,17 +179,17 @@ impl Tape {
                 Some(Err(error)) if error.kind() == ErrorKind::WouldBlock => break,
                 Some(Err(error)) => return Err(error),
             }
-            if self.log.end() - place > MOST_AT_ONCE {
+            if self.log.end() - place > MAX_READ_AHEAD {
                 break;
             }
         }
-        let rest = Buffer::large()?;
+        let rest = FileBuffer::large()?;
         loop {
             match self.log.read(place, block)? {
                 0 => {
                     let ahead = Fd::Reader(Arc::new(rest.reader()?));
                     let source = if self.has_ended { None } else { self.source.fd() };
-                    return Ok(Some(Rest { ahead, source }));
+                    return Ok(Some(RemainingInput { ahead, source }));
                 }
                 count => {
                     rest.append(&block[..count])?;
@@ -206,7 +210,7 @@ impl Tape {
     /// True if the recording is no longer needed: its bytes are consumed, or no command can read
     /// them.
     pub fn is_over(&mut self) -> bool {
-        let is_in_use = self.root.feed.as_ref().is_some_and(Feed::is_in_use);
+        let is_in_use = self.root.feeder.as_ref().is_some_and(Feeder::is_in_use);
         let is_read = self.root.place() >= self.log.end();
         !is_in_use && self.attempts.is_empty() && (is_read || self.source.fd().is_none())
     }
@@ -218,23 +222,29 @@ impl Tape {
     }
 
     /// True if the token belongs to this input.
-    pub fn is_meant(&self, token: Token) -> bool {
+    pub fn has_token(&self, token: Token) -> bool {
         let mut readers = self.attempts.values().map(|it| &it.reader).chain([&self.root]);
-        let feeds = |reader: &Reader| reader.feed.as_ref().is_some_and(|feed| feed.is(token));
+        let feeds =
+            |reader: &SpoolReader| reader.feeder.as_ref().is_some_and(|feeder| feeder.is(token));
         self.token == token || readers.any(feeds)
     }
 
     /// Handles available input or room in a pipe. Fails if the input ends early.
-    pub fn go_on(&mut self, token: Token, block: &mut [u8], poller: &mut Poller) -> io::Result<()> {
+    pub fn handle_event(
+        &mut self,
+        token: Token,
+        block: &mut [u8],
+        poller: &mut Poller,
+    ) -> io::Result<()> {
         let mut result = Ok(());
         if self.token == token {
             result = self.read(block);
         } else {
             let readers = self.attempts.values_mut().map(|it| &mut it.reader);
-            let feeds = readers.chain([&mut self.root]).filter_map(|it| it.feed.as_mut());
-            feeds.filter(|feed| feed.is(token)).for_each(Feed::widen);
+            let feeds = readers.chain([&mut self.root]).filter_map(|it| it.feeder.as_mut());
+            feeds.filter(|feeder| feeder.is(token)).for_each(Feeder::widen);
         }
-        self.feed(block, poller);
+        self.feeder(block, poller);
         result
     }
 
@@ -253,21 +263,21 @@ impl Tape {
     }
 
     /// Writes available bytes into the pipes, and polls the source if a reader wants more.
-    pub fn feed(&mut self, block: &mut [u8], poller: &mut Poller) {
+    pub fn feeder(&mut self, block: &mut [u8], poller: &mut Poller) {
         let mut wants_more = false;
         let readers = self.attempts.values_mut().map(|it| &mut it.reader);
         for reader in readers.chain([&mut self.root]) {
-            let Some(feed) = &mut reader.feed else { continue };
-            match feed.push(&self.log, self.has_ended, block, poller) {
-                Ok(state) => wants_more |= state == Fed::Dry,
+            let Some(feeder) = &mut reader.feeder else { continue };
+            match feeder.push(&self.log, self.has_ended, block, poller) {
+                Ok(state) => wants_more |= state == FeederState::Dry,
                 Err(_) => {
-                    let place = feed.read_up_to();
+                    let place = feeder.read_up_to();
                     reader.go_to(place, poller);
                 }
             }
         }
         self.watch(wants_more, poller);
-        self.forget();
+        self.drop_unneeded();
     }
 
     fn watch(&mut self, wanted: bool, poller: &mut Poller) {
@@ -288,7 +298,7 @@ impl Tape {
     }
 
     /// Drops bytes before every position that is still needed.
-    fn forget(&mut self) {
+    fn drop_unneeded(&mut self) {
         let starts = self.attempts.values().map(|it| it.start);
         let needed = starts.chain([self.root.place()]).min();
         self.log.forget_before(needed.unwrap_or_default());

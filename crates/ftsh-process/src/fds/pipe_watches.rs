@@ -10,18 +10,18 @@ use ftsh_sys::{CloseEvents, WatchNumber};
 
 /// Watched pipes of a shell. Clones share them.
 #[derive(Clone, Default)]
-pub struct Closings(Rc<RefCell<State>>);
+pub struct PipeWatches(Rc<RefCell<State>>);
 
 #[derive(Default)]
 struct State {
     /// Opened for the first pipe.
     events: Option<CloseEvents>,
-    pipes: HashMap<WatchNumber, Closed>,
+    pipes: HashMap<WatchNumber, ClosedEnds>,
 }
 
 /// Ends of a pipe closed since the watch began.
 #[derive(Default)]
-struct Closed {
+struct ClosedEnds {
     /// Number of watches.
     watches: usize,
     /// Set when a writer was closed.
@@ -31,14 +31,14 @@ struct Closed {
 }
 
 /// Watch of a pipe, until dropped.
-pub struct Watch {
-    closings: Closings,
+pub struct PipeWatch {
+    pipe_watches: PipeWatches,
     number: WatchNumber,
 }
 
-impl Closings {
+impl PipeWatches {
     /// Starts a watch of a pipe; none where the kernel does not support watches.
-    pub fn watch(&self, pipe: &OwnedFd) -> Option<Watch> {
+    pub fn watch(&self, pipe: &OwnedFd) -> Option<PipeWatch> {
         let path = CString::new(format!("/proc/self/fd/{}", pipe.as_raw_fd())).ok()?;
         let mut state = self.0.borrow_mut();
         if state.events.is_none() {
@@ -48,7 +48,7 @@ impl Closings {
         state.take();
         let number = state.events.as_ref()?.add(&path).ok()?;
         state.pipes.entry(number).or_default().watches += 1;
-        Some(Watch { closings: self.clone(), number })
+        Some(PipeWatch { pipe_watches: self.clone(), number })
     }
 }
 
@@ -65,19 +65,19 @@ impl State {
     }
 }
 
-impl Watch {
+impl PipeWatch {
     /// True if the last closed end is a reader's, and a writer's was closed before. Then the reader
     /// may have read to the end of the output.
     pub fn reader_followed(&self) -> bool {
-        let mut state = self.closings.0.borrow_mut();
+        let mut state = self.pipe_watches.0.borrow_mut();
         state.take();
         state.pipes.get(&self.number).is_some_and(|it| it.writer && it.reader_last)
     }
 }
 
-impl Drop for Watch {
+impl Drop for PipeWatch {
     fn drop(&mut self) {
-        let mut state = self.closings.0.borrow_mut();
+        let mut state = self.pipe_watches.0.borrow_mut();
         let Some(closed) = state.pipes.get_mut(&self.number) else { return };
         closed.watches -= 1;
         if closed.watches == 0 {

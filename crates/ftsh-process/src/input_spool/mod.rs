@@ -6,9 +6,9 @@
 //! input is thus read only on demand of a command. Once all recorded bytes are consumed, commands
 //! read the input directly.
 
-mod feed;
+mod feeder;
 mod source;
-mod tape;
+mod spool;
 
 use std::collections::HashMap;
 use std::io;
@@ -16,14 +16,14 @@ use std::io;
 use nix::sys::stat::{SFlag, fstat};
 use nix::unistd::{Whence, lseek};
 
-use self::source::Source;
-use self::tape::{Rest, Tape};
-use super::fds::{Fd, FdError, FdTable, Plan, Replayed};
+use self::source::SpoolSource;
+use self::spool::{RemainingInput, Spool};
+use super::fds::{Fd, FdError, FdTable, Plan, ReplayedInput};
 use super::os::poll::{Poller, Token};
 use ftsh_machine::effect::ReplayId;
 
 /// Base of the poller tokens of inputs and pipes.
-pub const REPLAYS: Token = 1 << 36;
+pub const SPOOLS: Token = 1 << 36;
 
 /// Descriptor on which a feeder process finds the recorded bytes.
 const AHEAD: u8 = 3;
@@ -35,59 +35,59 @@ const BLOCK: usize = 64 * 1024;
 
 /// All inputs that attempts read, or that still have recorded bytes.
 #[derive(Default)]
-pub struct Replays {
-    tapes: Vec<Tape>,
-    attempts: HashMap<ReplayId, Replay>,
+pub struct InputSpools {
+    spools: Vec<Spool>,
+    attempts: HashMap<ReplayId, AttemptInput>,
     count: Token,
     block: Vec<u8>,
     feeders: Vec<FdTable>,
 }
 
 /// Input of an attempt.
-enum Replay {
+enum AttemptInput {
     /// No input that could be read again.
     Nothing,
     /// A file, read from this offset.
     File { fd: Fd, start: i64, is_kept: bool },
     /// A recorded pipe or socket.
-    Tape,
+    Spool,
 }
 
-impl Replays {
+impl InputSpools {
     /// Returns an estimate of the number of descriptors in use.
     pub fn size(&self) -> usize {
-        3 * self.tapes.len()
+        3 * self.spools.len()
     }
 
     /// True if commands may need pipes.
-    pub fn has_tapes(&self) -> bool {
-        !self.tapes.is_empty()
+    pub fn has_spools(&self) -> bool {
+        !self.spools.is_empty()
     }
 
     fn token(&mut self) -> Token {
         self.count += 1;
-        REPLAYS + self.count
+        SPOOLS + self.count
     }
 
     /// Begins an attempt that uses a table. Its input is reset to the position at the first of
     /// these attempts.
     pub fn begin(&mut self, plan: &mut Plan, poller: &mut Poller) -> Result<(), FdError> {
-        for Replayed { replay, input } in std::mem::take(&mut plan.replayed) {
+        for ReplayedInput { replay, input } in std::mem::take(&mut plan.replayed) {
             match self.attempts.get_mut(&replay) {
-                Some(Replay::Nothing) => continue,
-                Some(Replay::File { fd, start, is_kept }) => {
+                Some(AttemptInput::Nothing) => continue,
+                Some(AttemptInput::File { fd, start, is_kept }) => {
                     *is_kept = false;
                     lseek(fd, *start, Whence::SeekSet).map_err(|it| FdError::Input(it.into()))?;
                     continue;
                 }
-                Some(Replay::Tape) => {
-                    self.tapes.iter_mut().for_each(|tape| tape.rewind(replay, poller));
+                Some(AttemptInput::Spool) => {
+                    self.spools.iter_mut().for_each(|spool| spool.rewind(replay, poller));
                 }
                 None => {
                     let kind = self.classify(replay, input, &plan.table.replays, poller);
-                    let is_tape = matches!(kind, Replay::Tape);
+                    let is_spooled = matches!(kind, AttemptInput::Spool);
                     self.attempts.insert(replay, kind);
-                    if !is_tape {
+                    if !is_spooled {
                         continue;
                     }
                 }
@@ -103,35 +103,37 @@ impl Replays {
         input: Option<Fd>,
         around: &[ReplayId],
         poller: &mut Poller,
-    ) -> Replay {
-        let Some(fd) = input.filter(Fd::is_readable) else { return Replay::Nothing };
-        let Ok(data) = fstat(&fd) else { return Replay::Nothing };
+    ) -> AttemptInput {
+        let Some(fd) = input.filter(Fd::is_readable) else { return AttemptInput::Nothing };
+        let Ok(data) = fstat(&fd) else { return AttemptInput::Nothing };
         match SFlag::from_bits_truncate(data.st_mode) & SFlag::S_IFMT {
             SFlag::S_IFREG | SFlag::S_IFBLK => match lseek(&fd, 0, Whence::SeekCur) {
-                Ok(start) => Replay::File { fd, start, is_kept: false },
-                Err(_) => Replay::Nothing,
+                Ok(start) => AttemptInput::File { fd, start, is_kept: false },
+                Err(_) => AttemptInput::Nothing,
             },
             SFlag::S_IFIFO | SFlag::S_IFSOCK => {
-                let Some(source) = Source::of(&fd) else { return Replay::Nothing };
-                let known = |tape: &Tape| tape.source.identity == source.identity;
-                let at = self.tapes.iter().position(known).unwrap_or_else(|| {
+                let Some(source) = SpoolSource::of(&fd) else { return AttemptInput::Nothing };
+                let known = |spool: &Spool| spool.source.identity == source.identity;
+                let at = self.spools.iter().position(known).unwrap_or_else(|| {
                     self.count += 1;
-                    self.tapes.push(Tape::new(REPLAYS + self.count, source));
-                    self.tapes.len() - 1
+                    self.spools.push(Spool::new(SPOOLS + self.count, source));
+                    self.spools.len() - 1
                 });
-                self.tapes[at].begin(replay, around, poller);
-                Replay::Tape
+                self.spools[at].begin(replay, around, poller);
+                AttemptInput::Spool
             }
-            _ => Replay::Nothing,
+            _ => AttemptInput::Nothing,
         }
     }
 
     /// Commits the bytes read by an attempt: no later attempt reads them again.
     pub fn keep(&mut self, replay: ReplayId, poller: &mut Poller) {
         match self.attempts.get_mut(&replay) {
-            Some(Replay::File { is_kept, .. }) => *is_kept = true,
-            Some(Replay::Tape) => self.tapes.iter_mut().for_each(|it| it.keep(replay, poller)),
-            Some(Replay::Nothing) | None => {}
+            Some(AttemptInput::File { is_kept, .. }) => *is_kept = true,
+            Some(AttemptInput::Spool) => {
+                self.spools.iter_mut().for_each(|it| it.keep(replay, poller));
+            }
+            Some(AttemptInput::Nothing) | None => {}
         }
     }
 
@@ -139,7 +141,7 @@ impl Replays {
     /// attempt reads the file.
     pub fn start_of(&self, fd: &Fd) -> Option<u64> {
         let starts = self.attempts.iter().filter_map(|(id, replay)| match replay {
-            Replay::File { fd: file, start, is_kept: false } if file.is_same(fd) => {
+            AttemptInput::File { fd: file, start, is_kept: false } if file.is_same(fd) => {
                 Some((*id, start.cast_unsigned()))
             }
             _ => None,
@@ -151,14 +153,14 @@ impl Replays {
     /// Ends the attempts of an input.
     pub fn drop(&mut self, replay: ReplayId, poller: &mut Poller) {
         match self.attempts.remove(&replay) {
-            Some(Replay::File { fd, start, is_kept: false }) => {
+            Some(AttemptInput::File { fd, start, is_kept: false }) => {
                 let _ = lseek(&fd, start, Whence::SeekSet); // the same call worked before
             }
-            Some(Replay::Tape) => {
-                self.tapes.iter_mut().for_each(|tape| tape.drop(replay, poller));
+            Some(AttemptInput::Spool) => {
+                self.spools.iter_mut().for_each(|spool| spool.drop(replay, poller));
                 self.reconsider(poller);
             }
-            Some(Replay::File { .. } | Replay::Nothing) | None => {}
+            Some(AttemptInput::File { .. } | AttemptInput::Nothing) | None => {}
         }
     }
 
@@ -166,15 +168,15 @@ impl Replays {
     /// keep to its end.
     pub fn connect(&mut self, plan: &mut Plan, poller: &mut Poller) -> io::Result<Vec<Fd>> {
         let mut held = Vec::new();
-        if self.tapes.is_empty() {
+        if self.spools.is_empty() {
             return Ok(held);
         }
         let known = plan.known().map(Option::<&Fd>::cloned);
         for (number, fd) in known.into_iter().enumerate() {
             let Some(fd) = fd else { continue };
-            let Some(at) = self.tape_of(&fd) else { continue };
+            let Some(at) = self.spool_of(&fd) else { continue };
             let token = self.token();
-            if let Some(pipe) = self.tapes[at].connect(&plan.table.replays, token, poller)? {
+            if let Some(pipe) = self.spools[at].connect(&plan.table.replays, token, poller)? {
                 plan.set(number as u8, pipe.clone());
                 held.extend([pipe, fd]);
             }
@@ -185,17 +187,17 @@ impl Replays {
         Ok(held)
     }
 
-    fn tape_of(&self, fd: &Fd) -> Option<usize> {
+    fn spool_of(&self, fd: &Fd) -> Option<usize> {
         let identity = fd.identity()?;
-        let at = self.tapes.iter().position(|tape| tape.source.identity == identity)?;
+        let at = self.spools.iter().position(|spool| spool.source.identity == identity)?;
         fd.is_readable().then_some(at) // the write end of a pipe is the same file
     }
 
     /// True if a builtin that uses this table would find the end of its input; none if the input is
     /// not recorded.
     pub fn has_ended(&mut self, table: &FdTable) -> Option<bool> {
-        let at = self.tape_of(table.get(0)?)?;
-        self.tapes[at].has_ended(&table.replays)
+        let at = self.spool_of(table.get(0)?)?;
+        self.spools[at].has_ended(&table.replays)
     }
 
     /// Gives the recorded bytes to a program that replaces the shell. If more may follow, prepares
@@ -206,16 +208,16 @@ impl Replays {
         let mut given: HashMap<usize, Fd> = HashMap::new();
         let known = plan.known().map(Option::<&Fd>::cloned);
         for (number, fd) in known.into_iter().enumerate() {
-            let Some(at) = fd.and_then(|fd| self.tape_of(&fd)) else { continue };
+            let Some(at) = fd.and_then(|fd| self.spool_of(&fd)) else { continue };
             if let Some(fd) = given.get(&at) {
                 plan.set(number as u8, fd.clone());
                 continue;
             }
-            let rest = self.tapes[at].rest(&plan.table.replays, &mut self.block);
+            let rest = self.spools[at].rest(&plan.table.replays, &mut self.block);
             let input = match rest.map_err(FdError::Input)? {
                 None => continue,
-                Some(Rest { ahead, source: None }) => ahead,
-                Some(Rest { ahead, source: Some(source) }) => {
+                Some(RemainingInput { ahead, source: None }) => ahead,
+                Some(RemainingInput { ahead, source: Some(source) }) => {
                     let (reader, writer) = io::pipe().map_err(FdError::Pipe)?;
                     let mut feeder = FdTable::default();
                     feeder.set(0, source)?;
@@ -237,27 +239,27 @@ impl Replays {
     }
 
     /// Handles an event of the poller. Fails if an input ends early.
-    pub fn go_on(&mut self, token: Token, poller: &mut Poller) -> io::Result<()> {
+    pub fn handle_event(&mut self, token: Token, poller: &mut Poller) -> io::Result<()> {
         self.block.resize(BLOCK, 0);
-        match self.tapes.iter_mut().find(|tape| tape.is_meant(token)) {
-            Some(tape) => tape.go_on(token, &mut self.block, poller),
+        match self.spools.iter_mut().find(|spool| spool.has_token(token)) {
+            Some(spool) => spool.handle_event(token, &mut self.block, poller),
             None => Ok(()),
         }
     }
 
     /// Updates all pipes after commands began or ended, or tables were closed.
     pub fn reconsider(&mut self, poller: &mut Poller) {
-        if self.tapes.is_empty() {
+        if self.spools.is_empty() {
             return;
         }
         self.block.resize(BLOCK, 0);
-        for tape in &mut self.tapes {
-            tape.feed(&mut self.block, poller);
+        for spool in &mut self.spools {
+            spool.feeder(&mut self.block, poller);
         }
-        for mut tape in self.tapes.extract_if(.., Tape::is_over) {
-            tape.end(poller);
+        for mut spool in self.spools.extract_if(.., Spool::is_over) {
+            spool.end(poller);
         }
-        if self.tapes.is_empty() {
+        if self.spools.is_empty() {
             self.block = Vec::new();
         }
     }

@@ -17,23 +17,23 @@ const INTERPRETER: Bytes = one(1 << 62);
 const SUPERVISOR: Bytes = one((1 << 62) + 1);
 
 /// Locks of a shell's processes. A shell without a supervisor holds both.
-pub struct Lifelines {
+pub struct LivenessLocks {
     interpreter: Cell<Option<File>>,
     supervisor: Cell<Option<File>>,
 }
 
 /// State of a shell that holds the lock of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Life {
+pub enum ShellLiveness {
     /// No process: there is no shell, or it does not use these locks.
-    Unseen,
+    Unlocked,
     /// One process: the shell was partly killed, or is about to end.
-    Dying,
+    Partial,
     /// Both processes.
-    Whole,
+    Alive,
 }
 
-impl Lifelines {
+impl LivenessLocks {
     /// Locks bytes of a writable file, until the value is dropped. Must be called before
     /// `supervise`.
     pub fn of(file: &File) -> io::Result<Self> {
@@ -60,12 +60,12 @@ impl Lifelines {
 }
 
 /// Returns the state of the shell that holds the lock of a file.
-pub fn life(file: &File) -> Life {
+pub fn liveness(file: &File) -> ShellLiveness {
     let held = |bytes| matches!(locks::find(file.as_fd(), bytes), Ok(Some(_)));
     match (held(INTERPRETER), held(SUPERVISOR)) {
-        (true, true) => Life::Whole,
-        (false, false) => Life::Unseen,
-        _ => Life::Dying,
+        (true, true) => ShellLiveness::Alive,
+        (false, false) => ShellLiveness::Unlocked,
+        _ => ShellLiveness::Partial,
     }
 }
 
@@ -74,23 +74,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_shell_is_whole_as_long_as_both_of_its_processes_live() {
+    fn locks_show_which_processes_live() {
         let file = tempfile::NamedTempFile::new().expect("a file");
         let other = File::open(file.path()).expect("a file");
-        assert_eq!(life(&other), Life::Unseen);
-        let lifelines = Lifelines::of(file.as_file()).expect("locks");
-        assert_eq!(life(&other), Life::Whole);
+        assert_eq!(liveness(&other), ShellLiveness::Unlocked);
+        let liveness_locks = LivenessLocks::of(file.as_file()).expect("locks");
+        assert_eq!(liveness(&other), ShellLiveness::Alive);
         // Reading and closing the file does not release the locks.
         drop(File::open(file.path()).expect("a file"));
-        assert_eq!(life(&other), Life::Whole);
-        lifelines.supervises();
-        assert_eq!(life(&other), Life::Dying);
-        lifelines.interprets();
-        assert_eq!(life(&other), Life::Unseen);
-        let lifelines = Lifelines::of(file.as_file()).expect("locks");
-        lifelines.interprets();
-        assert_eq!(life(&other), Life::Dying);
-        drop(lifelines);
-        assert_eq!(life(&other), Life::Unseen);
+        assert_eq!(liveness(&other), ShellLiveness::Alive);
+        liveness_locks.supervises();
+        assert_eq!(liveness(&other), ShellLiveness::Partial);
+        liveness_locks.interprets();
+        assert_eq!(liveness(&other), ShellLiveness::Unlocked);
+        let liveness_locks = LivenessLocks::of(file.as_file()).expect("locks");
+        liveness_locks.interprets();
+        assert_eq!(liveness(&other), ShellLiveness::Partial);
+        drop(liveness_locks);
+        assert_eq!(liveness(&other), ShellLiveness::Unlocked);
     }
 }

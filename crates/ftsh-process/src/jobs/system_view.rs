@@ -6,29 +6,29 @@ use std::time::{Duration, Instant};
 
 use nix::time::{ClockId, clock_gettime};
 
-use super::super::marks::Mark;
-use super::super::os::workers::{Ticket, WorkerPool};
+use super::super::os::workers::{JobId, WorkerPool};
 use super::super::procs::features::needs_ps;
-use super::super::procs::list::{self, Marked, Process};
-use super::super::procs::scanner::Scanner;
-use super::super::scopes::{Orphans, System};
+use super::super::procs::list::{self, ProcessEntry, TagLookup};
+use super::super::procs::scanner::ProcessScanner;
+use super::super::scopes::{OrphanList, ScopeQueries};
+use super::super::tag::ScopeTag;
 use super::super::tty::Terminal;
-use super::{Answer, Children, Command, Stage};
+use super::{ActiveCommand, Children, CommandStage, JobResult};
 use ftsh_machine::effect::ProcessId;
 use ftsh_sys as sys;
 
 /// Parts of the driver that answer the queries.
-pub struct View<'a> {
+pub struct SystemView<'a> {
     pub children: &'a mut Children,
-    pub pool: &'a mut WorkerPool<Answer>,
-    pub answers: &'a mut VecDeque<(Ticket, Answer)>,
+    pub pool: &'a mut WorkerPool<JobResult>,
+    pub answers: &'a mut VecDeque<(JobId, JobResult)>,
     pub terminal: &'a mut Option<Terminal>,
-    pub commands: &'a HashMap<ProcessId, Command>,
-    pub scanner: &'a mut Scanner,
+    pub commands: &'a HashMap<ProcessId, ActiveCommand>,
+    pub scanner: &'a mut ProcessScanner,
 }
 
-impl System for View<'_> {
-    fn orphans(&mut self) -> Option<Orphans> {
+impl ScopeQueries for SystemView<'_> {
+    fn orphans(&mut self) -> Option<OrphanList> {
         let (pool, answers) = (&mut *self.pool, &mut *self.answers);
         let answered = || {
             answers.extend(std::iter::from_fn(|| pool.answer()));
@@ -38,15 +38,15 @@ impl System for View<'_> {
         if let Some(terminal) = self.terminal {
             others.preexisting.iter().for_each(|&pid| terminal.helper_ended(pid));
         }
-        Some(Orphans { alive: others.orphans, ended: others.ended })
+        Some(OrphanList { alive: others.orphans, ended: others.ended })
     }
 
     fn has_no_children(&mut self) -> bool {
         sys::has_no_children()
     }
 
-    fn mark(&mut self, pid: i32) -> Marked {
-        list::mark(pid, &self.scanner.marker)
+    fn tag(&mut self, pid: i32) -> TagLookup {
+        list::tag(pid, &self.scanner.tagger)
     }
 
     fn name(&mut self, pid: i32) -> String {
@@ -66,7 +66,8 @@ impl System for View<'_> {
     }
 
     fn loading(&mut self, command: ProcessId) -> Vec<i32> {
-        let Some(Stage::Working(handle)) = self.commands.get(&command).map(|it| &it.stage) else {
+        let Some(CommandStage::Working(handle)) = self.commands.get(&command).map(|it| &it.stage)
+        else {
             return Vec::new();
         };
         let Some(thread) = handle.committed_thread() else { return Vec::new() };
@@ -76,7 +77,7 @@ impl System for View<'_> {
         loading
     }
 
-    fn process(&mut self, pid: i32) -> io::Result<Option<Process>> {
+    fn process(&mut self, pid: i32) -> io::Result<Option<ProcessEntry>> {
         list::one(pid)
     }
 
@@ -85,16 +86,16 @@ impl System for View<'_> {
         (Instant::now(), time.map_or(Duration::ZERO, Duration::from))
     }
 
-    fn marked(&mut self) -> Option<Vec<(Process, Option<Mark>)>> {
+    fn tagged(&mut self) -> Option<Vec<(ProcessEntry, Option<ScopeTag>)>> {
         if !needs_ps() {
             return Some(self.scanner.scan()).filter(|scan| scan.is_listed).map(|it| it.processes);
         }
         let running = list::from_ps().ok()?.into_iter().filter(|process| !process.ended);
-        let marked = running.map(|process| match list::mark(process.pid, &self.scanner.marker) {
-            Marked::Unreadable => None,
-            marked => Some((process, marked.ours())),
+        let tagged = running.map(|process| match list::tag(process.pid, &self.scanner.tagger) {
+            TagLookup::Unreadable => None,
+            tagged => Some((process, tagged.ours())),
         });
-        marked.collect()
+        tagged.collect()
     }
 
     fn is_own(&mut self, pid: i32) -> bool {

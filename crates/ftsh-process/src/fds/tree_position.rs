@@ -5,26 +5,26 @@ use std::cmp::{Ordering, Reverse};
 use std::sync::Arc;
 
 /// Maximum depth. Deeper positions differ only by age.
-const DEEPEST: usize = 32;
+const MAX_DEPTH: usize = 32;
 
 /// Position in the tree of structures. Lower positions are served first: older before newer, inner
 /// before outer, readers of a pipe before writers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Place(Option<Arc<[Step]>>);
+pub struct TreePosition(Option<Arc<[PositionStep]>>);
 
 /// Step from a structure to an inner one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Step {
+pub struct PositionStep {
     /// Number of the structure, by age. All stages of a pipeline have the number of the first
     /// stage.
     pub unit: u64,
     /// Part of the structure.
-    pub part: Part,
+    pub part: StructurePart,
 }
 
 /// Part of a structure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Part {
+pub enum StructurePart {
     /// All of the structure.
     Whole,
     /// A stage of a pipeline that has no pipes yet.
@@ -33,11 +33,11 @@ pub enum Part {
     Stage(Reverse<u64>),
 }
 
-impl Place {
+impl TreePosition {
     /// Returns a position inside this one.
-    pub fn inside(&self, step: Step) -> Self {
+    pub fn inside(&self, step: PositionStep) -> Self {
         let steps = self.steps();
-        if steps.len() >= DEEPEST {
+        if steps.len() >= MAX_DEPTH {
             return self.clone();
         }
         Self(Some(steps.iter().copied().chain([step]).collect()))
@@ -46,8 +46,8 @@ impl Place {
     /// Returns the position of a stage once it has its pipes.
     pub fn opened(&self) -> Self {
         match self.steps() {
-            [around @ .., Step { unit, part: Part::Opening(io) }] => {
-                let stage = Step { unit: *unit, part: Part::Stage(Reverse(*io)) };
+            [around @ .., PositionStep { unit, part: StructurePart::Opening(io) }] => {
+                let stage = PositionStep { unit: *unit, part: StructurePart::Stage(Reverse(*io)) };
                 Self(Some(around.iter().copied().chain([stage]).collect()))
             }
             _ => self.clone(),
@@ -55,17 +55,17 @@ impl Place {
     }
 
     /// Returns the steps from the root.
-    pub fn steps(&self) -> &[Step] {
+    pub fn steps(&self) -> &[PositionStep] {
         self.0.as_deref().unwrap_or_default()
     }
 
     /// Returns the enclosing stages of pipelines.
-    pub fn stages(&self) -> impl Iterator<Item = Step> {
-        self.steps().iter().filter(|step| step.part != Part::Whole).copied()
+    pub fn stages(&self) -> impl Iterator<Item = PositionStep> {
+        self.steps().iter().filter(|step| step.part != StructurePart::Whole).copied()
     }
 }
 
-impl Ord for Place {
+impl Ord for TreePosition {
     fn cmp(&self, other: &Self) -> Ordering {
         let (these, others) = (self.steps(), other.steps());
         let differ = these.iter().zip(others).map(|(one, other)| one.cmp(other));
@@ -73,7 +73,7 @@ impl Ord for Place {
     }
 }
 
-impl PartialOrd for Place {
+impl PartialOrd for TreePosition {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
@@ -83,18 +83,18 @@ impl PartialOrd for Place {
 mod tests {
     use super::*;
 
-    fn whole(unit: u64) -> Step {
-        Step { unit, part: Part::Whole }
+    fn whole(unit: u64) -> PositionStep {
+        PositionStep { unit, part: StructurePart::Whole }
     }
 
-    fn stage(unit: u64, io: u64) -> Step {
-        Step { unit, part: Part::Stage(Reverse(io)) }
+    fn stage(unit: u64, io: u64) -> PositionStep {
+        PositionStep { unit, part: StructurePart::Stage(Reverse(io)) }
     }
 
     #[test]
     fn older_inner_and_reading_ones_come_first() {
-        let top = Place::default();
-        let opening = Step { unit: 7, part: Part::Opening(9) };
+        let top = TreePosition::default();
+        let opening = PositionStep { unit: 7, part: StructurePart::Opening(9) };
         let ordered = [
             top.inside(whole(1)).inside(whole(4)),
             top.inside(whole(1)).inside(whole(5)),
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn the_way_to_a_place_is_no_longer_than_needed() {
-        let deep = (0..1000).fold(Place::default(), |place, unit| place.inside(whole(unit)));
-        assert_eq!(deep.steps().len(), DEEPEST);
+        let deep = (0..1000).fold(TreePosition::default(), |place, unit| place.inside(whole(unit)));
+        assert_eq!(deep.steps().len(), MAX_DEPTH);
     }
 }

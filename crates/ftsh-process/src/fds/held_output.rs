@@ -13,8 +13,8 @@ use nix::fcntl::OFlag;
 use nix::unistd::read;
 
 use super::super::os::poll::{Poller, Token};
-pub use super::log::Content;
-use super::log::Log;
+pub use super::spilling_log::Content;
+use super::spilling_log::SpillingLog;
 use ftsh_machine::effect::BufferId;
 use ftsh_sys as sys;
 
@@ -29,8 +29,8 @@ const LARGEST_PIPE: usize = 1 << 20;
 /// All held output.
 #[derive(Default)]
 pub struct HeldOutput {
-    pipes: HashMap<Token, Pipe>,
-    logs: HashMap<BufferId, (Token, Log)>,
+    pipes: HashMap<Token, HeldPipe>,
+    logs: HashMap<BufferId, (Token, SpillingLog)>,
     count: Token,
     /// Pipes not yet added to the poller.
     new: Vec<Token>,
@@ -38,7 +38,7 @@ pub struct HeldOutput {
 }
 
 /// Pipe that processes may still write to.
-struct Pipe {
+struct HeldPipe {
     reader: OwnedFd,
     /// Buffer of the output; none if the output is discarded.
     buffer: Option<BufferId>,
@@ -57,8 +57,8 @@ impl HeldOutput {
         sys::add_flags(reader.as_fd(), OFlag::O_NONBLOCK)?;
         self.count += 1;
         let token = HELD + self.count;
-        self.pipes.insert(token, Pipe { reader, buffer: Some(id) });
-        self.logs.insert(id, (token, Log::default()));
+        self.pipes.insert(token, HeldPipe { reader, buffer: Some(id) });
+        self.logs.insert(id, (token, SpillingLog::default()));
         self.new.push(token);
         Ok(writer.into())
     }
@@ -79,9 +79,9 @@ impl HeldOutput {
         self.block.resize(BLOCK, 0);
         match read(&pipe.reader, &mut self.block) {
             Ok(count) if count > 0 => {
-                let log = pipe.buffer.and_then(|id| self.logs.get_mut(&id));
-                if let Some((_, log)) = log {
-                    log.append(&self.block[..count]);
+                let spilling_log = pipe.buffer.and_then(|id| self.logs.get_mut(&id));
+                if let Some((_, spilling_log)) = spilling_log {
+                    spilling_log.append(&self.block[..count]);
                 }
             }
             Err(Errno::EAGAIN | Errno::EINTR) => {}
@@ -94,7 +94,7 @@ impl HeldOutput {
 
     /// Reads all output written up to now.
     fn take_in_all(&mut self, id: BufferId) {
-        let Some((token, log)) = self.logs.get_mut(&id) else { return };
+        let Some((token, spilling_log)) = self.logs.get_mut(&id) else { return };
         let Some(pipe) = self.pipes.get(token) else { return };
         self.block.resize(BLOCK, 0);
         let mut amount = 0;
@@ -103,7 +103,7 @@ impl HeldOutput {
                 Ok(0) | Err(Errno::EAGAIN) => return,
                 Ok(count) => {
                     amount += count;
-                    log.append(&self.block[..count]);
+                    spilling_log.append(&self.block[..count]);
                 }
                 Err(Errno::EINTR) => {}
                 Err(_) => return,
@@ -119,24 +119,24 @@ impl HeldOutput {
     /// Returns the length of the held output; none if the buffer is unknown.
     pub fn len(&mut self, id: BufferId) -> Option<u64> {
         self.take_in_all(id);
-        self.logs.get(&id).map(|(_, log)| log.end())
+        self.logs.get(&id).map(|(_, spilling_log)| spilling_log.end())
     }
 
     /// Appends bytes to the held output. Returns false if the buffer is unknown.
     pub fn fill(&mut self, id: BufferId, bytes: &[u8]) -> bool {
         self.take_in_all(id);
-        let Some((_, log)) = self.logs.get_mut(&id) else { return false };
-        log.append(bytes);
+        let Some((_, spilling_log)) = self.logs.get_mut(&id) else { return false };
+        spilling_log.append(bytes);
         true
     }
 
     /// Returns the content from an offset on.
     pub fn content_from(&self, id: BufferId, start: u64) -> io::Result<Vec<u8>> {
-        let Some((_, log)) = self.logs.get(&id) else { return Ok(Vec::new()) };
-        let mut content = vec![0; log.end().saturating_sub(start) as usize];
+        let Some((_, spilling_log)) = self.logs.get(&id) else { return Ok(Vec::new()) };
+        let mut content = vec![0; spilling_log.end().saturating_sub(start) as usize];
         let mut filled = 0;
         while filled < content.len() {
-            match log.read(start + filled as u64, &mut content[filled..])? {
+            match spilling_log.read(start + filled as u64, &mut content[filled..])? {
                 0 => break,
                 count => filled += count,
             }
@@ -147,9 +147,9 @@ impl HeldOutput {
     /// Ends the holding of a buffer and returns its content; none if the buffer is unknown.
     pub fn end(&mut self, id: BufferId) -> io::Result<Option<Content>> {
         self.take_in_all(id);
-        let Some((token, log)) = self.logs.remove(&id) else { return Ok(None) };
+        let Some((token, spilling_log)) = self.logs.remove(&id) else { return Ok(None) };
         self.leave(token);
-        log.finish().map(Some)
+        spilling_log.finish().map(Some)
     }
 
     /// Discards the held output of a buffer, including all later output.

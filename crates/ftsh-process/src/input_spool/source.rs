@@ -14,23 +14,23 @@ use super::super::fds::Fd;
 use ftsh_sys as sys;
 
 /// Input that is not kept open by this value: its writers must see when no reader is left.
-pub struct Source {
+pub struct SpoolSource {
     /// Device and inode.
     pub identity: (u64, u64),
-    fd: Handle,
+    fd: SourceHandle,
 }
 
-enum Handle {
+enum SourceHandle {
     Inherited(sys::Inherited),
     Owned(Weak<OwnedFd>),
 }
 
-impl Source {
+impl SpoolSource {
     /// Returns the source that a descriptor refers to.
     pub fn of(fd: &Fd) -> Option<Self> {
         let handle = match fd {
-            Fd::Inherited(fd) => Handle::Inherited(*fd),
-            Fd::Owned(fd) => Handle::Owned(Arc::downgrade(fd)),
+            Fd::Inherited(fd) => SourceHandle::Inherited(*fd),
+            Fd::Owned(fd) => SourceHandle::Owned(Arc::downgrade(fd)),
             Fd::Memory(_) | Fd::Reader(_) | Fd::Null(_) | Fd::Gone(_) => return None,
         };
         Some(Self { identity: fd.identity()?, fd: handle })
@@ -39,8 +39,8 @@ impl Source {
     /// Returns a descriptor of the source, unless the last one was closed.
     pub fn fd(&self) -> Option<Fd> {
         match &self.fd {
-            Handle::Inherited(fd) => Some(Fd::Inherited(*fd)),
-            Handle::Owned(fd) => fd.upgrade().map(Fd::Owned),
+            SourceHandle::Inherited(fd) => Some(Fd::Inherited(*fd)),
+            SourceHandle::Owned(fd) => fd.upgrade().map(Fd::Owned),
         }
     }
 }

@@ -3,25 +3,25 @@
 use std::collections::{HashMap, VecDeque};
 use std::io;
 
-use super::super::os::workers::{Handle, Ticket, WorkerPool};
-use super::{Answer, Waiting};
+use super::super::os::workers::{JobHandle, JobId, WorkerPool};
+use super::{JobRecipient, JobResult};
 use ftsh_machine::effect::OperationId;
 
 /// Running jobs, and their results not yet handled.
-pub struct Work {
+pub struct WorkerJobs {
     /// Worker threads.
-    pub pool: WorkerPool<Answer>,
+    pub pool: WorkerPool<JobResult>,
     /// Results taken from the pool, but not handled.
-    pub answers: VecDeque<(Ticket, Answer)>,
+    pub answers: VecDeque<(JobId, JobResult)>,
     /// Jobs for operations of the machine, for their cancellation.
-    pub operations: HashMap<OperationId, Handle>,
+    pub operations: HashMap<OperationId, JobHandle>,
     /// Recipients of results.
-    pub waiting: HashMap<Ticket, Waiting>,
+    pub waiting: HashMap<JobId, JobRecipient>,
     /// Number of jobs that start a command.
     pub starting: usize,
 }
 
-impl Work {
+impl WorkerJobs {
     /// Creates the pool. Fails if the system has no descriptors left.
     pub fn new() -> io::Result<Self> {
         Ok(Self {
