@@ -1,4 +1,4 @@
-//! Branches on other machines, which a program plays that is called `ssh` and runs everything here.
+//! Branches on other machines. A program named `ssh` plays the machines and runs everything here.
 
 use std::fs;
 use std::path::Path;
@@ -10,13 +10,13 @@ use nix::unistd::Pid;
 use crate::support::Ftsh;
 use crate::support::run::Finished;
 
-/// Plays `ssh`.
+/// Program in the place of `ssh`.
 pub const SSH: &str = include_str!("support/ssh");
-/// The same, from which one can be cut off.
+/// Program in the place of an `ssh` whose connection can break.
 const CUT_OFF: &str = include_str!("support/ssh-cut-off");
 
-/// A run whose `ssh` stays on this machine. What must not be left is looked for by its mark, which goes with
-/// the environment.
+/// Returns a run whose `ssh` stays on this machine. Leftover processes are found by a variable of
+/// their environment.
 pub fn with_ssh(run: Ftsh) -> Ftsh {
     let run = run.program("bin/ssh", SSH);
     let path = std::env::var("PATH").expect("a path");
@@ -43,7 +43,7 @@ fn branches_run_elsewhere_and_print_here() {
 }
 
 #[test]
-fn much_and_any_bytes_come_back_as_they_were_printed() {
+fn output_of_any_size_and_content_arrives_unchanged() {
     let run =
         script("forall x in a on ssh h\nseq 200000\nprintf '\\0\\377\\036ftsh:'\nend").success();
     let mut expected: Vec<u8> =
@@ -53,7 +53,7 @@ fn much_and_any_bytes_come_back_as_they_were_printed() {
 }
 
 #[test]
-fn failures_come_back_with_their_places_and_codes() {
+fn failures_keep_their_places_and_codes() {
     script("forall x in a b on ssh \"h*2\"\nsh -c 'exit 7'\nend")
         .stderr("script.ftsh:")
         .failure(7)
@@ -116,14 +116,14 @@ fn a_dead_head_leaves_nothing_anywhere() {
     .start();
     run.until_lines("ready", 2);
     run.signal(Signal::SIGKILL);
-    // Nobody waits for that.
+    // The daemon does not delay the end.
     run.until_gone("the end of all");
     run.wait().killed_by(Signal::SIGKILL);
 }
 
 #[test]
-fn a_node_that_dies_is_told_of_when_it_is_certain_and_others_do_its_work() {
-    // The connection breaks, and all of the node's with it.
+fn the_work_of_a_dead_node_moves_to_others() {
+    // The connection breaks, with all of the node's connections.
     let text = "forall x in a b on ssh \"h1 h2 h3\" retry lost 2 times\n\
                 echo $x >> begun\n\
                 if $x .eq. a .and. .not. .exists. died\n\
@@ -131,20 +131,20 @@ fn a_node_that_dies_is_told_of_when_it_is_certain_and_others_do_its_work() {
     let run = script(text).options(["-t", "6", "--lease", "1s", "-l", "20"]).run();
     run.nothing_left();
     let story = run.story();
-    // The lease and all of the kill timeout, which the node has as well.
+    // The lease and the full kill timeout, which the node has too.
     assert!(run.elapsed > Duration::from_secs(7), "{story}");
     assert!(story.contains("is unknown: the connection to it ended"), "{story}");
     assert_eq!(run.read("begun").lines().count(), 3, "{story}");
 }
 
 #[test]
-fn hosts_that_cannot_be_reached_are_left_alone() {
+fn unreachable_hosts_are_avoided() {
     let run = script("forall x in 1 .to. 6 on ssh \"down h*2\"\necho $x >> done\nend")
         .options(["-l", "10"])
         .success();
     assert_eq!(run.read("done").lines().count(), 6);
     run.expect_stderr("down did not run the branch: ssh: connect to host down");
-    // The only one: limits hold, and the report says what was wrong.
+    // The only host: limits hold, and the report names the reason.
     script("try for 2 seconds\nforall x in a on ssh down\ntrue\nend\nend")
         .stderr("connect to host down")
         .failure(124);
@@ -177,7 +177,7 @@ fn results_and_the_summary_name_the_machines() {
 }
 
 #[test]
-fn a_branch_that_is_lost_counts_where_it_was_and_where_it_began_again() {
+fn a_lost_branch_counts_on_both_machines() {
     let text = "forall x in a on ssh \"h1 h2\" retry lost 2 times\n\
                 if .not. .exists. died\ntouch died\nsh -c 'kill -9 $(cat node.h1); sleep 1000'\nend\nend";
     let options = ["-l", "0", "-t", "3", "--lease", "1s", "--summary", "--results=r"];
@@ -187,8 +187,8 @@ fn a_branch_that_is_lost_counts_where_it_was_and_where_it_began_again() {
 }
 
 #[test]
-fn what_can_never_run_says_so_at_once() {
-    for (on, said) in [
+fn an_impossible_branch_fails_at_once() {
+    for (on, message) in [
         ("ssh ''", "it takes a list of hosts"),
         ("ssh 'h*0'", "`h*0` has no number of places"),
         ("slurm '-n 2'", "a branch is one task on one node"),
@@ -196,14 +196,14 @@ fn what_can_never_run_says_so_at_once() {
         ("slurm --version", "nothing would run"),
         ("slurm 'mem=4G'", "`mem=4G` is no option"),
     ] {
-        // What is known before is said before anything runs.
-        script(&format!("echo begun\nforall x in a on {on}\ntrue\nend")).refused(&[said]);
+        // Errors known in advance are reported before anything runs.
+        script(&format!("echo begun\nforall x in a on {on}\ntrue\nend")).refused(&[message]);
         let whole = on.replace('\'', "");
         if whole != "ssh " {
-            script("echo begun").options(["--on", &whole]).refused(&["--on", said]);
+            script("echo begun").options(["--on", &whole]).refused(&["--on", message]);
         }
         let late = format!("forall x in a on {}\ntrue\nend", on.replacen(' ', " $empty", 1));
-        script(&format!("empty=''\n{late}")).stderr(said).failure(75);
+        script(&format!("empty=''\n{late}")).stderr(message).failure(75);
     }
     let empty = script("forall x in a on slurm\ntrue\nend").env("PATH", "/nowhere");
     empty.stderr("slurm did not run the branch: ").failure(75);
@@ -213,7 +213,7 @@ fn what_can_never_run_says_so_at_once() {
 }
 
 #[test]
-fn a_whole_run_can_be_sent_and_what_is_within_stays_there() {
+fn a_whole_run_can_be_sent_with_its_inner_branches() {
     let text = "forall x in a b\nforall y in 1 2\necho $x$y >> all\nend\nend";
     let run = script(text).options(["--on", "ssh h*2", "-l", "30"]).success();
     let mut all: Vec<_> = run.read("all").lines().map(ToOwned::to_owned).collect();
@@ -224,8 +224,8 @@ fn a_whole_run_can_be_sent_and_what_is_within_stays_there() {
 }
 
 #[test]
-fn what_an_engine_runs_here_may_end_by_itself() {
-    // Nobody is there, and it takes a while to leave.
+fn a_local_engine_process_may_end_by_itself() {
+    // The engine has no branch left, and takes a while to end.
     let slow = "#!/bin/sh\nexec 2> /dev/null\ntrap 'sleep 0.5; echo over > over; exit' TERM\n\
                 echo r >> ready\nwhile :; do sleep 0.01; done\n";
     let run = script("forall x in a on ssh h\ntrue\nend").program("bin/ssh", slow).start();
@@ -238,7 +238,7 @@ fn what_an_engine_runs_here_may_end_by_itself() {
 }
 
 #[test]
-fn a_run_that_is_bound_ends_with_its_thread() {
+fn a_bound_run_ends_with_its_thread() {
     let text = "forall x in a on ssh h\nsh -c 'echo r >> ready; exec sleep 1000'\nend";
     let begin = || {
         let run = script(text).bound().start();
@@ -250,18 +250,18 @@ fn a_run_that_is_bound_ends_with_its_thread() {
     run.wait().killed_by(Signal::SIGKILL);
 }
 
-/// The names in a directory that a program has there which was sent along.
+/// Returns the names in the directory of a program that was sent along.
 fn sent_to(directory: &Path) -> Vec<String> {
     let names = fs::read_dir(directory).expect("a directory").filter_map(Result::ok);
     let names = names.filter_map(|entry| entry.file_name().into_string().ok());
     names.filter(|name| name.starts_with("ftsh.")).collect()
 }
 
-/// What tells of the program that has started it, and of descriptors that lead there.
+/// Script that prints the program that started it, and descriptors that lead there.
 const TELL: &str = "sh -c 'readlink /proc/$PPID/exe; ls -l /proc/self/fd | grep -c deleted; true'";
 
 #[test]
-fn the_program_can_be_sent_along_and_leaves_nothing() {
+fn a_sent_program_leaves_nothing() {
     let text = format!("forall x in a b on ssh \"h*2\" output grouped\n{TELL}\nend");
     for how in [script(&text).options(["--ship"]), script(&text).env("FTSH_SHIP", "1")] {
         let run = how.success();
@@ -276,7 +276,7 @@ fn the_program_can_be_sent_along_and_leaves_nothing() {
 }
 
 #[test]
-fn a_program_that_is_being_sent_is_gone_with_the_head() {
+fn a_partly_sent_program_is_removed_with_the_head() {
     let run = script("forall x in a on ssh h\ntrue\nend").options(["--ship"]);
     let run = run
         .program("bin/head", "#!/bin/sh\necho r >> \"${0%/*}/../ready\"\nexec sleep 1000\n")
@@ -289,17 +289,17 @@ fn a_program_that_is_being_sent_is_gone_with_the_head() {
 }
 
 #[test]
-fn a_program_that_was_sent_in_vain_is_told_of() {
+fn a_program_that_cannot_run_is_reported() {
     let real = "/usr/bin/head";
     let foreign =
         format!("#!/bin/sh\nprintf '#!/nowhere\\n'\nexec {real} -c $(($2 - 11)) /dev/zero\n");
-    for (head, said) in [
+    for (head, message) in [
         ("#!/bin/sh\n", "ftsh was sent and did not arrive whole in "),
         (foreign.as_str(), "ftsh was sent and cannot be executed in "),
     ] {
         let run = script("forall x in a on ssh h\ntrue\nend").options(["--ship", "-l", "10"]);
         let run = run.program("bin/head", head).start();
-        run.until(said, |run| run.errors().contains(said));
+        run.until(message, |run| run.errors().contains(message));
         run.signal(Signal::SIGTERM);
         let finished = run.wait();
         finished.killed_by(Signal::SIGTERM).nothing_left();
@@ -307,7 +307,7 @@ fn a_program_that_was_sent_in_vain_is_told_of() {
     }
 }
 
-/// So many bytes of memory has a process had at most.
+/// Returns the peak memory of a process, in bytes.
 fn most_memory(process: Pid) -> u64 {
     let status = fs::read_to_string(format!("/proc/{process}/status")).expect("a process");
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("its size");
@@ -315,7 +315,7 @@ fn most_memory(process: Pid) -> u64 {
 }
 
 #[test]
-fn what_nobody_reads_takes_no_memory() {
+fn unread_output_uses_no_memory() {
     const SIZE: u64 = 256 << 20;
     let text = format!(
         "forall x in a on ssh h\nsh -c 'head -c {SIZE} /dev/zero; echo r >> printed'\nend |\n\
@@ -332,7 +332,7 @@ fn what_nobody_reads_takes_no_memory() {
 }
 
 #[test]
-fn the_head_waits_for_engines_only_as_long_as_there_are_any() {
+fn the_head_waits_only_for_living_engines() {
     let run = Ftsh::script("forall x in a on ssh h\ntrue\nend");
     let path = format!("{}:/usr/bin:/bin", run.path("bin").display());
     let run = run.program("bin/ssh", "#!/bin/sh\necho r >> ready\nexec sleep 1000\n");
@@ -345,13 +345,13 @@ fn the_head_waits_for_engines_only_as_long_as_there_are_any() {
 }
 
 #[test]
-fn nobody_reads_and_nothing_is_lost() {
+fn no_output_is_lost_while_unread() {
     script("forall x in 1 .to. 4 output tagged on ssh \"h*4\"\nseq 30000\nend | sh -c 'sleep 1; wc -l'")
         .stdout("120000\n")
         .success();
 }
 
-/// What runs for ever the first time, whatever it is told, and later says whether that is still so.
+/// Script that runs forever the first time, ignores signals, and later reports if it still runs.
 const STUBBORN: &str = "trap '' TERM
 if [ -e pid ]; then
     kill -0 $(cat pid) 2> /dev/null && echo overlap
@@ -371,16 +371,16 @@ fn next_start(finished: Finished) -> Ftsh {
     Ftsh::after(finished).env("PATH", path).options(RECORDED).arg("script.ftsh")
 }
 
-/// Nobody is left who could tell a node of it, or hear of its end.
+/// No process is left that could instruct a node, or learn of its end.
 #[test]
-fn a_head_that_goes_on_waits_for_what_the_last_one_had_elsewhere() {
+fn a_resumed_head_waits_for_earlier_branches() {
     for text in ["forall x in a on ssh h retry lost 1 time\nsh job\nend", AGAIN] {
         let run = script(text).program("bin/ssh", CUT_OFF).file("job", STUBBORN);
         let run = run.options(RECORDED).start();
         run.until_lines("ready", 1);
         let interpreter = run.interpreter().expect("an interpreter");
         kill(run.pid(), Signal::SIGKILL).expect("it lives");
-        // Left alone, it may be gone already.
+        // Without its head, the branch may have ended already.
         let _ = kill(interpreter, Signal::SIGKILL);
         let finished = run.leave();
         finished.killed_by(Signal::SIGKILL);
@@ -391,7 +391,7 @@ fn a_head_that_goes_on_waits_for_what_the_last_one_had_elsewhere() {
 }
 
 #[test]
-fn a_head_that_goes_on_waits_for_nothing_where_the_last_one_had_ended_all() {
+fn a_resumed_head_waits_for_nothing_after_an_orderly_end() {
     let run = script(AGAIN).file("job", STUBBORN.replace("trap '' TERM\n", ""));
     let run = run.options(RECORDED).start();
     run.until_lines("ready", 1);

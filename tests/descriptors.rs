@@ -1,10 +1,10 @@
-//! Few descriptors: what needs some waits its turn.
+//! Lack of descriptors: requests wait for their turn.
 
 use std::time::Duration;
 
 use crate::support::Ftsh;
 
-/// Runs a script with a limit on open files.
+/// Returns a run with a limit on open files.
 fn with_limit(limit: usize, script: &str) -> Ftsh {
     let set = format!("ulimit -n {limit}; exec \"$@\"");
     let run = Ftsh::command(script).through(["sh", "-c", &set, "sh"]);
@@ -19,7 +19,7 @@ fn branches_wait_for_descriptors() {
         "cat <<< $i -> v",
         "/bin/echo $i | cat | cat -> v",
         "cat < /etc/passwd > /dev/null 2>&1",
-        // A branch holds variables while it waits for more.
+        // A branch holds variables while it waits for further descriptors.
         "/bin/echo $i -> v\n cat <<< $v -> w\n /bin/echo x ->> w\n if $w .ne. \"${i}\nx\"\n failure\n end",
     ];
     for body in bodies {
@@ -54,7 +54,7 @@ fn a_stage_with_branches_waits_for_descriptors() {
     with_limit(64, script).stdout("30\n").success();
 }
 
-/// As many as the least that is promised, a few more, and enough for some at once.
+/// Limits: the promised minimum, a few more, and enough for several structures at once.
 const FEW: [usize; 3] = [28, 32, 40];
 
 #[test]
@@ -85,8 +85,8 @@ fn nested_structures_wait_for_descriptors() {
 }
 
 #[test]
-fn what_reads_from_a_pipe_goes_before_what_writes_to_it() {
-    // More than a pipe holds, from branches that hold descriptors while they write.
+fn readers_of_a_pipe_are_served_before_writers() {
+    // More output than a pipe holds, from branches that hold descriptors while they write.
     let script = "function writes
         forall i in 1 .to. 20
             head -c 30000 /dev/zero -> v
@@ -127,14 +127,14 @@ fn branches_that_need_each_other_do_not_wait_for_descriptors() {
 }
 
 #[test]
-fn exec_gets_what_variables_hold() {
+fn exec_receives_the_content_of_variables() {
     let captures: Vec<_> = (1..30).map(|i| format!("/bin/echo {i} -> v{i}\n")).collect();
     let script = format!("{}exec cat -< v1 2>&1", captures.concat());
     with_limit(28, &script).stdout("1\n").success();
 }
 
 #[test]
-fn what_a_daemon_writes_late_is_not_lost() {
+fn late_output_of_a_daemon_is_not_lost() {
     let script = "sh -c '(until [ -e go ]; do sleep 0.01; done; echo late; : > done) &' -> v
         forall i in 1 .to. 20
             /bin/echo $i -> w
@@ -150,7 +150,7 @@ fn what_a_daemon_writes_late_is_not_lost() {
 }
 
 #[test]
-fn what_can_never_be_had_is_a_failure_that_says_so() {
+fn an_impossible_number_of_descriptors_is_a_failure() {
     let script = "function f; /bin/echo a -> x; cat <<< $x; end; f | cat -> v";
     with_limit(18, script).stderr("`ulimit -n`").failure(1);
 }
@@ -171,7 +171,7 @@ fn a_deadline_holds_while_branches_wait() {
 }
 
 #[test]
-fn a_variable_of_a_command_that_never_began_is_empty() {
+fn a_variable_of_a_command_that_never_started_is_empty() {
     let script = "forall i in 1 .to. 100
         try for 200 ms
             sleep 1000 -> v
@@ -185,7 +185,7 @@ fn a_variable_of_a_command_that_never_began_is_empty() {
 }
 
 #[test]
-fn too_few_descriptors_are_an_error_that_says_so() {
+fn too_few_descriptors_are_an_error() {
     for limit in [10, 12] {
         with_limit(limit, "/bin/echo hello")
             .refused(&["oo many open files", "`ulimit -n`"])

@@ -1,4 +1,4 @@
-//! What waits costs next to nothing, whatever it waits for.
+//! CPU use of waiting shells, which is close to zero for every kind of wait.
 
 use std::fs;
 use std::path::Path;
@@ -11,16 +11,16 @@ use crate::support::run::Running;
 use crate::support::terminal::User;
 use crate::support::{Ftsh, WAYS};
 
-/// So long is looked at what waits, so many times: one window without work is enough.
+/// Length of an observation window, and number of windows: one window without work is enough.
 const WINDOW: Duration = Duration::from_millis(400);
 const WINDOWS: usize = 4;
-/// A loop that spins takes more of a processor than one part in so many, even on a busy machine.
+/// Inverse share of a processor that a spinning loop exceeds, even on a busy machine.
 const SHARE: u32 = 20;
-/// How often a shell may wake up in a window: a line that counts tenths of seconds does so, and asks
-/// whether what others left running still writes.
+/// Maximum number of wake-ups in a window. A status line that counts tenths of seconds causes
+/// wake-ups, and so does the check if other processes may write.
 const WAKES: u64 = 6;
 
-/// What a process and its descendants have used of the processor, and how often they began to wait.
+/// Returns the CPU time used by a process and its descendants, and their number of waits.
 fn used(pid: i32) -> (Duration, u64) {
     let mut used = (Duration::ZERO, 0);
     let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return used };
@@ -39,7 +39,7 @@ fn used(pid: i32) -> (Duration, u64) {
     used
 }
 
-/// Looks at all of these side by side: what each is, and its process.
+/// Observes these processes side by side, each with its name.
 fn cost_nothing(all: &[(String, i32)]) {
     let mut least = vec![(Duration::MAX, u64::MAX); all.len()];
     for _ in 0..WINDOWS {
@@ -58,7 +58,7 @@ fn cost_nothing(all: &[(String, i32)]) {
     }
 }
 
-/// What a script can wait for; each says first that it is there.
+/// Returns scripts with each kind of wait. Each reports its start first.
 fn waits(place: &Path) -> Vec<String> {
     let fifo = place.join("fifo");
     if !fifo.exists() {
@@ -118,7 +118,7 @@ fn a_script_that_waits_costs_nothing() {
     cost_nothing(&pids);
 }
 
-/// How often a process and its descendants have read.
+/// Returns the number of reads by a process and its descendants.
 fn reads(pid: i32) -> u64 {
     let file = |name: &str| fs::read_to_string(format!("/proc/{pid}/{name}")).unwrap_or_default();
     let text = file("io");
@@ -129,8 +129,8 @@ fn reads(pid: i32) -> u64 {
 }
 
 #[test]
-fn what_takes_its_time_to_end_is_watched_without_looking_at_everything() {
-    // There are more processes on the machine than may be read of.
+fn a_slowly_ending_process_is_watched_without_full_scans() {
+    // The machine has more processes than the shell may read.
     const MOST: u64 = 50;
     let others = format!("forall i in 1 .to. {}; /bin/sleep 1000; end", 2 * MOST);
     let others = Ftsh::command(&others).start();
@@ -155,7 +155,7 @@ fn what_takes_its_time_to_end_is_watched_without_looking_at_everything() {
 }
 
 #[test]
-fn a_terminal_at_rest_costs_nothing() {
+fn an_idle_terminal_costs_nothing() {
     let place = tempfile::tempdir().expect("a directory");
     let home = place.path().to_str().expect("a name");
     let mut all = Vec::new();

@@ -1,11 +1,11 @@
-//! Keys that interrupt, and what commands at a terminal make of them.
+//! Interrupting keys, and the reaction of commands at a terminal.
 
 use crate::support::terminal::User;
 use crate::terminal::exists;
 
 #[test]
-fn an_interrupt_is_a_commands_own_though_it_restores_the_default_before_it_exits() {
-    // As python and perl do at their exit, here after an answer that the test gives.
+fn an_interrupt_is_handled_though_the_default_is_restored_at_exit() {
+    // As python and perl do before they exit, here after an answer of the test.
     let sh = "sh -c 'trap \"echo caught; read answer; trap - INT; exit 0\" INT
         echo ready; while :; do sleep 0.01; done'";
     let python = "python3 -c 'import time\ntry:\n    print(\"ready\", flush=True); time.sleep(1000)\n\

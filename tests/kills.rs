@@ -1,5 +1,5 @@
-//! The shell's two processes are killed at random moments from the first on, with all options:
-//! nothing is left of what they were running.
+//! Kills of the shell's two processes at random moments, from the first on, with all options: no
+//! process of theirs is left.
 
 use std::panic::catch_unwind;
 use std::thread;
@@ -13,14 +13,14 @@ use rand::{RngExt, SeedableRng};
 use crate::support::Ftsh;
 use crate::support::rounds;
 
-/// Kills in each round.
+/// Number of kills in each round.
 const KILLS: usize = 20;
 
-/// The first command is started within this time, and the supervisor has become independent.
+/// Time limit for the start of the first command and the split of the supervisor.
 const BEGINNING: Duration = Duration::from_millis(25);
 const LONGEST: Duration = Duration::from_millis(80);
 
-/// What the shell is asked for besides.
+/// Options of the shell.
 const OPTIONS: [&[&str]; 8] = [
     &[],
     &["--cron"],
@@ -32,7 +32,7 @@ const OPTIONS: [&[&str]; 8] = [
     &["--splay", "3ms"],
 ];
 
-/// Commands that don't end by themselves, started by the loop or by workers, with daemons.
+/// Commands that do not end, started by the event loop or by workers, with daemons.
 const SCRIPTS: [&str; 6] = [
     "sleep 60; sh -c 'sleep 60'",
     "sh -c 'setsid sleep 60 & sleep 60'",
@@ -42,7 +42,7 @@ const SCRIPTS: [&str; 6] = [
     "sh -c 'while :; do (setsid sleep 60 &); sleep 0.001; done' | cat > out",
 ];
 
-/// Where orphans come to the shell, and where they have to be looked for.
+/// With and without a subreaper.
 const WAYS: [&str; 3] = ["0", "0", "1"];
 
 #[test]
@@ -57,7 +57,7 @@ fn nothing_outlives_a_kill_at_any_moment() {
     assert!(failed.is_empty(), "{} of {all} kills left something: {failed:?}", failed.len());
 }
 
-/// One kill, with choices that its number decides.
+/// Performs one kill, with choices determined by its number.
 fn survive(number: usize) {
     let mut random = ChaCha8Rng::seed_from_u64(number as u64);
     let options = *OPTIONS.choose(&mut random).expect("options");

@@ -1,5 +1,5 @@
-//! The time that a branch has on a node: it lives as long as its head lets it, and no longer, whatever it
-//! does and whatever becomes of the shell there.
+//! Lease of a branch on a node: the branch lives while its head extends the lease, whatever the
+//! branch and its shell do.
 
 use std::io::{PipeReader, Read, Write, pipe};
 use std::thread;
@@ -15,21 +15,21 @@ use crate::support::branches::{LEASE, NONCE, heard, leased, packed_to_die_in};
 use crate::support::run::Running;
 use crate::support::{Ftsh, WAYS};
 
-/// So long is a lease that ends.
+/// Length of a lease that ends.
 const SHORT: Duration = Duration::from_secs(1);
-/// One that a head on a busy machine keeps up.
+/// Length of a lease that a head on a busy machine can extend in time.
 const KEPT: Duration = Duration::from_secs(3);
-/// What ignores SIGTERM dies soon.
+/// Short kill timeout for processes that ignore SIGTERM.
 const GRACE: Duration = Duration::from_millis(400);
 
 const TERM: BranchEnd = BranchEnd::Cancelled(Signal::SIGTERM as i32);
 
-/// It leaves a daemon that belongs to nobody, and doesn't end of SIGTERM.
+/// Command that leaves an untagged daemon which ignores SIGTERM.
 const STUBBORN: &str = "forall x in a\n sh -c \"trap '' TERM; (setsid sleep 600 &); \
                         (setsid sh -c 'sleep 600 & sleep 600' &); echo begun > begun; \
                         while :; do sleep 600; done\"\nend";
 
-/// A node whose head has a lease of this length for it.
+/// Creates a node whose head grants a lease of this length.
 fn node(script: &str, lease: Duration, grace: Duration) -> Ftsh {
     let node = Ftsh::new().arg("--branch");
     let packed = packed_to_die_in(script, node.directory.path(), grace).swap_remove(0);
@@ -46,7 +46,7 @@ fn end(signal: Signal) -> Vec<u8> {
     frame(&ToNode::End(signal as i32)).expect("short")
 }
 
-/// Answers the requests among what was printed from here on; says how many there were.
+/// Answers the requests in the output from here on. Returns their number.
 fn answer(pieces: Vec<Piece>, mut grant: impl FnMut(&[u8])) -> usize {
     let requests = pieces.into_iter().filter_map(|piece| match piece {
         Piece::Request(request) => Some(frame(&ToNode::Lease(request.at)).expect("short")),
@@ -71,7 +71,7 @@ fn is_kept_alive(way: &str) {
     nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).expect("a FIFO");
     let mut running = begun(node);
     let (mut listener, mut seen, mut answered) = (Listener::new(&NONCE), 0, 0);
-    // Three are in one lease.
+    // A lease has three requests.
     while answered < 5 {
         running.until("a request", |running| running.errors().len() > seen);
         let errors = running.errors();
@@ -86,7 +86,7 @@ fn is_kept_alive(way: &str) {
     assert_eq!((heard.end(), heard.printed.as_str()), (&BranchEnd::Succeeded, "done\n"));
 }
 
-/// Cut off, it does what a cancelled branch does, and says so to nobody.
+/// A branch without its head ends like a canceled branch, and reports to no process.
 #[test]
 fn a_branch_without_answers_ends_with_its_lease() {
     for way in WAYS {
@@ -116,16 +116,16 @@ fn the_end_of_a_head_ends_its_branch() {
 }
 
 #[test]
-fn what_ignores_its_end_is_killed_after_the_lease() {
+fn a_branch_that_ignores_sigterm_is_killed_after_the_lease() {
     for way in WAYS {
         let running = begun(node(STUBBORN, SHORT, GRACE).env("FTSH_TEST_FALLBACK", way));
         running.wait().nothing_left();
     }
 }
 
-/// Groups that clean up don't get more time than the head waits.
+/// Groups that clean up get no more time than the head waits.
 #[test]
-fn cleaning_up_has_an_end_too() {
+fn cleanup_is_limited_too() {
     let script = "forall x in a\n try\n echo begun > begun\n sleep 600\n finally\n sleep 600\n \
                   end\nend";
     let finished = begun(node(script, SHORT, GRACE)).wait();
@@ -134,7 +134,7 @@ fn cleaning_up_has_an_end_too() {
 }
 
 #[test]
-fn a_head_can_say_that_a_branch_is_to_end() {
+fn a_head_can_end_a_branch() {
     let mut running = begun(node(STUBBORN, LEASE, GRACE));
     running.write(&end(Signal::SIGINT));
     let finished = running.wait();
@@ -143,7 +143,7 @@ fn a_head_can_say_that_a_branch_is_to_end() {
 }
 
 #[test]
-fn a_head_that_says_it_twice_is_impatient() {
+fn a_second_end_message_kills_the_branch() {
     let script = "forall x in a\n sh -c \"trap 'echo asked > asked' TERM; echo begun > begun; \
                   while :; do sleep 0.05; done\"\nend";
     let mut running = begun(node(script, LEASE, LEASE));
@@ -156,9 +156,9 @@ fn a_head_that_says_it_twice_is_impatient() {
     assert!(finished.elapsed < LEASE / 2, "{}", finished.story());
 }
 
-/// After the go the head says nothing that makes sense.
+/// After the go, the head sends invalid messages.
 #[test]
-fn a_head_that_cannot_be_understood_ends_its_branch() {
+fn invalid_messages_of_the_head_end_the_branch() {
     let mut running = begun(node(STUBBORN, LEASE, GRACE));
     let mut damaged = end(Signal::SIGINT);
     *damaged.last_mut().expect("it holds something") ^= 1;
@@ -168,7 +168,7 @@ fn a_head_that_cannot_be_understood_ends_its_branch() {
     assert_eq!(heard(&finished).end(), &TERM);
 }
 
-/// A pipe that nobody reads.
+/// Returns a pipe that no process reads.
 fn full() -> (PipeReader, std::io::PipeWriter) {
     let (reader, mut writer) = pipe().expect("a pipe");
     let size = fcntl(&writer, FcntlArg::F_GETPIPE_SZ).expect("its size") as usize;
@@ -177,7 +177,7 @@ fn full() -> (PipeReader, std::io::PipeWriter) {
 }
 
 #[test]
-fn a_branch_that_nobody_hears_ends_with_its_lease() {
+fn a_branch_with_unread_output_ends_with_its_lease() {
     for way in WAYS {
         let script = "forall x in a\n echo begun > begun\n sh -c 'trap \"\" TERM; yes >&2'\nend";
         let (reader, writer) = full();
@@ -189,9 +189,9 @@ fn a_branch_that_nobody_hears_ends_with_its_lease() {
     }
 }
 
-/// As long as it is read, there is room for a request in a flood.
+/// While the output is read, there is room for a request in a flood of output.
 #[test]
-fn a_branch_that_prints_without_end_still_asks() {
+fn a_branch_with_endless_output_extends_its_lease() {
     let (mut reader, writer) = pipe().expect("a pipe");
     let script = "forall x in a\n echo begun > begun\n yes >&2\nend";
     let mut running = begun(node(script, KEPT, LEASE).errors_to(writer));
@@ -217,12 +217,12 @@ fn a_branch_that_prints_without_end_still_asks() {
 
 fn signal_all(running: &Running, signal: Signal) {
     for process in running.processes() {
-        // Some have ended meanwhile.
+        // Some processes have ended meanwhile.
         let _ = kill(Pid::from_raw(process.pid), signal);
     }
 }
 
-/// Stopped with all that it runs, it can't end anything; continued, it doesn't go on.
+/// A stopped node cannot end anything. Continued after its lease, it does not continue the branch.
 #[test]
 fn a_node_that_slept_through_its_lease_ends_at_once() {
     for way in WAYS {
@@ -230,7 +230,7 @@ fn a_node_that_slept_through_its_lease_ends_at_once() {
         let running = begun(node(script, SHORT, GRACE).env("FTSH_TEST_FALLBACK", way));
         signal_all(&running, Signal::SIGSTOP);
         let stopped = Instant::now();
-        // Where other work delays the signal, the lease may have ended it before.
+        // Where other work delays the signal, the lease may have ended the branch before.
         running.eventually("its time has passed", |_| stopped.elapsed() > SHORT + GRACE);
         let lines = || std::fs::read(running.directory().join("on")).unwrap_or_default().len();
         let before = lines();
@@ -243,7 +243,7 @@ fn a_node_that_slept_through_its_lease_ends_at_once() {
 
 /// One of the two processes of a node's shell is enough.
 #[test]
-fn a_node_that_is_killed_in_part_leaves_nothing() {
+fn a_partly_killed_node_leaves_nothing() {
     for way in WAYS {
         for whom in [Running::interpreter, |running: &Running| Some(running.pid())] {
             let running = begun(node(STUBBORN, LEASE, GRACE).env("FTSH_TEST_FALLBACK", way));
@@ -254,7 +254,7 @@ fn a_node_that_is_killed_in_part_leaves_nothing() {
     }
 }
 
-/// The supervisor sees to the lease where the interpreter can't.
+/// The supervisor enforces the lease where the interpreter cannot.
 #[test]
 fn a_node_whose_interpreter_hangs_is_killed_with_its_lease() {
     for way in WAYS {
@@ -266,9 +266,9 @@ fn a_node_whose_interpreter_hangs_is_killed_with_its_lease() {
     }
 }
 
-/// The word to begin comes when its time is over.
+/// The go arrives after the end of the lease.
 #[test]
-fn nothing_begins_too_late() {
+fn no_branch_begins_after_its_lease() {
     let script = "forall x in a; echo begun > begun; end";
     let finished = node(script, Duration::ZERO, GRACE).run();
     finished.nothing_left();

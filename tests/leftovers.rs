@@ -1,4 +1,4 @@
-//! Nothing outlives its attempt, its script or its shell.
+//! Processes of canceled attempts, ended scripts and killed shells: none is left.
 
 use std::time::Duration;
 
@@ -9,12 +9,12 @@ use crate::support::processes::with_argument;
 use crate::support::rounds::{self, rounds, timed, twice};
 use crate::support::{Ftsh, WAYS};
 
-/// A word that no other process has among its arguments.
+/// Returns a word that no other process has among its arguments.
 fn unique(name: &str) -> String {
     format!("{name}-{}", std::process::id())
 }
 
-/// Fails if a process with this argument is there, after ending it.
+/// Fails if a process with this argument exists, after killing it.
 fn none_has(argument: &str) {
     let survivors = with_argument(argument);
     for survivor in &survivors {
@@ -48,7 +48,7 @@ fn two_hundred_daemons_are_gone() {
     finished.nothing_left();
 }
 
-/// An attempt that leaves 200 processes behind and looks for those of the last one.
+/// Attempt that leaves 200 processes behind and searches for those of the previous attempt.
 const ATTEMPT: &str = "
     for pid in $(cat pids); do
         read -r _ _ state _ < /proc/$pid/stat && test $state != Z && echo $pid >> survivors
@@ -82,7 +82,7 @@ fn two_hundred_daemons_of_every_attempt_are_gone() {
 }
 
 #[test]
-fn what_ignores_sigterm_is_gone_after_the_grace_period() {
+fn processes_that_ignore_sigterm_are_gone_after_the_kill_timeout() {
     let most = Duration::from_millis(800);
     timed("stubborn processes gone", most, &WAYS, |round| {
         let run = round.command("try for 200 ms or 1 time; sh stubborn; end");
@@ -101,7 +101,7 @@ fn stopped_processes_are_gone() {
     let stop = "sh -c 'kill -STOP $$; sleep 60'";
     let script = format!("try for 300 ms or 1 time; sh -c \"setsid {stop} & {stop}\"; end")
         .replace("$$", "\\$\\$");
-    // SIGCONT lets them obey SIGTERM: the grace period of 30 seconds isn't used up.
+    // SIGCONT lets them handle SIGTERM, so the kill timeout of 30 seconds does not pass.
     timed("stopped processes gone", Duration::from_millis(600), &WAYS, |round| {
         let finished = round.command(&script).failure(124);
         finished.nothing_left();
@@ -110,10 +110,10 @@ fn stopped_processes_are_gone() {
 }
 
 #[test]
-fn a_cancelled_branch_takes_nothing_of_its_siblings_with_it() {
+fn a_canceled_branch_leaves_its_siblings_alone() {
     rounds(&WAYS, |round| {
-        // One branch fails and is emptied while the other one's command and daemon go on, and the
-        // daemon of the script.
+        // One branch fails and is emptied. The other branch's command and daemon continue, and so
+        // does the script's daemon.
         let finished = round.command(
             "sh -c 'setsid sleep 62 & echo $! > c'
              forall branch in a b
@@ -136,8 +136,8 @@ fn a_cancelled_branch_takes_nothing_of_its_siblings_with_it() {
 }
 
 #[test]
-fn daemons_without_our_environment_are_gone() {
-    // Without subreapers there is nothing to know them by.
+fn untagged_daemons_are_gone() {
+    // Without subreapers, such processes cannot be found.
     rounds(&["0", "pidfd"], |round| {
         let mark = unique(&format!("wiped-{}-{}-{}", round.way, round.unprivileged, round.number));
         let script = format!(
@@ -149,7 +149,7 @@ fn daemons_without_our_environment_are_gone() {
 }
 
 #[test]
-fn daemons_without_our_environment_live_on_if_they_were_there_before() {
+fn earlier_untagged_daemons_live_on() {
     rounds(&["0", "pidfd"], |round| {
         let finished = round
             .command(
@@ -167,8 +167,8 @@ fn daemons_without_our_environment_live_on_if_they_were_there_before() {
 }
 
 #[test]
-fn looking_for_what_is_left_takes_no_time() {
-    // Each look at the processes there are is one of several.
+fn the_search_for_processes_takes_little_time() {
+    // Each scan of all processes is one of several.
     let script = "try for 300 ms or 1 time; sh -c 'setsid sleep 60 & sleep 0.1'; sleep 60; catch; success; end";
     timed("a daemon gone", Duration::from_millis(900), &["0", "1", "ps"], |round| {
         let finished = round.command(script).options(["-t", "1"]).success();
@@ -177,8 +177,8 @@ fn looking_for_what_is_left_takes_no_time() {
     });
 }
 
-/// Every process starts others for as long as there are tokens, which are 200 empty lines in a file
-/// that all of them read together.
+/// Each process starts others while tokens are left: 200 empty lines in a file that all processes
+/// read together.
 const BOMB: &str = "
     trap '' TERM HUP
     while read -r token <&3; do
@@ -191,7 +191,7 @@ const BOMB: &str = "
 #[test]
 fn a_fork_bomb_is_emptied() {
     rounds(&WAYS, |round| {
-        // Sooner and later: while it grows and when it has grown.
+        // Earlier and later: while the fork bomb grows, and afterwards.
         let limit = 20 + 40 * (round.number % 5);
         let script = format!("try for {limit} ms or 1 time; sh bomb 3< tokens; end");
         let finished = round
@@ -209,7 +209,7 @@ fn a_fork_bomb_is_emptied() {
 fn attempts_do_not_overlap() {
     // The rounds are attempts of one shell.
     twice(&WAYS, |round| {
-        // Each attempt starts a daemon that takes its time to end.
+        // Each attempt starts a daemon that ends with a delay.
         let finished = round
             .command("try 20 times every 1 ms; sh attempt; catch; success; end")
             .file(
@@ -227,9 +227,9 @@ fn attempts_do_not_overlap() {
 }
 
 #[test]
-fn what_puts_itself_in_order_is_not_disturbed() {
+fn a_process_that_cleans_up_is_not_disturbed() {
     rounds(&WAYS, |round| {
-        // It starts others for that after it was asked to end.
+        // The process starts others for its cleanup after SIGTERM.
         let finished = round
             .command("try 1 time; sh attempt; end")
             .file("attempt", "setsid sh daemon &\nwhile ! test -e ready; do :; done\nexit 1\n")
@@ -245,8 +245,8 @@ fn what_puts_itself_in_order_is_not_disturbed() {
     });
 }
 
-/// What `ls /proc/self/fd` says when the shell has no part in it: what the tests themselves inherited
-/// stays open in every command.
+/// Returns the output of `ls /proc/self/fd` without the shell. Descriptors inherited by the tests
+/// stay open in every command.
 fn inherited_descriptors() -> String {
     let output = std::process::Command::new("ls")
         .arg("/proc/self/fd")
@@ -271,14 +271,14 @@ fn no_descriptors_leak_into_commands() {
 }
 
 #[test]
-fn many_commands_use_no_descriptors_up() {
+fn many_commands_leak_no_descriptors() {
     Ftsh::command("for i in 1 .to. 300; echo $i -> v; cat -< v | cat > f; sh -c true 2-> w; end; ls /proc/$$/fd | wc -l -> n; test $n -lt 40")
         .limit(Duration::from_secs(60))
         .success();
 }
 
 #[test]
-fn a_daemon_of_a_success_may_print_when_the_shell_has_ended() {
+fn a_daemon_may_print_after_the_end_of_the_shell() {
     let daemon = "(until test -e go; do sleep 0.01; done; echo a; echo b; echo > survived) &\n\
                   echo $! > pid";
     let bodies = [
@@ -307,12 +307,12 @@ fn a_daemon_of_a_success_may_print_when_the_shell_has_ended() {
                  test -e survived",
             )
             .start();
-        // What has read the rest ends with the daemon.
+        // The process that reads the rest ends with the daemon.
         run.until_gone("the daemon and its reader");
         let finished = run.wait();
         assert_eq!(finished.errors(), "", "{body}");
         if body.contains("2> log") {
-            // What is only kept goes on to where it was to go.
+            // Output that is only copied still goes to its target.
             assert_eq!(finished.read("log"), "a\nb\n", "{body}");
         }
         finished.expect_code(0);
@@ -320,7 +320,7 @@ fn a_daemon_of_a_success_may_print_when_the_shell_has_ended() {
 }
 
 #[test]
-fn a_kept_open_output_and_a_daemon_of_a_success_do_no_harm() {
+fn a_daemon_with_an_open_output_delays_nothing() {
     // The daemon ends with the test's directory.
     let daemon = "while test -d \"$PWD\"; do sleep 0.05; done";
     let script = format!("sh -c '({daemon}; exit) & echo $! > pid; echo said' -> said\necho $said");

@@ -1,5 +1,5 @@
-//! What people are told while a script runs: the line at a terminal, the answer to SIGUSR1, the
-//! report and the summary at the end.
+//! Output for people while a script runs: the status line, the status page on SIGUSR1, the report,
+//! and the summary.
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -9,19 +9,19 @@ use nix::sys::signal::{Signal, kill};
 use crate::support::Ftsh;
 use crate::support::terminal::User;
 
-/// A terminal that can show a line.
+/// Terminal that can show a line.
 const ABLE: (&str, &str) = ("TERM", "xterm");
 
-/// Takes a line away.
+/// Escape sequence that removes a line.
 const ERASED: &str = "\r\x1b[J";
 
-/// Waits until the file `go` is there, then succeeds.
+/// Returns a script that waits until the file `go` exists, then succeeds.
 fn patient(go: &std::path::Path) -> String {
     format!("try for 1 hour every 1200 ms; test -e {}; end; echo done", go.display())
 }
 
 #[test]
-fn a_terminal_shows_what_is_waited_for() {
+fn a_terminal_shows_the_current_wait() {
     let place = tempfile::tempdir().expect("a directory");
     let go = place.path().join("go");
     let script = format!("echo before\n{}", patient(&go));
@@ -40,12 +40,12 @@ fn a_terminal_shows_what_is_waited_for() {
 }
 
 #[test]
-fn the_line_begins_on_a_line_of_its_own_and_the_cursor_stays_there() {
+fn the_line_has_a_line_of_its_own_and_keeps_the_cursor() {
     let script = "printf unfinished; try 2 times every 700 ms; test $attempt = 2; end; echo done";
     let user = User::start(&["-f", "/dev/null", "-c", script], &[ABLE], 50, None);
     let (status, seen) = user.ends_after();
     assert_eq!(status.code(), Some(0), "{seen:?}");
-    // Blanks for a whole line wrap where something stands, and do nothing on an empty line.
+    // Blanks for a whole line wrap if text stands before them, and change nothing on an empty line.
     let start = format!("unfinished{}\r\r\x1b[2m2/2 in 0.", " ".repeat(50));
     assert!(seen.starts_with(&start), "{seen:?}");
     let lines: Vec<_> = seen.split("\x1b[2m").skip(1).collect();
@@ -55,11 +55,11 @@ fn the_line_begins_on_a_line_of_its_own_and_the_cursor_stays_there() {
 }
 
 #[test]
-fn the_line_fits_and_obeys() {
+fn the_line_fits_the_width_without_color() {
     let script = "try 5 times every 1 hour; sh -c 'exit 7'; end";
     let mut user = User::start(&["-c", script], &[ABLE, ("NO_COLOR", "1")], 40, None);
     user.sees("exited with 7\r\n");
-    // The line says it, and the log needn't.
+    // The line shows the delay, so the log does not report it.
     let before = user.sees("\r2/5 in 59m");
     assert!(!before.contains("until attempt"), "{before:?}");
     let line = user.sees("\x1b[J\r");
@@ -71,18 +71,18 @@ fn the_line_fits_and_obeys() {
 }
 
 #[test]
-fn a_long_delay_is_told_where_the_line_is_not_seen() {
+fn a_long_delay_is_logged_without_a_line() {
     let script = "try 2 times every 2 minutes; false; end";
     let background = "set -m; \"$@\" & read line; kill $!; wait $!";
     let mut user = User::start(&["-c", script], &[ABLE], 80, Some(background));
     user.sees("until attempt 2, at ");
     user.types("\r");
     let (_, seen) = user.ends_after();
-    assert!(!seen.contains("until attempt"), "it is told once: {seen:?}");
+    assert!(!seen.contains("until attempt"), "it is shown once: {seen:?}");
     for other in [
-        // It has the terminal.
+        // The command has the terminal.
         "sh -c 'sleep 600'",
-        // It leaves the line no room.
+        // The command leaves the line no room.
         "while true; echo x; sleep 0.05; end",
     ] {
         let script = format!(
@@ -92,12 +92,12 @@ fn a_long_delay_is_told_where_the_line_is_not_seen() {
         user.sees("until attempt 2, at ");
         user.types("\x03");
         let (_, seen) = user.ends_after();
-        assert!(!seen.contains("until attempt"), "it is told once: {seen:?}");
+        assert!(!seen.contains("until attempt"), "it is shown once: {seen:?}");
     }
 }
 
 #[test]
-fn there_is_no_line_where_it_would_be_in_the_way() {
+fn no_line_is_shown_beside_other_output() {
     let script = "try 2 times every 700 ms; sh -c 'exit 7'; end";
     let quiet = [ABLE];
     for (options, variables, wrapper) in [
@@ -118,8 +118,8 @@ fn there_is_no_line_where_it_would_be_in_the_way() {
 }
 
 #[test]
-fn commands_that_have_the_terminal_have_it_alone() {
-    // The second branch waits, and would be told of, but the first may write at any time.
+fn the_line_is_hidden_while_commands_use_the_terminal() {
+    // The second branch waits and could be shown, but the first may write at any time.
     let directory = tempfile::tempdir().expect("a directory");
     let place = directory.path().display();
     let done = directory.path().join("done").display().to_string();
@@ -159,7 +159,7 @@ fn branches_are_counted() {
 }
 
 #[test]
-fn a_bar_shows_how_far_a_forall_has_come() {
+fn a_bar_shows_the_progress_of_a_forall() {
     let place = tempfile::tempdir().expect("a directory");
     let go = place.path().join("go").display().to_string();
     let script = format!(
@@ -182,7 +182,7 @@ fn commands_that_redirect_everything_leave_the_line_alone() {
     let place = tempfile::tempdir().expect("a directory");
     let go = place.path().join("go").display().to_string();
     let wait = format!("sh -c 'until test -e {go}; do sleep 0.01; done'");
-    // The second one opens the terminal itself, and can have it all the same.
+    // The second command opens the terminal itself, and still gets it.
     let script = format!(
         "forall x in 1 2 3\n{wait} < /dev/null > /dev/null 2>&1\nend\n\
          sh -c 'read line < /dev/tty; echo got $line > /dev/tty' < /dev/null > /dev/null 2>&1"
@@ -197,7 +197,7 @@ fn commands_that_redirect_everything_leave_the_line_alone() {
 }
 
 #[test]
-fn a_shell_tells_where_it_is() {
+fn a_status_page_shows_the_position() {
     let script = "try 3 times every 1 hour\n    sh -c 'exit 7'\nend\n";
     let running = Ftsh::script(script).start();
     running.until("a failure", |run| run.errors().contains("exited with 7"));
@@ -206,23 +206,23 @@ fn a_shell_tells_where_it_is() {
     running.signal(Signal::SIGTERM);
     let finished = running.wait();
     let errors = finished.errors();
-    let told = errors.split("ftsh: status of script.ftsh [").nth(1).expect("a status");
+    let page = errors.split("ftsh: status of script.ftsh [").nth(1).expect("a status");
     for line in [
         "line 1: waiting for ",
         ", attempt 2 of 3 in 59 min 59 s\n",
         "    1 | try 3 times every 1 hour\n",
     ] {
-        assert!(told.contains(line), "{line} in {errors}");
+        assert!(page.contains(line), "{line} in {errors}");
     }
     assert!(
-        told.contains("    last failure: line 2: `sh -c 'exit 7'` exited with 7\n"),
+        page.contains("    last failure: line 2: `sh -c 'exit 7'` exited with 7\n"),
         "{errors}"
     );
     finished.killed_by(Signal::SIGTERM);
 }
 
 #[test]
-fn a_busy_shell_tells_where_it_is_and_goes_on() {
+fn a_busy_shell_prints_a_status_page_and_continues() {
     let running = Ftsh::command("n=0; echo > begun; while true; n=$n .add. 1; end").start();
     running.until("a beginning", |run| run.directory().join("begun").exists());
     for round in 1..=3 {
@@ -234,7 +234,7 @@ fn a_busy_shell_tells_where_it_is_and_goes_on() {
 }
 
 #[test]
-fn many_branches_are_told_in_few_lines() {
+fn many_branches_are_summarized() {
     let running = Ftsh::command(
         "echo > begun; forall n in 1 .to. 3000; try 2 times every 1 hour; failure $n; end; end",
     )
@@ -267,14 +267,14 @@ fn a_request_ignored_at_the_start_stays_ignored() {
 }
 
 #[test]
-fn commands_get_the_request_as_they_would_without_the_shell() {
+fn commands_receive_the_status_signal_as_without_the_shell() {
     Ftsh::command("try; sh -c 'kill -USR1 $$'; catch; echo $error_kind $error_code; end")
         .stdout("signal 10\n")
         .success();
 }
 
 #[test]
-fn a_failed_script_ends_with_what_where_and_how_often() {
+fn a_report_names_failure_place_and_count() {
     let script =
         "function fetch\n    sh -c \"exit $1\"\nend\ntry 2 times backoff none\n    fetch 7\nend\n";
     let finished = Ftsh::script(script).failure(7);
@@ -295,8 +295,8 @@ fn a_failed_script_ends_with_what_where_and_how_often() {
 }
 
 #[test]
-fn a_report_says_how() {
-    for (script, told) in [
+fn a_report_names_the_reason() {
+    for (script, expected) in [
         ("sh -c 'kill -SEGV $$'", "ftsh: -c:1: `sh -c 'kill -SEGV $$'` was killed by SIGSEGV\n"),
         ("nosuch", "ftsh: -c:1: nosuch: not found along PATH [notfound]\n"),
         (
@@ -310,7 +310,7 @@ fn a_report_says_how() {
         ),
     ] {
         let errors = Ftsh::command(script).run().errors();
-        assert!(errors.contains(told), "{told} in {errors}");
+        assert!(errors.contains(expected), "{expected} in {errors}");
     }
     // A program reads JSON.
     let errors =
@@ -319,7 +319,7 @@ fn a_report_says_how() {
         errors.starts_with('{') && errors.trim_end().ends_with("\"uncaught\":true}"),
         "{errors}"
     );
-    // A file has the log, standard error the report alone.
+    // With the log in a file, standard error has only the report.
     let finished = Ftsh::command("sh -c 'exit 7'").options(["-f", "the.log"]).failure(7);
     assert_eq!(
         finished.errors().lines().next(),
@@ -329,7 +329,7 @@ fn a_report_says_how() {
 }
 
 #[test]
-fn a_failure_is_told_even_if_a_signal_comes_while_it_is_cleaned_up() {
+fn a_failure_is_reported_despite_a_signal_during_cleanup() {
     let running = Ftsh::script(
         "sh -c '(trap \"\" TERM; echo > begun; while :; do sleep 0.01; done) & :'\n\
          sh -c 'until test -e begun; do :; done; echo $$ > failed; exit 7'",
@@ -338,7 +338,7 @@ fn a_failure_is_told_even_if_a_signal_comes_while_it_is_cleaned_up() {
     .start();
     running.until_lines("failed", 1);
     let failed = std::fs::read_to_string(running.directory().join("failed")).expect("a number");
-    // Only what its parent has taken note of is nowhere any more.
+    // Only a message that its parent has received is complete.
     let process = Path::new("/proc").join(failed.trim());
     running.until("the failure of the command", |_| !process.exists());
     running.signal(Signal::SIGTERM);
@@ -348,7 +348,7 @@ fn a_failure_is_told_even_if_a_signal_comes_while_it_is_cleaned_up() {
 }
 
 #[test]
-fn a_summary_says_what_a_run_came_to() {
+fn a_summary_shows_the_counts_of_a_run() {
     let script = "try 3 times backoff fixed from 10 ms\n    sh -c 'exit 7'\ncatch\nend\nforall x in a b\n    \
                   try 2 times backoff none\n        test $attempt = 2\n    end\nend\n";
     let finished = Ftsh::script(script).options(["--summary", "-l", "0"]).success();
@@ -363,7 +363,7 @@ fn a_summary_says_what_a_run_came_to() {
     assert!(lines[6].starts_with("    2 at line 7: `test 1 = 2` exited"), "{errors}");
     assert_eq!(lines.len(), 7, "{errors}");
 
-    // At one line, twice 2 and once 1.
+    // Two failures at one line: status 2 twice, status 1 once.
     let script = "for code in 2 1 2; try; sh -c \"exit $code\"; catch; end; end";
     let errors = Ftsh::command(script).options(["--summary", "-l", "0"]).success().errors();
     assert!(

@@ -1,4 +1,4 @@
-//! Shells that scripts start: what they are told, and that they get the time to clean up.
+//! Shells started by scripts: their environment, and their time to clean up.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -8,18 +8,18 @@ use crate::support::rounds::rounds;
 use crate::support::run::Finished;
 use crate::support::{Ftsh, WAYS};
 
-/// What only SIGKILL ends.
+/// Command that ignores SIGTERM.
 const STUBBORN: &str = "trap '' TERM\nsetsid sh -c 'while :; do sleep 9; done' &\necho r >> ready\nwhile :; do sleep 9; done\n";
 
-/// Between the moment when a nested shell has killed all and the one when the shell around it does.
+/// Time between the SIGKILL of a nested shell and that of the shell around it.
 const ROOM: Duration = Duration::from_secs(5);
 
 #[test]
-fn nested_shells_have_cleaned_up_before_their_parents_kill() {
+fn nested_shells_clean_up_before_their_parents_kill() {
     rounds(&WAYS, |round| {
         let (levels, timeout) = [(2, "6"), (3, "11")][round.number % 2];
         let run = |limit: u64| {
-            // The innermost shell has one second to kill in.
+            // The innermost shell has a kill timeout of one second.
             let finished = round
                 .command(&format!("try for {limit} ms or 1 time; ftsh -f 2.log 2.ftsh; end"))
                 .options(["-t", timeout, "-l", "40", "-f", "1.log"])
@@ -64,7 +64,7 @@ fn a_signal_to_the_outer_shell_lets_nested_ones_clean_up() {
 }
 
 #[test]
-fn nested_shells_are_told_how_to_kill_and_until_when() {
+fn nested_shells_inherit_kill_timeout_and_limit() {
     let finished = Ftsh::command("try for 1 hour; ftsh -c 'ftsh -c \"sh -c env\"'; end")
         .options(["-t", "12", "-k", "weak"])
         .success();
@@ -74,15 +74,16 @@ fn nested_shells_are_told_how_to_kill_and_until_when() {
     assert!(text.contains("FTSH_DEADLINE="), "{text}");
 }
 
-/// Waits until it is told, and then writes what a command of a new shell has of time and limit.
+/// Script that waits for a signal, and then prints kill timeout and limit of a new shell's
+/// commands.
 const DAEMON: &str = "while ! test -e over; do sleep 0.01; done
     ftsh -c 'sh -c \"echo \\$FTSH_KILL_TIMEOUT,\\$FTSH_DEADLINE\"' > part; mv part limit\n";
 const LEAVE_DAEMON: &str = "sh -c 'setsid sh daemon < /dev/null > errors 2>&1 &'";
-/// Ends the daemon's waiting.
+/// Ends the daemon's wait.
 const TELL: &str = ": > over; while ! test -e limit; do sleep 0.01; done";
 
-/// What a shell inherits from a daemon that `script` leaves behind: how long its commands have to kill
-/// in, and the limit.
+/// Returns the environment that a shell inherits from a daemon left behind by `script`: the kill
+/// timeout of its commands, and the limit.
 fn inherited_from_daemon(script: &str) -> (String, String) {
     let finished = Ftsh::script(script)
         .file("daemon", DAEMON)
@@ -122,7 +123,8 @@ fn a_limit_holds_as_long_as_its_try() {
         assert!((limit - expected).abs() < 60.0, "{limit}, not {expected}: {script}");
     };
     holds(format!("try for 1 hour; {LEAVE_DAEMON}; sh -c '{TELL}'; end"), 1.0);
-    // Of the outer one, if the inner is over; and of a shell's around the one that is over.
+    // The limit of the outer `try`, if the inner one has ended; and the limit of a shell around one
+    // that has ended.
     let inner = format!("try for 1 hour; {LEAVE_DAEMON}; end");
     holds(format!("try for 2 hours; true; {inner}; sh -c '{TELL}'; end"), 2.0);
     let nested = format!("ftsh -c \"{inner}\"");
@@ -130,7 +132,7 @@ fn a_limit_holds_as_long_as_its_try() {
 }
 
 #[test]
-fn shells_that_are_over_keep_no_time_to_kill_in() {
+fn ended_shells_reserve_no_kill_timeout() {
     let daemon = |script: &str| inherited_from_daemon(script).0;
     assert_eq!(daemon(&format!("{LEAVE_DAEMON}; sh -c '{TELL}'")), "20");
     assert_eq!(daemon(LEAVE_DAEMON), "25");

@@ -1,5 +1,5 @@
-//! Memory that a control group limits, as in containers: commands die before the shell, what a
-//! command prints to a variable takes none, and the report names what happened.
+//! Memory limits of control groups, as in containers. Commands are killed before the shell, output
+//! to a variable uses no memory, and the report names the reason.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,11 +11,11 @@ use crate::support::Ftsh;
 
 const MIB: u64 = 1 << 20;
 
-/// A control group with little memory, removed at the end.
+/// Control group with little memory, removed at the end.
 struct Group(PathBuf);
 
 impl Group {
-    /// None where there are no control groups, or not for this user.
+    /// Creates a group; none without control groups or permission.
     fn new(name: &str, limit: u64) -> Option<Self> {
         let mounts =
             [("/sys/fs/cgroup", "memory.max"), ("/sys/fs/cgroup/memory", "memory.limit_in_bytes")];
@@ -29,7 +29,7 @@ impl Group {
                 group.0.join(name).exists() && fs::write(group.0.join(name), limit).is_ok()
             };
             if limits(file, limit.to_string()) {
-                // With a swap nothing would be killed.
+                // With swap, no process would be killed.
                 limits("memory.swap.max", "0".into());
                 return Some(group);
             }
@@ -38,7 +38,7 @@ impl Group {
         None
     }
 
-    /// Runs a script in it, with its variables on a disk.
+    /// Returns a run of a script in the group, with its variables on disk.
     fn run(&self, script: &str) -> Ftsh {
         let join = "echo 0 > \"$0/cgroup.procs\" && exec \"$@\"";
         let wrapper = ["sh", "-c", join, self.0.to_str().expect("text")];
@@ -48,7 +48,7 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // A process that was killed is of the group until it has ended.
+        // A killed process belongs to the group until it has ended.
         let start = Instant::now();
         while fs::remove_dir(&self.0).is_err() && start.elapsed() < Duration::from_secs(5) {
             std::thread::sleep(Duration::from_millis(10));
@@ -63,7 +63,7 @@ fn commands_are_killed_before_the_shell() {
     let more = (own + 100).min(1000);
     let script = "cat /proc/self/oom_score_adj; cat /proc/$$/oom_score_adj";
     Ftsh::command(script).stdout(format!("{more}\n{own}\n")).success();
-    // A shell below is a command of this one.
+    // An inner shell is a command of this one.
     let most = (own + 200).min(1000);
     let nested = "ftsh -c 'cat /proc/self/oom_score_adj'";
     Ftsh::command(nested).stdout(format!("{most}\n")).success();
@@ -73,7 +73,7 @@ fn commands_are_killed_before_the_shell() {
 }
 
 #[test]
-fn what_is_printed_to_a_variable_takes_no_memory() {
+fn output_to_a_variable_uses_no_memory() {
     if statfs("/var/tmp").is_ok_and(|it| it.filesystem_type() == TMPFS_MAGIC) {
         return println!("no disk here: not tried");
     }
@@ -89,7 +89,7 @@ end";
 }
 
 #[test]
-fn a_command_that_takes_all_memory_is_named() {
+fn a_command_killed_for_its_memory_is_reported() {
     let Some(group) = Group::new("command", 48 * MIB) else { return };
     let script = "
 try 1 time
@@ -99,18 +99,18 @@ catch
 end
 echo alive
 tail /dev/zero";
-    let said = "`tail /dev/zero` was killed by SIGKILL: the system had too little memory";
-    let finished = group.run(script).stderr(said).failure(137);
-    assert_eq!(finished.text(), format!("signal 9 {said}\nalive\n"));
+    let message = "`tail /dev/zero` was killed by SIGKILL: the system had too little memory";
+    let finished = group.run(script).stderr(message).failure(137);
+    assert_eq!(finished.text(), format!("signal 9 {message}\nalive\n"));
     finished.nothing_left();
-    // Another kill is not taken for one of these.
+    // Another kill is not attributed to lack of memory.
     let other = group.run("sh -c 'kill -KILL $$'").stderr("was killed by SIGKILL\n").failure(137);
     assert!(!other.errors().contains("memory"));
 }
 
-/// The interpreter is what takes most here, so no command's death helps.
+/// The interpreter uses most of the memory here, so killing a command does not help.
 #[test]
-fn a_shell_that_takes_all_memory_leaves_nothing_and_says_so() {
+fn a_shell_killed_for_its_memory_leaves_nothing_and_is_reported() {
     let Some(group) = Group::new("shell", 48 * MIB) else { return };
     let script = "
 forall word in a b

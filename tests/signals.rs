@@ -1,4 +1,4 @@
-//! Signals to the shell: everything it runs is gone, then it ends by that signal.
+//! Signals to the shell: all its processes are gone, then the shell ends by the signal.
 
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use crate::support::{FTSH, Ftsh, WAYS};
 
 const SIGNALS: [Signal; 4] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT];
 
-/// Starts `text`, waits for `lines` lines in the file `ready`, sends the signal.
+/// Starts `text`, waits for `lines` lines in the file `ready`, and sends the signal.
 fn ends(round: Round, signal: Signal, text: &str, lines: usize) {
     let run = round.command(text).start();
     run.until_lines("ready", lines);
@@ -23,20 +23,20 @@ fn ends(round: Round, signal: Signal, text: &str, lines: usize) {
     assert!(finished.elapsed < Duration::from_secs(10), "{}", finished.story());
 }
 
-/// Each of the signals ends it, in each round.
+/// Checks that each signal ends the shell, in each round.
 fn ends_by_each(text: &str) {
     rounds(&WAYS, |round| SIGNALS.into_iter().for_each(|signal| ends(round, signal, text, 1)));
 }
 
-/// The signals end it in turn, round by round.
+/// Checks that the signals end the shell, one per round.
 fn ends_in_turn(text: &str, lines: usize) {
     rounds(&WAYS, |round| ends(round, SIGNALS[round.number % SIGNALS.len()], text, lines));
 }
 
 #[test]
-fn a_question_before_anything_runs_waits() {
+fn an_early_status_request_is_answered_later() {
     let run = Ftsh::new().fifo("script").arg("script").start();
-    // Opening it waits until the shell has opened it, too.
+    // The open blocks until the shell has opened the FIFO too.
     let script = std::fs::File::options().write(true).open(run.directory().join("script"));
     let mut script = script.expect("a FIFO");
     run.signal(Signal::SIGUSR1);
@@ -53,7 +53,7 @@ fn in_a_command() {
 }
 
 #[test]
-fn what_finally_does_is_done_when_all_else_is_gone() {
+fn a_finally_group_runs_after_all_processes_ended() {
     let text = "forall x in a b
         try
             sh -c 'sleep 60 & echo $! > pid.$1; echo r >> ready; exec sleep 60' sh $x
@@ -75,10 +75,11 @@ fn what_finally_does_is_done_when_all_else_is_gone() {
     });
 }
 
-/// A command that says that it runs, goes on while `hold` is there, and says that it is done.
+/// Command that reports its start, waits while `hold` exists, and reports its end.
 const HELD: &str = "sh -c 'echo r > ready; while test -e hold; do sleep 0.01; done; echo d > done'";
 
-/// Starts `text`, which runs `HELD` in a `finally` group; `held` says when that may go on.
+/// Starts `text`, which runs `HELD` in a `finally` group. `held` returns when the command may
+/// continue.
 fn finishes(round: Round, text: &str, held: impl FnOnce(&Running)) -> Finished {
     let log = ["-l", "10", "-f", "log", "-t", "40"];
     let run =
@@ -94,7 +95,7 @@ fn finishes(round: Round, text: &str, held: impl FnOnce(&Running)) -> Finished {
 }
 
 #[test]
-fn a_finally_in_progress_is_done_before_the_signal_ends_the_shell() {
+fn a_running_finally_group_completes_before_the_shell_ends() {
     let text = format!("try; success; finally; {HELD}; end; echo never");
     rounds(&WAYS, |round| {
         let signal = SIGNALS[round.number % SIGNALS.len()];
@@ -105,7 +106,7 @@ fn a_finally_in_progress_is_done_before_the_signal_ends_the_shell() {
 }
 
 #[test]
-fn a_shell_in_a_finally_in_progress_goes_on_after_the_limit_around_that() {
+fn a_shell_in_a_running_finally_group_outlasts_the_limit() {
     let text =
         format!("try for 1 second or 1 time; try; success; finally; {FTSH} -l 0 inner; end; end");
     rounds(&WAYS, |round| {
@@ -138,7 +139,7 @@ fn in_a_forall_of_a_hundred() {
 }
 
 #[test]
-fn in_an_open_that_hangs() {
+fn in_a_hanging_open() {
     ends_in_turn("mkfifo f; echo r > ready; cat < f; echo never", 1);
 }
 
@@ -158,7 +159,7 @@ fn in_structures_of_a_pipeline() {
 }
 
 #[test]
-fn what_finally_prints_to_a_stage_that_is_gone_does_not_end_it() {
+fn output_to_an_ended_stage_does_not_end_a_finally_group() {
     let text = "echo > lock\ntry; echo working; echo r > ready; sleep 60\n\
                 finally; echo cleaning; /bin/echo up; rm lock; end | tee log > /dev/null";
     rounds(&WAYS, |round| {
@@ -178,7 +179,7 @@ fn in_a_pipeline() {
 }
 
 #[test]
-fn a_signal_that_is_pending_at_the_end_wins_over_success() {
+fn a_signal_pending_at_the_end_takes_precedence_over_success() {
     rounds(&WAYS, |round| {
         for signal in SIGNALS {
             // At once, later, and with a daemon.
@@ -192,7 +193,7 @@ fn a_signal_that_is_pending_at_the_end_wins_over_success() {
 }
 
 #[test]
-fn a_signal_that_the_shell_was_started_with_blocked_ends_it() {
+fn a_signal_blocked_at_start_ends_the_shell() {
     rounds(&WAYS, |round| {
         let signal = SIGNALS[round.number % SIGNALS.len()];
         for text in ["sh -c 'echo r > ready; exec sleep 60'", "echo r > ready; sleep 60"] {
@@ -213,7 +214,7 @@ fn catch_blocks_do_not_run() {
 }
 
 #[test]
-fn daemons_of_the_cancelled_command_go_too() {
+fn daemons_of_a_canceled_command_are_killed() {
     ends_in_turn(
         "sh -c 'setsid /bin/sleep 60 & (setsid sh -c \"/bin/sleep 60 & /bin/sleep 60\" &); echo r > ready; /bin/sleep 60'",
         1,
@@ -236,7 +237,7 @@ fn a_command_that_ignores_the_signal_is_killed_in_time() {
 }
 
 #[test]
-fn a_second_signal_cuts_the_grace_short() {
+fn a_second_signal_shortens_the_kill_timeout() {
     let run = Ftsh::command(
         "sh -c 'trap \"\" TERM INT; echo r > ready; while :; do /bin/sleep 0.05; done'",
     )
@@ -250,16 +251,16 @@ fn a_second_signal_cuts_the_grace_short() {
     assert!(finished.elapsed < Duration::from_secs(10), "{}", finished.story());
 }
 
-/// Goes on until the grace period of half a second is over.
+/// Runs until the kill timeout of half a second has passed.
 const STUBBORN: &str =
     "sh -c 'trap \"\" TERM INT HUP QUIT; echo r > ready; while :; do /bin/sleep 0.05; done'";
 
-/// The grace isn't cut short by a signal that comes twice.
+/// Checks that one signal delivered twice does not shorten the kill timeout.
 fn counts_once(send: impl Fn(&Running, Signal) + Sync) {
     rounds(&WAYS, |round| {
         let signal = SIGNALS[round.number % SIGNALS.len()];
         let run = round.command(STUBBORN).options(["-t", "0.5"]);
-        // With and without a terminal, if the tests are run at one.
+        // With and without a terminal, if the tests run at a terminal.
         let run =
             if (round.number / SIGNALS.len()).is_multiple_of(2) { run.session() } else { run }
                 .start();
@@ -280,7 +281,8 @@ fn a_signal_to_the_group_counts_once() {
 
 #[test]
 fn a_signal_to_the_shell_and_then_to_its_group_counts_once() {
-    // As `timeout` sends it; the supervisor may have passed on the first when the second comes.
+    // The order used by `timeout`. The supervisor may have forwarded the first signal when the
+    // second arrives.
     counts_once(|run, signal| {
         run.signal(signal);
         std::thread::sleep(Duration::from_millis(1));
@@ -288,22 +290,22 @@ fn a_signal_to_the_shell_and_then_to_its_group_counts_once() {
     });
 }
 
-/// The state of a process, as `ps` shows it.
+/// Returns the state of a process, as `ps` shows it.
 fn state(pid: Pid) -> Option<char> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     stat.rsplit(") ").next()?.chars().next()
 }
 
 #[test]
-fn the_group_stops_and_goes_on() {
+fn the_group_stops_and_continues() {
     rounds(&WAYS, |round| {
-        // The parent is in another group of the session: there is somebody to continue it.
+        // A parent in another group of the session could continue the shell.
         let run = round.command("sh -c 'echo $$ > ready; read go < go'; echo done");
         let run = run.fifo("go").start();
         run.until_lines("ready", 1);
         let command = std::fs::read_to_string(run.directory().join("ready")).expect("a pid");
         let command = Pid::from_raw(command.trim().parse().expect("a pid"));
-        // The shell isn't told at once that it has started a command.
+        // The shell learns of the start of a command with a delay.
         std::thread::sleep(Duration::from_millis(50));
         run.signal_group(Signal::SIGTSTP);
         for pid in [command, run.pid()] {
@@ -321,8 +323,8 @@ fn the_group_stops_and_goes_on() {
 }
 
 #[test]
-fn a_stop_signal_to_the_shell_stops_no_process_beside_it() {
-    // The first starts no process at all, and so has no process group of its own.
+fn a_stop_signal_stops_no_process_outside_the_shell() {
+    // The first script starts no process, and has no process group of its own.
     for text in ["echo r > ready; sleep 60", "sh -c 'echo r > ready; exec sleep 60'"] {
         let wrapper = "\"$@\" & echo $! > shell; wait $!; exit 3";
         let run = Ftsh::command(text).through(["sh", "-c", wrapper, "sh"]).start();
@@ -344,7 +346,7 @@ fn a_stop_signal_to_the_shell_stops_no_process_beside_it() {
 }
 
 #[test]
-fn what_nobody_could_continue_does_not_stop() {
+fn a_shell_that_nothing_could_continue_does_not_stop() {
     rounds(&WAYS, |round| {
         let run = round.command("sh -c 'echo r > ready; sleep 0.2'; echo done").session().start();
         run.until_lines("ready", 1);
@@ -356,7 +358,7 @@ fn what_nobody_could_continue_does_not_stop() {
 }
 
 #[test]
-fn the_group_is_asked_once_what_it_does() {
+fn one_status_request_to_the_group_gets_one_page() {
     rounds(&WAYS, |round| {
         let run = round.command("sh -c 'echo r > ready; read go < go'").fifo("go").session();
         let run = run.start();
@@ -389,7 +391,7 @@ fn a_signal_ignored_at_start_stays_ignored() {
 }
 
 #[test]
-fn commands_inherit_what_was_ignored_and_nothing_else() {
+fn commands_inherit_only_ignored_signals() {
     let bits = |text: &str| u64::from_str_radix(text.trim(), 16).expect("a signal set");
     let ignored = |run: Ftsh| {
         let text = run.success().text();

@@ -1,4 +1,4 @@
-//! Branches on the nodes of a real Slurm, where there is one.
+//! Branches on the nodes of a real Slurm, where installed.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -8,11 +8,11 @@ use nix::sys::signal::Signal;
 
 use crate::support::slurm::{NODES, Slurm, wait};
 
-/// A command that leaves a daemon behind, says that it is there and goes on.
+/// Command that leaves a daemon behind, reports its start, and continues.
 const STAYS: &str = "sh -c '(setsid sleep 1000 &); echo r >> ready; exec sleep 1000'";
 
 #[test]
-fn branches_end_on_nodes_as_they_would_here() {
+fn branches_end_on_nodes_as_on_this_machine() {
     let Some(slurm) = Slurm::start() else { return };
     let text = "forall x in 1 .to. 8 on slurm output grouped in order\n\
                 echo $x\nsh -c 'echo $0 $WORD $(pwd) >> places; echo error $0 >&2' $x\nseq 3\nend";
@@ -46,9 +46,9 @@ fn branches_end_on_nodes_as_they_would_here() {
     slurm.nothing_left();
 }
 
-/// Whatever has more than one task begin, or what they print begin with numbers.
+/// Options of `srun` that start several tasks or number their output.
 #[test]
-fn a_branch_runs_once_whatever_srun_is_told() {
+fn a_branch_runs_once_with_any_options_of_srun() {
     let Some(slurm) = Slurm::start() else { return };
     let text = "forall x in a on slurm '-n 1 --ntasks-per-node=2 -D /tmp'\necho $x >> effects\necho $x\nend";
     let run = slurm.script(text).env("SLURM_LABELIO", "1").env("SLURM_NTASKS", "2");
@@ -58,8 +58,8 @@ fn a_branch_runs_once_whatever_srun_is_told() {
 }
 
 #[test]
-fn the_program_can_be_sent_to_nodes_that_have_none() {
-    // What is there in its place is no program at all.
+fn the_program_can_be_sent_to_nodes_without_it() {
+    // The file in its place is not a program.
     let Some(slurm) = Slurm::with(|_| Some("/etc/hostname")) else { return };
     let text = "forall x in a b c on slurm\nsh -c 'readlink /proc/$PPID/exe'\nend";
     let run = slurm.script(text).options(["--ship"]).success();
@@ -67,7 +67,7 @@ fn the_program_can_be_sent_to_nodes_that_have_none() {
     let text = run.text();
     assert_eq!(text.lines().filter(|line| line.ends_with(" (deleted)")).count(), 3, "{text}");
     slurm.nothing_left();
-    // Without that the nodes refuse.
+    // Without the file, the nodes refuse branches.
     let text = "try for 5 seconds or 1 time\nforall x in a on slurm\ntrue\nend\nend";
     slurm.script(text).stderr("execve(): ").failure(124).nothing_left();
     slurm.nothing_left();
@@ -87,20 +87,20 @@ fn one_good_node_is_found_among_others() {
 }
 
 #[test]
-fn what_no_node_can_have_fails_at_once() {
+fn an_impossible_request_fails_at_once() {
     let Some(slurm) = Slurm::start() else { return };
-    for (asked, said) in [
+    for (options, message) in [
         ("--mem=999G", "Requested node configuration is not available"),
         ("--nodelist=nosuch", "Invalid node name specified"),
     ] {
-        let text = format!("try for 1 minute\nforall x in a on slurm '{asked}'\ntrue\nend\nend");
+        let text = format!("try for 1 minute\nforall x in a on slurm '{options}'\ntrue\nend\nend");
         let run = slurm.script(&text).options(["-l", "10"]).start();
-        run.until(said, |run| run.errors().contains(said));
+        run.until(message, |run| run.errors().contains(message));
         run.signal(Signal::SIGTERM);
         let finished = run.wait();
-        assert!(finished.errors().matches(said).count() <= 3, "{}", finished.story());
-        let text = format!("forall x in a on slurm '{asked}'\ntrue\nend");
-        slurm.script(&text).stderr(said).failure(75);
+        assert!(finished.errors().matches(message).count() <= 3, "{}", finished.story());
+        let text = format!("forall x in a on slurm '{options}'\ntrue\nend");
+        slurm.script(&text).stderr(message).failure(75);
     }
     slurm.nothing_left();
 }
@@ -113,7 +113,7 @@ fn a_limit_leaves_nothing_on_any_node() {
     let run = slurm.script(&text).failure(124);
     run.nothing_left();
     assert_eq!(run.read("ready").lines().count(), 16, "the others waited in the queue");
-    // Of a branch without a record it would be told what the engine has said.
+    // For a branch without a record, the report would quote the engine.
     assert!(!run.errors().contains("srun: "), "{}", run.errors());
     slurm.nothing_left();
 }
@@ -146,7 +146,7 @@ fn a_dead_head_leaves_nothing_on_any_node() {
             nix::sys::signal::kill(process, Signal::SIGKILL).expect("a process");
         }
         run.until_gone("the end of all");
-        // What waited in the queue may still be given a node, where it hears nothing and ends.
+        // A queued job may still get a node, where it finds no head and ends.
         wait("something is left on nodes", || slurm.running().is_empty());
         slurm.nothing_left();
         let finished = run.wait();
@@ -158,7 +158,7 @@ fn a_dead_head_leaves_nothing_on_any_node() {
 #[test]
 fn a_node_that_is_cut_off_empties_itself_before_the_branch_runs_again() {
     let Some(slurm) = Slurm::start() else { return };
-    // Whatever the branch has started holds the lock, daemons included.
+    // All processes of the branch hold the lock, including daemons.
     let text = "forall x in a on slurm retry lost 2 times\n\
                 sh -c 'exec 9> lock; flock -n 9 || echo taken >> taken; (setsid sleep 1000 &)\n\
                 if test -s begun; then exit; fi; echo $SLURMD_NODENAME >> begun; exec sleep 1000'\n\
@@ -177,7 +177,7 @@ fn a_node_that_is_cut_off_empties_itself_before_the_branch_runs_again() {
 }
 
 #[test]
-fn a_controller_that_is_down_is_asked_again() {
+fn an_unavailable_controller_is_queried_again() {
     let Some(mut slurm) = Slurm::start() else { return };
     slurm.kill_controller();
     let run = slurm.script("forall x in a b on slurm\necho $x >> done\nend").options(["-l", "10"]);
@@ -197,7 +197,7 @@ fn a_controller_that_is_down_is_asked_again() {
 }
 
 #[test]
-fn what_a_killed_controller_has_forgotten_is_sent_again() {
+fn jobs_forgotten_by_a_killed_controller_are_sent_again() {
     let Some(mut slurm) = Slurm::start() else { return };
     slurm.close();
     let text = "forall x in 1 2 3 on slurm\necho $x >> done\nend";
@@ -213,19 +213,19 @@ fn what_a_killed_controller_has_forgotten_is_sent_again() {
     slurm.nothing_left();
 }
 
-/// So many branches: `FTSH_TEST_BRANCHES`, or 150.
+/// Returns the number of branches: `FTSH_TEST_BRANCHES`, or 150.
 fn branches() -> usize {
-    let told = std::env::var("FTSH_TEST_BRANCHES").ok();
-    told.map_or(150, |text| text.parse().expect("a number of branches"))
+    let count = std::env::var("FTSH_TEST_BRANCHES").ok();
+    count.map_or(150, |text| text.parse().expect("a number of branches"))
 }
 
 #[test]
-fn every_branch_is_done_while_a_node_dies_one_refuses_and_the_controller_restarts() {
-    // On the last node nothing begins, and fails at once.
+fn all_branches_succeed_despite_failing_nodes_and_controller() {
+    // On the last node, every branch fails at once.
     let black_hole = |number| (number == NODES).then_some("/bin/false");
     let Some(mut slurm) = Slurm::with(black_hole) else { return };
     let count = branches();
-    // A branch holds a lock as long as anything of it is left.
+    // A branch holds a lock while any process of it is left.
     let text = format!(
         "forall x in 1 .to. {count} at most 24 on slurm retry lost 3 times\n\
          sh -c 'exec 9> locks/$0; flock -n 9 || echo $0 >> overlaps; (setsid sleep 0.3 &)\n\
@@ -253,7 +253,7 @@ fn every_branch_is_done_while_a_node_dies_one_refuses_and_the_controller_restart
     assert!(places.keys().copied().eq(1..=count), "{effects}");
     let overlaps = finished.directory.path().join("overlaps");
     assert!(!overlaps.exists(), "two at once: {}", finished.story());
-    // What was done twice was in doubt: the node died before it could say so.
+    // A branch that ran twice was in doubt: its node died before it could report the result.
     for (x, nodes) in places.iter().filter(|(_, nodes)| nodes.len() > 1) {
         assert!(nodes.contains(&"node1"), "branch {x} was done on {nodes:?}: {}", finished.story());
     }

@@ -1,4 +1,4 @@
-//! Branches that a real `ssh` takes to a real `sshd`, both on this machine.
+//! Branches sent by a real `ssh` to a real `sshd` on this machine.
 
 use nix::sys::signal::Signal;
 
@@ -6,12 +6,12 @@ use crate::support::Ftsh;
 use crate::support::run::Running;
 use crate::support::sshd::Sshd;
 
-/// What kills the server's process of the connection that a branch has come by.
+/// Command that kills the server process of a branch's connection.
 const CUT: &str = "p=$$; until read -r comm < /proc/$p/comm && test $comm = sshd; do \
                    set -- $(cat /proc/$p/stat); p=$4; done; kill -9 $p";
 
 #[test]
-fn branches_run_there_and_what_they_print_comes_back_at_once() {
+fn branches_run_on_hosts_and_their_output_arrives_at_once() {
     let Some(sshd) = Sshd::start("") else { return };
     let text =
         "forall x in a b on ssh \"h1 h2\"\necho $x\nwhile .not. .exists. go\nsleep 10 ms\nend\nend";
@@ -29,7 +29,7 @@ fn branches_run_there_and_what_they_print_comes_back_at_once() {
 }
 
 #[test]
-fn ends_are_typed() {
+fn failures_keep_their_kinds() {
     let Some(sshd) = Sshd::start("") else { return };
     let ends = [
         ("sh -c 'exit 7'", 7, "exited with 7"),
@@ -38,9 +38,9 @@ fn ends_are_typed() {
         ("exit 255", 255, ""),
         ("try for 1 second or 1 time\nsleep 100\nend", 124, "script.ftsh:3"),
     ];
-    for (body, code, said) in ends {
+    for (body, code, message) in ends {
         let text = format!("forall x in a on ssh h\n{body}\nend");
-        sshd.reached_by(Ftsh::script(text), "").stderr(said).failure(code).nothing_left();
+        sshd.reached_by(Ftsh::script(text), "").stderr(message).failure(code).nothing_left();
     }
 }
 
@@ -73,7 +73,7 @@ fn a_dead_head_leaves_nothing() {
 }
 
 #[test]
-fn a_connection_that_breaks_loses_the_branch_and_another_attempt_comes_when_it_is_gone() {
+fn a_broken_connection_loses_the_branch_and_allows_another_attempt() {
     let Some(sshd) = Sshd::start("") else { return };
     let text = format!(
         "forall x in a on ssh \"h1 h2\" retry lost 1 time\n\
@@ -96,7 +96,7 @@ fn a_host_that_refuses_leaves_the_work_to_others() {
     let finished = sshd.reached_by(Ftsh::script(text), "").success();
     assert_eq!(finished.text().lines().count(), 4);
     finished.expect_stderr("Connection refused");
-    // One that is good is found behind others, and nobody is asked twice before.
+    // A good host is found behind others, and no host is asked twice before.
     let text = "forall x in a on ssh \"bad1 bad2 bad3 bad4 good\"\necho $x\nend";
     let run = sshd.reached_by(Ftsh::script(text), "Host bad*\nPort 1").options(["-l", "10"]);
     let finished = run.stdout("a\n").success();
@@ -104,7 +104,7 @@ fn a_host_that_refuses_leaves_the_work_to_others() {
 }
 
 #[test]
-fn a_server_that_lets_few_begin_at_once_is_not_pressed() {
+fn a_server_with_few_connections_is_not_overloaded() {
     let Some(sshd) = Sshd::start("MaxStartups 1") else { return };
     let text = "forall x in 1 .to. 6 on ssh \"h1*3 h2*3\"\necho $x\nend";
     let finished = sshd.reached_by(Ftsh::script(text), "").success();
@@ -124,7 +124,7 @@ fn the_program_can_be_sent_along() {
 }
 
 #[test]
-fn a_program_that_was_sent_clears_away_after_a_connection_that_breaks() {
+fn a_sent_program_is_removed_after_a_broken_connection() {
     let Some(sshd) = Sshd::start("") else { return };
     let text = format!(
         "forall x in a on ssh \"h1 h2\" retry lost 1 time\n\

@@ -1,5 +1,5 @@
-//! Bursts of short commands, alone and beside busy processors: each status, side effect and output
-//! is what it is in calm.
+//! Bursts of short commands, alone and beside busy processors: status, side effects and output are
+//! those of an idle machine.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -8,19 +8,19 @@ use std::time::Duration;
 use crate::support::Ftsh;
 use crate::support::rounds::count;
 
-/// How many commands of a kind a burst has.
+/// Number of commands of each kind in a burst.
 const BURST: usize = 40;
 
-/// How many of them run at once.
+/// Number of commands that run at once.
 const WIDTHS: [usize; 6] = [1, 2, 4, 10, 24, 500];
 
-/// What a burst leaves.
+/// Results of a burst.
 #[derive(Clone, Copy)]
 enum Leaves {
     Nothing,
     /// Each number once, in any order.
     Output,
-    /// A line in `effects` for each.
+    /// A line in `effects` for each command.
     Effects,
 }
 
@@ -41,7 +41,7 @@ const BODIES: [(&str, Leaves); 14] = [
     ("try 1 time\n sh -c 'echo x >> effects; exit 3' | true\ncatch\n # 3\nend", Leaves::Effects),
 ];
 
-/// Runs a burst of each kind, of another width in each round.
+/// Runs a burst of each kind, with another width in each round.
 fn bursts(way: &str, rounds: usize) {
     for round in 0..rounds {
         for (index, (body, leaves)) in BODIES.iter().enumerate() {
@@ -69,7 +69,7 @@ fn burst(way: &str, body: &str, leaves: Leaves, width: usize) {
     }
 }
 
-/// Does something while every processor is busy.
+/// Performs an action while every processor is busy.
 fn beside_busy_loops(action: impl FnOnce()) {
     let over = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -85,7 +85,7 @@ fn beside_busy_loops(action: impl FnOnce()) {
     });
 }
 
-/// Ends the busy loops, also if a test fails.
+/// Ends the busy loops, even if a test fails.
 struct Over<'a>(&'a AtomicBool);
 
 impl Drop for Over<'_> {
@@ -95,22 +95,22 @@ impl Drop for Over<'_> {
 }
 
 #[test]
-fn bursts_of_short_commands_are_what_they_are_in_calm() {
+fn bursts_of_short_commands_have_the_same_results() {
     bursts("0", count());
 }
 
 #[test]
-fn bursts_without_pidfds_are_the_same() {
+fn bursts_without_pidfds_have_the_same_results() {
     bursts("pidfd", count());
 }
 
 #[test]
-fn bursts_without_pidfds_or_subreapers_are_the_same() {
+fn bursts_without_pidfds_or_subreapers_have_the_same_results() {
     bursts("1", count());
 }
 
 #[test]
-fn bursts_beside_busy_processors_are_the_same() {
-    // All else waits meanwhile.
+fn bursts_beside_busy_processors_have_the_same_results() {
+    // All other tests wait meanwhile.
     beside_busy_loops(|| bursts("0", count().div_ceil(2)));
 }

@@ -1,4 +1,4 @@
-//! What is left when the shell itself is killed, in every way of finding processes.
+//! Killed shells, with each method of finding processes: no process is left.
 
 use std::fs::{self, File};
 use std::io;
@@ -17,22 +17,22 @@ use crate::support::run::Running;
 use crate::support::terminal::User;
 use crate::support::{Ftsh, WAYS};
 
-/// Twenty daemons that don't obey.
+/// Twenty daemons that ignore SIGTERM.
 const DAEMONS: &str = "
     forall i in 1 .to. 20
         sh -c 'trap \"\" TERM; setsid sh -c \"echo r >> ready; sleep 60; :\" & sleep 60; :'
     end";
 
-/// Everything is gone so soon.
+/// Time limit for the end of all processes.
 const SOON: Duration = Duration::from_millis(200);
 
-/// The supervisor and the interpreter.
+/// Supervisor and interpreter.
 pub fn shells(run: &Running) -> (i32, i32) {
     let supervisor = run.pid().as_raw();
     (supervisor, child_of(supervisor))
 }
 
-/// A process's only child.
+/// Returns the only child of a process.
 fn child_of(pid: i32) -> i32 {
     let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
     children.expect("a list of children").trim().parse().expect("one child")
@@ -46,7 +46,7 @@ pub fn send(pid: i32, signal: Signal) {
     kill(Pid::from_raw(pid), signal).expect("it lives");
 }
 
-/// How long it takes until nothing is left after `action`.
+/// Returns the time until no process is left after `action`.
 fn after(
     round: Round,
     script: &str,
@@ -63,7 +63,7 @@ fn after(
 
 fn killing(end: Signal, action: impl Fn(&Running) + Sync) {
     for way in WAYS.into_iter().chain(["ps"]) {
-        // Where orphans don't come to us, all processes there are have to be looked at.
+        // Without a subreaper, a scan of all processes is needed.
         let most = if matches!(way, "1" | "ps") { SOON * 5 } else { SOON };
         timed("everything gone", most, &[way], |round| {
             let (elapsed, run) = after(round, DAEMONS, 20, &action);
@@ -92,7 +92,7 @@ fn nothing_outlives_a_killed_group() {
 fn nothing_outlives_a_timeout_that_kills() {
     for kill in [&["-s", "KILL", "0.3"][..], &["-k", "0.1", "0.2"]] {
         rounds(&["0", "pidfd", "1", "ps"], |round| {
-            // Sooner and later: while commands run, or while they are being started.
+            // Earlier and later: while commands run, or while they start.
             let before = 20 * (round.number % 5);
             let daemon = "sh -c 'trap \"\" TERM; setsid sleep 60 & sleep 60; :'";
             let run = round.command(&format!("sleep {before} ms; {daemon}")).session();
@@ -105,7 +105,7 @@ fn nothing_outlives_a_timeout_that_kills() {
 
 #[test]
 fn nothing_outlives_an_interpreter_that_panics() {
-    // A panic ends it by this signal.
+    // A panic ends the process by this signal.
     killing(Signal::SIGABRT, |run| send(shells(run).1, Signal::SIGABRT));
 }
 
@@ -132,13 +132,13 @@ fn nothing_outlives_a_supervisor_that_was_killed_while_its_interpreter_was_stopp
 /// From linux/fcntl.h.
 const F_SETSIG: i32 = 10;
 
-/// A file that nobody else opens, or executes, as long as this is there.
+/// File lease on a program. While the lease is held, opening or executing the file blocks.
 struct Held(File);
 
 impl Held {
     fn new(path: &Path) -> Self {
         let this = Self(File::open(path).expect("a file"));
-        // Whoever wants it is told of by a signal that does nothing.
+        // A signal without effect reports a process that wants the file.
         this.control(F_SETSIG, libc::SIGURG);
         this.control(libc::F_SETLEASE, libc::F_WRLCK);
         this
@@ -157,11 +157,12 @@ impl Held {
 }
 
 #[test]
-fn nothing_outlives_a_kill_while_a_program_is_about_to_begin() {
+fn nothing_outlives_a_kill_during_the_start_of_a_program() {
     rounds(&WAYS, |round| {
         let run = round.command("./late 60");
         let late = run.path("late");
-        // Not by this process: what another thread starts meanwhile would have it open for writing.
+        // Written by another process: a child forked by another thread could hold it open for
+        // writing.
         let copied = Command::new("cp").arg("/bin/sleep").arg(&late).status();
         assert!(copied.expect("a command").success());
         let held = Held::new(&late);
@@ -169,7 +170,7 @@ fn nothing_outlives_a_kill_while_a_program_is_about_to_begin() {
         run.until("a program that begins", |_| held.is_wanted());
         let (supervisor, interpreter) = shells(&run);
         send(interpreter, Signal::SIGKILL);
-        // Long enough to find twice that nothing is left, and to end.
+        // Long enough for two empty scans and an orderly end.
         let start = Instant::now();
         while run.processes().iter().any(|it| it.pid == supervisor)
             && start.elapsed() < Duration::from_millis(50)
@@ -183,7 +184,7 @@ fn nothing_outlives_a_kill_while_a_program_is_about_to_begin() {
 }
 
 #[test]
-fn a_stopped_interpreter_obeys_a_signal_to_the_shell() {
+fn a_signal_to_the_shell_ends_a_stopped_interpreter() {
     for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP, Signal::SIGQUIT] {
         let run = Ftsh::command("sh -c 'echo r > ready; exec sleep 60'").session().start();
         run.until_lines("ready", 1);
@@ -196,8 +197,9 @@ fn a_stopped_interpreter_obeys_a_signal_to_the_shell() {
 }
 
 #[test]
-fn a_script_runs_once_whatever_it_is_called() {
-    // The kernel keeps 15 bytes of a name: some of these are cut inside a character, others are no UTF-8 at all.
+fn a_script_of_any_name_runs_once() {
+    // The kernel keeps 15 bytes of a name. Some names are cut inside a character, others are not
+    // UTF-8 at all.
     for name in [
         "проверка-почты.ftsh",
         "sauvegarde-été.ftsh",
@@ -220,7 +222,7 @@ fn a_script_runs_once_whatever_it_is_called() {
 }
 
 #[test]
-fn nor_at_a_terminal_without_job_control() {
+fn nothing_outlives_a_shell_at_a_terminal_without_job_control() {
     for round in 0..rounds::count() {
         let mark = format!("{MARK}={}-stopped-{round}", std::process::id());
         let (name, value) = mark.split_once('=').expect("a mark has a value");
@@ -251,7 +253,7 @@ fn nothing_outlives_a_nested_shell_that_was_killed() {
                 process.command.contains("ftsh -c sh") && process.pid != run.pid().as_raw()
             });
             let nested: Vec<i32> = nested.map(|process| process.pid).collect();
-            // The first of them is the one that the outer shell started.
+            // The first of them was started by the outer shell.
             send(*nested.iter().min().expect("a nested shell"), Signal::SIGKILL);
         });
         let finished = run.wait();
@@ -262,7 +264,7 @@ fn nothing_outlives_a_nested_shell_that_was_killed() {
 }
 
 #[test]
-fn a_program_that_replaces_the_shell_finds_what_a_command_finds() {
+fn a_program_that_replaces_the_shell_has_the_state_of_a_command() {
     let look = "grep -E '^Sig(Blk|Ign|Cgt|Pnd)' /proc/self/status; ls /proc/self/fd";
     let run = |script| Ftsh::script(script).file("look", look).run();
     let (command, replacement) = (run("sh look"), run("exec sh look"));

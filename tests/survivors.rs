@@ -1,5 +1,5 @@
-//! What can't be killed: processes of another user. Only root can make such ones, so these tests do
-//! nothing for anybody else.
+//! Survivors of SIGKILL: processes of another user. The tests need root to create such processes,
+//! and do nothing otherwise.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -13,8 +13,8 @@ use nix::unistd::Uid;
 use crate::support::run::{Finished, Running};
 use crate::support::{Ftsh, WAYS};
 
-/// A run as nobody of a script that starts `./setpriv`, which makes a process root's, as `su` does.
-/// None where that can't be done.
+/// Creates a run, as user nobody, of a script that starts `./setpriv`. Like `su`, the program
+/// changes a process to root. None where the system does not permit the change.
 fn becoming_root(mode: &str, way: &str, script: &str) -> Option<Ftsh> {
     let run = Ftsh::command(script)
         .options(["-t", "0.2", "-k", mode, "-l", "40", "-f", "the.log"])
@@ -23,13 +23,13 @@ fn becoming_root(mode: &str, way: &str, script: &str) -> Option<Ftsh> {
         .unprivileged();
     fs::set_permissions(run.path("the.log"), fs::Permissions::from_mode(0o666)).expect("a log");
     let program = run.path("setpriv");
-    // Another process copies it: see `Ftsh::program`.
+    // Copied by another process: see `Ftsh::program`.
     let copied = || Command::new("cp").arg("/usr/bin/setpriv").arg(&program).status();
     if !Uid::effective().is_root() || !copied().is_ok_and(|it| it.success()) {
         return None;
     }
     fs::set_permissions(&program, fs::Permissions::from_mode(0o4755)).expect("a program");
-    // Not where the file system or a container forbids it.
+    // Refused by some file systems and containers.
     let works = Command::new("setpriv")
         .args(["--reuid", "65534", "--regid", "65534", "--clear-groups"])
         .arg(&program)
@@ -38,14 +38,14 @@ fn becoming_root(mode: &str, way: &str, script: &str) -> Option<Ftsh> {
     works.is_ok_and(|status| status.success()).then_some(run)
 }
 
-/// The same for a command that is cancelled after a moment.
+/// Runs a command that is canceled after a moment.
 fn cancelled(mode: &str, way: &str, command: &str) -> Option<Finished> {
     let script =
         format!("try for 500 ms or 1 time; {command}; catch; echo went on after $error_kind; end");
     Some(becoming_root(mode, way, &script)?.success())
 }
 
-/// In each of these ways at once: most of the time is spent waiting.
+/// Runs a check in each of these ways at once, since most of the time is spent waiting.
 fn in_each(ways: &[&str], check: impl Fn(&str) + Sync) {
     thread::scope(|scope| {
         for way in ways {
@@ -57,7 +57,7 @@ fn in_each(ways: &[&str], check: impl Fn(&str) + Sync) {
 const ROOT: &str = "./setpriv --reuid 0 --regid 0 --clear-groups sleep 3";
 
 #[test]
-fn weak_mode_names_what_it_leaves() {
+fn weak_mode_reports_survivors() {
     in_each(&WAYS, |way| {
         let Some(finished) = cancelled("weak", way, ROOT) else { return };
         let log = finished.read("the.log");
@@ -70,7 +70,7 @@ fn weak_mode_names_what_it_leaves() {
 }
 
 #[test]
-fn strong_mode_goes_on_trying() {
+fn strong_mode_keeps_trying() {
     in_each(&WAYS, |way| {
         let Some(finished) = cancelled("strong", way, ROOT) else { return };
         let log = finished.read("the.log");
@@ -83,7 +83,7 @@ fn strong_mode_goes_on_trying() {
 }
 
 #[test]
-fn a_daemon_that_changed_its_user_is_named_too() {
+fn a_daemon_of_another_user_is_reported_too() {
     in_each(&["0", "pidfd"], |way| {
         let daemon = format!("sh -c 'setsid {ROOT} & sleep 60'");
         let Some(finished) = cancelled("strong", way, &daemon) else { return };
@@ -94,25 +94,25 @@ fn a_daemon_that_changed_its_user_is_named_too() {
 }
 
 #[test]
-fn a_shell_that_is_told_to_end_gives_up() {
+fn a_signal_makes_strong_mode_give_up() {
     in_each(&WAYS, |way| {
         let script = ROOT.replace("sleep 3", "sleep 9");
         let Some(run) = becoming_root("strong", way, &script) else { return };
         let run = run.start();
         let works = |run: &Running| run.processes().iter().any(|it| it.command == "sleep 9");
         run.until("root's process", works);
-        let told = Instant::now();
+        let signaled = Instant::now();
         run.signal(Signal::SIGTERM);
         let finished = run.wait();
         finished.killed_by(Signal::SIGTERM);
-        assert!(told.elapsed() < Duration::from_secs(4), "{way}: {}", finished.story());
+        assert!(signaled.elapsed() < Duration::from_secs(4), "{way}: {}", finished.story());
         let log = finished.read("the.log");
         assert!(log.contains(" can't be killed: sleep\n"), "{way}: {log}");
     });
 }
 
 #[test]
-fn another_users_daemon_of_before_stands_in_the_way_of_nothing() {
+fn an_earlier_daemon_of_another_user_delays_nothing() {
     in_each(&["0", "pidfd"], |way| {
         let daemon = ROOT.replace("sleep 3", "sh daemon");
         let script = format!(

@@ -7,7 +7,8 @@ use crate::support::Ftsh;
 use crate::support::rounds::count;
 use crate::support::terminal::User;
 
-/// Prints lines of many lengths to both descriptors, by several commands; the last one has no end.
+/// Prints lines of several lengths to both descriptors, by several commands. The last line is
+/// incomplete.
 const BODY: &str = r#"
     for part in 1 .to. 3
         awk -v x=$x -v p=$part 'BEGIN {
@@ -26,7 +27,7 @@ fn line(word: usize, part: usize, number: usize) -> String {
     format!("{word}.{part}.{number}.").repeat(1 << (number * part % 7))
 }
 
-/// The lines behind each tag, in the order in which they came.
+/// Returns the lines of each tag, in order.
 fn by_tag(text: &str) -> BTreeMap<&str, Vec<&str>> {
     let mut lines: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for line in text.lines() {
@@ -37,7 +38,7 @@ fn by_tag(text: &str) -> BTreeMap<&str, Vec<&str>> {
     lines
 }
 
-/// Checks that each branch printed what `BODY` prints to one descriptor, and nothing else.
+/// Checks that each branch printed the output of `BODY` to one descriptor, and nothing else.
 fn check(text: &str, branches: usize, ends_with_last: bool) {
     let lines = by_tag(text);
     assert_eq!(lines.len(), branches);
@@ -62,9 +63,9 @@ fn no_line_is_cut_mixed_or_lost() {
 }
 
 #[test]
-fn both_descriptors_may_lead_to_one_pipe_that_is_read_slowly() {
+fn both_descriptors_may_share_a_slow_pipe() {
     let script = format!("forall x in 1 .to. 60 output tagged\n{BODY}\nend 2>&1");
-    // Another writer to the same pipe cuts no line that fits into it at once.
+    // Another writer to the same pipe does not split a line that fits into the pipe at once.
     let wrapper = "(while :; do echo 'other	line'; sleep 0.001; done & other=$!; \"$@\"; kill $other) \
                    | (sleep 0.3; dd bs=1000 2> /dev/null)";
     let finished =
@@ -86,7 +87,7 @@ fn both_descriptors_may_lead_to_one_pipe_that_is_read_slowly() {
 }
 
 #[test]
-fn a_line_that_is_longer_than_what_is_held_stays_whole() {
+fn a_long_line_stays_whole() {
     let script = "forall x in 1 2 3 4 output tagged
         if $x .le. 2
             sh -c 'for i in 1 2 3; do head -c 300000 /dev/zero | tr \"\\0\" $1; echo; done' sh $x
@@ -110,7 +111,7 @@ fn a_line_that_is_longer_than_what_is_held_stays_whole() {
 }
 
 #[test]
-fn a_branch_does_not_wait_for_what_it_leaves_running() {
+fn a_branch_does_not_wait_for_its_daemons() {
     let script = "forall x in a b output tagged
             sh -c 'printf now; (until test -e go; do sleep 0.01; done; echo later; echo more; echo > done.$1) &' sh $x
         end
@@ -125,12 +126,12 @@ fn a_branch_does_not_wait_for_what_it_leaves_running() {
     let mut first: Vec<&str> = first.lines().collect();
     first.sort_unstable();
     assert_eq!(first, ["a\tnow", "b\tnow"]);
-    // What is left prints on.
+    // A process left behind prints further.
     assert_eq!(by_tag(rest), [("a", vec!["later", "more"]), ("b", vec!["later", "more"])].into());
 }
 
 #[test]
-fn nobody_reads() {
+fn a_lost_reader_ends_the_loop() {
     let script = "forall x in 1 2 3 output tagged; yes; end; echo never > never";
     let wrapper = "\"$@\" | head -n 3 > /dev/null; exit ${PIPESTATUS[0]}";
     let finished =
@@ -139,7 +140,7 @@ fn nobody_reads() {
     finished.nothing_left();
     assert!(!finished.directory.path().join("never").exists());
     assert!(finished.elapsed < Duration::from_secs(4), "{}", finished.story());
-    // In a pipeline that is forgiven.
+    // A pipeline ignores the failure.
     let script = "forall x in 1 2 3 output tagged; try 5 times; yes; end; end | head -n 2";
     let text = Ftsh::command(script).success().text();
     assert_eq!(text.lines().count(), 2);
@@ -147,7 +148,7 @@ fn nobody_reads() {
 }
 
 #[test]
-fn what_cannot_be_written_fails_the_loop() {
+fn a_write_error_fails_the_loop() {
     let script = "try; forall x in 1 2 output tagged; yes; end > /dev/full
         catch; echo \"$error_kind: $error\"; end";
     let finished = Ftsh::command(script).options(["-l", "0"]).success();
@@ -158,7 +159,7 @@ fn what_cannot_be_written_fails_the_loop() {
 }
 
 #[test]
-fn a_limit_holds_while_nobody_reads() {
+fn a_limit_holds_while_the_output_is_unread() {
     let script = "begun=now()
         try for 300 ms or 1 time
             forall x in 1 2 output tagged; yes; end
@@ -179,7 +180,7 @@ fn a_limit_holds_while_nobody_reads() {
 }
 
 #[test]
-fn what_is_cut_short_prints_before_what_comes_next() {
+fn output_of_canceled_commands_precedes_later_output() {
     let script = "try for 400 ms or 1 time
             forall x in a b output tagged
                 try
@@ -194,8 +195,8 @@ fn what_is_cut_short_prints_before_what_comes_next() {
     for _ in 0..count() {
         let text = Ftsh::command(script).options(["-l", "0"]).success().text();
         let (before, after) = text.split_once("caught\n").unwrap_or_else(|| panic!("{text}"));
-        let told = vec!["beguntold", "cleaned"];
-        assert_eq!(by_tag(before), [("a", told.clone()), ("b", told)].into(), "{text}");
+        let expected = vec!["beguntold", "cleaned"];
+        assert_eq!(by_tag(before), [("a", expected.clone()), ("b", expected)].into(), "{text}");
         assert_eq!(after, "");
     }
 }

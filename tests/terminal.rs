@@ -25,7 +25,7 @@ fn a_command_reads_from_the_terminal() {
 }
 
 #[test]
-fn a_command_without_input_may_still_ask_at_the_terminal() {
+fn a_command_without_input_can_read_the_terminal() {
     let ask = "sh -c 'echo password?; read line < /dev/tty; echo got $line'";
     for script in [ask, &format!("forall x in 1\n{ask}\nend"), &format!("echo a | {ask}")] {
         let mut user = User::run(script, None);
@@ -37,21 +37,21 @@ fn a_command_without_input_may_still_ask_at_the_terminal() {
 }
 
 #[test]
-fn a_command_asks_while_another_one_has_the_terminal() {
-    // So many others that it has stopped before the last one is started.
+fn a_command_can_prompt_while_another_has_the_terminal() {
+    // The other commands take long enough for the first one to stop before the last one starts.
     for others in ["", &" | cat".repeat(30)] {
         let reader = "sh -c 'read line < /dev/tty; echo got $line'";
         let script = format!("try for 1 hour\nsh -c 'sleep 1000 & wait' | {reader}{others}\nend");
         let mut user = User::run(&script, None);
         user.types("text\n");
         user.sees("got text");
-        // The shell itself has the terminal again, or the command that waits.
+        // The shell itself has the terminal again, or the waiting command.
         user.awaits("end of the reader", |user| user.foreground().contains("sleep 1000"));
         assert_eq!(user.interrupts().signal(), Some(libc::SIGINT));
     }
 }
 
-/// A script of `sh` that asks at the terminal: `sh ask NAME [THEN]`.
+/// Script of `sh` that reads an answer from the terminal: `sh ask NAME [THEN]`.
 struct Question {
     place: tempfile::TempDir,
 }
@@ -66,7 +66,7 @@ impl Question {
         Self { place }
     }
 
-    /// A question whose answer is read byte by byte.
+    /// Creates a script that reads its answer byte by byte.
     fn plain() -> Self {
         Self::new("read line")
     }
@@ -80,8 +80,8 @@ impl Question {
     }
 }
 
-/// Waits until one command reads from the terminal and so many wait for it, then answers. Returns
-/// the name of the command that got the answer.
+/// Waits until one command reads from the terminal and `others` wait for the terminal, then
+/// answers. Returns the name of the command that got the answer.
 fn answers(user: &mut User, question: &Question, others: usize, answer: &str) -> String {
     user.awaits("commands that wait", |user| user.stopped(&question.command()) == others);
     user.awaits("a command that reads", |user| user.foreground().contains("/ask\0"));
@@ -91,7 +91,7 @@ fn answers(user: &mut User, question: &Question, others: usize, answer: &str) ->
 }
 
 #[test]
-fn commands_that_ask_at_once_get_whole_answers_one_after_the_other() {
+fn concurrent_prompts_get_whole_answers_in_turn() {
     let question = Question::plain();
     let (ask, shell) = (question.command(), env!("CARGO_BIN_EXE_ftsh"));
     for script in [
@@ -113,7 +113,7 @@ fn commands_that_ask_at_once_get_whole_answers_one_after_the_other() {
 }
 
 #[test]
-fn builtins_that_read_at_once_get_whole_lines() {
+fn concurrent_reads_get_whole_lines() {
     let question = Question::plain();
     let go = question.path("go");
     mkfifo(Path::new(&go), Mode::S_IRWXU).expect("a fifo");
@@ -141,7 +141,7 @@ fn builtins_that_read_at_once_get_whole_lines() {
 }
 
 #[test]
-fn a_secret_is_answered_while_another_command_asks() {
+fn a_password_prompt_works_beside_another_prompt() {
     let question = Question::new("stty -echo; sleep 0.7; read line; stty echo");
     let script = format!("forall x in 1 2 3\n{} $x\nend", question.command());
     let mut user = User::run(&script, None);
@@ -149,13 +149,13 @@ fn a_secret_is_answered_while_another_command_asks() {
         user.awaits("silence", |user| !user.echo_is_on());
         answers(&mut user, &question, others, "a secret");
     }
-    // As the commands have shown it, not as it was typed.
+    // As the commands print it, since the terminal does not echo it.
     assert_eq!(user.shown.matches("a secret").count(), 3, "{:?}", user.shown);
     assert_eq!(user.ends().code(), Some(0));
 }
 
 #[test]
-fn of_hedged_words_the_first_that_is_answered_wins() {
+fn the_first_answered_alternative_wins() {
     let question = Question::plain();
     let script = format!(
         "forany x in 1 2 in order hedge after 1 ms\n{} $x\nend\necho winner $x",
@@ -168,7 +168,7 @@ fn of_hedged_words_the_first_that_is_answered_wins() {
 }
 
 #[test]
-fn commands_get_the_terminal_in_the_order_of_asking() {
+fn commands_get_the_terminal_in_order_of_their_requests() {
     let question = Question::plain();
     let go = |x: usize| question.path(&format!("go{x}"));
     for x in [1, 2, 3] {
@@ -194,14 +194,14 @@ fn commands_get_the_terminal_in_the_order_of_asking() {
 }
 
 #[test]
-fn a_command_that_goes_on_without_the_terminal_leaves_it_to_the_next_one() {
+fn a_command_that_no_longer_reads_releases_the_terminal() {
     let question = Question::plain();
     let (ask, shell) = (question.command(), env!("CARGO_BIN_EXE_ftsh"));
     let goes_on = "exec sleep 1000";
     for script in [
         format!("forall x in 1 2\n{ask} $x '{goes_on}'\nend"),
         format!("forall x in 1 2\n{shell} -c \"{ask} $x '{goes_on}'\"\nend"),
-        // One that is stopped by somebody, amid a secret question.
+        // Another process stops this command during a password prompt.
         format!("forall x in 1 2\n{ask} $x 'stty -echo; kill -STOP $$'\nend"),
     ] {
         let mut user = User::run(&script, None);
@@ -219,10 +219,10 @@ fn a_command_that_goes_on_without_the_terminal_leaves_it_to_the_next_one() {
 }
 
 #[test]
-fn a_command_that_is_ended_leaves_its_place() {
+fn an_ended_command_leaves_the_queue() {
     let question = Question::plain();
     let ask = question.command();
-    // The second one waits when its limit passes.
+    // The second command waits when its limit passes.
     let script = format!(
         "forall x in 1 2 3\nif $x .eq. 2\ntry for 1 s; {ask} 2; catch; {ask} 4; end\nelse\n{ask} $x\nend\nend"
     );
@@ -247,7 +247,7 @@ fn an_interrupt_ends_the_command_and_the_script() {
 }
 
 #[test]
-fn an_interrupt_that_a_command_answers_by_failing_ends_the_script() {
+fn an_interrupt_that_makes_a_command_fail_ends_the_script() {
     // As rsync does.
     let answer = "sh -c 'trap \"exit 20\" INT; echo ready; while :; do sleep 0.01; done'";
     for script in
@@ -263,7 +263,7 @@ fn an_interrupt_that_a_command_answers_by_failing_ends_the_script() {
 }
 
 #[test]
-fn an_interrupt_that_a_command_makes_a_success_of_is_its_own() {
+fn an_interrupt_handled_with_success_does_not_end_the_script() {
     // As ping does, at once or later.
     for end in ["exit 0", "done=1"] {
         let script = format!(
@@ -279,7 +279,7 @@ fn an_interrupt_that_a_command_makes_a_success_of_is_its_own() {
     }
 }
 
-/// A command that answers keys by going on: for ever, or until it has got two and some time passed.
+/// Command that continues after keys: forever, or until two keys and some time later.
 fn stubborn(trap: &str, modes: &str, end: &str) -> String {
     format!(
         "sh -c 'n=0; trap \"{trap}\" INT QUIT; stty {modes}; echo ready
@@ -288,7 +288,7 @@ fn stubborn(trap: &str, modes: &str, end: &str) -> String {
 }
 
 #[test]
-fn a_second_key_ends_a_command_that_goes_on_after_the_first() {
+fn a_second_key_ends_a_command_that_survived_the_first() {
     let (c, q) = ("\x03", "\x1c");
     for (trap, keys) in
         [("", [c, c]), ("", [q, q]), ("echo caught", [c, c]), ("echo caught", [c, q])]
@@ -301,7 +301,7 @@ fn a_second_key_ends_a_command_that_goes_on_after_the_first() {
             user.awaits("its terminal", |user| user.foreground().starts_with("sh\0"));
             user.types(keys[0]);
             user.sees(if trap.is_empty() { "^" } else { "caught" });
-            // One that comes before the first one is taken note of is the same to the system.
+            // For the kernel, a key before the first is handled is the same key.
             while !user.has_ended(Duration::from_millis(100)) {
                 user.types(keys[1]);
             }
@@ -313,7 +313,7 @@ fn a_second_key_ends_a_command_that_goes_on_after_the_first() {
 }
 
 #[test]
-fn keys_are_those_of_a_program_that_reads_keys() {
+fn a_program_that_reads_single_keys_gets_all_keys() {
     let script =
         stubborn("echo caught; n=\\$((n + 1))", "-icanon", "sleep 0.5; stty icanon; exit 0");
     let mut user = User::run(&format!("{script}\necho next"), None);
@@ -329,11 +329,11 @@ fn keys_are_those_of_a_program_that_reads_keys() {
 
 #[test]
 fn no_interrupt_is_lost_between_commands() {
-    // Whenever it is typed, it ends the script.
+    // The key ends the script at any time.
     for round in 0..20 {
         let mut user = User::run("echo ready; while true; /bin/true; end", None);
         user.sees("ready");
-        // Another moment each time.
+        // At another moment each time.
         std::thread::sleep(std::time::Duration::from_micros(137 * round));
         user.types("\x03");
         assert_eq!(user.ends().signal(), Some(libc::SIGINT), "round {round}");
@@ -352,7 +352,7 @@ fn the_terminal_is_restored_after_a_killed_program() {
 }
 
 #[test]
-fn what_a_program_sets_on_purpose_stays() {
+fn intended_changes_of_the_modes_stay() {
     let mut user = User::run("stty -echo\nsh -c 'echo next; read line'", None);
     user.sees("next");
     assert!(!user.echo_is_on());
@@ -366,7 +366,7 @@ fn a_script_stops_and_continues_with_its_commands() {
     for round in 0..3 {
         let go = place.path().join(round.to_string());
         mkfifo(&go, Mode::S_IRWXU).expect("a fifo");
-        // It starts nothing meanwhile: a shell can't stop while its new child does, before exec.
+        // Starts nothing meanwhile: a shell cannot stop between the start of its child and `exec`.
         let wait = format!("read go < {}", go.display());
         let line = format!("sh -c 'echo ready; {wait}; echo line: $(head -n 1 < /dev/tty)'");
         let script = match round {
@@ -391,8 +391,8 @@ fn a_script_stops_and_continues_with_its_commands() {
     }
 }
 
-/// Whether there is such a program here. Those that people use are tried where they are installed,
-/// and stand-ins that do to the terminal what they do, everywhere.
+/// True if a program is installed. Common programs are tested where installed. Stand-ins that use
+/// the terminal in the same way are tested everywhere.
 pub fn exists(program: &str) -> bool {
     Path::new("/usr/bin").join(program).exists()
 }
@@ -479,7 +479,7 @@ fn a_shell_in_the_background_leaves_the_terminal_alone() {
     user.types("typed\n");
     user.sees("mine: typed");
     user.ends();
-    // One whose command wants to read stops, until it is in the foreground.
+    // A shell whose command wants to read stops until it is in the foreground.
     let wrapper = "set -m; \"$@\" & while ! jobs | grep -q Stopped; do sleep 0.01; done
         echo stopped; fg > /dev/null; echo ended $?";
     let mut user = User::run("sh -c 'read line; echo got $line'", Some(wrapper));
@@ -491,7 +491,7 @@ fn a_shell_in_the_background_leaves_the_terminal_alone() {
 }
 
 #[test]
-fn a_terminal_that_was_stopped_holds_nothing_up() {
+fn a_stopped_terminal_does_not_block_the_shell() {
     let place = tempfile::tempdir().expect("a directory");
     let path = |name: &str| place.path().join(name).display().to_string();
     let (go, done) = (path("go"), path("done"));
@@ -500,7 +500,7 @@ fn a_terminal_that_was_stopped_holds_nothing_up() {
         try for 300 ms or 1 time; /bin/sleep 8321; catch; success; end
         /bin/touch {done}"
     );
-    // The line that tells what is waited for, too, and every signal.
+    // Including the status line, and for every signal.
     let options = ["-l", "40", "-c", &script];
     let mut user = User::start(&options, &[("TERM", "xterm")], 80, None);
     user.sees("failed: `/usr/bin/test");
@@ -516,7 +516,7 @@ fn a_terminal_that_was_stopped_holds_nothing_up() {
 }
 
 #[test]
-fn a_terminal_that_nobody_reads_holds_nothing_up() {
+fn an_unread_terminal_does_not_block_the_shell() {
     let place = tempfile::tempdir().expect("a directory");
     let done = place.path().join("done");
     let script = format!(

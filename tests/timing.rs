@@ -1,5 +1,5 @@
-//! What the clock must show. Lower bounds hold always; for upper bounds the median or the best of
-//! some runs counts, since the machine may be busy with something else.
+//! Times measured by the clock. Lower bounds always hold. For upper bounds, the median or the best
+//! of several runs counts, since the machine may be busy.
 
 use std::fs;
 use std::io::Read;
@@ -37,13 +37,13 @@ fn a_deadline_is_kept_within_100_ms() {
 }
 
 #[test]
-fn a_deadline_is_kept_while_a_name_is_a_file_now_and_a_fifo_then() {
+fn a_deadline_is_kept_while_a_file_alternates_with_a_fifo() {
     const LIMIT: Duration = Duration::from_millis(700);
     let script = "try for 700 ms; while true; echo x > f; if .isfile. f; y=1; end; end; end";
     let run = Ftsh::command(script).file("plain", "").file("f", "").fifo("pipe").start();
     let path = |name: &str| run.directory().join(name);
     let begun = Instant::now();
-    // Both ends, so that the script goes on when it comes upon the FIFO.
+    // Opened for reading and writing, so that the script continues when it opens the FIFO.
     let mut options = fs::File::options();
     options.read(true).write(true).custom_flags(libc::O_NONBLOCK);
     let mut pipe = options.open(path("pipe")).expect("a FIFO");
@@ -71,18 +71,18 @@ fn a_delay_ends_at_the_deadline() {
         "try for 300 ms; try 9 times backoff fixed from 1 hour; failure; end; end",
         "try for 300 ms backoff exponential from 100 ms by 10; failure; end",
     ] {
-        // The last attempt may start so late that the deadline cuts it: 1 or 124.
+        // The last attempt may start late enough for the deadline to cut it: 1 or 124.
         let runs = (0..5).map(|_| Ftsh::command(script).run().elapsed);
         let took = runs.min().expect("a few runs");
         assert!(took <= Duration::from_millis(400), "{script}: {took:?}");
     }
 }
 
-/// An attempt as the log tells of it: when that was written, and how long the delay before it was to be.
+/// Attempt according to the log: the time of its record, and the planned delay before it.
 type Attempt = (Timestamp, Option<Duration>);
 
-/// The attempts of a run, and how long that took. Programs that tell the time would be late themselves;
-/// so may be the log: what lies between two lines of it may seem shorter than it was.
+/// Returns the attempts of a run, and the duration of the run. Programs that print the time would
+/// be late themselves. The log may be late too, so the time between two records may seem too short.
 fn attempts(script: &str, options: &[&str]) -> (Vec<Attempt>, Duration) {
     let log = ["--log-format", "json", "-l", "30", "-f", "the.log"];
     let finished = Ftsh::command(script).options(log).options(options).failure(1);
@@ -102,7 +102,7 @@ fn attempts(script: &str, options: &[&str]) -> (Vec<Attempt>, Duration) {
     (attempts, finished.elapsed)
 }
 
-/// How far apart attempts began.
+/// Returns the times between the starts of attempts.
 fn gaps(attempts: &[Attempt]) -> Vec<Duration> {
     let gap = |pair: &[(Timestamp, _)]| pair[1].0.duration_since(pair[0].0).unsigned_abs();
     attempts.windows(2).map(gap).collect()
@@ -117,7 +117,7 @@ fn a_new_attempt_is_not_cut_by_a_delay_and_starts_are_apart() {
 }
 
 #[test]
-fn delays_grow_as_their_policy_says() {
+fn delays_grow_by_their_policy() {
     let script = "try 4 times backoff exponential from 100 ms by 2; failure; end";
     let (attempts, elapsed) = attempts(script, &[]);
     assert_eq!(attempts.len(), 4);

@@ -1,5 +1,5 @@
-//! The shell's two processes are killed at random moments while files take their places: a file is as it was
-//! or as it was to be, and nothing else is left.
+//! Kills of the shell's two processes at random moments during commits. A file has its old or its
+//! new content, and no other file is left.
 
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
@@ -17,11 +17,11 @@ use rand::{RngExt, SeedableRng};
 use crate::support::Ftsh;
 use crate::support::rounds;
 
-/// Kills in each round.
+/// Number of kills in each round.
 const KILLS: usize = 40;
 
-/// Files that are replaced again and again, one that is made, and directories of attempts. What is
-/// written is written by the shell itself, so that it is nearly always on its way.
+/// Script with files that are replaced repeatedly, a file that is created, and scratch directories.
+/// The shell writes the content itself, so a commit is nearly always in progress.
 const SCRIPT: &str = "
     cat new -> text
     while true
@@ -37,7 +37,7 @@ const SCRIPT: &str = "
         rm -f made
     end";
 
-/// Hardly anything but files that are to have no name.
+/// Script that mostly creates files without names.
 const UNNAMED: &str = "
     cat new -> text
     try 1 time atomic
@@ -49,7 +49,7 @@ const UNNAMED: &str = "
         end >> added
     end";
 
-/// What is run, and how.
+/// Script and method of its run.
 const RUNS: [(&str, &str); 4] = [(SCRIPT, "0"), (SCRIPT, "0"), (SCRIPT, "1"), (UNNAMED, "1")];
 
 #[test]
@@ -64,7 +64,7 @@ fn a_kill_at_any_moment_leaves_a_file_old_or_new() {
     assert!(failed.is_empty(), "{} of {all} kills left something: {failed:?}", failed.len());
 }
 
-/// Who is killed.
+/// Processes to kill.
 #[derive(Clone, Copy, Debug)]
 enum Victim {
     Supervisor,
@@ -72,7 +72,7 @@ enum Victim {
     Both,
 }
 
-/// One kill, with choices that its number decides.
+/// Performs one kill, with choices determined by its number.
 fn survive(number: usize) {
     let mut random = ChaCha8Rng::seed_from_u64(number as u64);
     let victims = [Victim::Supervisor, Victim::Interpreter, Victim::Both];
@@ -93,7 +93,7 @@ fn survive(number: usize) {
     let pids = match victim {
         Victim::Supervisor => vec![shell],
         Victim::Interpreter => vec![interpreter],
-        // Whichever is the first, the other one has no time to notice.
+        // Whichever process is killed first, the other has no time to react.
         Victim::Both => vec![shell, interpreter],
     };
     for pid in pids {
@@ -103,16 +103,17 @@ fn survive(number: usize) {
     run.until_gone(&what);
     run.wait().killed_by(Signal::SIGKILL).nothing_left();
     if matches!(victim, Victim::Both) {
-        // Who is dying has lost its memory before its descriptors.
+        // A dying process loses its memory before its descriptors.
         until_free(&notes);
         user(Ftsh::command("x=1")).success();
-        // The next shell may be one that another test has started.
+        // The next shell may be one started by another test.
         until_free(&notes);
     }
     place.check(&what, matches!(victim, Victim::Both));
 }
 
-/// The supervisor is killed just before an attempt asks for its directory, which is the first thing noted.
+/// Kills the supervisor just before an attempt requests its scratch directory, the first file with
+/// a note.
 #[test]
 fn a_supervisor_killed_before_the_first_note_leaves_no_directory() {
     let script = "
@@ -134,7 +135,7 @@ fn a_supervisor_killed_before_the_first_note_leaves_no_directory() {
     }
 }
 
-/// Where files are made: in memory, if that can be had, so that most of the time goes into what matters.
+/// Directory for the files, in memory if possible, so that most of the time is spent in commits.
 struct Place {
     _directory: tempfile::TempDir,
     files: PathBuf,
@@ -182,7 +183,7 @@ impl Place {
         let made = fs::read_to_string(self.files.join("made"));
         assert!(made.is_err() || made.is_ok_and(|made| made == new), "{what}: half of one");
         assert!(self.read("replaced") == new, "{what}: half of one");
-        // What is added is taken back by who survives; later, others may have added something.
+        // The survivor removes a partial addition. Later, other processes may have appended.
         let added = self.read("added");
         assert!(
             nobody_survived || added.len().is_multiple_of(new.len()),
@@ -193,7 +194,7 @@ impl Place {
     }
 }
 
-/// The sorted names in a directory.
+/// Returns the sorted names in a directory.
 fn names(place: &Path) -> Vec<String> {
     let entries = fs::read_dir(place).expect("a directory");
     let name = |entry: std::io::Result<fs::DirEntry>| entry.expect("an entry").file_name();
@@ -202,7 +203,7 @@ fn names(place: &Path) -> Vec<String> {
     names
 }
 
-/// The directory of a shell's notes, which its processes hold a lock of.
+/// Returns the directory of a shell's notes, which its processes hold a lock on.
 fn notes_of(interpreter: i32) -> PathBuf {
     let open = fs::read_dir(format!("/proc/{interpreter}/fd")).expect("it lives").flatten();
     let mut paths = open.filter_map(|it| fs::read_link(it.path()).ok());
@@ -210,14 +211,14 @@ fn notes_of(interpreter: i32) -> PathBuf {
     paths.find(is_of_runs).expect("notes, once something was replaced")
 }
 
-/// Waits until nobody holds the lock of notes, if they are there.
+/// Waits until no process holds the lock of the notes, if they exist.
 fn until_free(notes: &Path) {
     if let Ok(notes) = File::open(notes) {
         drop(Flock::lock(notes, FlockArg::LockShared).expect("a lock"));
     }
 }
 
-/// A process's first child, if it has one.
+/// Returns the first child of a process, if any.
 fn child_of(pid: i32) -> Option<i32> {
     let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).ok()?;
     children.split_whitespace().next()?.parse().ok()
