@@ -42,9 +42,30 @@ impl Page<'_> {
     }
 }
 
-/// Returns the text with the characters escaped that mean something to `roff`.
+/// Characters that `roff` interprets or that a terminal without UTF-8 lacks, and their replacements.
+const REPLACED: [(char, &str); 9] = [
+    ('\\', "\\e"),
+    ('-', "\\-"),
+    ('\'', "\\(aq"),
+    ('`', "\\(ga"),
+    ('…', "..."),
+    ('·', "*"),
+    ('ⁿ', "^n"),
+    ('−', "\\-"),
+    ('×', "x"),
+];
+
+/// Returns the text with some characters replaced, such as those with a meaning in `roff`.
 fn escaped(text: &str) -> String {
-    text.replace('\\', "\\e").replace('-', "\\-").replace('\'', "\\(aq").replace('`', "\\(ga")
+    let replaced = |c: char| REPLACED.iter().find(|(known, _)| *known == c).map(|(_, with)| *with);
+    let mut escaped = String::new();
+    for c in text.chars() {
+        match replaced(c) {
+            Some(with) => escaped.push_str(with),
+            None => escaped.push(c),
+        }
+    }
+    escaped
 }
 
 /// A kind of text.
@@ -100,6 +121,11 @@ impl Writer {
         if !mem::take(&mut self.is_first) {
             self.line(if self.lists.is_empty() { ".PP" } else { ".sp" });
         }
+    }
+
+    /// Returns true inside of a link to another page, which is in italics.
+    fn is_other_page(&self) -> bool {
+        !self.address.contains("://") && !self.address.starts_with('#')
     }
 
     fn end_entry(&mut self) {
@@ -190,7 +216,12 @@ impl Writer {
             Tag::Emphasis => self.text.push_str("\\fI"),
             Tag::Strong => self.text.push_str("\\fB"),
             Tag::Image { .. } => self.before_image = self.text.len(),
-            Tag::Link { dest_url, .. } => self.address = dest_url.into_string(),
+            Tag::Link { dest_url, .. } => {
+                self.address = dest_url.into_string();
+                if self.is_other_page() {
+                    self.text.push_str("\\fI");
+                }
+            }
             Tag::TableHead | Tag::TableRow => self.row.clear(),
             Tag::TableCell => self.text.clear(),
             _ => {}
@@ -210,6 +241,7 @@ impl Writer {
                 self.kind = Kind::Prose;
             }
             TagEnd::List(_) => {
+                self.is_first = false;
                 self.lists.pop();
                 if !self.lists.is_empty() {
                     self.line(".RE");
@@ -218,8 +250,11 @@ impl Writer {
             TagEnd::Item => self.flush(),
             TagEnd::Emphasis | TagEnd::Strong => self.text.push_str("\\fR"),
             TagEnd::Link => {
+                let is_other_page = self.is_other_page();
                 let address = mem::take(&mut self.address);
-                if address.contains("://") {
+                if is_other_page {
+                    self.text.push_str("\\fR");
+                } else if address.contains("://") {
                     self.text.push_str(&escaped(&format!(" <{address}>")));
                 }
             }
@@ -235,6 +270,7 @@ impl Writer {
     fn table_row(&mut self) {
         let row = mem::take(&mut self.row);
         let Some((label, cells)) = row.split_first() else { return };
+        self.is_first = false;
         self.line(".TP");
         self.line(if label.is_empty() { "\\&" } else { label });
         for (number, cell) in cells.iter().enumerate().filter(|(_, cell)| !cell.is_empty()) {
