@@ -10,6 +10,8 @@ use ftsh_ide::tokens::{Role, scan};
 use ftsh_syntax::parse::parse;
 use ftsh_syntax::vocabulary::OPERATORS;
 
+use crate::support::FTSH;
+
 /// Any grammar may do as it likes: blanks, and what is behind the name in `${name:-word}`.
 const ANY: u8 = b' ';
 /// Lines of a here-document: text, or a variable in it.
@@ -157,6 +159,31 @@ fn vim_colours_scripts_as_the_prompt_does() {
         .arg(root().join("editors/check/letters.vim"))
         .env("FTSH_VIM", root().join("editors/vim"));
     check(vim, &scripts(), &[], "vim with colours");
+}
+
+#[test]
+fn vim_finds_the_places_of_errors_and_warnings() {
+    let place = tempfile::tempdir().expect("a directory");
+    let (script, errors) = (place.path().join("script.ftsh"), place.path().join("errors"));
+    let folder = FTSH.rsplit_once('/').expect("a path").0;
+    for (text, start) in [("echo a\n  (cd /tmp)\n", "2:3 "), ("exit 0\necho a\n", "2:1 ")] {
+        fs::write(&script, text).expect("a script");
+        let mut vim = Command::new("vim");
+        vim.args(["-es", "-N", "-u", "NONE", "-i", "NONE", "-S"])
+            .arg(root().join("editors/check/quickfix.vim"))
+            .env("FTSH_VIM", root().join("editors/vim"))
+            .env("PATH", format!("{folder}:{}", std::env::var("PATH").expect("PATH")))
+            .env("SCRIPT", &script)
+            .env("ERRORS", &errors);
+        vim.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let is_run = vim.status().is_ok();
+        let Some(found) = fs::read_to_string(&errors).ok().filter(|_| is_run) else {
+            assert!(std::env::var_os(REQUIRED).is_none(), "there is no vim");
+            eprintln!("skipped: there is no vim");
+            return;
+        };
+        assert!(found.starts_with(start) && found.lines().count() == 1, "{found}");
+    }
 }
 
 #[test]
