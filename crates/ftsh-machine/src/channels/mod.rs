@@ -1,8 +1,8 @@
 //! Channels: rules followed jointly by shells that do not know each other. The code is pure: time
 //! is an argument, and nothing blocks.
 //!
-//! All shells share a [`ChannelState`], and each follows the rules it declares itself. Waiting attempts
-//! are served in order of arrival, and occupy nothing while waiting.
+//! All shells share a [`ChannelState`], and each follows the rules it declares itself. Waiting
+//! attempts are served in order of arrival, and occupy nothing while waiting.
 
 mod crowd;
 mod state;

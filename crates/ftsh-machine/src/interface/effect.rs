@@ -284,7 +284,8 @@ pub enum FdSource {
         tag: Arc<BString>,
     },
     /// A pipe into a relay without lines and tags, which forwards its input unchanged. The buffer
-    /// keeps the last bytes of the input, at most [`MAX_REPORTED_OUTPUT`](crate::values::size::MAX_REPORTED_OUTPUT).
+    /// keeps the last bytes of the input, at most
+    /// [`MAX_REPORTED_OUTPUT`](crate::values::size::MAX_REPORTED_OUTPUT).
     Tee {
         /// Id of the relay, which has no other pipe.
         relay: OperationId,

@@ -1,4 +1,5 @@
-//! The boundary of the machine: effects, events, outcomes, records, settings, and the `Driver` trait.
+//! The boundary of the machine: effects, events, outcomes, records, settings, and the `Driver`
+//! trait.
 
 pub mod config;
 pub mod control;

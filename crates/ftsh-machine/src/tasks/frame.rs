@@ -87,7 +87,7 @@ pub struct TryFrame {
     pub phase: TryPhase,
     /// Beginning of the `try`.
     pub started: Time,
-    /// Own deadline, or an enclosing one if earlier; [`Time::NEVER`] without any.
+    /// Own deadline, or an enclosing one if earlier; [`Deadline::NONE`] without any.
     pub deadline: Deadline,
     /// Timer of the deadline, if the deadline is the frame's own.
     pub deadline_timer: Option<TimerKey>,

@@ -1,4 +1,5 @@
-//! The way from a failure to the outermost level of the script: calls and branches, innermost first.
+//! The way from a failure to the outermost level of the script: calls and branches, innermost
+//! first.
 
 use std::sync::Arc;
 

@@ -2,9 +2,9 @@
 //! share half of the kill timeout. The other half is for killing, before and after the groups.
 //!
 //! All work of a canceled task ends, and so do its child tasks. Tasks with `finally` groups still
-//! to run are kept, in the state `AwaitingCleanup`. When the scope is empty, the task unwinds its structures
-//! from the inside out, after its child tasks have done the same. Each guard on the way runs its
-//! group. Grouped output of branches is written then, too.
+//! to run are kept, in the state `AwaitingCleanup`. When the scope is empty, the task unwinds its
+//! structures from the inside out, after its child tasks have done the same. Each guard on the way
+//! runs its group. Grouped output of branches is written then, too.
 
 use std::sync::Arc;
 use std::time::Duration;

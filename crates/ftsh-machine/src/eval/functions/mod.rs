@@ -1,7 +1,8 @@
 //! Functions of the language: a row for each, and their calls.
 //!
-//! A function's name, parameters and help are its signature in [`vocabulary`], since the parser refuses
-//! calls with the wrong number of arguments. Everything else about a function is its row here.
+//! A function's name, parameters and help are its signature in [`vocabulary`], since the parser
+//! refuses calls with the wrong number of arguments. Everything else about a function is its row
+//! here.
 
 mod lists;
 mod outside;

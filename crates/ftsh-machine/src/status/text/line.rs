@@ -60,7 +60,8 @@ fn of_channel(task: &TaskStatus, channel: &str, now: Time, columns: usize) -> Op
     Some(joined(&full, &brief, tried.failure.as_deref(), columns))
 }
 
-/// `forall [###x-    ] 30 of 100 done, 8 running, 9 failed, 3 waiting, next in 4.2 s, about 5 min left: line 3: …`
+/// `forall [###x-    ] 30 of 100 done, 8 running, 9 failed, 3 waiting, next in 4.2 s, about 5 min
+/// left: line 3: …`
 fn of_branches(branches: &Branches, now: Time, columns: usize) -> String {
     let Branches { keyword, total, done, failed, running, waiting, queued, next, .. } = branches;
     let counts = format!("{done} of {total} done, {running} running");
