@@ -450,6 +450,16 @@ fn what_is_lost_around_a_group_in_progress_undoes_no_cut() {
 }
 
 #[test]
+fn a_pipeline_in_a_group_whose_share_has_passed_meanwhile_undoes_no_cut() {
+    // The limit passes at 1 s, and the group may run until 3 s. The shell is away from 2 s to 10 s.
+    let script = "try for 1 second\ntry; ok; finally\n\
+                  ok | try; work 9; finally; work 1; end\nend; end";
+    let world = world().config(|config| config.kill_timeout = seconds(4.0));
+    let (ran, _) = run(world, &[(2.0, End::For(seconds(8.0)))], script);
+    ran.fails("timeout", 124);
+}
+
+#[test]
 fn it_can_happen_again_and_again() {
     let ends: Vec<_> = (1..9).map(|at| (f64::from(at) * 2.0, End::For(seconds(1.0)))).collect();
     let script = "try 99 times backoff none\nwork 5\nend";

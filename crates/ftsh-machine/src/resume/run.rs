@@ -66,8 +66,9 @@ impl Task {
             match &frame.kind {
                 FrameKind::Finally(group) => {
                     let is_of = |scope| scope == group.outer_scope;
+                    let is_spared = group.spared && !group.cut;
                     goes_on |=
-                        group.spared || self.cleaning.iter().any(|cleaning| is_of(cleaning.scope));
+                        is_spared || self.cleaning.iter().any(|cleaning| is_of(cleaning.scope));
                 }
                 _ if !goes_on => {}
                 FrameKind::Try(frame)
