@@ -23,7 +23,7 @@ test *FILTER:
 
 # Write the generated parts of documents and editors' files from the rows of the language
 generate:
-    FTSH_TEST_GENERATE=1 cargo test --test main generated
+    FTSH_TEST_GENERATE=1 cargo test --test main -- generated shows_what_is_printed
 
 # Watch what one shell holds that runs for long
 soak SECONDS="3600":

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::docs::{Example, examples};
+use crate::generated::WRITE;
 use crate::support::Ftsh;
 use crate::support::documents::timeless;
 
@@ -23,8 +24,7 @@ impl Session {
     }
 }
 
-fn sessions(document: &str) -> Vec<Session> {
-    let text = fs::read_to_string(document).expect("a document");
+fn sessions(text: &str) -> Vec<Session> {
     let blocks = text.split("```console\n").skip(1);
     blocks.filter_map(|rest| rest.split("```").next()).map(Session::read).collect()
 }
@@ -47,9 +47,11 @@ fn with_scripts(document: &str) -> Ftsh {
     run
 }
 
-/// Runs all commands of a document one after the other, and compares what each prints.
+/// Runs all commands of a document one after the other, and compares their output with the document. `just
+/// generate` writes the output into the document instead.
 fn walk(document: &str, run: Ftsh) {
-    let sessions = sessions(document);
+    let mut text = fs::read_to_string(document).expect("a document");
+    let sessions = sessions(&text);
     assert!(!sessions.is_empty(), "{document} has no sessions");
     // `$?` is the status of the command before, as in a terminal.
     let mut script = "exec 2>&1\nPATH=$PWD/bin:$PATH\nstatus=0\n".to_owned();
@@ -66,7 +68,14 @@ fn walk(document: &str, run: Ftsh) {
             format!("$ {command}\n{}", outputs.next().expect("an output for each command"))
         });
         let printed: String = printed.collect();
-        assert_eq!(timeless(&printed), timeless(&session.shown), "{document}");
+        if std::env::var_os(WRITE).is_none() {
+            assert_eq!(timeless(&printed), timeless(&session.shown), "{document}");
+        } else if timeless(&printed) != timeless(&session.shown) {
+            text = text.replace(&session.shown, &printed);
+        }
+    }
+    if std::env::var_os(WRITE).is_some() {
+        fs::write(document, text).expect("a document to write");
     }
 }
 
