@@ -1,4 +1,7 @@
-# Where `just install` puts manual pages and completions
+# Where `just install` puts manual pages, which `man` finds for programs in cargo's bin directory
+MANUAL := env("CARGO_HOME", home_directory() / ".cargo") / "share/man"
+
+# Where `just install` puts completions
 DATA := env("XDG_DATA_HOME", home_directory() / ".local/share")
 
 # List what there is
@@ -90,11 +93,11 @@ package: dist
 deb RELEASE="bookworm": package
     packaging/deb/try dist/ftsh.deb {{ RELEASE }}
 
-# Put ftsh into cargo's bin directory, and its manual pages and completions below ~/.local/share
+# Put ftsh into cargo's bin directory, and its manual pages and completions where man, bash and fish find them
 install: dist
     cargo install --locked --path .
-    install -D -m 644 -t {{ DATA }}/man/man1 dist/ftsh.1
-    install -D -m 644 -t {{ DATA }}/man/man7 dist/ftsh-language.7 dist/ftsh-cookbook.7
+    install -D -m 644 -t {{ MANUAL }}/man1 dist/ftsh.1
+    install -D -m 644 -t {{ MANUAL }}/man7 dist/ftsh-language.7 dist/ftsh-cookbook.7
     install -D -m 644 dist/ftsh.bash {{ DATA }}/bash-completion/completions/ftsh
     install -D -m 644 -t {{ DATA }}/zsh/site-functions dist/_ftsh
     install -D -m 644 -t {{ DATA }}/fish/vendor_completions.d dist/ftsh.fish
