@@ -236,7 +236,14 @@ impl Blocks {
                 self.owed_ends += 1;
             } else if self.owed_ends == 0 {
                 let message = format!("`{word}` without `{keyword}`");
-                self.errors.push(SyntaxError::new(Slug::StrayPart, place.span, message));
+                let error = SyntaxError::new(Slug::StrayPart, place.span, message);
+                let is_inside = keyword == "try" && !self.frames.is_empty();
+                self.errors.push(if is_inside {
+                    error
+                        .hint(hint!("`catch` and `finally` belong to a `try` around the structure"))
+                } else {
+                    error
+                });
             }
             return None;
         };
