@@ -36,7 +36,7 @@ const BLOCK: usize = 16 * 1024;
 /// All relays and their sources.
 #[derive(Default)]
 pub struct Relays {
-    all: HashMap<OperationId, OutputRelay>,
+    all: HashMap<OperationId, ActiveRelay>,
     sources: HashMap<u64, RelaySource>,
     /// Sources created for a table.
     of_table: HashMap<IoId, Vec<u64>>,
@@ -50,7 +50,7 @@ pub struct Relays {
 }
 
 /// Relay of one operation.
-struct OutputRelay {
+struct ActiveRelay {
     /// Targets of descriptors 1 and 2.
     targets: [FdTable; 2],
     sources: BTreeSet<u64>,
@@ -128,7 +128,7 @@ impl Relays {
     }
 }
 
-impl OutputRelay {
+impl ActiveRelay {
     fn may_read(&self, source: u64) -> bool {
         !self.is_writing && self.line.is_none_or(|line| line == source)
     }
@@ -155,7 +155,7 @@ impl Relays {
             table
         };
         let targets = [target(1), target(2)];
-        let relay = OutputRelay {
+        let relay = ActiveRelay {
             targets,
             sources: BTreeSet::new(),
             due: BTreeSet::new(),
@@ -257,7 +257,7 @@ impl Relays {
 
     fn report_empty_scopes(&mut self, context: &mut JobContext) {
         let mut cut = self.all.values().filter(|relay| relay.state == State::Cut);
-        if cut.all(OutputRelay::is_at_rest) {
+        if cut.all(ActiveRelay::is_at_rest) {
             self.due = None;
             let emptied = self.empty.drain(..);
             context.ready.extend(emptied.map(|scope| Event::Emptied { scope }));

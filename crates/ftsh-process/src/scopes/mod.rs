@@ -115,7 +115,7 @@ impl ScopeTree {
         self.forget_some_groups(into, system);
     }
 
-    fn remove(&mut self, scope: ScopeId, heir: ScopeId) -> Option<tree::ScopeNode> {
+    fn remove(&mut self, scope: ScopeId, heir: ScopeId) -> Option<tree::ScopeMembers> {
         let old = self.tree.remove(scope, heir)?;
         self.grants.end(scope);
         if scope != ScopeId::SCRIPT {

@@ -18,7 +18,7 @@ const BETWEEN_GROUPS: usize = 64;
 
 /// All scopes and their commands.
 pub struct Tree {
-    scopes: HashMap<ScopeId, ScopeNode>,
+    scopes: HashMap<ScopeId, ScopeMembers>,
     commands: HashMap<ProcessId, Member>,
     /// Commands by process id.
     leaders: HashMap<i32, ProcessId>,
@@ -34,7 +34,7 @@ pub struct Tree {
 
 /// One scope.
 #[derive(Default)]
-pub struct ScopeNode {
+pub struct ScopeMembers {
     parent: Option<ScopeId>,
     /// Inner scopes.
     pub below: BTreeSet<ScopeId>,
@@ -59,7 +59,7 @@ impl Tree {
     /// Creates a tree with only the script's scope.
     pub fn new() -> Self {
         Self {
-            scopes: HashMap::from([(ScopeId::SCRIPT, ScopeNode::default())]),
+            scopes: HashMap::from([(ScopeId::SCRIPT, ScopeMembers::default())]),
             commands: HashMap::new(),
             leaders: HashMap::new(),
             successors: HashMap::new(),
@@ -100,13 +100,13 @@ impl Tree {
     }
 
     /// Returns a scope; an unknown one is created inside the script's.
-    fn scope(&mut self, scope: ScopeId) -> &mut ScopeNode {
+    fn scope(&mut self, scope: ScopeId) -> &mut ScopeMembers {
         if scope != ScopeId::SCRIPT && !self.scopes.contains_key(&scope) {
             self.scope(ScopeId::SCRIPT).below.insert(scope);
         }
-        self.scopes.entry(scope).or_insert_with(|| ScopeNode {
+        self.scopes.entry(scope).or_insert_with(|| ScopeMembers {
             parent: (scope != ScopeId::SCRIPT).then_some(ScopeId::SCRIPT),
-            ..ScopeNode::default()
+            ..ScopeMembers::default()
         })
     }
 
@@ -179,12 +179,13 @@ impl Tree {
     }
 
     /// Removes a scope. Processes with its tag belong to `heir` from now on.
-    pub fn remove(&mut self, scope: ScopeId, heir: ScopeId) -> Option<ScopeNode> {
+    pub fn remove(&mut self, scope: ScopeId, heir: ScopeId) -> Option<ScopeMembers> {
         let mut old = self.scopes.remove(&scope)?;
         self.emptying.remove(&scope);
         self.dirty.remove(&scope);
         if scope == ScopeId::SCRIPT {
-            let kept = ScopeNode { below: std::mem::take(&mut old.below), ..ScopeNode::default() };
+            let kept =
+                ScopeMembers { below: std::mem::take(&mut old.below), ..ScopeMembers::default() };
             self.scopes.insert(scope, kept);
             return Some(old);
         }
@@ -202,7 +203,7 @@ impl Tree {
     }
 
     /// Moves the contents of a closed scope to another scope.
-    pub fn adopt_scope(&mut self, heir: ScopeId, old: ScopeNode) {
+    pub fn adopt_scope(&mut self, heir: ScopeId, old: ScopeMembers) {
         for below in old.below {
             self.open(below, heir);
         }
