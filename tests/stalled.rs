@@ -1,4 +1,4 @@
-//! Standard error that takes nothing, as that of `ftsh script |& less`: the script goes on.
+//! Blocked standard error, as that of `ftsh script |& less`: the script continues.
 
 use std::fs;
 use std::io::{PipeReader, Read, Write};
@@ -11,17 +11,17 @@ use nix::sys::signal::Signal;
 use crate::support::Ftsh;
 use crate::support::run::Running;
 
-/// A run is killed after this time, unless it goes on by itself.
+/// Time after which a run that does not end is killed.
 const LIMIT: Duration = Duration::from_secs(8);
 
-/// What nobody reads yet.
+/// Read end of standard error, not read yet.
 struct Reader {
     pipe: PipeReader,
     filled: usize,
 }
 
 impl Reader {
-    /// Reads to the end; returns what the run has written.
+    /// Reads to the end and returns the output of the run.
     fn reads(mut self) -> String {
         let mut bytes = Vec::new();
         self.pipe.read_to_end(&mut bytes).expect("a pipe");
@@ -29,7 +29,7 @@ impl Reader {
     }
 }
 
-/// A full pipe.
+/// Returns a full pipe.
 fn full() -> (OwnedFd, Reader) {
     let (pipe, mut writer) = std::io::pipe().expect("a pipe");
     let filled = fcntl(&writer, FcntlArg::F_GETPIPE_SZ).expect("its size") as usize;
@@ -56,7 +56,7 @@ fn until_thread(run: &Running, thread: &str) {
     run.until(thread, |run| run.processes().iter().any(|it| has(it.pid)));
 }
 
-/// Waits until nothing is left to do but to write what was said.
+/// Waits until only the writing of output is left to do.
 fn until_over(run: &Running) {
     until_thread(run, "background");
 }
@@ -73,15 +73,15 @@ fn a_deadline_is_kept() {
         let text = reader.reads();
         let finished = run.wait();
         finished.nothing_left().expect_code(0);
-        // As people and as programs are told.
-        let told = text.matches(" try gave up after ").count()
+        // In the form for people and in the form for programs.
+        let count = text.matches(" try gave up after ").count()
             + text.matches("\"event\":\"try_failed\"").count();
-        assert_eq!(told, 1, "{options:?}: {text}");
+        assert_eq!(count, 1, "{options:?}: {text}");
     }
 }
 
 #[test]
-fn a_signal_is_obeyed() {
+fn a_signal_ends_the_run() {
     let wait = "sh -c 'trap \"\" TERM; echo r > ready; exec /bin/sleep 8322'";
     let text = format!("try 3 times every 1 ms; failure; catch; end; {wait}");
     let (run, _reader) = start(Ftsh::command(&text).options(["-t", "1", "-l", "30"]));
@@ -94,7 +94,7 @@ fn a_signal_is_obeyed() {
 }
 
 #[test]
-fn what_was_said_arrives_whole_and_in_order() {
+fn output_arrives_complete_and_in_order() {
     let text = "for i in 1 .to. 3000; x=$i; end; echo over > done; false";
     let (run, reader) = start(Ftsh::command(text).options(["-l", "30"]));
     until_file(&run, "done");
@@ -112,8 +112,8 @@ fn what_was_said_arrives_whole_and_in_order() {
 }
 
 #[test]
-fn the_end_waits_for_the_reader_but_obeys_signals() {
-    // With a supervisor, and without.
+fn the_end_waits_for_the_reader_or_a_signal() {
+    // With and without a supervisor.
     for (text, report) in [("/bin/false", "`/bin/false` exited with 1"), ("failure", "-c:1: ")] {
         let (run, reader) = start(Ftsh::command(text));
         until_over(&run);
@@ -130,12 +130,12 @@ fn the_end_waits_for_the_reader_but_obeys_signals() {
 }
 
 #[test]
-fn a_page_is_told_later() {
+fn a_status_page_is_printed_later() {
     let wait = "sh -c 'echo r > ready; until test -e go; do sleep 0.01; done'";
     let (run, reader) = start(Ftsh::command(&format!("{wait}; /bin/touch done")));
     run.until_lines("ready", 1);
     run.signal(Signal::SIGUSR1);
-    // Only when the page is written somewhere does the loop have anything to wait for.
+    // The event loop waits only after the page was queued.
     until_thread(&run, "writer");
     fs::write(run.directory().join("go"), "").expect("a file");
     until_file(&run, "done");
@@ -145,7 +145,7 @@ fn a_page_is_told_later() {
 }
 
 #[test]
-fn a_program_in_the_place_of_the_shell_speaks_after_it() {
+fn a_program_that_replaces_the_shell_prints_after_it() {
     let text = "try 1 time; failure; catch; end; exec sh -c 'echo last >&2'";
     let (run, reader) = start(Ftsh::command(text).options(["-l", "30"]));
     until_thread(&run, "writer");
@@ -155,7 +155,7 @@ fn a_program_in_the_place_of_the_shell_speaks_after_it() {
 }
 
 #[test]
-fn mistakes_of_a_script_wait_as_well() {
+fn errors_of_a_script_wait_too() {
     let (run, reader) = start(Ftsh::command("end"));
     until_thread(&run, "writer");
     let text = reader.reads();
@@ -164,7 +164,7 @@ fn mistakes_of_a_script_wait_as_well() {
 }
 
 #[test]
-fn what_cron_keeps_is_not_shown_for_ever() {
+fn captured_output_does_not_block_a_signaled_shell() {
     let run = Ftsh::command("echo r > ready; echo kept; /bin/sleep 8323");
     let (run, _reader) = start(run.options(["--cron"]));
     run.until_lines("ready", 1);

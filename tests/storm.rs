@@ -1,6 +1,6 @@
-//! A recorded run of many steps whose shell is killed again and again, at random moments from the first
-//! on, and started again each time: in the end every step was done, and done again only where nobody can
-//! know whether it was.
+//! A recorded run of many steps whose shell is killed repeatedly, at random moments from the first
+//! on, and started again each time. In the end every step was done, and repeated only where its
+//! result was unknown.
 
 use std::collections::HashMap;
 use std::thread;
@@ -17,34 +17,33 @@ use crate::support::run::Finished;
 
 const STEPS: usize = 200;
 
-/// A start is killed within this time, unless it is over.
+/// Time limit of a kill after the start.
 const BEGINNING: Duration = Duration::from_millis(30);
 const LONGEST: Duration = Duration::from_millis(100);
-/// And within so much more after each kill.
+/// Increase of the limit after each kill.
 const PATIENCE: Duration = Duration::from_millis(20);
 
-/// So often it is killed at least, in each round. It is 20 times where one is neither fast nor slow: ten rounds
-/// come to 200.
+/// Minimum number of kills in each round. A typical round has 20 kills, so ten rounds have 200.
 const LEAST: u32 = 5;
 
-/// What happens to a shell, and how often.
+/// Signals to a shell, with their frequencies.
 #[derive(Clone, Copy, Debug)]
 enum Blow {
     Supervisor,
     Interpreter,
     Both,
-    Told,
+    Sigterm,
 }
 
 const BLOWS: [Blow; 6] =
-    [Blow::Supervisor, Blow::Interpreter, Blow::Interpreter, Blow::Both, Blow::Both, Blow::Told];
+    [Blow::Supervisor, Blow::Interpreter, Blow::Interpreter, Blow::Both, Blow::Both, Blow::Sigterm];
 
-/// Leaves something for ever, and says what it was asked for.
+/// Command that appends its arguments to a file, and prints them.
 const STEP: &str = "#!/bin/sh\necho $1 >> effects\necho value $1\n";
-/// Passes on what a step says. If it is lost, so is what the step said.
+/// Filter for the output of a step. If the filter is lost, so is the output.
 const PASS: &str = "#!/bin/sh\nexec cat\n";
 
-/// Steps in tries, one after the other and side by side, captured, piped, in blocks that read and write.
+/// Steps in tries, in sequence and in parallel, captured, piped, and in blocks with redirections.
 const SCRIPT: &str = "
 for i in 1 .to. 40
     try 1000 times every 1 ms
@@ -97,7 +96,7 @@ end
 ";
 
 #[test]
-fn every_step_is_done_however_often_the_shell_is_killed() {
+fn every_step_is_done_despite_kills_of_the_shell() {
     rounds::rounds(&["0"], |round| {
         let number = u64::try_from(round.number).expect("small");
         let (kills, lost) = storm(number);
@@ -106,8 +105,8 @@ fn every_step_is_done_however_often_the_shell_is_killed() {
     });
 }
 
-/// Runs the script to its end, with choices that a number decides. How often it was killed, and how many
-/// commands were lost.
+/// Runs the script to its end, with choices determined by a number. Returns the numbers of kills
+/// and of lost commands.
 fn storm(number: u64) -> (u32, usize) {
     let mut random = ChaCha8Rng::seed_from_u64(number);
     let input: String = (171..=STEPS).flat_map(|step| [step.to_string(), "\n".into()]).collect();
@@ -116,16 +115,16 @@ fn storm(number: u64) -> (u32, usize) {
     let mut kills = 0;
     let finished = loop {
         let path = format!("{}:/usr/local/bin:/usr/bin:/bin", run.path("bin").display());
-        // However slow the machine is, it comes to an end.
+        // The growing limit lets the run end on any machine.
         let longest = LONGEST + PATIENCE * kills;
-        let finished = struck(run.env("PATH", path), longest, &mut random);
+        let finished = killed(run.env("PATH", path), longest, &mut random);
         finished.check_health();
         if finished.status.and_then(|status| status.code()).is_some() {
             finished.expect_code(0);
             break finished;
         }
         kills += 1;
-        // It may have told all that it had to, but how it ended.
+        // The shell may have written everything except its exit status.
         if is_over(&finished) {
             break finished;
         }
@@ -136,8 +135,8 @@ fn storm(number: u64) -> (u32, usize) {
     (kills, lost)
 }
 
-/// One start, which may come to its end before it is killed.
-fn struck(run: Ftsh, longest: Duration, random: &mut ChaCha8Rng) -> Finished {
+/// Performs one start, which may end before it is killed.
+fn killed(run: Ftsh, longest: Duration, random: &mut ChaCha8Rng) -> Finished {
     let blow = *BLOWS.choose(random).expect("blows");
     let longest = if random.random_bool(0.3) { BEGINNING } else { longest };
     let moment = longest.mul_f64(random.random());
@@ -145,13 +144,13 @@ fn struck(run: Ftsh, longest: Duration, random: &mut ChaCha8Rng) -> Finished {
     thread::sleep(moment);
     let interpreter = run.interpreter();
     let (of_supervisor, of_interpreter) = match blow {
-        // In the first moments there is no other.
+        // In the first moments, the interpreter does not exist yet.
         Blow::Interpreter if interpreter.is_some() => (None, Some(Signal::SIGKILL)),
         Blow::Supervisor | Blow::Interpreter => (Some(Signal::SIGKILL), None),
         Blow::Both => (Some(Signal::SIGKILL), Some(Signal::SIGKILL)),
-        Blow::Told => (Some(Signal::SIGTERM), None),
+        Blow::Sigterm => (Some(Signal::SIGTERM), None),
     };
-    // Its number is its own as long as nobody has waited for it.
+    // The process id stays valid until the process is reaped.
     if let Some(signal) = of_supervisor {
         run.signal(signal);
     }
@@ -167,7 +166,7 @@ fn is_over(finished: &Finished) -> bool {
     status.contains("the run has succeeded") && !status.contains("not reported")
 }
 
-/// Looks at what is left: how many commands were lost.
+/// Checks the results. Returns the number of lost commands.
 fn check(finished: &Finished) -> usize {
     let journal = finished.directory.path().join("j");
     let log = Ftsh::new().arg("--replay").arg(journal).args(["-l", "10"]).success().text();
@@ -197,7 +196,7 @@ fn check(finished: &Finished) -> usize {
     for step in (41..=90).chain(141..=STEPS) {
         assert_eq!(finished.read(&format!("out.{step}")), format!("value {step}\n"));
     }
-    // What was lost had written, or not; what was done is there, in order.
+    // A lost command may have written or not; completed ones are there, in order.
     let first = finished.read("first");
     let mut lines: Vec<&str> = first.lines().collect();
     assert!(lines.is_sorted_by_key(|line| line[6..].parse::<usize>().expect("a step")), "{first}");
