@@ -1,11 +1,12 @@
-//! Links the program statically where that can be done: loading shared libraries is a third of the
-//! time a short script takes.
+//! Links the program statically where the static libraries are available.
+//!
+//! Loading shared libraries takes a third of the time of a short script.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::{env, fs, io};
 
-/// What stands in for the shared libraries that rustc names.
+/// Linker scripts in place of the shared libraries that rustc names.
 const LIBRARIES: [(&str, &str); 3] = [
     ("libgcc_s.so", "GROUP ( -l:libgcc_eh.a -l:libgcc.a -l:libc.a )"),
     ("libc.so", "GROUP ( -l:libc.a -l:libgcc_eh.a )"),
@@ -16,15 +17,15 @@ fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-env-changed=RUSTC_LINKER");
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
-    if is_served() && matches!(can_link(&out), Ok(true)) {
+    if is_native_gnu() && matches!(can_link(&out), Ok(true)) {
         for argument in arguments(&out) {
             println!("cargo:rustc-link-arg-bin=ftsh={argument}");
         }
     }
 }
 
-/// Whether this is for the machine at hand, with the GNU C library.
-fn is_served() -> bool {
+/// Returns true if the target is the host, with the GNU C library.
+fn is_native_gnu() -> bool {
     let is = |name: &str, value: &str| env::var(name).is_ok_and(|found| found == value);
     env::var_os("HOST") == env::var_os("TARGET")
         && is("CARGO_CFG_TARGET_OS", "linux")
@@ -35,7 +36,7 @@ fn arguments(out: &Path) -> [String; 3] {
     [format!("-L{}", out.display()), "-static".into(), "-no-pie".into()]
 }
 
-/// Tries it: the static libraries are not installed everywhere.
+/// Links a small program, because the static libraries are not installed everywhere.
 fn can_link(out: &Path) -> io::Result<bool> {
     for (library, script) in LIBRARIES {
         fs::write(out.join(library), script)?;

@@ -8,7 +8,7 @@ use std::path::Path;
 use rustix::buffer::spare_capacity;
 use rustix::fs::{XattrFlags, fremovexattr, fsetxattr, lgetxattr, llistxattr};
 
-/// Bytes that the kernel returns at most, for a list of names and for a value.
+/// Maximum number of bytes that the kernel returns, for a list of names and for a value.
 const LIMIT: usize = 64 * 1024;
 
 /// Returns the names of a file's attributes. The last link of the path is not followed.

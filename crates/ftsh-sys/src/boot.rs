@@ -1,4 +1,4 @@
-//! Timers that count while the machine sleeps, too.
+//! Timers that include the time that the machine sleeps.
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -15,7 +15,8 @@ pub fn boot_timer() -> io::Result<OwnedFd> {
     super::move_up(timerfd_create(TimerfdClockId::Boottime, flags)?)
 }
 
-/// Sets a timer to a time since the machine was started. A timer set to the past is readable at once.
+/// Sets a timer to a time since the boot of the machine. A timer set to the past is readable at
+/// once.
 pub fn set_boot_timer(timer: BorrowedFd, moment: Duration) {
     // Zero would switch the timer off.
     let moment = moment.max(Duration::from_nanos(1));

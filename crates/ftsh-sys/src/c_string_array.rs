@@ -1,8 +1,8 @@
-//! A vector of C strings in one allocation, as `argv` and `envp` want it.
+//! Array of C strings in one allocation, as `argv` and `envp` require.
 
 use std::ffi::c_char;
 
-/// Strings that each end with a NUL.
+/// Strings, each of which ends with a NUL.
 #[derive(Default)]
 pub struct CStringArray {
     bytes: Vec<u8>,
@@ -10,7 +10,7 @@ pub struct CStringArray {
 }
 
 impl CStringArray {
-    /// Adds a string made of parts; none may contain a NUL.
+    /// Adds a string made of parts without NULs.
     pub fn push(&mut self, parts: &[&[u8]]) {
         self.starts.push(self.bytes.len());
         for part in parts {
@@ -19,12 +19,12 @@ impl CStringArray {
         self.bytes.push(0);
     }
 
-    /// All strings, each with its NUL.
+    /// Returns all strings, each with its NUL.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The strings of such bytes.
+    /// Creates the array from the bytes of another array.
     pub fn from_bytes(mut bytes: Vec<u8>) -> Self {
         if bytes.last().is_some_and(|&last| last != 0) {
             bytes.push(0);
@@ -35,13 +35,13 @@ impl CStringArray {
         Self { bytes, starts }
     }
 
-    /// The strings without their NULs.
+    /// Returns the strings without their NULs.
     pub fn strings(&self) -> impl Iterator<Item = &[u8]> {
         let ends = self.starts.iter().skip(1).copied().chain([self.bytes.len()]);
         self.starts.iter().zip(ends).map(|(&start, end)| &self.bytes[start..end - 1])
     }
 
-    /// Returns pointers to the strings, valid as long as the array isn't changed, and a null pointer.
+    /// Returns pointers to the strings, valid until the array changes, and a null pointer.
     pub fn pointers(&self) -> Vec<*mut c_char> {
         let pointer = |&start: &usize| self.bytes[start..].as_ptr().cast_mut().cast();
         self.starts.iter().map(pointer).chain([std::ptr::null_mut()]).collect()

@@ -11,18 +11,19 @@ use nix::sched::{CloneFlags, unshare};
 use nix::sys::signal::Signal;
 use rustix::process::{Pid, PidfdFlags, WaitOptions, waitpid};
 
-/// Returns a descriptor that is readable when the process has ended. It is closed on exec.
+/// Returns a descriptor that becomes readable when the process has ended. The descriptor is closed
+/// on exec.
 pub fn pidfd_open(pid: pid_t) -> io::Result<OwnedFd> {
     let pid = process(pid).ok_or(io::ErrorKind::InvalidInput)?;
     Ok(rustix::process::pidfd_open(pid, PidfdFlags::empty())?)
 }
 
-/// Returns none for a number that is not one process's.
+/// Returns the process, or `None` for a number of no single process.
 pub(super) fn process(pid: pid_t) -> Option<Pid> {
     Pid::from_raw(pid.max(0))
 }
 
-/// Whether the kernel has pidfds (Linux 5.3).
+/// Returns true if the kernel has pidfds (Linux 5.3).
 pub fn has_pidfds() -> bool {
     pidfd_open(std::process::id() as pid_t).is_ok()
 }
@@ -36,17 +37,18 @@ pub enum ExitStatus {
     Signaled(c_int),
 }
 
-/// What became of a child.
+/// Change of a child's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// It ended.
+    /// End of the child.
     Ended(ExitStatus),
-    /// This signal stopped it.
+    /// Stop by this signal.
     Stopped(c_int),
 }
 
-/// Returns the news of a child (-1: of any) without waiting; none if there are none. Fails with ECHILD if
-/// there is no such child. A child that has ended is gone afterwards.
+/// Returns a change of a child (-1: of any child) without waiting, or `None` if there is none.
+///
+/// Fails with ECHILD if there is no such child. An ended child no longer exists afterwards.
 pub fn wait_for(pid: pid_t, stopped_too: bool) -> Result<Option<(pid_t, Change)>, Errno> {
     let stopped = if stopped_too { WaitOptions::UNTRACED } else { WaitOptions::empty() };
     let found = waitpid(process(pid), WaitOptions::NOHANG | stopped)
@@ -62,8 +64,9 @@ pub fn wait_for(pid: pid_t, stopped_too: bool) -> Result<Option<(pid_t, Change)>
     }))
 }
 
-/// Returns some child of which there are such news, with its status, without waiting. rustix does not
-/// return the child, and nix fails for a child that a real-time signal ended.
+/// Returns some child with a change of these kinds, with its status, without waiting.
+///
+/// rustix does not return the child, and nix fails for a child killed by a real-time signal.
 fn child_with_news(wanted: c_int) -> Result<Option<(pid_t, c_int)>, Errno> {
     let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
     // SAFETY: the information is zero or written by the kernel; its fields are plain data.
@@ -76,7 +79,7 @@ fn child_with_news(wanted: c_int) -> Result<Option<(pid_t, c_int)>, Errno> {
     }
 }
 
-/// Returns some child that has ended and not been waited for.
+/// Returns some child that has ended and has not been waited for.
 pub fn ended_child() -> Option<pid_t> {
     let found = child_with_news(libc::WEXITED | libc::WNOWAIT).ok()?;
     found.map(|(pid, _)| pid)
@@ -92,13 +95,14 @@ pub fn has_no_children() -> bool {
     child_with_news(libc::WEXITED | libc::WNOWAIT) == Err(Errno::ECHILD)
 }
 
-/// Whether this is the parent of this process: one that has ended isn't.
+/// Returns true if a process is the parent of the process. An ended process is no parent.
 pub fn is_parent(pid: pid_t) -> bool {
     nix::unistd::getppid().as_raw() == pid
 }
 
-/// Sets a variable of this process's environment, or removes it. Returns false, and changes nothing, if
-/// this process has other threads.
+/// Sets or removes a variable in the environment of the process.
+///
+/// Returns false, and changes nothing, if this process has other threads.
 pub fn set_variable(name: &str, value: Option<OsString>) -> bool {
     if !has_one_thread() {
         return false;
@@ -115,7 +119,7 @@ pub fn set_variable(name: &str, value: Option<OsString>) -> bool {
 
 /// Returns true if this process certainly has no other thread.
 fn has_one_thread() -> bool {
-    // Changes nothing where there is one thread, and fails where there are others.
+    // The call changes nothing with one thread, and fails with more.
     match unshare(CloneFlags::CLONE_THREAD) {
         Ok(()) => true,
         Err(Errno::EINVAL) => false,
@@ -124,24 +128,25 @@ fn has_one_thread() -> bool {
     }
 }
 
-/// Ends this process without running anything on the way.
+/// Ends the process without running exit handlers.
 pub fn exit_now(code: c_int) -> ! {
     // SAFETY: never returns.
     unsafe { libc::_exit(code) }
 }
 
-/// Has processes that lose their parents come to this one; false where that can't be had.
+/// Makes the process adopt orphaned descendants. Returns false if the system does not support it.
 pub fn become_subreaper(wanted: bool) -> bool {
     nix::sys::prctl::set_child_subreaper(wanted).is_ok()
 }
 
-/// Has this process killed when its parent ends, also after an `exec`; where that can be had.
+/// Kills the process when its parent ends, also after an `exec`, if the system supports it.
 pub fn die_with_parent() {
     let _ = nix::sys::prctl::set_pdeathsig(Signal::SIGKILL);
 }
 
-/// Has this process continued when the thread that started it ends, should it be stopped then; where
-/// that can be had. Executing a program doesn't end a thread.
+/// Continues the process, if stopped, when the thread that started it ends.
+///
+/// Does nothing if the system does not support it. Executing a program does not end a thread.
 pub fn continue_without_parent() {
     let _ = nix::sys::prctl::set_pdeathsig(Signal::SIGCONT);
 }
@@ -152,13 +157,13 @@ pub fn kill(pid: pid_t, signal: c_int) -> Result<(), Errno> {
     nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), signal)
 }
 
-/// Returns a process's group; none if there is no such process.
+/// Returns the group of a process, or `None` if there is no such process.
 pub fn group_of(pid: pid_t) -> Option<pid_t> {
     let pid = nix::unistd::Pid::from_raw(pid);
     nix::unistd::getpgid(Some(pid)).ok().map(nix::unistd::Pid::as_raw)
 }
 
-/// Whether a group has members.
+/// Returns true if a group has members.
 pub fn is_group_alive(group: pid_t) -> bool {
     kill(-group, 0) != Err(Errno::ESRCH)
 }

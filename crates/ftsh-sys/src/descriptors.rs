@@ -1,4 +1,4 @@
-//! Descriptors and their limit.
+//! File descriptors and their limit.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::ops::Range;
@@ -18,7 +18,7 @@ use rustix::termios::tcgetwinsize;
 use super::children::process;
 use super::signals::without_stopping;
 
-/// The lowest number of a descriptor of our own: those below are the script's.
+/// Lowest number of a descriptor of the shell itself; scripts use lower numbers.
 const FIRST_OWN: c_int = 10;
 
 /// Returns a descriptor by its number.
@@ -32,13 +32,15 @@ unsafe fn borrow(number: RawFd) -> BorrowedFd<'static> {
     unsafe { BorrowedFd::borrow_raw(number) }
 }
 
-/// A descriptor of the script's range that this process was started with, and keeps open.
+/// Descriptor of the script's range that this process was started with, and keeps open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Inherited(RawFd);
 
 impl Inherited {
-    /// Returns the descriptor of a number of the script's range, if children inherit it. Nothing in this
-    /// process owns such a descriptor: its own are closed on exec.
+    /// Returns the descriptor of a number of the script's range, if children inherit it.
+    ///
+    /// Nothing in this process owns such a descriptor, because the shell's own descriptors are
+    /// closed on exec.
     pub fn of(number: RawFd) -> Option<Self> {
         (!is_own(number) && is_passed_on(number)).then_some(Self(number))
     }
@@ -51,8 +53,8 @@ impl Inherited {
 
 impl AsFd for Inherited {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        // SAFETY: nothing owns the number, so that nothing closes it. An `exec` replaces it for the
-        // program that comes.
+        // SAFETY: nothing owns the number, hence nothing closes it. An `exec` replaces it for the
+        // new program.
         unsafe { borrow(self.0) }
     }
 }
@@ -60,22 +62,24 @@ impl AsFd for Inherited {
 /// Duplicates a descriptor to a number outside the script's range, closed on exec.
 pub fn duplicate(fd: BorrowedFd) -> io::Result<OwnedFd> {
     fcntl_dupfd_cloexec(fd, FIRST_OWN).map_err(|errno| match errno {
-        // The limit is below the numbers of our own: no further descriptor can be opened either.
+        // The limit is below the range of the shell, where no further descriptor can be opened.
         rustix::io::Errno::INVAL => rustix::io::Errno::MFILE.into(),
         errno => errno.into(),
     })
 }
 
-/// Whether a descriptor has a number of our own.
+/// Returns true if a number is in the range of the shell itself.
 pub fn is_own(number: RawFd) -> bool {
     number >= FIRST_OWN
 }
 
-/// Whether so many descriptors of our own can be opened now, and so many in all. None is opened for
-/// the answer: other threads may need those that are left.
+/// Returns true if `own` descriptors of the shell, and `all` descriptors in total, can be opened
+/// now.
+///
+/// No descriptor is opened for the answer, because other threads may need the remaining ones.
 pub fn can_open(own: usize, all: usize) -> bool {
     const AT_ONCE: c_int = 256;
-    let most = soft(limit()).min(FileLimit::HIGHEST) as c_int;
+    let most = soft(limit()).min(FileLimit::MAX_LIMIT) as c_int;
     let (mut free, mut end) = (0, most);
     while end > FIRST_OWN && free < all {
         let start = FIRST_OWN.max(end - AT_ONCE);
@@ -92,8 +96,9 @@ fn free_among(numbers: Range<c_int>) -> usize {
     polled.iter().filter(|it| it.revents & libc::POLLNVAL != 0).count()
 }
 
-/// Waits until one of these numbers is ready, or until the timeout (none: forever). A number that is not
-/// open is ready with `POLLNVAL`.
+/// Waits until one of these numbers is ready, or until the timeout (`None`: forever).
+///
+/// A number that is not open is ready with `POLLNVAL`.
 pub fn poll_numbers(
     polled: &mut [libc::pollfd],
     timeout: Option<Duration>,
@@ -114,7 +119,7 @@ pub fn move_up(fd: OwnedFd) -> io::Result<OwnedFd> {
     if fd.as_raw_fd() >= FIRST_OWN { Ok(fd) } else { duplicate(fd.as_fd()) }
 }
 
-/// Puts a descriptor at a number, which children inherit.
+/// Duplicates a descriptor to a number that children inherit.
 ///
 /// # Safety
 ///
@@ -125,14 +130,15 @@ unsafe fn install(fd: BorrowedFd, number: RawFd) -> io::Result<()> {
     Ok(())
 }
 
-/// Descriptors of the script's range that lead elsewhere for a time.
+/// Descriptors of the script's range that are replaced for a time.
 pub struct Replaced {
-    /// The numbers, with the file and the flags that each one had.
+    /// Replaced numbers, with their previous files and flags.
     kept: Vec<(RawFd, Option<(OwnedFd, FdFlag)>)>,
 }
 
 impl Replaced {
-    /// Sets numbers to descriptors, of which none has one of these numbers. If that fails, all is as before.
+    /// Sets numbers to descriptors, of which none has one of these numbers. Restores all numbers
+    /// after a failure.
     ///
     /// # Safety
     ///
@@ -156,16 +162,16 @@ impl Replaced {
         Ok(this)
     }
 
-    /// Returns the file that a number led to before.
+    /// Returns the previous file of a number.
     pub fn before(&self, number: RawFd) -> Option<BorrowedFd<'_>> {
         let (_, kept) = self.kept.iter().find(|(replaced, _)| *replaced == number)?;
         kept.as_ref().map(|(fd, _)| fd.as_fd())
     }
 
-    /// Makes the numbers lead where they led before, also after they were set again.
+    /// Restores the previous files of all numbers, also after further changes.
     pub fn restore(&self) {
         for (number, kept) in self.kept.iter().rev() {
-            // SAFETY: as whoever set the numbers has promised.
+            // SAFETY: as the caller of `set` has promised.
             unsafe {
                 match kept {
                     Some((fd, flags)) => {
@@ -194,7 +200,7 @@ pub unsafe fn close_number(number: RawFd) {
     unsafe { libc::close(number) };
 }
 
-/// Closes all descriptors but these.
+/// Closes all descriptors except these.
 ///
 /// # Safety
 ///
@@ -206,7 +212,7 @@ pub unsafe fn close_all(but: &[BorrowedFd]) {
             unsafe { close_number(number) };
         }
     };
-    // The list takes a descriptor itself, and there is none without `/proc`.
+    // The list takes a descriptor itself, and does not exist without `/proc`.
     let mut numbers = 0..USUAL_LIMIT;
     loop {
         match (open_numbers(), numbers.next()) {
@@ -217,10 +223,10 @@ pub unsafe fn close_all(but: &[BorrowedFd]) {
     }
 }
 
-/// Descriptors have lower numbers, unless the limit on open files was raised.
+/// Usual limit on open files. Descriptors have lower numbers unless the limit was raised.
 const USUAL_LIMIT: RawFd = 1024;
 
-/// The numbers of all open descriptors.
+/// Returns the numbers of all open descriptors.
 fn open_numbers() -> io::Result<Vec<RawFd>> {
     let mut open = Vec::new();
     for entry in std::fs::read_dir("/proc/self/fd")? {
@@ -243,13 +249,16 @@ pub fn is_passed_on(number: RawFd) -> bool {
     flags(fd).is_some_and(|flags| !flags.contains(FdFlag::FD_CLOEXEC))
 }
 
-/// Makes a group the terminal's foreground. Returns false if the group is gone or not of this session.
+/// Makes a group the foreground of the terminal. Returns false if the group is gone or in another
+/// session.
 pub fn set_foreground(tty: BorrowedFd, group: pid_t) -> bool {
     without_stopping(|| tcsetpgrp(tty, Pid::from_raw(group))).is_ok()
 }
 
-/// The limit on open descriptors, raised when more are needed. Programs keep the one that the
-/// shell was started with: some can't cope with high numbers.
+/// Limit on open descriptors, raised on demand.
+///
+/// Programs keep the limit that the shell was started with, because some programs cannot handle
+/// high numbers.
 #[derive(Default)]
 pub struct FileLimit {
     raised_from: Option<Rlimit>,
@@ -258,37 +267,37 @@ pub struct FileLimit {
 }
 
 impl FileLimit {
-    /// The shell itself never holds more, but for commands.
+    /// Maximum number of descriptors that the shell holds for itself, without those of commands.
     const OWN: usize = 64;
-    /// Below this many, the usual limit of 1024 serves.
+    /// Number of descriptors below which the usual limit of 1024 suffices.
     const MANY: usize = 300;
-    const HIGHEST: u64 = 1 << 20;
+    const MAX_LIMIT: u64 = 1 << 20;
 
-    /// Raises the limit if this many descriptors, or a few times as many, may be too many.
+    /// Raises the limit if `count` descriptors, or a few times `count`, may exceed the limit.
     pub fn make_room_for(&mut self, count: usize) {
         if count >= Self::MANY {
             self.raise();
         }
     }
 
-    /// Whether this many descriptors, or some more, are far from being too many.
+    /// Returns true if `count` descriptors, or some more, are far below the limit.
     pub fn is_far_from(&mut self, count: usize) -> bool {
         count + Self::OWN < self.usable()
     }
 
-    /// How many there may be besides those of scripts.
+    /// Returns the maximum number of descriptors, without those of scripts.
     pub fn usable(&mut self) -> usize {
         let read = || usize::try_from(soft(limit())).unwrap_or(usize::MAX);
         self.known.get_or_insert_with(read).saturating_sub(FIRST_OWN as usize)
     }
 
-    /// Raises the limit as far as it can be; false if that was tried before or can't be done.
+    /// Raises the limit to the possible maximum. Returns false if that was tried before or fails.
     pub fn raise(&mut self) -> bool {
         if std::mem::replace(&mut self.tried, true) {
             return false;
         }
         let old = limit();
-        let wanted = old.maximum.unwrap_or(u64::MAX).min(Self::HIGHEST);
+        let wanted = old.maximum.unwrap_or(u64::MAX).min(Self::MAX_LIMIT);
         let new = Rlimit { current: Some(wanted.max(soft(old))), ..old };
         if setrlimit(Resource::Nofile, new).is_ok() {
             self.raised_from = Some(old);
@@ -298,7 +307,7 @@ impl FileLimit {
         false
     }
 
-    /// Gives a new child the limit that the shell was started with.
+    /// Sets the limit of a new child to the limit that the shell was started with.
     pub fn restore_in(&self, pid: pid_t) {
         if let (Some(old), Some(pid)) = (self.raised_from, process(pid)) {
             let _ = prlimit(Some(pid), Resource::Nofile, old);
@@ -314,15 +323,15 @@ fn soft(limit: Rlimit) -> u64 {
     limit.current.unwrap_or(u64::MAX)
 }
 
-/// How many descriptors a message holds at most: a table, and one more.
-const MOST_SENT: usize = 11;
+/// Maximum number of descriptors in a message: a table, and one more.
+const MAX_SENT: usize = 11;
 
-/// What descriptors are sent for.
+/// Purpose of sent descriptors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parcel {
-    /// A program that is to be executed.
+    /// A program to execute.
     Program = b'x' as isize,
-    /// A lock that is to be held as well.
+    /// A lock to hold as well.
     Lock = b'l' as isize,
 }
 
@@ -340,17 +349,17 @@ pub fn send_descriptors(
     Ok(())
 }
 
-/// Takes descriptors that another process sent; does not wait for any.
+/// Receives descriptors from another process, without waiting.
 pub fn receive_descriptors(socket: &UnixStream) -> io::Result<(Parcel, Vec<OwnedFd>)> {
     let mut byte = [0];
     let mut message = [IoSliceMut::new(&mut byte)];
-    let mut space = nix::cmsg_space!([RawFd; MOST_SENT]);
+    let mut space = nix::cmsg_space!([RawFd; MAX_SENT]);
     let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_CMSG_CLOEXEC;
     let received = recvmsg::<()>(socket.as_raw_fd(), &mut message, Some(&mut space), flags)?;
     let mut descriptors = Vec::new();
     for control in received.cmsgs()? {
         if let ControlMessageOwned::ScmRights(numbers) = control {
-            // SAFETY: they have only just come into being, and belong to nobody else.
+            // SAFETY: the descriptors are new, and belong to no other code.
             descriptors
                 .extend(numbers.into_iter().map(|number| unsafe { OwnedFd::from_raw_fd(number) }));
         }
@@ -360,19 +369,19 @@ pub fn receive_descriptors(socket: &UnixStream) -> io::Result<(Parcel, Vec<Owned
     Ok((parcel.ok_or(io::ErrorKind::UnexpectedEof)?, descriptors))
 }
 
-/// Waits with the sharpness of nanoseconds (Linux 5.11), no longer than `timeout` (none: forever);
-/// says how many events there were.
+/// Waits at most for `timeout` (`None`: forever), with a resolution of nanoseconds (Linux 5.11).
+/// Returns the number of events.
 pub fn epoll_wait(
     epoll: BorrowedFd,
     events: &mut [libc::epoll_event],
     timeout: Option<Duration>,
 ) -> Result<usize, Errno> {
-    // The kernel's own structure: 64 bits each on every machine.
+    // The kernel's own structure: 64 bits for each field, on every machine.
     let timeout: Option<[i64; 2]> =
         timeout.map(|timeout| [timeout.as_secs() as i64, timeout.subsec_nanos().into()]);
     let timeout = timeout.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-    // SAFETY: the kernel writes no more events than there is room for, and only reads the time; no
-    // signal mask is given.
+    // SAFETY: the kernel writes at most as many events as there is room for, and only reads the
+    // time; no signal mask is given.
     let count = unsafe {
         libc::syscall(
             libc::SYS_epoll_pwait2,

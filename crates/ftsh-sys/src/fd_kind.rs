@@ -1,5 +1,7 @@
-//! Kind, owner and size of an open file, without its times. Reading the times makes the next write
-//! record an exact time (Linux 6.13), which costs more than the write.
+//! Kind, owner and size of an open file, without its times.
+//!
+//! After a read of the times, the next write records an exact time (Linux 6.13), which costs more
+//! than the write.
 
 use std::os::fd::BorrowedFd;
 
@@ -21,7 +23,7 @@ pub struct FdKind {
 
 /// Returns the kind of an open file.
 pub fn fd_kind(fd: BorrowedFd) -> nix::Result<FdKind> {
-    // Before Linux 4.11 there is no such call, and some sandboxes don't let it pass.
+    // Linux before 4.11 lacks the call, and some sandboxes forbid the call.
     if let Ok(found) = without_times(fd) {
         return Ok(found);
     }
@@ -58,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_ways_see_the_same() {
+    fn both_calls_agree() {
         let (pipe, _writer) = std::io::pipe().expect("a pipe");
         let mut file = tempfile::tempfile().expect("a file");
         std::io::Write::write_all(&mut file, b"some").expect("a disk");

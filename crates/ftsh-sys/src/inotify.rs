@@ -37,7 +37,7 @@ pub fn tell_of_closing(events: &[u8]) -> bool {
 /// Number of a watched pipe.
 pub type WatchNumber = i32;
 
-/// A queue of the closings of pipes' ends, in their order.
+/// Queue of closings of pipe ends, in order.
 pub struct CloseEvents(OwnedFd);
 
 impl CloseEvents {
@@ -51,12 +51,13 @@ impl CloseEvents {
         Ok(add_watch(&self.0, pipe, WatchFlags::CLOSE_WRITE | WatchFlags::CLOSE_NOWRITE)?)
     }
 
-    /// Ends what `add` began.
+    /// Removes a pipe that `add` added.
     pub fn remove(&self, number: WatchNumber) {
         let _ = remove_watch(&self.0, number);
     }
 
-    /// Takes all events so far, the oldest first: which pipe, and whether a writer was closed or a reader.
+    /// Takes all events so far, the oldest first: the number of the pipe, and true if a writer
+    /// closed it.
     pub fn take(&self, mut each: impl FnMut(WatchNumber, bool)) {
         let mut room = [MaybeUninit::uninit(); ROOM];
         let mut events = Reader::new(&self.0, &mut room);

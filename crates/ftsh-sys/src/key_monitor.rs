@@ -1,7 +1,7 @@
-//! A process that reports signals and does nothing else.
+//! Process that reports signals and does nothing else.
 //!
-//! The child is forked from a process that may have threads. Until it ends, it may only call
-//! async-signal-safe functions: no allocation, no locks, nothing that panics.
+//! The child is forked from a process with possibly several threads. Until the child ends, it may
+//! only call async-signal-safe functions: no allocation, no locks, nothing that panics.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -14,16 +14,17 @@ use rustix::stdio::stdin;
 use super::children::exit_now;
 use super::signals::set_of;
 
-/// Starts a process that writes the number of each of these signals that it gets to `writer`, as a
-/// byte. It holds nothing else open, takes no notice of any other signal that
-/// can be held back, and ends with the thread that started it. Of several that are pending the one
-/// with the lowest number comes first.
+/// Starts a process that writes the number of each received signal of `signals` to `writer`, as a
+/// byte.
+///
+/// The process holds no other descriptor open, blocks all other signals, and ends with the thread
+/// that started it. Of several pending signals, the one with the lowest number comes first.
 pub fn start_key_monitor(signals: &[c_int], writer: BorrowedFd) -> io::Result<pid_t> {
     let awaited = set_of(signals);
     let own = std::process::id() as pid_t;
     let before = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK)?;
-    // SAFETY: the child calls async-signal-safe functions only. No handler of ours runs in it, since
-    // all signals are blocked.
+    // SAFETY: the child calls async-signal-safe functions only. No handler of this process runs in
+    // the child, because all signals are blocked.
     let result = Errno::result(unsafe { libc::fork() });
     if result == Ok(0) {
         report(&awaited, writer, own);
@@ -32,7 +33,7 @@ pub fn start_key_monitor(signals: &[c_int], writer: BorrowedFd) -> io::Result<pi
     Ok(result?)
 }
 
-/// Runs in the child.
+/// Reports signals until the reader ends; runs in the child.
 fn report(awaited: &SigSet, writer: BorrowedFd, parent: pid_t) -> ! {
     let _ = nix::sys::prctl::set_name(c"ftsh-keys");
     let _ = nix::sys::prctl::set_pdeathsig(Signal::SIGKILL);
@@ -48,7 +49,7 @@ fn report(awaited: &SigSet, writer: BorrowedFd, parent: pid_t) -> ! {
 
 /// Moves a descriptor to number 0, and closes all others. Returns false if that fails.
 fn keep_only(fd: BorrowedFd) -> bool {
-    // SAFETY: nothing else of this process uses descriptors. Before Linux 5.9 there is only the slow way.
+    // SAFETY: no other code of this process uses descriptors. Linux before 5.9 lacks `close_range`.
     unsafe {
         if libc::dup2(fd.as_raw_fd(), 0) != 0 {
             return false;

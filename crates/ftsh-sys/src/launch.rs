@@ -1,4 +1,4 @@
-//! Starting and replacing programs.
+//! Start and replacement of programs.
 
 use std::ffi::CStr;
 use std::os::fd::{BorrowedFd, RawFd};
@@ -10,93 +10,94 @@ use nix::errno::Errno;
 use super::c_string_array::CStringArray;
 use super::children::become_subreaper;
 use super::descriptors::close_all;
-use super::pre_main::give_back_ignored;
+use super::pre_main::restore_ignored;
 use super::signals::{Mask, caught, release_signals, set_default};
 
-/// A program to start; the same for `spawn` and `exec`.
+/// Program to start, for `spawn` and `exec`.
 pub struct Launch<'a> {
-    /// Its file.
+    /// File of the program.
     pub program: &'a CStr,
-    /// Its arguments, the name included.
+    /// Arguments, the name included.
     pub arguments: &'a CStringArray,
-    /// Its environment.
+    /// Environment.
     pub environment: &'a CStringArray,
-    /// Where it runs, if not where the shell does.
+    /// Working directory; `None` for the directory of the shell.
     pub directory: Option<&'a CStr>,
-    /// Descriptors to set: from (never below 10) and to.
+    /// Descriptors to set: source (never below 10) and target.
     pub descriptors: &'a [(BorrowedFd<'a>, RawFd)],
-    /// What it makes files without, if not what the shell does.
+    /// Umask; `None` for the umask of the shell.
     pub umask: Option<u16>,
 }
 
-/// How many threads are starting a program.
+/// Number of threads that are starting a program.
 static STARTS: AtomicUsize = AtomicUsize::new(0);
 
-/// Whether no further program may be started.
+/// Set when no further program may be started.
 static FORBIDDEN: AtomicBool = AtomicBool::new(false);
 
-/// A start in progress.
-pub(super) struct Start;
+/// Start of a program in progress.
+pub(super) struct StartGuard;
 
-impl Start {
-    /// None if it is too late for that.
+impl StartGuard {
+    /// Begins a start, or returns `None` after [`forbid_starts`].
     pub(super) fn begin() -> Option<Self> {
         STARTS.fetch_add(1, Ordering::SeqCst);
         let this = Self;
-        // Only now: whoever forbade it before the count either sees it or is seen here.
+        // The check follows the count: a concurrent `forbid_starts` either sees the count or is
+        // seen here.
         (!FORBIDDEN.load(Ordering::SeqCst)).then_some(this)
     }
 }
 
-impl Drop for Start {
+impl Drop for StartGuard {
     fn drop(&mut self) {
         STARTS.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
-/// From now on `spawn` starts nothing more, for good; what it was starting may still come.
+/// Forbids further starts permanently. Programs already being started may still appear.
 pub fn forbid_starts() {
     FORBIDDEN.store(true, Ordering::SeqCst);
 }
 
-/// Whether a program is being started that may not be among the children yet.
+/// Returns true if a program is being started and may not be among the children yet.
 pub fn is_starting() -> bool {
     STARTS.load(Ordering::SeqCst) > 0
 }
 
-/// Replaces this process; returns only if that fails. Descriptors and directory are the caller's.
+/// Replaces the process; returns only after a failure. The caller sets descriptors and directory.
 pub fn exec(program: &CStr, arguments: &CStringArray, environment: &CStringArray) -> Errno {
     let (arguments, environment) = (arguments.pointers(), environment.pointers());
-    // SAFETY: the pointers are to strings that live, and end with a null pointer.
+    // SAFETY: the pointers lead to live strings, and end with a null pointer.
     unsafe {
         libc::execve(program.as_ptr(), arguments.as_ptr().cast(), environment.as_ptr().cast())
     };
     Errno::last()
 }
 
-/// Before an `exec`: gives back what the shell was started with. With false, after one that failed:
-/// takes it again.
-pub fn prepare_exec(giving_back: bool, subreaper: bool) {
-    give_back_ignored(giving_back);
+/// Restores the inherited state of the shell before an `exec`. With false, undoes the restoration
+/// after a failed `exec`.
+pub fn prepare_exec(restore: bool, subreaper: bool) {
+    restore_ignored(restore);
     if subreaper {
-        become_subreaper(!giving_back);
+        become_subreaper(!restore);
     }
 }
 
-/// Splits this process; in the child there is no number.
+/// Forks the process; returns `None` in the child.
 ///
 /// # Safety
 ///
-/// This process has no other thread. Otherwise the child only calls functions that are async-signal-safe or
-/// that the C library makes usable after a fork, as its allocator.
+/// This process has no other thread. Otherwise the child only calls async-signal-safe functions,
+/// and functions that the C library makes usable after a fork, such as its allocator.
 pub unsafe fn fork() -> Result<Option<pid_t>, Errno> {
     // SAFETY: as the caller promises.
     let pid = Errno::result(unsafe { libc::fork() })?;
     Ok((pid != 0).then_some(pid))
 }
 
-/// Makes the child of a fork a process of its own that holds nothing open but some descriptors, and ends
-/// by signals as others do.
+/// Makes the child of a fork a process of its own, with the given descriptors only, and with
+/// default actions for signals.
 ///
 /// # Safety
 ///

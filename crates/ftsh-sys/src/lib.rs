@@ -1,4 +1,4 @@
-//! System calls that std, nix and rustix do not offer safely: the only unsafe code of the shell.
+//! System calls without a safe interface in std, nix and rustix: the only unsafe code of the shell.
 
 #![allow(unsafe_code, reason = "the only crate that implements anything unsafe")]
 

@@ -1,4 +1,4 @@
-//! Memory that may not be there: the address space has a limit, `ulimit -v`.
+//! Memory within a limit on the address space, such as `ulimit -v`.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::io;
@@ -8,38 +8,41 @@ use std::sync::atomic::AtomicU64;
 use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 use nix::sys::resource::{Resource, getrlimit};
 
-/// As large as the stack of a first thread usually is.
+/// Usual size of the stack of a first thread.
 const STACK: usize = 8 * MIB;
 
-/// What the deepest script needs.
+/// Minimum size of a stack, which the deepest script needs.
 const SMALLEST_STACK: usize = MIB;
 
-/// Who asks for less than this doesn't expect to be refused: it is a word, a name, a table's row.
+/// Size from which a failed allocation is returned to the caller. Callers of smaller allocations,
+/// such as words, names and rows of tables, do not expect failures.
 const LARGE: usize = MIB;
 
 const MIB: usize = 1024 * 1024;
 
-/// A number, 0 at first, that this process and those that it forks from now on share. It is there for good.
+/// Allocates a number, 0 at first, shared by this process and the processes forked later. The
+/// memory is never freed.
 pub fn shared_number() -> io::Result<&'static AtomicU64> {
     let size = NonZeroUsize::new(size_of::<AtomicU64>()).unwrap_or(NonZeroUsize::MIN);
     let access = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
-    // SAFETY: memory of its own, where the kernel has room, and nobody takes it back; all zero it is
-    // such a number, and no page begins where that couldn't be.
+    // SAFETY: new memory at an address chosen by the kernel, which is never unmapped. Zeroed memory
+    // is a valid number, and pages are aligned.
     unsafe {
         let memory = mmap_anonymous(None, size, access, MapFlags::MAP_SHARED)?;
         Ok(memory.cast().as_ref())
     }
 }
 
-/// The system's allocator, but that the process ends with a message when not even a little memory
-/// is left. What comes otherwise, allocates itself, and may hang. Large requests are refused to who
-/// asks.
+/// System allocator that ends the process with a message when even a small allocation fails.
+///
+/// The default handler of failed allocations allocates itself, and may hang. Large allocations that
+/// fail are returned to the caller.
 struct Allocator;
 
 #[global_allocator]
 static ALLOCATOR: Allocator = Allocator;
 
-// SAFETY: the system's allocator, which does what is asked for, or nothing.
+// SAFETY: the system's allocator, whose results are unchanged.
 unsafe impl GlobalAlloc for Allocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: as the caller promises.
@@ -65,16 +68,16 @@ unsafe impl GlobalAlloc for Allocator {
 #[inline]
 fn checked(memory: *mut u8, size: usize) -> *mut u8 {
     if memory.is_null() && size < LARGE {
-        die_of_hunger();
+        abort_out_of_memory();
     }
     memory
 }
 
-/// By a signal, so that a supervisor cleans up.
+/// Aborts by a signal, so that a supervisor cleans up.
 #[cold]
-fn die_of_hunger() -> ! {
-    const WORDS: &[u8] = b"ftsh: out of memory\n";
-    let _ = rustix::io::write(rustix::stdio::stderr(), WORDS);
+fn abort_out_of_memory() -> ! {
+    const MESSAGE: &[u8] = b"ftsh: out of memory\n";
+    let _ = rustix::io::write(rustix::stdio::stderr(), MESSAGE);
     std::process::abort()
 }
 
@@ -82,7 +85,7 @@ fn die_of_hunger() -> ! {
 pub fn has_room(bytes: usize) -> bool {
     let Some(bytes) = NonZeroUsize::new(bytes) else { return true };
     let access = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
-    // SAFETY: new pages, which nobody uses before they are given back.
+    // SAFETY: new pages, unused until they are unmapped.
     unsafe {
         mmap_anonymous(None, bytes, access, MapFlags::MAP_PRIVATE | MapFlags::MAP_STACK)
             .and_then(|pages| munmap(pages, bytes.get()))
@@ -90,18 +93,20 @@ pub fn has_room(bytes: usize) -> bool {
     }
 }
 
-/// Returns the size of a stack that takes no more than half of the memory that is left; none if that is
-/// too small. `stacker` panics where memory is missing.
+/// Returns the size of a stack that takes at most half of the available memory, or `None` if that
+/// is too small.
+///
+/// `stacker` panics if memory is missing.
 fn stack_size() -> Option<usize> {
     let sizes = std::iter::successors(Some(STACK), |size| Some(size / 2));
     let mut sizes = sizes.take_while(|&size| size >= SMALLEST_STACK);
     sizes.find(|&size| has_room(2 * size))
 }
 
-/// Does something on a large stack, even if the limit of the process's own is small.
+/// Runs an action on a large stack, even if the limit of the process is small.
 pub fn with_large_stack<R>(action: impl FnOnce() -> R) -> R {
     let is_small = |limit| limit < SMALLEST_STACK as u64;
-    // musl says of its own only how much is used already, so that there would be none left.
+    // musl reports only the used part of its stack, as if nothing were left.
     let wants_another = cfg!(target_env = "musl")
         || getrlimit(Resource::RLIMIT_STACK).is_ok_and(|(limit, _)| is_small(limit));
     match wants_another.then(stack_size).flatten() {
@@ -110,9 +115,9 @@ pub fn with_large_stack<R>(action: impl FnOnce() -> R) -> R {
     }
 }
 
-/// Whether this program was linked statically.
+/// Returns true if this program is linked statically.
 pub fn is_static() -> bool {
-    // SAFETY: a plain call. Only a loader of libraries has a place.
+    // SAFETY: a plain call. Only a dynamic loader has an address.
     let loader = unsafe { libc::getauxval(libc::AT_BASE) };
     loader == 0
 }

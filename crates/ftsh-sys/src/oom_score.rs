@@ -1,5 +1,7 @@
-//! The order in which the kernel kills when memory runs out: commands before the shell that has to
-//! clean up after them. Raising one's own score takes no privilege, so commands raise theirs.
+//! Scores that determine the order in which the kernel kills processes when memory runs out.
+//!
+//! The kernel must kill commands before the shell, which cleans up after them. Raising a score
+//! takes no privilege, and therefore each command raises its own score.
 
 use std::ffi::CStr;
 use std::fs;
@@ -7,16 +9,18 @@ use std::sync::OnceLock;
 
 use rustix::fs::{Mode, OFlags};
 
-/// In thousandths of the memory there is: more than a shell takes, and little enough to leave the
-/// choice among commands and other programs to their size.
+/// Increase of the score, in thousandths of the memory.
+///
+/// The increase exceeds the memory of a shell, and still leaves the choice among commands and other
+/// programs to their size.
 const RAISE: i32 = 100;
 const HIGHEST: i32 = 1000;
 
-/// Where a process has its score.
+/// File with the score of a process.
 const FILE: &CStr = c"/proc/self/oom_score_adj";
 
-/// The score that a command gives itself; none if the shell has the highest, or the system has no
-/// scores.
+/// Returns the score for commands, or `None` if the shell has the highest score, or the system has
+/// no scores.
 pub(super) fn of_commands() -> Option<&'static [u8]> {
     static SCORE: OnceLock<Option<String>> = OnceLock::new();
     let score = SCORE.get_or_init(|| {
@@ -26,7 +30,9 @@ pub(super) fn of_commands() -> Option<&'static [u8]> {
     score.as_deref().map(str::as_bytes)
 }
 
-/// Sets the score of this process. Async-signal-safe; a failure changes nothing else.
+/// Sets the score of this process.
+///
+/// The function is async-signal-safe, and ignores failures.
 pub(super) fn set(score: &[u8]) {
     if let Ok(file) = rustix::fs::open(FILE, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty()) {
         let _ = rustix::io::write(file, score);

@@ -1,8 +1,8 @@
-//! What the system's errors say to people.
+//! Texts of system errors.
 
 use std::io;
 
-/// An error in a few words, without the number that std adds.
+/// Returns the text of an error without the number that std adds.
 pub fn plain(error: &io::Error) -> String {
     let Some(number) = error.raw_os_error() else { return error.to_string() };
     if number == libc::EMFILE {
@@ -18,11 +18,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_words_without_a_number() {
-        let said = |number| plain(&io::Error::from_raw_os_error(number));
-        assert_eq!(said(libc::ENOENT), "no such file or directory");
-        assert_eq!(said(libc::EMFILE), "too many open files (see `ulimit -n`)");
-        assert!(!said(9999).contains("os error"));
+    fn texts_have_no_number() {
+        let text = |number| plain(&io::Error::from_raw_os_error(number));
+        assert_eq!(text(libc::ENOENT), "no such file or directory");
+        assert_eq!(text(libc::EMFILE), "too many open files (see `ulimit -n`)");
+        assert!(!text(9999).contains("os error"));
         assert_eq!(plain(&io::Error::other("As it is (os error 2)")), "As it is (os error 2)");
     }
 }

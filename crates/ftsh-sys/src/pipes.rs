@@ -6,18 +6,23 @@ use std::os::fd::BorrowedFd;
 use nix::errno::Errno;
 use rustix::io::{ReadWriteFlags, ioctl_fionread, preadv2, pwritev2};
 
-/// Stands for the current position of the file.
+/// Current position of the file, in calls with an offset.
 const CURRENT: u64 = u64::MAX;
 
-/// Reads without waiting and without a change to the file's flags, which other processes share.
-/// `WouldBlock` if there is nothing, `Unsupported` if the kernel cannot do that here.
+/// Reads without waiting, and without a change to the flags of the file, which other processes
+/// share.
+///
+/// Returns `WouldBlock` if there is no data, and `Unsupported` if the kernel cannot read this file
+/// without waiting.
 pub fn read_now(fd: BorrowedFd, room: &mut [u8]) -> io::Result<usize> {
     let mut room = [IoSliceMut::new(room)];
     preadv2(fd, &mut room, CURRENT, ReadWriteFlags::NOWAIT).map_err(error)
 }
 
-/// Writes without waiting. `WouldBlock` if there is no room, `Unsupported` if the kernel cannot do that
-/// here.
+/// Writes without waiting.
+///
+/// Returns `WouldBlock` if there is no room, and `Unsupported` if the kernel cannot write this file
+/// without waiting.
 pub fn write_now(fd: BorrowedFd, bytes: &[u8]) -> io::Result<usize> {
     pwritev2(fd, &[IoSlice::new(bytes)], CURRENT, ReadWriteFlags::NOWAIT).map_err(error)
 }
@@ -29,7 +34,7 @@ fn error(errno: rustix::io::Errno) -> io::Error {
     }
 }
 
-/// Returns the number of bytes that wait to be read.
+/// Returns the number of bytes available for reading.
 pub fn unread(fd: BorrowedFd) -> io::Result<usize> {
     Ok(usize::try_from(ioctl_fionread(fd)?).unwrap_or(0))
 }

@@ -1,4 +1,4 @@
-//! What is done before everything else, even before Rust's start-up code, or in place of that code.
+//! Code that runs before Rust's start-up code, or in place of parts of that code.
 
 use std::os::fd::{BorrowedFd, IntoRawFd};
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -8,38 +8,40 @@ use rustix::fs::{Mode, OFlags, open};
 use rustix::io::{FdFlags, fcntl_getfd, fcntl_setfd};
 use rustix::stdio::{stderr, stdin, stdout};
 
-use super::signals::{Action, is_ignored, set_action, set_of};
+use super::signals::{SignalAction, is_ignored, set_action, set_of};
 
-/// The signals that this process ignores for its own part, so that a write that can't be done fails
-/// instead of ending it. The first is ignored from the start, as in any program of Rust, the second since
+/// Signals that this process ignores for itself only, so that an impossible write returns an error.
+///
+/// SIGPIPE is ignored from the start, as in any program of Rust, and SIGXFSZ since
 /// [`survive_file_limit`].
 const IGNORED_HERE: [c_int; 2] = [libc::SIGPIPE, libc::SIGXFSZ];
 
 /// Set when SIGXFSZ was ignored before this process ignored it.
 static FILE_LIMIT_WAS_IGNORED: AtomicBool = AtomicBool::new(false);
 
-/// A bit for each of descriptors 0 to 2 that was closed when this process began. `/dev/null` is opened
-/// there, so that no other file gets these numbers.
+/// One bit for each of descriptors 0 to 2 that was closed when this process began.
+///
+/// `/dev/null` is opened there, so that no other file gets these numbers.
 static WERE_CLOSED: AtomicU8 = AtomicU8::new(0);
 
 #[used]
 #[unsafe(link_section = ".init_array")]
 static BEGIN: extern "C" fn() = {
     extern "C" fn begin() {
-        hold_question();
+        block_sigusr1();
         for (number, fd) in (0..).zip(standard()) {
             if fcntl_getfd(fd).is_err() {
                 WERE_CLOSED.fetch_or(1 << number, Ordering::Relaxed);
                 occupy(number);
             }
         }
-        set_action(libc::SIGPIPE, Action::Ignore);
+        set_action(libc::SIGPIPE, SignalAction::Ignore);
         FILE_LIMIT_WAS_IGNORED.store(is_ignored(libc::SIGXFSZ), Ordering::Relaxed);
     }
     begin
 };
 
-/// Opens `/dev/null` as the lowest number that is free.
+/// Opens `/dev/null` at the lowest free number.
 fn occupy(number: c_int) {
     let null = open(c"/dev/null", OFlags::RDWR, Mode::empty());
     if !null.is_ok_and(|fd| fd.into_raw_fd() == number) {
@@ -57,8 +59,9 @@ pub fn was_closed(number: c_int) -> bool {
     WERE_CLOSED.load(Ordering::Relaxed) & 1 << number != 0
 }
 
-/// Has commands find descriptors closed that this process found closed: what they write there isn't lost
-/// without an error.
+/// Closes, for commands, the descriptors that were closed when this process began.
+///
+/// A command's write to a closed descriptor fails, and its output is not lost unnoticed.
 pub fn keep_closed() {
     for (number, fd) in (0..).zip(standard()) {
         if was_closed(number) {
@@ -67,18 +70,21 @@ pub fn keep_closed() {
     }
 }
 
-/// From now on a file that may not grow any more is an error, as a full disk is.
+/// Makes a write beyond the limit on file sizes return an error, like a write to a full disk.
 pub fn survive_file_limit() {
-    set_action(libc::SIGXFSZ, Action::Ignore);
+    set_action(libc::SIGXFSZ, SignalAction::Ignore);
 }
 
-/// Has SIGUSR1, which ends a process that has no handler, wait until there is one.
-fn hold_question() {
+/// Blocks SIGUSR1, which would end a process without a handler, until the handler is set.
+fn block_sigusr1() {
     let _ = set_of(&[libc::SIGUSR1]).thread_block();
 }
 
-/// Returns true if commands find a signal ignored because this process began with it ignored. That is
-/// never SIGPIPE: service managers ignore it for all, and a stage of a pipeline has to end by it.
+/// Returns true if commands inherit a signal as ignored, because this process began with the signal
+/// ignored.
+///
+/// SIGPIPE is never inherited as ignored: service managers ignore it everywhere, and a stage of a
+/// pipeline must end by it.
 pub fn was_ignored(signal: c_int) -> bool {
     match signal {
         libc::SIGPIPE => false,
@@ -87,38 +93,41 @@ pub fn was_ignored(signal: c_int) -> bool {
     }
 }
 
-/// What nobody ignores for a command's sake: the shell needs the first for itself, the others can't be.
-const NOT_ASKED: [c_int; 4] = [libc::SIGCHLD, libc::SIGURG, libc::SIGKILL, libc::SIGSTOP];
+/// Signals whose disposition commands do not inherit: the shell uses the first two itself, and the
+/// others cannot be ignored.
+const NOT_INHERITABLE: [c_int; 4] = [libc::SIGCHLD, libc::SIGURG, libc::SIGKILL, libc::SIGSTOP];
 
-/// The signals that commands find ignored, and that may be.
-fn asked() -> impl Iterator<Item = c_int> {
-    (1..=libc::SIGSYS).filter(|signal| !NOT_ASKED.contains(signal))
+/// Returns the signals that commands may inherit as ignored.
+fn inheritable() -> impl Iterator<Item = c_int> {
+    (1..=libc::SIGSYS).filter(|signal| !NOT_INHERITABLE.contains(signal))
 }
 
-/// The signals that were ignored when this process began.
+/// Returns the signals that were ignored when this process began.
 pub fn ignored_signals() -> Vec<c_int> {
-    asked().filter(|&signal| was_ignored(signal)).collect()
+    inheritable().filter(|&signal| was_ignored(signal)).collect()
 }
 
-/// From now on it is as if this process had begun with these signals ignored, and no others. To be called
-/// before any is caught.
+/// Ignores these signals and no others, as if this process had begun in this state.
+///
+/// Call this function before any signal is caught.
 pub fn ignore_only(signals: &[c_int]) {
-    for signal in asked() {
+    for signal in inheritable() {
         let wanted = signals.contains(&signal);
         match signal {
             libc::SIGPIPE => {}
             libc::SIGXFSZ => FILE_LIMIT_WAS_IGNORED.store(wanted, Ordering::Relaxed),
-            _ if wanted => set_action(signal, Action::Ignore),
-            _ if is_ignored(signal) => set_action(signal, Action::Default),
+            _ if wanted => set_action(signal, SignalAction::Ignore),
+            _ if is_ignored(signal) => set_action(signal, SignalAction::Default),
             _ => {}
         }
     }
 }
 
-/// Before a program takes this process's place: gives back the signals that are ignored only here.
-/// With false, after that failed: ignores them again.
-pub(super) fn give_back_ignored(giving_back: bool) {
-    let disposition = if giving_back { Action::Default } else { Action::Ignore };
+/// Restores the signals that only this process ignores, before a program replaces this process.
+///
+/// With false, ignores the signals again after a failed replacement.
+pub(super) fn restore_ignored(restore: bool) {
+    let disposition = if restore { SignalAction::Default } else { SignalAction::Ignore };
     for signal in IGNORED_HERE.into_iter().filter(|&signal| !was_ignored(signal)) {
         set_action(signal, disposition);
     }

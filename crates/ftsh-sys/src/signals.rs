@@ -1,4 +1,4 @@
-//! Handlers, masks and dispositions.
+//! Signal handlers, masks and dispositions.
 
 use std::mem::MaybeUninit;
 use std::os::fd::{IntoRawFd, OwnedFd};
@@ -22,7 +22,7 @@ pub fn is_ignored(signal: c_int) -> bool {
     action(signal).sa_sigaction == libc::SIG_IGN
 }
 
-/// Returns what happens on a signal.
+/// Returns the action of the process on a signal.
 fn action(signal: c_int) -> libc::sigaction {
     let mut action = MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: no new action is given; the old one is written, or stays zero: the default.
@@ -32,7 +32,7 @@ fn action(signal: c_int) -> libc::sigaction {
     }
 }
 
-/// Sets what happens on a signal.
+/// Sets the action of the process on a signal.
 ///
 /// # Safety
 ///
@@ -42,20 +42,20 @@ unsafe fn replace_action(signal: c_int, action: &libc::sigaction) {
     unsafe { libc::sigaction(signal, action, std::ptr::null_mut()) };
 }
 
-/// A signal as its handler saw it.
+/// Signal as seen by its handler.
 #[derive(Clone, Copy, Debug)]
 pub struct Caught {
-    /// Its number.
+    /// Number of the signal.
     pub signal: c_int,
-    /// Who sent it; 0 if the kernel did.
+    /// Process id of the sender; 0 for the kernel.
     pub sender: pid_t,
 }
 
 impl Caught {
-    /// Its size in the pipe.
+    /// Size of the signal in the pipe, in bytes.
     pub const SIZE: usize = 8;
 
-    /// Reads one from the pipe's bytes.
+    /// Converts the bytes from the pipe.
     pub fn from_bytes(bytes: [u8; Self::SIZE]) -> Self {
         let number = |at: usize| {
             let mut number = [0; 4];
@@ -85,17 +85,19 @@ extern "C" fn on_signal(signal: c_int, info: *mut libc::siginfo_t, _context: *mu
     Errno::set_raw(saved);
 }
 
-/// Catches SIGCHLD as well, which comes when a child ends or stops, or lets it be.
+/// Catches SIGCHLD too if `wanted`, and otherwise restores its default action.
+///
+/// The kernel sends SIGCHLD when a child ends or stops.
 pub fn catch_children(wanted: bool) {
     if wanted {
-        set_action(libc::SIGCHLD, Action::Report);
+        set_action(libc::SIGCHLD, SignalAction::Report);
         unblock(&[libc::SIGCHLD]);
     } else {
-        set_action(libc::SIGCHLD, Action::Default);
+        set_action(libc::SIGCHLD, SignalAction::Default);
     }
 }
 
-/// Does something that may catch SIGCHLD in its own way; then it is caught, or not, as before.
+/// Runs `during`, which may change the action on SIGCHLD, and restores the action.
 pub fn keeping_children<T>(during: impl FnOnce() -> T) -> T {
     let before = action(libc::SIGCHLD);
     let result = during();
@@ -104,55 +106,55 @@ pub fn keeping_children<T>(during: impl FnOnce() -> T) -> T {
     result
 }
 
-extern "C" fn on_nudge(_signal: c_int) {}
+extern "C" fn on_interrupt(_signal: c_int) {}
 
-/// The signal that ends a blocked call of a worker thread; by default it does nothing.
-const NUDGE: c_int = libc::SIGURG;
+/// Signal that interrupts a blocked call of a worker thread. The default action ignores the signal.
+const INTERRUPT: c_int = libc::SIGURG;
 
-/// Has the given signals written to a non-blocking pipe, which is never closed.
+/// Writes each of the given signals to a non-blocking pipe, which is never closed.
 pub fn catch(signals: &[c_int], pipe: OwnedFd) {
     SIGNAL_PIPE.store(pipe.into_raw_fd(), Ordering::Relaxed);
     for &signal in signals {
-        set_action(signal, Action::Report);
+        set_action(signal, SignalAction::Report);
     }
-    set_action(NUDGE, Action::Nudge);
+    set_action(INTERRUPT, SignalAction::Interrupt);
     unblock(signals);
 }
 
-/// The signals that have a handler of ours, or had one: bit n - 1 for signal n.
+/// Signals with a handler of the process, now or earlier: bit n - 1 for signal n.
 static CAUGHT: AtomicU64 = AtomicU64::new(0);
 
-/// Those.
+/// Returns the signals of [`CAUGHT`].
 pub(super) fn caught() -> impl Iterator<Item = c_int> {
     let caught = CAUGHT.load(Ordering::Relaxed);
     (1..=64).filter(move |signal| caught & 1 << (signal - 1) != 0)
 }
 
-/// An action of this process on a signal.
+/// Action of the process on a signal.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Action {
-    /// The system's own.
+pub(super) enum SignalAction {
+    /// Default action of the system.
     Default,
     Ignore,
-    /// Writes the signal to the pipe.
+    /// Write to the pipe.
     Report,
-    /// Ends a blocked call of the thread.
-    Nudge,
+    /// Interruption of a blocked call of the thread.
+    Interrupt,
 }
 
-pub(super) fn set_action(signal: c_int, action: Action) {
-    if matches!(action, Action::Report | Action::Nudge) {
+pub(super) fn set_action(signal: c_int, action: SignalAction) {
+    if matches!(action, SignalAction::Report | SignalAction::Interrupt) {
         CAUGHT.fetch_or(1 << (signal - 1), Ordering::Relaxed);
     }
     let (handler, flags) = match action {
-        Action::Default => (libc::SIG_DFL, 0),
-        Action::Ignore => (libc::SIG_IGN, 0),
-        Action::Report => {
+        SignalAction::Default => (libc::SIG_DFL, 0),
+        SignalAction::Ignore => (libc::SIG_IGN, 0),
+        SignalAction::Report => {
             let handler = on_signal as extern "C" fn(_, _, _);
             (handler as usize, libc::SA_SIGINFO | libc::SA_RESTART)
         }
-        // Without SA_RESTART, which would go on with the call.
-        Action::Nudge => (on_nudge as extern "C" fn(_) as usize, 0),
+        // No SA_RESTART, which would repeat the interrupted call.
+        SignalAction::Interrupt => (on_interrupt as extern "C" fn(_) as usize, 0),
     };
     // SAFETY: zero is a valid action, whose mask is empty; both handlers are async-signal-safe.
     unsafe {
@@ -165,27 +167,28 @@ pub(super) fn set_action(signal: c_int, action: Action) {
 
 fn unblock(signals: &[c_int]) {
     let mut set = set_of(signals);
-    set.extend(set_of(&[NUDGE]).iter());
+    set.extend(set_of(&[INTERRUPT]).iter());
     let _ = set.thread_unblock();
 }
 
 /// Restores a signal's default disposition.
 pub(super) fn set_default(signal: c_int) {
-    set_action(signal, Action::Default);
+    set_action(signal, SignalAction::Default);
 }
 
-/// Ends this process by a signal, as if it had never been caught. A signal that doesn't kill
-/// becomes the exit code a shell would show.
+/// Ends the process by a signal, as if no handler had ever been set.
+///
+/// A signal that does not kill becomes the exit code of a shell for this signal.
 pub fn die_by(signal: c_int) -> ! {
     set_default(signal);
     unblock(&[signal]);
-    // If there is to be a core, it is the interpreter's or the command's.
+    // A core dump belongs to the interpreter or the command.
     let _ = setrlimit(Resource::RLIMIT_CORE, 0, 0);
     let _ = Signal::try_from(signal).map(raise);
     exit_now(128 + signal)
 }
 
-/// A thread of this process that can be nudged.
+/// Thread of the process whose blocked calls can be interrupted.
 #[derive(Clone, Copy)]
 pub struct Thread(pid_t);
 
@@ -200,16 +203,18 @@ impl Thread {
         self.0
     }
 
-    /// Makes a blocked system call of the thread return EINTR. Does nothing after the thread's end; a new
-    /// thread of the same number repeats its call.
+    /// Makes a blocked system call of the thread return EINTR.
+    ///
+    /// Does nothing after the end of the thread. A new thread with the same number repeats its
+    /// call.
     pub fn nudge(self) {
         let process = std::process::id() as pid_t;
         // SAFETY: the kernel checks both numbers; the signal's handler does nothing.
-        unsafe { libc::syscall(libc::SYS_tgkill, process, self.0, NUDGE) };
+        unsafe { libc::syscall(libc::SYS_tgkill, process, self.0, INTERRUPT) };
     }
 }
 
-/// The signals that a supervisor takes one by one.
+/// Signals that a supervisor takes with [`next_signal`].
 const SUPERVISED: [c_int; 10] = [
     libc::SIGINT,
     libc::SIGTERM,
@@ -223,7 +228,7 @@ const SUPERVISED: [c_int; 10] = [
     libc::SIGCONT,
 ];
 
-/// A signal mask to go back to.
+/// Signal mask to restore.
 #[derive(Clone)]
 pub struct Mask(SigSet);
 
@@ -234,24 +239,24 @@ impl Mask {
     }
 }
 
-/// Holds back the signals that `next_signal` takes.
+/// Blocks the signals of [`next_signal`], and returns the previous mask.
 pub fn hold_signals() -> Mask {
-    // Ignored, SIGCHLD would take the interpreter's status away.
+    // An ignored SIGCHLD would discard the interpreter's exit status.
     set_default(libc::SIGCHLD);
     let held = set_of(&SUPERVISED);
     let mut old = held.thread_swap_mask(SigmaskHow::SIG_BLOCK).unwrap_or(SigSet::empty());
-    // SIGUSR1 was blocked by this program itself, any other one by its parent: the Java VM and some service
-    // managers start programs with SIGTERM blocked. The shell answers them all.
+    // This program blocked SIGUSR1, and the parent blocked the others: the Java VM and some service
+    // managers start programs with SIGTERM blocked. The shell handles all of these signals.
     held.iter().for_each(|signal| old.remove(signal));
     Mask(old)
 }
 
-/// Ends what `hold_signals` began.
+/// Restores the mask returned by `hold_signals`.
 pub fn release_signals(mask: &Mask) {
     let _ = mask.0.thread_set_mask();
 }
 
-/// Takes one of the signals held back, waiting no longer than the limit, or forever without a limit.
+/// Takes one of the blocked signals, waiting at most for the limit, or forever without a limit.
 pub fn next_signal(limit: Option<Duration>) -> Option<Caught> {
     let set = set_of(&SUPERVISED);
     let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
@@ -277,13 +282,15 @@ pub fn next_signal(limit: Option<Duration>) -> Option<Caught> {
     }
 }
 
-/// Stops this process by a signal of the terminal's, and if `with_group` its process group before
-/// it. Returns when this process is continued, or at once where there is no job control.
+/// Stops the process by a signal of the terminal, and before that its process group if
+/// `with_group`.
+///
+/// Returns when this process is continued, or at once without job control.
 pub fn suspend(signal: c_int, with_group: bool) {
     let before = action(signal);
     if with_group {
-        // The others first, then this thread itself, so that nothing goes on in between.
-        set_action(signal, Action::Ignore);
+        // The other processes stop first, then this thread, so that nothing runs in between.
+        set_action(signal, SignalAction::Ignore);
         let _ = kill(0, signal);
     }
     set_default(signal);
@@ -292,7 +299,7 @@ pub fn suspend(signal: c_int, with_group: bool) {
     unsafe { replace_action(signal, &before) };
 }
 
-/// Does something to the terminal that would stop a process in the background.
+/// Runs an action on the terminal that would stop a process in the background.
 pub fn without_stopping<T>(action: impl FnOnce() -> T) -> T {
     let before = set_of(&[libc::SIGTTOU]).thread_swap_mask(SigmaskHow::SIG_BLOCK);
     let result = action();
@@ -300,8 +307,10 @@ pub fn without_stopping<T>(action: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Stops this process by a signal of the terminal's, although that may be held back, until the
-/// process is continued. Does nothing where no process could do that, in an orphaned group.
+/// Stops the process by a signal of the terminal, even a blocked signal, until the process is
+/// continued.
+///
+/// Does nothing in an orphaned group, where no process could continue this process.
 pub fn suspend_self(signal: c_int) {
     let Ok(raised) = Signal::try_from(signal) else { return };
     let _ = raise(raised);

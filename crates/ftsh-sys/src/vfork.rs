@@ -1,9 +1,11 @@
-//! Starting a program as `posix_spawn` does, step by step, in a child that borrows the memory of the shell until
-//! it executes: with a umask of its own, for which that has no attribute, and without a question for each
-//! signal there is and a new stack each time.
+//! Start of a program in a child that shares the memory of the shell until the program is executed.
 //!
-//! The child shares the memory of a process that may have threads. Until it executes a program or ends, it
-//! may only call async-signal-safe functions: no allocation, no locks, nothing that panics.
+//! The steps are those of `posix_spawn`, with two differences: the child sets a umask, and neither
+//! queries every signal nor allocates a new stack.
+//!
+//! The child shares the memory of a process with possibly several threads. Until the child executes
+//! a program or ends, it may only call async-signal-safe functions: no allocation, no locks,
+//! nothing that panics.
 
 use std::cell::Cell;
 use std::ffi::c_void;
@@ -18,38 +20,40 @@ use nix::unistd::{Pid, chdir, setpgid};
 use rustix::process::{WaitOptions, waitpid};
 
 use super::children::process;
-use super::launch::{Launch, Start};
+use super::launch::{Launch, StartGuard};
 use super::oom_score;
-use super::pre_main::give_back_ignored;
+use super::pre_main::restore_ignored;
 use super::signals::{caught, set_default};
 
-/// More than the few calls of the child need.
+/// Size of a child's stack, which is more than its few calls need.
 const STACK: usize = 64 * 1024;
 
-/// Most of its pages are never touched.
+/// Memory of a stack, most of whose pages are never touched.
 type Stack = Option<Box<[MaybeUninit<u128>]>>;
 
 thread_local! {
-    /// The stack of the children of this thread, one after the other.
+    /// Stack of the children of this thread, one after another.
     static STACKS: Cell<Stack> = const { Cell::new(None) };
 }
 
-/// All that the child needs, so that it allocates nothing.
-struct Child<'a> {
+/// Inputs of the child, prepared before its start because the child cannot allocate.
+struct SpawnedChild<'a> {
     launch: &'a Launch<'a>,
     arguments: Vec<*mut c_char>,
     environment: Vec<*mut c_char>,
-    /// Has the kernel kill it before the shell when memory runs out.
+    /// Score with which the kernel kills the child before the shell when memory runs out.
     score: Option<&'static [u8]>,
-    /// Why the program isn't executed.
+    /// Error that prevented the execution of the program.
     error: Option<Errno>,
 }
 
-/// Starts a program in a process group of its own, with an empty signal mask, the dispositions the shell
-/// was started with, and the shell's umask if there is none for it.
+/// Starts a program in a process group of its own.
+///
+/// The program has an empty signal mask, the dispositions that the shell was started with, and the
+/// umask of the launch or of the shell.
 pub fn spawn(launch: &Launch) -> Result<pid_t, Errno> {
-    let _start = Start::begin().ok_or(Errno::ECANCELED)?;
-    let mut child = Child {
+    let _start = StartGuard::begin().ok_or(Errno::ECANCELED)?;
+    let mut child = SpawnedChild {
         launch,
         arguments: launch.arguments.pointers(),
         environment: launch.environment.pointers(),
@@ -58,10 +62,11 @@ pub fn spawn(launch: &Launch) -> Result<pid_t, Errno> {
     };
     let mut stack =
         STACKS.take().unwrap_or_else(|| Box::new_uninit_slice(STACK / size_of::<u128>()));
-    // No handler of ours runs in the child.
+    // No handler of this process runs in the child.
     let before = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK)?;
-    // SAFETY: the stack is aligned and the child's alone; what it is given lives and isn't touched here,
-    // for this thread waits until the child executes or ends (CLONE_VFORK).
+    // SAFETY: the stack is aligned and belongs to the child alone. Other memory of the child lives
+    // and is not touched here, because this thread waits until the child executes or ends
+    // (CLONE_VFORK).
     let result = Errno::result(unsafe {
         libc::clone(
             begin,
@@ -83,18 +88,19 @@ pub fn spawn(launch: &Launch) -> Result<pid_t, Errno> {
 }
 
 extern "C" fn begin(child: *mut c_void) -> c_int {
-    // SAFETY: it is what `spawn` gave, which waits.
-    let child = unsafe { &mut *child.cast::<Child>() };
+    // SAFETY: the pointer comes from `spawn`, which waits.
+    let child = unsafe { &mut *child.cast::<SpawnedChild>() };
     child.error = Some(child.execute());
     127
 }
 
-impl Child<'_> {
-    /// Becomes the program; returns only if that fails.
+impl SpawnedChild<'_> {
+    /// Executes the program; returns only after a failure.
     fn execute(&self) -> Errno {
-        // No handler of ours runs here when signals come again; what nobody else was to ignore isn't.
+        // The handlers are removed before signals are unblocked, and signals ignored only by the
+        // shell get their default action.
         caught().for_each(set_default);
-        give_back_ignored(true);
+        restore_ignored(true);
         if let Some(score) = self.score {
             oom_score::set(score);
         }
@@ -117,10 +123,10 @@ impl Child<'_> {
             umask(Mode::from_bits_truncate(mask.into()));
         }
         setpgid(Pid::from_raw(0), Pid::from_raw(0))?;
-        // Before the program is executed, which may be relative.
+        // The directory is set first, because the path of the program may be relative.
         self.launch.directory.map_or(Ok(()), chdir)?;
         for &(from, to) in self.launch.descriptors {
-            // SAFETY: nothing else of the child uses descriptors.
+            // SAFETY: no other code of the child uses descriptors.
             Errno::result(unsafe { libc::dup2(from.as_raw_fd(), to) })?;
         }
         SigSet::empty().thread_set_mask()
