@@ -192,8 +192,8 @@ fn an_impossible_branch_fails_at_once() {
         ("ssh ''", "it takes a list of hosts"),
         ("ssh 'h*0'", "`h*0` has no number of places"),
         ("slurm '-n 2'", "a branch is one task on one node"),
-        ("slurm '--mem=4G --label'", "the streams of a branch lead to the shell here"),
-        ("slurm --version", "nothing would run"),
+        ("slurm '--mem=4G --label'", "the streams of a branch are connected to this shell"),
+        ("slurm --version", "the branch would not run"),
         ("slurm 'mem=4G'", "`mem=4G` is no option"),
     ] {
         // Errors known in advance are reported before anything runs.

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use ftsh_ide::lexemes::Part;
+use ftsh_ide::lexemes::TokenPart;
 use ftsh_ide::tokens::{Role, scan};
 use ftsh_syntax::parse::parse;
 use ftsh_syntax::vocabulary::OPERATORS;
@@ -43,8 +43,8 @@ fn classes(text: &str) -> Vec<u8> {
         }
         for (range, part) in token.parts {
             match part {
-                Part::Quoted(_) => classes[range].fill(b'S'),
-                Part::Variable => {
+                TokenPart::Quoted(_) => classes[range].fill(b'S'),
+                TokenPart::Variable => {
                     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
                     let rest = text[range.clone()].trim_start_matches(['$', '{', '(']);
                     let name =

@@ -69,13 +69,13 @@ fn abbreviations_can_be_had_as_they_are() {
 }
 
 #[test]
-fn what_is_wrong_with_abbreviations_is_told() {
+fn errors_in_abbreviations_are_reported() {
     let home = home();
     let file = home.path().join(".config/ftsh/abbreviations");
     fs::write(&file, "alone\n").expect("a file");
     let mut user = home.wide();
     assert!(
-        user.shown.contains("abbreviations:1: `alone` stands for nothing\r\n"),
+        user.shown.contains("abbreviations:1: `alone` has no text after the name\r\n"),
         "{}",
         user.shown
     );
@@ -84,6 +84,6 @@ fn what_is_wrong_with_abbreviations_is_told() {
     fs::remove_file(&file).expect("a file");
     nix::unistd::mkfifo(&file, nix::sys::stat::Mode::S_IRWXU).expect("a FIFO");
     let user = home.wide();
-    assert!(user.shown.contains("abbreviations: it is no file"), "{}", user.shown);
+    assert!(user.shown.contains("abbreviations: not a file"), "{}", user.shown);
     leaves(user);
 }

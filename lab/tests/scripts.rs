@@ -1,6 +1,6 @@
 //! The scripts that the laboratory's clients run.
 
-use ftsh_ide::lint::{Unknown, lint};
+use ftsh_ide::lint::{UnknownPrograms, lint};
 use ftsh_syntax::backoff::Policy;
 
 #[test]
@@ -11,7 +11,12 @@ fn the_scripts_are_ones_that_one_would_write() {
         let text = std::fs::read_to_string(entry.path()).expect("text");
         let script = ftsh_syntax::parse(&entry.path().display().to_string(), &text);
         let script = script.unwrap_or_else(|mistakes| panic!("{mistakes:?}"));
-        assert_eq!(lint(&script, &Policy::default(), &Unknown), [], "{}", entry.path().display());
+        assert_eq!(
+            lint(&script, &Policy::default(), &UnknownPrograms),
+            [],
+            "{}",
+            entry.path().display()
+        );
         assert!(text.starts_with("#!/usr/bin/ftsh\n"));
         count += 1;
     }

@@ -11,7 +11,7 @@ use anyhow::{Result, anyhow};
 use super::PathLookup;
 use super::messages::print_error;
 use ftsh_ide::known::Known;
-use ftsh_ide::lsp::{Around, serve as serve_editor};
+use ftsh_ide::lsp::{ServerContext, serve as serve_editor};
 use ftsh_machine::Outcome;
 use ftsh_syntax::backoff::Policy;
 use ftsh_sys::os_error::plain;
@@ -22,7 +22,7 @@ pub fn serve(policy: Policy, directory: PathBuf) -> Result<Outcome> {
     let variables = std::env::vars_os().filter_map(|(name, value)| {
         Some((name.into_string().ok()?, Some(value.into_vec().into())))
     });
-    let around = Around {
+    let context = ServerContext {
         policy,
         programs: Box::new(PathLookup(programs)),
         variables: variables.collect(),
@@ -31,7 +31,7 @@ pub fn serve(policy: Policy, directory: PathBuf) -> Result<Outcome> {
     // The standard library's `Stdin` buffers; this descriptor returns available bytes at once.
     let input = io::stdin().as_fd().try_clone_to_owned();
     let input = input.map_err(|error| anyhow!("no standard input: {}", plain(&error)))?;
-    let ended = serve_editor(around, File::from(input), io::stdout().lock(), print_error);
+    let ended = serve_editor(context, File::from(input), io::stdout().lock(), print_error);
     let was_announced = ended.map_err(|error| anyhow!("{error}"))?;
     Ok(if was_announced { Outcome::Succeeded } else { Outcome::Exited(1) })
 }

@@ -400,5 +400,5 @@ fn policy_of_2003(context: &ProcessContext) -> Result<Option<Policy>> {
     let kind = if random == Some(false) { Kind::Exponential } else { Kind::Ethernet };
     Policy::with(kind, &Clauses { from, to, by, jitter: None })
         .map(Some)
-        .map_err(|mistake| anyhow!(mistake.in_a_line()))
+        .map_err(|error| anyhow!(error.one_line()))
 }

@@ -14,7 +14,7 @@ use crate::repl;
 use ftsh_machine::Outcome;
 use ftsh_process as process;
 use ftsh_syntax::diagnostic;
-use ftsh_syntax::{LONGEST, Script, SyntaxErrors, TOO_LONG, parse_bytes};
+use ftsh_syntax::{MAX_SCRIPT_LENGTH, SCRIPT_TOO_LONG, Script, SyntaxErrors, parse_bytes};
 use ftsh_sys::os_error::plain;
 
 /// Source of a script.
@@ -95,6 +95,6 @@ impl UnusableScript {
 /// Reads all bytes of a script up to the maximum length. Endless input would fill the memory.
 fn limited(script: impl Read) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    script.take(LONGEST as u64 + 1).read_to_end(&mut bytes)?;
-    if bytes.len() > LONGEST { Err(io::Error::other(TOO_LONG)) } else { Ok(bytes) }
+    script.take(MAX_SCRIPT_LENGTH as u64 + 1).read_to_end(&mut bytes)?;
+    if bytes.len() > MAX_SCRIPT_LENGTH { Err(io::Error::other(SCRIPT_TOO_LONG)) } else { Ok(bytes) }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bstr::BString;
 use thiserror::Error;
 
-use ftsh_syntax::backoff::{Mistake, Policy};
+use ftsh_syntax::backoff::{Policy, PolicyError};
 use ftsh_syntax::clauses::On;
 use ftsh_syntax::duration::{self, Unit};
 use ftsh_syntax::engine::EngineId;
@@ -33,8 +33,8 @@ pub enum BadValue {
         known: &'static str,
     },
     /// A policy cannot be parsed.
-    #[error("{}", .0.in_a_line())]
-    Policy(Mistake),
+    #[error("{}", .0.one_line())]
+    Policy(PolicyError),
 }
 
 /// Words with their values.

@@ -31,7 +31,7 @@ use ftsh_process::non_blocking_writer;
 use ftsh_process::{Edited, TerminalRestore};
 use ftsh_syntax::ast::{Block, Name};
 use ftsh_syntax::diagnostic;
-use ftsh_syntax::{Among, Script, Source, parse_among, unfinished_among};
+use ftsh_syntax::{KnownNames, Script, Source, parse_with, unfinished_with};
 
 /// Name of a statement in messages.
 pub const NAME: &str = "prompt";
@@ -116,8 +116,8 @@ impl<D: Interactive<Edited = Edited>> Session<D> {
         self.reader.remember(&text);
         let functions: Vec<&str> = self.machine.functions().map(|name| &**name).collect();
         let channels: Vec<&str> = self.machine.channels().map(|name| &**name).collect();
-        let among = Among { functions: &functions, channels: &channels };
-        let script = match parse_among(NAME, &text, among) {
+        let names = KnownNames { functions: &functions, channels: &channels };
+        let script = match parse_with(NAME, &text, names) {
             Ok(script) => script,
             Err(errors) => {
                 write_error(&diagnostic::render_all(&errors));
@@ -222,8 +222,8 @@ impl<D: Interactive<Edited = Edited>> Session<D> {
             let functions: Vec<&str> = functions.iter().map(|name| &**name).collect();
             let channels: Vec<Name> = self.machine.channels().cloned().collect();
             let channels: Vec<&str> = channels.iter().map(|name| &**name).collect();
-            let among = Among { functions: &functions, channels: &channels };
-            let unfinished = |text: &str| unfinished_among(text, among);
+            let names = KnownNames { functions: &functions, channels: &channels };
+            let unfinished = |text: &str| unfinished_with(text, names);
             let lacks = text.as_deref().and_then(unfinished);
             let known = Known::of(&self.machine);
             let prompt = match lacks {
@@ -241,7 +241,7 @@ impl<D: Interactive<Edited = Edited>> Session<D> {
                 ReadLine::Interrupted => return PromptInput::Nothing,
                 ReadLine::End if text.is_some() => {
                     // An unfinished input is an error at the end of the session.
-                    if let Err(errors) = parse_among(NAME, &before, among) {
+                    if let Err(errors) = parse_with(NAME, &before, names) {
                         write_error(&diagnostic::render_all(&errors));
                     }
                     return PromptInput::Nothing;

@@ -431,12 +431,12 @@ fn a_channel_has_to_be_declared_before() {
 #[test]
 fn rules_have_ranges() {
     for (rule, message) in [
-        ("at most $zero", "`at most 0` is too few: the least is 1"),
-        ("rate $zero per second", "`a rate of 0` is too few: the least is 1"),
+        ("at most $zero", "`at most 0` is too small: the minimum is 1"),
+        ("rate $zero per second", "`a rate of 0` is too small: the minimum is 1"),
         ("rate 1 per $zero seconds", "a length of time can't be zero"),
         ("budget $zero%", "a budget is more than 0% and at most 100%, not 0%"),
         ("budget ($hundred .add. 1) %", "a budget is more than 0% and at most 100%, not 101%"),
-        ("breaker $zero failures 1s", "`a breaker of 0` is too few: the least is 1"),
+        ("breaker $zero failures 1s", "`a breaker of 0` is too small: the minimum is 1"),
         ("breaker 1 failure $zero seconds", "a length of time can't be zero"),
         ("at most word$zero", "`word0` is not an integer"),
     ] {

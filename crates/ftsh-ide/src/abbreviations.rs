@@ -1,5 +1,7 @@
-//! Abbreviations: names of a user's own that become what they stand for when a blank or Enter follows, where
-//! a command begins. What is run, and kept in the history, is the long text.
+//! Abbreviations: a user's names for longer text.
+//!
+//! At the position of a command, a blank or Enter after the name replaces the name by its text. The
+//! shell runs the long text, and keeps the long text in the history.
 
 use std::collections::HashMap;
 use std::io::{self, Read};
@@ -9,32 +11,34 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::tokens::{Role, scan};
 use ftsh_sys::os_error::plain;
 
-/// A file with more bytes is something else.
-const LARGEST: u64 = 64 * 1024;
-/// Longer input isn't typed.
-const LONGEST: usize = 64 * 1024;
+/// Maximum size of the file, in bytes. A larger file has another purpose.
+const MAX_FILE_SIZE: u64 = 64 * 1024;
+/// Maximum length of input that is expanded, in bytes. Longer input is not typed by a person.
+const MAX_INPUT_LENGTH: usize = 64 * 1024;
 
-/// Names, each with what it stands for, for the line that is typed.
+/// Names with their texts, and the line being typed.
 #[derive(Debug, Default)]
 pub struct Abbreviations {
     all: HashMap<String, String>,
     typing: Mutex<Typing>,
 }
 
-/// How far a line has come.
+/// State of the line being typed.
 #[derive(Debug, Default)]
 struct Typing {
-    /// The lines of the same input before it.
+    /// Previous lines of the same input.
     before: String,
-    /// What its beginning is to become.
+    /// Replacement for the text before the cursor.
     wanted: Option<String>,
-    /// What was written out last: if that is there again, it was undone.
+    /// Text before the last expansion. The same text again means that the user undid the expansion.
     undone: String,
 }
 
 impl Abbreviations {
-    /// Those in the file that the XDG rules give for such: `ftsh/abbreviations` in `$XDG_CONFIG_HOME`,
-    /// or in `~/.config`. And what is wrong with it, a line each.
+    /// Reads the file of the XDG rules: `ftsh/abbreviations` in `$XDG_CONFIG_HOME`, or in
+    /// `~/.config`.
+    ///
+    /// Also returns messages about errors in the file, one per line.
     pub fn of_user(variable: impl Fn(&str) -> Option<PathBuf>) -> (Self, String) {
         let known = |name| variable(name).filter(|path| path.is_absolute());
         let folder =
@@ -47,15 +51,15 @@ impl Abbreviations {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Default::default(),
             Err(error) => {
                 let reason = plain(&error);
-                let told = format!("ftsh: no abbreviations: {}: {reason}\n", path.display());
-                (Self::default(), told)
+                let message = format!("ftsh: cannot read {}: {reason}\n", path.display());
+                (Self::default(), message)
             }
         }
     }
 
-    /// A name and what it stands for in each line, but for empty lines and comments.
+    /// Parses a name and its text from each line, except empty lines and comments.
     fn of(text: &str, path: &Path) -> (Self, String) {
-        let (mut all, mut told) = (HashMap::new(), String::new());
+        let (mut all, mut messages) = (HashMap::new(), String::new());
         for (line, number) in text.lines().map(str::trim).zip(1..) {
             match line.split_once(char::is_whitespace) {
                 _ if line.is_empty() || line.starts_with('#') => {}
@@ -64,33 +68,38 @@ impl Abbreviations {
                 }
                 None => {
                     let place = path.display();
-                    told += &format!("ftsh: {place}:{number}: `{line}` stands for nothing\n");
+                    messages +=
+                        &format!("ftsh: {place}:{number}: `{line}` has no text after the name\n");
                 }
             }
         }
-        (Self { all, ..Self::default() }, told)
+        (Self { all, ..Self::default() }, messages)
     }
 
-    /// Whether there is one of that name.
+    /// Returns true if there is an abbreviation of this name.
     pub fn has(&self, name: &str) -> bool {
         self.all.contains_key(name)
     }
 
-    /// A line is to be typed, after these lines of the same input.
+    /// Begins a line after the previous lines of the same input.
     pub fn begin(&self, before: &str) {
         *self.typing() = Typing { before: before.to_owned(), ..Typing::default() };
     }
 
-    /// What the beginning of the line, up to the cursor, is to become because a blank was typed.
+    /// Takes the replacement for the text before the cursor, after a blank was typed.
     pub fn take_wanted(&self) -> Option<String> {
         self.typing().wanted.take()
     }
 
-    /// The line if its last word, where a command begins, is an abbreviation: with what that stands for.
+    /// Returns the line with its last word expanded, if the word is an abbreviation at the position
+    /// of a command.
     pub fn expand(&self, line: &str) -> Option<String> {
         let typing = self.typing();
         let before = &typing.before;
-        if self.all.is_empty() || before.len() + line.len() > LONGEST || line == typing.undone {
+        if self.all.is_empty()
+            || before.len() + line.len() > MAX_INPUT_LENGTH
+            || line == typing.undone
+        {
             return None;
         }
         let text = format!("{before}{line}");
@@ -101,7 +110,8 @@ impl Abbreviations {
         Some(format!("{kept}{long}"))
     }
 
-    /// Notes the expansion of the text before the cursor for [`Self::take_wanted`]; true if there is one.
+    /// Stores the expansion of the text before the cursor for [`Self::take_wanted`]. Returns true
+    /// if there is one.
     pub fn expand_before_blank(&self, typed: &str) -> bool {
         let Some(long) = self.expand(typed) else { return false };
         let mut typing = self.typing();
@@ -115,12 +125,12 @@ impl Abbreviations {
 }
 
 fn read(path: &Path) -> io::Result<String> {
-    // A pipe would have the prompt wait.
+    // A pipe would block the prompt.
     if !path.metadata()?.is_file() {
-        return Err(io::Error::other("it is no file"));
+        return Err(io::Error::other("not a file"));
     }
     let mut text = String::new();
-    std::fs::File::open(path)?.take(LARGEST).read_to_string(&mut text)?;
+    std::fs::File::open(path)?.take(MAX_FILE_SIZE).read_to_string(&mut text)?;
     Ok(text)
 }
 
@@ -129,10 +139,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_word_is_written_out_where_a_command_begins() {
+    fn the_last_word_is_expanded_at_a_command() {
         let text = "# mine\ng git\n\n  t5\ttry for 5 minutes\nnothing\nif no\n";
-        let (all, told) = Abbreviations::of(text, Path::new("/f"));
-        assert_eq!(told, "ftsh: /f:5: `nothing` stands for nothing\n");
+        let (all, messages) = Abbreviations::of(text, Path::new("/f"));
+        assert_eq!(messages, "ftsh: /f:5: `nothing` has no text after the name\n");
         for (line, long) in [
             ("g", "git"),
             ("echo a; g", "echo a; git"),

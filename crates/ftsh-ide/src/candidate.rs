@@ -1,18 +1,18 @@
-//! What Tab offers.
+//! Candidates of completion.
 
-/// Something that may come next.
+/// Text that may come next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// As it is listed.
+    /// Text in the list of candidates.
     pub display: String,
-    /// As it is put into the line.
+    /// Text inserted into the line.
     pub replacement: String,
-    /// What follows if it is the only one.
+    /// Text after a single candidate.
     pub ending: &'static str,
 }
 
 impl Candidate {
-    /// A word, and then a blank.
+    /// Creates the candidate for a word, with a blank after it.
     pub fn word(word: impl Into<String>) -> Self {
         let word = word.into();
         Self { display: word.clone(), replacement: word, ending: " " }

@@ -1,4 +1,4 @@
-//! What may come next, for the Tab key.
+//! Completion for the Tab key.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use super::candidate::Candidate;
 use super::files::{self, Wanted};
 use super::help;
 use super::known::Known;
-use super::lexemes::{Part, assigned};
+use super::lexemes::{TokenPart, assigned};
 use super::tokens::{Role, Token, Tokens, scan};
 use ftsh_machine::builtins;
 use ftsh_syntax::backoff::Kind;
@@ -16,7 +16,7 @@ use ftsh_syntax::vocabulary::{
     ALONE, DECLARATIONS, FUNCTIONS, HEADS, KEYWORDS, OPERATORS, TIMES, is_loop, loop_clauses,
 };
 
-/// Variables that an attempt, or a failure, defines.
+/// Variables set by an attempt or after a failure.
 pub const SPECIAL: [&str; 10] = [
     "attempt",
     "elapsed",
@@ -29,11 +29,13 @@ pub const SPECIAL: [&str; 10] = [
     "failed",
     "succeeded",
 ];
-/// Commands whose first word is a command.
+/// Commands whose arguments begin with a command.
 const PREFIXES: [&str; 9] =
     ["exec", "sudo", "nohup", "nice", "env", "time", "setsid", "xargs", "command"];
 
-/// Where in `text`, whose end is at the cursor, the candidates begin, and what they are, sorted.
+/// Returns the position in `text` at which the candidates begin, and the sorted candidates.
+///
+/// The cursor is at the end of `text`.
 pub fn complete(text: &str, known: &Known) -> (usize, Vec<Candidate>) {
     let scanned = scan(text);
     let last = scanned.all.last().filter(|token| token.range.end == text.len());
@@ -46,8 +48,9 @@ pub fn complete(text: &str, known: &Known) -> (usize, Vec<Candidate>) {
         return finish(found.0, found.1);
     }
     let before = scanned.all.len() - usize::from(word.is_some());
-    let place = Place { text, scanned: &scanned, before, word: &text[start..], known };
-    let (offset, found) = place.complete();
+    let context =
+        CompletionContext { text, scanned: &scanned, before, word: &text[start..], known };
+    let (offset, found) = context.complete();
     finish(start + offset, found)
 }
 
@@ -64,17 +67,17 @@ fn finish(start: usize, mut found: Vec<Candidate>) -> (usize, Vec<Candidate>) {
     (start, found)
 }
 
-/// The names for a variable that is being typed.
+/// Completes the name of a variable.
 fn variable(text: &str, token: &Token, known: &Known) -> Option<(usize, Vec<Candidate>)> {
-    let variables = token.parts.iter().rev().find(|(_, part)| *part == Part::Variable);
+    let variables = token.parts.iter().rev().find(|(_, part)| *part == TokenPart::Variable);
     let typed = match variables.filter(|(range, _)| range.end == text.len()) {
         Some((range, _)) => &text[range.start..],
-        // A `$` alone isn't one yet.
+        // A lone `$` is no variable token yet.
         None if text.ends_with('$') && !text.ends_with("\\$") => "$",
         None => return None,
     };
     let in_single = token.parts.iter().any(|(range, part)| {
-        matches!(part, Part::Quoted(false)) && text[range.start..].starts_with('\'')
+        matches!(part, TokenPart::Quoted(false)) && text[range.start..].starts_with('\'')
     });
     if in_single {
         return None;
@@ -100,18 +103,18 @@ fn variable_names(known: &Known) -> impl Iterator<Item = &str> {
     known.variables.keys().map(String::as_str).filter(is_name).chain(SPECIAL)
 }
 
-/// A word to complete and what is before it.
-struct Place<'a> {
+/// Word to complete, with its context.
+struct CompletionContext<'a> {
     text: &'a str,
     scanned: &'a Tokens,
-    /// How many tokens are before the word.
+    /// Number of tokens before the word.
     before: usize,
     word: &'a str,
     known: &'a Known,
 }
 
-impl<'a> Place<'a> {
-    /// The words of this command before the word, redirections included.
+impl<'a> CompletionContext<'a> {
+    /// Returns the words of this command before the word, redirections included.
     fn words(&self) -> Vec<(&'a str, Role)> {
         let tokens = &self.scanned.all[..self.before];
         let ends = |token: &Token| {
@@ -155,7 +158,7 @@ impl<'a> Place<'a> {
         let Some(&(head, role)) = plain.next() else {
             // `name=./fi`
             if let Some(length) = assigned(self.word) {
-                let value = Place { word: &self.word[length + 1..], ..*self };
+                let value = CompletionContext { word: &self.word[length + 1..], ..*self };
                 let (offset, found) = value.value(Wanted::Values);
                 return (length + 1 + offset, found);
             }
@@ -195,7 +198,7 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// A value of an expression: a call, or a file.
+    /// Completes a value of an expression: a call, or a file.
     fn value(&self, wanted: Wanted) -> (usize, Vec<Candidate>) {
         if self.word.is_empty() {
             return self.files(wanted);
@@ -210,18 +213,18 @@ impl<'a> Place<'a> {
         if calls.is_empty() {
             return (offset, files);
         }
-        // A name without a slash begins where the word does.
+        // A name without a slash begins at the start of the word.
         (0, calls.into_iter().chain(files.into_iter().filter(|_| offset == 0)).collect())
     }
 
-    /// Whether a stage of a pipeline begins here that isn't its first.
+    /// Returns true at the start of a later stage of a pipeline.
     fn is_piped(&self) -> bool {
         let before = self.scanned.all[..self.before].iter().rev();
         let mut before = before.map(|it| &self.text[it.range.clone()]).skip_while(|it| *it == "\n");
         before.next().is_some_and(|it| it.starts_with('|'))
     }
 
-    /// A command; `first` of its line or stage, so that it may be a keyword.
+    /// Completes a command. The `first` word of a line or stage may also be a keyword.
     fn command(&self, first: bool) -> (usize, Vec<Candidate>) {
         if self.word.contains(['/', '~', '"', '\'', '\\']) || self.word == "." {
             return self.files(Wanted::Programs);
@@ -245,7 +248,7 @@ impl<'a> Place<'a> {
         (0, found)
     }
 
-    /// A word of a loop's list, or of a clause after it.
+    /// Completes a word of a loop's list, or of a clause after the list.
     fn in_loop(&self, head: &str, words: &[(&str, Role)]) -> (usize, Vec<Candidate>) {
         let last = words.last().map_or("", |(word, _)| word);
         let is_hedged = words.iter().any(|(word, _)| *word == "hedge");
@@ -268,7 +271,7 @@ impl<'a> Place<'a> {
         if found.is_empty() { self.value(Wanted::Files) } else { (0, found) }
     }
 
-    /// The channels of the session, and of the text before.
+    /// Returns the channels of the session and of the text before the word.
     fn channels(&self) -> Vec<Candidate> {
         let all = &self.scanned.all[..self.before];
         let text = |token: &Token| &self.text[token.range.clone()];
@@ -279,7 +282,7 @@ impl<'a> Place<'a> {
         self.fitting(declared.map(|pair| text(&pair[1])).chain(known))
     }
 
-    /// A word among the rules of a channel.
+    /// Completes a word among the rules of a channel.
     fn rule(&self, words: &[(&str, Role)]) -> Vec<Candidate> {
         let last = words.last().map_or("", |(word, _)| word);
         let before = words.iter().rev().nth(1).map_or("", |(word, _)| word);
@@ -300,7 +303,7 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// A word in the head of a `try`.
+    /// Completes a word in the head of a `try`.
     fn clause(&self, words: &[(&str, Role)]) -> Vec<Candidate> {
         let last = words.last().map_or("", |(word, _)| word);
         let is_number = last.starts_with(|c: char| c.is_ascii_digit() || c == '$');
@@ -326,7 +329,7 @@ impl<'a> Place<'a> {
                 if limit {
                     found.extend(self.fitting(TIMES));
                 }
-                // It may have its unit in it.
+                // The value may include a unit.
                 if last.starts_with('$') {
                     found.extend(clauses());
                 }
@@ -341,7 +344,7 @@ impl<'a> Place<'a> {
 mod tests {
     use super::*;
 
-    /// The line after Tab, and what is listed if there are several.
+    /// Returns the line after Tab, or the list of several candidates.
     fn tab(text: &str) -> String {
         let known = Known {
             functions: vec!["fetch_all".into()],
@@ -449,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_directory_is_no_reason_to_say_nothing() {
+    fn large_directories_are_completed() {
         let place = tempfile::tempdir().expect("a directory");
         for number in 0..6000 {
             std::fs::write(place.path().join(format!("file{number}")), "").expect("a file");

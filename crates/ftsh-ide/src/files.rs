@@ -1,4 +1,4 @@
-//! File names for a word that is being typed, quoted as that word is.
+//! Completion of file names, quoted like the typed word.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -11,23 +11,24 @@ use super::candidate::Candidate;
 use super::known::{Known, is_program};
 use ftsh_syntax::diagnostic::printable;
 
-/// Nobody waits longer for a directory to be read. Of a part of one nothing is certain.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// Time after which reading a directory is given up. A part of the names would not allow a safe
+/// completion.
+const READ_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Which files fit.
+/// Kind of files to complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted {
-    /// All.
+    /// All files.
     Files,
-    /// Those whose names can be written without a pattern: where one would stand for itself.
+    /// Files whose names need no pattern, because a pattern would not be expanded here.
     Values,
-    /// Those that can be run, and directories on the way to them.
+    /// Programs, and directories on the way to programs.
     Programs,
     /// Directories.
     Directories,
 }
 
-/// In which quotes something stands.
+/// Quotes around a character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Quote {
     None,
@@ -35,28 +36,28 @@ enum Quote {
     Double,
 }
 
-/// What was typed of a name, understood as far as that is possible without running anything.
+/// Typed part of a path, evaluated without running anything.
 struct Typed {
-    /// The directory to look in.
+    /// Directory of the candidates.
     directory: Vec<u8>,
-    /// The beginning of the name in it.
+    /// Beginning of the name in the directory.
     name: String,
-    /// Where that begins in the word, and in which quotes.
+    /// Start of the name in the word; `quote` are the quotes there.
     start: usize,
     quote: Quote,
 }
 
-/// Where in the word the candidates begin, and what they are.
+/// Returns the position in the word at which the candidates begin, and the candidates.
 pub fn complete(word: &str, wanted: Wanted, known: &Known) -> (usize, Vec<Candidate>) {
-    let Some(typed) = understand(word, known) else { return (word.len(), Vec::new()) };
+    let Some(typed) = evaluate(word, known) else { return (word.len(), Vec::new()) };
     let directory = known.directory.join(PathBuf::from(OsString::from_vec(typed.directory)));
     let Ok(entries) = std::fs::read_dir(directory) else { return (typed.start, Vec::new()) };
     let start = Instant::now();
     let mut names: Vec<(BString, std::fs::DirEntry)> = Vec::new();
     for entry in entries {
-        // Part of the names would be completed to a wrong one.
+        // A part of the names could lead to a wrong completion.
         let Ok(entry) = entry else { return (typed.start, Vec::new()) };
-        if start.elapsed() > PATIENCE {
+        if start.elapsed() > READ_TIMEOUT {
             return (typed.start, Vec::new());
         }
         let name = entry.file_name().into_vec();
@@ -79,7 +80,7 @@ pub fn complete(word: &str, wanted: Wanted, known: &Known) -> (usize, Vec<Candid
             Wanted::Directories => is_directory,
             Wanted::Programs => is_directory || is_program(&path),
         };
-        // A pattern has to match this one alone.
+        // A pattern must match one file only.
         let others = |name| names.iter().filter(|(other, _)| is_alike(name, other)).count() > 1;
         if fits && (name.chars().all(is_typed) || !others(name)) {
             found.push(candidate(name, is_directory, typed.quote));
@@ -88,12 +89,13 @@ pub fn complete(word: &str, wanted: Wanted, known: &Known) -> (usize, Vec<Candid
     (typed.start, found)
 }
 
-/// Whether a character can be typed, and does nothing to a terminal. What isn't UTF-8 can't.
+/// Returns true if a character can be typed, and does not control a terminal. Invalid UTF-8 cannot
+/// be typed.
 fn is_typed(c: char) -> bool {
     !c.is_control() && c != char::REPLACEMENT_CHARACTER
 }
 
-/// Whether a name matches the pattern that another one is written as.
+/// Returns true if a name matches the pattern that stands for another name.
 fn is_alike(name: &BString, other: &BString) -> bool {
     let mut others = other.chars();
     name.chars().all(|c| others.next().is_some_and(|other| c == other || !is_typed(c)))
@@ -116,8 +118,10 @@ fn candidate(name: &BString, is_directory: bool, quote: Quote) -> Candidate {
     Candidate { display, replacement, ending }
 }
 
-/// A name as it is written in these quotes. The language has no other way to write what can't be
-/// typed than a pattern for any character.
+/// Returns a name as written in these quotes.
+///
+/// A character that cannot be typed becomes a pattern for any character, because the language has
+/// no other notation.
 fn quoted(name: &BString, quote: Quote) -> String {
     let special: &[char] = match quote {
         Quote::None => &[
@@ -137,7 +141,8 @@ fn quoted(name: &BString, quote: Quote) -> String {
             });
             continue;
         }
-        // Ordinary in the middle of a command's word, and common in names.
+        // These characters have no meaning in the middle of a command's word, and are common in
+        // names.
         let plain = quote == Quote::None && matches!(c, ',' | '=') && !text.is_empty();
         if special.contains(&c) && !plain {
             text.push('\\');
@@ -147,11 +152,11 @@ fn quoted(name: &BString, quote: Quote) -> String {
     text
 }
 
-/// None if the word has something that only running it could tell.
-fn understand(word: &str, known: &Known) -> Option<Typed> {
+/// Evaluates a word, or returns `None` if the value is known only at run time.
+fn evaluate(word: &str, known: &Known) -> Option<Typed> {
     let mut value: Vec<u8> = Vec::new();
     let mut quote = Quote::None;
-    // Where the name begins: in the word, in its value, and in which quotes.
+    // Start of the name: position in the word, position in the value, and quotes.
     let mut name = (0, 0, Quote::None);
     let mut rest = word;
     if let Some(after) = rest.strip_prefix('~') {
@@ -198,7 +203,7 @@ fn understand(word: &str, known: &Known) -> Option<Typed> {
         }
         rest = &rest[length..];
     }
-    // `"my f` stays in its quotes.
+    // The name in `"my f` keeps its quotes.
     if name.0 == 0 && word.starts_with(['\'', '"']) {
         name = (1, 0, if word.starts_with('"') { Quote::Double } else { Quote::Single });
     }
@@ -211,10 +216,10 @@ fn understand(word: &str, known: &Known) -> Option<Typed> {
     })
 }
 
-/// The name of the variable that a text begins with, and the length of it all.
+/// Returns the name of the variable at the start of a text, and the length of its use.
 fn variable(text: &str) -> Option<(&str, usize)> {
     let rest = &text[1..];
-    let (name, around) = match rest.strip_prefix('{') {
+    let (name, braces) = match rest.strip_prefix('{') {
         Some(inner) => (inner.split_once('}')?.0, 3),
         None => {
             let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
@@ -222,7 +227,7 @@ fn variable(text: &str) -> Option<(&str, usize)> {
         }
     };
     let good = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-    good.then_some((name, name.len() + around))
+    good.then_some((name, name.len() + braces))
 }
 
 #[cfg(test)]
@@ -263,7 +268,8 @@ mod tests {
         assert_eq!(complete(".h"), ".hidden |");
         assert_eq!(complete("a="), "a=b |");
         assert!(!complete("").contains("hidden"));
-        // What can't be typed is written as a pattern, if it is the only one that matches.
+        // A name that cannot be typed is written as a pattern, if the pattern matches no other
+        // file.
         for name in ["ctl\x1b[31m", "new\nline", "two\x01", "two\x02", "low\u{7f}é"] {
             std::fs::write(place.path().join(name), "").expect("a file");
         }

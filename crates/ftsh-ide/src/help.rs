@@ -1,4 +1,4 @@
-//! `help`: the language, explained at the prompt.
+//! `help`: explanations of the language at the prompt.
 
 use std::collections::BTreeSet;
 
@@ -18,17 +18,18 @@ use ftsh_syntax::vocabulary::{
     ALONE, DECLARATIONS, FUNCTIONS, HEADS, KEYWORDS, OPERATORS, TIMES, loop_clauses,
 };
 
-/// The command.
+/// Name of the command.
 pub const COMMAND: &str = "help";
 /// Commands that exist only at the prompt.
 pub const OWN: [&str; 2] = [COMMAND, "why"];
 
-/// Each topic begins with `@` and its names; lines indented by two blanks are examples.
+/// Text of the topics. Each topic begins with `@` and its names; lines indented by two blanks are
+/// examples.
 const TEXT: &str = include_str!("help.txt");
 /// Placeholder of the names of all backoff policies.
 const POLICIES: &str = "{policies}";
 
-/// What isn't a keyword, a builtin or a policy.
+/// Topics besides keywords, builtins and policies.
 const MORE: [&str; 9] = [
     "variables",
     "expressions",
@@ -41,10 +42,10 @@ const MORE: [&str; 9] = [
     "prompt",
 ];
 
-/// Lines get no longer than this, however wide the terminal is.
-const WIDEST: usize = 80;
+/// Maximum width of lines, also on wide terminals.
+const MAX_WIDTH: usize = 80;
 
-/// The words after `command`, if a script is nothing but that.
+/// Returns the words after `command`, if a script consists of this command only.
 pub fn asked(script: &Script, command: &str) -> Option<Vec<String>> {
     let [only] = &script.body.commands[..] else { return None };
     let CommandKind::Pipeline(pipeline) = &only.kind else { return None };
@@ -94,15 +95,15 @@ pub fn topics() -> impl Iterator<Item = &'static str> {
     words.into_iter()
 }
 
-/// What is to be said about topics, for a terminal of so many columns.
-pub fn answer(topics: &[String], columns: usize, colours: bool) -> String {
-    let columns = columns.clamp(20, WIDEST);
+/// Returns the explanation of topics, for a terminal of this width.
+pub fn answer(topics: &[String], columns: usize, colors: bool) -> String {
+    let columns = columns.clamp(20, MAX_WIDTH);
     if topics.is_empty() {
-        return overview(columns, colours);
+        return overview(columns, colors);
     }
     let about = |topic: &String| match text(topic) {
         Some(text) => {
-            let title = if colours { format!("\x1b[1m{topic}\x1b[0m") } else { topic.clone() };
+            let title = if colors { format!("\x1b[1m{topic}\x1b[0m") } else { topic.clone() };
             format!("{title}\n{}", wrapped(&text, columns))
         }
         None => {
@@ -125,7 +126,7 @@ pub fn main_text(topic: &str) -> Option<String> {
     parts(topic).into_iter().next()
 }
 
-/// Returns the explanation of a slug, for a terminal of so many columns.
+/// Returns the explanation of a slug, for a terminal of this width.
 pub fn explain(slug: Slug, columns: usize) -> String {
     wrapped(&about_slug(slug), columns)
 }
@@ -188,10 +189,10 @@ fn about_builtin(builtin: &Builtin) -> String {
     text
 }
 
-fn overview(columns: usize, colours: bool) -> String {
+fn overview(columns: usize, colors: bool) -> String {
     let mut text = wrapped(
         "Commands run one after the other, and the first that fails ends the line. `try` repeats \
-         commands until they succeed, `forall` runs them at once.\n\n\
+         commands until they succeed, `forall` runs them in parallel.\n\n\
          `help` and one of these words says more:\n",
         columns,
     );
@@ -209,15 +210,14 @@ fn overview(columns: usize, colours: bool) -> String {
     for (name, words) in groups {
         let mut words = words.to_vec();
         words.sort_unstable();
-        let name =
-            if colours { format!("\n\x1b[1m{name}\x1b[0m\n") } else { format!("\n{name}\n") };
+        let name = if colors { format!("\n\x1b[1m{name}\x1b[0m\n") } else { format!("\n{name}\n") };
         text.push_str(&name);
         text.push_str(&fill(&words.join(" "), "  ", columns));
     }
     text
 }
 
-/// Paragraphs filled to the columns; what is indented stays as it is.
+/// Fills paragraphs to the width. Indented lines stay unchanged.
 fn wrapped(text: &str, columns: usize) -> String {
     let line = |line: &str| match line.strip_prefix("  ") {
         Some(_) => format!("{line}\n"),
@@ -230,7 +230,7 @@ fn fill(text: &str, indent: &str, columns: usize) -> String {
     fill_hanging(text, indent, indent, columns)
 }
 
-/// Words filled to the columns, with an indent for the first row and one for those after it.
+/// Fills words to the width, with one indentation for the first row and another for further rows.
 pub fn fill_hanging(text: &str, first: &str, further: &str, columns: usize) -> String {
     let mut filled = String::new();
     let mut line = first.to_owned();
@@ -278,7 +278,7 @@ mod tests {
     ];
 
     #[test]
-    fn everything_is_explained() {
+    fn every_word_is_explained() {
         let known: Vec<&str> = topics().collect();
         let words = KEYWORDS.into_iter().chain(ALONE).chain(DECLARATIONS).chain(OPERATORS);
         let words = words.chain(TIMES).chain(Unit::names()).chain(SPECIAL).chain(MORE).chain(OWN);
@@ -339,7 +339,7 @@ mod tests {
             let example: Vec<&str> =
                 text.lines().filter_map(|line| line.strip_prefix("  ")).collect();
             let example = example.join("\n");
-            // The table of operators is none.
+            // The table of operators is no script.
             if !example.starts_with(".to.") {
                 let parsed = ftsh_syntax::parse("help", &example);
                 assert!(parsed.is_ok(), "{example}");
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn it_fits_narrow_terminals() {
+    fn help_fits_narrow_terminals() {
         let all: Vec<String> = topics().map(str::to_owned).collect();
         for text in [answer(&[], 40, false), answer(&all, 40, false)] {
             for line in text.lines() {
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn slips_are_forgiven() {
+    fn misspellings_are_recognized() {
         let topics = vec!["foral".to_owned()];
         assert!(answer(&topics, 80, false).contains("`forall`"));
         assert!(answer(&["timout".to_owned()], 80, false).contains("`timeout`"));

@@ -1,39 +1,39 @@
-//! Colours for what is being typed.
+//! Colors for the line being typed.
 
 use std::ops::Range;
 
 use super::known::Known;
-use super::lexemes::Part;
+use super::lexemes::TokenPart;
 use super::tokens::{Role, Token, scan};
 use ftsh_syntax::vocabulary::function;
 
-/// What a piece of text is shown as, by its escape sequence (SGR parameters).
+/// Style of a piece of text, as SGR parameters of an escape sequence.
 type Style = &'static str;
 
 const KEYWORD: Style = "1";
-/// The head of a structure whose `end` is still missing.
+/// Style of the head of a structure without an `end`.
 const OPEN: Style = "1;4";
 const CLAUSE: Style = "35";
 const COMMAND: Style = "32";
 const WRONG: Style = "31";
 const STRING: Style = "33";
-/// A string whose end is still missing.
+/// Style of an unterminated string.
 const OPEN_STRING: Style = "4;33";
 const VARIABLE: Style = "36";
 const SYMBOL: Style = "35";
 const COMMENT: Style = "2";
 
-/// More text than this stays plain: colours are for what one types.
-const LONGEST: usize = 64 * 1024;
+/// Maximum length of text with colors, in bytes.
+const MAX_LENGTH: usize = 64 * 1024;
 
-/// `line` with colours, where `before` are the lines of the same input before it.
+/// Returns `line` with colors. `before` are the previous lines of the same input.
 pub fn highlight(before: &str, line: &str, known: &Known) -> String {
-    if before.len() + line.len() > LONGEST {
+    if before.len() + line.len() > MAX_LENGTH {
         return plain(line);
     }
     let text = format!("{before}{line}");
     let scanned = scan(&text);
-    let mut shown = Shown { text: &text, at: before.len(), out: String::new() };
+    let mut shown = StyledLine { text: &text, at: before.len(), out: String::new() };
     for (index, token) in scanned.all.iter().enumerate() {
         if token.range.end <= before.len() {
             continue;
@@ -51,7 +51,7 @@ pub fn highlight(before: &str, line: &str, known: &Known) -> String {
     shown.out
 }
 
-/// Text that does nothing to a terminal.
+/// Returns text without characters that control a terminal.
 pub fn plain(text: &str) -> String {
     text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
 }
@@ -77,26 +77,26 @@ fn style(token: &Token, text: &str, known: &Known) -> Style {
         Role::Document => STRING,
         Role::Command => {
             let word = &text[token.range.clone()];
-            // Only the shell knows what is in a variable, or matches a pattern.
+            // The value of a variable and the matches of a pattern are known only at run time.
             let certain = token.parts.is_empty() && !word.contains(['\\', '*', '?', '[', '~']);
             if certain && !known.is_command(word) { WRONG } else { COMMAND }
         }
     }
 }
 
-/// Whether a word of an expression is a function's name that is called.
+/// Returns true if a word of an expression is the name of a called function.
 fn is_call(word: &str, token: &Token, text: &str, known: &Known) -> bool {
     text[token.range.end..].starts_with('(')
         && (function(word).is_some() || known.functions.iter().any(|name| name == word))
 }
 
-struct Shown<'t> {
+struct StyledLine<'t> {
     text: &'t str,
     at: usize,
     out: String,
 }
 
-impl Shown<'_> {
+impl StyledLine<'_> {
     fn styled(&mut self, range: Range<usize>, style: Style) {
         let start = range.start.max(self.at);
         if start >= range.end {
@@ -120,18 +120,18 @@ impl Shown<'_> {
         if let Role::Assignment(length) = token.role {
             self.styled(token.range.start..token.range.start + length, VARIABLE);
         }
-        // A string's style goes on after a variable in it.
+        // The style of a string continues after a variable in the string.
         let mut string: Option<(usize, Style)> = None;
         for (range, part) in &token.parts {
             if let Some((end, style)) = string {
                 self.styled(self.at..range.start.min(end), style);
             }
             match part {
-                Part::Quoted(closed) => {
+                TokenPart::Quoted(closed) => {
                     self.styled(self.at..range.start, style);
                     string = Some((range.end, if *closed { STRING } else { OPEN_STRING }));
                 }
-                Part::Variable => {
+                TokenPart::Variable => {
                     if string.is_none_or(|(end, _)| range.start >= end) {
                         self.styled(self.at..range.start, style);
                     }
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_open_or_unknown_is_seen() {
+    fn open_and_unknown_words_are_marked() {
         assert_eq!(shown("", "try; echo"), "<1;4mtry|; <32mecho|");
         assert_eq!(shown("", "try; end"), "<1mtry|; <1mend|");
         assert_eq!(shown("try\n", "end"), "<1mend|");
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_are_seen() {
+    fn calls_are_marked() {
         assert_eq!(shown("", "x=trim($y)"), "<36mx|<32m=trim|<35m(|<36m$y|<35m)|");
         assert_eq!(shown("", "if trim(a)"), "<1;4mif| <32mtrim|<35m(|a<35m)|");
     }
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_kept_and_terminals_are_safe() {
+    fn text_is_kept_without_control_characters() {
         for line in ["a \"b $c 'd", "echo ' $x\" <<E", "${a:-\"b\"} 'é'\"$", "x='a'\"b\"$c'd'"] {
             let shown = highlight("", line, &Known::default());
             let mut pieces = shown.split("\x1b[");

@@ -1,4 +1,4 @@
-//! What the prompt knows of the session, while the line editor has the word.
+//! Snapshot of the session for the line editor.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -14,32 +14,33 @@ use super::abbreviations::Abbreviations;
 use ftsh_machine::Machine;
 use ftsh_machine::builtins;
 
-/// Where programs are looked for if `PATH` isn't set.
+/// Directories of programs if `PATH` is unset.
 const DEFAULT_PATH: &[u8] = b"/usr/local/bin:/usr/bin:/bin";
-/// A program may be installed, or removed, while someone types.
-const FRESH: Duration = Duration::from_secs(5);
-/// Directories with more entries aren't read to the end.
-const MOST_ENTRIES: usize = 100_000;
+/// Age at which a search for a program is repeated, because the program may have been installed or
+/// removed meanwhile.
+const SEARCH_VALIDITY: Duration = Duration::from_secs(5);
+/// Maximum number of entries read from a directory.
+const MAX_ENTRIES: usize = 100_000;
 
-/// A look at a session.
+/// Snapshot of a session.
 #[derive(Default)]
 pub struct Known {
-    /// The functions.
+    /// Functions.
     pub functions: Vec<String>,
-    /// The channels.
+    /// Channels.
     pub channels: Vec<String>,
-    /// The variables; values only if they are short text.
+    /// Variables; values are present only for short text.
     pub variables: HashMap<String, Option<BString>>,
-    /// The working directory.
+    /// Working directory.
     pub directory: PathBuf,
-    /// What becomes something else as it is typed.
+    /// Abbreviations expanded while typing.
     pub abbreviations: Arc<Abbreviations>,
-    /// Whether a word was found to be a program, and when.
+    /// Results of earlier searches: true for a program, and the time of the search.
     pub found: Mutex<HashMap<String, (bool, Instant)>>,
 }
 
 impl Known {
-    /// Looks at the session of a machine.
+    /// Takes the snapshot of a machine's session.
     pub fn of(machine: &Machine) -> Self {
         let variables = machine.variables().into_iter();
         Self::new(
@@ -53,7 +54,7 @@ impl Known {
         )
     }
 
-    /// A session with these functions, channels and variables, in a directory.
+    /// Creates a session with functions, channels and variables, in a directory.
     pub fn new(
         functions: Vec<String>,
         channels: Vec<String>,
@@ -63,7 +64,8 @@ impl Known {
         Self { functions, channels, variables, directory, ..Self::default() }
     }
 
-    /// Only what is found along a `PATH`, which may be relative to a directory.
+    /// Creates a session that knows only the programs along a `PATH`, which may be relative to a
+    /// directory.
     pub fn along_path(directory: &Path, path: Option<OsString>) -> Self {
         let path = path.map(|path| ("PATH".to_owned(), Some(path.into_vec().into())));
         Self {
@@ -73,12 +75,12 @@ impl Known {
         }
     }
 
-    /// The value of a variable, if it is known.
+    /// Returns the value of a variable, if known.
     pub fn variable(&self, name: &str) -> Option<&BString> {
         self.variables.get(name)?.as_ref()
     }
 
-    /// The home directory.
+    /// Returns the home directory.
     pub fn home(&self) -> Option<&Path> {
         let home = self.variable("HOME").filter(|home| !home.is_empty())?;
         Some(Path::new(OsStr::from_bytes(home)))
@@ -86,11 +88,11 @@ impl Known {
 
     fn path(&self) -> impl Iterator<Item = PathBuf> {
         let path = self.variable("PATH").map_or(DEFAULT_PATH, |path| path.as_slice());
-        // An empty entry is the working directory.
+        // An empty entry means the working directory.
         path.split_str(":").map(|entry| self.directory.join(OsStr::from_bytes(entry)))
     }
 
-    /// Whether a word can be run: as a function, a builtin or a program, or as an abbreviation of some.
+    /// Returns true if a word can be run as a function, a builtin, a program or an abbreviation.
     pub fn is_command(&self, word: &str) -> bool {
         if self.functions.iter().any(|name| name == word)
             || builtins::named(word).is_some()
@@ -105,7 +107,7 @@ impl Known {
         let now = Instant::now();
         let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((found, when)) = found.get(word)
-            && now - *when < FRESH
+            && now - *when < SEARCH_VALIDITY
         {
             return *found;
         }
@@ -114,12 +116,12 @@ impl Known {
         is_program
     }
 
-    /// The programs whose names begin with `prefix`.
+    /// Returns the programs whose names begin with `prefix`.
     pub fn programs(&self, prefix: &str) -> Vec<String> {
         let mut programs = Vec::new();
         for directory in self.path() {
             let Ok(entries) = std::fs::read_dir(&directory) else { continue };
-            for entry in entries.take(MOST_ENTRIES).flatten() {
+            for entry in entries.take(MAX_ENTRIES).flatten() {
                 if let Some(name) = entry.file_name().to_str()
                     && name.starts_with(prefix)
                     && is_program(&entry.path())
@@ -132,7 +134,7 @@ impl Known {
     }
 }
 
-/// Whether a file can be run.
+/// Returns true if a file is an executable program.
 pub fn is_program(path: &Path) -> bool {
     access(path, AccessFlags::X_OK).is_ok() && path.is_file()
 }

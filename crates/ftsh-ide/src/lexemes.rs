@@ -1,19 +1,20 @@
-//! What tokens are made of: quotes, variables, names, and the signs of redirections.
+//! Parts of tokens: quotes, variables, names, and the operators of redirections.
 
 use std::ops::Range;
 
 use ftsh_syntax::vocabulary::is_name;
 
-/// A part of a word.
+/// Part of a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
-    /// In quotes; whether the closing one is there.
+pub enum TokenPart {
+    /// Quoted string; true if the closing quote is present.
     Quoted(bool),
-    /// `$name` and its like.
+    /// Use of a variable, such as `$name`.
     Variable,
 }
 
-/// How long the redirection at the start of a text is, without its target; 0 if there is none.
+/// Returns the length of the redirection at the start of a text, without its target; 0 if there is
+/// none.
 pub fn redirection(text: &str) -> usize {
     const OPERATORS: [&str; 17] = [
         "<<<", "<<-", "<<", "->>&", "->>", "->&", "->", "-<<", "-<", ">>&", "&>>", ">>", ">&",
@@ -24,7 +25,7 @@ pub fn redirection(text: &str) -> usize {
     operator.map_or(0, |operator| digit + operator.len())
 }
 
-/// Where a string in single quotes ends, and whether it does.
+/// Returns the end of a string in single quotes, and true if the string is terminated.
 pub fn single(text: &str, start: usize) -> (usize, bool) {
     let mut escaped = false;
     for (at, c) in text[start + 1..].char_indices() {
@@ -37,10 +38,10 @@ pub fn single(text: &str, start: usize) -> (usize, bool) {
     (text.len(), false)
 }
 
-/// Where a string in double quotes ends; notes it, and what is in it.
-pub fn double(text: &str, start: usize, parts: &mut Vec<(Range<usize>, Part)>) -> usize {
+/// Returns the end of a string in double quotes, and adds the string and its variables to `parts`.
+pub fn double(text: &str, start: usize, parts: &mut Vec<(Range<usize>, TokenPart)>) -> usize {
     let index = parts.len();
-    parts.push((start..start, Part::Quoted(false)));
+    parts.push((start..start, TokenPart::Quoted(false)));
     let mut at = start + 1;
     let mut closed = false;
     while let Some(c) = text[at..].chars().next() {
@@ -54,18 +55,18 @@ pub fn double(text: &str, start: usize, parts: &mut Vec<(Range<usize>, Part)>) -
             '$' => {
                 let end = variable(text, at);
                 if end > at + 1 {
-                    parts.push((at..end, Part::Variable));
+                    parts.push((at..end, TokenPart::Variable));
                 }
                 at = end;
             }
             _ => at += c.len_utf8(),
         }
     }
-    parts[index] = (start..at, Part::Quoted(closed));
+    parts[index] = (start..at, TokenPart::Quoted(closed));
     at
 }
 
-/// Where the variable ends that begins with the `$` at `start`.
+/// Returns the end of the variable that begins with the `$` at `start`.
 pub fn variable(text: &str, start: usize) -> usize {
     let rest = &text[start + 1..];
     let name = |text: &str| {
@@ -81,7 +82,7 @@ pub fn variable(text: &str, start: usize) -> usize {
     start + 1 + end + usize::from(rest[end..].starts_with(close))
 }
 
-/// How long the name is, if a word begins with `name=`.
+/// Returns the length of the name, if a word begins with `name=`.
 pub fn assigned(word: &str) -> Option<usize> {
     let (name, _) = word.split_once('=')?;
     is_name(name).then_some(name.len())

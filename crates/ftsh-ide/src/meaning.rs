@@ -6,32 +6,32 @@ use ftsh_syntax::vocabulary::{DECLARATIONS, HEADS};
 
 /// Meaning of `in` in the heads of loops, also as a part of `in order`.
 const IN: [(&str, &str); 3] = [
-    ("for", "`in WORDS`: what the loop goes through."),
+    ("for", "`in WORDS`: the words of the loop."),
     (
         "forany",
-        "`in WORDS`: the alternatives. Behind them `in order` begins with the first, not with a random one.",
+        "`in WORDS`: the alternatives. With `in order` after them, the loop begins with the first word instead of a random word.",
     ),
     (
         "forall",
-        "`in WORDS`: there is a branch for each of them. In `output grouped in order` the groups are printed in the order of the words.",
+        "`in WORDS`: one branch runs for each word. With `output grouped in order`, the outputs appear in the order of the words.",
     ),
 ];
 
-const TIMES: &str = "`N times`: how many attempts are made at most.";
+const TIMES: &str = "`N times`: the maximum number of attempts.";
 
 const VARIABLES: [(&str, &str); 18] = [
-    ("attempt", "which attempt of the innermost `try` this is, from 1"),
+    ("attempt", "the number of the attempt of the innermost `try`, from 1"),
     ("elapsed", "the seconds since the innermost `try` began"),
-    ("remaining", "the seconds that are left of the time"),
-    ("error", "what happened, in a sentence; empty in the `finally` of what succeeded"),
-    ("error_kind", "what kind of failure it was: `exit`, `signal`, `timeout`, …"),
+    ("remaining", "the seconds until the time limit"),
+    ("error", "the failure, in a sentence; empty in `finally` after success"),
+    ("error_kind", "the kind of the failure: `exit`, `signal`, `timeout`, …"),
     ("error_code", "the status of the command that failed"),
     ("error_command", "the command that failed"),
     ("error_line", "the line of the command that failed"),
-    ("error_output", "what the failed attempt had printed last to standard error"),
+    ("error_output", "the end of the failed attempt's standard error"),
     ("failed", "the words of the `forall` whose branches failed, a line each"),
     ("succeeded", "the words of the `forall` whose branches succeeded, a line each"),
-    ("scratch", "a directory of this attempt's own, in an atomic `try`"),
+    ("scratch", "the scratch directory of the attempt, in an atomic `try`"),
     ("0", "the name of the script"),
     ("1", "the first argument of the script or the function; `$2` is the second one"),
     ("#", "the number of arguments"),
@@ -103,7 +103,7 @@ pub fn clause(head: &str, word: &str, next: &str) -> Option<String> {
     rows(head).find(is_it).map(|row| format!("`{}`: {}.", row.usage, row.help))
 }
 
-/// What a variable holds that the shell sets.
+/// Returns the content of a variable set by the shell.
 pub fn variable(name: &str) -> Option<&'static str> {
     VARIABLES.iter().find(|(known, _)| *known == name).map(|(_, meaning)| *meaning)
 }
@@ -146,7 +146,7 @@ mod tests {
     use ftsh_syntax::vocabulary::{OPERATORS, TIMES, loop_clauses};
 
     #[test]
-    fn everything_means_something() {
+    fn every_word_has_a_meaning() {
         for word in words("try").chain(TIMES) {
             assert!(clause("try", word, "").is_some(), "{word}");
         }

@@ -1,68 +1,69 @@
-//! Takes a text apart that may be unfinished or wrong, for colours and completion. What it really
-//! means only the parser says.
+//! Tokens of a possibly unfinished or wrong text, for colors and completion.
+//!
+//! Only the parser decides on the meaning of a text.
 
 use std::ops::Range;
 
 use ftsh_syntax::clauses;
 use ftsh_syntax::vocabulary::OPERATORS;
 
-use super::lexemes::{Part, assigned, double, redirection, single, variable};
+use super::lexemes::{TokenPart, assigned, double, redirection, single, variable};
 use ftsh_syntax::vocabulary::{
     ALONE, DECLARATIONS, HEADS, KEYWORDS, TIMES, is_loop, is_name, loop_clauses,
 };
 
-/// A piece of a text.
+/// Token of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Token {
-    /// Where it stands.
+    /// Range of the token in the text.
     pub range: Range<usize>,
-    /// What it is for.
+    /// Role of the token.
     pub role: Role,
-    /// The strings and variables in it.
-    pub parts: Vec<(Range<usize>, Part)>,
+    /// Strings and variables in the token.
+    pub parts: Vec<(Range<usize>, TokenPart)>,
 }
 
-/// What a token is for.
+/// Role of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// A word that begins, divides or ends a structure, or stands for itself, like `return`.
+    /// Word that begins, divides or ends a structure, or a statement of its own like `return`.
     Keyword,
-    /// A word of such a line that means something, like `every` or `in`.
+    /// Word with a meaning in a head, like `every` or `in`.
     Clause,
-    /// `.eq.` and its like.
+    /// Operator, such as `.eq.`.
     Operator,
-    /// What is run.
+    /// Name of a command.
     Command,
-    /// `name=…`; how long the name is.
+    /// `name=…`, with the length of the name.
     Assignment(usize),
     /// Any other word.
     Word,
-    /// `>`, `->`, `|`, parentheses.
+    /// Symbol: `>`, `->`, `|` or a parenthesis.
     Symbol,
     /// `;` or the end of a line.
     Separator,
-    /// From `#` to the end of a line.
+    /// Comment from `#` to the end of the line.
     Comment,
     /// Lines of a here-document.
     Document,
 }
 
-/// A text, taken apart.
+/// Tokens of a text, with its structures.
 #[derive(Debug, Default)]
 pub struct Tokens {
-    /// The pieces in order, without blanks.
+    /// Tokens in order, without blanks.
     pub all: Vec<Token>,
-    /// The heads of structures that have no `end`: indices of `all`, outermost first.
+    /// Heads of structures without an `end`, as indices of `all`, outermost first.
     pub open: Vec<usize>,
-    /// The head and the `end` of each structure that has both: indices of `all`, innermost first.
+    /// Head and `end` of each complete structure, as indices of `all`, innermost first.
     pub closed: Vec<(usize, usize)>,
-    /// Words that end or divide a structure although there is none.
+    /// Words that end or divide a structure outside of any structure.
     pub stray: Vec<usize>,
 }
 
-/// Takes a text apart.
+/// Splits a text into tokens.
 pub fn scan(text: &str) -> Tokens {
-    let mut scanner = Scanner {
+    let mut scanner = TokenScanner {
         text,
         at: 0,
         found: Tokens::default(),
@@ -78,23 +79,24 @@ pub fn scan(text: &str) -> Tokens {
     scanner.found
 }
 
-struct Scanner<'t> {
+struct TokenScanner<'t> {
     text: &'t str,
     at: usize,
     found: Tokens,
-    /// The keyword that this command begins with, if it does.
+    /// Keyword at the start of the current command.
     head: Option<&'t str>,
-    /// Whether a command begins here.
+    /// True at the start of a command.
     at_start: bool,
-    /// Whether a redirection still needs its target; where that is a here-document.
+    /// True if a redirection needs its target next; the target may be the delimiter of a
+    /// here-document.
     target: bool,
-    /// How many parentheses are open since `.succeeds.`.
+    /// Number of open parentheses since `.succeeds.`.
     asks: usize,
-    /// The last lines of here-documents that begin on the next line.
+    /// Delimiters of here-documents that begin on the next line.
     documents: Vec<String>,
 }
 
-impl<'t> Scanner<'t> {
+impl<'t> TokenScanner<'t> {
     fn rest(&self) -> &'t str {
         &self.text[self.at..]
     }
@@ -152,7 +154,7 @@ impl<'t> Scanner<'t> {
         let asks =
             last == ".succeeds." || assigned(last).is_some() && last.ends_with("=.succeeds.");
         self.push(1, Role::Symbol);
-        // No command comes after what is no word.
+        // No command follows a symbol.
         self.at_start &= self.head != Some("=");
         match symbol {
             '(' if asks => (self.asks, self.at_start) = (1, true),
@@ -165,7 +167,7 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// Whether `( ) ,` and operators are not parts of words.
+    /// Returns true if `( ) ,` and operators are not parts of words.
     fn in_expression(&self) -> bool {
         self.asks == 0
             && matches!(
@@ -184,7 +186,7 @@ impl<'t> Scanner<'t> {
             )
     }
 
-    /// The word that ends a here-document.
+    /// Adds the delimiter of a here-document.
     fn document(&mut self) {
         let rest = self.rest().trim_start_matches([' ', '\t']);
         let end = rest.find([' ', '\t', '\n', ';', '|', '>', '<']).unwrap_or(rest.len());
@@ -223,14 +225,14 @@ impl<'t> Scanner<'t> {
                 '\\' => at += 1 + self.text[at + 1..].chars().next().map_or(0, char::len_utf8),
                 '\'' => {
                     let (end, closed) = single(self.text, at);
-                    parts.push((at..end, Part::Quoted(closed)));
+                    parts.push((at..end, TokenPart::Quoted(closed)));
                     at = end;
                 }
                 '"' => at = double(self.text, at, &mut parts),
                 '$' => {
                     let end = variable(self.text, at);
                     if end > at + 1 {
-                        parts.push((at..end, Part::Variable));
+                        parts.push((at..end, TokenPart::Variable));
                     }
                     at = end;
                 }
@@ -244,7 +246,7 @@ impl<'t> Scanner<'t> {
         self.found.all.push(Token { range: start..at, role, parts });
     }
 
-    /// What a word is for, where it stands.
+    /// Returns the role of a word at the current position.
     fn role(&mut self, word: &'t str) -> Role {
         if std::mem::take(&mut self.target) {
             return Role::Word;
@@ -269,7 +271,7 @@ impl<'t> Scanner<'t> {
         if let Some(length) = assigned(word) {
             // A command may follow, or the rest of an expression.
             self.head = Some("=");
-            // What follows is its operand: `x=.not. $y`.
+            // An operand follows an operator: `x=.not. $y`.
             self.at_start = !is_operator(&word[length + 1..]);
             return Role::Assignment(length);
         }
@@ -282,7 +284,7 @@ impl<'t> Scanner<'t> {
         Role::Command
     }
 
-    /// Whether nothing of its command comes after a word that stands here.
+    /// Returns true if a word at the current position ends its command.
     fn ends_after(&self, word: &str) -> bool {
         let rest = self.rest()[word.len()..].trim_start_matches([' ', '\t', '\r']);
         rest.is_empty() || rest.starts_with(['\n', ';', '#'])
@@ -300,13 +302,14 @@ impl<'t> Scanner<'t> {
             _ => {}
         }
         self.head = Some(word);
-        // `else if …`
+        // The rest of `else if …` follows.
         self.at_start = false;
         Role::Keyword
     }
 
-    /// Whether a word belongs to a clause of the loop that `keyword` begins: together with the word after
-    /// it, or the one before it.
+    /// Returns true if a word belongs to a clause of the loop that `keyword` begins.
+    ///
+    /// The word after or before it must complete the clause.
     fn is_loop_clause(&self, keyword: &str, word: &str) -> bool {
         let rest = self.text[self.at + word.len()..].trim_start();
         let next = rest.split([' ', '\t', '\r', '\n', ';']).next();
@@ -317,7 +320,7 @@ impl<'t> Scanner<'t> {
         })
     }
 
-    /// Whether this word comes right after another one that means something.
+    /// Returns true directly after a keyword or a clause of this text.
     fn is_after(&self, word: &str) -> bool {
         self.found.all.last().is_some_and(|before| {
             matches!(before.role, Role::Keyword | Role::Clause)
@@ -336,7 +339,7 @@ impl<'t> Scanner<'t> {
             Some(head) if is_loop(head) && (word == "in" || self.is_loop_clause(head, word)) => {
                 Role::Clause
             }
-            // Its name.
+            // The name of the channel.
             Some("channel") if self.is_after("channel") => Role::Word,
             Some("try") if self.is_after("through") => Role::Word,
             Some("channel")
@@ -368,7 +371,7 @@ fn is_operator(word: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// Every token as its role's first letter and its text.
+    /// Returns every token as the first letter of its role and its text.
     fn shown(text: &str) -> String {
         let tokens = scan(text).all.into_iter().filter(|it| it.role != Role::Separator);
         let shown = tokens.map(|token| {
@@ -427,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn any_text_is_taken_apart() {
+    fn any_text_is_split() {
         let pieces = [
             "'",
             "\"",

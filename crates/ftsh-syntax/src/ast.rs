@@ -1,7 +1,7 @@
-//! The syntax tree.
+//! Syntax tree of a script.
 //!
-//! It keeps what the printer needs to say a script again (quoting, comments, blank lines), and
-//! every node that can fail at run time keeps its place.
+//! The tree keeps quoting, comments and blank lines for the printer. Every node with a possible
+//! failure at run time keeps its span.
 
 use std::sync::Arc;
 
@@ -13,107 +13,107 @@ use super::span::{Source, Span};
 use crate::backoff::{Clauses, Kind};
 pub use crate::duration::Unit;
 
-/// A variable's or a function's name.
+/// Name of a variable or a function.
 pub type Name = Arc<str>;
 
-/// A whole script.
+/// Whole script.
 #[derive(Clone, Debug)]
 pub struct Script {
-    /// The text it was parsed from.
+    /// Source text of the script.
     pub source: Arc<Source>,
-    /// Its commands, in order; functions included.
+    /// Commands in order, function definitions included.
     pub body: Block,
 }
 
-/// A list of commands: the body of a script or of a structure.
+/// List of commands: the body of a script or of a structure.
 #[derive(Clone, Debug, Default)]
 pub struct Block {
-    /// The commands, in order.
+    /// Commands in order.
     pub commands: Vec<Command>,
 }
 
-/// A command and its place.
+/// Command with its position.
 #[derive(Clone, Debug)]
 pub struct Command {
-    /// From its first word to its end; for structures, of the head line only.
+    /// Range from the first word to the end of the command; of a structure, the head line only.
     pub span: Span,
-    /// Whether a blank line stands before it.
+    /// True if a blank line precedes the command.
     pub gap: bool,
-    /// What it does.
+    /// Kind of the command, with its parts.
     pub kind: CommandKind,
-    /// Redirections after a structure's `end`.
+    /// Redirections after the `end` of a structure.
     pub redirects: Vec<Redirect>,
 }
 
-/// What a command does.
+/// Kind of a command, with its parts.
 #[derive(Clone, Debug)]
 pub enum CommandKind {
-    /// `# text`, the text without the `#`; nothing happens.
+    /// `# text`: a comment, which has no effect.
     Comment {
-        /// What follows the `#`.
+        /// Text after the `#`.
         text: String,
-        /// Whether it shares its line with what comes before it.
+        /// True if a command precedes the comment on its line.
         trailing: bool,
     },
-    /// `a | b`, or just `a`.
+    /// `a | b`, or a single command `a`.
     Pipeline(Pipeline),
-    /// `name=expr`; without an expression, `name=` unsets.
+    /// `name=expr` assigns; `name=` without an expression unsets.
     Assign {
-        /// The variable.
+        /// Name of the variable.
         name: Name,
-        /// The value.
+        /// New value.
         value: Option<Expr>,
-        /// `local name=expr`: until the call ends.
+        /// True for `local name=expr`, which lasts until the call ends.
         local: bool,
     },
     /// `if … else if … else … end`.
     If {
         /// Conditions with their bodies.
         arms: Vec<(Expr, Block)>,
-        /// The last `else`.
+        /// Body of the last `else`.
         otherwise: Option<Block>,
     },
     /// `while expr … end`.
     While {
-        /// The condition.
+        /// Condition, evaluated before each pass.
         condition: Expr,
-        /// The body.
+        /// Body of the loop.
         body: Block,
     },
-    /// `for`, `forany`, `forall`.
+    /// `for`, `forany` or `forall`.
     For(Box<For>),
     /// `try`.
     Try(Box<Try>),
     /// `function name … end`.
     Function {
-        /// The name.
+        /// Name of the function.
         name: Name,
-        /// Where the name stands.
+        /// Span of the name.
         name_span: Span,
-        /// The body.
+        /// Body of the function.
         body: Block,
     },
     /// `return [expr]`.
     Return(Option<Expr>),
     /// `shift [n]`.
     Shift(Option<Expr>),
-    /// `break`, `continue`.
+    /// `break` or `continue`.
     Jump(Jump),
-    /// `channel`.
+    /// `channel NAME rules…`.
     Channel(Box<Channel>),
 }
 
-/// What leaves the body of a loop.
+/// Jump out of the body of a loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Jump {
-    /// `break`: the loop is over, and has succeeded.
+    /// `break`: ends the loop, which succeeds.
     Break,
-    /// `continue`: it goes on with what comes next.
+    /// `continue`: continues the loop with the next pass.
     Continue,
 }
 
 impl Jump {
-    /// Its keyword.
+    /// Returns the keyword.
     pub fn keyword(self) -> &'static str {
         match self {
             Self::Break => "break",
@@ -122,34 +122,35 @@ impl Jump {
     }
 }
 
-/// Stages whose standard outputs feed the next one's standard input; at least one, and a single one is a
-/// command.
+/// Stages, each of which reads the standard output of the stage before; at least one stage.
+///
+/// A pipeline of one stage is a command.
 #[derive(Clone, Debug)]
 pub struct Pipeline {
-    /// The stages, left to right.
+    /// Stages from left to right.
     pub stages: Vec<Stage>,
 }
 
-/// One stage of a pipeline.
+/// Stage of a pipeline.
 #[derive(Clone, Debug)]
 pub struct Stage {
-    /// What runs in it.
+    /// Command or structure.
     pub kind: StageKind,
-    /// Whether `|&` follows: standard error goes into the pipe too.
+    /// True if `|&` follows, which connects standard error as well.
     pub pipe_errors: bool,
 }
 
-/// What runs in a stage of a pipeline.
+/// Content of a stage.
 #[derive(Clone, Debug)]
 pub enum StageKind {
     /// A command.
     Simple(Simple),
-    /// A structure, in a block of its own: whoever goes through blocks gets to it.
+    /// Structure in a block of its own, so that a walk over blocks reaches the structure.
     Structure(Block),
 }
 
 impl Stage {
-    /// Its command, unless it is a structure.
+    /// Returns the command, unless the stage is a structure.
     pub fn simple(&self) -> Option<&Simple> {
         match &self.kind {
             StageKind::Simple(simple) => Some(simple),
@@ -157,7 +158,7 @@ impl Stage {
         }
     }
 
-    /// The block of its structure, if it is one.
+    /// Returns the block of the structure, if the stage is a structure.
     pub fn block(&self) -> Option<&Block> {
         match &self.kind {
             StageKind::Simple(_) => None,
@@ -166,35 +167,35 @@ impl Stage {
     }
 }
 
-/// `NAME=word… words… redirections…`.
+/// Simple command: `NAME=word… words… redirections…`.
 #[derive(Clone, Debug)]
 pub struct Simple {
-    /// The whole command.
+    /// Span of the whole command.
     pub span: Span,
     /// Variables for this command only.
     pub assignments: Vec<(Name, Word)>,
-    /// The command and its arguments; at least one.
+    /// Name of the command and its arguments; at least one word.
     pub words: Vec<Word>,
-    /// Its redirections, left to right.
+    /// Redirections from left to right.
     pub redirects: Vec<Redirect>,
 }
 
-/// One redirection.
+/// Redirection of a descriptor.
 #[derive(Clone, Debug)]
 pub struct Redirect {
-    /// Where.
+    /// Span of the redirection.
     pub span: Span,
-    /// The descriptor it sets, 0 to 9.
+    /// Redirected descriptor, from 0 to 9.
     pub descriptor: u8,
-    /// How the target is opened.
+    /// Mode in which the target is opened.
     pub mode: Mode,
-    /// Whether descriptor 2 follows descriptor 1 there (`>& file`, `&>> file`, `->& v`).
+    /// True if descriptor 2 becomes a copy of descriptor 1 (`>& file`, `&>> file`, `->& v`).
     pub with_errors: bool,
-    /// To what.
+    /// Target of the redirection.
     pub target: Target,
 }
 
-/// How a redirection opens its target.
+/// Mode in which a redirection opens its target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// `<`
@@ -205,40 +206,41 @@ pub enum Mode {
     Append,
 }
 
-/// What a redirection leads to.
+/// Target of a redirection.
 #[derive(Clone, Debug)]
 pub enum Target {
-    /// A file.
+    /// Path of a file.
     File(Word),
-    /// A variable used as a file; the word gives its name.
+    /// Name of a variable used as a file.
     Variable(Word),
-    /// Another descriptor, as in `2>&1`, or in `<&3` with [`Mode::Read`].
+    /// Another descriptor, as in `2>&1`, or as in `<&3` with [`Mode::Read`].
     Descriptor(u8),
-    /// `<<WORD`: the lines up to `WORD`.
+    /// `<<WORD`: the lines before the line `WORD`.
     HereDocument {
-        /// The word that ends it.
+        /// Text of the line after the document.
         delimiter: String,
-        /// The text: one word of [`Part::Double`] when substituted, of [`Part::Single`] when
-        /// the delimiter was quoted.
+        /// Text as one part: [`Part::Double`] with variables, or [`Part::Single`] after a quoted
+        /// delimiter.
         body: Word,
     },
     /// `<<< word`: the word and a newline.
     HereString(Word),
 }
 
-/// A word: parts without white space between them.
+/// Word: parts without white space between them.
 #[derive(Clone, Debug)]
 pub struct Word {
-    /// Where.
+    /// Span of the word.
     pub span: Span,
-    /// At least one part; one is by far the most common, and needs no memory of its own.
+    /// Parts, at least one. A single part, by far the most common case, needs no allocation.
     pub parts: SmallVec<[Part; 1]>,
 }
 
 impl Word {
-    /// Its text, if that stands for itself, whatever there is: one piece without quotes, no pattern, and no
-    /// home directory.
-    pub fn itself(&self) -> Option<&str> {
+    /// Returns the text if the value of the word is the same text in every environment.
+    ///
+    /// The word is then one part without quotes, patterns and home directory.
+    pub fn literal_text(&self) -> Option<&str> {
         let is_active = |byte: &u8| matches!(byte, b'*' | b'?' | b'[');
         match &self.parts[..] {
             [Part::Bare(text)]
@@ -251,15 +253,16 @@ impl Word {
     }
 }
 
-/// A piece of a word.
+/// Part of a word.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// Unquoted text; `*`, `?` and `[…]` in it are patterns, a leading `~` is a home directory. Two
-    /// in a row come from lines that were joined inside a word, and mean the same as one.
+    /// Unquoted text. `*`, `?` and `[…]` are patterns, and a leading `~` is a home directory.
+    ///
+    /// Two bare parts in a row come from lines joined inside a word, and mean the same as one part.
     Bare(String),
     /// `\c`
     Escaped(char),
-    /// `'…'`, the text it stands for.
+    /// `'…'`, with the text after unescaping.
     Single(String),
     /// `"…"`.
     Double(Vec<Quoted>),
@@ -267,28 +270,29 @@ pub enum Part {
     Variable(Box<Variable>),
 }
 
-/// A piece of a double-quoted string.
+/// Part of a double-quoted string.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Quoted {
-    /// The text it stands for.
+    /// Text after unescaping.
     Text(String),
     /// `$name`.
     Variable(Box<Variable>),
 }
 
-/// A variable's use.
+/// Use of a variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Variable {
-    /// Where.
+    /// Span of the use, from the `$`.
     pub span: Span,
-    /// Which.
+    /// Parameter after the `$`.
     pub parameter: Parameter,
-    /// `${name:-word}` or `${name:+word}`. Inside double quotes the word's [`Part::Bare`] is plain
-    /// text, as is a `'` in it.
+    /// Mark and word of `${name:-word}` or `${name:+word}`.
+    ///
+    /// Inside double quotes, a [`Part::Bare`] of the word is plain text, and so is a `'`.
     pub substitute: Option<(Substitute, Vec<Part>)>,
 }
 
-/// What a `$` refers to.
+/// Parameter that a `$` refers to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Parameter {
     /// `$name`
@@ -305,68 +309,68 @@ pub enum Parameter {
     Pid,
 }
 
-/// When a substitute is used.
+/// Condition for the use of a substitute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Substitute {
-    /// `:-`: if the variable is unset or empty.
+    /// `:-`: the variable is unset or empty.
     Default,
-    /// `:+`: if it is not.
+    /// `:+`: the variable is set and not empty.
     Alternative,
 }
 
-/// An expression and its place.
+/// Expression with its position.
 #[derive(Clone, Debug)]
 pub struct Expr {
-    /// Where.
+    /// Span of the expression.
     pub span: Span,
-    /// What it computes.
+    /// Operation with its operands.
     pub kind: ExprKind,
 }
 
-/// What an expression computes.
+/// Operation of an expression.
 #[derive(Clone, Debug)]
 pub enum ExprKind {
-    /// A word, as an operand: never split.
+    /// Word as an operand, which is never split.
     Word(Word),
     /// `( expr )`
     Group(Box<Expr>),
     /// `name(args)`
     Call {
-        /// The function.
+        /// Name of the function.
         name: Name,
-        /// Its arguments.
+        /// Arguments of the call.
         args: Vec<Expr>,
     },
     /// `.not. x`, `.exists. x`, …
     Unary {
-        /// The operator.
+        /// Operator.
         operator: UnaryOperator,
-        /// Its operand.
+        /// Operand.
         operand: Box<Expr>,
     },
     /// `a .add. b`, …
     Binary {
-        /// The operator.
+        /// Operator.
         operator: BinaryOperator,
-        /// The left operand.
+        /// Left operand.
         left: Box<Expr>,
-        /// The right operand.
+        /// Right operand.
         right: Box<Expr>,
     },
     /// `from .to. to [.step. step]`
     Range {
-        /// One end.
+        /// First number.
         from: Box<Expr>,
-        /// The other end.
+        /// Last number.
         to: Box<Expr>,
-        /// The step.
+        /// Difference between numbers.
         step: Option<Box<Expr>>,
     },
     /// `.succeeds. ( command )`
     Succeeds(Box<Pipeline>),
 }
 
-/// An operator before its operand.
+/// Operator before its operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnaryOperator {
     /// `.not.`
@@ -375,7 +379,7 @@ pub enum UnaryOperator {
     Test(FileTest),
 }
 
-/// A question about a file.
+/// Test of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "named like their operators")]
 pub enum FileTest {
@@ -392,7 +396,7 @@ pub enum FileTest {
     Character,
 }
 
-/// An operator between its operands.
+/// Operator between its operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "named like their operators")]
 pub enum BinaryOperator {
@@ -416,68 +420,68 @@ pub enum BinaryOperator {
     Pow,
 }
 
-/// `for`, `forany`, `forall`.
+/// Loop over words: `for`, `forany` or `forall`.
 #[derive(Clone, Debug)]
 pub struct For {
-    /// Which of the three.
+    /// Kind of loop, with its clauses.
     pub kind: ForKind<Duration, Expr>,
-    /// The loop variable.
+    /// Loop variable.
     pub variable: Name,
-    /// The list: bare words split and expand, other expressions give one value.
+    /// List of words. Bare words are split and expanded; other expressions yield one word each.
     pub list: Vec<Expr>,
-    /// The body.
+    /// Body of the loop.
     pub body: Block,
 }
 
 /// `try [limits] [clauses] … [catch …] end`.
 #[derive(Clone, Debug)]
 pub struct Try {
-    /// Its limits and clauses, but for `while`.
+    /// Limits and clauses, except `while`.
     pub clauses: TryClauses<Duration, Expr, BackoffClause>,
-    /// `while expr`
+    /// Condition of `while expr`.
     pub condition: Option<Expr>,
-    /// `through NAME`, and where the name stands.
+    /// Name after `through`, with its span.
     pub through: Option<(Span, Name)>,
-    /// The body.
+    /// Body, executed by each attempt.
     pub body: Block,
-    /// The `catch` block, and where `catch` stands.
+    /// Block after `catch`, with the span of the keyword.
     pub catch: Option<(Span, Block)>,
-    /// The `finally` block, and where `finally` stands.
+    /// Block after `finally`, with the span of the keyword.
     pub finally: Option<(Span, Block)>,
 }
 
-/// `channel NAME rules…`: what attempts through it obey from there on.
+/// `channel NAME rules…`: a declaration of rules for attempts through a channel.
 #[derive(Clone, Debug)]
 pub struct Channel {
-    /// What it is called.
+    /// Name of the channel.
     pub name: Name,
-    /// Where the name stands.
+    /// Span of the name.
     pub name_span: Span,
-    /// Its rules, at least one; the budget as a percentage, without the `%`.
+    /// Rules, at least one. The budget is a percentage, without the `%`.
     pub rules: ChannelClauses<Duration, Expr>,
 }
 
-/// A length of time.
+/// Length of time.
 #[derive(Clone, Debug)]
 pub enum Duration {
-    /// `5 minutes`, `$n seconds`, `1.5 hours`: the amount's value may have a fraction.
+    /// `5 minutes`, `$n seconds`, `1.5 hours`. The value of the amount may have a fraction.
     Amount {
-        /// How many.
+        /// Number of units.
         amount: Expr,
-        /// Of what.
+        /// Unit of the amount.
         unit: Unit,
     },
-    /// `1h30m`, `500ms`, or a word whose value is written like that.
+    /// `1h30m`, `500ms`, or a word with a value in this form.
     Joined(Word),
 }
 
 /// `backoff NAME [from D] [to D] [by F] [jitter P%]`.
 #[derive(Clone, Debug)]
 pub struct BackoffClause {
-    /// Where.
+    /// Span of the clause.
     pub span: Span,
-    /// The policy.
+    /// Policy.
     pub kind: Kind,
-    /// Its parameters; the jitter as a percentage, without the `%`.
+    /// Parameters of the policy. The jitter is a percentage, without the `%`.
     pub clauses: Clauses<Duration, Expr>,
 }

@@ -1,9 +1,9 @@
-//! The clauses of structures: their rows, and their values on the way from tree to code to frame.
+//! Clauses of structures: the rows that describe them, and their values from the tree to the frame.
 //!
-//! In the tree a clause holds what was written; lowering pushes its values in the order of the fields
-//! and keeps how each is to be read; the structure that begins reads them in that order. The fields
-//! are the same all along, only what they hold changes. So a clause more is a field here, and each
-//! step takes it along.
+//! In the tree a clause holds expressions. Lowering turns each expression into instructions that
+//! push a value, in the order of the fields. The structure reads the values in the same order when
+//! it begins. The fields stay the same in every form, and only their types change. A new clause is
+//! a new field here, and the compiler then lists the steps that handle the field.
 
 use std::convert::Infallible;
 
@@ -28,8 +28,10 @@ pub enum Value {
     Special,
 }
 
-/// Text of a clause: its words, its place and its description. The grammar's rules of clauses are generated
-/// from the rows by `just generate`, as are tables and word lists; completion and hover read the rows.
+/// Text of a clause: words, head and description.
+///
+/// `just generate` writes the grammar's rules of clauses, tables and word lists from the rows.
+/// Completion and hover read the rows.
 #[derive(Debug)]
 pub struct ClauseRow {
     /// Keyword of the structure or declaration that takes the clause.
@@ -46,34 +48,34 @@ pub struct ClauseRow {
     pub help: &'static str,
 }
 
-/// Rows of all clauses but `on`, whose engines have rows of their own.
+/// Rows of all clauses except `on`, whose engines have rows of their own.
 #[rustfmt::skip]
 pub const ROWS: &[ClauseRow] = &[
-    ClauseRow::new("try", &["for"], Value::Special, "for D", "new attempts are made as long as this time; when it is over, whatever runs is ended"),
-    ClauseRow::new("try", &["or"], Value::Special, "or LIMIT", "the second limit, a time or a number of times; whichever is reached first ends the `try`"),
-    ClauseRow::new("try", &["every"], Value::Time, "every D", "attempts start at least that far apart, with no other delay between them"),
-    ClauseRow::new("try", &["each"], Value::Time, "each D", "the limit of every single attempt; one that takes longer is ended and has failed"),
-    ClauseRow::new("try", &["while"], Value::Expression, "while EXPR", "another attempt is made only while this is `true`; it may ask `$error_code` and its kin"),
-    ClauseRow::new("try", &["atomic"], Value::Nothing, "atomic", "an attempt is all or nothing. What it prints and writes takes place when it has succeeded"),
+    ClauseRow::new("try", &["for"], Value::Special, "for D", "the time limit of the `try`; a running attempt is killed at the limit"),
+    ClauseRow::new("try", &["or"], Value::Special, "or LIMIT", "a second limit, a time or a number of times; the first limit reached ends the `try`"),
+    ClauseRow::new("try", &["every"], Value::Time, "every D", "the minimum time between the starts of attempts, without other delays"),
+    ClauseRow::new("try", &["each"], Value::Time, "each D", "the time limit of each attempt; an attempt that takes longer is killed and fails"),
+    ClauseRow::new("try", &["while"], Value::Expression, "while EXPR", "another attempt is made only while the expression is `true`; it may use `$error_code` and the other variables of a failure"),
+    ClauseRow::new("try", &["atomic"], Value::Nothing, "atomic", "an attempt is all or nothing: its output and files appear only after success"),
     ClauseRow::new("try", &["backoff"], Value::Special, "backoff POLICY", "the delays between attempts"),
-    ClauseRow::new("try", &["through"], Value::Special, "through CHANNEL", "attempts obey what the channel says, together with those of all your other shells"),
-    ClauseRow::new("try", &["from"], Value::Special, "from D", "the first delay, or what it is made of"),
+    ClauseRow::new("try", &["through"], Value::Special, "through CHANNEL", "attempts follow the rules of the channel, together with the attempts of all your other shells"),
+    ClauseRow::new("try", &["from"], Value::Special, "from D", "the first delay, or the base of the formula"),
     ClauseRow::new("try", &["to"], Value::Special, "to D", "the longest delay"),
-    ClauseRow::new("try", &["by"], Value::Special, "by F", "what delays are multiplied by after each failure"),
-    ClauseRow::new("try", &["jitter"], Value::Special, "jitter P%", "how much of a delay is random"),
-    ClauseRow::new("forany", &["in", "order"], Value::Nothing, "in order", "begins with the first word, not with a random one"),
-    ClauseRow::new("forany", &["hedge", "after"], Value::Time, "hedge after D", "the next word begins beside one that takes longer; the first to succeed wins"),
-    ClauseRow::new("forall", &["at", "most"], Value::Number, "at most N", "so many branches run at once"),
-    ClauseRow::new("forany", &["at", "most"], Value::Number, "at most N", "so many are tried at once; with `hedge after`"),
-    ClauseRow::new("forall", &["at", "least"], Value::Number, "at least N", "so many have to succeed; then the others are ended"),
-    ClauseRow::new("forall", &["keep", "going"], Value::Nothing, "keep going", "one that fails doesn't end the others; `$failed` and `$succeeded` say which"),
-    ClauseRow::new("forall", &["output", "grouped"], Value::Order, "output grouped", "what a branch prints comes out in one piece, when it has ended"),
-    ClauseRow::new("forall", &["output", "tagged"], Value::Nothing, "output tagged", "what branches print comes out line by line, each behind its word and a tab"),
-    ClauseRow::new("forall", &["retry", "lost"], Value::Times, "retry lost N times", "a branch whose machine is lost runs again elsewhere, so often"),
-    ClauseRow::new("channel", &["at", "most"], Value::Special, "at most N", "so many attempts are inside at once; the others wait in the order of their coming"),
-    ClauseRow::new("channel", &["rate"], Value::Special, "rate N per D", "so many attempts may begin in that time").further(&["per"]),
-    ClauseRow::new("channel", &["budget"], Value::Special, "budget P%", "a second or later attempt needs what first attempts have earned"),
-    ClauseRow::new("channel", &["breaker"], Value::Special, "breaker N failures D", "after so many failures in a row attempts fail for so long without being made").further(&["failures", "failure"]),
+    ClauseRow::new("try", &["by"], Value::Special, "by F", "the factor of the delay after each failure"),
+    ClauseRow::new("try", &["jitter"], Value::Special, "jitter P%", "the random part of a delay"),
+    ClauseRow::new("forany", &["in", "order"], Value::Nothing, "in order", "begins with the first word instead of a random word"),
+    ClauseRow::new("forany", &["hedge", "after"], Value::Time, "hedge after D", "the next word begins beside a word that takes longer; the first success wins"),
+    ClauseRow::new("forall", &["at", "most"], Value::Number, "at most N", "the maximum number of branches at once"),
+    ClauseRow::new("forany", &["at", "most"], Value::Number, "at most N", "the maximum number of words at once; with `hedge after`"),
+    ClauseRow::new("forall", &["at", "least"], Value::Number, "at least N", "the number of branches that must succeed; the other branches are then killed"),
+    ClauseRow::new("forall", &["keep", "going"], Value::Nothing, "keep going", "a failed branch doesn't end the others; `$failed` and `$succeeded` list the words"),
+    ClauseRow::new("forall", &["output", "grouped"], Value::Order, "output grouped", "the output of a branch appears as a whole, after the end of the branch"),
+    ClauseRow::new("forall", &["output", "tagged"], Value::Nothing, "output tagged", "the output of branches appears line by line, each line after its word and a tab"),
+    ClauseRow::new("forall", &["retry", "lost"], Value::Times, "retry lost N times", "the maximum number of restarts of a branch whose machine is lost"),
+    ClauseRow::new("channel", &["at", "most"], Value::Special, "at most N", "the maximum number of attempts at once; other attempts wait in the order of their arrival"),
+    ClauseRow::new("channel", &["rate"], Value::Special, "rate N per D", "the maximum number of attempts that begin in this time").further(&["per"]),
+    ClauseRow::new("channel", &["budget"], Value::Special, "budget P%", "the maximum number of retries, as a percentage of first attempts"),
+    ClauseRow::new("channel", &["breaker"], Value::Special, "breaker N failures D", "after this number of failures in a row, attempts fail for this time without being made").further(&["failures", "failure"]),
 ];
 
 impl ClauseRow {
@@ -102,30 +104,31 @@ pub fn words(head: &str) -> impl Iterator<Item = &'static str> + Clone {
     rows(head).flat_map(|row| row.words.iter().chain(row.further)).copied()
 }
 
-/// The clauses of a `try`: lengths of time `L`, numbers `N`, policies `P`.
+/// Clauses of a `try`, with lengths of time `L`, numbers `N` and policies `P`.
 #[derive(Clone, Debug)]
 pub struct TryClauses<L, N, P> {
-    /// The time limit.
+    /// Time limit.
     pub time: Option<L>,
     /// `N times`
     pub times: Option<N>,
-    /// `every D`: the least time between the starts of attempts.
+    /// `every D`: the minimum time between the starts of attempts.
     pub every: Option<L>,
-    /// `each D`: the limit of each attempt.
+    /// `each D`: the time limit of each attempt.
     pub each: Option<L>,
     /// `backoff NAME …`
     pub backoff: Option<P>,
-    /// `atomic`: an attempt is all or nothing.
+    /// `atomic`: the effects of an attempt appear as a whole or not at all.
     pub atomic: bool,
 }
 
 impl<L, N, P> TryClauses<L, N, P> {
-    /// No clause at all.
+    /// Clauses of a `try` without any clause.
     pub const NONE: Self =
         Self { time: None, times: None, every: None, each: None, backoff: None, atomic: false };
 
-    /// The next form of each clause, in the order of the fields; the first error ends it. All three
-    /// functions are given `context`.
+    /// Converts each clause, in the order of the fields, and stops at the first error.
+    ///
+    /// `context` is passed to all three functions.
     pub fn try_map<'c, C, L2, N2, P2, E>(
         &'c self,
         context: &mut C,
@@ -143,7 +146,7 @@ impl<L, N, P> TryClauses<L, N, P> {
         })
     }
 
-    /// As [`Self::try_map`], of what can't fail.
+    /// Converts each clause like [`Self::try_map`], by functions without errors.
     pub fn map<'c, C, L2, N2, P2>(
         &'c self,
         context: &mut C,
@@ -170,13 +173,14 @@ impl<L, N, P> TryClauses<L, N, P> {
 }
 
 impl<L, P> TryClauses<L, u64, P> {
-    /// How many attempts may be made, unless as many as fit into the time: one, if nothing is said.
+    /// Returns the maximum number of attempts, or `None` if only time limits them. The default is
+    /// 1.
     pub fn attempts(&self) -> Option<u64> {
         self.times.or_else(|| self.time.is_none().then_some(1))
     }
 }
 
-/// The rules of a channel: lengths of time `L`, numbers `N`.
+/// Rules of a channel, with lengths of time `L` and numbers `N`.
 #[derive(Clone, Debug)]
 pub struct ChannelClauses<L, N> {
     /// `at most N`
@@ -190,11 +194,12 @@ pub struct ChannelClauses<L, N> {
 }
 
 impl<L, N> ChannelClauses<L, N> {
-    /// No rule at all.
+    /// Rules of a channel without any rule.
     pub const NONE: Self = Self { at_most: None, rate: None, budget: None, breaker: None };
 
-    /// The next form of each rule, in the order of the fields; the first error ends it. Both functions
-    /// are given `context`.
+    /// Converts each rule, in the order of the fields, and stops at the first error.
+    ///
+    /// `context` is passed to both functions.
     pub fn try_map<'c, C, L2, N2, E>(
         &'c self,
         context: &mut C,
@@ -212,7 +217,7 @@ impl<L, N> ChannelClauses<L, N> {
         })
     }
 
-    /// As [`Self::try_map`], of what can't fail.
+    /// Converts each rule like [`Self::try_map`], by functions without errors.
     pub fn map<'c, C, L2, N2>(
         &'c self,
         context: &mut C,
@@ -228,7 +233,7 @@ impl<L, N> ChannelClauses<L, N> {
     }
 }
 
-/// Which loop it is, with its clauses: lengths of time `L`, numbers `N`.
+/// Kind of loop with its clauses, for lengths of time `L` and numbers `N`.
 #[derive(Clone, Debug)]
 pub enum ForKind<L, N> {
     /// `for`
@@ -240,7 +245,7 @@ pub enum ForKind<L, N> {
 }
 
 impl<L, N> ForKind<L, N> {
-    /// The next form of each clause, in the order of the fields.
+    /// Converts each clause, in the order of the fields.
     pub fn map<'c, C, L2, N2>(
         &'c self,
         context: &mut C,
@@ -254,7 +259,7 @@ impl<L, N> ForKind<L, N> {
         }
     }
 
-    /// Whether its words run as branches: tasks of their own, without an input.
+    /// Returns true if the loop runs its words as branches, which are tasks without standard input.
     pub fn has_branches(&self) -> bool {
         match self {
             Self::Each => false,
@@ -264,23 +269,24 @@ impl<L, N> ForKind<L, N> {
     }
 }
 
-/// The clauses of a `forany`: lengths of time `L`, numbers `N`.
+/// Clauses of a `forany`, with lengths of time `L` and numbers `N`.
 #[derive(Clone, Debug)]
 pub struct ForAnyClauses<L, N> {
-    /// `in order`: it starts at the first word, not at a random one.
+    /// `in order`: the loop begins with the first word instead of a random word.
     pub in_order: bool,
-    /// `hedge after D`: how long a word runs alone before the next one is begun beside it.
+    /// `hedge after D`: the time that an alternative runs before the next one begins as well.
     pub hedge_after: Option<L>,
-    /// `at most N` of them at once.
+    /// `at most N`: the maximum number of alternatives at once.
     pub at_most: Option<N>,
 }
 
 impl<L, N> ForAnyClauses<L, N> {
-    /// No clause at all.
+    /// Clauses of a `forany` without any clause.
     pub const NONE: Self = Self { in_order: false, hedge_after: None, at_most: None };
 
-    /// The next form of each clause, in the order of the fields; the first error ends it. Both functions
-    /// are given `context`.
+    /// Converts each clause, in the order of the fields, and stops at the first error.
+    ///
+    /// `context` is passed to both functions.
     pub fn try_map<'c, C, L2, N2, E>(
         &'c self,
         context: &mut C,
@@ -294,7 +300,7 @@ impl<L, N> ForAnyClauses<L, N> {
         })
     }
 
-    /// As [`Self::try_map`], of what can't fail.
+    /// Converts each clause like [`Self::try_map`], by functions without errors.
     pub fn map<'c, C, L2, N2>(
         &'c self,
         context: &mut C,
@@ -310,29 +316,29 @@ impl<L, N> ForAnyClauses<L, N> {
     }
 }
 
-/// When what the branches of a `forall` print comes out.
+/// Treatment of the output of the branches of a `forall`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// `output grouped`: whole, when the branch has ended.
+    /// `output grouped`: a branch's output appears as a whole, when the branch has ended.
     Grouped {
-        /// `in order`: in the order of the words.
+        /// `in order`: outputs appear in the order of the words.
         in_order: bool,
     },
-    /// `output tagged`: each whole line as it comes, with the word before it.
+    /// `output tagged`: each whole line appears at once, after the word of its branch.
     Tagged,
 }
 
-/// Where branches run: `on slurm "--mem=4G"`, with texts `T`.
+/// Destination of branches: `on slurm "--mem=4G"`, with texts `T`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct On<T> {
     /// Engine that runs the branches.
     pub engine: EngineId,
-    /// A word for it: options, or the list of hosts.
+    /// Argument of the engine: options, or the list of hosts.
     pub options: Option<T>,
 }
 
 impl<T> On<T> {
-    /// It with its word in the next form.
+    /// Converts the argument of the engine.
     pub fn try_map<'c, T2, E>(
         &'c self,
         text: impl FnOnce(&'c T) -> Result<T2, E>,
@@ -342,25 +348,25 @@ impl<T> On<T> {
     }
 }
 
-/// The clauses of a `forall`: numbers `N`, texts `T`.
+/// Clauses of a `forall`, with numbers `N` and texts `T`.
 #[derive(Clone, Debug)]
 pub struct ForAllClauses<N, T> {
-    /// `at most N` branches at once.
+    /// `at most N`: the maximum number of branches at once.
     pub at_most: Option<N>,
-    /// `at least N`: it succeeds once so many branches have.
+    /// `at least N`: the number of successful branches at which the `forall` succeeds.
     pub at_least: Option<N>,
-    /// `output …`: when what branches print comes out.
+    /// `output …`: the treatment of the branches' output.
     pub output: Option<Output>,
-    /// `keep going`: a failed branch doesn't end the others.
+    /// `keep going`: a failed branch does not end the other branches.
     pub keep_going: bool,
-    /// `on …`: where branches run, if not here.
+    /// `on …`: the destination of the branches, unless they run on this machine.
     pub on: Option<On<T>>,
-    /// `retry lost N times`: how often a branch begins anew of which nobody knows what came of it.
+    /// `retry lost N times`: the number of restarts of a lost branch.
     pub retry_lost: Option<N>,
 }
 
 impl<N, T> ForAllClauses<N, T> {
-    /// No clause at all.
+    /// Clauses of a `forall` without any clause.
     pub const NONE: Self = Self {
         at_most: None,
         at_least: None,
@@ -375,8 +381,9 @@ impl<N, T> ForAllClauses<N, T> {
         self.keep_going || self.at_least.is_some()
     }
 
-    /// The next form of each clause, in the order of the fields; the first error ends it. Both functions
-    /// are given `context`.
+    /// Converts each clause, in the order of the fields, and stops at the first error.
+    ///
+    /// `context` is passed to both functions.
     pub fn try_map<'c, C, N2, T2, E>(
         &'c self,
         context: &mut C,
@@ -393,7 +400,7 @@ impl<N, T> ForAllClauses<N, T> {
         })
     }
 
-    /// As [`Self::try_map`], of what can't fail.
+    /// Converts each clause like [`Self::try_map`], by functions without errors.
     pub fn map<'c, C, N2, T2>(
         &'c self,
         context: &mut C,

@@ -1,4 +1,4 @@
-//! The one renderer of messages that point into a script.
+//! Renderer of all messages that point into a script.
 //!
 //! ```text
 //! error[unknown-unit]: unknown unit `minutse`
@@ -16,45 +16,45 @@ use unicode_width::UnicodeWidthChar;
 use crate::error::{SyntaxError, SyntaxErrors};
 use crate::{Source, Span};
 
-/// Columns of source text shown of one line; a longer line is cut around the underlined place.
+/// Maximum number of columns of a displayed source line; a longer line is cut around the marks.
 const MAX_COLUMNS: usize = 100;
-/// Even in the narrowest terminal.
+/// Minimum number of columns, for very narrow terminals.
 const MIN_COLUMNS: usize = 20;
-/// Mistakes shown of one script.
+/// Maximum number of displayed errors of a script.
 const MAX_ERRORS: usize = 10;
 const TAB_WIDTH: usize = 4;
 
-/// Renders a mistake with its place in `source`, ending in a newline.
+/// Renders an error with its place in `source`. The text ends in a newline.
 pub fn render(source: &Source, error: &SyntaxError) -> String {
     render_within(source, error, MAX_COLUMNS)
 }
 
 fn render_within(source: &Source, error: &SyntaxError, columns: usize) -> String {
-    let mut places = vec![Place::new(source, error.span, '^', error.label.as_deref(), columns)];
+    let mut excerpts = vec![Excerpt::new(source, error.span, '^', error.label.as_deref(), columns)];
     if let Some((span, note)) = &error.related {
-        places.push(Place::new(source, *span, '-', Some(note), columns));
+        excerpts.push(Excerpt::new(source, *span, '-', Some(note), columns));
     }
-    let digits = places.iter().map(|place| place.number.to_string().len()).max().unwrap_or(1);
-    let (name, line, column) = (source.name(), places[0].number, places[0].column);
+    let digits = excerpts.iter().map(|excerpt| excerpt.number.to_string().len()).max().unwrap_or(1);
+    let (name, line, column) = (source.name(), excerpts[0].number, excerpts[0].column);
     let slug = error.slug;
     let mut text = format!("{}[{slug}]: {}\n", slug.severity().name(), printable(&error.message));
     let margin = " ".repeat(digits);
     let _ = writeln!(text, "{margin}--> {}:{line}:{column}", printable(name));
     let _ = writeln!(text, "{margin} |");
-    // Of two places in one script the earlier comes first.
-    places.sort_by_key(|place| place.number);
+    // Of two places in one script, the earlier one comes first.
+    excerpts.sort_by_key(|excerpt| excerpt.number);
     let mut before: Option<u32> = None;
-    for place in &places {
-        if before.is_some_and(|before| before + 1 < place.number) {
+    for excerpt in &excerpts {
+        if before.is_some_and(|before| before + 1 < excerpt.number) {
             let _ = writeln!(text, "{margin}...");
         }
-        if before != Some(place.number) || place.cut {
-            let line = format!("{:>digits$} | {}", place.number, place.line);
+        if before != Some(excerpt.number) || excerpt.cut {
+            let line = format!("{:>digits$} | {}", excerpt.number, excerpt.line);
             let _ = writeln!(text, "{}", line.trim_end());
         }
-        before = Some(place.number);
-        let label = place.label.map(printable).unwrap_or_default();
-        let marks = format!("{}{} {label}", " ".repeat(place.indent), place.marks);
+        before = Some(excerpt.number);
+        let label = excerpt.label.map(printable).unwrap_or_default();
+        let marks = format!("{}{} {label}", " ".repeat(excerpt.indent), excerpt.marks);
         let _ = writeln!(text, "{margin} | {}", marks.trim_end());
     }
     if let Some(hint) = &error.hint {
@@ -63,18 +63,19 @@ fn render_within(source: &Source, error: &SyntaxError, columns: usize) -> String
     text
 }
 
-/// Renders the mistakes of a script, the first ten of them.
+/// Renders the first ten errors of a script.
 pub fn render_all(errors: &SyntaxErrors) -> String {
     render_all_within(errors, None)
 }
 
-/// Renders the mistakes of a script, the first ten of them, for a terminal of so many columns:
-/// were lines of source longer, what is underlined would be elsewhere.
+/// Renders the first ten errors of a script for a terminal of this width.
+///
+/// A longer source line would wrap, and the marks would stand below the wrong characters.
 pub fn render_all_within(errors: &SyntaxErrors, columns: Option<usize>) -> String {
     let shown = &errors.errors[..errors.errors.len().min(MAX_ERRORS)];
     let columns = columns.map_or(MAX_COLUMNS, |columns| {
         let digits = errors.source.line(errors.source.text().len()).to_string().len();
-        // Beside the text there are the number, ` | `, and maybe dots at both ends.
+        // Number, ` | `, and possibly dots at both ends surround the source text.
         columns.saturating_sub(digits + 5).clamp(MIN_COLUMNS, MAX_COLUMNS)
     });
     let mut text = render_each(&errors.source, shown, columns);
@@ -85,7 +86,7 @@ pub fn render_all_within(errors: &SyntaxErrors, columns: Option<usize>) -> Strin
     text
 }
 
-/// Renders what the static look found, all of it: who asks for it wants to know.
+/// Renders all warnings of the lint.
 pub fn render_warnings(source: &Source, warnings: &[SyntaxError]) -> String {
     render_each(source, warnings, MAX_COLUMNS)
 }
@@ -96,22 +97,22 @@ fn render_each(source: &Source, errors: &[SyntaxError], columns: usize) -> Strin
     rendered.join("\n")
 }
 
-/// One underlined place.
-struct Place<'e> {
+/// Excerpt of a source line with marks below it.
+struct Excerpt<'e> {
     number: u32,
-    /// In characters, from 1.
+    /// Position of the marks in characters, from 1.
     column: usize,
-    /// The source line as it is shown.
+    /// Source line as displayed.
     line: String,
-    /// Whether only a part of the line is shown.
+    /// True if a part of the line is left out.
     cut: bool,
-    /// Columns before the marks.
+    /// Number of columns before the marks.
     indent: usize,
     marks: String,
     label: Option<&'e str>,
 }
 
-impl<'e> Place<'e> {
+impl<'e> Excerpt<'e> {
     fn new(
         source: &Source,
         span: Span,
@@ -125,7 +126,7 @@ impl<'e> Place<'e> {
         let line = source.line_span(number);
         let content = &text[line.start..line.end];
         let start = start.clamp(line.start, line.end) - line.start;
-        // Of a place on several lines the first is underlined.
+        // A place on several lines has marks below its first line.
         let end = boundary(text, span.end).clamp(line.start + start, line.end) - line.start;
 
         let column = content[..start].chars().count() + 1;
@@ -145,7 +146,7 @@ impl<'e> Place<'e> {
     }
 }
 
-/// The part of a line to show: no more than `most` columns, and of these the marked ones.
+/// Returns the range of a line to display: at most `most` columns, with the marked part.
 fn window(line: &str, start: usize, end: usize, most: usize) -> (usize, usize) {
     if width(line) <= most {
         return (0, line.len());
@@ -167,12 +168,12 @@ fn window(line: &str, start: usize, end: usize, most: usize) -> (usize, usize) {
     (from, after.map_or(line.len(), |(at, _)| from + at).max(start))
 }
 
-/// The nearest character boundary at or before `at`.
+/// Returns the nearest character boundary at or before `at`.
 fn boundary(text: &str, at: usize) -> usize {
     (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }
 
-/// Text without what would upset a terminal.
+/// Returns text with spaces for tabs, and without characters that control a terminal.
 fn shown(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
@@ -185,24 +186,24 @@ fn shown(text: &str) -> String {
     shown
 }
 
-/// The beginning of a line of a script, fit to be shown.
+/// Returns the beginning of a script's line for display.
 pub fn excerpt(line: &str) -> String {
     let end = line.char_indices().nth(MAX_COLUMNS).map_or(line.len(), |(end, _)| end);
     let after = if end < line.len() { "…" } else { "" };
     format!("{}{after}", shown(&line[..end]))
 }
 
-/// Text in one line, without what would upset a terminal.
+/// Returns text on one line, without characters that control a terminal.
 pub fn printable(text: &str) -> String {
     text.chars().map(|c| if is_harmless(c) { c } else { char::REPLACEMENT_CHARACTER }).collect()
 }
 
-/// Not a control character, nor one that turns the direction of text around.
+/// Returns true for a character that neither controls a terminal nor changes the direction of text.
 fn is_harmless(c: char) -> bool {
     !c.is_control() && !matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// How many columns text takes when shown.
+/// Returns the number of columns of displayed text.
 fn width(text: &str) -> usize {
     text.chars().map(column_width).sum()
 }
@@ -229,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn the_place_is_underlined_below_tabs_and_wide_characters() {
+    fn marks_stand_below_tabs_and_wide_characters() {
         insta::assert_snapshot!(rendered("one\n\techo 世界 x é y\n", 16..18), @"
 error[unexpected]: wrong
  --> a.ftsh:2:9
@@ -240,7 +241,7 @@ error[unexpected]: wrong
     }
 
     #[test]
-    fn a_place_over_several_lines_is_underlined_on_its_first() {
+    fn a_place_on_several_lines_has_marks_below_the_first() {
         insta::assert_snapshot!(rendered("echo \"a\nb\"\n", 5..10), @r#"
 error[unexpected]: wrong
  --> a.ftsh:1:6
@@ -290,14 +291,14 @@ error[unexpected]: wrong
     #[test]
     fn a_narrow_terminal_shows_less_of_a_line() {
         let text = format!("\techo 世界 {} || cp one-file another-file", "世".repeat(30));
-        let errors = crate::parse("t", &text).expect_err("a mistake");
+        let errors = crate::parse("t", &text).expect_err("an error");
         insta::assert_snapshot!(render_all_within(&errors, Some(40)), @"
         error[and-or]: unexpected `||`
          --> t:1:41
           |
         1 | …世世世世世世世 || cp one-file anot…
           |                 ^^ expected the end of the command
-          = hint: `||` isn't needed: a group stops at the first failure; `try … catch … end` reacts to one
+          = hint: `||` isn't needed: a group stops at the first failure; `try … catch … end` handles a failure
         ");
         for columns in [0, 1, 12, 25, 40, 60, 80, 100, 1000] {
             let text = render_all_within(&errors, Some(columns));
@@ -307,7 +308,7 @@ error[unexpected]: wrong
     }
 
     #[test]
-    fn terminals_are_safe_from_scripts() {
+    fn control_characters_are_replaced() {
         let text = rendered("\x1b[31m \u{202e}x\r\n", 0..1);
         assert!(!text.contains(['\x1b', '\u{202e}', '\r']), "{text:?}");
     }
@@ -332,7 +333,7 @@ error[unexpected]: twice
     }
 
     #[test]
-    fn no_span_makes_it_panic() {
+    fn no_span_panics() {
         let text = "é\n\t世\r\n";
         for start in 0..12 {
             for end in 0..12 {

@@ -1,12 +1,12 @@
-//! Lengths of time as people write them: `500ms`, `1h30m`, `1.5` of a `minute`.
+//! Lengths of time in text: `500ms`, `1h30m`, `1.5` of a `minute`.
 //!
-//! Amounts are read as decimal text, not through floating point, so that they are exact. What is
-//! too long to be stored is [`Duration::MAX`], which is as good as for ever.
+//! Amounts are parsed as decimal text, without floating point, and are therefore exact. A length
+//! beyond the range of [`Duration`] becomes [`Duration::MAX`].
 
 use std::fmt;
 use std::time::Duration;
 
-/// A unit of time.
+/// Unit of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "plain words")]
 pub enum Unit {
@@ -17,7 +17,7 @@ pub enum Unit {
     Days,
 }
 
-/// Every spelling of the units.
+/// Spellings of the units.
 const SPELLINGS: [(&str, Unit); 17] = [
     ("ms", Unit::Milliseconds),
     ("millisecond", Unit::Milliseconds),
@@ -39,17 +39,17 @@ const SPELLINGS: [(&str, Unit); 17] = [
 ];
 
 impl Unit {
-    /// The unit that `name` spells.
+    /// Returns the unit with the spelling `name`.
     pub fn named(name: &str) -> Option<Self> {
         SPELLINGS.iter().find(|(spelling, _)| *spelling == name).map(|(_, unit)| *unit)
     }
 
-    /// Every spelling, for suggestions.
+    /// Returns every spelling, for suggestions.
     pub fn names() -> impl Iterator<Item = &'static str> {
         SPELLINGS.iter().map(|(spelling, _)| *spelling)
     }
 
-    /// One of it.
+    /// Returns the length of one unit.
     pub fn duration(self) -> Duration {
         match self {
             Self::Milliseconds => Duration::from_millis(1),
@@ -60,14 +60,14 @@ impl Unit {
         }
     }
 
-    /// `amount` of it, where the amount is a decimal number without a sign: `5`, `1.5`, `.5`.
+    /// Returns `amount` units, for a decimal number without a sign: `5`, `1.5`, `.5`.
     pub fn times(self, amount: &str) -> Option<Duration> {
         let (whole, fraction) = amount.split_once('.').unwrap_or((amount, ""));
         let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
         if !digits(whole) || !digits(fraction) || whole.len() + fraction.len() == 0 {
             return None;
         }
-        // Finer than this is finer than a nanosecond, whatever the unit.
+        // Further digits are finer than a nanosecond, in every unit.
         let fraction = &fraction[..fraction.len().min(15)];
         let nanos = self.duration().as_nanos();
         let number = |text: &str| {
@@ -83,7 +83,7 @@ impl Unit {
     }
 }
 
-/// Reads what a script would say: `5 minutes`, `500ms`, `1h30m`.
+/// Parses a length of time as scripts write it: `5 minutes`, `500ms`, `1h30m`.
 pub fn parse(text: &str) -> Option<Duration> {
     let mut words = text.split_whitespace();
     match (words.next()?, words.next(), words.next()) {
@@ -93,7 +93,7 @@ pub fn parse(text: &str) -> Option<Duration> {
     }
 }
 
-/// Reads amounts with their units written together, like `500ms`, `1h30m`, `1.5h`.
+/// Parses amounts with their units in one word, like `500ms`, `1h30m`, `1.5h`.
 pub fn parse_joined(text: &str) -> Option<Duration> {
     let mut total = Duration::ZERO;
     let mut rest = text;
@@ -110,7 +110,7 @@ pub fn parse_joined(text: &str) -> Option<Duration> {
     }
 }
 
-/// Reads what `sleep` is told: `5`, `1.5`, `500ms`, `5 minutes`, `1m 30s`.
+/// Parses the arguments of `sleep`: `5`, `1.5`, `500ms`, `5 minutes`, `1m 30s`.
 pub fn parse_pause(text: &str) -> Option<Duration> {
     let words: Vec<&str> = text.split_whitespace().collect();
     let (mut sum, mut rest) = first(&words)?;
@@ -122,8 +122,11 @@ pub fn parse_pause(text: &str) -> Option<Duration> {
     Some(sum)
 }
 
-/// Reads what `defer` is told: a length of time above zero, and how many words come after it. A number
-/// without a unit is one only at the start, as `503 Service Unavailable` may follow.
+/// Parses the leading arguments of `defer`, and returns a length of time above zero with the number
+/// of remaining words.
+///
+/// A number without a unit counts in the first place only, because `503 Service Unavailable` may
+/// follow.
 pub fn parse_deferral(words: &[&str]) -> Option<(Duration, usize)> {
     let is_of_number = |byte: u8| byte.is_ascii_digit() || byte == b'.';
     let (mut sum, mut rest) = first(words).filter(|(by, _)| !by.is_zero())?;
@@ -137,7 +140,7 @@ pub fn parse_deferral(words: &[&str]) -> Option<(Duration, usize)> {
     Some((sum, rest.len()))
 }
 
-/// The amount that words begin with, in seconds unless a unit follows, and the words after it.
+/// Returns the amount at the start of `words`, in seconds unless a unit follows, and the rest.
 fn first<'a, 'w>(words: &'a [&'w str]) -> Option<(Duration, &'a [&'w str])> {
     let (word, rest) = words.split_first()?;
     match rest.split_first().and_then(|(unit, rest)| Some((Unit::named(unit)?, rest))) {
@@ -152,9 +155,9 @@ fn from_nanos(nanos: u128) -> Duration {
         .map_or(Duration::MAX, |seconds| Duration::new(seconds, (nanos % SECOND) as u32))
 }
 
-/// Shows a duration exactly, in one unit: `100 ms`, `90 s`, `15 min`, `1 h`.
+/// Length of time displayed exactly, in one unit: `100 ms`, `90 s`, `15 min`, `1 h`.
 pub struct Exact(
-    /// What to show.
+    /// Length to display.
     pub Duration,
 );
 
@@ -226,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_lasts_for_ever() {
+    fn lengths_out_of_range_become_the_maximum() {
         for amount in ["99999999999999999999", &"9".repeat(1000)] {
             assert_eq!(Unit::Days.times(amount), Some(Duration::MAX));
             assert_eq!(parse_joined(&format!("{amount}d{amount}h")), Some(Duration::MAX));
@@ -239,14 +242,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_shown_reads_back(nanos in any::<u64>(), seconds in any::<bool>()) {
+        fn displayed_lengths_parse_back(nanos in any::<u64>(), seconds in any::<bool>()) {
             let duration = if seconds { Duration::from_secs(nanos) } else { Duration::from_nanos(nanos) };
             let shown = Exact(duration).to_string().replace(' ', "");
             prop_assert_eq!(parse_joined(&shown), Some(duration));
         }
 
         #[test]
-        fn no_text_is_too_strange(text in ".*") {
+        fn no_text_panics(text in ".*") {
             let _ = parse_joined(&text);
             let _ = Unit::Days.times(&text);
         }

@@ -1,4 +1,4 @@
-//! What is wrong with a script, before it runs.
+//! Errors in scripts, found before a script runs.
 
 use std::sync::Arc;
 
@@ -6,44 +6,44 @@ use super::span::{Source, Span};
 use crate::hint::Hint;
 use crate::slug::Slug;
 
-/// One mistake in a script.
+/// Error in a script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SyntaxError {
-    /// Kind of mistake.
+    /// Slug of the error, which selects its page in the error index.
     pub slug: Slug,
-    /// Where.
+    /// Span of the error.
     pub span: Span,
-    /// What is wrong, in one line.
+    /// Description of the error, in one line.
     pub message: String,
-    /// What was expected at the underlined place, when that says more than the message.
+    /// Text below the marked place, such as the expected words.
     pub label: Option<String>,
-    /// Another place that explains the mistake, with what to say of it.
+    /// Another place that explains the error, with a note.
     pub related: Option<(Span, String)>,
-    /// How to say it in ftsh.
+    /// Proposed correction.
     pub hint: Option<Hint>,
 }
 
 impl SyntaxError {
-    /// A mistake at `span`.
+    /// Creates an error at `span`.
     pub fn new(slug: Slug, span: Span, message: impl Into<String>) -> Self {
         Self { slug, span, message: message.into(), label: None, related: None, hint: None }
     }
 
-    /// Says what was expected at the underlined place.
+    /// Sets the text below the marked place.
     #[must_use]
     pub fn label(mut self, label: impl Into<String>) -> Self {
         self.label = Some(label.into());
         self
     }
 
-    /// Points at another place.
+    /// Adds another place with a note.
     #[must_use]
     pub fn related(mut self, span: Span, note: impl Into<String>) -> Self {
         self.related = Some((span, note.into()));
         self
     }
 
-    /// Adds advice.
+    /// Adds a hint.
     #[must_use]
     pub fn hint(mut self, hint: Hint) -> Self {
         self.hint = Some(hint);
@@ -51,11 +51,11 @@ impl SyntaxError {
     }
 }
 
-/// All the mistakes of one script, in the order of the text; never empty.
+/// All errors of one script, in the order of the text; never empty.
 #[derive(Clone, Debug)]
 pub struct SyntaxErrors {
-    /// The script.
+    /// Text of the script.
     pub source: Arc<Source>,
-    /// Its mistakes.
+    /// Errors of the script.
     pub errors: Vec<SyntaxError>,
 }

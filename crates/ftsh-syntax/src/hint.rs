@@ -1,30 +1,31 @@
-//! Advice with a mistake or a warning.
+//! Hints of errors and warnings.
 
 use std::fmt;
 
-/// Advice, made by [`hint!`]. Code stands between backquotes, `…` where something is left out.
+/// Hint, made by [`hint!`]. Code stands between backquotes, with `…` for omitted parts.
 ///
-/// `tests/hints.rs` runs the code of every hint, and fails for a hint that none of its scripts leads to.
+/// `tests/hints.rs` runs the code of every hint, and fails for a hint without a test script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hint {
-    /// The advice, for people.
+    /// Text of the hint.
     text: String,
     /// File and line of the `hint!` in the program.
     site: &'static str,
 }
 
 impl Hint {
-    /// The hint that `hint!` makes.
+    /// Creates a hint; called by `hint!`.
     pub const fn new(text: String, site: &'static str) -> Self {
         Self { text, site }
     }
 
-    /// File and line of the `hint!` in the program, like `crates/ftsh-ide/src/lint/flow.rs:91`.
+    /// Returns file and line of the `hint!` in the program, like
+    /// `crates/ftsh-ide/src/lint/flow.rs:91`.
     pub const fn site(&self) -> &'static str {
         self.site
     }
 
-    /// Pieces of code that the hint names, in order.
+    /// Returns the pieces of code in the hint, in order.
     pub fn code(&self) -> impl Iterator<Item = &str> {
         self.text.split('`').skip(1).step_by(2)
     }
@@ -36,7 +37,7 @@ impl fmt::Display for Hint {
     }
 }
 
-/// Makes a [`Hint`] of the same arguments as `format!`.
+/// Makes a [`Hint`] from the arguments of `format!`.
 #[macro_export]
 macro_rules! hint {
     ($($text:tt)+) => {

@@ -1,4 +1,4 @@
-//! From source text to a syntax tree and back.
+//! Parser and printer of scripts: source text to a syntax tree and back.
 
 #![forbid(unsafe_code)]
 
@@ -21,13 +21,13 @@ pub mod vocabulary;
 pub use ast::Script;
 pub use error::{SyntaxError, SyntaxErrors};
 pub use parse::{
-    Among, Unfinished, parse, parse_among, parse_bytes, parse_bytes_among, unfinished,
-    unfinished_among,
+    KnownNames, Unfinished, parse, parse_bytes, parse_bytes_with, parse_with, unfinished,
+    unfinished_with,
 };
 pub use print::print;
 pub use span::{Source, Span};
 
-/// How many bytes a script can have.
-pub const LONGEST: usize = 64 * 1024 * 1024;
-/// Why a longer one isn't read.
-pub const TOO_LONG: &str = "a script can have at most 64 MiB";
+/// Maximum size of a script, in bytes.
+pub const MAX_SCRIPT_LENGTH: usize = 64 * 1024 * 1024;
+/// Error message for a longer script.
+pub const SCRIPT_TOO_LONG: &str = "a script can have at most 64 MiB";

@@ -1,35 +1,35 @@
-//! Did you mean …?
+//! Nearest known name, for "did you mean …?".
 
 use std::cmp::Reverse;
 
-/// Longer names than this are no slips of the pen.
-const LONGEST: usize = 32;
+/// Maximum length of a name; a longer name is no misspelling.
+const MAX_LENGTH: usize = 32;
 
-/// The known name that `name` was most likely meant to be, if any is near enough.
+/// Returns the known name nearest to `name`, unless every known name is too different.
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let length = name.chars().count();
-    if length > LONGEST {
+    if length > MAX_LENGTH {
         return None;
     }
-    // A third of the letters may be wrong, and one in any case; but a single letter is like
-    // everything.
+    // A third of the letters may differ, and at least one. A single letter would be near to every
+    // name.
     let most = if length < 2 { 0 } else { (length / 3).max(1) };
     known
         .into_iter()
-        // The distance is no smaller than that.
+        // The edit distance is at least the difference of the lengths.
         .filter(|candidate| candidate.chars().count().abs_diff(length) <= most)
         .map(|candidate| (strsim::osa_distance(name, candidate), candidate))
         .filter(|(distance, candidate)| *distance <= most && *distance < candidate.len())
         .min_by_key(|(distance, candidate)| {
             let common = candidate.bytes().zip(name.bytes()).take_while(|(a, b)| a == b).count();
-            // Letters are left out more often than added.
+            // People leave letters out more often than they add letters.
             let shorter = Reverse(is_part(name, candidate));
             (*distance, shorter, candidate.len().abs_diff(name.len()), Reverse(common))
         })
         .map(|(_, candidate)| candidate)
 }
 
-/// Whether the letters of `name` come in this order in `candidate`.
+/// Returns true if `candidate` contains the letters of `name` in the same order.
 fn is_part(name: &str, candidate: &str) -> bool {
     let mut letters = candidate.chars();
     name.chars().all(|letter| letters.any(|other| other == letter))
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slips_are_recognized() {
+    fn misspellings_are_recognized() {
         let units = crate::duration::Unit::names;
         assert_eq!(nearest("minutse", units()), Some("minutes"));
         assert_eq!(nearest("secnods", units()), Some("seconds"));

@@ -1,7 +1,7 @@
-//! The tidied program.
+//! Printer of the tidied script.
 //!
-//! Printing what was parsed and parsing it again gives the same tree. So everything that the tree
-//! keeps is written in the one way that reads back as itself, whatever stands beside it.
+//! A printed script parses to the same tree. Each part of the tree is therefore written in the form
+//! that reads back as the same part, with any neighbors.
 
 mod command;
 mod expr;
@@ -12,51 +12,53 @@ use super::ast::{
 };
 use super::clauses::{ForAllClauses, ForAnyClauses, On, Output, TryClauses};
 
-/// The program, tidied: indented by 4, one command a line, comments and single blank lines kept.
+/// Returns the tidied script: indented by 4, one command a line, with comments and single blank
+/// lines.
 pub fn print(script: &Script) -> String {
     let mut printer = Printer::default();
     printer.block(&script.body);
     printer.end_line();
-    // At the start of a text it would be taken for a byte order mark.
+    // At the start of a text, the character would be read as a byte order mark.
     if printer.text.starts_with('\u{feff}') {
         printer.text.insert(0, '\n');
     }
     printer.text
 }
 
-/// What is written so far.
+/// Text written so far.
 #[derive(Default)]
 struct Printer {
     text: String,
-    /// Whether the last line can still be added to.
+    /// True if the last line has no newline yet.
     open: bool,
     depth: usize,
-    /// Here-documents to write once the line ends: bodies, with their delimiters.
+    /// Here-documents to write after the current line: bodies with their delimiters.
     documents: Vec<String>,
 }
 
-/// What is still to be written, the next on top.
-enum Task<'t> {
+/// Text still to be written; the top of the stack comes first.
+enum PrintTask<'t> {
     Commands(&'t [Command]),
     Else(Option<&'t Expr>),
     Line(&'static str),
     End(&'t [Redirect]),
-    /// What comes after a stage of a pipeline, and whether that gets its errors, too.
+    /// Stages after a stage of a pipeline, and true if its standard error is piped too.
     Piped(bool, &'t [Stage]),
 }
 
 impl Printer {
-    /// Prints a block without recursion: structures may nest deeper than the native stack allows.
+    /// Prints a block without recursion, because structures may nest deeper than the native stack
+    /// allows.
     fn block(&mut self, block: &Block) {
-        let mut tasks = vec![Task::Commands(&block.commands)];
+        let mut tasks = vec![PrintTask::Commands(&block.commands)];
         while let Some(task) = tasks.pop() {
             match task {
-                Task::Commands([]) => {}
-                Task::Commands([command, rest @ ..]) => {
-                    tasks.push(Task::Commands(rest));
+                PrintTask::Commands([]) => {}
+                PrintTask::Commands([command, rest @ ..]) => {
+                    tasks.push(PrintTask::Commands(rest));
                     self.command(command, &mut tasks);
                 }
-                Task::Else(condition) => {
+                PrintTask::Else(condition) => {
                     self.depth -= 1;
                     self.begin_line();
                     self.text.push_str("else");
@@ -66,19 +68,19 @@ impl Printer {
                     }
                     self.depth += 1;
                 }
-                Task::Line(keyword) => {
+                PrintTask::Line(keyword) => {
                     self.depth -= 1;
                     self.begin_line();
                     self.text.push_str(keyword);
                     self.depth += 1;
                 }
-                Task::End(redirects) => {
+                PrintTask::End(redirects) => {
                     self.depth -= 1;
                     self.begin_line();
                     self.text.push_str("end");
                     self.redirects(redirects);
                 }
-                Task::Piped(errors, stages) => {
+                PrintTask::Piped(errors, stages) => {
                     self.pipe(errors);
                     self.stages(stages, &mut tasks);
                 }
@@ -86,8 +88,8 @@ impl Printer {
         }
     }
 
-    /// Prints a command; of a structure its head, and notes what follows.
-    fn command<'t>(&mut self, command: &'t Command, tasks: &mut Vec<Task<'t>>) {
+    /// Prints a command, or the head of a structure, and pushes the rest as tasks.
+    fn command<'t>(&mut self, command: &'t Command, tasks: &mut Vec<PrintTask<'t>>) {
         if let CommandKind::Comment { text, trailing: true } = &command.kind
             && self.open
         {
@@ -126,53 +128,53 @@ impl Printer {
         }
     }
 
-    /// Prints the head of a structure, and notes what follows.
-    fn structure<'t>(&mut self, command: &'t Command, tasks: &mut Vec<Task<'t>>) {
-        tasks.push(Task::End(&command.redirects));
+    /// Prints the head of a structure, and pushes the rest as tasks.
+    fn structure<'t>(&mut self, command: &'t Command, tasks: &mut Vec<PrintTask<'t>>) {
+        tasks.push(PrintTask::End(&command.redirects));
         self.head(&command.kind, tasks);
         self.depth += 1;
     }
 
-    fn head<'t>(&mut self, kind: &'t CommandKind, tasks: &mut Vec<Task<'t>>) {
+    fn head<'t>(&mut self, kind: &'t CommandKind, tasks: &mut Vec<PrintTask<'t>>) {
         match kind {
             CommandKind::If { arms, otherwise } => {
                 if let Some(block) = otherwise {
-                    tasks.push(Task::Commands(&block.commands));
-                    tasks.push(Task::Else(None));
+                    tasks.push(PrintTask::Commands(&block.commands));
+                    tasks.push(PrintTask::Else(None));
                 }
                 for (at, (condition, block)) in arms.iter().enumerate().rev() {
-                    tasks.push(Task::Commands(&block.commands));
+                    tasks.push(PrintTask::Commands(&block.commands));
                     if at == 0 {
                         self.keyword("if", Some(condition));
                     } else {
-                        tasks.push(Task::Else(Some(condition)));
+                        tasks.push(PrintTask::Else(Some(condition)));
                     }
                 }
             }
             CommandKind::While { condition, body } => {
                 self.keyword("while", Some(condition));
-                tasks.push(Task::Commands(&body.commands));
+                tasks.push(PrintTask::Commands(&body.commands));
             }
             CommandKind::For(head) => {
                 self.for_head(head);
-                tasks.push(Task::Commands(&head.body.commands));
+                tasks.push(PrintTask::Commands(&head.body.commands));
             }
             CommandKind::Try(head) => {
                 self.try_head(head);
                 if let Some((_, block)) = &head.finally {
-                    tasks.push(Task::Commands(&block.commands));
-                    tasks.push(Task::Line("finally"));
+                    tasks.push(PrintTask::Commands(&block.commands));
+                    tasks.push(PrintTask::Line("finally"));
                 }
                 if let Some((_, block)) = &head.catch {
-                    tasks.push(Task::Commands(&block.commands));
-                    tasks.push(Task::Line("catch"));
+                    tasks.push(PrintTask::Commands(&block.commands));
+                    tasks.push(PrintTask::Line("catch"));
                 }
-                tasks.push(Task::Commands(&head.body.commands));
+                tasks.push(PrintTask::Commands(&head.body.commands));
             }
             CommandKind::Function { name, body, .. } => {
                 self.text.push_str("function ");
                 self.text.push_str(name);
-                tasks.push(Task::Commands(&body.commands));
+                tasks.push(PrintTask::Commands(&body.commands));
             }
             CommandKind::Comment { .. }
             | CommandKind::Pipeline(_)
@@ -289,7 +291,7 @@ impl Printer {
         }
     }
 
-    /// Starts a line at the current depth.
+    /// Begins a line at the current depth.
     fn begin_line(&mut self) {
         self.end_line();
         for _ in 0..self.depth {
@@ -298,7 +300,7 @@ impl Printer {
         self.open = true;
     }
 
-    /// Ends the line, if one is open, and writes the here-documents that it names.
+    /// Ends the current line, and writes its here-documents.
     fn end_line(&mut self) {
         if !std::mem::take(&mut self.open) {
             return;

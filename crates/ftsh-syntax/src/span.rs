@@ -1,25 +1,25 @@
-//! Places in source text.
+//! Positions in source text.
 
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A range of bytes in a [`Source`].
+/// Range of bytes in a [`Source`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Span {
-    /// The first byte.
+    /// Position of the first byte.
     pub start: usize,
-    /// One past the last byte.
+    /// Position after the last byte.
     pub end: usize,
 }
 
 impl Span {
-    /// The bytes from `start` up to `end`.
+    /// Creates the range from `start` up to `end`, without `end`.
     pub fn new(start: usize, end: usize) -> Self {
         Self { start, end }
     }
 
-    /// The smallest span that covers both.
+    /// Returns the smallest span that covers both spans.
     #[must_use]
     pub fn to(self, other: Self) -> Self {
         Self::new(self.start.min(other.start), self.end.max(other.end))
@@ -32,7 +32,7 @@ impl From<Span> for Range<usize> {
     }
 }
 
-/// A named text and where its lines begin.
+/// Text with a name and the positions of its lines.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Source {
     name: Arc<str>,
@@ -41,14 +41,14 @@ pub struct Source {
 }
 
 impl fmt::Debug for Source {
-    /// Its name: the text would hide everything else.
+    /// Formats the name only, because the text would hide everything else.
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         write!(f, "Source({:?})", self.name)
     }
 }
 
 impl Source {
-    /// A source called `name` in messages and logs.
+    /// Creates a source with a `name` for messages and logs.
     pub fn new(name: &str, text: impl Into<String>) -> Self {
         let text = text.into();
         let line_starts =
@@ -56,22 +56,23 @@ impl Source {
         Self { name: name.into(), text, line_starts }
     }
 
-    /// The name, usually a file's path.
+    /// Returns the name, usually the path of a file.
     pub fn name(&self) -> &Arc<str> {
         &self.name
     }
 
-    /// The whole text.
+    /// Returns the whole text.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The number of the line that holds byte `at`, from 1.
+    /// Returns the number of the line with byte `at`, from 1.
     pub fn line(&self, at: usize) -> u32 {
         u32::try_from(self.line_starts.partition_point(|start| *start <= at)).unwrap_or(u32::MAX)
     }
 
-    /// The text of line `number` (from 1), without its line ending; empty if there is none.
+    /// Returns the text of line `number` (from 1), without its line ending; empty if there is no
+    /// such line.
     pub fn line_text(&self, number: u32) -> &str {
         match self.line_starts.get((number as usize).wrapping_sub(1)) {
             Some(_) => &self.text[Range::from(self.line_span(number))],
@@ -79,11 +80,11 @@ impl Source {
         }
     }
 
-    /// The range of bytes of line `number` (from 1), without its line ending.
+    /// Returns the range of bytes of line `number` (from 1), without its line ending.
     ///
     /// # Panics
     ///
-    /// If there is no such line.
+    /// Panics if there is no such line.
     pub fn line_span(&self, number: u32) -> Span {
         let index = number as usize - 1;
         let start = self.line_starts[index];

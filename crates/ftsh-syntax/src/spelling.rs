@@ -1,9 +1,9 @@
-//! How the parts of the tree are spelled.
+//! Spellings of the parts of the tree.
 
 use super::ast::{BinaryOperator, FileTest, ForKind, Substitute, UnaryOperator, Unit};
 
 impl UnaryOperator {
-    /// As in a script, dots included.
+    /// Returns the operator as scripts write it, dots included.
     pub fn spelling(self) -> &'static str {
         match self {
             Self::Not => ".not.",
@@ -13,7 +13,7 @@ impl UnaryOperator {
 }
 
 impl FileTest {
-    /// As in a script, dots included.
+    /// Returns the test as scripts write it, dots included.
     pub fn spelling(self) -> &'static str {
         match self {
             Self::Exists => ".exists.",
@@ -32,7 +32,7 @@ impl FileTest {
 }
 
 impl BinaryOperator {
-    /// As in a script, dots included.
+    /// Returns the operator as scripts write it, dots included.
     pub fn spelling(self) -> &'static str {
         match self {
             Self::Or => ".or.",
@@ -58,7 +58,7 @@ impl BinaryOperator {
 }
 
 impl<L, N> ForKind<L, N> {
-    /// Its keyword.
+    /// Returns the keyword.
     pub fn keyword(&self) -> &'static str {
         match self {
             Self::Each => "for",
@@ -69,7 +69,7 @@ impl<L, N> ForKind<L, N> {
 }
 
 impl Substitute {
-    /// What stands between the name and the word.
+    /// Returns the mark between the name and the word.
     pub fn spelling(self) -> &'static str {
         match self {
             Self::Default => ":-",
@@ -79,7 +79,7 @@ impl Substitute {
 }
 
 impl Unit {
-    /// As in `5 minutes`, or as in `1 minute` if `one`.
+    /// Returns the name as in `5 minutes`, or as in `1 minute` if `one`.
     pub fn spelling(self, one: bool) -> &'static str {
         let plural = match self {
             Self::Milliseconds => "ms",

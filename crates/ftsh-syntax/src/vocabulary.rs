@@ -1,38 +1,40 @@
-//! The words of the language, each list once: what the parser, the prompt and the hints for slips
-//! know them by. A test holds them to the grammar.
+//! Words of the language, each list once, for the parser, the prompt and the hints.
+//!
+//! A test compares the lists with the grammar.
 
 use super::clauses;
 use super::engine::EngineId;
 
-/// Keywords that open a structure.
+/// Keywords that begin a structure.
 pub const HEADS: [&str; 7] = ["try", "if", "while", "for", "forany", "forall", "function"];
 
-/// Keywords: words that mean something at the start of a command, and can't be its name there
-/// unless quoted.
+/// Keywords: words with a meaning at the start of a command. A program of this name must be quoted
+/// there.
 pub const KEYWORDS: [&str; 12] = [
     "try", "catch", "if", "else", "end", "while", "for", "forany", "forall", "function", "return",
     "shift",
 ];
 
-/// Words that mean something alone on their line. A script's own functions win over them.
+/// Words with a meaning alone on their line. A script's function of the same name takes precedence.
 pub const ALONE: [&str; 3] = ["break", "continue", "finally"];
 
-/// Words that begin a statement which says what is to hold from there on. A script's own functions win
-/// over them.
+/// Words that begin a declaration, which applies to the lines after it. A script's function of the
+/// same name takes precedence.
 pub const DECLARATIONS: [&str; 1] = ["channel"];
 
-/// What follows a number of attempts.
+/// Words after a number of attempts.
 pub const TIMES: [&str; 2] = ["times", "time"];
 
-/// Returns the clauses of loops, word for word, with the keyword that takes each.
+/// Returns the clauses of loops, as two words each, with the keyword of the loop.
 pub fn loop_clauses() -> impl Iterator<Item = (&'static str, [&'static str; 2])> + Clone {
     let rows = clauses::ROWS.iter().filter(|row| is_loop(row.head));
     let engines = EngineId::ALL.into_iter().map(|engine| ("forall", ["on", engine.name()]));
     rows.filter_map(|row| Some((row.head, <[&str; 2]>::try_from(row.words).ok()?))).chain(engines)
 }
 
-/// Signature of a function of the language, which the parser holds calls to. What the function computes
-/// is a row of the machine. A script's own functions win over functions of the language.
+/// Signature of a function of the language, against which the parser checks calls.
+///
+/// A row of the machine computes the value. A script's function of the same name takes precedence.
 #[derive(Debug)]
 pub struct Signature {
     /// Name in calls.
@@ -46,16 +48,16 @@ pub struct Signature {
 /// Signatures of all functions of the language, in the order of the documentation.
 #[rustfmt::skip]
 pub const FUNCTIONS: &[Signature] = &[
-    Signature::new("lines", &["text"], "in a list: a word for each line, whatever is in it"),
+    Signature::new("lines", &["text"], "in a list: one word for each line, whatever the line contains"),
     Signature::new("split", &["text", "separator"], "in a list: the pieces, also empty ones; `\\0`, `\\n` and `\\t` are a NUL, which ends pieces, a newline and a tab"),
-    Signature::new("length", &["text"], "how many characters; bytes, if it isn't UTF-8"),
-    Signature::new("lower", &["text"], "in small letters"),
-    Signature::new("upper", &["text"], "in capital letters"),
-    Signature::new("trim", &["text"], "without white space at both ends"),
-    Signature::new("replace", &["text", "regex", "with"], "with every match replaced; `$1` in `with`, in single quotes, is a group"),
+    Signature::new("length", &["text"], "the number of characters; of bytes, if the text isn't UTF-8"),
+    Signature::new("lower", &["text"], "the text in lower case"),
+    Signature::new("upper", &["text"], "the text in upper case"),
+    Signature::new("trim", &["text"], "the text without white space at both ends"),
+    Signature::new("replace", &["text", "regex", "with"], "the text with every match replaced; `$1` in `with`, in single quotes, is a group"),
     Signature::new("match", &["text", "regex"], "the first match, or its first group; a failure if nothing matches"),
-    Signature::new("basename", &["path"], "the last name of a path"),
-    Signature::new("dirname", &["path"], "a path without its last name"),
+    Signature::new("basename", &["path"], "the last name of the path"),
+    Signature::new("dirname", &["path"], "the path without its last name"),
     Signature::new("suffix", &["path"], "the last name from its last point on, like `.gz`"),
     Signature::new("stem", &["path"], "the last name without its suffix"),
     Signature::new("now", &[], "the seconds since 1970, with a fraction"),
@@ -92,10 +94,10 @@ pub fn function(name: &str) -> Option<&'static Signature> {
     FUNCTIONS.iter().find(|function| function.name == name)
 }
 
-/// Operators of expressions that have the same meaning or answer similar questions.
+/// Operators of expressions with the same meaning or similar meanings.
 #[derive(Debug)]
 pub struct Operators {
-    /// How tightly the operators bind: 1 is the loosest.
+    /// Precedence: 1 binds most loosely.
     pub level: u8,
     /// Operators, with their dots.
     pub words: &'static [&'static str],
@@ -118,7 +120,7 @@ pub const OPERATOR_ROWS: [Operators; 10] = [
     Operators::new(9, &[".pow."], ""),
 ];
 
-/// Level of the operators that stand before their operand.
+/// Precedence of the operators before their operand.
 pub const PREFIX_LEVEL: u8 = 8;
 
 impl Operators {
@@ -127,7 +129,7 @@ impl Operators {
     }
 }
 
-/// All operators, with their dots: those between operands, then those before one.
+/// All operators with their dots: first those between operands, then those before one operand.
 pub const OPERATORS: [&str; 33] = {
     let (mut all, mut count, mut is_prefix) = ([""; 33], 0, false);
     loop {
@@ -154,8 +156,8 @@ pub const OPERATORS: [&str; 33] = {
     }
 };
 
-/// What other languages call a structure, and ours. Programs may have such names, but not with an
-/// `end`.
+/// Names of structures in other languages, with the name in this language. A program may have one
+/// of these names, but no `end` follows a program.
 pub const FOREIGN_HEADS: [(&str, &str); 16] = [
     ("attempt", "try"),
     ("begin", "try"),
@@ -175,17 +177,18 @@ pub const FOREIGN_HEADS: [(&str, &str); 16] = [
     ("when", "if"),
 ];
 
-/// The command that other languages call `name`, which may also be a program here.
+/// Returns the command with the meaning of `name` in other languages. A program may have the same
+/// name.
 pub fn synonym(name: &str) -> Option<&'static str> {
     matches!(name, "abort" | "die" | "fail").then_some("failure")
 }
 
-/// Whether a keyword begins a loop over words.
+/// Returns true if a keyword begins a loop over words.
 pub fn is_loop(keyword: &str) -> bool {
     matches!(keyword, "for" | "forany" | "forall")
 }
 
-/// Whether a text can be the name of a variable.
+/// Returns true if a text is a valid name of a variable.
 pub fn is_name(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
@@ -199,7 +202,7 @@ mod tests {
 
     const GRAMMAR: &str = include_str!("../grammar/ftsh.pest");
 
-    /// The strings in the definition of a rule.
+    /// Returns the strings in the definition of a rule.
     fn strings(rule: &str) -> BTreeSet<&'static str> {
         let mut lines = GRAMMAR.lines().skip_while(|line| {
             line.split_once(" = ").is_none_or(|(name, _)| name.trim_end() != rule)

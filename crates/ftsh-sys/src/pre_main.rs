@@ -19,7 +19,7 @@ const IGNORED_HERE: [c_int; 2] = [libc::SIGPIPE, libc::SIGXFSZ];
 /// Set when SIGXFSZ was ignored before this process ignored it.
 static FILE_LIMIT_WAS_IGNORED: AtomicBool = AtomicBool::new(false);
 
-/// One bit for each of descriptors 0 to 2 that was closed when this process began.
+/// One bit for each of descriptors 0 to 2 that was closed at the start of the process.
 ///
 /// `/dev/null` is opened there, so that no other file gets these numbers.
 static WERE_CLOSED: AtomicU8 = AtomicU8::new(0);
@@ -54,12 +54,12 @@ fn standard() -> [BorrowedFd<'static>; 3] {
     [stdin(), stdout(), stderr()]
 }
 
-/// Returns true if one of descriptors 0 to 2 was closed when this process began.
+/// Returns true if one of descriptors 0 to 2 was closed at the start of the process.
 pub fn was_closed(number: c_int) -> bool {
     WERE_CLOSED.load(Ordering::Relaxed) & 1 << number != 0
 }
 
-/// Closes, for commands, the descriptors that were closed when this process began.
+/// Closes, for commands, the descriptors that were closed at the start of the process.
 ///
 /// A command's write to a closed descriptor fails, and its output is not lost unnoticed.
 pub fn keep_closed() {
@@ -102,7 +102,7 @@ fn inheritable() -> impl Iterator<Item = c_int> {
     (1..=libc::SIGSYS).filter(|signal| !NOT_INHERITABLE.contains(signal))
 }
 
-/// Returns the signals that were ignored when this process began.
+/// Returns the signals that were ignored at the start of the process.
 pub fn ignored_signals() -> Vec<c_int> {
     inheritable().filter(|&signal| was_ignored(signal)).collect()
 }

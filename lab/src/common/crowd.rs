@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use ftsh_syntax::backoff::{Mistake, Policy};
+use ftsh_syntax::backoff::{Policy, PolicyError};
 
 /// The policies of a crowd of clients, dealt out in turn: `full from 1 s + fixed` gives half of
 /// them the one and half the other.
@@ -38,8 +38,8 @@ impl FromStr for Crowd {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let policies = text.split('+').map(str::parse).collect::<Result<_, Mistake>>();
-        policies.map(Self).map_err(|mistake| mistake.in_a_line())
+        let policies = text.split('+').map(str::parse).collect::<Result<_, PolicyError>>();
+        policies.map(Self).map_err(|error| error.one_line())
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a branch of a `forall` assigns is the branch's own: gone when that ends.
+//! Lint of assignments in branches of a `forall`, which are lost at the end of the branch.
 
 use std::collections::HashSet;
 
@@ -9,18 +9,18 @@ use ftsh_syntax::hint::hint;
 use ftsh_syntax::slug::Slug;
 use ftsh_syntax::span::Span;
 
-pub fn look(script: &Script) -> Vec<Warning> {
-    let mut look = Look { warnings: Vec::new() };
-    look.block(&script.body, &mut HashSet::new());
-    look.warnings
+pub fn check(script: &Script) -> Vec<Warning> {
+    let mut check = BranchCheck { warnings: Vec::new() };
+    check.block(&script.body, &mut HashSet::new());
+    check.warnings
 }
 
-struct Look {
+struct BranchCheck {
     warnings: Vec<Warning>,
 }
 
-impl Look {
-    /// `outer` has the variables that were assigned before, in the order of the text.
+impl BranchCheck {
+    /// Checks a block. `outer` are the variables assigned before, in the order of the text.
     fn block(&mut self, block: &Block, outer: &mut HashSet<Name>) {
         for command in &block.commands {
             self.command(command, outer);
@@ -38,14 +38,15 @@ impl Look {
                 outer.insert(details.variable.clone());
                 self.block(&details.body, outer);
             }
-            // Whose variables they are depends on who calls it.
+            // The variables of a function depend on its caller.
             CommandKind::Function { body, .. } => self.block(body, &mut HashSet::new()),
             _ => walk::blocks(command).into_iter().for_each(|block| self.block(block, outer)),
         }
     }
 
-    /// The body of a `forall`: what of it changes a variable of `outer` is lost. `own` are those that
-    /// the branch has set where no other one was.
+    /// Checks the body of a `forall` for assignments to variables of `outer`.
+    ///
+    /// `own` are variables first set by the branch itself.
     fn branch(&mut self, body: &Block, head: Span, outer: &HashSet<Name>, own: &mut HashSet<Name>) {
         for command in &body.commands {
             match &command.kind {
@@ -73,8 +74,8 @@ fn lost(at: Span, name: &str, head: Span) -> Warning {
     Warning::new(
         Slug::LostAssignment,
         at,
-        format!("what this branch assigns to `{name}` is lost when it ends"),
+        format!("the value of `{name}` is lost at the end of the branch"),
     )
-    .related(head, "each branch of this has a copy of the variables")
-    .hint(hint!("have the branch print it, or write it to a file of its own"))
+    .related(head, "each branch of this `forall` has a copy of the variables")
+    .hint(hint!("print the value, or write the value to one file per branch"))
 }

@@ -1,4 +1,4 @@
-//! Channels whose rules nothing obeys.
+//! Lint of channels whose rules have no effect.
 
 use super::{Warning, walk};
 use ftsh_syntax::Script;
@@ -8,32 +8,32 @@ use ftsh_syntax::parse::literal;
 use ftsh_syntax::slug::Slug;
 use ftsh_syntax::span::Span;
 
-pub fn look(script: &Script) -> Vec<Warning> {
-    let mut look = Look::default();
-    look.block(&script.body, &mut Vec::new());
-    let mut warnings = look.warnings;
-    // What is sourced, or sources this, may go through its channels.
-    if !look.sources && look.runs {
-        for channel in look.declared {
-            warnings.extend(unused(channel, &look.tries));
+pub fn check(script: &Script) -> Vec<Warning> {
+    let mut check = ChannelCheck::default();
+    check.block(&script.body, &mut Vec::new());
+    let mut warnings = check.warnings;
+    // A sourced file, or a script that sources this file, may use the channels.
+    if !check.sources && check.runs {
+        for channel in check.declared {
+            warnings.extend(unused(channel, &check.tries));
         }
     }
     warnings
 }
 
 #[derive(Default)]
-struct Look<'a> {
+struct ChannelCheck<'a> {
     declared: Vec<&'a Channel>,
-    /// The tries that go through channels, each with where the name stands.
+    /// Tries through channels, each with the span of the name.
     tries: Vec<(Span, &'a Name, &'a Try)>,
     sources: bool,
-    /// Whether there is anything but functions and declarations.
+    /// True if the script has commands besides functions and declarations.
     runs: bool,
     warnings: Vec<Warning>,
 }
 
-impl<'a> Look<'a> {
-    /// `around` are the channels that attempts around this have gone through.
+impl<'a> ChannelCheck<'a> {
+    /// Checks a block inside of attempts that have passed the channels `around`.
     fn block(&mut self, block: &'a Block, around: &mut Vec<(Span, &'a Name)>) {
         for command in &block.commands {
             match &command.kind {
@@ -65,11 +65,13 @@ impl<'a> Look<'a> {
         if let Some((span, name)) = through {
             self.tries.push((span, name, details));
             if let Some((first, _)) = around.iter().find(|(_, it)| *it == name) {
-                let message = format!("the attempts around have gone through `{name}` already");
+                let message = format!("the outer attempts already went through `{name}`");
                 self.warnings.push(
-                    Warning::new(Slug::NestedChannel, span, message)
-                        .related(*first, "here")
-                        .hint(hint!("one inside takes no second place, and no rule counts it")),
+                    Warning::new(Slug::NestedChannel, span, message).related(*first, "here").hint(
+                        hint!(
+                            "an inner attempt takes no second place, and no rule counts the attempt"
+                        ),
+                    ),
                 );
             }
         }
@@ -89,7 +91,7 @@ fn unused(channel: &Channel, tries: &[(Span, &Name, &Try)]) -> Option<Warning> {
         let warning = Warning::new(
             Slug::UnusedChannel,
             channel.name_span,
-            format!("nothing goes through `{name}`"),
+            format!("no `try` goes through `{name}`"),
         );
         return Some(warning.hint(hint!("like `try for 1 hour through {name}`")));
     };
@@ -97,17 +99,16 @@ fn unused(channel: &Channel, tries: &[(Span, &Name, &Try)]) -> Option<Warning> {
     if through.any(|(_, _, details)| is_retried(details)) {
         return None;
     }
-    let message =
-        format!("nothing that goes through `{name}` is tried again: its budget is unused");
+    let message = format!("no `try` through `{name}` makes a second attempt: the budget is unused");
     let warning = Warning::new(Slug::UnusedBudget, budget.span, message);
     Some(
         warning
             .related(*first, "this `try` makes one attempt")
-            .hint(hint!("say how often or for how long, like `try for 1 hour`")),
+            .hint(hint!("add a limit, like `try for 1 hour`")),
     )
 }
 
-/// Whether a `try` may make more than one attempt.
+/// Returns true if a `try` may make more than one attempt.
 fn is_retried(details: &Try) -> bool {
     match &details.clauses.times {
         None => details.clauses.time.is_some(),

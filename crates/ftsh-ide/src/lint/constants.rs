@@ -1,4 +1,4 @@
-//! Constants that leave nothing to do: empty ranges, no time between attempts.
+//! Lint of constants without an effect: empty ranges, no time between attempts.
 
 use super::{Warning, walk};
 use ftsh_syntax::Script;
@@ -8,7 +8,7 @@ use ftsh_syntax::parse::literal;
 use ftsh_syntax::slug::Slug;
 use ftsh_syntax::span::Span;
 
-pub fn look(script: &Script) -> Vec<Warning> {
+pub fn check(script: &Script) -> Vec<Warning> {
     let mut warnings = Vec::new();
     block(&script.body, &mut warnings);
     warnings
@@ -20,14 +20,9 @@ fn block(block: &Block, warnings: &mut Vec<Warning>) {
             && let Some(every) = details.clauses.every.as_ref().filter(|every| every.is_zero())
         {
             warnings.push(
-                Warning::new(
-                    Slug::ZeroEvery,
-                    every.span(),
-                    "`every` with no time at all is no `every`",
-                )
-                .hint(hint!(
-                    "the usual delays come between the attempts; for none, `backoff none`"
-                )),
+                Warning::new(Slug::ZeroEvery, every.span(), "`every` of zero has no effect").hint(
+                    hint!("the usual delays separate the attempts; for no delays, `backoff none`"),
+                ),
             );
         }
         for expr in walk::expressions(command) {

@@ -1,4 +1,4 @@
-//! Commands that are never reached, and failures that are swallowed.
+//! Lint of unreachable commands, and of ignored failures.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,31 +8,31 @@ use ftsh_syntax::ast::{Block, Command, CommandKind, Redirect, Simple, StageKind,
 use ftsh_syntax::hint::hint;
 use ftsh_syntax::slug::Slug;
 
-/// Commands after which nothing in their block is run.
+/// Commands that leave their block.
 const LEAVE: [&str; 5] = ["exit", "failure", "giveup", "defer", "exec"];
 
-/// Commands that tell of a failure or tidy up after it, but do nothing else about it.
+/// Commands that report a failure or clean up, without handling the failure.
 const IDLE: [&str; 25] = [
     ":", "cat", "cd", "date", "echo", "export", "head", "logger", "mail", "mailx", "printf", "pwd",
     "rm", "rmdir", "sendmail", "sleep", "success", "sync", "tail", "tee", "touch", "true", "unset",
     "wall", "who",
 ];
 
-pub fn look(script: &Script) -> Vec<Warning> {
-    let mut look =
-        Look { text: script.source.text(), functions: HashMap::new(), warnings: Vec::new() };
-    look.collect(&script.body);
-    look.block(&script.body);
-    look.warnings
+pub fn check(script: &Script) -> Vec<Warning> {
+    let mut check =
+        FlowCheck { text: script.source.text(), functions: HashMap::new(), warnings: Vec::new() };
+    check.collect(&script.body);
+    check.block(&script.body);
+    check.warnings
 }
 
-struct Look<'a> {
+struct FlowCheck<'a> {
     text: &'a str,
     functions: HashMap<&'a str, &'a Block>,
     warnings: Vec<Warning>,
 }
 
-impl<'a> Look<'a> {
+impl<'a> FlowCheck<'a> {
     fn collect(&mut self, block: &'a Block) {
         for command in &block.commands {
             if let CommandKind::Function { name, body, .. } = &command.kind {
@@ -44,19 +44,19 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// Says whether the block never comes to its end.
+    /// Checks a block. Returns true if the end of the block is never reached.
     fn block(&mut self, block: &'a Block) -> bool {
         let mut left: Option<&Command> = None;
-        let mut told = false;
+        let mut reported = false;
         for command in &block.commands {
-            // A function is defined wherever it stands.
+            // A function definition needs no execution.
             let runs =
                 !matches!(command.kind, CommandKind::Comment { .. } | CommandKind::Function { .. });
             if let Some(leaving) = left
                 && runs
-                && !told
+                && !reported
             {
-                told = true;
+                reported = true;
                 self.warnings.push(unreachable(command, leaving));
             }
             if self.leaves(command) && left.is_none() {
@@ -66,7 +66,7 @@ impl<'a> Look<'a> {
         left.is_some()
     }
 
-    /// Looks into a command, and says whether nothing can come after it.
+    /// Checks a command. Returns true if no command can follow.
     fn leaves(&mut self, command: &'a Command) -> bool {
         match &command.kind {
             CommandKind::Return(_) | CommandKind::Jump(_) => true,
@@ -90,7 +90,7 @@ impl<'a> Look<'a> {
                     && !is_explained(block)
                 {
                     self.warnings.push(
-                        Warning::new(Slug::ForgottenFailure, *span, "this `catch` lets every failure be forgotten").hint(hint!("pass it on with `failure`, or say in a comment inside the `catch` why it doesn't matter")),
+                        Warning::new(Slug::ForgottenFailure, *span, "this `catch` ignores every failure").hint(hint!("pass the failure on with `failure`, or explain in a comment inside the `catch` why the failure doesn't matter")),
                     );
                 }
                 self.inside(command)
@@ -105,7 +105,7 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// Looks into the blocks of a command that may be left early without harm.
+    /// Checks the blocks of a command that may be left early without harm.
     fn inside(&mut self, command: &'a Command) -> bool {
         for block in walk::blocks(command) {
             self.block(block);
@@ -113,8 +113,9 @@ impl<'a> Look<'a> {
         false
     }
 
-    /// Whether a block does nothing about a failure, and doesn't pass it on either. The functions
-    /// in `seen` are being looked at, or were.
+    /// Returns true if a block neither handles a failure nor passes the failure on.
+    ///
+    /// `seen` are functions checked already.
     fn is_idle(&self, block: &Block, seen: &mut HashSet<String>) -> bool {
         block.commands.iter().all(|command| match &command.kind {
             CommandKind::Pipeline(pipeline) => {
@@ -148,8 +149,8 @@ impl<'a> Look<'a> {
     }
 }
 
-impl Look<'_> {
-    /// Whether the script reads a variable anywhere: what a `catch` puts there isn't forgotten.
+impl FlowCheck<'_> {
+    /// Returns true if the script reads a variable, whose value a `catch` may have set.
     fn is_read(&self, name: &str) -> bool {
         let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
         self.text.match_indices(name).any(|(at, _)| {
@@ -162,10 +163,10 @@ impl Look<'_> {
 
 fn unreachable(command: &Command, leaving: &Command) -> Warning {
     Warning::new(Slug::Unreachable, command.span, "this is never reached")
-        .related(leaving.span, "nothing comes after this")
+        .related(leaving.span, "commands after this are not reached")
 }
 
-/// Whether a comment stands anywhere in the block.
+/// Returns true if the block contains a comment.
 fn is_explained(block: &Block) -> bool {
     block.commands.iter().any(|command| {
         matches!(command.kind, CommandKind::Comment { .. })

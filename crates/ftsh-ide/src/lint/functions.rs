@@ -1,4 +1,4 @@
-//! Functions that nothing calls, and calls of what is no function.
+//! Lint of functions without calls, and of calls of unknown functions.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -15,28 +15,28 @@ use ftsh_syntax::slug::Slug;
 use ftsh_syntax::span::Span;
 use ftsh_syntax::vocabulary::{FUNCTIONS, function};
 
-/// Who calls whom.
+/// Graph of calls.
 #[derive(Default)]
-struct Calls<'a> {
-    /// The functions, each with the names that its body calls.
+struct CallGraph<'a> {
+    /// Functions, with the names called by their bodies.
     functions: HashMap<&'a str, (Span, Vec<Cow<'a, str>>)>,
-    /// The names that are called outside functions.
+    /// Names called outside of functions.
     script: Vec<Cow<'a, str>>,
-    /// Whether a name may be called that isn't written here, or by whom isn't.
+    /// True if calls with computed names, or from other files, are possible.
     open: bool,
-    /// Whether functions may come from another file.
+    /// True if other files may define functions.
     sources: bool,
-    /// The calls in expressions, where no program can be meant.
+    /// Calls in expressions, which cannot be programs.
     in_expressions: Vec<(&'a Name, Span)>,
-    /// Whether there is anything but functions and what they rely on.
+    /// True if the script has commands besides definitions and declarations.
     runs: bool,
 }
 
-pub fn look(script: &Script) -> Vec<Warning> {
-    let mut calls = Calls::default();
+pub fn check(script: &Script) -> Vec<Warning> {
+    let mut calls = CallGraph::default();
     calls.block(&script.body, None);
     let mut warnings = if calls.sources { Vec::new() } else { calls.undefined() };
-    // Functions alone are there to be sourced by others.
+    // A file of functions only is meant to be sourced by other scripts.
     if calls.open || !calls.runs {
         return warnings;
     }
@@ -48,13 +48,13 @@ pub fn look(script: &Script) -> Vec<Warning> {
     }
     let unused = calls.functions.into_iter().map(|(name, (span, _))| {
         Warning::new(Slug::UnusedFunction, span, format!("the function `{name}` is never called"))
-            .hint(hint!("call it, or take it out"))
+            .hint(hint!("call the function, or remove it"))
     });
     warnings.extend(unused);
     warnings
 }
 
-impl<'a> Calls<'a> {
+impl<'a> CallGraph<'a> {
     fn block(&mut self, block: &'a Block, inside: Option<&'a Name>) {
         for command in &block.commands {
             if let CommandKind::Function { name, name_span, body } = &command.kind {
@@ -104,7 +104,7 @@ impl<'a> Calls<'a> {
     fn simple(&mut self, simple: &'a Simple, inside: Option<&'a Name>) {
         let Some(first) = simple.words.first() else { return };
         match literal::word(first) {
-            // What is sourced may call what is defined here.
+            // A sourced file may call functions of this script.
             Some(name) if name == "source" => (self.open, self.sources) = (true, true),
             Some(name) => self.called(name, inside),
             None => self.open |= !is_path(first),
@@ -135,7 +135,7 @@ impl<'a> Calls<'a> {
     }
 }
 
-/// Whether a word can only be a program: a function has no slash in its name.
+/// Returns true if a word is certainly a program, because names of functions have no slash.
 fn is_path(word: &Word) -> bool {
     word.parts.iter().any(|part| match part {
         Part::Bare(text) | Part::Single(text) => text.contains('/'),

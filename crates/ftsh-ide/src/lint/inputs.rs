@@ -1,4 +1,4 @@
-//! Commands that swallow what the loop around them wants to read.
+//! Lint of commands that consume the input of the loop around them.
 
 use super::{Warning, walk};
 use ftsh_syntax::Script;
@@ -8,8 +8,8 @@ use ftsh_syntax::parse::literal;
 use ftsh_syntax::slug::Slug;
 use ftsh_syntax::span::Span;
 
-/// Programs that read standard input although they have nothing to read, each with the option that
-/// keeps it from that, if it has one.
+/// Programs that read standard input without a need, each with the option against it, if there is
+/// one.
 const READERS: [(&str, &str); 8] = [
     ("adb", "-n"),
     ("autossh", "-n"),
@@ -21,26 +21,26 @@ const READERS: [(&str, &str); 8] = [
     ("ssh", "-n"),
 ];
 
-/// Programs that run what their arguments say.
+/// Programs that run the command in their arguments.
 const RUNNERS: [&str; 10] =
     ["env", "ionice", "nice", "nohup", "setsid", "sshpass", "stdbuf", "sudo", "time", "timeout"];
 
-pub fn look(script: &Script) -> Vec<Warning> {
+pub fn check(script: &Script) -> Vec<Warning> {
     let mut warnings = Vec::new();
     block(&script.body, None, &mut warnings);
     warnings
 }
 
-/// `reading` is the loop that reads the input which commands have here.
+/// Checks a block. `reading` is the loop that reads the standard input of the block.
 fn block(block: &Block, reading: Option<Span>, warnings: &mut Vec<Warning>) {
     for command in &block.commands {
         if let Some(reading) = reading {
             let firsts = walk::pipelines(command).filter_map(|it| it.stages.first());
             let firsts = firsts.filter_map(Stage::simple);
-            warnings.extend(firsts.filter_map(|simple| swallows(simple, reading)));
+            warnings.extend(firsts.filter_map(|simple| consumed_input(simple, reading)));
         }
         if let CommandKind::Pipeline(pipeline) = &command.kind {
-            // Only the first one has the input of the pipeline.
+            // Only the first stage has the input of the pipeline.
             let first = std::iter::once(reading).chain(std::iter::repeat(None));
             for (stage, reading) in pipeline.stages.iter().zip(first) {
                 stage.block().into_iter().for_each(|it| self::block(it, reading, warnings));
@@ -54,11 +54,11 @@ fn block(block: &Block, reading: Option<Span>, warnings: &mut Vec<Warning>) {
     }
 }
 
-/// The loop whose input the commands in a structure have.
+/// Returns the loop whose input is the standard input inside of a structure.
 fn inside(command: &Command, reading: Option<Span>) -> Option<Span> {
     match &command.kind {
         CommandKind::While { condition, .. } if reads(condition) => Some(command.span),
-        // Branches have none, and functions the one of whoever calls them.
+        // Branches have no input, and functions have the input of their caller.
         CommandKind::For(details) if details.kind.has_branches() => None,
         CommandKind::Function { .. } => None,
         _ if command.redirects.iter().any(is_input) => None,
@@ -66,7 +66,7 @@ fn inside(command: &Command, reading: Option<Span>) -> Option<Span> {
     }
 }
 
-/// Whether a condition reads a line.
+/// Returns true if a condition reads a line.
 fn reads(condition: &Expr) -> bool {
     if let ExprKind::Succeeds(pipeline) = &condition.kind {
         let mut simples = pipeline.stages.iter().filter_map(Stage::simple);
@@ -75,7 +75,7 @@ fn reads(condition: &Expr) -> bool {
     walk::operands(condition).into_iter().any(reads)
 }
 
-fn swallows(simple: &Simple, reading: Span) -> Option<Warning> {
+fn consumed_input(simple: &Simple, reading: Span) -> Option<Warning> {
     if simple.redirects.iter().any(is_input) {
         return None;
     }
@@ -95,11 +95,11 @@ fn swallows(simple: &Simple, reading: Span) -> Option<Warning> {
         Warning::new(
             Slug::LoopInput,
             word.span,
-            format!("`{reader}` reads what is left of this loop's input"),
+            format!("`{reader}` reads the rest of this loop's input"),
         )
-        .related(reading, "which then ends after one turn")
+        .related(reading, "this loop then ends after one pass")
         .hint(hint!(
-            "take the lines apart first, `for line in lines($text)`; or `{reader} … < /dev/null`"
+            "split the text into lines first, `for line in lines($text)`; or `{reader} … < /dev/null`"
         )),
     )
 }

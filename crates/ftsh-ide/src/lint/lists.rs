@@ -1,4 +1,4 @@
-//! Braces that make a list in other shells, and are text here.
+//! Lint of braces that make a list in other shells, and are text here.
 
 use super::{Warning, walk};
 use ftsh_syntax::Script;
@@ -7,15 +7,15 @@ use ftsh_syntax::hint::hint;
 use ftsh_syntax::parse::{braces, literal};
 use ftsh_syntax::slug::Slug;
 
-/// Programs that understand braces themselves.
-const UNDERSTAND: [&str; 6] = ["awk", "curl", "find", "jq", "perl", "rg"];
+/// Programs that expand braces themselves.
+const EXPANDERS: [&str; 6] = ["awk", "curl", "find", "jq", "perl", "rg"];
 
-pub fn look(script: &Script) -> Vec<Warning> {
+pub fn check(script: &Script) -> Vec<Warning> {
     let mut warnings = Vec::new();
     walk::each(&script.body, &mut |command| {
         for simple in walk::simples(command) {
             let found = simple.words.iter().filter_map(list);
-            warnings.extend(found.filter(|_| !understands(simple)));
+            warnings.extend(found.filter(|_| !expands_braces(simple)));
         }
         if let CommandKind::Assign { value: Some(value), .. } = &command.kind
             && let ExprKind::Word(word) = &value.kind
@@ -26,8 +26,8 @@ pub fn look(script: &Script) -> Vec<Warning> {
     warnings
 }
 
-fn understands(simple: &Simple) -> bool {
-    walk::name(simple).is_some_and(|name| UNDERSTAND.contains(&&*name))
+fn expands_braces(simple: &Simple) -> bool {
+    walk::name(simple).is_some_and(|name| EXPANDERS.contains(&&*name))
 }
 
 fn list(word: &Word) -> Option<Warning> {
@@ -35,14 +35,17 @@ fn list(word: &Word) -> Option<Warning> {
         return None;
     }
     let hint = match braces::range(word) {
-        Some((range, _)) => hint!("a loop counts: `for n in {range}`"),
+        Some((range, _)) => hint!("to count, write a loop: `for n in {range}`"),
         None if is_list(literal::bare(word)?) => hint!("write all the words"),
         None => return None,
     };
-    Some(Warning::new(Slug::BraceWord, word.span, "braces make no list: this is text").hint(hint))
+    Some(
+        Warning::new(Slug::BraceWord, word.span, "braces don't make a list: this is text")
+            .hint(hint),
+    )
 }
 
-/// `{a,b}`, but not in an address.
+/// Returns true for `{a,b}`, except in an address.
 fn is_list(text: &str) -> bool {
     let Some((before, rest)) = text.split_once('{') else { return false };
     let inside = rest.split_once('}').map(|(inside, _)| inside);

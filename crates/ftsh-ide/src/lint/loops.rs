@@ -1,4 +1,4 @@
-//! Clauses of loops that can't do what they are there for.
+//! Lint of clauses of loops without an effect.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use ftsh_syntax::parse::literal;
 use ftsh_syntax::slug::Slug;
 use ftsh_syntax::span::Span;
 
-/// The tightest limit of the tries around, as far as it is known, and where it is.
+/// Tightest known limit of the enclosing tries, with its span.
 type Limit = Option<(Duration, Span)>;
 
-pub fn look(script: &Script) -> Vec<Warning> {
+pub fn check(script: &Script) -> Vec<Warning> {
     let mut warnings = Vec::new();
     block(&script.body, None, &mut warnings);
     warnings
@@ -32,7 +32,7 @@ fn command(command: &Command, limit: Limit, warnings: &mut Vec<Warning>) {
             after.for_each(|(_, after)| block(after, limit, warnings));
             return block(&details.body, within(details, command.span, limit), warnings);
         }
-        // Who calls it isn't known.
+        // The caller of a function is unknown.
         CommandKind::Function { .. } => None,
         CommandKind::For(details) => {
             warnings.extend(unreachable(details));
@@ -47,14 +47,14 @@ fn command(command: &Command, limit: Limit, warnings: &mut Vec<Warning>) {
     }
 }
 
-/// The limit inside of a `try`.
+/// Returns the limit inside of a `try`.
 fn within(details: &Try, head: Span, around: Limit) -> Limit {
     let clauses = [&details.clauses.time, &details.clauses.each];
     let own = clauses.into_iter().flatten().filter_map(|limit| Some((limit.literal()?, head)));
     own.chain(around).min_by_key(|(length, _)| *length)
 }
 
-/// `at least` more than there are words.
+/// Warns of `at least` above the number of words.
 fn unreachable(details: &For) -> Option<Warning> {
     let ForKind::All(clauses) = &details.kind else { return None };
     let least = clauses.at_least.as_ref()?;
@@ -62,12 +62,12 @@ fn unreachable(details: &For) -> Option<Warning> {
     let words = details.list.iter().map(count).sum::<Option<u64>>()?;
     let noun = if words == 1 { "word" } else { "words" };
     (wanted > words).then(|| {
-        let message = format!("{wanted} can't succeed of {words} {noun}: this always fails");
+        let message = format!("{wanted} of {words} {noun} can't succeed: this always fails");
         Warning::new(Slug::TooFewWords, least.span, message)
     })
 }
 
-/// How many words an item of a list is, if that is written there.
+/// Returns the number of words of an item of a list, if the item is literal.
 fn count(item: &Expr) -> Option<u64> {
     match &item.kind {
         ExprKind::Word(word) => {
@@ -87,7 +87,7 @@ fn count(item: &Expr) -> Option<u64> {
     }
 }
 
-/// `on` at the end of a list, before what is no engine: these are words of the list, too.
+/// Warns of `on` and an unknown engine at the end of a list, where both are words of the list.
 fn no_engine(details: &For) -> Option<Warning> {
     let ForKind::All(clauses) = &details.kind else { return None };
     let bare = |item: &Expr| match &item.kind {
@@ -96,7 +96,7 @@ fn no_engine(details: &For) -> Option<Warning> {
     };
     let list = &details.list;
     let at = list.iter().position(|item| bare(item).as_deref() == Some("on"))?;
-    // There is a word before, then the engine, and maybe one of options in quotes.
+    // A clause has a word before it, then the engine, and possibly one word of options in quotes.
     let is_clause = match &list[at + 1..] {
         [_] => true,
         [_, options] => bare(options).is_none(),
@@ -105,13 +105,12 @@ fn no_engine(details: &For) -> Option<Warning> {
     let engine = bare(list.get(at + 1)?)?;
     (at > 0 && is_clause && clauses.on.is_none()).then(|| {
         let engines = EngineId::ALL.map(|engine| format!("`on {}`", engine.name())).join(" or ");
-        let message =
-            format!("`on {engine}` is part of the list: what runs branches elsewhere is {engines}");
+        let message = format!("`on {engine}` is part of the list; the engines are {engines}");
         Warning::new(Slug::UnknownEngine, list[at].span, message)
     })
 }
 
-/// A `hedge after` that comes when all is over.
+/// Warns of a `hedge after` at or beyond the enclosing limit.
 fn too_late(details: &For, limit: Limit) -> Option<Warning> {
     let ForKind::Any(clauses) = &details.kind else { return None };
     let after = clauses.hedge_after.as_ref()?;
@@ -120,8 +119,8 @@ fn too_late(details: &For, limit: Limit) -> Option<Warning> {
         Warning::new(
             Slug::LateHedge,
             after.span(),
-            "no word begins beside another: before that, time is over",
+            "the hedge never begins: the time limit passes first",
         )
-        .related(head, "all of it has no more time than this")
+        .related(head, "this `try` limits the time")
     })
 }

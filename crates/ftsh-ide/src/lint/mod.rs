@@ -1,7 +1,7 @@
-//! A static look at a script: what is allowed, but is rarely meant.
+//! Lint: warnings about valid code that is rarely meant.
 //!
-//! Pure, and on request only: a script is never run differently for what is found here. What can
-//! only be known at run time (a limit in a variable, a command named by one) is not guessed at.
+//! The lint is pure and runs on request only; the execution of a script never depends on the lint.
+//! Values known only at run time, such as a limit in a variable, are not guessed.
 
 mod branches;
 mod channels;
@@ -22,32 +22,33 @@ pub(crate) mod walk;
 #[cfg(test)]
 mod tests;
 
-pub use programs::{Programs, Unknown};
+pub use programs::{Programs, UnknownPrograms};
 pub use schedule::{Schedule, schedules};
 
 use ftsh_syntax::Script;
 use ftsh_syntax::backoff::Policy;
 use ftsh_syntax::error::SyntaxError;
 
-/// What looks wrong, told like a mistake; but the script can run.
+/// Warning, represented like an error; the script can still run.
 pub type Warning = SyntaxError;
 
-/// Looks at a script whose tries use `policy` where they name none, and which would find `programs`.
-/// The warnings are in the order of the text.
+/// Checks a script, and returns the warnings in the order of the text.
+///
+/// Tries without a policy use `policy`, and the script would find `programs`.
 pub fn lint(script: &Script, policy: &Policy, programs: &dyn Programs) -> Vec<Warning> {
-    let mut warnings = tries::look(script, policy);
-    warnings.extend(constants::look(script));
-    warnings.extend(loops::look(script));
-    warnings.extend(flow::look(script));
-    warnings.extend(functions::look(script));
-    warnings.extend(branches::look(script));
-    warnings.extend(channels::look(script));
-    warnings.extend(numbers::look(script));
-    warnings.extend(pauses::look(script));
-    warnings.extend(lists::look(script));
-    warnings.extend(inputs::look(script));
-    warnings.extend(separators::look(script));
-    warnings.extend(programs::look(script, programs));
+    let mut warnings = tries::check(script, policy);
+    warnings.extend(constants::check(script));
+    warnings.extend(loops::check(script));
+    warnings.extend(flow::check(script));
+    warnings.extend(functions::check(script));
+    warnings.extend(branches::check(script));
+    warnings.extend(channels::check(script));
+    warnings.extend(numbers::check(script));
+    warnings.extend(pauses::check(script));
+    warnings.extend(lists::check(script));
+    warnings.extend(inputs::check(script));
+    warnings.extend(separators::check(script));
+    warnings.extend(programs::check(script, programs));
     warnings.sort_by_key(|warning| warning.span.start);
     warnings
 }

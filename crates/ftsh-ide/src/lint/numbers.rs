@@ -1,4 +1,4 @@
-//! Text where a number is meant: `n=n+1`, `$n .lt. max`.
+//! Lint of text in place of a number: `n=n+1`, `$n .lt. max`.
 
 use super::{Warning, walk};
 use ftsh_syntax::Script;
@@ -8,7 +8,7 @@ use ftsh_syntax::parse::literal;
 use ftsh_syntax::slug::Slug;
 use ftsh_syntax::vocabulary::is_name;
 
-pub fn look(script: &Script) -> Vec<Warning> {
+pub fn check(script: &Script) -> Vec<Warning> {
     let mut warnings = Vec::new();
     walk::each(&script.body, &mut |command| {
         if let CommandKind::Assign { name, value: Some(value), .. } = &command.kind {
@@ -21,8 +21,9 @@ pub fn look(script: &Script) -> Vec<Warning> {
     warnings
 }
 
-/// A value that would be a sum of the variable itself in other languages. Between other names a
-/// `-` or a `/` may well be meant.
+/// Checks a value that would be a sum of the variable itself in other languages.
+///
+/// Between other names, `-` or `/` may be meant as text.
 fn sum(name: &str, value: &Expr) -> Option<Warning> {
     let ExprKind::Word(word) = &value.kind else { return None };
     let text = literal::written(word)?;
@@ -41,26 +42,26 @@ fn sum(name: &str, value: &Expr) -> Option<Warning> {
     if !is_number && !right.strip_prefix('$').is_some_and(is_name) {
         return None;
     }
-    let message = format!("`{text}` is text, and nothing is calculated");
+    let message = format!("`{text}` is text: nothing is calculated");
     Some(
         Warning::new(Slug::TextArithmetic, word.span, message)
             .hint(hint!("write `{name}=${name} {operator} {right}`")),
     )
 }
 
-/// Operands of numbers that are none.
+/// Checks the operands of operators on numbers.
 fn operators(expr: &Expr, warnings: &mut Vec<Warning>) {
     if let ExprKind::Binary { operator, left, right } = &expr.kind
-        && wants_numbers(*operator)
+        && takes_numbers(*operator)
     {
-        warnings.extend([left, right].into_iter().filter_map(|operand| no_number(operand)));
+        warnings.extend([left, right].into_iter().filter_map(|operand| not_a_number(operand)));
     }
     for operand in walk::operands(expr) {
         operators(operand, warnings);
     }
 }
 
-fn wants_numbers(operator: BinaryOperator) -> bool {
+fn takes_numbers(operator: BinaryOperator) -> bool {
     match operator {
         BinaryOperator::Or
         | BinaryOperator::And
@@ -83,11 +84,12 @@ fn wants_numbers(operator: BinaryOperator) -> bool {
     }
 }
 
-fn no_number(operand: &Expr) -> Option<Warning> {
+fn not_a_number(operand: &Expr) -> Option<Warning> {
     let text = literal::expr(operand)?;
     if text.trim().parse::<f64>().is_ok() {
         return None;
     }
-    let warning = Warning::new(Slug::TextOperand, operand.span, format!("`{text}` is no number"));
+    let warning =
+        Warning::new(Slug::TextOperand, operand.span, format!("`{text}` is not a number"));
     Some(if is_name(&text) { warning.hint(hint!("the variable is `${text}`")) } else { warning })
 }

@@ -1,4 +1,4 @@
-//! What `sleep` and `defer` are told, where that is written there and no time.
+//! Lint of literal arguments of `sleep` and `defer` that are no length of time.
 
 use std::collections::BTreeSet;
 
@@ -11,10 +11,10 @@ use ftsh_syntax::parse::literal;
 use ftsh_syntax::slug::Slug;
 use ftsh_syntax::span::Span;
 
-/// What takes a time.
-const LOOKED_AT: [&str; 2] = ["sleep", "defer"];
+/// Commands with a length of time as their argument.
+const CHECKED: [&str; 2] = ["sleep", "defer"];
 
-pub fn look(script: &Script) -> Vec<Warning> {
+pub fn check(script: &Script) -> Vec<Warning> {
     let mut simples = Vec::new();
     let mut functions = BTreeSet::new();
     walk::each(&script.body, &mut |command| {
@@ -25,35 +25,37 @@ pub fn look(script: &Script) -> Vec<Warning> {
     });
     simples.retain(|simple| {
         walk::name(simple)
-            .is_some_and(|name| LOOKED_AT.contains(&&*name) && !functions.contains(&*name))
+            .is_some_and(|name| CHECKED.contains(&&*name) && !functions.contains(&*name))
     });
     simples.into_iter().filter_map(no_time).collect()
 }
 
 fn no_time(simple: &Simple) -> Option<Warning> {
     let (name, args) = simple.words.split_first()?;
-    let said: Vec<String> = args.iter().map_while(constant).collect();
-    let words: Vec<&str> = said.iter().map(|word| word.trim()).collect();
+    let known: Vec<String> = args.iter().map_while(constant).collect();
+    let words: Vec<&str> = known.iter().map(|word| word.trim()).collect();
     let is_all = words.len() == args.len();
     let (wrong, hint) = match &*literal::word(name)? {
         "sleep" => (
             is_all && parse_pause(&words.join(" ")).is_none(),
-            hint!("it takes seconds or a duration, like `5`, `0.5` or `2 minutes`"),
+            hint!("`sleep` takes seconds or a duration, like `5`, `0.5` or `2 minutes`"),
         ),
-        // What comes after the words that are known is a unit or the message.
+        // A unit or the message follows the known words.
         "defer" => (
             (is_all || !words.is_empty()) && parse_deferral(&words).is_none(),
-            hint!("it takes a time above zero and then a message, like `30`, `2 minutes busy`"),
+            hint!(
+                "`defer` takes a time above zero and then a message, like `30`, `2 minutes busy`"
+            ),
         ),
         _ => return None,
     };
-    let end = args.get(said.len().saturating_sub(1)).unwrap_or(name).span.end;
-    let message = "this is no length of time: it always fails";
+    let end = args.get(known.len().saturating_sub(1)).unwrap_or(name).span.end;
+    let message = "this is not a length of time: the command always fails";
     wrong
         .then(|| Warning::new(Slug::NotAPause, Span::new(name.span.start, end), message).hint(hint))
 }
 
-/// What a word is, unless it depends on variables or files.
+/// Returns the value of a word that depends neither on variables nor on files.
 fn constant(word: &Word) -> Option<String> {
     let text = literal::word(word)?;
     let is_pattern = literal::bare(word).is_some() && text.contains(['*', '?', '[']);

@@ -1,4 +1,4 @@
-//! Programs that are not there, where a `try` would look for them again and again.
+//! Lint of missing programs in a `try`, which would look for them repeatedly.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,18 +13,18 @@ use ftsh_syntax::slug::Slug;
 use ftsh_syntax::span::Span;
 use ftsh_syntax::vocabulary::synonym;
 
-/// What is known of the programs along `PATH`. The static look itself sees nothing of the system.
+/// Programs along `PATH`. The lint itself never accesses the system.
 pub trait Programs {
-    /// Whether there is one of that name.
+    /// Returns true if there is a program of this name.
     fn has(&self, name: &str) -> bool;
-    /// All names, to find one that was meant.
+    /// Returns all names, for suggestions.
     fn names(&self) -> Vec<String>;
 }
 
-/// Nothing is known: each program is taken to be there.
-pub struct Unknown;
+/// Programs of an unknown system, where every program is assumed to exist.
+pub struct UnknownPrograms;
 
-impl Programs for Unknown {
+impl Programs for UnknownPrograms {
     fn has(&self, _name: &str) -> bool {
         true
     }
@@ -34,10 +34,10 @@ impl Programs for Unknown {
     }
 }
 
-/// Builtins that may change where programs are looked for, when they name `PATH`.
+/// Builtins that may change the search for programs, if `PATH` is an argument.
 const SETTERS: [&str; 3] = ["export", "unset", "read"];
 
-pub fn look(script: &Script, programs: &dyn Programs) -> Vec<Warning> {
+pub fn check(script: &Script, programs: &dyn Programs) -> Vec<Warning> {
     let mut functions = HashMap::new();
     let mut is_open = false;
     walk::each(&script.body, &mut |command| {
@@ -49,21 +49,22 @@ pub fn look(script: &Script, programs: &dyn Programs) -> Vec<Warning> {
     if is_open {
         return Vec::new();
     }
-    let mut look = Look { programs, functions, told: HashSet::new(), warnings: Vec::new() };
-    look.block(&script.body, None);
-    look.warnings
+    let mut check =
+        ProgramCheck { programs, functions, checked: HashSet::new(), warnings: Vec::new() };
+    check.block(&script.body, None);
+    check.warnings
 }
 
-struct Look<'a> {
+struct ProgramCheck<'a> {
     programs: &'a dyn Programs,
     functions: HashMap<Name, &'a Block>,
-    /// Functions that were looked into, and programs that were looked for.
-    told: HashSet<String>,
+    /// Functions and programs checked already.
+    checked: HashSet<String>,
     warnings: Vec<Warning>,
 }
 
-impl<'a> Look<'a> {
-    /// `trying` is the `try` that would make another attempt.
+impl<'a> ProgramCheck<'a> {
+    /// Checks a block. `trying` is the `try` that would make another attempt.
     fn block(&mut self, block: &'a Block, trying: Option<Span>) {
         for command in &block.commands {
             if let Some(trying) = trying {
@@ -75,11 +76,12 @@ impl<'a> Look<'a> {
                 CommandKind::Try(details) => {
                     let inner = trying.or_else(|| is_repeated(details).then_some(command.span));
                     for (at, block) in walk::blocks(command).into_iter().enumerate() {
-                        // The body is the first; what comes after it is run once.
+                        // The body is the first block; the other blocks run once.
                         self.block(block, if at == 0 { inner } else { trying });
                     }
                 }
-                // It is called from elsewhere, which may be tried or not; tries of its own count always.
+                // The calls of a function may be in other tries; the tries inside of the function
+                // always count.
                 CommandKind::Function { body, .. } => self.block(body, None),
                 _ => walk::blocks(command).into_iter().for_each(|it| self.block(it, trying)),
             }
@@ -90,7 +92,7 @@ impl<'a> Look<'a> {
         let mut words = simple.words.iter();
         let Some(mut word) = words.next() else { return };
         let Some(mut name) = literal::word(word) else { return };
-        if !self.told.insert(name.to_string()) && name != "exec" {
+        if !self.checked.insert(name.to_string()) && name != "exec" {
             return;
         }
         if let Some(body) = self.functions.get(&*name) {
@@ -101,7 +103,7 @@ impl<'a> Look<'a> {
                 return;
             };
             let Some(literal) = literal else { return };
-            if !self.told.insert(format!("exec {literal}")) {
+            if !self.checked.insert(format!("exec {literal}")) {
                 return;
             }
             (word, name) = (program, literal);
@@ -121,20 +123,20 @@ impl<'a> Look<'a> {
             .chain(programs.iter().map(String::as_str));
         let hint = match synonym(name).or_else(|| nearest(name, known)) {
             Some(meant) => hint!("did you mean `{meant}`?"),
-            None => hint!("if it may come while the script runs, nothing is wrong"),
+            None => hint!("ignore this warning if the program is installed during the run"),
         };
         Warning::new(
             Slug::MissingProgram,
             word.span,
             format!("there is no program `{name}` along `PATH`"),
         )
-        .related(trying, "this would look for it again and again")
+        .related(trying, "each attempt of this `try` would look for the program")
         .hint(hint)
     }
 }
 
-/// Whether a program that isn't there is looked for again: not after the only attempt, and a `while`
-/// decides by itself.
+/// Returns true if a `try` looks for a missing program again: after more than one attempt, without
+/// a `while`.
 fn is_repeated(details: &Try) -> bool {
     let once = match &details.clauses.times {
         Some(times) => literal::expr(times).is_some_and(|times| times == "1"),
@@ -143,7 +145,7 @@ fn is_repeated(details: &Try) -> bool {
     !once && details.condition.is_none()
 }
 
-/// Whether programs, or functions, may come from places that aren't known now.
+/// Returns true if a command may change the places of programs or functions.
 fn changes_path(command: &Command) -> bool {
     let assigns = match &command.kind {
         CommandKind::Assign { name, .. } => &**name == "PATH",
@@ -161,7 +163,7 @@ fn changes_path(command: &Command) -> bool {
     assigns || writes || walk::simples(command).any(sets)
 }
 
-/// Whether a word is `PATH` or begins with `PATH=`.
+/// Returns true if a word is `PATH` or begins with `PATH=`.
 fn names(word: &Word) -> bool {
     let Some(Part::Bare(text)) = word.parts.first() else { return false };
     text.split('=').next() == Some("PATH")

@@ -1,4 +1,4 @@
-//! How long the tries of a script can take.
+//! Bounds on the duration of the tries of a script.
 
 use std::time::Duration;
 
@@ -11,69 +11,70 @@ use ftsh_syntax::clauses::TryClauses;
 use ftsh_syntax::parse::literal;
 use ftsh_syntax::{Script, Span, parse};
 
-/// A `try`, and how long it can take.
+/// Bounds of a `try`.
 #[derive(Clone, Debug)]
 pub struct Schedule {
-    /// Where its head stands.
+    /// Span of the head.
     pub span: Span,
-    /// The line it stands in.
+    /// Line of the head.
     pub line: u32,
-    /// Its head, as written.
+    /// Head as written.
     pub head: String,
-    /// How many tries are around it.
+    /// Number of enclosing tries.
     pub depth: usize,
-    /// The shortest limit of those, as far as they are known: it ends this one as well.
+    /// Shortest known limit of the enclosing tries, which also ends this `try`.
     pub around: Option<Duration>,
-    /// The most attempts it makes, if that is limited and known.
+    /// Maximum number of attempts, if limited and known.
     pub times: Option<u64>,
-    /// Its limit of time, if it has one that is known.
+    /// Time limit, if known.
     pub time: Option<Duration>,
-    /// What `every` says, if that is known.
+    /// Value of `every`, if known.
     pub every: Option<Duration>,
-    /// What `each` says, if that is known.
+    /// Value of `each`, if known.
     pub each: Option<Duration>,
-    /// The delays, if they are known.
+    /// Policy of the delays, if known.
     pub policy: Option<Policy>,
-    /// The least that it takes until it gives up, which it does if every attempt fails and is worth
-    /// another; nothing if only running the script can tell.
+    /// Minimum time until the `try` fails, if every attempt fails; `None` if known only at run
+    /// time.
     pub least: Option<Duration>,
-    /// The most that it takes, whatever its commands do, but for the time that they take to end
-    /// when they are told to; nothing if there is no such limit, or only running the script can
-    /// tell.
+    /// Maximum time of the `try`, without the time that commands take to end after SIGTERM.
+    ///
+    /// `None` if there is no such limit, or if the limit is known only at run time.
     pub most: Option<Duration>,
 }
 
 impl Schedule {
-    /// What the script says of itself is unknown, but for this head of a `try`.
+    /// Returns the bounds of a `try` with this head and an unknown body.
     pub fn of_head(head: &str, policy: &Policy) -> Option<Self> {
         let script = parse("", &format!("{head}\nsuccess\nend")).ok()?;
         schedules(&script, policy).into_iter().next()
     }
 }
 
-/// All tries of a script, in the order of the text. Those that name no policy use `policy`.
+/// Returns all tries of a script, in the order of the text. Tries without a policy use `policy`.
 pub fn schedules(script: &Script, policy: &Policy) -> Vec<Schedule> {
-    let mut walk = Walk { script, policy, depth: 0, around: None, schedules: Vec::new() };
-    walk.block(&script.body);
-    walk.schedules
+    let mut builder =
+        ScheduleBuilder { script, policy, depth: 0, around: None, schedules: Vec::new() };
+    builder.block(&script.body);
+    builder.schedules
 }
 
-/// The policy of a `backoff` clause, if the script says it literally.
+/// Returns the policy of a `backoff` clause, if the script holds the policy literally.
 pub(super) fn literal_policy(clause: &BackoffClause) -> Option<Policy> {
     let number =
         |(): &mut (), expr| literal::expr(expr).and_then(|it| literal::number(&it)).ok_or(Computed);
     let clauses = clause.clauses.try_map(&mut (), literal_length, number).ok()?;
-    Policy::with(clause.kind, &clauses.of_percent()).ok()
+    Policy::with(clause.kind, &clauses.jitter_from_percent()).ok()
 }
 
 fn literal_length((): &mut (), duration: &ast::Duration) -> Result<Duration, Computed> {
     duration.literal().ok_or(Computed)
 }
 
-/// Only running the script can tell.
+/// Value known only at run time.
 struct Computed;
 
-struct Walk<'a> {
+struct ScheduleBuilder<'a> {
     script: &'a Script,
     policy: &'a Policy,
     depth: usize,
@@ -81,13 +82,13 @@ struct Walk<'a> {
     schedules: Vec<Schedule>,
 }
 
-impl Walk<'_> {
+impl ScheduleBuilder<'_> {
     fn block(&mut self, block: &Block) {
         for command in &block.commands {
             let CommandKind::Try(details) = &command.kind else {
                 let around = (self.depth, self.around);
                 if matches!(command.kind, CommandKind::Function { .. }) {
-                    // It is called from elsewhere.
+                    // The calls of a function may be in other tries.
                     (self.depth, self.around) = (0, None);
                 }
                 for block in walk::blocks(command) {
@@ -129,7 +130,7 @@ impl Walk<'_> {
         }
     }
 
-    /// What a `try` says about itself, if all of it is literal.
+    /// Returns the limits of a `try`, if all of them are literal.
     fn limits(&self, details: &Try) -> Option<Limits> {
         let times = |(): &mut (), times| {
             literal::expr(times).and_then(|times| times.parse().ok()).ok_or(Computed)
@@ -146,8 +147,9 @@ impl Walk<'_> {
         })
     }
 
-    /// The least that a failing attempt takes: programs can fail at once, and what isn't the first
-    /// command may not be reached.
+    /// Returns the minimum time of a failing attempt.
+    ///
+    /// Programs can fail at once, and commands after the first one may not be reached.
     fn least_attempt(&self, body: &Block) -> Duration {
         let mut commands = body.commands.iter();
         let first = commands.find(|it| !matches!(it.kind, CommandKind::Comment { .. }));
@@ -160,7 +162,8 @@ impl Walk<'_> {
         self.least(details).unwrap_or_default()
     }
 
-    /// A channel's budget may end it at its first failure.
+    /// Returns the minimum time until the `try` fails. The budget of a channel may end the `try` at
+    /// the first failure.
     fn least(&self, details: &Try) -> Option<Duration> {
         let limits = self.limits(details).filter(|_| details.through.is_none())?;
         limits.least(self.least_attempt(&details.body))
@@ -172,14 +175,14 @@ impl Walk<'_> {
             Some(limits) if details.through.is_none() => {
                 limits.most(self.most_of_block(&details.body))?
             }
-            // The limit of time is enough to know, and all that bounds the wait for a channel.
+            // The time limit suffices, and is the only bound on the wait for a channel.
             _ => details.clauses.time.as_ref()?.literal()?,
         };
         let mut after = details.catch.iter().chain(&details.finally);
         after.try_fold(own, |sum, (_, block)| Some(sum.saturating_add(self.most_of_block(block)?)))
     }
 
-    /// The most that commands take, if anything limits them.
+    /// Returns the maximum time of commands, if bounded.
     fn most_of_block(&self, block: &Block) -> Option<Duration> {
         block.commands.iter().try_fold(Duration::ZERO, |sum, command| {
             let most = match &command.kind {
@@ -200,7 +203,7 @@ impl Walk<'_> {
                 }
                 CommandKind::Try(details) => self.most(details)?,
                 CommandKind::Pipeline(pipeline) => {
-                    // These end at once.
+                    // These commands end at once.
                     let name = walk::single(pipeline).and_then(walk::name)?;
                     let simple = walk::single(pipeline)?;
                     let ends =
@@ -221,7 +224,7 @@ impl Walk<'_> {
     }
 }
 
-/// Whether the expressions of a command ask neither commands nor files.
+/// Returns true if the expressions of a command run no commands and test no files.
 fn computes_at_once(command: &Command) -> bool {
     fn computes(expr: &Expr) -> bool {
         let asks = match &expr.kind {
@@ -240,7 +243,7 @@ fn computes_at_once(command: &Command) -> bool {
     command.redirects.is_empty() && walk::expressions(command).into_iter().all(computes)
 }
 
-/// What a `try` says about itself.
+/// Literal limits of a `try`.
 struct Limits {
     time: Option<Duration>,
     times: Option<u64>,
@@ -249,18 +252,19 @@ struct Limits {
     policy: Policy,
 }
 
-/// So many delays are looked at one by one. After them all policies have reached their caps, or never
-/// will in anybody's life.
-const MOST_DELAYS: u64 = 4096;
+/// Number of delays computed individually.
+///
+/// After this number, all policies have reached their caps, or never will in practice.
+const MAX_DELAYS: u64 = 4096;
 
 impl Limits {
-    /// The least until it gives up if every attempt takes at least `attempt`.
+    /// Returns the minimum time until the `try` fails, for attempts of at least `attempt`.
     fn least(&self, attempt: Duration) -> Option<Duration> {
         let repeats = self.times.map(|times| times.saturating_sub(1));
         if let Some(every) = self.every {
             let step = every.max(attempt);
             let by_times = repeats.map(|repeats| multiply(step, repeats).saturating_add(attempt));
-            // The last attempt that begins before the limit.
+            // The last attempt begins before the limit.
             let by_time = self.time.map(|time| {
                 let steps = time.as_nanos().saturating_sub(1) / step.as_nanos().max(1);
                 multiply(step, steps as u64).saturating_add(attempt).min(time)
@@ -269,15 +273,15 @@ impl Limits {
         }
         let mut by_times = None;
         let mut by_time = self.time;
-        // When an attempt fails at the earliest, and at the latest if it takes no longer.
+        // Earliest and latest end of an attempt, if attempts take no longer.
         let (mut earliest, mut latest) = (attempt, attempt);
-        for (count, bound) in (0..MOST_DELAYS).zip(self.policy.bounds()) {
+        for (count, bound) in (0..MAX_DELAYS).zip(self.policy.bounds()) {
             if repeats == Some(count) {
                 by_times = Some(earliest);
                 break;
             }
             if let Some(time) = self.time {
-                // The next delay passes the limit, and the last attempt may come at once.
+                // The next delay passes the limit, and the last attempt may begin at once.
                 let from = earliest.max(time.saturating_sub(bound.most));
                 if from <= latest {
                     by_time = by_time.min(Some(from.saturating_add(attempt)));
@@ -289,8 +293,8 @@ impl Limits {
             let step =
                 |moment: Duration, delay| moment.saturating_add(delay).saturating_add(attempt);
             (earliest, latest) = (step(earliest, bound.least), step(latest, bound.most));
-            if count + 1 == MOST_DELAYS {
-                let rest = repeats.map(|repeats| repeats.saturating_sub(MOST_DELAYS));
+            if count + 1 == MAX_DELAYS {
+                let rest = repeats.map(|repeats| repeats.saturating_sub(MAX_DELAYS));
                 let each = bound.least.saturating_add(attempt);
                 by_times = rest.map(|rest| earliest.saturating_add(multiply(each, rest)));
                 by_time = by_time.min(self.time.map(|time| time.saturating_sub(bound.most)));
@@ -302,7 +306,7 @@ impl Limits {
             .min()
     }
 
-    /// The most, if an attempt takes at most `attempt`.
+    /// Returns the maximum time, for attempts of at most `attempt`.
     fn most(&self, attempt: Option<Duration>) -> Option<Duration> {
         let attempt = [self.each, attempt].into_iter().flatten().min();
         let by_times = self.times.zip(attempt).map(|(times, attempt)| {
@@ -319,11 +323,11 @@ impl Limits {
     fn longest_delays(&self, count: u64) -> Duration {
         let mut sum = Duration::ZERO;
         let mut last = Duration::ZERO;
-        for bound in self.policy.bounds().take(count.min(MOST_DELAYS) as usize) {
+        for bound in self.policy.bounds().take(count.min(MAX_DELAYS) as usize) {
             last = bound.most;
             sum = sum.saturating_add(last);
         }
-        sum.saturating_add(multiply(last, count.saturating_sub(MOST_DELAYS)))
+        sum.saturating_add(multiply(last, count.saturating_sub(MAX_DELAYS)))
     }
 }
 
@@ -337,7 +341,7 @@ fn multiply(length: Duration, times: u64) -> Duration {
 mod tests {
     use super::*;
 
-    /// The least and the most of every try.
+    /// Returns the minimum and the maximum of every `try`.
     fn of(text: &str) -> Vec<(Option<f64>, Option<f64>)> {
         let script = parse("t", text).expect("a right script");
         let policy = "exponential from 1 s to 10 s".parse().expect("a policy");
@@ -367,7 +371,7 @@ mod tests {
     #[test]
     fn tries_inside_tries_add_up() {
         let text = "try 3 times\n  try 2 times each 1 second\n    a\n  end\nend";
-        // Three times a second of delay in the inner one, and 1 s and 2 s between.
+        // The inner `try` takes 1 s of delay three times, with 1 s and 2 s between.
         assert_eq!(of(text), [(Some(6.0), Some(12.0)), (Some(1.0), Some(3.0))]);
         let text = "try\n  try 2 times each 1 second\n    a\n  end\n  b\nend";
         assert_eq!(of(text)[0], (Some(1.0), None));

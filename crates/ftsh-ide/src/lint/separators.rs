@@ -1,4 +1,4 @@
-//! `IFS`, which separates nothing here.
+//! Lint of `IFS`, which separates nothing here.
 
 use super::{Warning, walk};
 use ftsh_syntax::Script;
@@ -6,17 +6,17 @@ use ftsh_syntax::ast::CommandKind;
 use ftsh_syntax::hint::hint;
 use ftsh_syntax::slug::Slug;
 
-pub fn look(script: &Script) -> Vec<Warning> {
+pub fn check(script: &Script) -> Vec<Warning> {
     let mut warnings = Vec::new();
     walk::each(&script.body, &mut |command| {
         if matches!(&command.kind, CommandKind::Assign { name, .. } if &**name == "IFS") {
             let warning = Warning::new(
                 Slug::FieldSeparator,
                 command.span,
-                "words are separated by blanks, whatever `IFS` is",
+                "words are separated by blanks, with any value of `IFS`",
             );
             warnings.push(warning.hint(hint!(
-                "`for field in split($line, \":\")` takes a text apart, `for line in lines($text)` lines"
+                "`for field in split($line, \":\")` splits a text, `for line in lines($text)` splits lines"
             )));
         }
     });

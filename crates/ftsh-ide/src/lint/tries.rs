@@ -1,4 +1,4 @@
-//! Limits that don't go together.
+//! Lint of contradictory limits.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -14,17 +14,17 @@ use ftsh_syntax::parse::literal;
 use ftsh_syntax::slug::Slug;
 use ftsh_syntax::span::{Source, Span};
 
-pub fn look(script: &Script, policy: &Policy) -> Vec<Warning> {
-    let mut look =
-        Look { source: &script.source, policy, around: Vec::new(), warnings: Vec::new() };
-    look.block(&script.body);
-    look.warnings
+pub fn check(script: &Script, policy: &Policy) -> Vec<Warning> {
+    let mut check =
+        LimitCheck { source: &script.source, policy, around: Vec::new(), warnings: Vec::new() };
+    check.block(&script.body);
+    check.warnings
 }
 
-struct Look<'a> {
+struct LimitCheck<'a> {
     source: &'a Source,
     policy: &'a Policy,
-    /// The tries around this place, the outermost first.
+    /// Enclosing tries, the outermost first.
     around: Vec<Around<'a>>,
     warnings: Vec<Warning>,
 }
@@ -34,27 +34,27 @@ struct Around<'a> {
     limits: &'a Try,
 }
 
-/// How many attempts a `try` can make.
+/// Maximum number of attempts of a `try`.
 enum Attempts {
     Exactly(u64),
     Computed(String),
-    /// As many as fit into its time.
+    /// Unbounded within the time limit.
     Unbounded,
 }
 
-/// A time limit as the script says it.
+/// Time limit with its span.
 struct Limit {
     span: Span,
     length: Duration,
 }
 
-impl<'a> Look<'a> {
+impl<'a> LimitCheck<'a> {
     fn block(&mut self, block: &'a Block) {
         for command in &block.commands {
             match &command.kind {
                 CommandKind::Try(details) => self.try_block(command, details),
                 CommandKind::Function { body, .. } => {
-                    // It is called from elsewhere.
+                    // The calls of a function may be in other tries.
                     let around = std::mem::take(&mut self.around);
                     self.block(body);
                     self.around = around;
@@ -93,21 +93,22 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// A deferral is no attempt: only a limit on time ends them.
+    /// Warns of a deferral without a time limit, because deferred attempts do not count as
+    /// attempts.
     fn deferred(&mut self, details: &Try) {
         if self.around.iter().any(|around| around.limits.clauses.time.is_some()) {
             return;
         }
         if let Some(span) = says(&details.body, &["defer"]) {
-            let message = "a `try` without a limit on time may be deferred for ever";
+            let message = "a `try` without a time limit may be deferred forever";
             self.warnings.push(
                 Warning::new(Slug::UnlimitedDeferral, span, message)
-                    .hint(hint!("give the `try` one, like `try for 1 hour`")),
+                    .hint(hint!("add a time limit, like `try for 1 hour`")),
             );
         }
     }
 
-    /// Without a limit there is one attempt, and what is about further ones means nothing.
+    /// Warns of a `try` with one attempt whose clauses need more attempts, or that has no effect.
     fn no_limit(&mut self, command: &Command, details: &Try) {
         let clauses = &details.clauses;
         if clauses.time.is_some() || clauses.times.is_some() {
@@ -130,23 +131,23 @@ impl<'a> Look<'a> {
                 let message = "without a limit this `try` makes one attempt, which changes nothing";
                 self.warnings.push(
                     Warning::new(Slug::SingleAttempt, command.span, message)
-                        .related(outer.span, "this one does all the trying")
-                        .hint(hint!("say how often or for how long, like `try 3 times`")),
+                        .related(outer.span, "this `try` makes all attempts")
+                        .hint(hint!("add a limit, like `try 3 times`")),
                 );
             }
             return;
         };
-        let message = format!("without a limit this `try` makes one attempt: {idle} means nothing");
+        let message = format!("without a limit this `try` makes one attempt: {idle} has no effect");
         self.warnings.push(
             Warning::new(Slug::SingleAttempt, command.span, message)
-                .hint(hint!("say how often or for how long, like `try for 1 hour`")),
+                .hint(hint!("add a limit, like `try for 1 hour`")),
         );
     }
 
-    /// Each attempt of a try makes all attempts of one inside it.
+    /// Warns of nested tries whose numbers of attempts multiply.
     fn multiplied(&mut self, span: Span, details: &Try) {
         let Some(inner) = self.attempts(details) else { return };
-        // What its `catch` doesn't pass on is not tried again by the one around it.
+        // The outer `try` makes another attempt only if the `catch` passes the failure on.
         if details.catch.as_ref().is_some_and(|(_, catch)| !passes_on(catch)) {
             return;
         }
@@ -156,7 +157,7 @@ impl<'a> Look<'a> {
             .filter_map(|around| Some((around, self.attempts(around.limits)?)))
             .collect();
         let Some((outer, attempts)) = repeated.last() else { return };
-        // With limits on time all the way, time is what counts.
+        // With time limits at every level, the time bounds the attempts.
         if details.clauses.time.is_some()
             && repeated.iter().all(|(it, _)| it.limits.clauses.time.is_some())
         {
@@ -170,11 +171,11 @@ impl<'a> Look<'a> {
             Warning::new(Slug::MultipliedAttempts, span, multiply(&factors))
                 .label(label)
                 .related(outer, note)
-                .hint(hint!("let one of them do the trying, or give both a limit on time")),
+                .hint(hint!("repeat in one of the two only, or add a time limit to both")),
         );
     }
 
-    /// How many attempts it can make, unless it is just one.
+    /// Returns the number of attempts, unless there is just one.
     fn attempts(&self, details: &Try) -> Option<Attempts> {
         let Some(times) = &details.clauses.times else {
             return details.clauses.time.is_some().then_some(Attempts::Unbounded);
@@ -186,15 +187,15 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// A limit is longer than one around it.
+    /// Warns of a limit longer than an outer limit.
     fn longer(&mut self, details: &Try) {
         let time = self.limit(details.clauses.time.as_ref());
         let each = self.limit(details.clauses.each.as_ref());
         let mut around: Vec<(Limit, &str)> = Vec::new();
         for outer in &self.around {
             let limits = [
-                (&outer.limits.clauses.time, "but this one ends after"),
-                (&outer.limits.clauses.each, "but each attempt of this one ends after"),
+                (&outer.limits.clauses.time, "but this `try` ends after"),
+                (&outer.limits.clauses.each, "but each attempt of this `try` ends after"),
             ];
             for (duration, note) in limits {
                 around.extend(self.limit(duration.as_ref()).map(|limit| (limit, note)));
@@ -208,20 +209,20 @@ impl<'a> Look<'a> {
         {
             let (Some(inner), Some((outer, note))) = (inner, outer) else { continue };
             if inner.length > outer.length {
-                let message = "this limit is longer than one around it";
+                let message = "this limit is longer than an outer limit";
                 let note = format!("{note} {}", Exact(outer.length));
                 found.push(
                     Warning::new(Slug::LongerLimit, inner.span, message)
                         .label(format!("up to {}", Exact(inner.length)))
                         .related(outer.span, note)
-                        .hint(hint!("the shorter one ends both")),
+                        .hint(hint!("the shorter limit ends both")),
                 );
             }
         }
         self.warnings.extend(found);
     }
 
-    /// There is no time for a second attempt at its usual delay.
+    /// Warns of a time limit without time for a second attempt at the usual delay.
     fn too_short(&mut self, details: &Try) {
         let Some(time) = self.limit(details.clauses.time.as_ref()) else { return };
         if details.clauses.times.is_some() {
@@ -244,7 +245,7 @@ impl<'a> Look<'a> {
         } else {
             hint!(
                 "for a single attempt add `or 1 time`; the first delay is {first} or longer, \
-                 `backoff full from {}` has shorter ones",
+                 `backoff full from {}` has shorter delays",
                 Exact(shorter)
             )
         };
@@ -253,7 +254,7 @@ impl<'a> Look<'a> {
             .push(Warning::new(Slug::ShortLimit, time.span, message).label(label).hint(hint));
     }
 
-    /// Warns of a length of time right behind a policy, which looks like its delay and is a limit.
+    /// Warns of a length of time right after a policy, which looks like a delay and is a limit.
     fn beside_a_policy(&mut self, details: &Try) {
         let clauses = &details.clauses;
         let (Some(policy), Some(limit)) = (&clauses.backoff, self.limit(clauses.time.as_ref()))
@@ -273,7 +274,7 @@ impl<'a> Look<'a> {
         );
     }
 
-    /// The shortest that the first delay can be, if the script says so.
+    /// Returns the minimum of the first delay, if the script holds the delay literally.
     fn first_delay(&self, details: &Try) -> Option<Duration> {
         if let Some(every) = &details.clauses.every {
             return every.literal();
@@ -284,7 +285,7 @@ impl<'a> Look<'a> {
         Some(literal_policy(clause)?.least_first_delay())
     }
 
-    /// A limit and where it stands, if its length is known.
+    /// Returns a limit with its span, if the length is known.
     fn limit(&self, duration: Option<&ast::Duration>) -> Option<Limit> {
         let duration = duration?;
         let length = duration.literal()?;
@@ -303,7 +304,7 @@ impl<'a> Look<'a> {
     }
 }
 
-/// Says how many attempts there can be.
+/// Describes the number of attempts.
 fn amount(details: &Try, attempts: &Attempts) -> String {
     match attempts {
         Attempts::Exactly(times) => format!("up to {times} attempts"),
@@ -311,7 +312,7 @@ fn amount(details: &Try, attempts: &Attempts) -> String {
         Attempts::Unbounded => match details.clauses.time.as_ref().and_then(ast::Duration::literal)
         {
             Some(time) => format!("as many attempts as fit into {}", Exact(time)),
-            None => "as many attempts as fit into its time".to_owned(),
+            None => "as many attempts as fit into the time limit".to_owned(),
         },
     }
 }
@@ -322,7 +323,7 @@ fn shortest<'l>(
     limits.min_by_key(|(limit, _)| limit.length)
 }
 
-/// `attempts multiply: up to 5 × 100 = 500`
+/// Formats `attempts multiply: up to 5 × 100 = 500`.
 fn multiply(factors: &[Attempts]) -> String {
     let mut product = Some(1_u64);
     let mut shown = Vec::new();
@@ -336,7 +337,7 @@ fn multiply(factors: &[Attempts]) -> String {
                 product = None;
                 shown.push(times.clone());
             }
-            Attempts::Unbounded => return "attempts multiply, without bound".to_owned(),
+            Attempts::Unbounded => return "attempts multiply without bound".to_owned(),
         }
     }
     let mut text = format!("attempts multiply: up to {}", shown.join(" × "));
@@ -346,14 +347,14 @@ fn multiply(factors: &[Attempts]) -> String {
     text
 }
 
-/// Where a block has one of these commands for the `try` that it belongs to.
+/// Returns the span of a command with one of these names that acts on the `try` of the block.
 fn says(block: &Block, names: &[&str]) -> Option<Span> {
     block.commands.iter().find_map(|command| match &command.kind {
         CommandKind::Pipeline(pipeline) => {
             let name = walk::single(pipeline).and_then(walk::name);
-            let says_it = name.is_some_and(|name| names.contains(&&*name));
+            let is_it = name.is_some_and(|name| names.contains(&&*name));
             let mut stages = walk::blocks(command).into_iter();
-            says_it.then_some(command.span).or_else(|| stages.find_map(|it| says(it, names)))
+            is_it.then_some(command.span).or_else(|| stages.find_map(|it| says(it, names)))
         }
         CommandKind::Function { .. } => None,
         CommandKind::Try(details) => {
@@ -373,7 +374,7 @@ fn says(block: &Block, names: &[&str]) -> Option<Span> {
     })
 }
 
-/// Whether a `catch` always ends in a failure that the `try` around it sees as one.
+/// Returns true if a `catch` always ends in a failure for the enclosing `try`.
 fn passes_on(catch: &Block) -> bool {
     let mut commands = catch.commands.iter().rev();
     let last = commands.find(|command| !matches!(command.kind, CommandKind::Comment { .. }));

@@ -1,4 +1,4 @@
-//! Ways through the syntax tree.
+//! Traversals of the syntax tree.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,8 @@ use ftsh_syntax::ast::{
 };
 use ftsh_syntax::parse::literal;
 
-/// The blocks directly inside a command; of a pipeline, one for each structure that is a stage.
+/// Returns the blocks directly inside of a command. A pipeline has one for each stage that is a
+/// structure.
 pub fn blocks(command: &Command) -> Vec<&Block> {
     match &command.kind {
         CommandKind::If { arms, otherwise } => {
@@ -31,7 +32,7 @@ pub fn blocks(command: &Command) -> Vec<&Block> {
     }
 }
 
-/// The expressions of a command, but not those of the blocks in it.
+/// Returns the expressions of a command, without those of its blocks.
 pub fn expressions(command: &Command) -> Vec<&Expr> {
     match &command.kind {
         CommandKind::If { arms, .. } => arms.iter().map(|(condition, _)| condition).collect(),
@@ -71,7 +72,7 @@ fn amount<'t>(found: &mut Vec<&'t Expr>, duration: &'t Duration) {
     }
 }
 
-/// The expressions directly inside an expression.
+/// Returns the expressions directly inside of an expression.
 pub fn operands(expr: &Expr) -> Vec<&Expr> {
     match &expr.kind {
         ExprKind::Word(_) | ExprKind::Succeeds(_) => Vec::new(),
@@ -84,17 +85,18 @@ pub fn operands(expr: &Expr) -> Vec<&Expr> {
     }
 }
 
-/// Shows `see` each command of a block, and of the blocks in it.
-pub fn each<'a>(block: &'a Block, see: &mut impl FnMut(&'a Command)) {
+/// Calls `visit` for each command of a block, and of its inner blocks.
+pub fn each<'a>(block: &'a Block, visit: &mut impl FnMut(&'a Command)) {
     for command in &block.commands {
-        see(command);
+        visit(command);
         for inner in blocks(command) {
-            each(inner, see);
+            each(inner, visit);
         }
     }
 }
 
-/// The pipelines that a command itself runs, also to ask them; not those of the blocks in it.
+/// Returns the pipelines that a command itself runs, in expressions too, without those of its
+/// blocks.
 pub fn pipelines(command: &Command) -> impl Iterator<Item = &Pipeline> {
     let own = match &command.kind {
         CommandKind::Pipeline(pipeline) => Some(pipeline),
@@ -113,12 +115,12 @@ pub fn pipelines(command: &Command) -> impl Iterator<Item = &Pipeline> {
     own.into_iter().chain(asked)
 }
 
-/// The commands in the [`pipelines`] of a command.
+/// Returns the commands in the [`pipelines`] of a command.
 pub fn simples(command: &Command) -> impl Iterator<Item = &Simple> {
     pipelines(command).flat_map(|it| &it.stages).filter_map(Stage::simple)
 }
 
-/// The only command of a pipeline without bars.
+/// Returns the only command of a pipeline without bars.
 pub fn single(pipeline: &Pipeline) -> Option<&Simple> {
     match &pipeline.stages[..] {
         [stage] => stage.simple(),
@@ -126,7 +128,7 @@ pub fn single(pipeline: &Pipeline) -> Option<&Simple> {
     }
 }
 
-/// The name of what a command runs, if it is written literally.
+/// Returns the name of a command, if literal.
 pub fn name(simple: &Simple) -> Option<Cow<'_, str>> {
     simple.words.first().and_then(literal::word)
 }

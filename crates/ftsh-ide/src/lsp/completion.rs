@@ -1,4 +1,4 @@
-//! `textDocument/completion`: what the prompt would offer.
+//! `textDocument/completion`: the candidates of the prompt.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -11,7 +11,7 @@ use lsp_types::{
 
 use super::document::Document;
 use super::hover::topic;
-use super::names::{Kind, Names};
+use super::names::{NameKind, Names};
 use super::outline;
 use crate::candidate::Candidate;
 use crate::complete::complete;
@@ -24,8 +24,9 @@ use ftsh_syntax::backoff;
 use ftsh_syntax::clauses;
 use ftsh_syntax::vocabulary::{ALONE, DECLARATIONS, KEYWORDS, OPERATORS, TIMES, function};
 
-/// What may stand at a place, where there are `variables` of the environment, and files beside the text's or
-/// in `directory`.
+/// Returns the candidates at a position.
+///
+/// `variables` are those of the environment. Files are beside the document, or in `directory`.
 pub fn completion(
     document: &Document,
     place: Position,
@@ -36,7 +37,7 @@ pub fn completion(
     let (before, after) = document.text().split_at(end);
     let known = known(document, variables, directory);
     let (start, found) = complete(before, &known);
-    // A command of the prompt's only.
+    // These commands exist at the prompt only.
     let found = found.into_iter().filter(|it| !OWN.contains(&it.display.as_str()));
     found.map(|it| item(document, it, Span::new(start, end), after, &known)).collect()
 }
@@ -50,7 +51,7 @@ fn item(
 ) -> CompletionItem {
     let Candidate { display, replacement, ending } = candidate;
     let bare = replacement.strip_suffix(ending).unwrap_or(&replacement);
-    // Editors close brackets themselves, and nobody wants a blank.
+    // Editors close brackets themselves, and a blank is unwanted.
     let ending = if ending == " " || after.starts_with(ending) { "" } else { ending };
     let documentation = topic(&display).filter(|_| !display.starts_with('.')).map(|value| {
         Documentation::MarkupContent(MarkupContent { kind: MarkupKind::Markdown, value })
@@ -93,7 +94,7 @@ fn kind(word: &str, known: &Known) -> CompletionItemKind {
     }
 }
 
-/// What the prompt would know if it had run the script.
+/// Returns the session after a run of the script.
 fn known(
     document: &Document,
     variables: &HashMap<String, Option<BString>>,
@@ -116,12 +117,12 @@ fn known(
     Known::new(functions, channels, variables, directory)
 }
 
-/// The variables that a text sets, as far as it is right.
+/// Returns the variables that a text sets, as far as the text is valid.
 fn set(document: &Document) -> Vec<String> {
     if let Ok(script) = document.parsed() {
         let all = Names::of(script).all.into_iter();
         return all
-            .filter(|it| it.kind == Kind::Variable && it.defines)
+            .filter(|it| it.kind == NameKind::Variable && it.defines)
             .map(|it| it.name)
             .collect();
     }

@@ -1,16 +1,15 @@
-//! `textDocument/definition` and `textDocument/references`: where something is defined, set or declared, and
-//! where else it is named.
+//! `textDocument/definition` and `textDocument/references`: definitions and uses of names.
 
 use lsp_types::{Location, Position, SymbolKind};
 
 use super::document::Document;
-use super::names::{Kind, Names};
+use super::names::{NameKind, Names};
 use super::outline;
 use crate::tokens::scan;
 use ftsh_syntax::Span;
 
-/// Where what stands at a place is defined: one place for a function or a channel, for a variable all in
-/// which it is set.
+/// Returns the definitions of the name at a position: one for a function or a channel, and every
+/// assignment of a variable.
 pub fn definition(document: &Document, place: Position) -> Vec<Location> {
     let offset = document.offset(place);
     let Ok(script) = document.parsed() else { return guess(document, offset) };
@@ -19,18 +18,18 @@ pub fn definition(document: &Document, place: Position) -> Vec<Location> {
     locations(document, names.definitions(found.kind, &found.name).map(|it| it.span))
 }
 
-/// Where else it is named; with the definitions, if they are wanted. Programs aren't the script's own.
+/// Returns the uses of a name, with the definitions if wanted. Programs have no references.
 pub fn references(document: &Document, place: Position, definitions: bool) -> Vec<Location> {
     let Ok(script) = document.parsed() else { return Vec::new() };
     let names = Names::of(script);
     let Some(found) = names.at(document.offset(place)) else { return Vec::new() };
-    let is_program =
-        found.kind == Kind::Function && names.definitions(found.kind, &found.name).next().is_none();
+    let is_program = found.kind == NameKind::Function
+        && names.definitions(found.kind, &found.name).next().is_none();
     let uses = names.same(found.kind, &found.name).filter(|it| definitions || !it.defines);
     locations(document, uses.filter(|_| !is_program).map(|it| it.span))
 }
 
-/// The function or channel that a word of an unfinished script names.
+/// Returns the function or channel named by a word of an unfinished script.
 fn guess(document: &Document, offset: usize) -> Vec<Location> {
     let text = document.text();
     let tokens = scan(text).all;

@@ -1,4 +1,4 @@
-//! `textDocument/publishDiagnostics`: mistakes, or if there are none, warnings.
+//! `textDocument/publishDiagnostics`: errors, or warnings if there are no errors.
 
 use lsp_types::{
     Diagnostic, DiagnosticRelatedInformation, DiagnosticSeverity, Location, NumberOrString,
@@ -10,19 +10,20 @@ use crate::lint::{Programs, lint};
 use ftsh_syntax::SyntaxError;
 use ftsh_syntax::backoff::Policy;
 
-/// What is to be said of a text whose tries use `policy` where they name none, and which would find
-/// `programs`.
+/// Returns the diagnostics of a text.
+///
+/// Tries without a policy use `policy`, and the script would find `programs`.
 pub fn publish(
     document: &Document,
     policy: &Policy,
     programs: &dyn Programs,
 ) -> PublishDiagnosticsParams {
-    let told = |severity, errors: &[SyntaxError]| {
+    let diagnostics_of = |severity, errors: &[SyntaxError]| {
         errors.iter().map(|error| diagnostic(document, severity, error)).collect()
     };
     let diagnostics = match document.parsed() {
-        Err(mistakes) => told(DiagnosticSeverity::ERROR, &mistakes.errors),
-        Ok(script) => told(DiagnosticSeverity::WARNING, &lint(script, policy, programs)),
+        Err(errors) => diagnostics_of(DiagnosticSeverity::ERROR, &errors.errors),
+        Ok(script) => diagnostics_of(DiagnosticSeverity::WARNING, &lint(script, policy, programs)),
     };
     PublishDiagnosticsParams { uri: document.uri.clone(), diagnostics, version: document.version }
 }

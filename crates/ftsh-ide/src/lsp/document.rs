@@ -1,4 +1,4 @@
-//! A text that an editor has open.
+//! Text that an editor has open.
 
 use std::cell::OnceCell;
 use std::path::PathBuf;
@@ -7,35 +7,35 @@ use std::sync::Arc;
 use bstr::ByteSlice;
 use lsp_types::{Position, Range, TextDocumentContentChangeEvent, Uri};
 
-use super::position::Lines;
+use super::position::LineIndex;
 use ftsh_syntax::error::{SyntaxError, SyntaxErrors};
 use ftsh_syntax::slug::Slug;
-use ftsh_syntax::{LONGEST, Script, Source, Span, TOO_LONG, parse};
+use ftsh_syntax::{MAX_SCRIPT_LENGTH, SCRIPT_TOO_LONG, Script, Source, Span, parse};
 
-/// A text, and what is made of it when somebody asks.
+/// Text with its syntax tree, parsed on first use.
 #[derive(Debug)]
 pub struct Document {
-    /// What the editor calls it.
+    /// Address of the text.
     pub uri: Uri,
-    /// Which of its versions this is, if the editor counts them.
+    /// Version of the text, if the editor counts versions.
     pub version: Option<i32>,
     text: String,
-    lines: Lines,
+    lines: LineIndex,
     parsed: OnceCell<Result<Script, SyntaxErrors>>,
 }
 
 impl Document {
-    /// A text as it was opened.
+    /// Creates a document from a text just opened.
     pub fn new(uri: Uri, version: Option<i32>, text: String) -> Self {
-        Self { uri, version, lines: Lines::of(&text), text, parsed: OnceCell::new() }
+        Self { uri, version, lines: LineIndex::of(&text), text, parsed: OnceCell::new() }
     }
 
-    /// The whole text.
+    /// Returns the whole text.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Takes over what was typed.
+    /// Applies changes of the editor.
     pub fn change(&mut self, version: i32, changes: Vec<TextDocumentContentChangeEvent>) {
         self.version = Some(version);
         for change in changes {
@@ -46,38 +46,38 @@ impl Document {
                     self.text.replace_range(start..end.max(start), &change.text);
                 }
             }
-            self.lines = Lines::of(&self.text);
+            self.lines = LineIndex::of(&self.text);
         }
         self.parsed = OnceCell::new();
     }
 
-    /// The tree, or what is wrong.
+    /// Returns the syntax tree.
     ///
     /// # Errors
     ///
-    /// It isn't a script (yet).
+    /// Returns the errors of a text that is not a valid script.
     pub fn parsed(&self) -> Result<&Script, &SyntaxErrors> {
         let parsed = self.parsed.get_or_init(|| {
-            if self.text.len() <= LONGEST {
+            if self.text.len() <= MAX_SCRIPT_LENGTH {
                 return parse(self.uri.as_str(), &self.text);
             }
-            let errors = vec![SyntaxError::new(Slug::TooLarge, Span::new(0, 0), TOO_LONG)];
+            let errors = vec![SyntaxError::new(Slug::TooLarge, Span::new(0, 0), SCRIPT_TOO_LONG)];
             Err(SyntaxErrors { source: Arc::new(Source::new(self.uri.as_str(), "")), errors })
         });
         parsed.as_ref()
     }
 
-    /// The byte at a place.
+    /// Returns the byte offset of a position.
     pub fn offset(&self, place: Position) -> usize {
         self.lines.offset(&self.text, place)
     }
 
-    /// Where a span is, to an editor.
+    /// Converts a span to a range of the editor.
     pub fn range(&self, span: Span) -> Range {
         self.lines.range(&self.text, span)
     }
 
-    /// The directory of the file, if it is one.
+    /// Returns the directory of the document's file, if there is one.
     pub fn directory(&self) -> Option<PathBuf> {
         let path = self.uri.path().as_estr().decode().into_bytes();
         let is_file = self.uri.scheme().is_some_and(|scheme| scheme.as_str() == "file");

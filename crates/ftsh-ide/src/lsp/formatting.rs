@@ -5,8 +5,10 @@ use lsp_types::TextEdit;
 use super::document::Document;
 use ftsh_syntax::{Span, print};
 
-/// What is to be changed, from the first line that differs to the last, so that the cursor stays where it
-/// is; nothing in a text that isn't a script.
+/// Returns the change from the first differing line to the last, so that the cursor keeps its
+/// position.
+///
+/// Returns no change for a text with errors.
 pub fn format(document: &Document) -> Vec<TextEdit> {
     let Ok(script) = document.parsed() else { return Vec::new() };
     let (old, new) = (document.text(), print(script));

@@ -1,12 +1,12 @@
-//! `textDocument/hover`: what a word means where it stands.
+//! `textDocument/hover`: meaning of a word at a position.
 
 use lsp_types::{Hover, HoverContents, MarkupContent, MarkupKind, Position};
 
 use super::document::Document;
-use super::names::{Kind as NameKind, Names};
+use super::names::{NameKind, Names};
 use super::schedule;
 use crate::help;
-use crate::lexemes::Part;
+use crate::lexemes::TokenPart;
 use crate::lint::{Schedule, schedules};
 use crate::meaning;
 use crate::tokens::{Role, Token, scan};
@@ -16,13 +16,13 @@ use ftsh_syntax::ast::CommandKind;
 use ftsh_syntax::backoff::{Kind, Policy};
 use ftsh_syntax::vocabulary::{DECLARATIONS, HEADS, function};
 
-/// What there is to say at a place, where tries use `policy` if they name none.
+/// Returns the explanation at a position. Tries without a policy use `policy`.
 pub fn hover(document: &Document, place: Position, policy: &Policy) -> Option<Hover> {
     let text = document.text();
     let offset = document.offset(place);
     let all = scan(text).all;
     let index = all.iter().position(|it| it.range.start <= offset && offset < it.range.end)?;
-    let word = Words { document, policy, all: &all, index };
+    let word = HoverToken { document, policy, all: &all, index };
     let (span, value) = word.explained(offset)?;
     Some(Hover {
         contents: HoverContents::Markup(MarkupContent { kind: MarkupKind::Markdown, value }),
@@ -30,15 +30,15 @@ pub fn hover(document: &Document, place: Position, policy: &Policy) -> Option<Ho
     })
 }
 
-/// A word among others.
-struct Words<'d> {
+/// Token with its neighbors.
+struct HoverToken<'d> {
     document: &'d Document,
     policy: &'d Policy,
     all: &'d [Token],
     index: usize,
 }
 
-impl<'d> Words<'d> {
+impl<'d> HoverToken<'d> {
     fn text(&self, index: usize) -> &'d str {
         self.all.get(index).map_or("", |token| &self.document.text()[token.range.clone()])
     }
@@ -59,7 +59,7 @@ impl<'d> Words<'d> {
                 let known = meaning::clause(head, word, self.text(self.index + 1));
                 match known {
                     Some(meaning) => format!("{meaning}\n"),
-                    // A unit.
+                    // The word is a unit.
                     None => topic("units")?,
                 }
             }
@@ -67,7 +67,8 @@ impl<'d> Words<'d> {
                 .function(word)
                 .or_else(|| topic(word).filter(|_| builtins::named(word).is_some()))?,
             Role::Word if self.is_kind() => topic(word)?,
-            // The only clause of three words; of the list of a `forall` it might be a part.
+            // `output grouped in order` is the only clause of several words; elsewhere `order` may
+            // be a word of the list.
             Role::Word if word == "order" && self.before("in") && self.is_grouped() => {
                 meaning::clause(self.head()?, word, "")? + "\n"
             }
@@ -102,7 +103,7 @@ impl<'d> Words<'d> {
             && self.text(self.index - 2) == "grouped"
     }
 
-    /// Whether it is a kind of failure that `$error_kind` is compared with.
+    /// Returns true for a kind of failure that is compared with `$error_kind`.
     fn is_kind(&self) -> bool {
         let beside = |index: Option<usize>| index.map_or("", |index| self.text(index));
         let is_it = |word: &str| matches!(word, "$error_kind" | "${error_kind}");
@@ -114,14 +115,14 @@ impl<'d> Words<'d> {
                 || compares(beside(right)) && is_it(beside(further.1)))
     }
 
-    /// The word that begins the head or the declaration which this one belongs to.
+    /// Returns the first word of the head or declaration around the token.
     fn head(&self) -> Option<&'d str> {
         let heads = (0..self.index).rev().map(|index| (self.all[index].role, self.text(index)));
         let mut keywords = heads.filter(|(role, _)| *role == Role::Keyword).map(|(_, word)| word);
         keywords.next().filter(|word| HEADS.contains(word) || DECLARATIONS.contains(word))
     }
 
-    /// What a `try` comes to, if it can be known, and what that is.
+    /// Describes a `try` with its bounds, if they are known.
     fn try_(&self) -> Option<String> {
         let start = self.all[self.index].range.start;
         let general = topic("try")?;
@@ -138,12 +139,14 @@ impl<'d> Words<'d> {
             }
         };
         Some(match found {
-            Some((told, head)) => format!("```ftsh\n{head}\n```\n\n{told}\n---\n\n{general}"),
+            Some((description, head)) => {
+                format!("```ftsh\n{head}\n```\n\n{description}\n---\n\n{general}")
+            }
             None => general,
         })
     }
 
-    /// A function of the script: its head, with the comment right above it.
+    /// Describes a function of the script by its head and the comment above it.
     fn function(&self, name: &str) -> Option<String> {
         let script = self.document.parsed().ok()?;
         let commands = &script.body.commands;
@@ -173,9 +176,9 @@ impl<'d> Words<'d> {
         )
     }
 
-    /// A variable in a word, if the shell sets it.
+    /// Describes a variable in a word, if the shell sets the variable.
     fn variable(&self, token: &Token, offset: usize) -> Option<(Span, String)> {
-        let mut parts = token.parts.iter().filter(|(_, part)| *part == Part::Variable);
+        let mut parts = token.parts.iter().filter(|(_, part)| *part == TokenPart::Variable);
         let (range, _) = parts.find(|(range, _)| range.contains(&offset))?;
         let name = self.document.text()[range.clone()].trim_start_matches(['$', '{', '(']);
         let name = name.trim_end_matches(['}', ')']).split(':').next()?;
@@ -184,7 +187,7 @@ impl<'d> Words<'d> {
     }
 }
 
-/// What the prompt's help says of a topic, in Markdown.
+/// Returns the help on a topic, in Markdown.
 pub fn topic(name: &str) -> Option<String> {
     let name = if name.starts_with('.') { "expressions" } else { name };
     let text = help::main_text(name)?;

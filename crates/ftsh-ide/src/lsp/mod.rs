@@ -1,22 +1,23 @@
-//! A language server: what the shell knows of scripts, told to editors over standard input and output.
+//! Language server for editors, over standard input and output.
 //!
-//! Each request has a file of its own, which sees a [`Document`] and nothing of the protocol's state;
-//! [`Server`] knows which texts are open and turns messages into messages; [`Wire`] carries them.
-//! Requests take microseconds, so one is done after the other, and none is ever cancelled.
+//! Each request has a file of its own, which uses a [`Document`] and no state of the protocol.
+//! [`LanguageServer`] holds the open documents and turns messages into messages. [`Wire`] transports
+//! messages. Requests take microseconds; they are therefore handled one after another, and never
+//! canceled.
 
 mod completion;
 mod definition;
+mod diagnostics;
 mod document;
 mod formatting;
 mod hover;
-mod mistakes;
 mod names;
 mod outline;
 mod position;
 mod rename;
+mod rename_check;
 mod schedule;
 mod server;
-mod sound;
 #[cfg(test)]
 mod tests;
 mod variables;
@@ -26,41 +27,42 @@ use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 
 pub use self::document::Document;
-pub use self::position::Lines;
-pub use self::server::{Around, Server};
+pub use self::position::LineIndex;
+pub use self::server::{LanguageServer, ServerContext};
 pub use self::wire::Wire;
-use self::wire::{Incoming, Trouble};
+use self::wire::{Incoming, WireError};
 
-/// Serves an editor until it says `exit` or is gone; whether it said before that this would be the end,
-/// as it should. `complain` is told of messages that can't be understood and have no answer.
+/// Serves an editor until `exit` or the end of the input. Returns true if `shutdown` came before.
+///
+/// `complain` receives the errors of invalid messages without an answer.
 ///
 /// # Errors
 ///
-/// What comes in is no message at all, so that nobody knows where the next one begins.
+/// Returns an error if the start of the next message cannot be found.
 pub fn serve(
-    around: Around,
+    context: ServerContext,
     input: impl Read + AsFd,
     output: impl Write,
     complain: impl Fn(&str),
 ) -> io::Result<bool> {
     let mut wire = Wire::new(input, output);
-    let mut server = Server::new(around);
+    let mut server = LanguageServer::new(context);
     loop {
         let answers = match wire.read() {
             Ok(Incoming::Message(message)) => server.handle(message),
-            Ok(Incoming::Garbled(id, reason)) => match id {
+            Ok(Incoming::Invalid(id, reason)) => match id {
                 Some(id) => vec![server::refusal(id, &reason)],
                 None => {
-                    complain(&format!("a message of the editor's can't be understood: {reason}"));
+                    complain(&format!("cannot parse a message of the editor: {reason}"));
                     Vec::new()
                 }
             },
             Ok(Incoming::End) => return Ok(server.was_shut_down()),
-            Err(Trouble(reason)) => return Err(io::Error::other(reason)),
+            Err(WireError(reason)) => return Err(io::Error::other(reason)),
         };
-        // Who types fast needs no opinion on each letter.
-        let opinions = if wire.is_more_there() { Vec::new() } else { server.opinions() };
-        for message in answers.into_iter().chain(opinions) {
+        // Diagnostics wait until the editor has sent all pending changes.
+        let diagnostics = if wire.has_more() { Vec::new() } else { server.diagnostics() };
+        for message in answers.into_iter().chain(diagnostics) {
             if wire.write(&message).is_err() {
                 // The editor is gone.
                 return Ok(server.was_shut_down());

@@ -1,4 +1,4 @@
-//! Where a script says the names of its variables, functions and channels.
+//! Occurrences of the names of variables, functions and channels in a script.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -13,78 +13,78 @@ use ftsh_syntax::parse::literal;
 use ftsh_syntax::vocabulary::is_name;
 use ftsh_syntax::{Script, Span};
 
-/// What has a name.
+/// Kind of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum NameKind {
     /// A variable.
     Variable,
-    /// A function; also a program, which is called in the same way.
+    /// Function or program; both are called in the same way.
     Function,
     /// A channel.
     Channel,
 }
 
-/// A name where it is said.
+/// Occurrence of a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Occurrence {
-    /// Where.
+    /// Span of the name.
     pub span: Span,
-    /// Of what.
-    pub kind: Kind,
-    /// Which.
+    /// Kind of the name.
+    pub kind: NameKind,
+    /// Name.
     pub name: String,
-    /// Whether it is set, defined or declared there, not used.
+    /// True if the occurrence sets, defines or declares the name.
     pub defines: bool,
 }
 
-/// The names in a script, and what keeps one from knowing them all.
+/// Names in a script, and reasons why the list may be incomplete.
 #[derive(Debug, Default)]
 pub struct Names {
-    /// What is said, in the order of the text.
+    /// Occurrences in the order of the text.
     pub all: Vec<Occurrence>,
-    /// Whether other scripts are run with the same variables and functions.
+    /// True if the script sources other files, which share variables and functions.
     pub sources: bool,
-    /// Whether variables are used whose names are computed.
+    /// True if the script uses variables with computed names.
     pub computed_variables: bool,
-    /// Whether commands are run whose names are computed.
+    /// True if the script runs commands with computed names.
     pub computed_commands: bool,
-    /// Variables that are put into the environment of commands.
+    /// Variables in the environment of commands.
     pub exported: BTreeSet<String>,
 }
 
 impl Names {
-    /// Looks through a script.
+    /// Collects the names of a script.
     pub fn of(script: &Script) -> Self {
         let mut names = Self::default();
         let text = script.source.text();
-        Walk { text, names: &mut names }.block(&script.body);
+        NameCollector { text, names: &mut names }.block(&script.body);
         names.all.sort_by_key(|it| it.span.start);
         names
     }
 
-    /// What is said at a place, which may be right behind it.
+    /// Returns the occurrence at an offset, which may be right behind the name.
     pub fn at(&self, offset: usize) -> Option<&Occurrence> {
         self.all.iter().find(|it| it.span.start <= offset && offset <= it.span.end)
     }
 
-    /// All places where a name is said.
-    pub fn same(&self, kind: Kind, name: &str) -> impl Iterator<Item = &Occurrence> {
+    /// Returns all occurrences of a name.
+    pub fn same(&self, kind: NameKind, name: &str) -> impl Iterator<Item = &Occurrence> {
         self.all.iter().filter(move |it| it.kind == kind && it.name == name)
     }
 
-    /// The places where it is set or defined.
-    pub fn definitions(&self, kind: Kind, name: &str) -> impl Iterator<Item = &Occurrence> {
+    /// Returns the occurrences that set or define a name.
+    pub fn definitions(&self, kind: NameKind, name: &str) -> impl Iterator<Item = &Occurrence> {
         self.same(kind, name).filter(|it| it.defines)
     }
 }
 
-struct Walk<'s, 'n> {
+struct NameCollector<'s, 'n> {
     text: &'s str,
     names: &'n mut Names,
 }
 
-impl Walk<'_, '_> {
-    fn push(&mut self, kind: Kind, defines: bool, name: &str, span: Span) {
+impl NameCollector<'_, '_> {
+    fn push(&mut self, kind: NameKind, defines: bool, name: &str, span: Span) {
         self.names.all.push(Occurrence { span, kind, name: name.into(), defines });
     }
 
@@ -101,21 +101,26 @@ impl Walk<'_, '_> {
         match &command.kind {
             CommandKind::Assign { name, local, .. } => {
                 let words = usize::from(*local);
-                self.push(Kind::Variable, true, name, self.word_after(command.span, words, name));
+                self.push(
+                    NameKind::Variable,
+                    true,
+                    name,
+                    self.word_after(command.span, words, name),
+                );
             }
             CommandKind::For(details) => {
                 let span = self.word_after(command.span, 1, &details.variable);
-                self.push(Kind::Variable, true, &details.variable, span);
+                self.push(NameKind::Variable, true, &details.variable, span);
             }
             CommandKind::Function { name, name_span, .. } => {
-                self.push(Kind::Function, true, name, *name_span);
+                self.push(NameKind::Function, true, name, *name_span);
             }
             CommandKind::Channel(channel) => {
-                self.push(Kind::Channel, true, &channel.name, channel.name_span);
+                self.push(NameKind::Channel, true, &channel.name, channel.name_span);
             }
             CommandKind::Try(details) => {
                 if let Some((span, name)) = &details.through {
-                    self.push(Kind::Channel, false, name, *span);
+                    self.push(NameKind::Channel, false, name, *span);
                 }
             }
             _ => {}
@@ -129,13 +134,13 @@ impl Walk<'_, '_> {
             }
         }
         self.redirects(&command.redirects);
-        // Lengths of time that are written as one word.
+        // Lengths of time in one word.
         for word in durations(command) {
             self.word(word);
         }
     }
 
-    /// Where `name` stands in a head, after so many words.
+    /// Returns the span of `name` in a head, after this number of words.
     fn word_after(&self, head: Span, words: usize, name: &str) -> Span {
         let is_blank = |c: char| matches!(c, ' ' | '\t' | '\r' | '\n' | '\\');
         let mut start = head.start;
@@ -156,7 +161,7 @@ impl Walk<'_, '_> {
         let name = simple.words.first().map(|word| (word.span, literal::word(word)));
         match name {
             Some((span, Some(name))) => {
-                self.push(Kind::Function, false, &name, span);
+                self.push(NameKind::Function, false, &name, span);
                 self.arguments(&name, &simple.words[1..]);
             }
             Some((_, None)) => self.names.computed_commands = true,
@@ -168,7 +173,7 @@ impl Walk<'_, '_> {
         self.redirects(&simple.redirects);
     }
 
-    /// Names that builtins are given as words.
+    /// Adds names in the arguments of builtins.
     fn arguments(&mut self, command: &str, words: &[Word]) {
         if command == "source" {
             self.names.sources = true;
@@ -183,13 +188,13 @@ impl Walk<'_, '_> {
                 continue;
             };
             match text.split_once('=') {
-                _ if command != "export" => self.push(Kind::Variable, true, &text, word.span),
+                _ if command != "export" => self.push(NameKind::Variable, true, &text, word.span),
                 Some((name, _)) => _ = self.names.exported.insert(name.into()),
                 // The rest of the name is computed.
                 None if literal::word(word).is_none() => self.names.computed_variables = true,
                 None => {
                     self.names.exported.insert(text.to_string());
-                    self.push(Kind::Variable, false, &text, word.span);
+                    self.push(NameKind::Variable, false, &text, word.span);
                 }
             }
         }
@@ -201,7 +206,7 @@ impl Walk<'_, '_> {
                 Target::Variable(word) => match literal::word(word) {
                     Some(name) => {
                         let writes = redirect.mode != Mode::Read;
-                        self.push(Kind::Variable, writes, &name, word.span);
+                        self.push(NameKind::Variable, writes, &name, word.span);
                     }
                     None => {
                         self.names.computed_variables = true;
@@ -220,7 +225,7 @@ impl Walk<'_, '_> {
             ExprKind::Word(word) => self.word(word),
             ExprKind::Call { name, .. } => {
                 let span = Span::new(expr.span.start, expr.span.start + name.len());
-                self.push(Kind::Function, false, name, span);
+                self.push(NameKind::Function, false, name, span);
             }
             ExprKind::Succeeds(pipeline) => {
                 for simple in pipeline.stages.iter().filter_map(Stage::simple) {
@@ -251,7 +256,7 @@ impl Walk<'_, '_> {
         if let Parameter::Named(name) = &variable.parameter {
             let written = &self.text[variable.span.start + 1..variable.span.end];
             let start = variable.span.start + 1 + usize::from(written.starts_with(['{', '(']));
-            self.push(Kind::Variable, false, name, Span::new(start, start + name.len()));
+            self.push(NameKind::Variable, false, name, Span::new(start, start + name.len()));
         }
         if let Some((_, parts)) = &variable.substitute {
             self.parts(parts);
@@ -259,13 +264,13 @@ impl Walk<'_, '_> {
     }
 }
 
-/// What a word begins with, if that is the name of a variable and a `=`.
+/// Returns the text before the first variable of a word, if the text is a name and a `=`.
 fn first_text(word: &Word) -> Option<Cow<'_, str>> {
     let Some(Part::Bare(text)) = word.parts.first() else { return None };
     text.split_once('=').filter(|(name, _)| is_name(name)).map(|_| text.as_str().into())
 }
 
-/// Lengths of time in a head that are one word, with its unit in it.
+/// Returns the lengths of time in a head that are one word with a unit.
 pub fn durations(command: &Command) -> Vec<&Word> {
     fn length<'t>(found: &mut Vec<&'t Word>, duration: &'t Duration) {
         if let Duration::Joined(word) = duration {

@@ -1,5 +1,7 @@
-//! `textDocument/documentSymbol`: functions, channels, tries and loops over words, as they stand in each
-//! other. Of what is typed, so of unfinished scripts as well.
+//! `textDocument/documentSymbol`: functions, channels, tries and loops over words, nested as in the
+//! text.
+//!
+//! The outline uses tokens, and therefore works for unfinished scripts.
 
 use std::collections::HashMap;
 use std::iter::Peekable;
@@ -11,23 +13,23 @@ use crate::tokens::{Role, Token, Tokens, scan};
 use ftsh_syntax::Span;
 use ftsh_syntax::vocabulary::{DECLARATIONS, is_loop};
 
-/// What is deeper than this isn't shown: no person wrote it.
-const DEEPEST: usize = 100;
+/// Maximum depth of the outline; no person nests deeper.
+const MAX_DEPTH: usize = 100;
 
-/// A structure, or a declaration.
+/// Structure or declaration in the outline.
 #[derive(Clone, Debug)]
 pub struct Item {
-    /// What it is shown as: a name, or the head as written.
+    /// Displayed name: a name, or the head as written.
     pub name: String,
-    /// What it is.
+    /// Kind of the item.
     pub kind: SymbolKind,
-    /// All of it.
+    /// Span of the whole structure.
     pub span: Span,
-    /// Its name, or its head.
+    /// Span of the name or of the head.
     pub selection: Span,
 }
 
-/// The outline.
+/// Returns the outline.
 pub fn outline(document: &Document) -> Vec<DocumentSymbol> {
     let mut tree = Vec::new();
     let mut items = items(document.text()).into_iter().peekable();
@@ -37,7 +39,7 @@ pub fn outline(document: &Document) -> Vec<DocumentSymbol> {
     tree
 }
 
-/// What there is in a text, by where it begins; so that what is inside something comes right after it.
+/// Returns the items of a text by their start, so that inner items follow the outer item.
 pub fn items(text: &str) -> Vec<Item> {
     let scanned = scan(text);
     let whole = text.trim_end().len();
@@ -50,7 +52,8 @@ pub fn items(text: &str) -> Vec<Item> {
         .collect()
 }
 
-/// What the token with this index begins, if it does; it ends there if it has an end.
+/// Returns the item that the token with this index begins, if any. `end` is the end of its
+/// structure.
 fn item(
     text: &str,
     scanned: &Tokens,
@@ -95,7 +98,7 @@ fn symbol(
 ) -> DocumentSymbol {
     let mut children = Vec::new();
     while let Some(inner) = rest.next_if(|next| next.span.start < item.span.end) {
-        if depth < DEEPEST {
+        if depth < MAX_DEPTH {
             children.push(symbol(document, inner, rest, depth + 1));
         }
     }

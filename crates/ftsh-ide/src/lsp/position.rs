@@ -1,18 +1,20 @@
-//! Places as editors count them: lines from 0, and in them units of UTF-16 from 0.
+//! Positions as editors count them: lines from 0, and UTF-16 code units in them from 0.
 
 use lsp_types::{Position, Range};
 
 use ftsh_syntax::Span;
 
-/// Where the lines of a text begin, and where what they hold ends.
+/// Positions of the lines of a text.
 #[derive(Debug)]
-pub struct Lines {
-    /// From the first byte to the end without the line's ending, in order.
+pub struct LineIndex {
+    /// Spans of the lines without their endings, in order.
     spans: Vec<Span>,
 }
 
-impl Lines {
-    /// The lines of a text: they end with `\n`, `\r\n` or `\r`, whatever the editor writes.
+impl LineIndex {
+    /// Finds the lines of a text, which end with `
+    /// `, `\r
+    /// ` or `\r`.
     pub fn of(text: &str) -> Self {
         let mut spans = Vec::new();
         let mut start = 0;
@@ -35,8 +37,10 @@ impl Lines {
         Self { spans }
     }
 
-    /// The byte of `text` at a place. What lies behind the end of a line or of the text is that end, what
-    /// lies inside a character is its beginning.
+    /// Returns the byte offset of a position.
+    ///
+    /// A position after the end of a line or of the text is clamped to the end, and a position
+    /// inside of a character to its start.
     pub fn offset(&self, text: &str, place: Position) -> usize {
         let Some(line) = self.spans.get(place.line as usize) else { return text.len() };
         let mut units = 0;
@@ -49,8 +53,8 @@ impl Lines {
         line.end
     }
 
-    /// The place of a byte of `text`; of one inside a character, or inside a line's ending, the place
-    /// before it.
+    /// Returns the position of a byte offset. An offset inside of a character or a line ending is
+    /// rounded down.
     pub fn position(&self, text: &str, offset: usize) -> Position {
         let number = self.spans.partition_point(|line| line.start <= offset).saturating_sub(1);
         let line = self.spans[number];
@@ -61,7 +65,7 @@ impl Lines {
         Position::new(clamped(number), clamped(units))
     }
 
-    /// The places of a span's two ends.
+    /// Returns the positions of both ends of a span.
     pub fn range(&self, text: &str, span: Span) -> Range {
         Range::new(self.position(text, span.start), self.position(text, span.end.max(span.start)))
     }
@@ -79,9 +83,10 @@ mod tests {
 
     #[test]
     fn columns_are_units_of_utf16() {
-        // One unit, one of two bytes, one of three, and one of four bytes and two units.
+        // Characters of one unit and one, two and three bytes, and a character of two units and
+        // four bytes.
         let text = "aé世🦀b\n🦀";
-        let lines = Lines::of(text);
+        let lines = LineIndex::of(text);
         let offsets = [0, 1, 3, 6, 6, 10, 11, 11];
         for (column, offset) in offsets.into_iter().enumerate() {
             let place = Position::new(0, column as u32);
@@ -99,7 +104,7 @@ mod tests {
     #[test]
     fn lines_end_in_three_ways() {
         let text = "a\r\nb\rc\n";
-        let lines = Lines::of(text);
+        let lines = LineIndex::of(text);
         let starts = [0, 1, 2, 3].map(|line| lines.offset(text, Position::new(line, 0)));
         assert_eq!(starts, [0, 3, 5, 7]);
         let ends = [0, 1, 2, 3].map(|line| lines.offset(text, Position::new(line, 9)));
@@ -110,14 +115,14 @@ mod tests {
     proptest! {
         #[test]
         fn places_and_bytes_are_the_same(text in "[a\r\né世🦀]{0,12}") {
-            let lines = Lines::of(&text);
+            let lines = LineIndex::of(&text);
             for (offset, c) in text.char_indices() {
                 if c != '\n' || !text[..offset].ends_with('\r') {
                     prop_assert_eq!(lines.offset(&text, lines.position(&text, offset)), offset);
                 }
             }
             prop_assert_eq!(lines.offset(&text, lines.position(&text, text.len())), text.len());
-            // Nowhere is outside.
+            // Every position is valid.
             for line in 0..14 {
                 for column in 0..28 {
                     let offset = lines.offset(&text, Position::new(line, column));

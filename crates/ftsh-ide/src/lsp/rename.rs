@@ -1,4 +1,4 @@
-//! `textDocument/rename`: another name for a variable or a function, if the script does the same with it.
+//! `textDocument/rename`: renaming of a variable or function, if the script keeps its meaning.
 
 use std::collections::HashMap;
 
@@ -6,14 +6,14 @@ use lsp_types::{Position, Range, TextEdit, WorkspaceEdit};
 
 use super::document::Document;
 use super::names::{Names, Occurrence};
-use super::sound::{self, Refusal};
+use super::rename_check::{self, Refusal};
 use ftsh_syntax::parse;
 
-/// What would be renamed.
+/// Returns the range and the name at a position, for a renaming.
 ///
 /// # Errors
 ///
-/// It can't be.
+/// Returns the reason if the name cannot be changed.
 pub fn prepare(
     document: &Document,
     place: Position,
@@ -23,11 +23,11 @@ pub fn prepare(
     Ok((document.range(found.span), found.name))
 }
 
-/// The changes, where `is_outside` knows the variables of the environment.
+/// Returns the changes of a renaming. `is_outside` returns true for variables of the environment.
 ///
 /// # Errors
 ///
-/// It can't be, or not to that name.
+/// Returns the reason if the name cannot be changed, or not to this name.
 pub fn rename(
     document: &Document,
     place: Position,
@@ -38,10 +38,10 @@ pub fn rename(
     if new == found.name {
         return Ok(WorkspaceEdit::default());
     }
-    sound::check_new(&names, found.kind, new, is_outside)?;
+    rename_check::check_new(&names, found.kind, new, is_outside)?;
     let all: Vec<&Occurrence> = names.same(found.kind, &found.name).collect();
     let result = replaced(document.text(), &all, new);
-    // What the parser makes of it has the last word.
+    // The parser makes the final decision.
     let read_back = parse("renamed", &result).ok().map(|script| Names::of(&script));
     let spans = |all: &[&Occurrence]| {
         let mut moved = 0_isize;
@@ -56,7 +56,7 @@ pub fn rename(
         .as_ref()
         .map(|names| names.same(found.kind, new).map(|it| it.span.into()).collect::<Vec<_>>());
     if now.as_ref() != Some(&spans(&all)) {
-        return Err(format!("`{new}` would mean something else in one of these places"));
+        return Err(format!("`{new}` would have another meaning in one of the places"));
     }
     let edits = all.iter().map(|it| TextEdit::new(document.range(it.span), new.to_owned()));
     #[expect(clippy::mutable_key_type, reason = "the protocol's own type")]
@@ -69,13 +69,13 @@ fn renamable(
     place: Position,
     is_outside: &dyn Fn(&str) -> bool,
 ) -> Result<(Names, Occurrence), Refusal> {
-    let script = document
-        .parsed()
-        .map_err(|_| "the script has mistakes: where its names are is not certain".to_owned())?;
+    let script = document.parsed().map_err(|_| {
+        "the script has errors, and the places of its names are uncertain".to_owned()
+    })?;
     let names = Names::of(script);
     let found = names.at(document.offset(place)).cloned();
     let found = found.ok_or("there is no variable and no function here")?;
-    sound::check(script, &names, &found, is_outside)?;
+    rename_check::check(script, &names, &found, is_outside)?;
     for it in names.same(found.kind, &found.name) {
         let written = &document.text()[std::ops::Range::from(it.span)];
         if written.trim_matches(['"', '\'']) != found.name {

@@ -1,6 +1,6 @@
-//! Whether a script does the same if something in it has another name.
+//! Checks that a renaming keeps the meaning of a script.
 
-use super::names::{Kind, Names, Occurrence};
+use super::names::{NameKind, Names, Occurrence};
 use crate::complete::SPECIAL;
 use ftsh_machine::builtins;
 use ftsh_syntax::ast::{Command, CommandKind};
@@ -9,14 +9,15 @@ use ftsh_syntax::{Script, Span};
 
 pub(super) mod flow;
 
-/// Why a name can't be another one: a sentence for people.
+/// Reason against a renaming, for people.
 pub type Refusal = String;
 
-/// Whether something may get another name, where `is_outside` knows the variables of the environment.
+/// Checks that a variable or function may be renamed. `is_outside` returns true for variables of
+/// the environment.
 ///
 /// # Errors
 ///
-/// It may not, and this is why.
+/// Returns the reason if the renaming could change the meaning.
 pub fn check(
     script: &Script,
     names: &Names,
@@ -25,11 +26,11 @@ pub fn check(
 ) -> Result<(), Refusal> {
     let name = &found.name;
     match found.kind {
-        Kind::Channel => {
-            return Err(format!("all your scripts share the channel `{name}`, by its name"));
+        NameKind::Channel => {
+            return Err(format!("all your scripts share the channel `{name}` by its name"));
         }
-        Kind::Function if names.definitions(Kind::Function, name).next().is_none() => {
-            return Err(format!("`{name}` is no function of this script"));
+        NameKind::Function if names.definitions(NameKind::Function, name).next().is_none() => {
+            return Err(format!("`{name}` is not a function of this script"));
         }
         _ => {}
     }
@@ -40,11 +41,11 @@ pub fn check(
         return Err("the script only defines functions: others will `source` it".into());
     }
     match found.kind {
-        Kind::Function if names.computed_commands => {
-            Err("a command's name is computed: it may be that of the function".into())
+        NameKind::Function if names.computed_commands => {
+            Err("a command's name is computed, and may be the name of the function".into())
         }
-        Kind::Variable => check_variable(script, names, name, is_outside),
-        Kind::Function | Kind::Channel => Ok(()),
+        NameKind::Variable => check_variable(script, names, name, is_outside),
+        NameKind::Function | NameKind::Channel => Ok(()),
     }
 }
 
@@ -58,7 +59,7 @@ fn check_variable(
         return Err(format!("the shell itself sets `{name}`"));
     }
     if names.computed_variables {
-        return Err("a variable's name is computed: it may be this one".into());
+        return Err("a variable's name is computed, and may be this name".into());
     }
     if names.exported.contains(name) {
         return Err(format!("commands find `{name}` in their environment"));
@@ -66,7 +67,7 @@ fn check_variable(
     let text = script.source.text();
     let first = text.lines().next().unwrap_or_default();
     if first.starts_with("#!") && words(first).any(|word| word == name) {
-        return Err(format!("the first line tells the shell of `{name}`"));
+        return Err(format!("the first line of the script mentions `{name}`"));
     }
     if is_outside(name) {
         return Err(format!("`{name}` is also in the environment"));
@@ -80,22 +81,22 @@ fn check_variable(
     }
 }
 
-/// Whether something can be called `new` from there on.
+/// Checks that a variable or function may be called `new`.
 ///
 /// # Errors
 ///
-/// It can't, and this is why.
+/// Returns the reason if the new name could change the meaning.
 pub fn check_new(
     names: &Names,
-    kind: Kind,
+    kind: NameKind,
     new: &str,
     is_outside: &dyn Fn(&str) -> bool,
 ) -> Result<(), Refusal> {
     let taken = |what: &str| Err(format!("`{new}` is {what} already"));
-    if kind == Kind::Variable {
+    if kind == NameKind::Variable {
         if !is_name(new) {
             return Err(format!(
-                "`{new}` can't be a variable's name: it has letters, digits and `_`, and doesn't begin with a digit"
+                "`{new}` can't be the name of a variable: a name has letters, digits and `_`, and doesn't begin with a digit"
             ));
         }
         if is_given(new) {
@@ -118,11 +119,11 @@ pub fn check_new(
     if names.same(kind, new).next().is_some() {
         return taken("a command of the script");
     }
-    // Whether it can be a name at all, the parser says.
+    // The parser checks the form of the name.
     Ok(())
 }
 
-/// Whether the shell sets a variable of this name, or reads it.
+/// Returns true if the shell sets or reads a variable of this name.
 fn is_given(name: &str) -> bool {
     SPECIAL.contains(&name)
         || matches!(
@@ -132,7 +133,7 @@ fn is_given(name: &str) -> bool {
         || name.starts_with("FTSH_")
 }
 
-/// Whether a script is there to be sourced by others, as the static look sees it.
+/// Returns true if a script only defines functions and channels, for other scripts.
 fn only_defines(script: &Script) -> bool {
     let is_quiet = |command: &Command| {
         matches!(

@@ -1,14 +1,14 @@
-//! What a `try` comes to: how often, with which delays, and how long it can take.
+//! Description of a `try`: number of attempts, delays and bounds on the time.
 
 use std::time::Duration;
 
 use crate::lint::Schedule;
 use ftsh_machine::outcome::Human;
 
-/// So many delays are shown one by one.
+/// Number of delays shown individually.
 const SHOWN: usize = 5;
 
-/// A list for people, in Markdown.
+/// Returns a list for people, in Markdown.
 pub fn describe(schedule: &Schedule) -> String {
     let mut lines = of_head(schedule);
     if schedule.times != Some(1) {
@@ -16,26 +16,26 @@ pub fn describe(schedule: &Schedule) -> String {
             "- gives up: {}",
             match schedule.least {
                 Some(least) if least.is_zero() =>
-                    "maybe at once, if every attempt fails at once".into(),
+                    "possibly at once, if every attempt fails at once".into(),
                 Some(least) => format!("not before {}", within(schedule, least)),
-                None => "only running it can tell when".to_owned(),
+                None => "known only at run time".to_owned(),
             }
         ));
     }
     lines.push(format!(
         "- takes at most: {}",
         match schedule.most.or(schedule.around) {
-            Some(most) => format!("{}, whatever its commands do", within(schedule, most)),
-            None if schedule.time.is_none() => "as long as its commands do".to_owned(),
-            None => "only running it can tell".to_owned(),
+            Some(most) => format!("{}, with any commands", within(schedule, most)),
+            None if schedule.time.is_none() => "as long as its commands".to_owned(),
+            None => "known only at run time".to_owned(),
         }
     ));
     lines.join("\n") + "\n"
 }
 
-/// What is known of it as long as there are mistakes in the script.
+/// Returns the description of a head in a script with errors.
 pub fn outline(head: &Schedule) -> String {
-    of_head(head).join("\n") + "\n- how long it takes is told once the script has no mistakes\n"
+    of_head(head).join("\n") + "\n- the time is shown once the script has no errors\n"
 }
 
 fn of_head(schedule: &Schedule) -> Vec<String> {
@@ -46,10 +46,10 @@ fn of_head(schedule: &Schedule) -> Vec<String> {
     lines
 }
 
-/// A time that a limit around it may cut short.
+/// Returns a time, or the enclosing limit that cuts the time short.
 fn within(schedule: &Schedule, time: Duration) -> String {
     match schedule.around {
-        Some(around) if around <= time => format!("{}, the limit around it", shown(around)),
+        Some(around) if around <= time => format!("{}, the enclosing limit", shown(around)),
         _ => shown(time),
     }
 }
@@ -61,7 +61,7 @@ fn attempts(schedule: &Schedule) -> String {
         (Some(times), None) => format!("at most {times}"),
         (Some(times), Some(time)) => format!("at most {times}, within {}", within(schedule, time)),
         (None, Some(time)) => format!("as many as fit into {}", within(schedule, time)),
-        (None, None) => "what is computed says how many".into(),
+        (None, None) => "known only at run time".into(),
     }
 }
 
@@ -69,7 +69,7 @@ fn delays(schedule: &Schedule) -> String {
     if let Some(every) = schedule.every {
         return format!("starts: {} apart, or further", shown(every));
     }
-    let Some(policy) = &schedule.policy else { return "delays: what is computed says so".into() };
+    let Some(policy) = &schedule.policy else { return "delays: known only at run time".into() };
     let repeats = schedule.times.map_or(usize::MAX, |times| times.saturating_sub(1) as usize);
     let mut bounds = policy.bounds().take(repeats);
     let mut delays: Vec<String> =
@@ -77,7 +77,7 @@ fn delays(schedule: &Schedule) -> String {
     if bounds.next().is_some() {
         delays.push("…".into());
     }
-    // Once they are all the same there is nothing to see.
+    // Equal delays are shown once.
     let first = delays[0].clone();
     let is_constant = delays.iter().all(|it| *it == first || it == "…");
     let delays = if is_constant { format!("always {first}") } else { delays.join(", then ") };
@@ -89,5 +89,5 @@ fn between(least: Duration, most: Duration) -> String {
 }
 
 fn shown(length: Duration) -> String {
-    if length == Duration::MAX { "for ever".into() } else { Human(length).to_string() }
+    if length == Duration::MAX { "forever".into() } else { Human(length).to_string() }
 }

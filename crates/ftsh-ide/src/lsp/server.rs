@@ -1,4 +1,4 @@
-//! From messages to messages.
+//! Server: incoming messages to outgoing messages.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
@@ -26,171 +26,180 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::document::Document;
-use super::{completion, definition, formatting, hover, mistakes, outline, rename};
+use super::{completion, definition, diagnostics, formatting, hover, outline, rename};
 use crate::lint::Programs;
 use ftsh_syntax::backoff::Policy;
 
-/// What a server finds around it.
-pub struct Around {
-    /// The delays of tries that name none.
+/// Environment of a server.
+pub struct ServerContext {
+    /// Policy of tries that name no policy.
     pub policy: Policy,
-    /// The programs that a script would find.
+    /// Programs that a script would find.
     pub programs: Box<dyn Programs>,
-    /// The variables of the environment.
+    /// Variables of the environment.
     pub variables: HashMap<String, Option<BString>>,
-    /// Where it runs.
+    /// Working directory.
     pub directory: PathBuf,
 }
 
-/// How far a conversation has come.
+/// State of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
-    /// Nobody has said hello.
+enum ConnectionState {
+    /// Before `initialize`.
     New,
-    /// It is on.
+    /// After `initialize`.
     Open,
-    /// The editor has said that it is about to end.
+    /// After `shutdown`.
     ShutDown,
-    /// It is over; whether the editor said so before.
+    /// After `exit`; true if `shutdown` came before.
     Over(bool),
 }
 
-/// The texts that an editor has open, and what it has said.
-pub struct Server {
-    around: Around,
-    stage: Stage,
+/// Server with the open documents of an editor.
+pub struct LanguageServer {
+    context: ServerContext,
+    state: ConnectionState,
     documents: HashMap<String, Document>,
-    /// Texts of which nothing was said since they changed.
+    /// Documents changed since their last diagnostics.
     changed: BTreeSet<String>,
 }
 
-impl Server {
-    /// A server that nobody has talked to.
-    pub fn new(around: Around) -> Self {
-        Self { around, stage: Stage::New, documents: HashMap::new(), changed: BTreeSet::new() }
+impl LanguageServer {
+    /// Creates a server before `initialize`.
+    pub fn new(context: ServerContext) -> Self {
+        Self {
+            context,
+            state: ConnectionState::New,
+            documents: HashMap::new(),
+            changed: BTreeSet::new(),
+        }
     }
 
-    /// Whether the editor has ended the conversation.
+    /// Returns true after `exit`.
     pub fn is_over(&self) -> bool {
-        matches!(self.stage, Stage::Over(_))
+        matches!(self.state, ConnectionState::Over(_))
     }
 
-    /// Whether the editor has said that it would.
+    /// Returns true after `shutdown`.
     pub fn was_shut_down(&self) -> bool {
-        matches!(self.stage, Stage::ShutDown | Stage::Over(true))
+        matches!(self.state, ConnectionState::ShutDown | ConnectionState::Over(true))
     }
 
-    /// What is to be answered at once.
+    /// Handles a message, and returns the immediate answers.
     pub fn handle(&mut self, message: Message) -> Vec<Message> {
         match message {
             Message::Request(request) => vec![self.answer(request).into()],
             Message::Notification(notification) => self.take(notification),
-            // Nothing was asked.
+            // The server sends no requests.
             Message::Response(_) => Vec::new(),
         }
     }
 
-    /// What is to be said of the texts that have changed since this was asked.
-    pub fn opinions(&mut self) -> Vec<Message> {
+    /// Returns the diagnostics of documents changed since the last call.
+    pub fn diagnostics(&mut self) -> Vec<Message> {
         let changed = std::mem::take(&mut self.changed);
         let documents = changed.iter().filter_map(|uri| self.documents.get(uri));
-        let opinions = documents.map(|document| {
-            mistakes::publish(document, &self.around.policy, &*self.around.programs)
+        let diagnostics = documents.map(|document| {
+            diagnostics::publish(document, &self.context.policy, &*self.context.programs)
         });
-        opinions.map(publication).collect()
+        diagnostics.map(publication).collect()
     }
 
     fn answer(&mut self, request: Request) -> Response {
         let Request { id, method, params } = request;
-        let answer = match (self.stage, &*method) {
-            (Stage::New, Initialize::METHOD) => {
-                self.stage = Stage::Open;
-                told(capabilities())
+        let answer = match (self.state, &*method) {
+            (ConnectionState::New, Initialize::METHOD) => {
+                self.state = ConnectionState::Open;
+                answered(capabilities())
             }
-            (Stage::New, _) => refused(ErrorCode::ServerNotInitialized, "`initialize` comes first"),
-            (Stage::Open, Shutdown::METHOD) => {
-                self.stage = Stage::ShutDown;
+            (ConnectionState::New, _) => {
+                refused(ErrorCode::ServerNotInitialized, "`initialize` comes first")
+            }
+            (ConnectionState::Open, Shutdown::METHOD) => {
+                self.state = ConnectionState::ShutDown;
                 Ok(Value::Null)
             }
-            (Stage::Open, method) => self.look(method, params),
-            (Stage::ShutDown | Stage::Over(_), _) => {
+            (ConnectionState::Open, method) => self.answer_about_document(method, params),
+            (ConnectionState::ShutDown | ConnectionState::Over(_), _) => {
                 refused(ErrorCode::InvalidRequest, "nothing comes after `shutdown`")
             }
         };
         Response { id, response_result: answer }
     }
 
-    /// Answers what is asked about a text.
-    fn look(&self, method: &str, params: Value) -> Result<Value, ResponseError> {
-        let is_outside = |name: &str| self.around.variables.contains_key(name);
+    /// Answers a request about a document.
+    fn answer_about_document(&self, method: &str, params: Value) -> Result<Value, ResponseError> {
+        let is_outside = |name: &str| self.context.variables.contains_key(name);
         match method {
             HoverRequest::METHOD => {
                 let HoverParams { text_document_position_params: at, .. } = read(params)?;
                 let document = self.document(&at.text_document.uri)?;
-                told(hover::hover(document, at.position, &self.around.policy))
+                answered(hover::hover(document, at.position, &self.context.policy))
             }
             Completion::METHOD => {
                 let CompletionParams { text_document_position: at, .. } = read(params)?;
                 let document = self.document(&at.text_document.uri)?;
-                let Around { variables, directory, .. } = &self.around;
+                let ServerContext { variables, directory, .. } = &self.context;
                 let items = completion::completion(document, at.position, variables, directory);
-                // The next letter may bring more: programs, files.
-                told(CompletionList { is_incomplete: true, items })
+                // The next letter may add candidates: programs, files.
+                answered(CompletionList { is_incomplete: true, items })
             }
             Formatting::METHOD => {
                 let DocumentFormattingParams { text_document, .. } = read(params)?;
-                told(formatting::format(self.document(&text_document.uri)?))
+                answered(formatting::format(self.document(&text_document.uri)?))
             }
             GotoDefinition::METHOD => {
                 let GotoDefinitionParams { text_document_position_params: at, .. } = read(params)?;
-                told(definition::definition(self.document(&at.text_document.uri)?, at.position))
+                answered(definition::definition(self.document(&at.text_document.uri)?, at.position))
             }
             References::METHOD => {
                 let ReferenceParams { text_document_position: at, context, .. } = read(params)?;
                 let document = self.document(&at.text_document.uri)?;
-                told(definition::references(document, at.position, context.include_declaration))
+                answered(definition::references(document, at.position, context.include_declaration))
             }
             DocumentSymbolRequest::METHOD => {
                 let DocumentSymbolParams { text_document, .. } = read(params)?;
-                told(outline::outline(self.document(&text_document.uri)?))
+                answered(outline::outline(self.document(&text_document.uri)?))
             }
             PrepareRenameRequest::METHOD => {
                 let TextDocumentPositionParams { text_document, position } = read(params)?;
                 let document = self.document(&text_document.uri)?;
                 let (range, placeholder) = rename::prepare(document, position, &is_outside)
                     .map_err(|reason| error(ErrorCode::RequestFailed, &reason))?;
-                told(PrepareRenameResponse::RangeWithPlaceholder { range, placeholder })
+                answered(PrepareRenameResponse::RangeWithPlaceholder { range, placeholder })
             }
             Rename::METHOD => {
                 let RenameParams { text_document_position: at, new_name, .. } = read(params)?;
                 let document = self.document(&at.text_document.uri)?;
                 let edit = rename::rename(document, at.position, &new_name, &is_outside)
                     .map_err(|reason| error(ErrorCode::RequestFailed, &reason))?;
-                told(edit)
+                answered(edit)
             }
-            _ => refused(ErrorCode::MethodNotFound, &format!("ftsh doesn't know `{method}`")),
+            _ => refused(ErrorCode::MethodNotFound, &format!("unknown method `{method}`")),
         }
     }
 
     fn document(&self, uri: &Uri) -> Result<&Document, ResponseError> {
         self.documents.get(uri.as_str()).ok_or_else(|| {
-            error(ErrorCode::InvalidParams, &format!("`{}` isn't open", uri.as_str()))
+            error(ErrorCode::InvalidParams, &format!("`{}` is not open", uri.as_str()))
         })
     }
 
     fn take(&mut self, notification: Notification) -> Vec<Message> {
         let Notification { method, params } = notification;
-        // What isn't understood has no answer, and there is nothing to be done about it.
-        match (self.stage, &*method) {
-            (stage, Exit::METHOD) => self.stage = Stage::Over(stage == Stage::ShutDown),
-            (Stage::Open, DidOpenTextDocument::METHOD) => {
+        // An invalid notification has no answer, and is ignored.
+        match (self.state, &*method) {
+            (state, Exit::METHOD) => {
+                self.state = ConnectionState::Over(state == ConnectionState::ShutDown);
+            }
+            (ConnectionState::Open, DidOpenTextDocument::METHOD) => {
                 if let Ok(DidOpenTextDocumentParams { text_document: it }) = read(params) {
                     self.changed.insert(it.uri.as_str().to_owned());
                     let uri = it.uri.as_str().to_owned();
                     self.documents.insert(uri, Document::new(it.uri, Some(it.version), it.text));
                 }
             }
-            (Stage::Open, DidChangeTextDocument::METHOD) => {
+            (ConnectionState::Open, DidChangeTextDocument::METHOD) => {
                 let Ok(it) = read::<DidChangeTextDocumentParams>(params) else { return Vec::new() };
                 let uri = it.text_document.uri.as_str().to_owned();
                 if let Some(document) = self.documents.get_mut(&uri) {
@@ -198,7 +207,7 @@ impl Server {
                     self.changed.insert(uri);
                 }
             }
-            (Stage::Open, DidCloseTextDocument::METHOD) => {
+            (ConnectionState::Open, DidCloseTextDocument::METHOD) => {
                 if let Ok(DidCloseTextDocumentParams { text_document: it }) = read(params)
                     && self.documents.remove(it.uri.as_str()).is_some()
                 {
@@ -249,7 +258,7 @@ fn publication(params: PublishDiagnosticsParams) -> Message {
     Notification::new(PublishDiagnostics::METHOD.into(), params).into()
 }
 
-/// The answer to a request that is none.
+/// Returns the answer to an invalid request.
 pub fn refusal(id: RequestId, reason: &str) -> Message {
     Response { id, response_result: refused(ErrorCode::InvalidRequest, reason) }.into()
 }
@@ -259,7 +268,7 @@ fn read<P: DeserializeOwned>(params: Value) -> Result<P, ResponseError> {
         .map_err(|reason| error(ErrorCode::InvalidParams, &reason.to_string()))
 }
 
-fn told(answer: impl Serialize) -> Result<Value, ResponseError> {
+fn answered(answer: impl Serialize) -> Result<Value, ResponseError> {
     serde_json::to_value(answer)
         .map_err(|reason| error(ErrorCode::InternalError, &reason.to_string()))
 }

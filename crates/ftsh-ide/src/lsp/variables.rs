@@ -1,8 +1,8 @@
-//! The variables that words are made of.
+//! Variables in words.
 
 use ftsh_syntax::ast::{Part, Quoted, Variable};
 
-/// The variables directly in parts of a word, quoted or not; not those in what takes their places.
+/// Returns the variables directly in parts of a word, quoted or not, without those in substitutes.
 pub fn in_parts(parts: &[Part]) -> impl Iterator<Item = &Variable> {
     parts.iter().flat_map(|part| {
         let (plain, quoted) = match part {

@@ -1,7 +1,7 @@
-//! Messages as they come and go: a head that says how long they are, and JSON.
+//! Transport of messages: a head with the length, and JSON.
 //!
-//! `lsp-server` can read them, too, but takes the word of whoever says that gigabytes are to come,
-//! and gives up at the first message that it doesn't understand.
+//! `lsp-server` can read messages too, but trusts any announced length, and stops at the first
+//! message that does not parse.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::fd::AsFd;
@@ -10,42 +10,42 @@ use lsp_server::{Message, RequestId};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use serde_json::Value;
 
-use ftsh_syntax::LONGEST;
+use ftsh_syntax::MAX_SCRIPT_LENGTH;
 
-/// A longer message isn't read: the longest script, each of its characters escaped, is shorter.
-const LONGEST_MESSAGE: u64 = 8 * LONGEST as u64;
-/// A longer line is no head.
-const LONGEST_HEAD: u64 = 4096;
+/// Maximum length of a message: more than the longest script with every character escaped.
+const MAX_MESSAGE_LENGTH: u64 = 8 * MAX_SCRIPT_LENGTH as u64;
+/// Maximum length of a line of a head.
+const MAX_HEAD_LENGTH: u64 = 4096;
 
-/// The two ends of a conversation.
+/// Both directions of a connection.
 pub struct Wire<I, O> {
     input: BufReader<I>,
     output: O,
 }
 
-/// What was read.
+/// Incoming message.
 #[derive(Debug)]
 pub enum Incoming {
-    /// A message.
+    /// Valid message.
     Message(Message),
-    /// Something that is none, in its place: the request's number, if it has one, and what is wrong.
-    Garbled(Option<RequestId>, String),
-    /// Nothing will come any more.
+    /// Invalid message: the id of the request, if present, and the error.
+    Invalid(Option<RequestId>, String),
+    /// End of the input.
     End,
 }
 
-/// Why nothing more can be read.
+/// Error after which no further message can be read.
 #[derive(Debug)]
-pub struct Trouble(pub String);
+pub struct WireError(pub String);
 
-impl From<io::Error> for Trouble {
+impl From<io::Error> for WireError {
     fn from(error: io::Error) -> Self {
-        Self(format!("can't read what the editor says: {}", ftsh_sys::os_error::plain(&error)))
+        Self(format!("cannot read from the editor: {}", ftsh_sys::os_error::plain(&error)))
     }
 }
 
 impl<I: Read + AsFd, O: Write> Wire<I, O> {
-    /// Reads from there and writes to there.
+    /// Creates a connection from both streams.
     pub fn new(input: I, output: O) -> Self {
         Self { input: BufReader::new(input), output }
     }
@@ -54,17 +54,17 @@ impl<I: Read + AsFd, O: Write> Wire<I, O> {
     ///
     /// # Errors
     ///
-    /// The head is none, or says that more is to come than a message can have.
-    pub fn read(&mut self) -> Result<Incoming, Trouble> {
+    /// Returns an error if the head is invalid, or if its length is too large.
+    pub fn read(&mut self) -> Result<Incoming, WireError> {
         let mut length = None;
         loop {
             let mut line = Vec::new();
-            (&mut self.input).take(LONGEST_HEAD).read_until(b'\n', &mut line)?;
+            (&mut self.input).take(MAX_HEAD_LENGTH).read_until(b'\n', &mut line)?;
             if line.is_empty() {
                 return Ok(Incoming::End);
             }
             let line = String::from_utf8_lossy(&line);
-            let bad = || Trouble(format!("an editor doesn't begin a message with {line:?}"));
+            let bad = || WireError(format!("invalid head of a message: {line:?}"));
             let line = line.strip_suffix('\n').ok_or_else(bad)?.trim_end_matches('\r');
             if line.is_empty() {
                 break;
@@ -74,33 +74,34 @@ impl<I: Read + AsFd, O: Write> Wire<I, O> {
                 length = Some(value.trim().parse::<u64>().map_err(|_| bad())?);
             }
         }
-        let length = length.ok_or_else(|| Trouble("a message without a Content-Length".into()))?;
-        if length > LONGEST_MESSAGE {
-            return Err(Trouble(format!("a message of {length} bytes is too long")));
+        let length =
+            length.ok_or_else(|| WireError("a message without a Content-Length".into()))?;
+        if length > MAX_MESSAGE_LENGTH {
+            return Err(WireError(format!("a message of {length} bytes is too long")));
         }
         let mut text = Vec::new();
         let read = (&mut self.input).take(length).read_to_end(&mut text)?;
-        Ok(if (read as u64) < length { Incoming::End } else { understood(&text) })
+        Ok(if (read as u64) < length { Incoming::End } else { parsed(&text) })
     }
 
-    /// Whether something can be read at once, if only the end.
-    pub fn is_more_there(&self) -> bool {
+    /// Returns true if reading would not block; the end of the input counts too.
+    pub fn has_more(&self) -> bool {
         let mut input = [PollFd::new(self.input.get_ref().as_fd(), PollFlags::POLLIN)];
         !self.input.buffer().is_empty()
             || poll(&mut input, PollTimeout::ZERO).is_ok_and(|it| it > 0)
     }
 
-    /// Says a message.
+    /// Writes a message.
     ///
     /// # Errors
     ///
-    /// Nobody takes it.
+    /// Returns an error if the editor has closed the connection.
     pub fn write(&mut self, message: &Message) -> io::Result<()> {
         message.write(&mut self.output)
     }
 }
 
-fn understood(text: &[u8]) -> Incoming {
+fn parsed(text: &[u8]) -> Incoming {
     match serde_json::from_slice(text) {
         Ok(message) => Incoming::Message(message),
         Err(_) => {
@@ -108,10 +109,10 @@ fn understood(text: &[u8]) -> Incoming {
             let id = value.as_ref().ok().and_then(|value| value.get("id"));
             let id = id.and_then(|id| serde_json::from_value(id.clone()).ok());
             let reason = match &value {
-                Ok(_) => "it is no request, answer or notification".to_owned(),
+                Ok(_) => "the message is not a request, a response or a notification".to_owned(),
                 Err(error) => error.to_string(),
             };
-            Incoming::Garbled(id, reason)
+            Incoming::Invalid(id, reason)
         }
     }
 }
@@ -134,9 +135,9 @@ mod tests {
                 Ok(Incoming::Message(message)) => {
                     all.push(serde_json::to_string(&message).expect("JSON"));
                 }
-                Ok(Incoming::Garbled(id, reason)) => all.push(format!("{id:?} {reason}")),
+                Ok(Incoming::Invalid(id, reason)) => all.push(format!("{id:?} {reason}")),
                 Ok(Incoming::End) => return all,
-                Err(Trouble(reason)) => {
+                Err(WireError(reason)) => {
                     all.push(reason);
                     return all;
                 }
@@ -154,11 +155,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_is_told() {
+    fn invalid_messages_are_reported() {
         insta::assert_snapshot!(
             read("Content-Length: 8\n\n{\"id\":5}Content-Length: 1\n\n{Content-Length: 3\n\n\"\\u").join("\n"),
             @"
-        Some(RequestId(I32(5))) it is no request, answer or notification
+        Some(RequestId(I32(5))) the message is not a request, a response or a notification
         None EOF while parsing an object at line 1 column 1
         None EOF while parsing a string at line 1 column 3
         ");

@@ -85,7 +85,7 @@ impl Expander<'_> {
     /// Expands a word that needs neither splitting nor patterns: literal text, or a variable with a
     /// single word. Returns `None` for other words.
     fn plain_word(&self, word: &Word) -> Result<Option<BString>, Suspend> {
-        if let Some(text) = word.itself().filter(|text| !text.is_empty()) {
+        if let Some(text) = word.literal_text().filter(|text| !text.is_empty()) {
             return size::copy(text.as_bytes()).map(Some);
         }
         let [Part::Variable(variable)] = &word.parts[..] else { return Ok(None) };

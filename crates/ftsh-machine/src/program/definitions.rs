@@ -9,7 +9,7 @@ use crate::tasks::suspend::Suspend;
 use ftsh_syntax::ast::{Name, Part};
 use ftsh_syntax::nearest::nearest;
 use ftsh_syntax::vocabulary::FUNCTIONS;
-use ftsh_syntax::{Among, Script, SyntaxErrors};
+use ftsh_syntax::{KnownNames, Script, SyntaxErrors};
 
 /// Functions and channels by name.
 #[derive(Debug, Default)]
@@ -80,8 +80,8 @@ impl Definitions {
     pub fn parse(&self, name: &str, text: &[u8]) -> Result<Script, SyntaxErrors> {
         let channels: Vec<&str> = self.channels.keys().map(|name| &**name).collect();
         let functions: Vec<&str> = self.functions.keys().map(|name| &**name).collect();
-        let among = Among { functions: &functions, channels: &channels };
-        ftsh_syntax::parse_bytes_among(name, text, among)
+        let known = KnownNames { functions: &functions, channels: &channels };
+        ftsh_syntax::parse_bytes_with(name, text, known)
     }
 
     /// Returns true if a program may run other programs. `runs` decides for names that are not

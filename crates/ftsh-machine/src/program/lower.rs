@@ -400,7 +400,7 @@ impl<'a> Lower<'a> {
 
     /// Literal words become values once, here.
     fn word(&mut self, word: &Word, otherwise: fn(Word) -> Instruction) {
-        let instruction = match word.itself() {
+        let instruction = match word.literal_text() {
             Some(text) => Instruction::Push(text.into()),
             None => otherwise(word.clone()),
         };

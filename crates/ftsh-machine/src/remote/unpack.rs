@@ -36,7 +36,7 @@ use crate::values::value::{Range, Value};
 use crate::values::variables::{Variable, Variables};
 use ftsh_syntax::ast::Name;
 use ftsh_syntax::clauses::ForAllClauses;
-use ftsh_syntax::{Among, Script, Source, parse_among};
+use ftsh_syntax::{KnownNames, Script, Source, parse_with};
 
 /// Unpacked branch, for a new machine.
 pub struct Unpacked {
@@ -240,9 +240,9 @@ fn programs(
     let functions: Vec<&str> = packed.functions.iter().map(|(name, _)| name.as_str()).collect();
     let programs = packed.texts.iter().zip(sources).map(|(it, source)| {
         let Some(length) = it.length else { return Ok(None) };
-        let among = Among { channels: &channels, functions: &functions };
-        let script = parse_among(&it.name, &it.text, among)
-            .map_err(|_| Unrunnable::Text(it.name.clone()))?;
+        let known = KnownNames { channels: &channels, functions: &functions };
+        let script =
+            parse_with(&it.name, &it.text, known).map_err(|_| Unrunnable::Text(it.name.clone()))?;
         let program = lower(&Script { source: Arc::clone(source), ..script });
         if program.code.len() != length {
             return Err(Unrunnable::OtherProgram);

@@ -248,7 +248,7 @@ fn count(value: &Value, what: &str) -> Result<u64, Suspend> {
     let count = value.integer().map_err(Suspend::expression)?;
     match u64::try_from(count) {
         Ok(count @ 1..) => Ok(count),
-        _ => Err(Suspend::expression(format!("`{what} {count}` is too few: the least is 1"))),
+        _ => Err(Suspend::expression(format!("`{what} {count}` is too small: the minimum is 1"))),
     }
 }
 

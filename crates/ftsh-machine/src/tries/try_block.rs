@@ -416,8 +416,9 @@ fn backoff(task: &mut Task, code: &BackoffCode) -> Result<Policy, Suspend> {
         let length = length(task, *scale)?;
         not_zero(length).map(|()| length)
     };
-    let clauses = code.clauses.try_map(task, length, |task, ()| number(&task.pop()?))?.of_percent();
-    Policy::with(code.kind, &clauses).map_err(|mistake| Suspend::expression(mistake.in_a_line()))
+    let clauses =
+        code.clauses.try_map(task, length, |task, ()| number(&task.pop()?))?.jitter_from_percent();
+    Policy::with(code.kind, &clauses).map_err(|error| Suspend::expression(error.one_line()))
 }
 
 /// Converts a value to a number, which may have a fraction.

@@ -23,7 +23,7 @@ use super::path::resolve;
 use ftsh_machine::effect::{Access, Directory, Query, Umask};
 use ftsh_machine::event::Reply;
 use ftsh_syntax::ast::FileTest;
-use ftsh_syntax::{LONGEST, TOO_LONG};
+use ftsh_syntax::{MAX_SCRIPT_LENGTH, SCRIPT_TOO_LONG};
 use ftsh_sys as sys;
 
 /// Opens a file for a redirection. Blocks until the file is open or the job is canceled.
@@ -247,7 +247,9 @@ fn read(directory: &Directory, path: &[u8], control: &Control) -> io::Result<BSt
     loop {
         match file.read(&mut part) {
             Ok(0) => return Ok(content.into()),
-            Ok(count) if content.len() + count > LONGEST => return Err(io::Error::other(TOO_LONG)),
+            Ok(count) if content.len() + count > MAX_SCRIPT_LENGTH => {
+                return Err(io::Error::other(SCRIPT_TOO_LONG));
+            }
             Ok(count) => {
                 content.try_reserve(count)?;
                 content.extend_from_slice(&part[..count]);

@@ -1,4 +1,4 @@
-//! The seam that every backoff policy implements.
+//! Trait of every backoff policy.
 
 use std::fmt;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The least and the most that delays can be.
+//! Bounds of delays.
 
 use std::time::Duration;
 

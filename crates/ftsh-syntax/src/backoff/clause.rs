@@ -1,6 +1,6 @@
 //! Clauses of `backoff`.
 
-/// A parameter of a policy that scripts can set.
+/// Parameter of a policy that scripts can set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Clause {
     /// `from D`: T, the first delay or the slot.
@@ -28,7 +28,7 @@ impl Clause {
     }
 
     /// Returns the description of a value.
-    pub(super) fn wants(self) -> &'static str {
+    pub(super) fn value_form(self) -> &'static str {
         match self {
             Self::From | Self::To => "a duration, like `500 ms`",
             Self::By => "a number, like `2`",

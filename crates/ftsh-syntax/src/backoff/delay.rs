@@ -1,13 +1,13 @@
-//! The delays of a policy, one after the other.
+//! Series of delays of a policy.
 
 use std::time::Duration;
 
 use rand::{Rng, RngExt};
 
-use super::policies::Series;
+use super::policies::PolicyState;
 use super::policy::Policy;
 
-/// The delays of one `try`, in order.
+/// Delays of one `try`, in order.
 #[derive(Clone, Debug)]
 pub struct Backoff {
     policy: Policy,
@@ -30,7 +30,7 @@ impl Backoff {
 /// Position in a series of delays. The policy is stored separately, so that a million clients of
 /// one policy take 24 bytes each.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct State(Series);
+pub struct State(PolicyState);
 
 impl Policy {
     /// Returns the state before the first delay.
@@ -46,16 +46,19 @@ impl Policy {
     }
 }
 
-/// Fits a delay into the time that is `left` before a deadline: nothing if it does, else another
-/// delay, after which comes one last attempt. That is drawn from the time left, so that clients with
-/// one deadline don't meet at it.
+/// Returns another delay if a delay does not fit into the time `left` before a deadline, or `None`
+/// if the delay fits.
+///
+/// One last attempt follows the other delay, which is drawn from the time left. Clients with the
+/// same deadline therefore do not meet at the deadline.
 pub fn last_attempt(delay: Duration, left: Duration, rng: &mut impl Rng) -> Option<Duration> {
     (delay >= left).then(|| left.mul_f64(rng.random::<f64>()))
 }
 
-/// Returns the delay of an attempt that is deferred `by` a time: at least that and at most half as
-/// long again, so that clients with the same deferral spread. `left` is the time before a deadline,
-/// longer than `by`; the delay ends before the deadline.
+/// Returns the delay of an attempt deferred `by` a time: from `by` to one and a half times `by`.
+///
+/// The random part spreads clients with the same deferral. `left`, the time before a deadline, is
+/// longer than `by`, and the delay ends before the deadline.
 pub fn deferral(by: Duration, left: Duration, rng: &mut impl Rng) -> Duration {
     let spread = (by / 2).min(left.saturating_sub(by));
     by.saturating_add(spread.mul_f64(rng.random::<f64>()))

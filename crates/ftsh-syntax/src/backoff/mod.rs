@@ -1,24 +1,25 @@
-//! Backoff policies: how long to wait between attempts. Pure: random numbers come in, nothing
-//! sleeps.
+//! Backoff policies: the delays between attempts.
 //!
-//! In the formulas, T is `from`, M is `to`, F is `by`, P is `jitter`, n counts the delays already
-//! taken, U(a, b) is uniform, N(m, s) is normal with standard deviation s, and `prev` is the delay
-//! before.
+//! The code is pure: callers pass random numbers and wait themselves.
 //!
-//! Each policy is one file in `policies/`, listed in `policies/mod.rs`, with everything that is
-//! specific to the policy: [`BackoffPolicy`]. [`Policy`] holds parameters.
+//! In the formulas, T is `from`, M is `to`, F is `by`, P is `jitter`, n counts the previous delays,
+//! U(a, b) is uniform, N(m, s) is normal with standard deviation s, and `prev` is the previous
+//! delay.
+//!
+//! Each policy is one file in `policies/`, listed in `policies/mod.rs`, and implements
+//! [`BackoffPolicy`]. [`Policy`] holds parameters.
 
 mod backoff_policy;
 mod bounds;
 mod clause;
 mod delay;
 mod growth;
-mod mistake;
 mod nanos;
 mod parameters;
 mod percent;
 mod policies;
 mod policy;
+mod policy_error;
 mod registry;
 #[cfg(test)]
 mod stable;
@@ -30,8 +31,8 @@ pub use backoff_policy::{BackoffPolicy, Description};
 pub use bounds::Bound;
 pub use clause::Clause;
 pub use delay::{Backoff, State, deferral, last_attempt};
-pub use mistake::Mistake;
 pub use parameters::Parameters;
 pub use policies::Kind;
 pub use policy::{Clauses, Policy};
+pub use policy_error::PolicyError;
 pub use table::{help, reference_table};

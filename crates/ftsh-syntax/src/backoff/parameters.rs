@@ -1,4 +1,4 @@
-//! Parameters that the formulas share.
+//! Parameters of the formulas.
 
 use std::time::Duration;
 

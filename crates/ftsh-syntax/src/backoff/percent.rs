@@ -1,8 +1,8 @@
-//! Shares of a whole, as people write them.
+//! Percentages as text.
 
 use std::fmt;
 
-/// A part as a percentage, without the noise of binary fractions.
+/// Fraction displayed as a percentage, without the noise of binary fractions.
 pub struct Percent(pub f64);
 
 impl fmt::Display for Percent {

@@ -1,4 +1,4 @@
-//! A policy's parameters: defaults, checks, and how they are written.
+//! Parameters of a policy: defaults, checks and text.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -7,16 +7,16 @@ use std::time::Duration;
 
 use super::bounds::Bound;
 use super::clause::Clause;
-use super::mistake::Mistake;
 use super::parameters::Parameters;
 use super::percent::Percent;
 use super::policies::Kind;
+use super::policy_error::PolicyError;
 use crate::duration::{self, Exact, Unit};
 
-/// A policy with its parameters. Those that its kind doesn't take mean nothing.
+/// Policy with its parameters. A policy ignores parameters that it does not take.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Policy {
-    /// The formula.
+    /// Kind of the policy, which selects the formula.
     pub kind: Kind,
     /// T
     pub from: Duration,
@@ -28,8 +28,9 @@ pub struct Policy {
     pub jitter: f64,
 }
 
-/// What someone said about a policy, as lengths of time `L` and numbers `N`; the rest are its
-/// defaults.
+/// Parameters given in a script or on the command line, as lengths of time `L` and numbers `N`.
+///
+/// Parameters without a value have the default of the policy.
 #[derive(Clone, Debug)]
 pub struct Clauses<L = Duration, N = f64> {
     /// T
@@ -38,16 +39,17 @@ pub struct Clauses<L = Duration, N = f64> {
     pub to: Option<L>,
     /// F
     pub by: Option<N>,
-    /// P: from 0 to 1, or a percentage where scripts are read.
+    /// P: from 0 to 1, or a percentage while a script is parsed.
     pub jitter: Option<N>,
 }
 
 impl<L, N> Clauses<L, N> {
-    /// Nothing was said.
+    /// Parameters without any value.
     pub const NONE: Self = Self { from: None, to: None, by: None, jitter: None };
 
-    /// The next form of each clause, in the order of the fields; the first error ends it. Both
-    /// functions are given `context`.
+    /// Converts each parameter, in the order of the fields, and stops at the first error.
+    ///
+    /// `context` is passed to both functions.
     pub fn try_map<'c, C, L2, N2, E>(
         &'c self,
         context: &mut C,
@@ -62,7 +64,7 @@ impl<L, N> Clauses<L, N> {
         })
     }
 
-    /// As [`Self::try_map`], of what can't fail.
+    /// Converts each parameter like [`Self::try_map`], by functions without errors.
     pub fn map<'c, C, L2, N2>(
         &'c self,
         context: &mut C,
@@ -79,9 +81,9 @@ impl<L, N> Clauses<L, N> {
 }
 
 impl Clauses {
-    /// These, where the jitter is a percentage.
+    /// Returns the parameters with a jitter given as a percentage converted to a fraction.
     #[must_use]
-    pub fn of_percent(self) -> Self {
+    pub fn jitter_from_percent(self) -> Self {
         Self { jitter: self.jitter.map(|percent| percent / 100.0), ..self }
     }
 }
@@ -93,10 +95,11 @@ impl Policy {
         Self { kind, from, to, by, jitter }
     }
 
-    /// The policy with these parameters. A default gives way where it contradicts what was said:
-    /// `to 500 ms` alone starts at 500 ms too. Fails if the policy doesn't take a clause, or a value
-    /// is impossible.
-    pub fn with(kind: Kind, clauses: &Clauses) -> Result<Self, Mistake> {
+    /// Returns the policy with the given parameters.
+    ///
+    /// A default that contradicts a given parameter is adjusted: `to 500 ms` alone starts at 500 ms
+    /// too. Returns an error if the policy does not take a parameter, or a value is impossible.
+    pub fn with(kind: Kind, clauses: &Clauses) -> Result<Self, PolicyError> {
         let Clauses { from, to, by, jitter } = clauses;
         let given = [
             (Clause::From, from.is_some()),
@@ -106,7 +109,7 @@ impl Policy {
         ];
         for (clause, given) in given {
             if given && !kind.takes(clause) {
-                return Err(Mistake::NotTaken { kind, clause });
+                return Err(PolicyError::NotTaken { kind, clause });
             }
         }
         let mut policy = Self::new(kind);
@@ -153,23 +156,23 @@ impl Policy {
         }
     }
 
-    /// Fails if a parameter is impossible.
-    pub fn check(&self) -> Result<(), Mistake> {
+    /// Returns an error if a parameter is impossible.
+    pub fn check(&self) -> Result<(), PolicyError> {
         let Self { kind, from, to, by, jitter } = self;
         if kind.takes(Clause::To) && to.is_zero() {
-            return Err(Mistake::Zero(Clause::To));
+            return Err(PolicyError::Zero(Clause::To));
         }
         if kind.takes(Clause::From) && from.is_zero() {
-            return Err(Mistake::Zero(Clause::From));
+            return Err(PolicyError::Zero(Clause::From));
         }
         if kind.takes(Clause::To) && from > to {
-            return Err(Mistake::Order { from: *from, to: *to });
+            return Err(PolicyError::Order { from: *from, to: *to });
         }
         if kind.takes(Clause::By) && !(by.is_finite() && *by >= 1.0) {
-            return Err(Mistake::Factor(*by));
+            return Err(PolicyError::Factor(*by));
         }
         if kind.takes(Clause::Jitter) && !(0.0..=1.0).contains(jitter) {
-            return Err(Mistake::Jitter(*jitter));
+            return Err(PolicyError::Jitter(*jitter));
         }
         Ok(())
     }
@@ -182,7 +185,7 @@ impl Default for Policy {
 }
 
 impl fmt::Display for Policy {
-    /// As written in scripts, with every parameter: `full from 100 ms to 20 s by 2`.
+    /// Formats the policy as in scripts, with every parameter: `full from 100 ms to 20 s by 2`.
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         f.write_str(self.kind.name())?;
         for clause in self.kind.clauses() {
@@ -193,25 +196,26 @@ impl fmt::Display for Policy {
 }
 
 impl FromStr for Policy {
-    type Err = Mistake;
+    type Err = PolicyError;
 
-    /// Reads what follows `backoff` in a script, with numbers in place of expressions.
-    fn from_str(text: &str) -> Result<Self, Mistake> {
+    /// Parses the text after `backoff` in a script, with numbers in place of expressions.
+    fn from_str(text: &str) -> Result<Self, PolicyError> {
         let mut words = text.split_whitespace().peekable();
-        let name = words.next().ok_or(Mistake::Missing)?;
-        let kind = Kind::named(name).ok_or_else(|| Mistake::UnknownPolicy(name.into()))?;
+        let name = words.next().ok_or(PolicyError::Missing)?;
+        let kind = Kind::named(name).ok_or_else(|| PolicyError::UnknownPolicy(name.into()))?;
         let mut clauses = Clauses::NONE;
         while let Some(word) = words.next() {
-            let clause = Clause::named(word).ok_or_else(|| Mistake::UnknownClause(word.into()))?;
-            let amount = words.next().ok_or(Mistake::NoValue(clause))?;
-            let not_a_value = || Mistake::NotAValue { clause, value: amount.into() };
+            let clause =
+                Clause::named(word).ok_or_else(|| PolicyError::UnknownClause(word.into()))?;
+            let amount = words.next().ok_or(PolicyError::NoValue(clause))?;
+            let not_a_value = || PolicyError::NotAValue { clause, value: amount.into() };
             let twice = match clause {
                 Clause::From | Clause::To => {
                     let value = match words.peek() {
                         Some(unit) if Clause::named(unit).is_none() => {
                             let unit = words.next().unwrap_or_default();
                             let unit = Unit::named(unit)
-                                .ok_or_else(|| Mistake::UnknownUnit(unit.into()))?;
+                                .ok_or_else(|| PolicyError::UnknownUnit(unit.into()))?;
                             unit.times(amount)
                         }
                         _ => duration::parse_joined(amount),
@@ -235,7 +239,7 @@ impl FromStr for Policy {
                 }
             };
             if twice {
-                return Err(Mistake::Twice(clause));
+                return Err(PolicyError::Twice(clause));
             }
         }
         Self::with(kind, &clauses)

@@ -1,4 +1,4 @@
-//! What can be wrong about a policy, wherever it was written.
+//! Errors in backoff policies, in scripts and on the command line.
 
 use std::time::Duration;
 
@@ -12,71 +12,75 @@ use crate::hint::{Hint, hint};
 use crate::nearest::nearest;
 use crate::slug::Slug;
 
-/// Why a policy isn't one. `Display` says what is wrong, [`Mistake::hint`] what to do, and
-/// [`Mistake::in_a_line`] both.
+/// Error in a policy.
+///
+/// `Display` describes the error, [`PolicyError::hint`] proposes a correction, and
+/// [`PolicyError::one_line`] returns both.
 #[derive(Clone, Debug, PartialEq, Error)]
-pub enum Mistake {
-    /// There is nothing.
+pub enum PolicyError {
+    /// The text is empty.
     #[error("a backoff policy is missing, like `full` or `fixed`")]
     Missing,
-    /// The first word is no policy.
+    /// The first word is the name of no policy.
     #[error("unknown backoff policy `{0}`")]
     UnknownPolicy(String),
-    /// A word is no clause.
+    /// A word is the name of no clause.
     #[error("unknown clause `{0}`")]
     UnknownClause(String),
-    /// What follows an amount of time is no unit.
+    /// The word after an amount of time is no unit.
     #[error("unknown unit of time `{0}`")]
     UnknownUnit(String),
-    /// The policy can't be given this clause.
+    /// The policy does not take a clause.
     #[error("the policy `{}` takes no `{}`", .kind.name(), .clause.name())]
     NotTaken {
-        /// The policy.
+        /// Policy.
         kind: Kind,
-        /// The clause.
+        /// Clause.
         clause: Clause,
     },
-    /// A clause stands there twice.
+    /// A clause is given twice.
     #[error("`{}` is given twice", .0.name())]
     Twice(Clause),
     /// A clause is the last word.
-    #[error("`{}` lacks its value", .0.name())]
+    #[error("the value of `{}` is missing", .0.name())]
     NoValue(Clause),
-    /// The word after a clause isn't what it wants.
-    #[error("`{}` wants {}, not `{value}`", .clause.name(), .clause.wants())]
+    /// The word after a clause is no valid value.
+    #[error("`{}` takes {}, not `{value}`", .clause.name(), .clause.value_form())]
     NotAValue {
-        /// The clause.
+        /// Clause.
         clause: Clause,
-        /// The word.
+        /// Word after the clause.
         value: String,
     },
-    /// A delay of nothing, which would be no delay.
+    /// A delay is 0.
     #[error("`{}` must be longer than 0", .0.name())]
     Zero(Clause),
-    /// The first delay is longer than the longest.
+    /// The first delay is longer than the longest delay.
     #[error("`from` ({}) is above `to` ({})", Exact(*.from), Exact(*.to))]
     Order {
-        /// The first delay.
+        /// First delay.
         from: Duration,
-        /// The longest one.
+        /// Longest delay.
         to: Duration,
     },
-    /// A factor that isn't at least 1.
+    /// A factor is less than 1.
     #[error("`by` must be a number from 1, not {0}")]
     Factor(f64),
-    /// A jitter that isn't from 0 to 1.
+    /// A jitter is not from 0 to 1.
     #[error("`jitter` must be from 0% to 100%, not {}%", Percent(*.0))]
     Jitter(f64),
 }
 
-impl Mistake {
-    /// What may have been meant, or what there is.
+impl PolicyError {
+    /// Returns a proposed correction, or a list of the possible words.
     pub fn hint(&self) -> Option<Hint> {
-        let meant =
-            |word: &str, known: Vec<&str>, what: &str| match nearest(word, known.iter().copied()) {
-                Some(known) => hint!("did you mean `{known}`?"),
-                None => hint!("{what} {}", known.join(", ")),
-            };
+        let meant = |word: &str, known: Vec<&str>, introduction: &str| match nearest(
+            word,
+            known.iter().copied(),
+        ) {
+            Some(known) => hint!("did you mean `{known}`?"),
+            None => hint!("{introduction} {}", known.join(", ")),
+        };
         match self {
             Self::UnknownPolicy(name) => {
                 Some(meant(name, Kind::ALL.map(Kind::name).to_vec(), "the policies are"))
@@ -89,7 +93,7 @@ impl Mistake {
                 None => Some(hint!("the units are ms, seconds, minutes, hours, days")),
             },
             Self::NotTaken { kind, .. } => Some(match kind.clauses() {
-                [] => hint!("`{}` takes no settings at all", kind.name()),
+                [] => hint!("`{}` takes no clauses", kind.name()),
                 clauses => {
                     let names: Vec<_> = clauses.iter().map(|clause| clause.name()).collect();
                     hint!("`{}` takes `{}`", kind.name(), names.join("`, `"))
@@ -106,7 +110,7 @@ impl Mistake {
         }
     }
 
-    /// Returns the kind of mistake.
+    /// Returns the slug of the error.
     pub const fn slug(&self) -> Slug {
         match self {
             Self::Missing | Self::NoValue(_) => Slug::MissingValue,
@@ -123,8 +127,8 @@ impl Mistake {
         }
     }
 
-    /// What is wrong and what to do, in one line for people.
-    pub fn in_a_line(&self) -> String {
+    /// Returns the description and the hint in one line.
+    pub fn one_line(&self) -> String {
         match self.hint() {
             Some(hint) => format!("{self}; {hint}"),
             None => self.to_string(),

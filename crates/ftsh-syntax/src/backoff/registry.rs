@@ -1,7 +1,8 @@
 //! The macro that turns the list of policies into types.
 
-/// Declares [`Kind`](super::Kind) and dispatches to the implementations. Each line names a type,
-/// which is also a variant of `Kind`, and its module.
+/// Declares [`Kind`](super::Kind) and dispatches to the implementations.
+///
+/// Each line names a type, which is also a variant of `Kind`, and its module.
 macro_rules! registry {
     ($($Policy:ident: $module:ident,)+) => {
         /// Names of the policies.
@@ -25,9 +26,9 @@ macro_rules! registry {
             }
 
             /// Returns the state before the first delay.
-            pub(super) fn start(self, parameters: Parameters) -> Series {
+            pub(super) fn start(self, parameters: Parameters) -> PolicyState {
                 match self {
-                    $(Self::$Policy => Series::$Policy($module::$Policy::start(parameters)),)+
+                    $(Self::$Policy => PolicyState::$Policy($module::$Policy::start(parameters)),)+
                 }
             }
 
@@ -48,11 +49,11 @@ macro_rules! registry {
 
         /// State of a policy.
         #[derive(Clone, Copy, Debug, PartialEq)]
-        pub(super) enum Series {
+        pub(super) enum PolicyState {
             $($Policy($module::$Policy),)+
         }
 
-        impl Series {
+        impl PolicyState {
             /// Returns the next delay and advances the state.
             pub(super) fn next_delay(
                 &mut self,

@@ -1,5 +1,6 @@
-//! Delays and bounds of each policy, recorded from the first version that wrote journals. Journals
-//! and runs with a seed replay only while these values stay the same.
+//! Delays and bounds of each policy, recorded from the first version that wrote journals.
+//!
+//! Journals and runs with a seed replay only while these values stay the same.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The policies against their formulas.
+//! Delays of the policies, compared with their formulas.
 #![expect(clippy::float_cmp, reason = "these are equal to the last bit or wrong")]
 
 use std::time::Duration;
@@ -20,10 +20,10 @@ fn policy(text: &str) -> Policy {
 }
 
 fn refusal(text: &str) -> String {
-    text.parse::<Policy>().expect_err(text).in_a_line()
+    text.parse::<Policy>().expect_err(text).one_line()
 }
 
-/// The first `count` delays if attempts take no time.
+/// Returns the first `count` delays, for attempts that take no time.
 fn delays(text: &str, seed: u64, count: usize) -> Vec<Duration> {
     let mut backoff = Backoff::new(policy(text));
     let mut rng = rng(seed);
@@ -36,13 +36,12 @@ fn delays(text: &str, seed: u64, count: usize) -> Vec<Duration> {
     (0..count).map(next).collect()
 }
 
-/// The delay number `n` of many clients, in seconds.
+/// Returns delay number `n` of many clients, in seconds.
 fn crowd(text: &str, n: usize) -> impl Iterator<Item = f64> {
     (0..20_000).map(move |seed| delays(text, seed, n + 1)[n].as_secs_f64())
 }
 
-/// Kolmogorov and Smirnov's test, at the level of 0.1 %, that the values were drawn uniformly from
-/// 0 to 1.
+/// Tests by Kolmogorov and Smirnov, at the level of 0.1 %, that the values are uniform from 0 to 1.
 fn assert_uniform(what: &str, values: impl Iterator<Item = f64>) {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
@@ -56,7 +55,7 @@ fn assert_uniform(what: &str, values: impl Iterator<Item = f64>) {
     assert!(distance < bound, "{what}: distance {distance:.4}, bound {bound:.4}");
 }
 
-/// The standard normal distribution function (Abramowitz and Stegun 26.2.17, within 1e-7).
+/// Returns the standard normal distribution function (Abramowitz and Stegun 26.2.17, within 1e-7).
 fn normal_cdf(x: f64) -> f64 {
     let t = 1.0 / (1.0 + 0.231_641_9 * x.abs());
     let series = [1.330_274_429, -1.821_255_978, 1.781_477_937, -0.356_563_782, 0.319_381_530];
@@ -148,7 +147,7 @@ fn decorrelated_jitter_grows_from_the_delay_before() {
 }
 
 #[test]
-fn normal_spreads_by_a_part_of_the_value_and_goes_on_from_there() {
+fn normal_noise_is_relative_and_accumulates() {
     assert!(crowd("normal", 0).all(|d| d == 0.1));
     let standardized = |text, spread: f64, cap: f64| {
         (0..20_000).map(move |seed| {
@@ -162,7 +161,7 @@ fn normal_spreads_by_a_part_of_the_value_and_goes_on_from_there() {
 }
 
 #[test]
-fn normal_does_not_stay_at_zero() {
+fn normal_recovers_from_zero() {
     let series = delays("normal jitter 100%", 3, 1000);
     assert!(series.contains(&Duration::ZERO));
     assert!(!series.windows(2).any(|pair| pair == [Duration::ZERO; 2]));
@@ -215,7 +214,7 @@ fn windowed_retries_fall_in_their_own_windows() {
 }
 
 #[test]
-fn windows_go_on_while_attempts_run() {
+fn windows_continue_while_attempts_run() {
     // The windows are [0, 1), [1, 3), [3, 7), [7, 15) …; an attempt that ends at 4.5 is retried in
     // what is left of the third one, and one that ends at 100 in the one that lasts up to 127.
     let at = |elapsed: f64| {
@@ -244,7 +243,7 @@ fn last_attempts_spread_over_the_time_left() {
 }
 
 #[test]
-fn deferrals_spread_from_what_was_said_to_half_as_long_again() {
+fn deferrals_spread_from_once_to_one_and_a_half_times() {
     let mut rng = rng(7);
     let by = Duration::from_secs(8);
     let enough = Duration::from_secs(100);
@@ -286,23 +285,23 @@ fn impossible_parameters_are_refused() {
         ("full by 0.5", "`by` must be a number from 1, not 0.5"),
         ("full by inf", "`by` must be a number from 1, not inf"),
         ("full by nan", "`by` must be a number from 1, not NaN"),
-        ("full by two", "`by` wants a number, like `2`, not `two`"),
+        ("full by two", "`by` takes a number, like `2`, not `two`"),
         ("normal jitter 101%", "`jitter` must be from 0% to 100%, not 101%"),
         ("normal jitter -7%", "`jitter` must be from 0% to 100%, not -7%"),
-        ("normal jitter 10", "`jitter` wants a percentage, like `10%`, not `10`"),
+        ("normal jitter 10", "`jitter` takes a percentage, like `10%`, not `10`"),
         ("fixed from 0 s", "`from` must be longer than 0; for no delays use `backoff none`"),
         ("full to 0s", "`to` must be longer than 0; for no delays use `backoff none`"),
-        ("full from -1 s", "`from` wants a duration, like `500 ms`, not `-1`"),
-        ("full from 100", "`from` wants a duration, like `500 ms`, not `100`"),
-        ("full from 100 to 3 s", "`from` wants a duration, like `500 ms`, not `100`"),
-        ("full from", "`from` lacks its value"),
+        ("full from -1 s", "`from` takes a duration, like `500 ms`, not `-1`"),
+        ("full from 100", "`from` takes a duration, like `500 ms`, not `100`"),
+        ("full from 100 to 3 s", "`from` takes a duration, like `500 ms`, not `100`"),
+        ("full from", "the value of `from` is missing"),
         ("full from 1 s from 2 s", "`from` is given twice"),
         ("full from 1 secnods", "unknown unit of time `secnods`; did you mean `seconds`?"),
         ("full form 1 s", "unknown clause `form`; did you mean `from`?"),
         ("full 1 s", "unknown clause `1`; the clauses are from, to, by, jitter"),
         ("fixed to 1 s", "the policy `fixed` takes no `to`; `fixed` takes `from`"),
         ("slotted by 2", "the policy `slotted` takes no `by`; `slotted` takes `from`, `to`"),
-        ("none from 1 s", "the policy `none` takes no `from`; `none` takes no settings at all"),
+        ("none from 1 s", "the policy `none` takes no `from`; `none` takes no clauses"),
         ("exponental", "unknown backoff policy `exponental`; did you mean `exponential`?"),
         ("", "a backoff policy is missing, like `full` or `fixed`"),
     ] {
@@ -315,7 +314,7 @@ fn impossible_parameters_are_refused() {
 }
 
 #[test]
-fn defaults_give_way_to_what_was_said() {
+fn defaults_are_adjusted_to_given_values() {
     assert_eq!(policy("full to 500ms"), policy("full from 500 ms to 500 ms by 2"));
     assert_eq!(policy("full from 2h"), policy("full from 2 hours to 2 hours"));
     assert_eq!(policy("normal jitter 7 %").jitter, 0.07);
@@ -351,16 +350,16 @@ fn possible_policy(kind: Kind) -> BoxedStrategy<Policy> {
 }
 
 /// Returns true if delays are longer than the cap with the default parameters. Bounds of impossible
-/// parameters mean nothing.
+/// parameters have no meaning.
 fn exceeds_its_cap(kind: Kind) -> bool {
     let policy = Policy::new(kind);
     bounds(&policy).1 > policy.cap()
 }
 
-/// Number of delays that the properties look at.
+/// Number of delays examined by the properties.
 const MANY: usize = 10_001;
 
-/// The least and the longest of the bounds of all delays.
+/// Returns the least and the longest bound of all delays.
 fn bounds(policy: &Policy) -> (Duration, Duration) {
     policy.bounds().take(MANY).fold((Duration::MAX, Duration::ZERO), |(least, most), bound| {
         (least.min(bound.least), most.max(bound.most))
@@ -434,7 +433,7 @@ proptest! {
     }
 
     #[test]
-    fn no_parameters_are_too_strange(
+    fn no_parameters_panic(
         policies in Kind::ALL.map(any_policy),
         seed in any::<u64>(),
         attempt in any_duration(),
@@ -448,10 +447,10 @@ proptest! {
     }
 
     #[test]
-    fn policies_read_back_as_written(policies in Kind::ALL.map(possible_policy)) {
+    fn policies_parse_back_as_written(policies in Kind::ALL.map(possible_policy)) {
         for policy in policies {
             let shown = policy.to_string();
-            let back: Policy = shown.parse().map_err(|it: Mistake| TestCaseError::fail(it.to_string()))?;
+            let back: Policy = shown.parse().map_err(|it: PolicyError| TestCaseError::fail(it.to_string()))?;
             prop_assert_eq!(back.to_string(), shown);
             prop_assert!(back.from == policy.from || !policy.kind.takes(Clause::From));
             prop_assert!(back.to == policy.to || !policy.kind.takes(Clause::To));
@@ -460,7 +459,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_is_too_strange(text in "[a-z0-9% .]*") {
+    fn no_text_panics(text in "[a-z0-9% .]*") {
         let _ = text.parse::<Policy>();
         let _ = format!("full {text}").parse::<Policy>();
     }

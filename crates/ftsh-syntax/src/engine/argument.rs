@@ -27,8 +27,8 @@ pub struct Refused {
 
 pub(super) const ONE_TASK: &str =
     "a branch is one task on one node, and `--cpus-per-task=2` gives it two processors";
-pub(super) const STREAMS: &str = "the streams of a branch lead to the shell here";
-pub(super) const NOTHING: &str = "nothing would run";
+pub(super) const STREAMS: &str = "the streams of a branch are connected to this shell";
+pub(super) const NOTHING: &str = "the branch would not run";
 
 impl Refused {
     /// Creates the row of an option with a letter and a name.
@@ -55,7 +55,7 @@ impl Argument {
                 options_error(program, refused, flags, argument)
             }
             Self::Hosts if argument.trim().is_empty() => {
-                Some(format!("it takes a list of hosts: `on {engine} \"host1 host2*4\"`"))
+                Some(format!("expected a list of hosts, like `on {engine} \"host1 host2*4\"`"))
             }
             Self::Hosts => hosts(argument).err(),
         }
@@ -69,11 +69,11 @@ pub fn hosts(list: &str) -> Result<Vec<(String, u64)>, String> {
             None => (word, 1),
             Some((host, places)) => match places.parse() {
                 Ok(places @ 1..) => (host, places),
-                _ => return Err(format!("`{word}` has no number of places, as `{host}*4` has")),
+                _ => return Err(format!("`{word}` needs a number of places, like `{host}*4`")),
             },
         };
         if host.is_empty() || host.starts_with('-') {
-            return Err(format!("`{word}` is no host"));
+            return Err(format!("`{word}` is not a host"));
         }
         Ok((host.to_owned(), places))
     };
@@ -81,7 +81,7 @@ pub fn hosts(list: &str) -> Result<Vec<(String, u64)>, String> {
     for word in list.split_whitespace() {
         let (host, places) = host(word)?;
         match hosts.iter_mut().find(|(known, _)| *known == host) {
-            // Named twice, it has the places of both.
+            // A host named twice has the places of both.
             Some((_, all)) => *all = all.saturating_add(places),
             None => hosts.push((host, places)),
         }
@@ -92,11 +92,11 @@ pub fn hosts(list: &str) -> Result<Vec<(String, u64)>, String> {
 fn options_error(program: &str, refused: &[Refused], flags: &str, options: &str) -> Option<String> {
     let words: Vec<_> = options.split_ascii_whitespace().collect();
     if let Some(first) = words.first().filter(|first| !first.starts_with('-')) {
-        return Some(format!("`{first}` is no option of `{program}`"));
+        return Some(format!("`{first}` is not an option of `{program}`"));
     }
     words.iter().enumerate().find_map(|(at, word)| {
         if ["--", ":"].contains(word) {
-            return Some(format!("`{word}` can't be among the options of `{program}`"));
+            return Some(format!("`{word}` can't stand among the options of `{program}`"));
         }
         let (name, value) = match word.strip_prefix("--") {
             Some(long) => long.split_once('=').map_or((long, None), |(it, to)| (it, Some(to))),
@@ -112,12 +112,14 @@ fn options_error(program: &str, refused: &[Refused], flags: &str, options: &str)
         let why = refused.iter().find(is_meant)?.why;
         let value = value.or_else(|| words.get(at + 1).copied());
         let is_one = why == ONE_TASK && value.is_some_and(|it| ["1", "1-1"].contains(&it));
-        (!is_one).then(|| format!("`{word}` can't be told to `{program}`: {why}"))
+        (!is_one).then(|| format!("`{program}` can't take `{word}`: {why}"))
     })
 }
 
-/// Returns the first letter in a word of options that is refused or takes a value, and that value if the word
-/// has it.
+/// Returns the first letter in a word of options with a meaning for the caller, and the value after
+/// the letter.
+///
+/// A letter has a meaning if the option is refused or takes a value.
 fn letter<'a>(
     refused: &[Refused],
     flags: &str,
@@ -136,7 +138,7 @@ mod tests {
     use crate::engine::EngineId;
 
     #[test]
-    fn lists_that_are_none() {
+    fn invalid_lists_of_hosts() {
         for list in ["", " ", "a*0", "a*x", "*4", "-oProxyCommand=x"] {
             assert!(EngineId::Ssh.argument_error(list).is_some(), "{list}");
         }
@@ -144,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn options_that_a_branch_cannot_do_with() {
+    fn refused_options() {
         for options in [
             "-n 2",
             "-n2",
@@ -182,14 +184,14 @@ mod tests {
         ] {
             assert!(EngineId::Slurm.argument_error(options).is_some(), "{options}");
         }
-        let said = EngineId::Slurm.argument_error("-p long -n 2");
-        let expected = "`-n` can't be told to `srun`: a branch is one task on one node, and `--cpus-per-task=2` \
+        let error = EngineId::Slurm.argument_error("-p long -n 2");
+        let expected = "`srun` can't take `-n`: a branch is one task on one node, and `--cpus-per-task=2` \
                         gives it two processors";
-        assert_eq!(said.as_deref(), Some(expected));
+        assert_eq!(error.as_deref(), Some(expected));
     }
 
     #[test]
-    fn options_that_are_for_the_engine_to_judge() {
+    fn options_left_to_the_engine() {
         for options in [
             "",
             " ",

@@ -41,10 +41,10 @@ const SLURM: EngineRow = EngineRow {
             Refused::option('e', "error", STREAMS),
             Refused::option('l', "label", STREAMS),
             Refused::long("pty", STREAMS),
-            Refused::long("multi-prog", "what runs there is this shell"),
-            Refused::option('Q', "quiet", "what it says of the job is needed"),
-            Refused::option('E', "preserve-env", "what is asked for is said by options"),
-            Refused::option('Z', "no-allocate", "a branch takes the place of a job"),
+            Refused::long("multi-prog", "a branch runs this shell as its only program"),
+            Refused::option('Q', "quiet", "the shell reads the messages about the job"),
+            Refused::option('E', "preserve-env", "a branch requests its resources by options"),
+            Refused::option('Z', "no-allocate", "a branch needs an allocation"),
             Refused::option('V', "version", NOTHING),
             Refused::option('h', "help", NOTHING),
             Refused::long("usage", NOTHING),
@@ -93,7 +93,8 @@ impl EngineId {
         self.row().argument.error(self.name(), argument)
     }
 
-    /// Returns the ways to write engines with their arguments, like `` `ssh HOST ...` ``, joined by commas and "or".
+    /// Returns the forms of engines with their arguments, like `` `ssh HOST ...` ``, joined by
+    /// commas and "or".
     pub fn usage() -> String {
         let mut usages: Vec<_> = Self::ALL.into_iter().flat_map(Self::usages).collect();
         let last = usages.pop().unwrap_or_default();

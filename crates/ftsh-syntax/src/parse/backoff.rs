@@ -3,7 +3,7 @@
 use super::builder::Builder;
 use super::{Pair, Result, Rule, literal};
 use crate::ast::{BackoffClause, Duration, Expr, ExprKind, Part};
-use crate::backoff::{Clause, Clauses, Kind, Mistake};
+use crate::backoff::{Clause, Clauses, Kind, PolicyError};
 use crate::error::SyntaxError;
 use crate::slug::Slug;
 use crate::span::Span;
@@ -15,7 +15,7 @@ impl Builder<'_> {
         let policy = inner.next().expect("`backoff` is followed by a name");
         let kind = Kind::named(policy.as_str()).ok_or_else(|| {
             let name = policy.as_str().to_owned();
-            refused(self.span(&policy), &Mistake::UnknownPolicy(name))
+            refused(self.span(&policy), &PolicyError::UnknownPolicy(name))
         })?;
         let mut clause = BackoffClause { span, kind, clauses: Clauses::NONE };
         let clauses = &mut clause.clauses;
@@ -29,7 +29,7 @@ impl Builder<'_> {
                 rule => unreachable!("`backoff` holds no {rule:?}"),
             };
             if !kind.takes(setting) {
-                return Err(refused(span, &Mistake::NotTaken { kind, clause: setting }).into());
+                return Err(refused(span, &PolicyError::NotTaken { kind, clause: setting }).into());
             }
             let twice = match setting {
                 Clause::From => clauses.from.replace(self.setting(pair)?).is_some(),
@@ -38,7 +38,7 @@ impl Builder<'_> {
                 Clause::Jitter => clauses.jitter.replace(self.jitter(pair)?).is_some(),
             };
             if twice {
-                return Err(refused(span, &Mistake::Twice(setting)).into());
+                return Err(refused(span, &PolicyError::Twice(setting)).into());
             }
         }
         check_order(&clause.clauses)?;
@@ -55,7 +55,7 @@ impl Builder<'_> {
             None => return Ok(factor),
             Some(text) => match literal::number(&text) {
                 Some(number) if number >= 1.0 => return Ok(factor),
-                Some(number) => (Slug::OutOfRange, Mistake::Factor(number).to_string()),
+                Some(number) => (Slug::OutOfRange, PolicyError::Factor(number).to_string()),
                 None => (Slug::NotANumber, format!("`{text}` is not a number")),
             },
         };
@@ -86,7 +86,7 @@ impl Builder<'_> {
             Some(text) => match literal::number(&text) {
                 Some(number) if (0.0..=100.0).contains(&number) => Ok(percentage),
                 Some(number) => {
-                    let message = Mistake::Jitter(number / 100.0).to_string();
+                    let message = PolicyError::Jitter(number / 100.0).to_string();
                     refuse(Slug::OutOfRange, percentage.span, message)
                 }
                 None => {
@@ -97,7 +97,7 @@ impl Builder<'_> {
     }
 }
 
-/// Takes the `%` off the end of a word such as `10%` or `$p%`.
+/// Removes the `%` from the end of a word such as `10%` or `$p%`. Returns false if there is none.
 pub(super) fn strip_percent(percentage: &mut Expr) -> bool {
     let ExprKind::Word(word) = &mut percentage.kind else { return false };
     let Some(Part::Bare(text)) = word.parts.last_mut() else { return false };
@@ -111,7 +111,7 @@ pub(super) fn strip_percent(percentage: &mut Expr) -> bool {
     !word.parts.is_empty()
 }
 
-/// Where only one is given, the other gives way.
+/// Refuses `from` above `to`. A missing value needs no check, because its default is adjusted.
 fn check_order(clauses: &Clauses<Duration, Expr>) -> Result<()> {
     let (Some(from), Some(to)) = (&clauses.from, &clauses.to) else { return Ok(()) };
     match (from.literal(), to.literal()) {
@@ -127,10 +127,10 @@ fn check_order(clauses: &Clauses<Duration, Expr>) -> Result<()> {
     }
 }
 
-fn refused(span: Span, mistake: &Mistake) -> SyntaxError {
-    let error = SyntaxError::new(mistake.slug(), span, mistake.to_string());
-    match mistake.hint() {
-        Some(hint) => error.hint(hint),
-        None => error,
+fn refused(span: Span, error: &PolicyError) -> SyntaxError {
+    let refused = SyntaxError::new(error.slug(), span, error.to_string());
+    match error.hint() {
+        Some(hint) => refused.hint(hint),
+        None => refused,
     }
 }

@@ -1,4 +1,4 @@
-//! Bashisms: habits from other shells, each with the way it is said here.
+//! Bashisms: constructs of other shells, each with its replacement.
 
 use std::collections::HashSet;
 
@@ -12,7 +12,8 @@ use crate::slug::Slug;
 use crate::span::Span;
 use crate::vocabulary::{ALONE, DECLARATIONS, KEYWORDS, OPERATORS, is_name};
 
-/// Advice for a first word that no command has, unless it is one of the script's functions.
+/// Returns the hint for a first word without a meaning here, unless the script defines a function
+/// of this name.
 fn first_word(name: &str) -> Option<Hint> {
     Some(match name {
         "fi" | "done" | "esac" | "}" => hint!("every structure ends with `end`"),
@@ -29,7 +30,7 @@ fn first_word(name: &str) -> Option<Hint> {
             hint!("compare in turn: `if $x .eq. a … else if $x .matches. \"^b\" … else … end`")
         }
         "declare" | "typeset" | "readonly" | "let" => hint!(
-            "variables are simply assigned: `name=value`; in a function, `local name=value` until it ends"
+            "variables need no declaration: `name=value`; in a function, `local name=value` lasts until the call ends"
         ),
         "local" => hint!("one name at a time: `local name=value`, or `local name`"),
         "set" => hint!(
@@ -37,39 +38,41 @@ fn first_word(name: &str) -> Option<Hint> {
              and `ftsh -l 20` logs commands as `-x` does"
         ),
         "ulimit" => hint!(
-            "a shell of its own limits a command: `sh -c 'ulimit -n 100; exec command'`; \
-             so does `prlimit --nofile=100 command`"
+            "limit a command in a separate shell: `sh -c 'ulimit -n 100; exec command'`; \
+              or by a program: `prlimit --nofile=100 command`"
         ),
         "command" | "type" => hint!(
             "to look for a program: `if .succeeds. (which name -> path)`; \
-             the failure of a missing one has the kind `notfound`"
+              the failure of a missing program has the kind `notfound`"
         ),
         "pushd" | "popd" => hint!(
-            "a `cd` in a branch of `forall` stays there; else `pwd -> here` and `cd \"$here\"`"
+            "a `cd` in a branch of `forall` applies to the branch only; elsewhere, `pwd -> here` and `cd \"$here\"`"
         ),
-        "mapfile" | "readarray" => hint!("`command -> v`, and then `for line in lines($v)`"),
+        "mapfile" | "readarray" => hint!("write `command -> v`, and then `for line in lines($v)`"),
         "!" => hint!(
-            "to go on when a command fails: `try … catch … end`; \
-             to ask it a question: `if .not. .succeeds. (command)`"
+            "to continue after a failure: `try … catch … end`; \
+              to test a command: `if .not. .succeeds. (command)`"
         ),
         "[[" => hint!("compare with operators: `if $a .eq. $b`, `if .isfile. $f`"),
-        "until" => hint!("write `while .not. …`, or `try` to repeat what fails"),
-        "finally" => hint!("the commands from it to the `end` of the `try` run in any case"),
+        "until" => hint!("write `while .not. …`, or `try` to repeat failed commands"),
+        "finally" => hint!("the commands from `finally` to the `end` of the `try` run in any case"),
         "break" | "continue" => {
-            hint!("it is about the innermost `for` or `while`, and takes no words")
+            hint!("`{name}` is for the innermost `for` or `while`, and takes no arguments")
         }
         "trap" => hint!(
-            "`try … finally … end` cleans up however the `try` is left, also by a signal, and \
-             `catch` reacts to failures; processes of a failed attempt are ended in any case"
+            "`try … finally … end` cleans up after every end of the `try`, also by a signal, and \
+             `catch` handles failures; processes of a failed attempt are killed in any case"
         ),
         "." | "include" => hint!("write `source file`"),
         "channel" => hint!(
-            "it stands on a line of its own: `channel mirror at most 4`; quote a program's name"
+            "a declaration stands on a line of its own: `channel mirror at most 4`; to run a program of this name, quote the name"
         ),
         "unless" => hint!("write `if .not. …`"),
         "wait" | "jobs" | "fg" | "bg" => at_once(),
         "alias" => hint!("write a function: `function name`, the commands, and `end`"),
-        "eval" => hint!("values are never parsed again; `sh -c \"$command\"` would"),
+        "eval" => hint!(
+            "a value is never parsed as code; another shell can run the value: `sh -c \"$command\"`"
+        ),
         ":" => hint!(
             "a group may be empty; `echo -n > file` makes an empty file, and `while true` repeats"
         ),
@@ -84,20 +87,20 @@ fn first_word(name: &str) -> Option<Hint> {
     })
 }
 
-/// Names of [`first_word`] that a sourced file may well give to a function.
+/// Names of [`first_word`] that a sourced file may define as a function.
 const COMMON_FUNCTIONS: [&str; 4] = ["history", "include", "raise", "throw"];
 
-/// Advice where a block is opened by a word or a brace.
+/// Returns the hint for a block that begins with a word or a brace.
 pub(super) fn block() -> Hint {
     hint!("a block begins on the line after its head, or after a `;`, and ends with `end`")
 }
 
-/// Advice where commands are put into the background.
+/// Returns the hint for commands in the background.
 pub(super) fn at_once() -> Hint {
-    hint!("`forall` runs commands at once, and waits for all of them")
+    hint!("`forall` runs commands in parallel, and waits for all of them")
 }
 
-/// Advice where something is counted in a variable.
+/// Returns the hint for arithmetic on a variable.
 fn count(name: &str) -> Hint {
     hint!("write `{name}=${name} .add. 1` for numbers, `{name}=\"${name}…\"` for text")
 }
@@ -113,7 +116,7 @@ pub(super) fn operator_hint(symbol: &str) -> Option<Hint> {
     Some(hint!("`{symbol}` is written `{meant}` for text and `{for_numbers}` for numbers"))
 }
 
-/// What other languages write for an operator.
+/// Returns the operator for a symbol of other languages.
 pub(super) fn operator(symbol: &str) -> Option<&'static str> {
     Some(match symbol {
         "=" | "==" | "===" => ".eq.",
@@ -139,7 +142,7 @@ pub(super) fn operator(symbol: &str) -> Option<&'static str> {
     })
 }
 
-/// A condition in the words of `test`, said in operators: `-f x ]` is `.isfile. x`.
+/// Translates a condition of `test` to operators: `-f x ]` becomes `.isfile. x`.
 pub(super) fn test(condition: &str) -> Option<String> {
     let condition = condition.split([';', ']']).next()?;
     let mut words: Vec<&str> = condition.split_whitespace().collect();
@@ -147,7 +150,7 @@ pub(super) fn test(condition: &str) -> Option<String> {
     if negated {
         words.remove(0);
     }
-    let said = match words[..] {
+    let expression = match words[..] {
         ["-z", value] => format!("{value} .eq. \"\""),
         ["-n", value] => format!("{value} .ne. \"\""),
         [flag, file] => format!("{} {file}", file_test(flag)?),
@@ -155,9 +158,9 @@ pub(super) fn test(condition: &str) -> Option<String> {
         _ => return None,
     };
     Some(match words.len() {
-        _ if !negated => said,
-        2 if said.starts_with('.') => format!(".not. {said}"),
-        _ => format!(".not. ({said})"),
+        _ if !negated => expression,
+        2 if expression.starts_with('.') => format!(".not. {expression}"),
+        _ => format!(".not. ({expression})"),
     })
 }
 
@@ -178,17 +181,17 @@ fn file_test(flag: &str) -> Option<&'static str> {
     })
 }
 
-/// `<(command)` and `>(command)`.
+/// Returns the error for `<(command)` and `>(command)`.
 pub(super) fn process_substitution(span: Span, operator: &str) -> SyntaxError {
     SyntaxError::new(Slug::ProcessSubstitution, span, format!("there is no `{operator}( )`")).hint(match operator {
         "<" => {
-            hint!("collect the output, `command -> v`, and read it with `-< v`; for a pipe, `command | …`")
+            hint!("to read the output from a variable, `command -> v` and `-< v`; from a pipe, `command | …`")
         }
-        _ => hint!("send the output on with a pipe: `… | command`"),
+        _ => hint!("send the output through a pipe: `… | command`"),
     })
 }
 
-/// Refuses commands that can only be a mistake, in the script `text`.
+/// Refuses commands of the script `text` that are certainly errors.
 pub(super) fn command(simple: &Simple, functions: &HashSet<&str>, text: &str) -> Result<()> {
     let Some(word) = simple.words.first() else { return Ok(()) };
     let refuse = |slug: Slug, message: String, hint: Hint| {
@@ -199,13 +202,17 @@ pub(super) fn command(simple: &Simple, functions: &HashSet<&str>, text: &str) ->
             Slug::MisplacedKeyword,
             format!("`{keyword}` can't follow a redirection or an assignment"),
             hint!(
-                "a structure is redirected after its `end`; to run a program of that name, quote it"
+                "a structure is redirected after its `end`; to run a program of this name, quote the name"
             ),
         );
     }
     match &word.parts[..] {
         [Part::Bare(text), ..] if is_element(text) => {
-            return refuse(Slug::Array, "an element of an array is assigned".to_owned(), arrays());
+            return refuse(
+                Slug::Array,
+                "assignment to an element of an array".to_owned(),
+                arrays(),
+            );
         }
         [Part::Bare(word), ..] if let Some((name, operator)) = changed(simple, word, text) => {
             return refuse(
@@ -218,7 +225,7 @@ pub(super) fn command(simple: &Simple, functions: &HashSet<&str>, text: &str) ->
             if let Parameter::Named(name) = &variable.parameter {
                 return refuse(
                     Slug::DollarAssignment,
-                    "a variable is assigned without its `$`".to_owned(),
+                    "an assignment has no `$` before the name".to_owned(),
                     hint!("write `{name}=value`"),
                 );
             }
@@ -231,10 +238,10 @@ pub(super) fn command(simple: &Simple, functions: &HashSet<&str>, text: &str) ->
     if name == "exec" && simple.words.len() == 1 && !simple.redirects.is_empty() {
         return refuse(
             Slug::ExecRedirection,
-            "`exec` redirects nothing but its command".to_owned(),
+            "`exec` can't redirect the shell".to_owned(),
             hint!(
-                "redirect what follows as a whole: `try`, the commands, and `end > file`; \
-                 or the script: `ftsh script > file`"
+                "redirect a group: `try`, the commands, and `end > file`; \
+                 or the whole script: `ftsh script > file`"
             ),
         );
     }
@@ -242,10 +249,10 @@ pub(super) fn command(simple: &Simple, functions: &HashSet<&str>, text: &str) ->
         let (slug, message) = if ALONE.contains(&name) {
             (Slug::NotAlone, format!("`{name}` stands alone on its line"))
         } else if name == "local" {
-            let message = "`local` takes one name, and no more than its value";
+            let message = "`local` takes one name, with or without a value";
             (Slug::LocalNames, message.to_owned())
         } else if DECLARATIONS.contains(&name) {
-            let message = format!("`{name}` says what is to hold: it is no command");
+            let message = format!("`{name}` is a declaration, not a command");
             (Slug::MisplacedKeyword, message)
         } else {
             (Slug::OtherShell, format!("there is no `{name}` in ftsh"))
@@ -255,7 +262,7 @@ pub(super) fn command(simple: &Simple, functions: &HashSet<&str>, text: &str) ->
     if let Some(function) = function_header(name, simple.words.get(1)) {
         return refuse(
             Slug::FunctionHead,
-            "functions are defined with a word".to_owned(),
+            "functions are defined with the word `function`".to_owned(),
             hint!("write `function {function}`, the commands, and `end`"),
         );
     }
@@ -263,16 +270,16 @@ pub(super) fn command(simple: &Simple, functions: &HashSet<&str>, text: &str) ->
         return refuse(
             Slug::Arithmetic,
             "`(( ))` doesn't calculate".to_owned(),
-            hint!("an assignment does: `n=$n .add. 1`"),
+            hint!("write an assignment: `n=$n .add. 1`"),
         );
     }
     if name.starts_with('(') {
         return refuse(
             Slug::Subshell,
-            "parentheses make no subshell".to_owned(),
+            "parentheses don't run a subshell".to_owned(),
             hint!(
-                "a `cd` in a branch of `forall` stays there, and `sh -c 'cd dir; command'` is a \
-                 shell of its own; to run a program of that name, quote it"
+                "a `cd` in a branch of `forall` applies to the branch only, and `sh -c 'cd dir; command'` runs \
+                 a separate shell; to run a program of this name, quote the name"
             ),
         );
     }
@@ -294,10 +301,14 @@ pub(super) fn command(simple: &Simple, functions: &HashSet<&str>, text: &str) ->
                 }
                 Some(_) => refuse(
                     Slug::MissingOperand,
-                    format!("`{name}` has no value before it"),
-                    hint!("is there a parenthesis too many or too few?"),
+                    format!("a value is missing before `{name}`"),
+                    hint!("check the parentheses before the operator"),
                 ),
-                None => refuse(Slug::UnknownOperator, unknown, hint!("{}", OPERATORS.join(" "))),
+                None => refuse(
+                    Slug::UnknownOperator,
+                    unknown,
+                    hint!("the operators are {}", OPERATORS.join(" ")),
+                ),
             };
         }
     }
@@ -311,7 +322,7 @@ pub(super) fn command(simple: &Simple, functions: &HashSet<&str>, text: &str) ->
     Ok(())
 }
 
-/// The variable and the operator in `x+=1`, `x -= 1`, `x++` and `++x`.
+/// Returns the variable and the operator of `x+=1`, `x -= 1`, `x++` and `++x`.
 fn changed<'w>(simple: &'w Simple, first: &'w str, text: &str) -> Option<(&'w str, &'w str)> {
     const CHANGES: [&str; 3] = ["+=", "-=", "*="];
     const STEPS: [&str; 2] = ["++", "--"];
@@ -328,7 +339,7 @@ fn changed<'w>(simple: &'w Simple, first: &'w str, text: &str) -> Option<(&'w st
             return Some((name, operator));
         }
     }
-    // Compilers are called `g++`, and need arguments.
+    // Compilers have names like `g++`, and need arguments.
     let step = |operator: &&'static str| {
         let name = first.strip_suffix(*operator).or_else(|| first.strip_prefix(*operator))?;
         let is_variable = is_name(name) && text.contains(&format!("{name}="));
@@ -337,12 +348,12 @@ fn changed<'w>(simple: &'w Simple, first: &'w str, text: &str) -> Option<(&'w st
     STEPS.iter().filter(|_| simple.words.len() == 1).find_map(step)
 }
 
-/// True if a file that the script sources may define `name`.
+/// Returns true if a file sourced by the script may define `name`.
 fn is_sourced(name: &str, text: &str) -> bool {
     COMMON_FUNCTIONS.contains(&name) && text.contains("source")
 }
 
-/// A command of `read` without the options and separators of another shell.
+/// Returns a command of `read` without the options and separators of another shell.
 pub(super) fn read_command(command: &str) -> Option<String> {
     let mut words = command.split_whitespace().peekable();
     words.next_if(|word| word.starts_with("IFS="));
@@ -351,28 +362,29 @@ pub(super) fn read_command(command: &str) -> Option<String> {
     Some(std::iter::once(read).chain(names).collect::<Vec<_>>().join(" "))
 }
 
-/// Refuses options of `read`, and separators for it.
+/// Refuses options of `read`, and `IFS` before `read`.
 fn reading(simple: &Simple) -> Result<()> {
     let words = simple.words.iter().filter_map(literal::bare);
     if let Some(option) = words.clone().find(|word| word.starts_with('-')) {
         let names: Vec<_> = words.skip(1).filter(|word| is_name(word)).collect();
         let names = if names.is_empty() { "line".to_owned() } else { names.join(" ") };
-        let message = format!("`read` takes names, and no `{option}`");
-        return Err(Box::new(SyntaxError::new(Slug::ReadOption, simple.span, message).hint(hint!(
-            "write `read {names}`: backslashes stay as they are; `try for 5 seconds` limits the time"
-        ))));
+        let message = format!("`read` takes names, and no option `{option}`");
+        return Err(Box::new(SyntaxError::new(Slug::ReadOption, simple.span, message).hint(
+            hint!(
+                "write `read {names}`: backslashes are kept; `try for 5 seconds` limits the time"
+            ),
+        )));
     }
     if simple.assignments.iter().any(|(name, _)| &**name == "IFS") {
-        let error =
-            SyntaxError::new(Slug::ReadOption, simple.span, "`read` takes no notice of `IFS`");
+        let error = SyntaxError::new(Slug::ReadOption, simple.span, "`read` ignores `IFS`");
         return Err(Box::new(error.hint(hint!(
-            "`read line` takes a whole line, and `for field in split($line, \":\")` takes it apart"
+            "`read line` reads a whole line, and `for field in split($line, \":\")` splits the line"
         ))));
     }
     Ok(())
 }
 
-/// The keyword that a word is, or would be at the start of a line.
+/// Returns the keyword that a word is, or would be at the start of a line.
 fn keyword(word: &Word) -> Option<&'static str> {
     let (Part::Bare(text), rest) = word.parts.split_first()? else { return None };
     KEYWORDS.into_iter().find(|keyword| {
@@ -383,7 +395,7 @@ fn keyword(word: &Word) -> Option<&'static str> {
     })
 }
 
-/// The name in `name()` or `name ()`.
+/// Returns the name in `name()` or `name ()`.
 fn function_header<'w>(first: &'w str, second: Option<&Word>) -> Option<&'w str> {
     if let Some((name, after)) = first.split_once("()") {
         return (!name.is_empty() && matches!(after, "" | "{")).then_some(name);
@@ -392,7 +404,7 @@ fn function_header<'w>(first: &'w str, second: Option<&Word>) -> Option<&'w str>
     second.starts_with("()").then_some(first)
 }
 
-/// Whether a word has the shape of an operator.
+/// Returns true if a word has the shape of an operator.
 pub(super) fn is_operator(word: &str) -> bool {
     word.len() > 2
         && word.starts_with('.')
@@ -405,17 +417,17 @@ pub(super) fn list(list: &[Expr], head: &str) -> Result<()> {
     for expr in list {
         let ExprKind::Word(word) = &expr.kind else { continue };
         let Some((range, alone)) = braces::range(word) else { continue };
-        let error = SyntaxError::new(Slug::BraceList, word.span, "braces make no list");
+        let error = SyntaxError::new(Slug::BraceList, word.span, "braces don't make a list");
         return Err(Box::new(error.hint(if alone {
             hint!("count with a range: `{head} {range}`")
         } else {
-            hint!("count with a range, `{head} {range}`, and put the names together inside")
+            hint!("count with a range, `{head} {range}`, and build the names in the loop")
         })));
     }
     Ok(())
 }
 
-/// Whether a word begins like `a[0]=`.
+/// Returns true if a word begins like `a[0]=`.
 fn is_element(text: &str) -> bool {
     text.split_once('[').is_some_and(|(name, rest)| {
         is_name(name) && rest.split_once("]=").is_some_and(|(index, _)| !index.contains(['/', '=']))

@@ -1,47 +1,47 @@
-//! What other shells have between braces: `${x%.gz}`, `{1..3}`.
+//! Brace syntax of other shells: `${x%.gz}`, `{1..3}`.
 
 use super::literal;
 use crate::ast::Word;
 use crate::hint::{Hint, hint};
 
-/// Advice for arrays.
+/// Returns the hint about arrays.
 pub(super) fn arrays() -> Hint {
     hint!(
-        "there are no arrays: a variable holds words, `a=\"x y\"`, that `for x in $a` takes \
-         apart, or lines, for `for x in lines($a)`"
+        "there are no arrays: a variable holds words, `a=\"x y\"`, for `for x in $a`, \
+          or lines, for `for x in lines($a)`"
     )
 }
 
-/// What takes the place of a `${…}` of another shell.
+/// Replacement for a `${…}` of another shell.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Meant {
-    /// Something that stands where it stood.
+pub(super) enum Replacement {
+    /// Code for the same place.
     Variable(String),
-    /// The right side of an assignment.
+    /// Right side of an assignment.
     Value(String),
-    /// Other code, and why.
+    /// Other code, with an explanation.
     Other(Hint),
 }
 
-/// What is meant by what stands `inside` a `${…}`.
-pub(super) fn meant(inside: &str) -> Option<Meant> {
+/// Returns the replacement for a `${…}` with this content.
+pub(super) fn replacement(inside: &str) -> Option<Replacement> {
     if let Some(name) = inside.strip_prefix('#') {
         return Some(match name_and_rest(name)? {
-            (name, "") => Meant::Value(format!("length(${name})")),
-            _ => Meant::Other(arrays()),
+            (name, "") => Replacement::Value(format!("length(${name})")),
+            _ => Replacement::Other(arrays()),
         });
     }
     if inside.starts_with('!') {
-        return Some(Meant::Other(hint!(
-            "no variable is read by a name in another one: `printenv \"$name\" -> v` reads an \
-             exported one, and a function with an `if` for each can `return` it"
+        return Some(Replacement::Other(hint!(
+            "a variable can't be read by a name in another variable: `printenv \"$name\" -> v` reads an \
+             exported variable, and a function with an `if` for each name can `return` the value"
         )));
     }
     let (name, rest) = name_and_rest(inside)?;
     let replaced = |regex: &str, with: &str| {
-        Some(Meant::Value(format!("replace(${name}, '{regex}', \"{with}\")")))
+        Some(Replacement::Value(format!("replace(${name}, '{regex}', \"{with}\")")))
     };
-    let call = |function: &str| Some(Meant::Value(format!("{function}(${name})")));
+    let call = |function: &str| Some(Replacement::Value(format!("{function}(${name})")));
     match rest {
         "%/*" => return call("dirname"),
         "##*/" => return call("basename"),
@@ -50,7 +50,7 @@ pub(super) fn meant(inside: &str) -> Option<Meant> {
         _ => {}
     }
     if rest.starts_with('[') {
-        return Some(Meant::Other(arrays()));
+        return Some(Replacement::Other(arrays()));
     }
     if let Some(pattern) = rest.strip_prefix("%%") {
         return replaced(&format!("{}$", regex(pattern, true)?), "");
@@ -62,7 +62,7 @@ pub(super) fn meant(inside: &str) -> Option<Meant> {
         return replaced(&format!("^{}", regex(pattern, true)?), "");
     }
     if let Some(pattern) = rest.strip_prefix('#') {
-        // Of the shortest match, the first character that isn't `*` decides.
+        // In a shortest match, the first character other than `*` decides.
         let lazy = regex(pattern, true)?.replace(".*", ".*?");
         return replaced(&format!("^{lazy}"), "");
     }
@@ -74,25 +74,25 @@ pub(super) fn meant(inside: &str) -> Option<Meant> {
     }
     let after = |mark: &str| rest.strip_prefix(mark);
     if let Some(default) = after(":=").or_else(|| after("=")) {
-        return Some(Meant::Other(hint!("write `{name}=\"${{{name}:-{default}}}\"` first")));
+        return Some(Replacement::Other(hint!("write `{name}=\"${{{name}:-{default}}}\"` first")));
     }
     if let Some(message) = after(":?").or_else(|| after("?")) {
         let message = if message.is_empty() { "message" } else { message };
-        return Some(Meant::Other(hint!(
+        return Some(Replacement::Other(hint!(
             "write `if \"${{{name}:-}}\" .eq. \"\"`, `failure \"{message}\"` and `end` before"
         )));
     }
     if let Some(default) = after("-") {
-        return Some(Meant::Variable(format!("${{{name}:-{default}}}")));
+        return Some(Replacement::Variable(format!("${{{name}:-{default}}}")));
     }
     if let Some(alternative) = after("+") {
-        return Some(Meant::Variable(format!("${{{name}:+{alternative}}}")));
+        return Some(Replacement::Variable(format!("${{{name}:+{alternative}}}")));
     }
     substring(name, after(":")?)
 }
 
-/// `${name:offset:length}`
-fn substring(name: &str, range: &str) -> Option<Meant> {
+/// Returns the replacement for `${name:offset:length}`.
+fn substring(name: &str, range: &str) -> Option<Replacement> {
     let (offset, length) = match range.split_once(':') {
         Some((offset, length)) => (offset, Some(length.trim().parse::<u32>().ok()?)),
         None => (range, None),
@@ -101,11 +101,13 @@ fn substring(name: &str, range: &str) -> Option<Meant> {
     let wanted = length.map_or(".*".to_owned(), |length| format!(".{{0,{length}}}"));
     let regex =
         if offset == 0 { format!("^{wanted}") } else { format!("^.{{{offset}}}({wanted})") };
-    Some(Meant::Value(format!("match(${name}, '{regex}')")))
+    Some(Replacement::Value(format!("match(${name}, '{regex}')")))
 }
 
-/// A pattern of file names as a regular expression, if it is a simple one. A `*` takes as much as it
-/// can if it is `greedy`; else it takes as little, which only a character before it can bound.
+/// Translates a simple pattern of file names to a regular expression.
+///
+/// A `*` matches as much as possible if it is `greedy`. Otherwise a `*` matches as little as
+/// possible, which only a character before the `*` can bound.
 fn regex(pattern: &str, greedy: bool) -> Option<String> {
     if pattern.is_empty() || pattern.contains(['\'', '"', '$', '\\', '`', '[', '{']) {
         return None;
@@ -133,8 +135,7 @@ fn name_and_rest(text: &str) -> Option<(&str, &str)> {
     (end > 0).then(|| text.split_at(end))
 }
 
-/// The `{1..3}` or `{1..$n}` in a word: the range as it is written here, and whether the word is
-/// nothing else.
+/// Returns the `{1..3}` or `{1..$n}` in a word as a range, and true if the word has no other part.
 pub fn range(word: &Word) -> Option<(String, bool)> {
     range_in(&literal::written(word)?)
 }
@@ -157,21 +158,21 @@ fn range_in(word: &str) -> Option<(String, bool)> {
         None => 1,
     };
     let falls = number(from).zip(number(to)).is_some_and(|(from, to)| from > to);
-    let said = match if falls { -step } else { step } {
+    let range = match if falls { -step } else { step } {
         1 => format!("{from} .to. {to}"),
         step => format!("{from} .to. {to} .step. {step}"),
     };
-    Some((said, before.is_empty() && after.is_empty()))
+    Some((range, before.is_empty() && after.is_empty()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn said(inside: &str) -> String {
-        match meant(inside) {
-            Some(Meant::Variable(said) | Meant::Value(said)) => said,
-            Some(Meant::Other(hint)) => hint.to_string(),
+    fn replaced(inside: &str) -> String {
+        match replacement(inside) {
+            Some(Replacement::Variable(code) | Replacement::Value(code)) => code,
+            Some(Replacement::Other(hint)) => hint.to_string(),
             None => "?".to_owned(),
         }
     }
@@ -205,11 +206,11 @@ mod tests {
             ("x@Q", "?"),
             ("", "?"),
         ] {
-            assert_eq!(said(inside), here, "{inside}");
+            assert_eq!(replaced(inside), here, "{inside}");
         }
-        assert!(said("x:?no x").contains(r#"`failure "no x"`"#));
-        assert!(said("x:=y").contains(r#"`x="${x:-y}"`"#));
-        assert!(said("!x").contains("by a name in another"));
+        assert!(replaced("x:?no x").contains(r#"`failure "no x"`"#));
+        assert!(replaced("x:=y").contains(r#"`x="${x:-y}"`"#));
+        assert!(replaced("!x").contains("by a name in another"));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What the steps from pairs to tree share.
+//! State of the steps from pairs of the grammar to the tree.
 
 use std::collections::HashSet;
 
@@ -10,21 +10,21 @@ use crate::hint::hint;
 use crate::slug::Slug;
 use crate::span::Span;
 
-/// Builds the tree of one line after the other.
+/// Builder of the tree, one line after another.
 pub(super) struct Builder<'s> {
-    /// The whole text.
+    /// Whole text.
     pub(super) text: &'s str,
-    /// Where in the text the line begins that is being built: pairs count from there.
+    /// Position of the current line in the text, from which pairs count.
     pub(super) base: usize,
-    /// Where the bodies of here-documents are read from.
+    /// Here-documents of the text.
     pub(super) documents: Documents<'s>,
-    /// Names that some line of the script defines as a function, and of those that are there already.
+    /// Functions defined by some line of the script or before the script.
     pub(super) functions: HashSet<&'s str>,
-    /// Programs whose names are not those of variables.
+    /// Names of programs that are not names of variables in the script.
     pub(super) programs: Vec<&'static str>,
-    /// Where a string begins that never ends, if one was just met.
+    /// Position of an unterminated string in the current line.
     pub(super) endless_string: Option<usize>,
-    /// The first string that goes on over lines: it may have swallowed what follows.
+    /// First string over several lines, which may have swallowed the lines after it.
     pub(super) long_string: Option<Span>,
     nesting: usize,
 }
@@ -43,18 +43,18 @@ impl<'s> Builder<'s> {
         }
     }
 
-    /// Where a pair stands in the whole text.
+    /// Returns the span of a pair in the whole text.
     pub(super) fn span(&self, pair: &Pair) -> Span {
         let span = pair.as_span();
         Span::new(self.base + span.start(), self.base + span.end())
     }
 
-    /// The pair's text as a name.
+    /// Returns the text of a pair as a name.
     pub(super) fn name(pair: &Pair) -> Name {
         pair.as_str().into()
     }
 
-    /// Builds something that may contain itself.
+    /// Builds a pair that may contain pairs of its own kind.
     pub(super) fn nested<T>(
         &mut self,
         span: Span,
@@ -70,18 +70,19 @@ impl<'s> Builder<'s> {
     }
 }
 
-/// The mistake of nesting parentheses or `${…}` too deep.
+/// Returns the error for parentheses or `${…}` nested too deep.
 pub(super) fn too_nested(span: Span) -> SyntaxError {
     SyntaxError::new(
         Slug::TooLarge,
         span,
         format!("parentheses and `${{…}}` nest at most {MAX_NESTING} deep"),
     )
-    .hint(hint!("assign a part of it to a variable first"))
+    .hint(hint!("assign a part of the expression to a variable first"))
 }
 
-/// Every word after `function `. It may find too many, in strings and comments; that only
-/// silences advice.
+/// Returns every word after `function `.
+///
+/// Words in strings and comments are included. They only suppress hints.
 fn function_names(text: &str) -> HashSet<&str> {
     text.match_indices("function")
         .filter_map(|(at, word)| {

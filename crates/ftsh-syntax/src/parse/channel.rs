@@ -15,19 +15,19 @@ use crate::nearest::nearest;
 use crate::slug::Slug;
 use crate::span::Span;
 
-/// Shows a declaration.
+/// Returns the hint with a declaration as an example.
 fn example() -> Hint {
-    hint!("declare it like `channel mirror at most 4 rate 10 per second`")
+    hint!("declare the channel like `channel mirror at most 4 rate 10 per second`")
 }
 
 impl Builder<'_> {
-    /// A `channel`.
+    /// Builds a `channel`.
     pub(super) fn channel(&mut self, pair: Pair) -> Result<Channel> {
         let span = self.span(&pair);
         let mut inner = pair.into_inner().peekable();
         let is_name = |pair: &Pair| matches!(pair.as_rule(), Rule::channel_name | Rule::expression);
         let Some(name) = inner.next_if(is_name) else {
-            let error = SyntaxError::new(Slug::ChannelName, span, "a channel has a name");
+            let error = SyntaxError::new(Slug::ChannelName, span, "a channel needs a name");
             return Err(error.hint(example()).into());
         };
         let (name, name_span) = self.channel_name(&name)?;
@@ -37,7 +37,9 @@ impl Builder<'_> {
                 name_span,
                 format!("`{name}` can't be the name of a channel"),
             );
-            return Err(error.hint(hint!("after `through` it is a clause of the `try`")).into());
+            return Err(error
+                .hint(hint!("after `through`, the word would begin a clause of the `try`"))
+                .into());
         }
         let mut rules = ChannelClauses::NONE;
         for pair in inner {
@@ -72,7 +74,7 @@ impl Builder<'_> {
         Ok(Channel { name, name_span, rules })
     }
 
-    /// A `through`.
+    /// Builds a `through`.
     pub(super) fn through(&mut self, pair: Pair) -> Result<(Span, Name)> {
         let span = self.span(&pair);
         let Some(name) = pair.into_inner().next() else {
@@ -95,7 +97,7 @@ impl Builder<'_> {
         let message = format!("`{}` can't be the name of a channel", pair.as_str().trim_end());
         Err(SyntaxError::new(Slug::ChannelName, span, message)
             .hint(hint!(
-                "it is a bare word of letters, digits and `_` that doesn't begin with a digit"
+                "a name is a bare word of letters, digits and `_` that doesn't begin with a digit"
             ))
             .into())
     }
@@ -138,7 +140,7 @@ impl Builder<'_> {
         Ok((count, time))
     }
 
-    /// A unit alone, which means one of it.
+    /// Builds the length of a unit without an amount.
     fn one(&mut self, pair: &Pair) -> Result<Duration> {
         let (span, name) = (self.span(pair), pair.as_str());
         let Some(unit) = Unit::named(name) else {
@@ -154,7 +156,7 @@ impl Builder<'_> {
     }
 
     fn budget(&mut self, pair: Pair) -> Result<Expr> {
-        let like = || hint!("like `budget 20%`: that many retries for a hundred first attempts");
+        let like = || hint!("like `budget 20%`: 20 retries for a hundred first attempts");
         let span = self.span(&pair);
         let mut inner = pair.into_inner();
         let Some(percentage) = inner.next() else {
@@ -199,12 +201,12 @@ impl Builder<'_> {
             return lacks(
                 Slug::MissingValue,
                 span,
-                "expected `failures` and a length of time after it",
+                "expected `failures` and a length of time",
                 like(),
             );
         };
         let Some(time) = failures.into_inner().next() else {
-            let message = "expected for how long no attempts are made then";
+            let message = "expected a length of time without attempts after `failures`";
             return lacks(Slug::MissingValue, span, message, like());
         };
         Ok((count, self.duration(time)?))
@@ -215,11 +217,14 @@ fn lacks<T>(slug: Slug, span: Span, message: &str, hint: Hint) -> Result<T> {
     Err(SyntaxError::new(slug, span, message.to_owned()).hint(hint).into())
 }
 
-/// Something among the rules that is none.
+/// Returns the error for an unknown word among the rules.
 fn no_rule(span: Span, text: &str) -> SyntaxError {
     let first = text.split_whitespace().next().unwrap_or_default();
-    let error =
-        SyntaxError::new(Slug::UnknownClause, span, format!("`{first}` is no rule of a channel"));
+    let error = SyntaxError::new(
+        Slug::UnknownClause,
+        span,
+        format!("`{first}` is not a rule of a channel"),
+    );
     match nearest(first, clauses::words("channel")) {
         Some("at" | "most") => error.hint(hint!("did you mean `at most`?")),
         Some(meant) => error.hint(hint!("did you mean `{meant}`?")),
@@ -230,36 +235,37 @@ fn no_rule(span: Span, text: &str) -> SyntaxError {
     }
 }
 
-/// The tries of a script that go through channels which are declared neither in it nor before. Files that
-/// it sources may declare more.
+/// Returns the errors of tries whose channel is declared neither in the script nor before.
+///
+/// A file sourced by the script may declare more channels; the list is then empty.
 pub(super) fn undeclared(script: &[Command], before: &[&str]) -> Vec<SyntaxError> {
-    let mut walk = Walk::default();
-    walk.commands(script);
-    if walk.sources {
+    let mut uses = ChannelUses::default();
+    uses.commands(script);
+    if uses.sources {
         return Vec::new();
     }
-    let declared = || walk.declared.iter().map(|name| &***name).chain(before.iter().copied());
-    let unknown = walk.used.iter().filter(|(_, name)| declared().all(|it| it != &***name));
+    let declared = || uses.declared.iter().map(|name| &***name).chain(before.iter().copied());
+    let unknown = uses.used.iter().filter(|(_, name)| declared().all(|it| it != &***name));
     let error = |(span, name): &(Span, &Name)| {
         let error =
             SyntaxError::new(Slug::UnknownChannel, *span, format!("there is no channel `{name}`"));
         match nearest(name, declared()) {
             Some(meant) => error.hint(hint!("did you mean `{meant}`?")),
-            None => error.hint(hint!("declare it: `channel {name} at most 4`, for example")),
+            None => error.hint(hint!("declare the channel, like `channel {name} at most 4`")),
         }
     };
     unknown.map(error).collect()
 }
 
 #[derive(Default)]
-struct Walk<'t> {
+struct ChannelUses<'t> {
     declared: Vec<&'t Name>,
     used: Vec<(Span, &'t Name)>,
-    /// Whether it runs the commands of other files.
+    /// True if the script runs the commands of other files.
     sources: bool,
 }
 
-impl<'t> Walk<'t> {
+impl<'t> ChannelUses<'t> {
     fn block(&mut self, block: &'t Block) {
         self.commands(&block.commands);
     }

@@ -11,7 +11,7 @@ use crate::slug::Slug;
 use crate::span::Span;
 
 impl Builder<'_> {
-    /// A `command` or an `inner_command`.
+    /// Builds a `command` or an `inner_command`.
     pub(super) fn simple(&mut self, pair: Pair) -> Result<Simple> {
         let span = self.span(&pair);
         let mut simple =
@@ -49,7 +49,7 @@ impl Builder<'_> {
         Ok((name, word))
     }
 
-    /// A `redirection` or an `inner_redirection`.
+    /// Builds a `redirection` or an `inner_redirection`.
     pub(super) fn redirect(&mut self, pair: Pair) -> Result<Redirect> {
         let span = self.span(&pair);
         let mut inner = pair.into_inner().peekable();
@@ -81,7 +81,7 @@ impl Builder<'_> {
             return refuse(
                 Slug::IndentedHereDocument,
                 &format!("there is no `{operator}`"),
-                hint!("write `<<WORD`; the lines up to WORD are taken as they are"),
+                hint!("write `<<WORD`; the lines up to WORD are taken unchanged"),
             );
         }
         if matches!(operator, ">&" | ">>&" | "<&")
@@ -96,21 +96,21 @@ impl Builder<'_> {
                 return refuse(
                     Slug::Descriptor,
                     "descriptors are the digits 0 to 9",
-                    hint!("to write to a file of that name, `{operator} ./{text}`"),
+                    hint!("to write to a file of this name, `{operator} ./{text}`"),
                 );
             }
             if text == "-" {
                 return refuse(
                     Slug::CloseDescriptor,
                     "a descriptor can't be closed",
-                    hint!("to throw output away, `> /dev/null`"),
+                    hint!("to discard output, write `> /dev/null`"),
                 );
             }
         }
         if operator == "<&" || with_errors && descriptor.is_some() {
             return refuse(
                 Slug::Descriptor,
-                &format!("after a digit, `{operator}` goes to another descriptor: a digit"),
+                &format!("after a digit, `{operator}` takes another descriptor: a digit"),
                 hint!("`2>&1` sends errors where output goes, `>& file` sends both to a file"),
             );
         }
@@ -125,8 +125,9 @@ impl Builder<'_> {
     }
 }
 
-/// Makes one of parts that come from joined lines. Only of the arguments of plain commands:
-/// elsewhere a keyword, an assignment or an operator could arise.
+/// Merges parts from joined lines, in the arguments of plain commands only.
+///
+/// Elsewhere a keyword, an assignment or an operator could arise.
 fn join(word: &mut Word) {
     word.parts.dedup_by(|part, before| match (before, part) {
         (Part::Bare(before), Part::Bare(text)) if !before.ends_with('$') => {

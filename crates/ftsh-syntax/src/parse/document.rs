@@ -1,4 +1,4 @@
-//! Here-documents: `<<WORD` and the lines up to `WORD`.
+//! Here-documents: `<<WORD` and the lines before `WORD`.
 
 use pest::Parser;
 use smallvec::smallvec;
@@ -12,28 +12,24 @@ use crate::slug::Slug;
 use crate::span::Span;
 
 impl Builder<'_> {
-    /// The target of `<<word` at `span`.
+    /// Builds the target of `<<word` at `span`.
     pub(super) fn here_document(&mut self, span: Span, word: &Word) -> Result<Target> {
         let Some(delimiter) = literal::word(word).filter(|text| !text.contains('\n')) else {
             return Err(Box::new(
                 SyntaxError::new(
                     Slug::HereDocumentEnd,
                     word.span,
-                    "the end of a here-document is a plain word",
+                    "the delimiter of a here-document must be a plain word",
                 )
-                .hint(hint!("`<<EOF` takes the lines up to one that is `EOF`")),
+                .hint(hint!("`<<EOF` takes the lines up to a line `EOF`")),
             ));
         };
         let Some(lines) = self.documents.take(&delimiter) else {
             self.documents.endless = true;
             return Err(Box::new(
-                SyntaxError::new(
-                    Slug::UnclosedHereDocument,
-                    span,
-                    "a here-document that never ends",
-                )
-                .label(format!("no line after this one is `{delimiter}`"))
-                .hint(hint!("the line that ends it holds nothing else, not even blanks")),
+                SyntaxError::new(Slug::UnclosedHereDocument, span, "unterminated here-document")
+                    .label(format!("no line `{delimiter}` follows"))
+                    .hint(hint!("the last line must be the delimiter alone, without blanks")),
             ));
         };
         let text = &self.text[lines.start..lines.end];
@@ -58,7 +54,7 @@ impl Builder<'_> {
     }
 }
 
-/// Line endings as newlines alone.
+/// Returns the text with line endings as newlines alone.
 fn unix_lines(text: &str) -> String {
     text.split_inclusive('\n')
         .map(|line| match line.strip_suffix('\n') {

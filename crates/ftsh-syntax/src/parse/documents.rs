@@ -1,17 +1,17 @@
-//! Where the bodies of here-documents are.
+//! Positions of the bodies of here-documents.
 
 use std::collections::HashMap;
 
 use crate::span::Span;
 
-/// Where here-documents are.
+/// Index of a text by its lines, for the delimiters of here-documents.
 pub(super) struct Documents<'s> {
     text: &'s str,
-    /// Where the next one begins: after the line that names it, or after the one before.
+    /// Position of the next here-document: after its line, or after the previous document.
     pub(super) at: usize,
-    /// Whether one never ends: then there is nothing but its text to come.
+    /// True if a here-document is unterminated; the rest of the text is then its body.
     pub(super) endless: bool,
-    /// Where the lines of each text begin; made when first needed.
+    /// Positions of lines by their text, built on first use.
     lines: Option<HashMap<&'s str, Vec<usize>>>,
 }
 
@@ -20,7 +20,7 @@ impl<'s> Documents<'s> {
         Self { text, at: 0, endless: false, lines: None }
     }
 
-    /// Takes the lines up to the one that is `delimiter`; says where they are.
+    /// Returns the span of the lines before `delimiter`, and advances to the line after it.
     pub(super) fn take(&mut self, delimiter: &str) -> Option<Span> {
         let text = self.text;
         let places = self.lines.get_or_insert_with(|| index(text)).get(delimiter)?;
@@ -30,8 +30,8 @@ impl<'s> Documents<'s> {
         Some(lines)
     }
 
-    /// Passes over the here-documents of a line that couldn't be parsed, so that they aren't taken
-    /// for commands.
+    /// Skips the here-documents of a line that does not parse, so that their lines are not parsed
+    /// as commands.
     pub(super) fn pass(&mut self, line: &str) {
         for (at, operator) in line.match_indices("<<") {
             let rest = line[at + operator.len()..].trim_start_matches(['-', ' ', '\'', '"', '\\']);

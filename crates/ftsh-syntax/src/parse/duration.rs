@@ -1,4 +1,4 @@
-//! Lengths of time: `5 minutes`, `1h30m`.
+//! Parser of lengths of time: `5 minutes`, `1h30m`.
 
 use super::builder::Builder;
 use super::{Pair, Result, Rule, bashisms, literal};
@@ -11,14 +11,14 @@ use crate::nearest::nearest;
 use crate::slug::Slug;
 use crate::span::Span;
 
-/// A `duration` of the grammar, which may turn out to be a number of times.
-pub(super) enum Limit {
+/// Content of a `duration` of the grammar, which may be a number of times.
+pub(super) enum TimeOrTimes {
     Time(Duration),
     Times(Expr),
 }
 
 impl Duration {
-    /// Its length, if the script says it literally.
+    /// Returns the length, if the script holds the length literally.
     pub fn literal(&self) -> Option<std::time::Duration> {
         match self {
             Self::Amount { amount, unit } => unit.times(&literal::expr(amount)?),
@@ -26,12 +26,12 @@ impl Duration {
         }
     }
 
-    /// Whether the script says literally that it is no time at all.
+    /// Returns true if the script holds a literal length of 0.
     pub fn is_zero(&self) -> bool {
         self.literal().is_some_and(|length| length.is_zero())
     }
 
-    /// Where it stands, without its unit.
+    /// Returns the span without the unit.
     pub fn span(&self) -> Span {
         match self {
             Self::Amount { amount, .. } => amount.span,
@@ -41,34 +41,34 @@ impl Duration {
 }
 
 impl Builder<'_> {
-    /// A `duration` that must be one.
+    /// Builds a `duration` that is a length of time above zero.
     pub(super) fn duration(&mut self, pair: Pair) -> Result<Duration> {
         let span = self.span(&pair);
         match self.limit(pair)? {
-            Limit::Time(duration) => Ok(duration),
-            Limit::Times(_) => Err(Box::new(expected_duration(span))),
+            TimeOrTimes::Time(duration) => Ok(duration),
+            TimeOrTimes::Times(_) => Err(Box::new(expected_duration(span))),
         }
     }
 
-    /// A `duration` that must be one, or zero.
+    /// Builds a `duration` that is a length of time, or zero.
     pub(super) fn interval(&mut self, pair: Pair) -> Result<Duration> {
         let span = self.span(&pair);
         match self.amount(pair)? {
-            Limit::Time(duration) => Ok(duration),
-            Limit::Times(_) => Err(Box::new(expected_duration(span))),
+            TimeOrTimes::Time(duration) => Ok(duration),
+            TimeOrTimes::Times(_) => Err(Box::new(expected_duration(span))),
         }
     }
 
-    /// A `duration` that may be a number of times.
-    pub(super) fn limit(&mut self, pair: Pair) -> Result<Limit> {
+    /// Builds a `duration` that is a length of time or a number of times.
+    pub(super) fn limit(&mut self, pair: Pair) -> Result<TimeOrTimes> {
         let span = self.span(&pair);
         match self.amount(pair)? {
-            Limit::Time(duration) if duration.is_zero() => Err(Box::new(not_positive(span))),
+            TimeOrTimes::Time(duration) if duration.is_zero() => Err(Box::new(not_positive(span))),
             limit => Ok(limit),
         }
     }
 
-    fn amount(&mut self, pair: Pair) -> Result<Limit> {
+    fn amount(&mut self, pair: Pair) -> Result<TimeOrTimes> {
         let span = self.span(&pair);
         let mut inner = pair.into_inner();
         let amount = inner.next().expect("a duration has an amount");
@@ -78,7 +78,7 @@ impl Builder<'_> {
         };
         if matches!(unit.as_str(), "time" | "times") {
             check_count(&amount)?;
-            return Ok(Limit::Times(amount));
+            return Ok(TimeOrTimes::Times(amount));
         }
         if let Some(text) = literal::expr(&amount) {
             match literal::number(&text) {
@@ -100,12 +100,12 @@ impl Builder<'_> {
         let Some(unit) = Unit::named(unit.as_str()) else {
             return Err(unknown_unit(unit_span, unit.as_str()).into());
         };
-        Ok(Limit::Time(Duration::Amount { amount, unit }))
+        Ok(TimeOrTimes::Time(Duration::Amount { amount, unit }))
     }
 }
 
-/// A duration without a unit after it: a word whose value has its own.
-fn joined(amount: Expr) -> Result<Limit> {
+/// Builds a duration without a unit after the amount, from a word whose value has units.
+fn joined(amount: Expr) -> Result<TimeOrTimes> {
     let ExprKind::Word(word) = amount.kind else {
         let error = SyntaxError::new(
             Slug::MissingUnit,
@@ -117,9 +117,9 @@ fn joined(amount: Expr) -> Result<Limit> {
         ));
     };
     match literal::word(&word) {
-        None => Ok(Limit::Time(Duration::Joined(word))),
+        None => Ok(TimeOrTimes::Time(Duration::Joined(word))),
         Some(text) => match parse_joined(&text) {
-            Some(_) => Ok(Limit::Time(Duration::Joined(word))),
+            Some(_) => Ok(TimeOrTimes::Time(Duration::Joined(word))),
             None => Err(Box::new(not_a_duration(word.span, &text))),
         },
     }
@@ -133,19 +133,16 @@ fn not_a_duration(span: Span, text: &str) -> SyntaxError {
             .hint(hint!("did you mean `{meant}`?"));
     }
     if literal::number(text).is_some() {
-        let error = SyntaxError::new(
-            Slug::MissingUnit,
-            span,
-            format!("`{text}` of what? A unit is missing"),
-        );
-        return error.label("expected `times`, `seconds`, `minutes`, `hours` or `days` after it");
+        let error = SyntaxError::new(Slug::MissingUnit, span, format!("`{text}` needs a unit"));
+        return error
+            .label("expected `times`, `seconds`, `minutes`, `hours` or `days` after the number");
     }
     let error = expected_duration(span);
     let hint = match text {
-        "and" => Some(hint!("limits are joined by `or`: the first one reached ends the `try`")),
-        "with" | "using" => Some(hint!("clauses simply follow each other: `backoff full`")),
+        "and" => Some(hint!("limits are joined by `or`: the first limit reached ends the `try`")),
+        "with" | "using" => Some(hint!("clauses follow each other: `backoff full`")),
         "delay" | "wait" | "sleep" | "pause" | "interval" => Some(hint!(
-            "attempts start apart with `every 5 seconds`; `backoff fixed from 5 seconds` waits between them"
+            "`every 5 seconds` spaces the starts of attempts; `backoff fixed from 5 seconds` waits between attempts"
         )),
         "timeout" | "within" => {
             Some(hint!("`for 5 minutes` limits the `try`, `each 1 minute` an attempt"))
@@ -165,7 +162,7 @@ fn not_a_duration(span: Span, text: &str) -> SyntaxError {
     let all = Unit::names().chain(["time", "times"]);
     match nearest(unit, all) {
         _ if number.is_empty() => {
-            error.hint(hint!("a command goes on the next line, or after a `;`"))
+            error.hint(hint!("put the command on the next line, or after a `;`"))
         }
         _ if unit.contains(|c: char| !c.is_ascii_alphabetic()) => error,
         Some(unit) => error.hint(hint!("did you mean `{number} {unit}`?")),
@@ -190,17 +187,17 @@ fn not_positive(span: Span) -> SyntaxError {
     SyntaxError::new(Slug::ZeroDuration, span, "a duration must be longer than zero")
 }
 
-/// Refuses a literal number of times, or of branches, that is none.
+/// Refuses a literal number of times, or of branches, that is no whole number above zero.
 pub(super) fn check_count(count: &Expr) -> Result<()> {
     let Some(text) = literal::expr(count) else { return Ok(()) };
     let (slug, message) = match text.parse::<i64>() {
         Ok(1..) => return Ok(()),
-        Ok(_) => (Slug::OutOfRange, format!("`{text}` is too few: the least is 1")),
+        Ok(_) => (Slug::OutOfRange, format!("`{text}` is too small: the minimum is 1")),
         Err(_) => (Slug::NotANumber, format!("expected a whole number, not `{text}`")),
     };
     let error = SyntaxError::new(slug, count.span, message);
     Err(Box::new(if text.bytes().all(|byte| byte.is_ascii_alphabetic()) && !text.is_empty() {
-        error.hint(hint!("write it in digits, or `${text}` if it is a variable"))
+        error.hint(hint!("write the number in digits, or `${text}` for a variable"))
     } else {
         error
     }))

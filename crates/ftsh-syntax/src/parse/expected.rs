@@ -1,4 +1,4 @@
-//! What to say where the grammar found something else than it expected.
+//! Messages for text that the grammar does not match.
 
 use pest::error::{ErrorVariant, InputLocation};
 
@@ -22,13 +22,13 @@ pub(super) fn explain(
 ) -> SyntaxError {
     let (InputLocation::Pos(at) | InputLocation::Span((at, _))) = error.location;
     let at = (base + at).max(start);
-    let found = Found::at(text, at);
+    let found = Unexpected::at(text, at);
     let rules = match &error.variant {
         ErrorVariant::ParsingError { positives, .. } => &positives[..],
-        // A limit was reached; the only one that input can reach is the stack's.
+        // A limit was reached. Input can reach the limit of the stack only.
         ErrorVariant::CustomError { .. } => return too_nested(found.span),
     };
-    if let Some(error) = structure_asked(&text[..at], start) {
+    if let Some(error) = find_structure_in_succeeds(&text[..at], start) {
         return error;
     }
     let start = last_head(text, start, at);
@@ -70,7 +70,7 @@ pub(super) fn explain(
         return error.hint(if before.contains(['<', '>']) {
             hint!("to make an empty file, `echo -n > file`")
         } else {
-            hint!("write one assignment a line, or `;` between them")
+            hint!("write one assignment per line, or `;` between assignments")
         });
     }
     match advice {
@@ -79,8 +79,9 @@ pub(super) fn explain(
     }
 }
 
-/// Something in the shape of an operator is a plain word if there is no such operator; then what
-/// follows is where the grammar stops.
+/// Returns the error for a misspelled operator in front of the place where the grammar stops.
+///
+/// A word in the shape of an unknown operator is a plain word for the grammar.
 fn unknown_operator(before: &str, start: usize) -> Option<SyntaxError> {
     let word = before.rsplit([' ', '\t', '(']).next()?;
     if !bashisms::is_operator(word) || OPERATORS.contains(&word) {
@@ -96,8 +97,9 @@ fn unknown_operator(before: &str, start: usize) -> Option<SyntaxError> {
     Some(error.hint(hint!("did you mean `{meant}`?")))
 }
 
-/// A structure inside of `.succeeds. ( … )`, up to where the grammar stops: it ends at the first `;`.
-fn structure_asked(text: &str, start: usize) -> Option<SyntaxError> {
+/// Returns the error for a structure inside of `.succeeds. ( … )`. The grammar stops at the first
+/// `;`.
+fn find_structure_in_succeeds(text: &str, start: usize) -> Option<SyntaxError> {
     let (_, asked) = text[start..].split_once(".succeeds.")?;
     let asked = asked.trim_start().strip_prefix('(')?;
     let mut from = text.len() - asked.len();
@@ -106,24 +108,24 @@ fn structure_asked(text: &str, start: usize) -> Option<SyntaxError> {
         let word = words.split([' ', '\t', ';']).next().unwrap_or_default();
         if HEADS.contains(&word) {
             let at = from + stage.len() - words.len();
-            return Some(asks_no_structure(Span::new(at, at + word.len()), word));
+            return Some(structure_in_succeeds(Span::new(at, at + word.len()), word));
         }
         from += stage.len() + 1;
     }
     None
 }
 
-/// What to say of a structure where a command is asked.
-pub(super) fn asks_no_structure(span: Span, head: &str) -> SyntaxError {
+/// Creates the error for a structure inside of `.succeeds.`.
+pub(super) fn structure_in_succeeds(span: Span, head: &str) -> SyntaxError {
     SyntaxError::new(
         Slug::StructureAsCondition,
         span,
-        format!("`.succeeds.` asks commands, and no `{head}`"),
+        format!("`.succeeds.` runs commands, and no `{head}`"),
     )
-    .hint(hint!("put it into a function, and ask that"))
+    .hint(hint!("put the structure into a function, and call the function"))
 }
 
-/// Advice for an assignment among stages.
+/// Returns the hint for an assignment among stages.
 fn no_assignment() -> Hint {
     hint!(
         "an assignment can't be a stage of a pipeline; \
@@ -131,14 +133,14 @@ fn no_assignment() -> Hint {
     )
 }
 
-/// What stands where something else was expected.
-struct Found<'t> {
+/// Unexpected text.
+struct Unexpected<'t> {
     text: &'t str,
     span: Span,
 }
 
-impl<'t> Found<'t> {
-    /// A word, or a symbol; nothing at the end of a command.
+impl<'t> Unexpected<'t> {
+    /// Finds a word or a symbol at a place; empty at the end of a command.
     fn at(text: &'t str, at: usize) -> Self {
         const SYMBOLS: [char; 7] = ['|', '&', '<', '>', '(', ')', ','];
         let rest = &text[at..];
@@ -161,7 +163,7 @@ impl<'t> Found<'t> {
     }
 }
 
-/// The rules that begin where a word is missing.
+/// Rules that match at a missing word.
 const WORDS: [Rule; 6] = [
     Rule::word,
     Rule::bare,
@@ -171,8 +173,8 @@ const WORDS: [Rule; 6] = [
     Rule::inner_pipeline,
 ];
 
-/// Where the head of a structure begins that comes after a `|`, if what is wrong is in that; else where the
-/// whole command does.
+/// Returns the start of the last head after a `|`, if the error is behind that head, and otherwise
+/// `start`.
 fn last_head(text: &str, start: usize, at: usize) -> usize {
     let Some((before, _)) = text[start..at].rsplit_once('|') else { return start };
     let rest = &text[start + before.len() + 1..];
@@ -181,7 +183,7 @@ fn last_head(text: &str, start: usize, at: usize) -> usize {
     if head < at && HEADS.contains(&first_word(rest)) { head } else { start }
 }
 
-/// What would have matched after `before`, in the words of the language.
+/// Describes the text that would have matched after `before`, in the words of the language.
 fn expected(rules: &[Rule], keyword: &str, before: &str) -> &'static str {
     let has = |any: &[Rule]| any.iter().any(|rule| rules.contains(rule));
     let last_word = before.rsplit([' ', '\t']).next().unwrap_or_default();
@@ -224,7 +226,7 @@ fn expected(rules: &[Rule], keyword: &str, before: &str) -> &'static str {
     }
 }
 
-/// `if [ … ]`, `while test …`: the mistake is the whole idea, not where it stops making sense.
+/// Returns the error for `if [ … ]` or `while test …`, whose whole idea is the error.
 fn condition_of_test(statement: &str, start: usize) -> Option<SyntaxError> {
     let line = statement.lines().next()?;
     let head = line.strip_prefix("else").map_or(line, str::trim_start);
@@ -242,7 +244,7 @@ fn condition_of_test(statement: &str, start: usize) -> Option<SyntaxError> {
         format!("`{keyword}` takes an expression, not `{test}`"),
     );
     Some(error.hint(match bashisms::test(condition) {
-        Some(said) => hint!("write `{keyword} {said}`"),
+        Some(expression) => hint!("write `{keyword} {expression}`"),
         None => hint!(
             "compare with operators: `{keyword} $a .eq. $b`, `{keyword} $n .lt. 5`, `{keyword} .isfile. $f`"
         ),
@@ -270,7 +272,7 @@ fn advice(keyword: &str, statement: &str, before: &str, found: &str) -> Option<(
     }
     let dotted = format!(".{}.", found.trim_matches('.'));
     if expression && OPERATORS.contains(&dotted.as_str()) && found != dotted {
-        let hint = hint!("an operator stands between dots: `{dotted}`");
+        let hint = hint!("operators are written between dots: `{dotted}`");
         return Some((Slug::UnknownOperator, hint));
     }
     if asks && matches!(first, "not" | "!") && bashisms::is_operator(found) {
@@ -279,7 +281,7 @@ fn advice(keyword: &str, statement: &str, before: &str, found: &str) -> Option<(
     if before.ends_with(".succeeds.") && !found.is_empty() {
         let command = line.rsplit(".succeeds.").next().unwrap_or_default();
         let command = command.split([';', '#']).next().unwrap_or_default().trim();
-        let hint = hint!("the command stands in parentheses: `.succeeds. ({command})`");
+        let hint = hint!("write the command in parentheses: `.succeeds. ({command})`");
         return Some((Slug::CommandAsCondition, hint));
     }
     let tested = line.split_once(' ').filter(|it| matches!(it.0, "[" | "[[" | "test"));
@@ -294,7 +296,7 @@ fn advice(keyword: &str, statement: &str, before: &str, found: &str) -> Option<(
     let advice = match (keyword, found) {
         (_, "then" | "do") if asks => (Slug::Unexpected, bashisms::block()),
         ("for" | "forany" | "forall", ",") if before.split_whitespace().count() == 2 => {
-            (Slug::LoopHead, hint!("one variable a loop: `{keyword} x in a b c`"))
+            (Slug::LoopHead, hint!("a loop has one variable: `{keyword} x in a b c`"))
         }
         ("for" | "forany" | "forall", ",") => {
             let list = rest.split([';', '#']).next().unwrap_or_default().replace(',', " ");
@@ -309,12 +311,14 @@ fn advice(keyword: &str, statement: &str, before: &str, found: &str) -> Option<(
         (_, "||") => (
             Slug::AndOr,
             hint!(
-                "`||` isn't needed: a group stops at the first failure; `try … catch … end` reacts to one"
+                "`||` isn't needed: a group stops at the first failure; `try … catch … end` handles a failure"
             ),
         ),
         (_, "&&") => (
             Slug::AndOr,
-            hint!("`&&` isn't needed: each command runs only if the one before succeeded"),
+            hint!(
+                "`&&` isn't needed: each command runs only after the success of the command before"
+            ),
         ),
         (_, "&") => (Slug::Background, bashisms::at_once()),
         ("if" | "while", _) if is_command(first) && before.ends_with(first) => {
@@ -328,13 +332,13 @@ fn advice(keyword: &str, statement: &str, before: &str, found: &str) -> Option<(
             (
                 Slug::CommandAsCondition,
                 hint!(
-                    "`{keyword}` takes an expression; to ask a command, `{keyword} {not}.succeeds. ({command})`"
+                    "`{keyword}` takes an expression; to test a command, `{keyword} {not}.succeeds. ({command})`"
                 ),
             )
         }
         ("try" | "if" | "while" | "for" | "forany" | "forall", "|") => (
             Slug::PipelineStage,
-            hint!("what a structure prints is piped after its `end`: `end | sort`"),
+            hint!("the output of a structure is piped after its `end`: `end | sort`"),
         ),
         ("return" | "shift" | "function" | "catch" | "else", "|") => (
             Slug::PipelineStage,
@@ -345,33 +349,36 @@ fn advice(keyword: &str, statement: &str, before: &str, found: &str) -> Option<(
         }
         ("function", "(" | "{") => (
             Slug::FunctionHead,
-            hint!("a function is its name alone, its arguments are `$1`, `$2`, …: `function name`"),
+            hint!(
+                "a function has no list of parameters, its arguments are `$1`, `$2`, …: `function name`"
+            ),
         ),
         ("for" | "forany" | "forall", _) if rest.starts_with("((") => {
             (Slug::LoopHead, hint!("count with a range: `for n in 1 .to. 10`"))
         }
         ("for", _) if matches!(first, "all" | "any" | "each") => {
             let keyword = if first == "each" { "for" } else { &format!("for{first}") };
-            (Slug::LoopHead, hint!("it is one word: `{keyword} x in …`"))
+            (Slug::LoopHead, hint!("write one word: `{keyword} x in …`"))
         }
         ("for" | "forany" | "forall", "=" | ":=") => (
             Slug::LoopHead,
-            hint!("count with a range: `for n in 1 .to. 10`; else `for x in a b c`"),
+            hint!("to count, `for n in 1 .to. 10`; for other words, `for x in a b c`"),
         ),
         ("for" | "forany" | "forall", "from" | "of" | ":") => {
             (Slug::LoopHead, hint!("write `in`: `for x in a b c`"))
         }
         ("for" | "forany" | "forall", "(") => (
             Slug::LoopHead,
-            hint!("no parentheses: `for x in a b c`, or `for n in 1 .to. 10` to count"),
+            hint!("write no parentheses: `for x in a b c`, or `for n in 1 .to. 10` to count"),
         ),
         ("catch", found) if !found.is_empty() => (
             Slug::Unexpected,
             hint!("the failure is in `$error`; put the command on the next line, or after a `;`"),
         ),
-        ("try", _) if before.ends_with(" or for") => {
-            (Slug::Unexpected, hint!("limits follow each other: `try for 10 minutes or 5 times`"))
-        }
+        ("try", _) if before.ends_with(" or for") => (
+            Slug::Unexpected,
+            hint!("write one `for` before both limits: `try for 10 minutes or 5 times`"),
+        ),
         ("try", _) if before.ends_with(" up to") => {
             (Slug::Unexpected, hint!("`try 5 times` makes at most 5 attempts"))
         }
@@ -390,14 +397,14 @@ fn advice(keyword: &str, statement: &str, before: &str, found: &str) -> Option<(
     Some(advice)
 }
 
-/// Whether a line looks like `name=…`.
+/// Returns true if a line looks like `name=…`.
 fn assigns(line: &str) -> bool {
     line.split_once('=').is_some_and(|(name, _)| {
         !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
     })
 }
 
-/// Whether a word looks like a program's name.
+/// Returns true if a word looks like the name of a program.
 fn is_command(word: &str) -> bool {
     let program = word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '/' || c == '.');
     word == "!" || program && !bashisms::is_operator(word) && !word.contains('(')

@@ -1,7 +1,7 @@
-//! Expressions: the grammar yields operands and operators in a row, this finds what binds to what.
+//! Builder of expressions: operators and operands in a row become a tree by precedence.
 
 use super::builder::Builder;
-use super::operator::{self, Tightness};
+use super::operator::{self, Precedence};
 use super::{MAX_EXPRESSION_DEPTH, Pair, Pairs, Result, Rule, literal};
 use crate::ast::{BinaryOperator, Expr, ExprKind, UnaryOperator};
 use crate::error::SyntaxError;
@@ -10,10 +10,10 @@ use crate::slug::Slug;
 use crate::span::Span;
 use crate::vocabulary::function;
 
-/// An operator that waits for its right operand.
-struct Waiting {
+/// Operator before its right operand has been read.
+struct PendingOperator {
     operator: Operator,
-    tightness: Tightness,
+    precedence: Precedence,
     span: Span,
 }
 
@@ -24,14 +24,14 @@ enum Operator {
     Range { step: bool },
 }
 
-/// An expression and how deep its tree is.
+/// Expression with the depth of its tree.
 struct Operand {
     expr: Expr,
     depth: usize,
 }
 
 impl Builder<'_> {
-    /// An `expression`, or a pair whose inner pairs are `operations`.
+    /// Builds an `expression`, or a pair whose inner pairs are `operations`.
     pub(super) fn expr(&mut self, pair: Pair) -> Result<Expr> {
         Ok(self.measured(pair)?.expr)
     }
@@ -40,35 +40,39 @@ impl Builder<'_> {
         self.operations(pair.into_inner())
     }
 
-    /// Dijkstra's two stacks: the tree is as deep as the operators say, the native stack is not.
+    /// Builds the tree by Dijkstra's shunting-yard algorithm, which needs no recursion.
     pub(super) fn operations_of(&mut self, pairs: Pairs) -> Result<Expr> {
         Ok(self.operations(pairs)?.expr)
     }
 
     fn operations(&mut self, pairs: Pairs) -> Result<Operand> {
         let mut operands = Vec::new();
-        let mut waiting = Vec::new();
+        let mut pending = Vec::new();
         for pair in pairs {
             let span = self.span(&pair);
             let rule = pair.as_rule();
             if let Some(operator) = operator::prefix(rule) {
                 let operator = Operator::Prefix(operator);
-                waiting.push(Waiting { operator, tightness: Tightness::Prefix, span });
-            } else if let Some((operator, tightness)) = operator::infix(rule) {
-                settle(&mut waiting, &mut operands, tightness, span)?;
-                waiting.push(Waiting { operator: Operator::Infix(operator), tightness, span });
+                pending.push(PendingOperator { operator, precedence: Precedence::Prefix, span });
+            } else if let Some((operator, precedence)) = operator::infix(rule) {
+                reduce(&mut pending, &mut operands, precedence, span)?;
+                pending.push(PendingOperator {
+                    operator: Operator::Infix(operator),
+                    precedence,
+                    span,
+                });
             } else if rule == Rule::range {
-                let tightness = Tightness::Range;
-                settle(&mut waiting, &mut operands, tightness, span)?;
+                let precedence = Precedence::Range;
+                reduce(&mut pending, &mut operands, precedence, span)?;
                 let operator = Operator::Range { step: false };
-                waiting.push(Waiting { operator, tightness, span });
+                pending.push(PendingOperator { operator, precedence, span });
             } else if rule == Rule::step {
-                step(&mut waiting, &mut operands, span)?;
+                step(&mut pending, &mut operands, span)?;
             } else {
                 operands.push(self.primary(pair)?);
             }
         }
-        while let Some(operator) = waiting.pop() {
+        while let Some(operator) = pending.pop() {
             apply(&operator, &mut operands)?;
         }
         Ok(operands.pop().expect("the grammar begins every expression with an operand"))
@@ -113,8 +117,8 @@ impl Builder<'_> {
 }
 
 impl Builder<'_> {
-    /// Refuses a call of one of the language's own functions that can't be right. What a sourced file
-    /// defines isn't known.
+    /// Refuses an impossible call of a function of the language. A sourced file may define a
+    /// function of the same name.
     fn check_call(&self, span: Span, name: &str, args: &[Expr]) -> Result<()> {
         let Some(function) = function(name).filter(|_| !self.functions.contains(name)) else {
             return Ok(());
@@ -134,32 +138,33 @@ impl Builder<'_> {
     }
 }
 
-/// Applies the operators that bind tighter than one of `tightness` at `span`.
-fn settle(
-    waiting: &mut Vec<Waiting>,
+/// Applies the pending operators of a higher precedence than the operator at `span`.
+fn reduce(
+    pending: &mut Vec<PendingOperator>,
     operands: &mut Vec<Operand>,
-    tightness: Tightness,
+    precedence: Precedence,
     span: Span,
 ) -> Result<()> {
-    while let Some(last) = waiting.pop_if(|last| {
-        last.tightness > tightness || last.tightness == tightness && !tightness.stands_alone()
+    while let Some(last) = pending.pop_if(|last| {
+        last.precedence > precedence
+            || last.precedence == precedence && !precedence.is_non_associative()
     }) {
         apply(&last, operands)?;
     }
-    match waiting.last() {
-        Some(last) if last.tightness == tightness => {
-            Err(stands_alone(last.span, span, tightness).into())
+    match pending.last() {
+        Some(last) if last.precedence == precedence => {
+            Err(not_associative(last.span, span, precedence).into())
         }
         _ => Ok(()),
     }
 }
 
-/// `.step.` belongs to the `.to.` before it.
-fn step(waiting: &mut Vec<Waiting>, operands: &mut Vec<Operand>, span: Span) -> Result<()> {
-    while let Some(last) = waiting.pop_if(|last| last.tightness > Tightness::Range) {
+/// Adds `.step.` to the `.to.` before it.
+fn step(pending: &mut Vec<PendingOperator>, operands: &mut Vec<Operand>, span: Span) -> Result<()> {
+    while let Some(last) = pending.pop_if(|last| last.precedence > Precedence::Range) {
         apply(&last, operands)?;
     }
-    match waiting.last_mut().map(|last| &mut last.operator) {
+    match pending.last_mut().map(|last| &mut last.operator) {
         Some(Operator::Range { step }) if !*step => {
             *step = true;
             Ok(())
@@ -174,12 +179,12 @@ fn step(waiting: &mut Vec<Waiting>, operands: &mut Vec<Operand>, span: Span) -> 
     }
 }
 
-/// Joins an operator with its operands.
-fn apply(waiting: &Waiting, operands: &mut Vec<Operand>) -> Result<()> {
+/// Builds the tree of an operator and its operands.
+fn apply(pending: &PendingOperator, operands: &mut Vec<Operand>) -> Result<()> {
     let mut pop = || operands.pop().expect("the grammar gives every operator its operands");
     let right = pop();
     let mut depth = right.depth;
-    let mut span = right.expr.span.to(waiting.span);
+    let mut span = right.expr.span.to(pending.span);
     let right = Box::new(right.expr);
     let mut left = || {
         let left = pop();
@@ -187,7 +192,7 @@ fn apply(waiting: &Waiting, operands: &mut Vec<Operand>) -> Result<()> {
         span = span.to(left.expr.span);
         Box::new(left.expr)
     };
-    let kind = match waiting.operator {
+    let kind = match pending.operator {
         Operator::Prefix(operator) => ExprKind::Unary { operator, operand: right },
         Operator::Infix(operator) => {
             if operator == BinaryOperator::Matches {
@@ -205,20 +210,20 @@ fn apply(waiting: &Waiting, operands: &mut Vec<Operand>) -> Result<()> {
     if depth == MAX_EXPRESSION_DEPTH {
         let message =
             format!("an expression has at most {MAX_EXPRESSION_DEPTH} operators in a row");
-        let error = SyntaxError::new(Slug::TooLarge, waiting.span, message)
-            .hint(hint!("assign a part of it to a variable first"));
+        let error = SyntaxError::new(Slug::TooLarge, pending.span, message)
+            .hint(hint!("assign a part of the expression to a variable first"));
         return Err(Box::new(error));
     }
     operands.push(Operand { expr, depth: depth + 1 });
     Ok(())
 }
 
-fn stands_alone(first: Span, second: Span, tightness: Tightness) -> SyntaxError {
-    let (slug, message, hint) = if tightness == Tightness::Range {
+fn not_associative(first: Span, second: Span, precedence: Precedence) -> SyntaxError {
+    let (slug, message, hint) = if precedence == Precedence::Range {
         (
             Slug::RangeStep,
             "a range can't begin or end with a range",
-            hint!("use parentheses if it is meant"),
+            hint!("use parentheses around the inner range"),
         )
     } else {
         (

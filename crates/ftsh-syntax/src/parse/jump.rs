@@ -1,4 +1,4 @@
-//! `break`, `continue` and their like that can't get where they lead.
+//! Checks of `break`, `continue`, `return` and `exec` that cannot reach their target.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,61 +9,62 @@ use crate::hint::{Hint, hint};
 use crate::slug::Slug;
 use crate::span::Span;
 
-/// What stands around a command, within its function.
+/// Structure enclosing a command, within its function.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Around {
+enum Enclosing {
     /// `for`, `while`
     Loop,
     /// `forany`
     Any,
-    /// `finally`, which nothing may leave.
+    /// `finally`, which no jump may leave.
     Finally,
-    /// What runs as a task of its own, and is left by nothing inside.
+    /// Code that runs as a task of its own, which no jump may leave.
     Task(&'static str),
 }
 
-/// A stage that is a structure; `return` can't leave it either, for it would look as if it left the
-/// function around.
-const STAGE: Around = Around::Task("a stage of a pipeline");
-/// Says how a task comes to its end.
+/// Stage that is a structure. `return` cannot leave the stage either, although it could seem to
+/// leave the function.
+const STAGE: Enclosing = Enclosing::Task("a stage of a pipeline");
+/// Returns the hint about the end of a task.
 pub(super) fn ends() -> Hint {
-    hint!("what runs at once with others ends itself: by its end, a failure, or `exit`")
+    hint!("code that runs in parallel ends after its last command, by a failure, or by `exit`")
 }
 
-/// The jumps of a script that lead nowhere; `functions` are those that it defines.
-pub(super) fn astray(script: &[Command], functions: &HashMap<Name, Span>) -> Vec<SyntaxError> {
+/// Returns the errors of misplaced jumps in a script that defines `functions`.
+pub(super) fn misplaced(script: &[Command], functions: &HashMap<Name, Span>) -> Vec<SyntaxError> {
     let functions = functions.keys().map(|name| &**name).collect();
-    let mut walk = Walk { functions, around: Vec::new(), atomic: false, errors: Vec::new() };
-    walk.commands(script);
-    walk.errors
+    let mut check =
+        JumpCheck { functions, enclosing: Vec::new(), atomic: false, errors: Vec::new() };
+    check.commands(script);
+    check.errors
 }
 
 fn leaves_finally(keyword: &str, span: Span) -> SyntaxError {
     SyntaxError::new(Slug::LeavesFinally, span, format!("`{keyword}` can't leave a `finally`"))
         .hint(hint!(
-            "it comes to its end, or fails; where the script goes on then was decided before it"
+            "a `finally` runs to its end, or fails; the script then continues as decided before"
         ))
 }
 
-struct Walk<'f> {
+struct JumpCheck<'f> {
     functions: HashSet<&'f str>,
-    around: Vec<Around>,
-    /// Whether it is in an atomic attempt.
+    enclosing: Vec<Enclosing>,
+    /// True inside an atomic attempt.
     atomic: bool,
     errors: Vec<SyntaxError>,
 }
 
-impl Walk<'_> {
+impl JumpCheck<'_> {
     fn commands(&mut self, commands: &[Command]) {
         for command in commands {
             self.command(command);
         }
     }
 
-    fn inside(&mut self, around: Around, block: &Block) {
-        self.around.push(around);
+    fn inside(&mut self, enclosing: Enclosing, block: &Block) {
+        self.enclosing.push(enclosing);
         self.commands(&block.commands);
-        self.around.pop();
+        self.enclosing.pop();
     }
 
     fn command(&mut self, command: &Command) {
@@ -92,17 +93,17 @@ impl Walk<'_> {
                     self.commands(&block.commands);
                 }
             }
-            CommandKind::While { body, .. } => self.inside(Around::Loop, body),
+            CommandKind::While { body, .. } => self.inside(Enclosing::Loop, body),
             CommandKind::For(details) => {
-                let around = match &details.kind {
-                    ForKind::Each => Around::Loop,
+                let enclosing = match &details.kind {
+                    ForKind::Each => Enclosing::Loop,
                     ForKind::Any(clauses) if clauses.hedge_after.is_some() => {
-                        Around::Task("a word of a hedged `forany`")
+                        Enclosing::Task("a word of a hedged `forany`")
                     }
-                    ForKind::Any(_) => Around::Any,
-                    ForKind::All(_) => Around::Task("a branch of `forall`"),
+                    ForKind::Any(_) => Enclosing::Any,
+                    ForKind::All(_) => Enclosing::Task("a branch of `forall`"),
                 };
-                self.inside(around, &details.body);
+                self.inside(enclosing, &details.body);
             }
             CommandKind::Try(details) => {
                 let atomic = self.atomic;
@@ -113,22 +114,23 @@ impl Walk<'_> {
                     self.commands(&catch.commands);
                 }
                 if let Some((_, finally)) = &details.finally {
-                    self.inside(Around::Finally, finally);
+                    self.inside(Enclosing::Finally, finally);
                 }
             }
             CommandKind::Function { body, .. } => {
-                let around = (std::mem::take(&mut self.around), std::mem::take(&mut self.atomic));
+                let enclosing =
+                    (std::mem::take(&mut self.enclosing), std::mem::take(&mut self.atomic));
                 self.commands(&body.commands);
-                (self.around, self.atomic) = around;
+                (self.enclosing, self.atomic) = enclosing;
             }
         }
     }
 
-    /// What ends more than itself.
+    /// Checks a statement that ends more than the current block.
     fn end(&mut self, keyword: &str, span: Span) {
-        let walls = |it: &&Around| matches!(it, Around::Finally | Around::Task(_));
-        match self.around.iter().rev().find(walls) {
-            Some(Around::Finally) => self.errors.push(leaves_finally(keyword, span)),
+        let is_boundary = |it: &&Enclosing| matches!(it, Enclosing::Finally | Enclosing::Task(_));
+        match self.enclosing.iter().rev().find(is_boundary) {
+            Some(Enclosing::Finally) => self.errors.push(leaves_finally(keyword, span)),
             Some(&STAGE) if keyword == "return" => {
                 let error = SyntaxError::new(
                     Slug::LeavesBranch,
@@ -141,39 +143,43 @@ impl Walk<'_> {
         }
     }
 
-    /// What would take the place of the shell is found where nothing of an attempt could be undone then.
+    /// Checks for `exec` in an atomic attempt, whose effects could not be undone after a
+    /// replacement of the shell.
     fn exec(&mut self, pipeline: &Pipeline) {
         let stages = pipeline.stages.iter().filter_map(Stage::simple);
         let mut firsts = stages.filter_map(|simple| Some((simple.span, simple.words.first()?)));
         let exec = firsts.find(|(_, word)| bare(word) == Some("exec"));
         if let Some((span, _)) = exec.filter(|_| self.atomic && !self.functions.contains("exec"))
-            && !self.around.contains(&Around::Finally)
+            && !self.enclosing.contains(&Enclosing::Finally)
         {
             let error =
                 SyntaxError::new(Slug::ExecInAtomic, span, "`exec` can't stand in an atomic `try`");
-            self.errors.push(error.hint(hint!("what an attempt does takes place when it succeeds, and the shell must be there then; \
-                 run the command without `exec`")));
+            self.errors.push(error.hint(hint!("the shell must commit the attempt after its success; run the command without `exec`")));
         }
     }
 
     fn jump(&mut self, jump: Jump, span: Span) {
         let keyword = jump.keyword();
-        let (slug, message, hint) = match (self.around.last(), jump) {
-            (Some(Around::Loop), _) | (Some(Around::Any), Jump::Break) => return,
-            (Some(Around::Any), Jump::Continue) => (
+        let (slug, message, hint) = match (self.enclosing.last(), jump) {
+            (Some(Enclosing::Loop), _) | (Some(Enclosing::Any), Jump::Break) => return,
+            (Some(Enclosing::Any), Jump::Continue) => (
                 Slug::ContinueInForany,
                 "`forany` takes no `continue`".to_owned(),
-                hint!("`failure` goes on with the next word, and `break` succeeds with this one"),
+                hint!(
+                    "`failure` continues with the next word, and `break` ends the `forany` with success"
+                ),
             ),
-            (Some(Around::Finally), _) => return self.errors.push(leaves_finally(keyword, span)),
-            (Some(Around::Task(what)), _) => {
+            (Some(Enclosing::Finally), _) => {
+                return self.errors.push(leaves_finally(keyword, span));
+            }
+            (Some(Enclosing::Task(what)), _) => {
                 (Slug::LeavesBranch, format!("`{keyword}` can't leave {what}"), ends())
             }
             (None, _) => (
                 Slug::StrayJump,
                 format!("`{keyword}` stands outside of a loop"),
                 hint!(
-                    "it is about the innermost `for` or `while` of the same function; \
+                    "`{keyword}` is for the innermost `for` or `while` of the same function; \
                      `return` leaves a function"
                 ),
             ),

@@ -1,4 +1,4 @@
-//! One line's pairs become a command, or a part of a structure.
+//! Builder of lines: pairs become a command, or a part of a structure.
 
 use pest::Parser;
 
@@ -9,40 +9,40 @@ use crate::error::SyntaxError;
 use crate::slug::Slug;
 use crate::span::Span;
 
-/// What one line holds.
-pub(super) enum Line {
+/// Content of a line.
+pub(super) enum ParsedLine {
     Command(CommandKind),
-    Head(Head),
-    /// Stages of a pipeline, of which the last is the structure that begins here.
+    Head(HeadLine),
+    /// Stages of a pipeline; the last stage is a structure that begins on the line.
     Piped(Piped),
     Catch,
     Finally,
     ElseIf(Expr),
     Else,
-    End(End),
+    End(EndLine),
 }
 
-/// What a line has of a pipeline.
+/// Part of a pipeline on a line.
 #[derive(Default)]
 pub(super) struct Piped {
     /// Commands.
     pub(super) stages: Vec<Stage>,
-    /// The head of the structure that comes after them.
-    pub(super) head: Option<(Head, Span)>,
-    /// Whether that is on the same line as what it begins with.
+    /// Head of a structure after the commands.
+    pub(super) head: Option<(HeadLine, Span)>,
+    /// True if the head is on the line where the pipeline begins.
     pub(super) on_one_line: bool,
 }
 
-/// The last line of a structure.
+/// Last line of a structure.
 #[derive(Default)]
-pub(super) struct End {
+pub(super) struct EndLine {
     pub(super) redirects: Vec<Redirect>,
-    /// What comes after a `|`; and whether that is a `|&`.
+    /// Stages after a `|`, and true if the pipe is `|&`.
     pub(super) after: Option<(bool, Piped)>,
 }
 
-/// The first line of a structure.
-pub(super) enum Head {
+/// First line of a structure.
+pub(super) enum HeadLine {
     Try(Box<Try>),
     If(Expr),
     While(Expr),
@@ -51,42 +51,44 @@ pub(super) enum Head {
         name: Name,
         name_span: Span,
     },
-    /// One that couldn't be understood; its `end` is still to come.
+    /// Head that does not parse, whose `end` is still expected.
     Broken(&'static str),
 }
 
 impl Builder<'_> {
-    /// A `statement`.
-    pub(super) fn line(&mut self, pair: Pair) -> Result<Line> {
+    /// Builds a `statement`.
+    pub(super) fn line(&mut self, pair: Pair) -> Result<ParsedLine> {
         Ok(match pair.as_rule() {
             Rule::try_head | Rule::if_head | Rule::while_head | Rule::for_head => {
-                Line::Head(self.head(pair)?)
+                ParsedLine::Head(self.head(pair)?)
             }
-            Rule::else_if => Line::ElseIf(self.condition(pair)?),
+            Rule::else_if => ParsedLine::ElseIf(self.condition(pair)?),
             Rule::function_head => {
                 let name = pair.into_inner().next().expect("`function` is followed by a name");
                 let name_span = self.span(&name);
-                Line::Head(Head::Function { name: Self::name(&name), name_span })
+                ParsedLine::Head(HeadLine::Function { name: Self::name(&name), name_span })
             }
-            Rule::catch_line => Line::Catch,
-            Rule::else_line => Line::Else,
-            Rule::end_line => Line::End(self.end(pair)?),
-            Rule::return_line => Line::Command(CommandKind::Return(self.optional(pair)?)),
-            Rule::shift_line => Line::Command(CommandKind::Shift(self.optional(pair)?)),
-            Rule::assignment => Line::Command(self.assignment(pair, false)?),
+            Rule::catch_line => ParsedLine::Catch,
+            Rule::else_line => ParsedLine::Else,
+            Rule::end_line => ParsedLine::End(self.end(pair)?),
+            Rule::return_line => ParsedLine::Command(CommandKind::Return(self.optional(pair)?)),
+            Rule::shift_line => ParsedLine::Command(CommandKind::Shift(self.optional(pair)?)),
+            Rule::assignment => ParsedLine::Command(self.assignment(pair, false)?),
             Rule::local if self.functions.contains("local") => self.own_command(&pair)?,
-            Rule::local => Line::Command(self.local(pair)?),
+            Rule::local => ParsedLine::Command(self.local(pair)?),
             Rule::channel if self.functions.contains("channel") => self.own_command(&pair)?,
-            Rule::channel => Line::Command(CommandKind::Channel(Box::new(self.channel(pair)?))),
+            Rule::channel => {
+                ParsedLine::Command(CommandKind::Channel(Box::new(self.channel(pair)?)))
+            }
             _ => match self.alone(pair.as_str()) {
                 Some(line) => line,
                 None => {
                     let piped = self.piped(pair)?;
                     match piped.head {
-                        Some(_) => Line::Piped(piped),
+                        Some(_) => ParsedLine::Piped(piped),
                         None => {
                             let pipeline = Pipeline { stages: piped.stages };
-                            Line::Command(CommandKind::Pipeline(pipeline))
+                            ParsedLine::Command(CommandKind::Pipeline(pipeline))
                         }
                     }
                 }
@@ -94,23 +96,23 @@ impl Builder<'_> {
         })
     }
 
-    /// The head of a structure that can be a stage of a pipeline.
-    pub(super) fn head(&mut self, pair: Pair) -> Result<Head> {
+    /// Builds the head of a structure that can be a stage of a pipeline.
+    pub(super) fn head(&mut self, pair: Pair) -> Result<HeadLine> {
         Ok(match pair.as_rule() {
-            Rule::try_head => Head::Try(Box::new(self.try_head(pair)?)),
-            Rule::if_head => Head::If(self.condition(pair)?),
-            Rule::while_head => Head::While(self.condition(pair)?),
-            _ => Head::For(self.for_head(pair)?),
+            Rule::try_head => HeadLine::Try(Box::new(self.try_head(pair)?)),
+            Rule::if_head => HeadLine::If(self.condition(pair)?),
+            Rule::while_head => HeadLine::While(self.condition(pair)?),
+            _ => HeadLine::For(self.for_head(pair)?),
         })
     }
 
-    /// A word that stands alone and means something, unless a function is called so.
-    fn alone(&self, text: &str) -> Option<Line> {
+    /// Builds a statement of one word, unless the script defines a function of this name.
+    fn alone(&self, text: &str) -> Option<ParsedLine> {
         let line = match text {
             _ if self.functions.contains(text) => return None,
-            "break" => Line::Command(CommandKind::Jump(Jump::Break)),
-            "continue" => Line::Command(CommandKind::Jump(Jump::Continue)),
-            "finally" => Line::Finally,
+            "break" => ParsedLine::Command(CommandKind::Jump(Jump::Break)),
+            "continue" => ParsedLine::Command(CommandKind::Jump(Jump::Continue)),
+            "finally" => ParsedLine::Finally,
             _ => return None,
         };
         Some(line)
@@ -136,8 +138,9 @@ impl Builder<'_> {
         }
     }
 
-    /// A call of the script's own function, of a name that means something else without that.
-    fn own_command(&mut self, pair: &Pair) -> Result<Line> {
+    /// Builds a call of the script's function whose name has another meaning without the
+    /// definition.
+    fn own_command(&mut self, pair: &Pair) -> Result<ParsedLine> {
         let start = self.span(pair).start;
         let mut pairs = Grammar::parse(Rule::pipeline, pair.as_str()).map_err(|_| {
             SyntaxError::new(Slug::Unexpected, self.span(pair), "this is no command")
@@ -145,10 +148,10 @@ impl Builder<'_> {
         let base = std::mem::replace(&mut self.base, start);
         let pipeline = self.pipeline(pairs.next().expect("what was parsed"));
         self.base = base;
-        Ok(Line::Command(CommandKind::Pipeline(pipeline?)))
+        Ok(ParsedLine::Command(CommandKind::Pipeline(pipeline?)))
     }
 
-    /// The one expression of a head.
+    /// Builds the only expression of a head.
     fn condition(&mut self, pair: Pair) -> Result<Expr> {
         self.expr(pair.into_inner().next().expect("the head holds an expression"))
     }

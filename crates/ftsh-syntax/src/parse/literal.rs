@@ -1,4 +1,4 @@
-//! Values that are known before the script runs, and can be checked.
+//! Values known before the script runs, which the parser checks.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use crate::error::SyntaxError;
 use crate::hint::hint;
 use crate::slug::Slug;
 
-/// The text of a word without variables.
+/// Returns the text of a word without variables.
 pub fn word(word: &Word) -> Option<Cow<'_, str>> {
     if let [Part::Bare(only) | Part::Single(only)] = &word.parts[..] {
         return Some(Cow::Borrowed(only));
@@ -34,7 +34,7 @@ pub fn word(word: &Word) -> Option<Cow<'_, str>> {
     Some(Cow::Owned(text))
 }
 
-/// The text of an expression that is one word without variables.
+/// Returns the text of an expression of one word without variables.
 pub fn expr(mut expr: &Expr) -> Option<Cow<'_, str>> {
     while let ExprKind::Group(inner) = &expr.kind {
         expr = inner;
@@ -45,7 +45,7 @@ pub fn expr(mut expr: &Expr) -> Option<Cow<'_, str>> {
     }
 }
 
-/// The text of a word that is written without quotes and variables.
+/// Returns the text of a word without quotes and variables.
 pub fn bare(word: &Word) -> Option<&str> {
     match &word.parts[..] {
         [Part::Bare(bare)] => Some(bare),
@@ -53,7 +53,7 @@ pub fn bare(word: &Word) -> Option<&str> {
     }
 }
 
-/// A word as it is written, if it is made of text and plain variables.
+/// Returns a word as written, if it consists of text and plain variables.
 pub fn written(word: &Word) -> Option<String> {
     let mut text = String::new();
     for part in &word.parts {
@@ -70,19 +70,19 @@ pub fn written(word: &Word) -> Option<String> {
     Some(text)
 }
 
-/// A number with an optional fraction, as scripts write it.
+/// Parses a number with an optional fraction.
 pub fn number(text: &str) -> Option<f64> {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     let plain = digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     if plain { text.parse().ok() } else { None }
 }
 
-/// Refuses a regular expression that can't be one.
+/// Refuses an invalid regular expression.
 pub(super) fn check_pattern(pattern: &Expr) -> Result<()> {
     let Some(text) = expr(pattern) else { return Ok(()) };
     let Err(error) = Regex::new(&text) else { return Ok(()) };
     let why = match &error {
-        regex::Error::CompiledTooBig(_) => "it is too big".to_owned(),
+        regex::Error::CompiledTooBig(_) => "too big".to_owned(),
         error => error.to_string().lines().last().unwrap_or_default().trim().to_owned(),
     };
     let why = why.strip_prefix("error: ").unwrap_or(&why);

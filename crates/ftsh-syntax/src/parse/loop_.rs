@@ -1,4 +1,4 @@
-//! The heads of `for`, `forany` and `forall`.
+//! Builder of the heads of `for`, `forany` and `forall`.
 
 use super::builder::Builder;
 use super::duration::check_count;
@@ -12,11 +12,11 @@ use crate::slug::Slug;
 use crate::span::Span;
 use crate::vocabulary::loop_clauses;
 
-/// What is true of all words that begin clauses.
+/// Advice for words in a list that begin clauses.
 const QUOTE: &str = "quote the words if they belong to the list";
 
 impl Builder<'_> {
-    /// A `for_head`.
+    /// Builds a `for_head`.
     pub(super) fn for_head(&mut self, pair: Pair) -> Result<For> {
         let mut inner = pair.into_inner();
         let keyword = inner.next().expect("a loop begins with its keyword").as_str();
@@ -46,20 +46,20 @@ impl Builder<'_> {
                 let error = SyntaxError::new(
                     Slug::ConflictingClauses,
                     span,
-                    "lines that are tagged come as they come",
+                    "`output tagged` takes no `in order`",
                 );
                 return Err(error
-                    .hint(hint!("`output grouped in order` prints what each word printed in the order of the words"))
+                    .hint(hint!("`output grouped in order` prints the output of each word in the order of the words"))
                     .into());
             }
             check_owner(span, keyword, &clause)?;
-            // Branches run on one engine.
+            // A loop has one engine.
             let key = if rule == Rule::on_engine { "on".to_owned() } else { clause.clone() };
             if seen.contains(&key) {
                 return Err(SyntaxError::new(
                     Slug::DuplicateClause,
                     span,
-                    format!("`{clause}` stands there twice"),
+                    format!("`{clause}` is given twice"),
                 )
                 .into());
             }
@@ -70,7 +70,7 @@ impl Builder<'_> {
                     "output is either grouped or tagged",
                 );
                 return Err(error
-                    .hint(hint!("`output tagged` prints lines as they come, `output grouped` what a branch printed when it ends"))
+                    .hint(hint!("`output tagged` prints each line at once, `output grouped` the output of a branch at its end"))
                     .into());
             }
             seen.push(key);
@@ -79,9 +79,7 @@ impl Builder<'_> {
                 "hedge after" => any.hedge_after = Some(self.after(pair, &clause)?),
                 "at most" if keyword == "forany" => {
                     let hint = || {
-                        hint!(
-                            "`forany x in … hedge after 5s at most 2` has two running at once; {QUOTE}"
-                        )
+                        hint!("`forany x in … hedge after 5s at most 2` runs 2 at once; {QUOTE}")
                     };
                     any.at_most = Some(self.count(pair, &clause, hint)?);
                     alone = Some(span);
@@ -121,7 +119,7 @@ impl Builder<'_> {
                 "`forany` takes `at most` only with `hedge after`",
             );
             return Err(error
-                .hint(hint!("without it the words run one after the other; {QUOTE}"))
+                .hint(hint!("the words run one after the other without a hedge; {QUOTE}"))
                 .into());
         }
         bashisms::list(&list, &format!("{keyword} {variable} in"))?;
@@ -133,7 +131,7 @@ impl Builder<'_> {
         Ok(For { kind, variable, list, body: Block::default() })
     }
 
-    /// The length of time after a clause's words.
+    /// Builds the length of time after the words of a clause.
     fn after(&mut self, pair: Pair, clause: &str) -> Result<Duration> {
         let span = self.span(&pair);
         let Some(length) = pair.into_inner().next() else {
@@ -148,11 +146,8 @@ impl Builder<'_> {
         let (span, text) = (self.span(&length), length.as_str().trim().to_owned());
         self.duration(length).map_err(|error| match literal::number(&text) {
             Some(_) => {
-                let error = SyntaxError::new(
-                    Slug::MissingUnit,
-                    span,
-                    format!("`{text}` of what? A unit is missing"),
-                );
+                let error =
+                    SyntaxError::new(Slug::MissingUnit, span, format!("`{text}` needs a unit"));
                 Box::new(
                     error.hint(hint!(
                         "write `hedge after {text} seconds`, or `{text}m` for minutes"
@@ -163,7 +158,7 @@ impl Builder<'_> {
         })
     }
 
-    /// An `on_engine`.
+    /// Builds an `on_engine`.
     fn on(&mut self, pair: Pair) -> Result<On<Expr>> {
         let mut inner = pair.into_inner();
         let engine = inner.next().expect("an engine is named");
@@ -178,7 +173,7 @@ impl Builder<'_> {
         Ok(On { engine: named, options })
     }
 
-    /// The number after a clause's words.
+    /// Builds the number after the words of a clause.
     fn count(&mut self, pair: Pair, clause: &str, hint: impl Fn() -> Hint) -> Result<Expr> {
         let span = self.span(&pair);
         let Some(count) = self.optional(pair)? else {
@@ -194,7 +189,7 @@ impl Builder<'_> {
     }
 }
 
-/// The two words that begin a clause.
+/// Returns the two words that begin a clause.
 fn phrase(text: &str) -> String {
     let words =
         text.split(|c: char| c.is_whitespace() || c == '\\').filter(|word| !word.is_empty());
@@ -213,9 +208,9 @@ fn check_owner(span: Span, keyword: &str, clause: &str) -> Result<()> {
     Err(Box::new(error.hint(hint!("`{owner}` does; {QUOTE}"))))
 }
 
-/// Something after the clauses that is none.
+/// Returns the error for unknown text after the clauses.
 fn stray(span: Span, text: &str) -> SyntaxError {
-    let error = SyntaxError::new(Slug::UnknownClause, span, format!("`{text}` is no clause"));
+    let error = SyntaxError::new(Slug::UnknownClause, span, format!("`{text}` is not a clause"));
     let first = text.split_whitespace().next().unwrap_or_default();
     let meant = loop_clauses().find(|(_, words)| words[0] == first);
     error.hint(match meant {
@@ -224,8 +219,8 @@ fn stray(span: Span, text: &str) -> SyntaxError {
         }
         None => {
             hint!(
-                "the words of the list come before the clauses; put what begins one in quotes if \
-                 it is a word of the list"
+                "the words of the list come before the clauses; quote words of the list that \
+                 would begin a clause"
             )
         }
     })

@@ -1,8 +1,8 @@
-//! From text to a syntax tree.
+//! Parser: text to a syntax tree.
 //!
-//! [`reader`] takes the text apart line by line, each with one parse of the grammar; [`block`] pairs
-//! heads with their `end`s on a stack of its own. So every line with a mistake is reported, and
-//! neither the length nor the nesting of a script costs native stack.
+//! [`reader`] splits the text into lines, each of which takes one parse by the grammar. [`block`]
+//! matches heads with their `end`s on a stack of its own. Every line with an error is therefore
+//! reported, and neither the length nor the nesting of a script costs native stack.
 
 mod backoff;
 mod bashisms;
@@ -41,7 +41,7 @@ use super::span::{Source, Span};
 use crate::hint::hint;
 use crate::slug::Slug;
 
-/// What pest makes of the grammar; apart, since the derived code has no documentation.
+/// Parser derived by pest, in a module of its own because the derived code has no documentation.
 #[allow(missing_docs, reason = "derived")]
 mod grammar {
     #[derive(pest_derive::Parser)]
@@ -54,41 +54,44 @@ use grammar::{Grammar, Rule};
 type Pair<'i> = pest::iterators::Pair<'i, Rule>;
 type Pairs<'i> = pest::iterators::Pairs<'i, Rule>;
 
-/// What a step of the parser yields. One mistake a line is enough: what follows it is guesswork.
+/// Result of a step of the parser, with one error a line: everything behind the error is guesswork.
 type Result<T> = std::result::Result<T, Box<SyntaxError>>;
 
-/// Structures inside structures.
+/// Maximum depth of structures inside structures.
 const MAX_BLOCK_DEPTH: usize = 1000;
-/// Parentheses and `${name:-word}`s inside each other.
+/// Maximum depth of parentheses and `${name:-word}` inside each other.
 const MAX_NESTING: usize = 100;
-/// Operators above each other in a tree; a chain of n operators is n deep.
+/// Maximum depth of operators in a tree; a chain of n operators is n deep.
 const MAX_EXPRESSION_DEPTH: usize = 1000;
-/// Mistakes before the rest of a text isn't read: it must be something else than a script. For each
-/// one, pest looks through the whole rest.
-const MAX_MISTAKES: usize = 200;
-/// The grammar's steps for one line: some hundred for each byte of the longest line one could mean.
-/// The grammar never tries the same text more than a few times, so this is a second rope.
+/// Number of errors after which the rest of a text is not read, because the text is no script.
+///
+/// For each error, pest scans the whole rest.
+const MAX_ERRORS: usize = 200;
+/// Maximum number of steps of the grammar for one line: some hundred for each byte of a very long
+/// line.
+///
+/// The grammar never tries the same text more than a few times. The limit is a second safety.
 const MAX_STEPS: usize = 500_000_000;
 
 /// Parses the script `text`, called `name` in messages.
 pub fn parse(name: &str, text: &str) -> std::result::Result<Script, SyntaxErrors> {
-    parse_among(name, text, Among::default())
+    parse_with(name, text, KnownNames::default())
 }
 
-/// What there is already where a text is run, as at a prompt.
+/// Names defined before a text runs, as at a prompt.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Among<'n> {
-    /// The functions.
+pub struct KnownNames<'n> {
+    /// Functions.
     pub functions: &'n [&'n str],
-    /// The channels.
+    /// Channels.
     pub channels: &'n [&'n str],
 }
 
-/// The same of a text that is run where there are functions and channels.
-pub fn parse_among(
+/// Parses a script that runs where `known` functions and channels are defined.
+pub fn parse_with(
     name: &str,
     text: &str,
-    among: Among,
+    known: KnownNames,
 ) -> std::result::Result<Script, SyntaxErrors> {
     let source = Arc::new(Source::new(name, text));
     if let Some(at) = text.find('\0') {
@@ -100,54 +103,54 @@ pub fn parse_among(
         return Err(SyntaxErrors { source, errors: vec![error] });
     }
     pest::set_call_limit(std::num::NonZeroUsize::new(MAX_STEPS));
-    match reader::script(source.text(), among) {
+    match reader::script(source.text(), known) {
         Ok(body) => Ok(Script { source, body }),
         Err(errors) => Err(SyntaxErrors { source, errors }),
     }
 }
 
-/// What a text needs before it can be run, as someone types it line by line.
+/// Missing part of a text that a user types line by line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unfinished {
-    /// The `end` of a structure; the keyword whose commands come next: `try`, `catch`, `else` …
+    /// `end` of a structure, with the keyword of the current block: `try`, `catch`, `else` …
     Block(&'static str),
-    /// The closing quote of a string.
+    /// Closing quote of a string.
     Quote(char),
-    /// The last line of a here-document.
+    /// Last line of a here-document.
     Document,
-    /// The next stage of a pipeline.
+    /// Next stage of a pipeline.
     Pipeline,
-    /// The line that a `\` joins to this one.
+    /// Line that a `\` joins to the last line.
     Line,
 }
 
-/// What `text` lacks to be a script, if something is missing at its end and nothing else is wrong.
+/// Returns the missing part at the end of `text`, if the text has no other error.
 pub fn unfinished(text: &str) -> Option<Unfinished> {
-    unfinished_among(text, Among::default())
+    unfinished_with(text, KnownNames::default())
 }
 
-/// The same where there are functions and channels.
-pub fn unfinished_among(text: &str, among: Among) -> Option<Unfinished> {
+/// Returns the missing part of a text that runs where `known` functions and channels are defined.
+pub fn unfinished_with(text: &str, known: KnownNames) -> Option<Unfinished> {
     pest::set_call_limit(std::num::NonZeroUsize::new(MAX_STEPS));
-    reader::unfinished(text, among.functions)
+    reader::unfinished(text, known.functions)
 }
 
 /// Parses a script that may not be UTF-8.
 pub fn parse_bytes(name: &str, bytes: &[u8]) -> std::result::Result<Script, SyntaxErrors> {
-    parse_bytes_among(name, bytes, Among::default())
+    parse_bytes_with(name, bytes, KnownNames::default())
 }
 
-/// The same where there are functions and channels.
-pub fn parse_bytes_among(
+/// Parses a script that may not be UTF-8, where `known` functions and channels are defined.
+pub fn parse_bytes_with(
     name: &str,
     bytes: &[u8],
-    among: Among,
+    known: KnownNames,
 ) -> std::result::Result<Script, SyntaxErrors> {
     let error = match std::str::from_utf8(bytes) {
-        Ok(text) => return parse_among(name, text, among),
+        Ok(text) => return parse_with(name, text, known),
         Err(error) => error,
     };
-    // Enough of the text to show the line.
+    // The text up to the end of the line is enough to display the line.
     let at = error.valid_up_to();
     let line = bytes[at..].iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |n| at + n);
     let text = String::from_utf8_lossy(&bytes[..line]);

@@ -1,11 +1,11 @@
-//! The operators and how tightly they bind.
+//! Operators and their precedence.
 
 use super::Rule;
 use crate::ast::{BinaryOperator as B, FileTest as F, UnaryOperator as U};
 
-/// How tightly operators bind, from the loosest to the tightest.
+/// Precedence of operators, from the loosest to the tightest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Tightness {
+pub(super) enum Precedence {
     Range,
     Or,
     And,
@@ -16,14 +16,14 @@ pub(super) enum Tightness {
     Power,
 }
 
-impl Tightness {
-    /// Whether `a op b op c` has no meaning without parentheses.
-    pub(super) fn stands_alone(self) -> bool {
+impl Precedence {
+    /// Returns true if `a op b op c` has no meaning without parentheses.
+    pub(super) fn is_non_associative(self) -> bool {
         matches!(self, Self::Range | Self::Comparison)
     }
 }
 
-/// The operator before an operand that a pair stands for.
+/// Returns the operator before an operand for a rule of the grammar.
 pub(super) fn prefix(rule: Rule) -> Option<U> {
     Some(match rule {
         Rule::not => U::Not,
@@ -42,9 +42,9 @@ pub(super) fn prefix(rule: Rule) -> Option<U> {
     })
 }
 
-/// The operator between operands that a pair stands for.
-pub(super) fn infix(rule: Rule) -> Option<(B, Tightness)> {
-    use Tightness as T;
+/// Returns the operator between operands for a rule of the grammar.
+pub(super) fn infix(rule: Rule) -> Option<(B, Precedence)> {
+    use Precedence as T;
     Some(match rule {
         Rule::or => (B::Or, T::Or),
         Rule::and => (B::And, T::And),

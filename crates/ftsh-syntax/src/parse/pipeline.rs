@@ -1,8 +1,8 @@
-//! Pipelines: commands, and structures whose heads or ends are on the line.
+//! Builder of pipelines: commands, and structures whose heads or ends are on the line.
 
 use super::builder::Builder;
-use super::expected::asks_no_structure;
-use super::line::{End, Piped};
+use super::expected::structure_in_succeeds;
+use super::line::{EndLine, Piped};
 use super::{Pair, Result, Rule, jump};
 use crate::ast::{Pipeline, Redirect, Stage, StageKind, Target};
 use crate::error::SyntaxError;
@@ -12,32 +12,35 @@ use crate::span::Span;
 use crate::vocabulary::{HEADS, KEYWORDS};
 
 impl Builder<'_> {
-    /// An `inner_pipeline`, which has commands alone.
+    /// Builds an `inner_pipeline`, which has commands only.
     pub(super) fn pipeline(&mut self, pair: Pair) -> Result<Pipeline> {
         Ok(Pipeline { stages: self.piped(pair)?.stages })
     }
 
-    /// A `pipeline`.
+    /// Builds a `pipeline`.
     pub(super) fn piped(&mut self, pair: Pair) -> Result<Piped> {
         let start = self.span(&pair).start;
         self.stages(pair.into_inner(), start, None, false)
     }
 
-    /// An `end_line`.
-    pub(super) fn end(&mut self, pair: Pair) -> Result<End> {
+    /// Builds an `end_line`.
+    pub(super) fn end(&mut self, pair: Pair) -> Result<EndLine> {
         let start = self.span(&pair).start;
         let mut inner = pair.into_inner().peekable();
         let mut redirects = Vec::new();
         while let Some(pair) = inner.next_if(|pair| pair.as_rule() == Rule::redirection) {
             redirects.push(self.redirect(pair)?);
         }
-        let Some(pipe) = inner.next() else { return Ok(End { redirects, after: None }) };
+        let Some(pipe) = inner.next() else { return Ok(EndLine { redirects, after: None }) };
         let piped = self.stages(inner, start, document(&redirects), true)?;
-        Ok(End { redirects, after: Some((pipe.as_str() == "|&", piped)) })
+        Ok(EndLine { redirects, after: Some((pipe.as_str() == "|&", piped)) })
     }
 
-    /// Commands with pipes between them, and a head, on a line that begins at `start`. The text of a
-    /// here-document begins with the line after the one that names it, even if a pipeline goes on there.
+    /// Builds commands with pipes between them, and possibly a head, of a line that begins at
+    /// `start`.
+    ///
+    /// The text of a here-document begins on the line after its redirection, even if the pipeline
+    /// continues there.
     fn stages<'i>(
         &mut self,
         pairs: impl Iterator<Item = Pair<'i>>,
@@ -71,7 +74,7 @@ impl Builder<'_> {
         Ok(piped)
     }
 
-    /// Refuses what is no stage: what would be about the script, where each stage runs by itself.
+    /// Refuses statements about the whole script, because each stage runs by itself.
     pub(super) fn check_stage(&self, text: &str, span: Span, is_inner: bool) -> Result<()> {
         let stages = || hint!("a stage is a command, a call or a structure");
         let ends = |c: char| c.is_whitespace() || matches!(c, ';' | '|' | '&' | '<' | '>' | ')');
@@ -81,13 +84,13 @@ impl Builder<'_> {
             _ if self.functions.contains(word) => return Ok(()),
             _ if is_inner && HEADS.contains(&word) => {
                 let span = Span::new(span.start, span.start + word.len());
-                return Err(Box::new(asks_no_structure(span, word)));
+                return Err(Box::new(structure_in_succeeds(span, word)));
             }
             _ if is_inner => return Ok(()),
             "function" => (
                 Slug::FunctionOutput,
                 "a function's definition can't be a stage of a pipeline".to_owned(),
-                hint!("define it on lines of its own, and call it here"),
+                hint!("define the function on lines of its own, and call the function here"),
             ),
             "local" => (
                 Slug::PipelineStage,
@@ -114,7 +117,7 @@ impl Builder<'_> {
     }
 }
 
-/// The first here-document among redirections.
+/// Returns the span of the first here-document among redirections.
 fn document(redirects: &[Redirect]) -> Option<Span> {
     let is_document = |it: &&Redirect| matches!(it.target, Target::HereDocument { .. });
     redirects.iter().find(is_document).map(|it| it.span)
@@ -124,8 +127,8 @@ fn in_the_way(document: Span, stage: Span) -> SyntaxError {
     SyntaxError::new(
         Slug::HereDocumentInPipeline,
         stage,
-        "the text of a here-document is in the way of this pipeline",
+        "the text of a here-document interrupts this pipeline",
     )
-    .related(document, "it begins on the line after this")
+    .related(document, "the text begins on the next line")
     .hint(hint!("write the whole pipeline on one line, then the text"))
 }

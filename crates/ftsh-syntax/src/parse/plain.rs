@@ -1,10 +1,12 @@
-//! Lines that are plain enough to be understood without the grammar: most lines of most scripts, in a
-//! fraction of the time.
+//! Parser of plain lines without the grammar: most lines of most scripts, in a fraction of the
+//! time.
 //!
-//! Whatever isn't certain here is left to the grammar; a test holds both to the same tree, with the same
-//! places, of every script and text that there is. Plain are comments, `end`, `else` and `catch` alone,
-//! pipelines of commands of words with redirections to files, and assignments of one word, where words are of letters, digits, harmless signs,
-//! `$name` and strings on one line without escapes.
+//! Every uncertain line is left to the grammar. A test compares both trees, places included, for
+//! all scripts of the repository.
+//!
+//! Plain lines are comments, `end`, `else` and `catch` alone, pipelines of commands with
+//! redirections to files, and assignments of one word. Their words consist of letters, digits,
+//! characters without a meaning, `$name`, and strings on one line without escapes.
 
 use std::ops::Range;
 
@@ -12,7 +14,7 @@ use smallvec::{SmallVec, smallvec};
 
 use super::bashisms;
 use super::builder::Builder;
-use super::line::{End, Line};
+use super::line::{EndLine, ParsedLine};
 use crate::ast::{
     CommandKind, Expr, ExprKind, Mode, Parameter, Part, Pipeline, Quoted, Redirect, Simple, Stage,
     StageKind, Target, Variable, Word,
@@ -20,20 +22,20 @@ use crate::ast::{
 use crate::span::Span;
 use crate::vocabulary::{ALONE, DECLARATIONS, KEYWORDS};
 
-/// A line that was understood.
+/// Plain line.
 pub(super) struct Plain<'s> {
-    /// What is before it.
+    /// Text before the statement or comment.
     pub(super) spacing: &'s str,
-    /// Where its statement or comment is.
+    /// Span of the statement or comment.
     pub(super) span: Span,
-    /// Its statement; none if it is a comment.
-    pub(super) statement: Option<Line>,
-    /// Where the next line begins.
+    /// Statement; `None` for a comment.
+    pub(super) statement: Option<ParsedLine>,
+    /// Position of the next line.
     pub(super) next: usize,
 }
 
 impl<'s> Builder<'s> {
-    /// The line that begins at a place of the text, if it is plain.
+    /// Parses the line at a position, if the line is plain.
     pub(super) fn plain(&self, at: usize) -> Option<Plain<'s>> {
         let mut cursor = Cursor { text: self.text, at };
         cursor.skip(|byte| matches!(byte, b' ' | b'\t' | b'\n'));
@@ -51,8 +53,8 @@ impl<'s> Builder<'s> {
         Some(Plain { spacing, span: Span::new(start, end), statement, next })
     }
 
-    /// A statement up to the end of its line.
-    fn statement(&self, cursor: &mut Cursor<'s>) -> Option<Line> {
+    /// Parses a statement up to the end of its line.
+    fn statement(&self, cursor: &mut Cursor<'s>) -> Option<ParsedLine> {
         let start = cursor.at;
         let first = cursor.skip(is_in_command);
         if cursor.peek() == Some(b'=') {
@@ -60,9 +62,9 @@ impl<'s> Builder<'s> {
         }
         if cursor.ends_line() {
             match first {
-                "end" => return Some(Line::End(End::default())),
-                "else" => return Some(Line::Else),
-                "catch" => return Some(Line::Catch),
+                "end" => return Some(ParsedLine::End(EndLine::default())),
+                "else" => return Some(ParsedLine::Else),
+                "catch" => return Some(ParsedLine::Catch),
                 _ => {}
             }
         }
@@ -77,10 +79,10 @@ impl<'s> Builder<'s> {
                 self.check_stage(&self.text[Range::from(stage.span)], stage.span, false).ok()?;
             }
         }
-        Some(Line::Command(CommandKind::Pipeline(Pipeline { stages })))
+        Some(ParsedLine::Command(CommandKind::Pipeline(Pipeline { stages })))
     }
 
-    /// A command with its arguments and redirections.
+    /// Parses a command with its arguments and redirections.
     fn stage(&self, cursor: &mut Cursor<'s>) -> Option<Stage> {
         let start = cursor.at;
         let first = cursor.skip(is_in_command);
@@ -114,11 +116,11 @@ impl<'s> Builder<'s> {
     }
 }
 
-/// `name=word`, from the `=` on.
-fn assignment(name: &str, cursor: &mut Cursor) -> Option<Line> {
+/// Parses `name=word`, from the `=` on.
+fn assignment(name: &str, cursor: &mut Cursor) -> Option<ParsedLine> {
     let is_name = name.bytes().all(is_in_name) && !name.starts_with(|c: char| c.is_ascii_digit());
     cursor.at += 1;
-    // What begins with a point may be an operator, and what stands beside strings.
+    // A word after a point, or beside a string, may be an operator.
     if !is_name
         || name.is_empty()
         || matches!(cursor.peek(), None | Some(b'.' | b' ' | b'\t' | b'\n'))
@@ -135,10 +137,10 @@ fn assignment(name: &str, cursor: &mut Cursor) -> Option<Line> {
         return None;
     }
     let value = Some(Expr { span: word.span, kind: ExprKind::Word(word) });
-    Some(Line::Command(CommandKind::Assign { name: name.into(), value, local: false }))
+    Some(ParsedLine::Command(CommandKind::Assign { name: name.into(), value, local: false }))
 }
 
-/// A place in the text.
+/// Position in the text.
 struct Cursor<'s> {
     text: &'s str,
     at: usize,
@@ -161,7 +163,7 @@ impl<'s> Cursor<'s> {
         matches!(self.peek(), None | Some(b' ' | b'\t' | b'\n'))
     }
 
-    /// Skips blanks; whether nothing more is on the line.
+    /// Skips blanks, and returns true at the end of the line.
     fn ends_line(&mut self) -> bool {
         self.skip(|byte| matches!(byte, b' ' | b'\t'));
         matches!(self.peek(), None | Some(b'\n'))
@@ -192,7 +194,7 @@ impl<'s> Cursor<'s> {
         Some(Word { span: Span::new(start, self.at), parts })
     }
 
-    /// The bar between two commands on a line.
+    /// Parses the bar between two commands on a line.
     fn pipe(&mut self) -> Option<()> {
         self.take(b'|')?;
         let goes_on = !matches!(self.peek(), Some(b'|' | b'&'));
@@ -204,7 +206,7 @@ impl<'s> Cursor<'s> {
         matches!(after, [b'<' | b'>', ..] | [b'0'..=b'9', b'<' | b'>', ..])
     }
 
-    /// `< word`, `> word`, `>> word`, `2>&1`, with any descriptor.
+    /// Parses `< word`, `> word`, `>> word` or `2>&1`, with any descriptor.
     fn redirection(&mut self) -> Option<Redirect> {
         let start = self.at;
         let digits = self.skip(|byte| byte.is_ascii_digit());
@@ -254,7 +256,7 @@ impl<'s> Cursor<'s> {
         }
     }
 
-    /// `$name`
+    /// Parses `$name`.
     fn variable(&mut self) -> Option<Variable> {
         let start = self.at;
         let name = self.string(is_in_name);
@@ -270,12 +272,12 @@ fn is_in_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
-/// What commands are called.
+/// Returns true for a character of command names.
 fn is_in_command(byte: u8) -> bool {
     is_in_name(byte) || matches!(byte, b'.' | b'/' | b'-' | b'+')
 }
 
-/// What means nothing wherever it stands in a word.
+/// Returns true for a character without a meaning in any place of a word.
 fn is_harmless(byte: u8) -> bool {
     is_in_command(byte)
         || !byte.is_ascii()

@@ -1,70 +1,74 @@
-//! Takes the text apart line by line.
+//! Reader of a text, line by line.
 
 use pest::Parser;
 use pest::error::InputLocation;
 
-use super::block::{Blocks, Place};
+use super::block::{Blocks, Layout};
 use super::builder::Builder;
-use super::{Among, Grammar, Pair, Rule, Unfinished, expected};
+use super::{Grammar, KnownNames, Pair, Rule, Unfinished, expected};
 use crate::ast::Block;
 use crate::error::SyntaxError;
 use crate::span::Span;
 
-/// Parses a whole script; yields all its mistakes if it has any, in the order of the text.
-pub(super) fn script(text: &str, among: Among) -> std::result::Result<Block, Vec<SyntaxError>> {
-    let reader = Reader::read(text, among.functions, true);
-    reader.blocks.finish(reader.lost, among.channels)
+/// Parses a whole script, or returns all errors in the order of the text.
+pub(super) fn script(
+    text: &str,
+    known: KnownNames,
+) -> std::result::Result<Block, Vec<SyntaxError>> {
+    let reader = ScriptReader::read(text, known.functions, true);
+    reader.blocks.finish(reader.lost, known.channels)
 }
 
-/// The same by the grammar alone.
+/// Parses a whole script by the grammar alone.
 #[cfg(test)]
 pub(super) fn script_by_grammar(text: &str) -> std::result::Result<Block, Vec<SyntaxError>> {
-    let reader = Reader::read(text, &[], false);
+    let reader = ScriptReader::read(text, &[], false);
     reader.blocks.finish(reader.lost, &[])
 }
 
-/// What a text lacks at its end to be a script, if there is nothing else wrong with it.
+/// Returns the missing part at the end of a text without other errors.
 pub(super) fn unfinished(text: &str, functions: &[&str]) -> Option<Unfinished> {
-    let reader = Reader::read(text, functions, true);
-    match (reader.blocks.mistakes(), reader.lacks) {
+    let reader = ScriptReader::read(text, functions, true);
+    match (reader.blocks.error_count(), reader.lacks) {
         (0, _) => reader.blocks.innermost_keyword().map(Unfinished::Block),
         (1, lacks) => lacks,
         _ => None,
     }
 }
 
-struct Reader<'s> {
+struct ScriptReader<'s> {
     text: &'s str,
     builder: Builder<'s>,
     blocks: Blocks,
-    /// What comes next.
+    /// Position of the next line.
     at: usize,
-    /// Whether nothing of its line came before.
+    /// True at the start of a line.
     fresh: bool,
-    /// Commands of this line that can't be built yet: where their here-documents begin is not known
-    /// before the line's end.
+    /// Commands of the current line that wait for the end of the line, where their here-documents
+    /// begin.
     held: Vec<Parsed<'s>>,
-    /// Whether some of the text was lost to a string or here-document that never ends, and with it
-    /// perhaps an `end`.
+    /// True if an unterminated string or here-document has hidden some of the text, and perhaps an
+    /// `end`.
     lost: bool,
-    /// What the last line lacks.
+    /// Missing part of the last line.
     lacks: Option<Unfinished>,
 }
 
-/// A command as the grammar sees it.
+/// Command as parsed by the grammar.
 struct Parsed<'s> {
     base: usize,
     statement: Option<Pair<'s>>,
     comment: Option<Pair<'s>>,
-    place: Place,
+    layout: Layout,
 }
 
-impl<'s> Reader<'s> {
-    /// Reads a whole text, plain lines without the grammar if `quickly`; functions of these names are there
-    /// besides its own.
+impl<'s> ScriptReader<'s> {
+    /// Reads a whole text, and plain lines without the grammar if `quickly`.
+    ///
+    /// `functions` are defined before the text.
     fn read(text: &'s str, functions: &[&'s str], quickly: bool) -> Self {
         let byte_order_mark = text.len() - text.trim_start_matches('\u{feff}').len();
-        let mut reader = Reader {
+        let mut reader = ScriptReader {
             text,
             builder: Builder::new(text, functions),
             blocks: Blocks::default(),
@@ -74,7 +78,7 @@ impl<'s> Reader<'s> {
             lost: false,
             lacks: None,
         };
-        while reader.at < text.len() && !reader.blocks.hopeless() {
+        while reader.at < text.len() && !reader.blocks.must_stop() {
             if !(quickly && reader.step_quickly()) {
                 reader.step();
             }
@@ -82,17 +86,17 @@ impl<'s> Reader<'s> {
         reader
     }
 
-    /// Takes one line if it is plain; else false.
+    /// Reads one line, and returns true, if the line is plain.
     fn step_quickly(&mut self) -> bool {
         if !self.held.is_empty() {
             return false;
         }
         let Some(plain) = self.builder.plain(self.at) else { return false };
-        let place = Place { span: plain.span, ..place(plain.spacing, self.fresh) };
+        let layout = Layout { span: plain.span, ..layout(plain.spacing, self.fresh) };
         let text = &self.text[std::ops::Range::from(plain.span)];
         match plain.statement {
-            Some(line) => self.blocks.add(line, place),
-            None => self.blocks.comment(text, place.indent.is_none(), place),
+            Some(line) => self.blocks.add(line, layout),
+            None => self.blocks.comment(text, layout.indent.is_none(), layout),
         }
         self.at = plain.next;
         self.fresh = true;
@@ -107,11 +111,11 @@ impl<'s> Reader<'s> {
             Err(error) => return self.broken(base, &error),
         };
         self.at = base + line.as_span().end();
-        let mut parsed = Parsed { base, statement: None, comment: None, place: Place::default() };
+        let mut parsed = Parsed { base, statement: None, comment: None, layout: Layout::default() };
         let mut line_ends = true;
         for pair in line.into_inner() {
             match pair.as_rule() {
-                Rule::spacing => parsed.place = place(pair.as_str(), self.fresh),
+                Rule::spacing => parsed.layout = layout(pair.as_str(), self.fresh),
                 Rule::comment => parsed.comment = Some(pair),
                 Rule::terminator => line_ends = pair.as_str() != ";",
                 _ => parsed.statement = Some(pair),
@@ -128,7 +132,7 @@ impl<'s> Reader<'s> {
         }
     }
 
-    /// Builds what waited for the end of the line, which is here.
+    /// Builds the commands that waited for the end of the line, at the end of the line.
     fn build_held(&mut self) {
         self.builder.documents.at = self.at;
         for parsed in std::mem::take(&mut self.held) {
@@ -144,22 +148,22 @@ impl<'s> Reader<'s> {
 
     fn build(&mut self, parsed: Parsed<'s>) {
         self.builder.base = parsed.base;
-        let trailing = parsed.statement.is_some() || parsed.place.indent.is_none();
+        let trailing = parsed.statement.is_some() || parsed.layout.indent.is_none();
         if let Some(pair) = parsed.statement {
-            let place = Place { span: self.builder.span(&pair), ..parsed.place };
+            let layout = Layout { span: self.builder.span(&pair), ..parsed.layout };
             let text = pair.as_str();
             let documents_at = self.builder.documents.at;
             match self.builder.line(pair) {
-                Ok(line) => self.blocks.add(line, place),
+                Ok(line) => self.blocks.add(line, layout),
                 Err(error) => {
                     if self.builder.documents.at == documents_at {
                         self.builder.documents.pass(text);
                     }
-                    // A lone backslash: what it joins is still to come.
+                    // After a lone backslash, the joined line is missing.
                     if error.span.end == self.text.len() && self.text[error.span.start..] == *"\\" {
                         self.lacks = Some(Unfinished::Line);
                     }
-                    self.blocks.broken(text, *error, place);
+                    self.blocks.broken(text, *error, layout);
                 }
             }
             if let Some(at) = self.builder.endless_string.take() {
@@ -170,17 +174,17 @@ impl<'s> Reader<'s> {
             }
         }
         if let Some(comment) = parsed.comment {
-            let place = Place { span: self.builder.span(&comment), ..parsed.place };
-            self.blocks.comment(comment.as_str(), trailing, place);
+            let layout = Layout { span: self.builder.span(&comment), ..parsed.layout };
+            self.blocks.comment(comment.as_str(), trailing, layout);
         }
     }
 
-    /// Reports a command that the grammar doesn't know, and goes on with the next line.
+    /// Adds the error of a line that the grammar does not match, and continues with the next line.
     fn broken(&mut self, base: usize, error: &pest::error::Error<Rule>) {
         let (InputLocation::Pos(at) | InputLocation::Span((at, _))) = error.location;
         let rest = &self.text[base..];
         let start = rest.len() - rest.trim_start_matches([' ', '\t', '\r', '\n', ';']).len();
-        let mut place = place(&rest[..start], self.fresh);
+        let mut layout = layout(&rest[..start], self.fresh);
         self.at = self.next_line(base + at.max(start));
         self.build_held();
 
@@ -190,13 +194,13 @@ impl<'s> Reader<'s> {
         self.at = self.builder.documents.at;
         self.fresh = true;
         let start = base + start;
-        place.span = Span::new(start, start + statement.len());
+        layout.span = Span::new(start, start + statement.len());
         let end = self.text.trim_end();
         if base + at >= end.len() && (end.ends_with('|') || end.ends_with("|&")) {
             self.lacks = Some(Unfinished::Pipeline);
         }
         let error = expected::explain(self.text, base, start, error);
-        self.blocks.broken(statement, error, place);
+        self.blocks.broken(statement, error, layout);
     }
 
     fn next_line(&self, at: usize) -> usize {
@@ -204,20 +208,20 @@ impl<'s> Reader<'s> {
     }
 }
 
-/// Where a command stands, by what is between it and the command before.
-fn place(spacing: &str, fresh: bool) -> Place {
+/// Returns the layout of a command after the `spacing` behind the previous command.
+fn layout(spacing: &str, fresh: bool) -> Layout {
     let mut lines = spacing.split('\n');
     let last = lines.next_back().unwrap_or_default();
     let first_on_line = fresh || last.len() < spacing.len();
     let skip = usize::from(!fresh);
-    Place {
+    Layout {
         span: Span::default(),
         gap: lines.skip(skip).any(|line| line.trim_matches([' ', '\t', '\r']).is_empty()),
         indent: first_on_line.then(|| indentation(last)),
     }
 }
 
-/// How far a line is indented; a tab goes to the next multiple of 8.
+/// Returns the width of the indentation. A tab ends at the next multiple of 8.
 fn indentation(blanks: &str) -> usize {
     blanks.chars().fold(0, |column, c| match c {
         '\t' => (column / 8 + 1) * 8,

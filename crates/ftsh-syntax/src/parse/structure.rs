@@ -1,18 +1,18 @@
-//! A structure from its head to its `end`.
+//! Open structures, from the head to the `end`.
 
-use super::line::Head;
+use super::line::HeadLine;
 use crate::ast::{Block, CommandKind, Expr, For, Name, Try};
 use crate::span::Span;
 
-/// What is known of an open structure besides the block that is being read.
+/// Head of an open structure, and its blocks before the current block.
 pub(super) enum Structure {
-    /// In the body; or after `catch` or `finally`, with what comes before done.
+    /// `try`, with the spans of `catch` and `finally` if they precede the current block.
     Try {
         head: Box<Try>,
         catch: Option<Span>,
         finally: Option<Span>,
     },
-    /// The arms that are done, and the condition of this one; none after `else`.
+    /// `if`, with the finished arms, and the condition of the current arm unless it is `else`.
     If {
         arms: Vec<(Expr, Block)>,
         condition: Option<Expr>,
@@ -23,12 +23,12 @@ pub(super) enum Structure {
         name: Name,
         name_span: Span,
     },
-    /// Its head couldn't be understood.
+    /// Structure whose head does not parse.
     Broken(&'static str),
 }
 
 impl Structure {
-    /// What it begins with.
+    /// Returns the keyword of the head.
     pub(super) fn keyword(&self) -> &'static str {
         match self {
             Self::Try { .. } => "try",
@@ -40,7 +40,7 @@ impl Structure {
         }
     }
 
-    /// It ends after this block; none if nothing can be made of it.
+    /// Returns the structure with its last block, or `None` after a head that does not parse.
     pub(super) fn ended(self, block: Block) -> Option<CommandKind> {
         Some(match self {
             Self::Try { mut head, catch, finally } => {
@@ -66,15 +66,15 @@ impl Structure {
     }
 }
 
-impl From<Head> for Structure {
-    fn from(head: Head) -> Self {
+impl From<HeadLine> for Structure {
+    fn from(head: HeadLine) -> Self {
         match head {
-            Head::Try(head) => Self::Try { head, catch: None, finally: None },
-            Head::If(condition) => Self::If { arms: Vec::new(), condition: Some(condition) },
-            Head::While(condition) => Self::While(condition),
-            Head::For(head) => Self::For(head),
-            Head::Function { name, name_span } => Self::Function { name, name_span },
-            Head::Broken(keyword) => Self::Broken(keyword),
+            HeadLine::Try(head) => Self::Try { head, catch: None, finally: None },
+            HeadLine::If(condition) => Self::If { arms: Vec::new(), condition: Some(condition) },
+            HeadLine::While(condition) => Self::While(condition),
+            HeadLine::For(head) => Self::For(head),
+            HeadLine::Function { name, name_span } => Self::Function { name, name_span },
+            HeadLine::Broken(keyword) => Self::Broken(keyword),
         }
     }
 }

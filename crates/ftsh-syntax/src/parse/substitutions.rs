@@ -1,4 +1,4 @@
-//! Substitutions that other shells make where a `$` or a backquote stands, and what is written here.
+//! Substitutions of other shells, with `$` or backquotes, and their replacements.
 
 use super::bashisms::operator;
 use super::braces;
@@ -8,17 +8,18 @@ use crate::slug::Slug;
 use crate::span::Span;
 use crate::vocabulary::is_name;
 
-/// Programs that are run in `$( )` without arguments, where they look like variables.
+/// Programs often run in `$( )` without arguments, where their names look like variables.
 const PROGRAMS: [&str; 13] = [
     "arch", "date", "hostname", "id", "ls", "mktemp", "nproc", "pwd", "tty", "uname", "uptime",
     "who", "whoami",
 ];
 
-/// Longer commands aren't said again in a hint.
-const LONGEST: usize = 40;
+/// Maximum length of a command that a hint repeats.
+const MAX_COMMAND_LENGTH: usize = 40;
 
-/// Those of [`PROGRAMS`] that are meant as programs if they stand in `$( )`: the text doesn't
-/// mention them otherwise, as it would have to for a variable.
+/// Returns the [`PROGRAMS`] that are meant as programs in `$( )`.
+///
+/// A text with a variable of the same name would also mention the name elsewhere.
 pub(super) fn programs(text: &str) -> Vec<&'static str> {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let is_other_use = |at: usize, name: &str| {
@@ -32,14 +33,14 @@ pub(super) fn programs(text: &str) -> Vec<&'static str> {
     PROGRAMS.into_iter().filter(unknown).collect()
 }
 
-/// The `` `command` `` at `span` of a script's `text`.
+/// Returns the error for the `` `command` `` at `span` of a script's `text`.
 pub(super) fn backquotes(span: Span, text: &str) -> SyntaxError {
     let command = text[span.start..span.end].trim_matches('`').trim();
     SyntaxError::new(Slug::CommandSubstitution, span, "backquotes don't run commands")
         .hint(collected(command, span, text))
 }
 
-/// The `$` at `span` of a script's `text` that begins something unknown.
+/// Returns the error for an unknown `$` at `span` of a script's `text`.
 pub(super) fn variable(span: Span, text: &str) -> SyntaxError {
     let span = Span::new(span.start, span.end.max(closed(text, span.start)));
     let (written, after) = (&text[span.start..span.end], &text[span.end..]);
@@ -52,7 +53,7 @@ pub(super) fn variable(span: Span, text: &str) -> SyntaxError {
         (
             Slug::Arithmetic,
             "`$(( ))` doesn't calculate",
-            hint!("an assignment does, with operators that are words: `{target}={sum}`"),
+            hint!("write an assignment with operators in words: `{target}={sum}`"),
         )
     } else if let Some(command) = written.strip_prefix("$(") {
         let command = command.strip_suffix(')').unwrap_or(command).trim();
@@ -66,30 +67,30 @@ pub(super) fn variable(span: Span, text: &str) -> SyntaxError {
     } else if written.starts_with("${") && !written.ends_with('}') {
         (Slug::UnclosedBrace, "this `${` has no `}`", hint!("write `${{name}}`"))
     } else if let Some(inside) = written.strip_prefix("${") {
-        let hint = match braces::meant(inside.trim_end_matches('}')) {
-            Some(braces::Meant::Variable(said)) => hint!("write `{said}`"),
-            Some(braces::Meant::Value(said)) => {
+        let hint = match braces::replacement(inside.trim_end_matches('}')) {
+            Some(braces::Replacement::Variable(code)) => hint!("write `{code}`"),
+            Some(braces::Replacement::Value(code)) => {
                 let (target, then) = target(span, text);
-                hint!("write `{target}={said}`{then}")
+                hint!("write `{target}={code}`{then}")
             }
-            Some(braces::Meant::Other(hint)) => hint,
+            Some(braces::Replacement::Other(hint)) => hint,
             None => hint!(
                 "there are `${{name}}`, `${{name:-default}}` and `${{name:+alternative}}`; \
-                 functions do the rest, like `v=replace($name, 'regex', \"text\")`"
+                 functions cover other cases, like `v=replace($name, 'regex', \"text\")`"
             ),
         };
         (Slug::UnknownSubstitution, "unknown kind of substitution", hint)
     } else if written == "$?" {
         (
             Slug::SpecialVariable,
-            "there is no `$?`: a failure can't be passed over",
-            hint!("in `catch`, `$error_code` has the exit code and `$error` the story"),
+            "there is no `$?`: a failure ends the group",
+            hint!("in `catch`, `$error_code` is the exit code and `$error` the message"),
         )
     } else if written == "$!" {
         (
             Slug::SpecialVariable,
             "there is no `$!`",
-            hint!("`forall` runs commands at once and waits for them"),
+            hint!("`forall` runs commands in parallel and waits for them"),
         )
     } else {
         (
@@ -101,7 +102,8 @@ pub(super) fn variable(span: Span, text: &str) -> SyntaxError {
     SyntaxError::new(slug, span, message).hint(hint)
 }
 
-/// End of the parentheses of a `$(` at `start`, if they are closed on its line; else `start`.
+/// Returns the end of the parentheses of a `$(` at `start`, if they are closed on the line, and
+/// otherwise `start`.
 fn closed(text: &str, start: usize) -> usize {
     let Some(inside) = text[start..].strip_prefix('$').filter(|it| it.starts_with('(')) else {
         return start;
@@ -118,7 +120,7 @@ fn closed(text: &str, start: usize) -> usize {
     start
 }
 
-/// Advice for the output of `command`.
+/// Returns the hint for the output of `command`.
 fn collected(command: &str, span: Span, text: &str) -> Hint {
     let (target, then) = target(span, text);
     if let Some((name @ ("basename" | "dirname"), path)) = command.split_once(' ')
@@ -126,22 +128,24 @@ fn collected(command: &str, span: Span, text: &str) -> Hint {
     {
         return hint!("write `{target}={name}({path})`{then}");
     }
-    // The directory that the builtin prints has no links in it, with `-P` or without.
+    // The directory printed by the builtin has no links, with `-P` or without.
     let command = if matches!(command, "pwd -P" | "pwd -L") { "pwd" } else { command };
     let read = command.strip_prefix('<').map(|file| format!("cat {}", file.trim_start()));
     let command = read.as_deref().unwrap_or(command);
-    let is_short = !command.is_empty() && command.len() <= LONGEST && !command.contains('\n');
+    let is_short =
+        !command.is_empty() && command.len() <= MAX_COMMAND_LENGTH && !command.contains('\n');
     let fits = is_short && is_script(&format!("{command} -> {target}"));
     hint!("write `{} -> {target}`{then}", if fits { command } else { "command" })
 }
 
-/// True if a proposal can be a script.
+/// Returns true if a proposal parses.
 fn is_script(text: &str) -> bool {
     super::parse("hint", text).is_ok()
 }
 
-/// The variable that is to have the value of what stands at `span`, and what is to be done then:
-/// in `name=$(…)` it is `name`, and nothing.
+/// Returns the variable to assign, and the instruction after the assignment.
+///
+/// In `name=$(…)` the variable is `name`, and no instruction follows.
 fn target(span: Span, text: &str) -> (&str, &'static str) {
     let (before, after) = (&text[..span.start], &text[span.end..]);
     let before = before.strip_suffix('"').unwrap_or(before);
@@ -158,9 +162,9 @@ fn is_end(text: &str) -> bool {
     text.is_empty() || text.starts_with(['\n', ';', '#'])
 }
 
-/// A sum in the operators of this shell, if it is one of numbers and variables.
+/// Translates a sum of numbers and variables to operators of this shell.
 fn words_for(sum: &str) -> Option<String> {
-    // The longer symbol comes first: `**` is none of `*`.
+    // The longer symbol comes first: `**` is not `*`.
     let symbols = ["**", "+", "-", "*", "/", "%", "(", ")"];
     let mut words = Vec::new();
     let mut rest = sum.trim_start();

@@ -1,11 +1,11 @@
-//! What scripts mean, seen through the printer; and what is said of wrong ones.
+//! Parsed scripts, shown by the printer, and the messages for wrong scripts.
 
 mod adversarial;
 mod bashisms;
 mod bashisms_in_commands;
 mod channels;
-mod mistakes;
-mod mistakes_in_words;
+mod errors;
+mod errors_in_words;
 mod pipelines;
 mod plain;
 mod programs;
@@ -18,7 +18,7 @@ use super::*;
 use crate::diagnostic;
 use crate::print;
 
-/// The tidied program, checked to read back as itself.
+/// Returns the tidied script, after a check that it parses to the same tree.
 fn tidied(text: &str) -> String {
     let script = match parse("t", text) {
         Ok(script) => script,
@@ -34,7 +34,7 @@ fn tidied(text: &str) -> String {
     printed
 }
 
-/// A tree without its places.
+/// Formats a tree without its spans.
 fn shape(script: &Script) -> String {
     let debug = format!("{:?}", script.body);
     let mut shape = String::with_capacity(debug.len());
@@ -45,10 +45,10 @@ fn shape(script: &Script) -> String {
     shape
 }
 
-/// The mistakes of a script, rendered.
-fn mistakes(text: &str) -> String {
+/// Returns the rendered errors of a script.
+fn rendered_errors(text: &str) -> String {
     match parse("t", text) {
-        Ok(script) => panic!("no mistake in:\n{}", print(&script)),
+        Ok(script) => panic!("no error in:\n{}", print(&script)),
         Err(errors) => diagnostic::render_all(&errors),
     }
 }

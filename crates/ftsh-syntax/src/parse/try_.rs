@@ -1,7 +1,7 @@
-//! The head of a `try`: limits and clauses in any order.
+//! Builder of the head of a `try`, with limits and clauses in any order.
 
 use super::builder::Builder;
-use super::duration::Limit;
+use super::duration::TimeOrTimes;
 use super::{Pair, Result, Rule};
 use crate::ast::{Block, Try};
 use crate::clauses::TryClauses;
@@ -55,14 +55,14 @@ impl Builder<'_> {
                 )
                 .related(first, "the other one is here")
                 .hint(hint!(
-                    "`every` fixes when attempts start, `backoff` how long to wait between them"
+                    "`every` sets the time between the starts of attempts, `backoff` the delay between attempts"
                 )),
             ));
         }
         Ok(head)
     }
 
-    /// Adds one clause to the head; says which.
+    /// Adds one clause to the head, and returns its name.
     fn clause(&mut self, head: &mut Try, pair: Pair) -> Result<&'static str> {
         let rule = pair.as_rule();
         let clauses = &mut head.clauses;
@@ -95,11 +95,11 @@ impl Builder<'_> {
                 "`while`"
             }
             (Rule::limit, _) => match self.limit(value)? {
-                Limit::Time(duration) => {
+                TimeOrTimes::Time(duration) => {
                     clauses.time = Some(duration);
                     "the time limit"
                 }
-                Limit::Times(times) => {
+                TimeOrTimes::Times(times) => {
                     clauses.times = Some(times);
                     "the number of times"
                 }

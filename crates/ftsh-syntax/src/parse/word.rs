@@ -1,4 +1,4 @@
-//! Words and their parts.
+//! Builder of words and their parts.
 
 use super::builder::Builder;
 use super::{Pair, Pairs, Result, Rule, substitutions};
@@ -8,7 +8,7 @@ use crate::slug::Slug;
 use crate::span::Span;
 
 impl Builder<'_> {
-    /// A `word`, an `inner_word` or an `operand`.
+    /// Builds a `word`, an `inner_word` or an `operand`.
     pub(super) fn word(&mut self, pair: Pair) -> Result<Word> {
         let span = self.span(&pair);
         Ok(Word { span, parts: self.parts(pair.into_inner())?.into() })
@@ -54,7 +54,7 @@ impl Builder<'_> {
         self.quoted(pair.into_inner(), &['"', '\'', '$', '\\', '`'])
     }
 
-    /// Refuses a string that never ends.
+    /// Refuses an unterminated string.
     fn check_end(&mut self, pair: &Pair) -> Result<()> {
         let span = self.span(pair);
         if !pair.clone().into_inner().any(|inner| inner.as_rule() == Rule::unterminated) {
@@ -65,18 +65,18 @@ impl Builder<'_> {
         }
         self.endless_string = Some(span.start);
         let quote = Span::new(span.start, span.start + 1);
-        let error = SyntaxError::new(Slug::UnclosedString, quote, "a string that never ends")
-            .label(format!("its closing `{}` is missing", &self.text[quote.start..quote.end]));
+        let error = SyntaxError::new(Slug::UnclosedString, quote, "unterminated string")
+            .label(format!("the closing `{}` is missing", &self.text[quote.start..quote.end]));
         Err(Box::new(match self.long_string {
             Some(long) => error.related(
                 Span::new(long.start, long.start + 1),
-                "or is it this one that should end earlier?",
+                "this string may have to end earlier",
             ),
             None => error,
         }))
     }
 
-    /// The pieces of a double-quoted string or a here-document.
+    /// Builds the parts of a double-quoted string or a here-document.
     pub(super) fn quoted(&mut self, pairs: Pairs, escapable: &[char]) -> Result<Vec<Quoted>> {
         let mut pieces = Vec::new();
         for pair in pairs {
@@ -120,7 +120,7 @@ impl Builder<'_> {
                         Box::new(SyntaxError::new(
                             Slug::OutOfRange,
                             span,
-                            "there are never that many arguments",
+                            "the number of the argument is too large",
                         ))
                     })?;
                     variable = Some(Parameter::Positional(number));
@@ -155,8 +155,9 @@ impl Builder<'_> {
     }
 }
 
-/// Appends what quoted text stands for. Line endings become newlines; `\` before a newline joins
-/// the lines if `joins`.
+/// Appends quoted text after unescaping.
+///
+/// Line endings become newlines. A `\` before a newline joins the lines if `joins`.
 fn unescape(quoted: &str, escapable: &[char], joins: bool, text: &mut String) {
     let mut rest = quoted;
     while let Some(at) = rest.find(['\\', '\r']) {
@@ -165,7 +166,7 @@ fn unescape(quoted: &str, escapable: &[char], joins: bool, text: &mut String) {
         let after = &rest[1..];
         let line_end = after.trim_start_matches('\r');
         if rest.starts_with('\r') {
-            // Only the carriage returns of a line ending go.
+            // Carriage returns are removed before a newline only.
             if !line_end.starts_with('\n') {
                 text.push_str(&rest[..rest.len() - line_end.len()]);
             }

@@ -1,19 +1,19 @@
 //! Pipelines and commands.
 
-use super::{Printer, Task};
+use super::{PrintTask, Printer};
 use crate::ast::{Part, Redirect, Simple, Stage, StageKind, Word};
 use crate::vocabulary::OPERATORS;
 
 impl Printer {
-    /// Prints stages up to the head of the first structure among them, and notes what follows.
-    pub(super) fn stages<'t>(&mut self, stages: &'t [Stage], tasks: &mut Vec<Task<'t>>) {
+    /// Prints stages up to the head of the first structure, and pushes the rest as tasks.
+    pub(super) fn stages<'t>(&mut self, stages: &'t [Stage], tasks: &mut Vec<PrintTask<'t>>) {
         let mut stages = stages;
         while let [stage, rest @ ..] = stages {
             match &stage.kind {
                 StageKind::Simple(simple) => self.simple(simple),
                 StageKind::Structure(block) => {
                     if !rest.is_empty() {
-                        tasks.push(Task::Piped(stage.pipe_errors, rest));
+                        tasks.push(PrintTask::Piped(stage.pipe_errors, rest));
                     }
                     return block.commands.iter().for_each(|it| self.structure(it, tasks));
                 }
@@ -55,12 +55,12 @@ impl Printer {
     }
 }
 
-/// Splits the redirections of a command into those before its assignments, those between the
-/// assignments and the words, and those at the end.
+/// Splits the redirections of a command into three groups: before the assignments, before the
+/// words, and at the end.
 ///
-/// Redirections stand at the end unless a command with assignments would then be read otherwise.
+/// Redirections stand at the end, unless a command with assignments would parse differently.
 /// `x='a'.add. b` begins a sum, but `> f x='a'.add. b` is a command. A parenthesis never follows an
-/// assignment directly, so one redirection of `x=a > f )b` stays between the two.
+/// assignment directly, and therefore one redirection of `x=a > f )b` stays between the two.
 fn arrange(simple: &Simple) -> (&[Redirect], &[Redirect], &[Redirect]) {
     let redirects = &simple.redirects[..];
     let (Some((_, value)), Some(word)) = (simple.assignments.first(), simple.words.first()) else {
@@ -82,7 +82,8 @@ fn begins(word: &Word, fits: impl Fn(&str) -> bool) -> bool {
     matches!(word.parts.first(), Some(Part::Bare(text)) if fits(text))
 }
 
-/// Returns true if an expression can end inside the word: an operator follows a string or a joined line.
+/// Returns true if an expression can end inside the word: an operator follows a string or a joined
+/// line.
 fn contains_operator(word: &Word) -> bool {
     word.parts.windows(2).any(|parts| match parts {
         [Part::Single(_) | Part::Double(_) | Part::Bare(_), Part::Bare(text)] => {
@@ -92,7 +93,7 @@ fn contains_operator(word: &Word) -> bool {
     })
 }
 
-/// Returns true if the text is an operator up to its end or the first sign that ends operands.
+/// Returns true if the text is an operator up to its end or the first character that ends operands.
 fn begins_operator(text: &str) -> bool {
     OPERATORS.contains(&text.split(['(', ')', ',']).next().unwrap_or_default())
 }

@@ -6,8 +6,10 @@ use crate::backoff::Clauses;
 use crate::clauses::ChannelClauses;
 
 impl Printer {
-    /// Parentheses are nodes of the tree, so none are added. The recursion is as deep as the parser
-    /// lets expressions be.
+    /// Prints an expression.
+    ///
+    /// Parentheses are nodes of the tree, hence none are added. The parser limits the depth of the
+    /// recursion.
     pub(super) fn expr(&mut self, expr: &Expr) {
         match &expr.kind {
             ExprKind::Word(word) => self.word(word),
@@ -127,7 +129,7 @@ impl Printer {
         }
     }
 
-    /// `per second` rather than `per 1 second`.
+    /// Prints `per second` rather than `per 1 second`.
     fn per(&mut self, time: &Duration) {
         match time {
             Duration::Amount { amount, unit } if is_one(amount) => {

@@ -3,9 +3,9 @@
 use super::Printer;
 use crate::ast::{Parameter, Part, Quoted, Variable, Word};
 
-/// Where text stands decides what must be escaped.
+/// Surroundings of text, which decide on the characters to escape.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Context {
+enum EscapeContext {
     Quotes,
     Document,
 }
@@ -21,8 +21,8 @@ impl Printer {
             match part {
                 Part::Bare(text) => {
                     self.text.push_str(text);
-                    // Two such parts come from lines that were joined inside a word. Joined
-                    // otherwise they could become a keyword, an operator or a variable.
+                    // Two bare parts come from lines joined inside a word. Without the line break
+                    // they could become a keyword, an operator or a variable.
                     let dollar = text.ends_with('$') && matches!(next, Some(Part::Variable(_)));
                     if dollar || matches!(next, Some(Part::Bare(_))) {
                         self.text.push_str("\\\n");
@@ -35,7 +35,7 @@ impl Printer {
                 Part::Single(text) => self.single(text),
                 Part::Double(pieces) => {
                     self.text.push('"');
-                    self.pieces(pieces, Context::Quotes);
+                    self.pieces(pieces, EscapeContext::Quotes);
                     self.text.push('"');
                 }
                 Part::Variable(variable) => {
@@ -63,8 +63,8 @@ impl Printer {
         self.text.push('\'');
     }
 
-    /// The inside of a double-quoted string or a here-document.
-    fn pieces(&mut self, pieces: &[Quoted], context: Context) {
+    /// Prints the content of a double-quoted string or a here-document.
+    fn pieces(&mut self, pieces: &[Quoted], context: EscapeContext) {
         for (at, piece) in pieces.iter().enumerate() {
             let next = pieces.get(at + 1);
             match piece {
@@ -80,19 +80,19 @@ impl Printer {
         }
     }
 
-    fn quoted_text(&mut self, text: &str, before_variable: bool, context: Context) {
+    fn quoted_text(&mut self, text: &str, before_variable: bool, context: EscapeContext) {
         let mut rest = text.chars().peekable();
         while let Some(c) = rest.next() {
             let next = rest.peek();
             let escape = match c {
-                '"' => context == Context::Quotes,
+                '"' => context == EscapeContext::Quotes,
                 '`' => true,
                 '$' => match next {
                     Some(next) => next.is_ascii_alphanumeric() || "_{(#*@$?!-".contains(*next),
                     None => before_variable,
                 },
                 '\\' => match next {
-                    Some('"' | '\'') => context == Context::Quotes,
+                    Some('"' | '\'') => context == EscapeContext::Quotes,
                     None | Some('$' | '\\' | '`' | '\n' | '\r') => true,
                     Some(_) => false,
                 },
@@ -105,7 +105,7 @@ impl Printer {
         }
     }
 
-    /// `glued` if the next character would be taken for a part of the name.
+    /// Prints a variable, with braces if `glued` to a character that would lengthen the name.
     fn variable(&mut self, variable: &Variable, glued: bool) {
         let name = match &variable.parameter {
             Parameter::Named(name) => name.to_string(),
@@ -133,7 +133,7 @@ impl Printer {
         }
     }
 
-    /// Writes the delimiter, and keeps the text for the end of the line.
+    /// Prints the delimiter, and keeps the text for the end of the line.
     pub(super) fn here_document(&mut self, delimiter: &str, body: &Word) {
         let mut document = Self::default();
         match &body.parts[..] {
@@ -145,7 +145,7 @@ impl Printer {
                 self.text.push_str(delimiter);
                 for part in parts {
                     if let Part::Double(pieces) = part {
-                        document.pieces(pieces, Context::Document);
+                        document.pieces(pieces, EscapeContext::Document);
                     }
                 }
                 document.keep_from_ending(delimiter);
@@ -156,8 +156,10 @@ impl Printer {
         self.documents.push(document.text);
     }
 
-    /// Joins the line with the next, where a line of the text would be taken for the delimiter, and
-    /// the last with nothing, if it doesn't end.
+    /// Joins lines where the text would end too early or not at all.
+    ///
+    /// A line equal to the delimiter is joined with the next line. A last line without a newline is
+    /// joined with nothing.
     fn keep_from_ending(&mut self, delimiter: &str) {
         let mut text = String::new();
         for line in self.text.split_inclusive('\n') {
@@ -177,7 +179,7 @@ impl Printer {
     }
 }
 
-/// Whether text would lengthen a variable's name before it.
+/// Returns true if text would lengthen the name of a variable before it.
 fn goes_on(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
 }

@@ -2,20 +2,20 @@
 
 use insta::assert_snapshot;
 
-use super::{assert_quiet, look};
+use super::{assert_quiet, warnings};
 
 #[test]
-fn what_a_branch_assigns_is_lost() {
-    assert_snapshot!(look("n=0\nforall x in a b keep going\n  try 2 times\n    n=$n .add. 1\n    n=$n .add. 2\n  end\nend\necho $n"), @"
-warning[lost-assignment]: what this branch assigns to `n` is lost when it ends
+fn assignments_in_branches_are_lost() {
+    assert_snapshot!(warnings("n=0\nforall x in a b keep going\n  try 2 times\n    n=$n .add. 1\n    n=$n .add. 2\n  end\nend\necho $n"), @"
+warning: the value of `n` is lost at the end of the branch
  --> t:4:5
   |
 2 | forall x in a b keep going
-  | -------------------------- each branch of this has a copy of the variables
+  | -------------------------- each branch of this `forall` has a copy of the variables
  ...
 4 |     n=$n .add. 1
   |     ^^^^^^^^^^^^
-  = hint: have the branch print it, or write it to a file of its own
+  = hint: print the value, or write the value to one file per branch
 ");
     assert_quiet(&[
         "forall x in a b; n=$x; echo $n; end; n=1; echo $n",

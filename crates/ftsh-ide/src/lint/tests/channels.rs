@@ -1,20 +1,20 @@
-//! Channels whose rules nothing obeys.
+//! Channels whose rules have no effect.
 
 use insta::assert_snapshot;
 
-use super::{assert_quiet, look, messages};
+use super::{assert_quiet, messages, warnings};
 
 #[test]
-fn a_budget_is_for_what_is_tried_again() {
-    assert_snapshot!(look("channel k budget 10%\ntry through k\n  a\nend"), @"
-warning[unused-budget]: nothing that goes through `k` is tried again: its budget is unused
+fn budgets_need_retries() {
+    assert_snapshot!(warnings("channel k budget 10%\ntry through k\n  a\nend"), @"
+warning: no `try` through `k` makes a second attempt: the budget is unused
  --> t:1:18
   |
 1 | channel k budget 10%
   |                  ^^^
 2 | try through k
   |             - this `try` makes one attempt
-  = hint: say how often or for how long, like `try for 1 hour`
+  = hint: add a limit, like `try for 1 hour`
 ");
     assert_eq!(messages("channel k budget 10%; try 1 time through k; a; end").len(), 1);
     assert_quiet(&[
@@ -27,16 +27,16 @@ warning[unused-budget]: nothing that goes through `k` is tried again: its budget
 }
 
 #[test]
-fn channels_are_for_something() {
-    assert_eq!(messages("channel k at most 1\na"), ["nothing goes through `k`"]);
+fn unused_channels() {
+    assert_eq!(messages("channel k at most 1\na"), ["no `try` goes through `k`"]);
     assert_quiet(&["channel k at most 1\nfunction f\n a\nend", "channel k at most 1\nsource f"]);
 }
 
 #[test]
-fn one_inside_of_another_means_nothing() {
+fn nested_uses_of_a_channel() {
     assert_eq!(
         messages("channel k at most 1\ntry 2 times through k\n b\n try through k\n  a\n end\nend"),
-        ["the attempts around have gone through `k` already"]
+        ["the outer attempts already went through `k`"]
     );
     assert_quiet(&[
         "channel k at most 1; channel l at most 1; try through k; b; try through l; a; end; end",

@@ -1,19 +1,19 @@
-//! Commands that nothing reaches, and failures that nobody hears of.
+//! Unreachable commands, and ignored failures.
 
 use insta::assert_snapshot;
 
-use super::{assert_quiet, look, messages};
+use super::{assert_quiet, messages, warnings};
 
 #[test]
-fn failures_are_swallowed() {
-    assert_snapshot!(look("try 5 times\n  a\ncatch\n  echo \"$error\"\nend"), @r#"
-warning[forgotten-failure]: this `catch` lets every failure be forgotten
+fn ignored_failures() {
+    assert_snapshot!(warnings("try 5 times\n  a\ncatch\n  echo \"$error\"\nend"), @"
+warning: this `catch` ignores every failure
  --> t:3:1
   |
 3 | catch
   | ^^^^^
-  = hint: pass it on with `failure`, or say in a comment inside the `catch` why it doesn't matter
-"#);
+  = hint: pass the failure on with `failure`, or explain in a comment inside the `catch` why the failure doesn't matter
+");
     for catch in [
         "",
         "success",
@@ -37,7 +37,7 @@ warning[forgotten-failure]: this `catch` lets every failure be forgotten
         "try; a; catch; die; end; function die; echo $error; exit 3; end",
         // Another way to do it.
         "try; a; catch; b; end",
-        // What failed is counted, noted or told apart later.
+        // The failure is counted, recorded or distinguished later.
         "n=0; try; a; catch; n=$n .add. 1; end; test $n -lt 3",
         "ok=true; try; a; catch; ok=false; end; if $ok; b; end",
         "try; a; catch; echo $error ->> why; end; cat -< why",
@@ -46,13 +46,13 @@ warning[forgotten-failure]: this `catch` lets every failure be forgotten
 }
 
 #[test]
-fn commands_are_never_reached() {
-    assert_snapshot!(look("try\n  giveup no use\n  # why?\n  echo a\n  echo b\nend"), @"
-warning[unreachable]: this is never reached
+fn unreachable_commands() {
+    assert_snapshot!(warnings("try\n  giveup no use\n  # why?\n  echo a\n  echo b\nend"), @"
+warning: this is never reached
  --> t:4:3
   |
 2 |   giveup no use
-  |   ------------- nothing comes after this
+  |   ------------- commands after this are not reached
  ...
 4 |   echo a
   |   ^^^^^^

@@ -1,25 +1,25 @@
-//! Functions that nobody calls, and calls of none.
+//! Functions without calls, and calls of unknown functions.
 
 use insta::assert_snapshot;
 
-use super::{assert_quiet, look, messages};
+use super::{assert_quiet, messages, warnings};
 
 #[test]
-fn functions_are_never_called() {
-    assert_snapshot!(look("function f\n  g\nend\nfunction g\n  f\nend\necho f"), @"
-warning[unused-function]: the function `f` is never called
+fn unused_functions() {
+    assert_snapshot!(warnings("function f\n  g\nend\nfunction g\n  f\nend\necho f"), @"
+warning: the function `f` is never called
  --> t:1:10
   |
 1 | function f
   |          ^
-  = hint: call it, or take it out
+  = hint: call the function, or remove it
 
 warning[unused-function]: the function `g` is never called
  --> t:4:10
   |
 4 | function g
   |          ^
-  = hint: call it, or take it out
+  = hint: call the function, or remove it
 ");
     assert_quiet(&[
         "function f; g; end; function g; a; end; f",
@@ -40,9 +40,9 @@ warning[unused-function]: the function `g` is never called
 }
 
 #[test]
-fn calls_of_no_function() {
-    assert_snapshot!(look("x=lenght(abc)\necho $x"), @"
-warning[unknown-function]: there is no function `lenght`
+fn calls_of_unknown_functions() {
+    assert_snapshot!(warnings("x=lenght(abc)\necho $x"), @"
+warning: there is no function `lenght`
  --> t:1:3
   |
 1 | x=lenght(abc)

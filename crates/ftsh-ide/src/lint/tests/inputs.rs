@@ -2,20 +2,20 @@
 
 use insta::assert_snapshot;
 
-use super::{assert_quiet, look, messages};
+use super::{assert_quiet, messages, warnings};
 
 #[test]
-fn the_input_of_a_loop_is_swallowed() {
-    assert_snapshot!(look("while .succeeds. (read host)\n  try 3 times\n    ssh $host uptime\n  end\nend < hosts"), @"
-warning[loop-input]: `ssh` reads what is left of this loop's input
+fn commands_consume_the_input_of_a_loop() {
+    assert_snapshot!(warnings("while .succeeds. (read host)\n  try 3 times\n    ssh $host uptime\n  end\nend < hosts"), @"
+warning: `ssh` reads the rest of this loop's input
  --> t:3:5
   |
 1 | while .succeeds. (read host)
-  | ---------------------------- which then ends after one turn
+  | ---------------------------- this loop then ends after one pass
  ...
 3 |     ssh $host uptime
   |     ^^^
-  = hint: take the lines apart first, `for line in lines($text)`; or `ssh … < /dev/null`
+  = hint: split the text into lines first, `for line in lines($text)`; or `ssh … < /dev/null`
 ");
     assert_eq!(
         messages("while .not. .not. .succeeds. (read f); timeout 5 ffmpeg -i $f | cat; end").len(),

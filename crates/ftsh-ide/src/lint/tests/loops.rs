@@ -3,13 +3,12 @@
 use super::{assert_quiet, messages};
 
 #[test]
-fn engines_that_are_none() {
-    let said =
-        "`on pbs` is part of the list: what runs branches elsewhere is `on slurm` or `on ssh`";
+fn unknown_engines() {
+    let message = "`on pbs` is part of the list; the engines are `on slurm` or `on ssh`";
     for script in
         ["forall x in a b on pbs; a $x; end", "forall x in $l on pbs \"--mem=4G\"; a $x; end"]
     {
-        assert_eq!(messages(script), [said], "{script}");
+        assert_eq!(messages(script), [message], "{script}");
     }
     assert_quiet(&[
         "forall x in a on slurm; a $x; end",
@@ -24,15 +23,15 @@ fn engines_that_are_none() {
 #[test]
 fn more_successes_than_words() {
     for (script, message) in [
-        ("forall x in a b at least 3; a; end", "3 can't succeed of 2 words: this always fails"),
-        ("forall x in 'a b' at least 2; a; end", "2 can't succeed of 1 word: this always fails"),
+        ("forall x in a b at least 3; a; end", "3 of 2 words can't succeed: this always fails"),
+        ("forall x in 'a b' at least 2; a; end", "2 of 1 word can't succeed: this always fails"),
         (
             "forall x in 1 .to. 5 c at least 7; a; end",
-            "7 can't succeed of 6 words: this always fails",
+            "7 of 6 words can't succeed: this always fails",
         ),
         (
             "forall x in 5 .to. 1 .step. -2 at least 4; a; end",
-            "4 can't succeed of 3 words: this always fails",
+            "4 of 3 words can't succeed: this always fails",
         ),
     ] {
         assert_eq!(messages(script), [message], "{script}");
@@ -47,8 +46,8 @@ fn more_successes_than_words() {
 }
 
 #[test]
-fn hedges_that_come_too_late() {
-    let late = "no word begins beside another: before that, time is over";
+fn hedges_after_the_limit() {
+    let late = "the hedge never begins: the time limit passes first";
     for script in [
         "try for 10 seconds; forany x in a b hedge after 10 s; a; end; end",
         "try for 1 hour each 1 minute; forany x in a b hedge after 2 minutes; a; end; end",

@@ -1,4 +1,4 @@
-//! What the static look says, and what it says nothing about.
+//! Warnings of the lint, and code without warnings.
 
 mod branches;
 mod channels;
@@ -19,7 +19,7 @@ use ftsh_syntax::backoff::Policy;
 use ftsh_syntax::diagnostic::render_warnings;
 use ftsh_syntax::parse;
 
-/// All programs but those whose names begin with `no`, of which `wget` is worth a mention.
+/// Programs except those whose names begin with `no`; `wget` is the only name for suggestions.
 struct Most;
 
 impl Programs for Most {
@@ -32,19 +32,19 @@ impl Programs for Most {
     }
 }
 
-fn look_with(text: &str, policy: &str) -> String {
+fn warnings_with(text: &str, policy: &str) -> String {
     let script = parse("t", text).expect("a right script");
     let policy: Policy = policy.parse().expect("a policy");
     render_warnings(&script.source, &lint(&script, &policy, &Most))
 }
 
-fn look(text: &str) -> String {
-    look_with(text, "ethernet")
+fn warnings(text: &str) -> String {
+    warnings_with(text, "ethernet")
 }
 
-/// Only the first lines of the warnings.
+/// Returns the first lines of the warnings.
 fn messages(text: &str) -> Vec<String> {
-    look(text)
+    warnings(text)
         .lines()
         .filter_map(|line| Some(line.strip_prefix("warning[")?.split_once("]: ")?.1))
         .map(str::to_owned)
@@ -53,12 +53,12 @@ fn messages(text: &str) -> Vec<String> {
 
 fn assert_quiet(texts: &[&str]) {
     for text in texts {
-        assert_eq!(look(text), "", "{text}");
+        assert_eq!(warnings(text), "", "{text}");
     }
 }
 
 #[test]
-fn deep_and_wide_scripts_are_looked_at() {
+fn deep_and_wide_scripts_are_checked() {
     let deep = format!("{}a\n{}", "try 2 times\n".repeat(900), "end\n".repeat(900));
     assert_eq!(messages(&deep).len(), 899);
     let function = |n| format!("function f{n}\n{}end\n", format!("f{}\n", n + 1).repeat(100));

@@ -1,10 +1,10 @@
-//! What `sleep` and `defer` are told.
+//! Arguments of `sleep` and `defer`.
 
 use super::{assert_quiet, messages};
 
 #[test]
-fn what_is_no_length_of_time() {
-    for said in [
+fn invalid_lengths_of_time() {
+    for text in [
         "sleep abc",
         "sleep",
         "sleep 5 minutse",
@@ -18,9 +18,10 @@ fn what_is_no_length_of_time() {
         "try for 1 hour; a; catch; defer 0 $unit; end",
     ] {
         assert!(
-            messages(said).contains(&"this is no length of time: it always fails".to_owned()),
-            "{said}: {:?}",
-            messages(said)
+            messages(text)
+                .contains(&"this is not a length of time: the command always fails".to_owned()),
+            "{text}: {:?}",
+            messages(text)
         );
     }
     assert_quiet(&[

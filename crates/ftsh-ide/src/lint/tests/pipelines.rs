@@ -1,24 +1,21 @@
-//! Structures in pipelines are looked into as everywhere.
+//! Structures in pipelines are checked like others.
 
 use super::{assert_quiet, messages};
 
 #[test]
-fn stages_are_looked_into() {
+fn structures_in_stages_are_checked() {
     for (text, message) in [
         ("a | for x in b; exit; c; end", "this is never reached"),
-        ("try; a; catch; echo; end | b", "this `catch` lets every failure be forgotten"),
-        (
-            "try; a; catch; echo | if b; echo c; end; end",
-            "this `catch` lets every failure be forgotten",
-        ),
+        ("try; a; catch; echo; end | b", "this `catch` ignores every failure"),
+        ("try; a; catch; echo | if b; echo c; end; end", "this `catch` ignores every failure"),
         ("try 2 times; a | try 3 times; b; end; end", "attempts multiply: up to 2 × 3 = 6"),
         (
             "a | try for 1 hour; try for 2 hours; b; end; end",
-            "this limit is longer than one around it",
+            "this limit is longer than an outer limit",
         ),
         ("for x in 3 .to. 1; a; end | b", "this range is empty: it counts up, and 3 is above 1"),
-        ("if $a .lt. b; c; end | d", "`b` is no number"),
-        ("for x in a; echo {1..3}; end | d", "braces make no list: this is text"),
+        ("if $a .lt. b; c; end | d", "`b` is not a number"),
+        ("for x in a; echo {1..3}; end | d", "braces don't make a list: this is text"),
         (
             "try 2 times; a | if b; noprogram; end; end",
             "there is no program `noprogram` along `PATH`",
@@ -26,15 +23,15 @@ fn stages_are_looked_into() {
         ("a | if nothing(1); b; end", "there is no function `nothing`"),
         (
             "n=0; forall x in a; if true; n=1; end | b; end; echo $n",
-            "what this branch assigns to `n` is lost when it ends",
+            "the value of `n` is lost at the end of the branch",
         ),
         (
             "cat f | while .succeeds. (read h); ssh $h a; end",
-            "`ssh` reads what is left of this loop's input",
+            "`ssh` reads the rest of this loop's input",
         ),
         (
             "while .succeeds. (read h); if true; ssh $h a; end | sort; end < f",
-            "`ssh` reads what is left of this loop's input",
+            "`ssh` reads the rest of this loop's input",
         ),
     ] {
         assert_eq!(messages(text), [message], "{text}");

@@ -1,17 +1,17 @@
-//! Programs that are not there.
+//! Missing programs.
 
 use insta::assert_snapshot;
 
-use super::{assert_quiet, look, messages};
+use super::{assert_quiet, messages, warnings};
 
 #[test]
-fn programs_that_are_not_there() {
-    assert_snapshot!(look("try for 1 day\n  wgte -q x\n  nothing | sort\nend"), @"
-warning[missing-program]: there is no program `wgte` along `PATH`
+fn missing_programs() {
+    assert_snapshot!(warnings("try for 1 day\n  wgte -q x\n  nothing | sort\nend"), @"
+warning: there is no program `wgte` along `PATH`
  --> t:2:3
   |
 1 | try for 1 day
-  | ------------- this would look for it again and again
+  | ------------- each attempt of this `try` would look for the program
 2 |   wgte -q x
   |   ^^^^
   = hint: did you mean `wget`?
@@ -20,11 +20,11 @@ warning[missing-program]: there is no program `nothing` along `PATH`
  --> t:3:3
   |
 1 | try for 1 day
-  | ------------- this would look for it again and again
+  | ------------- each attempt of this `try` would look for the program
  ...
 3 |   nothing | sort
   |   ^^^^^^^
-  = hint: if it may come while the script runs, nothing is wrong
+  = hint: ignore this warning if the program is installed during the run
 ");
     for text in [
         "try 3 times; f; end; function f; if .succeeds. (nope x); a; end; end",

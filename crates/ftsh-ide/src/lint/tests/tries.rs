@@ -2,12 +2,12 @@
 
 use insta::assert_snapshot;
 
-use super::{assert_quiet, look, look_with, messages};
+use super::{assert_quiet, messages, warnings, warnings_with};
 
 #[test]
 fn attempts_multiply() {
-    assert_snapshot!(look("try 5 times\n  a\n  try 100 times\n    b\n  end\nend"), @"
-warning[multiplied-attempts]: attempts multiply: up to 5 × 100 = 500
+    assert_snapshot!(warnings("try 5 times\n  a\n  try 100 times\n    b\n  end\nend"), @"
+warning: attempts multiply: up to 5 × 100 = 500
  --> t:3:3
   |
 1 | try 5 times
@@ -15,10 +15,10 @@ warning[multiplied-attempts]: attempts multiply: up to 5 × 100 = 500
  ...
 3 |   try 100 times
   |   ^^^^^^^^^^^^^ up to 100 attempts …
-  = hint: let one of them do the trying, or give both a limit on time
+  = hint: repeat in one of the two only, or add a time limit to both
 ");
-    assert_snapshot!(look("try for 1 hour\n  forany x in a b\n    try 3 times\n      $x\n    end\n  end\nend"), @"
-warning[multiplied-attempts]: attempts multiply, without bound
+    assert_snapshot!(warnings("try for 1 hour\n  forany x in a b\n    try 3 times\n      $x\n    end\n  end\nend"), @"
+warning: attempts multiply without bound
  --> t:3:5
   |
 1 | try for 1 hour
@@ -26,16 +26,16 @@ warning[multiplied-attempts]: attempts multiply, without bound
  ...
 3 |     try 3 times
   |     ^^^^^^^^^^^ up to 3 attempts …
-  = hint: let one of them do the trying, or give both a limit on time
+  = hint: repeat in one of the two only, or add a time limit to both
 ");
-    assert_snapshot!(look("try 5 times; try for 10 minutes; b; end; end"), @"
-warning[multiplied-attempts]: attempts multiply, without bound
+    assert_snapshot!(warnings("try 5 times; try for 10 minutes; b; end; end"), @"
+warning: attempts multiply without bound
  --> t:1:14
   |
 1 | try 5 times; try for 10 minutes; b; end; end
   |              ^^^^^^^^^^^^^^^^^^ as many attempts as fit into 10 min …
   | ----------- … in each of up to 5 attempts
-  = hint: let one of them do the trying, or give both a limit on time
+  = hint: repeat in one of the two only, or add a time limit to both
 ");
 }
 
@@ -77,24 +77,24 @@ fn attempts_that_do_not_multiply() {
 }
 
 #[test]
-fn a_limit_is_missing() {
-    assert_snapshot!(look("try every 30 seconds\n  a\nend"), @"
-warning[single-attempt]: without a limit this `try` makes one attempt: `every` means nothing
+fn missing_limits() {
+    assert_snapshot!(warnings("try every 30 seconds\n  a\nend"), @"
+warning: without a limit this `try` makes one attempt: `every` has no effect
  --> t:1:1
   |
 1 | try every 30 seconds
   | ^^^^^^^^^^^^^^^^^^^^
-  = hint: say how often or for how long, like `try for 1 hour`
+  = hint: add a limit, like `try for 1 hour`
 ");
-    assert_snapshot!(look("try 5 times\n  try\n    a\n  end\nend"), @"
-warning[single-attempt]: without a limit this `try` makes one attempt, which changes nothing
+    assert_snapshot!(warnings("try 5 times\n  try\n    a\n  end\nend"), @"
+warning: without a limit this `try` makes one attempt, which changes nothing
  --> t:2:3
   |
 1 | try 5 times
-  | ----------- this one does all the trying
+  | ----------- this `try` makes all attempts
 2 |   try
   |   ^^^
-  = hint: say how often or for how long, like `try 3 times`
+  = hint: add a limit, like `try 3 times`
 ");
     assert_eq!(messages("try backoff full; a; end; try while true; a; end").len(), 2);
     assert_quiet(&[
@@ -109,44 +109,44 @@ warning[single-attempt]: without a limit this `try` makes one attempt, which cha
 }
 
 #[test]
-fn a_limit_is_longer_than_the_one_around_it() {
-    assert_snapshot!(look("try for 5 minutes\n  try for 1 hour or 9 times\n    a\n  end\nend"), @"
-warning[longer-limit]: this limit is longer than one around it
+fn limits_longer_than_outer_limits() {
+    assert_snapshot!(warnings("try for 5 minutes\n  try for 1 hour or 9 times\n    a\n  end\nend"), @"
+warning: this limit is longer than an outer limit
  --> t:2:11
   |
 1 | try for 5 minutes
-  |         --------- but this one ends after 5 min
+  |         --------- but this `try` ends after 5 min
 2 |   try for 1 hour or 9 times
   |           ^^^^^^ up to 1 h
-  = hint: the shorter one ends both
+  = hint: the shorter limit ends both
 ");
-    assert_snapshot!(look("try 5 times each 1m\n  try for 90 s\n    a\n  catch\n    failure\n  end\nend"), @"
-warning[multiplied-attempts]: attempts multiply, without bound
+    assert_snapshot!(warnings("try 5 times each 1m\n  try for 90 s\n    a\n  catch\n    failure\n  end\nend"), @"
+warning: attempts multiply without bound
  --> t:2:3
   |
 1 | try 5 times each 1m
   | ------------------- … in each of up to 5 attempts
 2 |   try for 90 s
   |   ^^^^^^^^^^^^ as many attempts as fit into 90 s …
-  = hint: let one of them do the trying, or give both a limit on time
+  = hint: repeat in one of the two only, or add a time limit to both
 
-warning[longer-limit]: this limit is longer than one around it
+warning: this limit is longer than an outer limit
  --> t:2:11
   |
 1 | try 5 times each 1m
-  |                  -- but each attempt of this one ends after 1 min
+  |                  -- but each attempt of this `try` ends after 1 min
 2 |   try for 90 s
   |           ^^^^ up to 90 s
-  = hint: the shorter one ends both
+  = hint: the shorter limit ends both
 ");
-    assert_snapshot!(look("try for 5 minutes each 1 hour\n  a\nend"), @"
-warning[longer-limit]: this limit is longer than one around it
+    assert_snapshot!(warnings("try for 5 minutes each 1 hour\n  a\nend"), @"
+warning: this limit is longer than an outer limit
  --> t:1:24
   |
 1 | try for 5 minutes each 1 hour
   |                        ^^^^^^ up to 1 h
   |         --------- but the whole `try` ends after 5 min
-  = hint: the shorter one ends both
+  = hint: the shorter limit ends both
 ");
     assert_quiet(&[
         "try for 1 hour; try for 1 hour; a; end; end",
@@ -159,29 +159,29 @@ warning[longer-limit]: this limit is longer than one around it
 
 #[test]
 fn the_first_delay_does_not_fit() {
-    assert_snapshot!(look("try for 500 ms\n  a\nend"), @"
-warning[short-limit]: no delay fits into this limit: a second attempt comes at a random moment, or never
+    assert_snapshot!(warnings("try for 500 ms\n  a\nend"), @"
+warning: no delay fits into this limit: a second attempt comes at a random moment, or never
  --> t:1:9
   |
 1 | try for 500 ms
   |         ^^^^^^ 500 ms and no other limit
-  = hint: for a single attempt add `or 1 time`; the first delay is 1 s or longer, `backoff full from 50 ms` has shorter ones
+  = hint: for a single attempt add `or 1 time`; the first delay is 1 s or longer, `backoff full from 50 ms` has shorter delays
 ");
-    assert_snapshot!(look("try for 10 seconds every 1 minute\n  a\nend"), @"
-warning[short-limit]: no delay fits into this limit: there is never a second attempt
+    assert_snapshot!(warnings("try for 10 seconds every 1 minute\n  a\nend"), @"
+warning: no delay fits into this limit: there is never a second attempt
  --> t:1:9
   |
 1 | try for 10 seconds every 1 minute
   |         ^^^^^^^^^^ 10 s and no other limit
   = hint: for a single attempt add `or 1 time`; the first delay is 1 min or longer
 ");
-    assert_snapshot!(look("try for 10 s backoff proportional from 30 s jitter 20%\n  a\nend"), @"
-warning[short-limit]: no delay fits into this limit: a second attempt comes at a random moment, or never
+    assert_snapshot!(warnings("try for 10 s backoff proportional from 30 s jitter 20%\n  a\nend"), @"
+warning: no delay fits into this limit: a second attempt comes at a random moment, or never
  --> t:1:9
   |
 1 | try for 10 s backoff proportional from 30 s jitter 20%
   |         ^^^^ 10 s and no other limit
-  = hint: for a single attempt add `or 1 time`; the first delay is 24 s or longer, `backoff full from 1 s` has shorter ones
+  = hint: for a single attempt add `or 1 time`; the first delay is 24 s or longer, `backoff full from 1 s` has shorter delays
 ");
     assert_quiet(&[
         "try for 500 ms or 1 time; a; end",
@@ -191,18 +191,18 @@ warning[short-limit]: no delay fits into this limit: a second attempt comes at a
         "try for 2 seconds; a; end",
         "try for $x ms; a; end",
     ]);
-    assert_eq!(look_with("try for 500 ms; a; end", "exponential from 100 ms"), "");
+    assert_eq!(warnings_with("try for 500 ms; a; end", "exponential from 100 ms"), "");
 }
 
 #[test]
 fn deferrals_need_a_limit_on_time() {
-    assert_snapshot!(look("try 5 times\n  a\n  defer 30 busy\nend"), @"
-warning[unlimited-deferral]: a `try` without a limit on time may be deferred for ever
+    assert_snapshot!(warnings("try 5 times\n  a\n  defer 30 busy\nend"), @"
+warning: a `try` without a time limit may be deferred forever
  --> t:3:3
   |
 3 |   defer 30 busy
   |   ^^^^^^^^^^^^^
-  = hint: give the `try` one, like `try for 1 hour`
+  = hint: add a time limit, like `try for 1 hour`
 ");
     assert_quiet(&[
         "try for 1 hour\n  if .exists. busy\n    defer 30\n  end\nend",
@@ -213,8 +213,8 @@ warning[unlimited-deferral]: a `try` without a limit on time may be deferred for
 
 #[test]
 fn a_limit_looks_like_a_delay() {
-    assert_snapshot!(look("try 3 times backoff exponential 1s\n  a\nend"), @"
-warning[limit-after-policy]: this is a limit of the whole `try`, not a delay
+    assert_snapshot!(warnings("try 3 times backoff exponential 1s\n  a\nend"), @"
+warning: this is a limit of the whole `try`, not a delay
  --> t:1:33
   |
 1 | try 3 times backoff exponential 1s

@@ -1,7 +1,8 @@
-//! Whether a variable may be read where the script hasn't set it, so that its value comes from outside.
+//! Analysis of reads of a variable before the script sets the variable, which take the value from
+//! the environment.
 //!
-//! This follows the commands as they would run, with one question: has the variable certainly been set?
-//! Where that can't be told it hasn't.
+//! The analysis follows the commands in the order of execution. A variable counts as set only if it
+//! has certainly been set.
 
 use std::collections::HashMap;
 
@@ -15,7 +16,7 @@ use ftsh_syntax::ast::{
 use ftsh_syntax::parse::literal;
 use ftsh_syntax::{Script, Span};
 
-/// The first place found that may read `name` before it is set, if there is one.
+/// Returns the first place that may read `name` before it is set, if there is one.
 pub fn read_before_set(script: &Script, name: &str) -> Option<Span> {
     let mut functions = HashMap::new();
     walk::each(&script.body, &mut |command| {
@@ -23,21 +24,21 @@ pub fn read_before_set(script: &Script, name: &str) -> Option<Span> {
             functions.insert(name.clone(), body);
         }
     });
-    let mut flow = Flow { name, functions, called: Vec::new(), found: None };
-    flow.block(&script.body, false);
-    flow.found
+    let mut analysis = ReadAnalysis { name, functions, called: Vec::new(), found: None };
+    analysis.block(&script.body, false);
+    analysis.found
 }
 
-struct Flow<'a> {
+struct ReadAnalysis<'a> {
     name: &'a str,
     functions: HashMap<Name, &'a Block>,
-    /// Functions that were looked into, as called before the variable is set.
+    /// Functions analyzed already, as called before the variable is set.
     called: Vec<Name>,
     found: Option<Span>,
 }
 
-impl<'a> Flow<'a> {
-    /// Whether it is set after a block that succeeds, if `set` says whether it is before.
+impl<'a> ReadAnalysis<'a> {
+    /// Analyzes a block. Returns true if the variable is set after a successful end of the block.
     fn block(&mut self, block: &'a Block, mut set: bool) -> bool {
         for command in &block.commands {
             set = self.command(command, set);
@@ -51,7 +52,7 @@ impl<'a> Flow<'a> {
         let after = match &command.kind {
             CommandKind::Assign { name, value, .. } => {
                 self.exprs(value, set);
-                // Also if it is unset: from there on the environment has it no more.
+                // An unset variable no longer comes from the environment either.
                 set || &**name == self.name
             }
             CommandKind::Pipeline(pipeline) => self.pipeline(pipeline, set),
@@ -71,7 +72,7 @@ impl<'a> Flow<'a> {
             }
             CommandKind::For(details) => self.for_(command, details, set),
             CommandKind::Try(details) => self.try_(command, details, set),
-            // Looked into where it is called.
+            // Functions are analyzed at their calls.
             CommandKind::Function { .. } | CommandKind::Comment { .. } | CommandKind::Jump(_) => {
                 set
             }
@@ -87,7 +88,7 @@ impl<'a> Flow<'a> {
         self.head(command, set);
         let is_it = &*details.variable == self.name;
         self.block(&details.body, set || is_it);
-        // The winner is kept.
+        // The loop variable keeps the word that succeeded.
         set || is_it && matches!(details.kind, ForKind::Any(_))
     }
 
@@ -103,7 +104,7 @@ impl<'a> Flow<'a> {
         set || after
     }
 
-    /// What the head of a structure, or a statement, reads.
+    /// Analyzes the reads in the head of a structure, or in a statement.
     fn head(&mut self, command: &'a Command, set: bool) {
         self.exprs(walk::expressions(command), set);
         for word in durations(command) {
@@ -119,7 +120,7 @@ impl<'a> Flow<'a> {
                 StageKind::Structure(block) => self.block(block, set),
             };
         }
-        // Stages run at once, each with variables of its own.
+        // Stages run in parallel, each with variables of its own.
         if pipeline.stages.len() == 1 { after } else { set }
     }
 
@@ -143,7 +144,8 @@ impl<'a> Flow<'a> {
             || simple.redirects.iter().any(|it| self.is_set_by(it))
     }
 
-    /// What a function does doesn't count as setting: it may return before.
+    /// Analyzes the body of a called function. Its assignments do not count, because the function
+    /// may return early.
     fn call(&mut self, name: &str, set: bool) {
         if set || self.called.iter().any(|called| &**called == name) {
             return;
@@ -158,7 +160,7 @@ impl<'a> Flow<'a> {
     fn is_set_by(&self, redirect: &Redirect) -> bool {
         let Target::Variable(word) = &redirect.target else { return false };
         let is_it = literal::word(word).is_some_and(|name| name == self.name);
-        // What is appended to has a value of its own before.
+        // A redirection that appends keeps the previous value.
         is_it && redirect.mode == Mode::Write
     }
 

@@ -3,14 +3,14 @@ use std::path::Path;
 use lsp_types::{DocumentSymbol, HoverContents, TextDocumentContentChangeEvent};
 
 use super::*;
-use crate::lint::Unknown;
-use crate::lsp::names::{Kind, Names};
-use crate::lsp::{completion, definition, formatting, hover, mistakes, outline};
+use crate::lint::UnknownPrograms;
+use crate::lsp::names::{NameKind, Names};
+use crate::lsp::{completion, definition, diagnostics, formatting, hover, outline};
 use ftsh_syntax::ast::CommandKind;
 use ftsh_syntax::{parse, print};
 
 fn diagnostics(text: &str) -> String {
-    let told = mistakes::publish(&document(text), &policy(), &Unknown).diagnostics;
+    let published = diagnostics::publish(&document(text), &policy(), &UnknownPrograms).diagnostics;
     let line = |it: lsp_types::Diagnostic| {
         let related = it.related_information.unwrap_or_default().into_iter();
         let related = related.map(|it| format!("\n  {} {}", shown(it.location.range), it.message));
@@ -22,11 +22,11 @@ fn diagnostics(text: &str) -> String {
             related.collect::<String>()
         )
     };
-    told.into_iter().map(line).collect()
+    published.into_iter().map(line).collect()
 }
 
 #[test]
-fn mistakes_and_warnings_are_where_they_are() {
+fn errors_and_warnings_have_ranges() {
     insta::assert_snapshot!(diagnostics("echo 🦀é; try for 5 minutse\n  a\nend\nif x\n"), @"
     Error 1:21-28 unknown unit `minutse`
     expected `times`, `seconds`, `minutes`, `hours` or `days`
@@ -39,14 +39,14 @@ fn mistakes_and_warnings_are_where_they_are() {
     ");
     insta::assert_snapshot!(diagnostics("exit 3\necho é\n"), @"
     Warning 2:1-7 this is never reached
-      1:1-7 nothing comes after this
+      1:1-7 commands after this are not reached
     ");
     assert_eq!(diagnostics("echo a\n"), "");
     assert!(diagnostics("echo \0").contains("NUL"));
 }
 
 #[test]
-fn what_is_typed_is_taken_over() {
+fn changes_are_applied() {
     let mut document = document("echo 🦀b\necho c\n");
     let change = |range: Option<[u32; 4]>, text: &str| TextDocumentContentChangeEvent {
         range: range.map(|[a, b, c, d]| Range::new(Position::new(a, b), Position::new(c, d))),
@@ -63,7 +63,7 @@ fn what_is_typed_is_taken_over() {
     assert!(document.parsed().is_err());
 }
 
-fn told(text: &str) -> String {
+fn explained(text: &str) -> String {
     let (document, place) = cursor(text);
     let Some(hover) = hover::hover(&document, place, &policy()) else { return "nothing".into() };
     let HoverContents::Markup(it) = hover.contents else { panic!("Markdown") };
@@ -71,10 +71,10 @@ fn told(text: &str) -> String {
 }
 
 #[test]
-fn a_try_tells_its_schedule() {
+fn hover_shows_the_schedule_of_a_try() {
     let schedule = |text: &str| {
-        let told = told(&format!("{text}\n  a\nend"));
-        told.split("\n---").next().unwrap_or_default().trim_end().to_owned()
+        let explained = explained(&format!("{text}\n  a\nend"));
+        explained.split("\n---").next().unwrap_or_default().trim_end().to_owned()
     };
     insta::assert_snapshot!(schedule("t‸ry for 30 seconds or 5 times"), @"
     1:1-4 ```ftsh
@@ -84,7 +84,7 @@ fn a_try_tells_its_schedule() {
     - attempts: at most 5, within 30 s
     - delays (`exponential from 1 s to 1 min by 2`): 1 s, then 2 s, then 4 s, then 8 s
     - gives up: not before 15 s
-    - takes at most: 30 s, whatever its commands do
+    - takes at most: 30 s, with any commands
     ");
     insta::assert_snapshot!(schedule("‸try 10 times each 1 minute backoff full"), @"
     1:1-4 ```ftsh
@@ -93,8 +93,8 @@ fn a_try_tells_its_schedule() {
 
     - attempts: at most 10
     - delays (`full from 1 s to 1 h by 2`): 0 ms to 1 s, then 0 ms to 2 s, then 0 ms to 4 s, then 0 ms to 8 s, then 0 ms to 16 s, …
-    - gives up: maybe at once, if every attempt fails at once
-    - takes at most: 18 min 31 s, whatever its commands do
+    - gives up: possibly at once, if every attempt fails at once
+    - takes at most: 18 min 31 s, with any commands
     ");
     insta::assert_snapshot!(schedule("‸try for 1 hour every 5 minutes"), @"
     1:1-4 ```ftsh
@@ -104,7 +104,7 @@ fn a_try_tells_its_schedule() {
     - attempts: as many as fit into 1 h
     - starts: 5 min apart, or further
     - gives up: not before 55 min
-    - takes at most: 1 h, whatever its commands do
+    - takes at most: 1 h, with any commands
     ");
     insta::assert_snapshot!(schedule("‸try 1000000 times backoff fixed from 1 s"), @"
     1:1-4 ```ftsh
@@ -114,17 +114,17 @@ fn a_try_tells_its_schedule() {
     - attempts: at most 1000000
     - delays (`fixed from 1 s`): always 1 s
     - gives up: not before 11 d 13 h
-    - takes at most: as long as its commands do
+    - takes at most: as long as its commands
     ");
     insta::assert_snapshot!(schedule("‸try for $n minutes"), @"
     1:1-4 ```ftsh
     try for $n minutes
     ```
 
-    - attempts: what is computed says how many
-    - delays: what is computed says so
-    - gives up: only running it can tell when
-    - takes at most: as long as its commands do
+    - attempts: known only at run time
+    - delays: known only at run time
+    - gives up: known only at run time
+    - takes at most: as long as its commands
     ");
     insta::assert_snapshot!(schedule("‸try"), @"
     1:1-4 ```ftsh
@@ -132,18 +132,18 @@ fn a_try_tells_its_schedule() {
     ```
 
     - attempts: one
-    - takes at most: as long as its commands do
+    - takes at most: as long as its commands
     ");
-    assert!(told("‸try for 5\n").starts_with("1:1-4 Runs commands until"));
+    assert!(explained("‸try for 5\n").starts_with("1:1-4 Runs commands until"));
     insta::assert_snapshot!(schedule("try for 5 minutes; ‸try for 1 hour; a; end"), @"
     1:20-23 ```ftsh
     try for 1 hour
     ```
 
-    - attempts: as many as fit into 5 min, the limit around it
+    - attempts: as many as fit into 5 min, the enclosing limit
     - delays (`exponential from 1 s to 1 min by 2`): 1 s, then 2 s, then 4 s, then 8 s, then 16 s, …
-    - gives up: not before 5 min, the limit around it
-    - takes at most: 5 min, the limit around it, whatever its commands do
+    - gives up: not before 5 min, the enclosing limit
+    - takes at most: 5 min, the enclosing limit, with any commands
     ");
     insta::assert_snapshot!(schedule("ech 'é\n'; if; ‸try 3 times # so often\na"), @"
     2:8-11 ```ftsh
@@ -152,36 +152,36 @@ fn a_try_tells_its_schedule() {
 
     - attempts: at most 3
     - delays (`exponential from 1 s to 1 min by 2`): 1 s, then 2 s
-    - how long it takes is told once the script has no mistakes
+    - the time is shown once the script has no errors
     ");
 }
 
 #[test]
-fn words_tell_what_they_mean_where_they_stand() {
-    insta::assert_snapshot!(told("try for 1 hour ev‸ery 5 s; a; end"), @"1:16-21 `every D`: attempts start at least that far apart, with no other delay between them.");
-    insta::assert_snapshot!(told("try 3 times backoff fi‸xed from 1 s"), @"1:21-26 Always T. T is 1 s.");
-    insta::assert_snapshot!(told("echo 🦀; f=1; forall x in a b at ‸most 3"), @"1:34-38 `at most N`: so many branches run at once.");
-    insta::assert_snapshot!(told("forall x in a b keep goi‸ng"), @"1:22-27 `keep going`: one that fails doesn't end the others; `$failed` and `$succeeded` say which.");
-    insta::assert_snapshot!(told("forall x in a b output grouped in or‸der"), @"1:35-40 `in WORDS`: there is a branch for each of them. In `output grouped in order` the groups are printed in the order of the words.");
-    assert_eq!(told("forall x in or‸der output grouped"), "nothing");
-    insta::assert_snapshot!(told("channel c at most 2 bu‸dget 20%"), @"1:21-27 `budget P%`: a second or later attempt needs what first attempts have earned.");
-    insta::assert_snapshot!(told("sh‸ift"), @"1:1-6 Drops the first argument: $2 becomes $1. `shift 2` drops two.");
-    assert!(told("giv‸eup now").contains("fails, and the innermost `try` makes no further"));
+fn hover_explains_words() {
+    insta::assert_snapshot!(explained("try for 1 hour ev‸ery 5 s; a; end"), @"1:16-21 `every D`: the minimum time between the starts of attempts, without other delays.");
+    insta::assert_snapshot!(explained("try 3 times backoff fi‸xed from 1 s"), @"1:21-26 Always T. T is 1 s.");
+    insta::assert_snapshot!(explained("echo 🦀; f=1; forall x in a b at ‸most 3"), @"1:34-38 `at most N`: the maximum number of branches at once.");
+    insta::assert_snapshot!(explained("forall x in a b keep goi‸ng"), @"1:22-27 `keep going`: a failed branch doesn't end the others; `$failed` and `$succeeded` list the words.");
+    insta::assert_snapshot!(explained("forall x in a b output grouped in or‸der"), @"1:35-40 `in WORDS`: one branch runs for each word. With `output grouped in order`, the outputs appear in the order of the words.");
+    assert_eq!(explained("forall x in or‸der output grouped"), "nothing");
+    insta::assert_snapshot!(explained("channel c at most 2 bu‸dget 20%"), @"1:21-27 `budget P%`: the maximum number of retries, as a percentage of first attempts.");
+    insta::assert_snapshot!(explained("sh‸ift"), @"1:1-6 Drops the first argument: $2 becomes $1. `shift 2` drops two.");
+    assert!(explained("giv‸eup now").contains("fails, and the innermost `try` makes no further"));
     assert!(
-        told("try for 1 hour while $error_kind .ne. lo‸st; a; end")
+        explained("try for 1 hour while $error_kind .ne. lo‸st; a; end")
             .starts_with("1:39-43 failure[lost]: Work was running")
     );
     assert!(
-        told("if timeo‸ut .eq. ${error_kind}; a; end")
+        explained("if timeo‸ut .eq. ${error_kind}; a; end")
             .starts_with("1:4-11 failure[timeout]: A time")
     );
-    insta::assert_snapshot!(told("x=tr‸im($y)"), @r#"
-    1:3-7 `trim(text)`: without white space at both ends.
+    insta::assert_snapshot!(explained("x=tr‸im($y)"), @r#"
+    1:3-7 `trim(text)`: the text without white space at both ends.
 
     `trim("  a b ")` is `"a b"`.
     "#);
-    insta::assert_snapshot!(told("echo \"é ${err‸or_code}\""), @"1:9-22 `$error_code`: the status of the command that failed.");
-    insta::assert_snapshot!(told("# Fetches\n# a mirror.\nfunction f\na\nend\n‸f x\n"), @"
+    insta::assert_snapshot!(explained("echo \"é ${err‸or_code}\""), @"1:9-22 `$error_code`: the status of the command that failed.");
+    insta::assert_snapshot!(explained("# Fetches\n# a mirror.\nfunction f\na\nend\n‸f x\n"), @"
     6:1-2 ```ftsh
     function f
     ```
@@ -189,8 +189,8 @@ fn words_tell_what_they_mean_where_they_stand() {
     Fetches
     a mirror.
     ");
-    assert!(told("try for 5 mi‸n; a; end").contains("500 ms"));
-    assert!(told("if a .e‸q. b").contains(".neql."));
+    assert!(explained("try for 5 mi‸n; a; end").contains("500 ms"));
+    assert!(explained("if a .e‸q. b").contains(".neql."));
     for nothing in [
         "wg‸et x",
         "echo lo‸st",
@@ -203,7 +203,7 @@ fn words_tell_what_they_mean_where_they_stand() {
         "x‸=trim($y)",
         "trim‸",
     ] {
-        assert_eq!(told(nothing), "nothing", "{nothing}");
+        assert_eq!(explained(nothing), "nothing", "{nothing}");
     }
 }
 
@@ -220,7 +220,7 @@ fn offered(text: &str) -> String {
 }
 
 #[test]
-fn what_may_come_is_offered() {
+fn candidates_are_offered() {
     insta::assert_snapshot!(offered("echo 🦀; try 5 ti‸"), @r#"
     Keyword 1:16-18 "time"
     Keyword 1:16-18 "times"
@@ -241,7 +241,7 @@ fn what_may_come_is_offered() {
 }
 
 #[test]
-fn formatting_is_what_is_printed_and_changes_no_more() {
+fn formatting_changes_only_differing_lines() {
     let formatted = |text: &str| {
         let edits = formatting::format(&document(text));
         let shown = edits.into_iter().map(|it| format!("{} {:?}", shown(it.range), it.new_text));
@@ -276,7 +276,7 @@ fn tree(symbols: &[DocumentSymbol], depth: usize) -> String {
 }
 
 #[test]
-fn the_outline_has_structures_inside_each_other() {
+fn the_outline_nests_structures() {
     let text = "channel m at most 2\nfunction f # é\n  try for 5 s \\\n  every 1 s\n    forall x in a b\n      c\n    end\n  end\nend > g\necho 🦀 | while true; try; f; end; end\nforany y in a";
     insta::assert_snapshot!(tree(&outline::outline(&document(text)), 0), @"
     Interface m 1:1-20 1:9-10
@@ -290,7 +290,7 @@ fn the_outline_has_structures_inside_each_other() {
     assert_eq!(outline::outline(&document(&deep)).len(), 1);
 }
 
-/// The parser and the prompt's scanner see the same structures.
+/// The parser and the scanner of the prompt find the same structures.
 #[test]
 fn the_outline_ends_where_structures_end() {
     for (name, text) in scripts() {
@@ -312,7 +312,7 @@ fn the_outline_ends_where_structures_end() {
     }
 }
 
-fn places(found: Vec<lsp_types::Location>) -> String {
+fn locations(found: Vec<lsp_types::Location>) -> String {
     found.into_iter().map(|it| shown(it.range)).collect::<Vec<_>>().join(" ")
 }
 
@@ -320,7 +320,7 @@ fn places(found: Vec<lsp_types::Location>) -> String {
 fn definitions_are_found() {
     let of = |text: &str| {
         let (document, place) = cursor(text);
-        places(definition::definition(&document, place))
+        locations(definition::definition(&document, place))
     };
     assert_eq!(of("fet‸ch a\nfunction fetch\nend"), "2:10-15");
     assert_eq!(of("function g\n x\nend\nif .succeeds. (‸g) .and. g(1)\nend"), "1:10-11");
@@ -339,7 +339,7 @@ fn definitions_are_found() {
 fn uses_are_found() {
     let of = |text: &str, definitions| {
         let (document, place) = cursor(text);
-        places(definition::references(&document, place, definitions))
+        locations(definition::references(&document, place, definitions))
     };
     let text = "function f‸\n a\nend\nf; f x | f\ny=f(1)\nif .succeeds. (f)\nend";
     assert_eq!(of(text, false), "4:1-2 4:4-5 4:10-11 5:3-4 6:16-17");
@@ -351,13 +351,13 @@ fn uses_are_found() {
 }
 
 #[test]
-fn names_are_where_the_tree_says() {
+fn names_have_the_spans_of_the_tree() {
     for (name, text) in scripts() {
         let Ok(script) = parse("t", &text) else { continue };
         for it in Names::of(&script).all {
             let written = &text[std::ops::Range::from(it.span)];
             let is_plain = written.trim_matches(['"', '\'']) == it.name;
-            assert!(is_plain || it.kind == Kind::Function, "{name}: {it:?} is {written:?}");
+            assert!(is_plain || it.kind == NameKind::Function, "{name}: {it:?} is {written:?}");
         }
     }
 }

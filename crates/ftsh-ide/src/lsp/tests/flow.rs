@@ -1,14 +1,14 @@
-use crate::lsp::sound::flow::read_before_set;
+use crate::lsp::rename_check::flow::read_before_set;
 use ftsh_syntax::parse;
 
-/// The line in which `v` may be read before it is set; 0 if there is none.
+/// Returns the line in which `v` may be read before it is set; 0 if there is none.
 fn line(text: &str) -> u32 {
     let script = parse("t", text).expect("a right script");
     read_before_set(&script, "v").map_or(0, |span| script.source.line(span.start))
 }
 
 #[test]
-fn what_is_set_before_is_the_scripts_own() {
+fn variables_set_before_their_uses() {
     for text in [
         "v=1; echo $v",
         "echo a -> v\necho $v",
@@ -29,7 +29,7 @@ fn what_is_set_before_is_the_scripts_own() {
 }
 
 #[test]
-fn what_may_not_be_set_may_come_from_outside() {
+fn variables_possibly_unset_at_a_use() {
     for (text, expected) in [
         ("\necho $v", 2),
         ("v=$v", 1),

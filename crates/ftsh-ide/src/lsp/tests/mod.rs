@@ -1,4 +1,4 @@
-//! Each request on texts in which `‸` is where the cursor stands.
+//! Requests on texts in which `‸` is the cursor.
 
 mod answers;
 mod flow;
@@ -23,7 +23,7 @@ fn document(text: &str) -> Document {
     Document::new(uri, Some(1), text.to_owned())
 }
 
-/// The text without its cursor, and where that stands.
+/// Returns the text without the cursor, and the position of the cursor.
 fn cursor(text: &str) -> (Document, Position) {
     let offset = text.find('‸').expect("a cursor");
     let document = document(&text.replace('‸', ""));
@@ -31,7 +31,7 @@ fn cursor(text: &str) -> (Document, Position) {
     (document, place)
 }
 
-/// A range as people see it, lines from 1 and columns from 1.
+/// Formats a range with lines and columns from 1.
 fn shown(range: Range) -> String {
     let Range { start, end } = range;
     let end_line =
@@ -43,7 +43,7 @@ fn variables() -> HashMap<String, Option<BString>> {
     HashMap::from([("HOME".to_owned(), None), ("MAIL_TO".to_owned(), None)])
 }
 
-/// Every script of the project.
+/// Returns every script of the project.
 fn scripts() -> Vec<(String, String)> {
     let root = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
     let mut folders = ["tests/scripts", "examples", "lab/scripts"].map(|it| root.join(it)).to_vec();

@@ -3,7 +3,7 @@ use crate::lsp::rename::rename;
 use ftsh_machine::builtins;
 use ftsh_syntax::vocabulary::ALONE;
 
-/// The text with the name at the cursor changed, or why not.
+/// Returns the text with the name at the cursor changed, or the reason against it.
 fn renamed(text: &str, new: &str) -> String {
     let (mut document, place) = cursor(text);
     let is_outside = |name: &str| variables().contains_key(name);
@@ -22,7 +22,7 @@ fn renamed(text: &str, new: &str) -> String {
 }
 
 #[test]
-fn a_variable_has_its_new_name_everywhere() {
+fn variables_are_renamed_everywhere() {
     let text = "echo 🦀é; v=1\nlocal_v=$v\nread v w\nfor x in $v ${v} \"$(v)é${v}\"\n  cat -> v -< v <<E\n🦀 $v\nE\nend\ntry for $v seconds while $‸v .eq. 2\n  a\nend > $v";
     insta::assert_snapshot!(renamed(text, "number"), @r#"
     echo 🦀é; number=1
@@ -50,7 +50,7 @@ fn a_variable_has_its_new_name_everywhere() {
 }
 
 #[test]
-fn a_function_has_its_new_name_everywhere() {
+fn functions_are_renamed_everywhere() {
     let text = "‸f a\nfunction f\n  return $1\nend\nx=f(f(2)) .add. 1\n\"f\" f | f\nif .succeeds. (f f)\n  forall y in f lines(f(1)); f; end\nend";
     insta::assert_snapshot!(renamed(text, "get-it"), @r#"
     get-it a
@@ -66,7 +66,7 @@ fn a_function_has_its_new_name_everywhere() {
 }
 
 #[test]
-fn what_is_not_sound_is_refused() {
+fn renamings_with_another_meaning_are_refused() {
     let refused = |text: &str, new: &str| {
         let renamed = renamed(text, new);
         assert!(renamed.starts_with("no: "), "{text}: {renamed}");
@@ -108,44 +108,44 @@ fn what_is_not_sound_is_refused() {
         ("echo v‸; v=1", "w"),
         ("v‸=1\ntry", "w"),
     ];
-    let told: Vec<String> = all.iter().map(|(text, new)| refused(text, new)).collect();
-    insta::assert_snapshot!(told.join("\n"), @"
+    let refusals: Vec<String> = all.iter().map(|(text, new)| refused(text, new)).collect();
+    insta::assert_snapshot!(refusals.join("\n"), @"
     no: commands find `v` in their environment
     no: commands find `v` in their environment
     no: `MAIL_TO` is also in the environment
     no: the shell itself sets `FTSH_PROMPT`
     no: the shell itself sets `attempt`
     no: `v` may come from the environment: line 1 reads it where the script may not have set it
-    no: all your scripts share the channel `m`, by its name
-    no: `wget` is no function of this script
+    no: all your scripts share the channel `m` by its name
+    no: `wget` is not a function of this script
     no: `source` runs other scripts with the same names
     no: the script only defines functions: others will `source` it
-    no: the first line tells the shell of `v`
-    no: a variable's name is computed: it may be this one
-    no: a variable's name is computed: it may be this one
-    no: a command's name is computed: it may be that of the function
+    no: the first line of the script mentions `v`
+    no: a variable's name is computed, and may be this name
+    no: a variable's name is computed, and may be this name
+    no: a command's name is computed, and may be the name of the function
     no: `w` is a variable of the script already
     no: the shell itself sets `HOME`
     no: the shell itself sets `error`
-    no: `a-b` can't be a variable's name: it has letters, digits and `_`, and doesn't begin with a digit
-    no: `` can't be a variable's name: it has letters, digits and `_`, and doesn't begin with a digit
+    no: `a-b` can't be the name of a variable: a name has letters, digits and `_`, and doesn't begin with a digit
+    no: `` can't be the name of a variable: a name has letters, digits and `_`, and doesn't begin with a digit
     no: `g` is a command of the script already
     no: `try` is a word of the language already
     no: `finally` is a word of the language already
     no: `echo` is a builtin already
-    no: `a b` would mean something else in one of these places
-    no: `a;b` would mean something else in one of these places
-    no: `#a` would mean something else in one of these places
-    no: `` would mean something else in one of these places
-    no: `v=1` would mean something else in one of these places
+    no: `a b` would have another meaning in one of the places
+    no: `a;b` would have another meaning in one of the places
+    no: `#a` would have another meaning in one of the places
+    no: `` would have another meaning in one of the places
+    no: `v=1` would have another meaning in one of the places
     no: there is no variable and no function here
-    no: the script has mistakes: where its names are is not certain
+    no: the script has errors, and the places of its names are uncertain
     ");
 }
 
-/// Whatever is renamed, a script stays as it is but for the name: renamed back it is the same.
+/// Renames in every script; after a renaming back, the script must be unchanged.
 #[test]
-fn there_is_a_way_back() {
+fn renamings_can_be_reversed() {
     let is_outside = |name: &str| variables().contains_key(name);
     let mut count = 0;
     for (name, text) in scripts() {

@@ -4,89 +4,95 @@ use lsp_server::Message;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::lint::Unknown;
-use crate::lsp::{Around, Server};
+use crate::lint::UnknownPrograms;
+use crate::lsp::{LanguageServer, ServerContext};
 
 const URI: &str = "file:///nowhere/a.ftsh";
 
-fn server() -> Server {
-    Server::new(Around {
+fn server() -> LanguageServer {
+    LanguageServer::new(ServerContext {
         policy: policy(),
-        programs: Box::new(Unknown),
+        programs: Box::new(UnknownPrograms),
         variables: variables(),
         directory: PathBuf::from("/nowhere"),
     })
 }
 
-/// What is answered to a message, and said afterwards.
-fn say(server: &mut Server, message: Value) -> Vec<Value> {
+/// Returns the answers to a message, and the diagnostics after it.
+fn send(server: &mut LanguageServer, message: Value) -> Vec<Value> {
     let message: Message = serde_json::from_value(message).expect("a message");
     let mut answers = server.handle(message);
-    answers.extend(server.opinions());
+    answers.extend(server.diagnostics());
     answers.into_iter().map(|it| serde_json::to_value(it).expect("JSON")).collect()
 }
 
-fn ask(server: &mut Server, method: &str, params: impl Into<Value>) -> Value {
+fn request(server: &mut LanguageServer, method: &str, params: impl Into<Value>) -> Value {
     let params = params.into();
-    let answers = say(server, json!({ "id": 7, "method": method, "params": params }));
+    let answers = send(server, json!({ "id": 7, "method": method, "params": params }));
     let [answer] = &answers[..] else { panic!("one answer: {answers:?}") };
     answer.clone()
 }
 
 #[test]
-fn a_conversation_has_a_beginning_and_an_end() {
+fn connections_begin_and_end() {
     let mut server = server();
     let at = json!({ "textDocument": { "uri": URI }, "position": { "line": 0, "character": 0 } });
     let code = |answer: &Value| answer["error"]["code"].as_i64();
-    assert_eq!(code(&ask(&mut server, "textDocument/hover", at.clone())), Some(-32002));
-    let hello = ask(&mut server, "initialize", json!({ "capabilities": {} }));
+    assert_eq!(code(&request(&mut server, "textDocument/hover", at.clone())), Some(-32002));
+    let hello = request(&mut server, "initialize", json!({ "capabilities": {} }));
     assert_eq!(hello["result"]["serverInfo"]["name"], "ftsh");
-    assert!(say(&mut server, json!({ "method": "initialized", "params": {} })).is_empty());
+    assert!(send(&mut server, json!({ "method": "initialized", "params": {} })).is_empty());
     // It isn't open.
-    assert_eq!(code(&ask(&mut server, "textDocument/hover", at.clone())), Some(-32602));
-    assert_eq!(code(&ask(&mut server, "textDocument/hover", json!([]))), Some(-32602));
-    assert_eq!(code(&ask(&mut server, "initialize", json!({}))), Some(-32601));
-    assert_eq!(code(&ask(&mut server, "textDocument/dance", Value::Null)), Some(-32601));
+    assert_eq!(code(&request(&mut server, "textDocument/hover", at.clone())), Some(-32602));
+    assert_eq!(code(&request(&mut server, "textDocument/hover", json!([]))), Some(-32602));
+    assert_eq!(code(&request(&mut server, "initialize", json!({}))), Some(-32601));
+    assert_eq!(code(&request(&mut server, "textDocument/dance", Value::Null)), Some(-32601));
     let text = json!({ "uri": URI, "languageId": "ftsh", "version": 1, "text": "try for 5\nif a" });
     let opened = json!({ "method": "textDocument/didOpen", "params": { "textDocument": text } });
-    let told = say(&mut server, opened);
-    assert_eq!(told[0]["params"]["diagnostics"].as_array().map(Vec::len), Some(2), "{told:?}");
-    assert!(ask(&mut server, "textDocument/hover", at.clone())["result"]["contents"].is_object());
+    let messages = send(&mut server, opened);
+    assert_eq!(
+        messages[0]["params"]["diagnostics"].as_array().map(Vec::len),
+        Some(2),
+        "{messages:?}"
+    );
+    assert!(
+        request(&mut server, "textDocument/hover", at.clone())["result"]["contents"].is_object()
+    );
     let change = json!({ "textDocument": { "uri": URI, "version": 2 }, "contentChanges": [{ "text": "a" }] });
     let change = json!({ "method": "textDocument/didChange", "params": change });
-    let told = say(&mut server, change);
+    let messages = send(&mut server, change);
     assert_eq!(
-        (&told[0]["params"]["version"], &told[0]["params"]["diagnostics"]),
+        (&messages[0]["params"]["version"], &messages[0]["params"]["diagnostics"]),
         (&json!(2), &json!([]))
     );
     let closed =
         json!({ "method": "textDocument/didClose", "params": { "textDocument": { "uri": URI } } });
-    assert_eq!(say(&mut server, closed.clone())[0]["params"]["diagnostics"], json!([]));
-    assert!(say(&mut server, closed).is_empty());
+    assert_eq!(send(&mut server, closed.clone())[0]["params"]["diagnostics"], json!([]));
+    assert!(send(&mut server, closed).is_empty());
     // Nothing of this has an answer.
     for method in ["textDocument/didOpen", "textDocument/didChange", "textDocument/didClose", "$/x"]
     {
-        assert!(say(&mut server, json!({ "method": method, "params": [1] })).is_empty());
+        assert!(send(&mut server, json!({ "method": method, "params": [1] })).is_empty());
     }
-    assert!(say(&mut server, json!({ "id": 3, "result": null })).is_empty());
+    assert!(send(&mut server, json!({ "id": 3, "result": null })).is_empty());
     assert!(!server.was_shut_down());
-    assert_eq!(ask(&mut server, "shutdown", Value::Null)["result"], Value::Null);
-    assert_eq!(code(&ask(&mut server, "textDocument/hover", at)), Some(-32600));
+    assert_eq!(request(&mut server, "shutdown", Value::Null)["result"], Value::Null);
+    assert_eq!(code(&request(&mut server, "textDocument/hover", at)), Some(-32600));
     assert!(!server.is_over());
-    say(&mut server, json!({ "method": "exit" }));
+    send(&mut server, json!({ "method": "exit" }));
     assert!(server.is_over() && server.was_shut_down());
 }
 
 #[test]
-fn who_leaves_without_a_word_is_noticed() {
+fn exit_without_shutdown_is_noticed() {
     let mut server = server();
-    say(&mut server, json!({ "method": "exit" }));
+    send(&mut server, json!({ "method": "exit" }));
     assert!(server.is_over() && !server.was_shut_down());
 }
 
-/// Whatever text, wherever the cursor.
+/// Sends requests with any text and any position of the cursor.
 #[test]
-fn no_text_and_no_place_makes_it_panic() {
+fn no_text_and_no_position_panics() {
     let pieces = [
         "try ",
         "for ",
@@ -128,11 +134,11 @@ fn no_text_and_no_place_makes_it_panic() {
         (state >> 33) as usize % below
     };
     let mut server = server();
-    ask(&mut server, "initialize", json!({}));
+    request(&mut server, "initialize", json!({}));
     for _ in 0..300 {
         let text: String = (0..next(12)).map(|_| pieces[next(pieces.len())]).collect();
         let text = json!({ "uri": URI, "languageId": "ftsh", "version": 1, "text": text });
-        say(
+        send(
             &mut server,
             json!({ "method": "textDocument/didOpen", "params": { "textDocument": text } }),
         );
@@ -155,7 +161,7 @@ fn no_text_and_no_place_makes_it_panic() {
                 "prepareRename",
                 "rename",
             ] {
-                ask(&mut server, &format!("textDocument/{method}"), params.clone());
+                request(&mut server, &format!("textDocument/{method}"), params.clone());
             }
         }
     }

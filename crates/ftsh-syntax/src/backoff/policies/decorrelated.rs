@@ -10,7 +10,7 @@ use crate::backoff::clause::Clause;
 use crate::backoff::nanos::{capped, nanos};
 use crate::backoff::parameters::Parameters;
 
-/// The delay before, in nanoseconds; T at first.
+/// Previous delay in nanoseconds; T at first.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Decorrelated {
     previous: f64,

@@ -1,4 +1,4 @@
-//! `normal`: normally distributed noise that the next delay grows from.
+//! `normal`: normally distributed noise, which influences the next delay.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::backoff::growth::Growth;
 use crate::backoff::nanos::{duration, nanos};
 use crate::backoff::parameters::Parameters;
 
-/// The delay before, noise included, in nanoseconds; 0 at first.
+/// Previous delay, noise included, in nanoseconds; 0 at first.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Normal {
     previous: f64,

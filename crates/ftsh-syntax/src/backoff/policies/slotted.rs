@@ -13,7 +13,7 @@ use crate::backoff::parameters::Parameters;
 /// Largest number of slots that a delay is drawn from.
 const MAX_SLOTS: f64 = 1024.0;
 
-/// The number of slots that the next delay is drawn from.
+/// Number of slots that the next delay is drawn from.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Slotted {
     slots: f64,

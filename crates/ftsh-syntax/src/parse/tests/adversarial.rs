@@ -1,9 +1,10 @@
-//! Text made to overflow, hang or confuse.
+//! Text made to overflow, hang or confuse the parser.
 
 use super::*;
 
-/// Parses, prints and drops; yields the program or the first mistake's message. A test runs on a
-/// stack of 2 MB.
+/// Parses, prints and drops a text, and returns the printed script or the first error.
+///
+/// A test runs on a stack of 2 MB.
 fn outcome(text: &str) -> std::result::Result<String, String> {
     match parse("t", text) {
         Ok(script) => Ok(print(&script)),
@@ -11,7 +12,7 @@ fn outcome(text: &str) -> std::result::Result<String, String> {
     }
 }
 
-/// `open` and `close` around `inside`, `n` times.
+/// Returns `n` levels of `open` and `close` around `inside`.
 fn nested(open: &str, inside: &str, close: &str, n: usize) -> String {
     format!("{}{inside}{}", open.repeat(n), close.repeat(n))
 }
@@ -71,8 +72,8 @@ fn operators_chain_a_thousand_long() {
     outcome(&format!("a={deep}")).expect("a program");
 }
 
-/// Text without end that every rule might like to look at again. The time is linear in its length:
-/// a test that hangs here has found some that isn't.
+/// Parses long texts that rules could match in many ways. The time must be linear in the length;
+/// otherwise this test hangs.
 #[test]
 fn no_text_takes_long() {
     let unit = 5_000;
@@ -168,19 +169,22 @@ fn no_text_takes_long() {
     }
 }
 
-/// Explaining a line that is out of place looks at each command once, however many such lines there
-/// are; it once took half a second for 10 KB.
+/// Counts the commands examined for misplaced lines, each of which is examined once at most. In an
+/// earlier version, 10 KB took half a second.
 #[test]
-fn stray_lines_are_explained_once() {
+fn misplaced_lines_are_explained_once() {
     for (shape, commands) in
         [("a; bc; end\n", 2), ("a | b; abc; end; catch\n", 1), ("tyr; end\n", 1)]
     {
         let count = 1000;
-        misspelled::LOOKS.set(0);
+        misspelled::EXAMINED.set(0);
         outcome(&format!("{}{}", "[ a ]; ".repeat(count), shape.repeat(count)))
             .expect_err("stray lines");
-        let looks = misspelled::LOOKS.get();
-        assert!((1..=count * (1 + commands)).contains(&looks), "{looks} looks in {shape:?}");
+        let examined = misspelled::EXAMINED.get();
+        assert!(
+            (1..=count * (1 + commands)).contains(&examined),
+            "{examined} examined in {shape:?}"
+        );
     }
 }
 

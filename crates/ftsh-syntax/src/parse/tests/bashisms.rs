@@ -1,13 +1,13 @@
-//! What is said to those who write another shell's language, commands apart.
+//! Messages for constructs of other shells, except commands.
 
 use insta::assert_snapshot;
 
-use super::mistakes;
+use super::rendered_errors;
 
 #[test]
-fn habits_of_conditions() {
-    assert_snapshot!(mistakes("if [ -f x ]\nend\nif test -f x\nend\nif [[ $a ]]; then\nend"), @"
-error[command-as-condition]: `if` takes an expression, not `[`
+fn conditions_of_other_shells() {
+    assert_snapshot!(rendered_errors("if [ -f x ]\nend\nif test -f x\nend\nif [[ $a ]]; then\nend"), @"
+error: `if` takes an expression, not `[`
  --> t:1:4
   |
 1 | if [ -f x ]
@@ -28,13 +28,13 @@ error[command-as-condition]: `if` takes an expression, not `[[`
   |    ^^
   = hint: compare with operators: `if $a .eq. $b`, `if $n .lt. 5`, `if .isfile. $f`
 ");
-    assert_snapshot!(mistakes("if grep -q a b; then\n  c\nfi\n"), @"
-error[command-as-condition]: unexpected `-q`
+    assert_snapshot!(rendered_errors("if grep -q a b; then\n  c\nfi\n"), @"
+error: unexpected `-q`
  --> t:1:9
   |
 1 | if grep -q a b; then
   |         ^^ expected an operator, or the end of the command
-  = hint: `if` takes an expression; to ask a command, `if .succeeds. (grep -q a b)`
+  = hint: `if` takes an expression; to test a command, `if .succeeds. (grep -q a b)`
 
 error[other-shell]: there is no `fi` in ftsh
  --> t:3:1
@@ -43,16 +43,16 @@ error[other-shell]: there is no `fi` in ftsh
   | ^^
   = hint: every structure ends with `end`
 ");
-    assert_snapshot!(mistakes("if ! grep -q a b\nend"), @"
-error[command-as-condition]: unexpected `grep`
+    assert_snapshot!(rendered_errors("if ! grep -q a b\nend"), @"
+error: unexpected `grep`
  --> t:1:6
   |
 1 | if ! grep -q a b
   |      ^^^^ expected an operator, or the end of the command
-  = hint: `if` takes an expression; to ask a command, `if .not. .succeeds. (grep -q a b)`
+  = hint: `if` takes an expression; to test a command, `if .not. .succeeds. (grep -q a b)`
 ");
-    assert_snapshot!(mistakes("if $a == 5\nend\nif $a = 5\nend\nif $a != 5\nend\nwhile $a -lt 5\nend\nif $a > 5\nend"), @"
-error[unknown-operator]: unexpected `==`
+    assert_snapshot!(rendered_errors("if $a == 5\nend\nif $a = 5\nend\nif $a != 5\nend\nwhile $a -lt 5\nend\nif $a > 5\nend"), @"
+error: unexpected `==`
  --> t:1:7
   |
 1 | if $a == 5
@@ -87,16 +87,16 @@ error[unknown-operator]: unexpected `>`
   |       ^ expected an operator, or the end of the command
   = hint: `>` is written `.gt.`
 ");
-    assert_snapshot!(mistakes("if $a .eq. 1 && $b .eq. 2\nend"), @"
-error[unknown-operator]: unexpected `&&`
+    assert_snapshot!(rendered_errors("if $a .eq. 1 && $b .eq. 2\nend"), @"
+error: unexpected `&&`
  --> t:1:14
   |
 1 | if $a .eq. 1 && $b .eq. 2
   |              ^^ expected an operator, or the end of the command
   = hint: `&&` is written `.and.`
 ");
-    assert_snapshot!(mistakes("if $a .ad. 1\nend"), @"
-error[unknown-operator]: unexpected `.ad.`
+    assert_snapshot!(rendered_errors("if $a .ad. 1\nend"), @"
+error: unexpected `.ad.`
  --> t:1:7
   |
 1 | if $a .ad. 1
@@ -106,9 +106,9 @@ error[unknown-operator]: unexpected `.ad.`
 }
 
 #[test]
-fn habits_of_tests() {
-    assert_snapshot!(mistakes("if [ -z \"$x\" ]; then\nend\nwhile test $n -lt 5\nend\nif a\nelse if [[ ! -d $x ]]\nend\nif [ a -a b -o c ]\nend"), @r#"
-error[command-as-condition]: `if` takes an expression, not `[`
+fn tests_of_other_shells() {
+    assert_snapshot!(rendered_errors("if [ -z \"$x\" ]; then\nend\nwhile test $n -lt 5\nend\nif a\nelse if [[ ! -d $x ]]\nend\nif [ a -a b -o c ]\nend"), @r#"
+error: `if` takes an expression, not `[`
  --> t:1:4
   |
 1 | if [ -z "$x" ]; then
@@ -136,8 +136,8 @@ error[command-as-condition]: `if` takes an expression, not `[`
   |    ^
   = hint: compare with operators: `if $a .eq. $b`, `if $n .lt. 5`, `if .isfile. $f`
 "#);
-    assert_snapshot!(mistakes("[ -f x ] && rm x\n[ $a = b ] || exit 1\nif ! grep a b; then\nend\nif not a\nend"), @"
-error[and-or]: unexpected `&&`
+    assert_snapshot!(rendered_errors("[ -f x ] && rm x\n[ $a = b ] || exit 1\nif ! grep a b; then\nend\nif not a\nend"), @"
+error: unexpected `&&`
  --> t:1:10
   |
 1 | [ -f x ] && rm x
@@ -156,29 +156,29 @@ error[command-as-condition]: unexpected `grep`
   |
 3 | if ! grep a b; then
   |      ^^^^ expected an operator, or the end of the command
-  = hint: `if` takes an expression; to ask a command, `if .not. .succeeds. (grep a b)`
+  = hint: `if` takes an expression; to test a command, `if .not. .succeeds. (grep a b)`
 
 error[command-as-condition]: unexpected `a`
  --> t:5:8
   |
 5 | if not a
   |        ^ expected an operator, or the end of the command
-  = hint: `if` takes an expression; to ask a command, `if .not. .succeeds. (a)`
+  = hint: `if` takes an expression; to test a command, `if .not. .succeeds. (a)`
 ");
 }
 
 #[test]
-fn habits_of_assignments() {
-    assert_snapshot!(mistakes("a=1 b=2"), @"
-error[missing-command]: expected a command
+fn assignments_of_other_shells() {
+    assert_snapshot!(rendered_errors("a=1 b=2"), @"
+error: expected a command
  --> t:1:8
   |
 1 | a=1 b=2
   |        ^ the command ends here
-  = hint: write one assignment a line, or `;` between them
+  = hint: write one assignment per line, or `;` between assignments
 ");
-    assert_snapshot!(mistakes("x = 5\nx=$x + 1\nx=$((x+1))\n((x++))"), @"
-error[assignment-blank]: an assignment has no blank before its `=`
+    assert_snapshot!(rendered_errors("x = 5\nx=$x + 1\nx=$((x+1))\n((x++))"), @"
+error: an assignment has no blank before its `=`
  --> t:1:1
   |
 1 | x = 5
@@ -197,17 +197,17 @@ error[arithmetic]: `$(( ))` doesn't calculate
   |
 3 | x=$((x+1))
   |   ^^^^^^^^
-  = hint: an assignment does, with operators that are words: `x=$x .add. 1`
+  = hint: write an assignment with operators in words: `x=$x .add. 1`
 
 error[arithmetic]: `(( ))` doesn't calculate
  --> t:4:1
   |
 4 | ((x++))
   | ^^^^^^^
-  = hint: an assignment does: `n=$n .add. 1`
+  = hint: write an assignment: `n=$n .add. 1`
 ");
-    assert_snapshot!(mistakes("x=$(date +%s)\nx=`date`\necho \"now `date`\""), @r#"
-error[command-substitution]: `$( )` doesn't run commands
+    assert_snapshot!(rendered_errors("x=$(date +%s)\nx=`date`\necho \"now `date`\""), @r#"
+error: `$( )` doesn't run commands
  --> t:1:3
   |
 1 | x=$(date +%s)
@@ -228,8 +228,8 @@ error[command-substitution]: backquotes don't run commands
   |           ^^^^^^
   = hint: write `date -> v`, then use `$v`
 "#);
-    assert_snapshot!(mistakes("x=3 .add.\nx=(3 .add. 4\nx=f(1, 2\nx=3 .ad. 4\nx=(1 2 3)\nx=3 .add. 4 5\nx=f (1, 2"), @r#"
-error[unexpected]: expected a value
+    assert_snapshot!(rendered_errors("x=3 .add.\nx=(3 .add. 4\nx=f(1, 2\nx=3 .ad. 4\nx=(1 2 3)\nx=3 .add. 4 5\nx=f (1, 2"), @r#"
+error: expected a value
  --> t:1:10
   |
 1 | x=3 .add.
@@ -259,7 +259,7 @@ error[array]: unexpected `2`
   |
 5 | x=(1 2 3)
   |      ^ expected `)`
-  = hint: there are no arrays: a variable holds words, `a="x y"`, that `for x in $a` takes apart, or lines, for `for x in lines($a)`
+  = hint: there are no arrays: a variable holds words, `a="x y"`, for `for x in $a`, or lines, for `for x in lines($a)`
 
 error[unexpected]: unexpected `5`
  --> t:6:13
@@ -276,21 +276,21 @@ error[unexpected]: expected `)`
 }
 
 #[test]
-fn habits_of_variables() {
-    assert_snapshot!(mistakes("echo $? \necho $!\necho $-"), @r#"
-error[special-variable]: there is no `$?`: a failure can't be passed over
+fn variables_of_other_shells() {
+    assert_snapshot!(rendered_errors("echo $? \necho $!\necho $-"), @r#"
+error: there is no `$?`: a failure ends the group
  --> t:1:6
   |
 1 | echo $?
   |      ^^
-  = hint: in `catch`, `$error_code` has the exit code and `$error` the story
+  = hint: in `catch`, `$error_code` is the exit code and `$error` the message
 
 error[special-variable]: there is no `$!`
  --> t:2:6
   |
 2 | echo $!
   |      ^^
-  = hint: `forall` runs commands at once and waits for them
+  = hint: `forall` runs commands in parallel and waits for them
 
 error[variable-name]: no variable can have this name
  --> t:3:6
@@ -299,8 +299,8 @@ error[variable-name]: no variable can have this name
   |      ^^
   = hint: for the characters themselves, write `\$-`
 "#);
-    assert_snapshot!(mistakes("echo ${#x}\necho ${x%.c}\necho ${x\necho ${x-y}\necho \"${x:-\"a\"}\""), @r#"
-error[unknown-substitution]: unknown kind of substitution
+    assert_snapshot!(rendered_errors("echo ${#x}\necho ${x%.c}\necho ${x\necho ${x-y}\necho \"${x:-\"a\"}\""), @r#"
+error: unknown kind of substitution
  --> t:1:6
   |
 1 | echo ${#x}

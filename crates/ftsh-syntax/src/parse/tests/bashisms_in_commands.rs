@@ -1,49 +1,49 @@
-//! What is said to those who write another shell's commands.
+//! Messages for commands of other shells.
 
 use insta::assert_snapshot;
 
-use super::mistakes;
+use super::rendered_errors;
 
 #[test]
-fn habits_of_commands() {
-    assert_snapshot!(mistakes("a || b\na && b\na &\na; b & c"), @"
-error[and-or]: unexpected `||`
+fn commands_of_other_shells() {
+    assert_snapshot!(rendered_errors("a || b\na && b\na &\na; b & c"), @"
+error: unexpected `||`
  --> t:1:3
   |
 1 | a || b
   |   ^^ expected the end of the command
-  = hint: `||` isn't needed: a group stops at the first failure; `try … catch … end` reacts to one
+  = hint: `||` isn't needed: a group stops at the first failure; `try … catch … end` handles a failure
 
 error[and-or]: unexpected `&&`
  --> t:2:3
   |
 2 | a && b
   |   ^^ expected the end of the command
-  = hint: `&&` isn't needed: each command runs only if the one before succeeded
+  = hint: `&&` isn't needed: each command runs only after the success of the command before
 
 error[background]: unexpected `&`
  --> t:3:3
   |
 3 | a &
   |   ^ expected the end of the command
-  = hint: `forall` runs commands at once, and waits for all of them
+  = hint: `forall` runs commands in parallel, and waits for all of them
 
 error[background]: unexpected `&`
  --> t:4:6
   |
 4 | a; b & c
   |      ^ expected the end of the command
-  = hint: `forall` runs commands at once, and waits for all of them
+  = hint: `forall` runs commands in parallel, and waits for all of them
 ");
-    assert_snapshot!(mistakes("set -e\nlocal x y\n! a\n[[ -f x ]]\ntrap x\ncase $x in\nesac"), @r#"
-error[other-shell]: there is no `set` in ftsh
+    assert_snapshot!(rendered_errors("set -e\nlocal x y\n! a\n[[ -f x ]]\ntrap x\ncase $x in\nesac"), @r#"
+error: there is no `set` in ftsh
  --> t:1:1
   |
 1 | set -e
   | ^^^
   = hint: a group stops at its first failure, so `set -e` isn't needed; nor is `-u`, and `ftsh -l 20` logs commands as `-x` does
 
-error[local-names]: `local` takes one name, and no more than its value
+error: `local` takes one name, with or without a value
  --> t:2:1
   |
 2 | local x y
@@ -55,7 +55,7 @@ error[other-shell]: there is no `!` in ftsh
   |
 3 | ! a
   | ^
-  = hint: to go on when a command fails: `try … catch … end`; to ask it a question: `if .not. .succeeds. (command)`
+  = hint: to continue after a failure: `try … catch … end`; to test a command: `if .not. .succeeds. (command)`
 
 error[other-shell]: there is no `[[` in ftsh
  --> t:4:1
@@ -69,7 +69,7 @@ error[other-shell]: there is no `trap` in ftsh
   |
 5 | trap x
   | ^^^^
-  = hint: `try … finally … end` cleans up however the `try` is left, also by a signal, and `catch` reacts to failures; processes of a failed attempt are ended in any case
+  = hint: `try … finally … end` cleans up after every end of the `try`, also by a signal, and `catch` handles failures; processes of a failed attempt are killed in any case
 
 error[other-shell]: there is no `case` in ftsh
  --> t:6:1
@@ -85,8 +85,8 @@ error[other-shell]: there is no `esac` in ftsh
   | ^^^^
   = hint: every structure ends with `end`
 "#);
-    assert_snapshot!(mistakes("f() {\n  a\n}\nfunction g() {\n  b\n}\nfunction h {\n}"), @"
-error[function-head]: functions are defined with a word
+    assert_snapshot!(rendered_errors("f() {\n  a\n}\nfunction g() {\n  b\n}\nfunction h {\n}"), @"
+error: functions are defined with the word `function`
  --> t:1:1
   |
 1 | f() {
@@ -105,7 +105,7 @@ error[function-head]: unexpected `(`
   |
 4 | function g() {
   |           ^ expected the end of the command
-  = hint: a function is its name alone, its arguments are `$1`, `$2`, …: `function name`
+  = hint: a function has no list of parameters, its arguments are `$1`, `$2`, …: `function name`
 
 error[other-shell]: there is no `}` in ftsh
  --> t:6:1
@@ -119,7 +119,7 @@ error[function-head]: unexpected `{`
   |
 7 | function h {
   |            ^ expected the end of the command
-  = hint: a function is its name alone, its arguments are `$1`, `$2`, …: `function name`
+  = hint: a function has no list of parameters, its arguments are `$1`, `$2`, …: `function name`
 
 error[other-shell]: there is no `}` in ftsh
  --> t:8:1
@@ -128,8 +128,8 @@ error[other-shell]: there is no `}` in ftsh
   | ^
   = hint: every structure ends with `end`
 ");
-    assert_snapshot!(mistakes("for x in a b; do\n  c\ndone\nfor ((i=0;i<3;i++))\nend\nfor x a b\nend"), @"
-error[other-shell]: there is no `do` in ftsh
+    assert_snapshot!(rendered_errors("for x in a b; do\n  c\ndone\nfor ((i=0;i<3;i++))\nend\nfor x a b\nend"), @"
+error: there is no `do` in ftsh
  --> t:1:15
   |
 1 | for x in a b; do
@@ -156,16 +156,16 @@ error[unexpected]: unexpected `a`
 6 | for x a b
   |       ^ expected `in` and a list
 ");
-    assert_snapshot!(mistakes("a | while read x\n  b\nend"), @"
-error[command-as-condition]: unexpected `x`
+    assert_snapshot!(rendered_errors("a | while read x\n  b\nend"), @"
+error: unexpected `x`
  --> t:1:16
   |
 1 | a | while read x
   |                ^ expected an operator, or the end of the command
-  = hint: `while` takes an expression; to ask a command, `while .succeeds. (read x)`
+  = hint: `while` takes an expression; to test a command, `while .succeeds. (read x)`
 ");
-    assert_snapshot!(mistakes("> f\nA=1 > f\n| a\n"), @"
-error[missing-command]: expected a command
+    assert_snapshot!(rendered_errors("> f\nA=1 > f\n| a\n"), @"
+error: expected a command
  --> t:1:4
   |
 1 | > f
@@ -188,31 +188,31 @@ error[unexpected]: unexpected `|`
 }
 
 #[test]
-fn habits_of_subshells_and_lists() {
-    assert_snapshot!(mistakes("(cd /; pwd)\ncat <(ls -l)\ntee > (x\ntee >(x)"), @"
-error[subshell]: parentheses make no subshell
+fn subshells_and_lists_of_other_shells() {
+    assert_snapshot!(rendered_errors("(cd /; pwd)\ncat <(ls -l)\ntee > (x\ntee >(x)"), @"
+error: parentheses don't run a subshell
  --> t:1:1
   |
 1 | (cd /; pwd)
   | ^^^
-  = hint: a `cd` in a branch of `forall` stays there, and `sh -c 'cd dir; command'` is a shell of its own; to run a program of that name, quote it
+  = hint: a `cd` in a branch of `forall` applies to the branch only, and `sh -c 'cd dir; command'` runs a separate shell; to run a program of this name, quote the name
 
 error[process-substitution]: there is no `<( )`
  --> t:2:5
   |
 2 | cat <(ls -l)
   |     ^^^^
-  = hint: collect the output, `command -> v`, and read it with `-< v`; for a pipe, `command | …`
+  = hint: to read the output from a variable, `command -> v` and `-< v`; from a pipe, `command | …`
 
 error[process-substitution]: there is no `>( )`
  --> t:4:5
   |
 4 | tee >(x)
   |     ^^^^
-  = hint: send the output on with a pipe: `… | command`
+  = hint: send the output through a pipe: `… | command`
 ");
-    assert_snapshot!(mistakes("forany s in X, Y, Z\nend\nforall s in $a,$b; x; end"), @"
-error[loop-head]: unexpected `,`
+    assert_snapshot!(rendered_errors("forany s in X, Y, Z\nend\nforall s in $a,$b; x; end"), @"
+error: unexpected `,`
  --> t:1:14
   |
 1 | forany s in X, Y, Z
@@ -226,15 +226,15 @@ error[loop-head]: unexpected `,`
   |               ^ expected the end of the command
   = hint: blanks separate the words of a list, not commas: `forall s in $a $b`
 ");
-    assert_snapshot!(mistakes("x+=1\n$x=5\nwait\nif x then\nend"), @r#"
-error[compound-assignment]: there is no `+=`
+    assert_snapshot!(rendered_errors("x+=1\n$x=5\nwait\nif x then\nend"), @r#"
+error: there is no `+=`
  --> t:1:1
   |
 1 | x+=1
   | ^^^^
   = hint: write `x=$x .add. 1` for numbers, `x="$x…"` for text
 
-error[dollar-assignment]: a variable is assigned without its `$`
+error: an assignment has no `$` before the name
  --> t:2:1
   |
 2 | $x=5
@@ -246,7 +246,7 @@ error[other-shell]: there is no `wait` in ftsh
   |
 3 | wait
   | ^^^^
-  = hint: `forall` runs commands at once, and waits for all of them
+  = hint: `forall` runs commands in parallel, and waits for all of them
 
 error[unexpected]: unexpected `then`
  --> t:4:6
@@ -255,8 +255,8 @@ error[unexpected]: unexpected `then`
   |      ^^^^ expected an operator, or the end of the command
   = hint: a block begins on the line after its head, or after a `;`, and ends with `end`
 "#);
-    assert_snapshot!(mistakes("x=$(date)\necho \"$(pwd) $(HOME)\""), @r#"
-error[command-substitution]: `$( )` doesn't run commands
+    assert_snapshot!(rendered_errors("x=$(date)\necho \"$(pwd) $(HOME)\""), @r#"
+error: `$( )` doesn't run commands
  --> t:1:3
   |
 1 | x=$(date)
@@ -275,62 +275,62 @@ error[command-substitution]: `$( )` doesn't run commands
 }
 
 #[test]
-fn habits_of_limits_and_questions() {
-    assert_snapshot!(mistakes("ulimit -n 5\nif .succeeds. (command -v x)\nend\nexec > log\nexec 2>&1\npushd /"), @r#"
-error[other-shell]: there is no `ulimit` in ftsh
+fn limits_and_tests_of_other_shells() {
+    assert_snapshot!(rendered_errors("ulimit -n 5\nif .succeeds. (command -v x)\nend\nexec > log\nexec 2>&1\npushd /"), @r#"
+error: there is no `ulimit` in ftsh
  --> t:1:1
   |
 1 | ulimit -n 5
   | ^^^^^^
-  = hint: a shell of its own limits a command: `sh -c 'ulimit -n 100; exec command'`; so does `prlimit --nofile=100 command`
+  = hint: limit a command in a separate shell: `sh -c 'ulimit -n 100; exec command'`; or by a program: `prlimit --nofile=100 command`
 
 error[other-shell]: there is no `command` in ftsh
  --> t:2:16
   |
 2 | if .succeeds. (command -v x)
   |                ^^^^^^^
-  = hint: to look for a program: `if .succeeds. (which name -> path)`; the failure of a missing one has the kind `notfound`
+  = hint: to look for a program: `if .succeeds. (which name -> path)`; the failure of a missing program has the kind `notfound`
 
-error[exec-redirection]: `exec` redirects nothing but its command
+error: `exec` can't redirect the shell
  --> t:4:1
   |
 4 | exec > log
   | ^^^^
-  = hint: redirect what follows as a whole: `try`, the commands, and `end > file`; or the script: `ftsh script > file`
+  = hint: redirect a group: `try`, the commands, and `end > file`; or the whole script: `ftsh script > file`
 
-error[exec-redirection]: `exec` redirects nothing but its command
+error: `exec` can't redirect the shell
  --> t:5:1
   |
 5 | exec 2>&1
   | ^^^^
-  = hint: redirect what follows as a whole: `try`, the commands, and `end > file`; or the script: `ftsh script > file`
+  = hint: redirect a group: `try`, the commands, and `end > file`; or the whole script: `ftsh script > file`
 
 error[other-shell]: there is no `pushd` in ftsh
  --> t:6:1
   |
 6 | pushd /
   | ^^^^^
-  = hint: a `cd` in a branch of `forall` stays there; else `pwd -> here` and `cd "$here"`
+  = hint: a `cd` in a branch of `forall` applies to the branch only; elsewhere, `pwd -> here` and `cd "$here"`
 "#);
     assert!(crate::parse("t", "function type; end\ntype x\nexec a > log\n'ulimit' -n").is_ok());
 }
 
 #[test]
-fn habits_of_braces_and_arrays() {
-    assert_snapshot!(mistakes("for n in {1..3}\nend\nforall h in web{9..1}.x; a; end\nfor x in {a,b}\nend"), @"
-error[brace-list]: braces make no list
+fn braces_and_arrays_of_other_shells() {
+    assert_snapshot!(rendered_errors("for n in {1..3}\nend\nforall h in web{9..1}.x; a; end\nfor x in {a,b}\nend"), @"
+error: braces don't make a list
  --> t:1:10
   |
 1 | for n in {1..3}
   |          ^^^^^^
   = hint: count with a range: `for n in 1 .to. 3`
 
-error[brace-list]: braces make no list
+error: braces don't make a list
  --> t:3:13
   |
 3 | forall h in web{9..1}.x; a; end
   |             ^^^^^^^^^^^
-  = hint: count with a range, `forall h in 9 .to. 1 .step. -1`, and put the names together inside
+  = hint: count with a range, `forall h in 9 .to. 1 .step. -1`, and build the names in the loop
 
 error[loop-head]: unexpected `,`
  --> t:4:12
@@ -339,34 +339,34 @@ error[loop-head]: unexpected `,`
   |            ^ expected the end of the command
   = hint: blanks separate the words of a list, not commas: `for x in a b`
 ");
-    assert_snapshot!(mistakes("a=(1 2)\na=()\na[0]=x\necho ${a[0]} ${#a[@]}"), @r#"
-error[array]: unexpected `2`
+    assert_snapshot!(rendered_errors("a=(1 2)\na=()\na[0]=x\necho ${a[0]} ${#a[@]}"), @r#"
+error: unexpected `2`
  --> t:1:6
   |
 1 | a=(1 2)
   |      ^ expected `)`
-  = hint: there are no arrays: a variable holds words, `a="x y"`, that `for x in $a` takes apart, or lines, for `for x in lines($a)`
+  = hint: there are no arrays: a variable holds words, `a="x y"`, for `for x in $a`, or lines, for `for x in lines($a)`
 
 error[array]: unexpected `)`
  --> t:2:4
   |
 2 | a=()
   |    ^ expected a value
-  = hint: there are no arrays: a variable holds words, `a="x y"`, that `for x in $a` takes apart, or lines, for `for x in lines($a)`
+  = hint: there are no arrays: a variable holds words, `a="x y"`, for `for x in $a`, or lines, for `for x in lines($a)`
 
-error[array]: an element of an array is assigned
+error: assignment to an element of an array
  --> t:3:1
   |
 3 | a[0]=x
   | ^^^^^^
-  = hint: there are no arrays: a variable holds words, `a="x y"`, that `for x in $a` takes apart, or lines, for `for x in lines($a)`
+  = hint: there are no arrays: a variable holds words, `a="x y"`, for `for x in $a`, or lines, for `for x in lines($a)`
 
 error[unknown-substitution]: unknown kind of substitution
  --> t:4:6
   |
 4 | echo ${a[0]} ${#a[@]}
   |      ^^^^^^^
-  = hint: there are no arrays: a variable holds words, `a="x y"`, that `for x in $a` takes apart, or lines, for `for x in lines($a)`
+  = hint: there are no arrays: a variable holds words, `a="x y"`, for `for x in $a`, or lines, for `for x in lines($a)`
 "#);
     assert!(crate::parse("t", "echo {1..3}\nfor x in \"{1..3}\"\nend\nx[ab]\n./a[0]=b").is_ok());
 }

@@ -1,16 +1,16 @@
-//! `channel` and `through`.
+//! Messages for `channel` and `through`.
 
 use super::tidied as printed;
-use crate::{Among, parse, parse_among};
+use crate::{KnownNames, parse, parse_with};
 
-/// The first lines of all mistakes and the hints.
+/// Returns the first lines of all errors, and the hints.
 fn wrong(text: &str) -> String {
     let errors = parse("t", text).expect_err(text).errors;
-    let told = errors.iter().map(|error| match &error.hint {
+    let shown = errors.iter().map(|error| match &error.hint {
         Some(hint) => format!("{} ({hint})", error.message),
         None => error.message.clone(),
     });
-    told.collect::<Vec<_>>().join("; ")
+    shown.collect::<Vec<_>>().join("; ")
 }
 
 #[test]
@@ -34,7 +34,7 @@ fn rules_come_in_any_order() {
 }
 
 #[test]
-fn a_script_of_its_own_means_its_functions() {
+fn functions_and_programs_may_be_named_channel() {
     insta::assert_snapshot!(printed("function channel; a; end\nchannel k at most 4"), @"
     function channel
         a
@@ -49,22 +49,22 @@ fn a_script_of_its_own_means_its_functions() {
 }
 
 #[test]
-fn what_is_missing_is_said() {
+fn missing_parts_are_reported() {
     let cases = [
-        ("channel", "a channel has a name"),
-        ("channel at most 4", "a channel has a name"),
+        ("channel", "a channel needs a name"),
+        ("channel at most 4", "a channel needs a name"),
         ("channel k", "the channel `k` has no rule"),
         ("channel $k at most 1", "`$k` can't be the name of a channel"),
         ("channel 1k at most 1", "`1k` can't be the name of a channel"),
         ("channel a-b at most 1", "`a-b` can't be the name of a channel"),
         ("channel k at most", "expected a number after `at most`"),
-        ("channel k at most 0", "`0` is too few"),
+        ("channel k at most 0", "`0` is too small"),
         ("channel k at most 1 at most 2", "`at most` is given twice"),
         ("channel k rate", "expected a number after `rate`"),
         ("channel k rate 10", "expected `per` and a length of time after `rate`"),
         ("channel k rate 10 per", "expected `per` and a length of time after `rate`"),
         ("channel k rate 10 per secnd", "unknown unit `secnd` (did you mean `second`?)"),
-        ("channel k rate 10 per 5", "`5` of what? A unit is missing"),
+        ("channel k rate 10 per 5", "`5` needs a unit"),
         ("channel k rate 10 per 0 seconds", "a duration must be longer than zero"),
         ("channel k rate 1.5 per second", "expected a whole number, not `1.5`"),
         ("channel k budget", "expected a percentage after `budget`"),
@@ -73,26 +73,32 @@ fn what_is_missing_is_said() {
         ("channel k budget 101%", "a budget is more than 0% and at most 100%, not 101%"),
         ("channel k budget x%", "`x` is not a number"),
         ("channel k breaker", "expected a number of failures after `breaker`"),
-        ("channel k breaker 5", "expected `failures` and a length of time after it"),
-        ("channel k breaker 5 failures", "expected for how long no attempts are made then"),
-        ("channel k breaker 0 failures 1s", "`0` is too few"),
+        ("channel k breaker 5", "expected `failures` and a length of time"),
+        (
+            "channel k breaker 5 failures",
+            "expected a length of time without attempts after `failures`",
+        ),
+        ("channel k breaker 0 failures 1s", "`0` is too small"),
         ("channel k breaker 5 failures 0 s", "a duration must be longer than zero"),
-        ("channel k ratte 10 per second", "`ratte` is no rule of a channel (did you mean `rate`?)"),
-        ("channel k at moat 3", "`at` is no rule of a channel (did you mean `at most`?)"),
-        ("channel k mots 3", "`mots` is no rule of a channel (did you mean `at most`?)"),
+        (
+            "channel k ratte 10 per second",
+            "`ratte` is not a rule of a channel (did you mean `rate`?)",
+        ),
+        ("channel k at moat 3", "`at` is not a rule of a channel (did you mean `at most`?)"),
+        ("channel k mots 3", "`mots` is not a rule of a channel (did you mean `at most`?)"),
         ("channel atomic at most 2", "`atomic` can't be the name of a channel"),
-        ("channel k at most 4 x y", "`x` is no rule of a channel"),
-        ("channel k at most 4 > f", "`channel` says what is to hold: it is no command"),
-        ("channel k at most 4 | cat", "`channel` says what is to hold: it is no command"),
-        ("ls | channel k", "`channel` says what is to hold: it is no command"),
+        ("channel k at most 4 x y", "`x` is not a rule of a channel"),
+        ("channel k at most 4 > f", "`channel` is a declaration, not a command"),
+        ("channel k at most 4 | cat", "`channel` is a declaration, not a command"),
+        ("ls | channel k", "`channel` is a declaration, not a command"),
         ("channel k at most 1; try through; a; end", "expected a channel's name after `through`"),
         ("try through $k; a; end", "`$k` can't be the name of a channel"),
         ("try through \"k\"; a; end", "`\"k\"` can't be the name of a channel"),
         ("channel k at most 1; try through k through k; a; end", "`through` is given twice"),
     ];
     for (text, expected) in cases {
-        let told = wrong(text);
-        assert!(told.contains(expected), "{text}: {told}");
+        let errors = wrong(text);
+        assert!(errors.contains(expected), "{text}: {errors}");
     }
 }
 
@@ -121,8 +127,8 @@ fn channels_are_declared_somewhere() {
             place.replace("INSIDE", "channel k at most 1").replace("function f", "function g");
         assert!(parse("t", &format!("{used}\n{declared}")).is_ok(), "{declared}");
     }
-    // Other files may declare it, or what was run before.
+    // Other files may declare the channel, and so may earlier lines of a prompt.
     assert!(parse("t", "source f\ntry through k; a; end").is_ok());
-    let among = Among { channels: &["k"], ..Among::default() };
-    assert!(parse_among("t", "try through k; a; end", among).is_ok());
+    let known = KnownNames { channels: &["k"], ..KnownNames::default() };
+    assert!(parse_with("t", "try through k; a; end", known).is_ok());
 }

@@ -1,14 +1,14 @@
-//! What is said of wrong scripts: their structures, heads and lines.
+//! Messages for wrong scripts: structures, heads and lines.
 
 use insta::assert_snapshot;
 
-use super::mistakes;
+use super::rendered_errors;
 use crate::parse;
 
 #[test]
-fn missing_ends_are_blamed_by_indentation() {
-    assert_snapshot!(mistakes("function f\n    try 5 times\n        cp a b\nend\necho x\n"), @"
-error[missing-end]: this `try` has no `end`
+fn missing_ends_are_found_by_indentation() {
+    assert_snapshot!(rendered_errors("function f\n    try 5 times\n        cp a b\nend\necho x\n"), @"
+error: this `try` has no `end`
  --> t:2:5
   |
 2 |     try 5 times
@@ -17,18 +17,18 @@ error[missing-end]: this `try` has no `end`
 4 | end
   | --- this `end` is indented like the `function`
 ");
-    assert_snapshot!(mistakes("try\n  if a\n    b\n  else\n    c\ncatch\n  d\nend\n"), @"
-error[missing-end]: this `if` has no `end`
+    assert_snapshot!(rendered_errors("try\n  if a\n    b\n  else\n    c\ncatch\n  d\nend\n"), @"
+error: this `if` has no `end`
  --> t:2:3
   |
 2 |   if a
   |   ^^
  ...
 6 | catch
-  | ----- it must end before this
+  | ----- its `end` must come before this
 ");
-    assert_snapshot!(mistakes("try\nwhile true\n"), @"
-error[missing-end]: this `try` has no `end`
+    assert_snapshot!(rendered_errors("try\nwhile true\n"), @"
+error: this `try` has no `end`
  --> t:1:1
   |
 1 | try
@@ -43,9 +43,9 @@ error[missing-end]: this `while` has no `end`
 }
 
 #[test]
-fn stray_lines() {
-    assert_snapshot!(mistakes("end\ncatch\nelse\nelse if a\n"), @"
-error[stray-end]: `end` without a structure to end
+fn misplaced_lines() {
+    assert_snapshot!(rendered_errors("end\ncatch\nelse\nelse if a\n"), @"
+error: `end` without a structure to end
  --> t:1:1
   |
 1 | end
@@ -69,8 +69,8 @@ error[stray-part]: `else` without `if`
 4 | else if a
   | ^^^^^^^^^
 ");
-    assert_snapshot!(mistakes("try\ncatch\ncatch\nend\nif a\nelse\nelse\nend"), @"
-error[part-order]: a `try` has only one `catch`
+    assert_snapshot!(rendered_errors("try\ncatch\ncatch\nend\nif a\nelse\nelse\nend"), @"
+error: a `try` has only one `catch`
  --> t:3:1
   |
 2 | catch
@@ -82,10 +82,10 @@ error[part-order]: nothing can follow the last `else` of an `if`
  --> t:7:1
   |
 7 | else
-  | ^^^^ this `if` had its `else` already
+  | ^^^^ this `if` already has an `else`
 ");
-    assert_snapshot!(mistakes("end foo\ncatch bar\n"), @"
-error[unexpected]: unexpected `foo`
+    assert_snapshot!(rendered_errors("end foo\ncatch bar\n"), @"
+error: unexpected `foo`
  --> t:1:5
   |
 1 | end foo
@@ -102,37 +102,37 @@ error[unexpected]: unexpected `bar`
 }
 
 #[test]
-fn misspelled_heads_are_blamed_for_what_they_leave_stray() {
-    assert_snapshot!(mistakes("try\n  tyr 5 times\n    cp a b\n  end\nend\n"), @"
-error[unknown-structure]: `tyr` begins no structure
+fn misspelled_heads_explain_misplaced_lines() {
+    assert_snapshot!(rendered_errors("try\n  tyr 5 times\n    cp a b\n  end\nend\n"), @"
+error: `tyr` does not begin a structure
  --> t:2:3
   |
 2 |   tyr 5 times
   |   ^^^
  ...
 5 | end
-  | --- so this `end` belongs to none
+  | --- this `end` belongs to no structure
   = hint: did you mean `try`?
 ");
-    assert_snapshot!(mistakes("retry 5 times\n  cp a b\ncatch\n  echo\nend\nforeach x in a\n  echo\nend\nend"), @"
-error[unknown-structure]: `retry` begins no structure
+    assert_snapshot!(rendered_errors("retry 5 times\n  cp a b\ncatch\n  echo\nend\nforeach x in a\n  echo\nend\nend"), @"
+error: `retry` does not begin a structure
  --> t:1:1
   |
 1 | retry 5 times
   | ^^^^^
  ...
 3 | catch
-  | ----- so this `catch` belongs to none
+  | ----- this `catch` belongs to no structure
   = hint: did you mean `try`?
 
-error[unknown-structure]: `foreach` begins no structure
+error: `foreach` does not begin a structure
  --> t:6:1
   |
 6 | foreach x in a
   | ^^^^^^^
  ...
 8 | end
-  | --- so this `end` belongs to none
+  | --- this `end` belongs to no structure
   = hint: did you mean `for`?
 
 error[stray-end]: `end` without a structure to end
@@ -145,9 +145,9 @@ error[stray-end]: `end` without a structure to end
 }
 
 #[test]
-fn operators_and_clauses_of_others() {
-    assert_snapshot!(mistakes("if .exist. x\nend\nif $x eq 5\nend\nif not .exists. x\nend\na |\n"), @"
-error[unknown-operator]: unknown operator `.exist.`
+fn operators_and_clauses_of_other_languages() {
+    assert_snapshot!(rendered_errors("if .exist. x\nend\nif $x eq 5\nend\nif not .exists. x\nend\na |\n"), @"
+error: unknown operator `.exist.`
  --> t:1:4
   |
 1 | if .exist. x
@@ -159,7 +159,7 @@ error[unknown-operator]: unexpected `eq`
   |
 3 | if $x eq 5
   |       ^^ expected an operator, or the end of the command
-  = hint: an operator stands between dots: `.eq.`
+  = hint: operators are written between dots: `.eq.`
 
 error[unknown-operator]: unexpected `.exists.`
  --> t:5:8
@@ -174,27 +174,27 @@ error[missing-command]: expected a command
 8 |
   | ^ the command ends here
 ");
-    assert_snapshot!(mistakes("for x = 1 to 9\nend\nfor all x in a\nend\nfor (i=0; i<9; i++)\nend\nfor x from a\nend"), @"
-error[loop-head]: unexpected `=`
+    assert_snapshot!(rendered_errors("for x = 1 to 9\nend\nfor all x in a\nend\nfor (i=0; i<9; i++)\nend\nfor x from a\nend"), @"
+error: unexpected `=`
  --> t:1:7
   |
 1 | for x = 1 to 9
   |       ^ expected `in` and a list
-  = hint: count with a range: `for n in 1 .to. 10`; else `for x in a b c`
+  = hint: to count, `for n in 1 .to. 10`; for other words, `for x in a b c`
 
 error[loop-head]: unexpected `x`
  --> t:3:9
   |
 3 | for all x in a
   |         ^ expected `in` and a list
-  = hint: it is one word: `forall x in …`
+  = hint: write one word: `forall x in …`
 
 error[loop-head]: unexpected `(`
  --> t:5:5
   |
 5 | for (i=0; i<9; i++)
   |     ^ expected the name of the loop's variable
-  = hint: no parentheses: `for x in a b c`, or `for n in 1 .to. 10` to count
+  = hint: write no parentheses: `for x in a b c`, or `for n in 1 .to. 10` to count
 
 error[loop-head]: unexpected `from`
  --> t:7:7
@@ -203,13 +203,13 @@ error[loop-head]: unexpected `from`
   |       ^^^^ expected `in` and a list
   = hint: write `in`: `for x in a b c`
 ");
-    assert_snapshot!(mistakes("try 5 times delay 5 s\nend\ntry up to 5 times\nend\ntry 5 tims or for 1 s\nend\ntry 5 times {\nend\ntry five times\nend"), @"
-error[not-a-duration]: expected a duration, like `5 minutes`
+    assert_snapshot!(rendered_errors("try 5 times delay 5 s\nend\ntry up to 5 times\nend\ntry 5 tims or for 1 s\nend\ntry 5 times {\nend\ntry five times\nend"), @"
+error: expected a duration, like `5 minutes`
  --> t:1:13
   |
 1 | try 5 times delay 5 s
   |             ^^^^^
-  = hint: attempts start apart with `every 5 seconds`; `backoff fixed from 5 seconds` waits between them
+  = hint: `every 5 seconds` spaces the starts of attempts; `backoff fixed from 5 seconds` waits between attempts
 
 error[unexpected]: unexpected `5`
  --> t:3:11
@@ -223,7 +223,7 @@ error[unexpected]: unexpected `1`
   |
 5 | try 5 tims or for 1 s
   |                   ^ expected a limit, like `5 times` or `10 minutes`
-  = hint: limits follow each other: `try for 10 minutes or 5 times`
+  = hint: write one `for` before both limits: `try for 10 minutes or 5 times`
 
 error[not-a-duration]: expected a duration, like `5 minutes`
  --> t:7:13
@@ -237,14 +237,14 @@ error[not-a-number]: expected a whole number, not `five`
   |
 9 | try five times
   |     ^^^^
-  = hint: write it in digits, or `$five` if it is a variable
+  = hint: write the number in digits, or `$five` for a variable
 ");
 }
 
 #[test]
-fn a_mistake_hides_none_in_the_next_line() {
-    assert_snapshot!(mistakes("try 5 minutse\n  a || b\nend\necho `date`\n"), @"
-error[unknown-unit]: unknown unit `minutse`
+fn an_error_hides_none_in_the_next_line() {
+    assert_snapshot!(rendered_errors("try 5 minutse\n  a || b\nend\necho `date`\n"), @"
+error: unknown unit `minutse`
  --> t:1:7
   |
 1 | try 5 minutse
@@ -256,7 +256,7 @@ error[and-or]: unexpected `||`
   |
 2 |   a || b
   |     ^^ expected the end of the command
-  = hint: `||` isn't needed: a group stops at the first failure; `try … catch … end` reacts to one
+  = hint: `||` isn't needed: a group stops at the first failure; `try … catch … end` handles a failure
 
 error[command-substitution]: backquotes don't run commands
  --> t:4:6
@@ -269,8 +269,8 @@ error[command-substitution]: backquotes don't run commands
 
 #[test]
 fn functions_are_defined_once() {
-    assert_snapshot!(mistakes("function f\nend\n\nfunction f\nend"), @"
-error[duplicate-function]: the function `f` is defined twice
+    assert_snapshot!(rendered_errors("function f\nend\n\nfunction f\nend"), @"
+error: the function `f` is defined twice
  --> t:4:10
   |
 1 | function f
@@ -283,15 +283,15 @@ error[duplicate-function]: the function `f` is defined twice
 
 #[test]
 fn clauses_of_loops() {
-    assert_snapshot!(mistakes("forall x in a keep going b\nend\nforall x in a keep going keep going\nend\nforany x in keep going\nend\nforany x in a on slurm\nend\nforall x in a at least none\nend\nforall x in a at most 3 keep goin\nend\nfor x in a in order b\nend"), @"
-error[unknown-clause]: `b` is no clause
+    assert_snapshot!(rendered_errors("forall x in a keep going b\nend\nforall x in a keep going keep going\nend\nforany x in keep going\nend\nforany x in a on slurm\nend\nforall x in a at least none\nend\nforall x in a at most 3 keep goin\nend\nfor x in a in order b\nend"), @"
+error: `b` is not a clause
  --> t:1:26
   |
 1 | forall x in a keep going b
   |                          ^
-  = hint: the words of the list come before the clauses; put what begins one in quotes if it is a word of the list
+  = hint: the words of the list come before the clauses; quote words of the list that would begin a clause
 
-error[duplicate-clause]: `keep going` stands there twice
+error: `keep going` is given twice
  --> t:3:26
   |
 3 | forall x in a keep going keep going
@@ -316,9 +316,9 @@ error[not-a-number]: expected a whole number, not `none`
   |
 9 | forall x in a at least none
   |                        ^^^^
-  = hint: write it in digits, or `$none` if it is a variable
+  = hint: write the number in digits, or `$none` for a variable
 
-error[unknown-clause]: `keep goin` is no clause
+error: `keep goin` is not a clause
   --> t:11:25
    |
 11 | forall x in a at most 3 keep goin
@@ -336,20 +336,20 @@ error[misplaced-clause]: `for` takes no `in order`
 
 #[test]
 fn tagged_output() {
-    assert_snapshot!(mistakes("forall x in a output tagged in order\nend\nforall x in a output tagged output grouped\nend\nforany x in a output tagged\nend"), @"
-error[conflicting-clauses]: lines that are tagged come as they come
+    assert_snapshot!(rendered_errors("forall x in a output tagged in order\nend\nforall x in a output tagged output grouped\nend\nforany x in a output tagged\nend"), @"
+error: `output tagged` takes no `in order`
  --> t:1:29
   |
 1 | forall x in a output tagged in order
   |                             ^^^^^^^^
-  = hint: `output grouped in order` prints what each word printed in the order of the words
+  = hint: `output grouped in order` prints the output of each word in the order of the words
 
 error[conflicting-clauses]: output is either grouped or tagged
  --> t:3:29
   |
 3 | forall x in a output tagged output grouped
   |                             ^^^^^^^^^^^^^^
-  = hint: `output tagged` prints lines as they come, `output grouped` what a branch printed when it ends
+  = hint: `output tagged` prints each line at once, `output grouped` the output of a branch at its end
 
 error[misplaced-clause]: `forany` takes no `output tagged`
  --> t:5:15
@@ -362,8 +362,8 @@ error[misplaced-clause]: `forany` takes no `output tagged`
 
 #[test]
 fn hedges() {
-    assert_snapshot!(mistakes("forany x in a hedge after at most 2\nend\nforany x in a at most 2\nend\nforany x in a hedge after 0s\nend\nforall x in a hedge after 1s\nend\nforany x in a hedge after 5 at most 2\nend\nforany x in a hedge after 1s\nbreak\nend"), @"
-error[missing-value]: expected a length of time after `hedge after`
+    assert_snapshot!(rendered_errors("forany x in a hedge after at most 2\nend\nforany x in a at most 2\nend\nforany x in a hedge after 0s\nend\nforall x in a hedge after 1s\nend\nforany x in a hedge after 5 at most 2\nend\nforany x in a hedge after 1s\nbreak\nend"), @"
+error: expected a length of time after `hedge after`
  --> t:1:15
   |
 1 | forany x in a hedge after at most 2
@@ -375,7 +375,7 @@ error[misplaced-clause]: `forany` takes `at most` only with `hedge after`
   |
 3 | forany x in a at most 2
   |               ^^^^^^^^^
-  = hint: without it the words run one after the other; quote the words if they belong to the list
+  = hint: the words run one after the other without a hedge; quote the words if they belong to the list
 
 error[zero-duration]: a duration must be longer than zero
  --> t:5:27
@@ -390,7 +390,7 @@ error[misplaced-clause]: `forall` takes no `hedge after`
   |               ^^^^^^^^^^^^^^
   = hint: `forany` does; quote the words if they belong to the list
 
-error[missing-unit]: `5` of what? A unit is missing
+error: `5` needs a unit
  --> t:9:27
   |
 9 | forany x in a hedge after 5 at most 2
@@ -402,14 +402,14 @@ error[leaves-branch]: `break` can't leave a word of a hedged `forany`
    |
 12 | break
    | ^^^^^
-   = hint: what runs at once with others ends itself: by its end, a failure, or `exit`
+   = hint: code that runs in parallel ends after its last command, by a failure, or by `exit`
 ");
 }
 
 #[test]
 fn loops() {
-    assert_snapshot!(mistakes("forall x in a at most 0\nend\nforall x in a at most\nend\nfor x in a at most 3\nend\nforall x in a in order\nend"), @"
-error[out-of-range]: `0` is too few: the least is 1
+    assert_snapshot!(rendered_errors("forall x in a at most 0\nend\nforall x in a at most\nend\nfor x in a at most 3\nend\nforall x in a in order\nend"), @"
+error: `0` is too small: the minimum is 1
  --> t:1:23
   |
 1 | forall x in a at most 0
@@ -436,8 +436,8 @@ error[misplaced-clause]: `forall` takes no `in order`
   |               ^^^^^^^^
   = hint: `forany` does; quote the words if they belong to the list
 ");
-    assert_snapshot!(mistakes("for 1x in a\nend\nfor x\nend\nfor\nend\nfor $x in a\nend"), @"
-error[unexpected]: unexpected `1x`
+    assert_snapshot!(rendered_errors("for 1x in a\nend\nfor x\nend\nfor\nend\nfor $x in a\nend"), @"
+error: unexpected `1x`
  --> t:1:5
   |
 1 | for 1x in a
@@ -464,13 +464,13 @@ error[unexpected]: unexpected `$x`
 }
 
 #[test]
-fn the_rest_is_counted() {
-    let text = mistakes(&"a || b\n".repeat(30));
-    assert_eq!(text.matches("error[").count(), 10);
+fn further_errors_are_counted() {
+    let text = rendered_errors(&"a || b\n".repeat(30));
+    assert_eq!(text.matches("error:").count(), 10);
     assert!(text.ends_with("\n… and 20 more\n"), "{text}");
 }
 
 #[test]
-fn a_function_of_the_script_may_be_called_like_another_shells_word() {
+fn functions_may_have_names_of_other_shells() {
     assert!(crate::parse("t", "function set\nend\nset -e\n[ -f x ]\n").is_ok());
 }

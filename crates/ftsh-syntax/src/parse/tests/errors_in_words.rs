@@ -1,54 +1,54 @@
-//! What is said of wrong strings, expressions and redirections.
+//! Messages for wrong strings, expressions and redirections.
 
 use insta::assert_snapshot;
 
-use super::mistakes;
+use super::rendered_errors;
 use crate::diagnostic;
 use crate::parse_bytes;
 
 #[test]
-fn strings_that_never_end() {
-    assert_snapshot!(mistakes("try\n  echo \"abc\nend\n"), @r#"
-error[unclosed-string]: a string that never ends
+fn unterminated_strings() {
+    assert_snapshot!(rendered_errors("try\n  echo \"abc\nend\n"), @r#"
+error: unterminated string
  --> t:2:8
   |
 2 |   echo "abc
-  |        ^ its closing `"` is missing
+  |        ^ the closing `"` is missing
 "#);
-    assert_snapshot!(mistakes("echo \"abc\necho \"def\"\nx 'y'\n"), @r#"
-error[unclosed-string]: a string that never ends
+    assert_snapshot!(rendered_errors("echo \"abc\necho \"def\"\nx 'y'\n"), @r#"
+error: unterminated string
  --> t:2:10
   |
 1 | echo "abc
-  |      - or is it this one that should end earlier?
+  |      - this string may have to end earlier
 2 | echo "def"
-  |          ^ its closing `"` is missing
+  |          ^ the closing `"` is missing
 "#);
-    assert_snapshot!(mistakes("echo 'it's'\n"), @"
-error[unclosed-string]: a string that never ends
+    assert_snapshot!(rendered_errors("echo 'it's'\n"), @"
+error: unterminated string
  --> t:1:11
   |
 1 | echo 'it's'
-  |           ^ its closing `'` is missing
+  |           ^ the closing `'` is missing
 ");
 }
 
 #[test]
-fn here_documents_are_no_commands_even_in_wrong_lines() {
-    assert_snapshot!(mistakes("a || cat <<E\nthen | x\nE\ncat $? <<'E'\nfi | |\nE\nfi"), @"
-error[and-or]: unexpected `||`
+fn here_documents_of_wrong_lines_are_skipped() {
+    assert_snapshot!(rendered_errors("a || cat <<E\nthen | x\nE\ncat $? <<'E'\nfi | |\nE\nfi"), @"
+error: unexpected `||`
  --> t:1:3
   |
 1 | a || cat <<E
   |   ^^ expected the end of the command
-  = hint: `||` isn't needed: a group stops at the first failure; `try … catch … end` reacts to one
+  = hint: `||` isn't needed: a group stops at the first failure; `try … catch … end` handles a failure
 
-error[special-variable]: there is no `$?`: a failure can't be passed over
+error: there is no `$?`: a failure ends the group
  --> t:4:5
   |
 4 | cat $? <<'E'
   |     ^^
-  = hint: in `catch`, `$error_code` has the exit code and `$error` the story
+  = hint: in `catch`, `$error_code` is the exit code and `$error` the message
 
 error[other-shell]: there is no `fi` in ftsh
  --> t:7:1
@@ -60,43 +60,43 @@ error[other-shell]: there is no `fi` in ftsh
 }
 
 #[test]
-fn here_documents_that_never_end() {
-    assert_snapshot!(mistakes("try\n  cat <<EOF\n  a\n  EOF\nend\n"), @"
-error[unclosed-here-document]: a here-document that never ends
+fn unterminated_here_documents() {
+    assert_snapshot!(rendered_errors("try\n  cat <<EOF\n  a\n  EOF\nend\n"), @"
+error: unterminated here-document
  --> t:2:7
   |
 2 |   cat <<EOF
-  |       ^^^^^ no line after this one is `EOF`
-  = hint: the line that ends it holds nothing else, not even blanks
+  |       ^^^^^ no line `EOF` follows
+  = hint: the last line must be the delimiter alone, without blanks
 ");
-    assert_snapshot!(mistakes("cat <<-EOF\n\ta\n\tEOF\n"), @"
-error[indented-here-document]: there is no `<<-`
+    assert_snapshot!(rendered_errors("cat <<-EOF\n\ta\n\tEOF\n"), @"
+error: there is no `<<-`
  --> t:1:5
   |
 1 | cat <<-EOF
   |     ^^^^^^
-  = hint: write `<<WORD`; the lines up to WORD are taken as they are
+  = hint: write `<<WORD`; the lines up to WORD are taken unchanged
 ");
-    assert_snapshot!(mistakes("cat <<$x\n"), @"
-error[here-document-end]: the end of a here-document is a plain word
+    assert_snapshot!(rendered_errors("cat <<$x\n"), @"
+error: the delimiter of a here-document must be a plain word
  --> t:1:7
   |
 1 | cat <<$x
   |       ^^
-  = hint: `<<EOF` takes the lines up to one that is `EOF`
+  = hint: `<<EOF` takes the lines up to a line `EOF`
 ");
-    assert_snapshot!(mistakes("cat <<E |\nsort\nE\n"), @"
-error[here-document-in-pipeline]: the text of a here-document is in the way of this pipeline
+    assert_snapshot!(rendered_errors("cat <<E |\nsort\nE\n"), @"
+error: the text of a here-document interrupts this pipeline
  --> t:2:1
   |
 1 | cat <<E |
-  |     --- it begins on the line after this
+  |     --- the text begins on the next line
 2 | sort
   | ^^^^
   = hint: write the whole pipeline on one line, then the text
 ");
-    assert_snapshot!(mistakes("cat <<E\n`date`\nE\n"), @"
-error[command-substitution]: backquotes don't run commands
+    assert_snapshot!(rendered_errors("cat <<E\n`date`\nE\n"), @"
+error: backquotes don't run commands
  --> t:2:1
   |
 2 | `date`
@@ -107,8 +107,8 @@ error[command-substitution]: backquotes don't run commands
 
 #[test]
 fn expressions() {
-    assert_snapshot!(mistakes("if 1 .lt. 2 .lt. 3\nend\na=1 .to. 2 .to. 3\na=1 .step. 2\na=1 .to. 2 .step. 3 .step. 4"), @"
-error[chained-comparison]: comparisons don't chain
+    assert_snapshot!(rendered_errors("if 1 .lt. 2 .lt. 3\nend\na=1 .to. 2 .to. 3\na=1 .step. 2\na=1 .to. 2 .step. 3 .step. 4"), @"
+error: comparisons don't chain
  --> t:1:13
   |
 1 | if 1 .lt. 2 .lt. 3
@@ -122,7 +122,7 @@ error[range-step]: a range can't begin or end with a range
 3 | a=1 .to. 2 .to. 3
   |            ^^^^ needs parentheses
   |     ---- the other one is here
-  = hint: use parentheses if it is meant
+  = hint: use parentheses around the inner range
 
 error[range-step]: `.step.` without `.to.`
  --> t:4:5
@@ -137,16 +137,16 @@ error[range-step]: a range has only one `.step.`
 5 | a=1 .to. 2 .step. 3 .step. 4
   |                     ^^^^^^
 ");
-    assert_snapshot!(mistakes("if $x .matches. \"a(b\"\nend"), @r#"
-error[regular-expression]: not a regular expression: unclosed group
+    assert_snapshot!(rendered_errors("if $x .matches. \"a(b\"\nend"), @r#"
+error: not a regular expression: unclosed group
  --> t:1:17
   |
 1 | if $x .matches. "a(b"
   |                 ^^^^^
   = hint: a `\` before a character takes away its special meaning
 "#);
-    assert_snapshot!(mistakes("if\nend\nif ()\nend\nif f(1,)\nend\nif .succeeds. grep x\nend\nif .succeeds. ()\nend\nreturn 1 2"), @"
-error[unexpected]: expected a value
+    assert_snapshot!(rendered_errors("if\nend\nif ()\nend\nif f(1,)\nend\nif .succeeds. grep x\nend\nif .succeeds. ()\nend\nreturn 1 2"), @"
+error: expected a value
  --> t:1:3
   |
 1 | if
@@ -169,7 +169,7 @@ error[command-as-condition]: unexpected `grep`
   |
 7 | if .succeeds. grep x
   |               ^^^^ expected `(` and a command
-  = hint: the command stands in parentheses: `.succeeds. (grep x)`
+  = hint: write the command in parentheses: `.succeeds. (grep x)`
 
 error[unexpected]: unexpected `)`
  --> t:9:16
@@ -187,22 +187,22 @@ error[unexpected]: unexpected `2`
 
 #[test]
 fn redirections() {
-    assert_snapshot!(mistakes("a >&-\na 2>& f\na <& f\na >&12\na >\na 2-> | b\nfunction f\nend > g"), @"
-error[close-descriptor]: a descriptor can't be closed
+    assert_snapshot!(rendered_errors("a >&-\na 2>& f\na <& f\na >&12\na >\na 2-> | b\nfunction f\nend > g"), @"
+error: a descriptor can't be closed
  --> t:1:3
   |
 1 | a >&-
   |   ^^^
-  = hint: to throw output away, `> /dev/null`
+  = hint: to discard output, write `> /dev/null`
 
-error[descriptor]: after a digit, `>&` goes to another descriptor: a digit
+error: after a digit, `>&` takes another descriptor: a digit
  --> t:2:3
   |
 2 | a 2>& f
   |   ^^^^^
   = hint: `2>&1` sends errors where output goes, `>& file` sends both to a file
 
-error[descriptor]: after a digit, `<&` goes to another descriptor: a digit
+error: after a digit, `<&` takes another descriptor: a digit
  --> t:3:3
   |
 3 | a <& f
@@ -214,7 +214,7 @@ error[descriptor]: descriptors are the digits 0 to 9
   |
 4 | a >&12
   |   ^^^^
-  = hint: to write to a file of that name, `>& ./12`
+  = hint: to write to a file of this name, `>& ./12`
 
 error[unexpected]: expected a file
  --> t:5:4

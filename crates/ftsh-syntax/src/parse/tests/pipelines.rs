@@ -1,8 +1,8 @@
-//! Structures in pipelines: what is one, and what is said of what can't be.
+//! Structures in pipelines, and messages for code that cannot be a stage.
 
 use insta::assert_snapshot;
 
-use super::{mistakes, tidied};
+use super::{rendered_errors, tidied};
 
 #[test]
 fn structures_are_stages() {
@@ -51,7 +51,7 @@ b | break
 }
 
 #[test]
-fn what_is_no_stage_says_so() {
+fn statements_that_are_no_stage_are_refused() {
     for (text, message, hint) in [
         ("x=1 | cat", "unexpected `|`", "an assignment can't be a stage"),
         ("cat | x=1", "expected a command", "an assignment can't be a stage"),
@@ -69,23 +69,23 @@ fn what_is_no_stage_says_so() {
         ("function f; b; end | a", "a function's definition can't be a stage", ""),
         ("try 5 times | cat\nend", "unexpected `|`", "after its `end`"),
         ("cat | for x in a | b\nend", "unexpected `|`", "after its `end`"),
-        ("x=.succeeds. (a | while b)", "`.succeeds.` asks commands, and no `while`", ""),
+        ("x=.succeeds. (a | while b)", "`.succeeds.` runs commands, and no `while`", ""),
         (
             "x=.succeeds. (seq 3 | while .succeeds. (read l); success; end)",
-            "`.succeeds.` asks commands, and no `while`",
-            "put it into a function",
+            "`.succeeds.` runs commands, and no `while`",
+            "put the structure into a function",
         ),
-        ("if .succeeds. (try; a; end)\nb\nend", "asks commands, and no `try`", "a function"),
+        ("if .succeeds. (try; a; end)\nb\nend", "runs commands, and no `try`", "a function"),
         ("> f while true", "`while` can't follow a redirection or an assignment", ""),
         ("cat <<E | try\nE\na\nend |\nb <<F | c |\nd\nF\n", "the text of a here-document", ""),
     ] {
-        let said = mistakes(text);
-        assert!(said.contains(message) && said.contains(hint), "{text}:\n{said}");
+        let errors = rendered_errors(text);
+        assert!(errors.contains(message) && errors.contains(hint), "{text}:\n{errors}");
     }
 }
 
 #[test]
-fn nothing_leaves_a_stage_but_by_ending_it() {
+fn jumps_cannot_leave_a_stage() {
     for (text, keyword) in [
         ("for x in a; if true; break; end | cat; end", "break"),
         ("while true; cat | if true; continue; end; end", "continue"),
@@ -93,8 +93,8 @@ fn nothing_leaves_a_stage_but_by_ending_it() {
         ("function f; a | try; b; catch; if c; return; end; end; end", "return"),
     ] {
         let message = format!("`{keyword}` can't leave a stage of a pipeline");
-        let said = mistakes(text);
-        assert!(said.contains(&message), "{text}:\n{said}");
+        let errors = rendered_errors(text);
+        assert!(errors.contains(&message), "{text}:\n{errors}");
     }
     for text in [
         "a | while true; break; end | for x in b; continue; end",
@@ -108,9 +108,9 @@ fn nothing_leaves_a_stage_but_by_ending_it() {
 }
 
 #[test]
-fn mistakes_in_heads_after_a_pipe_are_told_as_elsewhere() {
-    assert_snapshot!(mistakes("a | try 5 minutse\nend\nb | while\nend | for x a\nend | sort"), @"
-error[unknown-unit]: unknown unit `minutse`
+fn errors_in_heads_after_a_pipe_are_reported() {
+    assert_snapshot!(rendered_errors("a | try 5 minutse\nend\nb | while\nend | for x a\nend | sort"), @"
+error: unknown unit `minutse`
  --> t:1:11
   |
 1 | a | try 5 minutse
@@ -129,8 +129,8 @@ error[unexpected]: unexpected `a`
 4 | end | for x a
   |             ^ expected `in` and a list
 ");
-    assert_snapshot!(mistakes("if true\n    a | while true\n        b\nend\n"), @"
-error[missing-end]: this `while` has no `end`
+    assert_snapshot!(rendered_errors("if true\n    a | while true\n        b\nend\n"), @"
+error: this `while` has no `end`
  --> t:2:9
   |
 2 |     a | while true

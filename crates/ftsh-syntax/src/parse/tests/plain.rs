@@ -1,20 +1,20 @@
-//! Lines that are read without the grammar mean what the grammar says.
+//! Comparison of plain lines with the grammar.
 
 #![allow(clippy::disallowed_methods, reason = "the test reads texts of the repository")]
 
 use std::fs;
 use std::path::Path;
 
-use super::super::{Among, reader};
+use super::super::{KnownNames, reader};
 
-/// Trees with their places, or mistakes, by both ways.
+/// Compares trees with their spans, or errors, of both parsers.
 fn same(text: &str) {
-    let quickly = reader::script(text, Among::default());
+    let quickly = reader::script(text, KnownNames::default());
     let by_grammar = reader::script_by_grammar(text);
     assert_eq!(format!("{quickly:?}"), format!("{by_grammar:?}"), "of:\n{text}");
 }
 
-/// All texts below some folders, but for what isn't UTF-8.
+/// Returns all texts in UTF-8 below some folders.
 fn texts() -> Vec<String> {
     let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
     let mut folders: Vec<_> = ["fuzz/corpus", "tests/scripts", "examples", "lab/scripts", "docs"]
@@ -39,13 +39,13 @@ fn every_text_has_the_same_tree_by_the_grammar_alone() {
     assert!(texts.len() > 300, "{} texts", texts.len());
     for text in &texts {
         same(text);
-        // Each line by itself as well: mistakes elsewhere hide nothing.
+        // Each line is parsed alone as well, because errors elsewhere hide nothing then.
         text.lines().filter(|line| line.len() < 1000).for_each(same);
     }
 }
 
 #[test]
-fn what_is_nearly_plain_has_the_same_tree() {
+fn nearly_plain_lines_have_the_same_tree() {
     let starts = [
         "", "a", "end", "else", "finally", "local", "channel", "x=", "if=", "1=", "try", "export",
         "é", "\n\n\t", "; ",

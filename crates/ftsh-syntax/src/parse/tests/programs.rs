@@ -1,4 +1,4 @@
-//! What scripts mean, seen through the printer.
+//! Parsed scripts, shown by the printer.
 
 use insta::assert_snapshot;
 
@@ -11,7 +11,7 @@ fn lines_join_also_inside_words() {
 }
 
 #[test]
-fn carriage_returns_before_newlines_go() {
+fn carriage_returns_before_newlines_are_removed() {
     assert_snapshot!(tidied("try\r\n  echo \"a\r\nb\" \\\r\n c # d\r\nend\r\n"), @r#"
 try
     echo "a
@@ -21,7 +21,7 @@ end
 }
 
 #[test]
-fn a_byte_order_mark_goes() {
+fn a_byte_order_mark_is_removed() {
     assert_snapshot!(tidied("\u{feff}#!/usr/bin/ftsh\necho"), @"
 #!/usr/bin/ftsh
 echo
@@ -42,7 +42,7 @@ end
 }
 
 #[test]
-fn comments_and_single_blank_lines_stay() {
+fn comments_and_single_blank_lines_are_kept() {
     assert_snapshot!(tidied(
         "#!/usr/bin/ftsh\n\n\n# one\ntry # two\n\n\n  # three\n  a # four\n\n  \n  b; # five\n\n\
          # six\n\ncatch # seven\n  # eight\nend # nine\n# ten\n; # eleven\n\n\n"
@@ -67,7 +67,7 @@ end # nine
 }
 
 #[test]
-fn keywords_are_words_where_no_keyword_is_wanted() {
+fn keywords_are_words_elsewhere() {
     assert_snapshot!(tidied(
         "echo waiting for the end\nfor x in in in\nend\nfor in in for end try\nend\n\"end\" a\n\
          endless\nend=5\ntry=$end\nforany x in a in orders b\nend\n'try' for 5 times\n\
@@ -208,7 +208,7 @@ end
 }
 
 #[test]
-fn commands_can_be_asked_questions() {
+fn commands_in_conditions() {
     assert_snapshot!(tidied(
         "if .not. .succeeds. ( grep -q a=b,c \"(x)\" < $f | sort 2>&1 ) .and. $x .eq. 1\nend\n\
          if .succeeds.(A=1 cmd a(b))\nend"
@@ -244,7 +244,7 @@ end -> log 2>&1
 }
 
 #[test]
-fn pipelines_may_go_on_after_the_bar() {
+fn pipelines_may_continue_after_the_bar() {
     assert_snapshot!(tidied("a | b |& c|\n  d 2>&1 |\n\n e"), @"a | b |& c | d 2>&1 | e");
 }
 
@@ -271,7 +271,7 @@ end
 }
 
 #[test]
-fn a_here_document_can_hold_its_own_end() {
+fn a_here_document_can_hold_its_own_delimiter() {
     assert_snapshot!(tidied("cat <<E\na\nE\\\n\nb\\\nE\n"), @r#"
 cat <<E
 a
@@ -283,7 +283,7 @@ E
 }
 
 #[test]
-fn try_heads_of_2003() {
+fn try_heads_of_the_original_ftsh() {
     for head in [
         "try 1 time 10 seconds",
         "try for 1 time 10 seconds",
@@ -423,7 +423,7 @@ fn every_span_covers_its_text() {
 }
 
 #[test]
-fn printing_keeps_what_joined_lines_would_change() {
+fn printing_keeps_joined_lines_apart() {
     for text in ["e\\\nnd a", "a\\\n=5 b", "echo $\\\n$x", "if a .a\\\ndd.\nend", "2\\\n> f"] {
         if let Ok(script) = parse("t", text) {
             let again = parse("t", &print(&script)).expect("a program");

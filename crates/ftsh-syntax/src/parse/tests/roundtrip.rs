@@ -1,11 +1,11 @@
-//! Printing and parsing are each other's inverse, on programs put together at random.
+//! Printing as the inverse of parsing, for random programs.
 
 use proptest::prelude::*;
 
 use super::{shape, tidied};
 use crate::{parse, print};
 
-/// Pieces that are put together to words, right or wrong.
+/// Generates parts of words, right or wrong.
 fn piece() -> impl Strategy<Value = String> {
     let fixed = prop::sample::select(vec![
         "a",
@@ -179,7 +179,7 @@ fn try_head() -> impl Strategy<Value = String> {
     prop::collection::vec(clause, 0..4).prop_map(|clauses| format!("try {}", clauses.join(" ")))
 }
 
-/// One line, or several that belong together.
+/// Generates one line, or several lines of one statement.
 fn lines() -> impl Strategy<Value = String> {
     let comment = prop::sample::select(vec!["", "", "", " # why", "\n\n\n", "  ;", " ; # x", "\r"]);
     let document = prop::sample::select(vec![
@@ -250,7 +250,7 @@ fn block() -> impl Strategy<Value = String> {
     })
 }
 
-/// Parses and prints, if it is a program at all.
+/// Parses and prints a text, if the text is a script.
 fn check(text: &str) {
     let Ok(script) = parse("t", text) else { return };
     let printed = print(&script);
@@ -298,9 +298,9 @@ proptest! {
     }
 }
 
-/// Commands that are no expressions only because of where their redirections stand.
+/// Parses commands that are no expressions because of the positions of their redirections.
 #[test]
-fn redirections_stay_where_they_keep_a_command_from_being_an_expression() {
+fn redirections_stay_in_front_of_ambiguous_words() {
     let kept = [
         "> f x=y'\\\\'.add. ${10}",
         "> f 2> g x=\"a\".to.'b' 4",
@@ -331,7 +331,7 @@ fn redirections_stay_where_they_keep_a_command_from_being_an_expression() {
 }
 
 #[test]
-fn a_byte_order_mark_that_is_text_stays() {
+fn a_byte_order_mark_in_text_is_kept() {
     check("\n\u{feff}echo");
     check("# x\n\u{feff}echo\n\u{feff}=1");
     let script = crate::parse("script", "\n\u{feff}").expect("a command");
@@ -339,7 +339,7 @@ fn a_byte_order_mark_that_is_text_stays() {
 }
 
 #[test]
-fn a_good_part_of_the_random_programs_are_programs() {
+fn many_random_programs_parse() {
     use proptest::strategy::ValueTree;
     use proptest::test_runner::TestRunner;
     let mut runner = TestRunner::deterministic();

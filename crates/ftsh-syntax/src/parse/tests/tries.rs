@@ -1,46 +1,46 @@
-//! What is said of wrong heads of a `try`.
+//! Messages for wrong heads of a `try`.
 
 use insta::assert_snapshot;
 
-use super::mistakes;
+use super::rendered_errors;
 
 #[test]
 fn durations() {
-    assert_snapshot!(mistakes("try cp a b\nend\ntry 5 times cp a\nend\ntry 1h minutes\nend"), @"
-error[not-a-duration]: expected a duration, like `5 minutes`
+    assert_snapshot!(rendered_errors("try cp a b\nend\ntry 5 times cp a\nend\ntry 1h minutes\nend"), @"
+error: expected a duration, like `5 minutes`
  --> t:1:5
   |
 1 | try cp a b
   |     ^^
-  = hint: a command goes on the next line, or after a `;`
+  = hint: put the command on the next line, or after a `;`
 
 error[not-a-duration]: expected a duration, like `5 minutes`
  --> t:3:13
   |
 3 | try 5 times cp a
   |             ^^
-  = hint: a command goes on the next line, or after a `;`
+  = hint: put the command on the next line, or after a `;`
 ");
-    assert_snapshot!(mistakes("try for 5 minutse\nend"), @"
-error[unknown-unit]: unknown unit `minutse`
+    assert_snapshot!(rendered_errors("try for 5 minutse\nend"), @"
+error: unknown unit `minutse`
  --> t:1:11
   |
 1 | try for 5 minutse
   |           ^^^^^^^ expected `times`, `seconds`, `minutes`, `hours` or `days`
   = hint: did you mean `minutes`?
 ");
-    assert_snapshot!(mistakes("try for 5\nend\ntry 5\nend\ntry $n $m\nend"), @"
-error[missing-unit]: `5` of what? A unit is missing
+    assert_snapshot!(rendered_errors("try for 5\nend\ntry 5\nend\ntry $n $m\nend"), @"
+error: `5` needs a unit
  --> t:1:9
   |
 1 | try for 5
-  |         ^ expected `times`, `seconds`, `minutes`, `hours` or `days` after it
+  |         ^ expected `times`, `seconds`, `minutes`, `hours` or `days` after the number
 
-error[missing-unit]: `5` of what? A unit is missing
+error: `5` needs a unit
  --> t:3:5
   |
 3 | try 5
-  |     ^ expected `times`, `seconds`, `minutes`, `hours` or `days` after it
+  |     ^ expected `times`, `seconds`, `minutes`, `hours` or `days` after the number
 
 error[duplicate-clause]: the time limit is given twice
  --> t:5:8
@@ -49,8 +49,8 @@ error[duplicate-clause]: the time limit is given twice
   |        ^^
   |     -- first given here
 ");
-    assert_snapshot!(mistakes("try 5times\nend\ntry for 1h30\nend\ntry for soon\nend"), @"
-error[not-a-duration]: expected a duration, like `5 minutes`
+    assert_snapshot!(rendered_errors("try 5times\nend\ntry for 1h30\nend\ntry for soon\nend"), @"
+error: expected a duration, like `5 minutes`
  --> t:1:5
   |
 1 | try 5times
@@ -68,10 +68,10 @@ error[not-a-duration]: expected a duration, like `5 minutes`
   |
 5 | try for soon
   |         ^^^^
-  = hint: a command goes on the next line, or after a `;`
+  = hint: put the command on the next line, or after a `;`
 ");
-    assert_snapshot!(mistakes("try 0 times\nend\ntry -1 seconds\nend\ntry 1.5 times\nend\ntry x times\nend"), @"
-error[out-of-range]: `0` is too few: the least is 1
+    assert_snapshot!(rendered_errors("try 0 times\nend\ntry -1 seconds\nend\ntry 1.5 times\nend\ntry x times\nend"), @"
+error: `0` is too small: the minimum is 1
  --> t:1:5
   |
 1 | try 0 times
@@ -94,10 +94,10 @@ error[not-a-number]: expected a whole number, not `x`
   |
 7 | try x times
   |     ^
-  = hint: write it in digits, or `$x` if it is a variable
+  = hint: write the number in digits, or `$x` for a variable
 ");
-    assert_snapshot!(mistakes("try for five minutes\nend\ntry each 0 s\nend\ntry each 5 times\nend"), @"
-error[not-a-number]: `five` is not a number
+    assert_snapshot!(rendered_errors("try for five minutes\nend\ntry each 0 s\nend\ntry each 5 times\nend"), @"
+error: `five` is not a number
  --> t:1:9
   |
 1 | try for five minutes
@@ -115,8 +115,8 @@ error[not-a-duration]: expected a duration, like `5 minutes`
 5 | try each 5 times
   |          ^^^^^^^
 ");
-    assert_snapshot!(mistakes("try every\nend\ntry for\nend\ntry 5 minutes or\nend\ntry (5)\nend"), @"
-error[missing-value]: expected a duration, like `5 minutes`
+    assert_snapshot!(rendered_errors("try every\nend\ntry for\nend\ntry 5 minutes or\nend\ntry (5)\nend"), @"
+error: expected a duration, like `5 minutes`
  --> t:1:10
   |
 1 | try every
@@ -144,8 +144,8 @@ error[missing-unit]: a unit is missing
 
 #[test]
 fn clauses() {
-    assert_snapshot!(mistakes("try 5 times for 3 times\nend\ntry each 5 s each 6 s\nend"), @"
-error[duplicate-clause]: the number of times is given twice
+    assert_snapshot!(rendered_errors("try 5 times for 3 times\nend\ntry each 5 s each 6 s\nend"), @"
+error: the number of times is given twice
  --> t:1:13
   |
 1 | try 5 times for 3 times
@@ -159,25 +159,25 @@ error[duplicate-clause]: `each` is given twice
   |              ^^^^^^^^
   |     -------- first given here
 ");
-    assert_snapshot!(mistakes("try every 5 s backoff full\nend"), @"
-error[conflicting-clauses]: `every` and `backoff` can't be combined
+    assert_snapshot!(rendered_errors("try every 5 s backoff full\nend"), @"
+error: `every` and `backoff` can't be combined
  --> t:1:15
   |
 1 | try every 5 s backoff full
   |               ^^^^^^^^^^^^
   |     --------- the other one is here
-  = hint: `every` fixes when attempts start, `backoff` how long to wait between them
+  = hint: `every` sets the time between the starts of attempts, `backoff` the delay between attempts
 ");
-    assert_snapshot!(mistakes("try 5 minutes and 3 times\nend"), @"
-error[not-a-duration]: expected a duration, like `5 minutes`
+    assert_snapshot!(rendered_errors("try 5 minutes and 3 times\nend"), @"
+error: expected a duration, like `5 minutes`
  --> t:1:15
   |
 1 | try 5 minutes and 3 times
   |               ^^^
-  = hint: limits are joined by `or`: the first one reached ends the `try`
+  = hint: limits are joined by `or`: the first limit reached ends the `try`
 ");
-    assert_snapshot!(mistakes("try 5 minutes from 3 s\nend"), @"
-error[misplaced-clause]: unexpected `3`
+    assert_snapshot!(rendered_errors("try 5 minutes from 3 s\nend"), @"
+error: unexpected `3`
  --> t:1:20
   |
 1 | try 5 minutes from 3 s
@@ -188,8 +188,8 @@ error[misplaced-clause]: unexpected `3`
 
 #[test]
 fn backoffs() {
-    assert_snapshot!(mistakes("try backoff ful\nend\ntry backoff random\nend\ntry backoff\nend"), @"
-error[unknown-policy]: unknown backoff policy `ful`
+    assert_snapshot!(rendered_errors("try backoff ful\nend\ntry backoff random\nend\ntry backoff\nend"), @"
+error: unknown backoff policy `ful`
  --> t:1:13
   |
 1 | try backoff ful
@@ -209,8 +209,8 @@ error[missing-value]: expected the name of a policy, like `full`
 5 | try backoff
   |            ^ the command ends here
 ");
-    assert_snapshot!(mistakes("try backoff fixed to 5 s\nend\ntry backoff none from 1 s\nend"), @"
-error[misplaced-clause]: the policy `fixed` takes no `to`
+    assert_snapshot!(rendered_errors("try backoff fixed to 5 s\nend\ntry backoff none from 1 s\nend"), @"
+error: the policy `fixed` takes no `to`
  --> t:1:19
   |
 1 | try backoff fixed to 5 s
@@ -222,10 +222,10 @@ error[misplaced-clause]: the policy `none` takes no `from`
   |
 3 | try backoff none from 1 s
   |                  ^^^^^^^^
-  = hint: `none` takes no settings at all
+  = hint: `none` takes no clauses
 ");
-    assert_snapshot!(mistakes("try backoff full from 5 s to 1 s\nend\ntry backoff full from 1 s from 2 s\nend"), @"
-error[conflicting-clauses]: `from` is longer than `to`
+    assert_snapshot!(rendered_errors("try backoff full from 5 s to 1 s\nend\ntry backoff full from 1 s from 2 s\nend"), @"
+error: `from` is longer than `to`
  --> t:1:23
   |
 1 | try backoff full from 5 s to 1 s
@@ -238,8 +238,8 @@ error[duplicate-clause]: `from` is given twice
 3 | try backoff full from 1 s from 2 s
   |                           ^^^^^^^^
 ");
-    assert_snapshot!(mistakes("try backoff full by 0.5\nend\ntry backoff normal jitter 150%\nend\ntry backoff normal jitter 10\nend"), @"
-error[out-of-range]: `by` must be a number from 1, not 0.5
+    assert_snapshot!(rendered_errors("try backoff full by 0.5\nend\ntry backoff normal jitter 150%\nend\ntry backoff normal jitter 10\nend"), @"
+error: `by` must be a number from 1, not 0.5
  --> t:1:21
   |
 1 | try backoff full by 0.5
@@ -261,8 +261,8 @@ error[missing-percent]: a `%` is missing after `jitter`
 
 #[test]
 fn atomic() {
-    assert_snapshot!(mistakes("try atomic 5 times atomic\nend\ntry 3 times atomc\nend\ntry 2 times transactional\nend"), @"
-error[duplicate-clause]: `atomic` is given twice
+    assert_snapshot!(rendered_errors("try atomic 5 times atomic\nend\ntry 3 times atomc\nend\ntry 2 times transactional\nend"), @"
+error: `atomic` is given twice
  --> t:1:20
   |
 1 | try atomic 5 times atomic
@@ -283,20 +283,20 @@ error[not-a-duration]: expected a duration, like `5 minutes`
   |             ^^^^^^^^^^^^^
   = hint: `atomic` makes each attempt all or nothing: `try 3 times atomic`
 ");
-    assert_snapshot!(mistakes("try atomic; forall x in a; exec ls; end; end"), @"
-error[exec-in-atomic]: `exec` can't stand in an atomic `try`
+    assert_snapshot!(rendered_errors("try atomic; forall x in a; exec ls; end; end"), @"
+error: `exec` can't stand in an atomic `try`
  --> t:1:28
   |
 1 | try atomic; forall x in a; exec ls; end; end
   |                            ^^^^^^^
-  = hint: what an attempt does takes place when it succeeds, and the shell must be there then; run the command without `exec`
+  = hint: the shell must commit the attempt after its success; run the command without `exec`
 ");
 }
 
 #[test]
 fn a_delay_without_from_is_no_second_limit() {
-    let told = mistakes("try for 5 seconds backoff fixed 100 ms\na\nend");
-    assert!(told.contains("`backoff fixed from 100 ms`"), "{told}");
-    let told = mistakes("try for 5 seconds 100 ms backoff fixed\na\nend");
-    assert!(!told.contains("from"), "{told}");
+    let errors = rendered_errors("try for 5 seconds backoff fixed 100 ms\na\nend");
+    assert!(errors.contains("`backoff fixed from 100 ms`"), "{errors}");
+    let errors = rendered_errors("try for 5 seconds 100 ms backoff fixed\na\nend");
+    assert!(!errors.contains("from"), "{errors}");
 }

@@ -1,10 +1,10 @@
-//! What is missing at the end of a text.
+//! Missing parts at the end of a text.
 
 use crate::Unfinished::{self, Block, Document, Line, Pipeline, Quote};
 use crate::unfinished;
 
 #[test]
-fn what_is_missing_is_told() {
+fn missing_parts_are_found() {
     let lacks = |text: &str, expected: Unfinished| {
         assert_eq!(unfinished(text), Some(expected), "{text}");
     };
@@ -35,7 +35,7 @@ fn what_is_missing_is_told() {
 }
 
 #[test]
-fn what_is_whole_or_wrong_lacks_nothing() {
+fn complete_or_wrong_texts_lack_nothing() {
     for text in [
         "",
         "  \n",
@@ -63,14 +63,14 @@ fn what_is_whole_or_wrong_lacks_nothing() {
 }
 
 #[test]
-fn what_is_run_among_functions_may_call_them() {
-    use crate::{Among, parse_among, unfinished_among};
-    let among = Among { functions: &["length", "break", "set"], ..Among::default() };
+fn known_functions_may_be_called() {
+    use crate::{KnownNames, parse_with, unfinished_with};
+    let known = KnownNames { functions: &["length", "break", "set"], ..KnownNames::default() };
     for text in ["x=length(a, b)", "break", "set -e", "for x in length(); break; end"] {
-        assert!(parse_among("t", text, Among::default()).is_err(), "{text}");
-        assert!(parse_among("t", text, among).is_ok(), "{text}");
+        assert!(parse_with("t", text, KnownNames::default()).is_err(), "{text}");
+        assert!(parse_with("t", text, known).is_ok(), "{text}");
     }
     let text = "if length(a, b) .eql. 2\n";
-    assert_eq!(unfinished_among(text, Among::default()), None);
-    assert_eq!(unfinished_among(text, among), Some(Unfinished::Block("if")));
+    assert_eq!(unfinished_with(text, KnownNames::default()), None);
+    assert_eq!(unfinished_with(text, known), Some(Unfinished::Block("if")));
 }

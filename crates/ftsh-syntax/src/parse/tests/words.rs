@@ -1,10 +1,10 @@
-//! What words mean.
+//! Parts of words.
 
 use insta::assert_snapshot;
 
 use crate::parse;
 
-/// The words of the first command, each as its parts.
+/// Returns the words of the first command with their parts.
 fn words(text: &str) -> String {
     use crate::ast::{CommandKind, Part, Quoted};
     let script = parse("t", text).expect("a program");
