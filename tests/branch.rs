@@ -15,7 +15,7 @@ use nix::fcntl::{FcntlArg, fcntl};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::support::branches::{Heard, NONCE, heard, identity, messages, packed};
+use crate::support::branches::{NONCE, NodeOutput, identity, messages, node_output, packed};
 use crate::support::run::{Running, command};
 use crate::support::slurm::wait;
 use crate::support::{FTSH, Ftsh, WAYS};
@@ -27,10 +27,10 @@ fn node(script: &str) -> Ftsh {
     node.stdin(messages(packed, Duration::ZERO).concat()).stdin_stays_open()
 }
 
-fn run(script: &str) -> Heard {
+fn run(script: &str) -> NodeOutput {
     let finished = node(script).run();
     finished.nothing_left();
-    heard(&finished)
+    node_output(&finished)
 }
 
 #[test]
@@ -41,7 +41,7 @@ fn a_branch_has_its_effect_and_its_record() {
     let node = node(script).env("SLURM_X", "7");
     let finished = node.run();
     finished.nothing_left().expect_code(0);
-    let heard = heard(&finished);
+    let heard = node_output(&finished);
     let [ToHead::Hello(Hello { identity: theirs, node }), ToHead::Ready] = &heard.said[..] else {
         panic!("{:?}", heard.said)
     };
@@ -101,9 +101,9 @@ fn a_limit_travels_as_time_left() {
         let node = Ftsh::new().arg("--branch");
         let packed = packed(script, node.directory.path()).swap_remove(0);
         let messages = messages(packed, Duration::from_secs(seconds));
-        heard(&node.stdin(messages.concat()).stdin_stays_open().run())
+        node_output(&node.stdin(messages.concat()).stdin_stays_open().run())
     };
-    let left = |heard: &Heard| heard.printed.trim().parse::<u64>().expect("seconds");
+    let left = |heard: &NodeOutput| heard.printed.trim().parse::<u64>().expect("seconds");
     assert!((50..=60).contains(&left(&waited(0))), "{}", waited(0).printed);
     assert!((40..=50).contains(&left(&waited(10))), "{}", waited(10).printed);
     let late = waited(61);
@@ -125,7 +125,7 @@ fn nothing_stays_on_a_node() {
         let script = "forall x in a; sh -c '(setsid sleep 600 &) ; echo done'; end";
         let finished = node(script).env("FTSH_TEST_FALLBACK", way).run();
         finished.nothing_left();
-        let heard = heard(&finished);
+        let heard = node_output(&finished);
         assert_eq!((heard.end(), heard.printed.as_str()), (&BranchEnd::Succeeded, "done\n"));
     }
 }
@@ -147,7 +147,7 @@ fn a_signal_ends_a_branch_and_the_record_says_so() {
     let finished = running.wait();
     // Not by that signal: an engine would hear of it, and not wait for the record.
     finished.nothing_left().expect_code(0);
-    let heard = heard(&finished);
+    let heard = node_output(&finished);
     assert_eq!(heard.end(), &BranchEnd::Cancelled(Signal::SIGTERM as i32));
     assert_eq!(heard.printed, "cleaned\n");
 }
@@ -157,7 +157,7 @@ fn a_killed_node_leaves_neither_a_record_nor_processes() {
     let running = begun(node(LONG));
     running.signal(Signal::SIGKILL);
     running.until_gone("nothing left");
-    assert!(heard(&running.wait()).record.is_none());
+    assert!(node_output(&running.wait()).record.is_none());
     // The process that interprets the script alone.
     let running = begun(node(LONG));
     let parent = running.pid().as_raw();
@@ -176,7 +176,7 @@ fn a_killed_node_leaves_neither_a_record_nor_processes() {
     }
     let finished = running.wait();
     finished.nothing_left();
-    assert!(heard(&finished).record.is_none());
+    assert!(node_output(&finished).record.is_none());
 }
 
 #[test]
@@ -186,7 +186,7 @@ fn nothing_begins_before_go() {
     let packed = packed(script, node.directory.path()).swap_remove(0);
     let finished = node.stdin(&messages(packed, Duration::ZERO)[0]).run();
     finished.nothing_left().expect_code(0);
-    let heard = heard(&finished);
+    let heard = node_output(&finished);
     assert!(matches!(&heard.said[..], [ToHead::Hello(_), ToHead::Ready]), "{:?}", heard.said);
     assert!(heard.record.is_none() && heard.errors.is_empty());
     assert!(!finished.directory.path().join("begun").exists());
@@ -215,7 +215,7 @@ fn what_cannot_be_run_is_refused() {
         let sent = frame(&ToNode::Branch(Box::new(branch))).expect("short");
         let finished = Ftsh::new().arg("--branch").stdin(sent).run();
         finished.expect_code(2);
-        match &heard(&finished).said[..] {
+        match &node_output(&finished).said[..] {
             [ToHead::Hello(_), ToHead::Refused(reason)] => reason.clone(),
             other => panic!("{other:?}"),
         }
@@ -323,7 +323,7 @@ fn many_nodes_run_at_once() {
     for (index, node) in nodes.into_iter().enumerate() {
         let finished = node.wait();
         finished.nothing_left();
-        let heard = heard(&finished);
+        let heard = node_output(&finished);
         assert_eq!(heard.printed, format!("{}\n", index + 1), "{}", finished.story());
         let BranchEnd::Failed { failure, .. } = heard.end() else { panic!("{:?}", heard.end()) };
         assert_eq!(failure[0].code, index as i32 + 1);

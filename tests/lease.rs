@@ -11,7 +11,7 @@ use nix::fcntl::{FcntlArg, fcntl};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::support::branches::{LEASE, NONCE, heard, leased, packed_to_die_in};
+use crate::support::branches::{LEASE, NONCE, leased, node_output, packed_with_kill_timeout};
 use crate::support::run::Running;
 use crate::support::{Ftsh, WAYS};
 
@@ -32,7 +32,7 @@ const STUBBORN: &str = "forall x in a\n sh -c \"trap '' TERM; (setsid sleep 600 
 /// Creates a node whose head grants a lease of this length.
 fn node(script: &str, lease: Duration, grace: Duration) -> Ftsh {
     let node = Ftsh::new().arg("--branch");
-    let packed = packed_to_die_in(script, node.directory.path(), grace).swap_remove(0);
+    let packed = packed_with_kill_timeout(script, node.directory.path(), grace).swap_remove(0);
     node.stdin(leased(packed, Duration::ZERO, lease).concat()).stdin_stays_open()
 }
 
@@ -82,7 +82,7 @@ fn is_kept_alive(way: &str) {
     std::fs::write(fifo, "done\n").expect("it reads");
     let finished = running.wait();
     finished.nothing_left();
-    let heard = heard(&finished);
+    let heard = node_output(&finished);
     assert_eq!((heard.end(), heard.printed.as_str()), (&BranchEnd::Succeeded, "done\n"));
 }
 
@@ -95,7 +95,7 @@ fn a_branch_without_answers_ends_with_its_lease() {
         let running = begun(node(script, SHORT, LEASE).env("FTSH_TEST_FALLBACK", way));
         let finished = running.wait();
         finished.nothing_left();
-        let heard = heard(&finished);
+        let heard = node_output(&finished);
         assert_eq!((heard.end(), heard.printed.as_str()), (&TERM, "cleaned\n"));
         let elapsed = heard.record.as_ref().expect("a record").elapsed;
         assert!(elapsed > SHORT / 2, "{elapsed:?}");
@@ -110,7 +110,7 @@ fn the_end_of_a_head_ends_its_branch() {
         running.close_input();
         let finished = running.wait();
         finished.nothing_left();
-        assert_eq!(heard(&finished).end(), &TERM);
+        assert_eq!(node_output(&finished).end(), &TERM);
         assert!(finished.elapsed < LEASE / 2, "{}", finished.story());
     }
 }
@@ -139,7 +139,7 @@ fn a_head_can_end_a_branch() {
     running.write(&end(Signal::SIGINT));
     let finished = running.wait();
     finished.nothing_left();
-    assert_eq!(heard(&finished).end(), &BranchEnd::Cancelled(Signal::SIGINT as i32));
+    assert_eq!(node_output(&finished).end(), &BranchEnd::Cancelled(Signal::SIGINT as i32));
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn a_second_end_message_kills_the_branch() {
     running.write(&end(Signal::SIGTERM));
     let finished = running.wait();
     finished.nothing_left();
-    assert_eq!(heard(&finished).end(), &TERM);
+    assert_eq!(node_output(&finished).end(), &TERM);
     assert!(finished.elapsed < LEASE / 2, "{}", finished.story());
 }
 
@@ -165,7 +165,7 @@ fn invalid_messages_of_the_head_end_the_branch() {
     running.write(&damaged);
     let finished = running.wait();
     finished.nothing_left();
-    assert_eq!(heard(&finished).end(), &TERM);
+    assert_eq!(node_output(&finished).end(), &TERM);
 }
 
 /// Returns a pipe that no process reads.
@@ -249,7 +249,7 @@ fn a_partly_killed_node_leaves_nothing() {
             let running = begun(node(STUBBORN, LEASE, GRACE).env("FTSH_TEST_FALLBACK", way));
             kill(whom(&running).expect("it is there"), Signal::SIGKILL).expect("it is ours");
             running.until_gone("nothing left");
-            assert!(heard(&running.wait()).record.is_none());
+            assert!(node_output(&running.wait()).record.is_none());
         }
     }
 }
@@ -262,7 +262,7 @@ fn a_node_whose_interpreter_hangs_is_killed_with_its_lease() {
         kill(running.interpreter().expect("it is there"), Signal::SIGSTOP).expect("it is ours");
         let finished = running.wait();
         finished.nothing_left();
-        assert!(heard(&finished).record.is_none());
+        assert!(node_output(&finished).record.is_none());
     }
 }
 
@@ -272,7 +272,7 @@ fn no_branch_begins_after_its_lease() {
     let script = "forall x in a; echo begun > begun; end";
     let finished = node(script, Duration::ZERO, GRACE).run();
     finished.nothing_left();
-    assert!(heard(&finished).record.is_none());
+    assert!(node_output(&finished).record.is_none());
     assert!(!finished.directory.path().join("begun").exists());
     let pieces = Listener::new(&NONCE).push(finished.errors().as_bytes());
     let is_told = pieces.iter().any(|piece| matches!(piece, Piece::TooLate));

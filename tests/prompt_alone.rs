@@ -142,8 +142,8 @@ fn what_is_typed_fast_is_not_shown_again_and_again() {
     for no_colour in ["", "1"] {
         let mut user = home.prompt(&[("NO_COLOR", no_colour)], 100, None);
         let before = user.shown.len();
-        user.types_on_and_on(&typed);
-        user.types_on_and_on("; echo do''ne\r");
+        user.types_beyond_capacity(&typed);
+        user.types_beyond_capacity("; echo do''ne\r");
         user.sees("done\r\n");
         let shown = user.shown.len() - before;
         // A screen for each row, not all of the line; colours depend on the machine's pace.

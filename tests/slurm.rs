@@ -204,7 +204,7 @@ fn jobs_forgotten_by_a_killed_controller_are_sent_again() {
     let run = slurm.script(text).options(["-l", "10"]).limit(Duration::from_secs(60)).start();
     wait("jobs in the queue", || slurm.jobs().lines().count() == 3);
     slurm.kill_controller();
-    slurm.start_controller_anew();
+    slurm.start_empty_controller();
     let finished = run.wait();
     finished.expect_code(0);
     finished.expect_stderr("slurm did not run the branch: it has forgotten job ");

@@ -1,4 +1,4 @@
-//! Atomic attempts: all of one, or nothing of it.
+//! Atomic attempts: the effects of an attempt appear as a whole or not at all.
 
 use std::time::Duration;
 
@@ -8,7 +8,8 @@ use ftsh_sim::{Model, Simulated};
 
 use super::{Ran, World, world};
 
-/// With `drain`, which prints all there is to read, and `warn`, which complains.
+/// Returns a world with `drain`, which prints its input, and `warn`, which writes to standard
+/// error.
 fn atomic() -> World {
     world().model(|it| {
         it.command("drain", |call, _| Model::succeeds().prints(call.input.clone()).consumes())
@@ -30,23 +31,23 @@ fn thrice(rest: &str) -> String {
 }
 
 #[test]
-fn only_what_the_successful_attempt_prints_comes_out() {
+fn only_the_output_of_the_successful_attempt_appears() {
     atomic().run(&thrice("end")).succeeds().prints("3\n");
     let ran = atomic().run("try 2 times backoff none atomic; warn a; echo b; fail; end");
     assert_eq!((ran.world.stdout(), ran.world.stderr()), (String::new(), String::new()));
     ran.fails("exit", 1);
     let ran = atomic().run("try atomic; warn a; echo b; warn c; end").succeeds().prints("b\n");
     assert_eq!(ran.world.stderr(), "a\nc\n");
-    // It comes out when the attempt has succeeded, not before.
+    // The output appears after the success of the attempt.
     let ran = atomic().run("try atomic; echo a; work 5; end; echo b").succeeds().prints("a\nb\n");
     ran.takes(5.0);
-    // Descriptors that lead to the same place stay in order.
+    // Descriptors with the same target stay in order.
     atomic().run("try atomic; echo a; warn b; echo c; end 2>&1").succeeds().prints("a\nb\nc\n");
     atomic().run("try atomic; echo a; end | cat").succeeds().prints("a\n");
 }
 
 #[test]
-fn every_way_out_that_is_a_success_commits() {
+fn every_successful_end_commits() {
     for (out, rest, says) in [
         ("return", "echo no", "3\n"),
         ("exit", "echo no", "3\n"),
@@ -87,17 +88,17 @@ fn every_attempt_reads_the_same() {
     let script = "try 3 times backoff none atomic; drain; if $attempt .lt. 3; fail; end; end; read x; echo $x";
     let stdin = |script: &str| atomic().model(|it| it.stdin("1\n2\n3\n")).run(script);
     stdin(&format!("{script}\n")).fails("failure", 1).prints("1\n2\n3\n");
-    // What the attempt leaves is there for the next command, line by line.
+    // The next command reads the rest of the input, line by line.
     let ran = stdin(
         "try 2 times backoff none atomic; read a; read b; if $attempt .eql. 1; fail; end; end; read c; echo $a$b$c",
     );
     ran.succeeds().prints("123\n");
-    // A `try` that fails has read nothing, also for its `catch` and its `finally`.
+    // A failed `try` has read nothing, for its `catch` and its `finally` too.
     let ran = stdin(
         "try 2 times backoff none atomic; drain; fail; catch; read a; finally; read b; end; drain; echo $a$b",
     );
     ran.succeeds().prints("3\n12\n");
-    // Input redirections are around all attempts.
+    // Input redirections apply to all attempts.
     atomic()
         .run("try 2 times backoff none atomic; read a; read b; if $attempt .eql. 1; fail; end; end < in; echo $a$b")
         .succeeds()
@@ -106,12 +107,12 @@ fn every_attempt_reads_the_same() {
         .run("cat < in | try 2 times backoff none atomic; read a; if $attempt .eql. 1; fail; end; drain; end")
         .succeeds()
         .prints("2\n3\n");
-    // An inner success may still be taken back.
+    // The outer attempt may undo an inner success.
     let ran = stdin(
         "try 2 times backoff none atomic; try atomic; read a; end; try 2 times backoff none atomic; read b; echo $a$b; fail $attempt; catch; drain; end; if $attempt .eql. 1; fail; end; end",
     );
     ran.succeeds().prints("2\n3\n");
-    // Without `atomic` it is gone.
+    // Without `atomic`, the input is consumed.
     stdin("try 2 times backoff none; drain; if $attempt .eql. 1; fail; end; end")
         .succeeds()
         .prints("1\n2\n3\n");
@@ -125,7 +126,7 @@ fn files_are_those_of_one_attempt() {
     holds(&ran, "f", "old\n3\n");
     let ran = atomic().run("try atomic; echo new; cat < f; fail; end > f");
     holds(&ran, "f", "old\n");
-    // As long as the attempt lasts the file is what it was.
+    // During the attempt, the file keeps its previous content.
     let ran = atomic().run("try atomic; echo new; cat < f > g; end > f").succeeds();
     holds(&ran, "g", "old\n");
     holds(&ran, "f", "new\n");
@@ -139,7 +140,7 @@ fn files_are_those_of_one_attempt() {
 }
 
 #[test]
-fn where_output_goes_is_decided_before_the_first_attempt() {
+fn redirections_are_evaluated_before_the_first_attempt() {
     let ran =
         atomic().run(&format!("g=g; {}; end > $g", thrice("g=h; cd there; fail; catch; echo c")));
     holds(&ran, "g", "c\n");
@@ -156,11 +157,11 @@ fn where_output_goes_is_decided_before_the_first_attempt() {
 }
 
 #[test]
-fn what_catch_writes_takes_the_place_of_the_attempts() {
+fn files_of_catch_replace_those_of_the_attempts() {
     let ran = atomic().run(&thrice("fail\ncatch\necho c\nfinally\necho d\nend > f")).succeeds();
     holds(&ran, "f", "c\n");
     ran.prints("d\n");
-    // Where it writes nothing it leaves alone what is there.
+    // A `catch` that writes nothing keeps the file.
     let ran = atomic().run("try atomic; echo a; fail; catch; ok; end > f").succeeds();
     holds(&ran, "f", "old\n");
     let ran = atomic().run("try atomic; ok; end > f").succeeds();
@@ -171,7 +172,7 @@ fn what_catch_writes_takes_the_place_of_the_attempts() {
 }
 
 #[test]
-fn variables_become_what_the_successful_attempt_wrote() {
+fn variables_have_the_output_of_the_successful_attempt() {
     let ran =
         atomic().run(&format!("v=old; {}; echo \"$v\"", thrice("echo b; end -> v"))).succeeds();
     ran.prints("3\nb\n");
@@ -199,14 +200,14 @@ fn variables_become_what_the_successful_attempt_wrote() {
         .succeeds()
         .prints("a\nb\n");
     atomic().run("try atomic; echo a; warn b; end ->& v; echo \"$v\"").succeeds().prints("a\nb\n");
-    // Other variables keep what attempts made of them.
+    // Other variables keep the values of failed attempts.
     atomic()
         .run("try 2 times backoff none atomic; n=$attempt; fail; catch; echo $n; end")
         .prints("2\n");
 }
 
 #[test]
-fn an_inner_success_is_the_outer_attempts() {
+fn inner_successes_belong_to_the_outer_attempt() {
     let script = "try 2 times backoff none atomic\n\
                   try atomic; echo in$attempt; end > f\n\
                   try atomic; echo held; end\n\
@@ -218,7 +219,7 @@ fn an_inner_success_is_the_outer_attempts() {
     let ran = atomic().run(script).fails("exit", 1);
     holds(&ran, "f", "old\n");
     assert_eq!(ran.world.content("g"), None);
-    // In branches, stages and words, too.
+    // In branches, stages and words too.
     for (head, tail) in [
         ("forall x in a", "end"),
         ("ok | if a .eq. a", "end"),
@@ -234,7 +235,7 @@ fn an_inner_success_is_the_outer_attempts() {
 }
 
 #[test]
-fn files_take_their_places_in_the_order_they_were_written() {
+fn files_are_committed_in_the_order_of_their_writes() {
     let script = "try atomic\ntry atomic; echo 1; end > f\ntry atomic; echo 2; end > f\nend";
     holds(&atomic().run(script).succeeds(), "f", "2\n");
     let script = "try atomic\ntry atomic; echo 1; end >> f\ntry atomic; echo 2; end >> f\nend";
@@ -244,7 +245,7 @@ fn files_take_their_places_in_the_order_they_were_written() {
 }
 
 #[test]
-fn a_single_commands_file_is_there_when_the_command_has_succeeded() {
+fn the_file_of_a_command_appears_after_its_success() {
     let ran = atomic()
         .model(|it| it.command("half", |_, _| Model::fails(1).prints("half\n")))
         .run("try atomic; echo a > g; cat < g; try; half > f; catch; cat < f; end; end")
@@ -252,7 +253,7 @@ fn a_single_commands_file_is_there_when_the_command_has_succeeded() {
     holds(&ran, "g", "a\n");
     holds(&ran, "f", "old\n");
     ran.prints("a\nold\n");
-    // Also of blocks and calls inside, of sourced files, in functions and in branches.
+    // In blocks and calls inside, in sourced files, functions and branches too.
     for inside in [
         "for x in 1 2; echo $x; if $x .eql. 2; fail; end; end > f",
         "forall x in 1 2; echo $x; fail; end > f",
@@ -277,19 +278,19 @@ fn a_single_commands_file_is_there_when_the_command_has_succeeded() {
         holds(&ran, "f", "1\n2\n");
         ran.prints("1\n2\n");
     }
-    // What is appended, and what isn't in an atomic attempt, goes there as it comes.
+    // Appended output, and output outside of an atomic attempt, is written at once.
     let ran = atomic().run("try atomic; for x in 1; echo a; fail; end >> f; end");
     holds(&ran, "f", "old\na\n");
     let ran = atomic().run("try; for x in 1; echo a; fail; end > f; end");
     holds(&ran, "f", "a\n");
     let ran = atomic().run("try atomic; fail; catch; for x in 1; echo a; fail; end > f; end");
     holds(&ran, "f", "a\n");
-    // Builtins that write nothing make the file, too.
+    // Builtins without output create the file too.
     holds(&atomic().run("try atomic; success > f; sleep 1 > g; end").succeeds(), "f", "");
 }
 
 #[test]
-fn a_failed_attempt_tells_what_it_had_printed() {
+fn failed_attempts_report_their_output() {
     let ran =
         atomic().run("try atomic; echo a; warn b; fail; catch; echo \"<$error_output>\"; end");
     ran.prints("<b\na>\n");
@@ -303,14 +304,14 @@ fn a_failed_attempt_tells_what_it_had_printed() {
     atomic()
         .run("try atomic; warn b; fail; finally; echo \"<$error_output>\"; end")
         .prints("<b>\n");
-    // What went to a variable is part of it.
+    // Output to a variable is included.
     let ran = atomic()
         .run("try atomic; echo a; warn b; fail; catch; echo \"<$error_output>\" > g; end ->& v");
     holds(&ran, "g", "<a\nb>\n");
     let ran = atomic()
         .run("try atomic; echo a; warn b; fail; catch; echo \"<$error_output>\" > g; end 2-> v");
     holds(&ran, "g", "<b\na>\n");
-    // And what went to a file.
+    // Output to a file is included.
     for end in [">& f", ">>& f", "2> e > f", "> f"] {
         let script = "try atomic; echo a; warn b; fail; catch; x=\"$error_output\"; end";
         let ran = atomic().run(&format!("{script} {end}; echo \"<$x>\" > g"));
@@ -320,11 +321,11 @@ fn a_failed_attempt_tells_what_it_had_printed() {
             if end.starts_with('>') && end.contains('&') { "<a\nb>\n" } else { "<b\na>\n" },
         );
     }
-    // What an inner attempt had printed is part of it.
+    // Output of an inner attempt is included.
     let inner =
         "try atomic; warn a; try atomic; warn b; fail; end; catch; echo \"$error_output\"; end";
     atomic().run(inner).prints("a\nb\n");
-    // Not more than 64 KiB, in whole lines; standard error comes first.
+    // At most 64 KiB, in whole lines; standard error comes first.
     let long = "x".repeat(100);
     let script = format!(
         "try atomic; for n in 1 .to. 1000; warn {long}; end; echo out; fail\n\
@@ -334,48 +335,48 @@ fn a_failed_attempt_tells_what_it_had_printed() {
 }
 
 #[test]
-fn the_standard_error_of_any_attempt_is_kept_for_what_reads_it() {
+fn standard_error_of_attempts_is_kept_if_used() {
     let shown = |script: &str, output: &str, errors: &str| {
         let ran = atomic().run(script).prints(output);
         assert_eq!(ran.world.stderr(), errors, "{script}");
     };
-    // A condition sees what failed, and attempts go on until that is something else.
+    // A condition reads the output of the failure, and attempts continue until the output changes.
     let script = "try 9 times backoff none while $error_output .contains. \"not ready\"\n\
                   if $attempt .lt. 3; warn \"not ready\"; fail; end; warn broken; fail\n\
                   catch; echo \"$error_output\"; end";
     shown(script, "broken\n", "not ready\nnot ready\nbroken\n");
-    let told = "catch; echo \"<$error_output>\"; end";
-    // Standard output is not part of it, nor what goes elsewhere.
+    let report = "catch; echo \"<$error_output>\"; end";
+    // Standard output is not included, and neither is output to other targets.
     shown(
-        &format!("try; echo a; warn b; warn c 2> f; warn d 2-> v; fail; {told}"),
+        &format!("try; echo a; warn b; warn c 2> f; warn d 2-> v; fail; {report}"),
         "a\n<b>\n",
         "b\n",
     );
-    shown(&format!("try; warn b; fail; {told} 2> f"), "<b>\n", "");
-    // All that the attempt runs is: stages, branches, calls, attempts inside.
-    shown(&format!("try; warn a | cat; fail; {told}"), "<a>\n", "a\n");
-    shown(&format!("try; forall x in a; warn $x; end; fail; {told}"), "<a>\n", "a\n");
-    shown(&format!("function f; warn a; fail; end; try; f; {told}"), "<a>\n", "a\n");
+    shown(&format!("try; warn b; fail; {report} 2> f"), "<b>\n", "");
+    // All commands of the attempt count: stages, branches, calls, inner attempts.
+    shown(&format!("try; warn a | cat; fail; {report}"), "<a>\n", "a\n");
+    shown(&format!("try; forall x in a; warn $x; end; fail; {report}"), "<a>\n", "a\n");
+    shown(&format!("function f; warn a; fail; end; try; f; {report}"), "<a>\n", "a\n");
     let inner = "try; warn a; try 1 time; warn b; fail; end";
-    shown(&format!("{inner}; {told}"), "<a\nb>\n", "a\nb\n");
+    shown(&format!("{inner}; {report}"), "<a\nb>\n", "a\nb\n");
     let both = "try; warn a; try 1 time; warn b; fail; catch; echo $error_output; failure; end";
-    shown(&format!("{both}; {told}"), "b\n<a\nb>\n", "a\nb\n");
-    // What an atomic one inside had printed is lost but for the telling; and the other way round.
-    shown(&format!("try; warn a; try atomic; warn b; fail; end; {told}"), "<a\nb>\n", "a\n");
+    shown(&format!("{both}; {report}"), "b\n<a\nb>\n", "a\nb\n");
+    // The output of an inner atomic attempt is lost except for `$error_output`, and the reverse.
+    shown(&format!("try; warn a; try atomic; warn b; fail; end; {report}"), "<a\nb>\n", "a\n");
     let both = "try atomic; warn a; try 1 time; warn b; fail; catch; x=$error_output; failure; end";
-    shown(&format!("{both}; {told}"), "<a\nb>\n", "");
-    // Functions and `finally` may read it.
-    let script = "function told; echo \"<$error_output>\"; end\n\
-                  try; warn a; fail; catch; told; end";
+    shown(&format!("{both}; {report}"), "<a\nb>\n", "");
+    // Functions and `finally` may read the variable.
+    let script = "function report; echo \"<$error_output>\"; end\n\
+                  try; warn a; fail; catch; report; end";
     shown(script, "<a>\n", "a\n");
     let script = "try 1 time; warn a; fail; finally; echo \"<$error_output>\"; end";
     shown(script, "<a>\n", "a\n");
-    // A limit, and the ways out.
-    shown(&format!("try for 3 seconds or 1 time; warn a; hang; {told}"), "<a>\n", "a\n");
+    // A limit, and the other ends.
+    shown(&format!("try for 3 seconds or 1 time; warn a; hang; {report}"), "<a>\n", "a\n");
     let script = "for x in 1 2 3; try; warn $x; if $x .eq. 2; break; end; continue; catch\n\
                   echo $error_output; end; end; warn out";
     shown(script, "", "1\n2\nout\n");
-    // 64 KiB at most, in whole lines.
+    // At most 64 KiB, in whole lines.
     let long = "x".repeat(100);
     let script = format!(
         "try; for n in 1 .to. 1000; warn {long}; end; fail\n\
@@ -394,21 +395,21 @@ fn an_attempt_has_a_directory_of_its_own() {
                   if .exists. $x/a; fail 9; end";
     let ran = atomic().run(script).succeeds().prints("2\n2\n");
     assert_eq!(ran.world.content("f").as_deref(), Some("old\n"));
-    // The innermost one counts, and outside it is a variable like others.
+    // The innermost attempt counts; outside, the variable is ordinary.
     atomic()
         .run("try atomic; x=$scratch; try atomic; if $x .eq. $scratch; fail; end; end; end")
         .succeeds();
     atomic().run("echo $scratch").fails("expression", 1);
     atomic().run("scratch=a; echo $scratch; try atomic; echo $scratch; end").prints("a\na\n");
     atomic().env("scratch", "a").run("echo $scratch").prints("a\n");
-    // It is removed when nothing of the attempt runs any more.
+    // The directory is removed after the last process of the attempt.
     let ran = atomic()
         .run("try 1 time each 2 seconds atomic; x=$scratch; stubborn > $x/a; catch; success; end");
     ran.succeeds().takes(32.0);
 }
 
 #[test]
-fn trouble_before_the_first_file_is_a_failed_attempt() {
+fn errors_before_the_first_file_fail_the_attempt() {
     let mut first = true;
     let refuses = move |it: Simulated| it.settles(move |_| std::mem::take(&mut first).then_some(0));
     let ran =
@@ -421,7 +422,7 @@ fn trouble_before_the_first_file_is_a_failed_attempt() {
     holds(&ran, "f", "old\n");
     assert!(ran.message().contains("the disk is full, 2 attempts"), "{}", ran.message());
     ran.fails("redirect", 1);
-    // Of a single command it is that command's failure.
+    // For a single command, the failure is the failure of the command.
     let ran = atomic().model(refuses).run("try atomic; echo a > f; end");
     holds(&ran, "f", "old\n");
     assert!(ran.message().contains("`echo a`: the disk is full"), "{}", ran.message());
@@ -429,7 +430,7 @@ fn trouble_before_the_first_file_is_a_failed_attempt() {
 }
 
 #[test]
-fn after_the_first_file_nothing_is_tried_again() {
+fn no_attempt_follows_the_first_committed_file() {
     let refuses = |it: Simulated| it.settles(|_| Some(1));
     let script = "try 5 times backoff none atomic; echo $attempt; warn b; end > f 2> g";
     let ran = atomic().model(refuses).run(script);
@@ -440,7 +441,7 @@ fn after_the_first_file_nothing_is_tried_again() {
 }
 
 #[test]
-fn limits_and_failing_siblings_drop_it_all() {
+fn limits_and_failing_siblings_drop_all_effects() {
     let ran = atomic().run("try for 3 seconds atomic; echo a; hang; catch; echo c; end > f");
     holds(&ran, "f", "c\n");
     let ran = atomic().run("forall x in 1 2; if $x .eql. 1; sleep 1; fail; end; try atomic; echo a; hang; end > f; end");
@@ -465,14 +466,14 @@ fn exec_is_refused() {
 }
 
 #[test]
-fn a_retry_that_reads_nothing_any_more_is_told_of() {
-    let told = |script: &str| {
+fn retries_without_input_are_logged() {
+    let report = |script: &str| {
         let world = atomic().logging(Level::FAILURES);
         let world = world.config(|it| it.passing_input = true).model(|it| it.stdin("1\n2\n"));
         world.run(script).world.trace().matches("InputEnded").count()
     };
     let uploads = |head: &str| format!("{head}; drain; if $attempt .lt. 3; fail; end; end");
-    assert_eq!(told(&uploads("try 3 times")), 1);
+    assert_eq!(report(&uploads("try 3 times")), 1);
     for quiet in [
         &*uploads("try 3 times atomic"),
         &uploads("drain; try 3 times"),
@@ -484,11 +485,11 @@ fn a_retry_that_reads_nothing_any_more_is_told_of() {
         "forall x in a; try 3 times; drain; fail; end; end",
         "try 3 times; fail; end",
     ] {
-        assert_eq!(told(quiet), 0, "{quiet}");
+        assert_eq!(report(quiet), 0, "{quiet}");
     }
-    assert_eq!(told("echo a | try 3 times; drain; fail; end"), 1);
-    assert_eq!(told("echo a | if a .eq. a; try 3 times; drain; fail; end 3<&0; end"), 1);
-    // A file is there for every attempt, if the script says so; of other input nothing is known.
+    assert_eq!(report("echo a | try 3 times; drain; fail; end"), 1);
+    assert_eq!(report("echo a | if a .eq. a; try 3 times; drain; fail; end 3<&0; end"), 1);
+    // A file is available for every attempt, if the script opens the file; other input is unknown.
     let world = atomic().logging(Level::FAILURES).model(|it| it.stdin("1\n2\n"));
     assert!(!world.run(&uploads("try 3 times")).world.trace().contains("InputEnded"));
 }

@@ -6,7 +6,7 @@ use ftsh_sim::Model;
 use super::world;
 
 #[test]
-fn examples_of_builtins_print_what_they_say() {
+fn examples_of_builtins_print_the_documented_output() {
     for builtin in builtins::all() {
         assert!(!builtin.examples.is_empty(), "{} has no example", builtin.name);
         for (script, printed) in builtin.examples {

@@ -1,5 +1,4 @@
-//! A value is exact to the byte, whichever way it takes; but for the line end of what a command
-//! wrote.
+//! Exactness of values to the byte in every use, except for the line end of a command's output.
 
 use bstr::{BString, ByteSlice};
 use ftsh_machine::driver;
@@ -7,7 +6,7 @@ use ftsh_machine::{Config, Machine, Outcome};
 use ftsh_sim::{Call, Model, Simulated};
 use proptest::prelude::*;
 
-/// Where a value comes from: what puts it into `a`, and whether a command wrote it there.
+/// Sources of a value: the code that assigns `a`, and true if a command writes the value.
 const SOURCES: &[(&str, bool)] = &[
     ("a=\"$1\"", false),
     ("a=\"$FROM\"", false),
@@ -18,7 +17,7 @@ const SOURCES: &[(&str, bool)] = &[
     ("ok | emit -> a", true),
 ];
 
-/// What takes a value from `a` to `b`.
+/// Code that copies a value from `a` to `b`.
 const PATHS: &[&str] = &[
     "b=\"$a\"",
     "b=\"${a}\"",
@@ -62,7 +61,7 @@ fn hexadecimal(bytes: &[u8]) -> String {
     digits.concat() + "\n"
 }
 
-/// What `show` printed of a value, in a script in which `$1`, `$FROM` and `emit` are that value.
+/// Returns the output of `show` in a script in which `$1`, `$FROM` and `emit` are the value.
 fn shown(script: &str, value: &[u8]) -> (Outcome, String) {
     let parsed = ftsh_syntax::parse("script", script).expect("a script");
     let emitted = BString::from(value);
@@ -83,7 +82,7 @@ fn shown(script: &str, value: &[u8]) -> (Outcome, String) {
     (outcome, world.stdout())
 }
 
-/// What a variable reads as that a command wrote `bytes` to.
+/// Returns the value of a variable to which a command wrote `bytes`.
 fn without_line_end(bytes: &[u8]) -> &[u8] {
     match bytes.strip_suffix(b"\n") {
         Some(line) => line.strip_suffix(b"\r").unwrap_or(line),
@@ -91,7 +90,7 @@ fn without_line_end(bytes: &[u8]) -> &[u8] {
     }
 }
 
-/// Bytes that are likely to be mistaken for something else, at the ends above all.
+/// Generates bytes with a special meaning elsewhere, mostly at both ends.
 fn value() -> impl Strategy<Value = Vec<u8>> {
     let byte = prop_oneof![
         prop::sample::select(&b"\n\r\n\r \t\0$\"'\\*?[]~=;#-\xff\xc3\x85x"[..]),
@@ -129,14 +128,14 @@ proptest! {
 }
 
 #[test]
-fn exporting_what_a_command_wrote_leaves_the_variable_as_it_was() {
+fn exporting_output_keeps_the_variable() {
     let script = "emit -> b; export b; show_b; show \"$b\"; show_input -< b; show_b";
     let (outcome, shown) = shown(script, b"x\r\n");
     assert_eq!((outcome, &*shown), (Outcome::Succeeded, "78\n78\n780d0a\n78\n"));
 }
 
 #[test]
-fn a_home_that_a_command_wrote_is_one() {
+fn output_of_a_command_can_be_a_home() {
     let script = "emit -> HOME; cd; export a=$PWD; show $a; cd /; emit -> OLDPWD; cd -; show $PWD";
     let (outcome, shown) = shown(script, b"/h\n");
     assert_eq!((outcome, &*shown), (Outcome::Succeeded, "2f68\n2f68\n"));

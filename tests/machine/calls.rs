@@ -65,7 +65,7 @@ fn endless_recursion_fails() {
 }
 
 #[test]
-fn a_question_has_three_answers() {
+fn conditions_have_three_results() {
     let script =
         "if .succeeds. (fail 1); echo yes; else; echo no; end; if .succeeds. (ok); echo yes; end";
     world().run(script).succeeds().prints("no\nyes\n");
@@ -90,7 +90,7 @@ fn a_sourced_file_shares_everything() {
 }
 
 #[test]
-fn exit_codes_are_the_scripts() {
+fn exit_codes_belong_to_the_script() {
     for (script, code) in
         [("exit", 0), ("exit 3", 3), ("fail 9", 9), ("failure", 1), ("nosuch", 127)]
     {

@@ -5,13 +5,13 @@ use ftsh_machine::{Config, Event, Machine, Outcome, Output, Time};
 use super::{seconds, world};
 
 #[test]
-fn what_ignores_sigterm_is_killed_after_the_grace_period() {
+fn commands_that_ignore_sigterm_are_killed() {
     let ran = world().run("try for 1 second; stubborn; end").fails("timeout", 124).takes(31.0);
     assert!(ran.world.trace().contains("kill stubborn"));
 }
 
 #[test]
-fn the_outer_deadline_cuts_the_cleaning_up_of_an_inner_one() {
+fn outer_deadlines_cut_inner_cleanups() {
     let ran = world()
         .config(|config| config.kill_timeout = seconds(5.0))
         .run("try for 3 seconds; try for 1 second; stubborn; end; end");
@@ -19,7 +19,7 @@ fn the_outer_deadline_cuts_the_cleaning_up_of_an_inner_one() {
 }
 
 #[test]
-fn the_next_attempt_waits_until_the_last_one_is_gone() {
+fn the_next_attempt_waits_for_the_end_of_the_last() {
     let script = "try 2 times each 1 second backoff none; stubborn; end";
     let ran = world().run(script).fails("timeout", 124).takes(62.0);
     let trace = ran.world.trace();
@@ -32,13 +32,13 @@ fn the_next_attempt_waits_until_the_last_one_is_gone() {
 }
 
 #[test]
-fn what_a_failed_attempt_left_behind_goes() {
+fn processes_of_failed_attempts_are_killed() {
     let ran = world().run("try; daemon; fail; catch; ok; end").succeeds();
     assert!(ran.world.running().is_empty());
 }
 
 #[test]
-fn what_a_successful_script_left_behind_stays() {
+fn processes_of_successful_scripts_are_kept() {
     let ran = world().run("try; daemon; end; ok").succeeds();
     assert_eq!(ran.world.running(), ["daemon"]);
 }
@@ -50,7 +50,7 @@ fn a_daemon_of_an_enclosing_scope_outlives_a_failed_attempt() {
 }
 
 #[test]
-fn what_a_failed_script_left_behind_goes() {
+fn processes_of_failed_scripts_are_killed() {
     let ran = world().run("daemon; fail 3").fails("exit", 3);
     assert!(ran.world.running().is_empty());
     let ran = world().run("try; daemon; exit 4; end");
@@ -85,8 +85,8 @@ fn a_second_signal_cuts_the_grace_period_short() {
 }
 
 #[test]
-fn only_a_run_that_was_told_to_end_gives_up_on_what_cannot_be_killed() {
-    // How a scope whose command never ends is killed, with these events at seconds.
+fn only_signaled_runs_give_up_on_unkillable_processes() {
+    // Kills of a scope whose command never ends, with these signals at seconds.
     let kills = |text: &str, signals: &[f64]| {
         let script = ftsh_syntax::parse("script", text).expect("valid");
         let config = Config { kill_timeout: seconds(5.0), ..Config::default() };
@@ -111,7 +111,7 @@ fn only_a_run_that_was_told_to_end_gives_up_on_what_cannot_be_killed() {
     assert_eq!(kills("try for 2 seconds; hang; end", &[]), [(8, true)]);
     assert_eq!(kills("hang", &[3.0]), [(9, false)]);
     assert_eq!(kills("hang", &[3.0, 4.0]), [(5, false), (9, false)]);
-    // The attempt was being emptied when the run was told to end.
+    // The attempt was being emptied when the signal arrived.
     let both = [(8, true), (10, false)];
     assert_eq!(kills("try for 2 seconds; hang; end", &[4.0]), both);
 }

@@ -1,4 +1,4 @@
-//! Attempts that go through channels: what is asked when, and what is given back.
+//! Attempts through channels: requests with their times, and passes returned.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -13,22 +13,22 @@ use ftsh_sim::{Model, Simulated};
 
 use super::seconds;
 
-/// What a gate answers.
+/// Answer of a gate.
 #[derive(Clone)]
 enum Answer {
     Yes,
-    /// After so many seconds.
+    /// Admission after this number of seconds.
     Later(f64),
     No(Admission),
     Refuse,
 }
 use Answer::{Later, No, Refuse, Yes};
 
-/// A world whose channels answer as they are told, and remember.
+/// World whose channels give prepared answers, and record requests.
 struct Gate {
     world: Simulated,
     answers: VecDeque<Answer>,
-    /// What is to be told when.
+    /// Future admissions with their times.
     future: Vec<(Time, OperationId, PassId)>,
     events: VecDeque<Event>,
     asked: Vec<(String, Claim, f64)>,
@@ -36,7 +36,7 @@ struct Gate {
     most: usize,
     left: Vec<Passed>,
     abandoned: usize,
-    /// What is left of the attempt when its pass is given back.
+    /// Live commands of the attempt when its pass is returned.
     alive: Vec<String>,
     log: Vec<LogEvent>,
 }
@@ -167,7 +167,7 @@ fn delays_and_conditions_hold_no_place() {
     let (gate, outcome) = run(&[], script);
     assert_eq!(outcome, Outcome::Succeeded);
     assert_eq!((gate.most, gate.left.len()), (1, 2));
-    // Nothing was alive when it left: the condition came later.
+    // No command was alive when the attempt left; the condition ran later.
     assert_eq!(gate.alive, Vec::<String>::new());
 }
 
@@ -190,7 +190,7 @@ fn an_attempt_waits_for_its_turn_and_its_clock_begins_then() {
             "Entered { channel: \"k\", attempt: 1, waited: 30s }"
         ]
     );
-    // `each` counts from the admission.
+    // The limit of `each` begins with the admission.
     let (gate, outcome) = run(&[Later(30.0)], "try 1 time each 10 seconds through k\n hang\nend");
     assert_eq!(kind(&outcome), ("timeout", 124));
     takes(&gate, 40.0);
@@ -215,7 +215,7 @@ fn waiting_ends_with_every_limit_around() {
             "{script}"
         );
     }
-    // A failure before explains it.
+    // An earlier failure explains the timeout.
     let (gate, outcome) =
         run(&[Yes, Later(99.0)], "try for 10 seconds through k\n fail 3\ncatch\n failure\nend");
     let Outcome::Failed(failure) = outcome else { panic!("a failure") };
@@ -225,7 +225,7 @@ fn waiting_ends_with_every_limit_around() {
 }
 
 #[test]
-fn who_waits_can_be_cancelled() {
+fn waiters_can_be_canceled() {
     let script = "forall x in a b\n if $x .eq. a\n  try through k\n   ok\n  end\n else\n  sleep 5\n  failure\n end\nend";
     let (gate, outcome) = run(&[Later(99.0)], script);
     assert_eq!(kind(&outcome), ("failure", 1));
@@ -239,7 +239,7 @@ fn who_waits_can_be_cancelled() {
 }
 
 #[test]
-fn the_place_is_held_until_nothing_of_the_attempt_is_left() {
+fn the_place_is_held_until_the_last_process_ends() {
     let world = super::world().simulated.command("slow", |_, _| Model {
         terminates_after: Some(Duration::from_secs(3)),
         ..Model::hangs()
@@ -260,7 +260,7 @@ fn a_success_leaves_its_daemons_without_a_place() {
 }
 
 #[test]
-fn whichever_way_an_attempt_is_left_it_leaves_once() {
+fn every_end_of_an_attempt_leaves_once() {
     use Passed::{Failed, Neither, Succeeded};
     let cases: [(&str, &[Passed]); 20] = [
         ("function f\n try 2 times through k\n  return 1\n end\nend\nx=f()", &[Succeeded]),
@@ -331,7 +331,7 @@ fn through_a_channel_inside_itself_takes_no_second_place() {
         let (gate, _) = run(&[], &script);
         assert_eq!((gate.asked.len(), gate.left.len()), (1, 1), "{script}");
     }
-    // Another one does, and so does one after the attempt.
+    // A nested attempt through another channel asks, and so does a later attempt.
     let (gate, _) = run(
         &[],
         "try 2 times through k while .succeeds. (f)\n fail 1\ncatch\n f\nfinally\n f\nend\nfunction f\n try through k\n  ok\n end\nend",
@@ -343,7 +343,7 @@ fn through_a_channel_inside_itself_takes_no_second_place() {
 }
 
 #[test]
-fn only_what_nothing_tries_again_earns() {
+fn only_outermost_first_attempts_earn() {
     use Claim::{First, Inner, Retry};
     let claims =
         |script: &str| run(&[], script).0.asked.into_iter().map(|it| it.1).collect::<Vec<_>>();
@@ -356,7 +356,7 @@ fn only_what_nothing_tries_again_earns() {
 }
 
 #[test]
-fn without_budget_a_try_fails_with_what_it_had_failed_with() {
+fn without_budget_a_try_fails_with_its_last_failure() {
     let (gate, outcome) =
         run(&[Yes, No(Admission::NoBudget)], "try for 1 hour through k\n fail 4\nend");
     assert_eq!(kind(&outcome), ("refused", 75));
@@ -395,7 +395,7 @@ fn a_broken_channel_fails_attempts_with_the_usual_delays() {
         failure.message,
         "the channel `k` refuses attempts until a probe succeeds: too many have failed"
     );
-    // It is asked for by `while`, and its failure counts for no other channel.
+    // `while` decides, and the failure counts for no other channel.
     let script =
         "try 3 times through k while $error_kind .eq. refused\n try through l\n  ok\n end\nend";
     let (gate, outcome) = run(&[Yes, broken], script);
@@ -448,13 +448,13 @@ fn rules_have_ranges() {
 }
 
 #[test]
-fn places_are_taken_in_the_order_of_coming() {
+fn places_are_taken_in_the_order_of_arrival() {
     let ran = super::world()
         .run("channel k at most 2\nforall x in 1 2 3 4 5\n try through k\n  work 10\n  echo $x\n end\nend")
         .succeeds()
         .prints("1\n2\n3\n4\n5\n");
     ran.takes(30.0);
-    // Who gives up waiting is passed over.
+    // A canceled waiter is skipped.
     super::world()
         .run("channel k at most 1\nforall x in 1 2 3 keep going\n if $x .eql. 2\n  try for 5 seconds through k\n   echo $x\n  end\n else\n  try through k\n   work 10\n   echo $x\n  end\n end\nend")
         .fails("timeout", 124)
@@ -472,24 +472,24 @@ fn a_rate_is_kept() {
 }
 
 #[test]
-fn a_budget_stops_what_would_try_for_ever() {
+fn budgets_stop_endless_retries() {
     let ran = super::world()
         .run("channel k budget 10%\ntry for 1 hour backoff fixed from 100 ms through k\n fail 4\nend")
         .fails("refused", 75);
-    // Ten retries are saved up, and one comes with every ten seconds.
+    // Ten retries are saved up, and one retry is earned every ten seconds.
     assert!(ran.message().contains("11 attempts"), "{}", ran.message());
     ran.takes(1.1);
 }
 
 #[test]
-fn a_breaker_spares_what_is_down() {
+fn breakers_spare_servers_that_are_down() {
     let ran = super::world()
         .run("channel k breaker 3 failures 1 minute\ntry for 1 hour every 1 second through k\n echo down\n fail 4\nend")
         .fails("refused", 75);
     let made = ran.world.stdout().lines().count();
-    // Three, and then one a minute.
+    // Three attempts, and then one per minute.
     assert!((60..=64).contains(&made), "{made}");
-    // What it was refused for is the cause, and not that it was refused before.
+    // The cause is the failure before the refusal.
     let Outcome::Failed(failure) = &ran.outcome else { panic!("a failure") };
     let cause = failure.earlier.as_ref().expect("a cause");
     assert_eq!((cause.message.as_str(), &cause.earlier), ("`fail 4` exited with 4", &None));

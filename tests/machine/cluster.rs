@@ -1,4 +1,4 @@
-//! Branches on a modelled cluster, where much goes wrong.
+//! Branches on a simulated cluster with many faults.
 
 use std::time::Duration;
 
@@ -10,14 +10,14 @@ use insta::assert_snapshot;
 
 use super::{seconds, world};
 
-/// How long branches go on without hearing of their head.
+/// Time that branches continue without contact to their head.
 const LEASE: Duration = Duration::from_secs(60);
 
 fn at(seconds: u64) -> Time {
     Time::after(Duration::from_secs(seconds))
 }
 
-/// Two nodes with a place each.
+/// Returns two nodes with one place each.
 fn nodes() -> Vec<Node> {
     ["n1", "n2"].map(|name| Node::new(name, 1)).into()
 }
@@ -26,7 +26,7 @@ fn cluster(nodes: Vec<Node>) -> Cluster {
     Cluster::new(LEASE, nodes)
 }
 
-/// A run on a cluster.
+/// Run on a cluster.
 struct Ran {
     there: Clustered,
     outcome: Outcome,
@@ -58,7 +58,7 @@ impl Ran {
         }
     }
 
-    /// What happened to the branches on nodes, and when, in seconds.
+    /// Returns the history of the branches on nodes, in seconds.
     fn attempts(&self) -> String {
         let attempts = self.there.cluster.attempts().iter().map(|it| {
             let until = it.over.map_or(f64::INFINITY, |over| over.elapsed().as_secs_f64());
@@ -76,7 +76,7 @@ impl Ran {
 }
 
 #[test]
-fn branches_run_there_and_print_here() {
+fn branches_run_on_nodes_and_print_on_the_head() {
     let script = "y=3\nforall x in a b c on slurm output grouped in order\nwork $y\necho $x\nend";
     let ran = run(cluster(nodes()), script);
     assert_eq!((ran.kind(), ran.there.world.stdout()), (None, "a\nb\nc\n".into()));
@@ -102,7 +102,7 @@ fn branches_run_there_and_print_here() {
 }
 
 #[test]
-fn failures_come_back_as_they_are() {
+fn failures_come_back_unchanged() {
     let ran = run(cluster(nodes()), "forall x in a on ssh h\ntry 2 times\nfail 7\nend\nend");
     assert_eq!(ran.outcome.exit_code(), 7);
     assert_snapshot!(ran.attempts(), @"n1 0.004 to 1.495: `fail 7` exited with 7");
@@ -118,7 +118,7 @@ fn the_trace_of_a_failure_comes_back() {
 }
 
 #[test]
-fn what_an_engine_says_is_no_success() {
+fn only_a_record_is_a_success() {
     let lying = || {
         let mut first = true;
         cluster(nodes()).faults(move |_| {
@@ -128,7 +128,7 @@ fn what_an_engine_says_is_no_success() {
     let ran = run(lying(), "forall x in a on slurm\nhang\nend");
     assert_snapshot!(ran.message(), @"the result of the branch on n1 is unknown: the connection to it ended without a word of its end");
     assert_snapshot!(ran.attempts(), @"n1 0.004 to 60.002: Cancelled(15)");
-    // It may do its work all the same, and nobody knows.
+    // The branch may still do its work, with an unknown result.
     let ran = run(lying(), "forall x in a on slurm retry lost 1 time\nwork 10\nend");
     assert_eq!(ran.kind(), None);
     assert_snapshot!(ran.attempts(), @"
@@ -140,13 +140,13 @@ fn what_an_engine_says_is_no_success() {
 #[test]
 fn the_next_attempt_waits_for_the_lease_the_kill_timeout_and_a_fifth() {
     let script = "forall x in a on slurm retry lost 1 time\nif .not. .exists. /begun\necho > /begun\nwork 100\nend\nend";
-    // It dies for good.
+    // The node dies permanently.
     let [first, second] = [Node::new("n1", 1).dead(at(10), Time::NEVER), Node::new("n2", 1)];
     assert_snapshot!(run(cluster(vec![first, second]), script).attempts(), @"
     n1 0.004 to 10.000: says nothing
     n2 79.007 to 79.007: Succeeded
     ");
-    // It goes on, cut off, as long as its lease lasts by its own slow clock.
+    // The branch continues without contact for its lease, measured by its own slow clock.
     let slow = Clock::new(12, 13);
     let first = Node::new("n1", 1).cut_off(at(30), at(1000)).clock(slow);
     let stubborn = script.replace("work 100", "stubborn");
@@ -164,7 +164,7 @@ fn the_next_attempt_waits_for_the_lease_the_kill_timeout_and_a_fifth() {
 }
 
 #[test]
-fn a_short_absence_is_no_loss() {
+fn short_disconnections_are_no_loss() {
     let first = Node::new("n1", 1).cut_off(at(10), at(40));
     let ran = run(cluster(vec![first]), "forall x in a on slurm\nwork 20\necho $x\nend");
     assert_eq!((ran.kind(), ran.there.world.stdout()), (None, "a\n".into()));
@@ -172,7 +172,7 @@ fn a_short_absence_is_no_loss() {
 }
 
 #[test]
-fn what_has_not_begun_is_sent_again_in_silence() {
+fn branches_that_have_not_begun_are_sent_again() {
     let swallows = [Duration::from_secs(100), Duration::MAX].map(Fault::Swallows);
     for fault in [Fault::Refuses, Fault::Silent].into_iter().chain(swallows) {
         let faulty = cluster(nodes()).faults(move |node| (node == "n1").then_some(fault));
@@ -196,7 +196,7 @@ fn bad_machines_hide_none_that_is_not_known_yet() {
             let attempts = ran.there.cluster.attempts().iter();
             let nodes: Vec<_> = attempts.map(|it| it.node.as_str()).collect();
             assert_eq!((ran.kind(), nodes), (None, vec![first]), "{on} {bad} {fault:?}");
-            // No machine is asked twice while there are others.
+            // No machine is used twice while there are others.
             assert!(ran.there.now() < at(10), "{on} {bad} {fault:?}: {:?}", ran.there.now());
         }
     }
@@ -218,7 +218,7 @@ fn a_branch_that_is_refused_goes_at_once_to_a_machine_that_takes_others() {
 
 #[test]
 fn a_branch_waits_for_a_place_no_longer_than_others_are_avoided() {
-    // The second one refuses once, and the first one has work for an hour.
+    // The second node refuses once, and the first node is busy for an hour.
     for on in ["slurm", "ssh h"] {
         let mut refusals = 1;
         let faulty = cluster(nodes()).faults(move |node| {
@@ -249,8 +249,8 @@ fn an_engine_that_is_down_is_asked_again_within_limits() {
 }
 
 #[test]
-fn a_branch_that_is_told_to_begin_too_late_has_not_begun() {
-    // The way there and back takes longer than a lease.
+fn late_orders_to_begin_are_ignored() {
+    // The round trip takes longer than a lease.
     let far = Node::new("n1", 1).far(Duration::from_secs(2));
     let there = |nodes| Cluster::new(Duration::from_secs(3), nodes);
     let script = "forall x in a on slurm\nwork 1\nend";
@@ -273,8 +273,8 @@ fn a_limit_leaves_the_words_that_did_not_succeed_elsewhere() {
 }
 
 #[test]
-fn what_is_cut_short_is_gone_from_its_nodes_before_anything_goes_on() {
-    // Nothing there obeys SIGTERM.
+fn canceled_branches_end_before_the_script_continues() {
+    // The commands ignore SIGTERM.
     let script =
         "try for 3 seconds or 1 time\nforall x in a b on slurm\nstubborn\nend\ncatch\nok\nend";
     let ran = run(cluster(nodes()), script);
@@ -296,7 +296,7 @@ fn what_is_cut_short_is_gone_from_its_nodes_before_anything_goes_on() {
     8.0 s run ok
     8.0 s end ok Exited(0)
     "#);
-    // A failure cancels the others; one of them can't be told.
+    // A failure cancels the others; one of them cannot be reached.
     let nodes = vec![Node::new("n1", 1).cut_off(at(5), Time::NEVER), Node::new("n2", 1)];
     let script =
         "try\nforall x in a b on slurm\nif $x .eq. b\nslowfail 10\nend\nhang\nend\ncatch\nok\nend";

@@ -1,4 +1,4 @@
-//! Attempts that are all or nothing, in the middle of taking place.
+//! Atomic attempts that fail during the commit.
 
 use ftsh_machine::driver::{self, Driver};
 use ftsh_machine::effect::Query;
@@ -8,22 +8,22 @@ use ftsh_sim::Simulated;
 
 use super::{World, world};
 
-/// A world that can't tell once which descriptors were written to.
-struct Untold {
+/// World that once cannot report the descriptors written to.
+struct FailingQuery {
     world: Simulated,
-    is_told: bool,
+    is_answered: bool,
     answer: Option<Event>,
 }
 
-impl Driver for Untold {
+impl Driver for FailingQuery {
     fn now(&self) -> Time {
         self.world.now()
     }
 
     fn perform(&mut self, effect: Effect) {
         match effect {
-            Effect::Query { operation, query: Query::Filled(_), .. } if !self.is_told => {
-                self.is_told = true;
+            Effect::Query { operation, query: Query::Filled(_), .. } if !self.is_answered => {
+                self.is_answered = true;
                 let result = Err(Refusal { message: "nobody can tell".into() });
                 self.answer = Some(Event::Done { operation, result });
             }
@@ -37,7 +37,7 @@ impl Driver for Untold {
 }
 
 #[test]
-fn an_attempt_that_fails_before_anything_takes_place_leaves_no_file_to_the_one_around() {
+fn failed_commits_leave_no_file_to_the_outer_attempt() {
     let script = "try 1 time atomic\n\
                   try 2 times backoff none atomic\n\
                   echo $attempt\n\
@@ -46,7 +46,7 @@ fn an_attempt_that_fails_before_anything_takes_place_leaves_no_file_to_the_one_a
     let parsed = ftsh_syntax::parse("script", script).expect("a script");
     let World { simulated, config, .. } = world();
     let mut machine = Machine::new(&parsed, vec!["script".into()], vec![], config, 7);
-    let mut untold = Untold { world: simulated, is_told: false, answer: None };
-    assert_eq!(driver::run(&mut machine, &mut untold), Outcome::Succeeded);
-    assert_eq!(untold.world.content("f"), Some("2\n".into()));
+    let mut world = FailingQuery { world: simulated, is_answered: false, answer: None };
+    assert_eq!(driver::run(&mut machine, &mut world), Outcome::Succeeded);
+    assert_eq!(world.world.content("f"), Some("2\n".into()));
 }

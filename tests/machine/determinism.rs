@@ -1,11 +1,11 @@
-//! The same script, seed and events give the same run, to the last effect and at any log level.
+//! Repeatability: the same script, seed and events give the same effects, at any log level.
 
 use ftsh_machine::driver::{self, Driver};
 use ftsh_machine::record::Level;
 use ftsh_machine::{Config, Effect, Event, Machine, Outcome, Time};
 use ftsh_sim::{Model, Simulated};
 
-/// A world that keeps what is asked of it, but for the log.
+/// World that records effects, except log records.
 struct Recorder {
     world: Simulated,
     effects: Vec<String>,
@@ -49,12 +49,12 @@ fn repeats(script: &str) {
 }
 
 #[test]
-fn the_buffers_of_exported_variables_are_asked_for_in_order() {
+fn buffers_of_exported_variables_are_requested_in_order() {
     repeats("for v in a b c d e f g h; echo $v -> $v; end; export a b c d e f g h; ok");
 }
 
 #[test]
-fn what_a_branch_held_is_let_go_of_in_order() {
+fn buffers_of_a_branch_are_dropped_in_order() {
     repeats("forall i in 1 2 3; for v in a b c d e f; echo $v -> $v; end; end; ok");
     repeats(
         "for v in a b c d e f; echo $v -> $v; end; forall i in 1 2; ok; end; \
@@ -63,7 +63,7 @@ fn what_a_branch_held_is_let_go_of_in_order() {
 }
 
 #[test]
-fn of_names_that_are_equally_near_the_first_is_meant() {
+fn the_first_of_equally_near_names_is_suggested() {
     for _ in 0..4 {
         let functions = ["worb", "word", "wora", "worf", "worc", "wore"];
         let functions = functions.map(|name| format!("function {name}; ok; end\n")).concat();
@@ -74,7 +74,7 @@ fn of_names_that_are_equally_near_the_first_is_meant() {
 }
 
 #[test]
-fn the_log_changes_nobody_s_turn() {
+fn logging_changes_no_turn() {
     repeats(
         "forall i in 1 2 3 4
              a=$i; b=$a .add. 1

@@ -1,4 +1,4 @@
-//! Branches that are sent elsewhere: what is asked of an engine when, and what becomes of its answers.
+//! Dispatched branches: requests to an engine with their times, and the handling of its answers.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::iter::successors;
@@ -13,24 +13,24 @@ use ftsh_machine::{Config, Effect, Event, FailureKind, Machine, Outcome, Time};
 use ftsh_sim::Simulated;
 use ftsh_syntax::parse;
 
-/// What becomes of a branch that is sent.
+/// Fate of a dispatched branch.
 #[derive(Clone)]
 enum Fate {
-    /// It begins, and ends after a second.
+    /// Begins, and ends after a second.
     Ends(BranchEnd),
-    /// It begins, and is lost after a second.
+    /// Begins, and is lost after a second.
     Vanishes,
-    /// It doesn't begin.
+    /// Does not begin.
     Refused(Blame),
-    /// It begins, and goes on until it is told to end.
+    /// Begins, and continues until a kill.
     GoesOn,
 }
 use Fate::{Ends, GoesOn, Refused, Vanishes};
 
-/// A world with an engine that does as it is told, and remembers.
+/// World with an engine that follows a script and records requests.
 struct Cluster {
     world: Simulated,
-    /// For each branch that is sent, and on which machine.
+    /// Fate of each dispatched branch, with its machine.
     fates: VecDeque<(&'static str, Fate)>,
     future: Vec<(Time, Event)>,
     sent: Vec<(f64, String, Vec<String>)>,
@@ -166,7 +166,7 @@ fn failed(kind: FailureKind, again: PackedRetry) -> Fate {
 }
 
 #[test]
-fn branches_are_sent_and_end_as_they_say() {
+fn branches_are_dispatched_and_return_their_results() {
     let (cluster, outcome) = run("forall x in a b c on slurm\n job $x\nend", Vec::new());
     assert_eq!((outcome, words(&cluster)), (Outcome::Succeeded, vec!["a", "b", "c"]));
     let fates = vec![("n1", failed(FailureKind::Exit, PackedRetry::AsUsual))];
@@ -177,7 +177,7 @@ fn branches_are_sent_and_end_as_they_say() {
 }
 
 #[test]
-fn a_failure_cancels_the_others_wherever_they_are() {
+fn failures_cancel_branches_on_all_machines() {
     let fates = vec![("n1", GoesOn), ("n2", failed(FailureKind::Exit, PackedRetry::AsUsual))];
     let (cluster, outcome) = run("forall x in a b c d at most 2 on slurm\n job\nend", fates);
     assert_eq!(kind(&outcome), FailureKind::Exit);
@@ -185,7 +185,7 @@ fn a_failure_cancels_the_others_wherever_they_are() {
 }
 
 #[test]
-fn a_limit_cuts_what_is_elsewhere() {
+fn limits_cut_remote_branches() {
     let (cluster, outcome) = run(
         "try for 5 seconds\n forall x in a b on slurm\n job\n end\nend",
         vec![("n1", GoesOn), ("n2", GoesOn)],
@@ -195,7 +195,7 @@ fn a_limit_cuts_what_is_elsewhere() {
 }
 
 #[test]
-fn a_lost_branch_begins_anew_only_where_the_script_says_so_and_elsewhere() {
+fn lost_branches_restart_elsewhere_only_on_request() {
     let (_, outcome) = run("forall x in a on slurm\n job\nend", vec![("n1", Vanishes)]);
     assert_eq!(kind(&outcome), FailureKind::Lost);
     let script = "forall x in a on slurm retry lost 2 times\n job\nend";
@@ -208,20 +208,20 @@ fn a_lost_branch_begins_anew_only_where_the_script_says_so_and_elsewhere() {
 }
 
 #[test]
-fn what_has_not_begun_is_sent_again_without_a_word_to_the_script() {
+fn branches_not_begun_are_dispatched_again_silently() {
     let fates = vec![("n1", Refused(Blame::Node)), ("n2", Refused(Blame::Node))];
     let (cluster, outcome) = run("forall x in a on slurm\n job\nend", fates);
     assert_eq!((outcome, cluster.sent.len()), (Outcome::Succeeded, 3));
     let (cluster, outcome) =
         run("forall x in a on slurm\n job\nend", vec![("n1", Refused(Blame::Node)); 99]);
     assert_eq!((kind(&outcome), cluster.sent.len()), (FailureKind::Engine, 10));
-    // The next one is asked at once, those after it are less and less pressed.
+    // The second dispatch follows at once, and later ones after growing delays.
     let times: Vec<_> = cluster.sent.iter().map(|(at, ..)| *at).collect();
     assert_eq!((times[1], times[9] > 10.0), (0.0, true), "{times:?}");
 }
 
 #[test]
-fn an_engine_that_is_down_is_asked_less_and_less_often_by_one_branch_alone() {
+fn failing_engines_are_queried_by_one_branch_with_backoff() {
     let fates = vec![("", Refused(Blame::Engine)); 60];
     let (cluster, outcome) = run("forall x in 1 .to. 50 on slurm\n job\nend", fates);
     assert_eq!((outcome, cluster.sent.len()), (Outcome::Succeeded, 110));
@@ -231,7 +231,7 @@ fn an_engine_that_is_down_is_asked_less_and_less_often_by_one_branch_alone() {
     times.truncate(11);
     times.dedup();
     assert_eq!(times.len(), 11, "one at a time: {times:?}");
-    // Limits hold all the same.
+    // Limits still apply.
     let script = "try for 10 seconds\n forall x in a b on slurm\n job\n end\nend";
     let (cluster, outcome) = run(script, vec![("", Refused(Blame::Engine)); 99]);
     assert_eq!(kind(&outcome), FailureKind::Timeout);
@@ -241,19 +241,19 @@ fn an_engine_that_is_down_is_asked_less_and_less_often_by_one_branch_alone() {
 }
 
 #[test]
-fn what_can_never_be_had_fails_at_once() {
+fn impossible_options_fail_at_once() {
     let (cluster, outcome) =
         run("forall x in a on slurm '--nope'\n job\nend", vec![("", Refused(Blame::Request))]);
     assert_eq!((kind(&outcome), cluster.sent.len()), (FailureKind::Engine, 1));
 }
 
 #[test]
-fn what_no_machine_can_have_fails_when_none_is_avoided() {
-    // Without a word of machines to avoid it is a mistake.
+fn options_impossible_on_all_machines_fail() {
+    // Without a list of machines to avoid, the exclusion is an error.
     let fates = vec![("", Refused(Blame::Exclusion)); 99];
     let (cluster, outcome) = run("forall x in a on slurm '--mem=1P'\n job\nend", fates);
     assert_eq!((kind(&outcome), cluster.sent.len()), (FailureKind::Engine, 1));
-    // Otherwise half of them are asked again, those first that are to be asked first.
+    // Otherwise half of the machines are used again, the earliest first.
     let mut fates = vec![("n1", Vanishes), ("n2", Vanishes), ("n3", Vanishes)];
     fates.extend(vec![("", Refused(Blame::Exclusion)); 99]);
     let script = "forall x in a on slurm retry lost 9 times\n job\nend";
@@ -264,14 +264,14 @@ fn what_no_machine_can_have_fails_when_none_is_avoided() {
 }
 
 #[test]
-fn no_more_are_on_the_way_than_may_run() {
+fn dispatches_in_flight_are_bounded() {
     let script = "forall x in 1 .to. 1000 on slurm\n job\nend";
     let (cluster, outcome) = run(script, Vec::new());
     assert_eq!((outcome, cluster.most, cluster.sent.len()), (Outcome::Succeeded, 200, 1000));
 }
 
 #[test]
-fn a_run_can_be_sent_as_a_whole_and_what_is_within_stays_there() {
+fn nested_branches_stay_on_the_node() {
     use ftsh_syntax::clauses::On;
     use ftsh_syntax::engine::EngineId;
     let on = Some(On { engine: EngineId::Ssh, options: Some("host".into()) });
@@ -281,7 +281,7 @@ fn a_run_can_be_sent_as_a_whole_and_what_is_within_stays_there() {
 }
 
 #[test]
-fn a_branch_that_somebody_ends_is_lost() {
+fn branches_ended_by_others_are_lost() {
     let fates = vec![("n1", Ends(BranchEnd::Cancelled(15)))];
     let (_, outcome) = run("forall x in a on slurm\n job\nend", fates);
     let Outcome::Failed(failure) = outcome else { panic!("{outcome:?}") };
@@ -290,14 +290,14 @@ fn a_branch_that_somebody_ends_is_lost() {
 }
 
 #[test]
-fn the_log_tells_where_branches_run_and_why_not() {
+fn the_log_has_the_machines_of_branches() {
     let fates = vec![
         ("n1", Refused(Blame::Node)),
         ("n2", Vanishes),
         ("n3", failed(FailureKind::Exit, PackedRetry::AsUsual)),
     ];
     let (cluster, _) = run("forall x in a on slurm retry lost 1 time\n job\nend", fates);
-    let told = cluster.events.iter().filter_map(|event| match event {
+    let logged = cluster.events.iter().filter_map(|event| match event {
         LogEvent::NotSent { node, why, .. } => Some(format!("{node:?}: {why}")),
         LogEvent::Placed { node } => Some(format!("on {node}")),
         LogEvent::Avoided { node, why, time } => {
@@ -307,7 +307,7 @@ fn the_log_tells_where_branches_run_and_why_not() {
         _ => None,
     });
     assert_eq!(
-        told.collect::<Vec<_>>(),
+        logged.collect::<Vec<_>>(),
         [
             "not n1: refused 1s",
             "Some(\"n1\"): it said no",
@@ -321,7 +321,7 @@ fn the_log_tells_where_branches_run_and_why_not() {
 }
 
 #[test]
-fn a_branch_that_never_began_was_nowhere_and_one_that_is_cut_short_was_where_it_began() {
+fn canceled_branches_have_the_machine_they_began_on() {
     let ended = |script, fates| {
         let (cluster, _) = run(script, fates);
         let nodes = cluster.events.into_iter().filter_map(|event| match event {
@@ -338,7 +338,7 @@ fn a_branch_that_never_began_was_nowhere_and_one_that_is_cut_short_was_where_it_
 }
 
 #[test]
-fn each_attempt_around_sends_anew() {
+fn each_outer_attempt_dispatches_again() {
     let script = "try 3 times\n forall x in a on slurm\n job\n end\nend";
     let failing = failed(FailureKind::Exit, PackedRetry::AsUsual);
     let (cluster, outcome) = run(script, vec![("n1", failing.clone()), ("n2", failing)]);

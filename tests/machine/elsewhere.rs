@@ -1,4 +1,4 @@
-//! Branches that are taken out of a machine, and run by another one.
+//! Branches packed by one machine and executed by another.
 
 use std::collections::VecDeque;
 
@@ -11,7 +11,7 @@ use ftsh_machine::{Config, Effect, Event, Machine, Time};
 use ftsh_sim::{Model, Simulated};
 use ftsh_syntax::parse;
 
-/// A world that counts who wants to go through a channel.
+/// World that counts requests to pass a channel.
 struct Counting {
     world: Simulated,
     entered: usize,
@@ -41,7 +41,7 @@ impl Driver for Counting {
     }
 }
 
-/// The branches of a script's `forall`s, as they begin.
+/// Returns the branches of a script's `forall`s at their start.
 fn packed_with(script: &str, config: Config) -> Vec<Result<PackedBranch, Unpackable>> {
     let script = parse("script", script).expect("a script");
     let environment = ["A", "B", "PASSWORD"].map(|name| (name.into(), "value".into()));
@@ -56,7 +56,7 @@ fn packed(script: &str) -> Vec<PackedBranch> {
     packed.map(|packed| packed.expect("a branch")).collect()
 }
 
-/// How often a branch wants to go through a channel, elsewhere.
+/// Returns the number of requests of a branch on another machine to pass a channel.
 fn entered(packed: &PackedBranch) -> usize {
     let mut world = Counting::new();
     let (secrets, now) = (Secrets::default(), Time::START);
@@ -67,9 +67,9 @@ fn entered(packed: &PackedBranch) -> usize {
     world.entered
 }
 
-/// It would wait for its own place.
+/// Otherwise the branch would wait for its own place.
 #[test]
-fn who_is_inside_a_channel_is_so_elsewhere() {
+fn passed_channels_travel_with_branches() {
     let script = |around: &str| {
         format!(
             "channel c at most 1\nchannel d at most 1\ntry 1 time {around}\n forall x in a\n \
@@ -84,21 +84,21 @@ fn who_is_inside_a_channel_is_so_elsewhere() {
 }
 
 #[test]
-fn a_branch_of_a_retry_knows_that_it_is_one() {
+fn retries_travel_with_branches() {
     let branches = packed("try 2 times\n forall x in a\n fail\n end\ncatch\n ok\nend");
     let retried: Vec<_> = branches.iter().map(|packed| packed.around.is_retried).collect();
     assert_eq!(retried, [false, true]);
 }
 
 #[test]
-fn what_an_attempt_holds_back_cannot_travel() {
+fn atomic_attempts_cannot_travel() {
     let script = "try 1 time atomic\n forall x in a\n ok\n end\nend";
     let branches = packed_with(script, Config::default());
     assert_eq!(branches, [Err(Unpackable::Atomic)]);
 }
 
 #[test]
-fn each_branch_draws_lots_of_its_own_the_same_in_each_run() {
+fn branches_have_repeatable_random_numbers() {
     let seeds = || {
         let script = "for i in 1 2; forall x in 1 .to. 3; ok; end; end";
         packed(script).iter().map(|packed| packed.seed).collect::<Vec<_>>()
@@ -111,7 +111,7 @@ fn each_branch_draws_lots_of_its_own_the_same_in_each_run() {
 }
 
 #[test]
-fn what_was_unset_and_what_is_secret_travel() {
+fn unset_variables_and_secrets_travel() {
     let secrets = Secrets::new(vec!["PASSWORD".into()], b"given secret");
     let config = Config { secrets, ..Config::default() };
     let script = "unset A\nPASSWORD=changed\nforall x in a; unset B; end";
@@ -123,7 +123,7 @@ fn what_was_unset_and_what_is_secret_travel() {
     assert_eq!(secrets.hide("value, changed, given secret"), "***, ***, ***");
 }
 
-/// An engine that refuses, until the shell dies that asks it.
+/// Engine that refuses, until the requesting shell dies.
 struct Refusing {
     world: Simulated,
     sent: usize,
@@ -155,9 +155,10 @@ impl Driver for Refusing {
     }
 }
 
-/// One branch alone asks an engine that has refused. If that is lost, it is another one's turn.
+/// Only one branch asks an engine that has refused. After the loss of this branch, another branch
+/// asks.
 #[test]
-fn an_engine_is_asked_again_though_who_asked_is_lost() {
+fn engines_are_queried_again_after_a_lost_branch() {
     let script =
         parse("script", "forall x in a b keep going on slurm\n ok\nend").expect("a script");
     let mut machine = Machine::new(&script, Vec::new(), Vec::new(), Config::default(), 7);

@@ -1,7 +1,7 @@
 use super::world;
 
 #[test]
-fn values_split_outside_quotes_only_and_are_never_parsed_again() {
+fn values_split_outside_quotes_only() {
     world().run("a=\"x  y; *\"; echo $a \"$a\"").succeeds().prints("x y; * x  y; *\n");
     world().run("a=\"1 2\"; b=$a").fails("expression", 1);
     world().run("a=\"1 2\"; b=\"$a\"; echo $b").prints("1 2\n");

@@ -1,4 +1,5 @@
-//! `finally` groups: once however the `try` is left, when its processes are gone, in their time.
+//! `finally` groups: executed once after every end of a `try`, after its processes, within a time
+//! limit.
 
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ fn cleaning() -> World {
 }
 
 #[test]
-fn it_runs_however_the_try_is_left() {
+fn finally_runs_after_every_end() {
     let left = |body: &str| {
         format!(
             "for n in 1; try 2 times backoff none\n{body}\nfinally; echo f$error_kind; end; end"
@@ -55,7 +56,7 @@ fn its_own_failure_replaces_success_only() {
 }
 
 #[test]
-fn what_was_cancelled_cleans_up_from_the_inside_out() {
+fn canceled_tries_clean_up_from_the_inside_out() {
     let script = "try for 2 seconds or 1 time\n\
                   forall n in 1 2; try; try; hang; finally; work $n; echo in$n; end; finally; echo out$n$error_kind; end; end\n\
                   finally; echo last; end";
@@ -70,11 +71,11 @@ fn what_was_cancelled_cleans_up_from_the_inside_out() {
 
 #[test]
 fn the_groups_of_a_cancellation_share_half_of_the_time_to_kill() {
-    // SIGTERM at 2 s, SIGKILL at 7 s; the groups have five seconds, and then nothing is left for
-    // what they leave behind.
+    // SIGTERM at 2 s, SIGKILL at 7 s. The groups have five seconds, and no time is left for their
+    // remaining processes.
     let script = "try for 2 seconds or 1 time; try; stubborn; finally; echo a; stubborn; end; end";
     cleaning().run(script).fails("timeout", 124).prints("a\n").takes(12.0);
-    // What obeys leaves the killing its whole half.
+    // Commands that end on SIGTERM leave the second half to the kill.
     let script = "try for 2 seconds or 1 time; try; hang; finally; stubborn; end; end";
     cleaning().run(script).fails("timeout", 124).takes(12.0);
     let script = "try for 2 seconds or 1 time; try; try; hang; finally; work 3; echo a; end; finally; work 3; echo b; end; end";
@@ -82,8 +83,8 @@ fn the_groups_of_a_cancellation_share_half_of_the_time_to_kill() {
 }
 
 #[test]
-fn what_a_group_leaves_behind_is_gone_before_the_next_one_begins() {
-    // It takes two seconds to obey.
+fn processes_of_a_group_end_before_the_next_group() {
+    // The command ends two seconds after SIGTERM.
     let late = |simulated: Simulated| {
         simulated.command("late", |_, _| Model {
             terminates_after: Some(seconds(2.0)),
@@ -105,7 +106,7 @@ fn a_limit_inside_a_group_cancels_only_what_is_inside() {
 }
 
 #[test]
-fn a_signal_has_it_run_and_a_second_one_cuts_it_short() {
+fn a_second_signal_cuts_finally_short() {
     let script = "try; hang; finally; echo $error_kind; work 3; echo end; end; echo no";
     let signal = |world: World, at: f64| world.model(|model| model.signal_at(seconds(at), 15));
     let ran = signal(cleaning(), 1.0).run(script).prints("cancelled\nend\n").takes(4.0);
@@ -126,20 +127,20 @@ fn without_time_to_kill_none_runs_and_the_log_says_so() {
 }
 
 #[test]
-fn commands_see_the_limit_that_is_theirs() {
+fn commands_see_their_limit() {
     let cancelled = "try for 2 seconds or 1 time; try; hang; finally; limit; try for 1 hour; limit; end; end; end";
     check_limits(cancelled, [7.0, 7.0]);
-    // One that has begun goes on for the share after the limit around it.
+    // A group in progress continues for its share after the enclosing limit.
     let begun = "try for 2 seconds or 1 time; try; ok; finally; limit; forall n in 1; try for 1 hour; limit; end; end; hang; end; end";
     check_limits(begun, [7.0, 7.0]);
     let own = "try for 2 seconds or 1 time; try; ok; finally; try for 1 second; limit; end; work 3; limit; hang; end; end";
     check_limits(own, [1.0, 7.0]);
 }
 
-/// Compares the limits that `limit` sees in a script with these moments, in seconds.
+/// Compares the limits reported by `limit` in a script with these moments, in seconds.
 fn check_limits(script: &str, limits: [f64; 2]) {
-    let told = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
-    let seen = std::sync::Arc::clone(&told);
+    let received = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let seen = std::sync::Arc::clone(&received);
     cleaning()
         .model(|model| {
             model.command("limit", move |call, _| {
@@ -150,11 +151,11 @@ fn check_limits(script: &str, limits: [f64; 2]) {
         .run(script)
         .fails("timeout", 124);
     let limits = limits.map(|limit| Deadline::at(Time::after(seconds(limit))));
-    assert_eq!(*told.lock().expect("not poisoned"), limits);
+    assert_eq!(*received.lock().expect("not poisoned"), limits);
 }
 
 #[test]
-fn commands_are_told_how_long_they_have_to_end() {
+fn commands_receive_their_kill_timeout() {
     let seen = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
     let note = std::rc::Rc::clone(&seen);
     let model = move |simulated: Simulated| {
@@ -192,7 +193,7 @@ fn commands_are_told_how_long_they_have_to_end() {
     assert_eq!(seen.take(), expected.map(|(name, grace)| (name.to_owned(), grace)));
 }
 
-/// A signal at `at` seconds.
+/// Sends a signal at `at` seconds.
 fn signaled(at: f64) -> impl FnOnce(Simulated) -> Simulated {
     move |model| model.signal_at(seconds(at), 15)
 }
@@ -214,7 +215,7 @@ fn a_group_in_progress_has_its_share_after_the_cut() {
     cleaning().config(run).run(alone).fails("timeout", 124).prints("f\n").takes(4.0);
 }
 
-/// A world that wakes the machine for no limit before a moment, like a shell that is stopped.
+/// World that delivers no timeout before a moment, like a stopped shell.
 struct Stopped {
     world: Simulated,
     until: Time,
@@ -236,7 +237,8 @@ impl Driver for Stopped {
 
 #[test]
 fn the_share_of_a_group_in_progress_counts_from_a_late_cut() {
-    // Both moments have passed at 20 s. The group's is first, so the group is in progress at the cut.
+    // Both moments have passed at 20 s. The share of the group comes first, and the group is in
+    // progress at the cut.
     let run = |length: f64| {
         let script = format!(
             "try for 3 seconds or 1 time\n\
@@ -256,12 +258,12 @@ fn the_share_of_a_group_in_progress_counts_from_a_late_cut() {
     assert!(ran.world.trace().contains("FinallyCut { begun: true }"), "{}", ran.world.trace());
 }
 
-/// A world with a signal while the output of a branch that was cut off is being written.
+/// World with a signal during the write of a canceled branch's output.
 struct Signaled {
     world: Simulated,
-    /// Event that comes next.
+    /// Next event.
     signal: Option<Event>,
-    /// Writes of held output so far.
+    /// Number of writes of held output so far.
     writes: usize,
 }
 
@@ -285,7 +287,7 @@ impl Driver for Signaled {
 
 #[test]
 fn a_group_that_was_cut_short_is_not_waited_for() {
-    // At 7 s the group has had its share, and what it has printed is written when the signal comes.
+    // At 7 s the share of the group is over, and its output is written when the signal arrives.
     let script = "try for 2 seconds or 1 time; forall a in 1; try; ok; finally\n\
                   forall n in 1 output grouped; echo x; hang; end; end; end; end";
     let parsed = ftsh_syntax::parse("script", script).expect("a script");
@@ -305,7 +307,7 @@ fn branches_that_fail_one_after_the_other_finish_their_groups() {
     cleaning().run(script).fails("exit", 1).prints("1\n4\n").takes(4.0);
     let enough = "forall n in 1 4 at least 1; try; ok; finally; work $n; echo $n; end; end";
     cleaning().run(enough).succeeds().prints("1\n4\n").takes(4.0);
-    // The branch that hangs is ended at once, and its own group comes after those in progress.
+    // The hanging branch is ended at once, and its own group follows those in progress.
     let limited = "try for 2 seconds or 1 time\n\
                    forall n in 1 2; try; if $n .eql. 2; stubborn; end\n\
                    finally; work 3; echo $n; end; end\n\
@@ -317,19 +319,19 @@ fn branches_that_fail_one_after_the_other_finish_their_groups() {
 }
 
 #[test]
-fn what_surrounds_a_group_in_progress_is_cut_when_the_group_is_over() {
-    // The groups around it have their time afterwards.
+fn outer_work_is_cut_after_a_group_in_progress() {
+    // The outer groups have their time afterwards.
     let script = "try for 2 seconds or 1 time; try; try; ok; finally; work 4; echo in; end; echo no\n\
                   finally; work 4; echo out; end; catch; echo c; end";
     cleaning().run(script).succeeds().prints("in\nout\nc\n").takes(8.0);
-    // A fresh group of something cancelled is in progress as well when more is cancelled.
+    // A new group of a canceled `try` is also in progress at a further cancellation.
     let script = "try for 3 seconds or 1 time; try for 2 seconds or 1 time\n\
                   try; hang; finally; work 4; echo f; end; catch; echo no; end; echo no\n\
                   catch; echo c; end";
     cleaning().run(script).succeeds().prints("f\nc\n").takes(6.0);
     let ran = cleaning().model(signaled(3.0)).run(script).prints("f\n").takes(6.0);
     assert_eq!(ran.outcome, Outcome::Interrupted(15));
-    // So is one in a branch inside, or in a stage of a pipeline.
+    // The same applies to a group in an inner branch, or in a stage of a pipeline.
     let script = "try for 2 seconds or 1 time; forall a in 1; forall b in 1 2\n\
                   try; ok; finally; work 4; echo $b; end; end; echo no; end; catch; echo c; end";
     cleaning().run(script).succeeds().prints("1\n2\nc\n").takes(4.0);
@@ -340,7 +342,7 @@ fn what_surrounds_a_group_in_progress_is_cut_when_the_group_is_over() {
 
 #[test]
 fn a_limit_that_passes_in_a_group_in_progress_undoes_no_cut_around_it() {
-    // The signal comes at 1 s, the limit of the attempt at 3 s, and the group ends at 4 s.
+    // The signal arrives at 1 s, the limit of the attempt passes at 3 s, and the group ends at 4 s.
     let attempt = "try 2 times backoff none each 3 seconds; try; ok; finally; work 4; echo f; end\n\
                    echo no; catch; echo no; end; echo no";
     for script in [
@@ -352,7 +354,7 @@ fn a_limit_that_passes_in_a_group_in_progress_undoes_no_cut_around_it() {
         let ran = cleaning().model(signaled(1.0)).run(&script).prints("f\n").takes(4.0);
         assert_eq!(ran.outcome, Outcome::Interrupted(15), "{script}");
     }
-    // A branch that another one's failure cuts has no next attempt either.
+    // A branch canceled by the failure of another branch has no next attempt either.
     let script = format!("forall n in 1 2; if $n .eql. 2; sleep 1; failure; end; {attempt}; end");
     cleaning().run(&script).fails("failure", 1).prints("f\n").takes(4.0);
 }
@@ -367,7 +369,7 @@ fn tries_in_a_group_in_progress_go_on_within_its_share() {
     };
     cleaning().run(&retried(5)).succeeds().prints("5\nc\n").takes(4.0);
     cleaning().run(&retried(50)).succeeds().prints("c\n").takes(6.0);
-    // A limit that lay after the one around it counts now.
+    // A limit after the enclosing limit counts now.
     let own = "try for 2 seconds or 1 time; try; ok; finally\n\
                ok | try for 3 seconds or 1 time; hang; catch; echo own; end; end\n\
                catch; echo c; end";
@@ -391,7 +393,7 @@ fn a_group_in_progress_has_to_end_and_the_log_says_so_at_every_level() {
     check(&world().run(branch).succeeds().prints("c\n").takes(7.0));
     let alone = "try; ok; finally; hang; end";
     check(&world().model(signaled(1.0)).run(alone).prints("").takes(6.0));
-    // A second signal is impatience; without time to kill there is no share.
+    // A second signal shortens the share; without time to kill there is no share.
     let twice = world().model(signaled(1.0)).model(signaled(2.0));
     check(&twice.run(alone).prints("").takes(2.0));
     let zero = world().config(|config| config.kill_timeout = Duration::ZERO);

@@ -5,34 +5,34 @@ use ftsh_sim::Simulated;
 use super::{seconds, world};
 
 #[test]
-fn what_became_of_the_branches_is_known_also_when_something_ends_them() {
+fn results_of_branches_are_known_after_a_cancellation() {
     let body = "forall x in a b c d at most 3 keep going\n\
                 if $x .eq. a; ok; else; if $x .eq. b; fail 3; else; hang; end; end; end";
-    let told = "echo $succeeded, lost $failed";
-    let limited = format!("try for 2 seconds or 1 time\n{body}\ncatch; {told}; end");
+    let report = "echo $succeeded, lost $failed";
+    let limited = format!("try for 2 seconds or 1 time\n{body}\ncatch; {report}; end");
     world().run(&limited).succeeds().prints("a, lost b c d\n");
     let group =
-        format!("try for 2 seconds or 1 time; try\n{body}\nfinally; {told}; end; catch; end");
+        format!("try for 2 seconds or 1 time; try\n{body}\nfinally; {report}; end; catch; end");
     world().run(&group).succeeds().prints("a, lost b c d\n");
     let signal = |model: Simulated| model.signal_at(seconds(2.0), 15);
-    let group = format!("try\n{body}\nfinally; {told}; end");
+    let group = format!("try\n{body}\nfinally; {report}; end");
     world().model(signal).run(&group).prints("a, lost b c d\n");
     let limit = Time::after(seconds(2.0));
     world()
         .config(|config| config.deadline = Deadline::at(limit))
         .run(&group)
         .prints("a, lost b c d\n");
-    // A failing sibling; a stage of a pipeline; the branches of an inner `forall`, and of the outer one.
+    // A failing sibling; a stage of a pipeline; the branches of an inner and an outer `forall`.
     let sibling = format!("forall y in 1 2; if $y .eql. 1; work 2; fail; end; {group}; end");
     world().run(&sibling).fails("exit", 1).prints("a, lost b c d\n");
-    let stage = format!("try for 2 seconds or 1 time\n{body} | cat\ncatch; {told}; end");
+    let stage = format!("try for 2 seconds or 1 time\n{body} | cat\ncatch; {report}; end");
     world().run(&stage).succeeds().prints("a, lost b c d\n");
     let both =
-        format!("try for 2 seconds or 1 time; forall y in 1; {group}; end; catch; {told}; end");
+        format!("try for 2 seconds or 1 time; forall y in 1; {group}; end; catch; {report}; end");
     world().run(&both).succeeds().prints("a, lost b c d\n, lost 1\n");
-    // The attempt before had begun them.
+    // The previous attempt had begun the branches.
     let before = format!(
-        "try for 2 seconds; if $attempt .eql. 1; forall x in a b; fail; end; end; hang; catch; {told}; end"
+        "try for 2 seconds; if $attempt .eql. 1; forall x in a b; fail; end; end; hang; catch; {report}; end"
     );
     world().run(&before).succeeds().prints(", lost a b\n");
 }
@@ -177,7 +177,7 @@ fn a_stubborn_branch_holds_up_what_comes_after_a_quorum() {
 }
 
 #[test]
-fn what_branches_print_comes_out_whole() {
+fn grouped_output_appears_as_a_whole() {
     let body = "echo $n; work $n; echo ${n}b; end; echo on";
     world().run(&format!("forall n in 2 1; {body}")).succeeds().prints("2\n1\n1b\n2b\non\n");
     let script = format!("forall n in 2 1 output grouped; {body}");
@@ -189,16 +189,16 @@ fn what_branches_print_comes_out_whole() {
 }
 
 #[test]
-fn what_failed_and_cancelled_branches_printed_comes_out_too() {
+fn output_of_failed_and_canceled_branches_appears() {
     let script = "forall n in 1 2 output grouped; echo $n; work $n; fail; end";
     world().run(script).fails("exit", 1).prints("1\n2\n").takes(1.0);
     let script = "try for 5 seconds; forall n in 1 9 output grouped; echo $n; work $n; end; end";
     world().run(script).fails("timeout", 124).prints("1\n9\n").takes(5.0);
 }
 
-/// The one that hung is the one whose output says why.
+/// The mark belongs to the output of the branch that hung.
 #[test]
-fn what_was_printed_before_a_limit_comes_out_and_is_marked() {
+fn output_before_a_limit_is_marked() {
     let cut = |word| format!("ftsh: n={word} was canceled after printing this:\n");
     let script = "try for 5 seconds or 1 time; forall n in 1 9 8 output grouped; echo $n; echo ${n}e >&2; work $n; end; catch; echo caught; end";
     let ran = world().run(script).succeeds().prints("1\n9\n8\ncaught\n").takes(5.0);
@@ -214,7 +214,7 @@ fn what_was_printed_before_a_limit_comes_out_and_is_marked() {
 }
 
 #[test]
-fn output_that_is_held_is_bounded() {
+fn held_output_is_bounded() {
     let script = "forall n in 1 .to. 1000 output grouped; work 1; echo $n; end";
     world().run(script).succeeds().takes(4.0);
     let script = "forall n in 1 .to. 600 output grouped in order; if $n .eql. 1; work 9; end; end";
@@ -222,7 +222,7 @@ fn output_that_is_held_is_bounded() {
 }
 
 #[test]
-fn lines_come_out_as_they_come_each_with_its_word() {
+fn tagged_lines_appear_at_once() {
     let body = "echo -n $n; work $n; echo b; work 2; echo c; echo -n d; end; echo on";
     let ran = world().run(&format!("forall n in 2 1 output tagged; {body}")).succeeds();
     ran.prints("1\t1b\n2\t2b\n1\tc\n1\td\n2\tc\n2\td\non\n").takes(4.0);
@@ -244,7 +244,7 @@ fn a_tag_is_one_field() {
 }
 
 #[test]
-fn what_failed_and_cancelled_branches_printed_is_tagged_too() {
+fn output_of_failed_and_canceled_branches_is_tagged() {
     let script = "forall n in 1 2 output tagged; echo $n; work $n; echo -n left; fail; end";
     world().run(script).fails("exit", 1).prints("1\t1\n2\t2\n1\tleft\n").takes(1.0);
     let script = "forall n in 1 2 output tagged keep going; echo -n $n; work $n; fail; end";

@@ -5,7 +5,7 @@ use ftsh_machine::functions;
 use super::world;
 
 #[test]
-fn examples_of_functions_have_the_values_that_they_say() {
+fn examples_of_functions_have_the_documented_values() {
     for function in functions::all() {
         let name = function.signature.name;
         assert!(!function.examples.is_empty(), "{name} has no example");

@@ -32,13 +32,13 @@ fn one_that_is_fast_enough_runs_alone() {
 fn a_failure_begins_the_next_at_once() {
     let script = "forany n in 1 2 3 in order hedge after 1 hour; if $n .lt. 3; slowfail $n; end; work 1; echo $n; end";
     world().run(script).succeeds().takes(4.0).prints("3\n");
-    // And the next after that follows it, not the one that failed.
+    // The next hedge follows the last word begun, not the failed word.
     let script = "forany n in 1 2 3 in order hedge after 5s; if $n .eql. 1; slowfail 4; end; if $n .eql. 2; hang; end; work 1; echo $n; end";
     world().run(script).succeeds().takes(10.0).prints("3\n");
 }
 
 #[test]
-fn what_a_failed_word_leaves_holds_up_none_but_where_there_is_no_room() {
+fn processes_of_failed_words_delay_only_without_room() {
     let body = "if $n .eql. 1; daemon_that_stays; fail; end; work 2; echo $n; end; echo on";
     let run = |clause: &str| {
         let leaves = |simulated: ftsh_sim::Simulated| {
@@ -123,7 +123,7 @@ fn the_winner_leaves_variables_and_a_directory() {
 }
 
 #[test]
-fn words_read_nothing_and_only_the_winner_is_heard() {
+fn words_have_no_input_and_only_the_winner_prints() {
     let script = "function f; forany n in 9 1 in order hedge after 1s; cat; echo $n; echo e$n >&2; work $n; end; end; echo text | f -> v; echo \"<$v>\"";
     let ran = world().run(script).succeeds().prints("<1>\n");
     assert_eq!(ran.world.stderr(), "e1\n");
@@ -153,25 +153,25 @@ fn a_stubborn_loser_holds_up_what_comes_after() {
 }
 
 #[test]
-fn the_winner_is_heard_when_the_others_are_gone() {
+fn the_winner_prints_after_the_end_of_the_others() {
     let script = "try for 5 seconds; forany n in 1 2 in order hedge after 1s; if $n .eql. 1; stubborn; end; echo $n; end; catch; echo cut; end";
     let ran = world().config(|config| config.kill_timeout = seconds(10.0)).run(script);
     ran.succeeds().takes(11.0).prints("cut\n");
 }
 
 #[test]
-fn losers_clean_up_before_the_script_goes_on_and_aloud_to_nobody() {
+fn losers_clean_up_silently_before_the_script_continues() {
     let script = "forany n in 1 2 in order hedge after 1s; try; if $n .eql. 1; hang; end; work 1; finally; work 2; echo $n > gone$n; echo gone $n; end; end; echo on";
     let ran = world().run(script).succeeds().takes(6.0).prints("gone 2\non\n");
     assert_eq!(ran.world.content("gone1").as_deref(), Some("1\n"));
-    // And none is begun while they do.
+    // No word begins during the cleanup.
     let script = "try for 3500 ms; forany n in 1 2 3 4 5 6 7 8 in order hedge after 1s; try; hang; finally; work 5; end; end; end";
     let ran = world().run(script).fails("timeout", 124).takes(8.5).prints("");
     assert_eq!(ran.world.starts().len(), 8, "four words, and the group of each");
 }
 
 #[test]
-fn the_umask_is_the_winners() {
+fn the_umask_of_the_winner_is_kept() {
     let seen = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
     let note = std::rc::Rc::clone(&seen);
     let model = |simulated: ftsh_sim::Simulated| {
@@ -182,7 +182,7 @@ fn the_umask_is_the_winners() {
     };
     let script = "file own; umask 027; function f; umask 002; end; forall x in a; f; file branch; end; file outside
         forany n in 9 1 in order hedge after 1s; umask 00$n; work $n; end; file after; f; file called";
-    // What `umask 009` refuses has the next begin at once.
+    // A word refused by `umask 009` begins the next word at once.
     world().model(model).run(script).succeeds().takes(1.0);
     let expected = [
         ("own", None),

@@ -1,4 +1,4 @@
-//! A driver that tells nonsense must not bring the machine down.
+//! Invalid events from a driver, which must not crash the machine.
 
 use ftsh_machine::effect::{OperationId, ProcessId, ScopeId};
 use ftsh_machine::event::{CommandStatus, Refusal, Reply, SpawnError, SpawnErrorKind, Suspension};

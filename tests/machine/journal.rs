@@ -1,4 +1,4 @@
-//! Runs that are recorded and repeated, in virtual time.
+//! Recorded and repeated runs, in virtual time.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -15,7 +15,7 @@ use ftsh_machine::{Config, Deadline, Effect, Event, Machine, Outcome, Time};
 use ftsh_sim::{Model, Simulated};
 use ftsh_syntax::parse;
 
-/// A disk in memory, which may have room for so many writes only.
+/// Disk in memory, with an optional limit on the number of writes.
 #[derive(Clone, Default)]
 struct Disk(Rc<RefCell<State>>);
 
@@ -63,7 +63,7 @@ fn world() -> Simulated {
         .command("fail", |_, _| Model::fails(1))
 }
 
-/// A machine, and its journal on a disk.
+/// Returns a machine, and its journal on a disk.
 fn begin(disk: &Disk, script: &str) -> (Machine, Rc<RefCell<Writer<Disk>>>) {
     let script = parse("script", script).expect("valid");
     let (arguments, environment) = (vec!["script".into()], vec![("A".into(), "1".into())]);
@@ -75,7 +75,7 @@ fn begin(disk: &Disk, script: &str) -> (Machine, Rc<RefCell<Writer<Disk>>>) {
     (machine, Rc::new(RefCell::new(writer)))
 }
 
-/// Records a run on a disk; the run's end, and the world after it.
+/// Records a run on a disk, and returns the outcome and the world afterwards.
 fn record(disk: &Disk, script: &str) -> (Outcome, Simulated) {
     let ((mut machine, writer), mut world) = (begin(disk, script), world());
     let mut recorder = Recorder::new(&mut world, writer, Deadline::NONE).expect("its beginning");
@@ -86,7 +86,7 @@ fn record(disk: &Disk, script: &str) -> (Outcome, Simulated) {
 }
 
 #[test]
-fn what_a_recorded_run_did_is_had_again() {
+fn recorded_runs_replay() {
     let disk = Disk::default();
     let script = "try 3 times\n fail\ncatch\n x=$error_kind\nend\n\
                   forall i in 1 2 3\n try for 1 hour\n ok $i -> y\n if $y .ne. 2\n slow\n end\n end\nend\nfail";
@@ -103,7 +103,7 @@ fn what_a_recorded_run_did_is_had_again() {
     assert!(attempts > 10 && lines.is_sorted_by_key(|record| record.level.min(Level::NOTHING)));
 }
 
-/// Is told to end while the only command does, and says something more that nobody asks for any more.
+/// World that suspends the run during the only command, and then records a further event.
 #[derive(Default)]
 struct Ending(VecDeque<Event>);
 
@@ -157,7 +157,7 @@ fn more_may_be_recorded_than_the_end_of_a_run_that_is_suspended() {
 }
 
 #[test]
-fn any_beginning_of_a_run_is_had_again() {
+fn any_prefix_of_a_run_replays() {
     let disk = Disk::default();
     record(&disk, "for i in 1 2 3 4 5\n try 2 times\n ok $i\n fail\n catch\n ok\n end\nend");
     let bytes = disk.0.borrow().bytes.clone();
@@ -173,9 +173,9 @@ fn any_beginning_of_a_run_is_had_again() {
     assert!(furthest.is_sorted() && furthest.first() < furthest.last());
 }
 
-/// A sync for each command of a sequence, and one for all that run side by side.
+/// A sync for each command of a sequence, and one sync for all parallel commands.
 #[test]
-fn what_happens_at_once_is_committed_at_once() {
+fn parallel_effects_share_a_commit() {
     let syncs = |script: &str| {
         let disk = Disk::default();
         record(&disk, script);
@@ -196,15 +196,16 @@ fn a_loop_that_only_computes_takes_little_room() {
     assert!(replay(&disk.journal(), Level::NOTHING, |_: &LogRecord| ()).is_ok());
 }
 
-/// What isn't recorded doesn't happen.
+/// An effect happens only if it is recorded.
 #[test]
-fn a_full_disk_ends_the_run_before_anything_more_is_begun() {
+fn a_full_disk_ends_the_run() {
     for most in 2..12 {
         let disk = Disk::default();
         disk.0.borrow_mut().most = Some(most);
         let (outcome, world) = record(&disk, &"try 2 times\n ok\nend\n".repeat(20));
         assert_eq!(outcome, Outcome::Interrupted(15), "{most} writes");
-        // The header, what comes before the first command, and what comes before each other one.
+        // The header, the entries before the first command, and the entries before each further
+        // command.
         assert_eq!(world.starts().len(), most - 1, "{most} writes");
         let replayed =
             replay(&disk.journal(), Level::NOTHING, |_: &LogRecord| ()).expect("a beginning");
@@ -213,7 +214,7 @@ fn a_full_disk_ends_the_run_before_anything_more_is_begun() {
 }
 
 #[test]
-fn a_machine_that_does_something_else_is_found_out() {
+fn different_behavior_is_detected() {
     let disk = Disk::default();
     record(&disk, "ok one\nok two\nok three");
     let mut journal = disk.journal();

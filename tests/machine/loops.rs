@@ -31,7 +31,7 @@ fn jumps_leave_a_try_without_trying_again() {
         .succeeds()
         .prints("1\n2\n")
         .takes(0.0);
-    // The limit of what was left cuts nothing short any more.
+    // The limit of an abandoned `try` no longer applies.
     world()
         .run("while true; try for 1 second; break; end; end; work 5; echo $n")
         .fails("expression", 1)

@@ -1,4 +1,4 @@
-//! The machine in a modelled world: virtual time, no processes.
+//! The machine in a simulated world: virtual time, no processes.
 
 #![allow(unsafe_code)]
 
@@ -38,7 +38,7 @@ use ftsh_machine::record::Level;
 use ftsh_machine::{Config, Machine, Outcome};
 use ftsh_sim::{Call, Model, Simulated};
 
-/// A world to run a script in.
+/// World for a script.
 struct World {
     simulated: Simulated,
     config: Config,
@@ -46,14 +46,14 @@ struct World {
     args: Vec<&'static str>,
 }
 
-/// What a run left.
+/// Result of a run.
 struct Ran {
     pub outcome: Outcome,
     pub world: Simulated,
     pub elapsed: Duration,
 }
 
-/// A world with `ok`, `fail N`, `hang`, `work SECONDS`, `print WORDS`, `cat` and `daemon`.
+/// Returns a world with `ok`, `fail N`, `hang`, `work SECONDS`, `print WORDS`, `cat` and `daemon`.
 fn world() -> World {
     let number = |call: &Call| call.words[1].to_string().parse().unwrap_or(1.0);
     let simulated = Simulated::new(1)
@@ -136,7 +136,7 @@ impl Ran {
         self
     }
 
-    /// The failure's kind and message, and the exit status.
+    /// Checks the kind and the message of the failure, and the exit status.
     #[track_caller]
     pub fn fails(self, kind: &str, code: u8) -> Self {
         match &self.outcome {

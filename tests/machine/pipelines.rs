@@ -9,7 +9,7 @@ use ftsh_sim::{Model, Simulated};
 
 use super::{World, world};
 
-/// A world where `yes` writes to what nobody reads.
+/// Returns a world where `yes` writes to a pipe without a reader.
 fn unread() -> World {
     world().model(|it| it.command("yes", |_, _| Model::ends(CommandStatus::Signaled(13))))
 }
@@ -42,10 +42,10 @@ fn an_end_may_be_redirected_and_piped() {
 }
 
 #[test]
-fn what_stages_set_is_the_scripts_and_later_ones_win() {
+fn variables_of_later_stages_win() {
     let script = "v=0; if true; sleep 5; v=1; w=1; end | if true; v=2; sleep 1; end; echo $v $w";
     world().run(script).succeeds().prints("2 1\n").takes(5.0);
-    // Until then it is the stage's own.
+    // Until the end, the value belongs to the stage.
     world()
         .run("v=0; if true; v=1; end | if true; sleep 1; echo $v; end; echo $v")
         .prints("0\n1\n");
@@ -68,7 +68,7 @@ fn a_stage_that_sets_a_variable_and_unsets_nothing_else_leaves_the_others_alone(
 }
 
 #[test]
-fn what_is_local_to_a_stage_or_where_it_went_stays_there() {
+fn locals_and_directories_stay_in_the_stage() {
     let function = |body: &str| format!("function f; {body}; echo $v; end; v=0; f; echo $v");
     world().run(&function("if true; local v=1; end | ok")).prints("0\n0\n");
     world().run(&function("if true; v=1; local v=2; v=3; end | ok")).prints("1\n1\n");
@@ -124,7 +124,7 @@ fn exit_leaves_nothing_of_an_attempt_behind() {
         "f",
         "try; try; daemon; exit 3; finally; ok; end; end",
     ] {
-        // Asked, the failure is an answer that no attempt is emptied for.
+        // In a condition, the failure is an answer, and no attempt is emptied.
         let script = format!(
             "function f; try; daemon; exit 3; end; end\nfunction g; {stage} | ok; end\n\
              if .succeeds. (g); ok; end; work 1"
@@ -138,7 +138,7 @@ fn exit_leaves_nothing_of_an_attempt_behind() {
 }
 
 #[test]
-fn where_nobody_reads_the_stage_ends_through_every_try() {
+fn stages_without_a_reader_end_through_every_try() {
     let runs = |script: &str| {
         let ran = unread().logging(Level::FAILURES).run(script).succeeds().takes(0.0);
         assert!(!ran.world.trace().contains("Failed"), "{script}\n{}", ran.world.trace());
@@ -171,15 +171,15 @@ fn where_nobody_reads_the_stage_ends_through_every_try() {
 }
 
 #[test]
-fn the_branches_of_a_stage_that_nobody_reads_are_ended() {
+fn branches_of_a_stage_without_a_reader_end() {
     let script = "forall x in 1 2 keep going; if $x .eql. 1; sleep 1; yes; end; try; hang; finally; echo $x >&2; end; end | ok; echo on";
     let ran = unread().run(script).succeeds().prints("on\n").takes(1.0);
     assert_eq!(ran.world.stderr(), "2\n");
 }
 
 #[test]
-fn a_pipe_of_its_own_is_no_stages() {
-    // What they write doesn't go to the next stage: it is a failure like any other.
+fn inner_pipes_do_not_end_the_stage() {
+    // A failed write to another target is an ordinary failure.
     for stage in ["yes > /f", "yes -> v", "yes > /f 2>&1"] {
         let script = format!("try 3 times backoff none; {stage}; end | ok");
         let ran = unread().run(&script).fails("signal", 141);
@@ -189,13 +189,13 @@ fn a_pipe_of_its_own_is_no_stages() {
     unread().run(script).succeeds().prints("caught\n");
     unread().run("ok | try 3 times backoff none; yes; end").fails("signal", 141);
     unread().run("try; yes; end | fail 2").fails("exit", 2);
-    // A stage of a pipeline inside ends that stage alone.
+    // A stage of an inner pipeline ends that stage alone.
     let script = "try; yes | ok; echo on > /f; end | cat; cat < /f";
     unread().run(script).succeeds().prints("on\n");
 }
 
 #[test]
-fn where_nobody_reads_the_shell_the_script_ends_as_by_sigpipe() {
+fn scripts_without_a_reader_end_as_by_sigpipe() {
     let nobody = || unread().model(Simulated::nobody_reads).logging(Level::FAILURES);
     let runs = |script: &str| {
         let ran = nobody().run(script);
@@ -216,7 +216,7 @@ fn where_nobody_reads_the_shell_the_script_ends_as_by_sigpipe() {
     assert_eq!(runs("try 5 times; yes 2>&1; end; echo on > /f"), "");
     assert_eq!(runs("try 5 times; exec yes; end; echo on > /f"), "");
     assert_eq!(runs("function f; try 5 times; yes; end; end; try 5 times; f; end"), "");
-    // Elsewhere there is somebody.
+    // Elsewhere the output has a reader.
     for script in ["yes > /f", "yes -> v", "yes 1>&2"] {
         nobody().run(script).fails("signal", 141);
     }
@@ -227,7 +227,7 @@ fn where_nobody_reads_the_shell_the_script_ends_as_by_sigpipe() {
 }
 
 #[test]
-fn sigpipe_is_a_failure_while_somebody_reads() {
+fn sigpipe_is_a_failure_with_a_reader() {
     let read = || {
         world()
             .model(|it| it.command("pipe", |_, _| Model::ends(CommandStatus::Signaled(13)).read()))
@@ -241,7 +241,7 @@ fn sigpipe_is_a_failure_while_somebody_reads() {
 }
 
 #[test]
-fn a_finally_is_done_to_its_end_though_nobody_reads_it() {
+fn finally_completes_without_a_reader() {
     let cleans = |stage: &str| {
         let ran = unread().logging(Level::FAILURES).run(&format!("{stage} | ok")).succeeds();
         assert!(!ran.world.trace().contains("Failed"), "{stage}\n{}", ran.world.trace());
@@ -256,7 +256,7 @@ fn a_finally_is_done_to_its_end_though_nobody_reads_it() {
         "ok | if true; yes; echo done >&2; end",
         "forall x in a; yes; echo done >&2; end",
         "forall x in a output tagged; yes; end; echo done >&2",
-        // What nobody reads any more inside of the group is as ever.
+        // Missing readers inside of the group have their usual effect.
         "while true; yes; end | ok; echo done >&2",
         "forall x in a; while true; yes; end | ok; end; echo done >&2",
         "f",
@@ -272,12 +272,12 @@ fn a_finally_is_done_to_its_end_though_nobody_reads_it() {
         cleans("try; yes; finally; try; yes; finally; yes; echo a >&2; end; echo b >&2; end"),
         "a\nb\n"
     );
-    let told = unread().logging(Level::COMMANDS).run("try; ok; finally; yes; end | ok");
-    assert!(told.world.trace().contains("CommandFailed"), "{}", told.world.trace());
+    let ran = unread().logging(Level::COMMANDS).run("try; ok; finally; yes; end | ok");
+    assert!(ran.world.trace().contains("CommandFailed"), "{}", ran.world.trace());
 }
 
 #[test]
-fn a_cancelled_finally_is_done_to_its_end_though_nobody_reads_it() {
+fn a_canceled_finally_completes_without_a_reader() {
     let script =
         "try for 2 seconds or 1 time; try; hang; finally; yes; echo done >&2; end | hang; end";
     let ran = unread().run(script).fails("timeout", 124);
@@ -285,7 +285,7 @@ fn a_cancelled_finally_is_done_to_its_end_though_nobody_reads_it() {
 }
 
 #[test]
-fn a_finally_that_fails_counts_where_nobody_reads() {
+fn a_failing_finally_counts_without_a_reader() {
     unread().run("try; yes; finally; fail 4; end | ok").fails("exit", 4);
     unread().run("try; try; yes; finally; fail 4; end; finally; fail 5; end | ok").fails("exit", 4);
     unread().run("try; yes; finally; yes; fail 4; end | ok").fails("exit", 4);

@@ -50,7 +50,7 @@ fn stages_feed_each_other() {
 }
 
 #[test]
-fn what_dies_writing_to_a_stage_that_ended_well_did_not_fail() {
+fn writers_to_a_successful_stage_do_not_fail() {
     use ftsh_machine::event::CommandStatus;
     use ftsh_sim::Model;
     let yes = |simulated: ftsh_sim::Simulated| {
@@ -59,17 +59,17 @@ fn what_dies_writing_to_a_stage_that_ended_well_did_not_fail() {
     world().model(yes).run("yes | ok").succeeds();
     world().model(yes).run("yes | fail 2").fails("exit", 2);
     world().model(yes).run("ok | yes").fails("signal", 141);
-    let told = |script: &str| {
+    let failures = |script: &str| {
         let ran = world().model(yes).logging(Level::FAILURES).run(script);
         ran.world.trace().matches("CommandFailed").count()
     };
-    assert_eq!(told("yes | ok"), 0);
-    assert_eq!(told("yes | fail 2"), 1);
-    assert_eq!(told("ok | yes"), 1);
+    assert_eq!(failures("yes | ok"), 0);
+    assert_eq!(failures("yes | fail 2"), 1);
+    assert_eq!(failures("ok | yes"), 1);
 }
 
 #[test]
-fn how_a_command_ended_may_be_lost_but_is_never_made_up() {
+fn unknown_exit_statuses_are_reported_as_lost() {
     use ftsh_machine::event::CommandStatus;
     use ftsh_sim::Model;
     let lost = |simulated: ftsh_sim::Simulated| {
@@ -83,13 +83,13 @@ fn how_a_command_ended_may_be_lost_but_is_never_made_up() {
 
 #[test]
 fn a_pipeline_that_is_a_question_may_say_no() {
-    let told = |script: &str| {
+    let failures = |script: &str| {
         let ran = world().logging(Level::FAILURES).run(script);
         ran.world.trace().matches("CommandFailed").count()
     };
-    assert_eq!(told("if .succeeds. ( ok | fail 2 ); end"), 0);
-    assert_eq!(told("if .succeeds. ( ok | nothing_such ); end"), 1);
-    assert_eq!(told("try; fail 2 | ok; catch; end"), 1);
+    assert_eq!(failures("if .succeeds. ( ok | fail 2 ); end"), 0);
+    assert_eq!(failures("if .succeeds. ( ok | nothing_such ); end"), 1);
+    assert_eq!(failures("try; fail 2 | ok; catch; end"), 1);
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn words_are_expanded_before_a_variable_is_emptied() {
 }
 
 #[test]
-fn what_fails_changes_nothing_behind_it() {
+fn failed_commands_keep_later_targets() {
     let commands = ["cat", "echo new", "f", "source /s", "read x", "cd /", "success"];
     let blocks = ["for i in 1; echo new; end", "if true; cat; end", "forall i in 1 2; ok; end"];
     for command in commands.into_iter().chain(blocks) {

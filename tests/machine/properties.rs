@@ -1,11 +1,11 @@
-//! What holds for every program, whatever its commands do.
+//! Properties of every program, with any behavior of its commands.
 
 use ftsh_machine::Outcome;
 use proptest::prelude::*;
 
 use super::{seconds, world};
 
-/// Random programs; everything in them ends or is cut short.
+/// Generates random programs, whose commands end or are cut short.
 fn program() -> impl Strategy<Value = String> {
     let command = prop_oneof![
         Just("ok"),
@@ -83,7 +83,7 @@ proptest! {
             })
             .run(&script);
         let trace = ran.world.trace();
-        // The deadline, the grace period of what it cut, and of a script that failed.
+        // The deadline, the kill timeout of the canceled work, and of a failed script.
         prop_assert!(ran.elapsed <= seconds(60.0 + 7.0 + 7.0), "{script}\n{trace}");
         if ran.outcome == Outcome::Succeeded {
             prop_assert!(ran.world.running().iter().all(|name| *name == "daemon"), "{script}\n{trace}");

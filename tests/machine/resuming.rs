@@ -13,13 +13,13 @@ use ftsh_sim::{Model, Simulated};
 
 use super::{Ran, World, seconds, world};
 
-/// A world whose shell ends at a moment, and is there again after a while.
+/// World whose shell ends at a moment, and continues later.
 struct Interrupted {
     world: Simulated,
-    /// When it ends, and for how long it isn't there; or how it is suspended.
+    /// Ends of the shell, with their lengths or as suspensions.
     ends: VecDeque<(Time, End)>,
-    /// What has happened and isn't told yet.
-    told: VecDeque<Event>,
+    /// Events that have happened and are not delivered yet.
+    pending: VecDeque<Event>,
     commands: BTreeSet<ProcessId>,
     entries: BTreeMap<OperationId, PassId>,
     inside: BTreeSet<PassId>,
@@ -50,15 +50,15 @@ impl Interrupted {
         event
     }
 
-    /// The shell and all that it has started end; another one goes on later.
+    /// Ends the shell with all of its processes; another shell continues later.
     fn end(&mut self, later: Time) -> Event {
-        self.told.clear();
+        self.pending.clear();
         self.world.perform(Effect::Kill { scope: ScopeId::SCRIPT, strong: true });
         for pass in std::mem::take(&mut self.inside) {
             self.world.perform(Effect::Leave(pass, Passed::Neither));
         }
         while let Some(event) = self.world.wait(later) {
-            self.told.push_back(event);
+            self.pending.push_back(event);
         }
         Event::Resumed { lost: std::mem::take(&mut self.commands).into_iter().collect() }
     }
@@ -85,12 +85,12 @@ impl Driver for Interrupted {
         }
         self.world.perform(effect);
         if let Some(process) = command.filter(|_| self.world.starts().len() > starts) {
-            self.told.push_back(Event::Spawned { process, pid: 1 });
+            self.pending.push_back(Event::Spawned { process, pid: 1 });
         }
     }
 
     fn wait(&mut self, until: Time) -> Option<Event> {
-        if let Some(event) = self.told.pop_front() {
+        if let Some(event) = self.pending.pop_front() {
             return Some(self.note(event));
         }
         let end = self.ends.front().map_or(Time::NEVER, |(at, _)| *at);
@@ -107,7 +107,7 @@ impl Driver for Interrupted {
     }
 }
 
-/// What a script does whose shell ends, each time at one second and for the other.
+/// Runs a script whose shell ends at each first time, in seconds, for each second value.
 pub fn run(world: World, ends: &[(f64, End)], script: &str) -> (Ran, Vec<LogEvent>) {
     let parsed = ftsh_syntax::parse("script", script)
         .unwrap_or_else(|errors| panic!("{script}\n{:#?}", errors.errors));
@@ -116,7 +116,7 @@ pub fn run(world: World, ends: &[(f64, End)], script: &str) -> (Ran, Vec<LogEven
     let mut interrupted = Interrupted {
         world: world.simulated,
         ends: ends.iter().map(|(at, end)| (Time::after(seconds(*at)), *end)).collect(),
-        told: VecDeque::new(),
+        pending: VecDeque::new(),
         commands: BTreeSet::new(),
         entries: BTreeMap::new(),
         inside: BTreeSet::new(),
@@ -129,18 +129,18 @@ pub fn run(world: World, ends: &[(f64, End)], script: &str) -> (Ran, Vec<LogEven
     (Ran { outcome, world, elapsed }, log)
 }
 
-/// The shell ends after two seconds, and goes on at once.
+/// Runs a script whose shell ends after two seconds, and continues at once.
 fn lose(script: &str) -> Ran {
     run(world(), &[(2.0, End::For(Duration::ZERO))], script).0
 }
 
-/// It goes on after so long.
+/// Runs a script whose shell ends after two seconds, and continues after `time`.
 fn lose_for(time: f64, script: &str) -> Ran {
     run(world(), &[(2.0, End::For(seconds(time)))], script).0
 }
 
 #[test]
-fn a_command_that_was_running_is_a_failed_attempt() {
+fn running_commands_fail_their_attempt() {
     let ran = lose("try 3 times backoff none; work 5; end").succeeds();
     ran.takes(7.0);
     let ran = lose("try 1 time; work 5; end").fails("lost", 1);
@@ -150,7 +150,7 @@ fn a_command_that_was_running_is_a_failed_attempt() {
 }
 
 #[test]
-fn what_must_not_run_twice_is_for_a_catch() {
+fn a_catch_handles_work_that_must_not_run_twice() {
     let script = "try while $error_kind .ne. lost\nwork 5\ncatch\n\
                   echo $error_kind $error_code $error_command\nend";
     let ran = lose(script).succeeds().takes(2.0);
@@ -158,7 +158,7 @@ fn what_must_not_run_twice_is_for_a_catch() {
 }
 
 #[test]
-fn a_lost_command_is_no_answer_to_a_question() {
+fn lost_commands_are_no_answer() {
     let ran = lose("if .succeeds. (work 5)\necho yes\nelse\necho no\nend").fails("lost", 1);
     assert_eq!(ran.world.stdout(), "");
     lose("forany x in 5 1; work $x; end").succeeds().takes(3.0);
@@ -207,11 +207,11 @@ fn a_pipeline_is_lost_as_a_whole() {
 }
 
 #[test]
-fn what_is_being_ended_stays_that_however_often_its_shell_ends() {
+fn cancellation_survives_every_end_of_the_shell() {
     let script = "forany v in 1 2 3 4 5\nok | forall x in 1 2 keep going\nfail\nend\nend";
     let parsed = ftsh_syntax::parse("script", script).expect("a script");
     let mut machine = Machine::new(&parsed, vec!["s".into()], vec![], Config::default(), 7);
-    let mut told = BTreeSet::new();
+    let mut terminated = BTreeSet::new();
     let mut ends = 0;
     while ends < 4 {
         match machine.poll_output() {
@@ -225,12 +225,12 @@ fn what_is_being_ended_stays_that_however_often_its_shell_ends() {
                 let result = Ok(Reply::Truth(true));
                 machine.handle_event(Time::START, Event::Done { operation, result });
             }
-            Output::Effect(Effect::Terminate(scope)) => _ = told.insert(scope),
+            Output::Effect(Effect::Terminate(scope)) => _ = terminated.insert(scope),
             Output::Effect(Effect::HandOver { scope, .. }) => {
-                assert!(!told.contains(&scope), "{scope:?} is handed over while it is ended");
+                assert!(!terminated.contains(&scope), "{scope:?} is handed over while it is ended");
             }
             Output::Effect(_) => {}
-            // Nothing is ever said to be empty.
+            // No scope is ever reported as empty.
             Output::Timeout(_) => {
                 ends += 1;
                 machine.handle_event(Time::START, Event::Resumed { lost: vec![] });
@@ -238,16 +238,16 @@ fn what_is_being_ended_stays_that_however_often_its_shell_ends() {
             Output::Finished(outcome) => panic!("{outcome:?}"),
         }
     }
-    assert!(told.len() > 2, "branches of several pipelines were being ended: {told:?}");
+    assert!(terminated.len() > 2, "branches of several pipelines were being ended: {terminated:?}");
 }
 
 #[test]
-fn what_is_left_of_a_pipeline_cleans_up() {
+fn lost_pipelines_clean_up() {
     let script = "n=0\nok | try\n    try 9 times\n        work 5\n    finally\n        echo $error_kind\n    \
                   end\nfinally\n    work 1\n    echo outer\nend\ncatch_all=1";
     let ran = lose(script).fails("lost", 1).takes(3.0);
     assert_eq!(ran.world.stdout(), "lost\nouter\n");
-    // In a group, too, and once more.
+    // In a group too, and twice.
     let script = "try; fail; finally\ntry 1 time\nok | work 5\ncatch\necho $error_kind\nend\nend";
     let ran = lose(script).fails("exit", 1);
     assert_eq!(ran.world.stdout(), "lost\n");
@@ -278,18 +278,18 @@ fn an_atomic_attempt_is_lost_also_between_its_commands() {
 }
 
 #[test]
-fn the_outermost_attempt_is_lost_that_can_not_go_on() {
+fn the_outermost_lost_attempt_fails() {
     let script = "try 2 times backoff none atomic\necho outer $attempt\n\
                   try 5 times backoff none atomic\necho inner $attempt\nsleep 5\nend\nend";
     let ran = lose(script).succeeds().takes(7.0);
     assert_eq!(ran.world.stdout(), "outer 2\ninner 1\n");
 }
 
-/// A world whose shell ends once, as soon as it has asked for this, which isn't done then.
+/// World whose shell ends once, at this effect, which is not performed then.
 struct EndsAsking {
     world: Simulated,
     asked: Option<fn(&Effect) -> bool>,
-    told: VecDeque<Event>,
+    pending: VecDeque<Event>,
 }
 
 impl Driver for EndsAsking {
@@ -306,20 +306,20 @@ impl Driver for EndsAsking {
             Effect::Run(run) => vec![run.process],
             _ => Vec::new(),
         };
-        self.told.push_back(Event::Resumed { lost });
+        self.pending.push_back(Event::Resumed { lost });
     }
 
     fn wait(&mut self, until: Time) -> Option<Event> {
-        self.told.pop_front().or_else(|| self.world.wait(until))
+        self.pending.pop_front().or_else(|| self.world.wait(until))
     }
 }
 
-/// What a script does whose shell ends in the middle of what it asks for.
+/// Runs a script whose shell ends at an effect.
 fn lose_asking(asked: fn(&Effect) -> bool, script: &str) -> Ran {
     let parsed = ftsh_syntax::parse("script", script).expect("a script");
     let World { simulated, config, .. } = world();
     let mut machine = Machine::new(&parsed, vec!["script".into()], vec![], config, 7);
-    let mut ends = EndsAsking { world: simulated, asked: Some(asked), told: VecDeque::new() };
+    let mut ends = EndsAsking { world: simulated, asked: Some(asked), pending: VecDeque::new() };
     let outcome = driver::run(&mut machine, &mut ends);
     assert!(ends.asked.is_none(), "the shell didn't come that far");
     let elapsed = ends.world.now().elapsed();
@@ -327,7 +327,7 @@ fn lose_asking(asked: fn(&Effect) -> bool, script: &str) -> Ran {
 }
 
 #[test]
-fn an_attempt_that_was_taking_place_is_lost_as_any_other() {
+fn attempts_in_a_commit_are_lost() {
     let settles = |effect: &Effect| matches!(effect, Effect::Settle { .. });
     let ran = lose_asking(settles, "try 2 times backoff none atomic\necho $attempt\nend > f");
     assert_eq!(ran.succeeds().world.content("f"), Some("2\n".into()));
@@ -344,7 +344,7 @@ fn an_attempt_that_was_taking_place_is_lost_as_any_other() {
 }
 
 #[test]
-fn what_has_taken_place_wholly_is_not_made_again() {
+fn complete_commits_are_not_repeated() {
     let script = "try 2 times backoff none atomic\necho $attempt\nend > f";
     let ran = lose_asking(|effect| matches!(effect, Effect::KeepInput(_)), script).succeeds();
     assert_eq!(ran.world.content("f"), Some("1\n".into()));
@@ -360,7 +360,7 @@ fn a_structure_that_is_being_committed_is_lost_with_its_attempt() {
 }
 
 #[test]
-fn a_catch_that_is_all_or_nothing_is_lost() {
+fn atomic_catches_are_lost() {
     let script = "try 5 times backoff none\ntry 1 time atomic\nfail\ncatch\necho late\nsleep 5\n\
                   end > f\nend";
     let ran = lose(script).succeeds().takes(7.0);
@@ -373,10 +373,10 @@ fn a_catch_that_is_all_or_nothing_is_lost() {
 fn an_attempt_in_a_channel_is_lost_and_its_place_with_it() {
     let script = "channel c at most 1\ntry 2 times backoff none through c\nsleep 5\nend";
     lose(script).succeeds().takes(7.0);
-    // Also if its limit has passed meanwhile.
+    // The same if the limit has passed meanwhile.
     let script = "channel c at most 1\ntry for 9 seconds through c; sleep 50; end";
     lose_for(30.0, script).fails("timeout", 124).takes(32.0);
-    // One that waits goes on waiting.
+    // A waiting attempt continues to wait.
     let script = "channel c at most 1\nforall x in 1 2 3\ntry 2 times backoff none through c\n\
                   work 5\nend\nend";
     let ran = lose(script).succeeds().takes(17.0);
@@ -384,7 +384,7 @@ fn an_attempt_in_a_channel_is_lost_and_its_place_with_it() {
 }
 
 #[test]
-fn branches_lose_what_is_theirs() {
+fn branches_lose_their_own_work() {
     let script = "forall x in 1 2 5 6\ntry 2 times backoff none\nwork $x\nend\nend";
     let ran = lose(script).succeeds().takes(8.0);
     assert_eq!(ran.world.starts().len(), 6);
@@ -395,7 +395,7 @@ fn branches_lose_what_is_theirs() {
 }
 
 #[test]
-fn a_variable_is_what_it_was_before_a_lost_command() {
+fn variables_keep_their_value_before_a_lost_command() {
     let world = || {
         world().model(|simulated| {
             simulated.command("slow", |_, _| Model::succeeds().takes(seconds(5.0)).prints("new\n"))
@@ -415,7 +415,7 @@ fn a_variable_is_what_it_was_before_a_lost_command() {
     }
     let (ran, _) = run(world(), &ends, "try 2 times backoff none\nslow -> v\nend\necho -n $v");
     assert_eq!(ran.succeeds().world.stdout(), "new");
-    // A command that is cut short leaves what it has written by then.
+    // A command cut short leaves its output so far.
     let (ran, _) = run(world(), &[], "v=old\ntry for 1 second\nslow -> v\ncatch\necho -n $v\nend");
     assert_eq!(ran.succeeds().world.stdout(), "new");
 }
@@ -428,7 +428,7 @@ fn a_group_whose_command_is_lost_fails() {
 }
 
 #[test]
-fn what_ends_already_goes_on_ending() {
+fn ending_runs_continue_to_end() {
     let script = "try 1 time; stubborn; catch; ok; end";
     let script = script.replace("1 time", "for 1 second or 1 time");
     let ran = lose(&script).succeeds().takes(2.0);
@@ -438,8 +438,8 @@ fn what_ends_already_goes_on_ending() {
 }
 
 #[test]
-fn what_is_lost_around_a_group_in_progress_undoes_no_cut() {
-    // The signal comes at 1 s, and the shell ends at 2 s: the attempt around the group is lost.
+fn a_lost_outer_attempt_undoes_no_cut() {
+    // The signal arrives at 1 s, and the shell ends at 2 s: the attempt around the group is lost.
     let script = "forall x in 1; try 2 times backoff none atomic\n\
                   try; ok; finally; work 5; end; end; end";
     let world = world().config(|config| config.kill_timeout = seconds(10.0));
@@ -460,7 +460,7 @@ fn a_pipeline_in_a_group_whose_share_has_passed_meanwhile_undoes_no_cut() {
 }
 
 #[test]
-fn it_can_happen_again_and_again() {
+fn shells_can_end_repeatedly() {
     let ends: Vec<_> = (1..9).map(|at| (f64::from(at) * 2.0, End::For(seconds(1.0)))).collect();
     let script = "try 99 times backoff none\nwork 5\nend";
     let (ran, log) = run(world(), &ends, script);
@@ -470,7 +470,7 @@ fn it_can_happen_again_and_again() {
 }
 
 #[test]
-fn the_log_tells_of_it_before_all_that_comes_of_it() {
+fn the_log_reports_the_loss_first() {
     let (_, log) = run(world(), &[(2.0, End::For(seconds(60.0)))], "try for 9 seconds; hang; end");
     let at = |so: fn(&LogEvent) -> bool| log.iter().position(so).expect("logged");
     let resumed = at(|event| matches!(event, LogEvent::Resumed { lost: 1 }));
@@ -478,12 +478,12 @@ fn the_log_tells_of_it_before_all_that_comes_of_it() {
 }
 
 #[test]
-fn output_that_was_being_let_out_is_lost() {
+fn output_being_flushed_is_lost() {
     let script = "forall x in 1 2 output grouped\necho $x\nend";
     let mut world = Interrupted {
         world: world().simulated,
         ends: VecDeque::new(),
-        told: VecDeque::new(),
+        pending: VecDeque::new(),
         commands: BTreeSet::new(),
         entries: BTreeMap::new(),
         inside: BTreeSet::new(),
@@ -510,7 +510,7 @@ fn output_that_was_being_let_out_is_lost() {
 }
 
 #[test]
-fn the_end_of_a_program_in_the_shell_s_place_is_that_of_the_run() {
+fn an_exec_ends_the_run() {
     for (script, outcome) in [
         ("exec work 5", Outcome::Succeeded),
         ("try for 3 seconds; exec work 5; finally; echo no; end", Outcome::Succeeded),
@@ -529,10 +529,10 @@ fn the_end_of_a_program_in_the_shell_s_place_is_that_of_the_run() {
     };
     let (ran, _) = run(world().model(killed), &[], "try; exec killed; end");
     assert_eq!(ran.outcome, Outcome::Interrupted(9));
-    // What was left running before goes on.
+    // Processes left running earlier continue.
     let (ran, _) = run(world(), &[], "try; daemon; exec fail 3; end");
     assert_eq!(ran.world.running(), ["daemon"]);
-    // One that isn't there can be tried again.
+    // A missing program can be tried again.
     let (ran, _) = run(world(), &[], "try 2 times backoff none; exec no-such; catch; ok; end");
     ran.succeeds();
     let ran = lose("try 9 times; exec work 5; end").fails("lost", 1);

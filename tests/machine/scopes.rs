@@ -1,9 +1,9 @@
-//! Scopes that are left when a script ends.
+//! Open scopes at the end of a script.
 
 use ftsh_machine::{Config, Machine, driver};
 use ftsh_sim::Simulated;
 
-/// How many scopes there are at the end of a script.
+/// Returns the number of open scopes at the end of a script.
 fn left(script: &str) -> usize {
     let script = ftsh_syntax::parse("script", script).expect("a script");
     let mut machine = Machine::new(&script, Vec::new(), Vec::new(), Config::default(), 1);
@@ -12,7 +12,7 @@ fn left(script: &str) -> usize {
 }
 
 #[test]
-fn what_is_cut_short_leaves_no_scope() {
+fn canceled_work_leaves_no_scope() {
     for script in [
         "try for 1 second or 1 time\ntry 2 times\nsleep 9\nend\ncatch # late\nend\n",
         "try for 1 second or 1 time\nforall x in a b\ntry\nsleep 9\nend\nend\ncatch # late\nend\n",

@@ -6,7 +6,7 @@ use ftsh_sim::Simulated;
 
 use super::{World, seconds, world};
 
-/// A session in a modelled world.
+/// Session in a simulated world.
 struct Session {
     machine: Machine,
     world: Simulated,
@@ -65,7 +65,7 @@ fn a_session_keeps_variables_and_functions() {
 }
 
 #[test]
-fn a_session_keeps_what_was_done_before_a_failure() {
+fn sessions_keep_effects_before_a_failure() {
     let mut session = world().session();
     session.fails("a=1; fail 3; a=2", "exit");
     session.prints("echo $a", "1\n");
@@ -76,7 +76,7 @@ fn a_session_keeps_what_was_done_before_a_failure() {
 }
 
 #[test]
-fn a_session_tells_of_the_last_failure() {
+fn sessions_explain_the_last_failure() {
     let mut session = world().session();
     session.fails("echo $error", "expression");
     session.fails("fail 7", "exit");
@@ -94,7 +94,7 @@ fn output_in_a_variable_outlives_its_statement() {
 }
 
 #[test]
-fn what_a_good_statement_left_running_belongs_to_the_session() {
+fn processes_of_successful_statements_belong_to_the_session() {
     let mut session = world().session();
     session.prints("daemon", "");
     session.fails("fail", "exit");
@@ -182,7 +182,7 @@ fn a_signal_to_end_ends_the_session() {
 }
 
 #[test]
-fn a_signal_between_statements_ends_what_was_left_running() {
+fn signals_between_statements_end_running_processes() {
     let mut session = world().session();
     session.prints("daemon", "");
     let nothing = ftsh_syntax::parse("session", "").expect("an empty script");
@@ -225,7 +225,7 @@ fn nothing_is_in_progress_after_a_statement() {
     }
 }
 
-/// How many buffers are given up by a script that goes on where another one has made one.
+/// Returns the number of buffers dropped by a script after another script created one.
 fn dropped_by(text: &str) -> usize {
     let mut session = world().session();
     session.prints("echo a -> v; forall i in 1 2; ok; end", "");
@@ -249,8 +249,8 @@ fn dropped_by(text: &str) -> usize {
 }
 
 #[test]
-fn what_was_unset_is_let_go_of() {
+fn unset_buffers_are_dropped() {
     assert_eq!(dropped_by("unset v"), 1);
-    // By one stage of a pipeline, while the other still has it.
+    // One stage of a pipeline drops the value, while the other stage still has it.
     assert_eq!(dropped_by("function f; v=; end; function g; w=1; end; f | g"), 1);
 }

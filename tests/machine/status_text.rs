@@ -1,4 +1,4 @@
-//! What is told of runs in virtual time.
+//! Status of runs in virtual time.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use ftsh_machine::status::text::*;
 use ftsh_machine::{Config, Effect, Event, Machine};
 use ftsh_sim::{Model, Simulated};
 
-/// A world that takes a snapshot at a moment.
+/// World that takes a snapshot at a moment.
 struct Watched {
     world: Simulated,
     at: Time,
@@ -29,7 +29,7 @@ impl Driver for Watched {
     }
 
     fn watch(&mut self, machine: &Machine) {
-        // The last look before the moment shows what is true then.
+        // The last snapshot before the moment is valid at the moment.
         if self.now() <= self.at {
             self.taken = Some(machine.status(self.most, self.at));
         }
@@ -54,15 +54,15 @@ fn status(script: &str, at: f64, most: usize) -> Status {
     watched.taken.expect("a snapshot")
 }
 
-fn told(script: &str, at: f64) -> String {
+fn status_page(script: &str, at: f64) -> String {
     page(&status(script, at, TASKS_ON_PAGE), "job", 42)
 }
 
 #[test]
-fn a_command_in_a_try_is_told() {
+fn commands_in_a_try_are_shown() {
     let script =
         "try for 1 minute\n  try 3 times every 10 s each 4 s\n    hang \"a b\"\n  end\nend";
-    insta::assert_snapshot!(told(script, 12.5), @r#"
+    insta::assert_snapshot!(status_page(script, 12.5), @r#"
     ftsh: status of job [42] after 12.5 s
       line 3: running `hang 'a b'` for 2.5 s
         3 | hang "a b"
@@ -70,7 +70,7 @@ fn a_command_in_a_try_is_told() {
         last failure: line 3: `hang 'a b'` ran out of time after 4 s
         `try` at line 1: attempt 1, 47 s left
     "#);
-    insta::assert_snapshot!(told(script, 6.0), @"
+    insta::assert_snapshot!(status_page(script, 6.0), @"
     ftsh: status of job [42] after 6 s
       line 2: waiting for 2 s, attempt 2 of 3 in 4.0 s
         2 | try 3 times every 10 s each 4 s
@@ -81,19 +81,19 @@ fn a_command_in_a_try_is_told() {
 }
 
 #[test]
-fn what_else_takes_long_is_told() {
-    insta::assert_snapshot!(told("function f\n  sleep 9\nend\nf", 2.0), @"
+fn other_slow_work_is_shown() {
+    insta::assert_snapshot!(status_page("function f\n  sleep 9\nend\nf", 2.0), @"
     ftsh: status of job [42] after 2 s
       line 2: sleeping for 2 s, 7.0 s to go
         2 | sleep 9
     ");
-    insta::assert_snapshot!(told("try for 5 s; stubborn; end", 8.0), @"
+    insta::assert_snapshot!(status_page("try for 5 s; stubborn; end", 8.0), @"
     ftsh: status of job [42] after 8 s
       line 1: ending its processes for 3 s
         1 | try for 5 s; stubborn; end
         `try` at line 1: attempt 1, 0.0 s left
     ");
-    insta::assert_snapshot!(told("try for 5 s\n  ok | hang\nend", 1.0), @"
+    insta::assert_snapshot!(status_page("try for 5 s\n  ok | hang\nend", 1.0), @"
     ftsh: status of job [42] after 1 s
       line 2: a pipeline for 1 s
         2 | ok | hang
@@ -115,8 +115,8 @@ const BRANCHES: &str = "try for 1 hour
 end";
 
 #[test]
-fn branches_are_told_one_by_one_or_counted() {
-    insta::assert_snapshot!(told(BRANCHES, 31.0), @"
+fn branches_are_listed_or_counted() {
+    insta::assert_snapshot!(status_page(BRANCHES, 31.0), @"
     ftsh: status of job [42] after 31 s
       line 2: forall host: 1 of 6 done, 1 running, 3 waiting after a failure, 1 to come
         2 | forall host in a b c d e f at most 4
@@ -150,7 +150,7 @@ fn branches_are_told_one_by_one_or_counted() {
 }
 
 #[test]
-fn a_line_tells_the_first_delay_in_the_room_there_is() {
+fn a_line_shows_the_first_delay_in_the_available_width() {
     let script =
         "try for 1 hour or 9 times every 5 minutes\n  fail \"$attempt 世界世界世界世界\"\nend";
     let status = status(script, 601.5, TASKS_FOR_LINE);
@@ -188,7 +188,7 @@ fn lines(script: &str, at: f64) -> String {
 }
 
 #[test]
-fn a_line_tells_how_far_a_forall_has_come() {
+fn a_line_shows_the_progress_of_a_forall() {
     let script = "forall n in 1 .to. 20 at most 2 keep going
         sleep 10
         if $n .gt. 10; fail; end
@@ -205,7 +205,7 @@ fn a_line_tells_how_far_a_forall_has_come() {
     forall [#####xx-  ] 10 of 20 done, 2 running, 4 failed, about 33 s left
     10/20 done, 2 run, 4 fail, ~33s left
     ");
-    let page = told(script, 75.0);
+    let page = status_page(script, 75.0);
     assert!(page.contains("forall n: 10 of 20 done, 2 running, 4 failed, 4 to come"), "{page}");
 }
 
@@ -223,12 +223,12 @@ fn a_line_counts_up_to_as_many_successes_as_are_wanted() {
     forall [#####-    ] 5 of 9 done, 1 running, enough: ending the others
     5/9 done, 1 run, ending
     ");
-    let page = told(script, 25.0);
+    let page = status_page(script, 25.0);
     assert!(page.contains("forall n: enough succeeded, ending 1 branches"), "{page}");
 }
 
 #[test]
-fn a_line_tells_of_a_forall_that_failed() {
+fn a_line_shows_a_failed_forall() {
     let script = "forall n in 1 2; if $n .eql. 2; sleep 5; fail; end; stubborn; end";
     insta::assert_snapshot!(lines(script, 6.0), @"
     forall [xxxxx-----] 0 of 2 done, 1 running, 1 failed, ending the others
@@ -251,14 +251,14 @@ fn there_is_no_line_while_nothing_waits() {
 }
 
 #[test]
-fn who_waits_for_a_channel_is_told() {
+fn waiters_for_a_channel_are_shown() {
     let script = "channel mirror at most 1
 forall host in a b c
     try for 1 hour through mirror
         hang $host
     end
 end";
-    insta::assert_snapshot!(told(script, 31.0), @"
+    insta::assert_snapshot!(status_page(script, 31.0), @"
     ftsh: status of job [42] after 31 s
       line 2: forall host: 0 of 3 done, 1 running, 2 waiting for channels
         2 | forall host in a b c
@@ -289,7 +289,7 @@ end";
 try for 1 hour or 5 times every 1 second through mirror
     fail
 end";
-    insta::assert_snapshot!(told(alone, 31.0), @"
+    insta::assert_snapshot!(status_page(alone, 31.0), @"
     ftsh: status of job [42] after 31 s
       line 2: attempt 2 of 5, waiting for channel mirror for 30 s
         2 | try for 1 hour or 5 times every 1 second through mirror

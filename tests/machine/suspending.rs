@@ -7,7 +7,7 @@ use super::resuming::{End, run};
 use super::{seconds, world};
 
 #[test]
-fn a_suspended_run_cleans_nothing_up() {
+fn suspended_runs_do_not_clean_up() {
     for script in [
         "try; hang; finally; echo no; end",
         "try; ok | try; hang; finally; echo no; end; finally; echo no; end",
@@ -32,7 +32,7 @@ fn a_suspended_run_cleans_nothing_up() {
 }
 
 #[test]
-fn a_second_signal_is_impatience_in_a_suspension_too() {
+fn a_second_signal_ends_a_suspension_at_once() {
     let signal = End::Suspended(Suspension::Signal(15));
     for (ends, code, takes) in [
         (vec![(2.0, signal)], 143, 32.0),

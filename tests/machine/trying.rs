@@ -43,12 +43,12 @@ fn a_head_without_a_value_fails_its_own_try() {
         .prints("1 expression\n")
         .takes(0.0);
     assert_eq!(starts(&ran, "hang"), 0);
-    // What the head started is cut short by the limits around it, not by its own.
+    // Commands of the head are limited by the enclosing limits, not by the limit of the `try`.
     exponential()
         .run("function f; hang; return 1; end\ntry for 5 seconds\n try f() times; ok; end\nend")
         .fails("timeout", 124)
         .takes(5.0);
-    // Each attempt of the one around it evaluates the head again.
+    // Each outer attempt evaluates the head again.
     let ran =
         exponential().run("try 3 times\n try for $v\n hang\n end\nend").fails("expression", 1);
     assert_eq!(ran.elapsed, seconds(3.0));
@@ -63,7 +63,7 @@ fn every_zero_leaves_the_delays_of_the_policy() {
 #[test]
 fn three_days_or_a_hundred_times_take_no_time_to_test() {
     let ran = exponential().run("try for 3 days or 100 times\nfail 9\nend").fails("exit", 9);
-    // 1 + 2 + … + 2048 s, then an hour each; the last attempt comes before the deadline.
+    // 1 + 2 + … + 2048 s, then one hour each; the last attempt comes before the deadline.
     assert!(ran.elapsed <= seconds(3.0 * 86400.0));
     assert_eq!(starts(&ran, "fail"), 1 + 12 + 70 + 1);
 }
@@ -176,7 +176,7 @@ fn each_limits_one_attempt() {
 }
 
 #[test]
-fn while_decides_whether_to_go_on() {
+fn while_decides_about_further_attempts() {
     let script =
         "try 5 times while $error_code .eql. 75\n if $attempt .lt. 3\n fail 75\n end\n fail 3\nend";
     let ran = exponential().run(script).fails("exit", 3);
@@ -330,7 +330,7 @@ fn attempts_delays_and_kills_are_in_the_trace() {
 
 #[test]
 fn a_delay_that_outlasts_the_limit_is_no_attempt() {
-    // The last word has the failure, not the limit: no attempt was cut short.
+    // The final message has the failure, not the limit: no attempt was cut short.
     let script = "try for 10 seconds backoff fixed from 4 s; fail 7; end";
     let script = ftsh_syntax::parse("script", script).expect("valid");
     let mut machine = Machine::new(&script, Vec::new(), Vec::new(), Config::default(), 1);
@@ -357,13 +357,13 @@ fn a_delay_that_outlasts_the_limit_is_no_attempt() {
 }
 
 #[test]
-fn a_deferral_is_no_attempt_and_comes_when_it_was_told_to() {
+fn deferrals_are_no_attempts_and_end_on_time() {
     let ran = exponential()
         .logging(Level::STRUCTURES)
         .run("n=0\ntry for 1 hour or 2 times\n n=$n .add. 1\n if $n .lt. 9\n defer 1 minute\n end\n if $n .eq. 9\n failure\n end\nend\necho $n")
         .succeeds()
         .prints("10\n");
-    // Eight deferrals, and one delay of the policy: its first.
+    // Eight deferrals, and the first delay of the policy.
     assert!(ran.elapsed >= seconds(8.0 * 60.0 + 1.0), "{:?}", ran.elapsed);
     assert!(ran.elapsed <= seconds(8.0 * 90.0 + 1.0), "{:?}", ran.elapsed);
 }
@@ -371,7 +371,7 @@ fn a_deferral_is_no_attempt_and_comes_when_it_was_told_to() {
 #[test]
 fn a_deferral_beyond_the_deadline_fails_at_once() {
     exponential().run("try for 1 minute\n defer 1 minute\nend").fails("deferred", 75).takes(0.0);
-    // What is drawn lies before the deadline.
+    // The random delay lies before the deadline.
     for limit in 61..90 {
         let script = format!(
             "n=0\ntry for {limit} seconds\n n=$n .add. 1\n if $n .eq. 1\n defer 1 minute\n end\nend"
@@ -380,7 +380,7 @@ fn a_deferral_beyond_the_deadline_fails_at_once() {
         let (least, most) = (seconds(60.0), seconds(f64::from(limit)));
         assert!(ran.elapsed >= least && ran.elapsed < most, "{limit}: {:?}", ran.elapsed);
     }
-    // So it is with a deadline around.
+    // The same applies to an outer deadline.
     exponential()
         .run("try for 1 minute\n try 5 times\n defer 2 minutes\n catch\n echo $error_kind\n end\nend")
         .prints("deferred\n")
@@ -405,12 +405,12 @@ fn a_deferral_is_for_the_innermost_try() {
         assert!(ran.elapsed >= seconds(60.0), "{inside}: {:?}", ran.elapsed);
     }
     exponential().run("defer 1 minute busy").fails("deferred", 75).takes(0.0);
-    // A failure that isn't one of deferring decides for the usual delay.
+    // Another failure after a deferral leads to the usual delay.
     exponential()
         .run("try 2 times\n forall x in a b keep going\n if $x .eq. a\n defer 1 hour\n end\n failure\n end\nend")
         .fails("deferred", 75)
         .takes(1.0);
-    // What is passed on is an ordinary failure.
+    // A deferral passed on is an ordinary failure.
     exponential()
         .run("try 2 times\n try for 1 second\n defer 1 hour\n catch\n failure\n end\nend")
         .fails("deferred", 75);
@@ -424,13 +424,13 @@ fn a_deferral_needs_a_time() {
 }
 
 #[test]
-fn the_first_long_delay_is_told_to_those_who_see_failures_only() {
+fn the_first_long_delay_is_logged_with_failures() {
     let quiet = |script: &str| {
         let trace = world().logging(Level::FAILURES).run(script).world.trace();
-        let is_told = |line: &&str| line.contains("Delay {") || line.contains("Deferred {");
-        trace.lines().filter(is_told).map(str::trim).collect::<Vec<_>>().join("\n")
+        let is_logged = |line: &&str| line.contains("Delay {") || line.contains("Deferred {");
+        trace.lines().filter(is_logged).map(str::trim).collect::<Vec<_>>().join("\n")
     };
-    // Once for each `try` that is begun, the inner one too.
+    // Once for each `try`, including the inner `try`.
     let script = "for n in 1 2\n try 2 times every 1 minute\n  try 4 times backoff exponential \
                   from 20 s by 2\n   fail\n  catch\n  ok\n  failure\n  end\n catch\n end\nend";
     assert_snapshot!(quiet(script), @r"
@@ -439,27 +439,27 @@ fn the_first_long_delay_is_told_to_those_who_see_failures_only() {
     5 min 40 s 3: Delay { delay: 80s, attempt: 4, last: false }
     8 min 3: Delay { delay: 80s, attempt: 4, last: false }
     ");
-    let told = quiet("try 3 times every 61 seconds; fail; end");
-    assert_snapshot!(told, @"0 ms 1: Delay { delay: 61s, attempt: 2, last: false }");
+    let logged = quiet("try 3 times every 61 seconds; fail; end");
+    assert_snapshot!(logged, @"0 ms 1: Delay { delay: 61s, attempt: 2, last: false }");
     assert_eq!(quiet("try 3 times every 1 minute; fail; end"), "");
     let script = "try 2 times\n if $elapsed .lt. 100\n  defer 90\n end\n fail\nend";
     assert_snapshot!(quiet(script), @"0 ms 1: Deferred { delay: 97.100824366s, attempt: 1 }");
 }
 
 #[test]
-fn the_quietest_log_tells_only_what_ends_the_run() {
+fn the_quietest_log_has_only_the_end_of_the_run() {
     let quiet = |script: &str| {
         let trace = world().logging(Level::ENDING).run(script).world.trace();
-        let is_told =
+        let is_logged =
             |line: &&str| ["Failed(", "TryFailed", "EndedBy"].iter().any(|it| line.contains(it));
-        let told = |line: &str| line.split(", message").next().unwrap_or(line).to_owned();
-        trace.lines().map(str::trim).filter(is_told).map(told).collect::<Vec<_>>().join("\n")
+        let logged = |line: &str| line.split(", message").next().unwrap_or(line).to_owned();
+        trace.lines().map(str::trim).filter(is_logged).map(logged).collect::<Vec<_>>().join("\n")
     };
     let recovered = "try 3 times every 1 hour\n if $attempt .lt. 3\n  fail 1\n end\nend\n\
                      try\n fail 2\ncatch\n ok\nend\nforany n in 3 4 0; fail $n; end\n\
                      if .succeeds. (fail 5)\n ok\nend\n";
     assert_eq!(quiet(recovered), "");
-    let told = [
+    let logged = [
         &format!("{recovered}fail 6"),
         &format!("{recovered}try 2 times every 1 hour; fail 7; end"),
         "try; fail 8; catch; failure; end",
@@ -467,7 +467,7 @@ fn the_quietest_log_tells_only_what_ends_the_run() {
         "forany n in 1 2 in order hedge after 1 s; try; fail $n; finally; work 2; end; end",
     ]
     .map(quiet);
-    assert_snapshot!(told.join("\n"), @r"
+    assert_snapshot!(logged.join("\n"), @r"
     2 h 15: CommandFailed(Failure { kind: Exit, code: 6
     3 h 15: TryFailed { failure: Failure { kind: Exit, code: 7
     0 ms 1: EndedBy(Failure { kind: Exit, code: 8

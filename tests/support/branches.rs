@@ -1,4 +1,4 @@
-//! Branches for other processes to run, and what comes back.
+//! Branches for other processes to run, and their results.
 
 use std::fs::File;
 use std::path::Path;
@@ -16,23 +16,24 @@ use ftsh_syntax::parse;
 use super::FTSH;
 use super::run::Finished;
 
-/// What records are known by.
+/// Nonce of the records.
 pub const NONCE: Nonce = Nonce([9; 16]);
-/// No test takes as long.
+/// Lease of branches, longer than any test.
 pub const LEASE: Duration = Duration::from_secs(60);
 
-/// The program under test.
+/// Returns the identity of the program under test.
 pub fn identity() -> Identity {
     Identity::of(File::open(FTSH).expect("the program")).expect("all of it")
 }
 
-/// The branches of a script's `forall`s, as they begin in a world where `ok` is all there is.
+/// Returns the branches of a script's `forall`s at their start, in a world where `ok` is the only
+/// command.
 pub fn packed(script: &str, directory: &Path) -> Vec<PackedBranch> {
-    packed_to_die_in(script, directory, Duration::from_secs(4))
+    packed_with_kill_timeout(script, directory, Duration::from_secs(4))
 }
 
-/// The same, with this kill timeout.
-pub fn packed_to_die_in(
+/// Returns the branches of a script's `forall`s as [`packed`], with this kill timeout.
+pub fn packed_with_kill_timeout(
     script: &str,
     directory: &Path,
     kill_timeout: Duration,
@@ -55,28 +56,28 @@ pub fn packed_to_die_in(
     packed
 }
 
-/// What a head says: the branch, and to begin.
+/// Returns the messages of a head: the branch, and the order to begin.
 pub fn messages(packed: PackedBranch, waited: Duration) -> [Vec<u8>; 2] {
     leased(packed, waited, LEASE)
 }
 
-/// The same, for so long.
+/// Returns the messages of a head as [`messages`], with this lease.
 pub fn leased(packed: PackedBranch, waited: Duration, lease: Duration) -> [Vec<u8>; 2] {
     let branch = Branch { identity: identity(), packed, child_env: Vec::new() };
     [ToNode::Branch(Box::new(branch)), ToNode::Go(Go { nonce: NONCE, waited, lease })]
         .map(|message| frame(&message).expect("short"))
 }
 
-/// What a node has said, what its branch has printed, and the record.
-pub struct Heard {
+/// Messages of a node, output of its branch, and the record.
+pub struct NodeOutput {
     pub said: Vec<ToHead>,
     pub printed: String,
     pub errors: String,
     pub record: Option<Record>,
 }
 
-/// What is in the output of a node.
-pub fn heard(finished: &Finished) -> Heard {
+/// Parses the output of a node.
+pub fn node_output(finished: &Finished) -> NodeOutput {
     let mut frames = Frames::default();
     frames.push(&finished.stdout);
     let mut said = Vec::new();
@@ -95,7 +96,7 @@ pub fn heard(finished: &Finished) -> Heard {
         }
     }
     errors.extend(listener.end());
-    Heard {
+    NodeOutput {
         said,
         printed: String::from_utf8_lossy(&frames.into_rest()).into(),
         errors: String::from_utf8_lossy(&errors).into(),
@@ -103,8 +104,8 @@ pub fn heard(finished: &Finished) -> Heard {
     }
 }
 
-impl Heard {
-    /// How the branch ended.
+impl NodeOutput {
+    /// Returns the end of the branch.
     pub fn end(&self) -> &BranchEnd {
         &self.record.as_ref().expect("a record").ended.end
     }

@@ -1,4 +1,4 @@
-//! Scripts that say in their comments what must come of them; see `tests/scripts/README.md`.
+//! Scripts with their expected results in comments; see `tests/scripts/README.md`.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::Ftsh;
 use super::run::Finished;
 
-/// What a script expects.
+/// Expected result of a script.
 #[derive(Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a directive")]
 struct Expectations {
@@ -164,12 +164,12 @@ impl Expectations {
     }
 }
 
-/// Runs one script and says what is wrong, or nothing.
+/// Runs one script, and returns a description of the differences, or nothing.
 pub fn run(path: &Path) -> String {
     run_with(path, None)
 }
 
-/// The same while it is recorded, which may take its time.
+/// Runs one script as [`run`] while a journal records the run, with a longer time limit.
 pub fn run_recorded(path: &Path, journal: &Path) -> String {
     run_with(path, Some(journal))
 }
@@ -237,7 +237,8 @@ fn millis(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_millis(number * scale))
 }
 
-/// Words between white space; `"…"` keeps it, and `\n` in it is a newline.
+/// Splits text into words at white space. `"…"` keeps white space, and `
+/// ` in quotes is a newline.
 fn words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
@@ -262,7 +263,7 @@ fn words(text: &str) -> Vec<String> {
     words
 }
 
-/// The lines that differ: `-` was expected, `+` was found.
+/// Returns the differing lines: `-` was expected, `+` was found.
 fn difference(expected: &str, found: &str) -> String {
     let (old, new): (Vec<_>, Vec<_>) =
         (expected.split('\n').collect(), found.split('\n').collect());

@@ -1,4 +1,4 @@
-//! A user at the shell's prompt.
+//! User at the prompt of the shell.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use super::terminal::User;
 pub const CTRL_C: &str = "\x03";
 pub const CTRL_D: &str = "\x04";
 
-/// A user's home.
+/// Home directory of a user.
 pub struct Home(TempDir);
 
 impl Home {
@@ -21,7 +21,7 @@ impl Home {
         self.0.path()
     }
 
-    /// A prompt in it, by default at a terminal that can do everything.
+    /// Starts a prompt in the home directory, by default at a terminal with all capabilities.
     pub fn prompt(&self, variables: &[(&str, &str)], columns: u16, wrapper: Option<&str>) -> User {
         let home = self.path().to_str().expect("a name");
         let mut all = vec![
@@ -54,18 +54,18 @@ pub fn sees_prompt(user: &mut User, place: &str) -> String {
     user.sees(&format!("{place}\x1b[0m> "))
 }
 
-/// Waits until keys are no longer for the terminal's own line editing.
+/// Waits until the shell has switched off the line editing of the terminal.
 pub fn edits(user: &mut User) {
     user.awaits("line editor", |user| !user.echo_is_on());
 }
 
-/// Waits until a line is done, and the editor is there for the next one.
+/// Waits until a line is done, and the editor is ready for the next line.
 pub fn next_line(user: &mut User) {
     user.sees("\x1b[?2004l");
     edits(user);
 }
 
-/// Leaves by Ctrl-D.
+/// Ends the shell by Ctrl-D.
 pub fn leaves(mut user: User) {
     edits(&mut user);
     user.types(CTRL_D);

@@ -1,4 +1,4 @@
-//! How late the machine is, for times that are to be kept while it does other things as well.
+//! Delay of the machine by other work, for times that tests check.
 
 use std::process::{Command, Stdio};
 use std::sync::{Condvar, LazyLock, Mutex};
@@ -7,45 +7,44 @@ use std::time::{Duration, Instant};
 
 use nix::time::ClockId;
 
-/// A part of what is watched: a program that naps, started by another one.
+/// First part of a sample: a napping program, started by another program.
 const NAPPER: &str = "/bin/sleep 0.01; :";
 
-/// How long that takes where nothing else happens.
+/// Duration of the first part on an idle machine.
 const NAP: Duration = Duration::from_millis(13);
 
-/// The other part: so much time of a processor.
+/// Second part of a sample: processor time of this length.
 const WORK: Duration = Duration::from_millis(4);
 
-/// Pauses between looks, so that looking costs little.
+/// Pause between samples, which keeps their cost low.
 const PAUSE: Duration = Duration::from_millis(80);
 
-/// How often as much as that happens in a run of the shell, one after the other: at most about so
-/// often.
+/// Number of samples with about the same work as a run of the shell, as an upper bound.
 const STEPS: u32 = 15;
 
-/// When a look ended, and how much later than it should.
+/// Ends of samples, with their delays.
 #[derive(Default)]
-struct Looks {
+struct Samples {
     seen: Mutex<Vec<(Instant, Duration)>>,
     more: Condvar,
 }
 
-/// Watched from the first use on.
-static LOOKS: LazyLock<&'static Looks> = LazyLock::new(|| {
-    let looks: &Looks = Box::leak(Box::default());
+/// Samples since the first use.
+static SAMPLES: LazyLock<&'static Samples> = LazyLock::new(|| {
+    let samples: &Samples = Box::leak(Box::default());
     let watch = || {
         loop {
             let late = nap() + work();
-            looks.seen.lock().expect("nothing panics with it").push((Instant::now(), late));
-            looks.more.notify_all();
+            samples.seen.lock().expect("nothing panics with it").push((Instant::now(), late));
+            samples.more.notify_all();
             thread::sleep(PAUSE);
         }
     };
     thread::Builder::new().name("lateness".into()).spawn(watch).expect("a thread");
-    looks
+    samples
 });
 
-/// By how much a nap is too long.
+/// Returns the delay of a nap.
 fn nap() -> Duration {
     let start = Instant::now();
     let mut napper = Command::new("sh");
@@ -53,7 +52,7 @@ fn nap() -> Duration {
     start.elapsed().saturating_sub(NAP)
 }
 
-/// How long work is kept from a processor.
+/// Returns the delay of processor time.
 fn work() -> Duration {
     let clock = ClockId::CLOCK_THREAD_CPUTIME_ID;
     let worked = || Duration::from(clock.now().expect("a clock of this thread"));
@@ -62,17 +61,17 @@ fn work() -> Duration {
     start.elapsed().saturating_sub(WORK)
 }
 
-/// Begins to watch, for those who ask later.
+/// Begins sampling, for later calls of [`since`].
 pub fn watch() {
-    LazyLock::force(&LOOKS);
+    LazyLock::force(&SAMPLES);
 }
 
-/// By how much more than usual a run of the shell may have been delayed since then.
+/// Returns the possible delay of a run of the shell since `start`.
 pub fn since(start: Instant) -> Duration {
-    let seen = LOOKS.seen.lock().expect("nothing panics with it");
-    let none_yet = |seen: &mut Vec<(Instant, _)>| seen.last().is_none_or(|look| look.0 < start);
-    let seen = LOOKS.more.wait_while(seen, none_yet).expect("the same");
+    let seen = SAMPLES.seen.lock().expect("nothing panics with it");
+    let none_yet = |seen: &mut Vec<(Instant, _)>| seen.last().is_none_or(|sample| sample.0 < start);
+    let seen = SAMPLES.more.wait_while(seen, none_yet).expect("the same");
     let late: Vec<_> =
-        seen.iter().rev().take_while(|look| look.0 >= start).map(|look| look.1).collect();
+        seen.iter().rev().take_while(|sample| sample.0 >= start).map(|sample| sample.1).collect();
     late.iter().sum::<Duration>() / late.len() as u32 * STEPS
 }

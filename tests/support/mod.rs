@@ -1,4 +1,4 @@
-//! What the tests share: running the real binary under watch.
+//! Shared code of the tests: supervised runs of the real binary.
 
 pub mod branches;
 pub mod documents;
@@ -28,15 +28,16 @@ use tempfile::TempDir;
 
 use self::run::{Finished, Running};
 
-/// Ways to find processes, for `FTSH_TEST_FALLBACK`: the best, without pidfds, and without
+/// Ways to find processes, for `FTSH_TEST_FALLBACK`: the best way, without pidfds, and without
 /// subreapers as well.
 pub const WAYS: [&str; 3] = ["0", "pidfd", "1"];
 
-/// The binary under test.
+/// Path of the binary under test.
 pub const FTSH: &str = env!("CARGO_BIN_EXE_ftsh");
 
-/// Builds a run of the shell in a directory of its own, with next to no environment; ends in
-/// [`Ftsh::success`], [`Ftsh::failure`] or [`Ftsh::killed_by`].
+/// Builder of a run of the shell, in a directory of its own and with nearly no environment.
+///
+/// [`Ftsh::success`], [`Ftsh::failure`] and [`Ftsh::killed_by`] start the run.
 pub struct Ftsh {
     pub(crate) directory: TempDir,
     pub(crate) arguments: Vec<OsString>,
@@ -58,10 +59,10 @@ pub struct Ftsh {
 }
 
 impl Ftsh {
-    /// A run without arguments.
+    /// Creates a run without arguments.
     pub fn new() -> Self {
         let directory = TempDir::new().expect("a temporary directory");
-        // Unprivileged runs have to get in too.
+        // Unprivileged runs need access too.
         fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o777))
             .expect("permissions of the temporary directory");
         Self {
@@ -85,18 +86,19 @@ impl Ftsh {
         }
     }
 
-    /// One after another one, in the same directory; what is left of that one counts as left of this.
+    /// Creates a run after another run, in the same directory. Processes left by the other run
+    /// count as left by this run.
     pub fn after(before: Finished) -> Self {
         let mark = Some(before.mark);
         Self { directory: before.directory, mark, ..Self::new() }
     }
 
-    /// A run of `-c text`.
+    /// Creates a run of `-c text`.
     pub fn command(text: &str) -> Self {
         Self::new().arg("-c").arg(text)
     }
 
-    /// A run of a script file, `script.ftsh` in the run's directory.
+    /// Creates a run of a script file, `script.ftsh` in the directory of the run.
     pub fn script(text: impl AsRef<[u8]>) -> Self {
         Self::new().file("script.ftsh", text).arg("script.ftsh")
     }
@@ -113,7 +115,7 @@ impl Ftsh {
         self
     }
 
-    /// Puts options before what is there already.
+    /// Inserts options before the arguments so far.
     pub fn options<A: AsRef<OsStr>>(mut self, options: impl IntoIterator<Item = A>) -> Self {
         let options: Vec<OsString> =
             options.into_iter().map(|option| option.as_ref().into()).collect();
@@ -121,25 +123,25 @@ impl Ftsh {
         self
     }
 
-    /// Sets a variable of the shell's environment.
+    /// Sets a variable in the environment of the shell.
     pub fn env(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
         self.environment.push((name.as_ref().into(), value.as_ref().into()));
         self
     }
 
-    /// Gives the shell this standard input; otherwise it is empty.
+    /// Sets the standard input of the shell, which is empty by default.
     pub fn stdin(mut self, input: impl AsRef<[u8]>) -> Self {
         self.stdin = Some(input.as_ref().to_vec());
         self
     }
 
-    /// Keeps standard input open after that, as a pipe ([`Running::write`]).
+    /// Keeps standard input open after its content, as a pipe ([`Running::write`]).
     pub fn stdin_stays_open(mut self) -> Self {
         self.stays_open = true;
         self
     }
 
-    /// Puts a file into the run's directory.
+    /// Writes a file to the directory of the run.
     pub fn file(self, name: &str, content: impl AsRef<[u8]>) -> Self {
         let path = self.path(name);
         if let Some(parent) = path.parent() {
@@ -149,11 +151,12 @@ impl Ftsh {
         self
     }
 
-    /// Puts an executable shell script into the run's directory. Another process writes it: a child that
-    /// another test starts meanwhile would have it open for writing as well for a moment, and what is
-    /// open for writing can't be executed.
+    /// Writes an executable shell script to the directory of the run.
+    ///
+    /// Another process writes the file. A child started by another test would otherwise hold the
+    /// file open for writing for a moment, and such a file cannot be executed.
     pub fn program(self, name: &str, content: &str) -> Self {
-        // Beside it, as an earlier one of that name can't be written while anything begins to execute it.
+        // The text is a separate file, because a script in execution cannot be written.
         let this = self.file(&format!("{name}.text"), content);
         let copy = "cp \"$0.text\" \"$0.new\" && chmod 755 \"$0.new\" && mv \"$0.new\" \"$0\" && rm \"$0.text\"";
         let status = Command::new("/bin/sh").args(["-c", copy]).arg(this.path(name)).status();
@@ -161,7 +164,7 @@ impl Ftsh {
         this
     }
 
-    /// Makes a FIFO in the run's directory.
+    /// Makes a FIFO in the directory of the run.
     pub fn fifo(self, name: &str) -> Self {
         let path = self.path(name);
         mkfifo(&path, Mode::S_IRWXU).expect("a FIFO");
@@ -169,7 +172,7 @@ impl Ftsh {
         self
     }
 
-    /// Kills and fails the run after this time instead of 20 seconds.
+    /// Sets the time limit of the run, which is 20 seconds by default.
     pub fn limit(mut self, limit: Duration) -> Self {
         self.limit = limit;
         self
@@ -193,26 +196,25 @@ impl Ftsh {
         self
     }
 
-    /// Gives the shell this as standard error; what is written there is for whoever has the other
-    /// end.
+    /// Sets the standard error of the shell, for the reader of the other end.
     pub fn errors_to(mut self, end: impl Into<OwnedFd>) -> Self {
         self.errors = Some(end.into());
         self
     }
 
-    /// Has this program run the shell, with what follows it as its first arguments.
+    /// Runs the shell through another program with these arguments.
     pub fn through<A: AsRef<OsStr>>(mut self, wrapper: impl IntoIterator<Item = A>) -> Self {
         self.wrapper = wrapper.into_iter().map(|word| word.as_ref().into()).collect();
         self
     }
 
-    /// Ends it with the thread that starts it, however that ends.
+    /// Ends the run with the thread that starts the run.
     pub fn bound(mut self) -> Self {
         self.with_thread = Some(Signal::SIGKILL);
         self
     }
 
-    /// Runs it in a session of its own, which has no terminal whoever runs the tests.
+    /// Runs the shell in a session of its own, without a terminal.
     pub fn session(mut self) -> Self {
         self.session = true;
         self
@@ -230,13 +232,13 @@ impl Ftsh {
         self
     }
 
-    /// Expects the run to take so long, in milliseconds.
+    /// Expects the run to take between these times, in milliseconds.
     pub fn takes(mut self, at_least: u64, at_most: u64) -> Self {
         self.takes = Some((Duration::from_millis(at_least), Duration::from_millis(at_most)));
         self
     }
 
-    /// The path of a file in the run's directory.
+    /// Returns the path of a file in the directory of the run.
     pub fn path(&self, name: impl AsRef<Path>) -> PathBuf {
         self.directory.path().join(name)
     }
@@ -246,7 +248,7 @@ impl Ftsh {
         Running::new(self)
     }
 
-    /// Runs it to its end, whatever that is; only the expected output and time are checked.
+    /// Runs the shell to its end, with any status. Only the expected output and time are checked.
     pub fn run(mut self) -> Finished {
         let (stdout, stderr, takes) =
             (self.stdout.take(), std::mem::take(&mut self.stderr), self.takes.take());
@@ -264,20 +266,20 @@ impl Ftsh {
         finished
     }
 
-    /// Runs it and expects status 0.
+    /// Runs the shell, and expects status 0.
     pub fn success(self) -> Finished {
         self.failure(0)
     }
 
-    /// Runs it and expects this status.
+    /// Runs the shell, and expects this status.
     pub fn failure(self, code: i32) -> Finished {
         let finished = self.run();
         finished.expect_code(code);
         finished
     }
 
-    /// Runs it and expects one line on standard error that says each of `texts`, nothing on
-    /// standard output, and status 2.
+    /// Runs the shell, and expects status 2 with one line on standard error that contains `texts`,
+    /// and nothing on standard output.
     pub fn refused(self, texts: &[&str]) -> Finished {
         let mut finished = self.stdout("");
         for text in texts {

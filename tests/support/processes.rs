@@ -1,4 +1,4 @@
-//! Finding a run's processes.
+//! Search for the processes of a run.
 
 use std::collections::HashMap;
 use std::fs;
@@ -7,30 +7,33 @@ use std::sync::{LazyLock, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A process that carries a run's mark.
+/// Process with the mark of a run.
 #[derive(Debug)]
 pub struct Survivor {
-    /// Its id.
+    /// Process id.
     pub pid: i32,
-    /// Its command line, for people.
+    /// Command line, for people.
     pub command: String,
 }
 
-/// By which variable runs mark their processes.
+/// Variable with the mark in the environment of a run's processes.
 pub const MARK: &str = "FTSH_TEST_RUN";
 
-/// What is known of a process that has been looked at: its mark. By its id and the number of its
-/// folder, which no other process ever has. What was there before the tests has none.
+/// Marks of known processes, by process id and inode of the process's folder, which are never
+/// reused together.
+///
+/// Processes older than the tests have no mark.
 static KNOWN: LazyLock<Mutex<HashMap<(i32, u64), String>>> = LazyLock::new(|| {
     let own = start_time(std::process::id() as i32);
     let is_older = |&(pid, _): &(i32, u64)| start_time(pid) < own;
     Mutex::new(all().filter(is_older).map(|process| (process, String::new())).collect())
 });
 
-/// The live processes whose environment has the entry `mark` (`FTSH_TEST_RUN=value`). Zombies have none.
+/// Returns the live processes whose environment has the entry `mark` (`FTSH_TEST_RUN=value`).
+/// Zombies have none.
 ///
-/// Reading an environment is most of the work, and a process that has the mark of another run never
-/// gets this one, so each is read once for all runs but its own.
+/// Reading an environment is the main cost. A process with the mark of another run never gets this
+/// mark, and therefore each process is read once for all other runs.
 pub fn marked(mark: &str) -> Vec<Survivor> {
     with(|pid, folder| {
         let known = || KNOWN.lock().expect("nothing panics with it");
@@ -52,8 +55,9 @@ pub fn marked(mark: &str) -> Vec<Survivor> {
     })
 }
 
-/// The environment of a process; empty for a zombie. A program that is just taking the place of
-/// another one has none for a moment, which may be over when that is looked at.
+/// Returns the environment of a process; empty for a zombie.
+///
+/// A program in the middle of an `exec` has no environment for a moment, which may end at any time.
 fn environment(pid: i32) -> Vec<u8> {
     let read = || fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
     let start = Instant::now();
@@ -69,8 +73,7 @@ fn environment(pid: i32) -> Vec<u8> {
     }
 }
 
-/// Whether a process has memory, but nothing that says where in it its arguments or its environment
-/// end.
+/// Returns true if a process has memory without known ends of its arguments and environment.
 fn is_being_replaced(pid: i32) -> bool {
     let stat = Stat::of(pid);
     let is_set = |number| stat.field(number).is_some_and(|field| field != "0");
@@ -78,12 +81,12 @@ fn is_being_replaced(pid: i32) -> bool {
     memory && (!arguments_end || environment && !is_set(51))
 }
 
-/// When a process started, in ticks of the system; none if it is gone.
+/// Returns the start of a process in ticks of the system, or `None` if the process is gone.
 fn start_time(pid: i32) -> Option<u64> {
     Stat::of(pid).field(22)?.parse().ok()
 }
 
-/// What `/proc/PID/stat` says.
+/// Content of `/proc/PID/stat`.
 struct Stat(String);
 
 impl Stat {
@@ -91,13 +94,13 @@ impl Stat {
         Self(fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default())
     }
 
-    /// Counted as in proc(5); the third is the first after the name.
+    /// Returns a field by its number in proc(5); number 3 is the first after the name.
     fn field(&self, number: usize) -> Option<&str> {
         self.0.rsplit(") ").next()?.split(' ').nth(number - 3)
     }
 }
 
-/// The live processes one of whose arguments is `mark`: for those that wipe their environment.
+/// Returns the live processes with an argument `mark`, for programs that clear their environment.
 pub fn with_argument(mark: &str) -> Vec<Survivor> {
     with(|pid, _| {
         fs::read(format!("/proc/{pid}/cmdline"))
@@ -116,8 +119,8 @@ fn with(matches: impl Fn(i32, u64) -> bool) -> Vec<Survivor> {
         .collect()
 }
 
-/// All processes but this one and the first, which is no run's and may hide what it has: their ids,
-/// and the numbers of their folders.
+/// Returns all processes with the inodes of their folders, except this process and process 1, which
+/// may be unreadable.
 fn all() -> impl Iterator<Item = (i32, u64)> {
     let own = std::process::id() as i32;
     fs::read_dir("/proc")

@@ -1,4 +1,4 @@
-//! What must always hold is tried again and again.
+//! Rounds: repetitions of checks that must always succeed.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,11 +11,12 @@ use nix::unistd::Uid;
 use super::Ftsh;
 use super::lateness;
 
-/// Rounds that are under way at once, in all tests together: most of their time they wait.
+/// Maximum number of rounds at once, in all tests together. Rounds mostly wait.
 const AT_ONCE: usize = 12;
 
-/// How often what must always hold is tried: as `FTSH_TEST_ROUNDS` says, or twice. What a race needs
-/// many rounds to show is for `.ci/run`, which asks for them.
+/// Returns the number of rounds: `FTSH_TEST_ROUNDS`, or 2.
+///
+/// `.ci/run` sets a higher number, for races that need many rounds.
 pub fn count() -> usize {
     static COUNT: LazyLock<usize> = LazyLock::new(|| match env::var("FTSH_TEST_ROUNDS") {
         Ok(text) => text.parse().ok().filter(|&count| count > 0).expect("a number of rounds"),
@@ -24,44 +25,46 @@ pub fn count() -> usize {
     *COUNT
 }
 
-/// How a round is run: with this way of finding processes, and as nobody or as who runs the tests.
+/// Parameters of a round: the way of finding processes, and the user.
 #[derive(Clone, Copy, Debug)]
 pub struct Round {
     pub way: &'static str,
     pub unprivileged: bool,
-    /// Counts up from a number that every way has of its own, so that what depends on it is varied
-    /// even if rounds are few.
+    /// Number of the round, with a different start for each way. Checks that depend on the number
+    /// therefore vary in few rounds too.
     pub number: usize,
 }
 
 impl Round {
-    /// If root runs the tests, every second round of a way is run as nobody. Which of two that is
-    /// changes without a period, so that both meet whatever depends on the number.
+    /// Creates a round. If root runs the tests, about half of the rounds run as nobody.
+    ///
+    /// The choice has no period, so that each user meets all values of the number.
     fn new((place, &way): (usize, &&'static str), nth: usize) -> Self {
         let second = (nth.count_ones() as usize + place) % 2 == 1;
         Self { way, unprivileged: second && Uid::effective().is_root(), number: nth + place }
     }
 
-    /// A run of `-c text` as this round wants it.
+    /// Creates a run of `-c text` with the parameters of this round.
     pub fn command(&self, text: &str) -> Ftsh {
         let run = Ftsh::command(text).env("FTSH_TEST_FALLBACK", self.way);
         if self.unprivileged { run.unprivileged() } else { run }
     }
 }
 
-/// So many rounds ([`count`]) in each of these ways, side by side.
+/// Runs [`count`] rounds in each of these ways, in parallel.
 pub fn rounds(ways: &[&'static str], check: impl Fn(Round) + Sync) {
     repeated(count(), ways, &SHARED, |round| together(|| check(round)));
 }
 
-/// Two rounds in each of these ways, of what repeats itself.
+/// Runs two rounds in each of these ways, for checks with repetitions of their own.
 pub fn twice(ways: &[&'static str], check: impl Fn(Round) + Sync) {
     repeated(2, ways, &SHARED, |round| together(|| check(round)));
 }
 
-/// So many rounds in each of these ways while no other rounds run. Fails unless the median of the
-/// times that they return is at most `most`, in each way, and all are within ten times that; on a
-/// machine that is busy with something else, as much more as it is late meanwhile.
+/// Runs [`count`] rounds in each of these ways while no other rounds run, and checks their times.
+///
+/// Fails unless the median of the returned times is at most `most` in each way, and every time is
+/// at most ten times `most`. The measured delay of the machine is added.
 pub fn timed(
     what: &str,
     most: Duration,
@@ -86,7 +89,7 @@ pub fn timed(
     }
 }
 
-/// Held alone while times are taken, together by rounds that only take time.
+/// Lock held exclusively during timed rounds, and shared by other rounds.
 static QUIET: RwLock<()> = RwLock::new(());
 
 fn together(check: impl FnOnce()) {
@@ -94,8 +97,8 @@ fn together(check: impl FnOnce()) {
     check();
 }
 
-/// What the rounds return. A failure tells its round by the name of its thread, and is the last one
-/// that starts.
+/// Runs rounds, and returns their results. After a failure, whose thread has the name of the round,
+/// no further round starts.
 fn repeated<T: Send>(
     times: usize,
     ways: &[&'static str],
@@ -129,13 +132,13 @@ fn repeated<T: Send>(
     })
 }
 
-/// Places for rounds that are under way.
+/// Semaphore for rounds in progress.
 struct Places {
     free: Mutex<usize>,
     changed: Condvar,
 }
 
-/// Those of all tests together.
+/// Semaphore of all tests together.
 static SHARED: Places = Places::new(AT_ONCE);
 
 impl Places {
@@ -143,7 +146,7 @@ impl Places {
         Self { free: Mutex::new(count), changed: Condvar::new() }
     }
 
-    /// Waits for one, which is free again when what is returned goes.
+    /// Waits for a place, which is freed when the returned guard is dropped.
     fn take(&self) -> Place<'_> {
         let free = self.free.lock().expect("nothing panics with it");
         *self.changed.wait_while(free, |free| *free == 0).expect("the same") -= 1;

@@ -1,4 +1,4 @@
-//! A run of the shell: started in a process group of its own, watched, and cleaned up after.
+//! Run of the shell: started in a process group of its own, supervised, and cleaned up.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -19,18 +19,20 @@ use wait_timeout::ChildExt;
 use super::processes::{MARK, Survivor, marked};
 use super::{FTSH, Ftsh, lateness};
 
-/// A run that wants more address space than this is out of control, and shall not take the machine.
+/// Maximum address space of a run, which protects the machine from a run out of control.
 const MEMORY: u64 = 4 << 30;
-/// What unprivileged runs run as.
+/// User id of unprivileged runs.
 const NOBODY: u32 = 65534;
 
-/// A pipe takes that much before somebody reads.
+/// Capacity of a pipe without a reader.
 const PIPE: usize = 1 << 16;
 
 static RUNS: AtomicU32 = AtomicU32::new(0);
 
-/// A command that begins with the default disposition of every signal, however the tests were started: a
-/// script's `&`, `nohup` and service managers start programs with some of them ignored.
+/// Creates a command with the default disposition of every signal.
+///
+/// A script's `&`, `nohup` and service managers start programs, and thus the tests, with ignored
+/// signals.
 pub fn command(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(program);
     // SAFETY: between fork and exec, and async-signal-safe.
@@ -47,7 +49,7 @@ fn restore_signals() -> std::io::Result<()> {
     Ok(())
 }
 
-/// A started shell.
+/// Shell in progress.
 pub struct Running {
     child: Child,
     started: Instant,
@@ -85,7 +87,7 @@ impl Running {
         if !ftsh.session {
             command.process_group(0);
         }
-        // Files, not pipes: what the run leaves behind can't make the test wait.
+        // Files instead of pipes: processes left by the run cannot block the test.
         let stdout = tempfile::tempfile().expect("a file for standard output");
         let stderr = tempfile::tempfile().expect("a file for standard error");
         command.stdout(stdout.try_clone().expect("a descriptor"));
@@ -151,61 +153,62 @@ impl Running {
         }
     }
 
-    /// The process id of the shell as its user knows it.
+    /// Returns the process id of the shell.
     pub fn pid(&self) -> Pid {
         Pid::from_raw(self.child.id() as i32)
     }
 
-    /// The process that does the shell's work, once it is there.
+    /// Returns the process id of the interpreter, once the interpreter exists.
     pub fn interpreter(&self) -> Option<Pid> {
         let pid = self.pid();
         let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).ok()?;
         children.split_whitespace().next()?.parse().ok().map(Pid::from_raw)
     }
 
-    /// Sends a signal to the shell's group.
+    /// Sends a signal to the process group of the shell.
     pub fn signal_group(&self, signal: Signal) {
         killpg(self.pid(), signal).expect("the shell's group takes a signal");
     }
 
-    /// Sends the shell a signal.
+    /// Sends a signal to the shell.
     pub fn signal(&self, signal: Signal) {
         kill(self.pid(), signal).expect("the shell takes a signal");
     }
 
-    /// Writes to standard input that stays open.
+    /// Writes to standard input, which stays open.
     pub fn write(&mut self, bytes: &[u8]) {
         let input = self.input.as_mut().expect("standard input stays open");
-        // Whoever doesn't read it any more has ended.
+        // The write fails if the reader has ended.
         let _ = input.write_all(bytes);
     }
 
-    /// Closes it.
+    /// Closes standard input.
     pub fn close_input(&mut self) {
         self.input = None;
     }
 
-    /// What standard error was told by now.
+    /// Returns the standard error so far.
     pub fn errors(&self) -> String {
         String::from_utf8_lossy(&read(&self.stderr)).into_owned()
     }
 
-    /// Whether there is anything on standard output.
+    /// Returns true if there is standard output.
     pub fn has_output(&self) -> bool {
         !read(&self.stdout).is_empty()
     }
 
-    /// Waits until `condition` holds; fails the test when the run's limit passes first, or the shell ends.
+    /// Waits until `condition` holds. Fails the test after the limit of the run, or if the shell
+    /// ends.
     pub fn until(&self, what: &str, condition: impl FnMut(&Self) -> bool) {
         self.wait_until(what, Self::has_ended, condition);
     }
 
-    /// The same for what may come after the shell's end.
+    /// Waits like [`Running::until`], also after the end of the shell.
     pub fn eventually(&self, what: &str, condition: impl FnMut(&Self) -> bool) {
         self.wait_until(what, |_| false, condition);
     }
 
-    /// Waits until none of the run's processes is left.
+    /// Waits until no process of the run is left.
     pub fn until_gone(&self, what: &str) {
         self.eventually(what, |run| run.processes().is_empty());
     }
@@ -233,13 +236,13 @@ impl Running {
         }
     }
 
-    /// Whether the shell has ended, which is still to be waited for.
+    /// Returns true if the shell has ended, without waiting for the shell.
     fn has_ended(&self) -> bool {
         let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
         waitid(Id::Pid(self.pid()), flags) != Ok(WaitStatus::StillAlive)
     }
 
-    /// Waits until a file of the run's directory has this many lines.
+    /// Waits until a file in the directory of the run has this many lines.
     pub fn until_lines(&self, name: &str, lines: usize) {
         self.until(&format!("{lines} lines in {name}"), |run| {
             fs::read_to_string(run.directory().join(name))
@@ -247,12 +250,12 @@ impl Running {
         });
     }
 
-    /// The run's directory.
+    /// Returns the directory of the run.
     pub fn directory(&self) -> &std::path::Path {
         self.directory.as_ref().expect("kept until the end").path()
     }
 
-    /// The run's live processes, the shell's own among them.
+    /// Returns the live processes of the run, including the shell.
     pub fn processes(&self) -> Vec<Survivor> {
         marked(&self.mark)
     }
@@ -261,13 +264,14 @@ impl Running {
     pub fn wait(mut self) -> Finished {
         let (status, elapsed) = self.await_end();
         let survivors = marked(&self.mark);
-        // Nothing has to be ended, nor looked for again.
+        // No process is left to kill or to search for.
         self.over = status.is_some() && survivors.is_empty();
         self.end();
         self.finished(status, elapsed, survivors)
     }
 
-    /// The same, but what is left is for the run after this one ([`Ftsh::after`]).
+    /// Waits for the end like [`Running::wait`], and leaves the remaining processes to the next run
+    /// ([`Ftsh::after`]).
     pub fn leave(mut self) -> Finished {
         let (status, elapsed) = self.await_end();
         self.over = status.is_some();
@@ -299,14 +303,14 @@ impl Running {
         }
     }
 
-    /// Ends what is left of the run, by id.
+    /// Kills the remaining processes of the run by their ids.
     fn end(&mut self) {
         if self.over {
             return;
         }
         self.over = true;
         if self.child.try_wait().is_ok_and(|status| status.is_none()) {
-            // Its group can't have been given to others while its leader isn't reaped.
+            // The group id cannot be reused while its leader is a zombie.
             let _ = killpg(self.pid(), Signal::SIGKILL);
             let _ = self.child.wait();
         }
@@ -337,29 +341,29 @@ fn read(file: &File) -> Vec<u8> {
     bytes
 }
 
-/// A run that is over.
+/// Finished run.
 pub struct Finished {
-    /// How it ended; none if the limit passed and it was killed.
+    /// Exit status; `None` if the limit passed and the run was killed.
     pub status: Option<ExitStatus>,
-    /// When it started.
+    /// Start of the run.
     started: Instant,
-    /// How long it took.
+    /// Duration of the run.
     pub elapsed: Duration,
-    /// The processes that were there when the shell had ended.
+    /// Processes that were alive at the end of the shell.
     pub survivors: Vec<Survivor>,
-    /// Its standard output.
+    /// Standard output.
     pub stdout: Vec<u8>,
-    /// Its standard error.
+    /// Standard error.
     pub stderr: Vec<u8>,
-    /// Its directory.
+    /// Directory of the run.
     pub directory: TempDir,
-    /// What its processes carry.
+    /// Mark in the environment of the run's processes.
     pub(super) mark: String,
     command_line: String,
 }
 
 impl Finished {
-    /// What happened, for people.
+    /// Describes the run for people.
     pub fn story(&self) -> String {
         let ended = match self.status {
             None => "killed at the test's limit".into(),
@@ -374,31 +378,31 @@ impl Finished {
         )
     }
 
-    /// Standard output as text.
+    /// Returns standard output as text.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.stdout).into_owned()
     }
 
-    /// What `-n` warns of, but for programs that this machine doesn't have.
+    /// Returns the warnings of `-n`, except for programs missing on this machine.
     pub fn warnings(&self) -> String {
         let errors = self.errors();
         let is_here = |it: &&str| !it.starts_with("warning[missing-program]");
         errors.split("\n\n").filter(is_here).collect::<Vec<_>>().join("\n\n")
     }
 
-    /// Standard error as text.
+    /// Returns standard error as text.
     pub fn errors(&self) -> String {
         String::from_utf8_lossy(&self.stderr).into_owned()
     }
 
-    /// A file of the run's directory, as text.
+    /// Returns a file in the directory of the run as text.
     pub fn read(&self, name: &str) -> String {
         let bytes = fs::read(self.directory.path().join(name))
             .unwrap_or_else(|error| panic!("{name}: {error}\n{}", self.story()));
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    /// No hang, no panic.
+    /// Checks for a hang and for a panic.
     pub fn check_health(&self) {
         assert!(self.status.is_some(), "hung: {}", self.story());
         assert!(!self.errors().contains("panicked at"), "panicked: {}", self.story());
@@ -410,7 +414,7 @@ impl Finished {
         assert_eq!(found, Some(code), "exit status of {}", self.story());
     }
 
-    /// Checks that a signal ended it.
+    /// Checks that a signal ended the run.
     pub fn killed_by(&self, signal: Signal) -> &Self {
         self.check_health();
         let found = self.status.and_then(|status| status.signal());
@@ -418,7 +422,7 @@ impl Finished {
         self
     }
 
-    /// Checks that nothing is left running.
+    /// Checks that no process is left.
     pub fn nothing_left(&self) -> &Self {
         assert!(self.survivors.is_empty(), "left running: {:?}\n{}", self.survivors, self.story());
         self
@@ -434,7 +438,7 @@ impl Finished {
         );
     }
 
-    /// Checks that standard error has this text.
+    /// Checks that standard error contains this text.
     pub fn expect_stderr(&self, text: &str) {
         assert!(
             self.errors().contains(text),
@@ -455,13 +459,12 @@ impl Finished {
         self
     }
 
-    /// Whether it took no longer than this; if the machine is busy with something else, as much more
-    /// as that delays others too.
+    /// Returns true if the run took at most `most`, plus the measured delay of the machine.
     pub fn within(&self, most: Duration) -> bool {
         self.elapsed <= most || self.elapsed <= most + lateness::since(self.started)
     }
 
-    /// Checks how long it took.
+    /// Checks the duration.
     pub fn expect_time(&self, at_least: Duration, at_most: Duration) {
         assert!(
             self.elapsed >= at_least && self.within(at_most),

@@ -1,11 +1,11 @@
-//! The same check of many things, a few at once: most of the time is spent waiting.
+//! Parallel checks of many items, because the checks mostly wait.
 
 use std::sync::Mutex;
 use std::thread;
 
 const AT_ONCE: usize = 4;
 
-/// Fails if the check has something to say against any of them.
+/// Fails if the check returns an error for an item.
 pub fn none<T: Send>(things: Vec<T>, wrong: impl Fn(T) -> Option<String> + Sync) {
     let all = things.len();
     assert!(all > 0, "there is nothing to check");

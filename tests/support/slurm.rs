@@ -1,7 +1,7 @@
-//! A batch system of a test's own: Slurm with four nodes on this machine.
+//! Slurm with four nodes on this machine, for one test.
 //!
-//! Each node is a space of process ids: when its first process is killed, all in it is, as on a machine that
-//! dies. All ends with the thread that started it, however that ends.
+//! Each node is a PID namespace. When its first process is killed, all other processes are killed
+//! too, as after the crash of a machine. All daemons end with the thread that started them.
 
 use std::fmt::Write;
 use std::fs::{self, File, Permissions};
@@ -21,19 +21,20 @@ use tempfile::TempDir;
 use super::processes::Survivor;
 use super::{FTSH, Ftsh};
 
-/// How many machines it has.
+/// Number of nodes.
 pub const NODES: usize = 4;
-/// How long it may take until something is as it should be.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// The first of the ports that are its own. Those that the system gives out begin above: one of them would
-/// be somebody's by the time a daemon begins.
+/// Time limit for a change of state.
+const TIMEOUT: Duration = Duration::from_secs(60);
+/// First port of the daemons. The system assigns ports above, which might be taken before a daemon
+/// begins.
 const FIRST_PORT: u16 = 20_000;
-/// Has all that it runs end with it, as the first process of a space of its own.
+/// Command that runs a program as the first process of a PID namespace, with which all other
+/// processes end.
 const SPACE: [&str; 5] = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"];
-/// What is a node's own.
+/// Daemons of a node.
 const OF_THE_NODE: [&str; 2] = ["slurmd", "slurmstepd"];
 
-/// A Slurm that is running.
+/// Running Slurm.
 pub struct Slurm {
     directory: TempDir,
     _ports: Ports,
@@ -43,15 +44,15 @@ pub struct Slurm {
 }
 
 impl Slurm {
-    /// A new one; none, with a line that says so, where that can't be.
+    /// Starts Slurm, or prints the reason and returns `None` if Slurm cannot run.
     pub fn start() -> Option<Self> {
         Self::with(|_| None)
     }
 
-    /// The same with nodes, counted from 1, that have this program in the shell's place.
+    /// Starts Slurm with nodes, counted from 1, that have this program in place of the shell.
     pub fn with(instead: impl Fn(usize) -> Option<&'static str>) -> Option<Self> {
         if let Err(why) = is_possible() {
-            // Past what keeps the words of tests that pass.
+            // Written around the capture of output of passing tests.
             let _ = io::Write::write_all(&mut io::stderr(), format!("skipped: {why}\n").as_bytes());
             return None;
         }
@@ -59,7 +60,7 @@ impl Slurm {
         let place = directory.path();
         write_key(place);
         fs::create_dir(place.join("state")).expect("a directory");
-        // Where the machines are several, nobody at the head finds processes on nodes by that.
+        // On a real cluster, the head cannot find processes on nodes by their marks.
         let prolog = place.join("prolog");
         fs::write(&prolog, "#!/bin/sh\necho unset FTSH_SCOPE\n").expect("a file");
         fs::set_permissions(prolog, Permissions::from_mode(0o755)).expect("a program");
@@ -84,7 +85,7 @@ impl Slurm {
         Some(slurm)
     }
 
-    /// A script that is run by it.
+    /// Creates a run of a script that uses this Slurm.
     pub fn script(&self, text: &str) -> Ftsh {
         Ftsh::script(text)
             .env("SLURM_CONF", self.configuration())
@@ -99,13 +100,13 @@ impl Slurm {
         self.controller = Some(Daemon::start(place, &["slurmctld", "-D"], &[]));
     }
 
-    /// Starts the controller, which knows nothing of what was before.
-    pub fn start_controller_anew(&mut self) {
+    /// Starts the controller without its previous state.
+    pub fn start_empty_controller(&mut self) {
         let place = self.directory.path();
         self.controller = Some(Daemon::start(place, &["slurmctld", "-D", "-c"], &[]));
     }
 
-    /// Lets nothing begin that comes from now on, until the controller starts again.
+    /// Closes the partition to new jobs, until the controller starts again.
     pub fn close(&self) {
         self.ask(&["scontrol", "update", "PartitionName=p", "State=DOWN"]);
     }
@@ -115,14 +116,14 @@ impl Slurm {
         self.controller = None;
     }
 
-    /// Ends the controller as an administrator does: it notes what it knows before.
+    /// Ends the controller as an administrator does; the controller saves its state.
     pub fn stop_controller(&mut self) {
         if let Some(mut controller) = self.controller.take() {
             controller.stop();
         }
     }
 
-    /// Starts a node, with a program in the place of the shell.
+    /// Starts a node, with a program in place of the shell.
     pub fn start_node(&mut self, number: usize, instead: Option<&str>) {
         let mount = instead.map(|instead| format!("mount --bind {instead} {FTSH} && "));
         let line = format!("{}exec slurmd -D -N node{number}", mount.unwrap_or_default());
@@ -130,32 +131,31 @@ impl Slurm {
         self.nodes[number - 1] = Some(daemon);
     }
 
-    /// Kills a node, with all that runs there.
+    /// Kills a node with all of its processes.
     pub fn kill_node(&mut self, number: usize) {
         self.nodes[number - 1] = None;
     }
 
-    /// Cuts a node off: what is Slurm's there stops, all else goes on.
+    /// Cuts a node off: its daemons stop, and other processes continue.
     pub fn cut_off(&self, number: usize) {
         for process in self.processes(number).iter().filter(|it| is_slurm(it)) {
             kill(Pid::from_raw(process.pid), Signal::SIGSTOP).expect("a process");
         }
     }
 
-    /// What runs on a node and isn't Slurm's.
+    /// Returns the processes on a node that do not belong to Slurm.
     pub fn running_on(&self, number: usize) -> Vec<Survivor> {
         let mut processes = self.processes(number);
         processes.retain(|it| !is_slurm(it));
         processes
     }
 
-    /// What runs on all nodes that are there and isn't Slurm's.
+    /// Returns the processes on all live nodes that do not belong to Slurm.
     pub fn running(&self) -> Vec<Survivor> {
         (1..=NODES).flat_map(|number| self.running_on(number)).collect()
     }
 
-    /// Checks that no job is left, as soon as Slurm has cleared away those that are over, and that nothing
-    /// runs on any node.
+    /// Checks that no job is left after Slurm's cleanup, and no process on any node.
     pub fn nothing_left(&self) {
         let running = self.running();
         assert!(running.is_empty(), "left running on nodes: {running:?}");
@@ -163,12 +163,12 @@ impl Slurm {
         wait_or(why, || self.jobs().is_empty());
     }
 
-    /// The jobs in the queue, one a line.
+    /// Returns the jobs in the queue, one per line.
     pub fn jobs(&self) -> String {
         self.ask(&["squeue", "--noheader"])
     }
 
-    /// Waits until so many nodes can be used.
+    /// Waits until this many nodes are usable.
     pub fn wait_for_nodes(&self, count: usize) {
         let idle = ["sinfo", "--noheader", "--states=idle,alloc,mix", "--format=%D"];
         wait_or(
@@ -187,7 +187,7 @@ impl Slurm {
         format!("{}{}", self.ask(&["sinfo", "--long", "--Node"]), self.errors())
     }
 
-    /// What the daemons have to complain of.
+    /// Returns the errors in the logs of the daemons.
     fn errors(&self) -> String {
         let nodes = (1..=NODES).map(|number| format!("node{number}.log"));
         let mut errors = String::new();
@@ -200,7 +200,7 @@ impl Slurm {
         errors
     }
 
-    /// What a command of Slurm's says.
+    /// Returns the output of a command of Slurm.
     pub fn ask(&self, words: &[&str]) -> String {
         let mut command = Command::new(words[0]);
         command.args(&words[1..]).env("SLURM_CONF", self.configuration());
@@ -243,21 +243,21 @@ fn is_slurm(process: &Survivor) -> bool {
     OF_THE_NODE.iter().any(|name| process.command.starts_with(name))
 }
 
-/// Waits until something holds.
+/// Waits until a condition holds.
 pub fn wait(what: &str, holds: impl FnMut() -> bool) {
     wait_or(|| what.into(), holds);
 }
 
-/// The same with what there is to say if that takes too long.
+/// Waits until a condition holds, and fails with this explanation after the time limit.
 fn wait_or(why: impl Fn() -> String, mut holds: impl FnMut() -> bool) {
     let start = Instant::now();
     while !holds() {
-        assert!(start.elapsed() < PATIENCE, "not within {PATIENCE:?}: {}", why());
+        assert!(start.elapsed() < TIMEOUT, "not within {TIMEOUT:?}: {}", why());
         thread::sleep(Duration::from_millis(20));
     }
 }
 
-/// Whether this machine and this user can have a Slurm; why not.
+/// Returns an error if this machine or this user cannot run Slurm.
 fn is_possible() -> Result<(), String> {
     if !Uid::effective().is_root() {
         return Err("Slurm is started by root".into());
@@ -285,7 +285,7 @@ fn write_key(place: &Path) {
     file.as_mut().expect("a file").write_all(&key).expect("a key");
 }
 
-/// Ports that no other Slurm has, for as long as this is there: whoever listens at the first has the rest.
+/// Ports of this Slurm alone, reserved by a listener at the first port.
 struct Ports(TcpListener);
 
 impl Ports {
@@ -295,7 +295,7 @@ impl Ports {
         Self(firsts.find_map(listen).expect("a port"))
     }
 
-    /// That of the controller, or of a node, counted from 1.
+    /// Returns the port of the controller, or of a node, counted from 1.
     fn port(&self, number: usize) -> u16 {
         let first = self.0.local_addr().expect("an address").port();
         first + 1 + u16::try_from(number).expect("few nodes")
@@ -344,7 +344,7 @@ fn configuration(place: &Path, ports: &Ports) -> String {
     text + "PartitionName=p Nodes=ALL Default=YES MaxTime=INFINITE State=UP OverSubscribe=NO\n"
 }
 
-/// A process that ends with the thread that started it, with all below.
+/// Process that ends with the thread that started it, with all descendants.
 struct Daemon(Child);
 
 impl Daemon {
@@ -363,7 +363,7 @@ impl Daemon {
         Self(command.spawn().expect("a daemon"))
     }
 
-    /// The first process of its space.
+    /// Returns the first process of the namespace.
     fn first(&self) -> Option<i32> {
         let pid = self.0.id();
         let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).ok()?;

@@ -1,4 +1,4 @@
-//! A real `sshd` on a port of this machine, with keys of its own, for one test.
+//! Real `sshd` on a port of this machine, with keys of its own, for one test.
 
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -17,23 +17,23 @@ use super::Ftsh;
 use super::processes::MARK;
 use super::run;
 
-/// Gives an `sshd` of root's the empty directory that it wants and its service makes at each start, where nobody
-/// else sees it; then becomes what comes next.
+/// Command that mounts the empty directory required by root's `sshd`, invisibly to others, and then
+/// runs its arguments.
 const WITH_EMPTY: &str = "mount -t tmpfs none /run && mkdir -m 755 /run/sshd && exec \"$0\" \"$@\"";
-/// Where programs are that users' `PATH` may not have.
+/// Directories of programs that the `PATH` of users may lack.
 const SYSTEM: [&str; 3] = ["/usr/sbin", "/usr/local/sbin", "/sbin"];
-/// It is there sooner.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// Time limit for the start of the server.
+const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// A server. It ends with the test, or with the thread that runs it.
+/// Server, which ends with the test, or with the thread that runs the test.
 pub struct Sshd {
     directory: TempDir,
     child: Child,
 }
 
 impl Sshd {
-    /// One with these lines besides in its configuration; none, and a line that says so, where there is no
-    /// `sshd`.
+    /// Starts a server with these additional lines in its configuration, or prints the reason and
+    /// returns `None` without an `sshd`.
     pub fn start(more: &str) -> Option<Self> {
         let (Some(sshd), Some(_), Some(_)) = (find("sshd"), find("ssh"), find("ssh-keygen")) else {
             eprintln!("skipped: there is no sshd");
@@ -45,15 +45,17 @@ impl Sshd {
             generate.args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(directory.path().join(key));
             assert!(generate.status().expect("ssh-keygen").success(), "keys");
         }
-        // Somebody else may take the port meanwhile.
+        // Another process may take the port meanwhile.
         let child = (0..5).find_map(|_| serve(&sshd, directory.path(), more));
         let log = || read(&directory.path().join("log"));
         let child = child.unwrap_or_else(|| panic!("no sshd: {}", log()));
         Some(Self { directory, child })
     }
 
-    /// A run whose `ssh` reaches this server under any name; but nobody listens at `refused`. These lines
-    /// come first in the configuration.
+    /// Creates a run whose `ssh` reaches this server under any name except `refused`, where no
+    /// server listens.
+    ///
+    /// These lines come first in the configuration of the client.
     pub fn reached_by(&self, run: Ftsh, first: &str) -> Ftsh {
         let directory = self.directory.path();
         let port = read(&directory.join("port"));
@@ -74,7 +76,7 @@ impl Sshd {
         run.program("bin/ssh", &wrapper).env("PATH", path).bound()
     }
 
-    /// What the server has said.
+    /// Returns the log of the server.
     pub fn log(&self) -> String {
         read(&self.directory.path().join("log"))
     }
@@ -82,7 +84,7 @@ impl Sshd {
 
 impl Drop for Sshd {
     fn drop(&mut self) {
-        // Connections have processes of their own, which end with what uses them.
+        // Connections have processes of their own, which end with their users.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -114,13 +116,13 @@ fn serve(sshd: &Path, directory: &Path, more: &str) -> Option<Child> {
         if child.try_wait().expect("a child").is_some() {
             return None;
         }
-        assert!(started.elapsed() < PATIENCE, "no sshd: {}", read(&directory.join("log")));
+        assert!(started.elapsed() < TIMEOUT, "no sshd: {}", read(&directory.join("log")));
         thread::sleep(Duration::from_millis(5));
     }
     Some(child)
 }
 
-/// What starts it.
+/// Returns the command of the server.
 fn command(sshd: &Path) -> Command {
     if !Uid::effective().is_root() {
         return run::command(sshd);

@@ -1,4 +1,4 @@
-//! A terminal and its user.
+//! Terminal and its user.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
@@ -15,27 +15,27 @@ use wait_timeout::ChildExt;
 
 use super::run;
 
-/// Nothing here takes as long.
+/// Time limit, longer than any step.
 pub const LONG: Duration = Duration::from_secs(30);
 
-/// A user at a terminal, where a shell runs a script.
+/// User at a terminal, where a shell runs a script.
 pub struct User {
     terminal: File,
     slave: OwnedFd,
     seen: String,
-    /// All that the terminal has shown.
+    /// All output of the terminal.
     pub shown: String,
     shell: Child,
 }
 
 impl User {
-    /// Runs it; with job control if there is a `wrapper`, a line of shell in which `"$@"` stands
-    /// for our shell.
+    /// Runs a script; with job control if there is a `wrapper`, a line of bash in which `"$@"` is
+    /// the shell under test.
     pub fn run(script: &str, wrapper: Option<&str>) -> Self {
         Self::start(&["-c", script], &[("TERM", "xterm")], 80, wrapper)
     }
 
-    /// Runs the shell with these arguments and variables, at a terminal of so many columns.
+    /// Runs the shell with these arguments and variables, at a terminal of this width.
     pub fn start(
         arguments: &[&str],
         variables: &[(&str, &str)],
@@ -73,7 +73,7 @@ impl User {
         }
     }
 
-    /// The shell's process id, if there is no wrapper.
+    /// Returns the process id of the shell, if there is no wrapper.
     pub fn pid(&self) -> i32 {
         self.shell.id() as i32
     }
@@ -82,8 +82,8 @@ impl User {
         self.terminal.write_all(text.as_bytes()).expect("a terminal");
     }
 
-    /// Types more than a terminal holds back.
-    pub fn types_on_and_on(&mut self, text: &str) {
+    /// Types text beyond the capacity of the terminal.
+    pub fn types_beyond_capacity(&mut self, text: &str) {
         let mut rest = text.as_bytes();
         while !rest.is_empty() {
             self.reads();
@@ -97,7 +97,7 @@ impl User {
         }
     }
 
-    /// Makes the terminal narrower or wider.
+    /// Changes the width of the terminal.
     pub fn resizes(&self, columns: u16) {
         let size = Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
         // SAFETY: the size is a live object.
@@ -106,7 +106,7 @@ impl User {
         assert_eq!(result, 0);
     }
 
-    /// Ctrl-S, until the terminal shows nothing more.
+    /// Types Ctrl-S, and waits until the terminal shows no further output.
     pub fn stops(&mut self) {
         self.types("\x13");
         self.awaits("stop", |user| {
@@ -116,7 +116,7 @@ impl User {
         self.reads();
     }
 
-    /// Takes in what the terminal shows.
+    /// Reads the output of the terminal.
     pub fn reads(&mut self) {
         let mut bytes = [0; 4096];
         while let Ok(count @ 1..) = self.terminal.read(&mut bytes) {
@@ -126,7 +126,7 @@ impl User {
         }
     }
 
-    /// Waits until the terminal has shown this since the last time; says what came before it.
+    /// Waits for new output with this text, and returns the output before the text.
     pub fn sees(&mut self, text: &str) -> String {
         let start = Instant::now();
         loop {
@@ -141,7 +141,7 @@ impl User {
         }
     }
 
-    /// Whether the terminal shows this within so long; what it has shown is still to be seen.
+    /// Returns true if the terminal shows this text in time. The output counts as unseen.
     pub fn has_shown(&mut self, text: &str, within: Duration) -> bool {
         let start = Instant::now();
         while !self.seen.contains(text) && start.elapsed() < within {
@@ -160,13 +160,13 @@ impl User {
         }
     }
 
-    /// The command that has the terminal.
+    /// Returns the command in the foreground of the terminal.
     pub fn foreground(&self) -> String {
         let leader = tcgetpgrp(&self.terminal).map_or(0, Pid::as_raw);
         std::fs::read_to_string(format!("/proc/{leader}/cmdline")).unwrap_or_default()
     }
 
-    /// Counts the processes that are stopped, and whose command line begins with `command`.
+    /// Counts the stopped processes whose command line begins with `command`.
     pub fn stopped(&self, command: &str) -> usize {
         let is_stopped = |(pid, state): &(i32, String)| {
             let line = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
@@ -184,7 +184,7 @@ impl User {
         sleeps.filter(|it| ["wait_woken", "n_tty_read"].contains(&it.as_str())).count()
     }
 
-    /// The processes of the terminal's session, with their states.
+    /// Returns the processes of the terminal's session, with their states.
     fn processes(&self) -> impl Iterator<Item = (i32, String)> {
         let session = self.pid();
         let processes = std::fs::read_dir("/proc").expect("processes").flatten();
@@ -203,7 +203,7 @@ impl User {
         modes.local_flags.contains(LocalFlags::ECHO)
     }
 
-    /// Whether the shell has ended, after so long at most.
+    /// Returns true if the shell ends within this time.
     pub fn has_ended(&mut self, within: Duration) -> bool {
         self.shell.wait_timeout(within).expect("a shell").is_some()
     }
@@ -212,14 +212,14 @@ impl User {
         self.shell.wait_timeout(LONG).expect("a shell").expect("an end")
     }
 
-    /// Waits for its end; says all that the terminal has shown since the last time.
+    /// Waits for the end of the shell, and returns the unseen output.
     pub fn ends_after(mut self) -> (ExitStatus, String) {
         let status = self.shell.wait_timeout(LONG).expect("a shell").expect("an end");
         self.reads();
         (status, std::mem::take(&mut self.seen))
     }
 
-    /// Ctrl-C, once.
+    /// Types Ctrl-C once.
     pub fn interrupts(mut self) -> ExitStatus {
         self.types("\x03");
         self.ends()
