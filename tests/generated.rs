@@ -12,7 +12,7 @@ use ftsh::cli::options;
 use ftsh_machine::builtins;
 use ftsh_machine::functions;
 use ftsh_syntax::backoff;
-use ftsh_syntax::clauses::{self, ClauseRow, Value};
+use ftsh_syntax::clauses::{self, ClauseRow, ValueForm};
 use ftsh_syntax::duration::Unit;
 use ftsh_syntax::engine::EngineId;
 use ftsh_syntax::slug::{Severity, Slug};
@@ -144,7 +144,7 @@ fn words(name: &str) -> Vec<String> {
         let own = loop_clauses().filter(|(owner, _)| *owner == head);
         own.map(|(_, words)| words.join(r"\s+")).collect()
     };
-    let policies = backoff::Kind::ALL.map(backoff::Kind::name);
+    let policies = backoff::PolicyKind::ALL.map(backoff::PolicyKind::name);
     let owned = |words: Vec<&str>| words.into_iter().map(str::to_owned).collect::<Vec<_>>();
     match name {
         "functions" => owned(functions::all().map(|it| it.signature.name).collect()),
@@ -349,7 +349,7 @@ fn grammar_words(name: &str, phrases: &[String]) -> String {
 fn grammar_rules(
     prefix: &str,
     is_wanted: impl Fn(&ClauseRow) -> bool,
-    forms: &[(Value, &str, &str)],
+    forms: &[(ValueForm, &str, &str)],
 ) -> (Vec<String>, String) {
     let (mut names, mut text) = (Vec::new(), String::new());
     for (value, form, rest) in forms {
@@ -367,11 +367,11 @@ fn grammar_rules(
 
 fn grammar_of_loops() -> String {
     let forms = [
-        (Value::Nothing, "nothing", ""),
-        (Value::Number, "number", " ~ (blank* ~ !opener ~ expression)?"),
-        (Value::Time, "time", " ~ (blank* ~ !opener ~ duration)?"),
-        (Value::Times, "times", " ~ (blank* ~ !opener ~ expression ~ (blank* ~ n_times)?)?"),
-        (Value::Order, "order", " ~ (blank* ~ in_order)?"),
+        (ValueForm::Nothing, "nothing", ""),
+        (ValueForm::Number, "number", " ~ (blank* ~ !opener ~ expression)?"),
+        (ValueForm::Time, "time", " ~ (blank* ~ !opener ~ duration)?"),
+        (ValueForm::Times, "times", " ~ (blank* ~ !opener ~ expression ~ (blank* ~ n_times)?)?"),
+        (ValueForm::Order, "order", " ~ (blank* ~ in_order)?"),
     ];
     let (names, rules) = grammar_rules("loop", |row| is_loop(row.head), &forms);
     let engines = EngineId::ALL.map(|engine| format!("\"{}\"", engine.name())).join(" | ");
@@ -389,9 +389,9 @@ fn grammar_of_loops() -> String {
 
 fn grammar_of_try() -> String {
     let forms = [
-        (Value::Nothing, "nothing", ""),
-        (Value::Time, "time", " ~ blank* ~ duration"),
-        (Value::Expression, "expression", " ~ blank* ~ expression"),
+        (ValueForm::Nothing, "nothing", ""),
+        (ValueForm::Time, "time", " ~ blank* ~ duration"),
+        (ValueForm::Expression, "expression", " ~ blank* ~ expression"),
     ];
     let (names, rules) = grammar_rules("try", |row| row.head == "try", &forms);
     let words = grammar_words("clause_word", &phrases_of(|row| row.head == "try"));
@@ -409,12 +409,12 @@ fn tree_sitter_clause(row: &ClauseRow) -> Option<String> {
         words => format!("'{}'", words.join(" ")),
     };
     let value = match row.value {
-        Value::Nothing => return Some(format!("        {words},\n")),
-        Value::Number | Value::Expression => "$._expression",
-        Value::Time => "$.duration",
-        Value::Times => "$._expression, optional(choice('times', 'time'))",
-        Value::Order => "optional(seq('in', 'order'))",
-        Value::Special => return None,
+        ValueForm::Nothing => return Some(format!("        {words},\n")),
+        ValueForm::Number | ValueForm::Expression => "$._expression",
+        ValueForm::Time => "$.duration",
+        ValueForm::Times => "$._expression, optional(choice('times', 'time'))",
+        ValueForm::Order => "optional(seq('in', 'order'))",
+        ValueForm::Special => return None,
     };
     Some(format!("        seq({words}, {value}),\n"))
 }

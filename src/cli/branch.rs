@@ -24,8 +24,8 @@ use ftsh_machine::{Machine, Outcome, Time};
 use ftsh_process as process;
 use ftsh_process::non_blocking_writer;
 use ftsh_remote::{
-    BadFrame, Branch, Frames, Go, Hello, Identity, Lease, Record, ToHead, ToNode, frame, merge,
-    too_late,
+    BadFrame, Branch, BranchRecord, Frames, Go, Hello, Identity, Lease, ToHead, ToNode, frame,
+    merge, too_late,
 };
 use ftsh_sys::os_error::plain;
 
@@ -200,7 +200,7 @@ fn run(prepared: PreparedBranch, go: &Go, node: String, lease: Lease) -> Result<
         let outcome = driver::run(&mut machine, &mut driver);
         driver.kill_survivors();
         let Some(ended) = machine.branch_ended_with() else { return Ok(outcome) };
-        let record = Record { ended, node, began, elapsed: clock.elapsed() };
+        let record = BranchRecord { ended, node, began, elapsed: clock.elapsed() };
         non_blocking_writer::standard_error().print(&record.to_line(&nonce));
         let outcome = driver.flush_on_exit(outcome);
         if !non_blocking_writer::is_quiet() {

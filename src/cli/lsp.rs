@@ -10,7 +10,7 @@ use anyhow::{Result, anyhow};
 
 use super::PathLookup;
 use super::messages::print_error;
-use ftsh_ide::known::Known;
+use ftsh_ide::known::SessionSnapshot;
 use ftsh_ide::lsp::{ServerContext, serve as serve_editor};
 use ftsh_machine::Outcome;
 use ftsh_syntax::backoff::Policy;
@@ -18,7 +18,7 @@ use ftsh_sys::os_error::plain;
 
 /// Serves an editor until the editor closes the connection.
 pub fn serve(policy: Policy, directory: PathBuf) -> Result<Outcome> {
-    let programs = Known::along_path(&directory, std::env::var_os("PATH"));
+    let programs = SessionSnapshot::along_path(&directory, std::env::var_os("PATH"));
     let variables = std::env::vars_os().filter_map(|(name, value)| {
         Some((name.into_string().ok()?, Some(value.into_vec().into())))
     });

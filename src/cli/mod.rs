@@ -35,7 +35,7 @@ use self::flags::Request;
 use self::messages::{print_error, print_text};
 use self::plan::{Action, RunPlan};
 use self::resolve::ProcessContext;
-use ftsh_ide::known::Known;
+use ftsh_ide::known::SessionSnapshot;
 use ftsh_ide::lint::{Programs, lint};
 use ftsh_machine::Outcome;
 use ftsh_process as process;
@@ -50,7 +50,7 @@ const NOTHING_WAS_RUN: u8 = 2;
 const LEAST_MEMORY: usize = 3 * 1024 * 1024;
 
 /// Lookup of programs along `PATH`.
-struct PathLookup(Known);
+struct PathLookup(SessionSnapshot);
 
 impl Programs for PathLookup {
     fn has(&self, name: &str) -> bool {
@@ -148,7 +148,8 @@ fn execute_command_line(words: Vec<OsString>) -> Result<Outcome> {
     };
     match &plan.action {
         Action::Check => {
-            let programs = Known::along_path(context.directory, (context.variable)("PATH"));
+            let programs =
+                SessionSnapshot::along_path(context.directory, (context.variable)("PATH"));
             let warnings = lint(&script, &plan.machine.backoff, &PathLookup(programs));
             messages::report(&diagnostic::render_warnings(&script.source, &warnings));
             // The process ends now. Freeing a large tree node by node takes a tenth of the whole

@@ -11,7 +11,7 @@ use bstr::BString;
 
 use super::values::{self, BadValue, Words};
 use crate::log::Format;
-use ftsh_syntax::backoff::{Kind, Policy};
+use ftsh_syntax::backoff::{Policy, PolicyKind};
 use ftsh_syntax::clauses::On;
 use ftsh_syntax::slug::Slug;
 
@@ -158,7 +158,7 @@ pub static BACKOFF: Setting<Policy> = Setting {
     option: Spec {
         names: &["--backoff"],
         value: Some("POLICY"),
-        suggestions: || Kind::ALL.into_iter().map(Kind::name).collect(),
+        suggestions: || PolicyKind::ALL.into_iter().map(PolicyKind::name).collect(),
         variable: Some("FTSH_BACKOFF"),
         heading: TRYING,
         is_common: true,

@@ -22,7 +22,7 @@ use ftsh_machine::record::Level;
 use ftsh_machine::secrets::Secrets;
 use ftsh_machine::time::Deadline;
 use ftsh_process::{KillTimeout, ProcessConfig};
-use ftsh_syntax::backoff::{Clauses, Kind, Policy};
+use ftsh_syntax::backoff::{Clauses, Policy, PolicyKind};
 use ftsh_syntax::duration::Exact;
 
 /// Variable that holds the directory of channels.
@@ -390,14 +390,14 @@ fn policy_of_2003(context: &ProcessContext) -> Result<Option<Policy>> {
         return Ok(None);
     }
     if from == Some(Duration::ZERO) || to == Some(Duration::ZERO) {
-        return Ok(Some(Policy::new(Kind::None)));
+        return Ok(Some(Policy::new(PolicyKind::None)));
     }
     if let (Some(from), Some(to)) = (from, to)
         && from > to
     {
         bail!("`FTSH_EXPMIN` ({}) is above `FTSH_EXPMAX` ({})", Exact(from), Exact(to));
     }
-    let kind = if random == Some(false) { Kind::Exponential } else { Kind::Ethernet };
+    let kind = if random == Some(false) { PolicyKind::Exponential } else { PolicyKind::Ethernet };
     Policy::with(kind, &Clauses { from, to, by, jitter: None })
         .map(Some)
         .map_err(|error| anyhow!(error.one_line()))

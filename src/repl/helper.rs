@@ -15,10 +15,10 @@ use rustyline::validate::Validator;
 use rustyline::{Context, Helper as EditorHelper, Result};
 
 use super::screen::{self, EditorText, Screen};
-use ftsh_ide::candidate::Candidate;
+use ftsh_ide::candidate::CompletionCandidate;
 use ftsh_ide::complete::complete;
 use ftsh_ide::highlight::{highlight, plain};
-use ftsh_ide::known::Known;
+use ftsh_ide::known::SessionSnapshot;
 use ftsh_process::Edited;
 
 /// Maximum length of a line that is highlighted after each key. Each change redraws the whole line,
@@ -30,7 +30,7 @@ const PAUSE_PER_BYTE: Duration = Duration::from_micros(5);
 #[derive(Default)]
 pub struct Helper {
     /// Session that the line belongs to.
-    known: Known,
+    known: SessionSnapshot,
     /// Earlier lines of the same input.
     before: String,
     /// True if the terminal shows colors.
@@ -54,7 +54,7 @@ impl Helper {
     }
 
     /// Begins a line after earlier lines of the same input.
-    pub fn begin(&mut self, prompt: &str, before: &str, known: Known, edited: Edited) {
+    pub fn begin(&mut self, prompt: &str, before: &str, known: SessionSnapshot, edited: Edited) {
         prompt.clone_into(&mut self.prompt);
         before.clone_into(&mut self.before);
         self.known = known;
@@ -137,7 +137,8 @@ impl Completer for Helper {
             return Ok((0, vec![Pair { display: String::new(), replacement }]));
         }
         let (start, found) = complete(&format!("{}{}", self.before, &line[..at]), &self.known);
-        let pair = |it: Candidate| Pair { display: it.display, replacement: it.replacement };
+        let pair =
+            |it: CompletionCandidate| Pair { display: it.display, replacement: it.replacement };
         let Some(start) = start.checked_sub(self.before.len()) else {
             return Ok((at, Vec::new())); // it begins on an earlier line
         };

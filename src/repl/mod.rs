@@ -21,7 +21,7 @@ use self::prompt::{Facts, Shown};
 use self::read::{LineReader, ReadLine};
 pub use self::story::Story;
 use ftsh_ide::help;
-use ftsh_ide::known::Known;
+use ftsh_ide::known::SessionSnapshot;
 use ftsh_machine::driver::{self, Interactive};
 use ftsh_machine::event::Event;
 use ftsh_machine::secrets::Secrets;
@@ -225,7 +225,7 @@ impl<D: Interactive<Edited = Edited>> Session<D> {
             let names = KnownNames { functions: &functions, channels: &channels };
             let unfinished = |text: &str| unfinished_with(text, names);
             let lacks = text.as_deref().and_then(unfinished);
-            let known = Known::of(&self.machine);
+            let known = SessionSnapshot::of(&self.machine);
             let prompt = match lacks {
                 Some(lacks) => {
                     let prompt = prompt::continuation(lacks, self.unicode);
@@ -262,7 +262,7 @@ impl<D: Interactive<Edited = Edited>> Session<D> {
         }
     }
 
-    fn prompt(&mut self, known: &Known) -> Shown {
+    fn prompt(&mut self, known: &SessionSnapshot) -> Shown {
         let host = gethostname().unwrap_or_default().to_string_lossy().into_owned();
         let user = match known.variable("USER").or(known.variable("LOGNAME")) {
             Some(user) => user.to_string(),

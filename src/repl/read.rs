@@ -22,7 +22,7 @@ use super::retry_key::{self, Failed, RetryKey};
 use super::why;
 use ftsh_ide::abbreviations::Abbreviations;
 use ftsh_ide::highlight::plain;
-use ftsh_ide::known::Known;
+use ftsh_ide::known::SessionSnapshot;
 use ftsh_machine::driver::{Interactive, JobEvent};
 use ftsh_machine::event::Event;
 use ftsh_machine::time::Time;
@@ -195,7 +195,7 @@ impl<D: Interactive<Edited = Edited>> LineReader<D> {
         &mut self,
         prompt: &Shown,
         before: &str,
-        known: Known,
+        known: SessionSnapshot,
         driver: &mut D,
         until: Time,
         machine: &mut Machine,
@@ -276,7 +276,7 @@ impl<D: Interactive<Edited = Edited>> LineReader<D> {
         &mut self,
         (raw, styled): &Shown,
         before: &str,
-        mut known: Known,
+        mut known: SessionSnapshot,
         driver: &mut D,
     ) -> io::Result<D::Job<Answer>> {
         let Some(mut editor) = self.editor.take() else {

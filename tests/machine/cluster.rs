@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ftsh_machine::driver::{self, Driver};
 use ftsh_machine::{Config, FailureKind, Machine, Outcome, Time};
-use ftsh_sim::cluster::{Clock, Cluster, Clustered, Fault, Node};
+use ftsh_sim::cluster::{Clustered, Fault, NodeClock, SimulatedCluster, SimulatedNode};
 use ftsh_syntax::parse;
 use insta::assert_snapshot;
 
@@ -18,12 +18,12 @@ fn at(seconds: u64) -> Time {
 }
 
 /// Returns two nodes with one place each.
-fn nodes() -> Vec<Node> {
-    ["n1", "n2"].map(|name| Node::new(name, 1)).into()
+fn nodes() -> Vec<SimulatedNode> {
+    ["n1", "n2"].map(|name| SimulatedNode::new(name, 1)).into()
 }
 
-fn cluster(nodes: Vec<Node>) -> Cluster {
-    Cluster::new(LEASE, nodes)
+fn cluster(nodes: Vec<SimulatedNode>) -> SimulatedCluster {
+    SimulatedCluster::new(LEASE, nodes)
 }
 
 /// Run on a cluster.
@@ -32,7 +32,7 @@ struct Ran {
     outcome: Outcome,
 }
 
-fn run(cluster: Cluster, script: &str) -> Ran {
+fn run(cluster: SimulatedCluster, script: &str) -> Ran {
     let script = parse("script", script).expect("a script");
     let config = Config { kill_timeout: seconds(5.0), ..Config::default() };
     let mut machine = Machine::new(&script, vec!["script".into()], Vec::new(), config, 7);
@@ -141,22 +141,24 @@ fn only_a_record_is_a_success() {
 fn the_next_attempt_waits_for_the_lease_the_kill_timeout_and_a_fifth() {
     let script = "forall x in a on slurm retry lost 1 time\nif .not. .exists. /begun\necho > /begun\nwork 100\nend\nend";
     // The node dies permanently.
-    let [first, second] = [Node::new("n1", 1).dead(at(10), Time::NEVER), Node::new("n2", 1)];
+    let [first, second] =
+        [SimulatedNode::new("n1", 1).dead(at(10), Time::NEVER), SimulatedNode::new("n2", 1)];
     assert_snapshot!(run(cluster(vec![first, second]), script).attempts(), @"
     n1 0.004 to 10.000: says nothing
     n2 79.007 to 79.007: Succeeded
     ");
     // The branch continues without contact for its lease, measured by its own slow clock.
-    let slow = Clock::new(12, 13);
-    let first = Node::new("n1", 1).cut_off(at(30), at(1000)).clock(slow);
+    let slow = NodeClock::new(12, 13);
+    let first = SimulatedNode::new("n1", 1).cut_off(at(30), at(1000)).clock(slow);
     let stubborn = script.replace("work 100", "stubborn");
-    let ran = run(cluster(vec![first, Node::new("n2", 1)]), &script.replace("work 100", "hang"));
+    let ran =
+        run(cluster(vec![first, SimulatedNode::new("n2", 1)]), &script.replace("work 100", "hang"));
     assert_snapshot!(ran.attempts(), @"
     n1 0.004 to 86.669: Cancelled(15)
     n2 100.674 to 100.674: Succeeded
     ");
-    let first = Node::new("n1", 1).cut_off(at(30), at(1000)).clock(slow);
-    let ran = run(cluster(vec![first, Node::new("n2", 1)]), &stubborn);
+    let first = SimulatedNode::new("n1", 1).cut_off(at(30), at(1000)).clock(slow);
+    let ran = run(cluster(vec![first, SimulatedNode::new("n2", 1)]), &stubborn);
     assert_snapshot!(ran.attempts(), @"
     n1 0.004 to 92.085: says nothing
     n2 100.674 to 100.674: Succeeded
@@ -165,7 +167,7 @@ fn the_next_attempt_waits_for_the_lease_the_kill_timeout_and_a_fifth() {
 
 #[test]
 fn short_disconnections_are_no_loss() {
-    let first = Node::new("n1", 1).cut_off(at(10), at(40));
+    let first = SimulatedNode::new("n1", 1).cut_off(at(10), at(40));
     let ran = run(cluster(vec![first]), "forall x in a on slurm\nwork 20\necho $x\nend");
     assert_eq!((ran.kind(), ran.there.world.stdout()), (None, "a\n".into()));
     assert_snapshot!(ran.attempts(), @"n1 0.004 to 20.004: Succeeded");
@@ -190,7 +192,7 @@ fn bad_machines_hide_none_that_is_not_known_yet() {
             let nodes = ["n1", "n2", "n3", "n4"];
             let first = nodes[bad];
             let is_bad = move |node: &str| nodes[..bad].contains(&node);
-            let nodes = nodes.map(|name| Node::new(name, 1)).into();
+            let nodes = nodes.map(|name| SimulatedNode::new(name, 1)).into();
             let faulty = cluster(nodes).faults(move |node| is_bad(node).then_some(fault));
             let ran = run(faulty, &format!("forall x in a on {on}\nwork 1\nend"));
             let attempts = ran.there.cluster.attempts().iter();
@@ -204,7 +206,7 @@ fn bad_machines_hide_none_that_is_not_known_yet() {
 
 #[test]
 fn a_branch_that_is_refused_goes_at_once_to_a_machine_that_takes_others() {
-    let nodes = ["n1", "n2", "n3", "n4"].map(|name| Node::new(name, 1)).into();
+    let nodes = ["n1", "n2", "n3", "n4"].map(|name| SimulatedNode::new(name, 1)).into();
     let faulty = cluster(nodes).faults(|node| (node != "n4").then_some(Fault::Refuses));
     let script = "forall x in a b c d on ssh h\nwork 1\nend";
     let ran = run(faulty, script);
@@ -251,14 +253,14 @@ fn an_engine_that_is_down_is_asked_again_within_limits() {
 #[test]
 fn late_orders_to_begin_are_ignored() {
     // The round trip takes longer than a lease.
-    let far = Node::new("n1", 1).far(Duration::from_secs(2));
-    let there = |nodes| Cluster::new(Duration::from_secs(3), nodes);
+    let far = SimulatedNode::new("n1", 1).far(Duration::from_secs(2));
+    let there = |nodes| SimulatedCluster::new(Duration::from_secs(3), nodes);
     let script = "forall x in a on slurm\nwork 1\nend";
     let ran = run(there(vec![far]), script);
     assert_eq!((ran.kind(), ran.attempts()), (Some(FailureKind::Engine), String::new()));
     assert_snapshot!(ran.message(), @"slurm did not run the branch: the way there and back takes longer than the lease of 3 s: `--lease` makes that longer");
-    let far = Node::new("n1", 2).far(Duration::from_secs(2));
-    let ran = run(there(vec![far, Node::new("n2", 1)]), script);
+    let far = SimulatedNode::new("n1", 2).far(Duration::from_secs(2));
+    let ran = run(there(vec![far, SimulatedNode::new("n2", 1)]), script);
     assert_eq!(ran.kind(), None);
     assert_snapshot!(ran.attempts(), @"n2 10.004 to 11.004: Succeeded");
 }
@@ -297,7 +299,8 @@ fn canceled_branches_end_before_the_script_continues() {
     8.0 s end ok Exited(0)
     "#);
     // A failure cancels the others; one of them cannot be reached.
-    let nodes = vec![Node::new("n1", 1).cut_off(at(5), Time::NEVER), Node::new("n2", 1)];
+    let nodes =
+        vec![SimulatedNode::new("n1", 1).cut_off(at(5), Time::NEVER), SimulatedNode::new("n2", 1)];
     let script =
         "try\nforall x in a b on slurm\nif $x .eq. b\nslowfail 10\nend\nhang\nend\ncatch\nok\nend";
     let ran = run(cluster(nodes), script);
@@ -311,7 +314,7 @@ fn canceled_branches_end_before_the_script_continues() {
 
 #[test]
 fn a_node_that_comes_back_is_used_again() {
-    let node = Node::new("n1", 1).dead(at(10), at(200));
+    let node = SimulatedNode::new("n1", 1).dead(at(10), at(200));
     let ran = run(cluster(vec![node]), "forall x in a on ssh h retry lost 1 time\nwork 20\nend");
     assert_snapshot!(ran.attempts(), @"
     n1 0.004 to 10.000: says nothing

@@ -2,13 +2,13 @@ use ftsh_machine::event::CommandStatus;
 use ftsh_machine::record::Level;
 use ftsh_machine::time::Deadline;
 use ftsh_machine::{Config, Effect, Event, Machine, Outcome, Output, Time};
-use ftsh_syntax::backoff::{Kind, Policy};
+use ftsh_syntax::backoff::{Policy, PolicyKind};
 use insta::assert_snapshot;
 
 use super::{seconds, world};
 
 fn exponential() -> super::World {
-    world().config(|config| config.backoff = Policy::new(Kind::Exponential))
+    world().config(|config| config.backoff = Policy::new(PolicyKind::Exponential))
 }
 
 fn starts(ran: &super::Ran, command: &str) -> usize {

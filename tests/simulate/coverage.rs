@@ -6,11 +6,11 @@ use ftsh_machine::builtins;
 use ftsh_syntax::Script;
 use ftsh_syntax::ast::{
     BackoffClause, Block, Command, CommandKind, Duration, Expr, ExprKind, For, ForKind, Mode,
-    Parameter, Part, Pipeline, Quoted, Redirect, Simple, StageKind, Substitute, Target, Try,
-    Variable, Word,
+    Parameter, Pipeline, Quoted, Redirect, RedirectionTarget, Simple, StageKind, Substitute, Try,
+    VariableUse, Word, WordPart,
 };
-use ftsh_syntax::backoff::{Clauses, Kind};
-use ftsh_syntax::clauses::{ChannelClauses, ForAllClauses, ForAnyClauses, Output, TryClauses};
+use ftsh_syntax::backoff::{Clauses, PolicyKind};
+use ftsh_syntax::clauses::{ChannelClauses, ForAllClauses, ForAnyClauses, OutputMode, TryClauses};
 use ftsh_syntax::vocabulary::{FUNCTIONS, OPERATORS, function};
 
 /// All constructs but builtins, operators and policies, of which the shell has lists.
@@ -33,7 +33,7 @@ pub struct Counts(pub BTreeMap<String, usize>);
 impl Default for Counts {
     /// All there are, not counted yet.
     fn default() -> Self {
-        let policies = Kind::ALL.iter().map(|kind| kind.name());
+        let policies = PolicyKind::ALL.iter().map(|kind| kind.name());
         let all =
             CONSTRUCTS.split_whitespace().chain(builtins::names()).chain(OPERATORS).chain(policies);
         let all = all.chain(FUNCTIONS.iter().map(|function| function.name));
@@ -169,9 +169,9 @@ impl Walk<'_> {
                 self.clause("at-most", at_most.as_ref());
                 self.clause("at-least", at_least.as_ref());
                 match output {
-                    Some(Output::Grouped { in_order: false }) => self.is("grouped"),
-                    Some(Output::Grouped { in_order: true }) => self.is("grouped-in-order"),
-                    Some(Output::Tagged) => self.is("tagged"),
+                    Some(OutputMode::Grouped { in_order: false }) => self.is("grouped"),
+                    Some(OutputMode::Grouped { in_order: true }) => self.is("grouped-in-order"),
+                    Some(OutputMode::Tagged) => self.is("tagged"),
                     None => {}
                 }
                 if *keep_going {
@@ -261,8 +261,8 @@ impl Walk<'_> {
             self.is("environment");
         }
         match words.first().map(|word| word.parts.as_slice()) {
-            Some([Part::Bare(name)]) if builtins::named(name).is_some() => self.is(name),
-            Some([Part::Bare(name)]) if self.is_function(name) => self.is("call"),
+            Some([WordPart::Bare(name)]) if builtins::named(name).is_some() => self.is(name),
+            Some([WordPart::Bare(name)]) if self.is_function(name) => self.is("call"),
             _ => self.is("program"),
         }
         for word in words.iter().chain(assignments.iter().map(|(_, word)| word)) {
@@ -291,18 +291,18 @@ impl Walk<'_> {
                 self.is("other-descriptor");
             }
             let (what, word) = match target {
-                Target::File(word) => ("file", word),
-                Target::Variable(word) => ("variable", word),
-                Target::Descriptor(_) => {
+                RedirectionTarget::File(word) => ("file", word),
+                RedirectionTarget::Variable(word) => ("variable", word),
+                RedirectionTarget::Descriptor(_) => {
                     self.is("duplicate");
                     continue;
                 }
-                Target::HereDocument { body, .. } => {
+                RedirectionTarget::HereDocument { body, .. } => {
                     self.is("here-document");
                     self.word(body);
                     continue;
                 }
-                Target::HereString(word) => {
+                RedirectionTarget::HereString(word) => {
                     self.is("here-string");
                     self.word(word);
                     continue;
@@ -320,20 +320,20 @@ impl Walk<'_> {
 
     fn word(&mut self, word: &Word) {
         self.parts(&word.parts);
-        if matches!(word.parts.first(), Some(Part::Bare(text)) if text.starts_with('~')) {
+        if matches!(word.parts.first(), Some(WordPart::Bare(text)) if text.starts_with('~')) {
             self.is("home");
         }
     }
 
-    fn parts(&mut self, parts: &[Part]) {
+    fn parts(&mut self, parts: &[WordPart]) {
         for part in parts {
             match part {
-                Part::Bare(text) => {
+                WordPart::Bare(text) => {
                     self.is(if text.contains(['*', '?', '[']) { "pattern" } else { "bare" });
                 }
-                Part::Escaped(_) => self.is("escaped"),
-                Part::Single(_) => self.is("single"),
-                Part::Double(parts) => {
+                WordPart::Escaped(_) => self.is("escaped"),
+                WordPart::Single(_) => self.is("single"),
+                WordPart::Double(parts) => {
                     self.is("double");
                     for part in parts {
                         match part {
@@ -342,12 +342,12 @@ impl Walk<'_> {
                         }
                     }
                 }
-                Part::Variable(variable) => self.variable(variable),
+                WordPart::Variable(variable) => self.variable(variable),
             }
         }
     }
 
-    fn variable(&mut self, Variable { parameter, substitute, .. }: &Variable) {
+    fn variable(&mut self, VariableUse { parameter, substitute, .. }: &VariableUse) {
         self.is("variable");
         self.is(match parameter {
             Parameter::Named(_) => "$name",

@@ -13,8 +13,8 @@ use ftsh_machine::record::{Level, LogEvent};
 use ftsh_machine::secrets::Secrets;
 use ftsh_machine::{Config, Effect, Event, FailureKind, Machine, Output, Packed, Time};
 use ftsh_remote::{Frames, frame};
-use ftsh_sim::{Ask, Call, Channels, Due, Model, Shell, World};
-use ftsh_syntax::backoff::{Kind, Policy};
+use ftsh_sim::{Ask, Call, Due, Model, Shell, SimulatedChannels, World};
+use ftsh_syntax::backoff::{Policy, PolicyKind};
 use ftsh_syntax::parse;
 
 use crate::dice::Dice;
@@ -37,7 +37,7 @@ struct Around {
     now: Time,
     future: BTreeMap<(Time, u64), Due>,
     count: u64,
-    channels: Channels,
+    channels: SimulatedChannels,
     told: Vec<Event>,
     wake: Option<Time>,
 }
@@ -81,7 +81,7 @@ impl Calm {
             now,
             future: BTreeMap::new(),
             count: 0,
-            channels: Channels::default(),
+            channels: SimulatedChannels::default(),
             told: Vec::new(),
             wake: None,
         };
@@ -263,7 +263,7 @@ fn config() -> Config {
     Config {
         pid: 42,
         umask: UMASK,
-        backoff: Policy { from: Duration::from_secs(1), ..Policy::new(Kind::Fixed) },
+        backoff: Policy { from: Duration::from_secs(1), ..Policy::new(PolicyKind::Fixed) },
         kill_timeout: Duration::from_secs(7),
         unset_is_empty: true,
         log_level: Level::STRUCTURES,

@@ -10,7 +10,7 @@ use ftsh_machine::record::Level;
 use ftsh_machine::time::Deadline;
 use ftsh_machine::{Config, Effect, Machine, Outcome, Output, Time};
 use ftsh_syntax::Script;
-use ftsh_syntax::backoff::{Kind, Policy};
+use ftsh_syntax::backoff::{Policy, PolicyKind};
 
 use crate::coverage::constructs;
 use crate::dice::Dice;
@@ -171,7 +171,7 @@ fn run(ready: &Ready, seed: u64, level: Level, keeps: bool) -> Ran {
 
 fn config(dice: &mut Dice, log_level: Level) -> Config {
     let seconds = Duration::from_secs;
-    let quick = Policy { from: Duration::from_millis(100), ..Policy::new(Kind::Full) };
+    let quick = Policy { from: Duration::from_millis(100), ..Policy::new(PolicyKind::Full) };
     Config {
         pid: 42,
         backoff: if dice.chance(0.5) { Policy::default() } else { quick },

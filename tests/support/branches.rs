@@ -8,7 +8,7 @@ use ftsh_machine::driver;
 use ftsh_machine::packed::{BranchEnd, PackedBranch};
 use ftsh_machine::{Config, Machine};
 use ftsh_remote::{
-    Branch, Frames, Go, Identity, Listener, Nonce, Piece, Record, ToHead, ToNode, frame,
+    Branch, BranchRecord, Frames, Go, Identity, Listener, Nonce, Piece, ToHead, ToNode, frame,
 };
 use ftsh_sim::{Model, Simulated};
 use ftsh_syntax::parse;
@@ -73,7 +73,7 @@ pub struct NodeOutput {
     pub said: Vec<ToHead>,
     pub printed: String,
     pub errors: String,
-    pub record: Option<Record>,
+    pub record: Option<BranchRecord>,
 }
 
 /// Parses the output of a node.

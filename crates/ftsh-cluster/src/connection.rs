@@ -14,7 +14,7 @@ const MAX_READ: usize = 64 * 1024;
 
 /// Pipe of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pipe {
+pub enum ConnectionPipe {
     /// Pipe to the standard input of the command.
     Input,
     /// Pipe from the standard output of the command.
@@ -23,7 +23,7 @@ pub enum Pipe {
     Errors,
 }
 
-impl Pipe {
+impl ConnectionPipe {
     /// All pipes, in the order of their keys.
     pub const ALL: [Self; 3] = [Self::Input, Self::Output, Self::Errors];
     /// Number of keys that each connection reserves.
@@ -66,8 +66,16 @@ impl Connection {
             prepare_own_end(output.into())?,
             prepare_own_end(errors.into())?,
         );
-        driver.add_fd(output.as_fd(), first_key + Pipe::Output as u64, Readiness::ToRead)?;
-        driver.add_fd(errors.as_fd(), first_key + Pipe::Errors as u64, Readiness::ToRead)?;
+        driver.add_fd(
+            output.as_fd(),
+            first_key + ConnectionPipe::Output as u64,
+            Readiness::ToRead,
+        )?;
+        driver.add_fd(
+            errors.as_fd(),
+            first_key + ConnectionPipe::Errors as u64,
+            Readiness::ToRead,
+        )?;
         let connection = Self {
             first_key,
             input: Some(input.into()),
@@ -81,11 +89,11 @@ impl Connection {
     }
 
     /// Reads the available bytes, at most one block.
-    pub fn read(&mut self, driver: &mut ProcessDriver, pipe: Pipe) -> Received {
+    pub fn read(&mut self, driver: &mut ProcessDriver, pipe: ConnectionPipe) -> Received {
         let slot = match pipe {
-            Pipe::Input => return Received::End,
-            Pipe::Output => &mut self.output,
-            Pipe::Errors => &mut self.errors,
+            ConnectionPipe::Input => return Received::End,
+            ConnectionPipe::Output => &mut self.output,
+            ConnectionPipe::Errors => &mut self.errors,
         };
         let Some(reader) = slot else { return Received::End };
         let mut bytes = vec![0; MAX_READ];
@@ -139,7 +147,7 @@ impl Connection {
         let is_needed = !self.unwritten.is_empty();
         if is_needed != self.is_listening {
             self.is_listening = is_needed;
-            let (fd, key) = (input.as_fd(), self.first_key + Pipe::Input as u64);
+            let (fd, key) = (input.as_fd(), self.first_key + ConnectionPipe::Input as u64);
             if !is_needed {
                 driver.remove_fd(fd);
             } else if driver.add_fd(fd, key, Readiness::ToWrite).is_err() {

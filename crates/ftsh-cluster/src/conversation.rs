@@ -5,13 +5,13 @@ use std::time::Duration;
 use nix::libc::SIGTERM;
 
 use super::ClusterDriver;
-use super::connection::{Pipe, Received};
-use super::remote_branch::{Awaited, RemoteBranch};
+use super::connection::{ConnectionPipe, Received};
+use super::remote_branch::{AwaitedEvent, RemoteBranch};
 use ftsh_machine::driver::Driver;
 use ftsh_machine::effect::{Action, Effect, FdChange, FdSource, ScopeId};
 use ftsh_machine::event::{CommandStatus, Returned};
 use ftsh_machine::{Event, Time};
-use ftsh_remote::{Output, Stream};
+use ftsh_remote::{HeadOutput, Stream};
 use ftsh_sys::os_error::plain;
 
 /// Time until a needless command of an engine is killed.
@@ -26,13 +26,13 @@ impl ClusterDriver {
         self.waiting.retain(|it| !families.is_in(it.scope, scope));
         self.orphans.end(scope, families);
         let concerned = |it: &&RemoteBranch| {
-            it.awaited != Awaited::Delivered && families.is_in(it.dispatched.scope, scope)
+            it.awaited != AwaitedEvent::Delivered && families.is_in(it.dispatched.scope, scope)
         };
         let numbers: Vec<_> =
             self.branches.values().filter(concerned).map(RemoteBranch::number).collect();
         for number in numbers {
             if let Some(it) = self.branches.get_mut(&number) {
-                it.awaited = Awaited::Nothing;
+                it.awaited = AwaitedEvent::Nothing;
                 it.head.end(SIGTERM);
             }
             self.process_outputs(number);
@@ -45,14 +45,14 @@ impl ClusterDriver {
         let Some(it) = branches.get_mut(&number) else { return };
         while let Some(output) = it.head.poll_output() {
             match output {
-                Output::Write(bytes) => it.connection.write(inner, &bytes),
-                Output::Placed(node) if it.awaited == Awaited::End => {
+                HeadOutput::Write(bytes) => it.connection.write(inner, &bytes),
+                HeadOutput::Placed(node) if it.awaited == AwaitedEvent::End => {
                     let node = it.node(node);
                     ready.push_back(Event::Placed { process: it.dispatched.process, node });
                 }
-                Output::Placed(_) => {}
-                Output::Printed(stream, bytes) => it.unprinted.push(stream, &bytes),
-                Output::Returned(returned) => {
+                HeadOutput::Placed(_) => {}
+                HeadOutput::Printed(stream, bytes) => it.unprinted.push(stream, &bytes),
+                HeadOutput::Returned(returned) => {
                     it.connection.close(inner);
                     // The command of a branch that reported its end exits without a signal.
                     let is_needless = !matches!(returned, Returned::Ended { .. });
@@ -83,7 +83,7 @@ impl ClusterDriver {
         {
             if let Some(state) = self.engines.get_mut(&it.dispatched.engine) {
                 state.hosts.end_start(host);
-                if it.awaited == Awaited::End {
+                if it.awaited == AwaitedEvent::End {
                     state.hosts.record_start(host, has_begun);
                 }
             }
@@ -121,15 +121,15 @@ impl ClusterDriver {
         if it.returned.is_none() || it.is_printing || !it.unprinted.is_empty() {
             return;
         }
-        let awaited = std::mem::replace(&mut it.awaited, Awaited::Delivered);
-        if awaited != Awaited::Delivered {
+        let awaited = std::mem::replace(&mut it.awaited, AwaitedEvent::Delivered);
+        if awaited != AwaitedEvent::Delivered {
             self.inner.perform(Effect::CloseIo(it.ids.printing_io()));
             let returned = match it.output_error.take() {
                 Some(why) => Some(it.with_script_name(Returned::Lost { node: None, why })),
                 None => it.returned.clone(),
             };
             if let Some(returned) = returned
-                && awaited == Awaited::End
+                && awaited == AwaitedEvent::End
             {
                 self.ready.push_back(Event::Returned { process: it.dispatched.process, returned });
             }
@@ -164,13 +164,16 @@ impl ClusterDriver {
 
     /// Handles a ready descriptor of a connection.
     pub(super) fn on_ready(&mut self, key: u64) {
-        let number = key / Pipe::KEYS;
-        let Some(pipe) = Pipe::ALL.get((key % Pipe::KEYS) as usize).copied() else { return };
+        let number = key / ConnectionPipe::KEYS;
+        let Some(pipe) = ConnectionPipe::ALL.get((key % ConnectionPipe::KEYS) as usize).copied()
+        else {
+            return;
+        };
         if let Some(engine) = self.engine_with_poll(number) {
             return self.on_list(engine, pipe);
         }
         let Some(it) = self.branches.get_mut(&number) else { return };
-        if pipe == Pipe::Input {
+        if pipe == ConnectionPipe::Input {
             it.connection.flush(&mut self.inner);
             return;
         }
@@ -189,7 +192,7 @@ impl ClusterDriver {
         };
         it.engine_ended = true;
         it.kill_at = None;
-        for pipe in [Pipe::Output, Pipe::Errors] {
+        for pipe in [ConnectionPipe::Output, ConnectionPipe::Errors] {
             while let Received::Bytes(bytes) = it.connection.read(&mut self.inner, pipe) {
                 it.on_bytes(pipe, self.inner.now(), &bytes);
             }

@@ -12,11 +12,11 @@ const MAX_BEGINNING: u64 = 8;
 
 /// Hosts of a run, with the branches on each host.
 #[derive(Debug, Default)]
-pub struct Hosts(BTreeMap<String, Use>);
+pub struct Hosts(BTreeMap<String, HostUse>);
 
 /// Use of a host.
 #[derive(Clone, Copy, Debug, Default)]
-struct Use {
+struct HostUse {
     all: u64,
     /// Number of branches that have not begun.
     beginning: u64,

@@ -27,8 +27,8 @@ use std::time::Duration;
 
 use self::engine_state::EngineState;
 use self::engines::Engine;
-use self::remote_branch::{Awaited, RemoteBranch, ReservedIds};
-use self::sending::Program;
+use self::remote_branch::{AwaitedEvent, RemoteBranch, ReservedIds};
+use self::sending::ShellProgram;
 use ftsh_machine::driver::{BufferPart, Driver, Durable};
 use ftsh_machine::effect::{BufferId, Dispatch, Effect, IoId, ScopeId};
 use ftsh_machine::event::{Blame, CommandStatus, SpawnErrorKind};
@@ -36,7 +36,7 @@ use ftsh_machine::{Event, Machine, Time};
 use ftsh_process::ProcessDriver;
 use ftsh_remote::Lease;
 use ftsh_remote::family::Families;
-use ftsh_remote::orphans::Orphans;
+use ftsh_remote::orphans::OrphanedBranches;
 use ftsh_syntax::engine::EngineId;
 
 pub use self::engines::{environment_prefixes, node_name};
@@ -61,19 +61,19 @@ pub struct ClusterDriver {
     /// State of the engines that this run has used.
     engines: BTreeMap<EngineId, EngineState>,
     /// This program, loaded by the first submission.
-    program: Option<Program>,
+    program: Option<ShellProgram>,
     branches: BTreeMap<u64, RemoteBranch>,
     families: Families,
     /// Branches that wait for a free host.
     waiting: VecDeque<Dispatch>,
-    orphans: Orphans,
+    orphans: OrphanedBranches,
     ready: VecDeque<Event>,
     count: u64,
 }
 
 /// Result of one wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Turn {
+enum WaitResult {
     /// An event arrived, or the driver handled work of its own.
     Busy,
     /// No event arrived before the time limit, or the process driver returned early.
@@ -93,7 +93,7 @@ impl ClusterDriver {
             branches: BTreeMap::new(),
             families: Families::default(),
             waiting: VecDeque::new(),
-            orphans: Orphans::default(),
+            orphans: OrphanedBranches::default(),
             ready: VecDeque::new(),
             count: 0,
         }
@@ -106,7 +106,7 @@ impl ClusterDriver {
 
     /// Returns the scopes of the branches that may run somewhere.
     fn remote_scopes(&self) -> Vec<ScopeId> {
-        let unfinished = self.branches.values().filter(|it| it.awaited != Awaited::Delivered);
+        let unfinished = self.branches.values().filter(|it| it.awaited != AwaitedEvent::Delivered);
         unfinished.map(|it| it.dispatched.scope).chain(self.orphans.scopes()).collect()
     }
 
@@ -196,13 +196,13 @@ impl ClusterDriver {
     }
 
     /// Waits for an event on this machine or of a branch, and handles internal work.
-    fn turn(&mut self, until: Time) -> Turn {
+    fn turn(&mut self, until: Time) -> WaitResult {
         let due = self.next_due();
         let event = self.inner.wait(until.min(due));
         let was_ready = self.read_connections();
         self.handle_due();
         let is_ours = was_ready || (due <= self.now() && due < until);
-        let turn = if event.is_some() || is_ours { Turn::Busy } else { Turn::Idle };
+        let turn = if event.is_some() || is_ours { WaitResult::Busy } else { WaitResult::Idle };
         if let Some(event) = event.and_then(|event| self.filter_event(event)) {
             self.ready.push_back(event);
         }
@@ -255,7 +255,7 @@ impl Driver for ClusterDriver {
             if let Some(event) = self.ready.pop_front() {
                 return Some(event);
             }
-            if self.turn(until) == Turn::Idle && self.ready.is_empty() {
+            if self.turn(until) == WaitResult::Idle && self.ready.is_empty() {
                 return None;
             }
         }

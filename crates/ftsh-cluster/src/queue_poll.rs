@@ -8,8 +8,8 @@ use std::time::Duration;
 use bstr::ByteSlice;
 
 use super::ClusterDriver;
-use super::connection::{Connection, Pipe, Received};
-use super::engines::{BatchQueue, QueueEntry, Reason};
+use super::connection::{Connection, ConnectionPipe, Received};
+use super::engines::{BatchQueue, QueueEntry, StartRefusal};
 use super::remote_branch::{Dispatched, RemoteBranch, ReservedIds};
 use ftsh_machine::Time;
 use ftsh_machine::driver::Driver;
@@ -90,11 +90,11 @@ impl ClusterDriver {
     }
 
     /// Reads a piece of the list.
-    pub(super) fn on_list(&mut self, id: EngineId, pipe: Pipe) {
+    pub(super) fn on_list(&mut self, id: EngineId, pipe: ConnectionPipe) {
         let state = self.engines.get_mut(&id);
         let Some(poll) = state.and_then(|state| state.poll.as_mut()) else { return };
         if let Received::Bytes(bytes) = poll.connection.read(&mut self.inner, pipe)
-            && pipe == Pipe::Output
+            && pipe == ConnectionPipe::Output
         {
             poll.answer.extend_from_slice(&bytes);
         }
@@ -104,7 +104,9 @@ impl ClusterDriver {
     pub(super) fn poll_ended(&mut self, number: u64, status: CommandStatus) {
         let Some(id) = self.engine_with_poll(number) else { return };
         let Some(mut poll) = self.engine(id).poll.take() else { return };
-        while let Received::Bytes(bytes) = poll.connection.read(&mut self.inner, Pipe::Output) {
+        while let Received::Bytes(bytes) =
+            poll.connection.read(&mut self.inner, ConnectionPipe::Output)
+        {
             poll.answer.extend_from_slice(&bytes);
         }
         poll.connection.close(&mut self.inner);
@@ -157,7 +159,7 @@ impl ClusterDriver {
     fn return_branch(&mut self, number: u64, blame: Blame, why: &str) {
         let Some(it) = self.branches.get_mut(&number) else { return };
         let Some(job) = it.pending_job() else { return };
-        it.reason = Some(Reason { blame, node: None, why: format!("{why} {job}") });
+        it.reason = Some(StartRefusal { blame, node: None, why: format!("{why} {job}") });
         it.head.closed("", blame);
         self.process_outputs(number);
     }

@@ -3,8 +3,8 @@
 use bstr::ByteSlice;
 
 use super::backlog::Backlog;
-use super::connection::{Connection, Pipe};
-use super::engines::{self, Engine, FailedSubmission, Reason};
+use super::connection::{Connection, ConnectionPipe};
+use super::engines::{self, Engine, FailedSubmission, StartRefusal};
 use ftsh_machine::Time;
 use ftsh_machine::effect::{
     Action, Dispatch, Effect, FdChange, IoId, OperationId, ProcessId, Run, ScopeId, TaskId,
@@ -43,7 +43,7 @@ impl ReservedIds {
 
     /// Returns the first key of the pipes.
     pub fn first_key(self) -> u64 {
-        self.0 * Pipe::KEYS
+        self.0 * ConnectionPipe::KEYS
     }
 
     /// Returns the effect that runs a command here.
@@ -122,7 +122,7 @@ impl ReservedIds {
 
 /// Event that the machine waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Awaited {
+pub enum AwaitedEvent {
     /// Result of the branch.
     End,
     /// Only the end of the branch, as the scope is being emptied.
@@ -160,7 +160,7 @@ impl Dispatched {
 
 /// Host of a branch, if the driver chooses hosts.
 #[derive(Debug, Default)]
-pub struct Place {
+pub struct HostPlace {
     /// Host of the branch, until the place is free again.
     pub host: Option<String>,
     /// True if the list has other hosts.
@@ -174,7 +174,7 @@ pub struct Place {
 pub struct RemoteBranch {
     pub ids: ReservedIds,
     pub dispatched: Dispatched,
-    pub place: Place,
+    pub place: HostPlace,
     pub head: Head,
     pub connection: Connection,
     /// Node of the job in the list of the queue.
@@ -188,11 +188,11 @@ pub struct RemoteBranch {
     /// True while output is being printed.
     pub is_printing: bool,
     /// Event that the machine waits for.
-    pub awaited: Awaited,
+    pub awaited: AwaitedEvent,
     /// Result, before delivery.
     pub returned: Option<Returned>,
     /// Reason why the branch did not begin.
-    pub reason: Option<Reason>,
+    pub reason: Option<StartRefusal>,
     /// Time at which the needless command of the engine is killed.
     pub kill_at: Option<Time>,
 }
@@ -202,7 +202,7 @@ impl RemoteBranch {
     pub fn new(
         ids: ReservedIds,
         dispatched: Dispatched,
-        place: Place,
+        place: HostPlace,
         head: Head,
         connection: Connection,
     ) -> Self {
@@ -217,7 +217,7 @@ impl RemoteBranch {
             unprinted: Backlog::default(),
             output_error: None,
             is_printing: false,
-            awaited: Awaited::End,
+            awaited: AwaitedEvent::End,
             returned: None,
             reason: None,
             kill_at: None,
@@ -246,11 +246,11 @@ impl RemoteBranch {
     }
 
     /// Handles bytes from a pipe.
-    pub fn on_bytes(&mut self, pipe: Pipe, now: Time, bytes: &[u8]) {
+    pub fn on_bytes(&mut self, pipe: ConnectionPipe, now: Time, bytes: &[u8]) {
         match pipe {
-            Pipe::Input => {}
-            Pipe::Output => self.head.on_stdout(now, bytes),
-            Pipe::Errors => self.head.on_stderr(now, bytes),
+            ConnectionPipe::Input => {}
+            ConnectionPipe::Output => self.head.on_stdout(now, bytes),
+            ConnectionPipe::Errors => self.head.on_stderr(now, bytes),
         }
     }
 

@@ -12,7 +12,7 @@ use super::ClusterDriver;
 use super::connection::Connection;
 use super::engines::{self, Submission};
 use super::hosts::Hosts;
-use super::remote_branch::{Dispatched, Place, RemoteBranch, ReservedIds};
+use super::remote_branch::{Dispatched, HostPlace, RemoteBranch, ReservedIds};
 use super::ship;
 use ftsh_machine::driver::Driver;
 use ftsh_machine::effect::{Action, Dispatch, Effect, Environment};
@@ -27,7 +27,7 @@ type NotSent = (String, Blame);
 
 /// This program, as nodes run the program.
 #[derive(Clone, Debug)]
-pub(super) struct Program {
+pub(super) struct ShellProgram {
     identity: Identity,
     path: BString,
     /// Bytes of the program, if `--ship` is set.
@@ -36,7 +36,7 @@ pub(super) struct Program {
     pub(super) environment: Arc<Environment>,
 }
 
-impl Program {
+impl ShellProgram {
     fn find(ship: bool) -> io::Result<Self> {
         const OWN_PROGRAM: &str = "/proc/self/exe";
         let path = std::env::current_exe()?.into_os_string().into_vec().into();
@@ -181,13 +181,13 @@ impl ClusterDriver {
 
     /// Returns the place of a branch. The place has a host only if the driver chooses hosts.
     /// Returns none if no host is free.
-    fn place(&self, dispatch: &Dispatch) -> Result<Option<Place>, NotSent> {
+    fn place(&self, dispatch: &Dispatch) -> Result<Option<HostPlace>, NotSent> {
         if !dispatch.on.engine.lists_hosts() {
-            return Ok(Some(Place::default()));
+            return Ok(Some(HostPlace::default()));
         }
         let chosen = self.choose(dispatch, &dispatch.avoid);
         let chosen = chosen.map_err(|why| (why, Blame::Request))?;
-        Ok(chosen.map(|(host, others)| Place { host: Some(host), others, start_ended: false }))
+        Ok(chosen.map(|(host, others)| HostPlace { host: Some(host), others, start_ended: false }))
     }
 
     /// Returns the host for a branch, and true if there are other hosts. Returns none if no host
@@ -207,10 +207,10 @@ impl ClusterDriver {
         ReservedIds::new(self.count)
     }
 
-    pub(super) fn program(&mut self) -> io::Result<Program> {
+    pub(super) fn program(&mut self) -> io::Result<ShellProgram> {
         match &self.program {
             Some(program) => Ok(program.clone()),
-            None => Ok(self.program.insert(Program::find(self.config.ship)?).clone()),
+            None => Ok(self.program.insert(ShellProgram::find(self.config.ship)?).clone()),
         }
     }
 

@@ -2,7 +2,7 @@
 
 /// Text that may come next.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Candidate {
+pub struct CompletionCandidate {
     /// Text in the list of candidates.
     pub display: String,
     /// Text inserted into the line.
@@ -11,7 +11,7 @@ pub struct Candidate {
     pub ending: &'static str,
 }
 
-impl Candidate {
+impl CompletionCandidate {
     /// Creates the candidate for a word, with a blank after it.
     pub fn word(word: impl Into<String>) -> Self {
         let word = word.into();

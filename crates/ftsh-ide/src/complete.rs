@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use super::candidate::Candidate;
+use super::candidate::CompletionCandidate;
 use super::files::{self, Wanted};
 use super::help;
-use super::known::Known;
+use super::known::SessionSnapshot;
 use super::lexemes::{TokenPart, assigned};
-use super::tokens::{Role, Token, Tokens, scan};
+use super::tokens::{Role, ScriptToken, Tokens, scan};
 use ftsh_machine::builtins;
-use ftsh_syntax::backoff::Kind;
+use ftsh_syntax::backoff::PolicyKind;
 use ftsh_syntax::clauses;
 use ftsh_syntax::duration::Unit;
 use ftsh_syntax::vocabulary::{
@@ -36,7 +36,7 @@ const PREFIXES: [&str; 9] =
 /// Returns the position in `text` at which the candidates begin, and the sorted candidates.
 ///
 /// The cursor is at the end of `text`.
-pub fn complete(text: &str, known: &Known) -> (usize, Vec<Candidate>) {
+pub fn complete(text: &str, known: &SessionSnapshot) -> (usize, Vec<CompletionCandidate>) {
     let scanned = scan(text);
     let last = scanned.all.last().filter(|token| token.range.end == text.len());
     let word = last.filter(|token| is_word(token.role));
@@ -58,7 +58,7 @@ fn is_word(role: Role) -> bool {
     !matches!(role, Role::Separator | Role::Symbol | Role::Comment | Role::Document)
 }
 
-fn finish(start: usize, mut found: Vec<Candidate>) -> (usize, Vec<Candidate>) {
+fn finish(start: usize, mut found: Vec<CompletionCandidate>) -> (usize, Vec<CompletionCandidate>) {
     found.sort_by(|a, b| a.display.cmp(&b.display));
     found.dedup_by(|a, b| a.display == b.display);
     if let [only] = &mut found[..] {
@@ -68,7 +68,11 @@ fn finish(start: usize, mut found: Vec<Candidate>) -> (usize, Vec<Candidate>) {
 }
 
 /// Completes the name of a variable.
-fn variable(text: &str, token: &Token, known: &Known) -> Option<(usize, Vec<Candidate>)> {
+fn variable(
+    text: &str,
+    token: &ScriptToken,
+    known: &SessionSnapshot,
+) -> Option<(usize, Vec<CompletionCandidate>)> {
     let variables = token.parts.iter().rev().find(|(_, part)| *part == TokenPart::Variable);
     let typed = match variables.filter(|(range, _)| range.end == text.len()) {
         Some((range, _)) => &text[range.start..],
@@ -92,11 +96,12 @@ fn variable(text: &str, token: &Token, known: &Known) -> Option<(usize, Vec<Cand
         _ => "",
     };
     let names = variable_names(known).filter(|it| it.starts_with(name));
-    let candidates = names.map(|it| Candidate { ending: closing, ..Candidate::word(it) });
+    let candidates =
+        names.map(|it| CompletionCandidate { ending: closing, ..CompletionCandidate::word(it) });
     Some((text.len() - name.len(), candidates.collect()))
 }
 
-fn variable_names(known: &Known) -> impl Iterator<Item = &str> {
+fn variable_names(known: &SessionSnapshot) -> impl Iterator<Item = &str> {
     let is_name = |name: &&str| {
         !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
     };
@@ -110,14 +115,14 @@ struct CompletionContext<'a> {
     /// Number of tokens before the word.
     before: usize,
     word: &'a str,
-    known: &'a Known,
+    known: &'a SessionSnapshot,
 }
 
 impl<'a> CompletionContext<'a> {
     /// Returns the words of this command before the word, redirections included.
     fn words(&self) -> Vec<(&'a str, Role)> {
         let tokens = &self.scanned.all[..self.before];
-        let ends = |token: &Token| {
+        let ends = |token: &ScriptToken| {
             let is_pipe =
                 token.role == Role::Symbol && self.text[token.range.clone()].starts_with('|');
             token.role == Role::Separator || is_pipe
@@ -126,16 +131,16 @@ impl<'a> CompletionContext<'a> {
         tokens[start..].iter().map(|it| (&self.text[it.range.clone()], it.role)).collect()
     }
 
-    fn fitting<'w>(&self, words: impl IntoIterator<Item = &'w str>) -> Vec<Candidate> {
+    fn fitting<'w>(&self, words: impl IntoIterator<Item = &'w str>) -> Vec<CompletionCandidate> {
         let fitting = words.into_iter().filter(|word| word.starts_with(self.word));
-        fitting.map(Candidate::word).collect()
+        fitting.map(CompletionCandidate::word).collect()
     }
 
-    fn files(&self, wanted: Wanted) -> (usize, Vec<Candidate>) {
+    fn files(&self, wanted: Wanted) -> (usize, Vec<CompletionCandidate>) {
         files::complete(self.word, wanted, self.known)
     }
 
-    fn complete(&self) -> (usize, Vec<Candidate>) {
+    fn complete(&self) -> (usize, Vec<CompletionCandidate>) {
         let words = self.words();
         let last = words.last().copied();
         if let Some((operator, Role::Symbol)) = last {
@@ -199,15 +204,15 @@ impl<'a> CompletionContext<'a> {
     }
 
     /// Completes a value of an expression: a call, or a file.
-    fn value(&self, wanted: Wanted) -> (usize, Vec<Candidate>) {
+    fn value(&self, wanted: Wanted) -> (usize, Vec<CompletionCandidate>) {
         if self.word.is_empty() {
             return self.files(wanted);
         }
         let own = self.known.functions.iter().map(String::as_str);
         let names = FUNCTIONS.iter().map(|function| function.name).chain(own);
-        let calls: Vec<Candidate> = names
+        let calls: Vec<CompletionCandidate> = names
             .filter(|name| name.starts_with(self.word))
-            .map(|name| Candidate { ending: "(", ..Candidate::word(name) })
+            .map(|name| CompletionCandidate { ending: "(", ..CompletionCandidate::word(name) })
             .collect();
         let (offset, files) = self.files(wanted);
         if calls.is_empty() {
@@ -225,7 +230,7 @@ impl<'a> CompletionContext<'a> {
     }
 
     /// Completes a command. The `first` word of a line or stage may also be a keyword.
-    fn command(&self, first: bool) -> (usize, Vec<Candidate>) {
+    fn command(&self, first: bool) -> (usize, Vec<CompletionCandidate>) {
         if self.word.contains(['/', '~', '"', '\'', '\\']) || self.word == "." {
             return self.files(Wanted::Programs);
         }
@@ -243,13 +248,13 @@ impl<'a> CompletionContext<'a> {
             found.extend(self.fitting(words.filter(fits)));
         }
         if !self.word.is_empty() {
-            found.extend(self.known.programs(self.word).into_iter().map(Candidate::word));
+            found.extend(self.known.programs(self.word).into_iter().map(CompletionCandidate::word));
         }
         (0, found)
     }
 
     /// Completes a word of a loop's list, or of a clause after the list.
-    fn in_loop(&self, head: &str, words: &[(&str, Role)]) -> (usize, Vec<Candidate>) {
+    fn in_loop(&self, head: &str, words: &[(&str, Role)]) -> (usize, Vec<CompletionCandidate>) {
         let last = words.last().map_or("", |(word, _)| word);
         let is_hedged = words.iter().any(|(word, _)| *word == "hedge");
         let clauses = loop_clauses().filter(|(owner, words)| {
@@ -272,9 +277,9 @@ impl<'a> CompletionContext<'a> {
     }
 
     /// Returns the channels of the session and of the text before the word.
-    fn channels(&self) -> Vec<Candidate> {
+    fn channels(&self) -> Vec<CompletionCandidate> {
         let all = &self.scanned.all[..self.before];
-        let text = |token: &Token| &self.text[token.range.clone()];
+        let text = |token: &ScriptToken| &self.text[token.range.clone()];
         let declared = all
             .windows(2)
             .filter(|pair| pair[0].role == Role::Keyword && DECLARATIONS.contains(&text(&pair[0])));
@@ -283,7 +288,7 @@ impl<'a> CompletionContext<'a> {
     }
 
     /// Completes a word among the rules of a channel.
-    fn rule(&self, words: &[(&str, Role)]) -> Vec<Candidate> {
+    fn rule(&self, words: &[(&str, Role)]) -> Vec<CompletionCandidate> {
         let last = words.last().map_or("", |(word, _)| word);
         let before = words.iter().rev().nth(1).map_or("", |(word, _)| word);
         let has = |word: &str| words.contains(&(word, Role::Clause));
@@ -304,7 +309,7 @@ impl<'a> CompletionContext<'a> {
     }
 
     /// Completes a word in the head of a `try`.
-    fn clause(&self, words: &[(&str, Role)]) -> Vec<Candidate> {
+    fn clause(&self, words: &[(&str, Role)]) -> Vec<CompletionCandidate> {
         let last = words.last().map_or("", |(word, _)| word);
         let is_number = last.starts_with(|c: char| c.is_ascii_digit() || c == '$');
         let before = words.iter().rev().nth(1).map_or("", |(word, _)| word);
@@ -320,7 +325,7 @@ impl<'a> CompletionContext<'a> {
             self.fitting(clauses)
         };
         match last {
-            "backoff" => self.fitting(Kind::ALL.map(Kind::name)),
+            "backoff" => self.fitting(PolicyKind::ALL.map(PolicyKind::name)),
             "through" => self.channels(),
             "every" | "each" | "from" | "to" | "for" | "or" | "by" | "jitter" => Vec::new(),
             _ if is_number && !matches!(before, "by" | "jitter") => {
@@ -346,12 +351,12 @@ mod tests {
 
     /// Returns the line after Tab, or the list of several candidates.
     fn tab(text: &str) -> String {
-        let known = Known {
+        let known = SessionSnapshot {
             functions: vec!["fetch_all".into()],
             channels: vec!["queue".into()],
             variables: [("HOME".to_owned(), None), ("name".to_owned(), None)].into(),
             directory: "/nowhere".into(),
-            ..Known::default()
+            ..SessionSnapshot::default()
         };
         let (start, found) = complete(text, &known);
         match &found[..] {
@@ -457,7 +462,8 @@ mod tests {
         for number in 0..6000 {
             std::fs::write(place.path().join(format!("file{number}")), "").expect("a file");
         }
-        let known = Known { directory: place.path().into(), ..Known::default() };
+        let known =
+            SessionSnapshot { directory: place.path().into(), ..SessionSnapshot::default() };
         assert_eq!(complete("cat fi", &known).1.len(), 6000);
         assert_eq!(complete("cat file599", &known).1.len(), 11);
     }

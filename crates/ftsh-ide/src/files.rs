@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use bstr::{BString, ByteSlice};
 
-use super::candidate::Candidate;
-use super::known::{Known, is_program};
+use super::candidate::CompletionCandidate;
+use super::known::{SessionSnapshot, is_program};
 use ftsh_syntax::diagnostic::printable;
 
 /// Time after which reading a directory is given up. A part of the names would not allow a safe
@@ -48,7 +48,11 @@ struct Typed {
 }
 
 /// Returns the position in the word at which the candidates begin, and the candidates.
-pub fn complete(word: &str, wanted: Wanted, known: &Known) -> (usize, Vec<Candidate>) {
+pub fn complete(
+    word: &str,
+    wanted: Wanted,
+    known: &SessionSnapshot,
+) -> (usize, Vec<CompletionCandidate>) {
     let Some(typed) = evaluate(word, known) else { return (word.len(), Vec::new()) };
     let directory = known.directory.join(PathBuf::from(OsString::from_vec(typed.directory)));
     let Ok(entries) = std::fs::read_dir(directory) else { return (typed.start, Vec::new()) };
@@ -102,7 +106,7 @@ fn is_alike(name: &BString, other: &BString) -> bool {
         && others.next().is_none()
 }
 
-fn candidate(name: &BString, is_directory: bool, quote: Quote) -> Candidate {
+fn candidate(name: &BString, is_directory: bool, quote: Quote) -> CompletionCandidate {
     let mut replacement = quoted(name, quote);
     let (mut display, mut ending) = (printable(&name.to_str_lossy()), " ");
     if is_directory {
@@ -115,7 +119,7 @@ fn candidate(name: &BString, is_directory: bool, quote: Quote) -> Candidate {
         Quote::Double if !is_directory => "\" ",
         _ => ending,
     };
-    Candidate { display, replacement, ending }
+    CompletionCandidate { display, replacement, ending }
 }
 
 /// Returns a name as written in these quotes.
@@ -153,7 +157,7 @@ fn quoted(name: &BString, quote: Quote) -> String {
 }
 
 /// Evaluates a word, or returns `None` if the value is known only at run time.
-fn evaluate(word: &str, known: &Known) -> Option<Typed> {
+fn evaluate(word: &str, known: &SessionSnapshot) -> Option<Typed> {
     let mut value: Vec<u8> = Vec::new();
     let mut quote = Quote::None;
     // Start of the name: position in the word, position in the value, and quotes.
@@ -242,10 +246,10 @@ mod tests {
         }
         std::fs::create_dir(place.path().join("sub dir")).expect("a directory");
         let home = Some(place.path().to_str().expect("a name").into());
-        let known = Known {
+        let known = SessionSnapshot {
             directory: place.path().into(),
             variables: [("HOME".to_owned(), home)].into(),
-            ..Known::default()
+            ..SessionSnapshot::default()
         };
         let complete = |word: &str| {
             let (start, mut found) = complete(word, Wanted::Files, &known);

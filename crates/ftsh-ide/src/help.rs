@@ -8,8 +8,8 @@ use crate::meaning;
 use ftsh_machine::builtins::{self, Builtin};
 use ftsh_machine::functions::{self, Function};
 use ftsh_syntax::Script;
-use ftsh_syntax::ast::{CommandKind, Parameter, Part};
-use ftsh_syntax::backoff::{self, Kind};
+use ftsh_syntax::ast::{CommandKind, Parameter, WordPart};
+use ftsh_syntax::backoff::{self, PolicyKind};
 use ftsh_syntax::clauses;
 use ftsh_syntax::duration::Unit;
 use ftsh_syntax::nearest::nearest;
@@ -55,8 +55,8 @@ pub fn asked(script: &Script, command: &str) -> Option<Vec<String>> {
         return None;
     }
     let words = simple.words.iter().map(|word| match &word.parts[..] {
-        [Part::Bare(word)] => Some(word.clone()),
-        [Part::Variable(variable)] if variable.substitute.is_none() => {
+        [WordPart::Bare(word)] => Some(word.clone()),
+        [WordPart::Variable(variable)] if variable.substitute.is_none() => {
             Some(match &variable.parameter {
                 Parameter::Named(name) => name.to_string(),
                 Parameter::Positional(0) => "0".to_owned(),
@@ -82,7 +82,7 @@ pub fn topics() -> impl Iterator<Item = &'static str> {
         .flat_map(str::split_whitespace)
         .chain(builtins::names())
         .chain(functions)
-        .chain(Kind::ALL.map(Kind::name))
+        .chain(PolicyKind::ALL.map(PolicyKind::name))
         .chain(HEADS.into_iter().chain(DECLARATIONS).flat_map(clauses::words))
         .chain(loop_clauses().flat_map(|(_, words)| words))
         .chain(["in", "order"])
@@ -136,9 +136,9 @@ fn parts(topic: &str) -> Vec<String> {
     let mut parts = Vec::new();
     parts.extend(functions::named(topic).map(about_function));
     parts.extend(builtins::named(topic).map(about_builtin));
-    parts.extend(Kind::named(topic).map(backoff::help));
+    parts.extend(PolicyKind::named(topic).map(backoff::help));
     parts.extend(own_text(topic).map(|text| match topic {
-        "backoff" => text.replace(POLICIES, &Kind::ALL.map(Kind::name).join(", ")),
+        "backoff" => text.replace(POLICIES, &PolicyKind::ALL.map(PolicyKind::name).join(", ")),
         _ => text.to_owned(),
     }));
     parts.extend(Slug::named(topic).map(about_slug));
@@ -196,7 +196,7 @@ fn overview(columns: usize, colors: bool) -> String {
          `help` and one of these words says more:\n",
         columns,
     );
-    let policies = Kind::ALL.map(Kind::name);
+    let policies = PolicyKind::ALL.map(PolicyKind::name);
     let structures: Vec<&str> = KEYWORDS.into_iter().chain(ALONE).chain(DECLARATIONS).collect();
     let functions: Vec<&str> = FUNCTIONS.iter().map(|function| function.name).collect();
     let builtins: Vec<&str> = builtins::names().collect();
@@ -284,7 +284,7 @@ mod tests {
         let words = words.chain(TIMES).chain(Unit::names()).chain(SPECIAL).chain(MORE).chain(OWN);
         let words = words.chain(loop_clauses().flat_map(|(_, words)| words));
         let words = words.chain(["try", "channel"].into_iter().flat_map(clauses::words));
-        let words = words.chain(builtins::names()).chain(Kind::ALL.map(Kind::name));
+        let words = words.chain(builtins::names()).chain(PolicyKind::ALL.map(PolicyKind::name));
         let words = words.chain(FUNCTIONS.iter().map(|function| function.name));
         let words = words.chain(FailureKind::NAMES).chain(Slug::ALL.iter().map(|slug| slug.name()));
         for word in words.chain(known.clone()) {

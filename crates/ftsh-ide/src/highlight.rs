@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use super::known::Known;
+use super::known::SessionSnapshot;
 use super::lexemes::TokenPart;
-use super::tokens::{Role, Token, scan};
+use super::tokens::{Role, ScriptToken, scan};
 use ftsh_syntax::vocabulary::function;
 
 /// Style of a piece of text, as SGR parameters of an escape sequence.
@@ -27,7 +27,7 @@ const COMMENT: Style = "2";
 const MAX_LENGTH: usize = 64 * 1024;
 
 /// Returns `line` with colors. `before` are the previous lines of the same input.
-pub fn highlight(before: &str, line: &str, known: &Known) -> String {
+pub fn highlight(before: &str, line: &str, known: &SessionSnapshot) -> String {
     if before.len() + line.len() > MAX_LENGTH {
         return plain(line);
     }
@@ -56,7 +56,7 @@ pub fn plain(text: &str) -> String {
     text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
 }
 
-fn style(token: &Token, text: &str, known: &Known) -> Style {
+fn style(token: &ScriptToken, text: &str, known: &SessionSnapshot) -> Style {
     match token.role {
         Role::Keyword => KEYWORD,
         Role::Clause | Role::Operator => CLAUSE,
@@ -85,7 +85,7 @@ fn style(token: &Token, text: &str, known: &Known) -> Style {
 }
 
 /// Returns true if a word of an expression is the name of a called function.
-fn is_call(word: &str, token: &Token, text: &str, known: &Known) -> bool {
+fn is_call(word: &str, token: &ScriptToken, text: &str, known: &SessionSnapshot) -> bool {
     text[token.range.end..].starts_with('(')
         && (function(word).is_some() || known.functions.iter().any(|name| name == word))
 }
@@ -115,7 +115,7 @@ impl StyledLine<'_> {
         self.styled(self.at..end, "");
     }
 
-    fn token(&mut self, token: &Token, style: Style) {
+    fn token(&mut self, token: &ScriptToken, style: Style) {
         self.plain_up_to(token.range.start);
         if let Role::Assignment(length) = token.role {
             self.styled(token.range.start..token.range.start + length, VARIABLE);
@@ -151,7 +151,9 @@ mod tests {
     use super::*;
 
     fn shown(before: &str, line: &str) -> String {
-        highlight(before, line, &Known::default()).replace("\x1b[", "<").replace("<0m", "|")
+        highlight(before, line, &SessionSnapshot::default())
+            .replace("\x1b[", "<")
+            .replace("<0m", "|")
     }
 
     #[test]
@@ -183,12 +185,14 @@ mod tests {
     #[test]
     fn text_is_kept_without_control_characters() {
         for line in ["a \"b $c 'd", "echo ' $x\" <<E", "${a:-\"b\"} 'é'\"$", "x='a'\"b\"$c'd'"] {
-            let shown = highlight("", line, &Known::default());
+            let shown = highlight("", line, &SessionSnapshot::default());
             let mut pieces = shown.split("\x1b[");
             let first = pieces.next().unwrap_or_default().to_owned();
             let rest = pieces.map(|piece| piece.split_once('m').expect("a style").1);
             assert_eq!(rest.fold(first, |text, piece| text + piece), line);
         }
-        assert!(!highlight("", "echo \x07\x1b[2J", &Known::default()).contains("\x1b[2J"));
+        assert!(
+            !highlight("", "echo \x07\x1b[2J", &SessionSnapshot::default()).contains("\x1b[2J")
+        );
     }
 }

@@ -24,7 +24,7 @@ const MAX_ENTRIES: usize = 100_000;
 
 /// Snapshot of a session.
 #[derive(Default)]
-pub struct Known {
+pub struct SessionSnapshot {
     /// Functions.
     pub functions: Vec<String>,
     /// Channels.
@@ -39,7 +39,7 @@ pub struct Known {
     pub found: Mutex<HashMap<String, (bool, Instant)>>,
 }
 
-impl Known {
+impl SessionSnapshot {
     /// Takes the snapshot of a machine's session.
     pub fn of(machine: &Machine) -> Self {
         let variables = machine.variables().into_iter();

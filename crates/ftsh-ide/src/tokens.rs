@@ -14,7 +14,7 @@ use ftsh_syntax::vocabulary::{
 
 /// Token of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Token {
+pub struct ScriptToken {
     /// Range of the token in the text.
     pub range: Range<usize>,
     /// Role of the token.
@@ -52,7 +52,7 @@ pub enum Role {
 #[derive(Debug, Default)]
 pub struct Tokens {
     /// Tokens in order, without blanks.
-    pub all: Vec<Token>,
+    pub all: Vec<ScriptToken>,
     /// Heads of structures without an `end`, as indices of `all`, outermost first.
     pub open: Vec<usize>,
     /// Head and `end` of each complete structure, as indices of `all`, innermost first.
@@ -104,7 +104,7 @@ impl<'t> TokenScanner<'t> {
     fn push(&mut self, length: usize, role: Role) {
         let range = self.at..self.at + length;
         self.at = range.end;
-        self.found.all.push(Token { range, role, parts: Vec::new() });
+        self.found.all.push(ScriptToken { range, role, parts: Vec::new() });
     }
 
     fn step(&mut self) {
@@ -243,7 +243,7 @@ impl<'t> TokenScanner<'t> {
         }
         let role = self.role(&self.text[start..at]);
         self.at = at;
-        self.found.all.push(Token { range: start..at, role, parts });
+        self.found.all.push(ScriptToken { range: start..at, role, parts });
     }
 
     /// Returns the role of a word at the current position.
@@ -352,7 +352,7 @@ impl<'t> TokenScanner<'t> {
                 if clauses::words("try").any(|known| known == word)
                     || TIMES.contains(&word)
                     || ftsh_syntax::duration::Unit::named(word).is_some()
-                    || ftsh_syntax::backoff::Kind::named(word).is_some() =>
+                    || ftsh_syntax::backoff::PolicyKind::named(word).is_some() =>
             {
                 Role::Clause
             }

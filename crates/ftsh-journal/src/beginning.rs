@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use ftsh_machine::record::Level;
 use ftsh_machine::secrets::Secrets;
 use ftsh_machine::{Config, Machine, Time};
-use ftsh_syntax::backoff::{Kind, Policy};
+use ftsh_syntax::backoff::{Policy, PolicyKind};
 use ftsh_syntax::clauses::On;
 use ftsh_syntax::engine::EngineId;
 use ftsh_syntax::{Script, parse};
@@ -42,7 +42,7 @@ struct Settings {
     pid: u32,
     umask: u16,
     passing_input: bool,
-    backoff: Backoff,
+    backoff: RecordedBackoff,
     kill_timeout: Duration,
     kill_strong: bool,
     unset_is_empty: bool,
@@ -53,7 +53,7 @@ struct Settings {
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct Backoff {
+struct RecordedBackoff {
     kind: String,
     from: Duration,
     to: Duration,
@@ -85,7 +85,7 @@ impl Beginning {
                 pid: config.pid,
                 umask: config.umask,
                 passing_input: config.passing_input,
-                backoff: Backoff { kind: kind.name().into(), from, to, by, jitter },
+                backoff: RecordedBackoff { kind: kind.name().into(), from, to, by, jitter },
                 kill_timeout: config.kill_timeout,
                 kill_strong: config.kill_strong,
                 unset_is_empty: config.unset_is_empty,
@@ -122,8 +122,8 @@ impl Beginning {
         let Settings {
             pid, umask, passing_input, kill_timeout, kill_strong, unset_is_empty, ..
         } = self.settings;
-        let Backoff { kind, from, to, by, jitter } = &self.settings.backoff;
-        let (kind, from, to) = (Kind::named(kind)?, *from, *to);
+        let RecordedBackoff { kind, from, to, by, jitter } = &self.settings.backoff;
+        let (kind, from, to) = (PolicyKind::named(kind)?, *from, *to);
         let on = match self.settings.on.clone() {
             Some((engine, options)) => Some(On { engine: EngineId::named(&engine)?, options }),
             None => None,

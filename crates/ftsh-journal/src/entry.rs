@@ -19,7 +19,7 @@ use ftsh_machine::record::LogEvent;
 
 /// Head of a frame, which precedes the entries.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Head {
+pub struct FrameHead {
     /// Number of the frame, from 0.
     pub number: u64,
     /// Number of effects requested before the frame was written.
@@ -30,7 +30,7 @@ pub struct Head {
 
 /// Entry of a journal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Entry {
+pub enum JournalEntry {
     /// Beginning of the run.
     Began(Box<Beginning>),
     /// Delivery of an event or of the time to the machine.
@@ -117,11 +117,11 @@ pub enum Delivered {
     /// `Event::Spawned`
     Spawned { process: u64, pid: i32 },
     /// `Event::SpawnFailed`
-    SpawnFailed { process: u64, kind: Trouble, message: String },
+    SpawnFailed { process: u64, kind: RecordedSpawnError, message: String },
     /// `Event::Exited`
-    Exited { process: u64, end: End, line: Option<BString>, unread: bool },
+    Exited { process: u64, end: RecordedStatus, line: Option<BString>, unread: bool },
     /// `Event::Done`
-    Done { operation: u64, answer: Answer },
+    Done { operation: u64, answer: RecordedReply },
     /// `Event::Queued`
     Queued { operation: u64 },
     /// `Event::Emptied`
@@ -140,7 +140,7 @@ pub enum Delivered {
 
 /// `CommandStatus`
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum End {
+pub enum RecordedStatus {
     Exited(i32),
     Signaled(i32),
     Lost,
@@ -149,7 +149,7 @@ pub enum End {
 
 /// `SpawnErrorKind`
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Trouble {
+pub enum RecordedSpawnError {
     NotFound,
     NotExecutable,
     Redirect,
@@ -159,7 +159,7 @@ pub enum Trouble {
 
 /// `Reply`, or a refusal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Answer {
+pub enum RecordedReply {
     Truth(bool),
     Text(BString),
     Words(Vec<BString>),
@@ -246,7 +246,7 @@ impl Delivered {
     }
 }
 
-impl From<CommandStatus> for End {
+impl From<CommandStatus> for RecordedStatus {
     fn from(status: CommandStatus) -> Self {
         match status {
             CommandStatus::Exited(code) => Self::Exited(code),
@@ -257,18 +257,18 @@ impl From<CommandStatus> for End {
     }
 }
 
-impl From<End> for CommandStatus {
-    fn from(end: End) -> Self {
+impl From<RecordedStatus> for CommandStatus {
+    fn from(end: RecordedStatus) -> Self {
         match end {
-            End::Exited(code) => Self::Exited(code),
-            End::Signaled(signal) => Self::Signaled(signal),
-            End::Lost => Self::Lost,
-            End::OutOfMemory => Self::OutOfMemory,
+            RecordedStatus::Exited(code) => Self::Exited(code),
+            RecordedStatus::Signaled(signal) => Self::Signaled(signal),
+            RecordedStatus::Lost => Self::Lost,
+            RecordedStatus::OutOfMemory => Self::OutOfMemory,
         }
     }
 }
 
-impl From<SpawnErrorKind> for Trouble {
+impl From<SpawnErrorKind> for RecordedSpawnError {
     fn from(kind: SpawnErrorKind) -> Self {
         match kind {
             SpawnErrorKind::NotFound => Self::NotFound,
@@ -280,19 +280,19 @@ impl From<SpawnErrorKind> for Trouble {
     }
 }
 
-impl From<Trouble> for SpawnErrorKind {
-    fn from(trouble: Trouble) -> Self {
+impl From<RecordedSpawnError> for SpawnErrorKind {
+    fn from(trouble: RecordedSpawnError) -> Self {
         match trouble {
-            Trouble::NotFound => Self::NotFound,
-            Trouble::NotExecutable => Self::NotExecutable,
-            Trouble::Redirect => Self::Redirect,
-            Trouble::System => Self::System,
-            Trouble::Builtin => Self::Builtin,
+            RecordedSpawnError::NotFound => Self::NotFound,
+            RecordedSpawnError::NotExecutable => Self::NotExecutable,
+            RecordedSpawnError::Redirect => Self::Redirect,
+            RecordedSpawnError::System => Self::System,
+            RecordedSpawnError::Builtin => Self::Builtin,
         }
     }
 }
 
-impl From<&Result<Reply, Refusal>> for Answer {
+impl From<&Result<Reply, Refusal>> for RecordedReply {
     fn from(result: &Result<Reply, Refusal>) -> Self {
         match result {
             Ok(Reply::Truth(truth)) => Self::Truth(*truth),
@@ -307,18 +307,20 @@ impl From<&Result<Reply, Refusal>> for Answer {
     }
 }
 
-impl From<Answer> for Result<Reply, Refusal> {
-    fn from(answer: Answer) -> Self {
+impl From<RecordedReply> for Result<Reply, Refusal> {
+    fn from(answer: RecordedReply) -> Self {
         Ok(match answer {
-            Answer::Truth(truth) => Reply::Truth(truth),
-            Answer::Text(text) => Reply::Text(text),
-            Answer::Words(words) => Reply::Words(words),
-            Answer::Buffers(buffers) => Reply::Buffers(buffers.into_iter().map(BufferId).collect()),
-            Answer::Admitted => Reply::Admission(Admission::Admitted),
-            Answer::NoBudget => Reply::Admission(Admission::NoBudget),
-            Answer::Broken(time) => Reply::Admission(Admission::Broken(time)),
-            Answer::Refused(message) => return Err(Refusal { message }),
-            Answer::Recorded { buffer } => {
+            RecordedReply::Truth(truth) => Reply::Truth(truth),
+            RecordedReply::Text(text) => Reply::Text(text),
+            RecordedReply::Words(words) => Reply::Words(words),
+            RecordedReply::Buffers(buffers) => {
+                Reply::Buffers(buffers.into_iter().map(BufferId).collect())
+            }
+            RecordedReply::Admitted => Reply::Admission(Admission::Admitted),
+            RecordedReply::NoBudget => Reply::Admission(Admission::NoBudget),
+            RecordedReply::Broken(time) => Reply::Admission(Admission::Broken(time)),
+            RecordedReply::Refused(message) => return Err(Refusal { message }),
+            RecordedReply::Recorded { buffer } => {
                 let message = format!("the content of buffer {buffer} isn't known");
                 return Err(Refusal { message });
             }

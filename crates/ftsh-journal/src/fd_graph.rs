@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::scopes::Scopes;
+use super::scopes::OpenScopes;
 use ftsh_machine::effect::{
     Access, BufferId, Dispatch, FdChange, FdSource, IoId, OperationId, ProcessId, ReplayId, Run,
     ScopeId,
@@ -13,14 +13,14 @@ use ftsh_machine::{Effect, Event};
 
 /// Input that several tables share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Input {
+pub struct SharedInput {
     /// Table for which the input was opened.
     pub io: IoId,
     /// Index of the change in the table.
     pub change: u32,
 }
 
-impl Input {
+impl SharedInput {
     /// Standard input of the shell.
     pub const STANDARD: Self = Self { io: IoId::INHERITED, change: 0 };
 }
@@ -31,7 +31,7 @@ enum FdTarget {
     #[default]
     Elsewhere,
     Buffer(BufferId),
-    Input(Input),
+    Input(SharedInput),
 }
 
 type FdTargets = [FdTarget; 10];
@@ -41,16 +41,16 @@ type FdTargets = [FdTarget; 10];
 pub struct FdGraph {
     tables: BTreeMap<IoId, FdTargets>,
     relays: BTreeMap<OperationId, FdTargets>,
-    replays: BTreeMap<ReplayId, Input>,
+    replays: BTreeMap<ReplayId, SharedInput>,
     /// Tables of atomic attempts.
     attempts: BTreeSet<IoId>,
-    pub scopes: Scopes,
-    commands: BTreeMap<ProcessId, Command>,
+    pub scopes: OpenScopes,
+    commands: BTreeMap<ProcessId, LiveCommand>,
 }
 
 /// Running command.
 #[derive(Clone, Debug)]
-struct Command {
+struct LiveCommand {
     scope: ScopeId,
     is_in_attempt: bool,
     /// Set when the command is a branch on another machine.
@@ -62,7 +62,7 @@ struct Command {
 /// Input, with a descriptor of a table that leads to the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reading {
-    pub input: Input,
+    pub input: SharedInput,
     pub io: IoId,
     pub descriptor: u8,
 }
@@ -183,7 +183,7 @@ impl FdGraph {
     }
 
     /// Returns the shared input that a replay reads.
-    pub fn replayed(&self, replay: ReplayId) -> Option<Input> {
+    pub fn replayed(&self, replay: ReplayId) -> Option<SharedInput> {
         self.replays.get(&replay).copied()
     }
 
@@ -202,7 +202,7 @@ impl FdGraph {
         let is_in_attempt = self.attempts.contains(&run.io);
         let (buffers, inputs) = (Vec::new(), Vec::new());
         let (scope, is_away) = (run.scope, false);
-        let mut command = Command { scope, is_in_attempt, is_away, buffers, inputs };
+        let mut command = LiveCommand { scope, is_in_attempt, is_away, buffers, inputs };
         for (descriptor, target) in targets.into_iter().enumerate() {
             match target {
                 FdTarget::Buffer(buffer) if !command.buffers.contains(&buffer) => {
@@ -235,13 +235,13 @@ impl FdGraph {
         let mut buffers: Vec<_> = targets.iter().filter_map(FdTarget::buffer).collect();
         buffers.dedup();
         let (scope, inputs) = (branch.scope, Vec::new());
-        let command = Command { scope, is_in_attempt: false, is_away: true, buffers, inputs };
+        let command = LiveCommand { scope, is_in_attempt: false, is_away: true, buffers, inputs };
         self.scopes.enter(branch.scope, branch.process);
         self.commands.insert(branch.process, command);
     }
 
     /// Returns a descriptor by which to query the position of an input.
-    fn reading(&self, input: Input) -> Option<Reading> {
+    fn reading(&self, input: SharedInput) -> Option<Reading> {
         let io = input.io;
         let targets = if io == IoId::INHERITED { Some(self.targets(io)) } else { None };
         let targets = targets.or_else(|| self.tables.get(&io).copied())?;
@@ -251,7 +251,7 @@ impl FdGraph {
 
     fn targets(&self, io: IoId) -> FdTargets {
         let mut inherited = FdTargets::default();
-        inherited[0] = FdTarget::Input(Input::STANDARD);
+        inherited[0] = FdTarget::Input(SharedInput::STANDARD);
         self.tables.get(&io).copied().unwrap_or(inherited)
     }
 
@@ -268,8 +268,9 @@ impl FdGraph {
         let is_attempt = is_attempt(changes);
         for (at, FdChange { descriptor, source }) in changes.iter().enumerate() {
             let here = usize::from(*descriptor);
-            let input = io
-                .map_or(FdTarget::Elsewhere, |io| FdTarget::Input(Input { io, change: at as u32 }));
+            let input = io.map_or(FdTarget::Elsewhere, |io| {
+                FdTarget::Input(SharedInput { io, change: at as u32 })
+            });
             targets[here] = match source {
                 FdSource::File { access: Access::Read, .. }
                 | FdSource::BufferRead(_)
@@ -320,7 +321,7 @@ impl FdTarget {
 }
 
 impl Changed {
-    fn add(&mut self, command: Option<&Command>) {
+    fn add(&mut self, command: Option<&LiveCommand>) {
         if let Some(command) = command {
             self.buffers.extend(&command.buffers);
             self.inputs.extend(&command.inputs);

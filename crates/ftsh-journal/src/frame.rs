@@ -19,7 +19,7 @@ pub const HEAD: usize = 4 + 4;
 
 /// Kind of the beginning of a file.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Start {
+pub enum FileStart {
     /// Empty file, or an incomplete header.
     Empty,
     /// Header of this run.
@@ -41,11 +41,11 @@ pub fn header(run: u64) -> [u8; HEADER] {
 }
 
 /// Returns the kind of the beginning of a file.
-pub fn start(bytes: &[u8]) -> Start {
+pub fn start(bytes: &[u8]) -> FileStart {
     if let Some(given) = bytes.first_chunk::<HEADER>() {
         let run = u64::from_le_bytes(given[16..24].try_into().unwrap_or_default());
         if *given == header(run) {
-            return Start::Run(run);
+            return FileStart::Run(run);
         }
     }
     let magic = MAGIC.iter().zip(bytes).take_while(|(ours, theirs)| ours == theirs).count();
@@ -53,11 +53,11 @@ pub fn start(bytes: &[u8]) -> Start {
     let is_part = |(ours, theirs): (&u8, &u8)| theirs == ours || *theirs == 0;
     let is_torn = bytes.len() <= HEADER && MAGIC.iter().zip(bytes).all(is_part);
     if is_torn || bytes.iter().all(|byte| *byte == 0) {
-        Start::Empty
+        FileStart::Empty
     } else if magic >= ANY_MAGIC && magic < MAGIC.len() {
-        Start::OtherFormat
+        FileStart::OtherFormat
     } else {
-        Start::Other
+        FileStart::Other
     }
 }
 
@@ -94,13 +94,13 @@ pub fn possible(bytes: &[u8], at: usize) -> Option<(Range<usize>, u32)> {
 }
 
 /// Iterator over the frames of a file, up to the first incomplete frame.
-pub struct Frames<'a> {
+pub struct FrameIter<'a> {
     bytes: &'a [u8],
     run: u64,
     at: usize,
 }
 
-impl<'a> Frames<'a> {
+impl<'a> FrameIter<'a> {
     /// Iterates over the frames of a run from the header on.
     pub fn of(bytes: &'a [u8], run: u64) -> Self {
         Self::at(bytes, run, HEADER)
@@ -117,7 +117,7 @@ impl<'a> Frames<'a> {
     }
 }
 
-impl Iterator for Frames<'_> {
+impl Iterator for FrameIter<'_> {
     type Item = Range<usize>;
 
     fn next(&mut self) -> Option<Range<usize>> {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::fd_graph::{FdGraph, Input, Reading};
+use super::fd_graph::{FdGraph, Reading, SharedInput};
 use super::lengths::Lengths;
 use super::live_state::LiveState;
 use ftsh_machine::driver::BufferPart;
@@ -15,10 +15,10 @@ const MIN_TEXT: usize = 64;
 
 /// Recorded part of the world.
 #[derive(Default)]
-pub struct Known {
+pub struct RecordedState {
     fd_graph: FdGraph,
     lengths: Lengths,
-    positions: BTreeMap<Input, u64>,
+    positions: BTreeMap<SharedInput, u64>,
     /// Buffers whose content the machine has requested, by operation.
     queries: BTreeMap<OperationId, BufferId>,
     /// Unanswered requests to commit staged files.
@@ -27,14 +27,14 @@ pub struct Known {
 
 /// Data to query from the driver before an event is delivered.
 #[derive(Debug, Default)]
-pub struct Due {
+pub struct DueQueries {
     /// Buffers to read, each from the recorded length on.
     pub buffers: Vec<(BufferId, u64)>,
     /// Inputs whose position to query.
     pub inputs: Vec<Reading>,
 }
 
-impl Known {
+impl RecordedState {
     /// Returns the recorded state of a resumed run.
     pub fn new(alive: &LiveState) -> Self {
         let mut known = Self {
@@ -59,7 +59,7 @@ impl Known {
             }
             Effect::Settle { operation, .. } => _ = self.committing_files.insert(*operation),
             Effect::CloseIo(io) => {
-                let of = |change| Input { io: *io, change };
+                let of = |change| SharedInput { io: *io, change };
                 while let Some((input, _)) = self.positions.range(of(0)..=of(u32::MAX)).next() {
                     let input = *input;
                     self.positions.remove(&input);
@@ -103,12 +103,12 @@ impl Known {
     }
 
     /// Returns the data to record before an event is delivered.
-    pub fn due(&self, event: &Event) -> Due {
+    pub fn due(&self, event: &Event) -> DueQueries {
         let mut changed = self.fd_graph.changed_by(event);
         changed.buffers.sort_unstable();
         changed.buffers.dedup();
         let known = |buffer| Some((buffer, self.lengths.of(buffer)?));
-        Due {
+        DueQueries {
             buffers: changed.buffers.into_iter().filter_map(known).collect(),
             inputs: changed.inputs,
         }
@@ -133,7 +133,7 @@ impl Known {
     }
 
     /// Notes the position of an input, and returns true if the position is new.
-    pub fn position(&mut self, input: Input, at: u64) -> bool {
+    pub fn position(&mut self, input: SharedInput, at: u64) -> bool {
         self.positions.insert(input, at) != Some(at)
     }
 

@@ -4,8 +4,8 @@
 
 use std::io::{self, BufReader, ErrorKind, Read, Seek, SeekFrom};
 
-use super::entry::{Entry, Head, Over};
-use super::frame::{self, Frames, HEAD, HEADER, Start};
+use super::entry::{FrameHead, JournalEntry, Over};
+use super::frame::{self, FileStart, FrameIter, HEAD, HEADER};
 use super::read::Entries;
 
 /// Number of bytes per read.
@@ -13,10 +13,10 @@ const PIECE: usize = 64 * 1024;
 
 /// Last whole frame of a journal.
 #[derive(Debug, PartialEq)]
-pub struct Last {
+pub struct LastFrame {
     /// Id of the run.
     pub(super) run: u64,
-    pub(super) head: Head,
+    pub(super) head: FrameHead,
     /// Position of the end of the frame.
     pub(super) end: u64,
     /// End of the run, if the frame records the end.
@@ -26,13 +26,13 @@ pub struct Last {
 /// Returns the last whole frame, or `None` if the file has no frame.
 ///
 /// The checksums of earlier frames are not verified, so the journal must be known to be good.
-pub fn last(file: impl Read + Seek) -> io::Result<Option<Last>> {
+pub fn last(file: impl Read + Seek) -> io::Result<Option<LastFrame>> {
     let mut file = BufReader::with_capacity(PIECE, file);
     let size = file.seek(SeekFrom::End(0))?;
     file.rewind()?;
     let mut header = [0; HEADER];
     file.read_exact(&mut header)?;
-    let Start::Run(run) = frame::start(&header) else { return Ok(None) };
+    let FileStart::Run(run) = frame::start(&header) else { return Ok(None) };
     // The last frame may be torn, so the frame before is kept as well.
     let (mut before, mut last, mut at) = (None, None, HEADER as u64);
     while at + HEAD as u64 <= size {
@@ -54,10 +54,10 @@ pub fn last(file: impl Read + Seek) -> io::Result<Option<Last>> {
         bytes.try_reserve_exact(length).map_err(|_| ErrorKind::OutOfMemory)?;
         file.seek(SeekFrom::Start(at))?;
         file.by_ref().take(end - at).read_to_end(&mut bytes)?;
-        if let Some(content) = Frames::at(&bytes, run, 0).next()
-            && let Ok((head, rest)) = postcard::take_from_bytes::<Head>(&bytes[content])
+        if let Some(content) = FrameIter::at(&bytes, run, 0).next()
+            && let Ok((head, rest)) = postcard::take_from_bytes::<FrameHead>(&bytes[content])
         {
-            return Ok(Some(Last { run, head, end, over: over(rest) }));
+            return Ok(Some(LastFrame { run, head, end, over: over(rest) }));
         }
     }
     Ok(None)
@@ -66,9 +66,9 @@ pub fn last(file: impl Read + Seek) -> io::Result<Option<Last>> {
 /// Returns the end of the run that the entries record.
 fn over(entries: &[u8]) -> Option<Over> {
     Entries(entries).map_while(Result::ok).fold(None, |over, entry| match entry {
-        Entry::Over(over) => Some(over),
+        JournalEntry::Over(over) => Some(over),
         // A later delivery means: the program that was to replace the shell failed to start.
-        Entry::Delivered { .. } => None,
+        JournalEntry::Delivered { .. } => None,
         _ => over,
     })
 }

@@ -10,16 +10,16 @@ use ftsh_machine::effect::{BufferId, FdChange, FdSource};
 
 /// Lengths and checksums of the existing buffers.
 #[derive(Default)]
-pub struct Lengths(BTreeMap<BufferId, Length>);
+pub struct Lengths(BTreeMap<BufferId, BufferLength>);
 
 #[derive(Clone, Default)]
-struct Length {
+struct BufferLength {
     bytes: u64,
     /// Checksum of the content, or `None` if only the end of the content is known.
     sum: Option<DefaultHasher>,
 }
 
-impl Length {
+impl BufferLength {
     fn of(content: &[u8]) -> Self {
         let mut length = Self { bytes: 0, sum: Some(DefaultHasher::new()) };
         length.add(content);
@@ -37,7 +37,7 @@ impl Length {
 impl Lengths {
     /// Returns the lengths of a resumed run.
     pub fn new(alive: &LiveState) -> Self {
-        let buffers = alive.buffers().map(|(buffer, content)| (buffer, Length::of(content)));
+        let buffers = alive.buffers().map(|(buffer, content)| (buffer, BufferLength::of(content)));
         Self(buffers.collect())
     }
 
@@ -50,7 +50,7 @@ impl Lengths {
                 self.0.remove(buffer);
             }
             Effect::Fill(buffer, content) => {
-                self.0.entry(*buffer).or_insert_with(|| Length::of(b"")).add(content);
+                self.0.entry(*buffer).or_insert_with(|| BufferLength::of(b"")).add(content);
             }
             _ => {}
         }
@@ -60,14 +60,14 @@ impl Lengths {
         for FdChange { source, .. } in changes {
             match source {
                 FdSource::BufferCreate(buffer, content) => {
-                    self.0.insert(*buffer, Length::of(content));
+                    self.0.insert(*buffer, BufferLength::of(content));
                 }
                 FdSource::BufferCopy { buffer, of } => {
-                    let length = self.0.get(of).cloned().unwrap_or_else(|| Length::of(b""));
+                    let length = self.0.get(of).cloned().unwrap_or_else(|| BufferLength::of(b""));
                     self.0.insert(*buffer, length);
                 }
                 FdSource::Hold(buffer) => {
-                    self.0.insert(*buffer, Length::of(b""));
+                    self.0.insert(*buffer, BufferLength::of(b""));
                 }
                 _ => {}
             }
@@ -83,17 +83,19 @@ impl Lengths {
     pub fn written(&mut self, buffer: BufferId, written: &BufferPart) {
         let Some(length) = self.0.get_mut(&buffer) else { return };
         if written.from == 0 {
-            *length = Length::of(b"");
+            *length = BufferLength::of(b"");
         } else if written.from != length.bytes {
-            *length = Length { bytes: written.from, sum: None };
+            *length = BufferLength { bytes: written.from, sum: None };
         }
         length.add(&written.bytes);
     }
 
     /// Returns true if `content` equals the recorded content of a buffer.
     pub fn is(&self, buffer: BufferId, content: &[u8]) -> bool {
-        let Some(Length { bytes, sum: Some(sum) }) = self.0.get(&buffer) else { return false };
-        let theirs = || Length::of(content).sum.map(|sum| sum.finish());
+        let Some(BufferLength { bytes, sum: Some(sum) }) = self.0.get(&buffer) else {
+            return false;
+        };
+        let theirs = || BufferLength::of(content).sum.map(|sum| sum.finish());
         *bytes == content.len() as u64 && theirs() == Some(sum.finish())
     }
 }

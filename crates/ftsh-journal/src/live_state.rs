@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bstr::BString;
 
-use super::fd_graph::{FdGraph, Input};
+use super::fd_graph::{FdGraph, SharedInput};
 use super::read::NoMemory;
 use ftsh_machine::effect::{
     BufferId, Directory, FdChange, FdSource, IoId, OperationId, ProcessId, ReplayId, ScopeId, Umask,
@@ -19,11 +19,11 @@ use ftsh_machine::{Effect, Event, Time};
 #[derive(Default)]
 pub struct LiveState {
     pub(super) fd_graph: FdGraph,
-    pub(super) tables: BTreeMap<IoId, Table>,
-    pub(super) relays: BTreeMap<OperationId, Relay>,
-    pub(super) buffers: BTreeMap<BufferId, Buffer>,
-    pub(super) positions: BTreeMap<Input, u64>,
-    replays: BTreeMap<ReplayId, Replay>,
+    pub(super) tables: BTreeMap<IoId, LiveTable>,
+    pub(super) relays: BTreeMap<OperationId, LiveRelay>,
+    pub(super) buffers: BTreeMap<BufferId, LiveBuffer>,
+    pub(super) positions: BTreeMap<SharedInput, u64>,
+    replays: BTreeMap<ReplayId, LiveReplay>,
     /// Requests to the driver without an answer, in order.
     in_flight: BTreeMap<u64, Effect>,
     by_operation: BTreeMap<OperationId, u64>,
@@ -36,7 +36,7 @@ pub struct LiveState {
 }
 
 /// Recipe of a table of descriptors.
-pub(super) struct Table {
+pub(super) struct LiveTable {
     pub base: IoId,
     pub directory: Directory,
     pub umask: Umask,
@@ -48,7 +48,7 @@ pub(super) struct Table {
 }
 
 /// Relay that forwards the output of branches.
-pub(super) struct Relay {
+pub(super) struct LiveRelay {
     pub io: IoId,
     /// Set when no task waits for the relay.
     pub is_abandoned: bool,
@@ -58,7 +58,7 @@ pub(super) struct Relay {
 
 /// Recorded content of a buffer.
 #[derive(Default)]
-pub(super) struct Buffer {
+pub(super) struct LiveBuffer {
     pub content: BString,
     /// Set when the buffer is dropped; tables still refer to the buffer.
     pub is_dropped: bool,
@@ -66,8 +66,8 @@ pub(super) struct Buffer {
 }
 
 /// Input that the next attempt reads again.
-struct Replay {
-    input: Input,
+struct LiveReplay {
+    input: SharedInput,
     start: Option<u64>,
     is_kept: bool,
 }
@@ -100,7 +100,7 @@ impl LiveState {
             Effect::Abandon(operation) => self.abandon(operation),
             Effect::Relay { operation, io } => {
                 self.use_table(io, 1);
-                self.relays.insert(operation, Relay { io, is_abandoned: false, uses: 0 });
+                self.relays.insert(operation, LiveRelay { io, is_abandoned: false, uses: 0 });
             }
             Effect::CloseIo(io) => {
                 if let Some(table) = self.tables.get_mut(&io) {
@@ -158,7 +158,8 @@ impl LiveState {
                 self.end_relay(*operation);
                 if let Some(Effect::Open { io, base, directory, umask, redirects, .. }) = effect {
                     let (changes, uses) = (redirects, 0);
-                    let table = Table { base, directory, umask, changes, is_closed: false, uses };
+                    let table =
+                        LiveTable { base, directory, umask, changes, is_closed: false, uses };
                     if result.is_ok() {
                         self.tables.insert(io, table);
                     } else {
@@ -189,7 +190,7 @@ impl LiveState {
     }
 
     /// Stores the position of an input, in bytes from its beginning.
-    pub fn position(&mut self, input: Input, at: u64) {
+    pub fn position(&mut self, input: SharedInput, at: u64) {
         self.positions.insert(input, at);
     }
 
@@ -265,7 +266,7 @@ impl LiveState {
         if let Some(Effect::Open { base, directory, umask, redirects, .. }) = self.finish(operation)
         {
             let (changes, is_closed, uses) = (redirects, true, 0);
-            self.release(&Table { base, directory, umask, changes, is_closed, uses });
+            self.release(&LiveTable { base, directory, umask, changes, is_closed, uses });
         }
         if let Some(relay) = self.relays.get_mut(&operation) {
             relay.is_abandoned = true;
@@ -283,7 +284,7 @@ impl LiveState {
                 FdSource::Hold(buffer) => (*buffer, BString::default()),
                 _ => continue,
             };
-            self.buffers.insert(id, Buffer { content, is_dropped: false, uses: 0 });
+            self.buffers.insert(id, LiveBuffer { content, is_dropped: false, uses: 0 });
         }
     }
 
@@ -292,19 +293,19 @@ impl LiveState {
             let FdSource::Replay(id) = source else { continue };
             let Some(input) = self.fd_graph.replayed(*id) else { continue };
             let start = self.positions.get(&input).copied();
-            let new = Replay { input, start, is_kept: false };
+            let new = LiveReplay { input, start, is_kept: false };
             let start = self.replays.entry(*id).or_insert(new).start;
             self.set_position(input, start);
         }
     }
 
-    fn rewind(&mut self, replay: &Replay) {
+    fn rewind(&mut self, replay: &LiveReplay) {
         if !replay.is_kept {
             self.set_position(replay.input, replay.start);
         }
     }
 
-    fn set_position(&mut self, input: Input, at: Option<u64>) {
+    fn set_position(&mut self, input: SharedInput, at: Option<u64>) {
         match at {
             Some(at) => self.positions.insert(input, at),
             None => self.positions.remove(&input),
@@ -344,7 +345,7 @@ impl LiveState {
     }
 
     /// Releases the buffers, relays and tables that a removed table used.
-    fn release(&mut self, table: &Table) {
+    fn release(&mut self, table: &LiveTable) {
         self.use_all(&table.changes, -1);
         self.use_table(table.base, -1);
     }
@@ -354,7 +355,7 @@ impl LiveState {
             && let Some(table) = self.tables.remove(&io)
         {
             for change in 0..table.changes.len() {
-                self.positions.remove(&Input { io, change: change as u32 });
+                self.positions.remove(&SharedInput { io, change: change as u32 });
             }
             self.release(&table);
         }

@@ -5,8 +5,8 @@ use std::time::Duration;
 use thiserror::Error;
 
 use super::beginning::Beginning;
-use super::entry::{Entry, Head, Over};
-use super::frame::{self, Frames, Start};
+use super::entry::{FrameHead, JournalEntry, Over};
+use super::frame::{self, FileStart, FrameIter};
 use super::started::Started;
 use super::tail;
 use ftsh_machine::Time;
@@ -98,25 +98,26 @@ impl Journal {
     /// An incomplete last frame is ignored: nothing was performed because of its entries.
     pub fn of(mut bytes: Vec<u8>) -> Result<Self, Unreadable> {
         let run = match frame::start(&bytes) {
-            Start::Run(run) => run,
-            Start::Empty => return Err(Unreadable::Empty),
-            Start::OtherFormat => return Err(Unreadable::OtherFormat),
-            Start::Other => return Err(Unreadable::NoJournal),
+            FileStart::Run(run) => run,
+            FileStart::Empty => return Err(Unreadable::Empty),
+            FileStart::OtherFormat => return Err(Unreadable::OtherFormat),
+            FileStart::Other => return Err(Unreadable::NoJournal),
         };
-        let mut frames = Frames::of(&bytes, run);
-        let (mut beginning, mut seen, mut last) = (None, Seen::default(), None::<Head>);
+        let mut frames = FrameIter::of(&bytes, run);
+        let (mut beginning, mut seen, mut last) =
+            (None, EntrySummary::default(), None::<FrameHead>);
         for content in &mut frames {
             let damaged = |_| Unreadable::Damaged(content.start);
             NoMemory::unless(content.len())?;
             let (head, rest) =
-                postcard::take_from_bytes::<Head>(&bytes[content.clone()]).map_err(damaged)?;
+                postcard::take_from_bytes::<FrameHead>(&bytes[content.clone()]).map_err(damaged)?;
             if head.number != last.map_or(0, |last| last.number + 1) {
                 return Err(Unreadable::Damaged(content.start));
             }
             last = Some(head);
             for entry in Entries(rest) {
                 match (entry.map_err(damaged)?, &beginning) {
-                    (Entry::Began(began), None) => beginning = Some(*began),
+                    (JournalEntry::Began(began), None) => beginning = Some(*began),
                     (_, None) => return Err(Unreadable::Damaged(frame::HEADER)),
                     (entry, Some(_)) => seen.add(entry),
                 }
@@ -131,33 +132,33 @@ impl Journal {
             return Err(Unreadable::Empty);
         };
         bytes.truncate(end);
-        let Seen { starts, suspended, over, reported, mut begun, effects, .. } = seen;
+        let EntrySummary { starts, suspended, over, reported, mut begun, effects, .. } = seen;
         begun.push(effects.unwrap_or(u64::MAX));
         let frames = last.number + 1;
         Ok(Self { run, beginning, starts, suspended, over, reported, begun, frames, end, bytes })
     }
 
     /// Returns the entries after the beginning.
-    pub(super) fn entries(&self) -> impl Iterator<Item = Result<Entry, NoMemory>> {
+    pub(super) fn entries(&self) -> impl Iterator<Item = Result<JournalEntry, NoMemory>> {
         let entries = self.contents().flat_map(|content| {
             let trouble = NoMemory::unless(content.len()).err();
-            let rest = match postcard::take_from_bytes::<Head>(content) {
+            let rest = match postcard::take_from_bytes::<FrameHead>(content) {
                 Ok((_, rest)) if trouble.is_none() => rest,
                 _ => &[],
             };
             // Decoding cannot fail, because [`Journal::of`] has decoded each entry before.
             Entries(rest).map_while(Result::ok).map(Ok).chain(trouble.map(Err))
         });
-        entries.filter(|entry| !matches!(entry, Ok(Entry::Began(_))))
+        entries.filter(|entry| !matches!(entry, Ok(JournalEntry::Began(_))))
     }
 
     /// Returns the heads of all frames, each with a checksum of the effects.
-    pub(super) fn checks(&self) -> impl Iterator<Item = Head> {
+    pub(super) fn checks(&self) -> impl Iterator<Item = FrameHead> {
         self.contents().map_while(|content| postcard::from_bytes(content).ok())
     }
 
     fn contents(&self) -> impl Iterator<Item = &[u8]> {
-        Frames::of(&self.bytes, self.run).map(|content| &self.bytes[content])
+        FrameIter::of(&self.bytes, self.run).map(|content| &self.bytes[content])
     }
 }
 
@@ -165,7 +166,7 @@ impl Journal {
 pub(super) struct Entries<'a>(pub &'a [u8]);
 
 impl Iterator for Entries<'_> {
-    type Item = postcard::Result<Entry>;
+    type Item = postcard::Result<JournalEntry>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let rest = std::mem::take(&mut self.0);
@@ -182,7 +183,7 @@ impl Iterator for Entries<'_> {
 
 /// Summary of the entries read so far.
 #[derive(Default)]
-struct Seen {
+struct EntrySummary {
     now: Time,
     starts: Vec<Started>,
     suspended: Option<Suspended>,
@@ -194,32 +195,32 @@ struct Seen {
     effects: Option<u64>,
 }
 
-impl Seen {
-    fn add(&mut self, entry: Entry) {
+impl EntrySummary {
+    fn add(&mut self, entry: JournalEntry) {
         match entry {
-            Entry::Delivered { later, .. } => {
+            JournalEntry::Delivered { later, .. } => {
                 self.now = self.now + Duration::from_nanos(later);
                 // A later delivery means: the program that was to replace the shell failed to
                 // start.
                 self.over = None;
             }
-            Entry::Started(started) => {
+            JournalEntry::Started(started) => {
                 self.starts.push(*started);
                 self.suspended = None;
                 self.begun.push(self.effects.take().unwrap_or(u64::MAX));
             }
-            Entry::Suspended { later, effects, signal } => {
+            JournalEntry::Suspended { later, effects, signal } => {
                 let at = self.now + Duration::from_nanos(later);
                 self.suspended = Some(Suspended { at, signal });
                 self.effects = Some(effects);
             }
-            Entry::Over(over) => self.over = Some(over),
-            Entry::Reported => self.reported = true,
-            Entry::Began(_)
-            | Entry::Noted { .. }
-            | Entry::Written { .. }
-            | Entry::Position { .. }
-            | Entry::Outlived { .. } => {}
+            JournalEntry::Over(over) => self.over = Some(over),
+            JournalEntry::Reported => self.reported = true,
+            JournalEntry::Began(_)
+            | JournalEntry::Noted { .. }
+            | JournalEntry::Written { .. }
+            | JournalEntry::Position { .. }
+            | JournalEntry::Outlived { .. } => {}
         }
     }
 }

@@ -7,10 +7,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::fd_graph::Input;
+use super::fd_graph::SharedInput;
 use super::live_state::LiveState;
 use super::remake::without_files;
-use super::replay::World;
+use super::replay::ReplayedWorld;
 use super::store::Store;
 use super::writer::{Writer, changes_the_world};
 use ftsh_machine::driver::{Driver, Durable};
@@ -55,11 +55,11 @@ pub struct Recorder<'a, D, S> {
     late: Vec<Effect>,
     /// Set when the machine has received the resumption and the lost commands.
     is_resumed: bool,
-    progress: Progress,
+    progress: RecordingState,
 }
 
 /// State of recording.
-enum Progress {
+enum RecordingState {
     Recording,
     /// Recording has ended, because the run is suspended.
     Suspended,
@@ -91,7 +91,7 @@ impl<'a, D: Durable, S: Store> Recorder<'a, D, S> {
     pub fn resume(
         driver: &'a mut D,
         journal: Rc<RefCell<Writer<S>>>,
-        world: World,
+        world: ReplayedWorld,
         deadline: Deadline,
     ) -> io::Result<Self> {
         let mut recorder = Self::around(driver, journal, deadline);
@@ -121,8 +121,8 @@ impl<'a, D: Durable, S: Store> Recorder<'a, D, S> {
         if let Some(event) = self.recorded.clone() {
             self.record_event(self.now, Some(&event));
         }
-        match std::mem::replace(&mut self.progress, Progress::Recording) {
-            Progress::Failed(error) => Err(error),
+        match std::mem::replace(&mut self.progress, RecordingState::Recording) {
+            RecordingState::Failed(error) => Err(error),
             progress => {
                 self.progress = progress;
                 Ok(())
@@ -133,7 +133,7 @@ impl<'a, D: Durable, S: Store> Recorder<'a, D, S> {
     fn around(driver: &'a mut D, journal: Rc<RefCell<Writer<S>>>, deadline: Deadline) -> Self {
         let now = driver.now();
         let (unrecorded, unjournaled, late) = (VecDeque::new(), VecDeque::new(), Vec::new());
-        let progress = Progress::Recording;
+        let progress = RecordingState::Recording;
         Self {
             driver,
             journal,
@@ -153,16 +153,18 @@ impl<'a, D: Durable, S: Store> Recorder<'a, D, S> {
     /// Returns an error if the journal cannot be written.
     pub fn end(self, outcome: &Outcome) -> io::Result<bool> {
         match self.progress {
-            Progress::Recording => self.journal.borrow_mut().end(outcome).map(|()| true),
+            RecordingState::Recording => self.journal.borrow_mut().end(outcome).map(|()| true),
             // The outcome is not recorded, but all work of this start has ended.
-            Progress::Suspended => self.journal.borrow_mut().nothing_is_left().map(|()| false),
-            Progress::Failed(error) => Err(error),
+            RecordingState::Suspended => {
+                self.journal.borrow_mut().nothing_is_left().map(|()| false)
+            }
+            RecordingState::Failed(error) => Err(error),
         }
     }
 
     /// Restores the world, and repeats the requests without an answer.
-    fn go_on(&mut self, world: World) {
-        let World { alive, later, file, .. } = world;
+    fn go_on(&mut self, world: ReplayedWorld) {
+        let ReplayedWorld { alive, later, file, .. } = world;
         if let Err(reason) = self.remake(&alive, &file) {
             self.leave(later.len(), reason);
         }
@@ -239,7 +241,7 @@ impl<'a, D: Durable, S: Store> Recorder<'a, D, S> {
                 let _ = self.open(operation, open(without_files(&redirects)))?;
             }
         }
-        let read = alive.positions.get(&Input::STANDARD).copied().filter(|read| *read > 0);
+        let read = alive.positions.get(&SharedInput::STANDARD).copied().filter(|read| *read > 0);
         if read.is_some() && self.driver.position(IoId::INHERITED, 0) != read {
             self.log_note(file, NO_POSITION.into());
         }
@@ -276,7 +278,7 @@ impl<'a, D: Durable, S: Store> Recorder<'a, D, S> {
     }
 
     fn is_recording(&self) -> bool {
-        matches!(self.progress, Progress::Recording)
+        matches!(self.progress, RecordingState::Recording)
     }
 
     fn is_past_deadline(&self) -> bool {
@@ -295,7 +297,7 @@ impl<'a, D: Durable, S: Store> Recorder<'a, D, S> {
     }
 
     fn fail(&mut self, error: io::Error) {
-        self.progress = Progress::Failed(error);
+        self.progress = RecordingState::Failed(error);
         self.unjournaled.push_back(Event::Suspended(Suspension::Signal(END)));
     }
 
@@ -382,7 +384,7 @@ impl<'a, D: Durable, S: Store> Recorder<'a, D, S> {
     fn leave(&mut self, late: usize, reason: Suspension) {
         let now = self.driver.now();
         if self.record(|journal| journal.suspend(now, late, reason)) {
-            self.progress = Progress::Suspended;
+            self.progress = RecordingState::Suspended;
             self.unjournaled.push_back(Event::Suspended(reason));
         }
     }
@@ -438,8 +440,10 @@ impl<'a, D: Durable, S: Store> Recorder<'a, D, S> {
     /// Answers an effect that is not performed.
     fn refuse(&mut self, effect: Effect) {
         let message = || match &self.progress {
-            Progress::Failed(error) => format!("the journal can't be written: {error}"),
-            Progress::Recording | Progress::Suspended => "the run is suspended".to_owned(),
+            RecordingState::Failed(error) => format!("the journal can't be written: {error}"),
+            RecordingState::Recording | RecordingState::Suspended => {
+                "the run is suspended".to_owned()
+            }
         };
         let refusal = |operation| {
             let result = Err(Refusal { message: message() });

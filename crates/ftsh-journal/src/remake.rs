@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::fd_graph::Input;
-use super::live_state::{Buffer, LiveState, Table};
+use super::fd_graph::SharedInput;
+use super::live_state::{LiveBuffer, LiveState, LiveTable};
 use ftsh_machine::Effect;
 use ftsh_machine::effect::{Access, BufferId, FdChange, FdSource, IoId, OperationId};
 
@@ -31,14 +31,14 @@ impl LiveState {
         effects
     }
 
-    fn fills(&self, which: impl Fn(&BufferId, &Buffer) -> bool) -> Vec<Effect> {
+    fn fills(&self, which: impl Fn(&BufferId, &LiveBuffer) -> bool) -> Vec<Effect> {
         let filled = self.buffers.iter().filter(|(id, buffer)| which(id, buffer));
         filled.map(|(id, buffer)| Effect::Fill(*id, buffer.content.clone())).collect()
     }
 
     /// Returns the effects that set the position of the shell's standard input.
     fn seek(&self) -> Vec<Effect> {
-        let Some(at) = self.positions.get(&Input::STANDARD) else { return Vec::new() };
+        let Some(at) = self.positions.get(&SharedInput::STANDARD) else { return Vec::new() };
         let (operation, io) = SEEK;
         let redirects = vec![FdChange { descriptor: 0, source: FdSource::Position(*at) }];
         let (base, directory, umask) = (IoId::INHERITED, None, None);
@@ -73,7 +73,7 @@ impl LiveState {
         }
     }
 
-    fn changes(&self, io: IoId, table: &Table) -> Vec<FdChange> {
+    fn changes(&self, io: IoId, table: &LiveTable) -> Vec<FdChange> {
         let mut changes = Vec::with_capacity(table.changes.len() + 1);
         for (change, FdChange { descriptor, source }) in table.changes.iter().enumerate() {
             let descriptor = *descriptor;
@@ -96,7 +96,7 @@ impl LiveState {
                 source => source.clone(),
             };
             changes.push(FdChange { descriptor, source });
-            let input = Input { io, change: change as u32 };
+            let input = SharedInput { io, change: change as u32 };
             if let Some(at) = self.positions.get(&input).filter(|at| **at > 0) {
                 changes.push(FdChange { descriptor, source: FdSource::Position(*at) });
             }

@@ -9,8 +9,8 @@ use bstr::BString;
 use thiserror::Error;
 
 use super::digest::Digest;
-use super::entry::{Answer, Delivered, Entry, Head};
-use super::fd_graph::Input;
+use super::entry::{Delivered, FrameHead, JournalEntry, RecordedReply};
+use super::fd_graph::SharedInput;
 use super::live_state::LiveState;
 use super::read::{Journal, NoMemory};
 use ftsh_machine::effect::{BufferId, Effect, IoId, ScopeId};
@@ -19,7 +19,7 @@ use ftsh_machine::secrets::Secrets;
 use ftsh_machine::{Event, Machine, Outcome, Output, Time};
 
 /// Result of a replay.
-pub struct Replayed {
+pub struct ReplayResult {
     /// Machine in the state of the last record.
     pub machine: Machine,
     /// Outcome of the run, if the run has ended.
@@ -27,11 +27,11 @@ pub struct Replayed {
     /// Moment of the last record.
     pub now: Time,
     /// State needed to continue the run.
-    pub(super) left: Left,
+    pub(super) left: ReplayState,
 }
 
 /// State that a run leaves to the process that continues the run.
-pub(super) struct Left {
+pub(super) struct ReplayState {
     /// Checksum of the effects so far.
     pub digest: Digest,
     /// Moment of the last delivery.
@@ -46,7 +46,7 @@ pub(super) struct Left {
 }
 
 /// World of a run to restore before the run continues.
-pub struct World {
+pub struct ReplayedWorld {
     pub(super) alive: LiveState,
     pub(super) later: Vec<Effect>,
     /// Name of the script.
@@ -57,7 +57,7 @@ pub struct World {
     is_uncertain: bool,
 }
 
-impl World {
+impl ReplayedWorld {
     /// Marks the clock of the run as uncertain, as after a reboot.
     #[must_use]
     pub fn with_uncertain_clock(self) -> Self {
@@ -77,12 +77,12 @@ impl World {
     }
 }
 
-impl Replayed {
+impl ReplayResult {
     /// Returns the machine, and the world to restore before the machine continues.
-    pub fn go_on(self) -> (Machine, World) {
-        let Left { alive, later, file, .. } = self.left;
+    pub fn go_on(self) -> (Machine, ReplayedWorld) {
+        let ReplayState { alive, later, file, .. } = self.left;
         let (latest, is_uncertain) = (self.now, false);
-        (self.machine, World { alive, later, file, latest, is_uncertain })
+        (self.machine, ReplayedWorld { alive, later, file, latest, is_uncertain })
     }
 }
 
@@ -122,7 +122,7 @@ pub enum Unrepeatable {
 }
 
 /// Observer of a replay.
-pub trait Watch {
+pub trait ReplayObserver {
     /// Receives a log record.
     fn logged(&mut self, record: &LogRecord);
 
@@ -133,17 +133,17 @@ pub trait Watch {
     fn on_event(&mut self, _event: &Event) {}
 }
 
-impl<F: FnMut(&LogRecord)> Watch for F {
+impl<F: FnMut(&LogRecord)> ReplayObserver for F {
     fn logged(&mut self, record: &LogRecord) {
         self(record);
     }
 }
 
 /// Checksums of the effects, in order.
-type Checks<'a> = Box<dyn Iterator<Item = Head> + 'a>;
+type Checks<'a> = Box<dyn Iterator<Item = FrameHead> + 'a>;
 
 /// Replay in progress.
-struct Replay<'a, W> {
+struct Replayer<'a, W> {
     machine: Machine,
     journal: &'a Journal,
     checks: Peekable<Checks<'a>>,
@@ -166,7 +166,7 @@ struct Replay<'a, W> {
     /// Content of buffers, valid from the next delivery on.
     written: Vec<(BufferId, u64, BString)>,
     /// Positions of inputs, valid from the next delivery on.
-    positions: VecDeque<(Input, u64)>,
+    positions: VecDeque<(SharedInput, u64)>,
     /// Effects that an earlier start never began and the present start requested first.
     late: Vec<Effect>,
     /// Effects that the present start never began: all beyond the first `begun`.
@@ -181,8 +181,8 @@ struct Replay<'a, W> {
 pub fn replay(
     journal: &Journal,
     level: Level,
-    watch: impl Watch,
-) -> Result<Replayed, Unrepeatable> {
+    watch: impl ReplayObserver,
+) -> Result<ReplayResult, Unrepeatable> {
     let beginning = &journal.beginning;
     let version = || beginning.version.clone();
     if beginning.behavior != super::BEHAVIOR {
@@ -192,7 +192,7 @@ pub fn replay(
     let secrets = beginning.secrets();
     let machine = beginning.machine(level, secrets.clone());
     let machine = machine.ok_or_else(|| Unrepeatable::Beginning(version()))?;
-    let mut replay = Replay {
+    let mut replay = Replayer {
         machine,
         journal,
         checks: (Box::new(journal.checks()) as Checks<'_>).peekable(),
@@ -216,7 +216,7 @@ pub fn replay(
     };
     let now = replay.repeat(level)?;
     replay.alive.restart();
-    let Replay {
+    let Replayer {
         machine,
         outcome,
         digest,
@@ -227,18 +227,18 @@ pub fn replay(
         file,
         ..
     } = replay;
-    let left = Left { digest, delivered_at, effects, alive, later, file };
-    Ok(Replayed { machine, outcome, now, left })
+    let left = ReplayState { digest, delivered_at, effects, alive, later, file };
+    Ok(ReplayResult { machine, outcome, now, left })
 }
 
-impl<W: Watch> Replay<'_, W> {
+impl<W: ReplayObserver> Replayer<'_, W> {
     fn repeat(&mut self, level: Level) -> Result<Time, Unrepeatable> {
         let mut latest = Time::START;
         self.next_start();
         let journal = self.journal;
         for entry in journal.entries() {
             match entry? {
-                Entry::Noted { later, effects, line, noted } => {
+                JournalEntry::Noted { later, effects, line, noted } => {
                     let at = self.now + Duration::from_nanos(later);
                     latest = latest.max(at);
                     let event = LogEvent::from(noted);
@@ -247,7 +247,7 @@ impl<W: Watch> Replay<'_, W> {
                         self.notes.push_back((effects, record));
                     }
                 }
-                Entry::Delivered { later, delivered } => {
+                JournalEntry::Delivered { later, delivered } => {
                     self.go_on()?;
                     self.log_notes(u64::MAX);
                     self.now = self.now + Duration::from_nanos(later);
@@ -261,20 +261,20 @@ impl<W: Watch> Replay<'_, W> {
                         Some(_) => return Err(self.different()),
                     }
                 }
-                Entry::Started(started) => {
+                JournalEntry::Started(started) => {
                     self.go_on()?;
                     self.log_notes(u64::MAX);
                     self.alive.orphan_remote_branches(Time::after(started.elapsed));
                     self.next_start();
                 }
-                Entry::Written { buffer, from, bytes } => {
+                JournalEntry::Written { buffer, from, bytes } => {
                     self.written.push((BufferId(buffer), from, bytes));
                 }
-                Entry::Position { io, change, at } => {
-                    let input = Input { io: IoId(io), change };
+                JournalEntry::Position { io, change, at } => {
+                    let input = SharedInput { io: IoId(io), change };
                     self.positions.push_back((input, at));
                 }
-                Entry::Suspended { later, signal, .. } => {
+                JournalEntry::Suspended { later, signal, .. } => {
                     self.go_on()?;
                     self.log_notes(u64::MAX);
                     let at = self.now + Duration::from_nanos(later);
@@ -284,10 +284,10 @@ impl<W: Watch> Replay<'_, W> {
                         self.watch.logged(&self.noted(at, 0, event).hide(&self.secrets));
                     }
                 }
-                Entry::Outlived { by } => {
+                JournalEntry::Outlived { by } => {
                     self.alive.outlived_by(Duration::from_nanos(by));
                 }
-                Entry::Began(_) | Entry::Over(_) | Entry::Reported => {}
+                JournalEntry::Began(_) | JournalEntry::Over(_) | JournalEntry::Reported => {}
             }
             self.records += 1;
         }
@@ -332,12 +332,12 @@ impl<W: Watch> Replay<'_, W> {
             self.alive.position(input, at);
         }
         if let Delivered::Done { answer, .. } = &mut delivered
-            && let Answer::Recorded { buffer } = answer
+            && let RecordedReply::Recorded { buffer } = answer
         {
             let content = self.alive.content(BufferId(*buffer));
             let content = content.ok_or_else(|| self.different())?;
             NoMemory::unless(content.len())?;
-            *answer = Answer::Text(content.clone());
+            *answer = RecordedReply::Text(content.clone());
         }
         self.has_output = true;
         match delivered.into_event() {

@@ -7,7 +7,7 @@ use ftsh_machine::effect::{ProcessId, ScopeId};
 /// Open scopes with their commands. The cost of an operation depends only on the content of its
 /// scope.
 #[derive(Clone, Debug, Default)]
-pub struct Scopes {
+pub struct OpenScopes {
     /// Parent of each scope.
     around: BTreeMap<ScopeId, ScopeId>,
     /// Pairs of parent and child scope.
@@ -17,7 +17,7 @@ pub struct Scopes {
     ending: BTreeSet<ScopeId>,
 }
 
-impl Scopes {
+impl OpenScopes {
     /// Returns each scope with its parent.
     pub fn iter(&self) -> impl Iterator<Item = (ScopeId, ScopeId)> {
         self.around.iter().map(|(scope, around)| (*scope, *around))
@@ -125,8 +125,8 @@ mod tests {
     const INNERMOST: ScopeId = ScopeId(3);
 
     /// Returns three nested scopes with one command each.
-    fn scopes() -> Scopes {
-        let mut scopes = Scopes::default();
+    fn scopes() -> OpenScopes {
+        let mut scopes = OpenScopes::default();
         for (scope, around) in [(OUTER, ScopeId::SCRIPT), (INNER, OUTER), (INNERMOST, INNER)] {
             scopes.put(scope, around);
             scopes.enter(scope, ProcessId(10 * scope.0));
@@ -134,11 +134,11 @@ mod tests {
         scopes
     }
 
-    fn members(scopes: &Scopes, scope: ScopeId) -> Vec<u64> {
+    fn members(scopes: &OpenScopes, scope: ScopeId) -> Vec<u64> {
         scopes.members(scope).into_iter().map(|process| process.0).collect()
     }
 
-    fn around(scopes: &Scopes) -> Vec<(u64, u64)> {
+    fn around(scopes: &OpenScopes) -> Vec<(u64, u64)> {
         scopes.iter().map(|(scope, around)| (scope.0, around.0)).collect()
     }
 

@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use crc32fast::Hasher;
 
-use super::entry::Head;
+use super::entry::FrameHead;
 use super::frame::{self, HEAD, salt};
 
 /// Polynomial of the checksums, the lowest power first.
@@ -21,14 +21,14 @@ const BYTE: u32 = 1 << 23;
 const PIECE: usize = 64;
 /// Number of stored powers for short lengths; longer lengths use multiples of this number.
 const SHORT_POWERS: usize = 4096;
-/// Size of the smallest frame: a header and an encoded [`Head`].
+/// Size of the smallest frame: a header and an encoded [`FrameHead`].
 const MIN_FRAME: usize = HEAD + 3;
 
 /// Returns the position of the first good frame after the bad frame at `at`.
 ///
 /// Only a frame written later than `last` counts. An older frame is a copy: a script can print its
 /// own journal.
-pub fn later(bytes: &[u8], run: u64, at: usize, last: Option<Head>) -> Option<usize> {
+pub fn later(bytes: &[u8], run: u64, at: usize, last: Option<FrameHead>) -> Option<usize> {
     // Zeros at the end are preallocated room, in which no frame begins.
     let end = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
     let rest = bytes.get(at..)?;
@@ -37,7 +37,8 @@ pub fn later(bytes: &[u8], run: u64, at: usize, last: Option<Head>) -> Option<us
     (1..end.saturating_sub(at))
         .find(|&later| {
             let Some((content, sum)) = frame::possible(rest, later) else { return false };
-            let Ok((head, _)) = postcard::take_from_bytes::<Head>(&rest[content.clone()]) else {
+            let Ok((head, _)) = postcard::take_from_bytes::<FrameHead>(&rest[content.clone()])
+            else {
                 return false;
             };
             // The bytes in between have room for at most this many frames.

@@ -10,13 +10,13 @@ use serde::Serialize;
 
 use super::beginning::Beginning;
 use super::digest::Digest;
-use super::entry::{Answer, Delivered, Entry, Head, Noted};
+use super::entry::{Delivered, FrameHead, JournalEntry, Noted, RecordedReply};
 use super::fd_graph::Reading;
 use super::frame;
-use super::known::{Due, Known};
-use super::last::Last;
+use super::known::{DueQueries, RecordedState};
+use super::last::LastFrame;
 use super::read::{Journal, NoMemory};
-use super::replay::Replayed;
+use super::replay::ReplayResult;
 use super::started::Started;
 use super::store::Store;
 use ftsh_machine::driver::BufferPart;
@@ -55,7 +55,7 @@ pub struct Writer<S> {
     /// Process id of the program that replaces the shell.
     rest: Option<u64>,
     /// Recorded state, from which further data to record follows.
-    known: Known,
+    known: RecordedState,
     /// Moment of the last delivery.
     delivered_at: Time,
     /// Number of effects before the last delivery.
@@ -85,20 +85,20 @@ impl<S: Store> Writer<S> {
             urgent: None,
             digest: Digest::default(),
             rest: None,
-            known: Known::default(),
+            known: RecordedState::default(),
             delivered_at: Time::START,
             effects: 0,
             is_waiting: false,
             outlived: Duration::ZERO,
             is_broken: false,
         };
-        writer.push(&Entry::Began(Box::new(beginning)));
+        writer.push(&JournalEntry::Began(Box::new(beginning)));
         Ok(writer)
     }
 
     /// Resumes the journal of a run in its store. Truncates an incomplete last frame, because no
     /// frame may follow a torn one.
-    pub fn resume(mut store: S, journal: &Journal, replayed: &Replayed) -> io::Result<Self> {
+    pub fn resume(mut store: S, journal: &Journal, replayed: &ReplayResult) -> io::Result<Self> {
         let end = journal.end as u64;
         store.cut(end)?;
         let left = &replayed.left;
@@ -113,7 +113,7 @@ impl<S: Store> Writer<S> {
             urgent: None,
             digest: left.digest.clone(),
             rest: None,
-            known: Known::new(&left.alive),
+            known: RecordedState::new(&left.alive),
             delivered_at: left.delivered_at,
             effects: left.effects,
             is_waiting: true,
@@ -124,13 +124,13 @@ impl<S: Store> Writer<S> {
 
     /// Records the start of this process.
     pub fn start(&mut self, started: Started) {
-        self.push(&Entry::Started(Box::new(started)));
+        self.push(&JournalEntry::Started(Box::new(started)));
         // The next process has to find the children of this process.
         self.must_commit = true;
     }
 
     /// Returns the data to query from the driver before an event is delivered.
-    pub fn due(&self, event: &Event) -> Due {
+    pub fn due(&self, event: &Event) -> DueQueries {
         self.known.due(event)
     }
 
@@ -158,7 +158,7 @@ impl<S: Store> Writer<S> {
             let (bytes, more) = rest.split_at(rest.len().min(MAX_ENTRY));
             // Encoding makes several copies of the content.
             NoMemory::unless(4 * bytes.len()).map_err(|_| ErrorKind::OutOfMemory)?;
-            self.push(&Entry::Written { buffer: buffer.0, from, bytes: bytes.into() });
+            self.push(&JournalEntry::Written { buffer: buffer.0, from, bytes: bytes.into() });
             if more.is_empty() {
                 return Ok(());
             }
@@ -172,7 +172,7 @@ impl<S: Store> Writer<S> {
     pub fn position(&mut self, reading: &Reading, at: u64) {
         if self.known.position(reading.input, at) {
             let (io, change) = (reading.input.io.0, reading.input.change);
-            self.push(&Entry::Position { io, change, at });
+            self.push(&JournalEntry::Position { io, change, at });
         }
     }
 
@@ -183,7 +183,7 @@ impl<S: Store> Writer<S> {
         if let (Some(event), Delivered::Done { answer, .. }) = (event, &mut delivered)
             && let Some(buffer) = self.known.buffer_in(event)
         {
-            *answer = Answer::Recorded { buffer: buffer.0 };
+            *answer = RecordedReply::Recorded { buffer: buffer.0 };
         }
         // A start needs no record: the end of the program implies its start, and a crash loses
         // both. The program that replaces the shell is an exception.
@@ -192,7 +192,7 @@ impl<S: Store> Writer<S> {
         if is_rest || !matches!(delivered, Delivered::Time | Delivered::Spawned { .. }) {
             self.urgent.get_or_insert(now);
         }
-        self.push(&Entry::Delivered { later, delivered });
+        self.push(&JournalEntry::Delivered { later, delivered });
         if let Some(event) = event {
             self.known.on_event(event);
         }
@@ -221,7 +221,7 @@ impl<S: Store> Writer<S> {
     pub fn outlived_by(&mut self, by: Duration) {
         if by > self.outlived {
             self.outlived = by;
-            self.push(&Entry::Outlived { by: by.as_nanos().try_into().unwrap_or(u64::MAX) });
+            self.push(&JournalEntry::Outlived { by: by.as_nanos().try_into().unwrap_or(u64::MAX) });
             self.must_commit = true;
         }
     }
@@ -231,7 +231,7 @@ impl<S: Store> Writer<S> {
         if self.outlived.is_zero() {
             return Ok(());
         }
-        self.push(&Entry::Outlived { by: 0 });
+        self.push(&JournalEntry::Outlived { by: 0 });
         self.commit()
     }
 
@@ -253,7 +253,7 @@ impl<S: Store> Writer<S> {
             Suspension::Signal(signal) => Some(signal),
             Suspension::Deadline => None,
         };
-        self.push(&Entry::Suspended { later, effects, signal });
+        self.push(&JournalEntry::Suspended { later, effects, signal });
         self.commit()
     }
 
@@ -263,7 +263,7 @@ impl<S: Store> Writer<S> {
             let later = nanoseconds(record.at, self.delivered_at);
             let effects = (self.digest.count() - self.effects) as u32;
             let effects = if self.is_waiting { u32::MAX } else { effects };
-            self.push(&Entry::Noted { later, effects, line: record.line, noted });
+            self.push(&JournalEntry::Noted { later, effects, line: record.line, noted });
         }
     }
 
@@ -291,7 +291,7 @@ impl<S: Store> Writer<S> {
 
     fn write_frame(&mut self) -> io::Result<()> {
         let (number, effects, digest) = (self.frames, self.digest.count(), self.digest.value());
-        let mut content = encoded(&Head { number, effects, digest }, Vec::new())?;
+        let mut content = encoded(&FrameHead { number, effects, digest }, Vec::new())?;
         content.append(&mut self.pending);
         let mut bytes = Vec::with_capacity(content.len() + 8);
         frame::append(&mut bytes, self.run, &content);
@@ -323,7 +323,7 @@ impl<S: Store> Writer<S> {
 
     /// Records the end of the run and truncates the room after the last frame.
     pub fn end(&mut self, outcome: &Outcome) -> io::Result<()> {
-        self.push(&Entry::Over(outcome.into()));
+        self.push(&JournalEntry::Over(outcome.into()));
         self.commit()?;
         // Remaining room is harmless.
         let _ = self.store.cut(self.end);
@@ -331,7 +331,7 @@ impl<S: Store> Writer<S> {
         Ok(())
     }
 
-    fn push(&mut self, entry: &Entry) {
+    fn push(&mut self, entry: &JournalEntry) {
         match encoded(entry, mem::take(&mut self.pending)) {
             Ok(pending) => self.pending = pending,
             Err(_) => self.is_broken = true,
@@ -340,9 +340,9 @@ impl<S: Store> Writer<S> {
 }
 
 /// Appends the report of the end of the run.
-pub fn report<S: Store>(mut store: S, last: &Last) -> io::Result<()> {
-    let head = Head { number: last.head.number + 1, ..last.head };
-    let content = encoded(&Entry::Reported, encoded(&head, Vec::new())?)?;
+pub fn report<S: Store>(mut store: S, last: &LastFrame) -> io::Result<()> {
+    let head = FrameHead { number: last.head.number + 1, ..last.head };
+    let content = encoded(&JournalEntry::Reported, encoded(&head, Vec::new())?)?;
     let mut bytes = Vec::new();
     frame::append(&mut bytes, last.run, &content);
     store.cut(last.end)?;

@@ -8,13 +8,13 @@ use ftsh_machine::effect::ScopeId;
 /// Open scopes, and the empty scopes that wait for remote branches.
 #[derive(Debug, Default)]
 pub struct Families {
-    open: BTreeMap<ScopeId, Scope>,
+    open: BTreeMap<ScopeId, FamilyScope>,
     /// Scopes without a process on this machine.
     empty_here: BTreeSet<ScopeId>,
 }
 
 #[derive(Debug)]
-struct Scope {
+struct FamilyScope {
     parent: ScopeId,
     children: usize,
     /// True if the scope is an alias of its parent, kept for its children.
@@ -24,7 +24,7 @@ struct Scope {
 impl Families {
     /// Opens a scope inside another scope.
     pub fn open(&mut self, scope: ScopeId, parent: ScopeId) {
-        self.open.insert(scope, Scope { parent, children: 0, is_alias: false });
+        self.open.insert(scope, FamilyScope { parent, children: 0, is_alias: false });
         self.hold(parent);
     }
 

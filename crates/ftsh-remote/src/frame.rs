@@ -28,16 +28,16 @@ pub struct BadFrame;
 /// A message that cannot be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("a message is longer than {} MiB", MAX_CONTENT >> 20)]
-pub struct TooLong;
+pub struct MessageTooLong;
 
 /// Returns a message as bytes.
-pub fn frame(message: &impl Serialize) -> Result<Vec<u8>, TooLong> {
+pub fn frame(message: &impl Serialize) -> Result<Vec<u8>, MessageTooLong> {
     // Measured first: the memory may not hold a message that is too long.
     match postcard::serialize_with_flavor(message, Size::default()) {
         Ok(length) if length <= MAX_CONTENT => {}
-        _ => return Err(TooLong),
+        _ => return Err(MessageTooLong),
     }
-    let content = postcard::to_allocvec(message).map_err(|_| TooLong)?;
+    let content = postcard::to_allocvec(message).map_err(|_| MessageTooLong)?;
     let mut bytes = Vec::with_capacity(HEADER_LENGTH + content.len());
     bytes.extend(MARK);
     bytes.extend((content.len() as u32).to_le_bytes());

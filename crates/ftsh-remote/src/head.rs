@@ -9,11 +9,11 @@ use std::time::Duration;
 use bstr::ByteSlice;
 use serde::Serialize;
 
-use super::frame::{Frames, TooLong, frame};
+use super::frame::{Frames, MessageTooLong, frame};
 use super::lease::Lease;
 use super::listen::{Listener, Piece};
 use super::nonce::Nonce;
-use super::record::Record;
+use super::record::BranchRecord;
 use super::{Branch, Go, Hello, ToHead, ToNode};
 use ftsh_machine::Time;
 use ftsh_machine::event::{Blame, Returned};
@@ -34,14 +34,14 @@ pub struct Head {
     /// Time after a grant at which the branch is certainly gone.
     gone_after: Duration,
     packed: Time,
-    phase: Phase,
+    phase: HeadPhase,
     /// Messages of engine, login or node before the branch began, on standard error.
     preamble: Vec<u8>,
-    outputs: VecDeque<Output>,
+    outputs: VecDeque<HeadOutput>,
 }
 
 #[derive(Debug)]
-enum Phase {
+enum HeadPhase {
     /// No node has answered yet. The node must send *hello* before `until`.
     Waiting {
         frames: Frames<ToHead>,
@@ -64,7 +64,7 @@ struct Begun {
     /// Time of the last grant.
     granted: Time,
     listener: Listener,
-    record: Option<Record>,
+    record: Option<BranchRecord>,
     /// Reason for the end of the connection, if the connection has ended.
     closed: Option<String>,
     /// True if the engine knows for certain that no process is left on the node.
@@ -82,7 +82,7 @@ pub enum Stream {
 
 /// Request to the owner of the connection.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Output {
+pub enum HeadOutput {
     /// Write the bytes to the node's standard input.
     Write(Vec<u8>),
     /// The branch begins on the named node. The next bytes to write start the branch.
@@ -105,7 +105,7 @@ impl Head {
             lease,
             gone_after: Lease::gone_after(lease, kill_timeout),
             packed: now,
-            phase: Phase::Waiting { frames: Frames::default(), until: Time::NEVER },
+            phase: HeadPhase::Waiting { frames: Frames::default(), until: Time::NEVER },
             preamble: Vec::new(),
             outputs: VecDeque::new(),
         }
@@ -114,7 +114,7 @@ impl Head {
     /// Starts the time limit for *hello*, as the engine has started its command on a node. The node
     /// reads `bytes` bytes first.
     pub fn expect_hello(&mut self, now: Time, bytes: usize) {
-        if let Phase::Waiting { until, .. } = &mut self.phase
+        if let HeadPhase::Waiting { until, .. } = &mut self.phase
             && *until == Time::NEVER
         {
             *until = answer_deadline(now, bytes);
@@ -122,35 +122,35 @@ impl Head {
     }
 
     /// Removes the next output.
-    pub fn poll_output(&mut self) -> Option<Output> {
+    pub fn poll_output(&mut self) -> Option<HeadOutput> {
         self.outputs.pop_front()
     }
 
     /// Returns the time at which [`Head::handle_timeout`] is due, or [`Time::NEVER`].
     pub fn next_timeout(&self) -> Time {
         match &self.phase {
-            Phase::Over => Time::NEVER,
-            Phase::Waiting { until, .. } | Phase::Offered { until, .. } => *until,
-            Phase::Begun(begun) => begun.granted + self.gone_after,
+            HeadPhase::Over => Time::NEVER,
+            HeadPhase::Waiting { until, .. } | HeadPhase::Offered { until, .. } => *until,
+            HeadPhase::Begun(begun) => begun.granted + self.gone_after,
         }
     }
 
     /// True once the branch was started.
     pub fn has_begun(&self) -> bool {
-        matches!(self.phase, Phase::Begun(_))
+        matches!(self.phase, HeadPhase::Begun(_))
     }
 
     /// True once the result was reported.
     pub fn is_over(&self) -> bool {
-        matches!(self.phase, Phase::Over)
+        matches!(self.phase, HeadPhase::Over)
     }
 
     /// Returns the name of the node, once known.
     pub fn node(&self) -> Option<&str> {
         match &self.phase {
-            Phase::Offered { node, .. } => Some(node),
-            Phase::Begun(begun) => Some(&begun.node),
-            Phase::Waiting { .. } | Phase::Over => None,
+            HeadPhase::Offered { node, .. } => Some(node),
+            HeadPhase::Begun(begun) => Some(&begun.node),
+            HeadPhase::Waiting { .. } | HeadPhase::Over => None,
         }
     }
 
@@ -158,7 +158,7 @@ impl Head {
     /// standard error come first.
     pub fn preamble(&self) -> String {
         let printed = match &self.phase {
-            Phase::Waiting { frames, .. } => frames.preamble(),
+            HeadPhase::Waiting { frames, .. } => frames.preamble(),
             _ => Vec::new(),
         };
         let message = [self.preamble.to_str_lossy(), printed.to_str_lossy()];
@@ -170,19 +170,19 @@ impl Head {
     /// are handled, as a head that was stopped may have many bytes to read.
     pub fn on_stdout(&mut self, now: Time, bytes: &[u8]) {
         match &mut self.phase {
-            Phase::Waiting { frames, .. } | Phase::Offered { frames, .. } => {
+            HeadPhase::Waiting { frames, .. } | HeadPhase::Offered { frames, .. } => {
                 frames.push(bytes);
                 self.read_messages(now);
             }
-            Phase::Begun(_) => self.print(Stream::Output, bytes.to_vec()),
-            Phase::Over => {}
+            HeadPhase::Begun(_) => self.print(Stream::Output, bytes.to_vec()),
+            HeadPhase::Over => {}
         }
     }
 
     /// Handles bytes from the node's standard error. The driver must read this stream even while
     /// the output of the branch is not taken, since the stream carries the requests for more time.
     pub fn on_stderr(&mut self, now: Time, bytes: &[u8]) {
-        let Phase::Begun(begun) = &mut self.phase else {
+        let HeadPhase::Begun(begun) = &mut self.phase else {
             return self.keep_preamble(bytes);
         };
         for piece in begun.listener.push(bytes) {
@@ -190,7 +190,7 @@ impl Head {
                 // Output after the record does not belong to the branch.
                 Piece::Printed(_) if begun.record.is_some() => {}
                 Piece::Printed(bytes) => {
-                    self.outputs.push_back(Output::Printed(Stream::Errors, bytes));
+                    self.outputs.push_back(HeadOutput::Printed(Stream::Errors, bytes));
                 }
                 Piece::Record(record) => begun.record = Some(*record),
                 Piece::TooLate => {
@@ -208,7 +208,7 @@ impl Head {
                 Piece::Request(request) => {
                     begun.granted = now;
                     match frame(&ToNode::Lease(request.at)) {
-                        Ok(bytes) => self.outputs.push_back(Output::Write(bytes)),
+                        Ok(bytes) => self.outputs.push_back(HeadOutput::Write(bytes)),
                         Err(error) => return self.closed(&error.to_string(), Blame::Request),
                     }
                 }
@@ -220,7 +220,7 @@ impl Head {
     /// `blame` is the cause if the branch has not begun.
     pub fn closed(&mut self, message: &str, blame: Blame) {
         match &mut self.phase {
-            Phase::Waiting { .. } => {
+            HeadPhase::Waiting { .. } => {
                 // The last line is the most specific.
                 let preamble = self.preamble();
                 let last = preamble.lines().next_back().unwrap_or_default();
@@ -232,29 +232,29 @@ impl Head {
                 };
                 self.return_not_begun(why, blame);
             }
-            Phase::Offered { .. } => {
+            HeadPhase::Offered { .. } => {
                 let why =
                     with_detail("the connection to it ended before the branch began", message);
                 self.return_not_begun(&why, Blame::Node);
             }
-            Phase::Begun(begun) => {
+            HeadPhase::Begun(begun) => {
                 let rest = begun.listener.end();
                 if begun.record.is_none() && !rest.is_empty() {
-                    self.outputs.push_back(Output::Printed(Stream::Errors, rest));
+                    self.outputs.push_back(HeadOutput::Printed(Stream::Errors, rest));
                 }
                 let why =
                     with_detail("the connection to it ended without a word of its end", message);
                 begun.closed.get_or_insert(why);
                 self.conclude();
             }
-            Phase::Over => {}
+            HeadPhase::Over => {}
         }
     }
 
     /// Records that the engine knows for certain that no process of the branch is left. The head
     /// then need not wait for the end of the lease after the connection is closed.
     pub fn gone(&mut self) {
-        if let Phase::Begun(begun) = &mut self.phase {
+        if let HeadPhase::Begun(begun) = &mut self.phase {
             begun.is_gone = true;
             self.conclude();
         }
@@ -263,17 +263,17 @@ impl Head {
     /// Requests the end of the branch, as a signal would. A branch that has not begun is canceled.
     pub fn end(&mut self, signal: i32) {
         match &self.phase {
-            Phase::Waiting { .. } | Phase::Offered { .. } => {
+            HeadPhase::Waiting { .. } | HeadPhase::Offered { .. } => {
                 self.return_not_begun("it isn't wanted any more", Blame::Request);
             }
-            Phase::Begun(begun) if begun.closed.is_none() && begun.record.is_none() => {
+            HeadPhase::Begun(begun) if begun.closed.is_none() && begun.record.is_none() => {
                 match frame(&ToNode::End(signal)) {
-                    Ok(bytes) => self.outputs.push_back(Output::Write(bytes)),
+                    Ok(bytes) => self.outputs.push_back(HeadOutput::Write(bytes)),
                     // Without the message, the branch is as good as cut off.
                     Err(error) => self.closed(&error.to_string(), Blame::Request),
                 }
             }
-            Phase::Begun(_) | Phase::Over => {}
+            HeadPhase::Begun(_) | HeadPhase::Over => {}
         }
     }
 
@@ -283,27 +283,28 @@ impl Head {
             return;
         }
         match &mut self.phase {
-            Phase::Waiting { .. } => {
+            HeadPhase::Waiting { .. } => {
                 self.return_not_begun("no shell there says that it is there", Blame::Node);
             }
-            Phase::Offered { .. } => {
+            HeadPhase::Offered { .. } => {
                 self.return_not_begun("the shell there doesn't answer", Blame::Node);
             }
-            Phase::Begun(begun) => {
+            HeadPhase::Begun(begun) => {
                 begun.is_gone = true;
                 let silence = self.gone_after.as_secs();
                 let why = || format!("it hasn't been heard of for {silence} s");
                 begun.closed.get_or_insert_with(why);
                 self.conclude();
             }
-            Phase::Over => {}
+            HeadPhase::Over => {}
         }
     }
 
     /// Handles the messages before the branch begins.
     fn read_messages(&mut self, now: Time) {
         loop {
-            let (Phase::Waiting { frames, .. } | Phase::Offered { frames, .. }) = &mut self.phase
+            let (HeadPhase::Waiting { frames, .. } | HeadPhase::Offered { frames, .. }) =
+                &mut self.phase
             else {
                 return;
             };
@@ -323,11 +324,11 @@ impl Head {
     }
 
     fn on_hello(&mut self, now: Time, hello: Hello) {
-        let Phase::Waiting { frames, .. } = &mut self.phase else { return };
+        let HeadPhase::Waiting { frames, .. } = &mut self.phase else { return };
         let frames = std::mem::take(frames);
         let bytes = frame(&Offer::Branch(&self.branch));
         let until = answer_deadline(now, bytes.as_ref().map_or(0, Vec::len));
-        self.phase = Phase::Offered { frames, node: hello.node, until };
+        self.phase = HeadPhase::Offered { frames, node: hello.node, until };
         let ours = &self.branch.identity;
         if hello.identity != *ours {
             let why = format!(
@@ -337,15 +338,16 @@ impl Head {
             return self.return_not_begun(&why, Blame::Node);
         }
         match bytes {
-            Ok(bytes) => self.outputs.push_back(Output::Write(bytes)),
-            Err(TooLong) => {
+            Ok(bytes) => self.outputs.push_back(HeadOutput::Write(bytes)),
+            Err(MessageTooLong) => {
                 self.return_not_begun("its variables are too long to be sent", Blame::Request);
             }
         }
     }
 
     fn begin(&mut self, now: Time) {
-        let Phase::Offered { frames, node, .. } = std::mem::replace(&mut self.phase, Phase::Over)
+        let HeadPhase::Offered { frames, node, .. } =
+            std::mem::replace(&mut self.phase, HeadPhase::Over)
         else {
             return;
         };
@@ -354,9 +356,9 @@ impl Head {
             Ok(go) => go,
             Err(error) => return self.return_not_begun(&error.to_string(), Blame::Request),
         };
-        self.outputs.push_back(Output::Placed(node.clone()));
-        self.outputs.push_back(Output::Write(go));
-        self.phase = Phase::Begun(Box::new(Begun {
+        self.outputs.push_back(HeadOutput::Placed(node.clone()));
+        self.outputs.push_back(HeadOutput::Write(go));
+        self.phase = HeadPhase::Begun(Box::new(Begun {
             node,
             granted: now,
             listener: Listener::new(&self.nonce),
@@ -369,7 +371,7 @@ impl Head {
 
     fn print(&mut self, stream: Stream, bytes: Vec<u8>) {
         if !bytes.is_empty() {
-            self.outputs.push_back(Output::Printed(stream, bytes));
+            self.outputs.push_back(HeadOutput::Printed(stream, bytes));
         }
     }
 
@@ -386,10 +388,10 @@ impl Head {
 
     /// Reports the result of a branch that has begun, once the result is final.
     fn conclude(&mut self) {
-        let Phase::Begun(begun) = &mut self.phase else { return };
+        let HeadPhase::Begun(begun) = &mut self.phase else { return };
         let Some(why) = &begun.closed else { return };
         let returned = match begun.record.take() {
-            Some(Record { ended, node, elapsed, .. }) => {
+            Some(BranchRecord { ended, node, elapsed, .. }) => {
                 Returned::Ended { node, elapsed, ended: Box::new(ended) }
             }
             None if begun.is_gone => {
@@ -401,8 +403,8 @@ impl Head {
     }
 
     fn over(&mut self, returned: Returned) {
-        self.phase = Phase::Over;
-        self.outputs.push_back(Output::Returned(returned));
+        self.phase = HeadPhase::Over;
+        self.outputs.push_back(HeadOutput::Returned(returned));
     }
 }
 

@@ -11,7 +11,7 @@
 //! 3. The head sends [`ToNode::Go`], with a [`Nonce`]. Until then nothing has begun. If the node's
 //!    standard input ends before, the node exits without a message.
 //! 4. The branch begins. From then on, the node's standard output and standard error carry the
-//!    output of the branch. Last on standard error is a [`Record`] with the nonce and the result.
+//!    output of the branch. Last on standard error is a [`BranchRecord`] with the nonce and the result.
 //!    The node writes the record when no process of the branch is left.
 //!
 //! Then the node exits with 0, for any result of the branch.
@@ -73,15 +73,15 @@ use bstr::BString;
 use serde::{Deserialize, Serialize};
 
 pub use self::environment::merge;
-pub use self::frame::{BadFrame, Frames, TooLong, frame};
-pub use self::head::{Head, Output, Stream};
+pub use self::frame::{BadFrame, Frames, MessageTooLong, frame};
+pub use self::head::{Head, HeadOutput, Stream};
 pub use self::identity::Identity;
 pub use self::lease::Lease;
 pub use self::line::too_late;
 pub use self::listen::{Listener, Piece};
 pub use self::nonce::Nonce;
-pub use self::record::Record;
-pub use self::request::Request;
+pub use self::record::BranchRecord;
+pub use self::request::ExtensionRequest;
 use ftsh_machine::packed::PackedBranch;
 
 /// Message from a head to a node.

@@ -4,8 +4,8 @@ use bstr::ByteSlice;
 
 use super::line::{self, prefix};
 use super::nonce::Nonce;
-use super::record::Record;
-use super::request::Request;
+use super::record::BranchRecord;
+use super::request::ExtensionRequest;
 
 /// Maximum length of a node's line.
 const MAX_LINE: usize = 1 << 24;
@@ -16,9 +16,9 @@ pub enum Piece {
     /// Output of the branch.
     Printed(Vec<u8>),
     /// Result of the branch.
-    Record(Box<Record>),
+    Record(Box<BranchRecord>),
     /// Request for more time.
-    Request(Request),
+    Request(ExtensionRequest),
     /// The branch does not begin.
     TooLate,
 }

@@ -8,13 +8,13 @@ use ftsh_machine::effect::{Dispatch, ScopeId};
 
 /// Orphaned branches that may still run, and the dispatches that wait for their end.
 #[derive(Debug, Default)]
-pub struct Orphans {
+pub struct OrphanedBranches {
     /// Scopes of the orphans, with the times at which the orphans are gone.
     until: BTreeMap<ScopeId, Time>,
     held: Vec<Dispatch>,
 }
 
-impl Orphans {
+impl OrphanedBranches {
     /// Adds orphans, each with the time at which the orphan is gone.
     pub fn inherit(&mut self, orphans: Vec<(ScopeId, Time)>) {
         for (scope, until) in orphans {
@@ -81,7 +81,7 @@ mod tests {
         let mut families = Families::default();
         families.open(outer, ScopeId::SCRIPT);
         families.open(branch, outer);
-        let mut orphans = Orphans::default();
+        let mut orphans = OrphanedBranches::default();
         orphans.inherit(vec![(branch, Time::NEVER)]);
         families.hand_over(branch, outer);
         orphans.hand_over(branch, outer);

@@ -16,7 +16,7 @@ const MAX_RECORD: usize = 1 << 22;
 
 /// Result of a branch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Record {
+pub struct BranchRecord {
     /// Result and number of attempts.
     pub ended: EndedBranch,
     /// Node that the branch ran on.
@@ -27,7 +27,7 @@ pub struct Record {
     pub elapsed: Duration,
 }
 
-impl Record {
+impl BranchRecord {
     /// Encodes the record as a line.
     pub fn to_line(&self, nonce: &Nonce) -> String {
         let mut content = postcard::to_allocvec(self).unwrap_or_default();

@@ -26,7 +26,7 @@ type Id = (usize, PassId);
 
 /// Channels shared by all shells of a world, which have numbers.
 #[derive(Clone, Debug, Default)]
-pub struct Channels {
+pub struct SimulatedChannels {
     crowds: BTreeMap<Name, LocalChannel<Id>>,
     /// Channel and operation of each waiting or admitted attempt.
     entries: BTreeMap<Id, (Name, OperationId)>,
@@ -34,7 +34,7 @@ pub struct Channels {
     planned: Option<Time>,
 }
 
-impl Channels {
+impl SimulatedChannels {
     /// Handles the request of a shell. Returns the events for the shells.
     pub fn ask(&mut self, shell: usize, ask: Ask, now: Time) -> Vec<(usize, Event)> {
         let (id, entering) = match &ask {
@@ -94,7 +94,7 @@ impl Channels {
         names.iter().flat_map(|name| self.advance(name, now)).collect()
     }
 
-    /// Returns the time of the next call of [`Channels::pass_time`], if earlier than the planned
+    /// Returns the time of the next call of [`SimulatedChannels::pass_time`], if earlier than the planned
     /// time.
     pub fn wake(&mut self) -> Option<Time> {
         let due =

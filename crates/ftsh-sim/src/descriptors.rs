@@ -7,7 +7,7 @@ use bstr::{BStr, BString, ByteSlice};
 use thiserror::Error;
 
 use super::drafts::{Drafts, Files};
-use super::inputs::{Of, Replays, Source};
+use super::inputs::{InputSource, Of, SpooledInputs};
 use super::model::Model;
 use ftsh_machine::effect::{
     Access, BufferId, DraftId, FdChange, FdSource, IoId, PipeId, Run, Sink,
@@ -18,7 +18,7 @@ use ftsh_machine::effect::{
 pub struct Descriptors {
     pub files: Files,
     pub drafts: Drafts,
-    pub replays: Replays,
+    pub replays: SpooledInputs,
     pub stdout: BString,
     pub stderr: BString,
     /// Set when the shell's standard output has no reader.
@@ -35,44 +35,44 @@ pub struct Descriptors {
     /// Buffers whose content is lost with the shell: outputs of attempts, and copies of a standard
     /// error.
     pub(super) fleeting: BTreeSet<BufferId>,
-    pub(super) stdin: Option<Arc<Source>>,
+    pub(super) stdin: Option<Arc<InputSource>>,
     /// Pipes into relays, by their numbers.
-    pub(super) relayed: BTreeMap<usize, Relayed>,
+    pub(super) relayed: BTreeMap<usize, RelayedPipe>,
     pub(super) count: usize,
 }
 
 /// Output through a pipe into a relay.
-pub struct Relayed {
+pub struct RelayedPipe {
     tag: Arc<BString>,
     /// Target of the relay.
-    to: End,
+    to: DescriptorTarget,
     /// Incomplete line.
     pub(super) line: BString,
     /// Table that the relay was made for.
     io: Option<IoId>,
 }
 
-pub type Table = BTreeMap<u8, End>;
+pub type Table = BTreeMap<u8, DescriptorTarget>;
 
 /// Target of a descriptor.
 #[derive(Clone)]
-pub enum End {
+pub enum DescriptorTarget {
     Stdout,
     Stderr,
     Null,
     /// No target: a command that uses the descriptor fails.
     Gone(usize),
-    Input(Arc<Source>),
+    Input(Arc<InputSource>),
     Buffer(BufferId),
     File(BString),
     Draft(DraftId),
     PipeOut(PipeId),
     Relay(usize),
     /// The target, and also a buffer.
-    Tee(Box<End>, BufferId),
+    Tee(Box<DescriptorTarget>, BufferId),
 }
 
-impl End {
+impl DescriptorTarget {
     /// True if two ends lead to the same target.
     fn is_same(&self, other: &Self) -> bool {
         match (self, other) {
@@ -126,21 +126,25 @@ impl Descriptors {
     /// Returns the targets of the descriptors of a table; none after the table was closed.
     pub fn table(&self, io: IoId) -> Table {
         if io == IoId::INHERITED {
-            let stdin = self.stdin.clone().map_or(End::Null, End::Input);
-            return BTreeMap::from([(0, stdin), (1, End::Stdout), (2, End::Stderr)]);
+            let stdin = self.stdin.clone().map_or(DescriptorTarget::Null, DescriptorTarget::Input);
+            return BTreeMap::from([
+                (0, stdin),
+                (1, DescriptorTarget::Stdout),
+                (2, DescriptorTarget::Stderr),
+            ]);
         }
         self.tables.get(&io).cloned().unwrap_or_default()
     }
 
     pub fn set_stdin(&mut self, content: BString) {
-        self.stdin = Some(Source::new(Of::Stdin(content)));
+        self.stdin = Some(InputSource::new(Of::Stdin(content)));
     }
 
     /// Makes a table from another table.
     pub fn open(&mut self, io: IoId, base: IoId, redirects: &[FdChange]) -> Result<(), Missing> {
         let table = self.plumb(self.table(base), redirects)?;
         for end in table.values() {
-            if let End::PipeOut(pipe) = end {
+            if let DescriptorTarget::PipeOut(pipe) = end {
                 *self.writers.entry(*pipe).or_default() += 1;
             }
             if let Some(pipe) = end.reads() {
@@ -159,15 +163,15 @@ impl Descriptors {
         let relayed = std::mem::take(&mut self.relayed).into_iter();
         let (over, rest) = relayed.partition(|(_, relayed)| relayed.io == Some(io));
         self.relayed = rest;
-        let over: BTreeMap<usize, Relayed> = over;
-        for Relayed { tag, to, line, .. } in over.into_values() {
+        let over: BTreeMap<usize, RelayedPipe> = over;
+        for RelayedPipe { tag, to, line, .. } in over.into_values() {
             if !line.is_empty() {
                 self.write(&to, bstr::concat([&tag[..], b"\t", &line[..], b"\n"]).as_bstr());
             }
         }
         let mut ended = false;
         for end in self.tables.remove(&io).unwrap_or_default().values() {
-            if let End::PipeOut(pipe) = end {
+            if let DescriptorTarget::PipeOut(pipe) = end {
                 ended |= is_last(&mut self.writers, *pipe);
             }
             if let Some(pipe) = end.reads().filter(|pipe| is_last(&mut self.readers, *pipe)) {
@@ -188,7 +192,7 @@ impl Descriptors {
     /// Removes dropped buffers that no descriptor leads to.
     fn forget_dropped(&mut self) {
         let ends = self.tables.values().flat_map(BTreeMap::values);
-        let used: BTreeSet<BufferId> = ends.filter_map(End::buffer).collect();
+        let used: BTreeSet<BufferId> = ends.filter_map(DescriptorTarget::buffer).collect();
         let Self { dropped, buffers, fleeting, .. } = self;
         dropped.retain(|buffer| {
             let is_used = used.contains(buffer);
@@ -240,7 +244,7 @@ impl Descriptors {
 
     /// True if descriptor 0 of a table has no more input.
     pub fn input_ended(&self, io: IoId) -> bool {
-        let Some(End::Input(source)) = self.table(io).remove(&0) else { return false };
+        let Some(DescriptorTarget::Input(source)) = self.table(io).remove(&0) else { return false };
         match &source.of {
             Of::Stdin(content) => source.at() >= content.len(),
             Of::Pipe(pipe) => {
@@ -261,12 +265,12 @@ impl Descriptors {
     }
 
     fn plumb(&mut self, mut table: Table, redirects: &[FdChange]) -> Result<Table, Missing> {
-        let mut held: Vec<(End, BufferId)> = Vec::new();
+        let mut held: Vec<(DescriptorTarget, BufferId)> = Vec::new();
         let is_attempt = redirects.iter().any(|it| matches!(it.source, FdSource::Replay(_)));
         for FdChange { descriptor, source } in redirects {
             let end = match source {
                 FdSource::File { path, access: Access::Read } if self.files.contains_key(path) => {
-                    End::Input(Source::new(Of::File(path.clone())))
+                    DescriptorTarget::Input(InputSource::new(Of::File(path.clone())))
                 }
                 FdSource::File { path, access: Access::Read } => {
                     return Err(Missing::File(path.clone()));
@@ -276,17 +280,19 @@ impl Descriptors {
                     if *access == Access::Write {
                         content.clear();
                     }
-                    End::File(path.clone())
+                    DescriptorTarget::File(path.clone())
                 }
-                FdSource::BufferRead(buffer) => End::Input(Source::new(Of::Buffer(*buffer))),
+                FdSource::BufferRead(buffer) => {
+                    DescriptorTarget::Input(InputSource::new(Of::Buffer(*buffer)))
+                }
                 FdSource::BufferCreate(buffer, content) => {
                     self.buffers.insert(*buffer, content.clone());
-                    End::Buffer(*buffer)
+                    DescriptorTarget::Buffer(*buffer)
                 }
                 FdSource::Hold(buffer) => {
                     let before = match table.get(descriptor) {
-                        None | Some(End::Input(_)) if *descriptor > 2 => continue,
-                        before => before.cloned().unwrap_or(End::Null),
+                        None | Some(DescriptorTarget::Input(_)) if *descriptor > 2 => continue,
+                        before => before.cloned().unwrap_or(DescriptorTarget::Null),
                     };
                     let same = held.iter().find(|(end, _)| end.is_same(&before));
                     let into = same.map_or(*buffer, |(_, first)| *first);
@@ -295,35 +301,37 @@ impl Descriptors {
                     if is_attempt {
                         self.fleeting.insert(into);
                     }
-                    End::Buffer(into)
+                    DescriptorTarget::Buffer(into)
                 }
                 FdSource::BufferCopy { buffer, of } => {
                     let content = self.buffer(*of);
                     self.buffers.insert(*buffer, content);
-                    End::Buffer(*buffer)
+                    DescriptorTarget::Buffer(*buffer)
                 }
                 FdSource::Relay { tag, .. } => {
                     let Some(to) = table.get(descriptor).cloned() else { continue };
                     let (tag, number) = (Arc::clone(tag), self.count);
-                    let relayed = Relayed { tag, to, line: BString::default(), io: None };
+                    let relayed = RelayedPipe { tag, to, line: BString::default(), io: None };
                     self.relayed.insert(number, relayed);
                     self.count += 1;
-                    End::Relay(number)
+                    DescriptorTarget::Relay(number)
                 }
                 FdSource::Tee { buffer, .. } => {
                     let Some(to) = table.get(descriptor).cloned() else { continue };
                     self.buffers.entry(*buffer).or_default();
                     self.fleeting.insert(*buffer);
-                    End::Tee(Box::new(to), *buffer)
+                    DescriptorTarget::Tee(Box::new(to), *buffer)
                 }
-                FdSource::BufferAppend(buffer) => End::Buffer(*buffer),
-                FdSource::Draft { path, .. } if path.starts_with(b"/dev/") => End::Null,
+                FdSource::BufferAppend(buffer) => DescriptorTarget::Buffer(*buffer),
+                FdSource::Draft { path, .. } if path.starts_with(b"/dev/") => {
+                    DescriptorTarget::Null
+                }
                 FdSource::Draft { draft, path, mode } => {
                     self.drafts.open(*draft, path, *mode);
-                    End::Draft(*draft)
+                    DescriptorTarget::Draft(*draft)
                 }
                 FdSource::Replay(replay) => {
-                    if let Some(End::Input(source)) = table.get(descriptor) {
+                    if let Some(DescriptorTarget::Input(source)) = table.get(descriptor) {
                         self.replays.begin(*replay, source);
                     }
                     continue;
@@ -332,22 +340,26 @@ impl Descriptors {
                     Some(end) => end.clone(),
                     None => return Err(Missing::Descriptor(*other)),
                 },
-                FdSource::Null => End::Null,
+                FdSource::Null => DescriptorTarget::Null,
                 FdSource::Gone => {
                     self.count += 1;
-                    End::Gone(self.count)
+                    DescriptorTarget::Gone(self.count)
                 }
                 FdSource::Position(at) => {
-                    if let Some(End::Input(source)) = table.get(descriptor) {
+                    if let Some(DescriptorTarget::Input(source)) = table.get(descriptor) {
                         source.go_to(*at as usize);
                     }
                     continue;
                 }
-                FdSource::Bytes(bytes) => End::Input(Source::new(Of::Bytes(bytes.clone()))),
-                FdSource::PipeReader(pipe) => End::Input(Source::new(Of::Pipe(*pipe))),
+                FdSource::Bytes(bytes) => {
+                    DescriptorTarget::Input(InputSource::new(Of::Bytes(bytes.clone())))
+                }
+                FdSource::PipeReader(pipe) => {
+                    DescriptorTarget::Input(InputSource::new(Of::Pipe(*pipe)))
+                }
                 FdSource::PipeWriter(pipe) => {
                     self.pipes.entry(*pipe).or_default();
-                    End::PipeOut(*pipe)
+                    DescriptorTarget::PipeOut(*pipe)
                 }
             };
             table.insert(*descriptor, end);
@@ -364,7 +376,7 @@ impl Descriptors {
     pub fn is_gone(&mut self, run: &Run, descriptor: u8) -> bool {
         let redirects: Vec<FdChange> = run.redirects.iter().cloned().map(reopened).collect();
         let table = self.plumb(self.table(run.io), &redirects);
-        table.is_ok_and(|table| matches!(table.get(&descriptor), Some(End::Gone(_))))
+        table.is_ok_and(|table| matches!(table.get(&descriptor), Some(DescriptorTarget::Gone(_))))
     }
 
     /// True if a command writes to an output without a reader. Such an output is a later stage, for
@@ -375,12 +387,12 @@ impl Descriptors {
         ends.any(|(_, end)| self.is_dead_end(end))
     }
 
-    fn is_dead_end(&self, end: &End) -> bool {
+    fn is_dead_end(&self, end: &DescriptorTarget) -> bool {
         match end {
-            End::PipeOut(_) => true,
-            End::Stdout => self.nobody_reads,
-            End::Tee(to, _) => self.is_dead_end(to),
-            End::Relay(number) => {
+            DescriptorTarget::PipeOut(_) => true,
+            DescriptorTarget::Stdout => self.nobody_reads,
+            DescriptorTarget::Tee(to, _) => self.is_dead_end(to),
+            DescriptorTarget::Relay(number) => {
                 self.relayed.get(number).is_some_and(|relayed| self.is_dead_end(&relayed.to))
             }
             _ => false,
@@ -392,7 +404,7 @@ impl Descriptors {
         if run.redirects.is_empty() && run.io == IoId::INHERITED && self.stdin.is_none() {
             return Ok(Some(BString::default()));
         }
-        let Some(End::Input(source)) = self.of(run)?.remove(&0) else {
+        let Some(DescriptorTarget::Input(source)) = self.of(run)?.remove(&0) else {
             return Ok(Some(BString::default()));
         };
         Ok(self.rest(&source))
@@ -401,14 +413,14 @@ impl Descriptors {
     /// Reads the remaining input of a descriptor.
     pub fn read_all(&mut self, io: IoId, number: u8) -> Result<BString, Missing> {
         let end = self.table(io).remove(&number).ok_or(Missing::Descriptor(number))?;
-        let End::Input(source) = end else { return Ok(BString::default()) };
+        let DescriptorTarget::Input(source) = end else { return Ok(BString::default()) };
         let rest = self.rest(&source).unwrap_or_default();
         source.go_to(source.at() + rest.len());
         Ok(rest)
     }
 
     /// Returns the remaining input of a source; none while its pipe has a writer.
-    fn rest(&self, source: &Source) -> Option<BString> {
+    fn rest(&self, source: &InputSource) -> Option<BString> {
         let input = match &source.of {
             Of::Bytes(bytes) | Of::Stdin(bytes) => bytes.clone(),
             Of::File(path) => self.files.get(path).cloned().unwrap_or_default(),
@@ -426,7 +438,7 @@ impl Descriptors {
     /// Advances a shared input by the bytes that a command has read.
     pub fn consumed(&mut self, run: &Run, bytes: usize) {
         if run.redirects.iter().all(|changes| changes.descriptor != 0)
-            && let Some(End::Input(source)) = self.table(run.io).get(&0)
+            && let Some(DescriptorTarget::Input(source)) = self.table(run.io).get(&0)
         {
             source.go_to(source.at() + bytes);
         }
@@ -454,23 +466,25 @@ impl Descriptors {
         }
     }
 
-    fn write(&mut self, end: &End, text: &BStr) {
+    fn write(&mut self, end: &DescriptorTarget, text: &BStr) {
         let sink = match end {
-            End::Stdout => &mut self.stdout,
-            End::Stderr => &mut self.stderr,
-            End::File(path) => self.files.entry(path.clone()).or_default(),
-            End::Buffer(buffer) => self.buffers.entry(*buffer).or_default(),
-            End::PipeOut(pipe) => self.pipes.entry(*pipe).or_default(),
-            End::Relay(number) => return self.relay(*number, text),
-            End::Tee(to, buffer) => {
+            DescriptorTarget::Stdout => &mut self.stdout,
+            DescriptorTarget::Stderr => &mut self.stderr,
+            DescriptorTarget::File(path) => self.files.entry(path.clone()).or_default(),
+            DescriptorTarget::Buffer(buffer) => self.buffers.entry(*buffer).or_default(),
+            DescriptorTarget::PipeOut(pipe) => self.pipes.entry(*pipe).or_default(),
+            DescriptorTarget::Relay(number) => return self.relay(*number, text),
+            DescriptorTarget::Tee(to, buffer) => {
                 self.write(to, text);
                 self.buffers.entry(*buffer).or_default()
             }
-            End::Draft(draft) => match self.drafts.content(*draft) {
+            DescriptorTarget::Draft(draft) => match self.drafts.content(*draft) {
                 Some(content) => content,
                 None => return,
             },
-            End::Null | End::Gone(_) | End::Input(_) => return,
+            DescriptorTarget::Null | DescriptorTarget::Gone(_) | DescriptorTarget::Input(_) => {
+                return;
+            }
         };
         sink.extend_from_slice(text.as_bytes());
     }

@@ -12,11 +12,11 @@ pub type Files = BTreeMap<BString, BString>;
 /// Staged files that are not committed, and scratch directories.
 #[derive(Default)]
 pub struct Drafts {
-    drafts: BTreeMap<DraftId, Draft>,
+    drafts: BTreeMap<DraftId, SimulatedDraft>,
     scratches: BTreeSet<ScratchId>,
 }
 
-struct Draft {
+struct SimulatedDraft {
     path: BString,
     mode: DraftMode,
     content: BString,
@@ -26,8 +26,12 @@ struct Draft {
 impl Drafts {
     /// Opens a staged file, for the first time or again.
     pub fn open(&mut self, id: DraftId, path: &BString, mode: DraftMode) {
-        let new =
-            || Draft { path: path.clone(), mode, content: BString::default(), settled: false };
+        let new = || SimulatedDraft {
+            path: path.clone(),
+            mode,
+            content: BString::default(),
+            settled: false,
+        };
         self.drafts.entry(id).or_insert_with(new);
     }
 

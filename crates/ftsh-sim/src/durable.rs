@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 
 use super::Simulated;
-use super::descriptors::{Descriptors, End};
+use super::descriptors::{DescriptorTarget, Descriptors};
 use super::inputs::Of;
 use super::shell::Shell;
 use ftsh_machine::driver::{BufferPart, Durable};
@@ -29,7 +29,9 @@ impl Shell {
             return None;
         }
         match self.descriptors.table(io).get(&descriptor)? {
-            End::Input(source) if !matches!(source.of, Of::Pipe(_)) => Some(source.at() as u64),
+            DescriptorTarget::Input(source) if !matches!(source.of, Of::Pipe(_)) => {
+                Some(source.at() as u64)
+            }
             _ => None,
         }
     }
@@ -79,14 +81,14 @@ impl Descriptors {
         let mut gone = BTreeMap::new();
         for end in self.tables.values_mut().flat_map(BTreeMap::values_mut) {
             let pipe = match (&*end, end.reads()) {
-                (End::PipeOut(pipe), _) => (*pipe, true),
-                (End::Tee(to, _), _) => match **to {
-                    End::PipeOut(pipe) => (pipe, true),
+                (DescriptorTarget::PipeOut(pipe), _) => (*pipe, true),
+                (DescriptorTarget::Tee(to, _), _) => match **to {
+                    DescriptorTarget::PipeOut(pipe) => (pipe, true),
                     _ => continue,
                 },
                 (_, Some(pipe)) => (pipe, false),
-                (End::Draft(_), _) => {
-                    *end = End::Null;
+                (DescriptorTarget::Draft(_), _) => {
+                    *end = DescriptorTarget::Null;
                     continue;
                 }
                 _ => continue,
@@ -96,7 +98,7 @@ impl Descriptors {
                 *count += 1;
                 *count
             });
-            *end = End::Gone(*number);
+            *end = DescriptorTarget::Gone(*number);
         }
         self.pipes.clear();
         self.writers.clear();

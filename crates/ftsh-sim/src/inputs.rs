@@ -9,7 +9,7 @@ use bstr::BString;
 use ftsh_machine::effect::{BufferId, PipeId, ReplayId};
 
 /// Input with a position.
-pub struct Source {
+pub struct InputSource {
     pub of: Of,
     at: AtomicUsize,
 }
@@ -24,7 +24,7 @@ pub enum Of {
     Pipe(PipeId),
 }
 
-impl Source {
+impl InputSource {
     /// Creates an input at its beginning.
     pub fn new(of: Of) -> Arc<Self> {
         Arc::new(Self { of, at: AtomicUsize::new(0) })
@@ -42,21 +42,24 @@ impl Source {
 
 /// Inputs that attempts read again.
 #[derive(Default)]
-pub struct Replays(BTreeMap<ReplayId, Replay>);
+pub struct SpooledInputs(BTreeMap<ReplayId, SpooledInput>);
 
-struct Replay {
-    source: Arc<Source>,
+struct SpooledInput {
+    source: Arc<InputSource>,
     start: usize,
     kept: bool,
 }
 
-impl Replays {
+impl SpooledInputs {
     /// Resets an input to the position at the first attempt, or records the position.
-    pub fn begin(&mut self, id: ReplayId, source: &Arc<Source>) {
+    pub fn begin(&mut self, id: ReplayId, source: &Arc<InputSource>) {
         let start = source.at();
         let replay = self.0.entry(id);
-        let replay =
-            replay.or_insert_with(|| Replay { source: Arc::clone(source), start, kept: false });
+        let replay = replay.or_insert_with(|| SpooledInput {
+            source: Arc::clone(source),
+            start,
+            kept: false,
+        });
         replay.source.go_to(replay.start);
     }
 
@@ -69,7 +72,8 @@ impl Replays {
     /// Resets all inputs that are not kept.
     pub fn end_all(&mut self) {
         // Reset the outermost attempt last, as its position counts.
-        for Replay { source, start, kept } in std::mem::take(&mut self.0).into_values().rev() {
+        for SpooledInput { source, start, kept } in std::mem::take(&mut self.0).into_values().rev()
+        {
             if !kept {
                 source.go_to(start);
             }
@@ -77,7 +81,7 @@ impl Replays {
     }
 
     pub fn end(&mut self, id: ReplayId) {
-        if let Some(Replay { source, start, kept: false }) = self.0.remove(&id) {
+        if let Some(SpooledInput { source, start, kept: false }) = self.0.remove(&id) {
             source.go_to(start);
         }
     }

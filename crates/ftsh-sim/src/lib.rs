@@ -21,9 +21,9 @@ use bstr::{BString, ByteSlice};
 use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
 
-pub use channels::{Ask, Channels};
+pub use channels::{Ask, SimulatedChannels};
 pub use model::{Call, Model};
-pub use shell::{Due, Ending, Shell, World};
+pub use shell::{Due, ProgramEnd, Shell, World};
 
 use ftsh_machine::driver::Driver;
 use ftsh_machine::effect::ProcessId;
@@ -35,11 +35,11 @@ type Command = Box<dyn FnMut(&Call, &mut ChaCha8Rng) -> Model>;
 /// Modelled world of one shell.
 pub struct Simulated {
     shell: Shell,
-    around: Around,
+    around: SimulatedWorld,
 }
 
 /// World without the shell.
-struct Around {
+struct SimulatedWorld {
     now: Time,
     rng: ChaCha8Rng,
     commands: BTreeMap<BString, Command>,
@@ -48,7 +48,7 @@ struct Around {
     trace: Vec<String>,
     starts: Vec<Time>,
     settles: Box<dyn FnMut(usize) -> Option<usize>>,
-    channels: Channels,
+    channels: SimulatedChannels,
 }
 
 enum FutureEvent {
@@ -65,7 +65,7 @@ enum FutureEvent {
 impl Simulated {
     /// Creates a world without commands and files.
     pub fn new(seed: u64) -> Self {
-        let around = Around {
+        let around = SimulatedWorld {
             now: Time::START,
             rng: ChaCha8Rng::seed_from_u64(seed),
             commands: BTreeMap::new(),
@@ -74,7 +74,7 @@ impl Simulated {
             trace: Vec::new(),
             starts: Vec::new(),
             settles: Box::new(|_| None),
-            channels: Channels::default(),
+            channels: SimulatedChannels::default(),
         };
         Self { shell: Shell::default(), around }
     }
@@ -162,7 +162,7 @@ impl Simulated {
     }
 }
 
-impl Around {
+impl SimulatedWorld {
     fn plan(&mut self, at: Time, event: FutureEvent) {
         self.count += 1;
         self.future.insert((at, self.count), event);
@@ -178,7 +178,7 @@ impl Around {
     }
 }
 
-impl World for Around {
+impl World for SimulatedWorld {
     fn now(&self) -> Time {
         self.now
     }

@@ -42,7 +42,7 @@ pub trait World {
     fn ask(&mut self, ask: Ask);
 
     /// Records the end of a program.
-    fn ended(&mut self, process: ProcessId, ending: Ending) {
+    fn ended(&mut self, process: ProcessId, ending: ProgramEnd) {
         let _ = (process, ending);
     }
 
@@ -63,7 +63,7 @@ pub enum Due {
 
 /// Kind of the end of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
+pub enum ProgramEnd {
     /// End without a signal of the shell.
     Itself(CommandStatus),
     /// SIGTERM.
@@ -77,20 +77,20 @@ pub enum Ending {
 pub struct Shell {
     pub(super) descriptors: Descriptors,
     parents: BTreeMap<ScopeId, ScopeId>,
-    pub(super) processes: BTreeMap<ProcessId, Process>,
+    pub(super) processes: BTreeMap<ProcessId, SimulatedProcess>,
     pub(super) terminating: BTreeSet<ScopeId>,
     pub(super) events: VecDeque<Event>,
 }
 
 /// Running command, or the process that a command left running.
-pub struct Process {
+pub struct SimulatedProcess {
     scope: ScopeId,
     name: String,
     pub(super) run: Option<Run>,
     pub(super) model: Model,
 }
 
-impl Process {
+impl SimulatedProcess {
     fn is_program(&self) -> bool {
         self.run.as_ref().is_some_and(|run| matches!(run.action, Action::Program { .. }))
     }
@@ -158,7 +158,7 @@ impl Shell {
                     if let Some(process) = self.processes.remove(&id) {
                         world.note(format_args!("kill {}", process.name));
                         if process.is_program() {
-                            world.ended(id, Ending::Killed);
+                            world.ended(id, ProgramEnd::Killed);
                         }
                     }
                 }
@@ -223,13 +223,13 @@ impl Shell {
                     self.end(id, status, world);
                 }
             }
-            Due::Terminated(id) => self.finish(id, Ending::Terminated, world),
+            Due::Terminated(id) => self.finish(id, ProgramEnd::Terminated, world),
         }
     }
 
     /// Ends a command whose model has no duration. Ignored if the command has ended.
     pub fn end(&mut self, id: ProcessId, status: CommandStatus, world: &mut impl World) {
-        self.finish(id, Ending::Itself(status), world);
+        self.finish(id, ProgramEnd::Itself(status), world);
     }
 
     /// Ends the shell and all its commands. Its open descriptors stay for another shell.
@@ -313,7 +313,8 @@ impl Shell {
         if let Some(takes) = model.takes {
             world.schedule(world.now() + takes, Due::Ends(process));
         }
-        self.processes.insert(process, Process { scope: run.scope, name, run: Some(run), model });
+        self.processes
+            .insert(process, SimulatedProcess { scope: run.scope, name, run: Some(run), model });
     }
 
     fn read_line(&mut self, run: &Run, input: &BString) {
@@ -327,14 +328,14 @@ impl Shell {
         self.events.push_back(Event::Exited { process, status, line, reader_gone: false });
     }
 
-    fn finish(&mut self, id: ProcessId, ending: Ending, world: &mut impl World) {
+    fn finish(&mut self, id: ProcessId, ending: ProgramEnd, world: &mut impl World) {
         let Some(mut process) = self.processes.remove(&id) else { return };
         let is_program = process.is_program();
         if let Some(run) = process.run.take() {
             let status = match ending {
-                Ending::Itself(status) => status,
-                Ending::Terminated => CommandStatus::Signaled(15),
-                Ending::Killed => CommandStatus::Signaled(9),
+                ProgramEnd::Itself(status) => status,
+                ProgramEnd::Terminated => CommandStatus::Signaled(15),
+                ProgramEnd::Killed => CommandStatus::Signaled(9),
             };
             self.descriptors.output(&run, &process.model);
             if is_program {

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 pub use super::clauses::ForKind;
 use super::clauses::{ChannelClauses, TryClauses};
 use super::span::{Source, Span};
-use crate::backoff::{Clauses, Kind};
+use crate::backoff::{Clauses, PolicyKind};
 pub use crate::duration::Unit;
 
 /// Name of a variable or a function.
@@ -100,7 +100,7 @@ pub enum CommandKind {
     /// `break` or `continue`.
     Jump(Jump),
     /// `channel NAME rules…`.
-    Channel(Box<Channel>),
+    Channel(Box<ChannelDeclaration>),
 }
 
 /// Jump out of the body of a loop.
@@ -192,7 +192,7 @@ pub struct Redirect {
     /// True if descriptor 2 becomes a copy of descriptor 1 (`>& file`, `&>> file`, `->& v`).
     pub with_errors: bool,
     /// Target of the redirection.
-    pub target: Target,
+    pub target: RedirectionTarget,
 }
 
 /// Mode in which a redirection opens its target.
@@ -208,7 +208,7 @@ pub enum Mode {
 
 /// Target of a redirection.
 #[derive(Clone, Debug)]
-pub enum Target {
+pub enum RedirectionTarget {
     /// Path of a file.
     File(Word),
     /// Name of a variable used as a file.
@@ -219,7 +219,7 @@ pub enum Target {
     HereDocument {
         /// Text of the line after the document.
         delimiter: String,
-        /// Text as one part: [`Part::Double`] with variables, or [`Part::Single`] after a quoted
+        /// Text as one part: [`WordPart::Double`] with variables, or [`WordPart::Single`] after a quoted
         /// delimiter.
         body: Word,
     },
@@ -233,7 +233,7 @@ pub struct Word {
     /// Span of the word.
     pub span: Span,
     /// Parts, at least one. A single part, by far the most common case, needs no allocation.
-    pub parts: SmallVec<[Part; 1]>,
+    pub parts: SmallVec<[WordPart; 1]>,
 }
 
 impl Word {
@@ -243,7 +243,7 @@ impl Word {
     pub fn literal_text(&self) -> Option<&str> {
         let is_active = |byte: &u8| matches!(byte, b'*' | b'?' | b'[');
         match &self.parts[..] {
-            [Part::Bare(text)]
+            [WordPart::Bare(text)]
                 if !text.starts_with('~') && !text.as_bytes().iter().any(is_active) =>
             {
                 Some(text)
@@ -255,7 +255,7 @@ impl Word {
 
 /// Part of a word.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum WordPart {
     /// Unquoted text. `*`, `?` and `[…]` are patterns, and a leading `~` is a home directory.
     ///
     /// Two bare parts in a row come from lines joined inside a word, and mean the same as one part.
@@ -267,7 +267,7 @@ pub enum Part {
     /// `"…"`.
     Double(Vec<Quoted>),
     /// `$name`, unquoted.
-    Variable(Box<Variable>),
+    Variable(Box<VariableUse>),
 }
 
 /// Part of a double-quoted string.
@@ -276,20 +276,20 @@ pub enum Quoted {
     /// Text after unescaping.
     Text(String),
     /// `$name`.
-    Variable(Box<Variable>),
+    Variable(Box<VariableUse>),
 }
 
 /// Use of a variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Variable {
+pub struct VariableUse {
     /// Span of the use, from the `$`.
     pub span: Span,
     /// Parameter after the `$`.
     pub parameter: Parameter,
     /// Mark and word of `${name:-word}` or `${name:+word}`.
     ///
-    /// Inside double quotes, a [`Part::Bare`] of the word is plain text, and so is a `'`.
-    pub substitute: Option<(Substitute, Vec<Part>)>,
+    /// Inside double quotes, a [`WordPart::Bare`] of the word is plain text, and so is a `'`.
+    pub substitute: Option<(Substitute, Vec<WordPart>)>,
 }
 
 /// Parameter that a `$` refers to.
@@ -452,7 +452,7 @@ pub struct Try {
 
 /// `channel NAME rules…`: a declaration of rules for attempts through a channel.
 #[derive(Clone, Debug)]
-pub struct Channel {
+pub struct ChannelDeclaration {
     /// Name of the channel.
     pub name: Name,
     /// Span of the name.
@@ -481,7 +481,7 @@ pub struct BackoffClause {
     /// Span of the clause.
     pub span: Span,
     /// Policy.
-    pub kind: Kind,
+    pub kind: PolicyKind,
     /// Parameters of the policy. The jitter is a percentage, without the `%`.
     pub clauses: Clauses<Duration, Expr>,
 }

@@ -11,7 +11,7 @@ use super::engine::EngineId;
 
 /// Form of the value after a clause's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Value {
+pub enum ValueForm {
     /// No value.
     Nothing,
     /// A number.
@@ -41,7 +41,7 @@ pub struct ClauseRow {
     /// Words further on in the clause.
     pub further: &'static [&'static str],
     /// Form of the value after the words.
-    pub value: Value,
+    pub value: ValueForm,
     /// Clause as the documentation shows it, such as `at most N`.
     pub usage: &'static str,
     /// Description, without a full stop.
@@ -51,38 +51,38 @@ pub struct ClauseRow {
 /// Rows of all clauses except `on`, whose engines have rows of their own.
 #[rustfmt::skip]
 pub const ROWS: &[ClauseRow] = &[
-    ClauseRow::new("try", &["for"], Value::Special, "for D", "the time limit of the `try`; a running attempt is killed at the limit"),
-    ClauseRow::new("try", &["or"], Value::Special, "or LIMIT", "a second limit, a time or a number of times; the first limit reached ends the `try`"),
-    ClauseRow::new("try", &["every"], Value::Time, "every D", "the minimum time between the starts of attempts, without other delays"),
-    ClauseRow::new("try", &["each"], Value::Time, "each D", "the time limit of each attempt; an attempt that takes longer is killed and fails"),
-    ClauseRow::new("try", &["while"], Value::Expression, "while EXPR", "another attempt is made only while the expression is `true`; it may use `$error_code` and the other variables of a failure"),
-    ClauseRow::new("try", &["atomic"], Value::Nothing, "atomic", "an attempt is all or nothing: its output and files appear only after success"),
-    ClauseRow::new("try", &["backoff"], Value::Special, "backoff POLICY", "the delays between attempts"),
-    ClauseRow::new("try", &["through"], Value::Special, "through CHANNEL", "attempts follow the rules of the channel, together with the attempts of all your other shells"),
-    ClauseRow::new("try", &["from"], Value::Special, "from D", "the first delay, or the base of the formula"),
-    ClauseRow::new("try", &["to"], Value::Special, "to D", "the longest delay"),
-    ClauseRow::new("try", &["by"], Value::Special, "by F", "the factor of the delay after each failure"),
-    ClauseRow::new("try", &["jitter"], Value::Special, "jitter P%", "the random part of a delay"),
-    ClauseRow::new("forany", &["in", "order"], Value::Nothing, "in order", "begins with the first word instead of a random word"),
-    ClauseRow::new("forany", &["hedge", "after"], Value::Time, "hedge after D", "the next word begins beside a word that takes longer; the first success wins"),
-    ClauseRow::new("forall", &["at", "most"], Value::Number, "at most N", "the maximum number of branches at once"),
-    ClauseRow::new("forany", &["at", "most"], Value::Number, "at most N", "the maximum number of words at once; with `hedge after`"),
-    ClauseRow::new("forall", &["at", "least"], Value::Number, "at least N", "the number of branches that must succeed; the other branches are then killed"),
-    ClauseRow::new("forall", &["keep", "going"], Value::Nothing, "keep going", "a failed branch doesn't end the others; `$failed` and `$succeeded` list the words"),
-    ClauseRow::new("forall", &["output", "grouped"], Value::Order, "output grouped", "the output of a branch appears as a whole, after the end of the branch"),
-    ClauseRow::new("forall", &["output", "tagged"], Value::Nothing, "output tagged", "the output of branches appears line by line, each line after its word and a tab"),
-    ClauseRow::new("forall", &["retry", "lost"], Value::Times, "retry lost N times", "the maximum number of restarts of a branch whose machine is lost"),
-    ClauseRow::new("channel", &["at", "most"], Value::Special, "at most N", "the maximum number of attempts at once; other attempts wait in the order of their arrival"),
-    ClauseRow::new("channel", &["rate"], Value::Special, "rate N per D", "the maximum number of attempts that begin in this time").further(&["per"]),
-    ClauseRow::new("channel", &["budget"], Value::Special, "budget P%", "the maximum number of retries, as a percentage of first attempts"),
-    ClauseRow::new("channel", &["breaker"], Value::Special, "breaker N failures D", "after this number of failures in a row, attempts fail for this time without being made").further(&["failures", "failure"]),
+    ClauseRow::new("try", &["for"], ValueForm::Special, "for D", "the time limit of the `try`; a running attempt is killed at the limit"),
+    ClauseRow::new("try", &["or"], ValueForm::Special, "or LIMIT", "a second limit, a time or a number of times; the first limit reached ends the `try`"),
+    ClauseRow::new("try", &["every"], ValueForm::Time, "every D", "the minimum time between the starts of attempts, without other delays"),
+    ClauseRow::new("try", &["each"], ValueForm::Time, "each D", "the time limit of each attempt; an attempt that takes longer is killed and fails"),
+    ClauseRow::new("try", &["while"], ValueForm::Expression, "while EXPR", "another attempt is made only while the expression is `true`; it may use `$error_code` and the other variables of a failure"),
+    ClauseRow::new("try", &["atomic"], ValueForm::Nothing, "atomic", "an attempt is all or nothing: its output and files appear only after success"),
+    ClauseRow::new("try", &["backoff"], ValueForm::Special, "backoff POLICY", "the delays between attempts"),
+    ClauseRow::new("try", &["through"], ValueForm::Special, "through CHANNEL", "attempts follow the rules of the channel, together with the attempts of all your other shells"),
+    ClauseRow::new("try", &["from"], ValueForm::Special, "from D", "the first delay, or the base of the formula"),
+    ClauseRow::new("try", &["to"], ValueForm::Special, "to D", "the longest delay"),
+    ClauseRow::new("try", &["by"], ValueForm::Special, "by F", "the factor of the delay after each failure"),
+    ClauseRow::new("try", &["jitter"], ValueForm::Special, "jitter P%", "the random part of a delay"),
+    ClauseRow::new("forany", &["in", "order"], ValueForm::Nothing, "in order", "begins with the first word instead of a random word"),
+    ClauseRow::new("forany", &["hedge", "after"], ValueForm::Time, "hedge after D", "the next word begins beside a word that takes longer; the first success wins"),
+    ClauseRow::new("forall", &["at", "most"], ValueForm::Number, "at most N", "the maximum number of branches at once"),
+    ClauseRow::new("forany", &["at", "most"], ValueForm::Number, "at most N", "the maximum number of words at once; with `hedge after`"),
+    ClauseRow::new("forall", &["at", "least"], ValueForm::Number, "at least N", "the number of branches that must succeed; the other branches are then killed"),
+    ClauseRow::new("forall", &["keep", "going"], ValueForm::Nothing, "keep going", "a failed branch doesn't end the others; `$failed` and `$succeeded` list the words"),
+    ClauseRow::new("forall", &["output", "grouped"], ValueForm::Order, "output grouped", "the output of a branch appears as a whole, after the end of the branch"),
+    ClauseRow::new("forall", &["output", "tagged"], ValueForm::Nothing, "output tagged", "the output of branches appears line by line, each line after its word and a tab"),
+    ClauseRow::new("forall", &["retry", "lost"], ValueForm::Times, "retry lost N times", "the maximum number of restarts of a branch whose machine is lost"),
+    ClauseRow::new("channel", &["at", "most"], ValueForm::Special, "at most N", "the maximum number of attempts at once; other attempts wait in the order of their arrival"),
+    ClauseRow::new("channel", &["rate"], ValueForm::Special, "rate N per D", "the maximum number of attempts that begin in this time").further(&["per"]),
+    ClauseRow::new("channel", &["budget"], ValueForm::Special, "budget P%", "the maximum number of retries, as a percentage of first attempts"),
+    ClauseRow::new("channel", &["breaker"], ValueForm::Special, "breaker N failures D", "after this number of failures in a row, attempts fail for this time without being made").further(&["failures", "failure"]),
 ];
 
 impl ClauseRow {
     const fn new(
         head: &'static str,
         words: &'static [&'static str],
-        value: Value,
+        value: ValueForm,
         usage: &'static str,
         help: &'static str,
     ) -> Self {
@@ -318,7 +318,7 @@ impl<L, N> ForAnyClauses<L, N> {
 
 /// Treatment of the output of the branches of a `forall`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Output {
+pub enum OutputMode {
     /// `output grouped`: a branch's output appears as a whole, when the branch has ended.
     Grouped {
         /// `in order`: outputs appear in the order of the words.
@@ -356,7 +356,7 @@ pub struct ForAllClauses<N, T> {
     /// `at least N`: the number of successful branches at which the `forall` succeeds.
     pub at_least: Option<N>,
     /// `output …`: the treatment of the branches' output.
-    pub output: Option<Output>,
+    pub output: Option<OutputMode>,
     /// `keep going`: a failed branch does not end the other branches.
     pub keep_going: bool,
     /// `on …`: the destination of the branches, unless they run on this machine.

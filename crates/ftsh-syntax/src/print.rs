@@ -8,9 +8,10 @@ mod expr;
 mod word;
 
 use super::ast::{
-    Block, Command, CommandKind, Expr, For, ForKind, Mode, Redirect, Script, Stage, Target, Try,
+    Block, Command, CommandKind, Expr, For, ForKind, Mode, Redirect, RedirectionTarget, Script,
+    Stage, Try,
 };
-use super::clauses::{ForAllClauses, ForAnyClauses, On, Output, TryClauses};
+use super::clauses::{ForAllClauses, ForAnyClauses, On, OutputMode, TryClauses};
 
 /// Returns the tidied script: indented by 4, one command a line, with comments and single blank
 /// lines.
@@ -224,9 +225,9 @@ impl Printer {
                     self.text.push_str(" keep going");
                 }
                 self.text.push_str(match output {
-                    Some(Output::Grouped { in_order: false }) => " output grouped",
-                    Some(Output::Grouped { in_order: true }) => " output grouped in order",
-                    Some(Output::Tagged) => " output tagged",
+                    Some(OutputMode::Grouped { in_order: false }) => " output grouped",
+                    Some(OutputMode::Grouped { in_order: true }) => " output grouped in order",
+                    Some(OutputMode::Tagged) => " output tagged",
                     None => "",
                 });
                 if let Some(On { engine, options }) = on {
@@ -323,7 +324,7 @@ impl Printer {
         if redirect.descriptor != usual && !redirect.with_errors {
             self.text.push_str(&redirect.descriptor.to_string());
         }
-        let variable = matches!(redirect.target, Target::Variable(_));
+        let variable = matches!(redirect.target, RedirectionTarget::Variable(_));
         if variable {
             self.text.push('-');
         }
@@ -340,19 +341,19 @@ impl Printer {
             self.text.push('&');
         }
         match &redirect.target {
-            Target::File(word) | Target::Variable(word) => {
+            RedirectionTarget::File(word) | RedirectionTarget::Variable(word) => {
                 self.text.push(' ');
                 self.word(word);
             }
-            Target::Descriptor(descriptor) => {
+            RedirectionTarget::Descriptor(descriptor) => {
                 self.text.push('&');
                 self.text.push_str(&descriptor.to_string());
             }
-            Target::HereString(word) => {
+            RedirectionTarget::HereString(word) => {
                 self.text.push_str("<< ");
                 self.word(word);
             }
-            Target::HereDocument { delimiter, body } => {
+            RedirectionTarget::HereDocument { delimiter, body } => {
                 self.text.push('<');
                 self.here_document(delimiter, body);
             }

@@ -39,7 +39,7 @@ pub enum ExitStatus {
 
 /// Change of a child's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum ChildChange {
     /// End of the child.
     Ended(ExitStatus),
     /// Stop by this signal.
@@ -49,17 +49,19 @@ pub enum Change {
 /// Returns a change of a child (-1: of any child) without waiting, or `None` if there is none.
 ///
 /// Fails with ECHILD if there is no such child. An ended child no longer exists afterwards.
-pub fn wait_for(pid: pid_t, stopped_too: bool) -> Result<Option<(pid_t, Change)>, Errno> {
+pub fn wait_for(pid: pid_t, stopped_too: bool) -> Result<Option<(pid_t, ChildChange)>, Errno> {
     let stopped = if stopped_too { WaitOptions::UNTRACED } else { WaitOptions::empty() };
     let found = waitpid(process(pid), WaitOptions::NOHANG | stopped)
         .map_err(|errno| Errno::from_raw(errno.raw_os_error()))?;
     Ok(found.map(|(pid, status)| {
-        let ended = |status| Change::Ended(status);
+        let ended = |status| ChildChange::Ended(status);
         let change = status
             .stopping_signal()
-            .map(Change::Stopped)
+            .map(ChildChange::Stopped)
             .or(status.terminating_signal().map(ExitStatus::Signaled).map(ended))
-            .unwrap_or(Change::Ended(ExitStatus::Exited(status.exit_status().unwrap_or_default())));
+            .unwrap_or(ChildChange::Ended(ExitStatus::Exited(
+                status.exit_status().unwrap_or_default(),
+            )));
         (pid.as_raw_nonzero().get(), change)
     }))
 }

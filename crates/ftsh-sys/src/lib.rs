@@ -24,9 +24,9 @@ pub use attributes::{attribute, attributes, remove_attribute, set_attribute};
 pub use boot::{boot_timer, set_boot_timer};
 pub use c_string_array::CStringArray;
 pub use children::{
-    Change, ExitStatus, become_subreaper, continue_without_parent, die_with_parent, ended_child,
-    exit_now, group_of, has_no_children, has_pidfds, is_group_alive, is_parent, kill, pidfd_open,
-    set_variable, stopped_child, wait_for,
+    ChildChange, ExitStatus, become_subreaper, continue_without_parent, die_with_parent,
+    ended_child, exit_now, group_of, has_no_children, has_pidfds, is_group_alive, is_parent, kill,
+    pidfd_open, set_variable, stopped_child, wait_for,
 };
 pub use descriptors::epoll_wait;
 pub use descriptors::{

@@ -6,7 +6,7 @@ use std::time::Duration;
 use ftsh_ide::lint::{Schedule, schedules};
 use ftsh_machine::outcome::Human;
 use ftsh_syntax::ast::{Block, CommandKind, Stage, StageKind, Try};
-use ftsh_syntax::backoff::{Clause, Kind, Policy};
+use ftsh_syntax::backoff::{Clause, Policy, PolicyKind};
 use ftsh_syntax::duration::Exact;
 use ftsh_syntax::{Script, parse};
 
@@ -135,7 +135,7 @@ fn policies(policy: &Policy) -> Vec<(String, Edit)> {
         let what = format!("backoff to {} → {}", Human(policy.to), Human(to));
         other(what, Policy { to, ..policy.clone() });
     }
-    for kind in [Kind::Ethernet, Kind::Full, Kind::Fixed] {
+    for kind in [PolicyKind::Ethernet, PolicyKind::Full, PolicyKind::Fixed] {
         if kind != policy.kind {
             let mut new = Policy::new(kind);
             if takes(Clause::From) {

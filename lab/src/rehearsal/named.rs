@@ -6,7 +6,7 @@ use bstr::BString;
 use ftsh_machine::builtins;
 use ftsh_syntax::Script;
 use ftsh_syntax::ast::{
-    Block, Command, CommandKind, Expr, ExprKind, Name, Part, Quoted, Simple, Stage, Word,
+    Block, Command, CommandKind, Expr, ExprKind, Name, Quoted, Simple, Stage, Word, WordPart,
 };
 
 use super::model::{Model, last_name};
@@ -133,16 +133,16 @@ fn literal(word: &Word) -> Option<String> {
     let mut text = String::new();
     for part in &word.parts {
         match part {
-            Part::Bare(bare) if bare.contains(['*', '?', '[']) => return None,
-            Part::Bare(plain) | Part::Single(plain) => text.push_str(plain),
-            Part::Escaped(escaped) => text.push(*escaped),
-            Part::Double(pieces) => {
+            WordPart::Bare(bare) if bare.contains(['*', '?', '[']) => return None,
+            WordPart::Bare(plain) | WordPart::Single(plain) => text.push_str(plain),
+            WordPart::Escaped(escaped) => text.push(*escaped),
+            WordPart::Double(pieces) => {
                 for piece in pieces {
                     let Quoted::Text(piece) = piece else { return None };
                     text.push_str(piece);
                 }
             }
-            Part::Variable(_) => return None,
+            WordPart::Variable(_) => return None,
         }
     }
     Some(text)

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use ftsh_syntax::backoff::{Policy, State};
+use ftsh_syntax::backoff::{Policy, PolicyPosition};
 use rand_distr::{Distribution, Normal};
 
 use crate::common::{
@@ -199,7 +199,7 @@ impl Network {
 /// A client whose next write is under way to the database.
 #[derive(Clone, Copy)]
 struct Client {
-    backoff: State,
+    backoff: PolicyPosition,
     /// When its read was answered.
     read: u64,
     /// When it heard of its first failure, if it did.

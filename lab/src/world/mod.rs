@@ -15,7 +15,7 @@ use ftsh_machine::effect::{Dispatch, Effect, Environment, ProcessId};
 use ftsh_machine::event::CommandStatus;
 use ftsh_machine::record::LogRecord;
 use ftsh_machine::{Config, Event, Machine, Outcome, Output, Time};
-use ftsh_sim::{Ask, Call, Channels, Due, Ending, Model, Shell, World as Around};
+use ftsh_sim::{Ask, Call, Due, Model, ProgramEnd, Shell, SimulatedChannels, World as Around};
 use ftsh_syntax as syntax;
 use ftsh_syntax::Script;
 use ftsh_syntax::backoff::Policy;
@@ -81,7 +81,7 @@ pub struct Program {
 pub struct Agenda<A> {
     events: Events<Happening<A>>,
     /// Those of each machine, which have nothing to do with each other.
-    channels: Vec<Channels>,
+    channels: Vec<SimulatedChannels>,
     /// For the models' own random choices.
     pub random: Random,
 }
@@ -200,7 +200,8 @@ struct Client {
 impl<C: Commands> World<C> {
     /// A world without clients. `random` is for the models.
     pub fn new(commands: C, random: Random) -> Self {
-        let agenda = Agenda { events: Events::new(), channels: vec![Channels::default()], random };
+        let agenda =
+            Agenda { events: Events::new(), channels: vec![SimulatedChannels::default()], random };
         let left = Left { all: u64::MAX, now: u64::MAX, at_once: u64::MAX };
         Self { clients: Vec::new(), agenda, commands, handled: 0, left }
     }
@@ -222,7 +223,7 @@ impl<C: Commands> World<C> {
 
     /// Deals the clients out to so many machines, each with channels of its own; before any is added.
     pub fn spread(&mut self, machines: usize) {
-        self.agenda.channels = vec![Channels::default(); machines.max(1)];
+        self.agenda.channels = vec![SimulatedChannels::default(); machines.max(1)];
     }
 
     /// Adds a client that begins to run `script` at `start`; the script's arguments are its name and
@@ -377,11 +378,13 @@ impl<C: Commands> Around for One<'_, C> {
         self.agenda.ask(self.client, ask);
     }
 
-    fn ended(&mut self, process: ProcessId, ending: Ending) {
+    fn ended(&mut self, process: ProcessId, ending: ProgramEnd) {
         let program = Program { client: self.client, process };
         match ending {
-            Ending::Itself(status) => self.commands.ended(program, status, self.agenda),
-            Ending::Terminated | Ending::Killed => self.commands.cut_short(program, self.agenda),
+            ProgramEnd::Itself(status) => self.commands.ended(program, status, self.agenda),
+            ProgramEnd::Terminated | ProgramEnd::Killed => {
+                self.commands.cut_short(program, self.agenda);
+            }
         }
     }
 }

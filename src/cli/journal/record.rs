@@ -14,7 +14,7 @@ use super::super::messages::print_error;
 use super::journal_file::JournalFile;
 use super::moment::since_1970;
 use super::start;
-use ftsh_journal::{Beginning, Journal, Recorder, Replayed, World, Writer, elapsed};
+use ftsh_journal::{Beginning, Journal, Recorder, ReplayResult, ReplayedWorld, Writer, elapsed};
 use ftsh_machine::driver::{self, Durable};
 use ftsh_machine::effect::Environment;
 use ftsh_machine::record::LogRecord;
@@ -34,13 +34,13 @@ pub enum RunOrigin {
     /// A new run.
     New { run: u64, beginning: Box<Beginning>, machine: Box<Machine> },
     /// A run that earlier starts recorded.
-    Resumed { journal: Box<Journal>, replayed: Box<Replayed> },
+    Resumed { journal: Box<Journal>, replayed: Box<ReplayResult> },
 }
 
 /// Remaining work once the journal is writable.
 enum ReadyRun {
     New(Box<Machine>),
-    Resumed(Box<Machine>, Box<World>),
+    Resumed(Box<Machine>, Box<ReplayedWorld>),
 }
 
 /// A run whose journal is writable.
@@ -136,7 +136,7 @@ pub fn write_end(
     file: File,
     path: &Path,
     journal: &Journal,
-    replayed: &Replayed,
+    replayed: &ReplayResult,
     outcome: &Outcome,
 ) -> Result<()> {
     let written = Writer::resume(file, journal, replayed).and_then(|mut it| it.end(outcome));

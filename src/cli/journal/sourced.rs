@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use bstr::BString;
 
-use ftsh_journal::Watch;
+use ftsh_journal::ReplayObserver;
 use ftsh_machine::effect::{Effect, OperationId, Query};
 use ftsh_machine::event::{Event, Reply};
 use ftsh_machine::record::LogRecord;
@@ -41,7 +41,7 @@ impl<F> SourcedFiles<F> {
     }
 }
 
-impl<F: FnMut(&LogRecord)> Watch for &mut SourcedFiles<F> {
+impl<F: FnMut(&LogRecord)> ReplayObserver for &mut SourcedFiles<F> {
     fn logged(&mut self, record: &LogRecord) {
         (self.log)(record);
     }

@@ -7,7 +7,7 @@ use ftsh_machine::effect::{ProcessId, ScopeId, TaskId};
 use ftsh_machine::event::{Blame, Returned};
 use ftsh_machine::packed::BranchEnd;
 use ftsh_machine::{Effect, Event, Time};
-use ftsh_sim::cluster::Attempt;
+use ftsh_sim::cluster::NodeAttempt;
 
 use super::{Judged, Look, Oracle, Verdict};
 
@@ -65,7 +65,7 @@ impl Oracle for Elsewhere {
             self.returned(process, &returned, look.attempts)?;
         }
         for attempt in look.attempts {
-            let Attempt { process, node, began, over, .. } = attempt;
+            let NodeAttempt { process, node, began, over, .. } = attempt;
             let outlives = |at: Time| *began > at || over.is_none_or(|over| over > at);
             if let Some(at) = self.gone.get(process).filter(|at| outlives(**at)) {
                 let at = at.elapsed();
@@ -84,10 +84,10 @@ impl Oracle for Elsewhere {
 }
 
 /// No branch is at two places at once.
-pub fn one_after_the_other(attempts: &[Attempt]) -> Verdict {
-    let mut last: BTreeMap<TaskId, &Attempt> = BTreeMap::new();
+pub fn one_after_the_other(attempts: &[NodeAttempt]) -> Verdict {
+    let mut last: BTreeMap<TaskId, &NodeAttempt> = BTreeMap::new();
     for attempt in attempts {
-        let Attempt { task, node, began, .. } = attempt;
+        let NodeAttempt { task, node, began, .. } = attempt;
         if let Some(before) = last.insert(*task, attempt)
             && before.over.is_none_or(|over| over > *began)
         {
@@ -103,7 +103,7 @@ impl Elsewhere {
         &mut self,
         process: ProcessId,
         returned: &Returned,
-        attempts: &[Attempt],
+        attempts: &[NodeAttempt],
     ) -> Verdict {
         let attempt = attempts.iter().find(|attempt| attempt.process == process);
         let (ended, attempt) = match (returned, attempt) {

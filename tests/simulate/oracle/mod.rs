@@ -24,7 +24,7 @@ use ftsh_machine::event::CommandStatus as ProcessStatus;
 use ftsh_machine::status::{InProgress, Status, TaskStatus};
 use ftsh_machine::time::Deadline;
 use ftsh_machine::{Config, Effect, Event, Outcome, Time};
-use ftsh_sim::cluster::Attempt;
+use ftsh_sim::cluster::NodeAttempt;
 
 use self::families::{Families, Start};
 use crate::program::Promises;
@@ -146,7 +146,7 @@ pub struct Look<'a> {
     pub outcome: Option<&'a Outcome>,
     pub families: &'a Families,
     /// What really became of branches that were sent elsewhere.
-    pub attempts: &'a [Attempt],
+    pub attempts: &'a [NodeAttempt],
     /// The commands that were started since the last look.
     pub started: &'a [Start],
 }
@@ -218,7 +218,7 @@ impl Oracles {
         in_progress: InProgress,
         outcome: Option<&Outcome>,
         alive: &BTreeSet<ProcessId>,
-        attempts: &[Attempt],
+        attempts: &[NodeAttempt],
     ) -> Result<(), Violation> {
         let started = self.families.look(status, alive);
         let Self { families, oracles } = self;

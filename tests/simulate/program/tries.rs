@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ftsh_syntax::backoff::{Clause, Kind};
+use ftsh_syntax::backoff::{Clause, PolicyKind};
 
 use super::generate::{Generator, line};
 use super::{Limits, Node, Promise};
@@ -189,7 +189,7 @@ impl Generator {
     }
 
     fn policy(&mut self) -> String {
-        let kind = *self.dice.pick(&Kind::ALL);
+        let kind = *self.dice.pick(&PolicyKind::ALL);
         let mut policy = kind.name().to_owned();
         for (clause, values) in [
             (Clause::From, ["50 ms", "200 ms", "1 s"]),

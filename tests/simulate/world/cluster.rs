@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ftsh_machine::Time;
-use ftsh_sim::cluster::{Clock, Cluster, Fault, Node};
+use ftsh_sim::cluster::{Fault, NodeClock, SimulatedCluster, SimulatedNode};
 
 use crate::dice::Dice;
 
@@ -11,11 +11,11 @@ use crate::dice::Dice;
 const LONG: Duration = Duration::from_secs(200);
 
 /// A cluster on which something goes wrong so often.
-pub fn random(dice: &mut Dice, trouble: f64) -> Cluster {
+pub fn random(dice: &mut Dice, trouble: f64) -> SimulatedCluster {
     let names = ["n1", "n2", "n3"];
     let nodes = names[..dice.number(1, 3)].iter().map(|name| node(dice, name, trouble)).collect();
     let lease = *dice.pick(&[1, 10, 60]);
-    let mut cluster = Cluster::new(Duration::from_secs(lease), nodes);
+    let mut cluster = SimulatedCluster::new(Duration::from_secs(lease), nodes);
     while dice.chance(trouble) {
         let (from, until) = period(dice);
         cluster = cluster.engine_down(from, until);
@@ -24,10 +24,11 @@ pub fn random(dice: &mut Dice, trouble: f64) -> Cluster {
     cluster.faults(move |_| dice.chance(trouble).then(|| fault(&mut dice)))
 }
 
-fn node(dice: &mut Dice, name: &str, trouble: f64) -> Node {
+fn node(dice: &mut Dice, name: &str, trouble: f64) -> SimulatedNode {
     // Clocks that are set right differ by a twelfth at most, the head's as well.
-    let clocks = [Clock::RIGHT, Clock::new(12, 13), Clock::new(13, 12), Clock::new(11, 13)];
-    let mut node = Node::new(name, dice.number(1, 3)).clock(*dice.pick(&clocks));
+    let clocks =
+        [NodeClock::RIGHT, NodeClock::new(12, 13), NodeClock::new(13, 12), NodeClock::new(11, 13)];
+    let mut node = SimulatedNode::new(name, dice.number(1, 3)).clock(*dice.pick(&clocks));
     if dice.chance(0.3) {
         node = node.far(dice.time(Duration::from_secs(3)));
     }

@@ -14,8 +14,8 @@ use ftsh_machine::channels::{Admission, Passed};
 use ftsh_machine::effect::{Action, OperationId, PassId, ProcessId, Run, ScopeId};
 use ftsh_machine::event::{Refusal, Reply, SpawnError, SpawnErrorKind};
 use ftsh_machine::{Effect, Event, Time};
-use ftsh_sim::cluster::{Attempt, Cluster};
-use ftsh_sim::{Ask, Call, Channels, Due, Model, Shell, World};
+use ftsh_sim::cluster::{NodeAttempt, SimulatedCluster};
+use ftsh_sim::{Ask, Call, Due, Model, Shell, SimulatedChannels, World};
 
 pub use self::faults::Faults;
 use self::ledger::Ledger;
@@ -61,7 +61,7 @@ pub struct Faulty {
     /// Events at the present moment, so that time passes for who only computes.
     idle: u32,
     ledger: Ledger,
-    cluster: Cluster,
+    cluster: SimulatedCluster,
     /// How long branches may go on elsewhere after the shell.
     outlived: Duration,
     /// What is said first, whatever else there is to say.
@@ -76,7 +76,7 @@ struct Around {
     count: u64,
     /// The first draft that can't take its place.
     fails: Option<usize>,
-    channels: Channels,
+    channels: SimulatedChannels,
     /// What channels have to say.
     told: Vec<Event>,
     /// When they have to look at the clock.
@@ -134,7 +134,7 @@ impl Faulty {
             future: BTreeMap::new(),
             count: 0,
             fails: None,
-            channels: Channels::default(),
+            channels: SimulatedChannels::default(),
             told: Vec::new(),
             wake: None,
         };
@@ -185,7 +185,7 @@ impl Faulty {
     }
 
     /// What became of branches that were sent elsewhere.
-    pub fn attempts(&self) -> &[Attempt] {
+    pub fn attempts(&self) -> &[NodeAttempt] {
         self.cluster.attempts()
     }
 

@@ -111,7 +111,7 @@ pub fn node_name() -> Option<OsString> {
 
 /// Reason why a branch did not begin.
 #[derive(Debug)]
-pub(crate) struct Reason {
+pub(crate) struct StartRefusal {
     /// Cause of the failure.
     pub blame: Blame,
     /// Node that the engine named, if the node did not answer itself.
@@ -121,7 +121,7 @@ pub(crate) struct Reason {
 }
 
 /// Returns the reason of a failure.
-pub(crate) fn reason(engine: &dyn Engine, failure: &FailedSubmission) -> Reason {
+pub(crate) fn reason(engine: &dyn Engine, failure: &FailedSubmission) -> StartRefusal {
     let FailedSubmission { messages, code, .. } = *failure;
     let Diagnosis { mut blame, node, mut advice } = engine.classify(failure);
     if ship::is_transfer_error(messages) {
@@ -137,7 +137,7 @@ pub(crate) fn reason(engine: &dyn Engine, failure: &FailedSubmission) -> Reason 
         (None, None) => format!("`{program}` ended and said nothing"),
     };
     let why = advice.map_or_else(|| why.clone(), |advice| format!("{why}; {advice}"));
-    Reason { blame, node, why }
+    StartRefusal { blame, node, why }
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use super::{Warning, walk};
 use ftsh_syntax::Script;
-use ftsh_syntax::ast::{Block, Channel, CommandKind, Name, Try};
+use ftsh_syntax::ast::{Block, ChannelDeclaration, CommandKind, Name, Try};
 use ftsh_syntax::hint::hint;
 use ftsh_syntax::parse::literal;
 use ftsh_syntax::slug::Slug;
@@ -23,7 +23,7 @@ pub fn check(script: &Script) -> Vec<Warning> {
 
 #[derive(Default)]
 struct ChannelCheck<'a> {
-    declared: Vec<&'a Channel>,
+    declared: Vec<&'a ChannelDeclaration>,
     /// Tries through channels, each with the span of the name.
     tries: Vec<(Span, &'a Name, &'a Try)>,
     sources: bool,
@@ -84,7 +84,7 @@ impl<'a> ChannelCheck<'a> {
     }
 }
 
-fn unused(channel: &Channel, tries: &[(Span, &Name, &Try)]) -> Option<Warning> {
+fn unused(channel: &ChannelDeclaration, tries: &[(Span, &Name, &Try)]) -> Option<Warning> {
     let name = &channel.name;
     let mut through = tries.iter().filter(|(_, it, _)| *it == name).peekable();
     let Some((first, ..)) = through.peek() else {

@@ -4,7 +4,9 @@ use std::collections::{HashMap, HashSet};
 
 use super::{Warning, walk};
 use ftsh_syntax::Script;
-use ftsh_syntax::ast::{Block, Command, CommandKind, Redirect, Simple, StageKind, Target};
+use ftsh_syntax::ast::{
+    Block, Command, CommandKind, Redirect, RedirectionTarget, Simple, StageKind,
+};
 use ftsh_syntax::hint::hint;
 use ftsh_syntax::slug::Slug;
 
@@ -140,7 +142,7 @@ impl<'a> FlowCheck<'a> {
     }
 
     fn is_idle_command(&self, simple: &Simple, seen: &mut HashSet<String>) -> bool {
-        let keeps = |it: &Redirect| matches!(it.target, Target::Variable(_));
+        let keeps = |it: &Redirect| matches!(it.target, RedirectionTarget::Variable(_));
         !simple.redirects.iter().any(keeps)
             && walk::name(simple).is_some_and(|name| match self.functions.get(&*name) {
                 Some(body) => !seen.insert(name.into_owned()) || self.is_idle(body, seen),

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use super::{Warning, walk};
 use ftsh_syntax::Script;
 use ftsh_syntax::ast::{
-    Block, CommandKind, Expr, ExprKind, Name, Part, Pipeline, Simple, Stage, Word,
+    Block, CommandKind, Expr, ExprKind, Name, Pipeline, Simple, Stage, Word, WordPart,
 };
 use ftsh_syntax::hint::hint;
 use ftsh_syntax::nearest::nearest;
@@ -138,7 +138,7 @@ impl<'a> CallGraph<'a> {
 /// Returns true if a word is certainly a program, because names of functions have no slash.
 fn is_path(word: &Word) -> bool {
     word.parts.iter().any(|part| match part {
-        Part::Bare(text) | Part::Single(text) => text.contains('/'),
+        WordPart::Bare(text) | WordPart::Single(text) => text.contains('/'),
         _ => false,
     })
 }

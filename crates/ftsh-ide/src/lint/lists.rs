@@ -2,7 +2,7 @@
 
 use super::{Warning, walk};
 use ftsh_syntax::Script;
-use ftsh_syntax::ast::{CommandKind, ExprKind, Part, Simple, Word};
+use ftsh_syntax::ast::{CommandKind, ExprKind, Simple, Word, WordPart};
 use ftsh_syntax::hint::hint;
 use ftsh_syntax::parse::{braces, literal};
 use ftsh_syntax::slug::Slug;
@@ -31,7 +31,7 @@ fn expands_braces(simple: &Simple) -> bool {
 }
 
 fn list(word: &Word) -> Option<Warning> {
-    if !word.parts.iter().any(|part| matches!(part, Part::Bare(bare) if bare.contains('{'))) {
+    if !word.parts.iter().any(|part| matches!(part, WordPart::Bare(bare) if bare.contains('{'))) {
         return None;
     }
     let hint = match braces::range(word) {

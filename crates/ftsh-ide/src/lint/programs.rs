@@ -5,7 +5,9 @@ use std::collections::{HashMap, HashSet};
 use super::{Warning, walk};
 use ftsh_machine::builtins;
 use ftsh_syntax::Script;
-use ftsh_syntax::ast::{Block, Command, CommandKind, Name, Part, Simple, Target, Try, Word};
+use ftsh_syntax::ast::{
+    Block, Command, CommandKind, Name, RedirectionTarget, Simple, Try, Word, WordPart,
+};
 use ftsh_syntax::hint::hint;
 use ftsh_syntax::nearest::nearest;
 use ftsh_syntax::parse::literal;
@@ -154,7 +156,8 @@ fn changes_path(command: &Command) -> bool {
     };
     let redirects = walk::simples(command).flat_map(|simple| &simple.redirects);
     let mut redirects = redirects.chain(&command.redirects);
-    let writes = redirects.any(|it| matches!(&it.target, Target::Variable(word) if names(word)));
+    let writes =
+        redirects.any(|it| matches!(&it.target, RedirectionTarget::Variable(word) if names(word)));
     let sets = |simple: &Simple| match walk::name(simple) {
         Some(name) if name == "source" => true,
         Some(name) if SETTERS.contains(&&*name) => simple.words.iter().any(names),
@@ -165,6 +168,6 @@ fn changes_path(command: &Command) -> bool {
 
 /// Returns true if a word is `PATH` or begins with `PATH=`.
 fn names(word: &Word) -> bool {
-    let Some(Part::Bare(text)) = word.parts.first() else { return false };
+    let Some(WordPart::Bare(text)) = word.parts.first() else { return false };
     text.split('=').next() == Some("PATH")
 }

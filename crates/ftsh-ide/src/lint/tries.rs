@@ -25,17 +25,17 @@ struct LimitCheck<'a> {
     source: &'a Source,
     policy: &'a Policy,
     /// Enclosing tries, the outermost first.
-    around: Vec<Around<'a>>,
+    around: Vec<EnclosingTry<'a>>,
     warnings: Vec<Warning>,
 }
 
-struct Around<'a> {
+struct EnclosingTry<'a> {
     span: Span,
     limits: &'a Try,
 }
 
 /// Maximum number of attempts of a `try`.
-enum Attempts {
+enum MaxAttempts {
     Exactly(u64),
     Computed(String),
     /// Unbounded within the time limit.
@@ -43,7 +43,7 @@ enum Attempts {
 }
 
 /// Time limit with its span.
-struct Limit {
+struct TimeLimit {
     span: Span,
     length: Duration,
 }
@@ -84,7 +84,7 @@ impl<'a> LimitCheck<'a> {
         self.longer(details);
         self.too_short(details);
         self.beside_a_policy(details);
-        self.around.push(Around { span, limits: details });
+        self.around.push(EnclosingTry { span, limits: details });
         self.deferred(details);
         self.block(&details.body);
         self.around.pop();
@@ -176,14 +176,14 @@ impl<'a> LimitCheck<'a> {
     }
 
     /// Returns the number of attempts, unless there is just one.
-    fn attempts(&self, details: &Try) -> Option<Attempts> {
+    fn attempts(&self, details: &Try) -> Option<MaxAttempts> {
         let Some(times) = &details.clauses.times else {
-            return details.clauses.time.is_some().then_some(Attempts::Unbounded);
+            return details.clauses.time.is_some().then_some(MaxAttempts::Unbounded);
         };
         match literal::expr(times).map(|text| text.parse()) {
             Some(Ok(1)) => None,
-            Some(Ok(times)) => Some(Attempts::Exactly(times)),
-            _ => Some(Attempts::Computed(self.text(times))),
+            Some(Ok(times)) => Some(MaxAttempts::Exactly(times)),
+            _ => Some(MaxAttempts::Computed(self.text(times))),
         }
     }
 
@@ -191,7 +191,7 @@ impl<'a> LimitCheck<'a> {
     fn longer(&mut self, details: &Try) {
         let time = self.limit(details.clauses.time.as_ref());
         let each = self.limit(details.clauses.each.as_ref());
-        let mut around: Vec<(Limit, &str)> = Vec::new();
+        let mut around: Vec<(TimeLimit, &str)> = Vec::new();
         for outer in &self.around {
             let limits = [
                 (&outer.limits.clauses.time, "but this `try` ends after"),
@@ -201,7 +201,7 @@ impl<'a> LimitCheck<'a> {
                 around.extend(self.limit(duration.as_ref()).map(|limit| (limit, note)));
             }
         }
-        let own = time.as_ref().map(|time| Limit { ..*time });
+        let own = time.as_ref().map(|time| TimeLimit { ..*time });
         let around_each = own.map(|own| (own, "but the whole `try` ends after"));
         let mut found = Vec::new();
         for (inner, outer) in
@@ -286,7 +286,7 @@ impl<'a> LimitCheck<'a> {
     }
 
     /// Returns a limit with its span, if the length is known.
-    fn limit(&self, duration: Option<&ast::Duration>) -> Option<Limit> {
+    fn limit(&self, duration: Option<&ast::Duration>) -> Option<TimeLimit> {
         let duration = duration?;
         let length = duration.literal()?;
         let mut span = duration.span();
@@ -296,7 +296,7 @@ impl<'a> LimitCheck<'a> {
             let length = unit.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(unit.len());
             span.end += after.len() - unit.len() + length;
         }
-        Some(Limit { span, length })
+        Some(TimeLimit { span, length })
     }
 
     fn text(&self, expr: &Expr) -> String {
@@ -305,39 +305,40 @@ impl<'a> LimitCheck<'a> {
 }
 
 /// Describes the number of attempts.
-fn amount(details: &Try, attempts: &Attempts) -> String {
+fn amount(details: &Try, attempts: &MaxAttempts) -> String {
     match attempts {
-        Attempts::Exactly(times) => format!("up to {times} attempts"),
-        Attempts::Computed(times) => format!("up to {times} attempts"),
-        Attempts::Unbounded => match details.clauses.time.as_ref().and_then(ast::Duration::literal)
-        {
-            Some(time) => format!("as many attempts as fit into {}", Exact(time)),
-            None => "as many attempts as fit into the time limit".to_owned(),
-        },
+        MaxAttempts::Exactly(times) => format!("up to {times} attempts"),
+        MaxAttempts::Computed(times) => format!("up to {times} attempts"),
+        MaxAttempts::Unbounded => {
+            match details.clauses.time.as_ref().and_then(ast::Duration::literal) {
+                Some(time) => format!("as many attempts as fit into {}", Exact(time)),
+                None => "as many attempts as fit into the time limit".to_owned(),
+            }
+        }
     }
 }
 
 fn shortest<'l>(
-    limits: impl Iterator<Item = &'l (Limit, &'l str)>,
-) -> Option<&'l (Limit, &'l str)> {
+    limits: impl Iterator<Item = &'l (TimeLimit, &'l str)>,
+) -> Option<&'l (TimeLimit, &'l str)> {
     limits.min_by_key(|(limit, _)| limit.length)
 }
 
 /// Formats `attempts multiply: up to 5 × 100 = 500`.
-fn multiply(factors: &[Attempts]) -> String {
+fn multiply(factors: &[MaxAttempts]) -> String {
     let mut product = Some(1_u64);
     let mut shown = Vec::new();
     for factor in factors {
         match factor {
-            Attempts::Exactly(times) => {
+            MaxAttempts::Exactly(times) => {
                 product = product.and_then(|product| product.checked_mul(*times));
                 shown.push(times.to_string());
             }
-            Attempts::Computed(times) => {
+            MaxAttempts::Computed(times) => {
                 product = None;
                 shown.push(times.clone());
             }
-            Attempts::Unbounded => return "attempts multiply without bound".to_owned(),
+            MaxAttempts::Unbounded => return "attempts multiply without bound".to_owned(),
         }
     }
     let mut text = format!("attempts multiply: up to {}", shown.join(" × "));

@@ -13,10 +13,10 @@ use super::document::Document;
 use super::hover::topic;
 use super::names::{NameKind, Names};
 use super::outline;
-use crate::candidate::Candidate;
+use crate::candidate::CompletionCandidate;
 use crate::complete::complete;
 use crate::help::OWN;
-use crate::known::Known;
+use crate::known::SessionSnapshot;
 use crate::tokens::{Role, scan};
 use ftsh_machine::builtins;
 use ftsh_syntax::Span;
@@ -44,12 +44,12 @@ pub fn completion(
 
 fn item(
     document: &Document,
-    candidate: Candidate,
+    candidate: CompletionCandidate,
     span: Span,
     after: &str,
-    known: &Known,
+    known: &SessionSnapshot,
 ) -> CompletionItem {
-    let Candidate { display, replacement, ending } = candidate;
+    let CompletionCandidate { display, replacement, ending } = candidate;
     let bare = replacement.strip_suffix(ending).unwrap_or(&replacement);
     // Editors close brackets themselves, and a blank is unwanted.
     let ending = if ending == " " || after.starts_with(ending) { "" } else { ending };
@@ -69,7 +69,7 @@ fn item(
     }
 }
 
-fn kind(word: &str, known: &Known) -> CompletionItemKind {
+fn kind(word: &str, known: &SessionSnapshot) -> CompletionItemKind {
     let lists: [&[&str]; 4] = [&KEYWORDS, &ALONE, &DECLARATIONS, &TIMES];
     let is_clause = |head| clauses::words(head).any(|known| known == word);
     if known.functions.iter().any(|name| name == word) || function(word).is_some() {
@@ -81,7 +81,7 @@ fn kind(word: &str, known: &Known) -> CompletionItemKind {
         CompletionItemKind::KEYWORD
     } else if OPERATORS.contains(&word) {
         CompletionItemKind::OPERATOR
-    } else if backoff::Kind::named(word).is_some() {
+    } else if backoff::PolicyKind::named(word).is_some() {
         CompletionItemKind::ENUM_MEMBER
     } else if builtins::named(word).is_some() {
         CompletionItemKind::FUNCTION
@@ -99,7 +99,7 @@ fn known(
     document: &Document,
     variables: &HashMap<String, Option<BString>>,
     directory: &Path,
-) -> Known {
+) -> SessionSnapshot {
     let text = document.text();
     let (mut functions, mut channels) = (Vec::new(), Vec::new());
     for item in outline::items(text) {
@@ -114,7 +114,7 @@ fn known(
         variables.entry(name).or_insert(None);
     }
     let directory = document.directory().unwrap_or_else(|| directory.to_owned());
-    Known::new(functions, channels, variables, directory)
+    SessionSnapshot::new(functions, channels, variables, directory)
 }
 
 /// Returns the variables that a text sets, as far as the text is valid.

@@ -9,11 +9,11 @@ use crate::help;
 use crate::lexemes::TokenPart;
 use crate::lint::{Schedule, schedules};
 use crate::meaning;
-use crate::tokens::{Role, Token, scan};
+use crate::tokens::{Role, ScriptToken, scan};
 use ftsh_machine::{FailureKind, builtins};
 use ftsh_syntax::Span;
 use ftsh_syntax::ast::CommandKind;
-use ftsh_syntax::backoff::{Kind, Policy};
+use ftsh_syntax::backoff::{Policy, PolicyKind};
 use ftsh_syntax::vocabulary::{DECLARATIONS, HEADS, function};
 
 /// Returns the explanation at a position. Tries without a policy use `policy`.
@@ -34,7 +34,7 @@ pub fn hover(document: &Document, place: Position, policy: &Policy) -> Option<Ho
 struct HoverToken<'d> {
     document: &'d Document,
     policy: &'d Policy,
-    all: &'d [Token],
+    all: &'d [ScriptToken],
     index: usize,
 }
 
@@ -53,7 +53,9 @@ impl<'d> HoverToken<'d> {
         let value = match token.role {
             Role::Keyword if word == "try" => self.try_()?,
             Role::Keyword | Role::Operator => topic(word)?,
-            Role::Clause if self.before("backoff") && Kind::named(word).is_some() => topic(word)?,
+            Role::Clause if self.before("backoff") && PolicyKind::named(word).is_some() => {
+                topic(word)?
+            }
             Role::Clause => {
                 let head = self.head()?;
                 let known = meaning::clause(head, word, self.text(self.index + 1));
@@ -177,7 +179,7 @@ impl<'d> HoverToken<'d> {
     }
 
     /// Describes a variable in a word, if the shell sets the variable.
-    fn variable(&self, token: &Token, offset: usize) -> Option<(Span, String)> {
+    fn variable(&self, token: &ScriptToken, offset: usize) -> Option<(Span, String)> {
         let mut parts = token.parts.iter().filter(|(_, part)| *part == TokenPart::Variable);
         let (range, _) = parts.find(|(range, _)| range.contains(&offset))?;
         let name = self.document.text()[range.clone()].trim_start_matches(['$', '{', '(']);

@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use super::variables;
 use crate::lint::walk;
 use ftsh_syntax::ast::{
-    Block, Command, CommandKind, Duration, Expr, ExprKind, Mode, Parameter, Part, Redirect, Simple,
-    Stage, Target, Variable, Word,
+    Block, Command, CommandKind, Duration, Expr, ExprKind, Mode, Parameter, Redirect,
+    RedirectionTarget, Simple, Stage, VariableUse, Word, WordPart,
 };
 use ftsh_syntax::parse::literal;
 use ftsh_syntax::vocabulary::is_name;
@@ -203,7 +203,7 @@ impl NameCollector<'_, '_> {
     fn redirects(&mut self, redirects: &[Redirect]) {
         for redirect in redirects {
             match &redirect.target {
-                Target::Variable(word) => match literal::word(word) {
+                RedirectionTarget::Variable(word) => match literal::word(word) {
                     Some(name) => {
                         let writes = redirect.mode != Mode::Read;
                         self.push(NameKind::Variable, writes, &name, word.span);
@@ -213,9 +213,11 @@ impl NameCollector<'_, '_> {
                         self.word(word);
                     }
                 },
-                Target::File(word) | Target::HereString(word) => self.word(word),
-                Target::HereDocument { body, .. } => self.word(body),
-                Target::Descriptor(_) => {}
+                RedirectionTarget::File(word) | RedirectionTarget::HereString(word) => {
+                    self.word(word);
+                }
+                RedirectionTarget::HereDocument { body, .. } => self.word(body),
+                RedirectionTarget::Descriptor(_) => {}
             }
         }
     }
@@ -246,13 +248,13 @@ impl NameCollector<'_, '_> {
         self.parts(&word.parts);
     }
 
-    fn parts(&mut self, parts: &[Part]) {
+    fn parts(&mut self, parts: &[WordPart]) {
         for variable in variables::in_parts(parts) {
             self.variable(variable);
         }
     }
 
-    fn variable(&mut self, variable: &Variable) {
+    fn variable(&mut self, variable: &VariableUse) {
         if let Parameter::Named(name) = &variable.parameter {
             let written = &self.text[variable.span.start + 1..variable.span.end];
             let start = variable.span.start + 1 + usize::from(written.starts_with(['{', '(']));
@@ -266,7 +268,7 @@ impl NameCollector<'_, '_> {
 
 /// Returns the text before the first variable of a word, if the text is a name and a `=`.
 fn first_text(word: &Word) -> Option<Cow<'_, str>> {
-    let Some(Part::Bare(text)) = word.parts.first() else { return None };
+    let Some(WordPart::Bare(text)) = word.parts.first() else { return None };
     text.split_once('=').filter(|(name, _)| is_name(name)).map(|_| text.as_str().into())
 }
 

@@ -9,7 +9,7 @@ use std::iter::Peekable;
 use lsp_types::{DocumentSymbol, SymbolKind};
 
 use super::document::Document;
-use crate::tokens::{Role, Token, Tokens, scan};
+use crate::tokens::{Role, ScriptToken, Tokens, scan};
 use ftsh_syntax::Span;
 use ftsh_syntax::vocabulary::{DECLARATIONS, is_loop};
 
@@ -57,7 +57,7 @@ pub fn items(text: &str) -> Vec<Item> {
 fn item(
     text: &str,
     scanned: &Tokens,
-    token: &Token,
+    token: &ScriptToken,
     index: usize,
     end: Option<usize>,
 ) -> Option<Item> {

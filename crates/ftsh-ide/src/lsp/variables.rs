@@ -1,14 +1,14 @@
 //! Variables in words.
 
-use ftsh_syntax::ast::{Part, Quoted, Variable};
+use ftsh_syntax::ast::{Quoted, VariableUse, WordPart};
 
 /// Returns the variables directly in parts of a word, quoted or not, without those in substitutes.
-pub fn in_parts(parts: &[Part]) -> impl Iterator<Item = &Variable> {
+pub fn in_parts(parts: &[WordPart]) -> impl Iterator<Item = &VariableUse> {
     parts.iter().flat_map(|part| {
         let (plain, quoted) = match part {
-            Part::Variable(variable) => (Some(&**variable), &[][..]),
-            Part::Double(pieces) => (None, &pieces[..]),
-            Part::Bare(_) | Part::Escaped(_) | Part::Single(_) => (None, &[][..]),
+            WordPart::Variable(variable) => (Some(&**variable), &[][..]),
+            WordPart::Double(pieces) => (None, &pieces[..]),
+            WordPart::Bare(_) | WordPart::Escaped(_) | WordPart::Single(_) => (None, &[][..]),
         };
         let inside = quoted.iter().filter_map(|piece| match piece {
             Quoted::Variable(variable) => Some(&**variable),

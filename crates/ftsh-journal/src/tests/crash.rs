@@ -6,7 +6,7 @@ use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 
-use crate::entry::{Delivered, Entry};
+use crate::entry::{Delivered, JournalEntry};
 use crate::{Beginning, Journal, Recorder, Started, Store, Unreadable, Writer, read, replay};
 use ftsh_machine::driver::{self, BufferPart, Driver, Durable};
 use ftsh_machine::effect::{Access, Action, BufferId, FdChange, FdSource, IoId};
@@ -314,7 +314,7 @@ fn go_on(disk: &Disk, journal: &Journal, is_watched: bool) -> Done {
 /// Returns the effects of a replay.
 fn asked(journal: &Journal) -> Vec<Effect> {
     struct All(Vec<Effect>);
-    impl crate::Watch for &mut All {
+    impl crate::ReplayObserver for &mut All {
         fn logged(&mut self, _: &LogRecord) {}
 
         fn on_effect(&mut self, effect: &Effect) {
@@ -336,7 +336,9 @@ fn step(effect: &Effect) -> Option<(u64, String)> {
 /// Returns the commands with a recorded end.
 fn exits(journal: &Journal) -> impl Iterator<Item = u64> {
     journal.entries().filter_map(|entry| match entry.expect("memory") {
-        Entry::Delivered { delivered: Delivered::Exited { process, .. }, .. } => Some(process),
+        JournalEntry::Delivered { delivered: Delivered::Exited { process, .. }, .. } => {
+            Some(process)
+        }
         _ => None,
     })
 }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use super::crash::{Disk, started};
-use crate::entry::{Delivered, Entry};
+use crate::entry::{Delivered, JournalEntry};
 use crate::{Beginning, Journal, Recorder, Store, Writer, frame, read, replay};
 use ftsh_machine::driver::{self, BufferPart, Driver, Durable};
 use ftsh_machine::effect::{BufferId, IoId};
@@ -95,8 +95,8 @@ fn recorded() -> Vec<u8> {
 }
 
 fn resumptions(journal: &Journal) -> usize {
-    let is_one = |entry: &Entry| {
-        matches!(entry, Entry::Delivered { delivered: Delivered::Resumed { .. }, .. })
+    let is_one = |entry: &JournalEntry| {
+        matches!(entry, JournalEntry::Delivered { delivered: Delivered::Resumed { .. }, .. })
     };
     journal.entries().flatten().filter(is_one).count()
 }
@@ -104,7 +104,7 @@ fn resumptions(journal: &Journal) -> usize {
 #[test]
 fn resumption_is_reported_after_it_is_recorded() {
     let whole = recorded();
-    let ends: Vec<usize> = frame::Frames::of(&whole, 5).map(|content| content.end).collect();
+    let ends: Vec<usize> = frame::FrameIter::of(&whole, 5).map(|content| content.end).collect();
     let (mut refused, mut ended) = (0, 0);
     for end in ends {
         let journal = read(&whole[..end]).expect("a journal");

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use crate::entry::Entry;
+use crate::entry::JournalEntry;
 use crate::{Beginning, Over, Store, Unreadable, Writer, frame, read};
 use ftsh_machine::effect::ProcessId;
 use ftsh_machine::event::CommandStatus;
@@ -87,7 +87,7 @@ fn journal(commits: usize, events: u64) -> Disk {
     disk
 }
 
-fn entries(bytes: &[u8]) -> Result<Vec<Entry>, Unreadable> {
+fn entries(bytes: &[u8]) -> Result<Vec<JournalEntry>, Unreadable> {
     read(bytes).map(|journal| journal.entries().map(|it| it.expect("memory")).collect())
 }
 
@@ -98,7 +98,7 @@ fn what_is_written_is_read() {
     let journal = read(&bytes).expect("a journal");
     assert_eq!((journal.run, &journal.beginning, journal.over), (RUN, &beginning(), None));
     let delivered = journal.entries().map(|entry| match entry.expect("memory") {
-        Entry::Delivered { later, delivered } => (later, delivered.into_event()),
+        JournalEntry::Delivered { later, delivered } => (later, delivered.into_event()),
         other => panic!("{other:?}"),
     });
     let expected = (0..6).map(|process| (3_000_000, Some(exited(process))));
@@ -168,7 +168,7 @@ proptest! {
     fn a_flipped_bit_is_damage(commits in 1..6_usize, events in 1..4_u64, place in 0.0..1.0, bit in 0..8) {
         let mut bytes = journal(commits, events).0.borrow().bytes.clone();
         let all = entries(&bytes).expect("a journal");
-        let frames: Vec<_> = frame::Frames::of(&bytes, RUN).collect();
+        let frames: Vec<_> = frame::FrameIter::of(&bytes, RUN).collect();
         let last = frames[frames.len() - 2].end;
         let used = frames[frames.len() - 1].end;
         let at = (used as f64 * place) as usize;
@@ -222,7 +222,7 @@ fn what_is_left_of_another_run_means_nothing() {
 #[test]
 fn what_is_there_twice_is_damage() {
     let bytes = journal(2, 2).0.borrow().bytes.clone();
-    let last = frame::Frames::of(&bytes, RUN).last().expect("a frame");
+    let last = frame::FrameIter::of(&bytes, RUN).last().expect("a frame");
     let mut twice = bytes[..last.end].to_vec();
     frame::append(&mut twice, RUN, &bytes[last.clone()]);
     assert!(matches!(entries(&twice), Err(Unreadable::Damaged(at)) if at >= last.end));

@@ -6,8 +6,8 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use super::{RUN, beginning, exited};
-use crate::entry::Entry;
-use crate::{Journal, Last, Over, Store, Unreadable, Writer, frame, last, read, report};
+use crate::entry::JournalEntry;
+use crate::{Journal, LastFrame, Over, Store, Unreadable, Writer, frame, last, read, report};
 use ftsh_machine::effect::ProcessId;
 use ftsh_machine::event::CommandStatus;
 use ftsh_machine::{Event, Outcome, Time};
@@ -71,12 +71,12 @@ impl Growing {
     /// Returns the written bytes without the room after the last frame.
     fn bytes(&self) -> Vec<u8> {
         let bytes = self.memory.0.borrow();
-        let end = frame::Frames::of(&bytes, RUN).last().expect("frames").end;
+        let end = frame::FrameIter::of(&bytes, RUN).last().expect("frames").end;
         bytes[..end].to_vec()
     }
 }
 
-fn entries(bytes: &[u8]) -> Result<Vec<Entry>, Unreadable> {
+fn entries(bytes: &[u8]) -> Result<Vec<JournalEntry>, Unreadable> {
     read(bytes).map(|journal| journal.entries().map(|it| it.expect("memory")).collect())
 }
 
@@ -193,7 +193,7 @@ impl Seek for Counted {
     }
 }
 
-fn last_of(bytes: &[u8]) -> Option<Last> {
+fn last_of(bytes: &[u8]) -> Option<LastFrame> {
     last(io::Cursor::new(bytes.to_vec())).expect("it is read")
 }
 

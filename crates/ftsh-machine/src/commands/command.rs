@@ -27,7 +27,7 @@ use crate::unwind::ending::{Retry, TaskEnding, Thrown};
 use crate::values::size;
 use crate::values::value::{ResourceHandle, Value};
 use crate::values::variables::Variables;
-use ftsh_syntax::ast::{Name, Part, Simple, Word};
+use ftsh_syntax::ast::{Name, Simple, Word, WordPart};
 use ftsh_syntax::nearest::nearest;
 use ftsh_syntax::vocabulary::{HEADS, synonym};
 
@@ -479,7 +479,7 @@ pub fn program(task: &Task, command: &Expanded, words: Vec<BString>) -> Action {
 
 /// Returns true if a word has an unquoted `=` in the script.
 fn has_equals_sign(word: &Word) -> bool {
-    word.parts.iter().any(|part| matches!(part, Part::Bare(text) if text.contains('=')))
+    word.parts.iter().any(|part| matches!(part, WordPart::Bare(text) if text.contains('=')))
 }
 
 /// Returns a command's words as typed, without secrets, and shortened if very long.

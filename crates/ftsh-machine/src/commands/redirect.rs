@@ -24,7 +24,7 @@ use crate::tasks::task::{Task, TaskState};
 use crate::unwind::Unwinder;
 use crate::unwind::continuation::Continuation;
 use crate::values::value::Value;
-use ftsh_syntax::ast::{Mode, Name, Redirect, Target};
+use ftsh_syntax::ast::{Mode, Name, Redirect, RedirectionTarget};
 
 impl Core {
     /// Expands the words of redirections, without changing anything.
@@ -37,7 +37,7 @@ impl Core {
         let mut pending = VecDeque::with_capacity(redirects.len());
         for redirect in redirects {
             let target = match &redirect.target {
-                Target::File(word) => {
+                RedirectionTarget::File(word) => {
                     let access = match redirect.mode {
                         Mode::Read => Access::Read,
                         Mode::Write => Access::Write,
@@ -49,7 +49,7 @@ impl Core {
                         None => FdSource::File { path, access },
                     })
                 }
-                Target::Variable(word) => {
+                RedirectionTarget::Variable(word) => {
                     let name = variable_name(&expander.single(word)?)?;
                     match redirect.mode {
                         Mode::Read if task.variables.get(&name).is_none() => {
@@ -62,13 +62,13 @@ impl Core {
                         mode => RedirectTarget::WriteVariable(name, mode),
                     }
                 }
-                Target::Descriptor(descriptor) => {
+                RedirectionTarget::Descriptor(descriptor) => {
                     RedirectTarget::FdSource(FdSource::Descriptor(*descriptor))
                 }
-                Target::HereDocument { body, .. } => {
+                RedirectionTarget::HereDocument { body, .. } => {
                     RedirectTarget::FdSource(FdSource::Bytes(expander.joined(body)?))
                 }
-                Target::HereString(word) => {
+                RedirectionTarget::HereString(word) => {
                     let mut line = expander.joined(word)?;
                     line.push(b'\n');
                     RedirectTarget::FdSource(FdSource::Bytes(line))

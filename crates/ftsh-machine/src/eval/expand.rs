@@ -18,7 +18,7 @@ use crate::time::Time;
 use crate::values::field::{Field, Fields};
 use crate::values::size::{self, MAX_VALUE_LEN, MAX_WORDS, ValueTooLong};
 use crate::values::value::{Value, canonical_integer};
-use ftsh_syntax::ast::{Parameter, Part, Quoted, Substitute, Variable, Word};
+use ftsh_syntax::ast::{Parameter, Quoted, Substitute, VariableUse, Word, WordPart};
 
 /// Context for the expansion of words.
 pub struct Expander<'a> {
@@ -88,7 +88,7 @@ impl Expander<'_> {
         if let Some(text) = word.literal_text().filter(|text| !text.is_empty()) {
             return size::copy(text.as_bytes()).map(Some);
         }
-        let [Part::Variable(variable)] = &word.parts[..] else { return Ok(None) };
+        let [WordPart::Variable(variable)] = &word.parts[..] else { return Ok(None) };
         let text = match self.plain(variable) {
             Some(Value::Text(text)) if is_one_word(text) => size::copy(text)?,
             Some(Value::Integer(integer)) => integer.to_string().into(),
@@ -110,7 +110,7 @@ impl Expander<'_> {
 
     /// Expands a word to a single value.
     pub fn single_value(&self, word: &Word) -> Result<Value, Suspend> {
-        if let [Part::Variable(variable)] = &word.parts[..] {
+        if let [WordPart::Variable(variable)] = &word.parts[..] {
             match self.plain(variable) {
                 Some(value @ (Value::Integer(_) | Value::Boolean(_))) => return Ok(value.clone()),
                 Some(Value::Text(text)) if is_one_word(text) => {
@@ -125,13 +125,13 @@ impl Expander<'_> {
 
     /// Expands an operand, without splitting or patterns.
     pub fn operand(&self, word: &Word) -> Result<Value, Suspend> {
-        if let [Part::Variable(variable)] = &word.parts[..]
+        if let [WordPart::Variable(variable)] = &word.parts[..]
             && let Some(value @ (Value::Integer(_) | Value::Boolean(_) | Value::Text(_))) =
                 self.plain(variable)
         {
             return Ok(value.clone());
         }
-        if let [Part::Variable(variable)] = &word.parts[..]
+        if let [WordPart::Variable(variable)] = &word.parts[..]
             && let (Parameter::Positional(index), None) =
                 (&variable.parameter, &variable.substitute)
             && let Some(argument) = self.task.args.get(*index as usize)
@@ -148,17 +148,21 @@ impl Expander<'_> {
         let mut text = BString::default();
         for (index, part) in word.parts.iter().enumerate() {
             match part {
-                Part::Bare(bare) if index == 0 => {
+                WordPart::Bare(bare) if index == 0 => {
                     let (home, rest) = self.tilde(bare, word.parts.len() == 1)?;
                     self.append(&mut text, &home)?;
                     text.extend_from_slice(rest.as_bytes());
                 }
-                Part::Bare(bare) | Part::Single(bare) => text.extend_from_slice(bare.as_bytes()),
-                Part::Escaped(escaped) => {
+                WordPart::Bare(bare) | WordPart::Single(bare) => {
+                    text.extend_from_slice(bare.as_bytes());
+                }
+                WordPart::Escaped(escaped) => {
                     text.extend_from_slice(escaped.encode_utf8(&mut [0; 4]).as_bytes());
                 }
-                Part::Double(quoted) => self.quoted(quoted, &mut text)?,
-                Part::Variable(variable) => self.append(&mut text, &self.variable(variable)?)?,
+                WordPart::Double(quoted) => self.quoted(quoted, &mut text)?,
+                WordPart::Variable(variable) => {
+                    self.append(&mut text, &self.variable(variable)?)?;
+                }
             }
         }
         Ok(text)
@@ -190,26 +194,25 @@ impl Expander<'_> {
     }
 
     fn fields(&self, word: &Word) -> Result<impl Iterator<Item = Field>, Suspend> {
-        let is_pattern =
-            |part: &Part| matches!(part, Part::Bare(bare) if bare.contains(['*', '?', '[']));
+        let is_pattern = |part: &WordPart| matches!(part, WordPart::Bare(bare) if bare.contains(['*', '?', '[']));
         let is_pattern = word.parts.iter().any(is_pattern);
         let mut fields = Fields::new(is_pattern);
         for (index, part) in word.parts.iter().enumerate() {
             match part {
-                Part::Bare(bare) if index == 0 => {
+                WordPart::Bare(bare) if index == 0 => {
                     let (home, rest) = self.tilde(bare, word.parts.len() == 1)?;
                     if !home.is_empty() {
                         fields.quoted(&home)?;
                     }
                     fields.bare(rest);
                 }
-                Part::Bare(bare) => fields.bare(bare),
-                Part::Escaped(escaped) => {
+                WordPart::Bare(bare) => fields.bare(bare),
+                WordPart::Escaped(escaped) => {
                     fields.quoted(escaped.encode_utf8(&mut [0; 4]).as_bytes())?;
                 }
-                Part::Single(text) => fields.quoted(text.as_bytes())?,
-                Part::Double(quoted) => self.quoted_fields(quoted, &mut fields)?,
-                Part::Variable(variable) => self.split(variable, &mut fields)?,
+                WordPart::Single(text) => fields.quoted(text.as_bytes())?,
+                WordPart::Double(quoted) => self.quoted_fields(quoted, &mut fields)?,
+                WordPart::Variable(variable) => self.split(variable, &mut fields)?,
             }
         }
         Ok(fields.finish())
@@ -246,7 +249,7 @@ impl Expander<'_> {
         Ok(())
     }
 
-    fn split(&self, variable: &Variable, fields: &mut Fields) -> Result<(), Suspend> {
+    fn split(&self, variable: &VariableUse, fields: &mut Fields) -> Result<(), Suspend> {
         if let (Parameter::At | Parameter::Star, None) = (&variable.parameter, &variable.substitute)
         {
             for (index, arg) in self.task.args.iter().skip(1).enumerate() {
@@ -272,16 +275,16 @@ impl Expander<'_> {
         fields.split(&text)
     }
 
-    fn split_parts(&self, parts: &[Part], fields: &mut Fields) -> Result<(), Suspend> {
+    fn split_parts(&self, parts: &[WordPart], fields: &mut Fields) -> Result<(), Suspend> {
         for part in parts {
             match part {
-                Part::Bare(bare) => fields.split(bare.as_bytes())?,
-                Part::Escaped(escaped) => {
+                WordPart::Bare(bare) => fields.split(bare.as_bytes())?,
+                WordPart::Escaped(escaped) => {
                     fields.quoted(escaped.encode_utf8(&mut [0; 4]).as_bytes())?;
                 }
-                Part::Single(text) => fields.quoted(text.as_bytes())?,
-                Part::Double(quoted) => self.quoted_fields(quoted, fields)?,
-                Part::Variable(variable) => self.split(variable, fields)?,
+                WordPart::Single(text) => fields.quoted(text.as_bytes())?,
+                WordPart::Double(quoted) => self.quoted_fields(quoted, fields)?,
+                WordPart::Variable(variable) => self.split(variable, fields)?,
             }
         }
         Ok(())

@@ -24,7 +24,7 @@ use crate::values::size;
 use crate::values::splitter::Splitter;
 use crate::values::value::{Range, Value};
 use crate::values::variables::{Change, SavedVariable};
-use ftsh_syntax::ast::{Name, Part, Word};
+use ftsh_syntax::ast::{Name, Word, WordPart};
 
 /// Maximum depth of nested calls.
 const MAX_CALL_DEPTH: usize = 1000;
@@ -116,7 +116,7 @@ impl Core {
     pub(crate) fn list_item(&self, task: &Task, word: &Word) -> Result<Value, Suspend> {
         let expander = self.expander(task);
         // A text is split lazily, because it may have millions of words.
-        if let [Part::Variable(variable)] = &word.parts[..]
+        if let [WordPart::Variable(variable)] = &word.parts[..]
             && let Some(value) = expander.plain(variable)
         {
             match value {

@@ -10,11 +10,11 @@ use crate::event::Reply;
 use crate::tasks::suspend::Suspend;
 use crate::values::size::{self, MAX_VALUE_LEN, ValueTooLong};
 use crate::values::value::Value;
-use ftsh_syntax::ast::{Parameter, Part, Substitute, Variable, Word};
+use ftsh_syntax::ast::{Parameter, Substitute, VariableUse, Word, WordPart};
 
 impl<'a> Expander<'a> {
     /// Returns the value of a variable without a substitute, unconverted.
-    pub fn plain(&self, variable: &Variable) -> Option<&'a Value> {
+    pub fn plain(&self, variable: &VariableUse) -> Option<&'a Value> {
         match (&variable.parameter, &variable.substitute) {
             (Parameter::Named(name), None) => {
                 let variable = self.task.variables.get(name)?;
@@ -26,7 +26,7 @@ impl<'a> Expander<'a> {
     }
 
     /// Returns the value of a variable as text, with its substitute.
-    pub fn variable(&self, variable: &Variable) -> Result<Cow<'a, BStr>, Suspend> {
+    pub fn variable(&self, variable: &VariableUse) -> Result<Cow<'a, BStr>, Suspend> {
         let value = self.parameter(&variable.parameter)?;
         let set = value.as_ref().is_some_and(|value| !value.is_empty());
         match (&variable.substitute, value) {
@@ -38,7 +38,7 @@ impl<'a> Expander<'a> {
         }
     }
 
-    fn parts(&self, parts: &[Part]) -> Result<Cow<'a, BStr>, Suspend> {
+    fn parts(&self, parts: &[WordPart]) -> Result<Cow<'a, BStr>, Suspend> {
         let word =
             Word { span: ftsh_syntax::Span::default(), parts: parts.iter().cloned().collect() };
         self.joined(&word).map(owned)

@@ -28,7 +28,7 @@ use crate::tasks::join::top_join;
 use crate::tasks::suspend::Suspend;
 use crate::tasks::task::{Task, TaskState};
 use crate::values::value::Value;
-use ftsh_syntax::clauses::{ForAllClauses, Output};
+use ftsh_syntax::clauses::{ForAllClauses, OutputMode};
 
 /// Maximum number of branches started in a turn.
 const BATCH: usize = 100;
@@ -77,10 +77,10 @@ impl Forker<'_> {
         });
         let clauses = ForAllClauses { at_most, at_least, output, keep_going, on, retry_lost };
         let (outputs, relay) = match output {
-            Some(Output::Grouped { in_order }) => {
+            Some(OutputMode::Grouped { in_order }) => {
                 (Some(Box::new(OutputBuffers::new(in_order))), None)
             }
-            Some(Output::Tagged) => (None, Some(self.core.requests.begin_relay(task, io.id()))),
+            Some(OutputMode::Tagged) => (None, Some(self.core.requests.begin_relay(task, io.id()))),
             None => (None, None),
         };
         let mut tally = Box::new(Tally::new(pop_items(task, code.items), self.core.now()));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::values::value::Value;
 use ftsh_syntax::Source;
 use ftsh_syntax::ast::{BinaryOperator, FileTest, Name, Redirect, Simple, Unit, Word};
-use ftsh_syntax::backoff::{Clauses, Kind};
+use ftsh_syntax::backoff::{Clauses, PolicyKind};
 use ftsh_syntax::clauses::{ChannelClauses, ForAllClauses, ForAnyClauses, TryClauses};
 
 /// Index of an instruction in a [`Program`].
@@ -216,7 +216,7 @@ pub struct FinallyCode {
 #[derive(Debug)]
 pub struct BackoffCode {
     /// Kind of the policy.
-    pub kind: Kind,
+    pub kind: PolicyKind,
     /// Scales of the values, pushed in this order. The jitter is a percentage.
     pub clauses: Clauses<DurationScale, ()>,
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::channels::Rules;
 use crate::program::code::{Address, Instruction, Program};
 use crate::tasks::suspend::Suspend;
-use ftsh_syntax::ast::{Name, Part};
+use ftsh_syntax::ast::{Name, WordPart};
 use ftsh_syntax::nearest::nearest;
 use ftsh_syntax::vocabulary::FUNCTIONS;
 use ftsh_syntax::{KnownNames, Script, SyntaxErrors};
@@ -89,7 +89,7 @@ impl Definitions {
     pub fn may_run_programs(&self, program: &Program, runs: impl Fn(&str) -> bool) -> bool {
         program.code.iter().any(|instruction| match instruction {
             Instruction::Command(command) => match &command.words[0].parts[..] {
-                [Part::Bare(name)] => !self.functions.contains_key(name.as_str()) && runs(name),
+                [WordPart::Bare(name)] => !self.functions.contains_key(name.as_str()) && runs(name),
                 _ => true,
             },
             _ => false,

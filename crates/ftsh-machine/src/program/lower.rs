@@ -10,8 +10,8 @@ use crate::program::code::{
 use crate::values::value::Value;
 use ftsh_syntax::Script;
 use ftsh_syntax::ast::{
-    BinaryOperator, Block, Channel, Command, CommandKind, Duration, Expr, ExprKind, For, ForKind,
-    Mode, Name, Pipeline, Redirect, Stage, StageKind, Try, UnaryOperator, Word,
+    BinaryOperator, Block, ChannelDeclaration, Command, CommandKind, Duration, Expr, ExprKind, For,
+    ForKind, Mode, Name, Pipeline, Redirect, Stage, StageKind, Try, UnaryOperator, Word,
 };
 use ftsh_syntax::span::{Source, Span};
 
@@ -211,7 +211,7 @@ impl<'a> Lower<'a> {
         }
     }
 
-    fn channel(&mut self, channel: &'a Channel) {
+    fn channel(&mut self, channel: &'a ChannelDeclaration) {
         let rules = channel.rules.map(self, Self::duration, Self::expr);
         let name = Arc::clone(&channel.name);
         self.channels.push(Arc::clone(&name));

@@ -9,14 +9,14 @@ use rand::Rng;
 use crate::effect::{ProcessId, TaskId};
 use crate::remote::nodes::Nodes;
 use crate::time::Time;
-use ftsh_syntax::backoff::{Backoff, Kind, Policy};
+use ftsh_syntax::backoff::{Backoff, Policy, PolicyKind};
 use ftsh_syntax::engine::EngineId;
 
 /// Returns the policy of delays after refusals by an engine or by several machines: `full from 1
 /// second to 1 minute`.
 pub fn policy() -> Policy {
     let (from, to) = (Duration::from_secs(1), Duration::from_secs(60));
-    Policy { from, to, ..Policy::new(Kind::Full) }
+    Policy { from, to, ..Policy::new(PolicyKind::Full) }
 }
 
 /// Engines used by a run.

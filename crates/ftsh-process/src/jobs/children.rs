@@ -44,7 +44,7 @@ impl ChildQueries for Real {
 
     fn wait(&mut self, pid: i32) -> Result<Option<CommandStatus>, Errno> {
         Ok(match sys::wait_for(pid, false)? {
-            Some((_, sys::Change::Ended(ended))) => Some(ending::status(ended)),
+            Some((_, sys::ChildChange::Ended(ended))) => Some(ending::status(ended)),
             _ => None,
         })
     }

@@ -203,7 +203,7 @@ fn forward_signals(
         let is_passed_on =
             |caught: &sys::Caught| caught.sender != interpreter && !is_for_both(caught);
         match sys::wait_for(interpreter, true) {
-            Ok(Some((_, sys::Change::Ended(ended)))) => {
+            Ok(Some((_, sys::ChildChange::Ended(ended)))) => {
                 let status = ending::status(ended);
                 while let Some(late) = sys::next_signal(Some(Duration::ZERO)) {
                     if is_ending(late.signal) && is_passed_on(&late) {
@@ -214,11 +214,11 @@ fn forward_signals(
             }
             // Another process stopped the interpreter. If the interpreter were killed now, this
             // process would have to clean up.
-            Ok(Some((_, sys::Change::Stopped(libc::SIGSTOP))) | None) => {}
+            Ok(Some((_, sys::ChildChange::Stopped(libc::SIGSTOP))) | None) => {}
             // The interpreter stopped itself and its commands. The shell stops by the same signal,
             // so that a shell around it sees the reason. Where no process could continue this one,
             // the interpreter continues at once.
-            Ok(Some((_, sys::Change::Stopped(signal)))) => {
+            Ok(Some((_, sys::ChildChange::Stopped(signal)))) => {
                 sys::suspend_self(signal);
                 let _ = sys::kill(interpreter, libc::SIGCONT);
             }

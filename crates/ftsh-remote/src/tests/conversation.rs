@@ -8,7 +8,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::{identity, nonce, record};
-use crate::{Branch, Frames, Head, Hello, Lease, Output, Stream, ToHead, ToNode, frame};
+use crate::{Branch, Frames, Head, HeadOutput, Hello, Lease, Stream, ToHead, ToNode, frame};
 use ftsh_machine::control::{Controller, Order};
 use ftsh_machine::event::{Blame, Reply, Returned};
 use ftsh_machine::packed::PackedBranch;
@@ -286,11 +286,11 @@ impl World {
     fn head_acts(&mut self) {
         while let Some(output) = self.head.poll_output() {
             match output {
-                Output::Write(bytes) => self.head_says(bytes),
-                Output::Placed(_) => {}
-                Output::Printed(Stream::Output, _) => panic!("nothing is printed there"),
-                Output::Printed(Stream::Errors, bytes) => self.printed.extend(bytes),
-                Output::Returned(returned) => {
+                HeadOutput::Write(bytes) => self.head_says(bytes),
+                HeadOutput::Placed(_) => {}
+                HeadOutput::Printed(Stream::Output, _) => panic!("nothing is printed there"),
+                HeadOutput::Printed(Stream::Errors, bytes) => self.printed.extend(bytes),
+                HeadOutput::Returned(returned) => {
                     assert!(self.returned.is_none(), "twice");
                     self.check(&returned);
                     self.returned = Some((self.now, returned));

@@ -5,7 +5,8 @@ use std::time::Duration;
 use super::{identity, nonce, record};
 use crate::head::MIN_BYTES_PER_SECOND;
 use crate::{
-    Branch, Frames, Head, Hello, Nonce, Output, Request, Stream, ToHead, ToNode, frame, too_late,
+    Branch, ExtensionRequest, Frames, Head, HeadOutput, Hello, Nonce, Stream, ToHead, ToNode,
+    frame, too_late,
 };
 use ftsh_machine::Time;
 use ftsh_machine::event::{Blame, Returned};
@@ -47,12 +48,12 @@ fn begun() -> Head {
     head
 }
 
-fn outputs(head: &mut Head) -> Vec<Output> {
+fn outputs(head: &mut Head) -> Vec<HeadOutput> {
     std::iter::from_fn(|| head.poll_output()).collect()
 }
 
-fn written(output: &Output) -> ToNode {
-    let Output::Write(bytes) = output else { panic!("{output:?}") };
+fn written(output: &HeadOutput) -> ToNode {
+    let HeadOutput::Write(bytes) = output else { panic!("{output:?}") };
     let mut frames = Frames::default();
     frames.push(bytes);
     frames.message().expect("whole").expect("all of it")
@@ -60,13 +61,13 @@ fn written(output: &Output) -> ToNode {
 
 fn not_begun(head: &mut Head) -> (Option<String>, String, Blame) {
     match outputs(head).pop() {
-        Some(Output::Returned(Returned::NotBegun { node, why, blame })) => (node, why, blame),
+        Some(HeadOutput::Returned(Returned::NotBegun { node, why, blame })) => (node, why, blame),
         other => panic!("{other:?}"),
     }
 }
 
 fn request(seconds: u64) -> Vec<u8> {
-    Request { at: Duration::from_secs(seconds) }.to_line(&nonce()).into_bytes()
+    ExtensionRequest { at: Duration::from_secs(seconds) }.to_line(&nonce()).into_bytes()
 }
 
 #[test]
@@ -78,16 +79,16 @@ fn a_branch_begins_runs_and_ends() {
     assert_eq!(written(offer), ToNode::Branch(Box::new(branch())));
     head.on_stdout(at(10), &[&says(&ToHead::Ready)[..], b"first\n"].concat());
     let [placed, go, first] = &outputs(&mut head)[..] else { panic!("not three things") };
-    assert_eq!(placed, &Output::Placed("n1".into()));
+    assert_eq!(placed, &HeadOutput::Placed("n1".into()));
     let ToNode::Go(go) = written(go) else { panic!("{go:?}") };
     assert_eq!((go.nonce, go.waited, go.lease), (nonce(), Duration::from_secs(10), LEASE));
-    assert_eq!(first, &Output::Printed(Stream::Output, b"first\n".into()));
+    assert_eq!(first, &HeadOutput::Printed(Stream::Output, b"first\n".into()));
     assert_eq!(head.next_timeout(), at(10) + GONE);
     // The answer repeats the time of the request, and the request is not printed.
     head.on_stderr(at(30), &[b"err", &request(7)[..], b"or\n"].concat());
     let [one, grant, other] = &outputs(&mut head)[..] else { panic!("not three things") };
     assert_eq!(written(grant), ToNode::Lease(Duration::from_secs(7)));
-    let printed = [b"err", &b"or\n"[..]].map(|it| Output::Printed(Stream::Errors, it.into()));
+    let printed = [b"err", &b"or\n"[..]].map(|it| HeadOutput::Printed(Stream::Errors, it.into()));
     assert_eq!([one, other], [&printed[0], &printed[1]]);
     assert_eq!(head.next_timeout(), at(30) + GONE);
     // Output on the other stream may follow the record.
@@ -96,10 +97,11 @@ fn a_branch_begins_runs_and_ends() {
     assert_eq!(outputs(&mut head), []);
     head.on_stdout(at(41), b"last\n");
     head.closed("", Blame::Engine);
-    let [last, Output::Returned(Returned::Ended { ended, .. })] = &outputs(&mut head)[..] else {
+    let [last, HeadOutput::Returned(Returned::Ended { ended, .. })] = &outputs(&mut head)[..]
+    else {
         panic!("it hasn't ended")
     };
-    assert_eq!(last, &Output::Printed(Stream::Output, b"last\n".into()));
+    assert_eq!(last, &HeadOutput::Printed(Stream::Output, b"last\n".into()));
     assert_eq!(**ended, record("end").ended);
     assert!(head.is_over() && head.next_timeout() == Time::NEVER);
 }
@@ -187,7 +189,7 @@ fn a_later_version_is_found_out_at_once() {
 #[test]
 fn a_branch_without_a_record_is_lost_when_it_is_gone() {
     let lost = |head: &mut Head| match outputs(head).pop() {
-        Some(Output::Returned(Returned::Lost { node, why })) => (node, why),
+        Some(HeadOutput::Returned(Returned::Lost { node, why })) => (node, why),
         other => panic!("{other:?}"),
     };
     let why = "the connection to it ended without a word of its end";
@@ -233,7 +235,7 @@ fn a_record_counts_although_the_connection_stays() {
     let mut head = begun();
     head.on_stderr(at(20), record("end").to_line(&nonce()).as_bytes());
     head.handle_timeout(at(119));
-    let Some(Output::Returned(Returned::Ended { .. })) = outputs(&mut head).pop() else {
+    let Some(HeadOutput::Returned(Returned::Ended { .. })) = outputs(&mut head).pop() else {
         panic!("it has ended")
     };
 }

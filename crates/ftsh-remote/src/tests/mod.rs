@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::{Frames, Go, Hello, Identity, Listener, Nonce, Piece, Record, ToNode, frame, merge};
+use super::{
+    BranchRecord, Frames, Go, Hello, Identity, Listener, Nonce, Piece, ToNode, frame, merge,
+};
 use ftsh_machine::FailureKind;
 use ftsh_machine::packed::{
     BranchEnd, EndedBranch, PackedFailure, PackedRetry, PackedValue, PackedVariable, Text,
@@ -17,7 +19,7 @@ fn nonce() -> Nonce {
     Nonce(std::array::from_fn(|at| at as u8 * 17))
 }
 
-fn record(message: &str) -> Record {
+fn record(message: &str) -> BranchRecord {
     let failure = PackedFailure {
         kind: FailureKind::Exit,
         code: 4,
@@ -30,7 +32,7 @@ fn record(message: &str) -> Record {
         branches: None,
         output: Some("last\x1e words\n".into()),
     };
-    Record {
+    BranchRecord {
         ended: EndedBranch {
             end: BranchEnd::Failed { failure: vec![failure], again: PackedRetry::Never },
             attempts: 7,
@@ -43,7 +45,7 @@ fn record(message: &str) -> Record {
 }
 
 /// Returns the output and the records in bytes that arrive in pieces.
-fn decoded(bytes: &[u8], pieces: &[usize]) -> (Vec<u8>, Vec<Record>) {
+fn decoded(bytes: &[u8], pieces: &[usize]) -> (Vec<u8>, Vec<BranchRecord>) {
     let (mut printed, mut records) = (Vec::new(), Vec::new());
     let mut listener = Listener::new(&nonce());
     let mut rest = bytes;

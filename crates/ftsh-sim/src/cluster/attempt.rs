@@ -2,14 +2,14 @@
 
 use bstr::BString;
 
-use super::job::Job;
+use super::job::SimulatedJob;
 use ftsh_machine::Time;
 use ftsh_machine::effect::{ProcessId, ScopeId, TaskId};
 use ftsh_machine::packed::EndedBranch;
 
 /// A branch that has begun on a node.
 #[derive(Clone, Debug)]
-pub struct Attempt {
+pub struct NodeAttempt {
     /// Id of the branch in the machine of the head.
     pub process: ProcessId,
     /// Task of the branch in the machine of the head.
@@ -30,9 +30,9 @@ pub struct Attempt {
     pub received: [BString; 2],
 }
 
-impl Attempt {
+impl NodeAttempt {
     /// Creates the attempt of a branch that begins now.
-    pub(super) fn new(job: &Job, node: &str, now: Time) -> Self {
+    pub(super) fn new(job: &SimulatedJob, node: &str, now: Time) -> Self {
         Self {
             process: job.process,
             task: job.task,

@@ -6,12 +6,12 @@ use ftsh_machine::Time;
 
 /// Clock that shows the time since the start of the world, at its own rate.
 #[derive(Clone, Copy, Debug)]
-pub struct Clock {
+pub struct NodeClock {
     counts: u32,
     meanwhile: u32,
 }
 
-impl Clock {
+impl NodeClock {
     /// Exact clock.
     pub const RIGHT: Self = Self { counts: 1, meanwhile: 1 };
 
@@ -48,7 +48,9 @@ mod tests {
 
     #[test]
     fn what_is_shown_is_shown_at_its_moment_and_not_before() {
-        for clock in [Clock::RIGHT, Clock::new(12, 13), Clock::new(13, 12), Clock::new(7, 3)] {
+        for clock in
+            [NodeClock::RIGHT, NodeClock::new(12, 13), NodeClock::new(13, 12), NodeClock::new(7, 3)]
+        {
             for nanos in [0, 1, 2, 3, 999, 1_000_000_007, 86_400_000_000_001] {
                 let shown = Duration::from_nanos(nanos);
                 let moment = clock.moment(shown);
@@ -58,6 +60,6 @@ mod tests {
                 assert!(before.is_none_or(|before| before < shown), "{clock:?} {nanos}");
             }
         }
-        assert_eq!(Clock::new(12, 13).moment(Duration::MAX), Time::NEVER);
+        assert_eq!(NodeClock::new(12, 13).moment(Duration::MAX), Time::NEVER);
     }
 }

@@ -5,20 +5,22 @@ use std::io;
 use bstr::ByteSlice;
 
 use super::engine::Choice;
-use super::job::{Awaited, Job};
+use super::job::{ExpectedEvent, SimulatedJob};
 use super::link::{FromHead, FromNode};
 use super::local::Here;
 use super::there::There;
-use super::{Attempt, Cluster, Families, Fault, NOTICE, Node, Orphans};
+use super::{
+    Families, Fault, NOTICE, NodeAttempt, OrphanedBranches, SimulatedCluster, SimulatedNode,
+};
 use crate::{Shell, World};
 use ftsh_machine::effect::{Dispatch, Effect, ScopeId};
 use ftsh_machine::event::{Blame, Returned};
 use ftsh_machine::{Event, Time};
-use ftsh_remote::{Branch, Head, Hello, Identity, Nonce, Output, Stream};
+use ftsh_remote::{Branch, Head, HeadOutput, Hello, Identity, Nonce, Stream};
 
 const SIGTERM: i32 = 15;
 
-impl Cluster {
+impl SimulatedCluster {
     /// Sends a branch, at once or later if no place is free.
     pub(super) fn dispatch(
         &mut self,
@@ -71,7 +73,8 @@ impl Cluster {
         let mut head = Head::new(branch, Nonce((number as u128).to_ne_bytes()), self.lease, now);
         // The branch has its place on a node.
         head.expect_hello(now, 0);
-        let job = Job::new(number, dispatch, head, (index, node), there, fault, (now, NOTICE));
+        let job =
+            SimulatedJob::new(number, dispatch, head, (index, node), there, fault, (now, NOTICE));
         shell.copy_io(job.io, dispatch.io);
         self.jobs.insert(number, job);
         self.visit(number, shell, world, |_, _| ());
@@ -89,12 +92,13 @@ impl Cluster {
         let families = &self.families;
         self.waiting.retain(|it| !families.is_in(it.scope, scope));
         self.orphans.end(scope, families);
-        let concerned =
-            |job: &Job| job.awaited != Awaited::Delivered && families.is_in(job.scope, scope);
+        let concerned = |job: &SimulatedJob| {
+            job.awaited != ExpectedEvent::Delivered && families.is_in(job.scope, scope)
+        };
         let concerned = self.jobs.iter().filter(|(_, job)| concerned(job));
         for number in concerned.map(|(number, _)| *number).collect::<Vec<_>>() {
             let Some(job) = self.jobs.get_mut(&number) else { continue };
-            job.awaited = Awaited::Nothing;
+            job.awaited = ExpectedEvent::Nothing;
             job.head.end(SIGTERM);
             self.process_outputs(number, shell, world);
         }
@@ -112,7 +116,7 @@ impl Cluster {
                     self.deliver_events(now, index, events);
                 }
             }
-            let due = |job: &Job| job.next_due(&self.nodes[job.node]) <= now;
+            let due = |job: &SimulatedJob| job.next_due(&self.nodes[job.node]) <= now;
             let due = self.jobs.iter().filter(|(_, job)| due(job));
             for number in due.map(|(number, _)| *number).collect::<Vec<_>>() {
                 self.advance(number, shell, world);
@@ -158,7 +162,7 @@ impl Cluster {
             });
         }
         self.visit(number, shell, world, There::advance);
-        let awaited = |job: &&mut Job| job.awaited != Awaited::Delivered;
+        let awaited = |job: &&mut SimulatedJob| job.awaited != ExpectedEvent::Delivered;
         let Some(job) = self.jobs.get_mut(&number).filter(awaited) else { return };
         while let Some(message) = job.to_head.take(now) {
             match message {
@@ -201,7 +205,7 @@ impl Cluster {
         }
         if job.there.has_begun && job.attempt.is_none() {
             job.attempt = Some(self.attempts.len());
-            self.attempts.push(Attempt::new(job, name, now));
+            self.attempts.push(NodeAttempt::new(job, name, now));
             world.note(format_args!("{name}: begins {:?}", job.word));
         }
         for message in job.there.take_messages() {
@@ -227,25 +231,25 @@ impl Cluster {
         let node = &self.nodes[job.node];
         while let Some(output) = job.head.poll_output() {
             match output {
-                Output::Write(bytes) => job.send_to_node(now, node, FromHead::Bytes(bytes)),
-                Output::Placed(name) => {
+                HeadOutput::Write(bytes) => job.send_to_node(now, node, FromHead::Bytes(bytes)),
+                HeadOutput::Placed(name) => {
                     job.begins(now, node, NOTICE);
-                    if job.awaited == Awaited::End {
+                    if job.awaited == ExpectedEvent::End {
                         let process = job.process;
                         self.events.push_back(Event::Placed { process, node: name });
                     }
                 }
-                Output::Printed(stream, bytes) => {
+                HeadOutput::Printed(stream, bytes) => {
                     let descriptor = if stream == Stream::Output { 1 } else { 2 };
                     shell.print(job.io, descriptor, bytes.as_bstr());
                     if let Some(attempt) = job.attempt.map(|it| &mut self.attempts[it]) {
                         attempt.received[usize::from(descriptor - 1)].extend_from_slice(&bytes);
                     }
                 }
-                Output::Returned(returned) => {
+                HeadOutput::Returned(returned) => {
                     job.send_to_node(now, node, FromHead::End);
-                    let awaited = std::mem::replace(&mut job.awaited, Awaited::Delivered);
-                    if awaited == Awaited::End {
+                    let awaited = std::mem::replace(&mut job.awaited, ExpectedEvent::Delivered);
+                    if awaited == ExpectedEvent::End {
                         let (process, returned) = (job.process, with_node_name(returned, node));
                         self.events.push_back(Event::Returned { process, returned });
                     }
@@ -279,8 +283,8 @@ impl Cluster {
         self.waiting.clear();
         self.orphans.forget_held();
         self.events.clear();
-        for job in self.jobs.values_mut().filter(|job| job.awaited != Awaited::Delivered) {
-            job.awaited = Awaited::Delivered;
+        for job in self.jobs.values_mut().filter(|job| job.awaited != ExpectedEvent::Delivered) {
+            job.awaited = ExpectedEvent::Delivered;
             self.nodes[job.node].used -= 1;
             job.send_to_node(now, &self.nodes[job.node], FromHead::End);
         }
@@ -289,12 +293,12 @@ impl Cluster {
 
     /// Resets the scopes and orphans for another machine.
     pub fn forget_scopes(&mut self) {
-        (self.families, self.orphans) = (Families::default(), Orphans::default());
+        (self.families, self.orphans) = (Families::default(), OrphanedBranches::default());
     }
 }
 
 /// Adds the node's name to a failure of the node, as engines do.
-fn with_node_name(returned: Returned, on: &Node) -> Returned {
+fn with_node_name(returned: Returned, on: &SimulatedNode) -> Returned {
     match returned {
         Returned::NotBegun { node: None, why, blame: Blame::Node } => {
             Returned::NotBegun { node: Some(on.name.clone()), why, blame: Blame::Node }

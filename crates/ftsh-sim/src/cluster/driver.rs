@@ -1,6 +1,6 @@
 //! World of one shell, with a cluster.
 
-use super::Cluster;
+use super::SimulatedCluster;
 use crate::Simulated;
 use ftsh_machine::driver::Driver;
 use ftsh_machine::{Effect, Event, Time};
@@ -10,7 +10,7 @@ pub struct Clustered {
     /// World of the shell.
     pub world: Simulated,
     /// Nodes and branches.
-    pub cluster: Cluster,
+    pub cluster: SimulatedCluster,
 }
 
 impl Driver for Clustered {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::node::Node;
+use super::node::SimulatedNode;
 use ftsh_machine::Time;
 use ftsh_machine::event::Blame;
 use ftsh_syntax::engine::EngineId;
@@ -35,7 +35,7 @@ impl Outages {
     pub fn choose(
         &self,
         engine: EngineId,
-        nodes: &[Node],
+        nodes: &[SimulatedNode],
         avoid: &[String],
         now: Time,
         notice: Duration,
@@ -43,12 +43,12 @@ impl Outages {
         if self.is_now(now) {
             return Choice::Not("the engine isn't there", Blame::Engine);
         }
-        let wanted = |node: &Node| !avoid.contains(&node.name);
+        let wanted = |node: &SimulatedNode| !avoid.contains(&node.name);
         let all_are_avoided = !nodes.iter().any(wanted);
         if all_are_avoided && !engine.lists_hosts() {
             return Choice::Not("no node is left", Blame::Exclusion);
         }
-        let left = |node: &Node| node.places.saturating_sub(node.used);
+        let left = |node: &SimulatedNode| node.places.saturating_sub(node.used);
         let usable = nodes.iter().enumerate().filter(|(_, node)| {
             (all_are_avoided || wanted(node))
                 && left(node) > 0

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::link::{FromHead, FromNode, Link};
-use super::node::{Fault, Node};
+use super::node::{Fault, SimulatedNode};
 use super::there::There;
 use ftsh_machine::Time;
 use ftsh_machine::effect::{Dispatch, IoId, ProcessId, ScopeId, TaskId};
@@ -15,7 +15,7 @@ const FIRST_TABLE: u64 = 0x5a << 56;
 
 /// Event that the machine waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Awaited {
+pub enum ExpectedEvent {
     /// Result of the branch.
     End,
     /// Only the end of the branch.
@@ -25,7 +25,7 @@ pub enum Awaited {
 }
 
 /// Dispatched branch.
-pub struct Job {
+pub struct SimulatedJob {
     pub process: ProcessId,
     pub task: TaskId,
     pub scope: ScopeId,
@@ -34,7 +34,7 @@ pub struct Job {
     /// Descriptors that the output goes to.
     pub io: IoId,
     pub head: Head,
-    pub awaited: Awaited,
+    pub awaited: ExpectedEvent,
     /// Index of the node.
     pub node: usize,
     pub there: There,
@@ -51,14 +51,14 @@ pub struct Job {
     pub attempt: Option<usize>,
 }
 
-impl Job {
+impl SimulatedJob {
     /// Creates the job of a branch that is sent now. The engine detects an unreachable node after
     /// `notice`.
     pub fn new(
         number: usize,
         dispatch: &Dispatch,
         head: Head,
-        (index, node): (usize, &Node),
+        (index, node): (usize, &SimulatedNode),
         mut there: There,
         fault: Option<Fault>,
         (now, notice): (Time, Duration),
@@ -78,7 +78,7 @@ impl Job {
             word: word(dispatch),
             io: IoId(FIRST_TABLE | number as u64),
             head,
-            awaited: Awaited::End,
+            awaited: ExpectedEvent::End,
             node: index,
             there,
             to_node: Link::default(),
@@ -92,13 +92,13 @@ impl Job {
     }
 
     /// Returns the time of the next work.
-    pub fn next_due(&self, node: &Node) -> Time {
+    pub fn next_due(&self, node: &SimulatedNode) -> Time {
         let there = if self.there.is_over() {
             Time::NEVER
         } else {
             self.there.next_due(node.clock).min(self.to_node.next()).min(self.dies)
         };
-        let here = if self.awaited == Awaited::Delivered {
+        let here = if self.awaited == ExpectedEvent::Delivered {
             Time::NEVER
         } else {
             self.to_head.next().min(self.head.next_timeout()).min(self.given_up)
@@ -113,7 +113,7 @@ impl Job {
     }
 
     /// Sends a message to the node.
-    pub fn send_to_node(&mut self, now: Time, node: &Node, message: FromHead) {
+    pub fn send_to_node(&mut self, now: Time, node: &SimulatedNode, message: FromHead) {
         let is_dropped = self.fault == Some(Fault::Silent) && matches!(message, FromHead::Bytes(_));
         if !self.is_severed && !is_dropped {
             self.to_node.send(node.reached(now + node.latency), message);
@@ -121,7 +121,7 @@ impl Job {
     }
 
     /// Sends a message to the head.
-    pub fn send_to_head(&mut self, now: Time, node: &Node, message: FromNode) {
+    pub fn send_to_head(&mut self, now: Time, node: &SimulatedNode, message: FromNode) {
         if !self.is_severed {
             self.to_head.send(node.reached(now + node.latency), message);
         }
@@ -129,11 +129,11 @@ impl Job {
 
     /// True once neither head nor node needs the job.
     pub fn is_over(&self) -> bool {
-        self.awaited == Awaited::Delivered && self.there.is_over()
+        self.awaited == ExpectedEvent::Delivered && self.there.is_over()
     }
 
     /// Plans the faults of a branch that begins.
-    pub fn begins(&mut self, now: Time, node: &Node, notice: Duration) {
+    pub fn begins(&mut self, now: Time, node: &SimulatedNode, notice: Duration) {
         let fault = match self.fault {
             Some(Fault::Lies(after) | Fault::Breaks(after)) => now + after,
             _ => Time::NEVER,

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use super::clock::Clock;
-use crate::{Ask, Call, Channels, Due, Model, Shell, World};
+use super::clock::NodeClock;
+use crate::{Ask, Call, Due, Model, Shell, SimulatedChannels, World};
 use ftsh_machine::effect::ProcessId;
 use ftsh_machine::{Event, Time};
 
@@ -15,11 +15,11 @@ pub struct Here<'a, W> {
     pub world: &'a mut W,
     /// Shell that owns the shared files.
     pub files: &'a mut Shell,
-    pub channels: &'a mut Channels,
+    pub channels: &'a mut SimulatedChannels,
     /// Events of channels for the shells of the node.
     pub events: &'a mut Vec<(usize, Event)>,
     pub node: &'a str,
-    pub clock: Clock,
+    pub clock: NodeClock,
     /// Number of the shell.
     pub number: usize,
 }

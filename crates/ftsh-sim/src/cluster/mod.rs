@@ -19,18 +19,18 @@ mod there;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-pub use self::attempt::Attempt;
-pub use self::clock::Clock;
+pub use self::attempt::NodeAttempt;
+pub use self::clock::NodeClock;
 pub use self::driver::Clustered;
 use self::engine::Outages;
-use self::job::{Awaited, Job};
-pub use self::node::{Fault, Node};
+use self::job::{ExpectedEvent, SimulatedJob};
+pub use self::node::{Fault, SimulatedNode};
 use crate::{Shell, World};
 use ftsh_machine::effect::{Dispatch, Effect, ScopeId};
 use ftsh_machine::{Event, Time};
 use ftsh_remote::Lease;
 use ftsh_remote::family::Families;
-use ftsh_remote::orphans::Orphans;
+use ftsh_remote::orphans::OrphanedBranches;
 
 /// Time after which an engine detects an unreachable node.
 const NOTICE: Duration = Duration::from_secs(30);
@@ -39,26 +39,26 @@ const NOTICE: Duration = Duration::from_secs(30);
 type Faults = Box<dyn FnMut(&str) -> Option<Fault>>;
 
 /// Cluster, with its branches.
-pub struct Cluster {
+pub struct SimulatedCluster {
     lease: Duration,
-    nodes: Vec<Node>,
+    nodes: Vec<SimulatedNode>,
     outages: Outages,
     faults: Faults,
-    jobs: BTreeMap<usize, Job>,
+    jobs: BTreeMap<usize, SimulatedJob>,
     count: usize,
     /// Branches that wait for a free place.
     waiting: VecDeque<Dispatch>,
     /// Time at which a waiting branch may get a place although no place became free.
     retry_at: Time,
-    orphans: Orphans,
+    orphans: OrphanedBranches,
     families: Families,
     events: VecDeque<Event>,
-    attempts: Vec<Attempt>,
+    attempts: Vec<NodeAttempt>,
 }
 
-impl Cluster {
+impl SimulatedCluster {
     /// Creates a cluster. Branches continue for `lease` without contact to their head.
-    pub fn new(lease: Duration, nodes: Vec<Node>) -> Self {
+    pub fn new(lease: Duration, nodes: Vec<SimulatedNode>) -> Self {
         Self {
             lease,
             nodes,
@@ -68,7 +68,7 @@ impl Cluster {
             count: 0,
             waiting: VecDeque::new(),
             retry_at: Time::NEVER,
-            orphans: Orphans::default(),
+            orphans: OrphanedBranches::default(),
             families: Families::default(),
             events: VecDeque::new(),
             attempts: Vec::new(),
@@ -89,7 +89,7 @@ impl Cluster {
     }
 
     /// Returns the true course of the branches, in the order of their starts.
-    pub fn attempts(&self) -> &[Attempt] {
+    pub fn attempts(&self) -> &[NodeAttempt] {
         &self.attempts
     }
 
@@ -156,7 +156,7 @@ impl Cluster {
 
     /// Returns the scopes of the branches that may run on a node.
     fn scopes_away(&self) -> Vec<ScopeId> {
-        let away = self.jobs.values().filter(|job| job.awaited != Awaited::Delivered);
+        let away = self.jobs.values().filter(|job| job.awaited != ExpectedEvent::Delivered);
         away.map(|job| job.scope).chain(self.orphans.scopes()).collect()
     }
 }

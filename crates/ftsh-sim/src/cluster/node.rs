@@ -2,18 +2,18 @@
 
 use std::time::Duration;
 
-use super::clock::Clock;
-use crate::Channels;
+use super::clock::NodeClock;
+use crate::SimulatedChannels;
 use ftsh_machine::Time;
 
 /// Machine that runs branches.
 #[derive(Debug)]
-pub struct Node {
+pub struct SimulatedNode {
     pub(super) name: String,
     pub(super) places: usize,
     /// Delay of a message in either direction.
     pub(super) latency: Duration,
-    pub(super) clock: Clock,
+    pub(super) clock: NodeClock,
     /// Intervals in which the node is dead.
     dead: Vec<(Time, Time)>,
     /// Intervals in which the node is unreachable.
@@ -21,7 +21,7 @@ pub struct Node {
     /// Number of branches on the node, as the engine counts.
     pub(super) used: usize,
     /// Channels shared by the node's shells, and the next time at which the channels need a call.
-    pub(super) channels: Channels,
+    pub(super) channels: SimulatedChannels,
     pub(super) wake: Option<Time>,
 }
 
@@ -42,18 +42,18 @@ pub enum Fault {
     Breaks(Duration),
 }
 
-impl Node {
+impl SimulatedNode {
     /// Creates a node without failures.
     pub fn new(name: &str, places: usize) -> Self {
         Self {
             name: name.into(),
             places,
             latency: Duration::from_millis(1),
-            clock: Clock::RIGHT,
+            clock: NodeClock::RIGHT,
             dead: Vec::new(),
             cut: Vec::new(),
             used: 0,
-            channels: Channels::default(),
+            channels: SimulatedChannels::default(),
             wake: None,
         }
     }
@@ -80,7 +80,7 @@ impl Node {
 
     /// Sets the clock.
     #[must_use]
-    pub fn clock(self, clock: Clock) -> Self {
+    pub fn clock(self, clock: NodeClock) -> Self {
         Self { clock, ..self }
     }
 

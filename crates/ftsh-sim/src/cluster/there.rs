@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bstr::BString;
 
-use super::clock::Clock;
+use super::clock::NodeClock;
 use super::link::FromNode;
 use super::local::{Here, Local};
 use crate::{Due, Shell, World};
@@ -15,8 +15,8 @@ use ftsh_machine::record::Level;
 use ftsh_machine::secrets::Secrets;
 use ftsh_machine::{Event, Machine, Output, Time};
 use ftsh_remote::{
-    Branch, Frames, Go, Hello, Lease, Nonce, Record, Stream, ToHead, ToNode, TooLong, frame,
-    too_late,
+    Branch, BranchRecord, Frames, Go, Hello, Lease, MessageTooLong, Nonce, Stream, ToHead, ToNode,
+    frame, too_late,
 };
 
 const SIGTERM: i32 = 15;
@@ -27,7 +27,7 @@ const MAX_STEPS: usize = 1000;
 
 /// Shell on a node.
 pub struct There {
-    phase: Phase,
+    phase: BranchPhase,
     /// Decoder of the head's messages.
     frames: Frames<ToNode>,
     messages: Vec<FromNode>,
@@ -41,15 +41,15 @@ pub struct There {
     pub printed: [BString; 2],
 }
 
-enum Phase {
+enum BranchPhase {
     Greeting,
-    Ready(Box<Prepared>),
-    Running(Box<Running>),
+    Ready(Box<ReadyBranch>),
+    Running(Box<StartedBranch>),
     Over,
 }
 
 /// Branch that can begin.
-struct Prepared {
+struct ReadyBranch {
     machine: Machine,
     kill_timeout: Duration,
     /// Time of packing, on the clock of the run.
@@ -59,7 +59,7 @@ struct Prepared {
 }
 
 /// Branch that runs.
-struct Running {
+struct StartedBranch {
     machine: Machine,
     shell: Shell,
     lease: Lease,
@@ -90,7 +90,7 @@ enum BranchProgress {
 impl There {
     /// Creates a shell that has just started. `refuses` makes the shell refuse its branch.
     pub fn new(hello: Hello, refuses: bool) -> Self {
-        let (phase, frames) = (Phase::Greeting, Frames::default());
+        let (phase, frames) = (BranchPhase::Greeting, Frames::default());
         let (messages, ended, printed) = (Vec::new(), None, Default::default());
         let has_begun = false;
         let mut this = Self { phase, frames, messages, refuses, has_begun, ended, printed };
@@ -104,17 +104,17 @@ impl There {
     }
 
     fn is_running(&self) -> bool {
-        matches!(self.phase, Phase::Running(_))
+        matches!(self.phase, BranchPhase::Running(_))
     }
 
     /// True once the shell has ended.
     pub fn is_over(&self) -> bool {
-        matches!(self.phase, Phase::Over)
+        matches!(self.phase, BranchPhase::Over)
     }
 
     /// Returns the time of the next work.
-    pub fn next_due(&self, clock: Clock) -> Time {
-        let Phase::Running(it) = &self.phase else { return Time::NEVER };
+    pub fn next_due(&self, clock: NodeClock) -> Time {
+        let BranchPhase::Running(it) = &self.phase else { return Time::NEVER };
         let own = it.future.first_key_value().map_or(it.until, |(key, _)| key.0.min(it.until));
         let shown = |at: Time| at.elapsed().saturating_sub(it.began.0).saturating_add(it.began.1);
         let next_event = it.events.front().map_or(Duration::MAX, |(at, _)| *at);
@@ -124,14 +124,14 @@ impl There {
 
     /// Handles an event of a channel at a time of the node's clock.
     pub fn on_channel_event(&mut self, shown: Duration, event: Event) {
-        if let Phase::Running(it) = &mut self.phase {
+        if let BranchPhase::Running(it) = &mut self.phase {
             it.events.push_back((shown.saturating_add(CHANNEL_DELAY), event));
         }
     }
 
     /// Handles bytes from the head.
     pub fn on_bytes<W: World>(&mut self, bytes: &[u8], here: &mut Here<W>) {
-        if let Phase::Running(it) = &mut self.phase {
+        if let BranchPhase::Running(it) = &mut self.phase {
             it.lease.on_bytes(here.shown(), bytes);
             return self.advance(here);
         }
@@ -148,28 +148,28 @@ impl There {
     /// Handles the end of the head's messages.
     pub fn on_close<W: World>(&mut self, here: &mut Here<W>) {
         match &mut self.phase {
-            Phase::Running(it) => {
+            BranchPhase::Running(it) => {
                 it.lease.on_closed();
                 self.advance(here);
             }
-            Phase::Greeting | Phase::Ready(_) => self.end(),
-            Phase::Over => {}
+            BranchPhase::Greeting | BranchPhase::Ready(_) => self.end(),
+            BranchPhase::Over => {}
         }
     }
 
     /// Ends the shell with its node, without a message.
     pub fn die(&mut self) {
-        self.phase = Phase::Over;
+        self.phase = BranchPhase::Over;
         self.messages.clear();
     }
 
     /// Handles a message before the branch begins.
     fn on_message<W: World>(&mut self, message: ToNode, here: &mut Here<W>) {
-        match (message, std::mem::replace(&mut self.phase, Phase::Over)) {
-            (ToNode::Branch(branch), Phase::Greeting) => {
+        match (message, std::mem::replace(&mut self.phase, BranchPhase::Over)) {
+            (ToNode::Branch(branch), BranchPhase::Greeting) => {
                 match self.prepare(*branch, here.shown()) {
                     Ok(prepared) => {
-                        self.phase = Phase::Ready(Box::new(prepared));
+                        self.phase = BranchPhase::Ready(Box::new(prepared));
                         self.send(&ToHead::Ready);
                     }
                     Err(why) => {
@@ -178,12 +178,12 @@ impl There {
                     }
                 }
             }
-            (ToNode::Go(go), Phase::Ready(prepared)) => self.begin(&go, *prepared, here),
+            (ToNode::Go(go), BranchPhase::Ready(prepared)) => self.begin(&go, *prepared, here),
             _ => self.end(),
         }
     }
 
-    fn prepare(&self, branch: Branch, ready: Duration) -> Result<Prepared, String> {
+    fn prepare(&self, branch: Branch, ready: Duration) -> Result<ReadyBranch, String> {
         if self.refuses {
             return Err("its disk is full".into());
         }
@@ -191,11 +191,11 @@ impl There {
         let (level, secrets) = (Level::NOTHING, Secrets::default());
         let machine = Machine::of_branch(branch.packed, level, secrets, Time::after(at))
             .map_err(|error| error.to_string())?;
-        Ok(Prepared { machine, kill_timeout, at, ready })
+        Ok(ReadyBranch { machine, kill_timeout, at, ready })
     }
 
-    fn begin<W: World>(&mut self, go: &Go, prepared: Prepared, here: &mut Here<W>) {
-        let Prepared { machine, kill_timeout, at, ready } = prepared;
+    fn begin<W: World>(&mut self, go: &Go, prepared: ReadyBranch, here: &mut Here<W>) {
+        let ReadyBranch { machine, kill_timeout, at, ready } = prepared;
         let lease = Lease::new(go, std::mem::take(&mut self.frames), kill_timeout, ready);
         let shown = here.shown();
         if lease.has_passed(shown) {
@@ -203,7 +203,7 @@ impl There {
             return self.end();
         }
         self.has_begun = true;
-        self.phase = Phase::Running(Box::new(Running {
+        self.phase = BranchPhase::Running(Box::new(StartedBranch {
             machine,
             shell: Shell::default(),
             lease,
@@ -221,7 +221,7 @@ impl There {
 
     /// Handles all due work.
     pub fn advance<W: World>(&mut self, here: &mut Here<W>) {
-        let Phase::Running(it) = &mut self.phase else { return };
+        let BranchPhase::Running(it) = &mut self.phase else { return };
         it.shell.swap_files(here.files);
         let progress = it.apply_orders(here.shown(), &mut self.messages);
         let progress = if progress == BranchProgress::Running { it.work(here) } else { progress };
@@ -238,7 +238,7 @@ impl There {
         {
             let elapsed = here.shown().saturating_sub(it.began.1);
             let (node, began) = (here.node.into(), it.began.1);
-            let record = Record { ended: ended.clone(), node, began, elapsed };
+            let record = BranchRecord { ended: ended.clone(), node, began, elapsed };
             self.messages.push(FromNode::Bytes(Stream::Errors, record.to_line(&it.nonce).into()));
             self.ended = Some(ended);
         }
@@ -250,17 +250,17 @@ impl There {
     fn send(&mut self, message: &ToHead) {
         match frame(message) {
             Ok(bytes) => self.messages.push(FromNode::Bytes(Stream::Output, bytes)),
-            Err(TooLong) => self.end(),
+            Err(MessageTooLong) => self.end(),
         }
     }
 
     fn end(&mut self) {
-        self.phase = Phase::Over;
+        self.phase = BranchPhase::Over;
         self.messages.push(FromNode::End);
     }
 }
 
-impl Running {
+impl StartedBranch {
     /// Converts a time of the node's clock to the clock of the run.
     fn now(&self, shown: Duration) -> Time {
         Time::after(self.began.0.saturating_add(shown.saturating_sub(self.began.1)))

@@ -11,7 +11,7 @@ use super::policy::Policy;
 #[derive(Clone, Debug)]
 pub struct Backoff {
     policy: Policy,
-    state: State,
+    state: PolicyPosition,
 }
 
 impl Backoff {
@@ -30,18 +30,23 @@ impl Backoff {
 /// Position in a series of delays. The policy is stored separately, so that a million clients of
 /// one policy take 24 bytes each.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct State(PolicyState);
+pub struct PolicyPosition(PolicyState);
 
 impl Policy {
     /// Returns the state before the first delay.
-    pub fn start(&self) -> State {
-        State(self.kind.start(self.parameters()))
+    pub fn start(&self) -> PolicyPosition {
+        PolicyPosition(self.kind.start(self.parameters()))
     }
 
     /// Returns the next delay and advances `state`.
     ///
     /// `elapsed` is the time since the first failure, including the time that attempts took.
-    pub fn next_delay(&self, state: &mut State, elapsed: Duration, rng: &mut impl Rng) -> Duration {
+    pub fn next_delay(
+        &self,
+        state: &mut PolicyPosition,
+        elapsed: Duration,
+        rng: &mut impl Rng,
+    ) -> Duration {
         state.0.next_delay(self.parameters(), elapsed, rng)
     }
 }

@@ -9,7 +9,7 @@ use super::bounds::Bound;
 use super::clause::Clause;
 use super::parameters::Parameters;
 use super::percent::Percent;
-use super::policies::Kind;
+use super::policies::PolicyKind;
 use super::policy_error::PolicyError;
 use crate::duration::{self, Exact, Unit};
 
@@ -17,7 +17,7 @@ use crate::duration::{self, Exact, Unit};
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Policy {
     /// Kind of the policy, which selects the formula.
-    pub kind: Kind,
+    pub kind: PolicyKind,
     /// T
     pub from: Duration,
     /// M
@@ -90,7 +90,7 @@ impl Clauses {
 
 impl Policy {
     /// Returns the policy with its default parameters.
-    pub fn new(kind: Kind) -> Self {
+    pub fn new(kind: PolicyKind) -> Self {
         let Parameters { from, to, by, jitter } = kind.description().defaults;
         Self { kind, from, to, by, jitter }
     }
@@ -99,7 +99,7 @@ impl Policy {
     ///
     /// A default that contradicts a given parameter is adjusted: `to 500 ms` alone starts at 500 ms
     /// too. Returns an error if the policy does not take a parameter, or a value is impossible.
-    pub fn with(kind: Kind, clauses: &Clauses) -> Result<Self, PolicyError> {
+    pub fn with(kind: PolicyKind, clauses: &Clauses) -> Result<Self, PolicyError> {
         let Clauses { from, to, by, jitter } = clauses;
         let given = [
             (Clause::From, from.is_some()),
@@ -180,7 +180,7 @@ impl Policy {
 
 impl Default for Policy {
     fn default() -> Self {
-        Self::new(Kind::Ethernet)
+        Self::new(PolicyKind::Ethernet)
     }
 }
 
@@ -202,7 +202,8 @@ impl FromStr for Policy {
     fn from_str(text: &str) -> Result<Self, PolicyError> {
         let mut words = text.split_whitespace().peekable();
         let name = words.next().ok_or(PolicyError::Missing)?;
-        let kind = Kind::named(name).ok_or_else(|| PolicyError::UnknownPolicy(name.into()))?;
+        let kind =
+            PolicyKind::named(name).ok_or_else(|| PolicyError::UnknownPolicy(name.into()))?;
         let mut clauses = Clauses::NONE;
         while let Some(word) = words.next() {
             let clause =

@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use super::clause::Clause;
 use super::percent::Percent;
-use super::policies::Kind;
+use super::policies::PolicyKind;
 use crate::duration::{Exact, Unit};
 use crate::hint::{Hint, hint};
 use crate::nearest::nearest;
@@ -34,7 +34,7 @@ pub enum PolicyError {
     #[error("the policy `{}` takes no `{}`", .kind.name(), .clause.name())]
     NotTaken {
         /// Policy.
-        kind: Kind,
+        kind: PolicyKind,
         /// Clause.
         clause: Clause,
     },
@@ -82,9 +82,11 @@ impl PolicyError {
             None => hint!("{introduction} {}", known.join(", ")),
         };
         match self {
-            Self::UnknownPolicy(name) => {
-                Some(meant(name, Kind::ALL.map(Kind::name).to_vec(), "the policies are"))
-            }
+            Self::UnknownPolicy(name) => Some(meant(
+                name,
+                PolicyKind::ALL.map(PolicyKind::name).to_vec(),
+                "the policies are",
+            )),
             Self::UnknownClause(name) => {
                 Some(meant(name, Clause::ALL.map(Clause::name).to_vec(), "the clauses are"))
             }

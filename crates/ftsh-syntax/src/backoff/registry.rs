@@ -1,20 +1,20 @@
 //! The macro that turns the list of policies into types.
 
-/// Declares [`Kind`](super::Kind) and dispatches to the implementations.
+/// Declares [`PolicyKind`](super::Kind) and dispatches to the implementations.
 ///
 /// Each line names a type, which is also a variant of `Kind`, and its module.
 macro_rules! registry {
     ($($Policy:ident: $module:ident,)+) => {
         /// Names of the policies.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
-        pub enum Kind {
+        pub enum PolicyKind {
             $(
                 #[doc = concat!("`", stringify!($module), "`")]
                 $Policy,
             )+
         }
 
-        impl Kind {
+        impl PolicyKind {
             /// Every policy, in the order of the reference.
             pub const ALL: [Self; [$(Self::$Policy),+].len()] = [$(Self::$Policy),+];
 

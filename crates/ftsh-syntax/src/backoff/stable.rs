@@ -7,7 +7,7 @@ use std::time::Duration;
 use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
 
-use super::{Backoff, Kind, Policy};
+use super::{Backoff, Policy, PolicyKind};
 
 /// Policy, the first delays in nanoseconds, and a digest of many delays and bounds.
 type Recorded = (&'static str, [u64; 4], u64);
@@ -106,7 +106,7 @@ fn positions_and_parameters_in_journals_never_change() {
     .into_iter()
     .enumerate()
     {
-        let kind = Kind::ALL[position];
+        let kind = PolicyKind::ALL[position];
         assert_eq!((kind as usize, kind.name()), (position, name));
         assert_eq!(Policy::new(kind), Policy { kind, from, to, by, jitter });
     }

@@ -1,14 +1,14 @@
 //! Documentation of the policies, rendered from their descriptions.
 
 use super::clause::Clause;
-use super::policies::Kind;
+use super::policies::PolicyKind;
 use super::policy::Policy;
 
 /// Returns the table of `docs/reference/language.md`, in Markdown.
 pub fn reference_table() -> String {
     let mut table =
         String::from("| name | delay | T, M, F, P if not given | takes |\n|---|---|---|---|\n");
-    for kind in Kind::ALL {
+    for kind in PolicyKind::ALL {
         let names: Vec<String> =
             kind.clauses().iter().map(|clause| format!("`{}`", clause.name())).collect();
         let cells = [title(kind), formula(kind), defaults(kind), names.join(" ")];
@@ -18,7 +18,7 @@ pub fn reference_table() -> String {
 }
 
 /// Returns the description of a policy for `help` and hovers: a line for each paragraph.
-pub fn help(kind: Kind) -> String {
+pub fn help(kind: PolicyKind) -> String {
     let description = kind.description();
     let policy = Policy::new(kind);
     let defaults: Vec<String> = kind
@@ -45,16 +45,16 @@ fn row(cells: &[String]) -> String {
     format!("|{cells}\n")
 }
 
-fn title(kind: Kind) -> String {
+fn title(kind: PolicyKind) -> String {
     let is_default = kind == Policy::default().kind;
     format!("`{}`{}", kind.name(), if is_default { ", the default" } else { "" })
 }
 
-fn formula(kind: Kind) -> String {
+fn formula(kind: PolicyKind) -> String {
     kind.description().formula.to_owned()
 }
 
-fn defaults(kind: Kind) -> String {
+fn defaults(kind: PolicyKind) -> String {
     let policy = Policy::new(kind);
     let values: Vec<String> =
         kind.clauses().iter().map(|clause| spaced(&policy, *clause)).collect();
@@ -95,8 +95,8 @@ mod tests {
 
     #[test]
     fn help_ends_with_defaults_and_source() {
-        assert_eq!(help(Kind::Fixed), "Always T. T is 1 s.\n");
-        let help = help(Kind::Normal);
+        assert_eq!(help(PolicyKind::Fixed), "Always T. T is 1 s.\n");
+        let help = help(PolicyKind::Normal);
         assert!(
             help.contains(" T is 100 ms, M is 15 min, F is 2, P is 10 %.\n\nSource: "),
             "{help}"

@@ -66,7 +66,7 @@ fn normal_cdf(x: f64) -> f64 {
 
 #[test]
 fn defaults_are_those_of_the_reference() {
-    let shown: Vec<_> = Kind::ALL.map(|kind| Policy::new(kind).to_string()).into();
+    let shown: Vec<_> = PolicyKind::ALL.map(|kind| Policy::new(kind).to_string()).into();
     assert_eq!(
         shown,
         [
@@ -83,7 +83,7 @@ fn defaults_are_those_of_the_reference() {
             "none",
         ]
     );
-    for kind in Kind::ALL {
+    for kind in PolicyKind::ALL {
         assert_eq!(Policy::new(kind).check(), Ok(()));
         assert_eq!(policy(kind.name()), Policy::new(kind));
     }
@@ -91,8 +91,8 @@ fn defaults_are_those_of_the_reference() {
 
 #[test]
 fn only_normal_and_proportional_exceed_their_cap() {
-    let kinds: Vec<_> = Kind::ALL.into_iter().filter(|kind| exceeds_its_cap(*kind)).collect();
-    assert_eq!(kinds, [Kind::Normal, Kind::Proportional]);
+    let kinds: Vec<_> = PolicyKind::ALL.into_iter().filter(|kind| exceeds_its_cap(*kind)).collect();
+    assert_eq!(kinds, [PolicyKind::Normal, PolicyKind::Proportional]);
 }
 
 #[test]
@@ -272,7 +272,7 @@ fn bounds_follow_the_formulas() {
 
 #[test]
 fn delays_repeat_with_their_seed() {
-    for kind in Kind::ALL {
+    for kind in PolicyKind::ALL {
         assert_eq!(delays(kind.name(), 7, 20), delays(kind.name(), 7, 20));
     }
     assert_ne!(delays("full", 7, 20), delays("full", 8, 20));
@@ -331,7 +331,7 @@ fn any_duration() -> impl Strategy<Value = Duration> {
     ]
 }
 
-fn any_policy(kind: Kind) -> BoxedStrategy<Policy> {
+fn any_policy(kind: PolicyKind) -> BoxedStrategy<Policy> {
     let factor = prop_oneof![1.0..4.0, Just(1.0), Just(f64::MAX), any::<f64>()];
     let jitter = prop_oneof![0.0..=1.0, any::<f64>()];
     (any_duration(), any_duration(), factor, jitter)
@@ -339,7 +339,7 @@ fn any_policy(kind: Kind) -> BoxedStrategy<Policy> {
         .boxed()
 }
 
-fn possible_policy(kind: Kind) -> BoxedStrategy<Policy> {
+fn possible_policy(kind: PolicyKind) -> BoxedStrategy<Policy> {
     let tidied = any_policy(kind).prop_map(|mut policy| {
         (policy.from, policy.to) = (policy.from.min(policy.to), policy.from.max(policy.to));
         policy.by = if policy.by >= 1.0 && policy.by.is_finite() { policy.by } else { 2.0 };
@@ -351,7 +351,7 @@ fn possible_policy(kind: Kind) -> BoxedStrategy<Policy> {
 
 /// Returns true if delays are longer than the cap with the default parameters. Bounds of impossible
 /// parameters have no meaning.
-fn exceeds_its_cap(kind: Kind) -> bool {
+fn exceeds_its_cap(kind: PolicyKind) -> bool {
     let policy = Policy::new(kind);
     bounds(&policy).1 > policy.cap()
 }
@@ -382,7 +382,7 @@ proptest! {
 
     #[test]
     fn delays_stay_within_their_bounds(
-        policies in Kind::ALL.map(possible_policy),
+        policies in PolicyKind::ALL.map(possible_policy),
         seed in any::<u64>(),
         attempt in any_duration(),
     ) {
@@ -403,7 +403,7 @@ proptest! {
 
     #[test]
     fn each_delay_is_within_its_own_bounds(
-        policies in Kind::ALL.map(possible_policy),
+        policies in PolicyKind::ALL.map(possible_policy),
         seed in any::<u64>(),
     ) {
         let slack = |exact: Duration| Duration::from_nanos(100) + exact / (1 << 20);
@@ -434,7 +434,7 @@ proptest! {
 
     #[test]
     fn no_parameters_panic(
-        policies in Kind::ALL.map(any_policy),
+        policies in PolicyKind::ALL.map(any_policy),
         seed in any::<u64>(),
         attempt in any_duration(),
     ) {
@@ -447,7 +447,7 @@ proptest! {
     }
 
     #[test]
-    fn policies_parse_back_as_written(policies in Kind::ALL.map(possible_policy)) {
+    fn policies_parse_back_as_written(policies in PolicyKind::ALL.map(possible_policy)) {
         for policy in policies {
             let shown = policy.to_string();
             let back: Policy = shown.parse().map_err(|it: PolicyError| TestCaseError::fail(it.to_string()))?;

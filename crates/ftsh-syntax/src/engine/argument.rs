@@ -9,7 +9,7 @@ pub enum Argument {
         /// Name of the command.
         program: &'static str,
         /// Options that would break a branch.
-        refused: &'static [Refused],
+        refused: &'static [RefusedOption],
         /// Letters of options without a value, which may stand before other letters in one word.
         flags: &'static str,
     },
@@ -19,7 +19,7 @@ pub enum Argument {
 
 /// Option that a branch cannot run with.
 #[derive(Debug)]
-pub struct Refused {
+pub struct RefusedOption {
     letter: Option<char>,
     long: &'static str,
     why: &'static str,
@@ -30,7 +30,7 @@ pub(super) const ONE_TASK: &str =
 pub(super) const STREAMS: &str = "the streams of a branch are connected to this shell";
 pub(super) const NOTHING: &str = "the branch would not run";
 
-impl Refused {
+impl RefusedOption {
     /// Creates the row of an option with a letter and a name.
     pub const fn option(letter: char, long: &'static str, why: &'static str) -> Self {
         Self { letter: Some(letter), long, why }
@@ -89,7 +89,12 @@ pub fn hosts(list: &str) -> Result<Vec<(String, u64)>, String> {
     Ok(hosts)
 }
 
-fn options_error(program: &str, refused: &[Refused], flags: &str, options: &str) -> Option<String> {
+fn options_error(
+    program: &str,
+    refused: &[RefusedOption],
+    flags: &str,
+    options: &str,
+) -> Option<String> {
     let words: Vec<_> = options.split_ascii_whitespace().collect();
     if let Some(first) = words.first().filter(|first| !first.starts_with('-')) {
         return Some(format!("`{first}` is not an option of `{program}`"));
@@ -102,7 +107,7 @@ fn options_error(program: &str, refused: &[Refused], flags: &str, options: &str)
             Some(long) => long.split_once('=').map_or((long, None), |(it, to)| (it, Some(to))),
             None => letter(refused, flags, word)?,
         };
-        let is_meant = |row: &&Refused| {
+        let is_meant = |row: &&RefusedOption| {
             if word.starts_with("--") {
                 row.long.starts_with(name)
             } else {
@@ -121,7 +126,7 @@ fn options_error(program: &str, refused: &[Refused], flags: &str, options: &str)
 ///
 /// A letter has a meaning if the option is refused or takes a value.
 fn letter<'a>(
-    refused: &[Refused],
+    refused: &[RefusedOption],
     flags: &str,
     word: &'a str,
 ) -> Option<(&'a str, Option<&'a str>)> {

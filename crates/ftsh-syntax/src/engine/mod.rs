@@ -4,7 +4,7 @@
 
 mod argument;
 
-pub use self::argument::{Argument, Refused, hosts};
+pub use self::argument::{Argument, RefusedOption, hosts};
 use self::argument::{NOTHING, ONE_TASK, STREAMS};
 
 /// Identity of an engine.
@@ -34,22 +34,22 @@ const SLURM: EngineRow = EngineRow {
         program: "srun",
         #[rustfmt::skip]
         refused: &[
-            Refused::option('n', "ntasks", ONE_TASK),
-            Refused::option('N', "nodes", ONE_TASK),
-            Refused::option('i', "input", STREAMS),
-            Refused::option('o', "output", STREAMS),
-            Refused::option('e', "error", STREAMS),
-            Refused::option('l', "label", STREAMS),
-            Refused::long("pty", STREAMS),
-            Refused::long("multi-prog", "a branch runs this shell as its only program"),
-            Refused::option('Q', "quiet", "the shell reads the messages about the job"),
-            Refused::option('E', "preserve-env", "a branch requests its resources by options"),
-            Refused::option('Z', "no-allocate", "a branch needs an allocation"),
-            Refused::option('V', "version", NOTHING),
-            Refused::option('h', "help", NOTHING),
-            Refused::long("usage", NOTHING),
-            Refused::long("test-only", NOTHING),
-            Refused::long("het-group", ONE_TASK),
+            RefusedOption::option('n', "ntasks", ONE_TASK),
+            RefusedOption::option('N', "nodes", ONE_TASK),
+            RefusedOption::option('i', "input", STREAMS),
+            RefusedOption::option('o', "output", STREAMS),
+            RefusedOption::option('e', "error", STREAMS),
+            RefusedOption::option('l', "label", STREAMS),
+            RefusedOption::long("pty", STREAMS),
+            RefusedOption::long("multi-prog", "a branch runs this shell as its only program"),
+            RefusedOption::option('Q', "quiet", "the shell reads the messages about the job"),
+            RefusedOption::option('E', "preserve-env", "a branch requests its resources by options"),
+            RefusedOption::option('Z', "no-allocate", "a branch needs an allocation"),
+            RefusedOption::option('V', "version", NOTHING),
+            RefusedOption::option('h', "help", NOTHING),
+            RefusedOption::long("usage", NOTHING),
+            RefusedOption::long("test-only", NOTHING),
+            RefusedOption::long("het-group", ONE_TASK),
         ],
         flags: "HklOQsuvXZEVh",
     },

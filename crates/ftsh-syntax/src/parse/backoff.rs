@@ -2,8 +2,8 @@
 
 use super::builder::Builder;
 use super::{Pair, Result, Rule, literal};
-use crate::ast::{BackoffClause, Duration, Expr, ExprKind, Part};
-use crate::backoff::{Clause, Clauses, Kind, PolicyError};
+use crate::ast::{BackoffClause, Duration, Expr, ExprKind, WordPart};
+use crate::backoff::{Clause, Clauses, PolicyError, PolicyKind};
 use crate::error::SyntaxError;
 use crate::slug::Slug;
 use crate::span::Span;
@@ -13,7 +13,7 @@ impl Builder<'_> {
         let span = self.span(&pair);
         let mut inner = pair.into_inner();
         let policy = inner.next().expect("`backoff` is followed by a name");
-        let kind = Kind::named(policy.as_str()).ok_or_else(|| {
+        let kind = PolicyKind::named(policy.as_str()).ok_or_else(|| {
             let name = policy.as_str().to_owned();
             refused(self.span(&policy), &PolicyError::UnknownPolicy(name))
         })?;
@@ -100,7 +100,7 @@ impl Builder<'_> {
 /// Removes the `%` from the end of a word such as `10%` or `$p%`. Returns false if there is none.
 pub(super) fn strip_percent(percentage: &mut Expr) -> bool {
     let ExprKind::Word(word) = &mut percentage.kind else { return false };
-    let Some(Part::Bare(text)) = word.parts.last_mut() else { return false };
+    let Some(WordPart::Bare(text)) = word.parts.last_mut() else { return false };
     if !text.ends_with('%') {
         return false;
     }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::braces::{self, arrays};
 use super::{Result, literal};
-use crate::ast::{Expr, ExprKind, Parameter, Part, Simple, Word};
+use crate::ast::{Expr, ExprKind, Parameter, Simple, Word, WordPart};
 use crate::error::SyntaxError;
 use crate::hint::{Hint, hint};
 use crate::nearest::nearest;
@@ -207,21 +207,21 @@ pub(super) fn command(simple: &Simple, functions: &HashSet<&str>, text: &str) ->
         );
     }
     match &word.parts[..] {
-        [Part::Bare(text), ..] if is_element(text) => {
+        [WordPart::Bare(text), ..] if is_element(text) => {
             return refuse(
                 Slug::Array,
                 "assignment to an element of an array".to_owned(),
                 arrays(),
             );
         }
-        [Part::Bare(word), ..] if let Some((name, operator)) = changed(simple, word, text) => {
+        [WordPart::Bare(word), ..] if let Some((name, operator)) = changed(simple, word, text) => {
             return refuse(
                 Slug::CompoundAssignment,
                 format!("there is no `{operator}`"),
                 count(name),
             );
         }
-        [Part::Variable(variable), Part::Bare(text), ..] if text.starts_with('=') => {
+        [WordPart::Variable(variable), WordPart::Bare(text), ..] if text.starts_with('=') => {
             if let Parameter::Named(name) = &variable.parameter {
                 return refuse(
                     Slug::DollarAssignment,
@@ -386,11 +386,11 @@ fn reading(simple: &Simple) -> Result<()> {
 
 /// Returns the keyword that a word is, or would be at the start of a line.
 fn keyword(word: &Word) -> Option<&'static str> {
-    let (Part::Bare(text), rest) = word.parts.split_first()? else { return None };
+    let (WordPart::Bare(text), rest) = word.parts.split_first()? else { return None };
     KEYWORDS.into_iter().find(|keyword| {
         text.strip_prefix(keyword).is_some_and(|after| match after.chars().next() {
             Some(c) => matches!(c, '(' | ')' | ','),
-            None => matches!(rest.first(), None | Some(Part::Bare(_))),
+            None => matches!(rest.first(), None | Some(WordPart::Bare(_))),
         })
     })
 }

@@ -15,7 +15,7 @@ use crate::vocabulary::HEADS;
 
 /// Position and layout of a command.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Layout {
+pub(super) struct LineLayout {
     pub(super) span: Span,
     /// True if a blank line precedes the command.
     pub(super) gap: bool,
@@ -43,7 +43,7 @@ pub(super) struct Blocks {
 /// Open structure.
 struct OpenStructure {
     /// Layout of the head.
-    layout: Layout,
+    layout: LineLayout,
     structure: Structure,
     /// Commands of the current block.
     commands: Vec<Command>,
@@ -57,7 +57,7 @@ struct OpenStructure {
 struct Before {
     stages: Vec<Stage>,
     /// Layout of the whole pipeline.
-    layout: Layout,
+    layout: LineLayout,
 }
 
 impl Blocks {
@@ -82,7 +82,7 @@ impl Blocks {
     }
 
     /// Adds a line.
-    pub(super) fn add(&mut self, line: ParsedLine, layout: Layout) {
+    pub(super) fn add(&mut self, line: ParsedLine, layout: LineLayout) {
         match line {
             ParsedLine::Command(kind) => {
                 let local = matches!(kind, CommandKind::Assign { local: true, .. });
@@ -109,14 +109,18 @@ impl Blocks {
     }
 
     /// Adds a comment; a `trailing` comment shares its line with a command.
-    pub(super) fn comment(&mut self, text: &str, trailing: bool, layout: Layout) {
+    pub(super) fn comment(&mut self, text: &str, trailing: bool, layout: LineLayout) {
         let text = text.strip_prefix('#').unwrap_or(text).trim_end().to_owned();
         let gap = layout.gap && !trailing;
-        self.push(CommandKind::Comment { text, trailing }, Layout { gap, ..layout }, Vec::new());
+        self.push(
+            CommandKind::Comment { text, trailing },
+            LineLayout { gap, ..layout },
+            Vec::new(),
+        );
     }
 
     /// Adds the error of a line that does not parse, and counts its heads and `end`s.
-    pub(super) fn broken(&mut self, line: &str, error: SyntaxError, layout: Layout) {
+    pub(super) fn broken(&mut self, line: &str, error: SyntaxError, layout: LineLayout) {
         self.errors.push(error);
         let known = self.errors.len();
         let word = first_word(line);
@@ -182,7 +186,7 @@ impl Blocks {
         }
     }
 
-    fn push(&mut self, kind: CommandKind, layout: Layout, redirects: Vec<Redirect>) {
+    fn push(&mut self, kind: CommandKind, layout: LineLayout, redirects: Vec<Redirect>) {
         self.candidates.add(&kind);
         let commands = self.commands();
         let gap = layout.gap && !commands.is_empty();
@@ -190,18 +194,18 @@ impl Blocks {
     }
 
     /// Adds a line of a pipeline that begins at `first`, after the stages `before`.
-    fn piped(&mut self, piped: Piped, before: Vec<Stage>, first: Layout, layout: Layout) {
+    fn piped(&mut self, piped: Piped, before: Vec<Stage>, first: LineLayout, layout: LineLayout) {
         let mut stages = before;
         stages.extend(piped.stages);
         let Some((head, span)) = piped.head else {
             return self.push(CommandKind::Pipeline(Pipeline { stages }), first, Vec::new());
         };
         let indent = layout.indent.filter(|_| piped.on_one_line);
-        let layout = Layout { span, gap: false, indent };
+        let layout = LineLayout { span, gap: false, indent };
         self.open(head, layout, Some(Before { stages, layout: first }));
     }
 
-    fn open(&mut self, head: HeadLine, layout: Layout, before: Option<Before>) {
+    fn open(&mut self, head: HeadLine, layout: LineLayout, before: Option<Before>) {
         if self.frames.len() == MAX_BLOCK_DEPTH {
             self.too_deep = true;
             let message = format!("structures nest at most {MAX_BLOCK_DEPTH} deep");
@@ -220,7 +224,7 @@ impl Blocks {
         let structure = Structure::from(head);
         let gap = layout.gap && !self.commands().is_empty();
         self.frames.push(OpenStructure {
-            layout: Layout { gap, ..layout },
+            layout: LineLayout { gap, ..layout },
             structure,
             commands: Vec::new(),
             candidates: self.candidates.end(),
@@ -236,7 +240,7 @@ impl Blocks {
         &mut self,
         keyword: &str,
         word: &str,
-        layout: Layout,
+        layout: LineLayout,
     ) -> Option<&mut OpenStructure> {
         let Some(at) = self.frames.iter().rposition(|it| it.structure.keyword() == keyword) else {
             if self.explain_by_head(word, layout) {
@@ -267,7 +271,7 @@ impl Blocks {
 
     /// Explains a misplaced line by an earlier command that was meant to be a head. Returns false
     /// if there is none.
-    fn explain_by_head(&mut self, word: &str, layout: Layout) -> bool {
+    fn explain_by_head(&mut self, word: &str, layout: LineLayout) -> bool {
         let start = self.frames.last().map_or(0, |frame| frame.candidates);
         let Some((head, span, meant)) = self.candidates.take_last(start) else {
             return false;
@@ -283,7 +287,7 @@ impl Blocks {
         true
     }
 
-    fn catch(&mut self, layout: Layout) {
+    fn catch(&mut self, layout: LineLayout) {
         let candidates = self.candidates.end();
         let Some(frame) = self.innermost("try", "catch", layout) else { return };
         let Structure::Try { head, catch, finally } = &mut frame.structure else { return };
@@ -305,7 +309,7 @@ impl Blocks {
         head.body = Block { commands: std::mem::take(&mut frame.commands) };
     }
 
-    fn finally(&mut self, layout: Layout) {
+    fn finally(&mut self, layout: LineLayout) {
         let candidates = self.candidates.end();
         let Some(frame) = self.innermost("try", "finally", layout) else { return };
         let Structure::Try { head, catch, finally } = &mut frame.structure else { return };
@@ -325,7 +329,7 @@ impl Blocks {
     }
 
     /// Begins the block of `else if condition` or `else`.
-    fn next_arm(&mut self, next: Option<Expr>, layout: Layout) {
+    fn next_arm(&mut self, next: Option<Expr>, layout: LineLayout) {
         let candidates = self.candidates.end();
         let Some(frame) = self.innermost("if", "else", layout) else { return };
         let Structure::If { arms, condition } = &mut frame.structure else { return };
@@ -342,7 +346,7 @@ impl Blocks {
         frame.candidates = candidates;
     }
 
-    fn end(&mut self, end: EndLine, layout: Layout) {
+    fn end(&mut self, end: EndLine, layout: LineLayout) {
         let Some(frame) = self.frames.pop() else {
             if self.expected_ends > 0 {
                 self.expected_ends -= 1;
@@ -378,9 +382,9 @@ impl Blocks {
     }
 
     /// Opens the structure that follows an `end` without a structure.
-    fn open_after_end(&mut self, end: EndLine, layout: Layout) {
+    fn open_after_end(&mut self, end: EndLine, layout: LineLayout) {
         if let Some((_, Piped { head: Some((head, span)), .. })) = end.after {
-            self.open(head, Layout { span, ..layout }, None);
+            self.open(head, LineLayout { span, ..layout }, None);
         }
     }
 
@@ -401,14 +405,14 @@ impl Blocks {
     }
 
     /// Ends a structure at the closing word of another shell.
-    fn end_foreign(&mut self, keywords: &[&str], layout: Layout) {
+    fn end_foreign(&mut self, keywords: &[&str], layout: LineLayout) {
         if self.frames.last().is_some_and(|it| keywords.contains(&it.structure.keyword())) {
             self.end(EndLine::default(), layout);
         }
     }
 
     /// Adds a structure to the suspects if its `end` is indented like an outer structure.
-    fn suspect(&mut self, frame: &OpenStructure, end: Layout) {
+    fn suspect(&mut self, frame: &OpenStructure, end: LineLayout) {
         let (Some(inner), Some(indent)) = (frame.layout.indent, end.indent) else { return };
         let owner = self.frames.iter().rev().find(|it| it.layout.indent == Some(indent));
         if let Some(owner) = owner.filter(|_| inner > indent) {

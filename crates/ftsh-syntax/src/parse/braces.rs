@@ -14,7 +14,7 @@ pub(super) fn arrays() -> Hint {
 
 /// Replacement for a `${…}` of another shell.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Replacement {
+pub(super) enum BraceReplacement {
     /// Code for the same place.
     Variable(String),
     /// Right side of an assignment.
@@ -24,24 +24,24 @@ pub(super) enum Replacement {
 }
 
 /// Returns the replacement for a `${…}` with this content.
-pub(super) fn replacement(inside: &str) -> Option<Replacement> {
+pub(super) fn replacement(inside: &str) -> Option<BraceReplacement> {
     if let Some(name) = inside.strip_prefix('#') {
         return Some(match name_and_rest(name)? {
-            (name, "") => Replacement::Value(format!("length(${name})")),
-            _ => Replacement::Other(arrays()),
+            (name, "") => BraceReplacement::Value(format!("length(${name})")),
+            _ => BraceReplacement::Other(arrays()),
         });
     }
     if inside.starts_with('!') {
-        return Some(Replacement::Other(hint!(
+        return Some(BraceReplacement::Other(hint!(
             "a variable can't be read by a name in another variable: `printenv \"$name\" -> v` reads an \
              exported variable, and a function with an `if` for each name can `return` the value"
         )));
     }
     let (name, rest) = name_and_rest(inside)?;
     let replaced = |regex: &str, with: &str| {
-        Some(Replacement::Value(format!("replace(${name}, '{regex}', \"{with}\")")))
+        Some(BraceReplacement::Value(format!("replace(${name}, '{regex}', \"{with}\")")))
     };
-    let call = |function: &str| Some(Replacement::Value(format!("{function}(${name})")));
+    let call = |function: &str| Some(BraceReplacement::Value(format!("{function}(${name})")));
     match rest {
         "%/*" => return call("dirname"),
         "##*/" => return call("basename"),
@@ -50,7 +50,7 @@ pub(super) fn replacement(inside: &str) -> Option<Replacement> {
         _ => {}
     }
     if rest.starts_with('[') {
-        return Some(Replacement::Other(arrays()));
+        return Some(BraceReplacement::Other(arrays()));
     }
     if let Some(pattern) = rest.strip_prefix("%%") {
         return replaced(&format!("{}$", regex(pattern, true)?), "");
@@ -74,25 +74,27 @@ pub(super) fn replacement(inside: &str) -> Option<Replacement> {
     }
     let after = |mark: &str| rest.strip_prefix(mark);
     if let Some(default) = after(":=").or_else(|| after("=")) {
-        return Some(Replacement::Other(hint!("write `{name}=\"${{{name}:-{default}}}\"` first")));
+        return Some(BraceReplacement::Other(hint!(
+            "write `{name}=\"${{{name}:-{default}}}\"` first"
+        )));
     }
     if let Some(message) = after(":?").or_else(|| after("?")) {
         let message = if message.is_empty() { "message" } else { message };
-        return Some(Replacement::Other(hint!(
+        return Some(BraceReplacement::Other(hint!(
             "write `if \"${{{name}:-}}\" .eq. \"\"`, `failure \"{message}\"` and `end` before"
         )));
     }
     if let Some(default) = after("-") {
-        return Some(Replacement::Variable(format!("${{{name}:-{default}}}")));
+        return Some(BraceReplacement::Variable(format!("${{{name}:-{default}}}")));
     }
     if let Some(alternative) = after("+") {
-        return Some(Replacement::Variable(format!("${{{name}:+{alternative}}}")));
+        return Some(BraceReplacement::Variable(format!("${{{name}:+{alternative}}}")));
     }
     substring(name, after(":")?)
 }
 
 /// Returns the replacement for `${name:offset:length}`.
-fn substring(name: &str, range: &str) -> Option<Replacement> {
+fn substring(name: &str, range: &str) -> Option<BraceReplacement> {
     let (offset, length) = match range.split_once(':') {
         Some((offset, length)) => (offset, Some(length.trim().parse::<u32>().ok()?)),
         None => (range, None),
@@ -101,7 +103,7 @@ fn substring(name: &str, range: &str) -> Option<Replacement> {
     let wanted = length.map_or(".*".to_owned(), |length| format!(".{{0,{length}}}"));
     let regex =
         if offset == 0 { format!("^{wanted}") } else { format!("^.{{{offset}}}({wanted})") };
-    Some(Replacement::Value(format!("match(${name}, '{regex}')")))
+    Some(BraceReplacement::Value(format!("match(${name}, '{regex}')")))
 }
 
 /// Translates a simple pattern of file names to a regular expression.
@@ -171,8 +173,8 @@ mod tests {
 
     fn replaced(inside: &str) -> String {
         match replacement(inside) {
-            Some(Replacement::Variable(code) | Replacement::Value(code)) => code,
-            Some(Replacement::Other(hint)) => hint.to_string(),
+            Some(BraceReplacement::Variable(code) | BraceReplacement::Value(code)) => code,
+            Some(BraceReplacement::Other(hint)) => hint.to_string(),
             None => "?".to_owned(),
         }
     }

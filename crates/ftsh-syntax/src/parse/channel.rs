@@ -6,8 +6,10 @@ use super::backoff::strip_percent;
 use super::builder::Builder;
 use super::duration::check_count;
 use super::{Pair, Result, Rule, literal};
-use crate::ast::{Block, Channel, Command, CommandKind, Duration, Expr, Name, Stage, Unit};
-use crate::ast::{ExprKind, Part, Word};
+use crate::ast::{
+    Block, ChannelDeclaration, Command, CommandKind, Duration, Expr, Name, Stage, Unit,
+};
+use crate::ast::{ExprKind, Word, WordPart};
 use crate::clauses::{self, ChannelClauses};
 use crate::error::SyntaxError;
 use crate::hint::{Hint, hint};
@@ -22,7 +24,7 @@ fn example() -> Hint {
 
 impl Builder<'_> {
     /// Builds a `channel`.
-    pub(super) fn channel(&mut self, pair: Pair) -> Result<Channel> {
+    pub(super) fn channel(&mut self, pair: Pair) -> Result<ChannelDeclaration> {
         let span = self.span(&pair);
         let mut inner = pair.into_inner().peekable();
         let is_name = |pair: &Pair| matches!(pair.as_rule(), Rule::channel_name | Rule::expression);
@@ -71,7 +73,7 @@ impl Builder<'_> {
             );
             return Err(error.hint(example()).into());
         }
-        Ok(Channel { name, name_span, rules })
+        Ok(ChannelDeclaration { name, name_span, rules })
     }
 
     /// Builds a `through`.
@@ -151,7 +153,7 @@ impl Builder<'_> {
             }
             .into());
         };
-        let kind = ExprKind::Word(Word { span, parts: smallvec![Part::Bare("1".into())] });
+        let kind = ExprKind::Word(Word { span, parts: smallvec![WordPart::Bare("1".into())] });
         Ok(Duration::Amount { amount: Expr { span, kind }, unit })
     }
 

@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 use super::builder::Builder;
 use super::{Pair, Result, Rule, bashisms, literal};
-use crate::ast::{Mode, Name, Part, Redirect, Simple, Target, Word};
+use crate::ast::{Mode, Name, Redirect, RedirectionTarget, Simple, Word, WordPart};
 use crate::error::SyntaxError;
 use crate::hint::{Hint, hint};
 use crate::slug::Slug;
@@ -44,7 +44,7 @@ impl Builder<'_> {
             None => Word { span: Span::new(end, end), parts: SmallVec::new() },
         };
         if word.parts.is_empty() {
-            word.parts.push(Part::Single(String::new()));
+            word.parts.push(WordPart::Single(String::new()));
         }
         Ok((name, word))
     }
@@ -66,7 +66,7 @@ impl Builder<'_> {
         let adjacent = self.text[span.start..word.span.start].ends_with(operator);
         if matches!(operator, "<" | ">")
             && adjacent
-            && matches!(word.parts.first(), Some(Part::Bare(text)) if text.starts_with('('))
+            && matches!(word.parts.first(), Some(WordPart::Bare(text)) if text.starts_with('('))
         {
             return Err(bashisms::process_substitution(span, operator).into());
         }
@@ -88,7 +88,7 @@ impl Builder<'_> {
             && let Some(text) = literal::bare(&word)
         {
             if let &[digit @ b'0'..=b'9'] = text.as_bytes() {
-                let target = Target::Descriptor(digit - b'0');
+                let target = RedirectionTarget::Descriptor(digit - b'0');
                 let descriptor = descriptor.unwrap_or(u8::from(mode != Mode::Read));
                 return Ok(Redirect { span, descriptor, mode, with_errors: false, target });
             }
@@ -115,10 +115,10 @@ impl Builder<'_> {
             );
         }
         let target = match operator {
-            "<<<" => Target::HereString(word),
+            "<<<" => RedirectionTarget::HereString(word),
             "<<" => self.here_document(span, &word)?,
-            _ if operator.starts_with('-') => Target::Variable(word),
-            _ => Target::File(word),
+            _ if operator.starts_with('-') => RedirectionTarget::Variable(word),
+            _ => RedirectionTarget::File(word),
         };
         let descriptor = descriptor.unwrap_or(u8::from(mode != Mode::Read));
         Ok(Redirect { span, descriptor, mode, with_errors, target })
@@ -130,7 +130,7 @@ impl Builder<'_> {
 /// Elsewhere a keyword, an assignment or an operator could arise.
 fn join(word: &mut Word) {
     word.parts.dedup_by(|part, before| match (before, part) {
-        (Part::Bare(before), Part::Bare(text)) if !before.ends_with('$') => {
+        (WordPart::Bare(before), WordPart::Bare(text)) if !before.ends_with('$') => {
             before.push_str(text);
             true
         }

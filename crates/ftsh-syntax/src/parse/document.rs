@@ -5,7 +5,7 @@ use smallvec::smallvec;
 
 use super::builder::Builder;
 use super::{Grammar, Result, Rule, expected, literal};
-use crate::ast::{Part, Target, Word};
+use crate::ast::{RedirectionTarget, Word, WordPart};
 use crate::error::SyntaxError;
 use crate::hint::hint;
 use crate::slug::Slug;
@@ -13,7 +13,7 @@ use crate::span::Span;
 
 impl Builder<'_> {
     /// Builds the target of `<<word` at `span`.
-    pub(super) fn here_document(&mut self, span: Span, word: &Word) -> Result<Target> {
+    pub(super) fn here_document(&mut self, span: Span, word: &Word) -> Result<RedirectionTarget> {
         let Some(delimiter) = literal::word(word).filter(|text| !text.contains('\n')) else {
             return Err(Box::new(
                 SyntaxError::new(
@@ -33,9 +33,9 @@ impl Builder<'_> {
             ));
         };
         let text = &self.text[lines.start..lines.end];
-        let quoted = !word.parts.iter().all(|part| matches!(part, Part::Bare(_)));
+        let quoted = !word.parts.iter().all(|part| matches!(part, WordPart::Bare(_)));
         let part = if quoted {
-            Part::Single(unix_lines(text))
+            WordPart::Single(unix_lines(text))
         } else {
             let document = Grammar::parse(Rule::document, text)
                 .map_err(|error| expected::explain(self.text, lines.start, lines.start, &error))?
@@ -45,9 +45,9 @@ impl Builder<'_> {
             let base = std::mem::replace(&mut self.base, lines.start);
             let pieces = self.quoted(document, &['$', '\\', '`']);
             self.base = base;
-            Part::Double(pieces?)
+            WordPart::Double(pieces?)
         };
-        Ok(Target::HereDocument {
+        Ok(RedirectionTarget::HereDocument {
             delimiter: delimiter.into_owned(),
             body: Word { span: lines, parts: smallvec![part] },
         })

@@ -5,22 +5,22 @@ use std::borrow::Cow;
 use regex::bytes::Regex;
 
 use super::Result;
-use crate::ast::{Expr, ExprKind, Parameter, Part, Quoted, Word};
+use crate::ast::{Expr, ExprKind, Parameter, Quoted, Word, WordPart};
 use crate::error::SyntaxError;
 use crate::hint::hint;
 use crate::slug::Slug;
 
 /// Returns the text of a word without variables.
 pub fn word(word: &Word) -> Option<Cow<'_, str>> {
-    if let [Part::Bare(only) | Part::Single(only)] = &word.parts[..] {
+    if let [WordPart::Bare(only) | WordPart::Single(only)] = &word.parts[..] {
         return Some(Cow::Borrowed(only));
     }
     let mut text = String::new();
     for part in &word.parts {
         match part {
-            Part::Bare(bare) | Part::Single(bare) => text.push_str(bare),
-            Part::Escaped(escaped) => text.push(*escaped),
-            Part::Double(pieces) => {
+            WordPart::Bare(bare) | WordPart::Single(bare) => text.push_str(bare),
+            WordPart::Escaped(escaped) => text.push(*escaped),
+            WordPart::Double(pieces) => {
                 for piece in pieces {
                     match piece {
                         Quoted::Text(piece) => text.push_str(piece),
@@ -28,7 +28,7 @@ pub fn word(word: &Word) -> Option<Cow<'_, str>> {
                     }
                 }
             }
-            Part::Variable(_) => return None,
+            WordPart::Variable(_) => return None,
         }
     }
     Some(Cow::Owned(text))
@@ -48,7 +48,7 @@ pub fn expr(mut expr: &Expr) -> Option<Cow<'_, str>> {
 /// Returns the text of a word without quotes and variables.
 pub fn bare(word: &Word) -> Option<&str> {
     match &word.parts[..] {
-        [Part::Bare(bare)] => Some(bare),
+        [WordPart::Bare(bare)] => Some(bare),
         _ => None,
     }
 }
@@ -58,8 +58,8 @@ pub fn written(word: &Word) -> Option<String> {
     let mut text = String::new();
     for part in &word.parts {
         match part {
-            Part::Bare(bare) => text.push_str(bare),
-            Part::Variable(variable) if variable.substitute.is_none() => {
+            WordPart::Bare(bare) => text.push_str(bare),
+            WordPart::Variable(variable) if variable.substitute.is_none() => {
                 let Parameter::Named(name) = &variable.parameter else { return None };
                 text.push('$');
                 text.push_str(name);

@@ -4,7 +4,7 @@ use super::builder::Builder;
 use super::duration::check_count;
 use super::{Pair, Result, Rule, bashisms, literal};
 use crate::ast::{Block, Duration, Expr, For, ForKind};
-use crate::clauses::{ForAllClauses, ForAnyClauses, On, Output};
+use crate::clauses::{ForAllClauses, ForAnyClauses, On, OutputMode};
 use crate::engine::EngineId;
 use crate::error::SyntaxError;
 use crate::hint::{Hint, hint};
@@ -42,7 +42,7 @@ impl Builder<'_> {
                 return Err(stray(span, pair.as_str().trim_end()).into());
             }
             let clause = phrase(pair.as_str());
-            if clause == "in order" && all.output == Some(Output::Tagged) {
+            if clause == "in order" && all.output == Some(OutputMode::Tagged) {
                 let error = SyntaxError::new(
                     Slug::ConflictingClauses,
                     span,
@@ -94,9 +94,9 @@ impl Builder<'_> {
                 }
                 "output grouped" => {
                     let in_order = pair.into_inner().next().is_some();
-                    all.output = Some(Output::Grouped { in_order });
+                    all.output = Some(OutputMode::Grouped { in_order });
                 }
-                "output tagged" => all.output = Some(Output::Tagged),
+                "output tagged" => all.output = Some(OutputMode::Tagged),
                 _ if rule == Rule::on_engine => all.on = Some(self.on(pair)?),
                 "retry lost" => {
                     let hint = || {

@@ -4,7 +4,7 @@ use super::builder::Builder;
 use super::expected::structure_in_succeeds;
 use super::line::{EndLine, Piped};
 use super::{Pair, Result, Rule, jump};
-use crate::ast::{Pipeline, Redirect, Stage, StageKind, Target};
+use crate::ast::{Pipeline, Redirect, RedirectionTarget, Stage, StageKind};
 use crate::error::SyntaxError;
 use crate::hint::hint;
 use crate::slug::Slug;
@@ -119,7 +119,7 @@ impl Builder<'_> {
 
 /// Returns the span of the first here-document among redirections.
 fn document(redirects: &[Redirect]) -> Option<Span> {
-    let is_document = |it: &&Redirect| matches!(it.target, Target::HereDocument { .. });
+    let is_document = |it: &&Redirect| matches!(it.target, RedirectionTarget::HereDocument { .. });
     redirects.iter().find(is_document).map(|it| it.span)
 }
 

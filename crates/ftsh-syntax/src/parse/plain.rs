@@ -16,8 +16,8 @@ use super::bashisms;
 use super::builder::Builder;
 use super::line::{EndLine, ParsedLine};
 use crate::ast::{
-    CommandKind, Expr, ExprKind, Mode, Parameter, Part, Pipeline, Quoted, Redirect, Simple, Stage,
-    StageKind, Target, Variable, Word,
+    CommandKind, Expr, ExprKind, Mode, Parameter, Pipeline, Quoted, Redirect, RedirectionTarget,
+    Simple, Stage, StageKind, VariableUse, Word, WordPart,
 };
 use crate::span::Span;
 use crate::vocabulary::{ALONE, DECLARATIONS, KEYWORDS};
@@ -97,7 +97,7 @@ impl<'s> Builder<'s> {
             return None;
         }
         let mut span = Span::new(start, cursor.at);
-        let mut words = vec![Word { span, parts: smallvec![Part::Bare(first.to_owned())] }];
+        let mut words = vec![Word { span, parts: smallvec![WordPart::Bare(first.to_owned())] }];
         let mut redirects = Vec::new();
         while !cursor.ends_line() && cursor.peek() != Some(b'|') {
             if cursor.is_at_redirection() {
@@ -128,8 +128,8 @@ fn assignment(name: &str, cursor: &mut Cursor) -> Option<ParsedLine> {
         return None;
     }
     let word = cursor.word()?;
-    let is_string = |part: &Part| matches!(part, Part::Single(_) | Part::Double(_));
-    let has_comma = |part: &Part| matches!(part, Part::Bare(text) if text.contains(','));
+    let is_string = |part: &WordPart| matches!(part, WordPart::Single(_) | WordPart::Double(_));
+    let has_comma = |part: &WordPart| matches!(part, WordPart::Bare(text) if text.contains(','));
     if word.parts.len() > 1 && word.parts.iter().any(is_string)
         || word.parts.iter().any(has_comma)
         || !cursor.ends_line()
@@ -175,19 +175,19 @@ impl<'s> Cursor<'s> {
         loop {
             match self.peek() {
                 None | Some(b' ' | b'\t' | b'\n') => break,
-                Some(b'$') => parts.push(Part::Variable(Box::new(self.variable()?))),
+                Some(b'$') => parts.push(WordPart::Variable(Box::new(self.variable()?))),
                 Some(b'\'') => {
                     let text = self.string(|byte| !matches!(byte, b'\'' | b'\\' | b'\r' | b'\n'));
-                    parts.push(Part::Single(text.to_owned()));
+                    parts.push(WordPart::Single(text.to_owned()));
                     self.take(b'\'')?;
                 }
-                Some(b'"') => parts.push(Part::Double(self.double()?)),
+                Some(b'"') => parts.push(WordPart::Double(self.double()?)),
                 Some(_) => {
                     let text = self.skip(is_harmless);
                     if text.is_empty() {
                         return None;
                     }
-                    parts.push(Part::Bare(text.to_owned()));
+                    parts.push(WordPart::Bare(text.to_owned()));
                 }
             }
         }
@@ -221,9 +221,9 @@ impl<'s> Cursor<'s> {
         self.skip(|byte| matches!(byte, b' ' | b'\t'));
         let word = self.word().filter(|word| !word.parts.is_empty())?;
         let target = match &word.parts[..] {
-            [Part::Bare(text)] if copies && text == "1" => Target::Descriptor(1),
+            [WordPart::Bare(text)] if copies && text == "1" => RedirectionTarget::Descriptor(1),
             _ if copies => return None,
-            _ => Target::File(word),
+            _ => RedirectionTarget::File(word),
         };
         let descriptor = digits.parse().unwrap_or(u8::from(mode != Mode::Read));
         let span = Span::new(start, self.at);
@@ -257,14 +257,14 @@ impl<'s> Cursor<'s> {
     }
 
     /// Parses `$name`.
-    fn variable(&mut self) -> Option<Variable> {
+    fn variable(&mut self) -> Option<VariableUse> {
         let start = self.at;
         let name = self.string(is_in_name);
         if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
             return None;
         }
         let span = Span::new(start, self.at);
-        Some(Variable { span, parameter: Parameter::Named(name.into()), substitute: None })
+        Some(VariableUse { span, parameter: Parameter::Named(name.into()), substitute: None })
     }
 }
 

@@ -3,7 +3,7 @@
 use pest::Parser;
 use pest::error::InputLocation;
 
-use super::block::{Blocks, Layout};
+use super::block::{Blocks, LineLayout};
 use super::builder::Builder;
 use super::{Grammar, KnownNames, Pair, Rule, Unfinished, expected};
 use crate::ast::Block;
@@ -59,7 +59,7 @@ struct Parsed<'s> {
     base: usize,
     statement: Option<Pair<'s>>,
     comment: Option<Pair<'s>>,
-    layout: Layout,
+    layout: LineLayout,
 }
 
 impl<'s> ScriptReader<'s> {
@@ -92,7 +92,7 @@ impl<'s> ScriptReader<'s> {
             return false;
         }
         let Some(plain) = self.builder.plain(self.at) else { return false };
-        let layout = Layout { span: plain.span, ..layout(plain.spacing, self.fresh) };
+        let layout = LineLayout { span: plain.span, ..layout(plain.spacing, self.fresh) };
         let text = &self.text[std::ops::Range::from(plain.span)];
         match plain.statement {
             Some(line) => self.blocks.add(line, layout),
@@ -111,7 +111,8 @@ impl<'s> ScriptReader<'s> {
             Err(error) => return self.broken(base, &error),
         };
         self.at = base + line.as_span().end();
-        let mut parsed = Parsed { base, statement: None, comment: None, layout: Layout::default() };
+        let mut parsed =
+            Parsed { base, statement: None, comment: None, layout: LineLayout::default() };
         let mut line_ends = true;
         for pair in line.into_inner() {
             match pair.as_rule() {
@@ -150,7 +151,7 @@ impl<'s> ScriptReader<'s> {
         self.builder.base = parsed.base;
         let trailing = parsed.statement.is_some() || parsed.layout.indent.is_none();
         if let Some(pair) = parsed.statement {
-            let layout = Layout { span: self.builder.span(&pair), ..parsed.layout };
+            let layout = LineLayout { span: self.builder.span(&pair), ..parsed.layout };
             let text = pair.as_str();
             let documents_at = self.builder.documents.at;
             match self.builder.line(pair) {
@@ -174,7 +175,7 @@ impl<'s> ScriptReader<'s> {
             }
         }
         if let Some(comment) = parsed.comment {
-            let layout = Layout { span: self.builder.span(&comment), ..parsed.layout };
+            let layout = LineLayout { span: self.builder.span(&comment), ..parsed.layout };
             self.blocks.comment(comment.as_str(), trailing, layout);
         }
     }
@@ -209,12 +210,12 @@ impl<'s> ScriptReader<'s> {
 }
 
 /// Returns the layout of a command after the `spacing` behind the previous command.
-fn layout(spacing: &str, fresh: bool) -> Layout {
+fn layout(spacing: &str, fresh: bool) -> LineLayout {
     let mut lines = spacing.split('\n');
     let last = lines.next_back().unwrap_or_default();
     let first_on_line = fresh || last.len() < spacing.len();
     let skip = usize::from(!fresh);
-    Layout {
+    LineLayout {
         span: Span::default(),
         gap: lines.skip(skip).any(|line| line.trim_matches([' ', '\t', '\r']).is_empty()),
         indent: first_on_line.then(|| indentation(last)),

@@ -68,12 +68,12 @@ pub(super) fn variable(span: Span, text: &str) -> SyntaxError {
         (Slug::UnclosedBrace, "this `${` has no `}`", hint!("write `${{name}}`"))
     } else if let Some(inside) = written.strip_prefix("${") {
         let hint = match braces::replacement(inside.trim_end_matches('}')) {
-            Some(braces::Replacement::Variable(code)) => hint!("write `{code}`"),
-            Some(braces::Replacement::Value(code)) => {
+            Some(braces::BraceReplacement::Variable(code)) => hint!("write `{code}`"),
+            Some(braces::BraceReplacement::Value(code)) => {
                 let (target, then) = target(span, text);
                 hint!("write `{target}={code}`{then}")
             }
-            Some(braces::Replacement::Other(hint)) => hint,
+            Some(braces::BraceReplacement::Other(hint)) => hint,
             None => hint!(
                 "there are `${{name}}`, `${{name:-default}}` and `${{name:+alternative}}`; \
                  functions cover other cases, like `v=replace($name, 'regex', \"text\")`"

@@ -2,7 +2,7 @@
 
 use super::builder::Builder;
 use super::{Pair, Pairs, Result, Rule, substitutions};
-use crate::ast::{Parameter, Part, Quoted, Substitute, Variable, Word};
+use crate::ast::{Parameter, Quoted, Substitute, VariableUse, Word, WordPart};
 use crate::error::SyntaxError;
 use crate::slug::Slug;
 use crate::span::Span;
@@ -14,21 +14,21 @@ impl Builder<'_> {
         Ok(Word { span, parts: self.parts(pair.into_inner())?.into() })
     }
 
-    fn parts(&mut self, pairs: Pairs) -> Result<Vec<Part>> {
+    fn parts(&mut self, pairs: Pairs) -> Result<Vec<WordPart>> {
         pairs.map(|pair| self.part(pair)).collect()
     }
 
-    fn part(&mut self, pair: Pair) -> Result<Part> {
+    fn part(&mut self, pair: Pair) -> Result<WordPart> {
         let span = self.span(&pair);
         Ok(match pair.as_rule() {
-            Rule::single => Part::Single(self.single(pair)?),
-            Rule::double => Part::Double(self.double(pair)?),
+            Rule::single => WordPart::Single(self.single(pair)?),
+            Rule::double => WordPart::Double(self.double(pair)?),
             Rule::variable | Rule::double_variable => {
-                Part::Variable(Box::new(self.variable(pair)?))
+                WordPart::Variable(Box::new(self.variable(pair)?))
             }
             Rule::backquotes => return Err(substitutions::backquotes(span, self.text).into()),
             Rule::escape | Rule::double_escape => {
-                Part::Escaped(pair.as_str()[1..].chars().next().ok_or_else(|| {
+                WordPart::Escaped(pair.as_str()[1..].chars().next().ok_or_else(|| {
                     Box::new(SyntaxError::new(
                         Slug::TrailingBackslash,
                         span,
@@ -36,7 +36,7 @@ impl Builder<'_> {
                     ))
                 })?)
             }
-            _ => Part::Bare(pair.as_str().to_owned()),
+            _ => WordPart::Bare(pair.as_str().to_owned()),
         })
     }
 
@@ -98,7 +98,7 @@ impl Builder<'_> {
         Ok(pieces)
     }
 
-    fn variable(&mut self, pair: Pair) -> Result<Variable> {
+    fn variable(&mut self, pair: Pair) -> Result<VariableUse> {
         let span = self.span(&pair);
         let text = pair.as_str();
         let mut variable = None;
@@ -140,12 +140,12 @@ impl Builder<'_> {
             }
         }
         match variable {
-            Some(parameter) => Ok(Variable { span, parameter, substitute }),
+            Some(parameter) => Ok(VariableUse { span, parameter, substitute }),
             None => Err(substitutions::variable(span, self.text).into()),
         }
     }
 
-    fn substitute(&mut self, pair: Pair) -> Result<(Substitute, Vec<Part>)> {
+    fn substitute(&mut self, pair: Pair) -> Result<(Substitute, Vec<WordPart>)> {
         let mut inner = pair.into_inner();
         let mark = match inner.next().map(|mark| mark.as_str()) {
             Some(":+") => Substitute::Alternative,

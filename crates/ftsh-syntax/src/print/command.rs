@@ -1,7 +1,7 @@
 //! Pipelines and commands.
 
 use super::{PrintTask, Printer};
-use crate::ast::{Part, Redirect, Simple, Stage, StageKind, Word};
+use crate::ast::{Redirect, Simple, Stage, StageKind, Word, WordPart};
 use crate::vocabulary::OPERATORS;
 
 impl Printer {
@@ -79,14 +79,14 @@ fn arrange(simple: &Simple) -> (&[Redirect], &[Redirect], &[Redirect]) {
 }
 
 fn begins(word: &Word, fits: impl Fn(&str) -> bool) -> bool {
-    matches!(word.parts.first(), Some(Part::Bare(text)) if fits(text))
+    matches!(word.parts.first(), Some(WordPart::Bare(text)) if fits(text))
 }
 
 /// Returns true if an expression can end inside the word: an operator follows a string or a joined
 /// line.
 fn contains_operator(word: &Word) -> bool {
     word.parts.windows(2).any(|parts| match parts {
-        [Part::Single(_) | Part::Double(_) | Part::Bare(_), Part::Bare(text)] => {
+        [WordPart::Single(_) | WordPart::Double(_) | WordPart::Bare(_), WordPart::Bare(text)] => {
             begins_operator(text)
         }
         _ => false,

@@ -1,7 +1,7 @@
 //! Expressions, durations and backoff clauses.
 
 use super::Printer;
-use crate::ast::{BackoffClause, Channel, Duration, Expr, ExprKind, Part, Word};
+use crate::ast::{BackoffClause, ChannelDeclaration, Duration, Expr, ExprKind, Word, WordPart};
 use crate::backoff::Clauses;
 use crate::clauses::ChannelClauses;
 
@@ -103,7 +103,7 @@ impl Printer {
         self.text.push_str(if matches!(value.kind, ExprKind::Word(_)) { "%" } else { " %" });
     }
 
-    pub(super) fn channel(&mut self, channel: &Channel) {
+    pub(super) fn channel(&mut self, channel: &ChannelDeclaration) {
         self.text.push_str("channel ");
         self.text.push_str(&channel.name);
         let ChannelClauses { at_most, rate, budget, breaker } = &channel.rules;
@@ -142,5 +142,5 @@ impl Printer {
 
 fn is_one(amount: &Expr) -> bool {
     let ExprKind::Word(Word { parts, .. }) = &amount.kind else { return false };
-    matches!(&parts[..], [Part::Bare(text)] if text == "1")
+    matches!(&parts[..], [WordPart::Bare(text)] if text == "1")
 }

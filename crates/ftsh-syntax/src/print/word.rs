@@ -1,7 +1,7 @@
 //! Words, strings, variables, here-documents.
 
 use super::Printer;
-use crate::ast::{Parameter, Part, Quoted, Variable, Word};
+use crate::ast::{Parameter, Quoted, VariableUse, Word, WordPart};
 
 /// Surroundings of text, which decide on the characters to escape.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -15,31 +15,31 @@ impl Printer {
         self.parts(&word.parts);
     }
 
-    fn parts(&mut self, parts: &[Part]) {
+    fn parts(&mut self, parts: &[WordPart]) {
         for (at, part) in parts.iter().enumerate() {
             let next = parts.get(at + 1);
             match part {
-                Part::Bare(text) => {
+                WordPart::Bare(text) => {
                     self.text.push_str(text);
                     // Two bare parts come from lines joined inside a word. Without the line break
                     // they could become a keyword, an operator or a variable.
-                    let dollar = text.ends_with('$') && matches!(next, Some(Part::Variable(_)));
-                    if dollar || matches!(next, Some(Part::Bare(_))) {
+                    let dollar = text.ends_with('$') && matches!(next, Some(WordPart::Variable(_)));
+                    if dollar || matches!(next, Some(WordPart::Bare(_))) {
                         self.text.push_str("\\\n");
                     }
                 }
-                Part::Escaped(escaped) => {
+                WordPart::Escaped(escaped) => {
                     self.text.push('\\');
                     self.text.push(*escaped);
                 }
-                Part::Single(text) => self.single(text),
-                Part::Double(pieces) => {
+                WordPart::Single(text) => self.single(text),
+                WordPart::Double(pieces) => {
                     self.text.push('"');
                     self.pieces(pieces, EscapeContext::Quotes);
                     self.text.push('"');
                 }
-                Part::Variable(variable) => {
-                    let glued = matches!(next, Some(Part::Bare(text)) if goes_on(text));
+                WordPart::Variable(variable) => {
+                    let glued = matches!(next, Some(WordPart::Bare(text)) if goes_on(text));
                     self.variable(variable, glued);
                 }
             }
@@ -106,7 +106,7 @@ impl Printer {
     }
 
     /// Prints a variable, with braces if `glued` to a character that would lengthen the name.
-    fn variable(&mut self, variable: &Variable, glued: bool) {
+    fn variable(&mut self, variable: &VariableUse, glued: bool) {
         let name = match &variable.parameter {
             Parameter::Named(name) => name.to_string(),
             Parameter::Positional(number) => number.to_string(),
@@ -137,14 +137,14 @@ impl Printer {
     pub(super) fn here_document(&mut self, delimiter: &str, body: &Word) {
         let mut document = Self::default();
         match &body.parts[..] {
-            [Part::Single(text)] => {
+            [WordPart::Single(text)] => {
                 self.single(delimiter);
                 document.text.push_str(text);
             }
             parts => {
                 self.text.push_str(delimiter);
                 for part in parts {
-                    if let Part::Double(pieces) = part {
+                    if let WordPart::Double(pieces) = part {
                         document.pieces(pieces, EscapeContext::Document);
                     }
                 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use ftsh_syntax::backoff::{Kind, Policy};
+use ftsh_syntax::backoff::{Policy, PolicyKind};
 use rand::RngExt;
 
 use super::Options;
@@ -101,7 +101,7 @@ pub fn refuse_rapid(options: &Options, policy: &Policy) -> Result<()> {
 }
 
 /// The mean delay in the long run as a part of the longest.
-pub fn mean_part(kind: Kind) -> f64 {
+pub fn mean_part(kind: PolicyKind) -> f64 {
     const DELAYS: u32 = 20_000;
     let mut policy = Policy::new(kind);
     policy.from = Duration::from_millis(1);

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use clap::value_parser;
-use ftsh_syntax::backoff::{Kind, Policy};
+use ftsh_syntax::backoff::{Policy, PolicyKind};
 use ftsh_syntax::duration::Exact;
 
 pub use self::check::{Checked, HEADROOM, check};
@@ -46,14 +46,14 @@ pub struct Options {
 }
 
 /// The policies that are tried besides the rules': all that grow and are random, and plain backoff.
-const KINDS: [Kind; 7] = [
-    Kind::Ethernet,
-    Kind::Exponential,
-    Kind::Full,
-    Kind::Equal,
-    Kind::Decorrelated,
-    Kind::Proportional,
-    Kind::Windowed,
+const KINDS: [PolicyKind; 7] = [
+    PolicyKind::Ethernet,
+    PolicyKind::Exponential,
+    PolicyKind::Full,
+    PolicyKind::Equal,
+    PolicyKind::Decorrelated,
+    PolicyKind::Proportional,
+    PolicyKind::Windowed,
 ];
 
 /// How much longer the cap is made if it is too short for the server, one after the other.
@@ -138,7 +138,7 @@ fn candidates(options: &Options) -> Result<(Vec<Candidate>, bool)> {
         let judge = |(at, policy): &(usize, Policy)| judge(policy.clone(), *at as u64);
         return Ok((trials(&cases, &progress, judge), false));
     }
-    let policy = |kind: Kind, to: Duration| {
+    let policy = |kind: PolicyKind, to: Duration| {
         let mut policy = Policy::new(kind);
         policy.from = options.p99.min(to);
         policy.to = to;
@@ -146,8 +146,9 @@ fn candidates(options: &Options) -> Result<(Vec<Candidate>, bool)> {
         policy
     };
     // The rules' own, which isn't made to fit, and the others.
-    let cases: Vec<_> =
-        std::iter::once((Kind::Ethernet, false)).chain(KINDS.map(|kind| (kind, true))).collect();
+    let cases: Vec<_> = std::iter::once((PolicyKind::Ethernet, false))
+        .chain(KINDS.map(|kind| (kind, true)))
+        .collect();
     let progress = Progress::new(cases.len());
     let found = trials(&cases, &progress, |(kind, fits)| {
         let mean = check::mean_part(*kind);

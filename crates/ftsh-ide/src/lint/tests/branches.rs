@@ -7,7 +7,7 @@ use super::{assert_quiet, warnings};
 #[test]
 fn assignments_in_branches_are_lost() {
     assert_snapshot!(warnings("n=0\nforall x in a b keep going\n  try 2 times\n    n=$n .add. 1\n    n=$n .add. 2\n  end\nend\necho $n"), @"
-warning: the value of `n` is lost at the end of the branch
+warning[lost-assignment]: the value of `n` is lost at the end of the branch
  --> t:4:5
   |
 2 | forall x in a b keep going

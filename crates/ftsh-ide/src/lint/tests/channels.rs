@@ -7,7 +7,7 @@ use super::{assert_quiet, messages, warnings};
 #[test]
 fn budgets_need_retries() {
     assert_snapshot!(warnings("channel k budget 10%\ntry through k\n  a\nend"), @"
-warning: no `try` through `k` makes a second attempt: the budget is unused
+warning[unused-budget]: no `try` through `k` makes a second attempt: the budget is unused
  --> t:1:18
   |
 1 | channel k budget 10%

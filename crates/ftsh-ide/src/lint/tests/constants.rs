@@ -7,7 +7,7 @@ use super::{assert_quiet, messages, warnings};
 #[test]
 fn constants_without_an_effect() {
     assert_snapshot!(warnings("for n in 3 .to. 1\n  echo $n\nend"), @"
-warning: this range is empty: it counts up, and 3 is above 1
+warning[empty-range]: this range is empty: it counts up, and 3 is above 1
  --> t:1:10
   |
 1 | for n in 3 .to. 1
@@ -16,7 +16,7 @@ warning: this range is empty: it counts up, and 3 is above 1
 ");
     assert_eq!(messages("x=f(1 .to. (5) .step. -2)\nfunction f; return 1; end").len(), 1);
     assert_snapshot!(warnings("try 3 times every 0 seconds; a; end"), @"
-warning: `every` of zero has no effect
+warning[zero-every]: `every` of zero has no effect
  --> t:1:19
   |
 1 | try 3 times every 0 seconds; a; end

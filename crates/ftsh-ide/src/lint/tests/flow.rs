@@ -7,7 +7,7 @@ use super::{assert_quiet, messages, warnings};
 #[test]
 fn ignored_failures() {
     assert_snapshot!(warnings("try 5 times\n  a\ncatch\n  echo \"$error\"\nend"), @"
-warning: this `catch` ignores every failure
+warning[forgotten-failure]: this `catch` ignores every failure
  --> t:3:1
   |
 3 | catch
@@ -48,7 +48,7 @@ warning: this `catch` ignores every failure
 #[test]
 fn unreachable_commands() {
     assert_snapshot!(warnings("try\n  giveup no use\n  # why?\n  echo a\n  echo b\nend"), @"
-warning: this is never reached
+warning[unreachable]: this is never reached
  --> t:4:3
   |
 2 |   giveup no use

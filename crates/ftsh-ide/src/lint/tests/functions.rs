@@ -7,7 +7,7 @@ use super::{assert_quiet, messages, warnings};
 #[test]
 fn unused_functions() {
     assert_snapshot!(warnings("function f\n  g\nend\nfunction g\n  f\nend\necho f"), @"
-warning: the function `f` is never called
+warning[unused-function]: the function `f` is never called
  --> t:1:10
   |
 1 | function f
@@ -42,7 +42,7 @@ warning[unused-function]: the function `g` is never called
 #[test]
 fn calls_of_unknown_functions() {
     assert_snapshot!(warnings("x=lenght(abc)\necho $x"), @"
-warning: there is no function `lenght`
+warning[unknown-function]: there is no function `lenght`
  --> t:1:3
   |
 1 | x=lenght(abc)

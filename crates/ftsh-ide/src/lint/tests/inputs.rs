@@ -7,7 +7,7 @@ use super::{assert_quiet, messages, warnings};
 #[test]
 fn commands_consume_the_input_of_a_loop() {
     assert_snapshot!(warnings("while .succeeds. (read host)\n  try 3 times\n    ssh $host uptime\n  end\nend < hosts"), @"
-warning: `ssh` reads the rest of this loop's input
+warning[loop-input]: `ssh` reads the rest of this loop's input
  --> t:3:5
   |
 1 | while .succeeds. (read host)

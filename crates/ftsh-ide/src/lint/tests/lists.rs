@@ -7,21 +7,21 @@ use super::{assert_quiet, warnings};
 #[test]
 fn braces_that_are_text() {
     assert_snapshot!(warnings("cp f{,.bak}\nx=web{1..3}\nif .succeeds. (rm {a,b}); a; end"), @"
-warning: braces don't make a list: this is text
+warning[brace-word]: braces don't make a list: this is text
  --> t:1:4
   |
 1 | cp f{,.bak}
   |    ^^^^^^^^
   = hint: write all the words
 
-warning: braces don't make a list: this is text
+warning[brace-word]: braces don't make a list: this is text
  --> t:2:3
   |
 2 | x=web{1..3}
   |   ^^^^^^^^^
   = hint: to count, write a loop: `for n in 1 .to. 3`
 
-warning: braces don't make a list: this is text
+warning[brace-word]: braces don't make a list: this is text
  --> t:3:19
   |
 3 | if .succeeds. (rm {a,b}); a; end

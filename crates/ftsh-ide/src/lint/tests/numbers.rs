@@ -7,21 +7,21 @@ use super::{assert_quiet, messages, warnings};
 #[test]
 fn sums_that_are_text() {
     assert_snapshot!(warnings("n=n+1\nn=$n*2\nif n .lt. 5; a; end"), @"
-warning: `n+1` is text: nothing is calculated
+warning[text-arithmetic]: `n+1` is text: nothing is calculated
  --> t:1:3
   |
 1 | n=n+1
   |   ^^^
   = hint: write `n=$n .add. 1`
 
-warning: `$n*2` is text: nothing is calculated
+warning[text-arithmetic]: `$n*2` is text: nothing is calculated
  --> t:2:3
   |
 2 | n=$n*2
   |   ^^^^
   = hint: write `n=$n .mul. 2`
 
-warning: `n` is not a number
+warning[text-operand]: `n` is not a number
  --> t:3:4
   |
 3 | if n .lt. 5; a; end

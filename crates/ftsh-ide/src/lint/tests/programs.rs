@@ -7,7 +7,7 @@ use super::{assert_quiet, messages, warnings};
 #[test]
 fn missing_programs() {
     assert_snapshot!(warnings("try for 1 day\n  wgte -q x\n  nothing | sort\nend"), @"
-warning: there is no program `wgte` along `PATH`
+warning[missing-program]: there is no program `wgte` along `PATH`
  --> t:2:3
   |
 1 | try for 1 day

@@ -7,7 +7,7 @@ use super::{assert_quiet, messages, warnings, warnings_with};
 #[test]
 fn attempts_multiply() {
     assert_snapshot!(warnings("try 5 times\n  a\n  try 100 times\n    b\n  end\nend"), @"
-warning: attempts multiply: up to 5 × 100 = 500
+warning[multiplied-attempts]: attempts multiply: up to 5 × 100 = 500
  --> t:3:3
   |
 1 | try 5 times
@@ -18,7 +18,7 @@ warning: attempts multiply: up to 5 × 100 = 500
   = hint: repeat in one of the two only, or add a time limit to both
 ");
     assert_snapshot!(warnings("try for 1 hour\n  forany x in a b\n    try 3 times\n      $x\n    end\n  end\nend"), @"
-warning: attempts multiply without bound
+warning[multiplied-attempts]: attempts multiply without bound
  --> t:3:5
   |
 1 | try for 1 hour
@@ -29,7 +29,7 @@ warning: attempts multiply without bound
   = hint: repeat in one of the two only, or add a time limit to both
 ");
     assert_snapshot!(warnings("try 5 times; try for 10 minutes; b; end; end"), @"
-warning: attempts multiply without bound
+warning[multiplied-attempts]: attempts multiply without bound
  --> t:1:14
   |
 1 | try 5 times; try for 10 minutes; b; end; end
@@ -79,7 +79,7 @@ fn attempts_that_do_not_multiply() {
 #[test]
 fn missing_limits() {
     assert_snapshot!(warnings("try every 30 seconds\n  a\nend"), @"
-warning: without a limit this `try` makes one attempt: `every` has no effect
+warning[single-attempt]: without a limit this `try` makes one attempt: `every` has no effect
  --> t:1:1
   |
 1 | try every 30 seconds
@@ -87,7 +87,7 @@ warning: without a limit this `try` makes one attempt: `every` has no effect
   = hint: add a limit, like `try for 1 hour`
 ");
     assert_snapshot!(warnings("try 5 times\n  try\n    a\n  end\nend"), @"
-warning: without a limit this `try` makes one attempt, which changes nothing
+warning[single-attempt]: without a limit this `try` makes one attempt, which changes nothing
  --> t:2:3
   |
 1 | try 5 times
@@ -111,7 +111,7 @@ warning: without a limit this `try` makes one attempt, which changes nothing
 #[test]
 fn limits_longer_than_outer_limits() {
     assert_snapshot!(warnings("try for 5 minutes\n  try for 1 hour or 9 times\n    a\n  end\nend"), @"
-warning: this limit is longer than an outer limit
+warning[longer-limit]: this limit is longer than an outer limit
  --> t:2:11
   |
 1 | try for 5 minutes
@@ -121,7 +121,7 @@ warning: this limit is longer than an outer limit
   = hint: the shorter limit ends both
 ");
     assert_snapshot!(warnings("try 5 times each 1m\n  try for 90 s\n    a\n  catch\n    failure\n  end\nend"), @"
-warning: attempts multiply without bound
+warning[multiplied-attempts]: attempts multiply without bound
  --> t:2:3
   |
 1 | try 5 times each 1m
@@ -130,7 +130,7 @@ warning: attempts multiply without bound
   |   ^^^^^^^^^^^^ as many attempts as fit into 90 s …
   = hint: repeat in one of the two only, or add a time limit to both
 
-warning: this limit is longer than an outer limit
+warning[longer-limit]: this limit is longer than an outer limit
  --> t:2:11
   |
 1 | try 5 times each 1m
@@ -140,7 +140,7 @@ warning: this limit is longer than an outer limit
   = hint: the shorter limit ends both
 ");
     assert_snapshot!(warnings("try for 5 minutes each 1 hour\n  a\nend"), @"
-warning: this limit is longer than an outer limit
+warning[longer-limit]: this limit is longer than an outer limit
  --> t:1:24
   |
 1 | try for 5 minutes each 1 hour
@@ -160,7 +160,7 @@ warning: this limit is longer than an outer limit
 #[test]
 fn the_first_delay_does_not_fit() {
     assert_snapshot!(warnings("try for 500 ms\n  a\nend"), @"
-warning: no delay fits into this limit: a second attempt comes at a random moment, or never
+warning[short-limit]: no delay fits into this limit: a second attempt comes at a random moment, or never
  --> t:1:9
   |
 1 | try for 500 ms
@@ -168,7 +168,7 @@ warning: no delay fits into this limit: a second attempt comes at a random momen
   = hint: for a single attempt add `or 1 time`; the first delay is 1 s or longer, `backoff full from 50 ms` has shorter delays
 ");
     assert_snapshot!(warnings("try for 10 seconds every 1 minute\n  a\nend"), @"
-warning: no delay fits into this limit: there is never a second attempt
+warning[short-limit]: no delay fits into this limit: there is never a second attempt
  --> t:1:9
   |
 1 | try for 10 seconds every 1 minute
@@ -176,7 +176,7 @@ warning: no delay fits into this limit: there is never a second attempt
   = hint: for a single attempt add `or 1 time`; the first delay is 1 min or longer
 ");
     assert_snapshot!(warnings("try for 10 s backoff proportional from 30 s jitter 20%\n  a\nend"), @"
-warning: no delay fits into this limit: a second attempt comes at a random moment, or never
+warning[short-limit]: no delay fits into this limit: a second attempt comes at a random moment, or never
  --> t:1:9
   |
 1 | try for 10 s backoff proportional from 30 s jitter 20%
@@ -197,7 +197,7 @@ warning: no delay fits into this limit: a second attempt comes at a random momen
 #[test]
 fn deferrals_need_a_limit_on_time() {
     assert_snapshot!(warnings("try 5 times\n  a\n  defer 30 busy\nend"), @"
-warning: a `try` without a time limit may be deferred forever
+warning[unlimited-deferral]: a `try` without a time limit may be deferred forever
  --> t:3:3
   |
 3 |   defer 30 busy
@@ -214,7 +214,7 @@ warning: a `try` without a time limit may be deferred forever
 #[test]
 fn a_limit_looks_like_a_delay() {
     assert_snapshot!(warnings("try 3 times backoff exponential 1s\n  a\nend"), @"
-warning: this is a limit of the whole `try`, not a delay
+warning[limit-after-policy]: this is a limit of the whole `try`, not a delay
  --> t:1:33
   |
 1 | try 3 times backoff exponential 1s

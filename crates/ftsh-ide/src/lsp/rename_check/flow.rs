@@ -10,8 +10,8 @@ use crate::lint::walk;
 use crate::lsp::names::durations;
 use crate::lsp::variables;
 use ftsh_syntax::ast::{
-    Block, Command, CommandKind, Expr, ExprKind, For, ForKind, Mode, Name, Parameter, Part,
-    Pipeline, Redirect, Simple, StageKind, Target, Try, Variable, Word,
+    Block, Command, CommandKind, Expr, ExprKind, For, ForKind, Mode, Name, Parameter, Pipeline,
+    Redirect, RedirectionTarget, Simple, StageKind, Try, VariableUse, Word, WordPart,
 };
 use ftsh_syntax::parse::literal;
 use ftsh_syntax::{Script, Span};
@@ -158,7 +158,7 @@ impl<'a> ReadAnalysis<'a> {
     }
 
     fn is_set_by(&self, redirect: &Redirect) -> bool {
-        let Target::Variable(word) = &redirect.target else { return false };
+        let RedirectionTarget::Variable(word) = &redirect.target else { return false };
         let is_it = literal::word(word).is_some_and(|name| name == self.name);
         // A redirection that appends keeps the previous value.
         is_it && redirect.mode == Mode::Write
@@ -167,15 +167,17 @@ impl<'a> ReadAnalysis<'a> {
     fn redirects(&mut self, redirects: &'a [Redirect], set: bool) {
         for redirect in redirects {
             match &redirect.target {
-                Target::Variable(word) if !self.is_set_by(redirect) => {
+                RedirectionTarget::Variable(word) if !self.is_set_by(redirect) => {
                     if literal::word(word).is_some_and(|name| name == self.name) {
                         self.read(word.span, set);
                     }
                     self.word(word, set);
                 }
-                Target::Variable(_) | Target::Descriptor(_) => {}
-                Target::File(word) | Target::HereString(word) => self.word(word, set),
-                Target::HereDocument { body, .. } => self.word(body, set),
+                RedirectionTarget::Variable(_) | RedirectionTarget::Descriptor(_) => {}
+                RedirectionTarget::File(word) | RedirectionTarget::HereString(word) => {
+                    self.word(word, set);
+                }
+                RedirectionTarget::HereDocument { body, .. } => self.word(body, set),
             }
         }
     }
@@ -201,13 +203,13 @@ impl<'a> ReadAnalysis<'a> {
         }
     }
 
-    fn parts(&mut self, parts: &'a [Part]) {
+    fn parts(&mut self, parts: &'a [WordPart]) {
         for variable in variables::in_parts(parts) {
             self.variable(variable);
         }
     }
 
-    fn variable(&mut self, variable: &'a Variable) {
+    fn variable(&mut self, variable: &'a VariableUse) {
         if matches!(&variable.parameter, Parameter::Named(name) if &**name == self.name) {
             self.read(variable.span, false);
         }

@@ -40,7 +40,7 @@ registry! {
     None: none,
 }
 
-impl Kind {
+impl PolicyKind {
     /// Returns the policy's name in scripts.
     pub fn name(self) -> &'static str {
         self.description().name

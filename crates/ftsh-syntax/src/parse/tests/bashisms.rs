@@ -7,7 +7,7 @@ use super::rendered_errors;
 #[test]
 fn conditions_of_other_shells() {
     assert_snapshot!(rendered_errors("if [ -f x ]\nend\nif test -f x\nend\nif [[ $a ]]; then\nend"), @"
-error: `if` takes an expression, not `[`
+error[command-as-condition]: `if` takes an expression, not `[`
  --> t:1:4
   |
 1 | if [ -f x ]
@@ -29,7 +29,7 @@ error[command-as-condition]: `if` takes an expression, not `[[`
   = hint: compare with operators: `if $a .eq. $b`, `if $n .lt. 5`, `if .isfile. $f`
 ");
     assert_snapshot!(rendered_errors("if grep -q a b; then\n  c\nfi\n"), @"
-error: unexpected `-q`
+error[command-as-condition]: unexpected `-q`
  --> t:1:9
   |
 1 | if grep -q a b; then
@@ -44,7 +44,7 @@ error[other-shell]: there is no `fi` in ftsh
   = hint: every structure ends with `end`
 ");
     assert_snapshot!(rendered_errors("if ! grep -q a b\nend"), @"
-error: unexpected `grep`
+error[command-as-condition]: unexpected `grep`
  --> t:1:6
   |
 1 | if ! grep -q a b
@@ -52,7 +52,7 @@ error: unexpected `grep`
   = hint: `if` takes an expression; to test a command, `if .not. .succeeds. (grep -q a b)`
 ");
     assert_snapshot!(rendered_errors("if $a == 5\nend\nif $a = 5\nend\nif $a != 5\nend\nwhile $a -lt 5\nend\nif $a > 5\nend"), @"
-error: unexpected `==`
+error[unknown-operator]: unexpected `==`
  --> t:1:7
   |
 1 | if $a == 5
@@ -88,7 +88,7 @@ error[unknown-operator]: unexpected `>`
   = hint: `>` is written `.gt.`
 ");
     assert_snapshot!(rendered_errors("if $a .eq. 1 && $b .eq. 2\nend"), @"
-error: unexpected `&&`
+error[unknown-operator]: unexpected `&&`
  --> t:1:14
   |
 1 | if $a .eq. 1 && $b .eq. 2
@@ -96,7 +96,7 @@ error: unexpected `&&`
   = hint: `&&` is written `.and.`
 ");
     assert_snapshot!(rendered_errors("if $a .ad. 1\nend"), @"
-error: unexpected `.ad.`
+error[unknown-operator]: unexpected `.ad.`
  --> t:1:7
   |
 1 | if $a .ad. 1
@@ -108,7 +108,7 @@ error: unexpected `.ad.`
 #[test]
 fn tests_of_other_shells() {
     assert_snapshot!(rendered_errors("if [ -z \"$x\" ]; then\nend\nwhile test $n -lt 5\nend\nif a\nelse if [[ ! -d $x ]]\nend\nif [ a -a b -o c ]\nend"), @r#"
-error: `if` takes an expression, not `[`
+error[command-as-condition]: `if` takes an expression, not `[`
  --> t:1:4
   |
 1 | if [ -z "$x" ]; then
@@ -137,7 +137,7 @@ error[command-as-condition]: `if` takes an expression, not `[`
   = hint: compare with operators: `if $a .eq. $b`, `if $n .lt. 5`, `if .isfile. $f`
 "#);
     assert_snapshot!(rendered_errors("[ -f x ] && rm x\n[ $a = b ] || exit 1\nif ! grep a b; then\nend\nif not a\nend"), @"
-error: unexpected `&&`
+error[and-or]: unexpected `&&`
  --> t:1:10
   |
 1 | [ -f x ] && rm x
@@ -170,7 +170,7 @@ error[command-as-condition]: unexpected `a`
 #[test]
 fn assignments_of_other_shells() {
     assert_snapshot!(rendered_errors("a=1 b=2"), @"
-error: expected a command
+error[missing-command]: expected a command
  --> t:1:8
   |
 1 | a=1 b=2
@@ -178,7 +178,7 @@ error: expected a command
   = hint: write one assignment per line, or `;` between assignments
 ");
     assert_snapshot!(rendered_errors("x = 5\nx=$x + 1\nx=$((x+1))\n((x++))"), @"
-error: an assignment has no blank before its `=`
+error[assignment-blank]: an assignment has no blank before its `=`
  --> t:1:1
   |
 1 | x = 5
@@ -207,7 +207,7 @@ error[arithmetic]: `(( ))` doesn't calculate
   = hint: write an assignment: `n=$n .add. 1`
 ");
     assert_snapshot!(rendered_errors("x=$(date +%s)\nx=`date`\necho \"now `date`\""), @r#"
-error: `$( )` doesn't run commands
+error[command-substitution]: `$( )` doesn't run commands
  --> t:1:3
   |
 1 | x=$(date +%s)
@@ -229,7 +229,7 @@ error[command-substitution]: backquotes don't run commands
   = hint: write `date -> v`, then use `$v`
 "#);
     assert_snapshot!(rendered_errors("x=3 .add.\nx=(3 .add. 4\nx=f(1, 2\nx=3 .ad. 4\nx=(1 2 3)\nx=3 .add. 4 5\nx=f (1, 2"), @r#"
-error: expected a value
+error[unexpected]: expected a value
  --> t:1:10
   |
 1 | x=3 .add.
@@ -278,7 +278,7 @@ error[unexpected]: expected `)`
 #[test]
 fn variables_of_other_shells() {
     assert_snapshot!(rendered_errors("echo $? \necho $!\necho $-"), @r#"
-error: there is no `$?`: a failure ends the group
+error[special-variable]: there is no `$?`: a failure ends the group
  --> t:1:6
   |
 1 | echo $?
@@ -300,7 +300,7 @@ error[variable-name]: no variable can have this name
   = hint: for the characters themselves, write `\$-`
 "#);
     assert_snapshot!(rendered_errors("echo ${#x}\necho ${x%.c}\necho ${x\necho ${x-y}\necho \"${x:-\"a\"}\""), @r#"
-error: unknown kind of substitution
+error[unknown-substitution]: unknown kind of substitution
  --> t:1:6
   |
 1 | echo ${#x}

@@ -7,7 +7,7 @@ use super::rendered_errors;
 #[test]
 fn commands_of_other_shells() {
     assert_snapshot!(rendered_errors("a || b\na && b\na &\na; b & c"), @"
-error: unexpected `||`
+error[and-or]: unexpected `||`
  --> t:1:3
   |
 1 | a || b
@@ -36,14 +36,14 @@ error[background]: unexpected `&`
   = hint: `forall` runs commands in parallel, and waits for all of them
 ");
     assert_snapshot!(rendered_errors("set -e\nlocal x y\n! a\n[[ -f x ]]\ntrap x\ncase $x in\nesac"), @r#"
-error: there is no `set` in ftsh
+error[other-shell]: there is no `set` in ftsh
  --> t:1:1
   |
 1 | set -e
   | ^^^
   = hint: a group stops at its first failure, so `set -e` isn't needed; nor is `-u`, and `ftsh -l 20` logs commands as `-x` does
 
-error: `local` takes one name, with or without a value
+error[local-names]: `local` takes one name, with or without a value
  --> t:2:1
   |
 2 | local x y
@@ -86,7 +86,7 @@ error[other-shell]: there is no `esac` in ftsh
   = hint: every structure ends with `end`
 "#);
     assert_snapshot!(rendered_errors("f() {\n  a\n}\nfunction g() {\n  b\n}\nfunction h {\n}"), @"
-error: functions are defined with the word `function`
+error[function-head]: functions are defined with the word `function`
  --> t:1:1
   |
 1 | f() {
@@ -129,7 +129,7 @@ error[other-shell]: there is no `}` in ftsh
   = hint: every structure ends with `end`
 ");
     assert_snapshot!(rendered_errors("for x in a b; do\n  c\ndone\nfor ((i=0;i<3;i++))\nend\nfor x a b\nend"), @"
-error: there is no `do` in ftsh
+error[other-shell]: there is no `do` in ftsh
  --> t:1:15
   |
 1 | for x in a b; do
@@ -157,7 +157,7 @@ error[unexpected]: unexpected `a`
   |       ^ expected `in` and a list
 ");
     assert_snapshot!(rendered_errors("a | while read x\n  b\nend"), @"
-error: unexpected `x`
+error[command-as-condition]: unexpected `x`
  --> t:1:16
   |
 1 | a | while read x
@@ -165,7 +165,7 @@ error: unexpected `x`
   = hint: `while` takes an expression; to test a command, `while .succeeds. (read x)`
 ");
     assert_snapshot!(rendered_errors("> f\nA=1 > f\n| a\n"), @"
-error: expected a command
+error[missing-command]: expected a command
  --> t:1:4
   |
 1 | > f
@@ -190,7 +190,7 @@ error[unexpected]: unexpected `|`
 #[test]
 fn subshells_and_lists_of_other_shells() {
     assert_snapshot!(rendered_errors("(cd /; pwd)\ncat <(ls -l)\ntee > (x\ntee >(x)"), @"
-error: parentheses don't run a subshell
+error[subshell]: parentheses don't run a subshell
  --> t:1:1
   |
 1 | (cd /; pwd)
@@ -212,7 +212,7 @@ error[process-substitution]: there is no `>( )`
   = hint: send the output through a pipe: `… | command`
 ");
     assert_snapshot!(rendered_errors("forany s in X, Y, Z\nend\nforall s in $a,$b; x; end"), @"
-error: unexpected `,`
+error[loop-head]: unexpected `,`
  --> t:1:14
   |
 1 | forany s in X, Y, Z
@@ -227,14 +227,14 @@ error[loop-head]: unexpected `,`
   = hint: blanks separate the words of a list, not commas: `forall s in $a $b`
 ");
     assert_snapshot!(rendered_errors("x+=1\n$x=5\nwait\nif x then\nend"), @r#"
-error: there is no `+=`
+error[compound-assignment]: there is no `+=`
  --> t:1:1
   |
 1 | x+=1
   | ^^^^
   = hint: write `x=$x .add. 1` for numbers, `x="$x…"` for text
 
-error: an assignment has no `$` before the name
+error[dollar-assignment]: an assignment has no `$` before the name
  --> t:2:1
   |
 2 | $x=5
@@ -256,7 +256,7 @@ error[unexpected]: unexpected `then`
   = hint: a block begins on the line after its head, or after a `;`, and ends with `end`
 "#);
     assert_snapshot!(rendered_errors("x=$(date)\necho \"$(pwd) $(HOME)\""), @r#"
-error: `$( )` doesn't run commands
+error[command-substitution]: `$( )` doesn't run commands
  --> t:1:3
   |
 1 | x=$(date)
@@ -277,7 +277,7 @@ error[command-substitution]: `$( )` doesn't run commands
 #[test]
 fn limits_and_tests_of_other_shells() {
     assert_snapshot!(rendered_errors("ulimit -n 5\nif .succeeds. (command -v x)\nend\nexec > log\nexec 2>&1\npushd /"), @r#"
-error: there is no `ulimit` in ftsh
+error[other-shell]: there is no `ulimit` in ftsh
  --> t:1:1
   |
 1 | ulimit -n 5
@@ -291,14 +291,14 @@ error[other-shell]: there is no `command` in ftsh
   |                ^^^^^^^
   = hint: to look for a program: `if .succeeds. (which name -> path)`; the failure of a missing program has the kind `notfound`
 
-error: `exec` can't redirect the shell
+error[exec-redirection]: `exec` can't redirect the shell
  --> t:4:1
   |
 4 | exec > log
   | ^^^^
   = hint: redirect a group: `try`, the commands, and `end > file`; or the whole script: `ftsh script > file`
 
-error: `exec` can't redirect the shell
+error[exec-redirection]: `exec` can't redirect the shell
  --> t:5:1
   |
 5 | exec 2>&1
@@ -318,14 +318,14 @@ error[other-shell]: there is no `pushd` in ftsh
 #[test]
 fn braces_and_arrays_of_other_shells() {
     assert_snapshot!(rendered_errors("for n in {1..3}\nend\nforall h in web{9..1}.x; a; end\nfor x in {a,b}\nend"), @"
-error: braces don't make a list
+error[brace-list]: braces don't make a list
  --> t:1:10
   |
 1 | for n in {1..3}
   |          ^^^^^^
   = hint: count with a range: `for n in 1 .to. 3`
 
-error: braces don't make a list
+error[brace-list]: braces don't make a list
  --> t:3:13
   |
 3 | forall h in web{9..1}.x; a; end
@@ -340,7 +340,7 @@ error[loop-head]: unexpected `,`
   = hint: blanks separate the words of a list, not commas: `for x in a b`
 ");
     assert_snapshot!(rendered_errors("a=(1 2)\na=()\na[0]=x\necho ${a[0]} ${#a[@]}"), @r#"
-error: unexpected `2`
+error[array]: unexpected `2`
  --> t:1:6
   |
 1 | a=(1 2)
@@ -354,7 +354,7 @@ error[array]: unexpected `)`
   |    ^ expected a value
   = hint: there are no arrays: a variable holds words, `a="x y"`, for `for x in $a`, or lines, for `for x in lines($a)`
 
-error: assignment to an element of an array
+error[array]: assignment to an element of an array
  --> t:3:1
   |
 3 | a[0]=x

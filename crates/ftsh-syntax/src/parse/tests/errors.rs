@@ -8,7 +8,7 @@ use crate::parse;
 #[test]
 fn missing_ends_are_found_by_indentation() {
     assert_snapshot!(rendered_errors("function f\n    try 5 times\n        cp a b\nend\necho x\n"), @"
-error: this `try` has no `end`
+error[missing-end]: this `try` has no `end`
  --> t:2:5
   |
 2 |     try 5 times
@@ -18,7 +18,7 @@ error: this `try` has no `end`
   | --- this `end` is indented like the `function`
 ");
     assert_snapshot!(rendered_errors("try\n  if a\n    b\n  else\n    c\ncatch\n  d\nend\n"), @"
-error: this `if` has no `end`
+error[missing-end]: this `if` has no `end`
  --> t:2:3
   |
 2 |   if a
@@ -28,7 +28,7 @@ error: this `if` has no `end`
   | ----- its `end` must come before this
 ");
     assert_snapshot!(rendered_errors("try\nwhile true\n"), @"
-error: this `try` has no `end`
+error[missing-end]: this `try` has no `end`
  --> t:1:1
   |
 1 | try
@@ -45,7 +45,7 @@ error[missing-end]: this `while` has no `end`
 #[test]
 fn misplaced_lines() {
     assert_snapshot!(rendered_errors("end\ncatch\nelse\nelse if a\n"), @"
-error: `end` without a structure to end
+error[stray-end]: `end` without a structure to end
  --> t:1:1
   |
 1 | end
@@ -70,7 +70,7 @@ error[stray-part]: `else` without `if`
   | ^^^^^^^^^
 ");
     assert_snapshot!(rendered_errors("try\ncatch\ncatch\nend\nif a\nelse\nelse\nend"), @"
-error: a `try` has only one `catch`
+error[part-order]: a `try` has only one `catch`
  --> t:3:1
   |
 2 | catch
@@ -85,7 +85,7 @@ error[part-order]: nothing can follow the last `else` of an `if`
   | ^^^^ this `if` already has an `else`
 ");
     assert_snapshot!(rendered_errors("end foo\ncatch bar\n"), @"
-error: unexpected `foo`
+error[unexpected]: unexpected `foo`
  --> t:1:5
   |
 1 | end foo
@@ -104,7 +104,7 @@ error[unexpected]: unexpected `bar`
 #[test]
 fn misspelled_heads_explain_misplaced_lines() {
     assert_snapshot!(rendered_errors("try\n  tyr 5 times\n    cp a b\n  end\nend\n"), @"
-error: `tyr` does not begin a structure
+error[unknown-structure]: `tyr` does not begin a structure
  --> t:2:3
   |
 2 |   tyr 5 times
@@ -115,7 +115,7 @@ error: `tyr` does not begin a structure
   = hint: did you mean `try`?
 ");
     assert_snapshot!(rendered_errors("retry 5 times\n  cp a b\ncatch\n  echo\nend\nforeach x in a\n  echo\nend\nend"), @"
-error: `retry` does not begin a structure
+error[unknown-structure]: `retry` does not begin a structure
  --> t:1:1
   |
 1 | retry 5 times
@@ -125,7 +125,7 @@ error: `retry` does not begin a structure
   | ----- this `catch` belongs to no structure
   = hint: did you mean `try`?
 
-error: `foreach` does not begin a structure
+error[unknown-structure]: `foreach` does not begin a structure
  --> t:6:1
   |
 6 | foreach x in a
@@ -147,7 +147,7 @@ error[stray-end]: `end` without a structure to end
 #[test]
 fn operators_and_clauses_of_other_languages() {
     assert_snapshot!(rendered_errors("if .exist. x\nend\nif $x eq 5\nend\nif not .exists. x\nend\na |\n"), @"
-error: unknown operator `.exist.`
+error[unknown-operator]: unknown operator `.exist.`
  --> t:1:4
   |
 1 | if .exist. x
@@ -175,7 +175,7 @@ error[missing-command]: expected a command
   | ^ the command ends here
 ");
     assert_snapshot!(rendered_errors("for x = 1 to 9\nend\nfor all x in a\nend\nfor (i=0; i<9; i++)\nend\nfor x from a\nend"), @"
-error: unexpected `=`
+error[loop-head]: unexpected `=`
  --> t:1:7
   |
 1 | for x = 1 to 9
@@ -204,7 +204,7 @@ error[loop-head]: unexpected `from`
   = hint: write `in`: `for x in a b c`
 ");
     assert_snapshot!(rendered_errors("try 5 times delay 5 s\nend\ntry up to 5 times\nend\ntry 5 tims or for 1 s\nend\ntry 5 times {\nend\ntry five times\nend"), @"
-error: expected a duration, like `5 minutes`
+error[not-a-duration]: expected a duration, like `5 minutes`
  --> t:1:13
   |
 1 | try 5 times delay 5 s
@@ -244,7 +244,7 @@ error[not-a-number]: expected a whole number, not `five`
 #[test]
 fn an_error_hides_none_in_the_next_line() {
     assert_snapshot!(rendered_errors("try 5 minutse\n  a || b\nend\necho `date`\n"), @"
-error: unknown unit `minutse`
+error[unknown-unit]: unknown unit `minutse`
  --> t:1:7
   |
 1 | try 5 minutse
@@ -270,7 +270,7 @@ error[command-substitution]: backquotes don't run commands
 #[test]
 fn functions_are_defined_once() {
     assert_snapshot!(rendered_errors("function f\nend\n\nfunction f\nend"), @"
-error: the function `f` is defined twice
+error[duplicate-function]: the function `f` is defined twice
  --> t:4:10
   |
 1 | function f
@@ -284,14 +284,14 @@ error: the function `f` is defined twice
 #[test]
 fn clauses_of_loops() {
     assert_snapshot!(rendered_errors("forall x in a keep going b\nend\nforall x in a keep going keep going\nend\nforany x in keep going\nend\nforany x in a on slurm\nend\nforall x in a at least none\nend\nforall x in a at most 3 keep goin\nend\nfor x in a in order b\nend"), @"
-error: `b` is not a clause
+error[unknown-clause]: `b` is not a clause
  --> t:1:26
   |
 1 | forall x in a keep going b
   |                          ^
   = hint: the words of the list come before the clauses; quote words of the list that would begin a clause
 
-error: `keep going` is given twice
+error[duplicate-clause]: `keep going` is given twice
  --> t:3:26
   |
 3 | forall x in a keep going keep going
@@ -318,7 +318,7 @@ error[not-a-number]: expected a whole number, not `none`
   |                        ^^^^
   = hint: write the number in digits, or `$none` for a variable
 
-error: `keep goin` is not a clause
+error[unknown-clause]: `keep goin` is not a clause
   --> t:11:25
    |
 11 | forall x in a at most 3 keep goin
@@ -337,7 +337,7 @@ error[misplaced-clause]: `for` takes no `in order`
 #[test]
 fn tagged_output() {
     assert_snapshot!(rendered_errors("forall x in a output tagged in order\nend\nforall x in a output tagged output grouped\nend\nforany x in a output tagged\nend"), @"
-error: `output tagged` takes no `in order`
+error[conflicting-clauses]: `output tagged` takes no `in order`
  --> t:1:29
   |
 1 | forall x in a output tagged in order
@@ -363,7 +363,7 @@ error[misplaced-clause]: `forany` takes no `output tagged`
 #[test]
 fn hedges() {
     assert_snapshot!(rendered_errors("forany x in a hedge after at most 2\nend\nforany x in a at most 2\nend\nforany x in a hedge after 0s\nend\nforall x in a hedge after 1s\nend\nforany x in a hedge after 5 at most 2\nend\nforany x in a hedge after 1s\nbreak\nend"), @"
-error: expected a length of time after `hedge after`
+error[missing-value]: expected a length of time after `hedge after`
  --> t:1:15
   |
 1 | forany x in a hedge after at most 2
@@ -390,7 +390,7 @@ error[misplaced-clause]: `forall` takes no `hedge after`
   |               ^^^^^^^^^^^^^^
   = hint: `forany` does; quote the words if they belong to the list
 
-error: `5` needs a unit
+error[missing-unit]: `5` needs a unit
  --> t:9:27
   |
 9 | forany x in a hedge after 5 at most 2
@@ -409,7 +409,7 @@ error[leaves-branch]: `break` can't leave a word of a hedged `forany`
 #[test]
 fn loops() {
     assert_snapshot!(rendered_errors("forall x in a at most 0\nend\nforall x in a at most\nend\nfor x in a at most 3\nend\nforall x in a in order\nend"), @"
-error: `0` is too small: the minimum is 1
+error[out-of-range]: `0` is too small: the minimum is 1
  --> t:1:23
   |
 1 | forall x in a at most 0
@@ -437,7 +437,7 @@ error[misplaced-clause]: `forall` takes no `in order`
   = hint: `forany` does; quote the words if they belong to the list
 ");
     assert_snapshot!(rendered_errors("for 1x in a\nend\nfor x\nend\nfor\nend\nfor $x in a\nend"), @"
-error: unexpected `1x`
+error[unexpected]: unexpected `1x`
  --> t:1:5
   |
 1 | for 1x in a
@@ -466,7 +466,7 @@ error[unexpected]: unexpected `$x`
 #[test]
 fn further_errors_are_counted() {
     let text = rendered_errors(&"a || b\n".repeat(30));
-    assert_eq!(text.matches("error:").count(), 10);
+    assert_eq!(text.matches("error[").count(), 10);
     assert!(text.ends_with("\n… and 20 more\n"), "{text}");
 }
 

@@ -9,14 +9,14 @@ use crate::parse_bytes;
 #[test]
 fn unterminated_strings() {
     assert_snapshot!(rendered_errors("try\n  echo \"abc\nend\n"), @r#"
-error: unterminated string
+error[unclosed-string]: unterminated string
  --> t:2:8
   |
 2 |   echo "abc
   |        ^ the closing `"` is missing
 "#);
     assert_snapshot!(rendered_errors("echo \"abc\necho \"def\"\nx 'y'\n"), @r#"
-error: unterminated string
+error[unclosed-string]: unterminated string
  --> t:2:10
   |
 1 | echo "abc
@@ -25,7 +25,7 @@ error: unterminated string
   |          ^ the closing `"` is missing
 "#);
     assert_snapshot!(rendered_errors("echo 'it's'\n"), @"
-error: unterminated string
+error[unclosed-string]: unterminated string
  --> t:1:11
   |
 1 | echo 'it's'
@@ -36,14 +36,14 @@ error: unterminated string
 #[test]
 fn here_documents_of_wrong_lines_are_skipped() {
     assert_snapshot!(rendered_errors("a || cat <<E\nthen | x\nE\ncat $? <<'E'\nfi | |\nE\nfi"), @"
-error: unexpected `||`
+error[and-or]: unexpected `||`
  --> t:1:3
   |
 1 | a || cat <<E
   |   ^^ expected the end of the command
   = hint: `||` isn't needed: a group stops at the first failure; `try … catch … end` handles a failure
 
-error: there is no `$?`: a failure ends the group
+error[special-variable]: there is no `$?`: a failure ends the group
  --> t:4:5
   |
 4 | cat $? <<'E'
@@ -62,7 +62,7 @@ error[other-shell]: there is no `fi` in ftsh
 #[test]
 fn unterminated_here_documents() {
     assert_snapshot!(rendered_errors("try\n  cat <<EOF\n  a\n  EOF\nend\n"), @"
-error: unterminated here-document
+error[unclosed-here-document]: unterminated here-document
  --> t:2:7
   |
 2 |   cat <<EOF
@@ -70,7 +70,7 @@ error: unterminated here-document
   = hint: the last line must be the delimiter alone, without blanks
 ");
     assert_snapshot!(rendered_errors("cat <<-EOF\n\ta\n\tEOF\n"), @"
-error: there is no `<<-`
+error[indented-here-document]: there is no `<<-`
  --> t:1:5
   |
 1 | cat <<-EOF
@@ -78,7 +78,7 @@ error: there is no `<<-`
   = hint: write `<<WORD`; the lines up to WORD are taken unchanged
 ");
     assert_snapshot!(rendered_errors("cat <<$x\n"), @"
-error: the delimiter of a here-document must be a plain word
+error[here-document-end]: the delimiter of a here-document must be a plain word
  --> t:1:7
   |
 1 | cat <<$x
@@ -86,7 +86,7 @@ error: the delimiter of a here-document must be a plain word
   = hint: `<<EOF` takes the lines up to a line `EOF`
 ");
     assert_snapshot!(rendered_errors("cat <<E |\nsort\nE\n"), @"
-error: the text of a here-document interrupts this pipeline
+error[here-document-in-pipeline]: the text of a here-document interrupts this pipeline
  --> t:2:1
   |
 1 | cat <<E |
@@ -96,7 +96,7 @@ error: the text of a here-document interrupts this pipeline
   = hint: write the whole pipeline on one line, then the text
 ");
     assert_snapshot!(rendered_errors("cat <<E\n`date`\nE\n"), @"
-error: backquotes don't run commands
+error[command-substitution]: backquotes don't run commands
  --> t:2:1
   |
 2 | `date`
@@ -108,7 +108,7 @@ error: backquotes don't run commands
 #[test]
 fn expressions() {
     assert_snapshot!(rendered_errors("if 1 .lt. 2 .lt. 3\nend\na=1 .to. 2 .to. 3\na=1 .step. 2\na=1 .to. 2 .step. 3 .step. 4"), @"
-error: comparisons don't chain
+error[chained-comparison]: comparisons don't chain
  --> t:1:13
   |
 1 | if 1 .lt. 2 .lt. 3
@@ -138,7 +138,7 @@ error[range-step]: a range has only one `.step.`
   |                     ^^^^^^
 ");
     assert_snapshot!(rendered_errors("if $x .matches. \"a(b\"\nend"), @r#"
-error: not a regular expression: unclosed group
+error[regular-expression]: not a regular expression: unclosed group
  --> t:1:17
   |
 1 | if $x .matches. "a(b"
@@ -146,7 +146,7 @@ error: not a regular expression: unclosed group
   = hint: a `\` before a character takes away its special meaning
 "#);
     assert_snapshot!(rendered_errors("if\nend\nif ()\nend\nif f(1,)\nend\nif .succeeds. grep x\nend\nif .succeeds. ()\nend\nreturn 1 2"), @"
-error: expected a value
+error[unexpected]: expected a value
  --> t:1:3
   |
 1 | if
@@ -188,21 +188,21 @@ error[unexpected]: unexpected `2`
 #[test]
 fn redirections() {
     assert_snapshot!(rendered_errors("a >&-\na 2>& f\na <& f\na >&12\na >\na 2-> | b\nfunction f\nend > g"), @"
-error: a descriptor can't be closed
+error[close-descriptor]: a descriptor can't be closed
  --> t:1:3
   |
 1 | a >&-
   |   ^^^
   = hint: to discard output, write `> /dev/null`
 
-error: after a digit, `>&` takes another descriptor: a digit
+error[descriptor]: after a digit, `>&` takes another descriptor: a digit
  --> t:2:3
   |
 2 | a 2>& f
   |   ^^^^^
   = hint: `2>&1` sends errors where output goes, `>& file` sends both to a file
 
-error: after a digit, `<&` takes another descriptor: a digit
+error[descriptor]: after a digit, `<&` takes another descriptor: a digit
  --> t:3:3
   |
 3 | a <& f

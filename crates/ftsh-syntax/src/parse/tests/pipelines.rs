@@ -110,7 +110,7 @@ fn jumps_cannot_leave_a_stage() {
 #[test]
 fn errors_in_heads_after_a_pipe_are_reported() {
     assert_snapshot!(rendered_errors("a | try 5 minutse\nend\nb | while\nend | for x a\nend | sort"), @"
-error: unknown unit `minutse`
+error[unknown-unit]: unknown unit `minutse`
  --> t:1:11
   |
 1 | a | try 5 minutse
@@ -130,7 +130,7 @@ error[unexpected]: unexpected `a`
   |             ^ expected `in` and a list
 ");
     assert_snapshot!(rendered_errors("if true\n    a | while true\n        b\nend\n"), @"
-error: this `while` has no `end`
+error[missing-end]: this `while` has no `end`
  --> t:2:9
   |
 2 |     a | while true

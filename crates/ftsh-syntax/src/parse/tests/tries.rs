@@ -7,7 +7,7 @@ use super::rendered_errors;
 #[test]
 fn durations() {
     assert_snapshot!(rendered_errors("try cp a b\nend\ntry 5 times cp a\nend\ntry 1h minutes\nend"), @"
-error: expected a duration, like `5 minutes`
+error[not-a-duration]: expected a duration, like `5 minutes`
  --> t:1:5
   |
 1 | try cp a b
@@ -22,7 +22,7 @@ error[not-a-duration]: expected a duration, like `5 minutes`
   = hint: put the command on the next line, or after a `;`
 ");
     assert_snapshot!(rendered_errors("try for 5 minutse\nend"), @"
-error: unknown unit `minutse`
+error[unknown-unit]: unknown unit `minutse`
  --> t:1:11
   |
 1 | try for 5 minutse
@@ -30,13 +30,13 @@ error: unknown unit `minutse`
   = hint: did you mean `minutes`?
 ");
     assert_snapshot!(rendered_errors("try for 5\nend\ntry 5\nend\ntry $n $m\nend"), @"
-error: `5` needs a unit
+error[missing-unit]: `5` needs a unit
  --> t:1:9
   |
 1 | try for 5
   |         ^ expected `times`, `seconds`, `minutes`, `hours` or `days` after the number
 
-error: `5` needs a unit
+error[missing-unit]: `5` needs a unit
  --> t:3:5
   |
 3 | try 5
@@ -50,7 +50,7 @@ error[duplicate-clause]: the time limit is given twice
   |     -- first given here
 ");
     assert_snapshot!(rendered_errors("try 5times\nend\ntry for 1h30\nend\ntry for soon\nend"), @"
-error: expected a duration, like `5 minutes`
+error[not-a-duration]: expected a duration, like `5 minutes`
  --> t:1:5
   |
 1 | try 5times
@@ -71,7 +71,7 @@ error[not-a-duration]: expected a duration, like `5 minutes`
   = hint: put the command on the next line, or after a `;`
 ");
     assert_snapshot!(rendered_errors("try 0 times\nend\ntry -1 seconds\nend\ntry 1.5 times\nend\ntry x times\nend"), @"
-error: `0` is too small: the minimum is 1
+error[out-of-range]: `0` is too small: the minimum is 1
  --> t:1:5
   |
 1 | try 0 times
@@ -97,7 +97,7 @@ error[not-a-number]: expected a whole number, not `x`
   = hint: write the number in digits, or `$x` for a variable
 ");
     assert_snapshot!(rendered_errors("try for five minutes\nend\ntry each 0 s\nend\ntry each 5 times\nend"), @"
-error: `five` is not a number
+error[not-a-number]: `five` is not a number
  --> t:1:9
   |
 1 | try for five minutes
@@ -116,7 +116,7 @@ error[not-a-duration]: expected a duration, like `5 minutes`
   |          ^^^^^^^
 ");
     assert_snapshot!(rendered_errors("try every\nend\ntry for\nend\ntry 5 minutes or\nend\ntry (5)\nend"), @"
-error: expected a duration, like `5 minutes`
+error[missing-value]: expected a duration, like `5 minutes`
  --> t:1:10
   |
 1 | try every
@@ -145,7 +145,7 @@ error[missing-unit]: a unit is missing
 #[test]
 fn clauses() {
     assert_snapshot!(rendered_errors("try 5 times for 3 times\nend\ntry each 5 s each 6 s\nend"), @"
-error: the number of times is given twice
+error[duplicate-clause]: the number of times is given twice
  --> t:1:13
   |
 1 | try 5 times for 3 times
@@ -160,7 +160,7 @@ error[duplicate-clause]: `each` is given twice
   |     -------- first given here
 ");
     assert_snapshot!(rendered_errors("try every 5 s backoff full\nend"), @"
-error: `every` and `backoff` can't be combined
+error[conflicting-clauses]: `every` and `backoff` can't be combined
  --> t:1:15
   |
 1 | try every 5 s backoff full
@@ -169,7 +169,7 @@ error: `every` and `backoff` can't be combined
   = hint: `every` sets the time between the starts of attempts, `backoff` the delay between attempts
 ");
     assert_snapshot!(rendered_errors("try 5 minutes and 3 times\nend"), @"
-error: expected a duration, like `5 minutes`
+error[not-a-duration]: expected a duration, like `5 minutes`
  --> t:1:15
   |
 1 | try 5 minutes and 3 times
@@ -177,7 +177,7 @@ error: expected a duration, like `5 minutes`
   = hint: limits are joined by `or`: the first limit reached ends the `try`
 ");
     assert_snapshot!(rendered_errors("try 5 minutes from 3 s\nend"), @"
-error: unexpected `3`
+error[misplaced-clause]: unexpected `3`
  --> t:1:20
   |
 1 | try 5 minutes from 3 s
@@ -189,7 +189,7 @@ error: unexpected `3`
 #[test]
 fn backoffs() {
     assert_snapshot!(rendered_errors("try backoff ful\nend\ntry backoff random\nend\ntry backoff\nend"), @"
-error: unknown backoff policy `ful`
+error[unknown-policy]: unknown backoff policy `ful`
  --> t:1:13
   |
 1 | try backoff ful
@@ -210,7 +210,7 @@ error[missing-value]: expected the name of a policy, like `full`
   |            ^ the command ends here
 ");
     assert_snapshot!(rendered_errors("try backoff fixed to 5 s\nend\ntry backoff none from 1 s\nend"), @"
-error: the policy `fixed` takes no `to`
+error[misplaced-clause]: the policy `fixed` takes no `to`
  --> t:1:19
   |
 1 | try backoff fixed to 5 s
@@ -225,7 +225,7 @@ error[misplaced-clause]: the policy `none` takes no `from`
   = hint: `none` takes no clauses
 ");
     assert_snapshot!(rendered_errors("try backoff full from 5 s to 1 s\nend\ntry backoff full from 1 s from 2 s\nend"), @"
-error: `from` is longer than `to`
+error[conflicting-clauses]: `from` is longer than `to`
  --> t:1:23
   |
 1 | try backoff full from 5 s to 1 s
@@ -239,7 +239,7 @@ error[duplicate-clause]: `from` is given twice
   |                           ^^^^^^^^
 ");
     assert_snapshot!(rendered_errors("try backoff full by 0.5\nend\ntry backoff normal jitter 150%\nend\ntry backoff normal jitter 10\nend"), @"
-error: `by` must be a number from 1, not 0.5
+error[out-of-range]: `by` must be a number from 1, not 0.5
  --> t:1:21
   |
 1 | try backoff full by 0.5
@@ -262,7 +262,7 @@ error[missing-percent]: a `%` is missing after `jitter`
 #[test]
 fn atomic() {
     assert_snapshot!(rendered_errors("try atomic 5 times atomic\nend\ntry 3 times atomc\nend\ntry 2 times transactional\nend"), @"
-error: `atomic` is given twice
+error[duplicate-clause]: `atomic` is given twice
  --> t:1:20
   |
 1 | try atomic 5 times atomic
@@ -284,7 +284,7 @@ error[not-a-duration]: expected a duration, like `5 minutes`
   = hint: `atomic` makes each attempt all or nothing: `try 3 times atomic`
 ");
     assert_snapshot!(rendered_errors("try atomic; forall x in a; exec ls; end; end"), @"
-error: `exec` can't stand in an atomic `try`
+error[exec-in-atomic]: `exec` can't stand in an atomic `try`
  --> t:1:28
   |
 1 | try atomic; forall x in a; exec ls; end; end

@@ -6,29 +6,29 @@ use crate::parse;
 
 /// Returns the words of the first command with their parts.
 fn words(text: &str) -> String {
-    use crate::ast::{CommandKind, Part, Quoted};
+    use crate::ast::{CommandKind, Quoted, WordPart};
     let script = parse("t", text).expect("a program");
     let CommandKind::Pipeline(pipeline) = &script.body.commands[0].kind else {
         panic!("not a command: {text}")
     };
-    let part = |part: &Part| match part {
-        Part::Bare(text) => format!("bare {text:?}"),
-        Part::Escaped(c) => format!("escaped {c:?}"),
-        Part::Single(text) => format!("single {text:?}"),
-        Part::Double(pieces) => {
+    let part = |part: &WordPart| match part {
+        WordPart::Bare(text) => format!("bare {text:?}"),
+        WordPart::Escaped(c) => format!("escaped {c:?}"),
+        WordPart::Single(text) => format!("single {text:?}"),
+        WordPart::Double(pieces) => {
             let piece = |piece: &Quoted| match piece {
                 Quoted::Text(text) => format!("{text:?}"),
                 Quoted::Variable(variable) => format!("{:?}", variable.parameter),
             };
             format!("double [{}]", pieces.iter().map(piece).collect::<Vec<_>>().join(", "))
         }
-        Part::Variable(variable) => match &variable.substitute {
+        WordPart::Variable(variable) => match &variable.substitute {
             None => format!("{:?}", variable.parameter),
             Some((kind, parts)) => {
                 let parts: Vec<_> = parts
                     .iter()
                     .map(|part| match part {
-                        Part::Bare(text) => text.clone(),
+                        WordPart::Bare(text) => text.clone(),
                         other => format!("{other:?}"),
                     })
                     .collect();
@@ -120,10 +120,10 @@ fn substitutes_hold_words() {
     assert_snapshot!(words(r#"echo ${a:-b c} ${a:-"$b"} ${a:+} "${a:-it's \} $b}" ${a:-${b:-c}}"#), @r#"
 bare "echo"
 Named("a") Default ["b c"]
-Named("a") Default ["Double([Variable(Variable { span: Span { start: 21, end: 23 }, parameter: Named(\"b\"), substitute: None })])"]
+Named("a") Default ["Double([Variable(VariableUse { span: Span { start: 21, end: 23 }, parameter: Named(\"b\"), substitute: None })])"]
 Named("a") Alternative []
 double [Named("a")]
-Named("a") Default ["Variable(Variable { span: Span { start: 57, end: 64 }, parameter: Named(\"b\"), substitute: Some((Default, [Bare(\"c\")])) })"]
+Named("a") Default ["Variable(VariableUse { span: Span { start: 57, end: 64 }, parameter: Named(\"b\"), substitute: Some((Default, [Bare(\"c\")])) })"]
 "#);
 }
 
