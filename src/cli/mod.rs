@@ -66,7 +66,7 @@ impl Programs for PathLookup {
 pub fn main() -> ! {
     process::with_large_stack(|| {
         messages::report_panics();
-        process::survive_file_limit();
+        process::ignore_file_size_limit();
         process::keep_closed();
         process::remove_expired_limit();
         if !process::has_room(LEAST_MEMORY) {

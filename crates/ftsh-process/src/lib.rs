@@ -55,8 +55,8 @@ pub use self::supervisor::{
 pub use self::tag::{KillTimeout, remove_expired_limit};
 pub use self::tty::{Edited, TerminalRestore, columns};
 pub use ftsh_sys::{
-    duplicate, exit_now, has_room, ignore_only, ignored_signals, keep_closed, random, size,
-    survive_file_limit, was_closed, with_large_stack,
+    duplicate, exit_now, has_room, ignore_file_size_limit, ignore_only, ignored_signals,
+    keep_closed, random, size, was_closed, with_large_stack,
 };
 
 use self::admission::{AdmissionQueue, DescriptorRequest};

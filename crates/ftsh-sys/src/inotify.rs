@@ -26,7 +26,7 @@ pub fn watch_changes(path: &Path) -> io::Result<OwnedFd> {
 }
 
 /// Returns true if bytes read from such a descriptor report that a writer closed the file.
-pub fn tell_of_closing(events: &[u8]) -> bool {
+pub fn report_closing(events: &[u8]) -> bool {
     // Number, mask, cookie and length of the name: watched files have no names.
     let mask = |event: &[u8; 16]| u32::from_ne_bytes([event[4], event[5], event[6], event[7]]);
     let wanted = (ReadFlags::CLOSE_WRITE | ReadFlags::QUEUE_OVERFLOW).bits();

@@ -35,16 +35,16 @@ pub use descriptors::{
     set_foreground, size,
 };
 pub use fd_kind::{FdKind, fd_kind};
-pub use inotify::{CloseEvents, WatchNumber, tell_of_closing, watch_changes};
+pub use inotify::{CloseEvents, WatchNumber, report_closing, watch_changes};
 pub use key_monitor::start_key_monitor;
 pub use launch::{Launch, detach, exec, forbid_starts, fork, is_starting, prepare_exec};
 pub use memory::{has_room, is_static, shared_number, with_large_stack};
 pub use pipes::{read_now, unread, write_now};
 pub use pre_main::was_ignored;
-pub use pre_main::{ignore_only, ignored_signals, keep_closed, survive_file_limit, was_closed};
+pub use pre_main::{ignore_file_size_limit, ignore_only, ignored_signals, keep_closed, was_closed};
 pub use random::random;
 pub use signals::{
-    Caught, Mask, Thread, catch, catch_children, die_by, hold_signals, is_ignored,
-    keeping_children, next_signal, release_signals, suspend, suspend_self, without_stopping,
+    Caught, Mask, Thread, catch, catch_children, die_by, hold_signals, is_ignored, next_signal,
+    preserving_sigchld, release_signals, suspend, suspend_self, without_stopping,
 };
 pub use vfork::spawn;

@@ -13,7 +13,7 @@ use super::signals::{SignalAction, is_ignored, set_action, set_of};
 /// Signals that this process ignores for itself only, so that an impossible write returns an error.
 ///
 /// SIGPIPE is ignored from the start, as in any program of Rust, and SIGXFSZ since
-/// [`survive_file_limit`].
+/// [`ignore_file_size_limit`].
 const IGNORED_HERE: [c_int; 2] = [libc::SIGPIPE, libc::SIGXFSZ];
 
 /// Set when SIGXFSZ was ignored before this process ignored it.
@@ -71,7 +71,7 @@ pub fn keep_closed() {
 }
 
 /// Makes a write beyond the limit on file sizes return an error, like a write to a full disk.
-pub fn survive_file_limit() {
+pub fn ignore_file_size_limit() {
     set_action(libc::SIGXFSZ, SignalAction::Ignore);
 }
 

@@ -98,7 +98,7 @@ pub fn catch_children(wanted: bool) {
 }
 
 /// Runs `during`, which may change the action on SIGCHLD, and restores the action.
-pub fn keeping_children<T>(during: impl FnOnce() -> T) -> T {
+pub fn preserving_sigchld<T>(during: impl FnOnce() -> T) -> T {
     let before = action(libc::SIGCHLD);
     let result = during();
     // SAFETY: the action was in force before.
@@ -207,7 +207,7 @@ impl Thread {
     ///
     /// Does nothing after the end of the thread. A new thread with the same number repeats its
     /// call.
-    pub fn nudge(self) {
+    pub fn interrupt(self) {
         let process = std::process::id() as pid_t;
         // SAFETY: the kernel checks both numbers; the signal's handler does nothing.
         unsafe { libc::syscall(libc::SYS_tgkill, process, self.0, INTERRUPT) };

@@ -35,7 +35,7 @@ impl FileWatch {
         let mut events = [0; 4096];
         while let Ok(count @ 1..) = nix::unistd::read(&self.0, &mut events) {
             happened.anything = true;
-            happened.closed |= sys::tell_of_closing(&events[..count]);
+            happened.closed |= sys::report_closing(&events[..count]);
             if count < events.len() / 2 {
                 break;
             }

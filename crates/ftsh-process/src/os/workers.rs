@@ -75,7 +75,7 @@ impl Control {
         let state = self.state();
         if let Some(thread) = state.thread {
             // The thread clears the field under the lock, before its next blocking call.
-            thread.nudge();
+            thread.interrupt();
         }
         state.thread.is_some()
     }

@@ -356,7 +356,7 @@ pub fn from_ps() -> io::Result<Vec<ProcessEntry>> {
         output.map_or(Ok(0), |mut output| output.read_to_end(&mut text)).map(|_| text)
     });
     let start = Instant::now();
-    let ended = sys::keeping_children(|| {
+    let ended = sys::preserving_sigchld(|| {
         loop {
             match ps.wait_timeout(PS_SLICE) {
                 Ok(None) if start.elapsed() < PS_LIMIT => {}
