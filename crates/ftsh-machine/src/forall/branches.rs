@@ -20,7 +20,7 @@ use crate::pipelines::tally::Tally;
 use crate::program::code::{Address, Loop};
 use crate::record::{Level, LogEvent, LogRecord};
 use crate::remote::pack::query_for_packing;
-use crate::remote::remote_branch::{Elsewhere, MAX_REMOTE_BRANCHES};
+use crate::remote::remote_branch::{MAX_REMOTE_BRANCHES, RemoteTarget};
 use crate::tasks::core::Core;
 use crate::tasks::flow::{Flow, Step};
 use crate::tasks::frame::{FrameKind, JoinFrame, JoinKind};
@@ -73,7 +73,7 @@ impl Forker<'_> {
             let most_pending =
                 at_most.unwrap_or(MAX_REMOTE_BRANCHES).try_into().unwrap_or(usize::MAX);
             let retry_lost = retry_lost.unwrap_or(0);
-            Arc::new(Elsewhere { on, at: dispatch, most_pending, retry_lost })
+            Arc::new(RemoteTarget { on, at: dispatch, most_pending, retry_lost })
         });
         let clauses = ForAllClauses { at_most, at_least, output, keep_going, on, retry_lost };
         let (outputs, relay) = match output {

@@ -50,7 +50,7 @@ impl Forker<'_> {
             attempts: 0,
             expanded: None,
             progress: None,
-            cleaning: Vec::new(),
+            cancellations: Vec::new(),
             locals: Vec::new(),
         })
     }
@@ -76,7 +76,7 @@ impl Forker<'_> {
             let is_last = join.running.is_empty();
             self.core.branch_ended(task, (child, attempts), ending.failure());
             let flow = if is_last {
-                self.core.unwinder().clean(task)
+                self.core.unwinder().continue_cleanup(task)
             } else {
                 Flow::Wait(TaskState::AwaitingCleanup)
             };

@@ -100,7 +100,7 @@ impl GroupedOutput<'_> {
     /// when finished.
     pub(crate) fn flush_canceled(&mut self, task: &mut Task) -> Option<Flow> {
         top_join(task).filter(|join| join.kind.has_unwritten_output())?;
-        let scope = task.cleaning.last()?.scope;
+        let scope = task.cancellations.last()?.scope;
         let (io, mut outputs) = take_buffers(task)?;
         if outputs.cut(scope) {
             self.flush_next(task, io.id(), &mut outputs);

@@ -155,7 +155,7 @@ impl Machine {
                 if !is_cancelling(&outcome) || !was_signal {
                     *planned = outcome;
                 }
-                let is_cleaning = main.cancelling().next().is_some();
+                let is_cleaning = main.all_cancellations().next().is_some();
                 if is_cleaning && (was_signal || !cleans) {
                     return machine.core.unwinder().hasten(main, was_signal);
                 }

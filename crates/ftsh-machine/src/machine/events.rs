@@ -172,8 +172,10 @@ impl Machine {
     }
 
     /// Handles the deadline of `finally` groups.
-    pub(super) fn cleaning_time_passed(&mut self, task: TaskId, keep: usize) {
-        self.resume(task, |machine, task| machine.core.unwinder().cleaning_time_passed(task, keep));
+    pub(super) fn cleanup_deadline_passed(&mut self, task: TaskId, keep: usize) {
+        self.resume(task, |machine, task| {
+            machine.core.unwinder().cleanup_deadline_passed(task, keep)
+        });
     }
 
     /// Handles the end of writing grouped output.
@@ -182,7 +184,7 @@ impl Machine {
         self.resume(task, |machine, task| {
             failed = machine.core.grouped_output().part_flushed(task, result);
             match task.state {
-                TaskState::AwaitingCleanup => machine.core.unwinder().clean(task),
+                TaskState::AwaitingCleanup => machine.core.unwinder().continue_cleanup(task),
                 _ => fork_again(task),
             }
         });

@@ -83,7 +83,7 @@ impl Machine {
             attempts: 0,
             expanded: None,
             progress: None,
-            cleaning: Vec::new(),
+            cancellations: Vec::new(),
             locals: Vec::new(),
         };
         let mut core = Core {
@@ -201,7 +201,7 @@ impl Machine {
                 Timer::Wake(task) => self.wake(task),
                 Timer::Hedge(task) => self.hedge_due(task),
                 Timer::KillGrace(scope) => self.core.grace_passed(scope),
-                Timer::Cleaning { task, keep } => self.cleaning_time_passed(task, keep),
+                Timer::Cleaning { task, keep } => self.cleanup_deadline_passed(task, keep),
                 Timer::RunDeadline => self.run_deadline_passed(),
             }
         }

@@ -31,7 +31,7 @@ impl Machine {
                     self.resume(id, |machine, task| machine.forker().more_branches(task));
                 }
                 Some(TaskState::Cleaning) => {
-                    self.resume(id, |machine, task| machine.core.unwinder().clean(task));
+                    self.resume(id, |machine, task| machine.core.unwinder().continue_cleanup(task));
                 }
                 // A task cut short since it was queued now waits for something else.
                 _ => {}

@@ -40,7 +40,7 @@ impl Machine {
         main.stack.clear();
         main.frames.clear();
         main.state = TaskState::Ready;
-        main.cleaning.clear();
+        main.cancellations.clear();
         main.scope = scope;
         main.jump(0);
         if let Some(Outcome::Failed(failure)) = last {

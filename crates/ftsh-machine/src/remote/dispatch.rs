@@ -17,7 +17,7 @@ use crate::remote::Dispatcher;
 use crate::remote::engines::DispatchTurn;
 use crate::remote::nodes::Avoided;
 use crate::remote::packed::{BranchEnd, EndedBranch, PackedFailure, PackedTrace};
-use crate::remote::remote_branch::{Elsewhere, RemoteFrame, RemoteState};
+use crate::remote::remote_branch::{RemoteFrame, RemoteState, RemoteTarget};
 use crate::remote::unpack::{self, failure};
 use crate::tasks::core::Core;
 use crate::tasks::flow::Flow;
@@ -293,7 +293,7 @@ impl Dispatcher<'_> {
 
 impl Tasks {
     /// Returns the parent of a remote branch, the engine, and the word of the branch.
-    fn sender(&self, task: &Task) -> Option<(TaskId, Arc<Elsewhere>, Value)> {
+    fn sender(&self, task: &Task) -> Option<(TaskId, Arc<RemoteTarget>, Value)> {
         let (parent, _) = task.parent?;
         let FrameKind::Join(join) = &self.get(parent)?.frames.last()?.kind else {
             return None;

@@ -20,7 +20,7 @@ pub const MAX_REMOTE_BRANCHES: u64 = 200;
 
 /// Engine of the branches of a `forall`, and limits.
 #[derive(Debug)]
-pub struct Elsewhere {
+pub struct RemoteTarget {
     /// Engine with its argument.
     pub on: On<BString>,
     /// Address of the dispatching instruction.
@@ -35,7 +35,7 @@ pub struct Elsewhere {
 #[derive(Debug)]
 pub struct RemoteFrame {
     /// Engine of the branch, and limits.
-    pub elsewhere: Arc<Elsewhere>,
+    pub elsewhere: Arc<RemoteTarget>,
     /// Number of losses.
     pub lost: u64,
     /// Number of machines that refused the branch.
@@ -72,7 +72,7 @@ impl RemoteFrame {
     }
 
     /// Creates the frame of a branch that has not been dispatched.
-    pub fn new(elsewhere: Arc<Elsewhere>) -> Self {
+    pub fn new(elsewhere: Arc<RemoteTarget>) -> Self {
         Self {
             elsewhere,
             lost: 0,

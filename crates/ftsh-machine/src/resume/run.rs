@@ -48,7 +48,7 @@ impl Unwinder<'_> {
         let uncaught = self.core.tasks.is_uncaught(task, &thrown);
         thrown.logged = Logged::from_uncaught(uncaught);
         self.core.log_failure(task, &failure, Level::of_failure(uncaught), uncaught);
-        self.cut_dead(task, at, scope, &failure, AfterEmptied::Throw(thrown, scope))
+        self.cut_lost(task, at, scope, &failure, AfterEmptied::Throw(thrown, scope))
     }
 }
 
@@ -57,7 +57,7 @@ impl Task {
     /// attempts that occupied channels. If `is_cut`, the task continues only in its `finally`
     /// groups.
     fn find_lost(&self, passes: &BTreeSet<ScopeId>, is_cut: bool) -> Option<Lost> {
-        if matches!(self.state, TaskState::AwaitingCleanup) && self.cleaning.is_empty() {
+        if matches!(self.state, TaskState::AwaitingCleanup) && self.cancellations.is_empty() {
             return None; // dropped together with its parent
         }
         let mut goes_on = !is_cut;
@@ -67,8 +67,8 @@ impl Task {
                 FrameKind::Finally(group) => {
                     let is_of = |scope| scope == group.outer_scope;
                     let is_spared = group.spared && !group.cut;
-                    goes_on |=
-                        is_spared || self.cleaning.iter().any(|cleaning| is_of(cleaning.scope));
+                    goes_on |= is_spared
+                        || self.cancellations.iter().any(|cancellation| is_of(cancellation.scope));
                 }
                 _ if !goes_on => {}
                 FrameKind::Try(frame)

@@ -137,13 +137,13 @@ impl Unwinder<'_> {
         }
         match after {
             AfterEmptied::EndFinally(thrown) => self.finally_failed(task, thrown),
-            AfterEmptied::NextGroup => self.clean(task),
+            AfterEmptied::NextGroup => self.continue_cleanup(task),
             AfterEmptied::Leave(ending) => Flow::Exiting(ending),
             AfterEmptied::Throw(thrown, scope) => {
                 task.scope = scope;
                 Flow::Throw(thrown)
             }
-            AfterEmptied::Clean(cleaning) => self.begin_cleaning(task, *cleaning),
+            AfterEmptied::Clean(cancellation) => self.begin_cleanup(task, *cancellation),
             AfterEmptied::Fail(thrown) => Flow::AttemptFailed(thrown),
             AfterEmptied::End(ending) => Flow::Exited(ending),
             AfterEmptied::Finish(outcome) => Flow::Finish(outcome),

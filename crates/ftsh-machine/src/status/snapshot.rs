@@ -255,7 +255,7 @@ impl Core {
             Some(item)
         });
         let (source, line) = place(task);
-        let (inside, cleaning) = task.cleaning_up();
+        let (inside, cleaning) = task.cleanup_deadline();
         let tries = task.placed_tries().enumerate();
         let in_group = task.tries_in_group();
         let tries = tries.map(|(at, (frame, source))| TryStatus {

@@ -16,7 +16,7 @@ use crate::grouped_output::relay::state::OutputRelay;
 use crate::outcome::{BranchResults, Failure};
 use crate::pipelines::tally::Tally;
 use crate::program::code::{Address, FinallyCode, Loop, Program, TryCode};
-use crate::remote::remote_branch::{Elsewhere, RemoteFrame};
+use crate::remote::remote_branch::{RemoteFrame, RemoteTarget};
 use crate::tasks::timer::TimerKey;
 use crate::time::{Deadline, Time};
 use crate::unwind::continuation::Continuation;
@@ -250,7 +250,7 @@ pub enum JoinKind {
         /// Relay of the branches' output, if tagged.
         relay: Option<OutputRelay>,
         /// Engine of the branches, if remote.
-        elsewhere: Option<Arc<Elsewhere>>,
+        elsewhere: Option<Arc<RemoteTarget>>,
     },
     /// The alternatives of a hedged `forany`.
     Hedge(Box<Hedge>),

@@ -68,7 +68,7 @@ pub struct Task {
     pub progress: Option<Box<InstructionProgress>>,
     /// Cancellations in progress, while `finally` groups run. Limits inside the groups may add
     /// further ones.
-    pub cleaning: Vec<Cleaning>,
+    pub cancellations: Vec<Cancellation>,
     /// Variables made `local` outside the task's own calls, with the task's earlier changes to
     /// them.
     pub locals: Vec<(Name, Option<Change>)>,
@@ -92,7 +92,7 @@ pub struct InstructionProgress {
 
 /// Cancellation in progress, while the task's `finally` groups run.
 #[derive(Debug)]
-pub struct Cleaning {
+pub struct Cancellation {
     /// Number of frames to keep.
     pub keep: usize,
     /// Continuation after the groups.
@@ -236,7 +236,7 @@ pub enum AfterEmptied {
     /// Fail in the given scope.
     Throw(Thrown, ScopeId),
     /// Run the `finally` groups of a canceled task.
-    Clean(Box<Cleaning>),
+    Clean(Box<Cancellation>),
     /// End the task.
     End(TaskEnding),
     /// End the run.

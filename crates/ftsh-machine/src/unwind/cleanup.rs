@@ -16,7 +16,7 @@ use crate::tasks::core::Core;
 use crate::tasks::flow::Flow;
 use crate::tasks::frame::{Frame, FrameKind, JoinKind};
 use crate::tasks::join::{children, cut_short, top_join};
-use crate::tasks::task::{AfterEmptied, Cleaning, Task, TaskState};
+use crate::tasks::task::{AfterEmptied, Cancellation, Task, TaskState};
 use crate::tasks::timer::Timer;
 use crate::time::Deadline;
 use crate::unwind::Unwinder;
@@ -39,7 +39,7 @@ impl Unwinder<'_> {
         after: AfterEmptied,
     ) -> Flow {
         let share = self.core.config.kill_timeout / 2;
-        let cut = Cleaning {
+        let cut = Cancellation {
             keep,
             after,
             failure: Arc::clone(failure),
@@ -58,7 +58,7 @@ impl Unwinder<'_> {
     }
 
     /// Executes a cut, also of running `finally` groups.
-    pub(crate) fn cut_at_once(&mut self, task: &mut Task, mut cut: Cleaning) -> Flow {
+    pub(crate) fn cut_at_once(&mut self, task: &mut Task, mut cut: Cancellation) -> Flow {
         self.core.scheduler.cancel(cut.timer.take());
         let share = self.core.config.kill_timeout / 2;
         let (scope, ends) = (cut.scope, cut.since + self.core.config.kill_timeout);
@@ -89,7 +89,7 @@ impl Unwinder<'_> {
     }
 
     /// Cancels like `cut_down` where no process runs any more.
-    pub(crate) fn cut_dead(
+    pub(crate) fn cut_lost(
         &mut self,
         task: &mut Task,
         keep: usize,
@@ -106,7 +106,7 @@ impl Unwinder<'_> {
         if !has_groups {
             return self.emptied(task, after);
         }
-        let cleaning = Cleaning {
+        let cancellation = Cancellation {
             keep,
             after,
             failure: Arc::clone(failure),
@@ -118,7 +118,7 @@ impl Unwinder<'_> {
             timer: None,
             waits: false,
         };
-        self.begin_cleaning(task, cleaning)
+        self.begin_cleanup(task, cancellation)
     }
 
     /// Stops a task and its child tasks, and unwinds up to the innermost `finally` group still to
@@ -130,7 +130,7 @@ impl Unwinder<'_> {
             }
         }
         self.halt_task(task);
-        self.forget_cleaning(task, keep);
+        self.drop_cancellations(task, keep);
         for frame in task.frames.iter_mut().skip(keep) {
             match &mut frame.kind {
                 FrameKind::Try(frame) => {
@@ -176,33 +176,38 @@ impl Unwinder<'_> {
     }
 
     /// Begins the cleanup of a canceled task, whose scope is empty.
-    pub(crate) fn begin_cleaning(&mut self, task: &mut Task, mut cleaning: Cleaning) -> Flow {
+    pub(crate) fn begin_cleanup(
+        &mut self,
+        task: &mut Task,
+        mut cancellation: Cancellation,
+    ) -> Flow {
         let share = self.core.config.kill_timeout / 2;
-        cleaning.limit = cleaning.limit.min(Deadline::at(self.core.now() + share));
-        cleaning.grace =
-            cleaning.since + self.core.config.kill_timeout - cleaning.limit.timer_moment();
-        cleaning.scope = self.core.new_scope(Some(cleaning.scope));
-        cleaning.emptied.get_or_insert(cleaning.scope);
-        if cleaning.limit.is_past(self.core.now()) {
-            self.drop_structures(task, cleaning.keep, cleaning.reason());
-            return self.cleaned(task, cleaning);
+        cancellation.limit = cancellation.limit.min(Deadline::at(self.core.now() + share));
+        cancellation.grace =
+            cancellation.since + self.core.config.kill_timeout - cancellation.limit.timer_moment();
+        cancellation.scope = self.core.new_scope(Some(cancellation.scope));
+        cancellation.emptied.get_or_insert(cancellation.scope);
+        if cancellation.limit.is_past(self.core.now()) {
+            self.drop_structures(task, cancellation.keep, cancellation.reason());
+            return self.end_cleanup(task, cancellation);
         }
-        let timer = Timer::Cleaning { task: task.id, keep: cleaning.keep };
-        cleaning.timer = Some(self.core.scheduler.arm(cleaning.limit.timer_moment(), timer));
-        task.cleaning.push(cleaning);
-        self.clean(task)
+        let timer = Timer::Cleaning { task: task.id, keep: cancellation.keep };
+        cancellation.timer =
+            Some(self.core.scheduler.arm(cancellation.limit.timer_moment(), timer));
+        task.cancellations.push(cancellation);
+        self.continue_cleanup(task)
     }
 
     /// Unwinds structures up to the next `finally` group.
-    pub(crate) fn clean(&mut self, task: &mut Task) -> Flow {
-        let keep = match task.cleaning.last() {
+    pub(crate) fn continue_cleanup(&mut self, task: &mut Task) -> Flow {
+        let keep = match task.cancellations.last() {
             Some(cut) if cut.waits => return self.resume_cut(task),
-            Some(cleaning) => cleaning.keep,
+            Some(cancellation) => cancellation.keep,
             None => return Flow::Throw(task.broken(NOT_CANCELLED)),
         };
         while task.frames.len() > keep {
             if top_join(task).is_some_and(|join| !join.running.is_empty()) {
-                self.clean_children(task);
+                self.clean_up_children(task);
                 return Flow::Wait(TaskState::AwaitingCleanup);
             }
             if let Some(flow) = self.core.grouped_output().flush_canceled(task) {
@@ -217,35 +222,35 @@ impl Unwinder<'_> {
                 kind => self.cut_frame(task, kind),
             }
         }
-        match task.cleaning.pop() {
-            Some(cleaning) => self.cleaned(task, cleaning),
+        match task.cancellations.pop() {
+            Some(cancellation) => self.end_cleanup(task, cancellation),
             None => Flow::Throw(task.broken(NOT_CANCELLED)),
         }
     }
 
     /// Makes the child tasks of a canceled task clean up first.
-    fn clean_children(&mut self, task: &Task) {
-        let Some(cleaning) = task.cleaning.last() else { return };
+    fn clean_up_children(&mut self, task: &Task) {
+        let Some(cancellation) = task.cancellations.last() else { return };
         for id in children(task) {
             let Some(child) = self.core.tasks.get_mut(id) else { continue };
             if !matches!(child.state, TaskState::AwaitingCleanup) {
                 continue;
             }
-            let failure = Arc::clone(&cleaning.failure);
+            let failure = Arc::clone(&cancellation.failure);
             let thrown = Thrown {
                 failure: Arc::clone(&failure),
                 retry: Retry::AsUsual,
                 logged: Logged::Failure,
             };
-            child.cleaning.push(Cleaning {
+            child.cancellations.push(Cancellation {
                 keep: 0,
                 after: AfterEmptied::End(TaskEnding::Failed(thrown)),
                 failure,
                 emptied: None,
-                scope: cleaning.scope,
-                since: cleaning.since,
-                limit: cleaning.limit,
-                grace: cleaning.grace,
+                scope: cancellation.scope,
+                since: cancellation.since,
+                limit: cancellation.limit,
+                grace: cancellation.grace,
                 timer: None,
                 waits: false,
             });
@@ -256,42 +261,44 @@ impl Unwinder<'_> {
 
     /// Ends a cleanup after all groups have run or their time has passed. Processes left by the
     /// groups are killed.
-    fn cleaned(&mut self, task: &mut Task, cleaning: Cleaning) -> Flow {
-        self.core.scheduler.cancel(cleaning.timer);
+    fn end_cleanup(&mut self, task: &mut Task, cancellation: Cancellation) -> Flow {
+        self.core.scheduler.cancel(cancellation.timer);
         restore(task);
-        let Some(emptied) = cleaning.emptied else { return self.emptied(task, cleaning.after) };
+        let Some(emptied) = cancellation.emptied else {
+            return self.emptied(task, cancellation.after);
+        };
         // The script's own scope exists again after it was emptied, and contains the scope of the
         // groups.
-        let scope = if emptied == ScopeId::SCRIPT { emptied } else { cleaning.scope };
-        if matches!(cleaning.after, AfterEmptied::Finish(Outcome::Interrupted(_))) {
+        let scope = if emptied == ScopeId::SCRIPT { emptied } else { cancellation.scope };
+        if matches!(cancellation.after, AfterEmptied::Finish(Outcome::Interrupted(_))) {
             self.core.scopes.interrupt(scope);
         }
-        self.empty_within(task, scope, cleaning.grace, cleaning.after)
+        self.empty_within(task, scope, cancellation.grace, cancellation.after)
     }
 
     /// Forgets inner cleanups, replaced by a new cancellation.
-    fn forget_cleaning(&mut self, task: &mut Task, keep: usize) {
-        let over = task.cleaning.extract_if(.., |cleaning| cleaning.keep >= keep);
-        self.core.scheduler.cancel(over.filter_map(|cleaning| cleaning.timer));
+    fn drop_cancellations(&mut self, task: &mut Task, keep: usize) {
+        let over = task.cancellations.extract_if(.., |cancellation| cancellation.keep >= keep);
+        self.core.scheduler.cancel(over.filter_map(|cancellation| cancellation.timer));
     }
 
     /// Hastens the end of the run, skipping the remaining groups; kills at once if `kills`.
     pub(crate) fn hasten(&mut self, main: &mut Task, kills: bool) -> Flow {
-        if !main.cleaning.is_empty() {
-            let mut cleaning = main.cleaning.remove(0);
-            self.drop_structures(main, cleaning.keep, cleaning.reason());
+        if !main.cancellations.is_empty() {
+            let mut cancellation = main.cancellations.remove(0);
+            self.drop_structures(main, cancellation.keep, cancellation.reason());
             if kills {
-                cleaning.grace = Duration::ZERO;
+                cancellation.grace = Duration::ZERO;
             }
-            return self.cleaned(main, cleaning);
+            return self.end_cleanup(main, cancellation);
         }
         match std::mem::replace(&mut main.state, TaskState::Ready) {
-            TaskState::Emptying(scope, AfterEmptied::Clean(cleaning)) => {
-                self.drop_structures(main, cleaning.keep, cleaning.reason());
+            TaskState::Emptying(scope, AfterEmptied::Clean(cancellation)) => {
+                self.drop_structures(main, cancellation.keep, cancellation.reason());
                 if kills {
                     self.core.kill(scope);
                 }
-                Flow::Wait(TaskState::Emptying(scope, cleaning.after))
+                Flow::Wait(TaskState::Emptying(scope, cancellation.after))
             }
             state => Flow::Wait(state),
         }
@@ -309,7 +316,7 @@ impl Unwinder<'_> {
             }
         }
         self.halt_task(task);
-        self.forget_cleaning(task, keep);
+        self.drop_cancellations(task, keep);
         while task.frames.len() > keep {
             self.leave_cut(task);
         }
@@ -338,15 +345,15 @@ impl Unwinder<'_> {
     }
 
     /// Handles the deadline of the groups.
-    pub(crate) fn cleaning_time_passed(&mut self, task: &mut Task, keep: usize) -> Flow {
-        let at = task.cleaning.iter().position(|cleaning| cleaning.keep == keep);
+    pub(crate) fn cleanup_deadline_passed(&mut self, task: &mut Task, keep: usize) -> Flow {
+        let at = task.cancellations.iter().position(|cancellation| cancellation.keep == keep);
         let Some(at) = at else { return Flow::keep_waiting(task) };
-        let cleaning = task.cleaning.remove(at);
-        if cleaning.waits {
-            return self.cut_at_once(task, cleaning);
+        let cancellation = task.cancellations.remove(at);
+        if cancellation.waits {
+            return self.cut_at_once(task, cancellation);
         }
-        self.drop_structures(task, keep, cleaning.reason());
-        self.cleaned(task, cleaning)
+        self.drop_structures(task, keep, cancellation.reason());
+        self.end_cleanup(task, cancellation)
     }
 }
 
@@ -354,7 +361,7 @@ impl Core {
     /// Logs the cancellation of a child task, unless already logged.
     fn log_cancelled(&mut self, child: &Task) {
         if !matches!(child.state, TaskState::AwaitingCleanup | TaskState::Cleaning)
-            && child.cleaning.is_empty()
+            && child.cancellations.is_empty()
         {
             self.log(child, || LogEvent::Cancelled, Level::STRUCTURES);
         }
@@ -364,15 +371,15 @@ impl Core {
 impl Task {
     /// Returns the deadline of a cleanup in progress, and the number of tries inside its `finally`
     /// group. Writing the output of canceled branches counts as a cleanup.
-    pub fn cleaning_up(&self) -> (usize, Option<Deadline>) {
+    pub fn cleanup_deadline(&self) -> (usize, Option<Deadline>) {
         let writes = |frame: &Frame| match &frame.kind {
             FrameKind::Join(join) => join.kind.outputs().is_some_and(|it| it.scope().is_some()),
             _ => false,
         };
-        if let Some(cleaning) = self.cleaning.last()
+        if let Some(cancellation) = self.cancellations.last()
             && self.frames.last().is_some_and(writes)
         {
-            return (0, Some(cleaning.limit));
+            return (0, Some(cancellation.limit));
         }
         let mut tries = 0;
         for frame in self.frames.iter().rev() {
@@ -393,40 +400,40 @@ impl Task {
 
     /// Returns true if a cut that keeps exactly `keep` structures is in progress.
     pub fn is_cut_down_to(&self, keep: usize) -> bool {
-        self.cancelling().any(|cleaning| cleaning.keep == keep)
+        self.all_cancellations().any(|cancellation| cancellation.keep == keep)
     }
 
     /// Iterates over the cancellations in progress.
-    pub fn cancelling(&self) -> impl Iterator<Item = &Cleaning> {
+    pub fn all_cancellations(&self) -> impl Iterator<Item = &Cancellation> {
         let begins = match &self.state {
-            TaskState::Emptying(_, AfterEmptied::Clean(cleaning)) => Some(&**cleaning),
+            TaskState::Emptying(_, AfterEmptied::Clean(cancellation)) => Some(&**cancellation),
             _ => None,
         };
-        self.cleaning.iter().chain(begins)
+        self.cancellations.iter().chain(begins)
     }
 
     /// Returns the planned outcome of a run that is ending, with the scope being emptied.
     pub fn finishing(&mut self) -> Option<(ScopeId, &mut Outcome)> {
-        if let Some(cleaning) = self.cleaning.first_mut() {
-            return finishing(cleaning);
+        if let Some(cancellation) = self.cancellations.first_mut() {
+            return finishing(cancellation);
         }
         match &mut self.state {
             TaskState::Emptying(scope, AfterEmptied::Finish(planned)) => Some((*scope, planned)),
-            TaskState::Emptying(_, AfterEmptied::Clean(cleaning)) => finishing(cleaning),
+            TaskState::Emptying(_, AfterEmptied::Clean(cancellation)) => finishing(cancellation),
             _ => None,
         }
     }
 }
 
-impl Cleaning {
+impl Cancellation {
     /// Returns the kind and the code of the failure of canceled work.
     pub fn reason(&self) -> KindAndCode {
         self.failure.reason()
     }
 }
 
-fn finishing(cleaning: &mut Cleaning) -> Option<(ScopeId, &mut Outcome)> {
-    match (&mut cleaning.after, cleaning.emptied) {
+fn finishing(cancellation: &mut Cancellation) -> Option<(ScopeId, &mut Outcome)> {
+    match (&mut cancellation.after, cancellation.emptied) {
         (AfterEmptied::Finish(planned), Some(scope)) => Some((scope, planned)),
         _ => None,
     }

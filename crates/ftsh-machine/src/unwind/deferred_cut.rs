@@ -13,7 +13,7 @@ use crate::tasks::flow::Flow;
 use crate::tasks::frame::{FrameKind, TryFrame, TryPhase};
 use crate::tasks::join::children;
 use crate::tasks::table::Tasks;
-use crate::tasks::task::{AfterEmptied, Cleaning, ParentContext, Task, TaskState};
+use crate::tasks::task::{AfterEmptied, Cancellation, ParentContext, Task, TaskState};
 use crate::tasks::timer::Timer;
 use crate::time::Deadline;
 use crate::unwind::Unwinder;
@@ -38,7 +38,7 @@ impl Tasks {
         for task in self.and_around(task) {
             let group = task.frames.iter().take(keep).rposition(is_group_in_progress);
             let inside = group.map_or(0, |at| at + 1);
-            if task.cancelling().any(|cut| (inside..=keep).contains(&cut.keep)) {
+            if task.all_cancellations().any(|cut| (inside..=keep).contains(&cut.keep)) {
                 return true;
             }
             if group.is_some() {
@@ -53,7 +53,7 @@ impl Tasks {
 impl Unwinder<'_> {
     /// Ends everything inside a cut except for running `finally` groups, which receive their share
     /// of time.
-    pub(crate) fn defer_cut(&mut self, task: &mut Task, mut cut: Cleaning) -> Flow {
+    pub(crate) fn defer_cut(&mut self, task: &mut Task, mut cut: Cancellation) -> Flow {
         let limit = Deadline::at(cut.since + self.core.config.kill_timeout / 2);
         let limit = self.supersede(task, cut.keep, limit);
         cut.waits = true;
@@ -64,8 +64,8 @@ impl Unwinder<'_> {
                 .arm(limit.timer_moment(), Timer::Cleaning { task: task.id, keep: cut.keep }),
         );
         let (keep, scope, why) = (cut.keep, cut.scope, cut.reason());
-        let place = task.cleaning.partition_point(|cleaning| cleaning.keep < keep);
-        task.cleaning.insert(place, cut);
+        let place = task.cancellations.partition_point(|cancellation| cancellation.keep < keep);
+        task.cancellations.insert(place, cut);
         let mut spared = Vec::new();
         self.spare_groups(task, keep, (limit, why), &mut spared);
         self.core.terminate_beside(scope, &spared);
@@ -74,9 +74,9 @@ impl Unwinder<'_> {
 
     /// Executes a deferred cut, unless a group is still running.
     pub(crate) fn resume_cut(&mut self, task: &mut Task) -> Flow {
-        match task.cleaning.pop_if(|cut| cut.waits) {
+        match task.cancellations.pop_if(|cut| cut.waits) {
             Some(cut) if self.core.tasks.has_group_in_progress(task, cut.keep) => {
-                task.cleaning.push(cut);
+                task.cancellations.push(cut);
                 Flow::Wait(TaskState::AwaitingCleanup)
             }
             Some(cut) => self.cut_at_once(task, cut),
@@ -87,7 +87,7 @@ impl Unwinder<'_> {
     /// Handles the end of a group that deferred a cut. The cut takes place after the last group.
     /// `failure` is the failure with which the task would have continued.
     pub(crate) fn spared_group_ended(&mut self, task: &mut Task, failure: Option<Thrown>) -> Flow {
-        if let Some(mut cut) = task.cleaning.pop_if(|cut| cut.waits) {
+        if let Some(mut cut) = task.cancellations.pop_if(|cut| cut.waits) {
             // A failure that already happened, with nothing left to cut, is kept.
             if let Some(thrown) = failure.filter(|_| task.frames.len() == cut.keep) {
                 cut.after = cut.after.with_failure(thrown);
@@ -98,7 +98,7 @@ impl Unwinder<'_> {
         while let Some((id, _)) = next {
             let Some(owner) = self.core.tasks.get_mut(id) else { break };
             next = owner.parent;
-            if owner.cleaning.last().is_some_and(|cut| cut.waits) {
+            if owner.cancellations.last().is_some_and(|cut| cut.waits) {
                 owner.state = TaskState::Cleaning;
                 self.core.scheduler.queue(id);
                 break;
@@ -113,8 +113,8 @@ impl Unwinder<'_> {
         let inside =
             task.frames.iter().skip(keep).position(is_group_in_progress).map(|at| keep + at);
         let concerns =
-            |cut: &mut Cleaning| cut.keep >= keep && inside.is_none_or(|at| cut.keep <= at);
-        let over: Vec<Cleaning> = task.cleaning.extract_if(.., concerns).collect();
+            |cut: &mut Cancellation| cut.keep >= keep && inside.is_none_or(|at| cut.keep <= at);
+        let over: Vec<Cancellation> = task.cancellations.extract_if(.., concerns).collect();
         self.core.scheduler.cancel(over.iter().filter_map(|cut| cut.timer));
         over.iter().map(|cut| cut.limit).fold(limit, Deadline::min)
     }

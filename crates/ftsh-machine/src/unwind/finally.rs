@@ -1,7 +1,7 @@
 //! The `finally` group, which runs once however its `try` ends.
 //!
 //! A guard frame around the `try` intercepts every way out, and runs the group before the way
-//! continues. Cancellation from outside passes the guard, too; see `cleaning`.
+//! continues. Cancellation from outside passes the guard, too; see `cleanup`.
 
 use std::sync::Arc;
 
@@ -44,13 +44,14 @@ impl Unwinder<'_> {
         guard: GuardFrame,
         then: Continuation,
     ) -> Flow {
-        let cleaning = task.cleaning.last().filter(|_| matches!(then, Continuation::Cancelled));
-        let outer_scope = cleaning.map_or(task.scope, |cleaning| cleaning.scope);
-        let limit = cleaning.map(|cleaning| cleaning.limit);
+        let cancellation =
+            task.cancellations.last().filter(|_| matches!(then, Continuation::Cancelled));
+        let outer_scope = cancellation.map_or(task.scope, |cancellation| cancellation.scope);
+        let limit = cancellation.map(|cancellation| cancellation.limit);
         let failure = match &then {
             Continuation::Throw(thrown) => Some(Arc::clone(&thrown.failure)),
-            Continuation::Cancelled => cleaning.map(|cleaning| {
-                let mut failure = Arc::clone(&cleaning.failure);
+            Continuation::Cancelled => cancellation.map(|cancellation| {
+                let mut failure = Arc::clone(&cancellation.failure);
                 if let Some(branches) = guard.branches {
                     Arc::make_mut(&mut failure).branches = Some(branches);
                 }
@@ -117,7 +118,7 @@ impl Unwinder<'_> {
         match then {
             Continuation::Throw(thrown) => Flow::Throw(thrown),
             Continuation::End(ending) => Flow::Exiting(ending),
-            Continuation::Cancelled => self.clean(task),
+            Continuation::Cancelled => self.continue_cleanup(task),
             Continuation::To(_) | Continuation::JumpOut { .. } | Continuation::Return(_) => {
                 Flow::Exiting(TaskEnding::Succeeded)
             }
