@@ -125,8 +125,8 @@ fn part(file: &str, name: &str) -> String {
         }
         ("editors/tree-sitter/grammar.js", "loop-clauses") => tree_sitter_loops(),
         ("editors/tree-sitter/queries/highlights.scm", "try-words") => {
-            let words = clauses::rows("try").map(|row| row.words[0]);
-            let words: Vec<_> = words.filter(|word| !matches!(*word, "for" | "or")).collect();
+            let words = clauses::rows("try").map(|row| row.words.join(" "));
+            let words: Vec<_> = words.filter(|words| !matches!(&**words, "for" | "or")).collect();
             format!("(try [\"{}\"] @type)\n", words.join("\" \""))
         }
         ("editors/tree-sitter/queries/highlights.scm", "loop-clauses") => {

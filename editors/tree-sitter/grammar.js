@@ -83,7 +83,14 @@ module.exports = grammar({
         seq('forany', $._list, repeat($._forany_clause), $.block, $._close),
         seq('forall', $._list, repeat($._forall_clause), $.block, $._close),
       ),
-    _list: ($) => seq(field('variable', alias($._bare, $.name)), 'in', repeat($._expression)),
+    _list: ($) =>
+      seq(
+        field('variable', alias($._bare, $.name)),
+        choice(
+          seq('in', repeat($._expression)),
+          seq(phrase('from', 'input'), optional(seq('by', $._expression))),
+        ),
+      ),
 
     function: ($) => seq('function', field('name', alias($._bare, $.function_name)), $.block, 'end'),
     return: ($) => seq('return', optional($._expression)),
@@ -98,6 +105,7 @@ module.exports = grammar({
         seq('each', $.duration),
         seq('while', $._expression),
         'atomic',
+        phrase('same', 'input'),
         // end of generated
         $.limit,
         seq('through', $._expression),

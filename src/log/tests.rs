@@ -177,7 +177,7 @@ fn text_lines() {
     node3 is avoided for 1.5 s: a branch failed there
     slurm: node3 did not run the branch: it has no ftsh
     ssh did not run the branch: nobody answers; 1.5 s until it is asked again
-    try: the standard input has ended since the first attempt, so that attempt 2 reads nothing; with `atomic` each would read it anew
+    try: the standard input has ended since the first attempt, so that attempt 2 reads nothing; with `same input` each attempt reads all of it
     try: attempt 3 succeeded
     catch
     finally

@@ -116,7 +116,7 @@ impl fmt::Display for EventText<'_> {
             LogEvent::InputEnded(attempt) => write!(
                 f,
                 "try: the standard input has ended since the first attempt, so that attempt {attempt} \
-                 reads nothing; with `atomic` each would read it anew"
+                 reads nothing; with `same input` each attempt reads all of it"
             ),
             LogEvent::TrySucceeded(attempt) => write!(f, "try: attempt {attempt} succeeded"),
             LogEvent::Catch => f.write_str("catch"),

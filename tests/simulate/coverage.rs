@@ -19,7 +19,7 @@ const CONSTRUCTS: &str = "
     break continue if else-if else while for forany in-order hedge-after hedge-at-most forall at-most at-least keep-going
     grouped grouped-in-order tagged
     try catch finally try-for try-for-joined try-times try-every try-each try-backoff try-while
-    try-through channel channel-at-most channel-rate channel-budget channel-breaker
+    try-same-input try-through channel channel-at-most channel-rate channel-budget channel-breaker
     backoff-from backoff-to backoff-by backoff-jitter
     read-file write-file append-file read-variable write-variable append-variable
     with-errors errors other-descriptor duplicate here-document here-string around-block
@@ -185,10 +185,13 @@ impl Walk<'_> {
 
     fn attempts(&mut self, it: &Try) {
         let Try { clauses, condition, through, body, catch, finally } = it;
-        let TryClauses { time, times, every, each, backoff, atomic } = clauses;
+        let TryClauses { time, times, every, each, backoff, atomic, same_input } = clauses;
         self.is("try");
         if *atomic {
             self.is("try-atomic");
+        }
+        if *same_input {
+            self.is("try-same-input");
         }
         if let Some(Duration::Joined(_)) = time {
             self.is("try-for-joined");

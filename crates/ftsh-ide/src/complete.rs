@@ -10,7 +10,7 @@ use super::lexemes::{TokenPart, assigned};
 use super::tokens::{Role, ScriptToken, Tokens, scan};
 use ftsh_machine::builtins;
 use ftsh_syntax::backoff::PolicyKind;
-use ftsh_syntax::clauses;
+use ftsh_syntax::clauses::{self, ClauseRow};
 use ftsh_syntax::duration::Unit;
 use ftsh_syntax::vocabulary::{
     ALONE, DECLARATIONS, FUNCTIONS, HEADS, KEYWORDS, OPERATORS, TIMES, is_loop, loop_clauses,
@@ -178,7 +178,12 @@ impl<'a> CompletionContext<'a> {
             (Role::Keyword, "channel") => (0, self.rule(&words)),
             (Role::Keyword, "else") if words.len() == 1 => (0, self.fitting(["if"])),
             (Role::Keyword, head) if is_loop(head) && words.len() == 1 => (0, Vec::new()),
-            (Role::Keyword, head) if is_loop(head) && words.len() == 2 => (0, self.fitting(["in"])),
+            (Role::Keyword, head) if is_loop(head) && words.len() == 2 => {
+                (0, self.fitting(["in", "from"]))
+            }
+            (Role::Keyword, head) if is_loop(head) && words.len() == 3 && words[2].0 == "from" => {
+                (0, self.fitting(["input"]))
+            }
             (Role::Keyword, head) if is_loop(head) => self.in_loop(head, &words),
             (Role::Keyword, "function" | "end" | "catch") | (Role::Command, "umask") => {
                 (0, Vec::new())
@@ -316,7 +321,11 @@ impl<'a> CompletionContext<'a> {
         let has = |word: &str| words.contains(&(word, Role::Clause));
         let clauses = || {
             let of_policies = ["from", "to", "by", "jitter"];
-            let clauses = clauses::words("try").filter(|clause| match *clause {
+            let next = |row: &'static ClauseRow| match row.words {
+                [first, second] if *first == last => *second,
+                phrase => phrase[0],
+            };
+            let clauses = clauses::rows("try").map(next).filter(|clause| match *clause {
                 clause if of_policies.contains(&clause) => has("backoff") && !has(clause),
                 "for" => words.len() == 1,
                 "or" => words.len() > 1,
@@ -396,10 +405,13 @@ mod tests {
         assert_eq!(tab("try fr"), "");
         assert_eq!(tab("try for 5 minutes at"), "try for 5 minutes atomic ");
         assert_eq!(tab("try for $d ato"), "try for $d atomic ");
+        assert_eq!(tab("try for $d same "), "try for $d same input ");
         assert_eq!(tab("try atomic 5 times atom"), "");
         assert_eq!(tab("sleep 5 mill"), "millisecond milliseconds");
         assert_eq!(tab("if $x .con"), "if $x .contains. ");
-        assert_eq!(tab("for x "), "for x in ");
+        assert_eq!(tab("for x "), "from in");
+        assert_eq!(tab("for x from "), "for x from input ");
+        assert_eq!(tab("for x i"), "for x in ");
         assert_eq!(tab("for x in lin"), "for x in lines(");
         assert_eq!(tab("if basen"), "if basename(");
         assert_eq!(tab("x=fetch_"), "x=fetch_all(");

@@ -320,6 +320,21 @@ impl<'t> TokenScanner<'t> {
         })
     }
 
+    /// True if a word belongs to `from input by` after the variable of a loop.
+    fn is_of_input(&self, word: &str) -> bool {
+        let rest = self.text[self.at + word.len()..].trim_start();
+        let head = self.found.all.iter().rev().nth(1).filter(|token| token.role == Role::Keyword);
+        match word {
+            "from" => {
+                let is_next = rest.split([' ', '\t', '\r', '\n', ';']).next() == Some("input");
+                is_next && head.is_some_and(|token| is_loop(&self.text[token.range.clone()]))
+            }
+            "input" => self.is_after("from"),
+            "by" => self.is_after("input"),
+            _ => false,
+        }
+    }
+
     /// Returns true directly after a keyword or a clause of this text.
     fn is_after(&self, word: &str) -> bool {
         self.found.all.last().is_some_and(|before| {
@@ -339,6 +354,7 @@ impl<'t> TokenScanner<'t> {
             Some(head) if is_loop(head) && (word == "in" || self.is_loop_clause(head, word)) => {
                 Role::Clause
             }
+            Some(head) if is_loop(head) && self.is_of_input(word) => Role::Clause,
             // The name of the channel.
             Some("channel") if self.is_after("channel") => Role::Word,
             Some("try") if self.is_after("through") => Role::Word,

@@ -308,7 +308,8 @@ impl FdGraph {
 
 /// Returns true if the changes begin an atomic attempt.
 fn is_attempt(changes: &[FdChange]) -> bool {
-    changes.iter().any(|it| matches!(it.source, FdSource::Replay(_)))
+    let has = |is: fn(&FdSource) -> bool| changes.iter().any(|it| is(&it.source));
+    has(|it| matches!(it, FdSource::Replay(_))) && has(|it| matches!(it, FdSource::Hold(_)))
 }
 
 impl FdTarget {

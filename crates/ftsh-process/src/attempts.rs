@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bstr::BString;
 
 use super::cleanup::scratch_place;
-use super::fds::{commit, ended, stream};
+use super::fds::{Amount, commit, ended, stream};
 use super::input_spool::FEED;
 use super::jobs::JobResult;
 use super::os::poll::Token;
@@ -86,8 +86,14 @@ impl ProcessDriver {
         self.answer(operation, Ok(Reply::Truth(has_ended)));
     }
 
-    /// Answers with the remaining content of a descriptor.
-    pub(super) fn read_input(&mut self, operation: OperationId, io: IoId, number: u8) {
+    /// Reads what is still to come from a descriptor, all of it or the next part.
+    pub(super) fn read_input(
+        &mut self,
+        operation: OperationId,
+        io: IoId,
+        number: u8,
+        amount: Amount,
+    ) {
         let plan = self.io.plan(io, &None, None, Vec::new()).and_then(|mut plan| {
             let kept = self.input_spools.connect(&mut plan, &mut self.poller);
             Ok((plan, kept.map_err(FdError::Pipe)?))
@@ -96,9 +102,11 @@ impl ProcessDriver {
             Ok(plan) => plan,
             Err(error) => return self.answer(operation, Err(error)),
         };
+        // What is left in the pipe of a replayed input would be lost.
+        let amount = if plan.table.replays.is_empty() { amount } else { Amount::All };
         self.operate(operation, move |control| {
             let table = plan.carry_out(control);
-            let text = table.and_then(|table| stream::read_all(&table, number, control));
+            let text = table.and_then(|table| stream::read_input(&table, number, amount, control));
             drop(kept);
             JobResult::Reply(text.map(Reply::Text))
         });

@@ -61,7 +61,7 @@ pub use ftsh_sys::{
 
 use self::admission::{AdmissionQueue, DescriptorRequest};
 use self::cleanup::Cleanup;
-use self::fds::{FdError, FdTables, TreePosition, files};
+use self::fds::{Amount, FdError, FdTables, TreePosition, files};
 use self::input_spool::InputSpools;
 use self::jobs::{
     ActiveCommand, Children, JobContext, JobRecipient, JobResult, Relays, Turns, UserNote,
@@ -326,7 +326,8 @@ impl ProcessDriver {
                 return self.answer(operation, Ok(Reply::Buffers(filled)));
             }
             Query::InputEnded(io) => return self.query_input_end(operation, io),
-            Query::Input(io, number) => return self.read_input(operation, io, number),
+            Query::Input(io, number) => return self.read_input(operation, io, number, Amount::All),
+            Query::InputPart(io) => return self.read_input(operation, io, 0, Amount::Part),
             Query::Scratch(id) => return self.find_scratch(operation, id),
             query => {
                 if let Some(reply) = files::answer_now(&directory, &query) {

@@ -457,6 +457,7 @@ impl Shell {
             Query::Tail(buffers, most) => Ok(Reply::Text(self.descriptors.tail(buffers, *most))),
             Query::Scratch(scratch) => Ok(Reply::Text(self.descriptors.drafts.scratch(*scratch))),
             Query::Input(io, number) => self.descriptors.read_all(*io, *number).map(Reply::Text),
+            Query::InputPart(io) => self.descriptors.read_all(*io, 0).map(Reply::Text),
             Query::InputEnded(io) => Ok(Reply::Truth(self.descriptors.input_ended(*io))),
         }
     }

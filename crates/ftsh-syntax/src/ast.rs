@@ -429,8 +429,19 @@ pub struct For {
     pub variable: Name,
     /// List of words. Bare words are split and expanded; other expressions yield one word each.
     pub list: Vec<Expr>,
+    /// `from input`, instead of a list.
+    pub input: Option<Box<Input>>,
     /// Body of the loop.
     pub body: Block,
+}
+
+/// `from input [by TEXT]`: a loop's words are read from standard input as they arrive.
+#[derive(Clone, Debug)]
+pub struct Input {
+    /// Place of the clause.
+    pub span: Span,
+    /// Text that ends each word. Without it words are lines, and empty lines are skipped.
+    pub by: Option<Expr>,
 }
 
 /// `try [limits] [clauses] … [catch …] end`.

@@ -57,6 +57,7 @@ pub const ROWS: &[ClauseRow] = &[
     ClauseRow::new("try", &["each"], ValueForm::Time, "each D", "the time limit of each attempt; an attempt that takes longer is killed and fails"),
     ClauseRow::new("try", &["while"], ValueForm::Expression, "while EXPR", "another attempt is made only while the expression is `true`; it may use `$error_code` and the other variables of a failure"),
     ClauseRow::new("try", &["atomic"], ValueForm::Nothing, "atomic", "an attempt is all or nothing: its output and files appear only after success"),
+    ClauseRow::new("try", &["same", "input"], ValueForm::Nothing, "same input", "each attempt reads the same standard input, from where the first attempt began; a terminal is read directly"),
     ClauseRow::new("try", &["backoff"], ValueForm::Special, "backoff POLICY", "the delays between attempts"),
     ClauseRow::new("try", &["through"], ValueForm::Special, "through CHANNEL", "attempts follow the rules of the channel, together with the attempts of all your other shells"),
     ClauseRow::new("try", &["from"], ValueForm::Special, "from D", "the first delay, or the base of the formula"),
@@ -119,12 +120,21 @@ pub struct TryClauses<L, N, P> {
     pub backoff: Option<P>,
     /// `atomic`: the effects of an attempt appear as a whole or not at all.
     pub atomic: bool,
+    /// `same input`: each attempt reads the same standard input.
+    pub same_input: bool,
 }
 
 impl<L, N, P> TryClauses<L, N, P> {
     /// Clauses of a `try` without any clause.
-    pub const NONE: Self =
-        Self { time: None, times: None, every: None, each: None, backoff: None, atomic: false };
+    pub const NONE: Self = Self {
+        time: None,
+        times: None,
+        every: None,
+        each: None,
+        backoff: None,
+        atomic: false,
+        same_input: false,
+    };
 
     /// Converts each clause, in the order of the fields, and stops at the first error.
     ///
@@ -143,6 +153,7 @@ impl<L, N, P> TryClauses<L, N, P> {
             each: self.each.as_ref().map(|it| length(context, it)).transpose()?,
             backoff: self.backoff.as_ref().map(|it| policy(context, it)).transpose()?,
             atomic: self.atomic,
+            same_input: self.same_input,
         })
     }
 
@@ -167,7 +178,7 @@ impl<L, N, P> TryClauses<L, N, P> {
 impl<L, N, P> TryClauses<L, N, P> {
     /// Returns true if a clause changes a `try` that makes one attempt.
     pub fn changes_one_attempt(&self) -> bool {
-        let Self { time: _, times: _, every: _, each, backoff: _, atomic } = self;
+        let Self { time: _, times: _, every: _, each, backoff: _, atomic, same_input: _ } = self;
         each.is_some() || *atomic
     }
 }

@@ -199,7 +199,13 @@ impl Printer {
         self.text.push_str(head.kind.keyword());
         self.text.push(' ');
         self.text.push_str(&head.variable);
-        self.text.push_str(" in");
+        match &head.input {
+            Some(input) => {
+                self.text.push_str(" from input");
+                self.clause(" by ", input.by.as_ref());
+            }
+            None => self.text.push_str(" in"),
+        }
         for item in &head.list {
             self.text.push(' ');
             self.expr(item);
@@ -252,7 +258,7 @@ impl Printer {
 
     fn try_head(&mut self, head: &Try) {
         self.text.push_str("try");
-        let TryClauses { time, times, every, each, backoff, atomic } = &head.clauses;
+        let TryClauses { time, times, every, each, backoff, atomic, same_input } = &head.clauses;
         match (time, times) {
             (Some(time), times) => {
                 self.text.push_str(" for ");
@@ -281,6 +287,9 @@ impl Printer {
         }
         if *atomic {
             self.text.push_str(" atomic");
+        }
+        if *same_input {
+            self.text.push_str(" same input");
         }
         if let Some((_, channel)) = &head.through {
             self.text.push_str(" through ");

@@ -16,10 +16,10 @@
 ["(" ")" ","] @punctuation.bracket
 
 ; generated: try-words
-(try ["every" "each" "while" "atomic" "backoff" "through" "from" "to" "by" "jitter"] @type)
+(try ["every" "each" "while" "atomic" "same input" "backoff" "through" "from" "to" "by" "jitter"] @type)
 ; end of generated
 (limit ["for" "or"] @type)
-(for "in" @type)
+(for ["in" "from input" "by"] @type)
 ; generated: loop-clauses
 (for ["in order" "hedge after" "at most" "at least" "keep going" "output grouped" "output tagged" "retry lost" "on slurm" "on ssh"] @type)
 ; end of generated

@@ -11,7 +11,7 @@ syn sync fromstart
 let s:operators = 'to\|step\|or\|and\|eq\|ne\|eql\|neql\|lt\|le\|gt\|ge\|contains\|matches\|add\|sub\|mul\|div\|mod\|pow\|not\|exists\|isr\|isw\|isx\|isfile\|isdir\|islink\|ispipe\|issock\|isblock\|ischar'
 let s:functions = 'lines\|split\|length\|lower\|upper\|trim\|replace\|match\|basename\|dirname\|suffix\|stem\|now\|random'
 let s:builtins = 'cd\|pwd\|umask\|echo\|read\|local\|export\|unset\|source\|exec\|success\|failure\|giveup\|defer\|exit\|sleep'
-let s:try_words = 'for\|or\|every\|each\|while\|atomic\|backoff\|through\|from\|to\|by\|jitter\|times\|time\|ethernet\|exponential\|full\|equal\|decorrelated\|normal\|proportional\|slotted\|windowed\|fixed\|none\|ms\|millisecond\|milliseconds\|s\|sec\|second\|seconds\|m\|min\|minute\|minutes\|h\|hour\|hours\|d\|day\|days'
+let s:try_words = 'for\|or\|every\|each\|while\|atomic\|same\|input\|backoff\|through\|from\|to\|by\|jitter\|times\|time\|ethernet\|exponential\|full\|equal\|decorrelated\|normal\|proportional\|slotted\|windowed\|fixed\|none\|ms\|millisecond\|milliseconds\|s\|sec\|second\|seconds\|m\|min\|minute\|minutes\|h\|hour\|hours\|d\|day\|days'
 let s:forany_clauses = 'in\s\+order\|hedge\s\+after\|at\s\+most'
 let s:forall_clauses = 'at\s\+most\|at\s\+least\|keep\s\+going\|output\s\+grouped\|output\s\+tagged\|retry\s\+lost\|on\s\+slurm\|on\s\+ssh'
 let s:channel_words = 'at\|most\|rate\|per\|budget\|breaker\|failures\|failure\|ms\|millisecond\|milliseconds\|s\|sec\|second\|seconds\|m\|min\|minute\|minutes\|h\|hour\|hours\|d\|day\|days'
@@ -54,7 +54,7 @@ syn cluster ftshExpression contains=@ftshParts,ftshOperator,ftshSucceeds,ftshPar
 " Words of heads: whole ones.
 exe 'syn match ftshTryClause contained "\%([ \t]\|^\)\@1<=\%(' . s:try_words . '\)\ze\%([ \t;|<>&]\|$\)"'
 syn match ftshTryName contained "\%([ \t]through\s\+\)\@40<=\h\w*"
-syn match ftshIn contained "\%([ \t]\|^\)\@1<=in\ze\%([ \t;]\|$\)"
+syn match ftshIn contained "\%([ \t]\|^\)\@1<=\%(in\|from\s\+input\%(\s\+by\)\?\)\ze\%([ \t;]\|$\)"
 exe 'syn match ftshAnyClause contained "\%([ \t]\|^\)\@1<=\%(' . s:forany_clauses . '\)\ze\%([ \t;|]\|$\)"'
 exe 'syn match ftshAllClause contained "\%([ \t]\|^\)\@1<=\%(' . s:forall_clauses . '\)\ze\%([ \t;|]\|$\)"'
 exe 'syn match ftshRule contained "\%([ \t]\|^\)\@1<=\%(' . s:channel_words . '\)\ze\%([ \t;|]\|$\)"'

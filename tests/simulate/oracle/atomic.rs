@@ -129,6 +129,13 @@ impl Atomic {
             FdSource::Replay(replay) => Some(replay),
             _ => None,
         });
+        let holds = |change: &FdChange| matches!(change.source, FdSource::Hold(_));
+        if let Some(replay) = replay.filter(|_| !redirects.iter().any(holds)) {
+            // An attempt with `same input`, which holds nothing.
+            self.present.insert(replay, io);
+            self.replays.insert(replay);
+            return Ok(());
+        }
         let owner = replay.map_or(Owner::Block(io), |_| Owner::Attempt(io));
         let drafts = self.drafts_of(owner, redirects);
         let Some(replay) = replay else { return Ok(()) };

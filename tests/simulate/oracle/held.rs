@@ -146,7 +146,7 @@ impl Held {
         if let Action::Print(text) = &run.action
             && text.starts_with(b"ftsh: ")
         {
-            let is_again = text.ends_with(b"some of it may stand above:\n");
+            let is_again = text.ends_with(b"part of it may be above:\n");
             if is_again {
                 self.again.insert(run.task)
             } else {

@@ -151,6 +151,9 @@ impl Generator {
             limits.through = true;
             head += &format!(" through {}", self.dice.pick(&CHANNELS));
         }
+        if self.dice.chance(0.1) {
+            head += " same input";
+        }
         if self.dice.chance(0.2) {
             head += &format!(" while {}", self.condition(1));
         }

@@ -111,6 +111,19 @@ impl Committer<'_> {
         Flow::Wait(TaskState::Beginning(OpeningTransaction { operation, io, transaction }))
     }
 
+    /// Begins an attempt that is not atomic and reads the same standard input as the first one.
+    pub(crate) fn begin_same_input(&mut self, task: &mut Task) -> Flow {
+        let Some(replay) = self.core.requests.replay(task) else {
+            return Flow::Throw(task.broken(NO_TRY));
+        };
+        let operation = self.core.requests.new_operation(task);
+        let changes = vec![FdChange { descriptor: 0, source: FdSource::Replay(replay) }];
+        let io = self.core.requests.open_io(&task.io, task, operation, changes);
+        let transaction =
+            Box::new(Transaction::bare(TransactionKind::Input(replay), task.io.clone()));
+        Flow::Wait(TaskState::Beginning(OpeningTransaction { operation, io, transaction }))
+    }
+
     /// Prepares the parts specific to an attempt: replayed input, buffered output, a scratch
     /// directory.
     fn attempt(
@@ -119,15 +132,8 @@ impl Committer<'_> {
         changes: &mut Vec<FdChange>,
         buffered: &mut Vec<BufferedStream>,
     ) -> Option<TransactionKind> {
+        let replay = self.core.requests.replay(task)?;
         let frame = task.top_try()?;
-        let replay = match &frame.replay {
-            Some(replay) => replay.id(),
-            None => {
-                let replay = ReplayId(self.core.requests.next_id());
-                frame.replay = Some(self.core.requests.handle(replay));
-                replay
-            }
-        };
         changes.push(FdChange { descriptor: 0, source: FdSource::Replay(replay) });
         for descriptor in 1..=9 {
             let buffer = BufferId(self.core.requests.next_id());
@@ -176,7 +182,9 @@ impl Committer<'_> {
                 let buffered = vec![(2, buffer)];
                 frame.dropped = Some(Dropped { buffered, drafts, is_lost: false });
             }
-            TransactionKind::Catch | TransactionKind::Redirected { .. } => {}
+            TransactionKind::Input(_)
+            | TransactionKind::Catch
+            | TransactionKind::Redirected { .. } => {}
         }
     }
 
@@ -226,6 +234,16 @@ impl Committer<'_> {
 }
 
 impl Requests {
+    /// Returns the input that all attempts of the innermost `try` read.
+    fn replay(&mut self, task: &mut Task) -> Option<ReplayId> {
+        let frame = task.frames.iter_mut().rev().find_map(|frame| match &mut frame.kind {
+            FrameKind::Try(frame) => Some(frame),
+            _ => None,
+        })?;
+        let replay = frame.replay.get_or_insert_with(|| self.new_handle(ReplayId));
+        Some(replay.id())
+    }
+
     /// Returns the source for a variable that changes at the commit.
     fn buffered_variable(
         &mut self,
@@ -339,6 +357,7 @@ impl Task {
             FrameKind::Transaction(transaction) => match &transaction.kind {
                 TransactionKind::Attempt { scratch, .. } => Some(scratch),
                 TransactionKind::Tee { .. }
+                | TransactionKind::Input(_)
                 | TransactionKind::Catch
                 | TransactionKind::Redirected { .. } => None,
             },

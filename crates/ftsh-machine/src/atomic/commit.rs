@@ -153,7 +153,9 @@ impl Committer<'_> {
             return Flow::Throw(task.broken(NO_TRANSACTION));
         };
         transaction.inner.clear();
-        if let TransactionKind::Attempt { replay, .. } = transaction.kind {
+        if let TransactionKind::Attempt { replay, .. } | TransactionKind::Input(replay) =
+            transaction.kind
+        {
             self.core.requests.push(Effect::KeepInput(replay));
         }
         for (_, written) in std::mem::take(&mut transaction.written) {

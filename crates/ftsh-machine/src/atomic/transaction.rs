@@ -52,6 +52,8 @@ pub enum TransactionKind {
         /// Buffer of the last output.
         buffer: ResourceHandle<BufferId>,
     },
+    /// An attempt that is not atomic and reads the same standard input as the first one.
+    Input(ReplayId),
     /// The `catch` of an atomic `try`.
     Catch,
     /// A structure or a call inside an atomic attempt, whose files are committed after its success.

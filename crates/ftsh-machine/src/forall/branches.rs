@@ -83,7 +83,7 @@ impl Forker<'_> {
             Some(OutputMode::Tagged) => (None, Some(self.core.requests.begin_relay(task, io.id()))),
             None => (None, None),
         };
-        let mut tally = Box::new(Tally::new(pop_items(task, code.items), self.core.now()));
+        let mut tally = Box::new(Tally::new(pop_items(task, code)?, self.core.now()));
         tally.decide(&clauses);
         let kind = JoinKind::Branches {
             code: Arc::clone(code),
@@ -109,6 +109,7 @@ impl Forker<'_> {
         }
         self.core.grouped_output().flush_ended(task);
         for _ in 0..BATCH {
+            self.core.requests.ask_for_words(task);
             self.core.scheduler.count_branch();
             if let Some(flow) = self.crowded(task) {
                 return flow;

@@ -2,6 +2,7 @@
 
 pub(crate) mod branches;
 pub(crate) mod joining;
+pub(crate) mod words;
 
 use crate::program::definitions::Definitions;
 use crate::remote::pack::Packer;

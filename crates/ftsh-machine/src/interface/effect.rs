@@ -388,4 +388,7 @@ pub enum Query {
     Scratch(ScratchId),
     /// True if descriptor 0 of the table is a pipe or a socket at its end of input; `Reply::Truth`.
     InputEnded(IoId),
+    /// The next bytes that come from descriptor 0 of this table, as many as are there, none at the end;
+    /// `Reply::Text`.
+    InputPart(IoId),
 }

@@ -424,15 +424,17 @@ impl LogEvent {
             Self::CommandFailed(_)
             | Self::Failed(_)
             | Self::TryFailed { .. }
-            | Self::InputEnded(_)
             | Self::NotSent { .. }
             | Self::Survivor { .. }
             | Self::Resumed { .. } => Level::FAILURES,
             // A skipped cleanup is logged at every level.
             Self::FinallyCut { .. } => Level::NOTHING,
-            Self::EndedBy(_) | Self::Interrupted(_) | Self::Suspended(_) | Self::GroupEnded(_) => {
-                Level::ENDING
-            }
+            // An attempt that reads nothing may well succeed, and nothing else would report that.
+            Self::InputEnded(_)
+            | Self::EndedBy(_)
+            | Self::Interrupted(_)
+            | Self::Suspended(_)
+            | Self::GroupEnded(_) => Level::ENDING,
             Self::Waiting { .. }
             | Self::Queued { .. }
             | Self::CommandStarted(_)

@@ -2,8 +2,12 @@
 
 use std::sync::Arc;
 
+use bstr::BString;
 use rand::RngExt;
 
+use crate::commands::command::answer;
+use crate::effect::Query;
+use crate::event::Reply;
 use crate::forall::Forker;
 use crate::program::code::{DurationScale, Loop};
 use crate::record::{Level, LogEvent};
@@ -12,13 +16,15 @@ use crate::tasks::flow::{Flow, Step};
 use crate::tasks::frame::{ForAnyFrame, Frame, FrameKind};
 use crate::tasks::suspend::Suspend;
 use crate::tasks::task::Task;
+use crate::values::incoming::Incoming;
 use crate::values::items::Items;
 use crate::values::value::Value;
 use ftsh_syntax::clauses::ForAnyClauses;
 
-pub fn begin_for(task: &mut Task, code: &Loop) {
-    let items = pop_items(task, code.items);
+pub fn begin_for(task: &mut Task, code: &Loop) -> Result<(), Suspend> {
+    let items = pop_items(task, code)?;
     task.enter(FrameKind::For(items));
+    Ok(())
 }
 
 pub fn end_for_any(task: &mut Task) -> Flow {
@@ -32,10 +38,20 @@ pub fn end_for_any(task: &mut Task) -> Flow {
 }
 
 impl Core {
-    pub(crate) fn next_for(&mut self, task: &mut Task, code: &Loop) -> Flow {
+    pub(crate) fn next_for(&mut self, task: &mut Task, code: &Loop) -> Step {
+        let query = Query::InputPart(task.io.id());
+        let part = take_answer(task, &query);
         let next = match task.frames.last_mut() {
-            Some(Frame { kind: FrameKind::For(items), .. }) => items.next(),
-            _ => return Flow::Throw(task.broken("a `for` goes on that has not begun")),
+            Some(Frame { kind: FrameKind::For(items), .. }) => {
+                if let Some(part) = part {
+                    items.feed(&part);
+                }
+                if items.needs_input() {
+                    return Err(Suspend::Pending(query));
+                }
+                items.next()
+            }
+            _ => return Ok(Flow::Throw(task.broken("a `for` goes on that has not begun"))),
         };
         if let Some(value) = next {
             self.iterate(task, "for", code, value);
@@ -44,7 +60,7 @@ impl Core {
             task.frames.pop();
             task.jump(code.end);
         }
-        Flow::Continue
+        Ok(Flow::Continue)
     }
 
     fn try_item(&mut self, task: &mut Task, frame: &mut ForAnyFrame) {
@@ -93,6 +109,10 @@ impl Forker<'_> {
         code: &Arc<Loop>,
         clauses: &ForAnyClauses<DurationScale, ()>,
     ) -> Step {
+        let query = Query::Input(task.io.id(), 0);
+        if code.is_input && answer(task, &query).is_none() {
+            return Err(Suspend::Pending(query));
+        }
         if clauses.hedge_after.is_some() {
             return self.hedge(task, code, clauses);
         }
@@ -110,7 +130,11 @@ impl Forker<'_> {
         code: &Loop,
         in_order: bool,
     ) -> Result<Items, Suspend> {
-        let mut items = pop_items(task, code.items);
+        let mut items = pop_items(task, code)?;
+        if let Some(Reply::Text(text)) = answer(task, &Query::Input(task.io.id(), 0)) {
+            items.feed(text);
+            items.feed(b"");
+        }
         if items.is_empty() {
             return Err(Suspend::expression("the list of forany is empty"));
         }
@@ -122,11 +146,33 @@ impl Forker<'_> {
     }
 }
 
-/// Pops the values of a loop's list.
-pub fn pop_items(task: &mut Task, count: usize) -> Items {
+/// Pops the values of a loop's list, or the text that ends the words of its input.
+pub fn pop_items(task: &mut Task, code: &Loop) -> Result<Items, Suspend> {
+    let values = task.stack.split_off(task.stack.len().saturating_sub(code.items));
+    if code.is_input {
+        let incoming = match values.first() {
+            None => Incoming::lines(),
+            Some(by) => {
+                let by = by.text().unwrap_or_default();
+                Incoming::ending_with(&by)
+                    .ok_or_else(|| Suspend::expression("the text after `by` is empty"))?
+            }
+        };
+        return Ok(Items::of_input(incoming));
+    }
     let mut items = Items::default();
-    for value in task.stack.split_off(task.stack.len().saturating_sub(count)) {
+    for value in values {
         items.push(value);
     }
-    items
+    Ok(items)
+}
+
+/// Takes the answer to a query, which may be asked again.
+fn take_answer(task: &mut Task, query: &Query) -> Option<BString> {
+    let answers = &mut task.progress.as_mut()?.answers;
+    let at = answers.iter().position(|(asked, _)| asked == query)?;
+    match answers.remove(at) {
+        (_, Reply::Text(part)) => Some(part),
+        _ => None,
+    }
 }

@@ -6,6 +6,7 @@ use crate::Machine;
 use crate::commands::command::command_lost;
 use crate::effect::{OperationId, ProcessId, ScopeId, TaskId};
 use crate::event::{CommandStatus, Refusal, Reply, Returned, SpawnError};
+use crate::forall::words::{NOT_READ, words_came};
 use crate::forany::run::next_word_is_due;
 use crate::grouped_output::flush::{NOT_WRITTEN, WriteError};
 use crate::record::LogEvent;
@@ -108,6 +109,9 @@ impl Machine {
             if self.core.tasks.is_relayed_by(task, operation) {
                 return self.relay_done(task, result);
             }
+            if self.core.tasks.is_fed_by(task, operation) {
+                return self.words_came(task, result);
+            }
             self.resume(task, |machine, task| match &task.state {
                 TaskState::Entering(_) => machine.tries().entered(task, result),
                 _ => machine.operation_done(task, result),
@@ -202,6 +206,18 @@ impl Machine {
         });
         if failed {
             self.cancel_children(task, NOT_WRITTEN);
+        }
+    }
+
+    /// Words of a task's branches have come, or can't be read.
+    pub(super) fn words_came(&mut self, task: TaskId, result: Result<Reply, Refusal>) {
+        let mut failed = false;
+        self.resume(task, |_, task| {
+            failed = words_came(task, result);
+            fork_again(task)
+        });
+        if failed {
+            self.cancel_children(task, NOT_READ);
         }
     }
 

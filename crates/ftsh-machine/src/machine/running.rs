@@ -169,7 +169,10 @@ impl Machine {
                 Flow::Continue
             }
             (
-                TaskState::Query(_, Query::Directory(_) | Query::File(_) | Query::Input(..)),
+                TaskState::Query(
+                    _,
+                    Query::Directory(_) | Query::File(_) | Query::Input(..) | Query::InputPart(_),
+                ),
                 Err(refusal),
             ) => Flow::Throw(task.thrown(FailureKind::Failure, 1, refusal.message, "")),
             (TaskState::Opening(..) | TaskState::Piped(_), Err(refusal)) => {
@@ -267,8 +270,8 @@ impl Machine {
                     return Ok(Flow::Continue);
                 }
             }
-            Instruction::For(code) => begin_for(task, code),
-            Instruction::NextFor(code) => return Ok(self.core.next_for(task, code)),
+            Instruction::For(code) => begin_for(task, code)?,
+            Instruction::NextFor(code) => return self.core.next_for(task, code),
             Instruction::ForAny { code, clauses } => {
                 return self.forker().for_any(task, code, clauses);
             }
@@ -291,6 +294,7 @@ impl Machine {
                 return Ok(self.core.committer().begin_atomic(task, *attempt));
             }
             Instruction::Tee => return Ok(self.core.committer().begin_tee(task)),
+            Instruction::SameInput => return Ok(self.core.committer().begin_same_input(task)),
             Instruction::EndAtomic => return Ok(self.core.committer().end_transaction(task)),
             Instruction::EndTry => return Ok(self.tries().try_succeeded(task)),
             Instruction::EndCatch => match task.frames.pop() {

@@ -81,7 +81,17 @@ impl Tally {
 
     /// Returns the next word, unless the result is decided.
     pub fn next(&mut self) -> Option<Value> {
-        if self.decided { None } else { self.items.next() }
+        if self.decided || self.items.needs_input() { None } else { self.items.next() }
+    }
+
+    /// True if more words may come.
+    pub fn awaits_words(&self) -> bool {
+        self.items.is_open() && !self.decided
+    }
+
+    /// The words.
+    pub fn items(&mut self) -> &mut Items {
+        &mut self.items
     }
 
     /// Adds a branch that begins.
@@ -189,7 +199,10 @@ impl Tally {
         }
         self.decided = match clauses.at_least {
             None => self.failed > 0,
-            Some(least) => self.succeeded.count >= least || self.total() - self.failed < least,
+            Some(least) => {
+                let may_suffice = self.items.is_open() || self.total() - self.failed >= least;
+                self.succeeded.count >= least || !may_suffice
+            }
         };
         self.decided
     }

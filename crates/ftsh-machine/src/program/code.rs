@@ -154,6 +154,8 @@ pub enum Instruction {
     },
     /// Begins an attempt whose standard error is kept.
     Tee,
+    /// An attempt begins that reads the same standard input as the first one.
+    SameInput,
     /// Ends a successful attempt or `catch` begun by `Atomic` or `Tee`.
     EndAtomic,
     /// Ends a successful `catch` block.
@@ -167,6 +169,9 @@ pub struct Loop {
     pub variable: Name,
     /// Number of the list's values on the stack.
     pub items: usize,
+    /// True if its words come from standard input. The value on the stack is the text that ends each
+    /// word, if there is one.
+    pub is_input: bool,
     /// Address of the body.
     pub body: Address,
     /// Address after the loop.

@@ -11,7 +11,8 @@ use crate::values::value::Value;
 use ftsh_syntax::Script;
 use ftsh_syntax::ast::{
     BinaryOperator, Block, ChannelDeclaration, Command, CommandKind, Duration, Expr, ExprKind, For,
-    ForKind, Mode, Name, Pipeline, Redirect, Stage, StageKind, Try, UnaryOperator, Word,
+    ForKind, Mode, Name, Pipeline, Redirect, RedirectionTarget, Stage, StageKind, Try,
+    UnaryOperator, Word, WordPart,
 };
 use ftsh_syntax::span::{Source, Span};
 
@@ -267,6 +268,10 @@ impl<'a> Lower<'a> {
                 _ => self.expr(item),
             }
         }
+        let by = details.input.as_ref().and_then(|input| input.by.as_ref());
+        if let Some(by) = by {
+            self.expr(by);
+        }
         let kind = details.kind.map(self, Self::duration, Self::expr);
         let head = self.reserve();
         let next = matches!(kind, ForKind::Each).then(|| self.reserve());
@@ -275,7 +280,11 @@ impl<'a> Lower<'a> {
         // A branch is a task of its own, and begins without frames.
         let frames = usize::from(!kind.has_branches());
         self.loops.enter(frames);
-        self.block(&details.body);
+        if details.input.is_some() && frames > 0 {
+            self.reading_nothing(&details.body);
+        } else {
+            self.block(&details.body);
+        }
         self.line = line;
         let tail = self.reserve();
         let exits = match kind {
@@ -291,7 +300,8 @@ impl<'a> Lower<'a> {
         }
         let code = Arc::new(Loop {
             variable: Arc::clone(&details.variable),
-            items: details.list.len(),
+            items: details.list.len() + usize::from(by.is_some()),
+            is_input: details.input.is_some(),
             body,
             end: self.here(),
         });
@@ -313,6 +323,16 @@ impl<'a> Lower<'a> {
         };
         self.code[head] = first;
         self.code[tail] = last;
+    }
+
+    /// Emits a block whose standard input is empty.
+    fn reading_nothing(&mut self, block: &'a Block) {
+        let (span, parts) = (Span::default(), vec![WordPart::Bare("/dev/null".to_owned())].into());
+        let (mode, target) = (Mode::Read, RedirectionTarget::File(Word { span, parts }));
+        let nothing = Redirect { span, descriptor: 0, mode, with_errors: false, target };
+        self.emit(Instruction::Redirect([nothing].into()));
+        self.inside(1, block);
+        self.emit(Instruction::EndRedirect);
     }
 
     fn try_block(&mut self, details: &'a Try, redirected: bool) {
@@ -350,12 +370,14 @@ impl<'a> Lower<'a> {
             address
         });
         let body = self.here();
-        let attempt = if details.clauses.atomic {
-            Some(Instruction::Atomic { attempt: true })
+        let begins = if details.clauses.atomic {
+            vec![Instruction::Atomic { attempt: true }]
         } else {
-            self.may_read_errors(details).then_some(Instruction::Tee)
+            let tee = self.may_read_errors(details).then_some(Instruction::Tee);
+            let input = details.clauses.same_input.then_some(Instruction::SameInput);
+            tee.into_iter().chain(input).collect()
         };
-        self.transaction(attempt, &details.body);
+        self.transactions(begins, &details.body);
         self.line = line;
         self.emit(Instruction::EndTry);
         let catch = details.catch.as_ref().map(|(span, block)| {
@@ -363,7 +385,8 @@ impl<'a> Lower<'a> {
             self.at(*span);
             let catch_line = self.line;
             let holds = details.clauses.atomic && redirected;
-            self.transaction(holds.then_some(Instruction::Atomic { attempt: false }), block);
+            let begins = holds.then_some(Instruction::Atomic { attempt: false });
+            self.transactions(begins.into_iter().collect(), block);
             self.emit(Instruction::EndCatch);
             (address, catch_line)
         });
@@ -374,15 +397,18 @@ impl<'a> Lower<'a> {
         self.code[head] = Instruction::Try(code);
     }
 
-    /// Lowers the block of an attempt or of a `catch`, with the instruction that begins a
-    /// transaction if there is one.
-    fn transaction(&mut self, begins: Option<Instruction>, block: &'a Block) {
-        let Some(begins) = begins else { return self.inside(1, block) };
-        let line = self.line;
-        self.emit(begins);
-        self.inside(2, block);
+    /// Emits the block of an attempt or of a `catch`, inside the transactions that these instructions
+    /// begin, outermost first.
+    fn transactions(&mut self, begins: Vec<Instruction>, block: &'a Block) {
+        let (line, count) = (self.line, begins.len());
+        for begin in begins {
+            self.emit(begin);
+        }
+        self.inside(1 + count, block);
         self.line = line;
-        self.emit(Instruction::EndAtomic);
+        for _ in 0..count {
+            self.emit(Instruction::EndAtomic);
+        }
     }
 
     fn duration(&mut self, duration: &'a Duration) -> DurationScale {

@@ -34,6 +34,7 @@ impl JoinFrame {
     /// Returns true if neither a task nor output is awaited.
     pub fn is_done(&self) -> bool {
         self.running.is_empty()
+            && !self.kind.awaits_words()
             && self.kind.outputs().is_none_or(OutputBuffers::is_done)
             && self.kind.relay().is_none_or(OutputRelay::is_done)
     }
@@ -53,6 +54,14 @@ impl JoinKind {
         match self {
             Self::Branches { relay, .. } => relay.as_ref(),
             Self::Hedge(_) | Self::Stages(_) => None,
+        }
+    }
+
+    /// True if more words may come from an input.
+    pub fn awaits_words(&self) -> bool {
+        match self {
+            Self::Branches { tally, .. } => tally.awaits_words(),
+            Self::Hedge(_) | Self::Stages(_) => false,
         }
     }
 

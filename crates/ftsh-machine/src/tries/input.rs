@@ -15,7 +15,8 @@ impl Requests {
         let may_end = task.io.may_end() && !task.is_atomic();
         let Some(frame) = task.top_try() else { return Flow::Continue };
         let one = frame.clauses.attempts() == Some(1);
-        if !may_end || one || frame.clauses.atomic || frame.input == Some(false) {
+        let keeps = frame.clauses.atomic || frame.clauses.same_input;
+        if !may_end || one || keeps || frame.input == Some(false) {
             return Flow::Continue;
         }
         let operation = self.new_operation(task);

@@ -127,6 +127,7 @@ impl Unwinder<'_> {
                     self.core.requests.end_process(process);
                 }
                 self.core.requests.leave_relay(top_join(task));
+                self.core.requests.leave_words(top_join(task));
                 // The timer ends now. The structure remains while branches clean up, but starts no
                 // more branches.
                 self.core.scheduler.cancel(top_join(task).and_then(|join| join.timer()));

@@ -100,6 +100,7 @@ impl Unwinder<'_> {
             FrameKind::Join(mut join) => {
                 self.core.scheduler.cancel(join.timer());
                 self.core.requests.leave_relay(Some(&mut join));
+                self.core.requests.leave_words(Some(&mut join));
                 if join.kind.is_grouped()
                     && let Some(outputs) = join.kind.outputs()
                 {

@@ -5,6 +5,8 @@ use std::sync::OnceLock;
 
 use bstr::BString;
 
+use crate::effect::OperationId;
+use crate::values::incoming::Incoming;
 use crate::values::splitter::Splitter;
 use crate::values::value::{Range, Value};
 
@@ -18,12 +20,14 @@ pub struct Items {
     at: u64,
     /// Number of items, counted when first needed.
     count: OnceLock<u64>,
+    /// Input that more words come from.
+    incoming: Option<Incoming>,
 }
 
 /// Shows the segments and the position without the lazily counted number of items.
 impl fmt::Debug for Items {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        let Self { segments, segment, at, count: _ } = self;
+        let Self { segments, segment, at, count: _, incoming: _ } = self;
         let mut items = f.debug_struct("Items");
         items.field("segments", segments).field("segment", segment).field("at", at).finish()
     }
@@ -77,10 +81,41 @@ impl Items {
         }
     }
 
+    /// Creates the words of an input, of which nothing has come.
+    pub fn of_input(incoming: Incoming) -> Self {
+        let segments = vec![Segment::Words(Vec::new())];
+        Self { segments, incoming: Some(incoming), ..Self::default() }
+    }
+
+    /// True if there may be more words than have come.
+    pub fn is_open(&self) -> bool {
+        self.incoming.is_some()
+    }
+
+    /// True if the next item, if there is one, has not come.
+    pub fn needs_input(&self) -> bool {
+        self.incoming.is_some() && self.at == self.segments.first().map_or(0, Segment::len)
+    }
+
+    /// Adds the words in the next part of the input. An empty part is the end.
+    pub fn feed(&mut self, part: &[u8]) {
+        let Some(Segment::Words(words)) = self.segments.first_mut() else { return };
+        match &mut self.incoming {
+            Some(incoming) if !part.is_empty() => incoming.take(part, words),
+            _ => words.extend(self.incoming.take().and_then(Incoming::last)),
+        }
+    }
+
+    /// Request for more words that is not answered.
+    pub fn asked(&mut self) -> Option<&mut Option<OperationId>> {
+        self.incoming.as_mut().map(|incoming| &mut incoming.asked)
+    }
+
     /// Returns the number of items.
     pub fn len(&self) -> u64 {
         let sum = |sum: u64, segment: &Segment| sum.saturating_add(segment.len());
-        *self.count.get_or_init(|| self.segments.iter().fold(0, sum))
+        let count = || self.segments.iter().fold(0, sum);
+        if self.is_open() { count() } else { *self.count.get_or_init(count) }
     }
 
     /// Returns true if the list has no items.

@@ -1,6 +1,7 @@
 //! Values, their resources and limits, variables, and lazily split texts.
 
 pub(crate) mod field;
+pub(crate) mod incoming;
 pub(crate) mod items;
 pub(crate) mod number;
 pub mod size;

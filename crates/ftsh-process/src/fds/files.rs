@@ -129,6 +129,7 @@ pub fn answer(directory: &Directory, query: &Query, control: &Control) -> Result
         | Query::Filled(_)
         | Query::Scratch(_)
         | Query::Input(..)
+        | Query::InputPart(_)
         | Query::InputEnded(_) => Err(FdError::Gone("the variable's file")),
     }
 }

@@ -27,6 +27,7 @@ pub use self::error::FdError;
 pub use self::need::Need;
 pub use self::plan::{Plan, RelayPipe, ReplayedInput};
 pub use self::readers::Readers;
+pub use self::stream::Amount;
 pub use self::table::{Fd, FdTable};
 pub use self::tables::FdTables;
 pub use self::tree_position::{PositionStep, StructurePart, TreePosition};

@@ -102,8 +102,22 @@ pub fn copy(table: &FdTable, control: &Control) -> Ended {
     }
 }
 
-/// Reads a descriptor to its end, up to the maximum size of a value.
-pub fn read_all(table: &FdTable, number: u8, control: &Control) -> Result<BString, FdError> {
+/// Amount of input to read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Amount {
+    /// All that is still to come.
+    All,
+    /// As much as is there, at least a byte; nothing at the end.
+    Part,
+}
+
+/// Reads what is still to come from a descriptor, unless that is more than a value can have.
+pub fn read_input(
+    table: &FdTable,
+    number: u8,
+    amount: Amount,
+    control: &Control,
+) -> Result<BString, FdError> {
     let from = table.get(number).ok_or(FdError::Closed(number))?;
     let trouble = |error| FdError::Copy { number, error };
     let (mut text, mut block) = (Vec::new(), vec![0; FILE_ROOM]);
@@ -116,6 +130,9 @@ pub fn read_all(table: &FdTable, number: u8, control: &Control) -> Result<BStrin
             Ok(count) => {
                 text.try_reserve(count).map_err(|error| trouble(error.into()))?;
                 text.extend_from_slice(&block[..count]);
+                if amount == Amount::Part {
+                    return Ok(text.into());
+                }
             }
             Err(Errno::EINTR) if !control.is_cancelled() => {}
             Err(Errno::EAGAIN) => {

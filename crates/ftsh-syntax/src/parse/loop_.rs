@@ -3,7 +3,7 @@
 use super::builder::Builder;
 use super::duration::check_count;
 use super::{Pair, Result, Rule, bashisms, literal};
-use crate::ast::{Block, Duration, Expr, For, ForKind};
+use crate::ast::{Block, Duration, Expr, For, ForKind, Input};
 use crate::clauses::{ForAllClauses, ForAnyClauses, On, OutputMode};
 use crate::engine::EngineId;
 use crate::error::SyntaxError;
@@ -23,6 +23,7 @@ impl Builder<'_> {
         let variable = inner.next().expect("a loop has a variable");
         let variable = Self::name(&variable);
         let mut list = Vec::new();
+        let mut input = None;
         let mut any = ForAnyClauses::NONE;
         let mut all = ForAllClauses::NONE;
         let mut seen = Vec::new();
@@ -31,6 +32,10 @@ impl Builder<'_> {
             let rule = pair.as_rule();
             match rule {
                 Rule::in_word => continue,
+                Rule::from_input => {
+                    input = Some(Box::new(self.words_of_input(pair)?));
+                    continue;
+                }
                 Rule::expression => {
                     list.push(self.expr(pair)?);
                     continue;
@@ -128,7 +133,29 @@ impl Builder<'_> {
             "forall" => ForKind::All(Box::new(all)),
             _ => ForKind::Each,
         };
-        Ok(For { kind, variable, list, body: Block::default() })
+        Ok(For { kind, variable, list, input, body: Block::default() })
+    }
+
+    /// A `from_input`.
+    fn words_of_input(&mut self, pair: Pair) -> Result<Input> {
+        let span = self.span(&pair);
+        let mut inner = pair.into_inner();
+        if inner.next().is_none() {
+            return Ok(Input { span, by: None });
+        }
+        let by = inner.next().map(|by| self.expr(by)).transpose()?;
+        match by {
+            Some(by) if literal::expr(&by).is_none_or(|text| !text.is_empty()) => {
+                Ok(Input { span, by: Some(by) })
+            }
+            _ => Err(SyntaxError::new(
+                Slug::MissingValue,
+                span,
+                "expected a text after `by`, which ends each word",
+            )
+            .hint(hint!("`forall x from input by \"\\0\"` takes names that end with a NUL"))
+            .into()),
+        }
     }
 
     /// Builds the length of time after the words of a clause.

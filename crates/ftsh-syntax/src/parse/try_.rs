@@ -80,6 +80,10 @@ impl Builder<'_> {
             clauses.atomic = true;
             return Ok("`atomic`");
         }
+        if (rule, word) == (Rule::try_nothing, "same") {
+            clauses.same_input = true;
+            return Ok("`same input`");
+        }
         let value = pair.into_inner().last().expect("a clause ends with its value");
         Ok(match (rule, word) {
             (Rule::try_time, "every") => {

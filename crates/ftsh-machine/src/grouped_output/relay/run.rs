@@ -27,7 +27,8 @@ impl Requests {
 
     /// Finishes the relay once no branch runs and none will begin.
     pub(crate) fn finish_relay(&mut self, task: &mut Task) {
-        let join = top_join(task).filter(|join| join.running.is_empty());
+        let is_over = |join: &&mut JoinFrame| join.running.is_empty() && !join.kind.awaits_words();
+        let join = top_join(task).filter(is_over);
         if let Some(relay) = top_relay(join)
             && relay.finish()
         {
