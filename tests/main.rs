@@ -44,6 +44,7 @@ mod next_start;
 mod out_of_memory;
 mod packaging;
 mod pipelines;
+mod prefix;
 mod printing;
 mod prompt;
 mod prompt_abbreviations;

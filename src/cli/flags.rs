@@ -19,6 +19,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
 
 use super::lock::may_be_lock;
 use super::options::{self, STATUS, Spec};
+use super::prefix;
 
 /// Options and words of a command line.
 #[derive(Debug, Default)]
@@ -92,8 +93,8 @@ pub enum Request {
 
 const USAGE: &str = "ftsh [options] script.ftsh [args]
        ftsh [options] -c TEXT [args]
-       … | ftsh [options]
-       ftsh [options]  (a prompt)";
+       ftsh try 3 times -- command
+       [… |] ftsh [options]";
 
 /// Formats a list of names with their meanings.
 fn list(title: &str, entries: impl IntoIterator<Item = (impl Display, impl Display)>) -> String {
@@ -279,7 +280,10 @@ fn file_of_lock(words: &[OsString], flags: &Flags) -> Result<Option<usize>> {
     let is_after_lock = at > 0 && words[at - 1] == "--lock" && flags.lock() == Some(Lock::Alone);
     let Some(word) = flags.words.first().filter(|_| is_after_lock) else { return Ok(None) };
     let is_script = !flags.has(&options::TEXT)
-        && (flags.words.len() == 1 || word == "-" || looks_like_script(Path::new(word)));
+        && (prefix::head(word).is_some()
+            || flags.words.len() == 1
+            || word == "-"
+            || looks_like_script(Path::new(word)));
     if is_script {
         return Ok(None);
     }

@@ -12,6 +12,7 @@ mod lsp;
 mod messages;
 pub mod options;
 mod plan;
+mod prefix;
 mod preflight;
 mod reporters;
 mod resolve;
@@ -112,7 +113,10 @@ fn execute_command_line(words: Vec<OsString>) -> Result<Outcome> {
         terminal: io::stdin().is_terminal() && io::stdout().is_terminal(),
     };
     let request = flags::parse(shebang::split(words)?).and_then(|request| match request {
-        Request::Work(flags) => shebang::complete(*flags),
+        Request::Work(flags) => match prefix::help(&flags) {
+            Some(text) => Ok(Request::Print(text)),
+            None => shebang::complete(*flags),
+        },
         Request::Print(text) => Ok(Request::Print(text)),
     });
     let flags = match request {

@@ -530,6 +530,9 @@ pub static TABLE: [&Spec; 34] = [
     &OUTPUT,
 ];
 
+/// Options that request something other than work on a script file.
+pub static INSTEAD_OF_SCRIPT: [&Spec; 6] = [&TEXT, &REPLAY, &STATUS_OF, &TIMELINE, &LSP, &CHANNELS];
+
 /// Variables of the environment without an option.
 pub const OTHER_VARIABLES: [(&str, &str); 5] = [
     ("FTSH_REDACT", "values to hide as --redact does, one a line"),

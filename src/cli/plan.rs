@@ -113,6 +113,7 @@ pub struct JournalPlan {
 
 /// Reports about a run.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each can be true of any run")]
 pub struct ReportingPlan {
     /// File of the log; standard error if none.
     pub log_file: Option<PathBuf>,
@@ -120,6 +121,8 @@ pub struct ReportingPlan {
     pub log_format: Format,
     /// True if times in the log are seconds since 1970.
     pub log_decimal: bool,
+    /// True if a failure is reported in one line.
+    pub is_brief: bool,
     /// True if output appears only after a failure.
     pub is_cron: bool,
     /// True if a summary ends the run.

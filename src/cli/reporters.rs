@@ -22,6 +22,8 @@ pub struct Reporters {
     /// Level of the log.
     level: Level,
     is_cron: bool,
+    /// True if a failure is reported in one line.
+    is_brief: bool,
 }
 
 impl Reporters {
@@ -48,6 +50,7 @@ impl Reporters {
             results: reporting.results.as_deref().map(open).transpose()?,
             level,
             is_cron: reporting.is_cron,
+            is_brief: reporting.is_brief,
         })
     }
 
@@ -110,7 +113,8 @@ impl Reporters {
             // The captured log follows this report.
             && (self.is_cron || self.is_wordy() && !self.log.is_read_by_programs())
         {
-            messages::report(&report::render(failure, secrets));
+            let render = if self.is_brief { report::brief::render } else { report::render };
+            messages::report(&render(failure, secrets));
         }
     }
 

@@ -14,6 +14,7 @@ use super::options::{self, KILL_TIMEOUT, REDACT, Setting, Spec};
 use super::plan::{
     Action, JournalPlan, JournalView, ReportingPlan, RunPlan, ScriptPlan, StartPlan,
 };
+use super::prefix::{Prefix, is_prefix};
 use super::source::ScriptSource;
 use super::values::{self, BadValue};
 use ftsh_cluster::ClusterConfig;
@@ -186,7 +187,11 @@ impl Resolver<'_> {
     }
 
     /// Returns the script and its arguments.
-    fn program(&self) -> (ScriptSource, Vec<BString>) {
+    fn program(&self) -> Result<(ScriptSource, Vec<BString>)> {
+        if is_prefix(self.flags) {
+            let prefix = Prefix::read(&self.flags.words)?;
+            return Ok((ScriptSource::Prefix(prefix), vec!["ftsh".into()]));
+        }
         let mut words = self.flags.words.iter().cloned().peekable();
         let only_looks = self.flags.has(&options::CHECK) || self.flags.has(&options::PRINT);
         let program = match self.flags.value(&options::TEXT) {
@@ -204,7 +209,7 @@ impl Resolver<'_> {
         if matches!(program, ScriptSource::StandardInput) || arguments.is_empty() {
             arguments.insert(0, "ftsh".into());
         }
-        (program, arguments)
+        Ok((program, arguments))
     }
 
     fn action(&mut self) -> Result<Action> {
@@ -271,12 +276,13 @@ impl RunPlan {
         let lock_wait = resolver.value(&options::LOCK_WAIT)?;
         let skips_when_busy = resolver.value_or_default(&options::LOCK_BUSY)?;
         let splay = resolver.value(&options::SPLAY)?.unwrap_or_default();
-        let (program, arguments) = resolver.program();
+        let (program, arguments) = resolver.program()?;
         let lock = resolver.lock(&program)?;
         let action = resolver.action()?;
         let journal = resolver.file(&options::JOURNAL)?;
         let picture = resolver.picture()?;
         let is_prompt = matches!(program, ScriptSource::Prompt) && action == Action::Run;
+        let is_prefixed = matches!(program, ScriptSource::Prefix(_));
         let locked = match &lock {
             Some(LockLocation::File(file)) => Some(file),
             _ => None,
@@ -307,6 +313,8 @@ impl RunPlan {
             Some(level) => Level(level),
             // A prompt shows failures without a log. A log is written only on request.
             None if is_prompt && log_file.is_none() => Level::NOTHING,
+            // The command says itself why an attempt failed.
+            None if is_prefixed && log_file.is_none() => Level::ENDING,
             None => Level(options::LOG_LEVEL.default()?),
         };
         let deadline =
@@ -352,6 +360,7 @@ impl RunPlan {
                 log_file,
                 log_format,
                 log_decimal,
+                is_brief: is_prefixed,
                 is_cron: is_cron && !is_prompt,
                 summary: flags.has(&options::SUMMARY),
                 results,

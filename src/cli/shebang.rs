@@ -12,7 +12,8 @@ use std::path::Path;
 use anyhow::{Context, Result, anyhow, bail};
 
 use super::flags::{self, Flags, Request};
-use super::options::{self, Spec, TABLE};
+use super::options::{INSTEAD_OF_SCRIPT, TABLE};
+use super::prefix::is_prefix;
 use ftsh_sys::os_error::plain;
 
 /// Maximum length of a `#!` line in Linux.
@@ -89,7 +90,8 @@ fn is_reported_later(kind: ErrorKind) -> bool {
 /// Adds the options in the first line of the script that `flags` name. Options of the command line
 /// take precedence.
 pub fn complete(mut flags: Flags) -> Result<Request> {
-    let has_script = !INSTEAD.iter().any(|option| flags.has(option));
+    let has_script = !INSTEAD_OF_SCRIPT.iter().any(|option| flags.has(option));
+    let has_script = has_script && !is_prefix(&flags);
     let Some(script) = flags.words.first().filter(|word| has_script && *word != "-").cloned()
     else {
         return Ok(Request::Work(Box::new(flags)));
@@ -113,16 +115,6 @@ pub fn complete(mut flags: Flags) -> Result<Request> {
     flags.add(before);
     Ok(Request::Work(Box::new(flags)))
 }
-
-/// Options that request something other than work on a script file.
-const INSTEAD: [&Spec; 6] = [
-    &options::TEXT,
-    &options::REPLAY,
-    &options::STATUS_OF,
-    &options::TIMELINE,
-    &options::LSP,
-    &options::CHANNELS,
-];
 
 /// Returns the options of this shell in a `#!` line, none for another program. `env -S` may come
 /// first.

@@ -10,6 +10,7 @@ use anyhow::{Error, Result, anyhow};
 
 use super::blocking_io::BlockingIo;
 use super::messages::report;
+use super::prefix::Prefix;
 use crate::repl;
 use ftsh_machine::Outcome;
 use ftsh_process as process;
@@ -31,6 +32,8 @@ pub enum ScriptSource {
     },
     /// Standard input, read to its end.
     StandardInput,
+    /// Heads before a command.
+    Prefix(Prefix),
     /// A person at a terminal, statement by statement.
     Prompt,
 }
@@ -43,6 +46,7 @@ impl ScriptSource {
             Self::Text { named: Some(name), .. } => name.to_string_lossy().into_owned(),
             Self::Text { named: None, .. } => "-c".into(),
             Self::StandardInput => "stdin".into(),
+            Self::Prefix(prefix) => prefix.head.into(),
             Self::Prompt => repl::NAME.into(),
         }
     }
@@ -59,6 +63,7 @@ impl ScriptSource {
         let bytes = match self {
             Self::File(path) => File::open(path).and_then(limited),
             Self::Text { text, .. } => Ok(text.as_bytes().to_vec()),
+            Self::Prefix(prefix) => Ok(prefix.text.clone().into_bytes()),
             Self::Prompt => Ok(Vec::new()),
             Self::StandardInput => limited(BlockingIo(io::stdin())),
         };

@@ -8,6 +8,8 @@
 //!   in the branch mirror=a at line 8
 //! ```
 
+pub mod brief;
+
 use std::fmt::Write;
 use std::time::Duration;
 

@@ -1,0 +1,170 @@
+//! The words of a command line, divided into heads and the command.
+
+use std::ffi::{OsStr, OsString};
+
+use anyhow::{Error, Result, anyhow, bail};
+
+use super::head::{Head, Piece};
+use super::mistake::{Mark, marked};
+use super::{HEADS, help};
+use ftsh_syntax::clauses;
+use ftsh_syntax::engine::EngineId;
+use ftsh_syntax::vocabulary::{is_loop, is_name};
+
+/// Ends the heads.
+const END: &str = "--";
+
+/// The words of a command line, divided.
+pub struct Line<'w> {
+    /// Words before the command.
+    heads: &'w [OsString],
+    /// The command and its arguments.
+    pub command: &'w [OsString],
+}
+
+impl<'w> Line<'w> {
+    /// Divides the words at the first `--`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is no command.
+    pub fn split(words: &'w [OsString]) -> Result<Self> {
+        let Some(end) = words.iter().position(|word| word == END) else {
+            return Err(Self { heads: words, command: &[] }.without_command());
+        };
+        let line = Self { heads: &words[..end], command: &words[end + 1..] };
+        if line.command.is_empty() {
+            line.heads()?;
+            bail!("{}: the command is missing after `--`", marked(line.heads, Mark::End));
+        }
+        Ok(line)
+    }
+
+    /// Reads the heads.
+    pub fn heads(&self) -> Result<Vec<Head>> {
+        let mut heads: Vec<Head> = Vec::new();
+        let mut at = 0;
+        while at < self.heads.len() {
+            let (pieces, next) = self.pieces(at);
+            let head = Head::read(&pieces, self.heads, at)?;
+            if head.reads_words() && heads.iter().any(Head::is_loop) {
+                let place = marked(self.heads, Mark::Word(at));
+                bail!("{place}: a loop inside a loop reads no input; name its words after `in`");
+            }
+            heads.push(head);
+            at = next;
+        }
+        Ok(heads)
+    }
+
+    /// Returns the error for a line without `--`: the first word that is no part of a head is probably
+    /// the command.
+    fn without_command(&self) -> Error {
+        let mut at = 0;
+        while at < self.heads.len() {
+            let (pieces, next) = self.pieces(at);
+            if let Some(wrong) = Head::command_among(&pieces, self.heads, at) {
+                let (before, command) = self.heads.split_at(wrong);
+                let (before, command) = (marked(before, Mark::None), marked(command, Mark::None));
+                return anyhow!("no `--` before the command: write `ftsh {before} -- {command}`");
+            }
+            at = next;
+        }
+        let line = marked(self.heads, Mark::None);
+        anyhow!("no `--` and no command: write `ftsh {line} -- COMMAND`")
+    }
+
+    /// Returns the pieces of the head that begins at a word, and where the next head begins.
+    fn pieces(&self, start: usize) -> (Vec<Piece>, usize) {
+        let keyword = self.keyword(start);
+        let mut pieces = Vec::new();
+        let mut at = start + 1;
+        match keyword {
+            "forany" | "forall" => self.list(&mut at, &mut pieces),
+            "on" => self.engine(&mut at, &mut pieces),
+            _ => {}
+        }
+        while at < self.heads.len() {
+            let word = &self.heads[at];
+            let is_clause = keyword == "forall" && word == "on" && !has_engine(&pieces);
+            if is_clause {
+                at += 1;
+                self.engine(&mut at, &mut pieces);
+            } else if super::head(word).is_some() {
+                break;
+            } else {
+                pieces.push(Piece::Raw(at));
+                at += 1;
+            }
+        }
+        (pieces, at)
+    }
+
+    fn keyword(&self, at: usize) -> &'static str {
+        self.heads.get(at).and_then(super::head).unwrap_or(HEADS[0])
+    }
+
+    fn is(&self, at: usize, text: &str) -> bool {
+        self.heads.get(at).is_some_and(|word| word == text)
+    }
+
+    /// Reads the variable and the words of a loop, up to its clauses.
+    fn list(&self, at: &mut usize, pieces: &mut Vec<Piece>) {
+        let begins = |at| self.is(at, "in") || self.is(at, "from") && self.is(at + 1, "input");
+        if !begins(*at) && begins(*at + 1) && self.heads[*at].to_str().is_some_and(is_name) {
+            pieces.push(Piece::Variable(*at));
+            *at += 1;
+        }
+        if self.is(*at, "from") && self.is(*at + 1, "input") {
+            pieces.push(Piece::Input(*at));
+            *at += 2;
+            if self.is(*at, "by") && *at + 1 < self.heads.len() {
+                pieces.push(Piece::Separator(*at + 1));
+                *at += 2;
+            }
+        } else if self.is(*at, "in") {
+            pieces.push(Piece::List(*at));
+            *at += 1;
+            while *at < self.heads.len() && !self.ends_list(*at) {
+                pieces.push(Piece::Item(*at));
+                *at += 1;
+            }
+        }
+    }
+
+    /// Reads the engine after `on`, and its words up to the next clause or head.
+    fn engine(&self, at: &mut usize, pieces: &mut Vec<Piece>) {
+        pieces.push(Piece::Engine(*at));
+        *at += 1;
+        while *at < self.heads.len() && !self.ends_list(*at) {
+            pieces.push(Piece::Option(*at));
+            *at += 1;
+        }
+    }
+
+    /// True if a clause or a head begins here.
+    fn ends_list(&self, at: usize) -> bool {
+        super::head(&self.heads[at]).is_some() || opens_clause(&self.heads[at..])
+    }
+}
+
+fn has_engine(pieces: &[Piece]) -> bool {
+    pieces.iter().any(|piece| matches!(piece, Piece::Engine(_)))
+}
+
+/// True if the words begin with a clause of a loop.
+fn opens_clause(words: &[OsString]) -> bool {
+    let rows = clauses::ROWS.iter().filter(|row| is_loop(row.head));
+    let begins = |clause: &[&str]| {
+        clause.iter().enumerate().all(|(at, word)| words.get(at).is_some_and(|it| it == word))
+    };
+    let mut engines = EngineId::ALL.into_iter().map(|engine| ["on", engine.name()]);
+    rows.map(|row| row.words).any(begins) || engines.any(|words| begins(&words))
+}
+
+/// Returns the head that the words ask for help about.
+pub fn asks_for_help(words: &[OsString]) -> Option<&'static str> {
+    let is_asking = |word: &OsStr| help::WORDS.iter().any(|help| word == *help);
+    let pairs = words.windows(2).take_while(|pair| pair[0] != END);
+    pairs.filter(|pair| is_asking(&pair[1])).find_map(|pair| super::head(&pair[0]))
+}

@@ -1,0 +1,51 @@
+//! A mistake in a head, in one line that marks the word.
+
+use std::ffi::{OsStr, OsString};
+
+use ftsh_syntax::SyntaxError;
+use ftsh_syntax::diagnostic::printable;
+
+/// Place that a line marks.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Mark {
+    /// No place.
+    None,
+    /// The word with this number.
+    Word(usize),
+    /// The end of the words.
+    End,
+}
+
+/// Returns words as one types them in a Bourne shell, with a place marked by `«` and `»`.
+pub fn marked(words: &[OsString], mark: Mark) -> String {
+    let shown = words.iter().enumerate().map(|(at, word)| {
+        let word = printable(&typed(word));
+        if mark == Mark::Word(at) { format!("«{word}»") } else { word }
+    });
+    let end = (mark == Mark::End).then(|| "«»".to_owned());
+    shown.chain(end).collect::<Vec<_>>().join(" ")
+}
+
+/// Returns a word as one types it in a Bourne shell.
+fn typed(word: &OsStr) -> String {
+    let text = word.to_string_lossy();
+    let is_plain = |c: char| c.is_alphanumeric() || "%+,-./:=@_{}".contains(c);
+    if !text.is_empty() && text.chars().all(is_plain) {
+        text.into_owned()
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
+}
+
+/// Returns the line for a mistake that the parser has found.
+pub fn line(words: &[OsString], mark: Mark, error: &SyntaxError, form: &str) -> String {
+    let mut line = format!("{}: {}", marked(words, mark), error.message);
+    // A head has one line, and the command comes after `--`.
+    let hint = error.hint.as_ref().filter(|hint| !hint.to_string().contains("next line"));
+    match (hint, &error.label) {
+        (Some(hint), _) => line += &format!("; {hint}"),
+        (None, Some(label)) => line += &format!("; {label}"),
+        (None, None) => line += &format!("; write `ftsh {form}`"),
+    }
+    line
+}

@@ -1,0 +1,60 @@
+//! A word before a command: `ftsh try 3 times -- rsync …` as the script that the command line stands for.
+//!
+//! The parser of scripts reads the heads, so that each clause of the language works here as well. The
+//! words of the command become values in the tree. The printed tree is the script that runs, that a
+//! journal keeps and that `-p` prints.
+
+mod head;
+mod help;
+mod line;
+mod mistake;
+mod script;
+#[cfg(test)]
+mod tests;
+mod words;
+
+use std::ffi::OsString;
+
+use anyhow::Result;
+
+pub use self::help::help;
+use self::line::Line;
+use super::flags::Flags;
+use super::options;
+
+/// Words that begin a command line of this form.
+pub const HEADS: [&str; 5] = ["try", "limit", "forany", "forall", "on"];
+
+/// A command line that begins with a head.
+#[derive(Debug)]
+pub struct Prefix {
+    /// First head, the name of the script.
+    pub head: &'static str,
+    /// Text of the script.
+    pub text: String,
+}
+
+impl Prefix {
+    /// Reads the words after the options.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a head is wrong or the command is missing: one line that marks the word.
+    pub fn read(words: &[OsString]) -> Result<Self> {
+        let line = Line::split(words)?;
+        let heads = line.heads()?;
+        let head = heads.first().map_or(HEADS[0], |head| head.keyword);
+        Ok(Self { head, text: script::text(&heads, line.command)? })
+    }
+}
+
+/// Returns true if the words after the options begin with a head.
+pub fn is_prefix(flags: &Flags) -> bool {
+    let has_script = !options::INSTEAD_OF_SCRIPT.iter().any(|option| flags.has(option));
+    has_script && flags.words.first().is_some_and(|word| head(word).is_some())
+}
+
+/// Returns the head with this name.
+pub fn head(word: &OsString) -> Option<&'static str> {
+    HEADS.into_iter().find(|head| word == head)
+}
