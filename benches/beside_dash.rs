@@ -1,8 +1,9 @@
-//! What the shell does itself, beside dash: the table of docs/evidence/performance.md. `cargo bench --bench beside_dash`,
-//! with parts of names after `--` for some rows; another build than this one's is what `FTSH` names.
+//! Costs of the shell itself compared with dash: the table of docs/evidence/performance.md. Run
+//! `cargo bench --bench beside_dash`, with parts of names after `--` for some rows. `FTSH` names
+//! another build of the shell.
 //!
-//! Both run the same work by turns. Each figure is a ratio of medians: of the time from start to end, of the
-//! processor's time, and of the most memory that the shell's process has held.
+//! Both shells run the same work alternately. Each figure is a ratio of medians: of time, of
+//! processor time, and of the peak memory of the shell's process.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -15,15 +16,15 @@ use nix::sys::time::TimeValLike;
 
 const SHELL: &str = env!("CARGO_BIN_EXE_ftsh");
 
-/// Asks the kernel about the shell that runs this.
-const TELL_MEMORY: &str = "sh -c 'grep VmHWM /proc/$PPID/status > memory'";
+/// Command that stores the peak memory of the shell that runs the command.
+const REPORT_MEMORY: &str = "sh -c 'grep VmHWM /proc/$PPID/status > memory'";
 
-/// The same work for both.
+/// Equal work for both shells.
 struct Work {
     name: &'static str,
     ours: String,
     theirs: String,
-    /// What comes before the script's name.
+    /// Arguments before the name of the script.
     options: &'static [&'static str],
 }
 
@@ -31,7 +32,7 @@ fn work(name: &'static str, ours: impl Into<String>, theirs: impl Into<String>) 
     Work { name, ours: ours.into(), theirs: theirs.into(), options: &[] }
 }
 
-/// A loop of so many turns.
+/// Creates a loop with `count` turns.
 fn turns(name: &'static str, count: u32, ours: &str, theirs: &str) -> Work {
     work(
         name,
@@ -91,7 +92,7 @@ fn all() -> Vec<Work> {
     ]
 }
 
-/// What a run has cost: time, processor time, memory in KB.
+/// Costs of a run: time, processor time, and memory in KB.
 #[derive(Clone, Copy, Default)]
 struct Cost {
     time: Duration,
@@ -103,7 +104,7 @@ fn main() {
     let measures = std::env::args().any(|arg| arg == "--bench");
     let wanted: Vec<String> =
         std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
-    // `cargo test --benches` only wants to know that it runs.
+    // `cargo test --benches` only checks that the benchmark runs.
     if !measures {
         return;
     }
@@ -147,13 +148,13 @@ fn compare(work: &Work, shell: &Path, place: &Path) {
     );
 }
 
-fn run(shell: &Path, work: &Work, script: &str, place: &Path, tells_memory: bool) -> Cost {
+fn run(shell: &Path, work: &Work, script: &str, place: &Path, reports_memory: bool) -> Cost {
     let directory = tempfile::tempdir_in(place).expect("a temporary directory");
     let write = |name: &str, text: &str| {
         fs::write(directory.path().join(name), text).expect("a file");
     };
     let checks_only = work.options.contains(&"-n");
-    let memory = if tells_memory && !checks_only { TELL_MEMORY } else { "" };
+    let memory = if reports_memory && !checks_only { REPORT_MEMORY } else { "" };
     write("script", &format!("{script}{memory}\n"));
     write("lines", &"some line of a file\n".repeat(20_000));
     let output = directory.path().join("output");
@@ -167,15 +168,15 @@ fn run(shell: &Path, work: &Work, script: &str, place: &Path, tells_memory: bool
     Cost { time, processor, memory: memory_of(&directory.path().join("memory")) }
 }
 
-/// What all children so far have used.
+/// Returns the processor time of all children so far.
 fn processor_time() -> Duration {
     let usage = getrusage(UsageWho::RUSAGE_CHILDREN).expect("figures of the kernel's");
     let micros = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
     Duration::from_micros(micros.try_into().unwrap_or_default())
 }
 
-/// What the kernel has said, in KB; nothing if it wasn't asked.
-fn memory_of(told: &PathBuf) -> u64 {
-    let told = fs::read_to_string(told).unwrap_or_default();
-    told.split_whitespace().nth(1).and_then(|figure| figure.parse().ok()).unwrap_or_default()
+/// Returns the memory in a report of the kernel in KB; 0 without a report.
+fn memory_of(report: &PathBuf) -> u64 {
+    let report = fs::read_to_string(report).unwrap_or_default();
+    report.split_whitespace().nth(1).and_then(|figure| figure.parse().ok()).unwrap_or_default()
 }

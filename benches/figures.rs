@@ -1,5 +1,5 @@
-//! The figures in README.md: `cargo bench`. Everything is measured against something else in
-//! the same run, since machines differ and are rarely quiet.
+//! The figures of README.md: run `cargo bench`. Each figure is relative to another measurement of
+//! the same run, because machines differ and are rarely quiet.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -9,9 +9,10 @@ use std::time::{Duration, Instant};
 const SHELL: &str = env!("CARGO_BIN_EXE_ftsh");
 
 fn main() {
-    // `cargo test --benches` only wants to know that it runs.
+    // `cargo test --benches` only checks that the benchmark runs.
     let rounds = if std::env::args().any(|arg| arg == "--bench") { 200 } else { 10 };
-    // As installed: a file just linked lies in memory in smaller pieces, which takes longer.
+    // Installed as a copy, because a file that was just linked is mapped in smaller pages, which
+    // takes longer.
     let place = tempfile::tempdir().expect("a temporary directory");
     let shell = place.path().join("ftsh");
     std::fs::copy(SHELL, &shell).expect("a copy of the shell");
@@ -45,8 +46,8 @@ fn script(shell: &Path, text: &str) -> Command {
     command
 }
 
-/// One `/bin/true`, from the start of the shell to its end, in the ways that one is started; turns
-/// alternate.
+/// Measures one `/bin/true` from the start of the shell to its end, for each way to start a shell,
+/// alternately.
 fn start_up(shell: &Path, rounds: usize) {
     let file = shell.with_file_name("true.ftsh");
     std::fs::write(&file, "/bin/true\n").expect("a temporary file");
@@ -69,8 +70,9 @@ fn start_up(shell: &Path, rounds: usize) {
     }
 }
 
-/// The cost of a command in a loop, against starting and waiting for it from here; turns alternate
-/// soon, for machines get slower and faster. What a shell does once is the same with few.
+/// Measures a command in a loop against starting it from here. Turns alternate quickly, because the
+/// speed of a machine varies. The difference between many and few commands removes the costs of the
+/// shell's start.
 fn spawning(shell: &Path, rounds: usize) {
     const FEW: usize = 50;
     const MANY: usize = 200;
@@ -91,7 +93,7 @@ fn spawning(shell: &Path, rounds: usize) {
     println!("a command in a loop: {ours:.3} ms, {:.3} times spawn and wait", ours / plain);
 }
 
-/// What an attempt costs that goes through a channel which is free, beside one that goes through none.
+/// Measures an attempt through a free channel against an attempt without a channel.
 fn channel(shell: &Path, rounds: usize) {
     const ATTEMPTS: usize = 2000;
     let rules = "at most 4 rate 1000000 per second budget 10% breaker 5 failures 30 seconds";
@@ -111,7 +113,7 @@ fn channel(shell: &Path, rounds: usize) {
     println!("a free channel: {:.1} µs more for an attempt", more * 1e3 / ATTEMPTS as f64);
 }
 
-/// From the limit to the end of a shell whose command obeys SIGTERM.
+/// Measures the time from the limit to the end of a shell whose command ends at SIGTERM.
 fn deadline(shell: &Path, rounds: usize) {
     let limit = Duration::from_millis(300);
     let over =
@@ -121,7 +123,8 @@ fn deadline(shell: &Path, rounds: usize) {
     println!("after a deadline: {:.1} ms, at worst {worst:.1} ms", millis(median(times)));
 }
 
-/// From the end of the grace period to the end of a shell with 200 daemons that ignore SIGTERM.
+/// Measures the time from the kill timeout to the end of a shell with 200 daemons that ignore
+/// SIGTERM.
 fn daemons(shell: &Path, rounds: usize) {
     let text = "try for 3 seconds
         sh -c 'trap \"\" TERM
@@ -137,8 +140,8 @@ fn daemons(shell: &Path, rounds: usize) {
     );
 }
 
-/// From the `kill -9` of a shell with 20 daemons that ignore SIGTERM to the end of the last process:
-/// each holds the pipe that is read here.
+/// Measures the time from the `kill -9` of a shell with 20 daemons that ignore SIGTERM to the end
+/// of the last process. Each daemon holds the pipe that is read here.
 fn killed(shell: &Path, rounds: usize) {
     let text = "forall i in 1 .to. 20
         sh -c 'trap \"\" TERM; setsid sh -c \"echo ready; sleep 1000; :\" & sleep 1000; :'

@@ -1,8 +1,8 @@
-//! What costs more as there is more of it, and how much more: `cargo bench --bench growth`, with parts of names after
-//! `--` for some rows; another build than this one's is what `FTSH` names.
+//! Growth of costs with the size of the work: run `cargo bench --bench growth`, with parts of names
+//! after `--` for some rows. `FTSH` names another build of the shell.
 //!
-//! Each figure is the processor's time for one, in microseconds, when there are so many; what a shell costs that
-//! does nothing is taken off. Where that stays as it is, all of it grows in proportion.
+//! Each figure is the processor time per item in microseconds, without the costs of an empty
+//! script. Costs with a constant figure grow linearly.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -15,7 +15,7 @@ use nix::sys::time::TimeValLike;
 
 const SHELL: &str = env!("CARGO_BIN_EXE_ftsh");
 
-/// Something of which there can be more.
+/// Work of variable size.
 struct Growth {
     what: &'static str,
     sizes: &'static [u32],
@@ -71,7 +71,7 @@ const ALL: &[Growth] = &[
         options: &[],
     },
     Growth {
-        what: "structures in one another",
+        what: "nested structures",
         sizes: &[10, 30, 100],
         script: |size| {
             let depth = size as usize;
@@ -110,7 +110,7 @@ fn lines(count: u32, line: impl Fn(u32) -> String) -> String {
 fn main() {
     let wanted: Vec<String> =
         std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
-    // `cargo test --benches` only wants to know that it runs.
+    // `cargo test --benches` only checks that the benchmark runs.
     if !std::env::args().any(|arg| arg == "--bench") {
         return;
     }
@@ -141,7 +141,7 @@ fn grow(growth: &Growth, shell: &Path, place: &Path) {
     println!("{row}");
 }
 
-/// The least processor time of some runs: what else a machine does only adds to it.
+/// Returns the least processor time of some runs, because other work on the machine only adds time.
 fn best(shell: &Path, place: &Path, options: &[&str], script: &str) -> Duration {
     let file = place.join("script");
     fs::write(&file, script).expect("a file");
@@ -156,21 +156,21 @@ fn best(shell: &Path, place: &Path, options: &[&str], script: &str) -> Duration 
     (0..5).map(|_| run()).min().unwrap_or_default()
 }
 
-/// What all children so far have used.
+/// Returns the processor time of all children so far.
 fn processor_time() -> Duration {
     let usage = getrusage(UsageWho::RUSAGE_CHILDREN).expect("figures of the kernel's");
     let micros = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
     Duration::from_micros(micros.try_into().unwrap_or_default())
 }
 
-/// What a branch that sleeps holds.
+/// Measures the memory of a branch that sleeps.
 fn memory(shell: &Path, place: &Path) {
     let most = |branches: u32| {
         let sleep = format!("forall i in 1 .to. {branches}; sleep 1; end\n");
         let tell = "sh -c 'grep VmHWM /proc/$PPID/status'\n";
         let output = Command::new(shell).args(["-c", &(sleep + tell)]).current_dir(place).output();
-        let told = String::from_utf8(output.expect("the shell starts").stdout).expect("text");
-        let figure = told.split_whitespace().nth(1).and_then(|it| it.parse::<u64>().ok());
+        let output = String::from_utf8(output.expect("the shell starts").stdout).expect("text");
+        let figure = output.split_whitespace().nth(1).and_then(|it| it.parse::<u64>().ok());
         figure.expect("a figure")
     };
     let idle = most(1);
@@ -180,7 +180,7 @@ fn memory(shell: &Path, place: &Path) {
     }
 }
 
-/// How long it takes to end a thousand commands.
+/// Measures the time to cancel a thousand commands.
 fn cancel(shell: &Path, place: &Path) {
     let text = "try for 3 seconds; forall i in 1 .to. 1000; /bin/sleep 1000; end; end";
     let run = || {

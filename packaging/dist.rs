@@ -1,4 +1,4 @@
-//! Writes the manual pages and the completions into a folder, `dist` if none is named.
+//! Generator of the manual pages and the completions. The default folder is `dist`.
 
 mod pages;
 

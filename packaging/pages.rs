@@ -1,4 +1,4 @@
-//! The manual pages, made of the documents, and the completions, made of the definition of the command line.
+//! Manual pages from the documents, and completions from the definition of the command line.
 
 #[path = "manual.rs"]
 mod manual;

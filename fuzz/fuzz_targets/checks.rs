@@ -1,21 +1,21 @@
-//! What must hold of the parser, whatever the bytes: shared by the fuzz target and the tests.
+//! Properties of the parser for arbitrary bytes, shared by the fuzz target and the tests.
 
 use std::time::Duration;
 
 use ftsh_syntax::{Script, parse, parse_bytes, print, unfinished};
 use nix::time::{ClockId, clock_gettime};
 
-/// Longer texts may take longer than [`LONGEST`].
-const SHORT: usize = 10_000;
-/// How long the processor may be busy with a short text, in a release build.
-const LONGEST: Duration = Duration::from_millis(50);
+/// Size in bytes of texts that must be parsed within [`MAX_TIME`].
+const SHORT_TEXT: usize = 10_000;
+/// Maximum processor time for a short text in a release build.
+const MAX_TIME: Duration = Duration::from_millis(50);
 
-/// Has a script of these bytes refused, or understood in a way that survives printing.
+/// Checks that a script of these bytes is refused, or is parsed and survives printing.
 pub fn parse_and_print(bytes: &[u8]) {
     let start = processor_time();
     let parsed = parse_bytes("fuzz", bytes);
     let took = processor_time().saturating_sub(start);
-    let slow = bytes.len() < SHORT && took > LONGEST && !cfg!(debug_assertions);
+    let slow = bytes.len() < SHORT_TEXT && took > MAX_TIME && !cfg!(debug_assertions);
     assert!(!slow, "{} bytes took {took:?}", bytes.len());
 
     let missing = str::from_utf8(bytes).ok().and_then(unfinished);
@@ -28,7 +28,7 @@ pub fn parse_and_print(bytes: &[u8]) {
     }
 }
 
-/// What is printed means the same, and is printed as itself.
+/// Checks that a printed script has the same meaning and prints as itself.
 fn check_printing(script: &Script) {
     let printed = print(script);
     let again = parse("printed", &printed)
@@ -37,7 +37,7 @@ fn check_printing(script: &Script) {
     assert_eq!(print(&again), printed);
 }
 
-/// A tree without its places.
+/// Formats a tree without positions.
 fn shape(script: &Script) -> String {
     let tree = format!("{:?}", script.body);
     let mut pieces = tree.split("Span { start: ");
@@ -45,7 +45,7 @@ fn shape(script: &Script) -> String {
     pieces.fold(first, |shape, piece| shape + piece.split_once('}').map_or("", |it| it.1))
 }
 
-/// Others may keep the clock on the wall running.
+/// Returns the processor time of the thread, which other processes do not affect.
 fn processor_time() -> Duration {
     clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).expect("a clock of the thread").into()
 }

@@ -1,4 +1,4 @@
-//! Any bytes as a script: `just fuzz`.
+//! Fuzz target of the parser for arbitrary bytes: run `just fuzz`.
 
 #![no_main]
 
