@@ -4,17 +4,17 @@ use std::time::Duration;
 
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
-use ftsh_lab::common::{Crowd, random};
+use ftsh_lab::common::{ClientCrowd, random};
 use ftsh_lab::scenario::{occ, outage};
-use ftsh_lab::world::queue::{Host, Queue};
-use ftsh_lab::world::{World, script};
+use ftsh_lab::world::queue::{Host, JobQueue};
+use ftsh_lab::world::{ClientWorld, script};
 use ftsh_syntax::backoff::Policy;
 
 fn main() {
     divan::main();
 }
 
-fn crowd(text: &str) -> Crowd {
+fn crowd(text: &str) -> ClientCrowd {
     text.parse().expect("a policy")
 }
 
@@ -74,7 +74,7 @@ fn machines(bencher: Bencher) {
     let text = include_str!("../scripts/submit-fixed.ftsh");
     let script = script("submit-fixed.ftsh", text).expect("a script");
     let submit = || {
-        let mut world = World::new(Queue::new(host.clone()), random(1, &[]));
+        let mut world = ClientWorld::new(JobQueue::new(host.clone()), random(1, &[]));
         for client in 0..500 {
             world.add(&script, &Policy::default(), Duration::ZERO, client);
         }

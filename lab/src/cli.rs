@@ -1,4 +1,4 @@
-//! The command line: one subcommand a scenario.
+//! Command line with a subcommand for each scenario.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -7,14 +7,14 @@ use anyhow::Result;
 use clap::error::ErrorKind;
 use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::common::{Common, Output, Report, Told};
+use crate::common::{CommonOptions, RenderedError, Report, ReportOutput};
 use crate::scenario::overload::serve::SERVE;
 use crate::scenario::{
     advise, blackhole, buffer, channels, cluster, delays, ethernet, occ, outage, overload,
     recovery, rehearse,
 };
 
-/// The exit status of wrong usage and of impossible parameters.
+/// Exit status of wrong usage and of impossible parameters.
 const WRONG_USAGE: u8 = 2;
 
 /// Experiments with the backoff policies of ftsh, and advice on which to choose
@@ -27,22 +27,22 @@ struct CommandLine {
 
 #[derive(Subcommand)]
 enum Scenario {
-    Delays(delays::Options),
-    Occ(occ::Options),
-    Outage(outage::Options),
-    Recovery(recovery::Options),
-    Advise(advise::Options),
-    Ethernet(ethernet::Options),
-    Overload(overload::Options),
-    Blackhole(blackhole::Options),
-    Buffer(buffer::Options),
-    Channels(channels::Options),
-    Cluster(cluster::Options),
-    Rehearse(Box<rehearse::Options>),
+    Delays(delays::DelaysOptions),
+    Occ(occ::OccOptions),
+    Outage(outage::OutageOptions),
+    Recovery(recovery::RecoveryOptions),
+    Advise(advise::AdviseOptions),
+    Ethernet(ethernet::EthernetOptions),
+    Overload(overload::OverloadOptions),
+    Blackhole(blackhole::BlackholeOptions),
+    Buffer(buffer::BufferOptions),
+    Channels(channels::ChannelsOptions),
+    Cluster(cluster::ClusterOptions),
+    Rehearse(Box<rehearse::RehearseOptions>),
 }
 
 impl Scenario {
-    fn common(&self) -> &Common {
+    fn common(&self) -> &CommonOptions {
         match self {
             Self::Delays(options) => &options.common,
             Self::Occ(options) => &options.common,
@@ -77,12 +77,12 @@ impl Scenario {
     }
 }
 
-/// Does what the command line of this process says.
+/// Executes the command line of this process.
 pub fn main() -> ExitCode {
     if let [_, first, arguments @ ..] = &std::env::args_os().collect::<Vec<_>>()[..]
         && first == SERVE
     {
-        // The server of a live run, which that starts.
+        // Server of a live run, which starts this process.
         return match overload::serve::serve(arguments) {
             Ok(()) => ExitCode::SUCCESS,
             Err(_) => ExitCode::FAILURE,
@@ -92,22 +92,22 @@ pub fn main() -> ExitCode {
         Ok(scenario) => scenario,
         Err(error) => return refuse(&error),
     };
-    match obey(&scenario) {
+    match execute(&scenario) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            match error.downcast_ref::<Told>() {
-                // If that fails, there is nobody left to tell.
-                Some(Told(text)) => drop(io::stderr().write_all(text.as_bytes())),
-                None => complain(&format!("{error:#}")),
+            match error.downcast_ref::<RenderedError>() {
+                // No other way is left to report an error.
+                Some(RenderedError(text)) => drop(io::stderr().write_all(text.as_bytes())),
+                None => print_error(&format!("{error:#}")),
             }
             ExitCode::from(WRONG_USAGE)
         }
     }
 }
 
-/// The definition of the command line: parsing, help, the manual pages and completions.
+/// Returns the definition of the command line for parsing, help, manual pages and completions.
 pub fn command() -> clap::Command {
-    // So that a negative number is refused as what it is.
+    // Otherwise clap would report a negative number as an unknown option.
     CommandLine::command().mut_subcommands(|scenario| {
         let scenario = scenario.allow_negative_numbers(true);
         scenario.mut_args(|it| match it.get_action() {
@@ -123,18 +123,18 @@ fn parse() -> Result<Scenario, clap::Error> {
     Ok(CommandLine::from_arg_matches(&command().try_get_matches()?)?.scenario)
 }
 
-fn obey(scenario: &Scenario) -> Result<()> {
+fn execute(scenario: &Scenario) -> Result<()> {
     let common = scenario.common();
-    // Before any long computation.
-    let output = Output::open(common)?;
+    // Checked before any long computation.
+    let output = ReportOutput::open(common)?;
     let report = common.in_parallel(|| scenario.run())??;
-    tell(&output.write(&report)?)
+    print_text(&output.write(&report)?)
 }
 
-/// Shows help, or says in one line what is wrong with the command line.
+/// Shows help, or reports an error of the command line in one line.
 fn refuse(error: &clap::Error) -> ExitCode {
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
-        return match tell(&error.to_string()) {
+        return match print_text(&error.to_string()) {
             Ok(()) => ExitCode::SUCCESS,
             Err(_) => ExitCode::FAILURE,
         };
@@ -142,19 +142,22 @@ fn refuse(error: &clap::Error) -> ExitCode {
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         let command = CommandLine::command();
         let names: Vec<_> = command.get_subcommands().map(clap::Command::get_name).collect();
-        complain(&format!("which scenario? There are {}; see --help", names.join(", ")));
+        print_error(&format!(
+            "missing scenario; the scenarios are {}; see `--help`",
+            names.join(", ")
+        ));
         return ExitCode::from(WRONG_USAGE);
     }
     let text = error.to_string();
     let lines = text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:"));
-    let told: Vec<_> =
+    let message: Vec<_> =
         lines.filter(|line| !line.is_empty() && !line.starts_with("For more")).collect();
-    complain(told.join(" ").trim_start_matches("error: "));
+    print_error(message.join(" ").trim_start_matches("error: "));
     ExitCode::from(WRONG_USAGE)
 }
 
-/// Prints on standard output. Nobody who reads it to the end is no failure.
-fn tell(text: &str) -> Result<()> {
+/// Prints a text on standard output. A reader that closes the pipe early is no failure.
+fn print_text(text: &str) -> Result<()> {
     let mut out = io::stdout();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
@@ -162,7 +165,7 @@ fn tell(text: &str) -> Result<()> {
     }
 }
 
-fn complain(message: &str) {
-    // If that fails, there is nobody left to tell.
+fn print_error(message: &str) {
+    // No other way is left to report an error.
     let _ = writeln!(io::stderr(), "ftsh-lab: {message}");
 }

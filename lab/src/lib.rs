@@ -1,7 +1,7 @@
 //! The backoff laboratory: experiments with the shell's own policies.
 //!
-//! A scenario takes its options and gives a [`Report`](common::Report); the command line shows it
-//! as text, CSV or JSON and as a picture.
+//! A scenario takes options and returns a [`Report`](common::Report). The command line shows the
+//! report as text, CSV or JSON, and as a picture.
 
 pub mod cli;
 pub mod common;

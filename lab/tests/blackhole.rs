@@ -14,7 +14,7 @@ fn aloha_stalls_for_a_minute_where_ethernet_defers_for_five_seconds() {
 }
 
 #[test]
-fn without_a_hole_nobody_stalls() {
+fn without_a_hole_no_client_stalls() {
     let rows = rows("blackhole", &["blackhole", "--holes", "0", "--trials", "3"]);
     for row in &rows {
         assert_eq!(row["stalls"].as_f64(), Some(0.0), "{row}");

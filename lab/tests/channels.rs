@@ -12,7 +12,7 @@ fn small(guard: &str, more: &[&str]) -> Value {
 }
 
 #[test]
-fn a_budget_brings_back_what_no_backoff_keeps_down() {
+fn a_budget_revives_a_server_that_retries_without_backoff_keep_down() {
     let [alone, budget] = ["alone", "budget"].map(|guard| small(guard, &["--backlog", "51"]));
     assert_eq!((&alone["recovered"], &budget["recovered"]), (&"0/1".into(), &"1/1".into()));
     assert_eq!(alone["given_up"].as_f64(), Some(0.0));

@@ -31,7 +31,7 @@ fn a_machine_that_fails_everything_gets_most_attempts_unless_it_is_avoided() {
 }
 
 #[test]
-fn what_waits_in_the_engine_does_not_know_which_machine_to_avoid() {
+fn jobs_queued_in_the_engine_avoid_no_machine() {
     let [.., few] = placed(&["--most", "24"]);
     let [.., many] = placed(&["--most", "200"]);
     assert!(number(&few, "in_holes") < 20.0, "{few}");
@@ -41,7 +41,7 @@ fn what_waits_in_the_engine_does_not_know_which_machine_to_avoid() {
 }
 
 #[test]
-fn without_a_hole_nobody_begins_twice() {
+fn without_a_hole_no_job_begins_twice() {
     for row in placed(&["--most", "16", "--holes", "0"]) {
         assert_eq!(row["attempts"], 200.0, "{row}");
         assert_eq!(row["in_holes"], 0.0, "{row}");
@@ -49,7 +49,7 @@ fn without_a_hole_nobody_begins_twice() {
 }
 
 #[test]
-fn what_is_not_done_in_time_is_told() {
+fn unfinished_jobs_are_reported() {
     let [_, aloha, _, exclusion] = placed(&["--most", "200", "--time", "3min"]);
     assert!(number(&aloha, "done") < 150.0, "{aloha}");
     assert_eq!(aloha["time_s"], 180.0, "{aloha}");

@@ -83,7 +83,7 @@ fn the_same_seed_gives_the_same_bytes_however_many_threads() {
 #[test]
 fn impossible_parameters_get_one_clear_line() {
     let mistakes: [(&[&str], &str); 45] = [
-        (&[], "which scenario? There are"),
+        (&[], "missing scenario; the scenarios are"),
         (&["occ", "--clients", "10000", "--trials", "1000000"], "too many to simulate"),
         (
             &[
@@ -97,7 +97,7 @@ fn impossible_parameters_get_one_clear_line() {
                 "--notice",
                 "1s",
             ],
-            "no server",
+            "must be from 1e-9/s",
         ),
         (&["occ", "--clients", "0"], "0 is not in 1..=10000"),
         (&["occ", "--clients", "-5"], "-5 is not in 1..=10000"),
@@ -108,7 +108,7 @@ fn impossible_parameters_get_one_clear_line() {
         (&["occ", "--delay", "0s"], "must be above 0"),
         (&["occ", "--plot", "/nowhere/a.svg"], "can't write /nowhere/a.svg"),
         (&["occ", "--plot", "a.jpg"], "must end in .svg or .png"),
-        (&["occ", "--table", "x"], "there is no table `x`"),
+        (&["occ", "--table", "x"], "no table `x`"),
         (&["outage", "--clients", "99999999999"], "not in 1..="),
         (&["outage", "--policy", "none"], "too many to simulate"),
         (&["outage", "--outage", "900 days", "--bucket", "1ms"], "use a longer --bucket"),
@@ -141,10 +141,10 @@ fn impossible_parameters_get_one_clear_line() {
         (&["overload", "--live", "--scale", "1000"], "less than a millisecond"),
         (&["rehearse"], "required arguments were not provided"),
         (&["rehearse", "nowhere.ftsh"], "can't read the script `nowhere.ftsh`"),
-        (&["rehearse", "a.ftsh", "--command", "wget"], "what does `wget` do? Of it can be said"),
+        (&["rehearse", "a.ftsh", "--command", "wget"], "`wget` needs a clause"),
         (&["rehearse", "a.ftsh", "--command", "wget fials 30%"], "did you mean `fails`?"),
         (&["rehearse", "a.ftsh", "--command", "wget takes 5"], "not a length of time"),
-        (&["rehearse", "../examples/build.ftsh", "--policy", "full + fixed"], "not several"),
+        (&["rehearse", "../examples/build.ftsh", "--policy", "full + fixed"], "share a single one"),
         (&["rehearse", "../examples/build.ftsh", "--commands", "nowhere"], "can't read nowhere"),
         (&["scenario"], "unrecognized subcommand"),
     ];
@@ -168,7 +168,7 @@ fn a_picture_that_was_not_drawn_leaves_no_file() {
 }
 
 #[test]
-fn nobody_who_reads_to_the_end_is_no_failure() {
+fn a_reader_that_stops_early_is_no_failure() {
     let mut lab = Command::new(env!("CARGO_BIN_EXE_ftsh-lab"))
         .args(["outage", "--clients", "100", "--outage", "10min", "--json"])
         .stdout(Stdio::piped())

@@ -20,7 +20,7 @@ fn quantiles_lie_between_the_bounds() {
 }
 
 #[test]
-fn a_script_says_how_long_its_tries_can_take() {
+fn the_tries_of_a_script_have_bounds() {
     let folder = tempfile::tempdir().expect("a folder");
     let script = folder.path().join("a.ftsh");
     let text =

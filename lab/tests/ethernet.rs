@@ -34,7 +34,7 @@ fn a_submission_whose_time_is_up_frees_its_descriptors() {
 }
 
 #[test]
-fn a_number_of_clients_that_is_asked_for_twice_counts_for_itself_each_time() {
+fn a_repeated_number_of_clients_counts_each_time() {
     let rows = rows("ethernet", &["ethernet", "--clients", "10,10", "--time", "1min"]);
     assert!(rows.len() == 8 && rows.chunks(2).all(|same| same[0] == same[1]), "{rows:?}");
     assert!(rows.iter().all(|row| number(row, "jobs_per_s") <= 4.0), "{rows:?}");

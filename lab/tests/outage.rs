@@ -64,7 +64,7 @@ fn the_last_attempt_rescues_clients() {
 }
 
 #[test]
-fn the_halves_of_a_crowd_are_told_apart() {
+fn the_halves_of_a_crowd_are_distinguished() {
     let crowd = "fixed from 100 ms + full from 1 s to 1 min";
     let args = ["outage", "--clients", "2000", "--policy", crowd];
     let halves = rows("halves", &args);

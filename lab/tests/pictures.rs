@@ -19,7 +19,7 @@ fn pictures_are_drawn_as_svg_and_png() {
 }
 
 #[test]
-fn a_picture_tells_who_is_served_by_a_deadline_and_is_the_same_however_many_threads() {
+fn a_picture_shows_shares_by_a_deadline_for_any_number_of_threads() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("a.svg");
     let plot = ["--plot", path.to_str().expect("text")];

@@ -32,7 +32,7 @@ fn a_limit_for_each_attempt_is_found_where_a_command_hangs() {
 }
 
 #[test]
-fn what_lies_between_attempts_is_left_alone_where_there_was_only_one() {
+fn delays_of_single_attempts_are_not_changed() {
     let rows = changes("try for 1 hour\n\twget\nend\n", "wget takes 5 s", &["--trials", "20"]);
     let changes: Vec<_> = rows.iter().map(|row| &row["change"]).collect();
     assert_eq!(changes, ["for 1 h → 2 h", "for 1 h → 30 min"]);
@@ -46,7 +46,7 @@ fn told(script: &str, models: &[&str]) -> String {
 }
 
 #[test]
-fn what_no_try_is_around_is_told() {
+fn commands_outside_of_any_try_are_listed() {
     let script = "try 2 times\n\ta\ncatch\n\tb\nend\nwget x\n";
     let text = told(script, &["wget fails 50%", "a fails 50%", "b fails"]);
     assert!(text.contains("by its first failure: line 6: `wget x`, "), "{text}");
@@ -55,7 +55,7 @@ fn what_no_try_is_around_is_told() {
 }
 
 #[test]
-fn what_ran_when_runs_were_stopped_is_told() {
+fn commands_of_stopped_runs_are_listed() {
     let text = told("forall x in 1 2\n\tgzip $x\n\twget $x\nend\n", &["wget 1 hangs"]);
     let what = "50 runs weren't over when they were stopped; what was running then: `wget` in 50 of \
                 them, and nothing would ever have ended it. `each` or `for` of a `try`";
@@ -76,7 +76,7 @@ fn tries_that_could_not_be_changed_are_named() {
 }
 
 #[test]
-fn years_are_told_in_days() {
+fn years_are_shown_in_days() {
     let args = ["--table", "changes", "--command", "wget hangs 50% takes 2s"];
     let text = rehearse("try 2 times\n\twget\nend\n", &args);
     assert!(text.contains(" d\n") && !text.contains(" h\n"), "{text}");

@@ -13,7 +13,7 @@ fn refused(script: &str, args: &[&str]) -> String {
 }
 
 #[test]
-fn where_time_stands_still_it_is_told_which_command_should_take_some() {
+fn a_run_without_time_names_the_command_that_should_take_some() {
     let script = "try for 1 hour backoff none\n\twget a\nend\n";
     for until in [&[][..], &["--until", "2h"]] {
         let told = |model: &str, words: &str| {
@@ -35,7 +35,7 @@ fn where_time_stands_still_it_is_told_which_command_should_take_some() {
 }
 
 #[test]
-fn where_only_the_shell_itself_goes_on_no_command_is_blamed() {
+fn an_endless_builtin_blames_no_command() {
     for script in ["while true\nend\n", "wget a\nwhile true\n\techo x\nend\n"] {
         let said = refused(script, &["--until", "1h"]);
         assert!(said.contains("time stands still after 0 ms"), "{said}");
@@ -45,7 +45,7 @@ fn where_only_the_shell_itself_goes_on_no_command_is_blamed() {
 }
 
 #[test]
-fn a_trial_that_stands_still_is_told_whichever_it_is() {
+fn any_trial_that_stands_still_is_reported() {
     let script = "try for 1 hour backoff none\n\twget a\nend\n";
     let model = "wget takes 1s down from 0s to 10s for 1 min";
     let said = refused(script, &["--command", model, "--trials", "20"]);
@@ -54,11 +54,11 @@ fn a_trial_that_stands_still_is_told_whichever_it_is() {
 }
 
 #[test]
-fn what_goes_on_for_ever_is_watched_as_long_as_is_asked_for() {
+fn endless_runs_are_observed_for_the_requested_time() {
     let script = "while true\n\tsleep 1 second\nend\n";
     let said = refused(script, &[]);
-    assert!(said.contains("isn't over after"), "{said}");
-    assert!(said.contains("`--until 1h` stops each run that isn't over by then"), "{said}");
+    assert!(said.contains("is not over after"), "{said}");
+    assert!(said.contains("`--until 1h` stops each unfinished run at that time"), "{said}");
     let row = &rows(script, "times", &[], &["--until", "4d", "--trials", "1"])[0];
     assert_eq!(row["longest_s"], 345_600.0, "more events than without: {row}");
 }

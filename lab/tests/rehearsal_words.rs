@@ -29,7 +29,7 @@ fn comments_stand_where_words_begin() {
     assert!(said.contains("models:5: `takes 9s#`"), "inside a word it is no comment: {said}");
     write(folder.path(), "models", "a # takes 3s\n");
     let (_, said) = both(folder.path(), &args);
-    assert!(said.contains("models:1: what does `a` do?"), "{said}");
+    assert!(said.contains("models:1: `a` needs a clause"), "{said}");
 }
 
 #[test]
@@ -42,7 +42,7 @@ fn files_that_are_not_here_need_a_text() {
         let (printed, said) = both(folder.path(), &args(file));
         assert!(said.contains(words) && said.lines().count() == 1, "{file}: {said}{printed}");
     };
-    refused("b", "there is no file `b`");
+    refused("b", "no file `b`");
     refused("b", "`--file b=`");
     refused("", "--file");
     refused("=text", "--file");
@@ -57,7 +57,7 @@ fn files_that_are_not_here_need_a_text() {
 }
 
 #[test]
-fn what_never_ran_is_listed() {
+fn commands_that_never_ran_are_listed() {
     let script = "\
 function f
 	inner

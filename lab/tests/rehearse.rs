@@ -82,7 +82,7 @@ fn no_deadline_is_exceeded() {
 }
 
 #[test]
-fn what_is_down_fails_and_what_runs_then_does_too() {
+fn an_outage_fails_new_runs_and_runs_in_progress() {
     let script = "try for 1 hour every 1 minute\n\ta\nend\n";
     let (row, succeeded) = all(script, &["a down for 20 minutes"], &["--trials", "10"]);
     assert_eq!((succeeded, number(&row, "longest_s")), (100.0, 1200.0));
@@ -161,7 +161,7 @@ end
 }
 
 #[test]
-fn what_exit_says_is_how_it_ends() {
+fn exit_decides_the_end_of_a_run() {
     let told = rows("exec a\n", "ends", &["a exits 7"], &["--trials", "2"]);
     assert_eq!((&told[0]["kind"], &told[0]["runs"]), (&"exit".into(), &2.into()));
     assert!(told[0]["failure"].as_str().is_some_and(|it| it.starts_with("exit 7")), "{told:?}");
@@ -174,13 +174,13 @@ fn what_exit_says_is_how_it_ends() {
 }
 
 #[test]
-fn what_never_ends_is_stopped() {
+fn endless_runs_are_stopped() {
     let (row, succeeded) = all("a\n", &["a hangs"], &["--until", "1h", "--trials", "2"]);
     assert_eq!((succeeded, number(&row, "longest_s")), (0.0, 3600.0));
 }
 
 #[test]
-fn mistakes_in_a_script_are_told_in_the_words_of_the_shell() {
+fn errors_in_a_script_are_shown_in_the_words_of_the_shell() {
     let text = "try 3 tiems\n\ta\nend\n";
     let output = lab(folder(text).path(), &[]);
     assert_eq!(output.status.code(), Some(2));
@@ -208,7 +208,7 @@ fn models_can_be_in_a_file() {
 }
 
 #[test]
-fn what_decides_is_found_by_changing_one_thing_at_a_time() {
+fn single_changes_find_what_decides() {
     let script = "try for 10 minutes or 3 times every 1 second\n\ta\nend\n";
     let args = ["--command", "a fails 50%", "--json", "--table", "changes"];
     let text = rehearse(script, &args);

@@ -5,21 +5,21 @@ use std::str::FromStr;
 
 use ftsh_syntax::backoff::{Policy, PolicyError};
 
-/// The policies of a crowd of clients, dealt out in turn: `full from 1 s + fixed` gives half of
-/// them the one and half the other.
+/// Policies of a crowd of clients, assigned in turn: `full from 1 s + fixed` gives each policy to
+/// half of the clients.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Crowd(
-    /// At least one.
+pub struct ClientCrowd(
+    /// At least one policy.
     pub Vec<Policy>,
 );
 
-impl Crowd {
-    /// The policy of client number `client`.
+impl ClientCrowd {
+    /// Returns the policy of client number `client`.
     pub fn policy(&self, client: usize) -> &Policy {
         &self.0[client % self.0.len()]
     }
 
-    /// The one policy of all clients, if it is one.
+    /// Returns the policy of all clients, if they share one.
     pub fn single(&self) -> Option<&Policy> {
         match &self.0[..] {
             [policy] => Some(policy),
@@ -28,13 +28,13 @@ impl Crowd {
     }
 }
 
-impl From<Policy> for Crowd {
+impl From<Policy> for ClientCrowd {
     fn from(policy: Policy) -> Self {
         Self(vec![policy])
     }
 }
 
-impl FromStr for Crowd {
+impl FromStr for ClientCrowd {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -43,7 +43,7 @@ impl FromStr for Crowd {
     }
 }
 
-impl fmt::Display for Crowd {
+impl fmt::Display for ClientCrowd {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         for (index, policy) in self.0.iter().enumerate() {
             let separator = if index == 0 { "" } else { " + " };
@@ -53,9 +53,9 @@ impl fmt::Display for Crowd {
     }
 }
 
-/// Short names to tell crowds apart: a policy's name, with those clauses in which the policies of
-/// that name differ.
-pub fn labels(crowds: &[Crowd]) -> Vec<String> {
+/// Returns short, distinct names of crowds: the name of each policy with the clauses in which
+/// policies of that name differ.
+pub fn labels(crowds: &[ClientCrowd]) -> Vec<String> {
     let all: Vec<_> = crowds.iter().flat_map(|crowd| &crowd.0).collect();
     let label = |policy: &Policy| {
         let mut label = policy.kind.name().to_owned();
@@ -71,8 +71,8 @@ pub fn labels(crowds: &[Crowd]) -> Vec<String> {
     labels.map(|labels| labels.join(" + ")).collect()
 }
 
-/// Says which label stands for what.
-pub fn legend(crowds: &[Crowd], labels: &[String]) -> String {
+/// Explains the labels of crowds.
+pub fn legend(crowds: &[ClientCrowd], labels: &[String]) -> String {
     let mut legend = String::from("Policies:");
     for (crowd, label) in crowds.iter().zip(labels) {
         let shown = crowd.to_string();

@@ -1,4 +1,4 @@
-//! What every scenario has: options, random numbers, parallel trials, tables and pictures.
+//! Parts shared by all scenarios: options, random numbers, parallel trials, tables and pictures.
 
 mod crowd;
 pub mod input;
@@ -7,17 +7,17 @@ mod output;
 pub mod picture;
 mod progress;
 mod queue;
+mod rendered_error;
 pub mod statistics;
 mod table;
-mod told;
 mod trials;
 
-pub use crowd::{Crowd, labels, legend};
-pub use options::Common;
-pub use output::{Output, Report};
-pub use picture::{Axis, Panel, Picture, Series, Style};
-pub use progress::Progress;
-pub use queue::Queue;
-pub use table::{Column, Table, Value};
-pub use told::Told;
+pub use crowd::{ClientCrowd, labels, legend};
+pub use options::CommonOptions;
+pub use output::{Report, ReportOutput};
+pub use picture::{Axis, Panel, Picture, PlotSeries, SeriesStyle};
+pub use progress::TrialProgress;
+pub use queue::ClientQueue;
+pub use rendered_error::RenderedError;
+pub use table::{Cell, Column, ReportTable};
 pub use trials::{Random, random, trials};

@@ -1,4 +1,4 @@
-//! Where a report goes: standard output and a picture's file.
+//! Output of a report on standard output and in the file of a picture.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -7,22 +7,22 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 
 use super::table::WIDTH;
-use super::{Common, Picture, Table, picture};
+use super::{CommonOptions, Picture, ReportTable, picture};
 
-/// What a scenario found out.
+/// Results of a scenario.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// The tables, the most important one first.
-    pub tables: Vec<Table>,
-    /// What to know about them; for people.
+    /// Tables, the most important one first.
+    pub tables: Vec<ReportTable>,
+    /// Remarks on the tables, for people.
     pub notes: Vec<String>,
-    /// What it looks like.
+    /// Picture of the results.
     pub picture: Picture,
 }
 
-/// The places a report goes to, open.
-pub struct Output<'c> {
-    common: &'c Common,
+/// Destinations of a report, opened before the scenario runs.
+pub struct ReportOutput<'c> {
+    common: &'c CommonOptions,
     plot: Option<Plot>,
 }
 
@@ -30,18 +30,18 @@ struct Plot {
     path: PathBuf,
     is_png: bool,
     file: Option<File>,
-    /// Whether it is to be removed again if no picture comes.
+    /// True if the file is new. A new file is removed if no picture is written.
     is_new: bool,
 }
 
-impl<'c> Output<'c> {
-    /// Looks whether the picture can be written.
-    pub fn open(common: &'c Common) -> Result<Self> {
+impl<'c> ReportOutput<'c> {
+    /// Opens the destinations.
+    pub fn open(common: &'c CommonOptions) -> Result<Self> {
         let plot = common.plot.as_deref().map(Plot::open).transpose()?;
         Ok(Self { common, plot })
     }
 
-    /// Writes the picture and gives the text to print.
+    /// Writes the picture and returns the text to print.
     pub fn write(mut self, report: &Report) -> Result<String> {
         let tables = self.tables(report)?;
         if let Some(plot) = &mut self.plot {
@@ -58,18 +58,18 @@ impl<'c> Output<'c> {
         }
         let asked_for = self.common.table.is_some();
         let shown = tables.iter().filter(|table| asked_for || !table.is_long);
-        let text = |table: &&Table| if asked_for { table.text() } else { table.brief() };
+        let text = |table: &&ReportTable| if asked_for { table.text() } else { table.brief() };
         let mut parts: Vec<_> = shown.map(text).collect();
         let notes = report.notes.iter().map(|note| textwrap::fill(note, WIDTH) + "\n");
         parts.extend(notes);
         Ok(parts.join("\n"))
     }
 
-    fn tables<'r>(&self, report: &'r Report) -> Result<Vec<&'r Table>> {
+    fn tables<'r>(&self, report: &'r Report) -> Result<Vec<&'r ReportTable>> {
         let Some(name) = &self.common.table else { return Ok(report.tables.iter().collect()) };
         let Some(table) = report.tables.iter().find(|table| table.name == name) else {
             let names: Vec<_> = report.tables.iter().map(|table| table.name).collect();
-            bail!("there is no table `{name}`, only {}", names.join(", "));
+            bail!("no table `{name}`; the tables are {}", names.join(", "));
         };
         Ok(vec![table])
     }

@@ -1,4 +1,4 @@
-//! A bar for people who wait.
+//! Progress bar for people.
 
 use std::io::IsTerminal;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,18 +6,18 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// A progress bar on standard error, if that is a terminal and the work takes over a second.
-pub struct Progress {
+/// A progress bar on standard error, shown on a terminal if the work takes more than a second.
+pub struct TrialProgress {
     bar: Option<ProgressBar>,
     started: Instant,
     shown: AtomicBool,
 }
 
-/// Nobody minds waiting for less.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// Duration of work without a bar.
+const SHOWN_AFTER: Duration = Duration::from_secs(1);
 
-impl Progress {
-    /// The beginning of `steps` steps of work.
+impl TrialProgress {
+    /// Creates a bar for `steps` steps of work.
     pub fn new(steps: usize) -> Self {
         let bar = std::io::stderr().is_terminal().then(|| {
             let bar =
@@ -28,17 +28,17 @@ impl Progress {
         Self { bar, started: Instant::now(), shown: AtomicBool::new(false) }
     }
 
-    /// One step is done.
+    /// Marks one more step as done.
     pub fn step(&self) {
         let Some(bar) = &self.bar else { return };
         bar.inc(1);
-        if self.started.elapsed() > PATIENCE && !self.shown.swap(true, Ordering::Relaxed) {
+        if self.started.elapsed() > SHOWN_AFTER && !self.shown.swap(true, Ordering::Relaxed) {
             bar.set_draw_target(ProgressDrawTarget::stderr());
         }
     }
 }
 
-impl Drop for Progress {
+impl Drop for TrialProgress {
     fn drop(&mut self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();

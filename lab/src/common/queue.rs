@@ -1,18 +1,19 @@
-//! Events in the order of time, for clients that each wait for one.
+//! Priority queue with one event per client.
 
-/// The next event of each client: a tournament whose winner is the earliest. A client's turn
-/// replaces its event, which costs a comparison per round of the tournament, without branches.
-pub struct Queue {
-    /// The winner of each game: 1 is the final, 2n and 2n + 1 lead to n, and the second half are
-    /// the clients themselves. A time above a client's number, so that the least is the first.
+/// Next event of each client, as a tournament tree whose winner is the earliest event. Replacing an
+/// event costs one comparison per level, without branches.
+pub struct ClientQueue {
+    /// Winner of each game: 1 is the final, games 2n and 2n + 1 lead to game n, and the second half
+    /// are the clients. Each entry holds a time above a client's number, so the minimum is the
+    /// first event.
     games: Vec<u128>,
 }
 
-/// The time of clients without an event.
+/// Time of clients without an event.
 const NEVER: u64 = u64::MAX;
 
-impl Queue {
-    /// The first event of each client, in the order of clients.
+impl ClientQueue {
+    /// Creates a queue with the first event of each client, in the order of clients.
     pub fn new(times: impl ExactSizeIterator<Item = u64>) -> Self {
         let leaves = times.len().next_power_of_two().max(2);
         let mut games = vec![key(NEVER, 0); 2 * leaves];
@@ -25,19 +26,19 @@ impl Queue {
         Self { games }
     }
 
-    /// The time of the earliest event, and whose it is. Of those of one moment the one of the first
-    /// client.
+    /// Returns the time of the earliest event and its client. Among equal times, the first client
+    /// wins.
     pub fn first(&self) -> Option<(u64, usize)> {
         let time = (self.games[1] >> 64) as u64;
         (time != NEVER).then_some((time, self.games[1] as u64 as usize))
     }
 
-    /// The client that had the earliest event gets another one.
+    /// Replaces the earliest event by a later one of the same client.
     pub fn replace_first(&mut self, time: u64) {
         self.set_first(time.min(NEVER - 1));
     }
 
-    /// The client that had the earliest event gets no other.
+    /// Removes the earliest event.
     pub fn remove_first(&mut self) {
         self.set_first(NEVER);
     }
@@ -65,7 +66,7 @@ mod tests {
     #[test]
     fn events_come_in_the_order_of_time() {
         for clients in 1..20_u32 {
-            let mut queue = Queue::new((0..clients).map(|client| u64::from(client * 7 % 5)));
+            let mut queue = ClientQueue::new((0..clients).map(|client| u64::from(client * 7 % 5)));
             let mut last = 0;
             let mut count = 0;
             while let Some((time, client)) = queue.first() {
@@ -80,6 +81,6 @@ mod tests {
             }
             assert!(count > clients && last >= 100);
         }
-        assert_eq!(Queue::new([].into_iter()).first(), None);
+        assert_eq!(ClientQueue::new([].into_iter()).first(), None);
     }
 }

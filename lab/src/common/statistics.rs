@@ -1,41 +1,42 @@
 //! Quantiles, smoothing, and local maxima beyond noise.
 
-/// Values in order, to look up quantiles.
+/// Sorted values for quantiles.
 #[derive(Clone, Debug, Default)]
 pub struct Quantiles(Vec<f32>);
 
 impl Quantiles {
-    /// Sorts the values. Those that are not numbers come last.
+    /// Sorts the values. NaN comes last.
     pub fn new(mut values: Vec<f32>) -> Self {
         values.sort_unstable_by(f32::total_cmp);
         Self(values)
     }
 
-    /// The value that a `part` of them are not above; nothing of nothing.
+    /// Returns the smallest value that is at least as large as `part` of all values; none without
+    /// values.
     pub fn at(&self, part: f64) -> Option<f64> {
         let last = self.0.len().checked_sub(1)?;
         self.0.get((part * last as f64).round() as usize).copied().map(f64::from)
     }
 
-    /// The largest.
+    /// Returns the largest value.
     pub fn worst(&self) -> Option<f64> {
         self.at(1.0)
     }
 
-    /// Their mean; nothing of nothing.
+    /// Returns the mean; none without values.
     pub fn mean(&self) -> Option<f64> {
         let sum: f64 = self.0.iter().copied().map(f64::from).sum();
         (!self.0.is_empty()).then(|| sum / self.0.len() as f64)
     }
 }
 
-/// The mean of some numbers; 0 of none.
+/// Returns the mean of some numbers; 0 without numbers.
 pub fn mean(numbers: impl Iterator<Item = f64>) -> f64 {
     let (sum, count) = numbers.fold((0.0, 0), |(sum, count), number| (sum + number, count + 1));
     sum / f64::from(count.max(1))
 }
 
-/// Counts smoothed with the weights 1 : 2 : 1. What is beyond the ends is as at the ends.
+/// Smooths counts with the weights 1 : 2 : 1. The end values are repeated beyond the ends.
 pub fn smooth(counts: &[f64]) -> Vec<f64> {
     let at = |index: usize| counts[index.min(counts.len() - 1)];
     (0..counts.len())
@@ -46,22 +47,22 @@ pub fn smooth(counts: &[f64]) -> Vec<f64> {
 /// A rise of a curve to a local maximum.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rise {
-    /// The minimum before, and its value.
+    /// Index and value of the preceding minimum.
     pub from: (usize, f64),
-    /// The maximum, and its value.
+    /// Index and value of the maximum.
     pub to: (usize, f64),
 }
 
 impl Rise {
-    /// How far below the maximum the minimum is, as a part of it.
+    /// Returns the height of the rise as a part of the maximum.
     pub fn depth(&self) -> f64 {
         1.0 - self.from.1 / self.to.1
     }
 }
 
-/// The local maxima of counts that are smoothed with [`smooth`], each with the minimum before, the
-/// beginning being the first. Maxima and minima that differ by less than noise are none: noise is
-/// six standard deviations of such counts, which a hundred of them span, and 2 %.
+/// Returns the local maxima of counts smoothed with [`smooth`], each with the preceding minimum;
+/// the first value counts as a minimum. Ignores differences within noise, which is six standard
+/// deviations of such counts (spanned by a hundred of them) plus 2 %.
 pub fn rises(smoothed: &[f64]) -> Vec<Rise> {
     // Smoothing leaves (1² + 2² + 1²) / 4² of the variance, which for counts is their mean.
     let noise = |value: f64| (6.0 * (value * 6.0 / 16.0).sqrt()).max(0.02 * value).max(1e-9);

@@ -4,37 +4,37 @@ use serde_json::{Map, json};
 
 /// A cell.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Value {
-    /// Words.
+pub enum Cell {
+    /// Text.
     Text(String),
-    /// How many.
+    /// A count.
     Count(u64),
-    /// A measurement, and how many decimals of it people see.
+    /// A measurement, with the number of decimals shown to people.
     Number(f64, usize),
     /// Yes or no.
     Flag(bool),
-    /// Nothing was measured.
+    /// No measurement.
     Missing,
 }
 
 /// A column.
 #[derive(Clone, Debug)]
 pub struct Column {
-    /// Its name for programs, with the unit: `time_ms`.
+    /// Name for programs, with the unit: `time_ms`.
     pub key: &'static str,
-    /// Its name for people, with the unit below: `time` / `ms`.
+    /// Name for people with the unit below: `time` / `ms`.
     pub head: [&'static str; 2],
-    /// Whether people see it.
+    /// True if people see the column.
     pub shown: bool,
 }
 
 impl Column {
-    /// A column that people see as well as programs.
+    /// Creates a column for people and programs.
     pub fn new(key: &'static str, head: &'static str, unit: &'static str) -> Self {
         Self { key, head: [head, unit], shown: true }
     }
 
-    /// A column for programs only.
+    /// Creates a column for programs only.
     pub fn hidden(key: &'static str) -> Self {
         Self { key, head: ["", ""], shown: false }
     }
@@ -42,40 +42,40 @@ impl Column {
 
 /// A table.
 #[derive(Clone, Debug)]
-pub struct Table {
-    /// Its name for programs.
+pub struct ReportTable {
+    /// Name for programs.
     pub name: &'static str,
-    /// What it says, for people; a line above it.
+    /// Title for people, in a line above the table.
     pub title: String,
     /// The columns.
     pub columns: Vec<Column>,
-    /// The rows, each with a value per column.
-    pub rows: Vec<Vec<Value>>,
-    /// Whether people see it only if they ask for it by name.
+    /// The rows, with a value for each column.
+    pub rows: Vec<Vec<Cell>>,
+    /// True if people see the table only by its name.
     pub is_long: bool,
-    /// How many rows people see of it at the top and at the bottom, unless they ask for it by name.
+    /// Number of rows at the top and at the bottom that people see without the name of the table.
     pub shown: Option<(usize, usize)>,
 }
 
-/// How wide text may be.
+/// Maximum width of text.
 pub const WIDTH: usize = 80;
 
-/// Between columns.
+/// Space between columns.
 const GAP: usize = 2;
 
-impl Table {
-    /// A table without rows.
+impl ReportTable {
+    /// Creates a table without rows.
     pub fn new(name: &'static str, title: impl Into<String>, columns: Vec<Column>) -> Self {
         Self { name, title: title.into(), columns, rows: Vec::new(), is_long: false, shown: None }
     }
 
     /// Adds a row.
-    pub fn push(&mut self, row: Vec<Value>) {
+    pub fn push(&mut self, row: Vec<Cell>) {
         debug_assert_eq!(row.len(), self.columns.len(), "a value per column of {}", self.name);
         self.rows.push(row);
     }
 
-    /// For people who haven't asked for it by name: without its middle, if there are many rows.
+    /// Renders the table for people, without the middle of many rows.
     pub fn brief(&self) -> String {
         let (top, bottom) = self.shown.unwrap_or((usize::MAX, 0));
         let Some(left_out @ 1..) = self.rows.len().checked_sub(top.saturating_add(bottom)) else {
@@ -88,7 +88,7 @@ impl Table {
         format!("{}{left_out} more {noun}{place}: --table {}\n", table.text(), self.name)
     }
 
-    /// For people: at most [`WIDTH`] columns wide, long words wrapped.
+    /// Renders the table for people with at most [`WIDTH`] columns; long words are wrapped.
     pub fn text(&self) -> String {
         let shown: Vec<_> = (0..self.columns.len()).filter(|at| self.columns[*at].shown).collect();
         let head = |line: usize| -> Vec<_> {
@@ -98,11 +98,11 @@ impl Table {
         lines.retain(|line| line.iter().any(|cell| !cell.is_empty()));
         let heads = lines.len();
         for row in &self.rows {
-            lines.push(shown.iter().filter_map(|at| row.get(*at)).map(Value::shown).collect());
+            lines.push(shown.iter().filter_map(|at| row.get(*at)).map(Cell::shown).collect());
         }
         let is_text: Vec<_> = shown
             .iter()
-            .map(|at| self.rows.iter().any(|row| matches!(row.get(*at), Some(Value::Text(_)))))
+            .map(|at| self.rows.iter().any(|row| matches!(row.get(*at), Some(Cell::Text(_)))))
             .collect();
         let mut widths: Vec<_> = (0..shown.len())
             .map(|at| {
@@ -150,18 +150,18 @@ impl Table {
         text
     }
 
-    /// For programs: a line of names, then a line per row.
+    /// Renders the table for programs: a line of names, then a line per row.
     pub fn csv(&self) -> Result<String, csv::Error> {
         let mut writer = csv::Writer::from_writer(Vec::new());
         writer.write_record(self.columns.iter().map(|column| column.key))?;
         for row in &self.rows {
-            writer.write_record(row.iter().map(Value::plain))?;
+            writer.write_record(row.iter().map(Cell::plain))?;
         }
         let bytes = writer.into_inner().map_err(csv::IntoInnerError::into_error)?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// For programs: a JSON object a line, which names its table.
+    /// Renders the table for programs: a JSON object per line with the table's name.
     pub fn json(&self) -> String {
         let mut text = String::new();
         for row in &self.rows {
@@ -175,8 +175,8 @@ impl Table {
     }
 }
 
-impl Value {
-    /// A measurement.
+impl Cell {
+    /// Creates a cell for a measurement.
     pub fn number(value: f64) -> Self {
         let decimals = match value.abs() {
             0.0 | 100.0.. => 0,
@@ -218,36 +218,36 @@ impl Value {
     }
 }
 
-/// To nine digits: more is noise of binary fractions.
+/// Rounds to nine digits; the rest is noise of binary fractions.
 fn rounded(number: f64) -> f64 {
     format!("{number:.8e}").parse().unwrap_or(number)
 }
 
-impl From<&str> for Value {
+impl From<&str> for Cell {
     fn from(text: &str) -> Self {
         Self::Text(text.to_owned())
     }
 }
 
-impl From<String> for Value {
+impl From<String> for Cell {
     fn from(text: String) -> Self {
         Self::Text(text)
     }
 }
 
-impl From<usize> for Value {
+impl From<usize> for Cell {
     fn from(count: usize) -> Self {
         Self::Count(count as u64)
     }
 }
 
-impl From<u64> for Value {
+impl From<u64> for Cell {
     fn from(count: u64) -> Self {
         Self::Count(count)
     }
 }
 
-impl From<Option<f64>> for Value {
+impl From<Option<f64>> for Cell {
     fn from(number: Option<f64>) -> Self {
         number.map_or(Self::Missing, Self::number)
     }

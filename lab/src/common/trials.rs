@@ -1,14 +1,14 @@
-//! Trials in parallel, whose results don't depend on how many threads there are.
+//! Parallel trials, with results independent of the number of threads.
 
 use rand::SeedableRng;
 use rayon::prelude::*;
 
-use super::Progress;
+use super::TrialProgress;
 
-/// The random numbers of simulations: fast, small, and not for secrets.
+/// Random numbers of simulations: fast, small, and not for secrets.
 pub type Random = rand_pcg::Pcg64Mcg;
 
-/// Random numbers of a run's `seed` for one `place` in it, independent of those of other places.
+/// Returns random numbers of a run's `seed` for one `place`, independent of other places.
 pub fn random(seed: u64, place: &[u64]) -> Random {
     // SplitMix64 over the words: Steele, Lea, Flood, *Fast splittable pseudorandom number
     // generators*, 2014.
@@ -24,11 +24,11 @@ pub fn random(seed: u64, place: &[u64]) -> Random {
     Random::seed_from_u64(state)
 }
 
-/// Does `work` for each of `cases`, in parallel, and gives the results in the order of the cases.
-/// Random numbers come from [`random`] with the case's own place.
+/// Does `work` for each of `cases` in parallel and returns the results in order. Random numbers
+/// come from [`random`] with the number of the case as the place.
 pub fn trials<C: Sync, T: Send>(
     cases: &[C],
-    progress: &Progress,
+    progress: &TrialProgress,
     work: impl Fn(&C) -> T + Sync,
 ) -> Vec<T> {
     cases

@@ -1,4 +1,4 @@
-//! The same script with one limit, number or policy of one `try` changed.
+//! Variants of a script with one changed limit, number or policy.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,20 +10,20 @@ use ftsh_syntax::backoff::{Clause, Policy, PolicyKind};
 use ftsh_syntax::duration::Exact;
 use ftsh_syntax::{Script, parse};
 
-use super::tries::Tried;
+use super::tries::TryCounts;
 
-/// A script that differs from another one at one place.
+/// A script that differs from the original in one place.
 #[derive(Debug)]
-pub struct Change {
-    /// The line of the `try`.
+pub struct ScriptChange {
+    /// Line of the `try`.
     pub line: u32,
-    /// What was and what is: `for 2 h → 4 h`.
+    /// Old and new value: `for 2 h → 4 h`.
     pub what: String,
-    /// The script.
+    /// The changed script.
     pub script: Script,
 }
 
-/// What can be said in the head of a `try`.
+/// Changed clause of a `try`.
 #[derive(Clone, Debug)]
 enum Edit {
     Time(Duration),
@@ -33,13 +33,17 @@ enum Edit {
     Backoff(Policy),
 }
 
-/// Longer delays than this are rarely what one wants.
+/// Longest delay that a change proposes as a cap.
 const CAP: Duration = Duration::from_secs(60);
 
-/// What may make a difference, one at a time: limits, numbers and delays twice as large and half as
-/// large, other policies, a limit for each attempt. Tries that were never begun have none, nor have
-/// those whose head only running the script can tell. Tries without a policy use `policy`.
-pub fn changes(script: &Script, policy: &Policy, by_line: &BTreeMap<u32, Tried>) -> Vec<Change> {
+/// Returns changes that may matter, one at a time: limits, numbers and delays doubled and halved,
+/// other policies, and a limit for each attempt. Skips tries that never began and tries with a
+/// computed head. Tries without a policy use `policy`.
+pub fn changes(
+    script: &Script,
+    policy: &Policy,
+    by_line: &BTreeMap<u32, TryCounts>,
+) -> Vec<ScriptChange> {
     let mut changes = Vec::new();
     for (number, schedule) in schedules(script, policy).iter().enumerate() {
         let Some(tried) = by_line.get(&schedule.line).filter(|tried| tried.begun > 0) else {
@@ -47,14 +51,14 @@ pub fn changes(script: &Script, policy: &Policy, by_line: &BTreeMap<u32, Tried>)
         };
         for (what, edit) in edits(schedule, tried) {
             if let Some(script) = edited(script, number, &edit) {
-                changes.push(Change { line: schedule.line, what, script });
+                changes.push(ScriptChange { line: schedule.line, what, script });
             }
         }
     }
     changes
 }
 
-fn edits(schedule: &Schedule, tried: &Tried) -> Vec<(String, Edit)> {
+fn edits(schedule: &Schedule, tried: &TryCounts) -> Vec<(String, Edit)> {
     let mut edits = Vec::new();
     let mut length = |word: &str, length: Option<Duration>, edit: fn(Duration) -> Edit| {
         for to in length.into_iter().flat_map(|length| [length.saturating_mul(2), length / 2]) {
@@ -72,12 +76,12 @@ fn edits(schedule: &Schedule, tried: &Tried) -> Vec<(String, Edit)> {
             edits.push((format!("{times} {noun} → {to}"), Edit::Times(to)));
         }
     }
-    // One that hangs is the only one as well.
+    // A single attempt may also hang.
     let is_ever_short = tried.attempts > tried.begun || tried.succeeded < tried.begun;
     if let Some(each) = new_each(schedule, tried).filter(|_| is_ever_short) {
         edits.push((format!("each {}, where there is none", Human(each)), Edit::Each(each)));
     }
-    // Delays come between two attempts.
+    // Delays matter only between two attempts.
     if let Some(policy) = schedule.policy.as_ref()
         && schedule.every.is_none()
         && tried.attempts > tried.begun
@@ -87,14 +91,14 @@ fn edits(schedule: &Schedule, tried: &Tried) -> Vec<(String, Edit)> {
     edits
 }
 
-/// A limit for each attempt, where there is none: roomy for those that succeed, and so short that
-/// there can be another one.
-fn new_each(schedule: &Schedule, tried: &Tried) -> Option<Duration> {
-    // Of a head that only running the script can tell nothing is known, whether it has one either.
+/// Returns a limit for each attempt, if the `try` has none. The limit leaves room for successful
+/// attempts and is short enough for a second one.
+fn new_each(schedule: &Schedule, tried: &TryCounts) -> Option<Duration> {
+    // A computed head may have a limit of its own.
     if schedule.each.is_some() || schedule.policy.is_none() {
         return None;
     }
-    // Of a single attempt the limit of time is one already.
+    // The time limit already applies to a single attempt.
     if schedule.times == Some(1) && schedule.time.is_some() {
         return None;
     }
@@ -106,7 +110,7 @@ fn new_each(schedule: &Schedule, tried: &Tried) -> Option<Duration> {
     .filter(|each| !each.is_zero())
 }
 
-/// About twice as long, in a number that people would write.
+/// Returns about twice the length, rounded to a common number.
 fn roomy(length: Duration) -> Duration {
     let millis = length.as_millis().saturating_mul(2).max(1000) as u64;
     let unit = [3_600_000, 60_000].into_iter().find(|unit| millis >= *unit).unwrap_or(1000);
@@ -114,7 +118,7 @@ fn roomy(length: Duration) -> Duration {
     Duration::from_millis(millis.div_ceil(step).saturating_mul(step))
 }
 
-/// Other delays than these.
+/// Returns other policies of delays.
 fn policies(policy: &Policy) -> Vec<(String, Edit)> {
     let mut policies = Vec::new();
     let mut other = |what: String, other: Policy| {
@@ -150,7 +154,7 @@ fn policies(policy: &Policy) -> Vec<(String, Edit)> {
     policies
 }
 
-/// The script with the head of its `try` of this number changed.
+/// Returns the script with a changed head of `try` number `number`.
 fn edited(script: &Script, number: usize, edit: &Edit) -> Option<Script> {
     let head = match edit {
         Edit::Time(time) => format!("for {}", Exact(*time)),
@@ -165,7 +169,7 @@ fn edited(script: &Script, number: usize, edit: &Edit) -> Option<Script> {
     };
     let new = details.clauses;
     let mut script = script.clone();
-    let clauses = &mut nth(&mut script.body, &mut number.clone())?.clauses;
+    let clauses = &mut nth_try(&mut script.body, &mut number.clone())?.clauses;
     match edit {
         Edit::Time(_) => clauses.time = new.time,
         Edit::Times(_) => clauses.times = new.times,
@@ -176,8 +180,8 @@ fn edited(script: &Script, number: usize, edit: &Edit) -> Option<Script> {
     Some(script)
 }
 
-/// The `try` that so many come before, in the order of [`schedules`].
-fn nth<'b>(block: &'b mut Block, before: &mut usize) -> Option<&'b mut Try> {
+/// Returns the `try` after `before` others, in the order of [`schedules`].
+fn nth_try<'b>(block: &'b mut Block, before: &mut usize) -> Option<&'b mut Try> {
     for command in &mut block.commands {
         let is_it = *before == 0;
         let inside: Vec<&mut Block> = match &mut command.kind {
@@ -211,7 +215,7 @@ fn nth<'b>(block: &'b mut Block, before: &mut usize) -> Option<&'b mut Try> {
             | CommandKind::Channel(_) => Vec::new(),
         };
         for block in inside {
-            if let Some(found) = nth(block, before) {
+            if let Some(found) = nth_try(block, before) {
                 return Some(found);
             }
         }
@@ -249,7 +253,7 @@ if true
 end
 ";
         let script = parse("a.ftsh", text).expect("a script");
-        let tried = Tried { begun: 1, attempts: 2, ..Tried::default() };
+        let tried = TryCounts { begun: 1, attempts: 2, ..TryCounts::default() };
         let by_line = [2, 8, 10, 13].map(|line| (line, tried)).into();
         let before = print(&script);
         let mut shown = Vec::new();

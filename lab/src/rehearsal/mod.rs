@@ -1,4 +1,4 @@
-//! A script as it is, in virtual time, with its commands modelled: what will come of it?
+//! Rehearsal of an unchanged script in virtual time, with models of its commands.
 
 mod chance;
 mod changes;
@@ -22,136 +22,136 @@ use ftsh_syntax::backoff::Policy;
 use rand::RngExt;
 
 pub use chance::{Difference, Share, difference, share};
-pub use changes::{Change, changes};
-pub use model::Model;
+pub use changes::{ScriptChange, changes};
+pub use model::CommandModel;
 pub use named::{Named, named};
 pub use parse::CLAUSES;
-pub use stage::{Ending, Use};
+pub use stage::{CommandCounts, ScriptEnd};
 pub use tokens::without_comment;
-pub use tries::{Line, Log, MOST_LINES, Tried, Tries};
+pub use tries::{ClientLog, LogLine, MAX_LINES, TryCounts, TryStatistics};
 
 use crate::common::random;
+use crate::world::ClientWorld;
 pub use crate::world::Stop;
-use crate::world::World;
-use stage::Stage;
+use stage::RehearsalStage;
 
-/// A client that has done so much at one moment is one for whom time stands still.
-pub const MOST_AT_ONCE: u64 = 100_000;
-/// A client that has done so much without coming to its end will not. It is more, so that time that
-/// stands still is found to.
-pub const MOST_EVENTS: u64 = 3 * MOST_AT_ONCE;
-/// Who says until when to look wants to see what comes by then, but won't wait for more than this.
-pub const MOST_EVENTS_UNTIL: u64 = 100 * MOST_EVENTS;
-/// What is not over then won't be.
+/// Number of events at one moment after which a client is considered stuck.
+pub const MAX_AT_ONCE: u64 = 100_000;
+/// Number of events after which a client is considered endless. Larger than [`MAX_AT_ONCE`], so
+/// that a stuck client is detected first.
+pub const MAX_EVENTS: u64 = 3 * MAX_AT_ONCE;
+/// Maximum number of events with an explicit end time.
+pub const MAX_EVENTS_UNTIL: u64 = 100 * MAX_EVENTS;
+/// End time of a run without an explicit one.
 const FOR_EVER: Duration = Duration::from_secs(1000 * 86_400);
 
-/// What is the same in all trials.
+/// Parameters shared by all trials.
 #[derive(Debug)]
 pub struct Rehearsal {
-    /// The script's arguments, its name the first.
+    /// Arguments of the script, including its name.
     pub args: Vec<BString>,
-    /// The variables that it begins with.
+    /// Variables at the beginning.
     pub environment: Environment,
-    /// The files that are there, with their contents.
+    /// Existing files with their contents.
     pub files: Vec<(String, String)>,
-    /// Of commands; the first that is about one counts.
-    pub models: Vec<Model>,
-    /// The delays of tries that name no policy.
+    /// Models of commands; the first that applies counts.
+    pub models: Vec<CommandModel>,
+    /// Policy of tries without one.
     pub policy: Policy,
-    /// How many run the script at once.
+    /// Number of clients that run the script at once.
     pub clients: u32,
-    /// Within what time they begin.
+    /// Period in which clients begin.
     pub start: Duration,
-    /// When a run is stopped that isn't over, if that is said.
+    /// Time at which unfinished runs are stopped.
     pub until: Option<Duration>,
-    /// Repeats it.
+    /// Seed of random numbers.
     pub seed: u64,
 }
 
-/// What to remember of a trial.
+/// Detail of a trial's result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
-    /// How the scripts end.
+    /// Ends of the scripts.
     Endings,
-    /// And what the tries did.
+    /// Also counts of the tries.
     Tries,
-    /// And when commands were started.
+    /// Also starts of commands.
     Starts,
-    /// And all that this client logs.
+    /// Also the log of this client.
     Log(usize),
 }
 
-/// What came of a trial.
+/// Result of a trial.
 #[derive(Debug)]
 pub struct Trial {
-    /// How each client's script ended, if it did.
-    pub runs: Vec<Run>,
-    /// What came of each model's commands.
-    pub uses: Vec<Use>,
-    /// What came of the commands without a model.
-    pub others: Vec<(BString, Use)>,
-    /// In how many runs that weren't over what was running, by name.
+    /// Run of each client.
+    pub runs: Vec<ClientRun>,
+    /// Counts of each model's commands.
+    pub uses: Vec<CommandCounts>,
+    /// Counts of the commands without a model.
+    pub others: Vec<(BString, CommandCounts)>,
+    /// Number of unfinished runs for each command that was in progress, by name.
     pub unfinished: BTreeMap<BString, u64>,
-    /// What came of the tries.
-    pub tries: Tries,
-    /// When commands started, in seconds, and of which model they are.
+    /// Counts of the tries.
+    pub tries: TryStatistics,
+    /// Starts of commands: seconds and number of the model.
     pub starts: Vec<(f32, usize)>,
-    /// How many events there were.
+    /// Number of events.
     pub events: u64,
-    /// Why it wasn't gone on with, if it did too much.
+    /// Reason for an early stop.
     pub stop: Option<Stop>,
 }
 
-/// What came of one client's script.
+/// Result of one client's script.
 #[derive(Clone, Debug)]
-pub struct Run {
-    /// How long it took, or was watched.
+pub struct ClientRun {
+    /// Duration, or time until the stop.
     pub time: Duration,
-    /// How it ended, if it did.
-    pub ending: Option<Ending>,
+    /// End of the script, if it ended.
+    pub ending: Option<ScriptEnd>,
 }
 
-impl Run {
-    /// Whether it succeeded.
+impl ClientRun {
+    /// True if the script succeeded.
     pub fn success(&self) -> bool {
         self.ending.as_ref().is_some_and(|ending| ending.success)
     }
 }
 
 impl Trial {
-    /// The share of its clients that succeeded.
+    /// Returns the share of clients that succeeded.
     pub fn share(&self) -> f64 {
         self.mean(|run| f64::from(u8::from(run.success())))
     }
 
-    /// The mean time of its clients in seconds.
+    /// Returns the mean time of clients in seconds.
     pub fn time(&self) -> f64 {
         self.mean(|run| run.time.as_secs_f64())
     }
 
-    fn mean(&self, of: impl Fn(&Run) -> f64) -> f64 {
+    fn mean(&self, of: impl Fn(&ClientRun) -> f64) -> f64 {
         crate::common::statistics::mean(self.runs.iter().map(of))
     }
 }
 
 impl Rehearsal {
-    /// Runs `script` once by each client. Trials of the same number have the same random numbers, of
-    /// scripts that differ a little as well.
+    /// Runs `script` once for each client. Trials with the same number share their random numbers,
+    /// also for similar scripts.
     pub fn trial(&self, script: &Script, number: u64, detail: Detail) -> Trial {
         let clients = self.clients as usize;
-        let mut stage = Stage::new(&self.models, clients, self.seed, &[number, 1]);
+        let mut stage = RehearsalStage::new(&self.models, clients, self.seed, &[number, 1]);
         stage.starts = (detail == Detail::Starts).then(Vec::new);
         let level = match detail {
             Detail::Endings => Level::NOTHING,
             Detail::Tries | Detail::Starts | Detail::Log(_) => Level::STRUCTURES,
         };
         if let Detail::Log(client) = detail {
-            stage.tries.kept = Some((client, Log::default()));
+            stage.tries.kept = Some((client, ClientLog::default()));
         }
-        let mut world = World::new(stage, random(self.seed, &[number, 2]));
-        let most = if self.until.is_some() { MOST_EVENTS_UNTIL } else { MOST_EVENTS };
+        let mut world = ClientWorld::new(stage, random(self.seed, &[number, 2]));
+        let most = if self.until.is_some() { MAX_EVENTS_UNTIL } else { MAX_EVENTS };
         let of_all = |events: u64| events.saturating_mul(u64::from(self.clients));
-        world.limit(of_all(most), of_all(MOST_AT_ONCE));
+        world.limit(of_all(most), of_all(MAX_AT_ONCE));
         let mut own = random(self.seed, &[number, 3]);
         let mut starts = Vec::with_capacity(clients);
         for _ in 0..clients {
@@ -183,9 +183,9 @@ impl Rehearsal {
         for (_, name) in stage.unfinished() {
             *unfinished.entry(name.clone()).or_default() += 1;
         }
-        let run = |(start, ending): (Duration, Option<Ending>)| {
+        let run = |(start, ending): (Duration, Option<ScriptEnd>)| {
             let end = ending.as_ref().map_or(stopped_at, |ending| ending.at.elapsed());
-            Run { time: end.saturating_sub(start), ending }
+            ClientRun { time: end.saturating_sub(start), ending }
         };
         Trial {
             runs: starts.into_iter().zip(stage.endings).map(run).collect(),

@@ -1,4 +1,4 @@
-//! What a command is taken to do, as people say it: `wget fails 30% takes 2s to 20s`.
+//! Models of commands, written as `wget fails 30% takes 2s to 20s`.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,59 +8,59 @@ use rand::RngExt;
 
 use crate::common::Random;
 
-/// A command's model.
+/// Model of a command.
 #[derive(Clone, Debug)]
-pub struct Model {
-    /// As written.
+pub struct CommandModel {
+    /// Text of the model.
     pub text: String,
-    /// The command's name, and words among its arguments.
+    /// Name of the command, and words among its arguments.
     pub words: Vec<String>,
-    /// Which runs fail by themselves.
+    /// Runs that fail by themselves.
     pub fails: Fails,
-    /// The chance that a run never ends by itself.
+    /// Probability that a run never ends by itself.
     pub hangs: f64,
-    /// How long a run takes.
-    pub takes: Option<Length>,
-    /// How long a run takes that fails, if that differs.
-    pub failing: Option<Length>,
-    /// How a run that fails ends, from 1 to 255.
+    /// Duration of a run.
+    pub takes: Option<DurationRange>,
+    /// Duration of a failing run, if different.
+    pub failing: Option<DurationRange>,
+    /// Exit status of a failing run, from 1 to 255.
     pub status: i32,
-    /// When every run fails.
+    /// Times in which all runs fail.
     pub down: Vec<Outage>,
-    /// What a run prints that succeeds.
+    /// Output of a successful run.
     pub prints: Option<BString>,
-    /// How many runs there can be at once, while others wait.
+    /// Maximum number of concurrent runs; further runs wait.
     pub places: Option<usize>,
-    /// Whether it is only ended by SIGKILL.
+    /// True if only SIGKILL ends a run.
     pub is_stubborn: bool,
 }
 
-/// Which runs of a command fail by themselves.
+/// Runs of a command that fail by themselves.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Fails {
-    /// None.
+    /// No run.
     Never,
-    /// All.
+    /// All runs.
     Always,
-    /// Each with this chance.
+    /// Each run with this probability.
     Chance(f64),
-    /// So many, and then none.
+    /// The first runs up to this number.
     First(u64),
 }
 
-/// A length of time, drawn evenly from the least to the most.
+/// A uniformly distributed length of time.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Length {
-    /// At least.
+pub struct DurationRange {
+    /// Minimum.
     pub least: Duration,
-    /// At most.
+    /// Maximum.
     pub most: Duration,
 }
 
-impl Length {
-    /// A length from `least` to `most`.
+impl DurationRange {
+    /// Draws a length.
     pub fn draw(&self, random: &mut Random) -> Duration {
-        // Always drawn, so that runs of scripts that differ a little have much in common.
+        // Always drawn, so that runs of similar scripts share their random numbers.
         let part = random.random::<f64>();
         self.least + self.most.saturating_sub(self.least).mul_f64(part)
     }
@@ -69,51 +69,52 @@ impl Length {
 /// A time in which all runs fail.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Outage {
-    /// Until it begins.
-    pub from: Length,
-    /// Until it is over.
-    pub lasts: Length,
+    /// Time until the beginning.
+    pub from: DurationRange,
+    /// Duration.
+    pub lasts: DurationRange,
 }
 
-impl Model {
-    /// Whether it is about a command: that of its name, with or without a directory, with its other
-    /// words among the arguments in this order. `*` and `?` stand for anything in a word.
-    pub fn is_about(&self, command: &[BString]) -> bool {
+impl CommandModel {
+    /// True if the model applies to a command with the same name, with or without a directory, and
+    /// the other words among its arguments in this order. `*` and `?` are wildcards within a word.
+    pub fn applies_to(&self, command: &[BString]) -> bool {
         let Some((name, arguments)) = command.split_first() else { return false };
         let mut wanted = self.words.iter().skip(1);
         let mut arguments = arguments.iter();
-        self.is_named(name)
+        self.may_apply_to_name(name)
             && wanted.all(|wanted| arguments.any(|it| matches(wanted.as_bytes(), it)))
     }
 
-    /// Whether commands of a name may be what it is about.
-    pub fn is_named(&self, name: &[u8]) -> bool {
+    /// True if the model may apply to commands with this name.
+    pub fn may_apply_to_name(&self, name: &[u8]) -> bool {
         self.words.first().is_some_and(|wanted| {
             matches(wanted.as_bytes(), name) || matches(wanted.as_bytes(), last_name(name))
         })
     }
 
-    /// The command it is about.
+    /// Returns the command of the model.
     pub fn name(&self) -> String {
         self.words.join(" ")
     }
 }
 
-impl fmt::Display for Model {
+impl fmt::Display for CommandModel {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         f.write_str(&self.text)
     }
 }
 
-/// A path's last name.
+/// Returns the last name of a path.
 pub fn last_name(path: &[u8]) -> &[u8] {
     path.rsplit_str("/").next().unwrap_or(path)
 }
 
-/// Whether a text matches a pattern, in which `*` stands for any text and `?` for any byte.
+/// True if a text matches a pattern with `*` for any text and `?` for any byte.
 fn matches(pattern: &[u8], text: &[u8]) -> bool {
     let (mut at, mut place) = (0, 0);
-    // After the last star: where the pattern goes on, and how far the star reaches by now.
+    // State of the last star: the rest of the pattern, and the end of the text that the star
+    // matches.
     let mut star: Option<(usize, usize)> = None;
     while place < text.len() {
         match pattern.get(at) {

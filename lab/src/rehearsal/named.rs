@@ -1,4 +1,4 @@
-//! The commands that a script names, whether they ever run or not.
+//! Commands that a script names, whether they run or not.
 
 use std::collections::BTreeSet;
 
@@ -9,46 +9,47 @@ use ftsh_syntax::ast::{
     Block, Command, CommandKind, Expr, ExprKind, Name, Quoted, Simple, Stage, Word, WordPart,
 };
 
-use super::model::{Model, last_name};
+use super::model::{CommandModel, last_name};
 
-/// A command whose name is there in the script.
+/// A command with a literal name in a script.
 #[derive(Debug)]
 pub struct Named {
     name: String,
-    /// Its words, if all of them are there.
+    /// Its words, if all are literal.
     words: Option<Vec<BString>>,
 }
 
 impl Named {
-    /// Its name without a directory.
+    /// Returns the name without a directory.
     pub fn short_name(&self) -> &str {
         std::str::from_utf8(last_name(self.name.as_bytes())).unwrap_or(&self.name)
     }
 
-    /// Whether a model may be about it; by its name, if only running it can tell the other words.
-    pub fn may_be_of(&self, model: &Model) -> bool {
+    /// True if a model may apply. Only the name is compared if other words are computed.
+    pub fn may_match(&self, model: &CommandModel) -> bool {
         match &self.words {
-            Some(words) => model.is_about(words),
-            None => model.is_named(self.name.as_bytes()),
+            Some(words) => model.applies_to(words),
+            None => model.may_apply_to_name(self.name.as_bytes()),
         }
     }
 }
 
-/// The commands that a script names, in the order of the text: neither the shell's own nor functions.
+/// Returns the commands that a script names, in the order of the text, without builtins and
+/// functions.
 pub fn named(script: &Script) -> Vec<Named> {
-    let mut walk = Walk { functions: BTreeSet::new(), found: Vec::new() };
+    let mut walk = CommandWalk { functions: BTreeSet::new(), found: Vec::new() };
     walk.block(&script.body);
-    let Walk { functions, mut found } = walk;
+    let CommandWalk { functions, mut found } = walk;
     found.retain(|named| !functions.contains(&*named.name));
     found
 }
 
-struct Walk<'s> {
+struct CommandWalk<'s> {
     functions: BTreeSet<&'s str>,
     found: Vec<Named>,
 }
 
-impl<'s> Walk<'s> {
+impl<'s> CommandWalk<'s> {
     fn block(&mut self, block: &'s Block) {
         block.commands.iter().for_each(|command| self.command(command));
     }
@@ -128,7 +129,7 @@ impl<'s> Walk<'s> {
     }
 }
 
-/// The text of a word, unless only running the script can tell.
+/// Returns the text of a literal word.
 fn literal(word: &Word) -> Option<String> {
     let mut text = String::new();
     for part in &word.parts {

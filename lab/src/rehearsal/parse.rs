@@ -1,4 +1,4 @@
-//! Reads what people say of a command.
+//! Parser of command models.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -7,27 +7,27 @@ use ftsh_machine::builtins;
 use ftsh_syntax::duration::{self, Unit};
 use ftsh_syntax::nearest::nearest;
 
-use super::model::{Fails, Length, Model, Outage};
-use super::tokens::{Token, tokens};
+use super::model::{CommandModel, DurationRange, Fails, Outage};
+use super::tokens::{ModelToken, tokens};
 
-/// What can be said of a command.
+/// Clauses of a model.
 pub const CLAUSES: &str = "fails [30% | 2 times], exits N, takes TIME [to TIME] [or TIME if it fails], \
                            down [from TIME] for TIME [to TIME], hangs [1%], serves N, prints TEXT, \
                            ignores SIGTERM";
 
-/// The words that clauses begin with.
+/// First words of clauses.
 const KEYWORDS: [&str; 8] =
     ["fails", "exits", "takes", "down", "hangs", "serves", "prints", "ignores"];
 
-/// Longer is as good as for ever, and what is added up stays within what can be counted.
+/// Longest duration; sums of durations stay within range.
 const LONGEST: Duration = Duration::from_secs(1000 * 86_400);
 
-impl FromStr for Model {
+impl FromStr for CommandModel {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         let tokens = tokens(text)?;
-        let is_keyword = |token: &Token| !token.quoted && KEYWORDS.contains(&&*token.text);
+        let is_keyword = |token: &ModelToken| !token.quoted && KEYWORDS.contains(&&*token.text);
         let first = tokens.iter().position(is_keyword);
         let (words, clauses) = tokens.split_at(first.unwrap_or(tokens.len()));
         check_words(words, first.is_none())?;
@@ -44,7 +44,7 @@ impl FromStr for Model {
             places: None,
             is_stubborn: false,
         };
-        let mut reader = Reader { tokens: clauses, seen: Vec::new() };
+        let mut reader = ClauseReader { tokens: clauses, seen: Vec::new() };
         while let Some(keyword) = reader.next() {
             reader.clause(&keyword, &mut model)?;
         }
@@ -54,16 +54,16 @@ impl FromStr for Model {
         }
         if model.failing.is_some() && model.fails == Fails::Never && model.down.is_empty() {
             return Err(
-                "`… if it fails`: when does it? Say `fails 30%` or `down for 20 min`".into()
+                "`… if it fails` needs a failure: add `fails 30%` or `down for 20 min`".into()
             );
         }
         Ok(model)
     }
 }
 
-fn check_words(words: &[Token], is_all: bool) -> Result<(), String> {
+fn check_words(words: &[ModelToken], is_all: bool) -> Result<(), String> {
     let Some(name) = words.first() else {
-        return Err(format!("which command? As in `wget fails 30%`. Of it can be said: {CLAUSES}"));
+        return Err(format!("missing command, as in `wget fails 30%`; clauses: {CLAUSES}"));
     };
     for (at, word) in words.iter().enumerate().skip(1).filter(|(_, word)| !word.quoted) {
         let is_like_a_clause = is_all
@@ -72,31 +72,28 @@ fn check_words(words: &[Token], is_all: bool) -> Result<(), String> {
             });
         if let Some(near) = nearest(&word.text, KEYWORDS).filter(|_| is_like_a_clause) {
             return Err(format!(
-                "`{}`: did you mean `{near}`? A word of the command that is meant goes in quotes",
+                "`{}`: did you mean `{near}`? Quote a word of the command itself",
                 word.text
             ));
         }
     }
     if is_all {
-        return Err(format!("what does `{}` do? Of it can be said: {CLAUSES}", name.text));
+        return Err(format!("`{}` needs a clause: {CLAUSES}", name.text));
     }
     if builtins::named(&name.text).is_some() {
-        return Err(format!(
-            "`{}` is a command of the shell itself, which does here what it always does",
-            name.text
-        ));
+        return Err(format!("`{}` is a builtin of the shell and needs no model", name.text));
     }
     Ok(())
 }
 
-/// Goes through clauses.
-struct Reader<'t> {
-    tokens: &'t [Token],
-    /// Which there were.
+/// Parser of clauses.
+struct ClauseReader<'t> {
+    tokens: &'t [ModelToken],
+    /// Keywords of earlier clauses.
     seen: Vec<String>,
 }
 
-impl Reader<'_> {
+impl ClauseReader<'_> {
     fn next(&mut self) -> Option<String> {
         let (first, rest) = self.tokens.split_first()?;
         self.tokens = rest;
@@ -107,7 +104,7 @@ impl Reader<'_> {
         self.tokens.get(ahead).filter(|token| !token.quoted).map_or("", |token| &token.text)
     }
 
-    /// Takes these words if they come next.
+    /// Consumes these words if they come next.
     fn take(&mut self, words: &[&str]) -> bool {
         let are_next = words.iter().enumerate().all(|(at, word)| self.peek(at) == *word);
         if are_next {
@@ -116,9 +113,9 @@ impl Reader<'_> {
         are_next
     }
 
-    fn clause(&mut self, keyword: &str, model: &mut Model) -> Result<(), String> {
+    fn clause(&mut self, keyword: &str, model: &mut CommandModel) -> Result<(), String> {
         if keyword != "down" && self.seen.iter().any(|seen| seen == keyword) {
-            return Err(format!("`{keyword}` is there twice"));
+            return Err(format!("duplicate clause `{keyword}`"));
         }
         match keyword {
             "fails" => model.fails = self.fails()?,
@@ -130,17 +127,15 @@ impl Reader<'_> {
                 if self.take(&["or"]) {
                     model.failing = Some(self.length("or")?);
                     if !self.take(&["if", "it", "fails"]) {
-                        return Err(
-                            "`or` goes on like this: `takes 2s or 1 min if it fails`".into()
-                        );
+                        return Err("`or` must be complete: `takes 2s or 1 min if it fails`".into());
                     }
                 }
             }
             "down" => {
-                let zero = Length { least: Duration::ZERO, most: Duration::ZERO };
+                let zero = DurationRange { least: Duration::ZERO, most: Duration::ZERO };
                 let from = if self.take(&["from"]) { self.length("from")? } else { zero };
                 if !self.take(&["for"]) {
-                    return Err("`down` for how long? As in `down for 20 minutes`, \
+                    return Err("`down` needs a duration, as in `down for 20 minutes`, \
                                 `down from 10 minutes for 1 to 2 hours`"
                         .into());
                 }
@@ -154,10 +149,10 @@ impl Reader<'_> {
             }
             "prints" => match self.next() {
                 Some(text) => model.prints = Some(format!("{text}\n").into()),
-                None => return Err("`prints` what? As in `prints \"200 OK\"`".into()),
+                None => return Err("`prints` needs a text, as in `prints \"200 OK\"`".into()),
             },
             "ignores" if self.take(&["SIGTERM"]) => model.is_stubborn = true,
-            "ignores" => return Err("only SIGTERM can be ignored: `ignores SIGTERM`".into()),
+            "ignores" => return Err("only SIGTERM can be ignored: write `ignores SIGTERM`".into()),
             // `wget fails 30% and takes 2s`
             "and" if KEYWORDS.contains(&self.peek(0)) => return Ok(()),
             other => {
@@ -165,7 +160,7 @@ impl Reader<'_> {
                     Some(near) => format!("did you mean `{near}`? "),
                     None => String::new(),
                 };
-                return Err(format!("`{other}`: {hint}Of a command can be said: {CLAUSES}"));
+                return Err(format!("unknown clause `{other}`; {hint}clauses: {CLAUSES}"));
             }
         }
         self.seen.push(keyword.into());
@@ -181,7 +176,7 @@ impl Reader<'_> {
         Ok(self.percent()?.map_or(Fails::Always, Fails::Chance))
     }
 
-    /// `30%`, as a part of 1, if that comes next.
+    /// Parses an optional percentage as a part of 1.
     fn percent(&mut self) -> Result<Option<f64>, String> {
         let text = self.peek(0).to_owned();
         if !text.starts_with(|c: char| c.is_ascii_digit() || c == '.' || c == '-') {
@@ -191,7 +186,7 @@ impl Reader<'_> {
         let number = match text.strip_suffix('%') {
             Some(number) => number,
             None if self.take(&["%"]) => &text,
-            None => return Err(format!("`{text}`: how often is a percentage, as in `30%`")),
+            None => return Err(format!("`{text}` is no percentage, such as `30%`")),
         };
         match number.parse::<f64>() {
             Ok(percent) if (0.0..=100.0).contains(&percent) => Ok(Some(percent / 100.0)),
@@ -209,12 +204,13 @@ impl Reader<'_> {
         let number = text.parse().ok().filter(|number| range.contains(number));
         number.ok_or_else(|| match text.as_str() {
             "" => format!("`{after}` is followed by {what}"),
-            text => format!("`{after} {text}`: a number is needed there, {what}"),
+            text => format!("`{after} {text}`: expected a number, {what}"),
         })
     }
 
-    /// A length of time, or two with `to` between them; the first may have its unit from the second.
-    fn length(&mut self, after: &str) -> Result<Length, String> {
+    /// Parses a length of time, or two with `to` between them. The first may share the unit of the
+    /// second.
+    fn length(&mut self, after: &str) -> Result<DurationRange, String> {
         let alone = self.peek(0).to_owned();
         let has_no_unit =
             self.peek(1) == "to" && alone.bytes().all(|it| it.is_ascii_digit() || it == b'.');
@@ -226,7 +222,7 @@ impl Reader<'_> {
             };
             let least = unit.and_then(|unit| unit.times(&alone));
             let most = self.time(after)?;
-            let least = least.ok_or_else(|| format!("`{after} {alone}`: in which unit?"))?;
+            let least = least.ok_or_else(|| format!("`{after} {alone}`: missing unit"))?;
             return ordered(least, most, after);
         }
         let least = self.time(after)?;
@@ -234,7 +230,7 @@ impl Reader<'_> {
         ordered(least, most, after)
     }
 
-    /// `2s`, `20 minutes`
+    /// Parses a single length, such as `2s` or `20 minutes`.
     fn time(&mut self, after: &str) -> Result<Duration, String> {
         let text = self.next().unwrap_or_default();
         let unit = Unit::named(self.peek(0));
@@ -258,23 +254,23 @@ impl Reader<'_> {
     }
 }
 
-fn ordered(least: Duration, most: Duration, after: &str) -> Result<Length, String> {
+fn ordered(least: Duration, most: Duration, after: &str) -> Result<DurationRange, String> {
     if least > most {
         return Err(format!("`{after} … to …`: the first is longer than the second"));
     }
-    Ok(Length { least, most })
+    Ok(DurationRange { least, most })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn model(text: &str) -> Model {
+    fn model(text: &str) -> CommandModel {
         text.parse().unwrap_or_else(|mistake| panic!("{text}: {mistake}"))
     }
 
-    fn seconds(least: f64, most: f64) -> Length {
-        Length { least: Duration::from_secs_f64(least), most: Duration::from_secs_f64(most) }
+    fn seconds(least: f64, most: f64) -> DurationRange {
+        DurationRange { least: Duration::from_secs_f64(least), most: Duration::from_secs_f64(most) }
     }
 
     #[test]
@@ -308,7 +304,7 @@ mod tests {
     fn a_model_is_about_commands_with_its_words_in_their_order() {
         let is_about = |text: &str, command: &str| {
             let words: Vec<_> = command.split(' ').map(Into::into).collect();
-            model(text).is_about(&words)
+            model(text).applies_to(&words)
         };
         for command in ["wget", "/usr/bin/wget", "wget -q http://a.org/x"] {
             assert!(is_about("wget fails", command), "{command}");
@@ -323,40 +319,40 @@ mod tests {
 
     #[test]
     fn mistakes_say_what_is_allowed() {
-        let mistake = |text: &str| text.parse::<Model>().expect_err(text);
-        let told = |text: &str, words: &str| {
+        let mistake = |text: &str| text.parse::<CommandModel>().expect_err(text);
+        let refused = |text: &str, words: &str| {
             let mistake = mistake(text);
             assert!(mistake.contains(words), "{text}: {mistake}");
             assert_eq!(mistake.lines().count(), 1, "{mistake}");
         };
-        told("", "which command?");
-        told("fails 30%", "which command?");
-        told("wget", "what does `wget` do? Of it can be said: fails [30% | 2 times]");
-        told("wget fials", "did you mean `fails`?");
-        told("wget fials 30% takes 2s", "did you mean `fails`?");
-        told("wget fails 30% tkaes 2s", "did you mean `takes`?");
-        told("wget fails 130%", "must be from 0% to 100%");
-        told("wget fails -1%", "must be from 0% to 100%");
-        told("wget fails 3", "a percentage");
-        told("wget fails 0 times", "a number is needed");
-        told("wget fails fails", "twice");
-        told("wget exits 0", "a status from 1 to 255");
-        told("wget exits", "a status from 1 to 255");
-        told("wget takes", "is followed by a length of time");
-        told("wget takes 5", "not a length of time");
-        told("wget takes 5 parsecs", "not a length of time");
-        told("wget takes 5s to 2s", "longer than the second");
-        told("wget takes 5 to x", "not a length of time");
-        told("wget takes 5s or 2s", "goes on like this");
-        told("wget takes 5s or 2s if it fails", "when does it?");
-        told("wget takes 9999 days", "longer than 1000 days");
-        told("wget down", "for how long?");
-        told("wget down 20 minutes", "for how long?");
-        told("wget serves many", "how many at once");
-        told("wget prints", "`prints` what?");
-        told("wget prints 'a", "is missing at the end");
-        told("wget ignores SIGKILL", "only SIGTERM");
-        told("wget fails sometimes", "Of a command can be said");
-        told("sleep takes 2s", "a command of the shell itself");
+        refused("", "missing command");
+        refused("fails 30%", "missing command");
+        refused("wget", "`wget` needs a clause: fails [30% | 2 times]");
+        refused("wget fials", "did you mean `fails`?");
+        refused("wget fials 30% takes 2s", "did you mean `fails`?");
+        refused("wget fails 30% tkaes 2s", "did you mean `takes`?");
+        refused("wget fails 130%", "must be from 0% to 100%");
+        refused("wget fails -1%", "must be from 0% to 100%");
+        refused("wget fails 3", "no percentage");
+        refused("wget fails 0 times", "expected a number");
+        refused("wget fails fails", "duplicate clause");
+        refused("wget exits 0", "a status from 1 to 255");
+        refused("wget exits", "a status from 1 to 255");
+        refused("wget takes", "is followed by a length of time");
+        refused("wget takes 5", "not a length of time");
+        refused("wget takes 5 parsecs", "not a length of time");
+        refused("wget takes 5s to 2s", "longer than the second");
+        refused("wget takes 5 to x", "not a length of time");
+        refused("wget takes 5s or 2s", "must be complete");
+        refused("wget takes 5s or 2s if it fails", "needs a failure");
+        refused("wget takes 9999 days", "longer than 1000 days");
+        refused("wget down", "needs a duration");
+        refused("wget down 20 minutes", "needs a duration");
+        refused("wget serves many", "how many at once");
+        refused("wget prints", "`prints` needs a text");
+        refused("wget prints 'a", "missing ' at the end");
+        refused("wget ignores SIGKILL", "only SIGTERM");
+        refused("wget fails sometimes", "unknown clause");
+        refused("sleep takes 2s", "a builtin of the shell");
     }
 }

@@ -1,4 +1,4 @@
-//! The commands of a rehearsed script: those that have a model do as it says, the others succeed at
+//! Commands of a rehearsed script. Commands with a model follow their model; the others succeed at
 //! once.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
@@ -9,91 +9,91 @@ use ftsh_machine::event::CommandStatus;
 use ftsh_machine::outcome::Outcome;
 use ftsh_machine::record::LogRecord;
 use ftsh_machine::{Failure, Time};
-use ftsh_sim::{Call, Model as Course};
+use ftsh_sim::{Call, Model as SimModel};
 use rand::RngExt;
 
-use super::model::{Fails, Model, last_name};
-use super::tries::Tries;
+use super::model::{CommandModel, Fails, last_name};
+use super::tries::TryStatistics;
 use crate::common::{Random, random};
-use crate::world::{Agenda, Commands, Program};
+use crate::world::{Agenda, CommandModels, RunningProgram};
 
-/// What becomes of the commands and their scripts in the course of time.
-pub struct Stage<'m> {
-    models: &'m [Model],
-    servers: Vec<Server>,
-    running: HashMap<Program, Running>,
-    /// What came of each model's commands.
-    pub uses: Vec<Use>,
-    /// What came of the commands without a model, by their names.
-    pub others: BTreeMap<BString, Use>,
-    /// How each client's script ended, if it did.
-    pub endings: Vec<Option<Ending>>,
-    /// What came of the tries, if the shells log as much.
-    pub tries: Tries,
-    /// When commands started, in seconds, and of which model they are.
+/// State of commands and scripts over time.
+pub struct RehearsalStage<'m> {
+    models: &'m [CommandModel],
+    servers: Vec<ModelServer>,
+    running: HashMap<RunningProgram, RunningCommand>,
+    /// Counts of each model's commands.
+    pub uses: Vec<CommandCounts>,
+    /// Counts of the commands without a model, by name.
+    pub others: BTreeMap<BString, CommandCounts>,
+    /// End of each client's script.
+    pub endings: Vec<Option<ScriptEnd>>,
+    /// Counts of the tries, if the shells log enough.
+    pub tries: TryStatistics,
+    /// Starts of commands: seconds and number of the model.
     pub starts: Option<Vec<(f32, usize)>>,
 }
 
-/// How a script ended, and when.
+/// End of a script.
 #[derive(Clone, Debug)]
-pub struct Ending {
-    /// When.
+pub struct ScriptEnd {
+    /// Time of the end.
     pub at: Time,
-    /// Whether it succeeded.
+    /// True if the script succeeded.
     pub success: bool,
-    /// The script's exit status.
+    /// Exit status of the script.
     pub code: i32,
-    /// The failure that ended it.
+    /// Failure that ended the script.
     pub failure: Option<Box<Failure>>,
 }
 
-/// What came of a command.
+/// Counts of a command.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Use {
-    /// How often it was started.
+pub struct CommandCounts {
+    /// Number of starts.
     pub starts: u64,
-    /// How often it failed by itself.
+    /// Number of failures by itself.
     pub failed: u64,
-    /// How often it was ended, since a limit had passed or nobody needed it any more.
+    /// Number of cancellations.
     pub cut: u64,
-    /// How long its runs took together.
+    /// Total duration of the runs.
     pub time: Duration,
-    /// The most runs at once.
+    /// Maximum number of concurrent runs.
     pub at_once: u64,
-    /// The most starts in one second.
+    /// Maximum number of starts in one second.
     pub a_second: u64,
     running: u64,
     second: (u64, u64),
 }
 
-/// What a model's commands ask, whoever runs them.
-struct Server {
+/// State shared by all commands of a model.
+struct ModelServer {
     random: Random,
-    /// From when to when all runs fail, in order.
+    /// Periods in which all runs fail, in order.
     down: Vec<(Time, Time)>,
-    /// How many runs have begun.
+    /// Number of runs begun.
     begun: u64,
     in_place: usize,
-    waiting: VecDeque<Program>,
+    waiting: VecDeque<RunningProgram>,
 }
 
-struct Running {
+struct RunningCommand {
     model: Option<usize>,
     name: BString,
     since: Time,
-    /// Whether it has one of its server's places.
+    /// True if the run holds one of the places.
     in_place: bool,
 }
 
-/// What a run will come to, if it isn't cut short.
-struct Fate {
-    /// None is for ever.
+/// Planned end of a run.
+struct PlannedRun {
+    /// Duration; none for a run without an end.
     takes: Option<Duration>,
     fails: bool,
 }
 
-impl Server {
-    fn new(model: &Model, mut random: Random) -> Self {
+impl ModelServer {
+    fn new(model: &CommandModel, mut random: Random) -> Self {
         let mut down = Vec::new();
         for outage in &model.down {
             let from = Time::after(outage.from.draw(&mut random));
@@ -103,14 +103,14 @@ impl Server {
         Self { random, down, begun: 0, in_place: 0, waiting: VecDeque::new() }
     }
 
-    /// What becomes of a run that begins now.
-    fn fate(&mut self, model: &Model, now: Time) -> Fate {
+    /// Draws the end of a run that begins now.
+    fn fate(&mut self, model: &CommandModel, now: Time) -> PlannedRun {
         let [hangs, fails] = [(); 2].map(|()| self.random.random::<f64>());
         let takes = model.takes.map_or(Duration::ZERO, |takes| takes.draw(&mut self.random));
         let failing = model.failing.map(|takes| takes.draw(&mut self.random));
         self.begun += 1;
         if self.down.iter().any(|(from, until)| (*from..*until).contains(&now)) {
-            return Fate { takes: Some(failing.unwrap_or_default()), fails: true };
+            return PlannedRun { takes: Some(failing.unwrap_or_default()), fails: true };
         }
         let fails = match model.fails {
             Fails::Never => false,
@@ -123,47 +123,48 @@ impl Server {
             Some(failing) if fails => Some(failing),
             _ => Some(takes),
         };
-        // What is going on when it goes down fails then.
+        // An outage also fails runs in progress.
         let end = takes.map_or(Time::NEVER, |takes| now + takes);
         match self.down.iter().find(|(from, until)| now < *from && *from < end && from < until) {
-            Some((from, _)) => Fate { takes: Some(*from - now), fails: true },
-            None => Fate { takes, fails },
+            Some((from, _)) => PlannedRun { takes: Some(*from - now), fails: true },
+            None => PlannedRun { takes, fails },
         }
     }
 }
 
-impl<'m> Stage<'m> {
-    /// Nothing has begun. `place` sets the models' random choices apart from those of other trials.
-    pub fn new(models: &'m [Model], clients: usize, seed: u64, place: &[u64]) -> Self {
-        let server =
-            |(number, model)| Server::new(model, random(seed, &[place, &[number as u64]].concat()));
+impl<'m> RehearsalStage<'m> {
+    /// Creates a stage without runs. `place` separates random choices from those of other trials.
+    pub fn new(models: &'m [CommandModel], clients: usize, seed: u64, place: &[u64]) -> Self {
+        let server = |(number, model)| {
+            ModelServer::new(model, random(seed, &[place, &[number as u64]].concat()))
+        };
         Self {
             models,
             servers: models.iter().enumerate().map(server).collect(),
             running: HashMap::new(),
-            uses: vec![Use::default(); models.len()],
+            uses: vec![CommandCounts::default(); models.len()],
             others: BTreeMap::new(),
             endings: vec![None; clients],
-            tries: Tries::default(),
+            tries: TryStatistics::default(),
             starts: None,
         }
     }
 
-    /// What each client whose script isn't over is running, by name.
+    /// Returns the commands in progress of each client whose script is not over, by name.
     pub fn unfinished(&self) -> BTreeSet<(usize, &BString)> {
         let left = self.running.iter().map(|(program, it)| (program.client, &it.name));
         left.filter(|(client, _)| self.endings[*client].is_none()).collect()
     }
 
-    fn of(&mut self, running: &Running) -> &mut Use {
+    fn of(&mut self, running: &RunningCommand) -> &mut CommandCounts {
         match running.model {
             Some(model) => &mut self.uses[model],
             None => self.others.entry(running.name.clone()).or_default(),
         }
     }
 
-    /// A run with a place begins to do what its server does.
-    fn serve(&mut self, program: Program, number: usize, agenda: &mut Agenda<Done>) {
+    /// Starts a run that holds a place.
+    fn serve(&mut self, program: RunningProgram, number: usize, agenda: &mut Agenda<Done>) {
         self.servers[number].in_place += 1;
         if let Some(running) = self.running.get_mut(&program) {
             running.in_place = true;
@@ -176,8 +177,13 @@ impl<'m> Stage<'m> {
         }
     }
 
-    /// A run is over; the next may have its place.
-    fn leave(&mut self, program: Program, agenda: &mut Agenda<Done>, note: impl FnOnce(&mut Use)) {
+    /// Ends a run and passes its place on.
+    fn leave(
+        &mut self,
+        program: RunningProgram,
+        agenda: &mut Agenda<Done>,
+        note: impl FnOnce(&mut CommandCounts),
+    ) {
         let Some(running) = self.running.remove(&program) else { return };
         let now = agenda.now();
         let of = self.of(&running);
@@ -197,45 +203,45 @@ impl<'m> Stage<'m> {
     }
 }
 
-fn status(model: &Model, fails: bool) -> CommandStatus {
+fn status(model: &CommandModel, fails: bool) -> CommandStatus {
     CommandStatus::Exited(if fails { model.status } else { 0 })
 }
 
-/// A run with a place is done.
+/// End of a run that holds a place.
 #[derive(Clone, Copy, Debug)]
-pub struct Done(Program, CommandStatus);
+pub struct Done(RunningProgram, CommandStatus);
 
-impl Commands for Stage<'_> {
+impl CommandModels for RehearsalStage<'_> {
     type Alarm = Done;
 
     fn start(
         &mut self,
-        program: Program,
+        program: RunningProgram,
         call: &Call,
         agenda: &mut Agenda<Done>,
-    ) -> Option<Course> {
+    ) -> Option<SimModel> {
         let now = agenda.now();
-        let model = self.models.iter().position(|model| model.is_about(call.words));
+        let model = self.models.iter().position(|model| model.applies_to(call.words));
         let name = BString::from(last_name(&call.words[0]));
         if let (Some(starts), Some(model)) = (&mut self.starts, model) {
             starts.push((now.elapsed().as_secs_f32(), model));
         }
         let is_false = name == "false";
-        let running = Running { model, name, since: now, in_place: false };
+        let running = RunningCommand { model, name, since: now, in_place: false };
         self.of(&running).begin(now);
         self.running.insert(program, running);
         let Some(number) = model else {
-            return Some(if is_false { Course::fails(1) } else { Course::succeeds() });
+            return Some(if is_false { SimModel::fails(1) } else { SimModel::succeeds() });
         };
         let model = &self.models[number];
-        let mut course = Course::succeeds();
+        let mut course = SimModel::succeeds();
         match model.places {
             None => {
                 let fate = self.servers[number].fate(model, now);
                 (course.takes, course.status) = (fate.takes, status(model, fate.fails));
             }
             Some(places) => {
-                course = Course::hangs();
+                course = SimModel::hangs();
                 if self.servers[number].in_place < places {
                     self.serve(program, number, agenda);
                 } else {
@@ -251,18 +257,18 @@ impl Commands for Stage<'_> {
         Some(if model.is_stubborn { course.stubborn() } else { course })
     }
 
-    fn cut_short(&mut self, program: Program, agenda: &mut Agenda<Done>) {
+    fn cut_short(&mut self, program: RunningProgram, agenda: &mut Agenda<Done>) {
         self.leave(program, agenda, |of| of.cut += 1);
     }
 
     fn alarm(&mut self, Done(program, status): Done, agenda: &mut Agenda<Done>) {
-        // Otherwise it was cut short.
+        // Otherwise the run was canceled.
         if self.running.contains_key(&program) {
             agenda.end(program, status);
         }
     }
 
-    fn ended(&mut self, program: Program, status: CommandStatus, agenda: &mut Agenda<Done>) {
+    fn ended(&mut self, program: RunningProgram, status: CommandStatus, agenda: &mut Agenda<Done>) {
         let fails = u64::from(status != CommandStatus::Exited(0));
         self.leave(program, agenda, |of| of.failed += fails);
     }
@@ -277,11 +283,11 @@ impl Commands for Stage<'_> {
             Outcome::Failed(failure) => Some(failure),
             Outcome::Succeeded | Outcome::Exited(_) | Outcome::Interrupted(_) => None,
         };
-        self.endings[client] = Some(Ending { at: now, success: code == 0, code, failure });
+        self.endings[client] = Some(ScriptEnd { at: now, success: code == 0, code, failure });
     }
 }
 
-impl Use {
+impl CommandCounts {
     fn begin(&mut self, now: Time) {
         self.starts += 1;
         self.running += 1;
@@ -291,7 +297,7 @@ impl Use {
         self.a_second = self.a_second.max(self.second.1);
     }
 
-    /// Adds what came of the same command in another trial.
+    /// Adds the counts of another trial.
     pub fn add(&mut self, other: &Self) {
         self.starts += other.starts;
         self.failed += other.failed;

@@ -1,16 +1,16 @@
-//! The words of what people say of a command.
+//! Tokens of a command model.
 
-/// A word, or a text in quotes.
+/// A word or a quoted text.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Token {
-    /// Without quotes.
+pub struct ModelToken {
+    /// Text without quotes.
     pub text: String,
-    /// Whether it was in some.
+    /// True if the token was quoted.
     pub quoted: bool,
 }
 
-/// The words of a text.
-pub fn tokens(text: &str) -> Result<Vec<Token>, String> {
+/// Splits a text into tokens.
+pub fn tokens(text: &str) -> Result<Vec<ModelToken>, String> {
     let mut tokens = Vec::new();
     let mut rest = text;
     while let Some((token, after)) = next(rest)? {
@@ -20,33 +20,33 @@ pub fn tokens(text: &str) -> Result<Vec<Token>, String> {
     Ok(tokens)
 }
 
-/// A line without its comment: where a word would begin, `#` does.
+/// Returns a line without its comment, which begins with `#` at the start of a word.
 pub fn without_comment(line: &str) -> &str {
     let mut rest = line;
     loop {
         if rest.trim_start().starts_with('#') {
             return &line[..line.len() - rest.len()];
         }
-        // What is wrong with a line is told by who reads it.
+        // The parser reports errors in the line later.
         let Ok(Some((_, after))) = next(rest) else { return line };
         rest = after;
     }
 }
 
-/// The first word, and what comes after it.
-fn next(text: &str) -> Result<Option<(Token, &str)>, String> {
+/// Returns the first token and the rest of the text.
+fn next(text: &str) -> Result<Option<(ModelToken, &str)>, String> {
     let text = text.trim_start();
     let Some(first) = text.chars().next() else { return Ok(None) };
     if first == '"' || first == '\'' {
         let Some((inside, after)) = text[1..].split_once(first) else {
-            return Err(format!("a {first} is missing at the end"));
+            return Err(format!("missing {first} at the end"));
         };
-        return Ok(Some((Token { text: inside.into(), quoted: true }, after)));
+        return Ok(Some((ModelToken { text: inside.into(), quoted: true }, after)));
     }
     let (word, after) = text.split_at(text.find(char::is_whitespace).unwrap_or(text.len()));
-    // People put commas between clauses.
+    // Commas between clauses are optional.
     let word = word.strip_suffix(',').unwrap_or(word);
-    Ok(Some((Token { text: word.into(), quoted: false }, after)))
+    Ok(Some((ModelToken { text: word.into(), quoted: false }, after)))
 }
 
 #[cfg(test)]

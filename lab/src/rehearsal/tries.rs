@@ -1,4 +1,4 @@
-//! What came of a script's tries, and what one client's log says.
+//! Counts of a script's tries, and the log of one client.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,62 +8,62 @@ use ftsh_machine::Time;
 use ftsh_machine::effect::TaskId;
 use ftsh_machine::record::{LogEvent, LogRecord};
 
-/// Counts what becomes of tries, by their lines.
+/// Counts of tries by their lines.
 #[derive(Clone, Debug, Default)]
-pub struct Tries {
-    /// By script and line.
-    pub by_line: BTreeMap<u32, Tried>,
-    /// The client whose log is kept, and the log.
-    pub kept: Option<(usize, Log)>,
-    /// Since when attempts are being made: by which client, in which task and line.
+pub struct TryStatistics {
+    /// Counts by line of the script.
+    pub by_line: BTreeMap<u32, TryCounts>,
+    /// Client with a log, and the log.
+    pub kept: Option<(usize, ClientLog)>,
+    /// Start of each attempt in progress, by client, task and line.
     since: BTreeMap<(usize, Option<TaskId>, u32), Time>,
 }
 
-/// What became of a `try`.
+/// Counts of a `try`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Tried {
-    /// How often it was begun.
+pub struct TryCounts {
+    /// Number of executions.
     pub begun: u64,
-    /// How many attempts it made.
+    /// Number of attempts.
     pub attempts: u64,
-    /// The most that it made at once.
+    /// Maximum number of attempts in one execution.
     pub most: u64,
-    /// How often it succeeded.
+    /// Number of successes.
     pub succeeded: u64,
-    /// How often it gave up.
+    /// Number of failures.
     pub gave_up: u64,
-    /// How long the longest attempt took that succeeded.
+    /// Duration of the longest successful attempt.
     pub longest: Option<Duration>,
 }
 
-/// What a client has logged: all of it, or what it began and ended with.
+/// Log of a client, complete or without its middle.
 #[derive(Clone, Debug, Default)]
-pub struct Log {
-    /// The lines that are kept.
-    pub lines: Vec<Line>,
-    /// How many are missing after the first [`MOST_LINES`].
+pub struct ClientLog {
+    /// The lines.
+    pub lines: Vec<LogLine>,
+    /// Number of missing lines after the first [`MAX_LINES`].
     pub missing: usize,
 }
 
-/// So many lines of a log are kept from its beginning, and at least as many from its end.
-pub const MOST_LINES: usize = 50_000;
+/// Number of lines kept from the beginning of a log, and minimum number kept from its end.
+pub const MAX_LINES: usize = 50_000;
 
 /// A line of a log.
 #[derive(Clone, Debug)]
-pub struct Line {
-    /// When.
+pub struct LogLine {
+    /// Time.
     pub at: Time,
-    /// The line of the script; 0 if there is none.
+    /// Line of the script; 0 if unknown.
     pub line: u32,
-    /// What happened.
+    /// Text of the record.
     pub what: String,
 }
 
-impl Log {
+impl ClientLog {
     fn add(&mut self, record: &LogRecord) {
         let what = one_line(&EventText(&record.event).to_string());
-        let line = Line { at: record.at, line: record.line, what };
-        // That it starts says nothing new if it ends at once.
+        let line = LogLine { at: record.at, line: record.line, what };
+        // The start is redundant if the command ends at once.
         let is_end =
             matches!(record.event, LogEvent::CommandSucceeded { .. } | LogEvent::CommandFailed(_));
         self.lines.pop_if(|last| {
@@ -72,14 +72,14 @@ impl Log {
                 && (last.at, last.line) == (line.at, line.line)
         });
         self.lines.push(line);
-        if self.lines.len() > 3 * MOST_LINES {
-            self.missing += self.lines.drain(MOST_LINES..2 * MOST_LINES).count();
+        if self.lines.len() > 3 * MAX_LINES {
+            self.missing += self.lines.drain(MAX_LINES..2 * MAX_LINES).count();
         }
     }
 }
 
-impl Tries {
-    /// Takes a record into account.
+impl TryStatistics {
+    /// Adds a record.
     pub fn add(&mut self, client: usize, record: &LogRecord) {
         if let Some((kept, log)) = &mut self.kept
             && *kept == client
@@ -101,25 +101,25 @@ impl Tries {
                 tried.succeeded += 1;
                 tried.longest = tried.longest.max(took);
             }
-            // Without an attempt it hasn't begun: the limits around it had passed.
+            // A `try` without an attempt has not begun, because limits around it had passed.
             LogEvent::TryFailed { attempts: 1.., .. } => self.of(record.line).gave_up += 1,
             _ => {}
         }
     }
 
-    /// Adds what came of the same tries in another trial.
+    /// Adds the counts of another trial.
     pub fn merge(&mut self, other: &Self) {
         for (line, tried) in &other.by_line {
             self.of(*line).add(tried);
         }
     }
 
-    fn of(&mut self, line: u32) -> &mut Tried {
+    fn of(&mut self, line: u32) -> &mut TryCounts {
         self.by_line.entry(line).or_default()
     }
 }
 
-impl Tried {
+impl TryCounts {
     fn add(&mut self, other: &Self) {
         self.begun += other.begun;
         self.attempts += other.attempts;

@@ -6,13 +6,14 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use ftsh_syntax::Script;
 
-use super::discipline::{Discipline, Kind, compare, kinds, policies};
+use super::discipline::{ClientKind, Discipline, compare, kinds, policies};
 use crate::common::statistics::mean;
 use crate::common::{
-    Axis, Column, Common, Panel, Picture, Report, Series, Style, Table, Value, input,
+    Axis, Cell, Column, CommonOptions, Panel, Picture, PlotSeries, Report, ReportTable,
+    SeriesStyle, input,
 };
 use crate::world::script;
-use crate::world::servers::{Counts, Servers, Setting};
+use crate::world::servers::{RequestCounts, ServerSettings, Servers};
 
 /// A black hole among replicas: transfers over time
 ///
@@ -22,65 +23,65 @@ use crate::world::servers::{Counts, Servers, Setting};
 /// Example: ftsh-lab blackhole --readers 3 --plot blackhole.svg
 #[derive(clap::Args, Clone, Debug)]
 #[command(verbatim_doc_comment)]
-pub struct Options {
-    /// How many readers
+pub struct BlackholeOptions {
+    /// Number of readers
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub readers: u32,
-    /// What the readers do, aloha or ethernet; repeatable [default: both]
+    /// Disciplines of the readers, aloha or ethernet; repeatable [default: both]
     #[arg(long, value_name = "NAME", value_delimiter = ',', hide_possible_values = true)]
     pub discipline: Vec<Discipline>,
-    /// How many of the three servers never answer
+    /// Number of the three servers that never answer
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(0..=3))]
     pub holes: u8,
-    /// How long they do it
+    /// Duration of a run
     #[arg(long, value_name = "TIME", default_value = "900s", value_parser = input::length)]
     pub time: Duration,
-    /// The size of the file in megabytes
+    /// Size of the file in megabytes
     #[arg(long, value_name = "MB", default_value = "100", value_parser = input::positive)]
     pub size: f64,
-    /// The megabytes that a server sends in a second
+    /// Megabytes that a server sends per second
     #[arg(long, value_name = "MB", default_value = "10", value_parser = input::positive)]
     pub speed: f64,
-    /// How long sending the small file takes that tells whether a server answers
+    /// Time to send the small file that shows if a server answers
     #[arg(long, value_name = "TIME", default_value = "10ms", value_parser = input::length)]
     pub flag: Duration,
     #[command(flatten)]
     #[allow(missing_docs)]
-    pub common: Common,
+    pub common: CommonOptions,
 }
 
-/// The servers, the holes first.
+/// Names of the servers, the holes first.
 const SERVERS: [&str; 3] = ["xxx", "yyy", "zzz"];
 
-/// How one world ended.
+/// Result of a run.
 #[derive(Clone, Debug)]
-pub struct Run {
-    /// What came of the requests.
-    pub counts: Counts,
+pub struct BlackholeRun {
+    /// Counts of the requests.
+    pub counts: RequestCounts,
     /// Events of the simulation.
     pub events: u64,
 }
 
-impl Options {
-    /// How long sending the file takes.
+impl BlackholeOptions {
+    /// Returns the time to send the file.
     fn data(&self) -> Duration {
         let length = Duration::try_from_secs_f64(self.size / self.speed);
         length.unwrap_or(Duration::MAX).max(Duration::from_nanos(1))
     }
 }
 
-/// Lets readers read. `trial` sets this run's random numbers apart from those of others.
-pub fn read(options: &Options, kind: &Kind, trial: u64) -> Run {
-    let setting = Setting { data: options.data(), flag: options.flag };
+/// Simulates readers. `trial` separates the random numbers of this run from others.
+pub fn read(options: &BlackholeOptions, kind: &ClientKind, trial: u64) -> BlackholeRun {
+    let setting = ServerSettings { data: options.data(), flag: options.flag };
     let servers = Servers::new(setting, &SERVERS, &SERVERS[..usize::from(options.holes)]);
     let start = Duration::from_secs(1);
     let mut world = kind.world(servers, options.readers, start, options.common.seed, &[trial]);
     world.run(options.time);
     let events = world.handled();
-    Run { counts: world.commands.counts, events }
+    BlackholeRun { counts: world.commands.counts, events }
 }
 
-/// A discipline's script.
+/// Returns the script of a discipline.
 fn reader(discipline: Discipline) -> Result<Script> {
     match discipline {
         Discipline::Fixed | Discipline::Channel | Discipline::Exclusion => {
@@ -96,15 +97,15 @@ fn reader(discipline: Discipline) -> Result<Script> {
 }
 
 /// Runs the scenario.
-pub fn run(options: &Options) -> Result<Report> {
+pub fn run(options: &BlackholeOptions) -> Result<Report> {
     let both = [Discipline::Aloha, Discipline::Ethernet];
     let kinds = kinds(&options.discipline, &both, &options.common, reader)?;
     let repeats = u64::from(options.common.trials(100));
     let events = options.time.div_duration_f64(options.flag.min(options.data()));
-    let read = |kind: &Kind, _, trial| read(options, kind, trial);
+    let read = |kind: &ClientKind, _, trial| read(options, kind, trial);
     let runs = compare(&kinds, &[options.readers], repeats, events, read)?;
     let runs: Vec<_> = runs.into_iter().flatten().collect();
-    let mut table = Table::new(
+    let mut table = ReportTable::new(
         "blackhole",
         format!(
             "Transfers of {} readers in {} s, mean of {repeats} trials",
@@ -127,19 +128,20 @@ pub fn run(options: &Options) -> Result<Report> {
         ],
     );
     for (kind, runs) in kinds.iter().zip(&runs) {
-        let mean = |what: &dyn Fn(&Counts) -> f64| mean(runs.iter().map(|run| what(&run.counts)));
+        let mean =
+            |what: &dyn Fn(&RequestCounts) -> f64| mean(runs.iter().map(|run| what(&run.counts)));
         let transfers = mean(&|counts| counts.transfers.len() as f64);
         let square = mean(&|counts| (counts.transfers.len() as f64 - transfers).powi(2));
         let lost = |cuts: &[(f64, f64)]| cuts.iter().fold(0.0, |sum, (_, length)| sum + length);
         table.push(vec![
             kind.name.clone().into(),
-            Value::Number(transfers, 1),
-            Value::Number(square.sqrt(), 1),
-            Value::Number(mean(&|counts| counts.stalls.len() as f64), 1),
-            Value::Number(mean(&|counts| lost(&counts.stalls)), 0),
-            Value::Number(mean(&|counts| counts.deferrals.len() as f64), 1),
-            Value::Number(mean(&|counts| lost(&counts.deferrals)), 0),
-            Value::Number(mean(&|counts| pause(counts, options.time)), 0),
+            Cell::Number(transfers, 1),
+            Cell::Number(square.sqrt(), 1),
+            Cell::Number(mean(&|counts| counts.stalls.len() as f64), 1),
+            Cell::Number(mean(&|counts| lost(&counts.stalls)), 0),
+            Cell::Number(mean(&|counts| counts.deferrals.len() as f64), 1),
+            Cell::Number(mean(&|counts| lost(&counts.deferrals)), 0),
+            Cell::Number(mean(&|counts| pause(counts, options.time)), 0),
             u64::from(options.readers).into(),
             u64::from(options.holes).into(),
             kind.backoff().into(),
@@ -157,15 +159,15 @@ pub fn run(options: &Options) -> Result<Report> {
     Ok(report)
 }
 
-/// The longest time in which no transfer ended.
-fn pause(counts: &Counts, time: Duration) -> f64 {
+/// Returns the longest time without the end of a transfer.
+fn pause(counts: &RequestCounts, time: Duration) -> f64 {
     let ends = counts.transfers.iter().copied().chain([time.as_secs_f64()]);
     let pauses = ends.scan(0.0, |before, end| Some(end - std::mem::replace(before, end)));
     pauses.fold(0.0, f64::max)
 }
 
-/// The first trial over time: what has come so far.
-fn picture(options: &Options, kinds: &[Kind], runs: &[&Run]) -> Picture {
+/// Draws the first trial over time.
+fn picture(options: &BlackholeOptions, kinds: &[ClientKind], runs: &[&BlackholeRun]) -> Picture {
     let end = options.time.as_secs_f64();
     let steps = |name: String, times: Vec<f64>, style, color| {
         let mut points = vec![(0.0, 0.0)];
@@ -175,18 +177,18 @@ fn picture(options: &Options, kinds: &[Kind], runs: &[&Run]) -> Picture {
         }
         let last = points.last().map_or(0.0, |last| last.1);
         points.push((end, last));
-        Series { name, points, style, color }
+        PlotSeries { name, points, style, color }
     };
     let times = |cuts: &[(f64, f64)]| cuts.iter().map(|(time, _)| *time).collect();
     let (mut transfers, mut cuts) = (Vec::new(), Vec::new());
     for (at, (kind, run)) in kinds.iter().zip(runs).enumerate() {
         let counts = &run.counts;
         let name = &kind.name;
-        transfers.push(steps(name.clone(), counts.transfers.clone(), Style::Line, at));
-        cuts.push(steps(format!("{name}: stalls"), times(&counts.stalls), Style::Line, at));
+        transfers.push(steps(name.clone(), counts.transfers.clone(), SeriesStyle::Line, at));
+        cuts.push(steps(format!("{name}: stalls"), times(&counts.stalls), SeriesStyle::Line, at));
         if kind.discipline == Discipline::Ethernet {
             let name = format!("{name}: deferrals");
-            cuts.push(steps(name, times(&counts.deferrals), Style::Dashes, at));
+            cuts.push(steps(name, times(&counts.deferrals), SeriesStyle::Dashes, at));
         }
     }
     let panel = |title: &str, label: &str, series| Panel {
@@ -204,7 +206,7 @@ fn picture(options: &Options, kinds: &[Kind], runs: &[&Run]) -> Picture {
     }
 }
 
-fn notes(options: &Options, events: u64) -> Vec<String> {
+fn notes(options: &BlackholeOptions, events: u64) -> Vec<String> {
     let good = SERVERS.len() - usize::from(options.holes);
     let most = (options.time.as_secs_f64() / options.data().as_secs_f64()).floor() * good as f64;
     vec![

@@ -7,10 +7,12 @@ use anyhow::{Result, bail};
 use ftsh_syntax::Script;
 use ftsh_syntax::duration::Exact;
 
-use super::discipline::{Discipline, Kind, compare, kinds, policies};
+use super::discipline::{ClientKind, Discipline, compare, kinds, policies};
 use crate::common::statistics::mean;
-use crate::common::{Axis, Column, Common, Panel, Picture, Report, Table, Value, input};
-use crate::world::disk::{Buffer, Counts, Setting};
+use crate::common::{
+    Axis, Cell, Column, CommonOptions, Panel, Picture, Report, ReportTable, input,
+};
+use crate::world::disk::{DiskBuffer, DiskSettings, FileCounts};
 use crate::world::script;
 
 /// A shared disk: files consumed and collisions against the number of producers
@@ -21,51 +23,51 @@ use crate::world::script;
 /// Example: ftsh-lab buffer --producers 5,20,50 --plot buffer.svg
 #[derive(clap::Args, Clone, Debug)]
 #[command(verbatim_doc_comment)]
-pub struct Options {
-    /// How many producers; repeatable [default: 1, 2, 3, 4, 5, 10, 20, … 50]
+pub struct BufferOptions {
+    /// Number of producers; repeatable [default: 1, 2, 3, 4, 5, 10, 20, … 50]
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub producers: Vec<u32>,
-    /// What the producers do; repeatable [default: all]
+    /// Disciplines of the producers; repeatable [default: all]
     #[arg(long, value_name = "NAME", value_delimiter = ',', hide_possible_values = true)]
     pub discipline: Vec<Discipline>,
-    /// How long they do it
+    /// Duration of a run
     #[arg(long, value_name = "TIME", default_value = "10min", value_parser = input::length)]
     pub time: Duration,
-    /// The size of the buffer in megabytes
+    /// Size of the buffer in megabytes
     #[arg(long, value_name = "MB", default_value = "120", value_parser = input::positive)]
     pub buffer: f64,
-    /// The megabytes that the consumer takes away in a second
+    /// Megabytes that the consumer removes per second
     #[arg(long, value_name = "MB", default_value = "1", value_parser = input::positive)]
     pub drain: f64,
-    /// The size of the largest file in megabytes; sizes are uniform from 0
+    /// Size of the largest file in megabytes; sizes are uniform from 0
     #[arg(long, value_name = "MB", default_value = "1", value_parser = input::positive)]
     pub largest: f64,
-    /// How long making a file takes, whatever its size
+    /// Time to produce a file of any size
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = input::length)]
     pub production: Duration,
-    /// How many kilobytes are written at once
+    /// Kilobytes written at once
     #[arg(long, value_name = "KB", default_value = "64", value_parser = input::positive)]
     pub block: f64,
-    /// How long a look at the disk takes, for each of the commands it needs
+    /// Duration of a query of the disk, for each command of the query
     #[arg(long, value_name = "TIME", default_value = "5ms", value_parser = input::length)]
     pub look: Duration,
     #[command(flatten)]
     #[allow(missing_docs)]
-    pub common: Common,
+    pub common: CommonOptions,
 }
 
-/// How one world ended.
+/// Result of a run.
 #[derive(Clone, Debug)]
-pub struct Run {
-    /// What came of the files.
-    pub counts: Counts,
+pub struct BufferRun {
+    /// Counts of the files.
+    pub counts: FileCounts,
     /// Events of the simulation.
     pub events: u64,
 }
 
-impl Options {
-    fn setting(&self) -> Setting {
-        Setting {
+impl BufferOptions {
+    fn setting(&self) -> DiskSettings {
+        DiskSettings {
             capacity: (self.buffer * 1e6) as u64,
             drain: self.drain * 1e6,
             largest: (self.largest * 1e6) as u64,
@@ -76,7 +78,7 @@ impl Options {
     }
 }
 
-/// A discipline's script.
+/// Returns the script of a discipline.
 fn producer(discipline: Discipline) -> Result<Script> {
     match discipline {
         Discipline::Fixed => {
@@ -94,19 +96,24 @@ fn producer(discipline: Discipline) -> Result<Script> {
     }
 }
 
-/// Lets producers fill the buffer. `trial` sets this run's random numbers apart from those of
+/// Simulates producers that fill the buffer. `trial` separates the random numbers of this run from
 /// others.
-pub fn produce(options: &Options, kind: &Kind, producers: u32, trial: u64) -> Run {
-    let buffer = Buffer::new(options.setting());
+pub fn produce(
+    options: &BufferOptions,
+    kind: &ClientKind,
+    producers: u32,
+    trial: u64,
+) -> BufferRun {
+    let buffer = DiskBuffer::new(options.setting());
     let place = [u64::from(producers), trial];
     let mut world = kind.world(buffer, producers, options.production, options.common.seed, &place);
     world.run(options.time);
     let events = world.handled();
-    Run { counts: world.commands.counts, events }
+    BufferRun { counts: world.commands.counts, events }
 }
 
 /// Runs the scenario.
-pub fn run(options: &Options) -> Result<Report> {
+pub fn run(options: &BufferOptions) -> Result<Report> {
     let setting = options.setting();
     if setting.block == 0 || setting.largest == 0 || setting.capacity == 0 {
         bail!("--buffer, --largest and --block must come to at least one byte");
@@ -126,7 +133,7 @@ pub fn run(options: &Options) -> Result<Report> {
     let runs = compare(&kinds, &producers, repeats, events, |kind, producers, trial| {
         produce(options, kind, producers, trial)
     })?;
-    let mut table = Table::new(
+    let mut table = ReportTable::new(
         "buffer",
         format!("Files through the buffer in {}, mean of {repeats} trials", Exact(options.time)),
         vec![
@@ -147,8 +154,9 @@ pub fn run(options: &Options) -> Result<Report> {
     for (at, (kind, runs)) in kinds.iter().zip(&runs).enumerate() {
         let (mut consumed, mut collided) = (Vec::new(), Vec::new());
         for (number, runs) in producers.iter().zip(runs) {
-            let mean =
-                |what: fn(&Counts) -> u64| mean(runs.iter().map(|run| what(&run.counts) as f64));
+            let mean = |what: fn(&FileCounts) -> u64| {
+                mean(runs.iter().map(|run| what(&run.counts) as f64))
+            };
             let done = mean(|counts| counts.consumed);
             let lost = mean(|counts| counts.collisions);
             consumed.push((f64::from(*number), done));
@@ -156,18 +164,18 @@ pub fn run(options: &Options) -> Result<Report> {
             table.push(vec![
                 kind.name.clone().into(),
                 u64::from(*number).into(),
-                Value::Number(done, 0),
-                Value::Number(mean(|counts| counts.consumed_bytes) / 1e6, 0),
-                Value::Number(mean(|counts| counts.productions), 0),
-                Value::Number(lost, 0),
-                Value::Number(mean(|counts| counts.wasted_bytes) / 1e6, 0),
+                Cell::Number(done, 0),
+                Cell::Number(mean(|counts| counts.consumed_bytes) / 1e6, 0),
+                Cell::Number(mean(|counts| counts.productions), 0),
+                Cell::Number(lost, 0),
+                Cell::Number(mean(|counts| counts.wasted_bytes) / 1e6, 0),
                 match kind.discipline {
-                    Discipline::Ethernet => Value::Number(mean(Counts::deferrals), 0),
-                    _ => Value::Missing,
+                    Discipline::Ethernet => Cell::Number(mean(FileCounts::deferrals), 0),
+                    _ => Cell::Missing,
                 },
                 kind.backoff().into(),
                 repeats.into(),
-                Value::number(options.time.as_secs_f64()),
+                Cell::number(options.time.as_secs_f64()),
             ]);
         }
         files.push(kind.line(at, consumed));
@@ -189,8 +197,8 @@ pub fn run(options: &Options) -> Result<Report> {
     Ok(Report { tables: vec![table], notes: notes(options, &kinds, events), picture })
 }
 
-fn notes(options: &Options, kinds: &[Kind], events: u64) -> Vec<String> {
-    let Options { buffer, drain, largest, block, production, look, .. } = options;
+fn notes(options: &BufferOptions, kinds: &[ClientKind], events: u64) -> Vec<String> {
+    let BufferOptions { buffer, drain, largest, block, production, look, .. } = options;
     let mut notes = vec![format!(
         "The buffer holds {buffer} MB and is drained at {drain} MB/s. Files have 0 to {largest} MB \
          and take {}, in which they are written in blocks of {block} kB; one that is made again has \

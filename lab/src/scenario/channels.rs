@@ -1,4 +1,4 @@
-//! The overload again, with clients that run real scripts and obey a channel: a budget for retries, a
+//! The overload with clients that run real scripts and share a channel: a budget for retries, a
 //! breaker, places.
 
 use std::time::Duration;
@@ -9,14 +9,14 @@ use ftsh_syntax::Script;
 use ftsh_syntax::duration::Exact;
 use rand::RngExt;
 
-use super::overload::{Course, Setting, Slowness, WINDOW};
+use super::overload::{OverloadCourse, OverloadSettings, Slowness, WINDOW};
 use crate::common::statistics::mean;
 use crate::common::{
-    Axis, Column, Common, Crowd, Panel, Picture, Progress, Report, Series, Style, Table, Value,
-    input, random, trials,
+    Axis, Cell, ClientCrowd, Column, CommonOptions, Panel, Picture, PlotSeries, Report,
+    ReportTable, SeriesStyle, TrialProgress, input, random, trials,
 };
-use crate::world::service::{Alarm, Service};
-use crate::world::{World, script};
+use crate::world::service::{Service, ServiceAlarm};
+use crate::world::{ClientWorld, script};
 
 /// Channels: whether a server comes back when its clients share a budget, a breaker or places
 ///
@@ -26,49 +26,49 @@ use crate::world::{World, script};
 /// Example: ftsh-lab channels --guard budget --share 50,100 --machines 10
 #[derive(clap::Args, Clone, Debug)]
 #[command(verbatim_doc_comment)]
-pub struct Options {
-    /// What the channel says; repeatable [default: all]
+pub struct ChannelsOptions {
+    /// Rules of the channel; repeatable [default: all]
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub guard: Vec<Guard>,
-    /// How many percent of the clients go through it; repeatable
+    /// Percentage of the clients that use the channel; repeatable
     #[arg(long, value_name = "PERCENT", value_delimiter = ',', default_value = "100", value_parser = clap::value_parser!(u32).range(0..=100))]
     pub share: Vec<u32>,
-    /// How many machines the clients are on; each has a channel of its own
+    /// Number of machines; each has its own channel
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub machines: u32,
-    /// How many clients
+    /// Number of clients
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub clients: u32,
-    /// The mean time from an answer to the client's next request; exponentially distributed
+    /// Mean time from an answer to the client's next request; exponentially distributed
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = input::length)]
     pub think: Duration,
-    /// How many requests at once are few for the server
+    /// Number of concurrent requests without a slowdown
     #[arg(long, value_name = "N", default_value = "30", value_parser = input::positive)]
     pub limit: f64,
-    /// How many more make it 1.05 times as slow
+    /// Number of further requests that multiply the time by 1.05
     #[arg(long, value_name = "N", default_value = "15", value_parser = input::positive)]
     pub divisor: f64,
-    /// How many connections wait for a server that doesn't accept them; others are lost
+    /// Connections that wait for a server that does not accept them; others are lost
     #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub backlog: u32,
-    /// How long all goes well at first
+    /// Duration of normal operation at the beginning
     #[arg(long, value_name = "TIME", default_value = "15s", value_parser = input::length)]
     pub before: Duration,
-    /// How long the server is stopped
+    /// Duration of the stop of the server
     #[arg(long, value_name = "TIME", default_value = "2min", value_parser = input::length)]
     pub outage: Duration,
-    /// How long it is watched afterwards
+    /// Duration of the observation afterwards
     #[arg(long, value_name = "TIME", default_value = "5min", value_parser = input::length)]
     pub watch: Duration,
     #[command(flatten)]
     #[allow(missing_docs)]
-    pub common: Common,
+    pub common: CommonOptions,
 }
 
-/// What a channel says.
+/// Rules of a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Guard {
-    /// There is none
+    /// No channel
     Alone,
     /// budget 10%
     Budget,
@@ -111,24 +111,24 @@ impl Guard {
     }
 }
 
-/// Clients to compare with others.
+/// A group of clients to compare.
 struct Case {
     guard: Guard,
     script: Script,
     share: u32,
-    crowd: Crowd,
+    crowd: ClientCrowd,
 }
 
-/// How one world ended.
-struct Run {
-    course: Course,
+/// Result of a run.
+struct ChannelsRun {
+    course: OverloadCourse,
     given_up: u64,
     events: u64,
 }
 
-impl Options {
-    fn setting(&self) -> Setting {
-        Setting {
+impl ChannelsOptions {
+    fn setting(&self) -> OverloadSettings {
+        OverloadSettings {
             clients: self.clients as usize,
             think: self.think,
             timeout: Duration::from_secs(2),
@@ -154,7 +154,7 @@ impl Options {
         let mut cases = Vec::new();
         for crowd in self.common.crowds(&["fixed from 100 ms"])? {
             for guard in guards.iter().copied() {
-                // Whoever has none is the same as anybody else.
+                // A share of 0 % is the same for all rules.
                 let shares = if guard == Guard::Alone { &[100][..] } else { &self.share };
                 for share in shares.iter().copied() {
                     let (script, crowd) = (guard.script()?, crowd.clone());
@@ -167,33 +167,39 @@ impl Options {
 }
 
 impl Case {
-    /// Whether a client goes through the channel: so many of each hundred, evenly dealt out.
+    /// True if a client uses the channel. The share is spread evenly over each hundred clients.
     fn is_guarded(&self, client: usize) -> bool {
         let until = |client: usize| client * self.share as usize / 100;
         until(client + 1) > until(client)
     }
 
-    fn run(&self, options: &Options, alone: &Script, number: usize, trial: u64) -> Run {
+    fn run(
+        &self,
+        options: &ChannelsOptions,
+        alone: &Script,
+        number: usize,
+        trial: u64,
+    ) -> ChannelsRun {
         let setting = options.setting();
         let end = setting.end();
         let random = |what| random(options.common.seed, &[number as u64, trial, what]);
         let mut own = random(0);
-        let mut world = World::new(Service::new(setting.clone()), random(1));
+        let mut world = ClientWorld::new(Service::new(setting.clone()), random(1));
         world.spread(options.machines as usize);
         for client in 0..setting.clients {
             let script = if self.is_guarded(client) { &self.script } else { alone };
             world.add(script, self.crowd.policy(client), Duration::ZERO, own.random());
         }
-        world.wake(setting.before, Alarm::Stop);
-        world.wake(setting.resumed(), Alarm::Continue);
-        world.wake(Duration::from_secs(1), Alarm::Second);
+        world.wake(setting.before, ServiceAlarm::Stop);
+        world.wake(setting.resumed(), ServiceAlarm::Continue);
+        world.wake(Duration::from_secs(1), ServiceAlarm::Second);
         world.run(end);
         let events = world.handled();
         let Service { course, given_up, .. } = world.commands;
-        Run { course, given_up, events }
+        ChannelsRun { course, given_up, events }
     }
 
-    fn label(&self, options: &Options, crowds: usize) -> String {
+    fn label(&self, options: &ChannelsOptions, crowds: usize) -> String {
         let mut label = self.guard.name().to_owned();
         if options.share.len() > 1 && self.guard != Guard::Alone {
             label += &format!(", {} %", self.share);
@@ -206,7 +212,7 @@ impl Case {
 }
 
 /// Runs the scenario.
-pub fn run(options: &Options) -> Result<Report> {
+pub fn run(options: &ChannelsOptions) -> Result<Report> {
     for (name, time) in [("before", options.before), ("watch", options.watch)] {
         if (time.as_secs() as usize) < WINDOW {
             bail!("--{name} must be at least {WINDOW} s to tell how much is answered");
@@ -219,12 +225,12 @@ pub fn run(options: &Options) -> Result<Report> {
     input::bounded(attempts * (cases.len() as u64 * repeats) as f64)?;
     let all: Vec<_> =
         (0..cases.len()).flat_map(|case| (0..repeats).map(move |trial| (case, trial))).collect();
-    let progress = Progress::new(all.len());
+    let progress = TrialProgress::new(all.len());
     let alone = Guard::Alone.script()?;
     let mut runs =
         trials(&all, &progress, |(case, trial)| cases[*case].run(options, &alone, *case, *trial))
             .into_iter();
-    let runs: Vec<Vec<Run>> =
+    let runs: Vec<Vec<ChannelsRun>> =
         cases.iter().map(|_| runs.by_ref().take(repeats as usize).collect()).collect();
     let events: u64 = runs.iter().flatten().map(|run| run.events).sum();
     let mut notes = vec![format!(
@@ -241,14 +247,19 @@ pub fn run(options: &Options) -> Result<Report> {
     })
 }
 
-fn summary(options: &Options, setting: &Setting, cases: &[Case], runs: &[Vec<Run>]) -> Table {
+fn summary(
+    options: &ChannelsOptions,
+    setting: &OverloadSettings,
+    cases: &[Case],
+    runs: &[Vec<ChannelsRun>],
+) -> ReportTable {
     let repeats = runs.first().map_or(0, Vec::len);
     let title = format!(
         "{} clients and a server stopped for {}, {repeats} trials",
         setting.clients,
         Exact(setting.outage)
     );
-    let mut table = Table::new(
+    let mut table = ReportTable::new(
         "channels",
         title,
         vec![
@@ -272,22 +283,22 @@ fn summary(options: &Options, setting: &Setting, cases: &[Case], runs: &[Vec<Run
         let courses = || runs.iter().map(|run| &run.course);
         let recovered = courses().filter(|course| course.recovers()).count();
         let mut times: Vec<_> =
-            courses().filter(|it| it.recovers()).filter_map(Course::recovery).collect();
+            courses().filter(|it| it.recovers()).filter_map(OverloadCourse::recovery).collect();
         times.sort_unstable();
         let median = times.get(times.len() / 2).filter(|_| 2 * recovered > repeats);
         table.push(vec![
             case.guard.name().into(),
             match case.guard {
-                Guard::Alone => Value::Missing,
+                Guard::Alone => Cell::Missing,
                 _ => u64::from(case.share).into(),
             },
             format!("{recovered}/{repeats}").into(),
-            median.map_or(Value::Missing, |time| Value::Number(time.as_secs_f64(), 0)),
-            Value::number(mean(courses().map(Course::before))),
-            Value::number(mean(courses().map(Course::after))),
+            median.map_or(Cell::Missing, |time| Cell::Number(time.as_secs_f64(), 0)),
+            Cell::number(mean(courses().map(OverloadCourse::before))),
+            Cell::number(mean(courses().map(OverloadCourse::after))),
             courses().map(|it| it.peak).max().unwrap_or_default().into(),
-            Value::Number(mean(courses().map(|it| it.requests_stopped() as f64)), 0),
-            Value::Number(mean(runs.iter().map(|run| run.given_up as f64)), 0),
+            Cell::Number(mean(courses().map(|it| it.requests_stopped() as f64)), 0),
+            Cell::Number(mean(runs.iter().map(|run| run.given_up as f64)), 0),
             recovered.into(),
             u64::from(options.machines).into(),
             setting.clients.into(),
@@ -298,22 +309,27 @@ fn summary(options: &Options, setting: &Setting, cases: &[Case], runs: &[Vec<Run
     table
 }
 
-fn picture(options: &Options, setting: &Setting, cases: &[Case], runs: &[Vec<Run>]) -> Picture {
+fn picture(
+    options: &ChannelsOptions,
+    setting: &OverloadSettings,
+    cases: &[Case],
+    runs: &[Vec<ChannelsRun>],
+) -> Picture {
     let crowds = options.common.policies.len();
     let firsts: Vec<_> =
         cases.iter().zip(runs).filter_map(|(case, runs)| Some((case, runs.first()?))).collect();
-    // A mean of five seconds, for the eye.
-    let lines = |of: &dyn Fn(&super::overload::Second) -> f64| -> Vec<Series> {
-        let line = |(color, (case, run)): (usize, &(&Case, &Run))| {
+    // A mean of five seconds smooths the curve.
+    let lines = |of: &dyn Fn(&super::overload::Second) -> f64| -> Vec<PlotSeries> {
+        let line = |(color, (case, run)): (usize, &(&Case, &ChannelsRun))| {
             let seconds = &run.course.seconds;
             let around = |at: usize| {
                 let near = &seconds[at.saturating_sub(2)..(at + 3).min(seconds.len())];
                 mean(near.iter().map(of))
             };
-            Series {
+            PlotSeries {
                 name: case.label(options, crowds),
                 points: (0..seconds.len()).map(|at| (at as f64, around(at))).collect(),
-                style: Style::Line,
+                style: SeriesStyle::Line,
                 color,
             }
         };
@@ -343,19 +359,19 @@ fn picture(options: &Options, setting: &Setting, cases: &[Case], runs: &[Vec<Run
     }
 }
 
-/// What is answered in the end, against the share that goes through the channel.
-fn shares(cases: &[Case], runs: &[Vec<Run>]) -> Panel {
-    let mut series: Vec<Series> = Vec::new();
+/// Draws the final goodput against the share that uses the channel.
+fn shares(cases: &[Case], runs: &[Vec<ChannelsRun>]) -> Panel {
+    let mut series: Vec<PlotSeries> = Vec::new();
     for (case, runs) in cases.iter().zip(runs).filter(|(case, _)| case.guard != Guard::Alone) {
         let answers = mean(runs.iter().map(|run| run.course.after()));
         let point = (f64::from(case.share), answers);
         let name = case.guard.name();
         match series.iter_mut().find(|series| series.name == name) {
             Some(series) => series.points.push(point),
-            None => series.push(Series {
+            None => series.push(PlotSeries {
                 name: name.to_owned(),
                 points: vec![point],
-                style: Style::LineAndDots,
+                style: SeriesStyle::LineAndDots,
                 color: case.guard as usize,
             }),
         }

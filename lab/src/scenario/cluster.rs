@@ -7,10 +7,12 @@ use anyhow::{Result, bail};
 use ftsh_syntax::Script;
 use ftsh_syntax::duration::Exact;
 
-use super::discipline::{Discipline, Kind, compare, kinds, policies};
+use super::discipline::{ClientKind, Discipline, compare, kinds, policies};
 use crate::common::statistics::mean;
-use crate::common::{Axis, Column, Common, Panel, Picture, Report, Table, Value, input};
-use crate::world::cluster::{Cluster, Counts, Setting};
+use crate::common::{
+    Axis, Cell, Column, CommonOptions, Panel, Picture, Report, ReportTable, input,
+};
+use crate::world::cluster::{ClusterModel, ClusterSettings, JobCounts};
 use crate::world::script;
 
 /// A black hole among the machines of a cluster: what it costs to have all jobs done
@@ -21,82 +23,83 @@ use crate::world::script;
 /// Example: ftsh-lab cluster --most 16,24,200 --plot cluster.svg
 #[derive(clap::Args, Clone, Debug)]
 #[command(verbatim_doc_comment)]
-pub struct Options {
-    /// How many jobs are submitted at once, at most; repeatable [default: 12, 16, 24, 48, 100, 200]
+pub struct ClusterOptions {
+    /// Maximum number of jobs submitted at once; repeatable [default: 12, 16, 24, 48, 100, 200]
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub most: Vec<u32>,
-    /// What the script does, fixed, aloha, ethernet or exclusion; repeatable [default: all]
+    /// Disciplines of the script, fixed, aloha, ethernet or exclusion; repeatable [default: all]
     #[arg(long, value_name = "NAME", value_delimiter = ',', hide_possible_values = true)]
     pub discipline: Vec<Discipline>,
-    /// How many jobs there are
+    /// Number of jobs
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub jobs: u32,
-    /// How many machines there are
+    /// Number of machines
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub nodes: u16,
-    /// How many of them fail everything
+    /// Number of machines that fail each job
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub holes: u16,
-    /// How many jobs a machine runs at once
+    /// Number of jobs that a machine runs at once
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub places: u32,
-    /// How long a job takes, in the mean
+    /// Mean duration of a job
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = input::length)]
     pub job: Duration,
-    /// How long one takes to fail
+    /// Time until a job fails
     #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = input::length)]
     pub failing: Duration,
-    /// How long a look at the free places takes
+    /// Duration of a query of the free places
     #[arg(long, value_name = "TIME", default_value = "10ms", value_parser = input::length)]
     pub look: Duration,
-    /// When to give up, if not all is done
+    /// Time after which unfinished jobs are given up
     #[arg(long, value_name = "TIME", default_value = "4h", value_parser = input::length)]
     pub time: Duration,
     #[command(flatten)]
     #[allow(missing_docs)]
-    pub common: Common,
+    pub common: CommonOptions,
 }
 
-/// More attempts than this of one job are many: a script that makes no more would have failed.
+/// Number of attempts of one job up to which the job counts as lucky. A script with this limit
+/// would have failed the others.
 const FEW: u64 = 3;
 
-/// The longest that the scripts try.
+/// Time limit of the scripts.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// How one world ended.
+/// Result of a run.
 #[derive(Clone, Debug)]
-pub struct Run {
-    /// What came of the jobs.
-    pub counts: Counts,
+pub struct ClusterRun {
+    /// Counts of the jobs.
+    pub counts: JobCounts,
     /// Events of the simulation.
     pub events: u64,
 }
 
-impl Run {
-    /// How often any job was begun.
+impl ClusterRun {
+    /// Returns the number of starts of all jobs.
     fn attempts(&self) -> u64 {
         self.counts.attempts.values().sum()
     }
 
-    /// Which part of that was in a hole.
+    /// Returns the part of the starts in holes.
     fn share(&self) -> f64 {
         self.counts.in_holes as f64 / self.attempts().max(1) as f64
     }
 
-    /// How often the job was begun that was begun most often.
+    /// Returns the largest number of starts of a job.
     fn worst(&self) -> u64 {
         self.counts.attempts.values().copied().max().unwrap_or_default()
     }
 
-    /// How many jobs took more than a few attempts.
+    /// Returns the number of jobs with more than a few attempts.
     fn unlucky(&self) -> usize {
         self.counts.attempts.values().filter(|attempts| **attempts > FEW).count()
     }
 }
 
-impl Options {
-    fn setting(&self, most: u32) -> Setting {
-        Setting {
+impl ClusterOptions {
+    fn setting(&self, most: u32) -> ClusterSettings {
+        ClusterSettings {
             jobs: self.jobs.into(),
             most: most.into(),
             nodes: self.nodes.into(),
@@ -108,29 +111,29 @@ impl Options {
         }
     }
 
-    /// The places where jobs succeed.
+    /// Returns the number of places where jobs succeed.
     fn good_places(&self) -> u32 {
         u32::from(self.nodes.saturating_sub(self.holes)) * self.places
     }
 
-    /// How long all jobs take if those places are never free.
+    /// Returns the time of all jobs if these places are never free.
     fn best(&self) -> Duration {
         self.job.mul_f64(f64::from(self.jobs) / f64::from(self.good_places()))
     }
 }
 
-/// Has a shell run all jobs, at most so many at once. `trial` sets this run's random numbers apart from those
-/// of others.
-pub fn place(options: &Options, kind: &Kind, most: u32, trial: u64) -> Run {
-    let cluster = Cluster::new(options.setting(most));
+/// Runs all jobs by a shell, at most `most` at once. `trial` separates the random numbers of this
+/// run from others.
+pub fn place(options: &ClusterOptions, kind: &ClientKind, most: u32, trial: u64) -> ClusterRun {
+    let cluster = ClusterModel::new(options.setting(most));
     let place = [u64::from(most), trial];
     let mut world = kind.world(cluster, 1, Duration::ZERO, options.common.seed, &place);
     world.run(options.time);
     let events = world.handled();
-    Run { counts: world.commands.counts, events }
+    ClusterRun { counts: world.commands.counts, events }
 }
 
-/// A discipline's script.
+/// Returns the script of a discipline.
 fn head(discipline: Discipline) -> Result<Script> {
     match discipline {
         Discipline::Fixed => {
@@ -150,7 +153,7 @@ fn head(discipline: Discipline) -> Result<Script> {
 }
 
 /// Runs the scenario.
-pub fn run(options: &Options) -> Result<Report> {
+pub fn run(options: &ClusterOptions) -> Result<Report> {
     if options.holes >= options.nodes {
         bail!("--holes: some of the {} machines must be good", options.nodes);
     }
@@ -164,12 +167,13 @@ pub fn run(options: &Options) -> Result<Report> {
     let all = [Discipline::Fixed, Discipline::Aloha, Discipline::Ethernet, Discipline::Exclusion];
     let kinds = kinds(&options.discipline, &all, &options.common, head)?;
     let repeats = u64::from(options.common.trials(20));
-    // Those in holes are most, each a few events; a job waits in vain as often as it looks.
+    // Most starts are in holes, with a few events each. The number of waits of a job equals the
+    // number of its queries.
     let events = options.time.min(2 * options.best()).div_duration_f64(options.failing);
     let runs = compare(&kinds, &most, repeats, events, |kind, most, trial| {
         place(options, kind, most, trial)
     })?;
-    let mut table = Table::new(
+    let mut table = ReportTable::new(
         "cluster",
         format!("What it takes to have {} jobs done, mean of {repeats} trials", options.jobs),
         vec![
@@ -190,7 +194,7 @@ pub fn run(options: &Options) -> Result<Report> {
     for (at, (kind, runs)) in kinds.iter().zip(&runs).enumerate() {
         let mut points = [const { Vec::new() }; 2];
         for (most, runs) in most.iter().zip(runs) {
-            let mean = |what: &dyn Fn(&Run) -> f64| mean(runs.iter().map(what));
+            let mean = |what: &dyn Fn(&ClusterRun) -> f64| mean(runs.iter().map(what));
             let time = mean(&|run| time(options, run));
             let share = mean(&|run| 100.0 * run.share());
             points[0].push((f64::from(*most), time));
@@ -198,13 +202,13 @@ pub fn run(options: &Options) -> Result<Report> {
             table.push(vec![
                 kind.name.clone().into(),
                 u64::from(*most).into(),
-                Value::Number(mean(&|run| run.counts.done.len() as f64), 0),
-                Value::Number(time, 0),
-                Value::Number(mean(&|run| run.attempts() as f64), 0),
-                Value::Number(mean(&|run| run.counts.in_holes as f64), 0),
-                Value::Number(share, 0),
-                Value::Number(mean(&|run| run.worst() as f64), 1),
-                Value::Number(mean(&|run| run.unlucky() as f64), 1),
+                Cell::Number(mean(&|run| run.counts.done.len() as f64), 0),
+                Cell::Number(time, 0),
+                Cell::Number(mean(&|run| run.attempts() as f64), 0),
+                Cell::Number(mean(&|run| run.counts.in_holes as f64), 0),
+                Cell::Number(share, 0),
+                Cell::Number(mean(&|run| run.worst() as f64), 1),
+                Cell::Number(mean(&|run| run.unlucky() as f64), 1),
                 kind.backoff().into(),
                 repeats.into(),
             ]);
@@ -233,15 +237,15 @@ pub fn run(options: &Options) -> Result<Report> {
     Ok(Report { tables: vec![table], notes, picture })
 }
 
-/// Until all was done, or it was given up.
-fn time(options: &Options, run: &Run) -> f64 {
+/// Returns the time until all jobs were done or given up.
+fn time(options: &ClusterOptions, run: &ClusterRun) -> f64 {
     let is_done = run.counts.done.len() as u64 >= u64::from(options.jobs);
     let last = run.counts.done.last().copied().filter(|_| is_done);
     last.unwrap_or(options.time.as_secs_f64())
 }
 
-fn notes(options: &Options, events: u64) -> Vec<String> {
-    let Options { nodes, holes, places, .. } = options;
+fn notes(options: &ClusterOptions, events: u64) -> Vec<String> {
+    let ClusterOptions { nodes, holes, places, .. } = options;
     let (failing, job, look) = (Exact(options.failing), Exact(options.job), Exact(options.look));
     vec![
         format!(

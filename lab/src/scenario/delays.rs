@@ -1,4 +1,4 @@
-//! The schedule that a policy gives, and those of a script's tries.
+//! Schedule of a policy, and schedules of a script's tries.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,8 +13,8 @@ use ftsh_syntax::parse_bytes;
 
 use crate::common::statistics::Quantiles;
 use crate::common::{
-    Axis, Column, Common, Crowd, Panel, Picture, Progress, Report, Series, Style, Table, Value,
-    labels, random, trials,
+    Axis, Cell, ClientCrowd, Column, CommonOptions, Panel, Picture, PlotSeries, Report,
+    ReportTable, SeriesStyle, TrialProgress, labels, random, trials,
 };
 
 /// The delays of a policy and when its attempts come, or how long a script's tries can take
@@ -25,29 +25,29 @@ use crate::common::{
 ///           ftsh-lab delays --script examples/mirror.ftsh
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
-pub struct Options {
+pub struct DelaysOptions {
     /// Policies, as after `backoff` in a script
     #[arg(value_name = "POLICY", required_unless_present_any = ["script", "policies"])]
-    pub given: Vec<Crowd>,
-    /// Shows the tries of a script; those that name no policy use POLICY, or else the shell's
+    pub given: Vec<ClientCrowd>,
+    /// Shows the tries of a script; tries without a policy use POLICY, or else the shell's
     #[arg(long, value_name = "FILE")]
     pub script: Option<PathBuf>,
-    /// How many retries
+    /// Number of retries
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = value_parser!(u32).range(1..=10_000))]
     pub retries: u32,
-    /// How many series of delays are drawn [default: 10000]
+    /// Number of series of delays that are drawn [default: 10000]
     #[arg(long, value_name = "N", conflicts_with = "trials", value_parser = value_parser!(u32).range(1..=1_000_000))]
     pub samples: Option<u32>,
     #[command(flatten)]
     #[allow(missing_docs)]
-    pub common: Common,
+    pub common: CommonOptions,
 }
 
-/// More delays than this take too much memory.
+/// Maximum number of delays in memory.
 const MOST_DELAYS: u64 = 20_000_000;
 
 /// Runs the scenario.
-pub fn run(options: &Options) -> Result<Report> {
+pub fn run(options: &DelaysOptions) -> Result<Report> {
     let crowds = [&options.given[..], &options.common.policies[..]].concat();
     let policies = crowds.iter().map(|crowd| {
         crowd
@@ -70,7 +70,7 @@ pub fn run(options: &Options) -> Result<Report> {
         );
     }
     let labels = labels(&crowds);
-    let progress = Progress::new(policies.len());
+    let progress = TrialProgress::new(policies.len());
     let cases: Vec<_> = policies.iter().enumerate().collect();
     let rows = trials(&cases, &progress, |(at, policy)| {
         rows(policy, options.retries as usize, samples, options.common.seed, *at as u64)
@@ -87,16 +87,16 @@ pub fn run(options: &Options) -> Result<Report> {
     Ok(Report { tables: vec![table], notes, picture })
 }
 
-/// What is known of one delay, in seconds.
-struct Row {
+/// Statistics of one delay, in seconds.
+struct DelayRow {
     bound: Bound,
     delays: Quantiles,
-    /// When the attempt after it comes.
+    /// Time of the attempt after the delay.
     times: Quantiles,
 }
 
-/// The delays one after the other.
-fn rows(policy: &Policy, retries: usize, samples: u32, seed: u64, place: u64) -> Vec<Row> {
+/// Returns the delays in order.
+fn rows(policy: &Policy, retries: usize, samples: u32, seed: u64, place: u64) -> Vec<DelayRow> {
     let mut random = random(seed, &[place]);
     let mut states = vec![(policy.start(), Duration::ZERO); samples as usize];
     let mut rows = Vec::with_capacity(retries);
@@ -109,19 +109,19 @@ fn rows(policy: &Policy, retries: usize, samples: u32, seed: u64, place: u64) ->
             delays.push(delay.as_secs_f32());
             times.push(now.as_secs_f32());
         }
-        rows.push(Row { bound, delays: Quantiles::new(delays), times: Quantiles::new(times) });
+        rows.push(DelayRow { bound, delays: Quantiles::new(delays), times: Quantiles::new(times) });
     }
     rows
 }
 
-fn table(policies: &[Policy], samples: u32) -> Table {
+fn table(policies: &[Policy], samples: u32) -> ReportTable {
     let title = match policies {
         [one] => format!("{one}: delays, and the times of the retries after them"),
         _ => "Delays, and the times of the retries after them".into(),
     };
     let mut policy = Column::new("policy", "policy", "");
     policy.shown = policies.len() > 1;
-    Table::new(
+    ReportTable::new(
         "delays",
         format!("{title}; {samples} samples"),
         vec![
@@ -141,12 +141,12 @@ fn table(policies: &[Policy], samples: u32) -> Table {
     )
 }
 
-fn shown(policy: &Policy, label: &str, retry: usize, row: &Row) -> Vec<Value> {
+fn shown(policy: &Policy, label: &str, retry: usize, row: &DelayRow) -> Vec<Cell> {
     let length = |length: Duration| match length {
-        Duration::MAX => Value::Missing,
-        length => Value::number(length.as_secs_f64()),
+        Duration::MAX => Cell::Missing,
+        length => Cell::number(length.as_secs_f64()),
     };
-    let Row { bound, delays, times } = row;
+    let DelayRow { bound, delays, times } = row;
     vec![
         label.into(),
         retry.into(),
@@ -163,8 +163,8 @@ fn shown(policy: &Policy, label: &str, retry: usize, row: &Row) -> Vec<Value> {
     ]
 }
 
-fn picture(policies: &[Policy], labels: &[String], rows: &[Vec<Row>]) -> Picture {
-    type Curve<'a> = (&'a str, Style, &'a dyn Fn(&Row) -> Option<f64>);
+fn picture(policies: &[Policy], labels: &[String], rows: &[Vec<DelayRow>]) -> Picture {
+    type Curve<'a> = (&'a str, SeriesStyle, &'a dyn Fn(&DelayRow) -> Option<f64>);
     let panel = |title: &str, y: &str, curves: [Curve; 3]| {
         let mut series = Vec::new();
         for (at, rows) in rows.iter().enumerate() {
@@ -178,7 +178,12 @@ fn picture(policies: &[Policy], labels: &[String], rows: &[Vec<Row>]) -> Picture
                 } else {
                     (*name).to_owned()
                 };
-                series.push(Series { name, points: points.collect(), style: *style, color: at });
+                series.push(PlotSeries {
+                    name,
+                    points: points.collect(),
+                    style: *style,
+                    color: at,
+                });
             }
         }
         Panel { title: title.to_owned(), x: Axis::linear("retry"), y: Axis::log(y), series }
@@ -192,24 +197,24 @@ fn picture(policies: &[Policy], labels: &[String], rows: &[Vec<Row>]) -> Picture
         "Delay before each retry",
         "delay, s",
         [
-            ("median", Style::LineAndDots, &|row| row.delays.at(0.5)),
-            ("90 %", Style::Line, &|row| row.delays.at(0.9)),
-            ("at most", Style::Dashes, &|row| finite(row.bound.most)),
+            ("median", SeriesStyle::LineAndDots, &|row| row.delays.at(0.5)),
+            ("90 %", SeriesStyle::Line, &|row| row.delays.at(0.9)),
+            ("at most", SeriesStyle::Dashes, &|row| finite(row.bound.most)),
         ],
     );
     let times = panel(
         "Time of each retry, if attempts fail at once",
         "time since the first failure, s",
         [
-            ("median", Style::LineAndDots, &|row| row.times.at(0.5)),
-            ("90 %", Style::Line, &|row| row.times.at(0.9)),
-            ("at most", Style::Dashes, &|row| finite(row.bound.latest)),
+            ("median", SeriesStyle::LineAndDots, &|row| row.times.at(0.5)),
+            ("90 %", SeriesStyle::Line, &|row| row.times.at(0.9)),
+            ("at most", SeriesStyle::Dashes, &|row| finite(row.bound.latest)),
         ],
     );
     Picture { title, panels: vec![delays, times] }
 }
 
-/// The tries of a script.
+/// Returns a report on the tries of a script.
 fn script(path: &std::path::Path, policy: &Policy) -> Result<Report> {
     let name = path.display().to_string();
     let text = std::fs::read(path).with_context(|| format!("can't read {name}"))?;
@@ -218,7 +223,7 @@ fn script(path: &std::path::Path, policy: &Policy) -> Result<Report> {
         Err(errors) => bail!("{name} has mistakes:\n{}", diagnostic::render_all(&errors)),
     };
     let schedules = schedules(&script, policy);
-    let mut table = Table::new(
+    let mut table = ReportTable::new(
         "tries",
         format!(
             "The tries of {name}: how long until one gives up at the least, and ends at the most"
@@ -239,10 +244,10 @@ fn script(path: &std::path::Path, policy: &Policy) -> Result<Report> {
     for (at, schedule) in schedules.iter().enumerate() {
         table.push(row(schedule));
         let ends = [schedule.least, schedule.most].into_iter().flatten();
-        series.push(Series {
+        series.push(PlotSeries {
             name: format!("line {}", schedule.line),
             points: ends.map(|end| (end.as_secs_f64(), f64::from(schedule.line))).collect(),
-            style: Style::LineAndDots,
+            style: SeriesStyle::LineAndDots,
             color: at,
         });
     }
@@ -254,33 +259,33 @@ fn script(path: &std::path::Path, policy: &Policy) -> Result<Report> {
     };
     let notes = vec![
         "At least: until it gives up, if every attempt fails at once. At most: whatever its commands \
-         do, but for the time they take to end when they are told to. `no limit`: as long as a command \
+         do, but for the time they take to end after SIGTERM. `no limit`: as long as a command \
          takes; `?`: only running it can tell."
             .into(),
     ];
     Ok(Report { tables: vec![table], notes, picture: Picture { title: name, panels: vec![panel] } })
 }
 
-fn row(schedule: &Schedule) -> Vec<Value> {
+fn row(schedule: &Schedule) -> Vec<Cell> {
     let is_known = schedule.policy.is_some();
     let unknown = if is_known { "no limit" } else { "?" };
     let length = |length: Option<Duration>, none: &str| match length {
         Some(Duration::MAX) => "for ever".into(),
-        Some(length) => Value::Text(Human(length).to_string()),
+        Some(length) => Cell::Text(Human(length).to_string()),
         None => none.into(),
     };
     let seconds = |length: Option<Duration>| {
-        length.map_or(Value::Missing, |it| Value::number(it.as_secs_f64()))
+        length.map_or(Cell::Missing, |it| Cell::number(it.as_secs_f64()))
     };
     vec![
         u64::from(schedule.line).into(),
         format!("{}{}", "  ".repeat(schedule.depth), schedule.head).into(),
-        schedule.times.map_or(Value::Missing, Value::Count),
+        schedule.times.map_or(Cell::Missing, Cell::Count),
         length(schedule.least, "?"),
         length(schedule.most, unknown),
         seconds(schedule.least),
         seconds(schedule.most),
         schedule.depth.into(),
-        schedule.policy.as_ref().map_or(Value::Missing, |policy| policy.to_string().into()),
+        schedule.policy.as_ref().map_or(Cell::Missing, |policy| policy.to_string().into()),
     ]
 }

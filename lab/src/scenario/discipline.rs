@@ -1,5 +1,5 @@
-//! How clients use something that many use, after Thain and Livny, *The Ethernet Approach to Grid
-//! Computing*, 2003.
+//! Disciplines of clients that share a resource, after Thain and Livny, *The Ethernet Approach to
+//! Grid Computing*, 2003.
 
 use std::time::Duration;
 
@@ -9,26 +9,29 @@ use ftsh_syntax::Script;
 use ftsh_syntax::backoff::Policy;
 use rand::RngExt;
 
-use crate::common::{Common, Crowd, Progress, Series, Style, input, labels, random, trials};
-use crate::world::{Commands, World};
+use crate::common::{
+    ClientCrowd, CommonOptions, PlotSeries, SeriesStyle, TrialProgress, input, labels, random,
+    trials,
+};
+use crate::world::{ClientWorld, CommandModels};
 
-/// How a client uses what many use.
+/// Discipline of a client that shares a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Discipline {
-    /// Repeats at once what failed
+    /// Retries at once after a failure
     Fixed,
-    /// Repeats what failed after a delay that grows
+    /// Retries after a growing delay
     Aloha,
-    /// Does as aloha, but looks first whether there is room
+    /// Retries as aloha, and checks for free capacity first
     Ethernet,
-    /// Does as aloha, but through a channel that has so many places
+    /// Retries as aloha, through a channel with a limited number of places
     Channel,
-    /// Does as aloha, but has an engine run it, and avoids machines that fail
+    /// Retries as aloha, on an engine, and avoids machines that fail
     Exclusion,
 }
 
 impl Discipline {
-    /// Its name.
+    /// Returns the name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Fixed => "fixed",
@@ -40,41 +43,41 @@ impl Discipline {
     }
 }
 
-/// The clients of one line in the picture.
+/// Clients of one line in the picture.
 #[derive(Clone, Debug)]
-pub struct Kind {
-    /// What they do.
+pub struct ClientKind {
+    /// Discipline.
     pub discipline: Discipline,
-    /// Their delays. Those of `fixed` have none.
-    pub crowd: Option<Crowd>,
-    /// The number of the crowd among those to compare.
+    /// Policies; `fixed` has no delays.
+    pub crowd: Option<ClientCrowd>,
+    /// Number of the crowd among the compared ones.
     pub number: usize,
-    /// What to call them.
+    /// Label of the line.
     pub name: String,
-    /// What each of them runs.
+    /// Script of each client.
     pub script: Script,
 }
 
-impl Kind {
-    /// The delays, as scripts write them.
+impl ClientKind {
+    /// Returns the policies as written in scripts.
     pub fn backoff(&self) -> String {
         self.crowd.as_ref().map_or_else(|| "none".into(), ToString::to_string)
     }
 
-    /// A world of such clients, each of which begins at a random moment within `start`. The `place`
-    /// sets its random numbers apart from those of others.
-    pub fn world<C: Commands>(
+    /// Creates a world of such clients, each starting at a random moment within `start`. `place`
+    /// separates its random numbers from others.
+    pub fn world<C: CommandModels>(
         &self,
         commands: C,
         clients: u32,
         start: Duration,
         seed: u64,
         place: &[u64],
-    ) -> World<C> {
+    ) -> ClientWorld<C> {
         let kind = [self.discipline as u64, self.number as u64];
         let random = |what| random(seed, &[&kind, place, &[what]].concat());
         let mut own = random(0);
-        let mut world = World::new(commands, random(1));
+        let mut world = ClientWorld::new(commands, random(1));
         let none = Policy::default();
         for client in 0..clients as usize {
             let policy = self.crowd.as_ref().map_or(&none, |crowd| crowd.policy(client));
@@ -84,23 +87,24 @@ impl Kind {
         world
     }
 
-    /// Its line in a picture, over numbers of clients.
-    pub fn line(&self, color: usize, mut points: Vec<(f64, f64)>) -> Series {
+    /// Returns the line in a picture over numbers of clients.
+    pub fn line(&self, color: usize, mut points: Vec<(f64, f64)>) -> PlotSeries {
         points.sort_by(|one, other| one.0.total_cmp(&other.0));
-        Series { name: self.name.clone(), points, style: Style::LineAndDots, color }
+        PlotSeries { name: self.name.clone(), points, style: SeriesStyle::LineAndDots, color }
     }
 }
 
-/// The delays of tries in the scripts, which name none: the shell's own.
+/// Policy of tries without one: the shell's own.
 const POLICIES: [&str; 1] = ["ethernet"];
 
-/// Each of the disciplines asked for, or else of `all`, with each of the crowds if it delays.
+/// Returns each requested discipline, or else each of `all`, combined with each crowd if it has
+/// delays.
 pub fn kinds(
     asked: &[Discipline],
     all: &[Discipline],
-    common: &Common,
+    common: &CommonOptions,
     script: impl Fn(Discipline) -> Result<Script>,
-) -> Result<Vec<Kind>> {
+) -> Result<Vec<ClientKind>> {
     let crowds = common.crowds(&POLICIES)?;
     let labels = labels(&crowds);
     let mut kinds = Vec::new();
@@ -108,36 +112,36 @@ pub fn kinds(
         let script = script(discipline)?;
         let name = discipline.name().to_owned();
         if discipline == Discipline::Fixed {
-            kinds.push(Kind { discipline, crowd: None, number: 0, name, script });
+            kinds.push(ClientKind { discipline, crowd: None, number: 0, name, script });
             continue;
         }
         for (number, (crowd, label)) in crowds.iter().zip(&labels).enumerate() {
             let name = if crowds.len() == 1 { name.clone() } else { format!("{name}, {label}") };
             let (crowd, script) = (Some(crowd.clone()), script.clone());
-            kinds.push(Kind { discipline, crowd, number, name, script });
+            kinds.push(ClientKind { discipline, crowd, number, name, script });
         }
     }
     Ok(kinds)
 }
 
-/// Does `run` with each kind and each of the `numbers` of clients, `repeats` times: what came of it
-/// by kind, and then by number. A client can have about as many `events` in a run.
+/// Runs `run` for each kind and each of the `numbers` of clients, `repeats` times. Returns the
+/// results by kind and number. `events` is the estimated number of events per client.
 pub fn compare<R: Send>(
-    kinds: &[Kind],
+    kinds: &[ClientKind],
     numbers: &[u32],
     repeats: u64,
     events: f64,
-    run: impl Fn(&Kind, u32, u64) -> R + Sync,
+    run: impl Fn(&ClientKind, u32, u64) -> R + Sync,
 ) -> Result<Vec<Vec<Vec<R>>>> {
     let clients = numbers.iter().copied().map(f64::from).sum::<f64>();
     input::bounded(clients * (kinds.len() as u64 * repeats) as f64 * events)?;
     let mut cases = Vec::new();
-    // The longest first, so that no thread is left alone with one in the end.
+    // Starting the longest runs first keeps all threads busy until the end.
     for number in (0..numbers.len()).rev() {
         let of = |kind| (0..repeats).map(move |trial| (kind, number, trial));
         cases.extend((0..kinds.len()).flat_map(of));
     }
-    let progress = Progress::new(cases.len());
+    let progress = TrialProgress::new(cases.len());
     let runs = trials(&cases, &progress, |(kind, number, trial)| {
         run(&kinds[*kind], numbers[*number], *trial)
     });
@@ -149,8 +153,8 @@ pub fn compare<R: Send>(
     Ok(results)
 }
 
-/// Says which delays there were.
-pub fn policies(kinds: &[Kind]) -> Option<String> {
+/// Describes the compared policies.
+pub fn policies(kinds: &[ClientKind]) -> Option<String> {
     let mut policies: Vec<_> =
         kinds.iter().filter_map(|kind| kind.crowd.as_ref()).map(ToString::to_string).collect();
     policies.sort();

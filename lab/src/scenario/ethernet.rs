@@ -7,12 +7,12 @@ use anyhow::{Result, bail};
 use ftsh_syntax::Script;
 use ftsh_syntax::duration::Exact;
 
-use super::discipline::{Discipline, Kind, compare, kinds, policies};
+use super::discipline::{ClientKind, Discipline, compare, kinds, policies};
 use crate::common::{
-    Axis, Column, Common, Panel, Picture, Progress, Report, Series, Style, Table, Value, input,
-    statistics, trials,
+    Axis, Cell, Column, CommonOptions, Panel, Picture, PlotSeries, Report, ReportTable,
+    SeriesStyle, TrialProgress, input, statistics, trials,
 };
-use crate::world::queue::{Alarm, Counts, Host, Queue};
+use crate::world::queue::{Host, JobQueue, QueueAlarm, SubmissionCounts};
 use crate::world::script;
 
 /// Job submission: jobs done against the number of clients, when descriptors run out
@@ -23,62 +23,62 @@ use crate::world::script;
 /// Example: ftsh-lab ethernet --clients 100,300,500 --plot jobs.svg
 #[derive(clap::Args, Clone, Debug)]
 #[command(verbatim_doc_comment)]
-pub struct Options {
-    /// How many clients; repeatable [default: 50, 100, … 500, and around the edge]
+pub struct EthernetOptions {
+    /// Number of clients; repeatable [default: 50, 100, … 500, and around the edge]
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub clients: Vec<u32>,
-    /// What the clients do; repeatable [default: all]
+    /// Disciplines of the clients; repeatable [default: all]
     #[arg(long, value_name = "NAME", value_delimiter = ',', hide_possible_values = true)]
     pub discipline: Vec<Discipline>,
-    /// How long they do it
+    /// Duration of a run
     #[arg(long, value_name = "TIME", default_value = "30min", value_parser = input::length)]
     pub time: Duration,
-    /// Within what time they start, each at a random moment
+    /// Period in which the clients start, each at a random moment
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = input::length)]
     pub start: Duration,
-    /// The file descriptors of the host
+    /// Number of file descriptors of the host
     #[arg(long, value_name = "N", default_value_t = 8000)]
     pub descriptors: u64,
-    /// How many of them others use
+    /// Number of file descriptors in other use
     #[arg(long, value_name = "N", default_value_t = 500)]
     pub in_use: u64,
-    /// How many a submission holds while it is in progress
+    /// Number of file descriptors that a submission holds
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..))]
     pub per_submission: u64,
-    /// How many jobs the queue accepts at most
+    /// Maximum rate of accepted jobs
     #[arg(long, value_name = "RATE", default_value = "4/s", value_parser = input::rate)]
     pub rate: f64,
-    /// How long a submission takes when it is alone
+    /// Duration of a submission without others
     #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = input::length)]
     pub alone: Duration,
-    /// How long the queue takes to come back from a crash
+    /// Time until the queue returns after a crash
     #[arg(long, value_name = "TIME", default_value = "20s", value_parser = input::length)]
     pub restart: Duration,
-    /// How long a submission takes to fail while the queue is down
+    /// Time until a submission fails while the queue is down
     #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = input::length)]
     pub refusal: Duration,
-    /// How long a look at the descriptors takes
+    /// Duration of a query of the descriptors
     #[arg(long, value_name = "TIME", default_value = "10ms", value_parser = input::length)]
     pub look: Duration,
     #[command(flatten)]
     #[allow(missing_docs)]
-    pub common: Common,
+    pub common: CommonOptions,
 }
 
-/// How one world ended.
+/// Result of a run.
 #[derive(Clone, Debug)]
-pub struct Run {
-    /// What came of the submissions.
-    pub counts: Counts,
-    /// The jobs of the client that has the fewest, and of the one that has the most.
+pub struct EthernetRun {
+    /// Counts of the submissions.
+    pub counts: SubmissionCounts,
+    /// Smallest and largest number of jobs of a client.
     pub extremes: (u64, u64),
-    /// Free descriptors over time, if asked for: seconds and how many.
+    /// Samples of the free descriptors, if requested: seconds and number.
     pub samples: Vec<(f64, f64)>,
     /// Events of the simulation.
     pub events: u64,
 }
 
-impl Options {
+impl EthernetOptions {
     fn host(&self) -> Host {
         Host {
             descriptors: self.descriptors,
@@ -92,13 +92,13 @@ impl Options {
         }
     }
 
-    /// How many submissions can be in progress at once.
+    /// Returns the maximum number of submissions in progress.
     fn edge(&self) -> u64 {
         self.descriptors.saturating_sub(self.in_use) / self.per_submission
     }
 }
 
-/// A discipline's script.
+/// Returns the script of a discipline.
 fn client(discipline: Discipline) -> Result<Script> {
     match discipline {
         Discipline::Fixed => {
@@ -119,31 +119,32 @@ fn client(discipline: Discipline) -> Result<Script> {
     }
 }
 
-/// Lets clients submit jobs. `trial` sets this run's random numbers apart from those of others.
+/// Simulates clients that submit jobs. `trial` separates the random numbers of this run from
+/// others.
 pub fn submit(
-    options: &Options,
-    kind: &Kind,
+    options: &EthernetOptions,
+    kind: &ClientKind,
     clients: u32,
     trial: u64,
     sample: Option<Duration>,
-) -> Run {
-    let queue = Queue::new(options.host());
+) -> EthernetRun {
+    let queue = JobQueue::new(options.host());
     let place = [u64::from(clients), trial];
     let mut world = kind.world(queue, clients, options.start, options.common.seed, &place);
     if let Some(distance) = sample {
-        world.wake(Duration::ZERO, Alarm::Sample(distance));
+        world.wake(Duration::ZERO, QueueAlarm::Sample(distance));
     }
     world.run(options.time);
     let events = world.handled();
-    let Queue { counts, mut by_client, samples, .. } = world.commands;
+    let JobQueue { counts, mut by_client, samples, .. } = world.commands;
     by_client.resize(clients as usize, 0);
     let least = by_client.iter().min().copied().unwrap_or_default();
     let most = by_client.iter().max().copied().unwrap_or_default();
-    Run { counts, extremes: (least, most), samples, events }
+    EthernetRun { counts, extremes: (least, most), samples, events }
 }
 
 /// Runs the scenario.
-pub fn run(options: &Options) -> Result<Report> {
+pub fn run(options: &EthernetOptions) -> Result<Report> {
     if options.edge() == 0 {
         bail!("--descriptors: with {} in use there are too few for one submission", options.in_use);
     }
@@ -158,7 +159,7 @@ pub fn run(options: &Options) -> Result<Report> {
     let runs = compare(&kinds, &clients, repeats, events, |kind, clients, trial| {
         submit(options, kind, clients, trial, None)
     })?;
-    let mut table = Table::new(
+    let mut table = ReportTable::new(
         "ethernet",
         format!("Jobs done by clients in {}, mean of {repeats} trials", Exact(options.time)),
         vec![
@@ -181,7 +182,7 @@ pub fn run(options: &Options) -> Result<Report> {
     for (at, (kind, runs)) in kinds.iter().zip(&runs).enumerate() {
         let mut points = vec![(0.0, 0.0)];
         for (number, runs) in clients.iter().zip(runs) {
-            let mean = |what: fn(&Counts) -> u64| {
+            let mean = |what: fn(&SubmissionCounts) -> u64| {
                 statistics::mean(runs.iter().map(|run| what(&run.counts) as f64))
             };
             let jobs = mean(|counts| counts.jobs);
@@ -193,20 +194,20 @@ pub fn run(options: &Options) -> Result<Report> {
             table.push(vec![
                 kind.name.clone().into(),
                 u64::from(*number).into(),
-                Value::Number(jobs, 0),
-                Value::number(jobs / options.time.as_secs_f64()),
-                Value::Number(mean(|counts| counts.submissions), 0),
-                Value::Number(mean(|counts| counts.failures), 0),
-                Value::Number(mean(|counts| counts.crashes), 0),
+                Cell::Number(jobs, 0),
+                Cell::number(jobs / options.time.as_secs_f64()),
+                Cell::Number(mean(|counts| counts.submissions), 0),
+                Cell::Number(mean(|counts| counts.failures), 0),
+                Cell::Number(mean(|counts| counts.crashes), 0),
                 match kind.discipline {
-                    Discipline::Ethernet => Value::Number(mean(Counts::deferrals), 0),
-                    _ => Value::Missing,
+                    Discipline::Ethernet => Cell::Number(mean(SubmissionCounts::deferrals), 0),
+                    _ => Cell::Missing,
                 },
-                Value::Number(fewest, 0),
-                Value::Number(most, 0),
+                Cell::Number(fewest, 0),
+                Cell::Number(most, 0),
                 kind.backoff().into(),
                 repeats.into(),
-                Value::number(options.time.as_secs_f64()),
+                Cell::number(options.time.as_secs_f64()),
             ]);
         }
         lines.push(kind.line(at, points));
@@ -225,18 +226,18 @@ pub fn run(options: &Options) -> Result<Report> {
     Ok(Report { tables: vec![table], notes: notes(options, &kinds, events), picture })
 }
 
-/// The free descriptors over time, with more clients than the host can bear.
-fn timeline(options: &Options, kinds: &[Kind]) -> Panel {
+/// Draws the free descriptors over time, with more clients than the host can serve.
+fn timeline(options: &EthernetOptions, kinds: &[ClientKind]) -> Panel {
     let clients = u32::try_from(options.edge() * 6 / 5 + 1).unwrap_or(u32::MAX).min(100_000);
     let time = options.time.min(Duration::from_secs(600));
-    let options = Options { time, ..options.clone() };
-    let progress = Progress::new(kinds.len());
+    let options = EthernetOptions { time, ..options.clone() };
+    let progress = TrialProgress::new(kinds.len());
     let runs =
         trials(kinds, &progress, |kind| submit(&options, kind, clients, 0, Some(time / 600)));
-    let line = |(at, (kind, run)): (usize, (&Kind, Run))| Series {
+    let line = |(at, (kind, run)): (usize, (&ClientKind, EthernetRun))| PlotSeries {
         name: kind.name.clone(),
         points: run.samples,
-        style: Style::Line,
+        style: SeriesStyle::Line,
         color: at,
     };
     Panel {
@@ -247,8 +248,8 @@ fn timeline(options: &Options, kinds: &[Kind]) -> Panel {
     }
 }
 
-fn notes(options: &Options, kinds: &[Kind], events: u64) -> Vec<String> {
-    let Options { descriptors, in_use, per_submission, look, .. } = options;
+fn notes(options: &EthernetOptions, kinds: &[ClientKind], events: u64) -> Vec<String> {
+    let EthernetOptions { descriptors, in_use, per_submission, look, .. } = options;
     let short = |time: &Duration| Exact(*time).to_string();
     let mut notes = vec![format!(
         "The host has {descriptors} descriptors, {in_use} in use; a submission holds \

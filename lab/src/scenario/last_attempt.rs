@@ -1,61 +1,63 @@
-//! Who succeeds by a deadline, with and without the shell's rule of a last attempt in the time left.
+//! Share of clients that succeed by a deadline, with and without the shell's rule of a last attempt
+//! in the remaining time.
 
 use std::collections::BTreeMap;
 
-use crate::common::{Axis, Column, Crowd, Panel, Series, Style, Table, Value};
+use crate::common::{Axis, Cell, ClientCrowd, Column, Panel, PlotSeries, ReportTable, SeriesStyle};
 
-/// How long an outage lasts that is to have a column, in thousandths of the deadline, and the
-/// column's names for programs and for people.
-pub type Length = (u32, &'static str, &'static str);
+/// Lengths of outages with a column, in thousandths of the deadline, and the names of the columns
+/// for programs and people.
+pub type OutageColumn = (u32, &'static str, &'static str);
 
-/// What became of a crowd under one of the rules.
+/// Results of a crowd under one of the rules.
 #[derive(Clone, Debug)]
-pub struct Fate {
-    /// The crowd's number.
+pub struct DeadlineShares {
+    /// Number of the crowd.
     pub crowd: usize,
-    /// Whether clients make a last attempt.
+    /// True if clients make a last attempt.
     pub last_attempt: bool,
-    /// The percentage that succeeds, by how long the outage lasts in thousandths of the deadline.
+    /// Percentage of clients that succeed, by the length of the outage in thousandths of the
+    /// deadline.
     pub shares: BTreeMap<u32, f64>,
 }
 
-/// Each crowd without the rule and with it.
-pub fn cases(crowds: &[Crowd]) -> Vec<(usize, bool)> {
+/// Returns each crowd without the rule and with the rule.
+pub fn cases(crowds: &[ClientCrowd]) -> Vec<(usize, bool)> {
     (0..crowds.len()).flat_map(|crowd| [(crowd, false), (crowd, true)]).collect()
 }
 
-/// The table of some lengths, a row per crowd and rule.
+/// Creates a table of some lengths, with a row per crowd and rule.
 pub fn table(
     title: String,
-    lengths: &[Length],
-    crowds: &[Crowd],
+    lengths: &[OutageColumn],
+    crowds: &[ClientCrowd],
     labels: &[String],
-    fates: &[Fate],
-) -> Table {
+    fates: &[DeadlineShares],
+) -> ReportTable {
     let mut columns =
         vec![Column::new("policy", "policy", ""), Column::new("last_attempt", "last", "attempt")];
     columns.extend(lengths.iter().map(|(_, key, head)| Column::new(key, head, "")));
     columns.push(Column::hidden("backoff"));
-    let mut table = Table::new("deadline", title, columns);
-    for Fate { crowd, last_attempt, shares } in fates {
-        let mut row = vec![labels[*crowd].as_str().into(), Value::Flag(*last_attempt)];
-        let share = |(length, ..): &Length| shares.get(length).map(|it| Value::Number(*it, 1));
-        row.extend(lengths.iter().map(|length| share(length).unwrap_or(Value::Missing)));
+    let mut table = ReportTable::new("deadline", title, columns);
+    for DeadlineShares { crowd, last_attempt, shares } in fates {
+        let mut row = vec![labels[*crowd].as_str().into(), Cell::Flag(*last_attempt)];
+        let share = |(length, ..): &OutageColumn| shares.get(length).map(|it| Cell::Number(*it, 1));
+        row.extend(lengths.iter().map(|length| share(length).unwrap_or(Cell::Missing)));
         row.push(crowds[*crowd].to_string().into());
         table.push(row);
     }
     table
 }
 
-/// Lines in the picture: more can't be told apart.
+/// Maximum number of lines in the picture.
 const LINES: usize = 4;
 
-/// The shares of the first crowds over all lengths.
-pub fn panel(title: String, share: &str, labels: &[String], fates: &[Fate]) -> Panel {
-    let line = |fate: &Fate| Series {
+/// Draws the shares of the first crowds over all lengths.
+pub fn panel(title: String, share: &str, labels: &[String], fates: &[DeadlineShares]) -> Panel {
+    let line = |fate: &DeadlineShares| PlotSeries {
         name: format!("{}{}", labels[fate.crowd], if fate.last_attempt { "" } else { ", without" }),
         points: fate.shares.iter().map(|(at, share)| (f64::from(*at) / 10.0, *share)).collect(),
-        style: if fate.last_attempt { Style::Line } else { Style::Dashes },
+        style: if fate.last_attempt { SeriesStyle::Line } else { SeriesStyle::Dashes },
         color: fate.crowd,
     };
     Panel {

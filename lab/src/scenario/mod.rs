@@ -1,4 +1,4 @@
-//! The experiments. Each has its `Options`, and `run`, which gives a report.
+//! The experiments. Each has options and a function `run` that returns a report.
 
 pub mod advise;
 pub mod blackhole;

@@ -1,5 +1,5 @@
-//! Optimistic concurrency control: clients that update one row of a database, each with the
-//! version it has read. Brooker, *Exponential Backoff And Jitter* (AWS), 2015.
+//! Optimistic concurrency control: clients update one row of a database, each with the version that
+//! it has read. Brooker, *Exponential Backoff And Jitter* (AWS), 2015.
 
 use std::time::Duration;
 
@@ -8,8 +8,8 @@ use ftsh_syntax::backoff::{Policy, PolicyPosition};
 use rand_distr::{Distribution, Normal};
 
 use crate::common::{
-    Axis, Column, Common, Crowd, Panel, Picture, Progress, Queue, Random, Report, Series, Style,
-    Table, Value, input, labels, legend, random, trials,
+    Axis, Cell, ClientCrowd, ClientQueue, Column, CommonOptions, Panel, Picture, PlotSeries,
+    Random, Report, ReportTable, SeriesStyle, TrialProgress, input, labels, legend, random, trials,
 };
 
 /// Contention for one row: time and calls until all clients have updated it
@@ -20,22 +20,22 @@ use crate::common::{
 /// Example: ftsh-lab occ --clients 100 --policy none --policy 'full from 10 ms to 2 s' --plot occ.svg
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
-pub struct Options {
-    /// How many clients; repeatable [default: 10, 20, … 190]
+pub struct OccOptions {
+    /// Number of clients; repeatable [default: 10, 20, … 190]
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub clients: Vec<u32>,
-    /// The mean delay of the network, each way
+    /// Mean delay of the network, each way
     #[arg(long, value_name = "TIME", default_value = "10ms", value_parser = input::length)]
     pub delay: Duration,
-    /// Its standard deviation
+    /// Standard deviation of the delay
     #[arg(long, value_name = "TIME", default_value = "2ms", value_parser = input::length)]
     pub deviation: Duration,
     #[command(flatten)]
     #[allow(missing_docs)]
-    pub common: Common,
+    pub common: CommonOptions,
 }
 
-/// The policies of the article: base 5 ms, cap 2 s, first exponent 1.
+/// Policies of the article: base 5 ms, cap 2 s, first exponent 1.
 pub const POLICIES: [&str; 5] = [
     "none",
     "exponential from 10 ms to 2 s",
@@ -44,27 +44,27 @@ pub const POLICIES: [&str; 5] = [
     "decorrelated from 5 ms to 2 s",
 ];
 
-/// More calls than this take too long to simulate.
+/// Maximum number of simulated calls.
 const MOST_CALLS: f64 = 2e10;
 
-/// One run's result.
+/// Result of a run.
 #[derive(Clone, Copy, Debug)]
-pub struct Run {
-    /// Until the last client knew of its success, in nanoseconds.
+pub struct OccRun {
+    /// Time until the last client has received its success, in nanoseconds.
     pub time: u64,
     /// Writes that reached the database, each after a read.
     pub calls: u64,
 }
 
 /// Runs the scenario.
-pub fn run(options: &Options) -> Result<Report> {
+pub fn run(options: &OccOptions) -> Result<Report> {
     let crowds = options.common.crowds(&POLICIES)?;
     let clients = match &options.clients[..] {
         [] => (1..20).map(|tens| tens * 10).collect(),
         given => given.to_vec(),
     };
     let repeats = u64::from(options.common.trials(100));
-    // Without backoff it is about a quarter of the square.
+    // Without backoff, the number is about a quarter of the square.
     let calls = |clients: &u32| 0.25 * f64::from(*clients).powi(2);
     let total = clients.iter().map(calls).sum::<f64>() * repeats as f64 * crowds.len() as f64;
     if total > MOST_CALLS {
@@ -75,13 +75,13 @@ pub fn run(options: &Options) -> Result<Report> {
         .flat_map(|crowd| clients.iter().map(move |clients| (crowd, *clients)))
         .flat_map(|(crowd, clients)| (0..repeats).map(move |trial| (crowd, clients, trial)))
         .collect();
-    let progress = Progress::new(cases.len());
+    let progress = TrialProgress::new(cases.len());
     let runs = trials(&cases, &progress, |(crowd, clients, trial)| {
         let random = random(options.common.seed, &[*crowd as u64, u64::from(*clients), *trial]);
         contend(&crowds[*crowd], *clients, &network, random, |_| {})
     });
     let labels = labels(&crowds);
-    let mut table = Table::new(
+    let mut table = ReportTable::new(
         "occ",
         format!("Time and calls until all clients have updated one row, mean of {repeats} trials"),
         vec![
@@ -105,10 +105,10 @@ pub fn run(options: &Options) -> Result<Report> {
         table.push(vec![
             u64::from(*clients).into(),
             labels[*crowd].as_str().into(),
-            Value::Number(time, 0),
-            Value::Number(variance.sqrt(), 0),
-            Value::Number(calls, 0),
-            Value::Number(calls / f64::from(*clients), 1),
+            Cell::Number(time, 0),
+            Cell::Number(variance.sqrt(), 0),
+            Cell::Number(calls, 0),
+            Cell::Number(calls / f64::from(*clients), 1),
             crowds[*crowd].to_string().into(),
         ]);
         curves[*crowd].0.push((f64::from(*clients), calls));
@@ -119,23 +119,27 @@ pub fn run(options: &Options) -> Result<Report> {
     Ok(Report { tables: vec![table], notes, picture })
 }
 
-/// Points against N: calls, and times.
+/// Points over the number of clients: calls and times.
 type Curves = (Vec<(f64, f64)>, Vec<(f64, f64)>);
 
 fn picture(
-    options: &Options,
-    crowds: &[Crowd],
+    options: &OccOptions,
+    crowds: &[ClientCrowd],
     labels: &[String],
     clients: &[u32],
     network: &Network,
     curves: &[Curves],
 ) -> Picture {
-    let series = |points: &dyn Fn(usize) -> Vec<(f64, f64)>, style: Style| {
-        let one =
-            |at: usize| Series { name: labels[at].clone(), points: points(at), style, color: at };
+    let series = |points: &dyn Fn(usize) -> Vec<(f64, f64)>, style: SeriesStyle| {
+        let one = |at: usize| PlotSeries {
+            name: labels[at].clone(),
+            points: points(at),
+            style,
+            color: at,
+        };
         (0..crowds.len()).map(one).collect()
     };
-    // The calls of one run, about as many clients as in the article.
+    // Calls of one run, with about as many clients as in the article.
     let shown = clients.iter().copied().min_by_key(|it| it.abs_diff(100)).unwrap_or(100);
     let width = Duration::from_millis(20);
     let calls = |at: usize| {
@@ -156,37 +160,38 @@ fn picture(
             title: "Calls until all have succeeded".into(),
             x: Axis::linear("clients"),
             y: Axis::linear("calls"),
-            series: series(&|at| curves[at].0.clone(), Style::LineAndDots),
+            series: series(&|at| curves[at].0.clone(), SeriesStyle::LineAndDots),
         },
         Panel {
             title: "Time until all have succeeded".into(),
             x: Axis::linear("clients"),
             y: Axis::log("time, s"),
-            series: series(&|at| curves[at].1.clone(), Style::LineAndDots),
+            series: series(&|at| curves[at].1.clone(), SeriesStyle::LineAndDots),
         },
     ];
     panels.extend((0..crowds.len()).map(|at| Panel {
         title: format!("Calls of one run with {shown} clients, its first 10 s: {}", labels[at]),
         x: Axis::linear("time, ms").between(0.0, 10_000.0),
         y: Axis::linear("calls in 20 ms"),
-        series: vec![Series {
+        series: vec![PlotSeries {
             name: String::new(),
             points: calls(at),
-            style: Style::Sticks,
+            style: SeriesStyle::Sticks,
             color: at,
         }],
     }));
     Picture { title: "Contention for one row".into(), panels }
 }
 
-/// How much of one run is shown: ten seconds.
+/// Shown part of one run: ten seconds.
 const SHOWN_BUCKETS: usize = 500;
 
-/// The network's delay, each way.
+/// Delay of the network, each way.
 pub struct Network(Normal<f64>);
 
 impl Network {
-    /// Normal with this mean and standard deviation, absolute value.
+    /// Creates a normal distribution with this mean and deviation, of which the absolute value is
+    /// used.
     pub fn new(mean: Duration, deviation: Duration) -> Result<Self> {
         Ok(Self(Normal::new(mean.as_secs_f64() * 1e9, deviation.as_secs_f64() * 1e9)?))
     }
@@ -196,58 +201,58 @@ impl Network {
     }
 }
 
-/// A client whose next write is under way to the database.
+/// A client whose next write is on its way to the database.
 #[derive(Clone, Copy)]
-struct Client {
+struct Contender {
     backoff: PolicyPosition,
-    /// When its read was answered.
+    /// Time of the answer to its read.
     read: u64,
-    /// When it heard of its first failure, if it did.
+    /// Time at which the client received its first failure.
     failed: u64,
 }
 
-/// Lets clients contend, all from the same moment on; `at_call` is told when calls arrive, in
+/// Simulates clients that contend from the same moment on. `at_call` receives the times of calls in
 /// nanoseconds.
 ///
-/// Only writes need an event: a write succeeds if no other did since its client's read was answered,
-/// and when that was is known when the read is sent.
+/// Only writes need an event: a write succeeds if no other write did since its client's read was
+/// answered. The time of the answer is known when the read is sent.
 pub fn contend(
-    crowd: &Crowd,
+    crowd: &ClientCrowd,
     clients: u32,
     network: &Network,
     mut random: Random,
     mut at_call: impl FnMut(u64),
-) -> Run {
+) -> OccRun {
     let policies: Vec<&Policy> = (0..clients as usize).map(|it| crowd.policy(it)).collect();
     let client = |policy: &&Policy| {
         let read = network.delay(&mut random);
-        Client { backoff: policy.start(), read, failed: 0 }
+        Contender { backoff: policy.start(), read, failed: 0 }
     };
     let mut states: Vec<_> = policies.iter().map(client).collect();
-    let mut queue = Queue::new(states.iter().map(|state| {
-        // The version goes back, and comes with the write.
+    let mut queue = ClientQueue::new(states.iter().map(|state| {
+        // The version travels back to the client, and again with the write.
         state.read + network.delay(&mut random) + network.delay(&mut random)
     }));
     let mut last_write = 0;
-    let mut run = Run { time: 0, calls: 0 };
+    let mut run = OccRun { time: 0, calls: 0 };
     while let Some((now, client)) = queue.first() {
         run.calls += 1;
         at_call(now);
-        let told = now.saturating_add(network.delay(&mut random));
+        let received = now.saturating_add(network.delay(&mut random));
         let state = &mut states[client];
         if state.read >= last_write {
             last_write = now;
-            run.time = run.time.max(told);
+            run.time = run.time.max(received);
             queue.remove_first();
             continue;
         }
         if state.failed == 0 {
-            state.failed = told;
+            state.failed = received;
         }
-        let elapsed = Duration::from_nanos(told - state.failed);
+        let elapsed = Duration::from_nanos(received - state.failed);
         let delay = policies[client].next_delay(&mut state.backoff, elapsed, &mut random);
         let delay = u64::try_from(delay.as_nanos()).unwrap_or(u64::MAX);
-        state.read = told.saturating_add(delay).saturating_add(network.delay(&mut random));
+        state.read = received.saturating_add(delay).saturating_add(network.delay(&mut random));
         let back_and_forth = network.delay(&mut random) + network.delay(&mut random);
         queue.replace_first(state.read.saturating_add(back_and_forth));
     }

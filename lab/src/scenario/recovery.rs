@@ -1,5 +1,5 @@
-//! How long after an outage clients notice its end. Thain, *Exponential Backoff in Distributed
-//! Systems*, 2009.
+//! Time between the end of an outage and its discovery by clients. Thain, *Exponential Backoff in
+//! Distributed Systems*, 2009.
 
 use std::time::Duration;
 
@@ -10,8 +10,8 @@ use rand::RngExt;
 use super::outage::{check, retry};
 use crate::common::statistics::Quantiles;
 use crate::common::{
-    Axis, Column, Common, Crowd, Panel, Picture, Progress, Report, Series, Style, Table, Value,
-    input, labels, legend, random, trials,
+    Axis, Cell, ClientCrowd, Column, CommonOptions, Panel, Picture, PlotSeries, Report,
+    ReportTable, SeriesStyle, TrialProgress, input, labels, legend, random, trials,
 };
 
 /// How much longer backoff makes an outage, and what it spares the server
@@ -22,19 +22,19 @@ use crate::common::{
 /// Example: ftsh-lab recovery --outage 30s --outage 30min --policy ethernet --policy 'full to 1 min'
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
-pub struct Options {
-    /// About how long an outage lasts; repeatable [default: 30s, 5min, 30min, 2h]
+pub struct RecoveryOptions {
+    /// Approximate length of an outage; repeatable [default: 30s, 5min, 30min, 2h]
     #[arg(long, value_name = "TIME", value_delimiter = ',', value_parser = input::length)]
     pub outage: Vec<Duration>,
-    /// How many clients there are, for the load on the server
+    /// Number of clients, for the load on the server
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = value_parser!(u32).range(1..=100_000_000))]
     pub clients: u32,
     #[command(flatten)]
     #[allow(missing_docs)]
-    pub common: Common,
+    pub common: CommonOptions,
 }
 
-/// The default of the shell, the plain backoff of the article, other factors and caps, and others.
+/// The default of the shell, plain backoff of the article, other factors and caps, and other kinds.
 pub const POLICIES: [&str; 8] = [
     "ethernet from 1 s to 1 h",
     "ethernet from 1 s to 1 h by 1.5",
@@ -46,12 +46,12 @@ pub const POLICIES: [&str; 8] = [
     "fixed from 1 s",
 ];
 
-/// What came of one policy and length of outages.
+/// Results of one policy and length of outages.
 #[derive(Clone, Debug)]
 pub struct Recovery {
-    /// From the end of the outage to the first contact, in seconds.
+    /// Time from the end of the outage to the first contact, in seconds.
     pub notice: Quantiles,
-    /// The same as a part of the outage.
+    /// The same time as a part of the outage.
     pub stretch: Quantiles,
     /// Failed attempts per client and second.
     pub rate: f64,
@@ -60,7 +60,7 @@ pub struct Recovery {
 }
 
 /// Runs the scenario.
-pub fn run(options: &Options) -> Result<Report> {
+pub fn run(options: &RecoveryOptions) -> Result<Report> {
     let crowds = options.common.crowds(&POLICIES)?;
     let outages = match &options.outage[..] {
         [] => [30, 300, 1800, 7200].map(Duration::from_secs).to_vec(),
@@ -75,7 +75,7 @@ pub fn run(options: &Options) -> Result<Report> {
     let cases: Vec<_> = (0..crowds.len())
         .flat_map(|crowd| outages.iter().map(move |outage| (crowd, *outage)))
         .collect();
-    let progress = Progress::new(cases.len());
+    let progress = TrialProgress::new(cases.len());
     let results = trials(&cases, &progress, |(crowd, outage)| {
         let place = [*crowd as u64, outage.as_nanos() as u64];
         recover(&crowds[*crowd], *outage, samples, options.common.seed, &place)
@@ -88,14 +88,14 @@ pub fn run(options: &Options) -> Result<Report> {
         let worst = at(&result.notice, 1.0);
         table.push(vec![
             labels[*crowd].as_str().into(),
-            Value::number(outage.as_secs_f64()),
-            Value::number(at(&result.notice, 0.5)),
-            Value::number(at(&result.notice, 0.9)),
-            Value::number(at(&result.notice, 0.99)),
-            Value::number(worst),
-            Value::Number(at(&result.stretch, 1.0), 2),
-            Value::Number(result.attempts, 1),
-            Value::number(result.rate * f64::from(options.clients)),
+            Cell::number(outage.as_secs_f64()),
+            Cell::number(at(&result.notice, 0.5)),
+            Cell::number(at(&result.notice, 0.9)),
+            Cell::number(at(&result.notice, 0.99)),
+            Cell::number(worst),
+            Cell::Number(at(&result.stretch, 1.0), 2),
+            Cell::Number(result.attempts, 1),
+            Cell::number(result.rate * f64::from(options.clients)),
             crowds[*crowd].to_string().into(),
         ]);
         curves[*crowd].push((outage.as_secs_f64(), result));
@@ -104,13 +104,13 @@ pub fn run(options: &Options) -> Result<Report> {
     Ok(Report { tables: vec![table], notes: vec![legend(&crowds, &labels)], picture })
 }
 
-fn table(options: &Options) -> Table {
+fn table(options: &RecoveryOptions) -> ReportTable {
     let title = format!(
         "From the end of an outage to the first contact, the worst also as a multiple of the \
          outage; attempts per client meanwhile, and those a second of {} clients",
         options.clients
     );
-    Table::new(
+    ReportTable::new(
         "recovery",
         title,
         vec![
@@ -128,9 +128,9 @@ fn table(options: &Options) -> Table {
     )
 }
 
-/// Lets clients meet outages of about a length.
+/// Simulates clients in outages of about a length.
 pub fn recover(
-    crowd: &Crowd,
+    crowd: &ClientCrowd,
     outage: Duration,
     samples: u32,
     seed: u64,
@@ -154,7 +154,11 @@ pub fn recover(
     }
 }
 
-fn picture(options: &Options, labels: &[String], curves: &[Vec<(f64, &Recovery)>]) -> Picture {
+fn picture(
+    options: &RecoveryOptions,
+    labels: &[String],
+    curves: &[Vec<(f64, &Recovery)>],
+) -> Picture {
     let panel = |title: &str, y: &str, value: &dyn Fn(&Recovery) -> f64| Panel {
         title: title.to_owned(),
         x: Axis::log("length of the outage, s"),
@@ -162,10 +166,10 @@ fn picture(options: &Options, labels: &[String], curves: &[Vec<(f64, &Recovery)>
         series: curves
             .iter()
             .enumerate()
-            .map(|(at, curve)| Series {
+            .map(|(at, curve)| PlotSeries {
                 name: labels[at].clone(),
                 points: curve.iter().map(|(outage, result)| (*outage, value(result))).collect(),
-                style: Style::LineAndDots,
+                style: SeriesStyle::LineAndDots,
                 color: at,
             })
             .collect(),

@@ -1,5 +1,5 @@
-//! A cluster: machines with places, and an engine that puts each job on a free one. Some machines are black
-//! holes, which fail everything at once, and so are free most often.
+//! A cluster: machines with places, and an engine that puts each job on a free place. Some machines
+//! are black holes, which fail each job at once, and are therefore free most often.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -12,93 +12,93 @@ use ftsh_machine::{Event, FailureKind, Time};
 use ftsh_sim::{Call, Model};
 use rand::RngExt;
 
-use super::{Agenda, Commands, Program};
+use super::{Agenda, CommandModels, RunningProgram};
 
-/// What is known of the cluster.
+/// Parameters of the cluster.
 #[derive(Clone, Debug)]
-pub struct Setting {
-    /// How many jobs there are to be done.
+pub struct ClusterSettings {
+    /// Number of jobs.
     pub jobs: u64,
-    /// How many of them are submitted at once.
+    /// Number of jobs submitted at once.
     pub most: u64,
-    /// How many machines.
+    /// Number of machines.
     pub nodes: usize,
-    /// How many of them fail everything.
+    /// Number of machines that fail each job.
     pub holes: usize,
-    /// How many jobs a machine runs at once.
+    /// Number of jobs that a machine runs at once.
     pub places: u32,
-    /// How long a job takes in the mean; each takes from half of it to one and a half, evenly spread.
+    /// Mean duration of a job; durations are uniform from half of the mean to one and a half.
     pub job: Duration,
-    /// How long one takes to fail in a hole.
+    /// Time until a job fails in a hole.
     pub failing: Duration,
-    /// How long a look at the places takes.
+    /// Duration of a query of the places.
     pub look: Duration,
 }
 
-/// The cluster in the course of time.
+/// State of the cluster over time.
 #[derive(Debug)]
-pub struct Cluster {
-    setting: Setting,
-    /// The free places of each machine; the holes come first.
+pub struct ClusterModel {
+    setting: ClusterSettings,
+    /// Free places of each machine; the holes come first.
     free: Vec<u32>,
-    /// Those that wait for a place, the first come first.
-    waiting: VecDeque<Job>,
-    running: BTreeMap<u64, Running>,
+    /// Jobs that wait for a place, in order of arrival.
+    waiting: VecDeque<SubmittedJob>,
+    running: BTreeMap<u64, RunningJob>,
     count: u64,
-    /// What came of it.
-    pub counts: Counts,
+    /// Counts of the results.
+    pub counts: JobCounts,
 }
 
-/// What came of the jobs.
+/// Counts of jobs.
 #[derive(Clone, Debug, Default)]
-pub struct Counts {
-    /// How often each was begun, by its name.
+pub struct JobCounts {
+    /// Number of starts of each job, by its name.
     pub attempts: BTreeMap<BString, u64>,
-    /// How often one was begun in a hole.
+    /// Number of starts in holes.
     pub in_holes: u64,
-    /// When one was done, in seconds; in the order of time.
+    /// Times in seconds at which jobs were done, ascending.
     pub done: Vec<f64>,
 }
 
-/// Something that was submitted.
+/// A submitted job.
 #[derive(Debug)]
-struct Job {
+struct SubmittedJob {
     whose: Whose,
     name: BString,
-    /// Machines that it must not be put on.
+    /// Machines that the job must avoid.
     avoid: Vec<String>,
 }
 
-/// Who is told of its end.
+/// Receiver of the end of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Whose {
-    /// A command of a script's.
-    Command(Program),
-    /// A shell that has sent a branch.
+    /// A command of a script.
+    Command(RunningProgram),
+    /// A shell that has dispatched a branch.
     Branch { client: usize, process: ProcessId },
 }
 
 #[derive(Debug)]
-struct Running {
+struct RunningJob {
     whose: Whose,
     node: usize,
     since: Time,
 }
 
-/// A job ends.
+/// End of a job.
 #[derive(Clone, Debug)]
-pub struct Ends(u64);
+pub struct JobEnd(u64);
 
-impl Cluster {
-    /// All places are free.
-    pub fn new(setting: Setting) -> Self {
+impl ClusterModel {
+    /// Creates a cluster with all places free.
+    pub fn new(setting: ClusterSettings) -> Self {
         Self {
             free: vec![setting.places; setting.nodes],
             setting,
             waiting: VecDeque::new(),
             running: BTreeMap::new(),
             count: 0,
-            counts: Counts::default(),
+            counts: JobCounts::default(),
         }
     }
 
@@ -106,13 +106,13 @@ impl Cluster {
         node < self.setting.holes
     }
 
-    fn submit(&mut self, job: Job, agenda: &mut Agenda<Ends>) {
+    fn submit(&mut self, job: SubmittedJob, agenda: &mut Agenda<JobEnd>) {
         self.waiting.push_back(job);
         self.place(agenda);
     }
 
-    /// Puts those that wait on free places, any of those that a job may have.
-    fn place(&mut self, agenda: &mut Agenda<Ends>) {
+    /// Assigns waiting jobs to free places that suit them.
+    fn place(&mut self, agenda: &mut Agenda<JobEnd>) {
         let mut at = 0;
         while at < self.waiting.len() && self.free.iter().any(|free| *free > 0) {
             let avoid = &self.waiting[at].avoid;
@@ -136,7 +136,7 @@ impl Cluster {
         }
     }
 
-    fn begin(&mut self, job: Job, node: usize, agenda: &mut Agenda<Ends>) {
+    fn begin(&mut self, job: SubmittedJob, node: usize, agenda: &mut Agenda<JobEnd>) {
         self.free[node] -= 1;
         self.counts.in_holes += u64::from(self.is_hole(node));
         *self.counts.attempts.entry(job.name).or_default() += 1;
@@ -146,10 +146,10 @@ impl Cluster {
             self.setting.job.mul_f64(0.5 + agenda.random.random::<f64>())
         };
         if let Whose::Branch { client, process } = job.whose {
-            agenda.tell(client, Event::Placed { process, node: name(node) });
+            agenda.send(client, Event::Placed { process, node: name(node) });
         }
-        self.running.insert(self.count, Running { whose: job.whose, node, since: agenda.now() });
-        agenda.wake(agenda.now() + takes, Ends(self.count));
+        self.running.insert(self.count, RunningJob { whose: job.whose, node, since: agenda.now() });
+        agenda.wake(agenda.now() + takes, JobEnd(self.count));
         self.count += 1;
     }
 
@@ -158,15 +158,20 @@ impl Cluster {
     }
 }
 
-impl Commands for Cluster {
-    type Alarm = Ends;
+impl CommandModels for ClusterModel {
+    type Alarm = JobEnd;
 
     fn environment(&self) -> Environment {
         let variable = |name: &str, value: u64| (name.into(), value.to_string().into());
         vec![variable("most", self.setting.most), variable("places", self.setting.places.into())]
     }
 
-    fn start(&mut self, program: Program, call: &Call, agenda: &mut Agenda<Ends>) -> Option<Model> {
+    fn start(
+        &mut self,
+        program: RunningProgram,
+        call: &Call,
+        agenda: &mut Agenda<JobEnd>,
+    ) -> Option<Model> {
         let words: Vec<_> = call.words.iter().map(|word| word.as_bytes()).collect();
         match words[..] {
             [b"ls", b"jobs"] => {
@@ -175,7 +180,7 @@ impl Commands for Cluster {
             }
             [b"srun", b"work", job] => {
                 let whose = Whose::Command(program);
-                self.submit(Job { whose, name: job.into(), avoid: Vec::new() }, agenda);
+                self.submit(SubmittedJob { whose, name: job.into(), avoid: Vec::new() }, agenda);
                 Some(Model::hangs())
             }
             // Allocated, idle, others, all.
@@ -194,22 +199,22 @@ impl Commands for Cluster {
         }
     }
 
-    fn dispatch(&mut self, client: usize, dispatch: Dispatch, agenda: &mut Agenda<Ends>) {
+    fn dispatch(&mut self, client: usize, dispatch: Dispatch, agenda: &mut Agenda<JobEnd>) {
         let Dispatch { process, avoid, branch, .. } = dispatch;
         if (0..self.setting.nodes).all(|node| avoid.contains(&name(node))) {
             let why = "Requested node configuration is not available".into();
             let returned = Returned::NotBegun { node: None, why, blame: Blame::Exclusion };
-            return agenda.tell(client, Event::Returned { process, returned });
+            return agenda.send(client, Event::Returned { process, returned });
         }
         let name = match &branch.word {
             PackedValue::Text(text) => text.clone(),
             PackedValue::Integer(number) => number.to_string().into(),
             _ => BString::default(),
         };
-        self.submit(Job { whose: Whose::Branch { client, process }, name, avoid }, agenda);
+        self.submit(SubmittedJob { whose: Whose::Branch { client, process }, name, avoid }, agenda);
     }
 
-    fn cut_short(&mut self, program: Program, agenda: &mut Agenda<Ends>) {
+    fn cut_short(&mut self, program: RunningProgram, agenda: &mut Agenda<JobEnd>) {
         let whose = Whose::Command(program);
         self.waiting.retain(|job| job.whose != whose);
         let job = self.running.iter().find(|(_, job)| job.whose == whose).map(|(job, _)| *job);
@@ -219,9 +224,9 @@ impl Commands for Cluster {
         }
     }
 
-    fn alarm(&mut self, Ends(job): Ends, agenda: &mut Agenda<Ends>) {
-        // Otherwise it was cut short.
-        let Some(Running { whose, node, since }) = self.running.remove(&job) else { return };
+    fn alarm(&mut self, JobEnd(job): JobEnd, agenda: &mut Agenda<JobEnd>) {
+        // Otherwise the job was canceled.
+        let Some(RunningJob { whose, node, since }) = self.running.remove(&job) else { return };
         let now = agenda.now();
         let succeeds = !self.is_hole(node);
         if succeeds {
@@ -235,7 +240,7 @@ impl Commands for Cluster {
                 let end = if succeeds { BranchEnd::Succeeded } else { failed() };
                 let ended = Box::new(EndedBranch { end, attempts: 0, texts: Vec::new() });
                 let returned = Returned::Ended { node: name(node), elapsed: now - since, ended };
-                agenda.tell(client, Event::Returned { process, returned });
+                agenda.send(client, Event::Returned { process, returned });
             }
         }
         self.free[node] += 1;
@@ -243,12 +248,12 @@ impl Commands for Cluster {
     }
 }
 
-/// A machine's name.
+/// Returns the name of a machine.
 fn name(node: usize) -> String {
     format!("n{}", node + 1)
 }
 
-/// What the shell there says of a branch whose command exits with 1.
+/// Returns the end of a branch whose command exits with 1.
 fn failed() -> BranchEnd {
     let failure = PackedFailure {
         kind: FailureKind::Exit,

@@ -8,40 +8,40 @@ use ftsh_machine::event::CommandStatus;
 use ftsh_sim::{Call, Model};
 use rand::RngExt;
 
-use super::{Agenda, Commands, Program};
+use super::{Agenda, CommandModels, RunningProgram};
 
-/// What is known of the disk, and of the programs that use it. Sizes are in bytes.
+/// Parameters of the disk and of its programs. Sizes are in bytes.
 #[derive(Clone, Debug)]
-pub struct Setting {
-    /// The disk's size.
+pub struct DiskSettings {
+    /// Size of the disk.
     pub capacity: u64,
-    /// How much the consumer takes away in a second.
+    /// Bytes that the consumer removes per second.
     pub drain: f64,
-    /// The size of the largest file; sizes are uniform from 0.
+    /// Size of the largest file; sizes are uniform from 0.
     pub largest: u64,
-    /// How long making a file takes, whatever its size.
+    /// Time to produce a file of any size.
     pub production: Duration,
-    /// What is written at once.
+    /// Size of a block.
     pub block: u64,
-    /// How long any other command takes.
+    /// Duration of any other command.
     pub look: Duration,
 }
 
-/// The disk in the course of time.
+/// State of the disk over time.
 #[derive(Debug)]
-pub struct Buffer {
-    setting: Setting,
+pub struct DiskBuffer {
+    setting: DiskSettings,
     used: u64,
-    /// Those being written, and those that are whole but not yet moved.
+    /// Files being written, and complete files that are not moved yet.
     incomplete: HashMap<BString, File>,
-    writers: HashMap<Program, BString>,
-    /// Sizes, the oldest first. The consumer works on the first.
+    writers: HashMap<RunningProgram, BString>,
+    /// Sizes of complete files, oldest first. The consumer reads the first one.
     complete: VecDeque<u64>,
     complete_bytes: u64,
-    /// What each client makes: a file that is made again has the same size.
+    /// Current file of each client. A file keeps its size when it is produced again.
     sizes: HashMap<usize, (BString, u64)>,
-    /// What came of it.
-    pub counts: Counts,
+    /// Counts of the results.
+    pub counts: FileCounts,
 }
 
 #[derive(Debug)]
@@ -50,42 +50,42 @@ struct File {
     written: u64,
 }
 
-/// What came of all files.
+/// Counts of files.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Counts {
+pub struct FileCounts {
     /// Files that the consumer took.
     pub consumed: u64,
-    /// Bytes of them.
+    /// Bytes of these files.
     pub consumed_bytes: u64,
-    /// Files that didn't fit when a part of them was written.
+    /// Files that did not fit when a block was written.
     pub collisions: u64,
-    /// Bytes that were written for nothing.
+    /// Bytes that were written in vain.
     pub wasted_bytes: u64,
     /// Productions begun.
     pub productions: u64,
-    /// How often a producer looked at the disk first.
+    /// Number of queries of the disk before a production.
     pub looks: u64,
 }
 
-impl Counts {
-    /// How often a producer looked and then produced nothing.
+impl FileCounts {
+    /// Returns the number of queries without a production.
     pub fn deferrals(&self) -> u64 {
         self.looks.saturating_sub(self.productions)
     }
 }
 
-/// What the disk wants to be woken for.
+/// Alarms of the disk.
 #[derive(Clone, Copy, Debug)]
-pub enum Alarm {
+pub enum DiskAlarm {
     /// A producer writes its next block.
-    Writes(Program),
-    /// The consumer is done with a file.
+    Writes(RunningProgram),
+    /// The consumer has read a file.
     Consumed,
 }
 
-impl Buffer {
-    /// An empty disk.
-    pub fn new(setting: Setting) -> Self {
+impl DiskBuffer {
+    /// Creates an empty disk.
+    pub fn new(setting: DiskSettings) -> Self {
         Self {
             setting,
             used: 0,
@@ -94,11 +94,16 @@ impl Buffer {
             complete: VecDeque::new(),
             complete_bytes: 0,
             sizes: HashMap::new(),
-            counts: Counts::default(),
+            counts: FileCounts::default(),
         }
     }
 
-    fn produce(&mut self, program: Program, name: &BString, agenda: &mut Agenda<Alarm>) -> Model {
+    fn produce(
+        &mut self,
+        program: RunningProgram,
+        name: &BString,
+        agenda: &mut Agenda<DiskAlarm>,
+    ) -> Model {
         self.counts.productions += 1;
         let size = match self.sizes.get(&program.client) {
             Some((known, size)) if known == name => *size,
@@ -110,16 +115,16 @@ impl Buffer {
         };
         self.incomplete.insert(name.clone(), File { size, written: 0 });
         self.writers.insert(program, name.clone());
-        agenda.wake(agenda.now() + self.pause(size), Alarm::Writes(program));
+        agenda.wake(agenda.now() + self.pause(size), DiskAlarm::Writes(program));
         Model::hangs()
     }
 
-    /// From one block to the next: they are spread evenly over the time it takes.
+    /// Returns the time between two blocks, which are spread evenly over the production.
     fn pause(&self, size: u64) -> Duration {
         self.setting.production.div_f64(size.div_ceil(self.setting.block) as f64)
     }
 
-    fn write(&mut self, program: Program, agenda: &mut Agenda<Alarm>) {
+    fn write(&mut self, program: RunningProgram, agenda: &mut Agenda<DiskAlarm>) {
         let Some(name) = self.writers.get(&program) else { return };
         let Some(file) = self.incomplete.get_mut(name) else { return };
         let block = self.setting.block.min(file.size - file.written);
@@ -136,12 +141,12 @@ impl Buffer {
             agenda.end(program, CommandStatus::Exited(0));
         } else {
             let pause = self.pause(self.incomplete[name].size);
-            agenda.wake(agenda.now() + pause, Alarm::Writes(program));
+            agenda.wake(agenda.now() + pause, DiskAlarm::Writes(program));
         }
     }
 
-    /// Deletes what a producer has written.
-    fn give_up(&mut self, program: Program) {
+    /// Deletes the file of a producer.
+    fn give_up(&mut self, program: RunningProgram) {
         let file = self.writers.remove(&program).and_then(|name| self.incomplete.remove(&name));
         if let Some(file) = file {
             self.used -= file.written;
@@ -149,7 +154,7 @@ impl Buffer {
         }
     }
 
-    fn complete(&mut self, name: &[u8], agenda: &mut Agenda<Alarm>) -> Model {
+    fn complete(&mut self, name: &[u8], agenda: &mut Agenda<DiskAlarm>) -> Model {
         let Some(file) = self.incomplete.remove(name.as_bstr()) else { return Model::fails(1) };
         self.complete.push_back(file.size);
         self.complete_bytes += file.size;
@@ -159,22 +164,22 @@ impl Buffer {
         Model::succeeds()
     }
 
-    fn consume(&mut self, agenda: &mut Agenda<Alarm>) {
+    fn consume(&mut self, agenda: &mut Agenda<DiskAlarm>) {
         if let Some(size) = self.complete.front() {
             let takes = Duration::from_secs_f64(*size as f64 / self.setting.drain);
-            agenda.wake(agenda.now() + takes, Alarm::Consumed);
+            agenda.wake(agenda.now() + takes, DiskAlarm::Consumed);
         }
     }
 }
 
-impl Commands for Buffer {
-    type Alarm = Alarm;
+impl CommandModels for DiskBuffer {
+    type Alarm = DiskAlarm;
 
     fn start(
         &mut self,
-        program: Program,
+        program: RunningProgram,
         call: &Call,
-        agenda: &mut Agenda<Alarm>,
+        agenda: &mut Agenda<DiskAlarm>,
     ) -> Option<Model> {
         let words: Vec<&[u8]> = call.words.iter().map(|word| word.as_bytes()).collect();
         let lines = |count: usize| "x\n".repeat(count);
@@ -209,14 +214,14 @@ impl Commands for Buffer {
         Some(model.takes(self.setting.look))
     }
 
-    fn cut_short(&mut self, program: Program, _: &mut Agenda<Alarm>) {
+    fn cut_short(&mut self, program: RunningProgram, _: &mut Agenda<DiskAlarm>) {
         self.give_up(program);
     }
 
-    fn alarm(&mut self, alarm: Alarm, agenda: &mut Agenda<Alarm>) {
+    fn alarm(&mut self, alarm: DiskAlarm, agenda: &mut Agenda<DiskAlarm>) {
         match alarm {
-            Alarm::Writes(program) => self.write(program, agenda),
-            Alarm::Consumed => {
+            DiskAlarm::Writes(program) => self.write(program, agenda),
+            DiskAlarm::Consumed => {
                 if let Some(size) = self.complete.pop_front() {
                     self.used -= size;
                     self.complete_bytes -= size;
@@ -229,7 +234,7 @@ impl Commands for Buffer {
     }
 }
 
-/// A path's last part.
+/// Returns the last part of a path.
 fn base(path: &[u8]) -> BString {
     path.rsplit_str("/").next().unwrap_or(path).into()
 }

@@ -1,44 +1,44 @@
-//! What will happen, in the order of time.
+//! Future events in the order of time.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
 use ftsh_machine::Time;
 
-/// A clock, and what is to happen when. What is due at one moment happens in the order in which it
-/// was scheduled.
+/// A clock with scheduled events. Events of the same moment happen in the order of their
+/// scheduling.
 #[derive(Debug)]
 pub struct Events<T> {
     now: Time,
     count: u64,
-    heap: BinaryHeap<Entry<T>>,
+    heap: BinaryHeap<ScheduledEvent<T>>,
 }
 
 #[derive(Debug)]
-struct Entry<T> {
+struct ScheduledEvent<T> {
     at: Time,
     number: u64,
     what: T,
 }
 
 impl<T> Events<T> {
-    /// Nothing will happen.
+    /// Creates a schedule without events.
     pub fn new() -> Self {
         Self { now: Time::START, count: 0, heap: BinaryHeap::new() }
     }
 
-    /// The time of the last event.
+    /// Returns the time of the last event.
     pub fn now(&self) -> Time {
         self.now
     }
 
-    /// Has something happen, at once if that time is over.
+    /// Schedules an event, at once if its time has passed.
     pub fn schedule(&mut self, at: Time, what: T) {
         self.count += 1;
-        self.heap.push(Entry { at: at.max(self.now), number: self.count, what });
+        self.heap.push(ScheduledEvent { at: at.max(self.now), number: self.count, what });
     }
 
-    /// The next event, unless it comes after `until`; the clock moves on to it.
+    /// Returns the next event up to `until` and moves the clock to its time.
     pub fn next(&mut self, until: Time) -> Option<T> {
         if self.heap.peek().is_none_or(|next| next.at > until) {
             return None;
@@ -55,32 +55,32 @@ impl<T> Default for Events<T> {
     }
 }
 
-impl<T> Entry<T> {
+impl<T> ScheduledEvent<T> {
     fn key(&self) -> (Time, u64) {
         (self.at, self.number)
     }
 }
 
-/// The earliest is the greatest: what a heap gives first.
-impl<T> Ord for Entry<T> {
+/// Reverse order, so that the heap returns the earliest event first.
+impl<T> Ord for ScheduledEvent<T> {
     fn cmp(&self, other: &Self) -> Ordering {
         other.key().cmp(&self.key())
     }
 }
 
-impl<T> PartialOrd for Entry<T> {
+impl<T> PartialOrd for ScheduledEvent<T> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl<T> PartialEq for Entry<T> {
+impl<T> PartialEq for ScheduledEvent<T> {
     fn eq(&self, other: &Self) -> bool {
         self.key() == other.key()
     }
 }
 
-impl<T> Eq for Entry<T> {}
+impl<T> Eq for ScheduledEvent<T> {}
 
 #[cfg(test)]
 mod tests {

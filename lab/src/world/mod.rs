@@ -1,5 +1,5 @@
-//! Many shells in one modelled world, in virtual time: each client is a machine of the library that
-//! runs a real script, and the commands it runs are models that share what a scenario is about.
+//! Many shells in one modelled world, in virtual time. Each client is a machine of the library that
+//! runs a real script. Its commands are models with the shared state of a scenario.
 
 pub mod cluster;
 pub mod disk;
@@ -23,153 +23,157 @@ use ftsh_syntax::backoff::Policy;
 use crate::common::Random;
 pub use events::Events;
 
-/// The modelled commands of a world, and what they share.
-pub trait Commands {
-    /// What such a world wants to be woken for.
+/// Models of commands with their shared state.
+pub trait CommandModels {
+    /// Alarms of the models.
     type Alarm;
 
-    /// The variables that each client begins with.
+    /// Returns the variables that each client begins with.
     fn environment(&self) -> Environment {
         Environment::new()
     }
 
-    /// A program starts: what it does, or none if there is no such program. A model without an end
-    /// goes on until [`Agenda::end`].
+    /// Starts a program. Returns its model, or none for an unknown program. A model without an end
+    /// runs until [`Agenda::end`].
     fn start(
         &mut self,
-        program: Program,
+        program: RunningProgram,
         call: &Call,
         agenda: &mut Agenda<Self::Alarm>,
     ) -> Option<Model>;
 
-    /// A client sends a branch to run on another machine. It hears of that by [`Agenda::tell`].
+    /// Receives a branch that a client dispatches. [`Agenda::send`] reports its progress.
     fn dispatch(&mut self, client: usize, dispatch: Dispatch, agenda: &mut Agenda<Self::Alarm>) {
-        agenda.tell(client, Event::no_engine(dispatch.process));
+        agenda.send(client, Event::no_engine(dispatch.process));
     }
 
-    /// A program was ended from outside, since its client's time was up.
-    fn cut_short(&mut self, program: Program, agenda: &mut Agenda<Self::Alarm>);
+    /// Handles the end of a program whose client has run out of time.
+    fn cut_short(&mut self, program: RunningProgram, agenda: &mut Agenda<Self::Alarm>);
 
-    /// The time of an alarm has come.
+    /// Handles an alarm.
     fn alarm(&mut self, alarm: Self::Alarm, agenda: &mut Agenda<Self::Alarm>);
 
-    /// A program has ended by itself.
-    fn ended(&mut self, program: Program, status: CommandStatus, agenda: &mut Agenda<Self::Alarm>) {
+    /// Handles the end of a program by itself.
+    fn ended(
+        &mut self,
+        program: RunningProgram,
+        status: CommandStatus,
+        agenda: &mut Agenda<Self::Alarm>,
+    ) {
         let _ = (program, status, agenda);
     }
 
-    /// A client's shell logs something.
+    /// Receives a log record of a client.
     fn log(&mut self, client: usize, record: &LogRecord) {
         let _ = (client, record);
     }
 
-    /// A client's script is over.
+    /// Handles the end of a client's script.
     fn finished(&mut self, client: usize, outcome: Outcome, now: Time) {
         let _ = (client, outcome, now);
     }
 }
 
-/// A program in progress: whose, and which.
+/// A program in progress: its client and its process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Program {
-    /// The client's number, from 0.
+pub struct RunningProgram {
+    /// Number of the client, from 0.
     pub client: usize,
     process: ProcessId,
 }
 
-/// What modelled commands can have happen.
+/// Scheduling interface for models.
 pub struct Agenda<A> {
-    events: Events<Happening<A>>,
-    /// Those of each machine, which have nothing to do with each other.
+    events: Events<WorldEvent<A>>,
+    /// Channels of each machine, independent of each other.
     channels: Vec<SimulatedChannels>,
-    /// For the models' own random choices.
+    /// Random numbers of the models.
     pub random: Random,
 }
 
-enum Happening<A> {
-    /// A client has to look at its clock.
+enum WorldEvent<A> {
+    /// A client must check its clock.
     Wake(usize),
-    /// Something is due for one of a client's commands.
+    /// An action of a client's command is due.
     Due(usize, Due),
-    /// A command whose model left its end open ends.
-    Ends(Program, CommandStatus),
-    /// A client hears of something that isn't its own shell's doing.
-    Told(usize, Event),
-    /// The channels of a machine have to look at the clock.
+    /// End of a command whose model has no end.
+    Ends(RunningProgram, CommandStatus),
+    /// An event for a client from outside its shell.
+    Received(usize, Event),
+    /// Channels of a machine must check the clock.
     Channels(usize),
-    /// For the models.
+    /// An alarm of the models.
     Alarm(A),
 }
 
 impl<A> Agenda<A> {
-    /// The time.
+    /// Returns the time.
     pub fn now(&self) -> Time {
         self.events.now()
     }
 
-    /// Wakes the models at a time.
+    /// Schedules an alarm.
     pub fn wake(&mut self, at: Time, alarm: A) {
-        self.events.schedule(at, Happening::Alarm(alarm));
+        self.events.schedule(at, WorldEvent::Alarm(alarm));
     }
 
-    /// What a client asks of the channels of its machine.
+    /// Passes a request of a client to the channels of its machine.
     fn ask(&mut self, client: usize, ask: Ask) {
         let machine = client % self.channels.len();
-        let told = self.channels[machine].ask(client, ask, self.events.now());
-        self.tell_all(machine, told);
+        let replies = self.channels[machine].ask(client, ask, self.events.now());
+        self.send_replies(machine, replies);
     }
 
-    /// The channels of a machine look at the clock.
+    /// Advances the channels of a machine to the present time.
     fn pass_time(&mut self, machine: usize) {
-        let told = self.channels[machine].pass_time(self.events.now());
-        self.tell_all(machine, told);
+        let replies = self.channels[machine].pass_time(self.events.now());
+        self.send_replies(machine, replies);
     }
 
-    /// Has a client hear of something.
-    pub fn tell(&mut self, client: usize, event: Event) {
-        self.events.schedule(self.now(), Happening::Told(client, event));
+    /// Sends an event to a client.
+    pub fn send(&mut self, client: usize, event: Event) {
+        self.events.schedule(self.now(), WorldEvent::Received(client, event));
     }
 
-    /// Has clients hear what channels say.
-    fn tell_all(&mut self, machine: usize, told: Vec<(usize, Event)>) {
-        for (client, event) in told {
-            self.tell(client, event);
+    /// Sends replies of channels to their clients.
+    fn send_replies(&mut self, machine: usize, replies: Vec<(usize, Event)>) {
+        for (client, event) in replies {
+            self.send(client, event);
         }
         if let Some(at) = self.channels[machine].wake() {
-            self.events.schedule(at, Happening::Channels(machine));
+            self.events.schedule(at, WorldEvent::Channels(machine));
         }
     }
 
-    /// Ends a program now, if it isn't over.
-    pub fn end(&mut self, program: Program, status: CommandStatus) {
-        self.events.schedule(self.now(), Happening::Ends(program, status));
+    /// Ends a program now, unless it is over.
+    pub fn end(&mut self, program: RunningProgram, status: CommandStatus) {
+        self.events.schedule(self.now(), WorldEvent::Ends(program, status));
     }
 }
 
-/// A machine that computes without end is as much work as so many events, each time it has to look at
-/// the clock.
+/// Number of events that a slice of endless computation counts as.
 const SLICE: u64 = 100;
 
-/// Clients, and the world they are in.
-pub struct World<C: Commands> {
-    clients: Vec<Client>,
+/// Clients and their shared world.
+pub struct ClientWorld<C: CommandModels> {
+    clients: Vec<WorldClient>,
     agenda: Agenda<C::Alarm>,
     /// The models.
     pub commands: C,
     handled: u64,
-    left: Left,
+    left: EventBudget,
 }
 
-/// How many events may still come.
-struct Left {
-    /// In all.
+/// Remaining number of events.
+struct EventBudget {
+    /// Total.
     all: u64,
-    /// Before the clock moves on, and how many may come then.
+    /// Number before the clock advances, and its initial value.
     now: u64,
     at_once: u64,
 }
 
-impl Left {
+impl EventBudget {
     fn spend(&mut self, events: u64) {
         self.all = self.all.saturating_sub(events);
         self.now = self.now.saturating_sub(events);
@@ -180,54 +184,54 @@ impl Left {
     }
 }
 
-/// Why a world came to a stop before its time.
+/// Reason for an early stop of a world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// Too much happened at one moment: what takes no time may go on for ever.
+    /// Too many events at one moment, such as a loop that takes no time.
     StandsStill,
-    /// Too much happened.
+    /// Too many events.
     TooMuch,
 }
 
-struct Client {
+struct WorldClient {
     machine: Machine,
     shell: Shell,
-    /// The next time its machine has to look at the clock.
+    /// Next time at which the machine must check the clock.
     wake: Time,
     is_over: bool,
 }
 
-impl<C: Commands> World<C> {
-    /// A world without clients. `random` is for the models.
+impl<C: CommandModels> ClientWorld<C> {
+    /// Creates a world without clients. `random` is for the models.
     pub fn new(commands: C, random: Random) -> Self {
-        let agenda =
-            Agenda { events: Events::new(), channels: vec![SimulatedChannels::default()], random };
-        let left = Left { all: u64::MAX, now: u64::MAX, at_once: u64::MAX };
+        let agenda = Agenda { events: Events::new(), channels: vec![SimulatedChannels::default()], random };
+        let left = EventBudget { all: u64::MAX, now: u64::MAX, at_once: u64::MAX };
         Self { clients: Vec::new(), agenda, commands, handled: 0, left }
     }
 
-    /// Lets it come to a stop after so many events, or so many at one moment: a script may do
-    /// something for ever, also in no time.
+    /// Limits the number of events, in total and at one moment. A script may run forever, even
+    /// without any time passing.
     pub fn limit(&mut self, most: u64, at_once: u64) {
-        self.left = Left { all: most, now: at_once, at_once };
+        self.left = EventBudget { all: most, now: at_once, at_once };
     }
 
-    /// Why it has come to a stop before its time, if it has.
+    /// Returns the reason for an early stop.
     pub fn stop(&self) -> Option<Stop> {
         match self.left {
-            Left { now: 0, .. } => Some(Stop::StandsStill),
-            Left { all: 0, .. } => Some(Stop::TooMuch),
+            EventBudget { now: 0, .. } => Some(Stop::StandsStill),
+            EventBudget { all: 0, .. } => Some(Stop::TooMuch),
             _ => None,
         }
     }
 
-    /// Deals the clients out to so many machines, each with channels of its own; before any is added.
+    /// Distributes clients over `machines` machines with separate channels. Must precede the first
+    /// client.
     pub fn spread(&mut self, machines: usize) {
         self.agenda.channels = vec![SimulatedChannels::default(); machines.max(1)];
     }
 
-    /// Adds a client that begins to run `script` at `start`; the script's arguments are its name and
-    /// the client's number. Its tries that name no policy have `policy`.
+    /// Adds a client that begins to run `script` at `start`. The arguments of the script are its
+    /// name and the client's number. Its tries without a policy use `policy`.
     pub fn add(&mut self, script: &Script, policy: &Policy, start: Duration, seed: u64) {
         let client = self.clients.len();
         let args: Vec<BString> =
@@ -240,16 +244,16 @@ impl<C: Commands> World<C> {
     /// Adds a client whose machine begins at `start`.
     pub fn join(&mut self, machine: Machine, shell: Shell, start: Duration) {
         let (client, wake) = (self.clients.len(), Time::after(start));
-        self.clients.push(Client { machine, shell, wake, is_over: false });
-        self.agenda.events.schedule(wake, Happening::Wake(client));
+        self.clients.push(WorldClient { machine, shell, wake, is_over: false });
+        self.agenda.events.schedule(wake, WorldEvent::Wake(client));
     }
 
-    /// Wakes the models at a time.
+    /// Schedules an alarm.
     pub fn wake(&mut self, at: Duration, alarm: C::Alarm) {
         self.agenda.wake(Time::after(at), alarm);
     }
 
-    /// Lets everything happen up to a time.
+    /// Runs all events up to a time.
     pub fn run(&mut self, until: Duration) {
         let until = Time::after(until);
         let mut moment = self.agenda.now();
@@ -261,48 +265,48 @@ impl<C: Commands> World<C> {
                 self.left.now = self.left.at_once;
             }
             self.handled += 1;
-            if let Happening::Wake(client) = happening
+            if let WorldEvent::Wake(client) = happening
                 && self.clients[client].wake != moment
             {
-                // It has found something else to wait for since. Of these there may be many at one
-                // moment, the end of a long `try`, and none of them does anything.
+                // The client waits for another event by now. At the end of a long `try`, many such
+                // events share one moment and do nothing.
                 continue;
             }
             self.left.spend(1);
             match happening {
-                Happening::Wake(client) => {
+                WorldEvent::Wake(client) => {
                     let it = &mut self.clients[client];
                     it.wake = Time::NEVER;
                     it.machine.handle_timeout(moment);
                     self.go_on(client);
                 }
-                Happening::Due(client, due) => {
+                WorldEvent::Due(client, due) => {
                     let (shell, mut around) = self.parts(client);
                     shell.handle(due, &mut around);
                     self.go_on(client);
                 }
-                Happening::Ends(program, status) => {
+                WorldEvent::Ends(program, status) => {
                     let (shell, mut around) = self.parts(program.client);
                     shell.end(program.process, status, &mut around);
                     self.go_on(program.client);
                 }
-                Happening::Told(client, event) => {
+                WorldEvent::Received(client, event) => {
                     let now = self.agenda.now();
                     self.clients[client].machine.handle_event(now, event);
                     self.go_on(client);
                 }
-                Happening::Channels(machine) => self.agenda.pass_time(machine),
-                Happening::Alarm(alarm) => self.commands.alarm(alarm, &mut self.agenda),
+                WorldEvent::Channels(machine) => self.agenda.pass_time(machine),
+                WorldEvent::Alarm(alarm) => self.commands.alarm(alarm, &mut self.agenda),
             }
         }
     }
 
-    /// The time.
+    /// Returns the time.
     pub fn now(&self) -> Duration {
         self.agenda.now().elapsed()
     }
 
-    /// How many events there were so far.
+    /// Returns the number of events handled.
     pub fn handled(&self) -> u64 {
         self.handled
     }
@@ -312,7 +316,7 @@ impl<C: Commands> World<C> {
         (&mut self.clients[client].shell, around)
     }
 
-    /// Lets a client do what it can do now.
+    /// Runs a client until it must wait.
     fn go_on(&mut self, number: usize) {
         let client = &mut self.clients[number];
         let mut around =
@@ -336,7 +340,7 @@ impl<C: Commands> World<C> {
                         client.machine.handle_timeout(now);
                     } else {
                         if until != Time::NEVER && until != client.wake {
-                            around.agenda.events.schedule(until, Happening::Wake(number));
+                            around.agenda.events.schedule(until, WorldEvent::Wake(number));
                         }
                         client.wake = until;
                         return;
@@ -353,25 +357,25 @@ impl<C: Commands> World<C> {
     }
 }
 
-/// The world as one client's shell sees it.
-struct One<'w, C: Commands> {
+/// View of the world for the shell of one client.
+struct One<'w, C: CommandModels> {
     client: usize,
     agenda: &'w mut Agenda<C::Alarm>,
     commands: &'w mut C,
 }
 
-impl<C: Commands> Around for One<'_, C> {
+impl<C: CommandModels> Around for One<'_, C> {
     fn now(&self) -> Time {
         self.agenda.now()
     }
 
     fn start(&mut self, process: ProcessId, call: &Call) -> Option<Model> {
-        let program = Program { client: self.client, process };
+        let program = RunningProgram { client: self.client, process };
         self.commands.start(program, call, self.agenda)
     }
 
     fn schedule(&mut self, at: Time, due: Due) {
-        self.agenda.events.schedule(at, Happening::Due(self.client, due));
+        self.agenda.events.schedule(at, WorldEvent::Due(self.client, due));
     }
 
     fn ask(&mut self, ask: Ask) {
@@ -379,7 +383,7 @@ impl<C: Commands> Around for One<'_, C> {
     }
 
     fn ended(&mut self, process: ProcessId, ending: ProgramEnd) {
-        let program = Program { client: self.client, process };
+        let program = RunningProgram { client: self.client, process };
         match ending {
             ProgramEnd::Itself(status) => self.commands.ended(program, status, self.agenda),
             ProgramEnd::Terminated | ProgramEnd::Killed => {
@@ -389,7 +393,7 @@ impl<C: Commands> Around for One<'_, C> {
     }
 }
 
-/// Reads one of the laboratory's own scripts.
+/// Parses a script of the laboratory.
 pub fn script(name: &str, text: &str) -> anyhow::Result<Script> {
     syntax::parse(name, text)
         .map_err(|mistakes| anyhow::anyhow!("{}", ftsh_syntax::diagnostic::render_all(&mistakes)))

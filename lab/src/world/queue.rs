@@ -7,85 +7,85 @@ use ftsh_machine::Time;
 use ftsh_machine::event::CommandStatus;
 use ftsh_sim::{Call, Model};
 
-use super::{Agenda, Commands, Program};
+use super::{Agenda, CommandModels, RunningProgram};
 
-/// What is known of the host and its queue.
+/// Parameters of the host and its queue.
 #[derive(Clone, Debug)]
 pub struct Host {
-    /// How many descriptors there are.
+    /// Number of descriptors.
     pub descriptors: u64,
-    /// How many of them others use.
+    /// Number of descriptors in other use.
     pub in_use: u64,
-    /// How many a submission holds while it is in progress.
+    /// Number of descriptors that a submission holds.
     pub per_submission: u64,
-    /// How many jobs a second the queue accepts at most.
+    /// Maximum rate of accepted jobs, per second.
     pub rate: f64,
-    /// How long a submission takes when it is alone.
+    /// Duration of a submission without others.
     pub alone: Duration,
-    /// How long the queue takes to come back when it has crashed.
+    /// Time until the queue returns after a crash.
     pub restart: Duration,
-    /// How long a submission takes to find that the queue is down.
+    /// Time of a submission to notice that the queue is down.
     pub refusal: Duration,
-    /// How long looking at the table of descriptors takes.
+    /// Duration of a query of the descriptor table.
     pub look: Duration,
 }
 
-/// The host in the course of time. Submissions in progress share the queue evenly; when there are
-/// no descriptors left for one more, the queue crashes and all of them fail.
+/// State of the host over time. Submissions in progress share the queue evenly. When no descriptors
+/// are left for a new one, the queue crashes and all submissions fail.
 #[derive(Debug)]
-pub struct Queue {
+pub struct JobQueue {
     host: Host,
-    /// The submissions in progress in the order in which they began, which is that in which they
-    /// end, each with the share of service it will have had by then.
-    submissions: VecDeque<(Program, f64)>,
-    /// How much service each submission had that is here from the beginning on, in jobs.
+    /// Submissions in progress in the order of their start, which is also that of their ends, each
+    /// with its total service at its end.
+    submissions: VecDeque<(RunningProgram, f64)>,
+    /// Service received by a submission that was present from the beginning, in jobs.
     served: f64,
-    /// Since when that is so.
+    /// Time of the last update of the service.
     since: Time,
-    /// Alarms for an end that was expected before something else came have an older number.
+    /// Generation of alarms. Alarms of an older generation are out of date.
     expectation: u64,
     down_until: Option<Time>,
-    /// What came of it.
-    pub counts: Counts,
-    /// The jobs that were accepted of each client.
+    /// Counts of the results.
+    pub counts: SubmissionCounts,
+    /// Number of accepted jobs of each client.
     pub by_client: Vec<u64>,
-    /// The free descriptors at regular moments: seconds and how many.
+    /// Samples of the free descriptors: seconds and number.
     pub samples: Vec<(f64, f64)>,
 }
 
-/// What came of all submissions.
+/// Counts of submissions.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Counts {
+pub struct SubmissionCounts {
     /// Jobs that the queue accepted.
     pub jobs: u64,
-    /// Submissions that failed, because the queue crashed or was down.
+    /// Submissions that failed because the queue crashed or was down.
     pub failures: u64,
-    /// How often the queue crashed.
+    /// Number of crashes of the queue.
     pub crashes: u64,
-    /// How often a client looked at the descriptors.
+    /// Number of queries of the descriptors.
     pub looks: u64,
     /// Submissions begun.
     pub submissions: u64,
 }
 
-impl Counts {
-    /// How often a client looked and then submitted nothing.
+impl SubmissionCounts {
+    /// Returns the number of queries without a submission.
     pub fn deferrals(&self) -> u64 {
         self.looks.saturating_sub(self.submissions)
     }
 }
 
-/// What the queue wants to be woken for.
+/// Alarms of the queue.
 #[derive(Clone, Copy, Debug)]
-pub enum Alarm {
-    /// The oldest submission may be served.
+pub enum QueueAlarm {
+    /// The oldest submission may be done.
     Served(u64),
-    /// The descriptors are to be counted, again and again with this distance.
+    /// A sample of the descriptors is due, repeatedly with this interval.
     Sample(Duration),
 }
 
-impl Queue {
-    /// A host without submissions.
+impl JobQueue {
+    /// Creates a host without submissions.
     pub fn new(host: Host) -> Self {
         Self {
             host,
@@ -94,7 +94,7 @@ impl Queue {
             since: Time::START,
             expectation: 0,
             down_until: None,
-            counts: Counts::default(),
+            counts: SubmissionCounts::default(),
             by_client: Vec::new(),
             samples: Vec::new(),
         }
@@ -104,30 +104,30 @@ impl Queue {
         self.host.in_use + self.host.per_submission * self.submissions.len() as u64
     }
 
-    /// The jobs a second that each submission is served at.
+    /// Returns the rate of each submission in jobs per second.
     fn speed(&self) -> f64 {
         let alone = 1.0 / self.host.alone.as_secs_f64();
         alone.min(self.host.rate / self.submissions.len().max(1) as f64)
     }
 
-    /// Counts the service up to now; to be called before submissions come or go.
+    /// Advances the service to the present. Must precede the arrival or the end of a submission.
     fn serve(&mut self, now: Time) {
         self.served += (now - self.since).as_secs_f64() * self.speed();
         self.since = now;
     }
 
-    fn expect(&mut self, agenda: &mut Agenda<Alarm>) {
+    fn expect(&mut self, agenda: &mut Agenda<QueueAlarm>) {
         self.expectation += 1;
         if let Some((_, target)) = self.submissions.front() {
             let left = (target - self.served).max(0.0) / self.speed();
             agenda.wake(
                 agenda.now() + Duration::from_secs_f64(left),
-                Alarm::Served(self.expectation),
+                QueueAlarm::Served(self.expectation),
             );
         }
     }
 
-    fn submit(&mut self, program: Program, agenda: &mut Agenda<Alarm>) -> Model {
+    fn submit(&mut self, program: RunningProgram, agenda: &mut Agenda<QueueAlarm>) -> Model {
         let now = agenda.now();
         self.counts.submissions += 1;
         let refused = Model::fails(1).takes(self.host.refusal);
@@ -151,23 +151,23 @@ impl Queue {
         Model::hangs()
     }
 
-    /// `/proc/sys/fs/file-nr`: how many descriptors are in use, unused but kept, and possible.
+    /// Returns the content of `/proc/sys/fs/file-nr`: allocated, unused and maximum descriptors.
     fn table(&self) -> [u64; 3] {
         [self.used(), 0, self.host.descriptors]
     }
 }
 
-/// A hundred-millionth of a job is noise of fractions.
+/// Noise of binary fractions, in jobs.
 const NOISE: f64 = 1e-8;
 
-impl Commands for Queue {
-    type Alarm = Alarm;
+impl CommandModels for JobQueue {
+    type Alarm = QueueAlarm;
 
     fn start(
         &mut self,
-        program: Program,
+        program: RunningProgram,
         call: &Call,
-        agenda: &mut Agenda<Alarm>,
+        agenda: &mut Agenda<QueueAlarm>,
     ) -> Option<Model> {
         match call.words {
             [name, _job] if *name == "condor_submit" => Some(self.submit(program, agenda)),
@@ -183,7 +183,7 @@ impl Commands for Queue {
         }
     }
 
-    fn cut_short(&mut self, program: Program, agenda: &mut Agenda<Alarm>) {
+    fn cut_short(&mut self, program: RunningProgram, agenda: &mut Agenda<QueueAlarm>) {
         if let Some(place) = self.submissions.iter().position(|(it, _)| *it == program) {
             self.serve(agenda.now());
             self.submissions.remove(place);
@@ -192,10 +192,10 @@ impl Commands for Queue {
         }
     }
 
-    fn alarm(&mut self, alarm: Alarm, agenda: &mut Agenda<Alarm>) {
+    fn alarm(&mut self, alarm: QueueAlarm, agenda: &mut Agenda<QueueAlarm>) {
         let now = agenda.now();
         match alarm {
-            Alarm::Served(expectation) if expectation == self.expectation => {
+            QueueAlarm::Served(expectation) if expectation == self.expectation => {
                 self.serve(now);
                 while let Some((program, target)) = self.submissions.front()
                     && *target <= self.served + NOISE
@@ -211,8 +211,8 @@ impl Commands for Queue {
                 }
                 self.expect(agenda);
             }
-            Alarm::Served(_) => {}
-            Alarm::Sample(distance) => {
+            QueueAlarm::Served(_) => {}
+            QueueAlarm::Sample(distance) => {
                 let free = self.host.descriptors.saturating_sub(self.used());
                 self.samples.push((now.elapsed().as_secs_f64(), free as f64));
                 agenda.wake(now + distance, alarm);

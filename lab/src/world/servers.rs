@@ -1,4 +1,4 @@
-//! Servers of a file, one of which takes requests and never answers.
+//! Servers of a file, one of which accepts requests and never answers.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
@@ -8,68 +8,69 @@ use ftsh_machine::Time;
 use ftsh_machine::event::CommandStatus;
 use ftsh_sim::{Call, Model};
 
-use super::{Agenda, Commands, Program};
+use super::{Agenda, CommandModels, RunningProgram};
 
-/// What is known of the servers.
+/// Parameters of the servers.
 #[derive(Clone, Debug)]
-pub struct Setting {
-    /// How long sending the file takes.
+pub struct ServerSettings {
+    /// Time to send the file.
     pub data: Duration,
-    /// How long sending the small file takes.
+    /// Time to send the small file.
     pub flag: Duration,
 }
 
-/// The servers in the course of time. Each sends to one client at a time, while the others wait.
+/// State of the servers over time. Each server sends to one client at a time, while the others
+/// wait.
 #[derive(Debug)]
 pub struct Servers {
-    setting: Setting,
-    by_name: HashMap<BString, Server>,
-    requests: HashMap<Program, Request>,
-    /// What came of it.
-    pub counts: Counts,
+    setting: ServerSettings,
+    by_name: HashMap<BString, FileServer>,
+    requests: HashMap<RunningProgram, FileRequest>,
+    /// Counts of the results.
+    pub counts: RequestCounts,
 }
 
 #[derive(Debug, Default)]
-struct Server {
+struct FileServer {
     is_hole: bool,
-    /// Who waits; the first is being sent to.
-    queue: VecDeque<Program>,
+    /// Waiting clients; the server sends to the first one.
+    queue: VecDeque<RunningProgram>,
 }
 
 #[derive(Debug)]
-struct Request {
+struct FileRequest {
     host: BString,
     is_flag: bool,
     since: Time,
 }
 
-/// What came of all requests, each with the time in seconds when it came.
+/// Results of all requests, each with its time in seconds.
 #[derive(Clone, Debug, Default)]
-pub struct Counts {
+pub struct RequestCounts {
     /// Files that arrived.
     pub transfers: Vec<f64>,
-    /// Requests for the file that were cut short, and how many seconds each had taken.
+    /// Canceled requests for the file, with their durations in seconds.
     pub stalls: Vec<(f64, f64)>,
-    /// Requests for the small file that were cut short, and how many seconds each had taken.
+    /// Canceled requests for the small file, with their durations in seconds.
     pub deferrals: Vec<(f64, f64)>,
 }
 
-/// A server is done with a request.
+/// End of a request at a server.
 #[derive(Clone, Debug)]
-pub struct Sent(Program);
+pub struct Sent(RunningProgram);
 
 impl Servers {
-    /// Servers by name; those of `holes` never answer.
-    pub fn new(setting: Setting, names: &[&str], holes: &[&str]) -> Self {
+    /// Creates servers by name. The servers in `holes` never answer.
+    pub fn new(setting: ServerSettings, names: &[&str], holes: &[&str]) -> Self {
         let server = |name: &&str| {
             let is_hole = holes.contains(name);
-            (BString::from(*name), Server { is_hole, queue: VecDeque::new() })
+            (BString::from(*name), FileServer { is_hole, queue: VecDeque::new() })
         };
         let by_name = names.iter().map(server).collect();
-        Self { setting, by_name, requests: HashMap::new(), counts: Counts::default() }
+        Self { setting, by_name, requests: HashMap::new(), counts: RequestCounts::default() }
     }
 
-    /// A server turns to the first who waits.
+    /// Starts sending to the first waiting client.
     fn send(&self, host: &BString, agenda: &mut Agenda<Sent>) {
         let Some(server) = self.by_name.get(host).filter(|server| !server.is_hole) else { return };
         let Some(program) = server.queue.front() else { return };
@@ -78,8 +79,8 @@ impl Servers {
         agenda.wake(agenda.now() + takes, Sent(*program));
     }
 
-    /// Takes a request away; the server goes on with the next.
-    fn leave(&mut self, program: Program, agenda: &mut Agenda<Sent>) -> Option<Request> {
+    /// Removes a request; the server continues with the next one.
+    fn leave(&mut self, program: RunningProgram, agenda: &mut Agenda<Sent>) -> Option<FileRequest> {
         let request = self.requests.remove(&program)?;
         let server = self.by_name.get_mut(&request.host)?;
         let was_first = server.queue.front() == Some(&program);
@@ -91,10 +92,15 @@ impl Servers {
     }
 }
 
-impl Commands for Servers {
+impl CommandModels for Servers {
     type Alarm = Sent;
 
-    fn start(&mut self, program: Program, call: &Call, agenda: &mut Agenda<Sent>) -> Option<Model> {
+    fn start(
+        &mut self,
+        program: RunningProgram,
+        call: &Call,
+        agenda: &mut Agenda<Sent>,
+    ) -> Option<Model> {
         let [name, url] = call.words else { return None };
         if *name != "wget" {
             return None;
@@ -107,19 +113,20 @@ impl Commands for Servers {
         };
         let host = BString::from(host);
         let Some(server) = self.by_name.get_mut(&host) else {
-            // wget's status for a name that can't be resolved.
+            // Status of wget for a name that cannot be resolved.
             return Some(Model::fails(4).takes(self.setting.flag));
         };
         server.queue.push_back(program);
         let is_first = server.queue.len() == 1;
-        self.requests.insert(program, Request { host: host.clone(), is_flag, since: agenda.now() });
+        self.requests
+            .insert(program, FileRequest { host: host.clone(), is_flag, since: agenda.now() });
         if is_first {
             self.send(&host, agenda);
         }
         Some(Model::hangs())
     }
 
-    fn cut_short(&mut self, program: Program, agenda: &mut Agenda<Sent>) {
+    fn cut_short(&mut self, program: RunningProgram, agenda: &mut Agenda<Sent>) {
         let now = agenda.now();
         if let Some(request) = self.leave(program, agenda) {
             let cut = (now.elapsed().as_secs_f64(), (now - request.since).as_secs_f64());
@@ -136,7 +143,7 @@ impl Commands for Servers {
             let server = self.by_name.get(&request.host);
             server.is_some_and(|server| server.queue.front() == Some(&program))
         });
-        // Otherwise it was cut short, and this is about what no longer is.
+        // Otherwise the request was canceled, and the alarm is out of date.
         if !is_first {
             return;
         }

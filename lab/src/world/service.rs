@@ -1,4 +1,4 @@
-//! A service that gets slower the more it has to do at once, asked by real scripts.
+//! A service that slows down under load, used by real scripts.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -8,49 +8,49 @@ use ftsh_machine::event::CommandStatus;
 use ftsh_sim::{Call, Model};
 use rand_distr::{Distribution, Exp1};
 
-use super::{Agenda, Commands, Program};
-use crate::scenario::overload::{Course, Setting, Work};
+use super::{Agenda, CommandModels, RunningProgram};
+use crate::scenario::overload::{OverloadCourse, OverloadSettings, ServerWork};
 
-/// The service in the course of time: it is stopped for a while, and then works on what came
-/// meanwhile, whoever still waits for that.
+/// State of the service over time. The service is stopped for a while. Then it works on all
+/// requests that arrived meanwhile, even if their clients have given up.
 #[derive(Debug)]
 pub struct Service {
-    setting: Setting,
-    work: Work<Program>,
+    setting: OverloadSettings,
+    work: ServerWork<RunningProgram>,
     stopped: bool,
-    /// Connections that the stopped service has to accept.
-    backlog: VecDeque<Program>,
-    /// Which request each client waits for.
-    waiting: Vec<Option<Program>>,
-    /// Whether each client's last request was answered, if it has asked for anything.
+    /// Connections that the stopped service has not accepted yet.
+    backlog: VecDeque<RunningProgram>,
+    /// Pending request of each client.
+    waiting: Vec<Option<RunningProgram>>,
+    /// Result of each client's last request, if there was one: true if answered.
     answered: Vec<Option<bool>>,
-    /// Alarms for an end that was expected before something else came have an older number.
+    /// Generation of alarms. Alarms of an older generation are out of date.
     expectation: u64,
-    /// What happened.
-    pub course: Course,
-    /// How many times clients have given up what they asked for.
+    /// Course of the overload.
+    pub course: OverloadCourse,
+    /// Number of requests that clients gave up.
     pub given_up: u64,
 }
 
-/// What the service wants to be woken for.
+/// Alarms of the service.
 #[derive(Clone, Copy, Debug)]
-pub enum Alarm {
-    /// It may be done with its oldest request.
+pub enum ServiceAlarm {
+    /// The oldest request may be done.
     Done(u64),
-    /// It stops.
+    /// The service stops.
     Stop,
-    /// It goes on.
+    /// The service continues.
     Continue,
     /// A second is over.
     Second,
 }
 
 impl Service {
-    /// A service that nobody has asked for anything.
-    pub fn new(setting: Setting) -> Self {
+    /// Creates a service without requests.
+    pub fn new(setting: OverloadSettings) -> Self {
         let clients = setting.clients;
         Self {
-            work: Work::new(setting.slowness),
+            work: ServerWork::new(setting.slowness),
             stopped: false,
             backlog: VecDeque::new(),
             waiting: vec![None; clients],
@@ -62,15 +62,15 @@ impl Service {
         }
     }
 
-    /// A client needs nothing for a while.
-    fn think(&mut self, client: usize, agenda: &mut Agenda<Alarm>) -> Model {
+    /// Starts the idle time of a client.
+    fn think(&mut self, client: usize, agenda: &mut Agenda<ServiceAlarm>) -> Model {
         self.given_up += u64::from(self.answered[client] == Some(false));
         self.answered[client] = None;
         let part: f64 = Exp1.sample(&mut agenda.random);
         Model::succeeds().takes(self.setting.think.mul_f64(part))
     }
 
-    fn request(&mut self, program: Program, agenda: &mut Agenda<Alarm>) -> Model {
+    fn request(&mut self, program: RunningProgram, agenda: &mut Agenda<ServiceAlarm>) -> Model {
         let now = agenda.now().elapsed();
         self.course.second(now).requests += 1;
         self.waiting[program.client] = Some(program);
@@ -84,7 +84,7 @@ impl Service {
         Model::hangs()
     }
 
-    fn serve(&mut self, agenda: &mut Agenda<Alarm>) {
+    fn serve(&mut self, agenda: &mut Agenda<ServiceAlarm>) {
         let now = agenda.now().elapsed();
         while let Some(program) = self.work.done(now) {
             let client = program.client;
@@ -97,22 +97,22 @@ impl Service {
         self.expect(agenda);
     }
 
-    fn expect(&mut self, agenda: &mut Agenda<Alarm>) {
+    fn expect(&mut self, agenda: &mut Agenda<ServiceAlarm>) {
         self.expectation += 1;
         if let Some(at) = self.work.next() {
-            agenda.wake(Time::after(at), Alarm::Done(self.expectation));
+            agenda.wake(Time::after(at), ServiceAlarm::Done(self.expectation));
         }
     }
 }
 
-impl Commands for Service {
-    type Alarm = Alarm;
+impl CommandModels for Service {
+    type Alarm = ServiceAlarm;
 
     fn start(
         &mut self,
-        program: Program,
+        program: RunningProgram,
         call: &Call,
-        agenda: &mut Agenda<Alarm>,
+        agenda: &mut Agenda<ServiceAlarm>,
     ) -> Option<Model> {
         match call.words {
             [name] if *name == "think" => Some(self.think(program.client, agenda)),
@@ -121,22 +121,22 @@ impl Commands for Service {
         }
     }
 
-    fn cut_short(&mut self, program: Program, agenda: &mut Agenda<Alarm>) {
-        // The service doesn't know, and works on it all the same.
+    fn cut_short(&mut self, program: RunningProgram, agenda: &mut Agenda<ServiceAlarm>) {
+        // The service does not notice, and continues its work.
         if self.waiting[program.client].take_if(|waited| *waited == program).is_some() {
             self.course.second(agenda.now().elapsed()).timeouts += 1;
         }
     }
 
-    fn alarm(&mut self, alarm: Alarm, agenda: &mut Agenda<Alarm>) {
+    fn alarm(&mut self, alarm: ServiceAlarm, agenda: &mut Agenda<ServiceAlarm>) {
         let now = agenda.now();
         match alarm {
-            Alarm::Done(number) if number == self.expectation && !self.stopped => {
+            ServiceAlarm::Done(number) if number == self.expectation && !self.stopped => {
                 self.serve(agenda);
             }
-            Alarm::Done(_) => {}
-            Alarm::Stop => self.stopped = true,
-            Alarm::Continue => {
+            ServiceAlarm::Done(_) => {}
+            ServiceAlarm::Stop => self.stopped = true,
+            ServiceAlarm::Continue => {
                 self.stopped = false;
                 self.serve(agenda);
                 for program in std::mem::take(&mut self.backlog) {
@@ -144,11 +144,11 @@ impl Commands for Service {
                 }
                 self.expect(agenda);
             }
-            Alarm::Second => {
+            ServiceAlarm::Second => {
                 let before = now.elapsed().saturating_sub(Duration::from_secs(1));
                 self.course.second(before).concurrency = self.work.concurrency();
                 self.course.peak = self.work.peak;
-                agenda.wake(now + Duration::from_secs(1), Alarm::Second);
+                agenda.wake(now + Duration::from_secs(1), ServiceAlarm::Second);
             }
         }
     }

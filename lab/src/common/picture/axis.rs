@@ -1,50 +1,50 @@
-//! Axes: where values are on them, and what stands beside them.
+//! Axes with their scales and labels.
 
 use std::ops::Range;
 
 use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
 
-/// An axis.
+/// An axis of a picture.
 #[derive(Clone, Debug, Default)]
 pub struct Axis {
-    /// What it measures, with the unit.
+    /// Label with the unit.
     pub label: String,
-    /// Whether equal steps are equal factors. What isn't above 0 is at the lower end then.
+    /// True for a logarithmic axis, whose lower end also shows values up to 0.
     pub log: bool,
-    /// Both ends; of the data unless given.
+    /// Both ends, if they do not come from the data.
     pub range: Option<(f64, f64)>,
 }
 
 impl Axis {
-    /// Equal steps are equal differences, from 0 or from the least value.
+    /// Creates a linear axis that starts at 0 or at the smallest value.
     pub fn linear(label: &str) -> Self {
         Self { label: label.to_owned(), log: false, range: None }
     }
 
-    /// Equal steps are equal factors.
+    /// Creates a logarithmic axis.
     pub fn log(label: &str) -> Self {
         Self { label: label.to_owned(), log: true, range: None }
     }
 
-    /// With both ends given.
+    /// Sets both ends.
     #[must_use]
     pub fn between(self, from: f64, to: f64) -> Self {
         Self { range: Some((from, to)), ..self }
     }
 
-    /// Where a value is on it, if it can be shown.
+    /// Returns the position of a value, if the axis can show the value.
     pub(super) fn place(&self, value: f64) -> Option<f64> {
         let place = if self.log { value.log10() } else { value };
         place.is_finite().then_some(place)
     }
 
-    /// The part of it that shows these values.
-    pub(super) fn scale(&self, values: impl Iterator<Item = f64>) -> Scale<'_> {
+    /// Returns the scale for these values.
+    pub(super) fn scale(&self, values: impl Iterator<Item = f64>) -> AxisScale<'_> {
         let ends = self.ends(values);
-        Scale { axis: self, ends, ticks: self.ticks(ends) }
+        AxisScale { axis: self, ends, ticks: self.ticks(ends) }
     }
 
-    /// Its ends in places.
+    /// Returns the ends as positions.
     fn ends(&self, values: impl Iterator<Item = f64>) -> (f64, f64) {
         if let Some((from, to)) = self.range
             && let (Some(from), Some(to)) = (self.place(from), self.place(to))
@@ -68,7 +68,7 @@ impl Axis {
         (low, if high > low { high + 0.04 * (high - low) } else { low + 1.0 })
     }
 
-    /// Where labels stand, in places.
+    /// Returns the positions of labels.
     fn ticks(&self, (from, to): (f64, f64)) -> Vec<f64> {
         if self.log {
             let factors: &[f64] = match to - from {
@@ -89,7 +89,7 @@ impl Axis {
         (0..12).map(|n| (first + n) as f64 * step).filter(|it| *it <= to).collect()
     }
 
-    /// What stands at a place.
+    /// Returns the label at a position.
     fn tick(&self, place: f64) -> String {
         let value = if self.log { 10_f64.powf(place) } else { place };
         let short = |value: f64| {
@@ -106,17 +106,17 @@ impl Axis {
     }
 }
 
-/// A part of an axis, measured in places: values, or their logarithms.
+/// Part of an axis between two positions, which are values or their logarithms.
 #[derive(Clone)]
-pub(super) struct Scale<'a> {
+pub(super) struct AxisScale<'a> {
     axis: &'a Axis,
     ends: (f64, f64),
     ticks: Vec<f64>,
 }
 
-impl Scale<'_> {
-    /// Where a value is, if it can be shown. What is too little for an axis of factors, as is 0,
-    /// is at its lower end.
+impl AxisScale<'_> {
+    /// Returns the position of a value, if the axis can show the value. Values too small for a
+    /// logarithmic axis are at its lower end.
     pub(super) fn place(&self, value: f64) -> Option<f64> {
         let (low, high) = self.ends;
         let place = match self.axis.place(value) {
@@ -128,7 +128,7 @@ impl Scale<'_> {
     }
 }
 
-impl Ranged for Scale<'_> {
+impl Ranged for AxisScale<'_> {
     type FormatOption = NoDefaultFormatting;
     type ValueType = f64;
 
@@ -146,7 +146,7 @@ impl Ranged for Scale<'_> {
     }
 }
 
-impl ValueFormatter<f64> for Scale<'_> {
+impl ValueFormatter<f64> for AxisScale<'_> {
     fn format_ext(&self, place: &f64) -> String {
         self.axis.tick(*place)
     }

@@ -5,21 +5,21 @@ use std::error::Error;
 use plotters::coord::ranged1d::Ranged;
 use plotters::prelude::*;
 
-use super::{Panel, Picture, Style};
+use super::{Panel, Picture, SeriesStyle};
 
-/// Pixels are drawn finer than they count, so that lines are smooth.
+/// Pixels per unit of length, for smooth lines.
 pub const FINE: i32 = 2;
-/// The width of a picture.
+/// Width of a picture.
 pub const WIDTH: i32 = 900 * FINE;
 const PANEL: i32 = 330 * FINE;
-/// Where there are many.
+/// Height of a panel among many.
 const SMALL_PANEL: i32 = 230 * FINE;
 const TITLE: i32 = 36 * FINE;
 const LEGEND: i32 = 190 * FINE;
-/// The name of the font.
+/// Name of the font.
 pub const FONT: &str = "sans-serif";
 
-/// Colours that people with any kind of sight can tell apart: Okabe and Ito, *Color universal
+/// Colors that people with any color vision can distinguish: Okabe and Ito, *Color universal
 /// design*, 2008.
 const COLORS: [RGBColor; 8] = [
     RGBColor(0, 114, 178),
@@ -32,12 +32,12 @@ const COLORS: [RGBColor; 8] = [
     RGBColor(150, 150, 60),
 ];
 
-/// Text of a size in pixels.
+/// Returns the style of text with a size in pixels.
 fn font(size: i32) -> TextStyle<'static> {
     (FONT, size * FINE).into_font().color(&RGBColor(40, 40, 40))
 }
 
-/// How high a picture is.
+/// Returns the height of a picture.
 pub fn height(picture: &Picture) -> i32 {
     let panel = if picture.panels.len() > 4 { SMALL_PANEL } else { PANEL };
     TITLE + panel * picture.panels.len() as i32
@@ -45,7 +45,7 @@ pub fn height(picture: &Picture) -> i32 {
 
 type Drawn = std::result::Result<(), Box<dyn Error>>;
 
-/// Draws it into `text`, as SVG.
+/// Draws a picture as SVG into `text`.
 pub fn draw(picture: &Picture, text: &mut String, height: i32) -> Drawn {
     let root = SVGBackend::with_string(text, (WIDTH as u32, height as u32)).into_drawing_area();
     root.fill(&WHITE)?;
@@ -97,17 +97,17 @@ fn draw_panel(panel: &Panel, area: &Area) -> Drawn {
             places.iter().map(move |at| Circle::new(*at, size, color.mix(opacity).filled()))
         };
         match series.style {
-            Style::Line => drop(chart.draw_series(LineSeries::new(places, line))?),
-            Style::Dashes => {
+            SeriesStyle::Line => drop(chart.draw_series(LineSeries::new(places, line))?),
+            SeriesStyle::Dashes => {
                 let dashes = DashedLineSeries::new(places, 6 * FINE as u32, 4 * FINE as u32, line);
                 chart.draw_series(dashes)?;
             }
-            Style::LineAndDots => {
+            SeriesStyle::LineAndDots => {
                 chart.draw_series(dots(3 * FINE, 1.0))?;
                 chart.draw_series(LineSeries::new(places, line))?;
             }
-            Style::Dots => drop(chart.draw_series(dots(FINE, 0.5))?),
-            Style::Sticks => {
+            SeriesStyle::Dots => drop(chart.draw_series(dots(FINE, 0.5))?),
+            SeriesStyle::Sticks => {
                 let foot = y.range().start;
                 let stick = |at: &(f64, f64)| PathElement::new(vec![(at.0, foot), *at], line);
                 chart.draw_series(places.iter().map(stick))?;
@@ -128,16 +128,18 @@ fn draw_legend(panel: &Panel, area: &Area) -> Drawn {
             )
         };
         match series.style {
-            Style::Line | Style::Sticks => area.draw(&line(0, 22))?,
-            Style::Dashes => {
+            SeriesStyle::Line | SeriesStyle::Sticks => area.draw(&line(0, 22))?,
+            SeriesStyle::Dashes => {
                 area.draw(&line(0, 8))?;
                 area.draw(&line(13, 21))?;
             }
-            Style::LineAndDots => {
+            SeriesStyle::LineAndDots => {
                 area.draw(&line(0, 22))?;
                 area.draw(&Circle::new((11 * FINE, y), 3 * FINE, color.filled()))?;
             }
-            Style::Dots => area.draw(&Circle::new((11 * FINE, y), 3 * FINE, color.filled()))?,
+            SeriesStyle::Dots => {
+                area.draw(&Circle::new((11 * FINE, y), 3 * FINE, color.filled()))?;
+            }
         }
         for part in textwrap::wrap(&series.name, 24) {
             area.draw(&Text::new(part.into_owned(), (28 * FINE, y - 7 * FINE), font(12)))?;

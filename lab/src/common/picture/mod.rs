@@ -1,4 +1,4 @@
-//! Pictures of results: panels below one another, each with its legend beside it.
+//! Pictures of results: panels below one another, each with its legend.
 
 mod axis;
 mod draw;
@@ -12,59 +12,59 @@ use resvg::{tiny_skia, usvg};
 pub use self::axis::Axis;
 use self::draw::{FINE, FONT, WIDTH, draw, height};
 
-/// Panels below one another. Without panels there is nothing to draw.
+/// Panels below one another. A picture without panels is not drawn.
 #[derive(Clone, Debug, Default)]
 pub struct Picture {
-    /// Above all panels.
+    /// Title above all panels.
     pub title: String,
-    /// At least one, if a picture is wanted.
+    /// The panels.
     pub panels: Vec<Panel>,
 }
 
-/// One system of coordinates.
+/// A system of coordinates.
 #[derive(Clone, Debug, Default)]
 pub struct Panel {
-    /// Above it.
+    /// Title above the panel.
     pub title: String,
-    /// To the right.
+    /// Horizontal axis.
     pub x: Axis,
-    /// Upwards.
+    /// Vertical axis.
     pub y: Axis,
-    /// What is in it.
-    pub series: Vec<Series>,
+    /// Content of the panel.
+    pub series: Vec<PlotSeries>,
 }
 
 /// Points that belong together.
 #[derive(Clone, Debug)]
-pub struct Series {
-    /// Its name in the legend; none if empty.
+pub struct PlotSeries {
+    /// Name in the legend; no entry if empty.
     pub name: String,
-    /// Its points.
+    /// The points.
     pub points: Vec<(f64, f64)>,
-    /// How they are drawn.
-    pub style: Style,
-    /// Which of the colours; series of one number have the same in all panels.
+    /// Style of the points.
+    pub style: SeriesStyle,
+    /// Number of the color, which is the same in all panels.
     pub color: usize,
 }
 
-/// How points are drawn.
+/// Style of points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Style {
+pub enum SeriesStyle {
     /// A line.
     Line,
-    /// A line of dashes.
+    /// A dashed line.
     Dashes,
     /// A line with a dot at each point.
     LineAndDots,
     /// Dots.
     Dots,
-    /// A line from the lower end of the axis up to each point.
+    /// Vertical lines from the lower end of the axis to each point.
     Sticks,
 }
 
-/// The picture as SVG.
+/// Renders a picture as SVG.
 pub fn svg(picture: &Picture) -> Result<String> {
-    // Without any, plotters can't tell how wide text is.
+    // Plotters needs fonts to measure text.
     let known = register_font(FONT, FontStyle::Normal, dejavu::sans::regular());
     known.map_err(|_| anyhow!("the font can't be read"))?;
     let height = height(picture);
@@ -75,7 +75,7 @@ pub fn svg(picture: &Picture) -> Result<String> {
     Ok(text.replacen(&fine, &size, 1))
 }
 
-/// A picture of SVG as PNG, twice as large.
+/// Converts SVG to PNG at twice the size.
 pub fn png(svg: &str) -> Result<Vec<u8>> {
     let mut options = usvg::Options::default();
     let fonts = Arc::make_mut(&mut options.fontdb);

@@ -5,9 +5,9 @@ use std::time::Duration;
 use ftsh_machine::outcome::Human;
 use ftsh_syntax::duration::Exact;
 
-use super::{Candidate, HEADROOM, Options, round_up};
+use super::{AdviseOptions, HEADROOM, PolicyCandidate, round_up};
 
-/// What the columns of the table are.
+/// Explains the columns of the table.
 pub fn marks() -> String {
     format!(
         "peak: the most in any interval; over: how long the rate is over {HEADROOM} times the capacity; long \
@@ -17,8 +17,8 @@ pub fn marks() -> String {
     )
 }
 
-/// What the rules say, and whether it holds.
-pub fn rules(options: &Options, own: &Candidate) -> String {
+/// Returns the result of the rules and of the test whether they hold.
+pub fn rules(options: &AdviseOptions, own: &PolicyCandidate) -> String {
     let mut text = format!(
         "By the rules: from {} (the time of 99 % of requests), by 2, to {} ({} clients ÷ {}/s):\n  \
          backoff {}\n",
@@ -40,8 +40,12 @@ pub fn rules(options: &Options, own: &Candidate) -> String {
     text
 }
 
-/// The policy to paste, or what to change.
-pub fn verdict(options: &Options, candidates: &[Candidate], best: Option<usize>) -> String {
+/// Returns the policy to paste, or the change that would help.
+pub fn verdict(
+    options: &AdviseOptions,
+    candidates: &[PolicyCandidate],
+    best: Option<usize>,
+) -> String {
     let Some(best) = best.map(|at| &candidates[at]) else {
         return "None of these policies keeps within the capacity: use longer delays.".into();
     };
@@ -56,7 +60,7 @@ pub fn verdict(options: &Options, candidates: &[Candidate], best: Option<usize>)
     if best.is_prompt {
         return format!("{why}:\n\n  backoff {}\n\n{after}", best.policy);
     }
-    // All but the first delays are in proportion to clients ÷ capacity.
+    // All delays but the first are proportional to clients ÷ capacity.
     let excess = best.checked.notice.at(0.99).unwrap_or(f64::NAN) / options.notice.as_secs_f64();
     format!(
         "The wishes conflict: no policy both keeps within {}/s and lets 99 % of {} clients notice \
@@ -71,8 +75,8 @@ pub fn verdict(options: &Options, candidates: &[Candidate], best: Option<usize>)
     )
 }
 
-/// Where the rules themselves contradict each other.
-pub fn conflicts(options: &Options, least: Duration) -> String {
+/// Explains contradictions between the rules.
+pub fn conflicts(options: &AdviseOptions, least: Duration) -> String {
     let [notice, p99, least_shown] = [options.notice, options.p99, round_up(least)].map(Exact);
     let mut text = String::new();
     if options.p99 > options.notice {
@@ -94,10 +98,10 @@ fn seconds(seconds: Option<f64>) -> Duration {
     Duration::try_from_secs_f64(seconds.unwrap_or_default()).unwrap_or(Duration::MAX)
 }
 
-/// To two digits, upwards.
+/// Rounds up to two digits.
 fn two_digits_up(number: f64) -> f64 {
     let step = 10_f64.powf(number.log10().floor() - 1.0);
-    // Without what a division by a step of binary fractions adds.
+    // Removes the noise of a division by a binary fraction.
     let rounded = (number / step - 1e-9).ceil() * step;
     format!("{rounded:.1e}").parse().unwrap_or(rounded)
 }

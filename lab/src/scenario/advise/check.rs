@@ -1,4 +1,4 @@
-//! What comes of a policy in a long outage.
+//! Simulation of a policy in a long outage.
 
 use std::time::Duration;
 
@@ -6,48 +6,48 @@ use anyhow::Result;
 use ftsh_syntax::backoff::{Policy, PolicyKind};
 use rand::RngExt;
 
-use super::Options;
+use super::AdviseOptions;
 use crate::common::statistics::Quantiles;
-use crate::common::{Crowd, random};
+use crate::common::{ClientCrowd, random};
 use crate::scenario::outage;
 
-/// What came of it.
+/// Results of the simulation.
 #[derive(Clone, Debug)]
 pub struct Checked {
-    /// Retries a second by time, in seconds.
+    /// Retries per second by time, in seconds.
     pub rates: Vec<(f64, f64)>,
-    /// The most retries a second in any interval.
+    /// Maximum number of retries per second in any interval.
     pub peak: f64,
-    /// For how many seconds the rate is over [`HEADROOM`] times the capacity.
+    /// Number of seconds with a rate above [`HEADROOM`] times the capacity.
     pub over: f64,
-    /// Retries a second in the second half of the outage.
+    /// Retries per second in the second half of the outage.
     pub long_run: f64,
-    /// What the rate is not above in 99 % of the intervals of that half.
+    /// Rate that 99 % of the intervals in the second half do not exceed.
     pub long_run_p99: f64,
-    /// From the end of an outage that is as long to the first contact, in seconds.
+    /// Time from the end of an outage of this length to the first contact, in seconds.
     pub notice: Quantiles,
 }
 
-/// How much more than the capacity chance may bring: an interval of 100 requests at the capacity has
-/// up to 125 of them in 99 of 100 cases, if they come at random.
+/// Factor by which chance may exceed the capacity. An interval with 100 expected requests has at
+/// most 125 of them in 99 % of cases.
 pub const HEADROOM: f64 = 1.25;
 
-/// Requests that arrive in an interval at the capacity.
+/// Requests in an interval at the capacity.
 const PER_INTERVAL: f64 = 100.0;
 
-/// Where delays are far longer than intervals have to be, they are longer too.
+/// Maximum number of intervals; with long delays, intervals become longer.
 const MOST_INTERVALS: f64 = 5000.0;
 
-/// So many clients stand for all if there are more.
+/// Maximum number of simulated clients, which stand for all.
 const MOST_CLIENTS: u32 = 20_000;
 
-/// The outage lasts for so many times the longest delay.
+/// Length of the outage as a multiple of the longest delay.
 const LENGTH: u32 = 16;
 
 /// Simulates an outage that is long for this policy.
-pub fn check(options: &Options, policy: &Policy, place: u64) -> Checked {
+pub fn check(options: &AdviseOptions, policy: &Policy, place: u64) -> Checked {
     let clients = options.clients.min(MOST_CLIENTS);
-    // Each stands for so many.
+    // Each simulated client stands for several.
     let weight = f64::from(options.clients) / f64::from(clients);
     let interval = PER_INTERVAL * weight / options.capacity;
     let outage = length(policy, interval);
@@ -61,11 +61,11 @@ pub fn check(options: &Options, policy: &Policy, place: u64) -> Checked {
         outage::retry(policy, outage, &mut random, |at| {
             counts[((at.as_secs_f64() / interval) as usize).min(intervals)] += 1;
         });
-        // Another outage that ends somewhere in the second half of this one.
+        // Another outage that ends in the second half of this one.
         let end = outage.mul_f64(1.0 - 0.5 * random.random::<f64>());
         notice.push(outage::retry(policy, end, &mut random, |_| {}).as_secs_f32());
     }
-    // The last is not whole.
+    // The last interval is incomplete.
     counts.truncate(intervals.max(1));
     let rate = |count: &u32| f64::from(*count) * weight / interval;
     let later = &counts[counts.len() / 2..];
@@ -85,22 +85,22 @@ pub fn check(options: &Options, policy: &Policy, place: u64) -> Checked {
     }
 }
 
-/// How long an outage must be for delays to be at their longest for a while, and for a few hundred
+/// Returns the length of the outage, long enough for the longest delays and for a few hundred
 /// intervals.
 fn length(policy: &Policy, interval: f64) -> Duration {
     let intervals = Duration::try_from_secs_f64(interval * 200.0).unwrap_or(Duration::MAX);
     policy.cap().saturating_mul(LENGTH).max(intervals)
 }
 
-/// Refuses what retries so rapidly that its simulation would not end.
-pub fn refuse_rapid(options: &Options, policy: &Policy) -> Result<()> {
+/// Refuses a policy whose retries are too rapid for a simulation.
+pub fn refuse_rapid(options: &AdviseOptions, policy: &Policy) -> Result<()> {
     let weight = f64::from(options.clients) / f64::from(options.clients.min(MOST_CLIENTS));
     let outage = length(policy, PER_INTERVAL * weight / options.capacity);
-    let crowd = Crowd::from(policy.clone());
+    let crowd = ClientCrowd::from(policy.clone());
     outage::check(&crowd, f64::from(options.clients.min(MOST_CLIENTS)) * 20.0, outage)
 }
 
-/// The mean delay in the long run as a part of the longest.
+/// Returns the mean delay in the long run as a part of the longest one.
 pub fn mean_part(kind: PolicyKind) -> f64 {
     const DELAYS: u32 = 20_000;
     let mut policy = Policy::new(kind);

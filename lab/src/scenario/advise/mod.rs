@@ -1,5 +1,5 @@
-//! Which backoff to use: the rules of Thain, *Exponential Backoff in Distributed Systems*, 2009, and
-//! a simulation of what comes of them.
+//! Choice of a backoff: the rules of Thain, *Exponential Backoff in Distributed Systems*, 2009, and
+//! a simulation of their results.
 
 mod advice;
 mod check;
@@ -13,8 +13,8 @@ use ftsh_syntax::duration::Exact;
 
 pub use self::check::{Checked, HEADROOM, check};
 use crate::common::{
-    Axis, Column, Common, Panel, Picture, Progress, Report, Series, Style, Table, Value, input,
-    trials,
+    Axis, Cell, Column, CommonOptions, Panel, Picture, PlotSeries, Report, ReportTable,
+    SeriesStyle, TrialProgress, input, trials,
 };
 
 /// Which policy to use, for so many clients of a server of some capacity
@@ -27,25 +27,25 @@ use crate::common::{
 /// Example: ftsh-lab advise --clients 1000 --capacity 50/s --p99 10ms --notice 1m
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
-pub struct Options {
-    /// How many clients there are
+pub struct AdviseOptions {
+    /// Number of clients
     #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=100_000_000))]
     pub clients: u32,
-    /// How many requests the server can answer or refuse, like `50/s` or `3000/min`
+    /// Rate of requests that the server can answer or refuse, like `50/s` or `3000/min`
     #[arg(long, value_name = "RATE", value_parser = input::rate)]
     pub capacity: f64,
-    /// The time in which it answers 99 % of requests when all is well
+    /// Time in which the server answers 99 % of requests in normal operation
     #[arg(long, value_name = "TIME", value_parser = input::length)]
     pub p99: Duration,
-    /// How soon clients should notice the end of an outage
+    /// Time in which clients should notice the end of an outage
     #[arg(long, value_name = "TIME", value_parser = input::length)]
     pub notice: Duration,
     #[command(flatten)]
     #[allow(missing_docs)]
-    pub common: Common,
+    pub common: CommonOptions,
 }
 
-/// The policies that are tried besides the rules': all that grow and are random, and plain backoff.
+/// Policies that are compared with the rules': all random ones that grow, and plain backoff.
 const KINDS: [PolicyKind; 7] = [
     PolicyKind::Ethernet,
     PolicyKind::Exponential,
@@ -56,26 +56,26 @@ const KINDS: [PolicyKind; 7] = [
     PolicyKind::Windowed,
 ];
 
-/// How much longer the cap is made if it is too short for the server, one after the other.
+/// Factors by which the cap grows until the server can bear the policy.
 const STRETCHES: [f64; 9] = [1.0, 1.1, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0];
 
-/// A candidate and what came of it.
+/// A candidate with its results.
 #[derive(Clone, Debug)]
-pub struct Candidate {
-    /// With the cap that was found for it.
+pub struct PolicyCandidate {
+    /// Policy with the cap that was found.
     pub policy: Policy,
-    /// What came of it.
+    /// Results of the simulation.
     pub checked: Checked,
-    /// Whether the server can stand it.
+    /// True if the server can bear the policy.
     pub is_sustained: bool,
-    /// Whether 99 % of the clients notice in time.
+    /// True if 99 % of the clients notice in time.
     pub is_prompt: bool,
 }
 
-/// Gives advice.
-pub fn run(options: &Options) -> Result<Report> {
+/// Runs the scenario.
+pub fn run(options: &AdviseOptions) -> Result<Report> {
     let (candidates, is_rules) = candidates(options)?;
-    // The least cap of the rules, and the most.
+    // Smallest and largest cap of the rules.
     let least = options.clients_per_capacity();
     let best = best(&candidates);
     let mut table = table(options);
@@ -94,19 +94,19 @@ pub fn run(options: &Options) -> Result<Report> {
     Ok(Report { tables: vec![table], notes, picture: picture(options, &candidates) })
 }
 
-impl Options {
-    /// How long the clients take to try once each at the server's capacity.
+impl AdviseOptions {
+    /// Returns the time of one attempt of all clients at the server's capacity.
     fn clients_per_capacity(&self) -> Duration {
         Duration::try_from_secs_f64(f64::from(self.clients) / self.capacity)
             .unwrap_or(Duration::MAX)
     }
 }
 
-/// The longest cap that is advised, or simulated.
+/// Longest cap that is advised or simulated.
 const LONGEST: Duration = Duration::from_secs(100 * 86_400);
 
-/// What is compared: the rules' policy first, or else what was asked for.
-fn candidates(options: &Options) -> Result<(Vec<Candidate>, bool)> {
+/// Returns the candidates: the policy of the rules first, or else the requested ones.
+fn candidates(options: &AdviseOptions) -> Result<(Vec<PolicyCandidate>, bool)> {
     let least = options.clients_per_capacity();
     if least > LONGEST {
         bail!(
@@ -121,20 +121,20 @@ fn candidates(options: &Options) -> Result<(Vec<Candidate>, bool)> {
         let is_sustained = checked.long_run_p99 <= HEADROOM * options.capacity;
         let is_prompt =
             checked.notice.at(0.99).is_some_and(|it| it <= options.notice.as_secs_f64());
-        Candidate { policy, checked, is_sustained, is_prompt }
+        PolicyCandidate { policy, checked, is_sustained, is_prompt }
     };
     let asked_for = &options.common.policies;
     if !asked_for.is_empty() {
         let policies: Option<Vec<_>> =
             asked_for.iter().map(|crowd| crowd.single().cloned()).collect();
         let Some(policies) = policies else {
-            bail!("advice is about one policy at a time, not `A + B`")
+            bail!("`advise` takes one policy at a time, not `A + B`")
         };
         for policy in &policies {
             check::refuse_rapid(options, policy)?;
         }
         let cases: Vec<_> = policies.into_iter().enumerate().collect();
-        let progress = Progress::new(cases.len());
+        let progress = TrialProgress::new(cases.len());
         let judge = |(at, policy): &(usize, Policy)| judge(policy.clone(), *at as u64);
         return Ok((trials(&cases, &progress, judge), false));
     }
@@ -145,11 +145,10 @@ fn candidates(options: &Options) -> Result<(Vec<Candidate>, bool)> {
         policy.by = 2.0;
         policy
     };
-    // The rules' own, which isn't made to fit, and the others.
-    let cases: Vec<_> = std::iter::once((PolicyKind::Ethernet, false))
-        .chain(KINDS.map(|kind| (kind, true)))
-        .collect();
-    let progress = Progress::new(cases.len());
+    // The policy of the rules is not adapted; the others are.
+    let cases: Vec<_> =
+        std::iter::once((PolicyKind::Ethernet, false)).chain(KINDS.map(|kind| (kind, true))).collect();
+    let progress = TrialProgress::new(cases.len());
     let found = trials(&cases, &progress, |(kind, fits)| {
         let mean = check::mean_part(*kind);
         let mut found = None;
@@ -160,20 +159,20 @@ fn candidates(options: &Options) -> Result<(Vec<Candidate>, bool)> {
             if candidate.is_sustained || !fits {
                 return candidate;
             }
-            // If none will do, the first shows why.
+            // If no cap suffices, the first shows the reason.
             found.get_or_insert(candidate);
         }
         found.unwrap_or_else(|| judge(policy(*kind, round_up(least)), 0))
     });
     let mut found = found;
-    // It may do as it is.
+    // The policy may suffice unchanged.
     if found.len() > 1 && found[0].policy == found[1].policy {
         found.remove(1);
     }
     Ok((found, true))
 }
 
-/// To two digits, upwards.
+/// Rounds up to two digits.
 fn round_up(length: Duration) -> Duration {
     let nanos = length.as_nanos();
     let mut step = 1;
@@ -184,21 +183,21 @@ fn round_up(length: Duration) -> Duration {
     Duration::from_nanos(u64::try_from(rounded).unwrap_or(u64::MAX))
 }
 
-/// The measure: of the policies that the server can stand in the long run, the one with which 99 %
-/// of the clients notice soonest.
-fn best(candidates: &[Candidate]) -> Option<usize> {
+/// Returns the best candidate: among policies that the server can bear in the long run, the one
+/// with the soonest contact of 99 % of the clients.
+fn best(candidates: &[PolicyCandidate]) -> Option<usize> {
     let notice = |at: &usize| candidates[*at].checked.notice.at(0.99).unwrap_or(f64::INFINITY);
     let sustained = (0..candidates.len()).filter(|at| candidates[*at].is_sustained);
     sustained.min_by(|a, b| notice(a).total_cmp(&notice(b)))
 }
 
-fn table(options: &Options) -> Table {
+fn table(options: &AdviseOptions) -> ReportTable {
     let title = format!(
         "{} clients and a server for {} requests/s in a long outage: the rate of retries, and the \
          time until clients notice its end",
         options.clients, options.capacity
     );
-    Table::new(
+    ReportTable::new(
         "advise",
         title,
         vec![
@@ -220,55 +219,55 @@ fn table(options: &Options) -> Table {
     )
 }
 
-fn row(candidate: &Candidate, is_best: bool) -> Vec<Value> {
-    let Candidate { policy, checked, is_sustained, is_prompt } = candidate;
+fn row(candidate: &PolicyCandidate, is_best: bool) -> Vec<Cell> {
+    let PolicyCandidate { policy, checked, is_sustained, is_prompt } = candidate;
     let mark = match (is_sustained, is_prompt) {
         (true, true) => "both",
         (true, false) => "server",
         (false, true) => "notice",
         (false, false) => "neither",
     };
-    let notice = |part| Value::from(checked.notice.at(part));
+    let notice = |part| Cell::from(checked.notice.at(part));
     vec![
         format!("{}{}", policy.kind.name(), if is_best { " *" } else { "" }).into(),
-        Value::number(policy.to.as_secs_f64()),
-        Value::number(checked.peak),
-        Value::number(checked.over),
-        Value::number(checked.long_run),
-        Value::number(checked.long_run_p99),
+        Cell::number(policy.to.as_secs_f64()),
+        Cell::number(checked.peak),
+        Cell::number(checked.over),
+        Cell::number(checked.long_run),
+        Cell::number(checked.long_run_p99),
         notice(0.5),
         notice(0.99),
         notice(1.0),
         mark.into(),
-        Value::Flag(*is_sustained),
-        Value::Flag(*is_prompt),
-        Value::Flag(is_best),
+        Cell::Flag(*is_sustained),
+        Cell::Flag(*is_prompt),
+        Cell::Flag(is_best),
         policy.to_string().into(),
     ]
 }
 
-fn picture(options: &Options, candidates: &[Candidate]) -> Picture {
-    let label = |candidate: &Candidate| {
+fn picture(options: &AdviseOptions, candidates: &[PolicyCandidate]) -> Picture {
+    let label = |candidate: &PolicyCandidate| {
         let Policy { kind, to, .. } = &candidate.policy;
         format!("{} to {}", kind.name(), Exact(*to))
     };
     let mut rates: Vec<_> = candidates
         .iter()
         .enumerate()
-        .map(|(at, candidate)| Series {
+        .map(|(at, candidate)| PlotSeries {
             name: label(candidate),
             points: candidate.checked.rates.clone(),
-            style: Style::Line,
+            style: SeriesStyle::Line,
             color: at,
         })
         .collect();
     // The shortest of the outages.
     let ends = candidates.iter().filter_map(|it| it.checked.rates.last()).map(|it| it.0);
     let end = ends.fold(f64::INFINITY, f64::min);
-    rates.push(Series {
+    rates.push(PlotSeries {
         name: "capacity".into(),
         points: vec![(0.0, options.capacity), (end, options.capacity)],
-        style: Style::Dashes,
+        style: SeriesStyle::Dashes,
         color: 6,
     });
     let mut notice: Vec<_> = candidates
@@ -279,19 +278,19 @@ fn picture(options: &Options, candidates: &[Candidate]) -> Picture {
                 let time = candidate.checked.notice.at(f64::from(percent) / 100.0);
                 (time.unwrap_or(f64::NAN), f64::from(percent))
             });
-            Series {
+            PlotSeries {
                 name: label(candidate),
                 points: points.collect(),
-                style: Style::Line,
+                style: SeriesStyle::Line,
                 color: at,
             }
         })
         .collect();
     let wish = options.notice.as_secs_f64();
-    notice.push(Series {
+    notice.push(PlotSeries {
         name: "wish".into(),
         points: vec![(wish, 0.0), (wish, 100.0)],
-        style: Style::Dashes,
+        style: SeriesStyle::Dashes,
         color: 6,
     });
     Picture {

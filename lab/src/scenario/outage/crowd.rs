@@ -1,4 +1,4 @@
-//! When the clients of a crowd retry, and when they are back.
+//! Retries of a crowd's clients, and their return after an outage.
 
 use std::time::Duration;
 
@@ -7,29 +7,29 @@ use ftsh_syntax::backoff::Policy;
 use ftsh_syntax::duration::Exact;
 use rayon::prelude::*;
 
-use super::Options;
+use super::OutageOptions;
 use crate::common::statistics::Quantiles;
-use crate::common::{Crowd, Progress, Random, random};
+use crate::common::{ClientCrowd, Random, TrialProgress, random};
 
-/// What came of a crowd.
+/// Results of a crowd.
 #[derive(Clone, Debug)]
 pub struct Retries {
-    /// How many retries arrived in each bucket of the outage, per trial.
+    /// Number of retries in each bucket of the outage, per trial.
     pub arrivals: Vec<f64>,
-    /// From the end of the outage to the first contact.
+    /// Time from the end of the outage to the first contact.
     pub contact: Contact,
-    /// The same for the clients of each policy.
+    /// The same time for the clients of each policy.
     pub parts: Vec<Contact>,
 }
 
 /// Quantiles of the time to the first contact, in seconds.
 #[derive(Clone, Copy, Debug)]
 pub struct Contact {
-    /// Half of the clients need no longer.
+    /// Median.
     pub median: f64,
-    /// All but 1 % need no longer.
+    /// 99 % quantile.
     pub p99: f64,
-    /// The last client.
+    /// Maximum.
     pub worst: f64,
 }
 
@@ -41,23 +41,23 @@ impl Contact {
     }
 }
 
-/// More retries than this take too long to simulate.
+/// Maximum number of simulated retries.
 const MOST_RETRIES: f64 = 2e10;
 
-/// More buckets than this are more than anybody looks at.
+/// Maximum number of buckets.
 const MOST_BUCKETS: u128 = 100_000;
 
-/// The clients that are simulated in one go.
+/// Number of clients simulated together.
 const CHUNK: u32 = 8192;
 
-/// What is known of the clients so far.
-struct Tally {
+/// Counts of the clients so far.
+struct ContactTally {
     arrivals: Vec<u64>,
-    /// Of each policy, in seconds.
+    /// Times for each policy, in seconds.
     contacts: Vec<Vec<f32>>,
 }
 
-impl Tally {
+impl ContactTally {
     fn add(mut self, other: Self) -> Self {
         for (count, more) in self.arrivals.iter_mut().zip(other.arrivals) {
             *count += more;
@@ -70,7 +70,7 @@ impl Tally {
 }
 
 /// Simulates each of the crowds.
-pub fn simulate(options: &Options, crowds: &[Crowd]) -> Result<Vec<Retries>> {
+pub fn simulate(options: &OutageOptions, crowds: &[ClientCrowd]) -> Result<Vec<Retries>> {
     if options.outage.as_nanos() / options.bucket.as_nanos() >= MOST_BUCKETS {
         let [outage, bucket] = [options.outage, options.bucket].map(Exact);
         bail!(
@@ -82,8 +82,8 @@ pub fn simulate(options: &Options, crowds: &[Crowd]) -> Result<Vec<Retries>> {
         check(crowd, f64::from(options.clients) * f64::from(repeats), options.outage)?;
     }
     let chunks = options.clients.div_ceil(CHUNK);
-    let progress = Progress::new(crowds.len() * repeats as usize * chunks as usize);
-    let simulate = |(at, crowd): (usize, &Crowd)| {
+    let progress = TrialProgress::new(crowds.len() * repeats as usize * chunks as usize);
+    let simulate = |(at, crowd): (usize, &ClientCrowd)| {
         let place = |trial, chunk| [at as u64, u64::from(trial), u64::from(chunk)];
         let cases: Vec<_> =
             (0..repeats).flat_map(|trial| (0..chunks).map(move |chunk| (trial, chunk))).collect();
@@ -96,16 +96,17 @@ pub fn simulate(options: &Options, crowds: &[Crowd]) -> Result<Vec<Retries>> {
 }
 
 fn retries(
-    options: &Options,
-    crowd: &Crowd,
+    options: &OutageOptions,
+    crowd: &ClientCrowd,
     repeats: u32,
     cases: &[(u32, u32)],
     random: impl Fn(u32, u32) -> Random + Sync,
 ) -> Retries {
     let width = options.bucket.as_secs_f64();
     let buckets = (options.outage.as_secs_f64() / width).ceil().max(1.0) as usize;
-    let none = || Tally { arrivals: vec![0; buckets], contacts: vec![Vec::new(); crowd.0.len()] };
-    // Sums of whole numbers and sorted values: in whatever order the parts are added.
+    let none =
+        || ContactTally { arrivals: vec![0; buckets], contacts: vec![Vec::new(); crowd.0.len()] };
+    // Sums of integers and sorted values do not depend on the order of the parts.
     let tally = cases
         .par_iter()
         .fold(none, |mut tally, (trial, chunk)| {
@@ -122,14 +123,14 @@ fn retries(
             }
             tally
         })
-        .reduce(none, Tally::add);
+        .reduce(none, ContactTally::add);
     let arrivals = tally.arrivals.iter().map(|count| *count as f64 / f64::from(repeats)).collect();
     let contact = Contact::new(tally.contacts.concat());
     Retries { arrivals, contact, parts: tally.contacts.into_iter().map(Contact::new).collect() }
 }
 
-/// One client's retries, of which those before the end of the outage fail at once. The result is the
-/// time from there to the first that succeeds.
+/// Simulates the retries of one client; retries before the end of the outage fail at once. Returns
+/// the time from the end to the first success.
 pub fn retry(
     policy: &Policy,
     outage: Duration,
@@ -147,8 +148,8 @@ pub fn retry(
     }
 }
 
-/// Refuses crowds that retry so often that their simulation would not end.
-pub fn check(crowd: &Crowd, clients: f64, outage: Duration) -> Result<()> {
+/// Refuses crowds whose retries are too many for a simulation.
+pub fn check(crowd: &ClientCrowd, clients: f64, outage: Duration) -> Result<()> {
     const SAMPLES: usize = 64;
     const MOST_EACH: u64 = 100_000;
     let mut random = random(0, &[]);
@@ -163,7 +164,7 @@ pub fn check(crowd: &Crowd, clients: f64, outage: Duration) -> Result<()> {
             now = now.saturating_add(delay);
             own += 1;
         }
-        // It would go on like that.
+        // The rate would not decrease later.
         let rest = outage.as_secs_f64() / now.as_secs_f64().max(1e-9);
         retries = retries.saturating_add((own as f64 * rest.max(1.0)) as u64);
     }

@@ -6,15 +6,15 @@ use anyhow::Result;
 use ftsh_syntax::backoff::{Policy, last_attempt};
 use ftsh_syntax::duration::Exact;
 
-use super::{Options, crowd};
-use crate::common::{Crowd, Panel, Progress, Random, Table, random, trials};
-use crate::scenario::last_attempt::{Fate, Length, cases, panel, table};
+use super::{OutageOptions, crowd};
+use crate::common::{ClientCrowd, Panel, Random, ReportTable, TrialProgress, random, trials};
+use crate::scenario::last_attempt::{DeadlineShares, OutageColumn, cases, panel, table};
 
-/// Enough for shares to be right to a percent.
+/// Number of clients that makes shares precise to a percent.
 const CLIENTS: u32 = 20_000;
 
-/// The lengths of outages in the table.
-const OUTAGES: [Length; 6] = [
+/// Lengths of outages in the table.
+const OUTAGES: [OutageColumn; 6] = [
     (500, "succeed_percent_at_50", "50 %"),
     (700, "succeed_percent_at_70", "70 %"),
     (800, "succeed_percent_at_80", "80 %"),
@@ -23,16 +23,20 @@ const OUTAGES: [Length; 6] = [
     (990, "succeed_percent_at_99", "99 %"),
 ];
 
-/// Which share of the clients succeeds by the deadline when an outage lasts for most of it.
-pub fn compare(options: &Options, crowds: &[Crowd], labels: &[String]) -> Result<(Table, Panel)> {
+/// Returns the share of clients that succeed by the deadline during outages of various lengths.
+pub fn compare(
+    options: &OutageOptions,
+    crowds: &[ClientCrowd],
+    labels: &[String],
+) -> Result<(ReportTable, Panel)> {
     let deadline = options.deadline;
     for crowd in crowds {
         crowd::check(crowd, f64::from(CLIENTS), deadline)?;
     }
     let cases = cases(crowds);
-    let progress = Progress::new(cases.len());
+    let progress = TrialProgress::new(cases.len());
     let fates = trials(&cases, &progress, |(crowd, rule)| {
-        // Both rules with the same random numbers.
+        // Both rules use the same random numbers.
         let mut random = random(options.common.seed, &[*crowd as u64, u64::MAX]);
         let clients = 0..options.clients.min(CLIENTS) as usize;
         let last = |client| last_try(crowds[*crowd].policy(client), deadline, *rule, &mut random);
@@ -42,7 +46,7 @@ pub fn compare(options: &Options, crowds: &[Crowd], labels: &[String]) -> Result
             (length, survivors(&lasts, outage) * 100.0)
         };
         let shares = (500..=1000).step_by(5).map(share).collect();
-        Fate { crowd: *crowd, last_attempt: *rule, shares }
+        DeadlineShares { crowd: *crowd, last_attempt: *rule, shares }
     });
     let title = format!(
         "Percent of clients with a deadline of {} that succeed when the outage lasts for 50 %, 70 % \
@@ -55,14 +59,14 @@ pub fn compare(options: &Options, crowds: &[Crowd], labels: &[String]) -> Result
     Ok((table, panel(title, "clients that succeed, %", labels, &fates)))
 }
 
-/// The share of clients that succeed if an outage lasts for `outage` seconds: those that try again
-/// after it.
+/// Returns the share of clients that succeed after an outage of `outage` seconds, because their
+/// last attempt comes later.
 pub fn survivors(lasts: &[f32], outage: f64) -> f64 {
     let after = lasts.iter().filter(|last| f64::from(**last) >= outage).count();
     after as f64 / lasts.len().max(1) as f64
 }
 
-/// When a client tries for the last time if all its attempts fail at once.
+/// Returns the time of a client's last attempt if all attempts fail at once.
 pub fn last_try(policy: &Policy, deadline: Duration, rule: bool, random: &mut Random) -> Duration {
     let mut state = policy.start();
     let mut now = Duration::ZERO;

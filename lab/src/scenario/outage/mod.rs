@@ -1,4 +1,5 @@
-//! An outage that everyone sees begin at the same moment. *Exponential back-off, revisited*, 2024.
+//! An outage whose beginning all clients notice at the same moment. *Exponential back-off,
+//! revisited*, 2024.
 
 mod crowd;
 mod deadline;
@@ -13,8 +14,8 @@ pub use self::crowd::{Contact, Retries, check, retry, simulate};
 pub use self::deadline::{last_try, survivors};
 use crate::common::statistics::{Rise, rises, smooth};
 use crate::common::{
-    Axis, Column, Common, Panel, Picture, Report, Series, Style, Table, Value, input, labels,
-    legend,
+    Axis, Cell, Column, CommonOptions, Panel, Picture, PlotSeries, Report, ReportTable,
+    SeriesStyle, input, labels, legend,
 };
 
 /// A server goes down, and all clients notice at once: when their retries arrive
@@ -25,25 +26,25 @@ use crate::common::{
 /// Example: ftsh-lab outage --clients 1000000 --policy proportional --policy 'windowed from 250 ms'
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
-pub struct Options {
-    /// How many clients
+pub struct OutageOptions {
+    /// Number of clients
     #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = value_parser!(u32).range(1..=10_000_000))]
     pub clients: u32,
-    /// How long the outage lasts
+    /// Duration of the outage
     #[arg(long, value_name = "TIME", default_value = "1min", value_parser = input::length)]
     pub outage: Duration,
-    /// The length of the intervals in which arrivals are counted
+    /// Length of the intervals in which arrivals are counted
     #[arg(long, value_name = "TIME", default_value = "250ms", value_parser = input::length)]
     pub bucket: Duration,
-    /// How long a client tries at all, from the beginning of the outage, for the table `deadline`
+    /// Duration of a client's attempts, from the beginning of the outage, for the table `deadline`
     #[arg(long, value_name = "TIME", default_value = "5min", value_parser = input::length)]
     pub deadline: Duration,
     #[command(flatten)]
     #[allow(missing_docs)]
-    pub common: Common,
+    pub common: CommonOptions,
 }
 
-/// Slots and windows are as long as a bucket, and all start with about the same delay.
+/// Policies with slots and windows as long as a bucket, and with about the same first delay.
 pub const POLICIES: [&str; 8] = [
     "proportional from 500 ms to 1 min",
     "slotted from 250 ms to 1 min",
@@ -56,7 +57,7 @@ pub const POLICIES: [&str; 8] = [
 ];
 
 /// Runs the scenario.
-pub fn run(options: &Options) -> Result<Report> {
+pub fn run(options: &OutageOptions) -> Result<Report> {
     let crowds = options.common.crowds(&POLICIES)?;
     let labels = labels(&crowds);
     let results = crowd::simulate(options, &crowds)?;
@@ -64,19 +65,19 @@ pub fn run(options: &Options) -> Result<Report> {
     let mut outage = outage_table(options);
     let mut halves = halves_table();
     for (at, result) in results.iter().enumerate() {
-        let text = || vec![Value::from(labels[at].as_str())];
-        let backoff = || vec![Value::from(crowds[at].to_string())];
+        let text = || vec![Cell::from(labels[at].as_str())];
+        let backoff = || vec![Cell::from(crowds[at].to_string())];
         outage.push([text(), load(options, result), contact(&result.contact), backoff()].concat());
         if crowds[at].single().is_none() {
             for (policy, part) in crowds[at].0.iter().zip(&result.parts) {
-                let policy = Value::from(policy.to_string());
+                let policy = Cell::from(policy.to_string());
                 halves.push([text(), vec![policy], contact(part)].concat());
             }
         }
         for (bucket, count) in result.arrivals.iter().enumerate() {
             let start = bucket as f64 * options.bucket.as_secs_f64();
             let rate = count / options.bucket.as_secs_f64();
-            let row = [Value::Number(start, 3), Value::Number(*count, 0), Value::number(rate)];
+            let row = [Cell::Number(start, 3), Cell::Number(*count, 0), Cell::number(rate)];
             arrivals.push([text(), row.to_vec(), backoff()].concat());
         }
     }
@@ -95,13 +96,13 @@ pub fn run(options: &Options) -> Result<Report> {
     Ok(Report { tables, notes, picture })
 }
 
-fn outage_table(options: &Options) -> Table {
+fn outage_table(options: &OutageOptions) -> ReportTable {
     let title = format!(
         "{} clients see an outage of {} begin: their retries, and when they are back",
         options.clients,
         Exact(options.outage)
     );
-    Table::new(
+    ReportTable::new(
         "outage",
         title,
         vec![
@@ -119,8 +120,8 @@ fn outage_table(options: &Options) -> Table {
     )
 }
 
-fn halves_table() -> Table {
-    Table::new(
+fn halves_table() -> ReportTable {
+    ReportTable::new(
         "halves",
         "The parts of crowds with several policies",
         vec![
@@ -133,8 +134,8 @@ fn halves_table() -> Table {
     )
 }
 
-fn arrivals_table() -> Table {
-    let mut table = Table::new(
+fn arrivals_table() -> ReportTable {
+    let mut table = ReportTable::new(
         "arrivals",
         "Retries that arrive, by time since the beginning of the outage",
         vec![
@@ -149,51 +150,61 @@ fn arrivals_table() -> Table {
     table
 }
 
-/// Retries, the peak, and the waves.
-fn load(options: &Options, result: &Retries) -> Vec<Value> {
+/// Returns retries, peak and waves.
+fn load(options: &OutageOptions, result: &Retries) -> Vec<Cell> {
     let total: f64 = result.arrivals.iter().sum();
     let smoothed = smooth(&result.arrivals);
     let peak = result.arrivals.iter().copied().fold(0.0, f64::max);
     let mean = total / result.arrivals.len().max(1) as f64;
-    // The first is from the silence after the beginning.
+    // The first wave follows the silence after the beginning.
     let waves: Vec<_> =
         rises(&smoothed).into_iter().filter(|rise| !is_first(rise, &smoothed)).collect();
     let deepest = waves.iter().map(|rise| rise.depth() * 100.0).fold(0.0, f64::max);
     vec![
-        Value::Number(total / f64::from(options.clients), 2),
-        Value::Number(peak / options.bucket.as_secs_f64(), 0),
-        Value::Number(peak / mean, 1),
+        Cell::Number(total / f64::from(options.clients), 2),
+        Cell::Number(peak / options.bucket.as_secs_f64(), 0),
+        Cell::Number(peak / mean, 1),
         waves.len().into(),
-        Value::Number(deepest, 0),
+        Cell::Number(deepest, 0),
     ]
 }
 
-/// Whether nothing but a rise comes before.
+/// True if the rise is the first.
 fn is_first(rise: &Rise, smoothed: &[f64]) -> bool {
     smoothed[..=rise.to.0].is_sorted()
 }
 
-/// The time from the end of the outage to the first contact.
-fn contact(contact: &Contact) -> Vec<Value> {
-    [contact.median, contact.p99, contact.worst].map(|time| Value::Number(time, 2)).to_vec()
+/// Returns the time from the end of the outage to the first contact.
+fn contact(contact: &Contact) -> Vec<Cell> {
+    [contact.median, contact.p99, contact.worst].map(|time| Cell::Number(time, 2)).to_vec()
 }
 
-/// So many are also shown in one panel.
+/// Number of results that are also shown in one panel.
 const COMPARED: usize = 3;
 
-fn picture(options: &Options, labels: &[String], results: &[Retries], deadline: Panel) -> Picture {
+fn picture(
+    options: &OutageOptions,
+    labels: &[String],
+    results: &[Retries],
+    deadline: Panel,
+) -> Picture {
     let width = options.bucket.as_secs_f64();
     let counts = results.iter().flat_map(|result| &result.arrivals);
     let peak = counts.copied().fold(0.0, f64::max) / width;
     let series = |at: usize, name: &str| {
         let points = results[at].arrivals.iter().enumerate();
         let points = points.map(|(bucket, count)| ((bucket as f64 + 0.5) * width, count / width));
-        Series { name: name.to_owned(), points: points.collect(), style: Style::Line, color: at }
+        PlotSeries {
+            name: name.to_owned(),
+            points: points.collect(),
+            style: SeriesStyle::Line,
+            color: at,
+        }
     };
-    let panel = |title: String, series: Vec<Series>| Panel {
+    let panel = |title: String, series: Vec<PlotSeries>| Panel {
         title,
         x: Axis::linear("time since the beginning of the outage, s"),
-        // The same for all, so that they can be compared.
+        // The same scale for all allows a comparison.
         y: Axis::log("retries / s").between(peak / 2e3, peak * 1.5),
         series,
     };

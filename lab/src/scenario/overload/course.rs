@@ -1,27 +1,27 @@
-//! What happened in the course of an overload.
+//! Course of an overload.
 
 use std::time::Duration;
 
-/// What happened, second by second.
+/// Course of an overload by seconds.
 #[derive(Clone, Debug)]
-pub struct Course {
-    /// When the server was stopped.
+pub struct OverloadCourse {
+    /// Time of the server's stop.
     pub stopped: Duration,
-    /// When it was continued.
+    /// Time of the server's continuation.
     pub resumed: Duration,
-    /// What happened in each second.
+    /// Counts for each second.
     pub seconds: Vec<Second>,
-    /// The most requests in progress at once.
+    /// Maximum number of requests in progress.
     pub peak: usize,
-    /// When each client had its first answer since the server was continued.
+    /// Time of each client's first answer after the continuation.
     pub back: Vec<Option<Duration>>,
-    /// How many answers each client had in the last [`WINDOW`] seconds.
+    /// Number of each client's answers in the last [`WINDOW`] seconds.
     pub lately: Vec<u64>,
     /// Events of the simulation, or requests of the live run.
     pub events: u64,
 }
 
-/// What happened in a second.
+/// Counts of a second.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Second {
     /// Requests begun.
@@ -30,18 +30,18 @@ pub struct Second {
     pub answers: u64,
     /// Requests not answered in time.
     pub timeouts: u64,
-    /// The requests in progress at its end.
+    /// Requests in progress at the end of the second.
     pub concurrency: usize,
 }
 
-/// How many seconds are looked at together.
+/// Length of a window in seconds.
 pub const WINDOW: usize = 10;
 
-/// This much of the goodput before means that the server is back.
+/// Part of the earlier goodput at which the server counts as recovered.
 const ENOUGH: f64 = 0.9;
 
-impl Course {
-    /// A course of `time`, in which nothing happened yet.
+impl OverloadCourse {
+    /// Creates an empty course of length `time`.
     pub fn new(clients: usize, stopped: Duration, resumed: Duration, time: Duration) -> Self {
         Self {
             stopped,
@@ -54,13 +54,13 @@ impl Course {
         }
     }
 
-    /// The second of a moment; what comes after the end counts for the last.
+    /// Returns the second of a moment; later moments count for the last second.
     pub fn second(&mut self, at: Duration) -> &mut Second {
         let last = self.seconds.len() - 1;
         &mut self.seconds[(at.as_secs() as usize).min(last)]
     }
 
-    /// A client has its answer.
+    /// Adds an answer to a client.
     pub fn answered(&mut self, client: usize, at: Duration) {
         self.second(at).answers += 1;
         if at >= self.resumed {
@@ -71,27 +71,26 @@ impl Course {
         }
     }
 
-    /// Answers a second in some seconds.
+    /// Returns the answers per second in a window.
     fn goodput(&self, from: usize, to: usize) -> f64 {
         let seconds = self.seconds.get(from..to).unwrap_or_default();
         let answers: u64 = seconds.iter().map(|second| second.answers).sum();
         answers as f64 / seconds.len().max(1) as f64
     }
 
-    /// Answers a second before the server was stopped, without the first second, in which none can
-    /// be.
+    /// Returns the answers per second before the stop, without the first second, which has none.
     pub fn before(&self) -> f64 {
         self.goodput(1, self.stopped.as_secs() as usize)
     }
 
-    /// Answers a second in the end.
+    /// Returns the answers per second at the end.
     pub fn after(&self) -> f64 {
         let end = self.seconds.len();
         self.goodput(end.saturating_sub(WINDOW), end)
     }
 
-    /// So many answers a second in a window are as many as before, nearly: [`ENOUGH`] of them, less
-    /// three standard deviations, since they come by chance, now as before.
+    /// Returns the rate of answers that counts as recovery: [`ENOUGH`] of the earlier rate, minus
+    /// three standard deviations of both.
     fn enough(&self) -> f64 {
         let (before, window) = (self.before(), WINDOW as f64);
         let seconds = (self.stopped.as_secs_f64() - 1.0).max(1.0);
@@ -99,13 +98,12 @@ impl Course {
         (ENOUGH * before - 3.0 * deviation).max(before / 4.0)
     }
 
-    /// Whether all is well in the end.
+    /// True if the server has recovered at the end.
     pub fn recovers(&self) -> bool {
         self.after() >= self.enough()
     }
 
-    /// How long after it was continued the server gave as many answers as before, nearly, for the
-    /// first time in a whole window.
+    /// Returns the time from the continuation to the first whole window with a recovered rate.
     pub fn recovery(&self) -> Option<Duration> {
         let resumed = self.resumed.as_secs() as usize;
         let mut starts = resumed..=self.seconds.len().saturating_sub(WINDOW);
@@ -113,7 +111,7 @@ impl Course {
         Some(Duration::from_secs((start - resumed) as u64))
     }
 
-    /// How long after the server was continued this part of some clients had an answer.
+    /// Returns the time from the continuation until `part` of the selected clients had an answer.
     pub fn part_back(&self, part: f64, of: impl Fn(usize) -> bool) -> Option<Duration> {
         let mut back: Vec<_> = (0..self.back.len())
             .filter(|client| of(*client))
@@ -124,13 +122,13 @@ impl Course {
         back.get(at).filter(|at| **at < Duration::MAX).map(|at| at.saturating_sub(self.resumed))
     }
 
-    /// The share of the clients that had an answer by then, since the server was continued.
+    /// Returns the share of the clients with an answer since the continuation.
     pub fn served(&self, by: Duration) -> f64 {
         let served = self.back.iter().filter(|at| at.is_some_and(|at| at <= by)).count();
         served as f64 / self.back.len().max(1) as f64
     }
 
-    /// Requests begun while the server was stopped.
+    /// Returns the number of requests begun during the stop.
     pub fn requests_stopped(&self) -> u64 {
         let (from, to) = (self.stopped.as_secs() as usize, self.resumed.as_secs() as usize);
         self.seconds.get(from..to).unwrap_or_default().iter().map(|it| it.requests).sum()

@@ -5,13 +5,15 @@ use std::time::Duration;
 use anyhow::Result;
 use ftsh_syntax::duration::Exact;
 
-use super::{Deadline, Options, Setting, simulate};
+use super::{Deadline, OverloadOptions, OverloadSettings, simulate};
 use crate::common::statistics::mean;
-use crate::common::{Crowd, Panel, Progress, Table, input, labels, random, trials};
-use crate::scenario::last_attempt::{Fate, Length, cases, panel, table};
+use crate::common::{
+    ClientCrowd, Panel, ReportTable, TrialProgress, input, labels, random, trials,
+};
+use crate::scenario::last_attempt::{DeadlineShares, OutageColumn, cases, panel, table};
 
-/// How long the server is stopped in the table.
-const OUTAGES: [Length; 5] = [
+/// Lengths of the stop in the table.
+const OUTAGES: [OutageColumn; 5] = [
     (500, "served_percent_at_50", "50 %"),
     (700, "served_percent_at_70", "70 %"),
     (800, "served_percent_at_80", "80 %"),
@@ -19,14 +21,14 @@ const OUTAGES: [Length; 5] = [
     (950, "served_percent_at_95", "95 %"),
 ];
 
-/// Which share of the clients has an answer by the deadline, which runs from the moment that the
-/// server is stopped.
+/// Returns the share of clients with an answer by the deadline, which counts from the stop of the
+/// server.
 pub fn compare(
-    options: &Options,
-    setting: &Setting,
-    crowds: &[Crowd],
+    options: &OverloadOptions,
+    setting: &OverloadSettings,
+    crowds: &[ClientCrowd],
     limit: Duration,
-) -> Result<(Table, Panel)> {
+) -> Result<(ReportTable, Panel)> {
     let mut lengths: Vec<_> = OUTAGES.iter().map(|(length, ..)| *length).collect();
     if options.common.plot.is_some() {
         lengths = (500..=1000).step_by(25).collect();
@@ -38,24 +40,24 @@ pub fn compare(
         .collect();
     let stopped = |length: u32| {
         let outage = limit.mul_f64(f64::from(length) / 1000.0);
-        Setting { outage, watch: limit.saturating_sub(outage), ..setting.clone() }
+        OverloadSettings { outage, watch: limit.saturating_sub(outage), ..setting.clone() }
     };
     let cases = cases(crowds);
     let count = cases.len() * runs.len();
     input::bounded(stopped(0).events() * count as f64)?;
     let by = setting.before + limit;
-    let progress = Progress::new(count);
+    let progress = TrialProgress::new(count);
     let fate = |(crowd, last_attempt)| {
         let deadline = Some(Deadline { by, last_attempt });
         let served = trials(&runs, &progress, |(length, trial)| {
-            // Both rules with the same random numbers.
+            // Both rules use the same random numbers.
             let random = random(options.common.seed, &[crowd as u64, u64::MAX, *trial]);
-            let setting = Setting { deadline, ..stopped(*length) };
+            let setting = OverloadSettings { deadline, ..stopped(*length) };
             simulate(&setting, &crowds[crowd], random).served(by)
         });
         let percent = |served: &[f64]| mean(served.iter().copied()) * 100.0;
         let shares = lengths.iter().copied().zip(served.chunks(repeats).map(percent)).collect();
-        Fate { crowd, last_attempt, shares }
+        DeadlineShares { crowd, last_attempt, shares }
     };
     let fates: Vec<_> = cases.into_iter().map(fate).collect();
     let labels = labels(crowds);

@@ -1,4 +1,4 @@
-//! The overload for real: a server in a process of its own, and clients on 127.0.0.1.
+//! The overload with a real server in its own process, and with clients on 127.0.0.1.
 
 use std::cell::RefCell;
 use std::future::Future;
@@ -26,21 +26,26 @@ use tokio::net::TcpStream;
 use tokio::task::LocalSet;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-use super::course::{Course, Second};
+use super::course::{OverloadCourse, Second};
 use super::serve::SERVE;
-use super::{Setting, Slowness};
-use crate::common::{Crowd, Random};
+use super::{OverloadSettings, Slowness};
+use crate::common::{ClientCrowd, Random};
 
-/// Nothing shorter can be told apart from the system's own noise.
+/// Shortest time that exceeds the noise of the system.
 const SHORTEST: Duration = Duration::from_millis(1);
-/// A client needs a port, and there are not many more.
+/// Maximum number of clients, limited by the number of ports.
 const MOST_CLIENTS: usize = 10_000;
-/// Open files besides connections.
+/// Number of open files besides connections.
 const OTHERS: u64 = 100;
 
-/// Lets a crowd go through an overload, `scale` times as fast as the setting says. The times of
-/// the course are the setting's.
-pub fn run(setting: &Setting, crowd: &Crowd, scale: f64, random: Random) -> Result<Course> {
+/// Runs a crowd through an overload, `scale` times as fast as the settings. Times of the course are
+/// those of the settings.
+pub fn run(
+    setting: &OverloadSettings,
+    crowd: &ClientCrowd,
+    scale: f64,
+    random: Random,
+) -> Result<OverloadCourse> {
     let real = |time: Duration| time.div_f64(scale);
     if real(setting.slowness.base) < SHORTEST {
         bail!("--scale: the server would take less than a millisecond");
@@ -50,10 +55,10 @@ pub fn run(setting: &Setting, crowd: &Crowd, scale: f64, random: Random) -> Resu
     }
     allow_files(setting)?;
     let base = real(setting.slowness.base);
-    let server = Server::start(Slowness { base, ..setting.slowness }, setting.backlog)?;
+    let server = LiveServer::start(Slowness { base, ..setting.slowness }, setting.backlog)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let local = LocalSet::new();
-    let shared = Rc::new(Shared {
+    let shared = Rc::new(SharedState {
         address: server.address,
         scale,
         think: setting.think,
@@ -73,9 +78,9 @@ pub fn run(setting: &Setting, crowd: &Crowd, scale: f64, random: Random) -> Resu
     Ok(course)
 }
 
-/// Raises the limit on open files as far as needed and possible.
-fn allow_files(setting: &Setting) -> Result<()> {
-    // The server needs most: for connections that wait and for those of all clients.
+/// Raises the limit on open files as needed and possible.
+fn allow_files(setting: &OverloadSettings) -> Result<()> {
+    // The server needs most of them, for waiting connections and all clients.
     let needed = setting.clients as u64 + u64::from(setting.backlog) + OTHERS;
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
     if soft >= needed {
@@ -90,8 +95,8 @@ fn allow_files(setting: &Setting) -> Result<()> {
     setrlimit(Resource::RLIMIT_NOFILE, needed, hard).context("can't raise the limit on open files")
 }
 
-/// The server's process. It ends with this one, even if that is killed.
-struct Server {
+/// Process of the server, which ends with this process even after a SIGKILL.
+struct LiveServer {
     child: Child,
     address: SocketAddr,
     concurrency: Arc<AtomicUsize>,
@@ -100,7 +105,7 @@ struct Server {
     is_understood: Arc<AtomicBool>,
 }
 
-impl Server {
+impl LiveServer {
     fn start(slowness: Slowness, backlog: u32) -> Result<Self> {
         let program = std::env::current_exe().context("can't find this program")?;
         let Slowness { base, limit, factor, divisor } = slowness;
@@ -126,7 +131,7 @@ impl Server {
         server.address.set_port(port.ok_or_else(|| anyhow!("the server didn't start"))?);
         let (concurrency, peak) = (Arc::clone(&server.concurrency), Arc::clone(&server.peak));
         let is_understood = Arc::clone(&server.is_understood);
-        // Ends with the server's output, and so with the server.
+        // The thread ends with the output of the server.
         std::thread::spawn(move || {
             for line in lines.map_while(Result::ok) {
                 let Some((now, most)) = parse(&line) else {
@@ -152,42 +157,42 @@ fn parse(line: &str) -> Option<(usize, usize)> {
     Some((now.parse().ok()?, most.parse().ok()?))
 }
 
-impl Drop for Server {
+impl Drop for LiveServer {
     fn drop(&mut self) {
-        // SIGKILL ends it even if it is stopped. If it is gone already, so much the better.
+        // SIGKILL ends a stopped server as well. A failure means that the server has ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// What the clients share.
-struct Shared {
+/// State shared by the clients.
+struct SharedState {
     address: SocketAddr,
     scale: f64,
     think: Duration,
     timeout: Duration,
     started: RefCell<Instant>,
-    course: RefCell<Course>,
+    course: RefCell<OverloadCourse>,
 }
 
-impl Shared {
-    /// The time since the start, in the setting's time.
+impl SharedState {
+    /// Returns the time since the start, on the clock of the settings.
     fn now(&self) -> Duration {
         self.started.borrow().elapsed().mul_f64(self.scale)
     }
 
-    /// A length of real time.
+    /// Converts a length of time to real time.
     fn real(&self, time: Duration) -> Duration {
-        // Tokio can't wait for centuries.
+        // Tokio cannot wait for centuries.
         time.div_f64(self.scale).min(Duration::from_secs(86_400 * 365))
     }
 }
 
 async fn go(
-    setting: &Setting,
-    crowd: &Crowd,
-    server: &Server,
-    shared: &Rc<Shared>,
+    setting: &OverloadSettings,
+    crowd: &ClientCrowd,
+    server: &LiveServer,
+    shared: &Rc<SharedState>,
     mut random: Random,
 ) -> Result<()> {
     *shared.started.borrow_mut() = Instant::now();
@@ -215,8 +220,8 @@ async fn go(
     }
 }
 
-/// A client: thinks, asks until it has an answer, and so on.
-async fn live(shared: Rc<Shared>, client: usize, backoff: Backoff, mut random: Random) {
+/// Simulates a client, which alternates between idle times and requests until an answer.
+async fn live(shared: Rc<SharedState>, client: usize, backoff: Backoff, mut random: Random) {
     loop {
         let part: f64 = Exp1.sample(&mut random);
         sleep(shared.real(shared.think.mul_f64(part))).await;
@@ -238,7 +243,7 @@ async fn live(shared: Rc<Shared>, client: usize, backoff: Backoff, mut random: R
     }
 }
 
-/// A request, on a connection of its own.
+/// Sends a request on a new connection.
 async fn ask(address: SocketAddr) -> Result<()> {
     let stream = TcpStream::connect(address).await?;
     let (mut sender, connection) = handshake(TokioIo::new(stream)).await?;
@@ -255,7 +260,7 @@ async fn ask(address: SocketAddr) -> Result<()> {
     both.await
 }
 
-/// Both to the end, or up to the first failure.
+/// Runs both to the end or to the first failure.
 async fn together(
     exchange: impl Future<Output = Result<()>>,
     connection: impl Future<Output = hyper::Result<()>>,
@@ -264,10 +269,15 @@ async fn together(
     Ok(())
 }
 
-/// Notes each second what the server has to do, and tells people each real second how it goes.
-async fn watch(setting: &Setting, crowd: &Crowd, server: &Server, shared: &Shared) -> Result<()> {
+/// Samples the server each second of the settings, and reports progress each real second.
+async fn watch(
+    setting: &OverloadSettings,
+    crowd: &ClientCrowd,
+    server: &LiveServer,
+    shared: &SharedState,
+) -> Result<()> {
     let started = *shared.started.borrow();
-    let (mut told, mut seen) = (0, 0);
+    let (mut reported, mut seen) = (0, 0);
     for second in 0_u64.. {
         let end = Duration::from_secs(second + 1);
         sleep_until(started + shared.real(end)).await;
@@ -275,24 +285,30 @@ async fn watch(setting: &Setting, crowd: &Crowd, server: &Server, shared: &Share
         let mut course = shared.course.borrow_mut();
         course.second(Duration::from_secs(second)).concurrency = concurrency;
         let elapsed = started.elapsed().as_secs();
-        if elapsed > told {
-            told = elapsed;
+        if elapsed > reported {
+            reported = elapsed;
             let now = (second + 1).min(course.seconds.len() as u64) as usize;
             let news = &course.seconds[seen.min(now)..now];
-            tell(setting, crowd, end, news, concurrency);
+            report_progress(setting, crowd, end, news, concurrency);
             seen = now;
         }
     }
     Ok(())
 }
 
-fn tell(setting: &Setting, crowd: &Crowd, now: Duration, news: &[Second], concurrency: usize) {
+fn report_progress(
+    setting: &OverloadSettings,
+    crowd: &ClientCrowd,
+    now: Duration,
+    news: &[Second],
+    concurrency: usize,
+) {
     let rate =
         |of: fn(&Second) -> u64| news.iter().map(of).sum::<u64>() as f64 / news.len().max(1) as f64;
     let is_stopped = (setting.before..setting.resumed()).contains(&now);
     let server = if is_stopped { "stopped".to_owned() } else { format!("works on {concurrency}") };
     let policies: Vec<_> = crowd.0.iter().map(|policy| policy.kind.name()).collect();
-    // If that fails, nobody watches.
+    // No other way is left to report an error.
     let _ = writeln!(
         std::io::stderr(),
         "{:>4} s of {}: {:>4.0} answers/s, {:>4.0} timeouts/s, server {server} ({})",

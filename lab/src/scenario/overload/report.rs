@@ -1,21 +1,22 @@
-//! What an overload comes to, as tables and a picture.
+//! Tables and picture of an overload.
 
 use std::time::Duration;
 
 use ftsh_syntax::duration::Exact;
 
-use super::{Course, Options, Setting};
+use super::{OverloadCourse, OverloadOptions, OverloadSettings};
 use crate::common::statistics::mean;
 use crate::common::{
-    Axis, Column, Crowd, Panel, Picture, Report, Series, Style, Table, Value, labels, legend,
+    Axis, Cell, ClientCrowd, Column, Panel, Picture, PlotSeries, Report, ReportTable, SeriesStyle,
+    labels, legend,
 };
 
-/// The report on the courses of each crowd.
+/// Creates the report on the courses of each crowd.
 pub fn report(
-    options: &Options,
-    setting: &Setting,
-    crowds: &[Crowd],
-    courses: &[Vec<Course>],
+    options: &OverloadOptions,
+    setting: &OverloadSettings,
+    crowds: &[ClientCrowd],
+    courses: &[Vec<OverloadCourse>],
 ) -> Report {
     let labels = labels(crowds);
     let mut tables = vec![summary(options, setting, crowds, &labels, courses)];
@@ -31,23 +32,23 @@ pub fn report(
     }
 }
 
-/// The value in the middle, if most have one.
-fn median(times: impl Iterator<Item = Option<Duration>>) -> Value {
+/// Returns the median, if most values exist.
+fn median(times: impl Iterator<Item = Option<Duration>>) -> Cell {
     let mut times: Vec<_> = times.map(|time| time.unwrap_or(Duration::MAX)).collect();
     times.sort_unstable();
     match times.get(times.len() / 2) {
-        Some(time) if *time < Duration::MAX => Value::Number(time.as_secs_f64(), 0),
-        _ => Value::Missing,
+        Some(time) if *time < Duration::MAX => Cell::Number(time.as_secs_f64(), 0),
+        _ => Cell::Missing,
     }
 }
 
 fn summary(
-    options: &Options,
-    setting: &Setting,
-    crowds: &[Crowd],
+    options: &OverloadOptions,
+    setting: &OverloadSettings,
+    crowds: &[ClientCrowd],
     labels: &[String],
-    courses: &[Vec<Course>],
-) -> Table {
+    courses: &[Vec<OverloadCourse>],
+) -> ReportTable {
     let trials = courses.first().map_or(0, Vec::len);
     let how = if options.live { "live".to_owned() } else { format!("{trials} trials") };
     let title = format!(
@@ -55,7 +56,7 @@ fn summary(
         setting.clients,
         Exact(setting.outage)
     );
-    let mut table = Table::new(
+    let mut table = ReportTable::new(
         "overload",
         title,
         vec![
@@ -88,23 +89,27 @@ fn summary(
             median(all.iter().map(|it| it.recovery().filter(|_| it.recovers()))),
             median(all.iter().map(|it| it.part_back(0.5, |_| true))),
             median(all.iter().map(|it| it.part_back(1.0, |_| true))),
-            Value::number(mean(all.iter().map(Course::before))),
-            Value::number(mean(all.iter().map(Course::after))),
+            Cell::number(mean(all.iter().map(OverloadCourse::before))),
+            Cell::number(mean(all.iter().map(OverloadCourse::after))),
             all.iter().map(|it| it.peak).max().unwrap_or_default().into(),
-            Value::Number(mean(all.iter().map(|it| it.requests_stopped() as f64)), 0),
+            Cell::Number(mean(all.iter().map(|it| it.requests_stopped() as f64)), 0),
             recovered.into(),
             setting.clients.into(),
             crowd.to_string().into(),
             trials.into(),
-            Value::Flag(options.live),
+            Cell::Flag(options.live),
         ]);
     }
     table
 }
 
-/// How those of one policy fare in a mixed crowd.
-fn members(crowds: &[Crowd], names: &[String], courses: &[Vec<Course>]) -> Table {
-    let mut table = Table::new(
+/// Returns the results of each policy in a mixed crowd.
+fn members(
+    crowds: &[ClientCrowd],
+    names: &[String],
+    courses: &[Vec<OverloadCourse>],
+) -> ReportTable {
+    let mut table = ReportTable::new(
         "members",
         "The parts of mixed crowds",
         vec![
@@ -122,12 +127,12 @@ fn members(crowds: &[Crowd], names: &[String], courses: &[Vec<Course>]) -> Table
         if parts == 1 {
             continue;
         }
-        let policies: Vec<_> = crowd.0.iter().cloned().map(Crowd::from).collect();
+        let policies: Vec<_> = crowd.0.iter().cloned().map(ClientCrowd::from).collect();
         for (part, label) in labels(&policies).iter().enumerate() {
             let of = |client: usize| client % parts == part;
             let clients =
                 all.first().map_or(0, |it| (0..it.back.len()).filter(|it| of(*it)).count());
-            let answers = |course: &Course| {
+            let answers = |course: &OverloadCourse| {
                 let lately = course.lately.iter().enumerate().filter(|(client, _)| of(*client));
                 lately.map(|(_, answers)| *answers as f64).sum::<f64>()
             };
@@ -137,7 +142,7 @@ fn members(crowds: &[Crowd], names: &[String], courses: &[Vec<Course>]) -> Table
                 clients.into(),
                 median(all.iter().map(|it| it.part_back(0.5, of))),
                 median(all.iter().map(|it| it.part_back(1.0, of))),
-                Value::Number(mean(all.iter().map(answers)), 0),
+                Cell::Number(mean(all.iter().map(answers)), 0),
                 crowd.0[part].to_string().into(),
             ]);
         }
@@ -145,11 +150,11 @@ fn members(crowds: &[Crowd], names: &[String], courses: &[Vec<Course>]) -> Table
     table
 }
 
-/// What happened when, in the first trials; for programs.
-fn seconds(crowds: &[Crowd], labels: &[String], courses: &[&Course]) -> Table {
+/// Returns the course of the first trials, for programs.
+fn seconds(crowds: &[ClientCrowd], labels: &[String], courses: &[&OverloadCourse]) -> ReportTable {
     let columns = ["policy", "second", "requests", "answers", "timeouts", "concurrency", "backoff"];
     let columns = columns.map(|name| Column::new(name, name, "")).to_vec();
-    let mut table = Table::new("seconds", "The first trials, second by second", columns);
+    let mut table = ReportTable::new("seconds", "The first trials, second by second", columns);
     table.is_long = true;
     for ((crowd, label), course) in crowds.iter().zip(labels).zip(courses) {
         for (number, second) in course.seconds.iter().enumerate() {
@@ -167,20 +172,20 @@ fn seconds(crowds: &[Crowd], labels: &[String], courses: &[&Course]) -> Table {
     table
 }
 
-fn picture(setting: &Setting, labels: &[String], courses: &[&Course]) -> Picture {
-    let lines = |what: &dyn Fn(&Course, usize) -> f64| -> Vec<Series> {
+fn picture(setting: &OverloadSettings, labels: &[String], courses: &[&OverloadCourse]) -> Picture {
+    let lines = |what: &dyn Fn(&OverloadCourse, usize) -> f64| -> Vec<PlotSeries> {
         let named = labels.iter().zip(courses).enumerate();
         named
-            .map(|(color, (name, course))| Series {
+            .map(|(color, (name, course))| PlotSeries {
                 name: name.clone(),
                 points: (0..course.seconds.len()).map(|at| (at as f64, what(course, at))).collect(),
-                style: Style::Line,
+                style: SeriesStyle::Line,
                 color,
             })
             .collect()
     };
-    // A mean of five seconds, for the eye.
-    let around = |course: &Course, at: usize, of: &dyn Fn(&super::Second) -> u64| {
+    // A mean of five seconds smooths the curve.
+    let around = |course: &OverloadCourse, at: usize, of: &dyn Fn(&super::Second) -> u64| {
         let end = (at + 3).min(course.seconds.len());
         let near = &course.seconds[at.saturating_sub(2)..end];
         near.iter().map(of).sum::<u64>() as f64 / near.len() as f64
@@ -212,10 +217,10 @@ fn picture(setting: &Setting, labels: &[String], courses: &[&Course]) -> Picture
 }
 
 fn notes(
-    options: &Options,
-    setting: &Setting,
-    crowds: &[Crowd],
-    courses: &[Vec<Course>],
+    options: &OverloadOptions,
+    setting: &OverloadSettings,
+    crowds: &[ClientCrowd],
+    courses: &[Vec<OverloadCourse>],
 ) -> Vec<String> {
     let server = &setting.slowness;
     let mut notes = vec![

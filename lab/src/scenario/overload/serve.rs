@@ -1,4 +1,4 @@
-//! The real server: an HTTP server that answers each request when a [`Work`] says so.
+//! The real server: an HTTP server that answers each request when [`ServerWork`] marks it as done.
 
 use std::cell::RefCell;
 use std::convert::Infallible;
@@ -22,28 +22,28 @@ use tokio::sync::oneshot;
 use tokio::task::{LocalSet, spawn_local, unconstrained};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
-use super::{Slowness, Work};
+use super::{ServerWork, Slowness};
 
-/// The first argument that makes this program the server.
+/// First argument that makes this program the server.
 pub const SERVE: &str = "serve-overload";
 
-/// How often the server looks whether it is done with something.
+/// Interval between checks for finished requests.
 const TICK: Duration = Duration::from_millis(1);
-/// How often it says how much it has to do, in ticks.
+/// Number of checks between reports of the load.
 const TICKS: u32 = 20;
-/// How long it waits when it can't take a connection.
+/// Pause after a failure to accept a connection.
 const PAUSE: Duration = Duration::from_millis(5);
 
-type Waiting = Rc<RefCell<Work<oneshot::Sender<()>>>>;
+type Waiting = Rc<RefCell<ServerWork<oneshot::Sender<()>>>>;
 
-/// Serves until standard input ends, or the process that started it. The arguments are those of
-/// [`Slowness`] and the length of the queue of connections. Prints the port, and then again and
-/// again how many requests are in progress, and how many there were at most.
+/// Serves until standard input ends or the parent exits. The arguments are those of [`Slowness`]
+/// and the length of the queue of connections. Prints the port, and then repeatedly the number of
+/// requests in progress and its maximum so far.
 pub fn serve(arguments: &[OsString]) -> Result<()> {
-    // Even while it is stopped.
+    // Also while the server is stopped.
     set_pdeathsig(Signal::SIGKILL).context("can't ask for a signal when the parent dies")?;
     std::thread::spawn(|| {
-        // Ends with the parent, should it have died before it could be asked for a signal.
+        // The parent may have ended before the signal was requested.
         let _ = std::io::stdin().read_to_end(&mut Vec::new());
         std::process::exit(0);
     });
@@ -59,7 +59,7 @@ pub fn serve(arguments: &[OsString]) -> Result<()> {
         socket.bind(SocketAddr::from(([127, 0, 0, 1], 0)))?;
         let listener = socket.listen(backlog as u32)?;
         println(&listener.local_addr()?.port().to_string())?;
-        let work: Waiting = Rc::new(RefCell::new(Work::new(slowness)));
+        let work: Waiting = Rc::new(RefCell::new(ServerWork::new(slowness)));
         let started = Instant::now();
         spawn_local(accept(listener, Rc::clone(&work), started));
         answer(&work, started).await
@@ -72,7 +72,7 @@ fn println(line: &str) -> Result<()> {
     Ok(out.flush()?)
 }
 
-/// Answers requests when they are done, and says how much there is to do.
+/// Answers finished requests and reports the load.
 async fn answer(work: &Waiting, started: Instant) -> Result<()> {
     let mut ticks = interval(TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -80,7 +80,7 @@ async fn answer(work: &Waiting, started: Instant) -> Result<()> {
         ticks.tick().await;
         let mut work = work.borrow_mut();
         while let Some(client) = work.done(started.elapsed()) {
-            // Nobody may wait for it any more.
+            // The client may have given up.
             let _ = client.send(());
         }
         if tick == 0 {
@@ -90,11 +90,12 @@ async fn answer(work: &Waiting, started: Instant) -> Result<()> {
     Ok(())
 }
 
-/// Takes connections and their requests. A request counts from when its connection is taken until
-/// it is done, also when its client has hung up: work that has begun is seldom stopped.
+/// Accepts connections and their requests. A request counts from the acceptance until it is done,
+/// even if its client has hung up, because work in progress is seldom stopped.
 async fn accept(listener: TcpListener, work: Waiting, started: Instant) {
     loop {
-        // All that wait, before any is answered: as by a server with a thread for each.
+        // All waiting connections are accepted before any answer, as in a server with a thread for
+        // each.
         let Ok((stream, _)) = unconstrained(listener.accept()).await else {
             tokio::time::sleep(PAUSE).await;
             continue;
@@ -112,7 +113,7 @@ async fn accept(listener: TcpListener, work: Waiting, started: Instant) {
                     Ok::<_, Infallible>(Response::new(Full::new(Bytes::from_static(b"OK\n"))))
                 }
             });
-            // A client that hangs up is no trouble of the server.
+            // A client that hangs up is no error of the server.
             let _ = http1::Builder::new()
                 .keep_alive(false)
                 .serve_connection(TokioIo::new(stream), service)

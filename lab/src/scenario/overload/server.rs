@@ -1,25 +1,25 @@
-//! A server that gets slower the more it has to do at once, simulated and real alike.
+//! A server that slows down under load, for simulation and live run.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// How long the server takes: `base` up to `limit` requests at once, then
-/// base·factor^((c − limit)/divisor) for c of them. From an article on the interval between retried
-/// requests, whose server has these constants.
+/// Response time of the server: `base` up to `limit` concurrent requests, then base·factor^((c −
+/// limit)/divisor) for c requests. The constants come from the server of an article on the interval
+/// between retried requests.
 #[derive(Clone, Copy, Debug)]
 pub struct Slowness {
-    /// With few requests.
+    /// Response time with few requests.
     pub base: Duration,
-    /// So many are few.
+    /// Maximum number of few requests.
     pub limit: f64,
-    /// By what it grows …
+    /// Growth …
     pub factor: f64,
-    /// … with so many requests more.
+    /// … for this number of further requests.
     pub divisor: f64,
 }
 
 impl Slowness {
-    /// How long a request takes while there are so many.
+    /// Returns the duration of a request at this concurrency.
     pub fn delay(&self, concurrency: usize) -> Duration {
         let over = (concurrency as f64 - self.limit).max(0.0);
         let seconds = self.base.as_secs_f64() * self.factor.powf(over / self.divisor);
@@ -27,42 +27,42 @@ impl Slowness {
     }
 }
 
-/// The requests in progress. A request is done when it is as old as the delay that goes with the
-/// number of them *then*: so in the article's server, which looks again every 50 ms. Whether its
-/// client still waits for the answer, a server like this doesn't know.
+/// Requests in progress. A request is done once it is as old as the delay for the *present* number
+/// of requests, as in the article's server, which checks every 50 ms. The server does not notice
+/// that a client has given up.
 #[derive(Debug)]
-pub struct Work<T> {
+pub struct ServerWork<T> {
     slowness: Slowness,
-    /// The oldest first, each with the time of its arrival.
+    /// Requests with the times of their arrival, oldest first.
     requests: VecDeque<(Duration, T)>,
-    /// The most there ever were.
+    /// Maximum number so far.
     pub peak: usize,
 }
 
-impl<T> Work<T> {
-    /// Nothing to do.
+impl<T> ServerWork<T> {
+    /// Creates a server without requests.
     pub fn new(slowness: Slowness) -> Self {
         Self { slowness, requests: VecDeque::new(), peak: 0 }
     }
 
-    /// How many requests are in progress.
+    /// Returns the number of requests in progress.
     pub fn concurrency(&self) -> usize {
         self.requests.len()
     }
 
-    /// A request arrives.
+    /// Adds a request.
     pub fn begin(&mut self, now: Duration, request: T) {
         self.requests.push_back((now, request));
         self.peak = self.peak.max(self.requests.len());
     }
 
-    /// When the oldest will be done, if nothing else comes before.
+    /// Returns the time at which the oldest request will be done without further changes.
     pub fn next(&self) -> Option<Duration> {
         let (since, _) = self.requests.front()?;
         Some(since.saturating_add(self.slowness.delay(self.requests.len())))
     }
 
-    /// A request that is done. Ask again, since the others may be done now, too.
+    /// Removes and returns a finished request. Others may be done as well after the call.
     pub fn done(&mut self, now: Duration) -> Option<T> {
         if self.next()? > now {
             return None;
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn the_delays_are_those_of_the_article() {
-        // Its server printed concurrency: 1040, last delay: 2.671444385s, and others.
+        // The article's server printed concurrency: 1040, last delay: 2.671444385s, and others.
         assert_eq!(SLOWNESS.delay(10), Duration::from_millis(100));
         assert_eq!(SLOWNESS.delay(30), Duration::from_millis(100));
         for (concurrency, seconds) in [(1040, 2.671), (1599, 16.459), (2231, 128.58)] {
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn those_in_progress_speed_up_when_others_are_done() {
-        let mut work = Work::new(SLOWNESS);
+        let mut work = ServerWork::new(SLOWNESS);
         for request in 0..45 {
             work.begin(Duration::ZERO, request);
         }

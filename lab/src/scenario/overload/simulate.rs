@@ -7,69 +7,69 @@ use ftsh_machine::Time;
 use ftsh_syntax::backoff::{Backoff, last_attempt};
 use rand_distr::{Distribution, Exp1};
 
-use super::Setting;
-use super::course::Course;
-use super::server::Work;
-use crate::common::{Crowd, Random};
+use super::OverloadSettings;
+use super::course::OverloadCourse;
+use super::server::ServerWork;
+use crate::common::{ClientCrowd, Random};
 use crate::world::Events;
 
-enum Happening {
+enum OverloadEvent {
     /// A client sends its next request.
     Request(usize),
-    /// A client has waited long enough for an answer to this request.
-    Timeout(Ticket),
-    /// The server may be done with its oldest request.
+    /// A client times out on this request.
+    Timeout(RequestTicket),
+    /// The oldest request may be done.
     Done(u64),
     /// The server stops.
     Stop,
-    /// It goes on.
+    /// The server continues.
     Continue,
     /// A second is over.
     Second,
 }
 
-/// A client's request, by number.
+/// Identity of a client's request.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Ticket {
+struct RequestTicket {
     client: usize,
     number: u64,
 }
 
-struct Client {
-    /// How many requests it has sent.
+struct SimulatedClient {
+    /// Number of requests sent.
     requests: u64,
     waits: bool,
-    /// Whether it has made the last attempt that its deadline allows.
+    /// True if the client has made its last attempt before the deadline.
     last: bool,
-    /// The delays since the last answer, and since when.
+    /// Delays since the last answer, and their start.
     trouble: Option<(Backoff, Duration)>,
 }
 
 struct Simulation<'s> {
-    setting: &'s Setting,
-    crowd: &'s Crowd,
+    setting: &'s OverloadSettings,
+    crowd: &'s ClientCrowd,
     random: Random,
-    events: Events<Happening>,
-    clients: Vec<Client>,
-    work: Work<Ticket>,
+    events: Events<OverloadEvent>,
+    clients: Vec<SimulatedClient>,
+    work: ServerWork<RequestTicket>,
     stopped: bool,
-    /// Connections that the stopped server has to accept, with their requests.
-    backlog: VecDeque<Ticket>,
-    /// Alarms for an end that was expected before something else came have an older number.
+    /// Connections with requests that the stopped server has not accepted yet.
+    backlog: VecDeque<RequestTicket>,
+    /// Generation of alarms. Alarms of an older generation are out of date.
     expectation: u64,
-    course: Course,
+    course: OverloadCourse,
 }
 
-/// Lets a crowd go through an overload.
-pub fn simulate(setting: &Setting, crowd: &Crowd, random: Random) -> Course {
-    let client = || Client { requests: 0, waits: false, last: false, trouble: None };
+/// Simulates a crowd in an overload.
+pub fn simulate(setting: &OverloadSettings, crowd: &ClientCrowd, random: Random) -> OverloadCourse {
+    let client = || SimulatedClient { requests: 0, waits: false, last: false, trouble: None };
     let mut simulation = Simulation {
         setting,
         crowd,
         random,
         events: Events::new(),
         clients: (0..setting.clients).map(|_| client()).collect(),
-        work: Work::new(setting.slowness),
+        work: ServerWork::new(setting.slowness),
         stopped: false,
         backlog: VecDeque::new(),
         expectation: 0,
@@ -83,23 +83,23 @@ impl Simulation<'_> {
     fn run(&mut self) {
         let at = Time::after;
         let setting = self.setting;
-        self.events.schedule(at(setting.before), Happening::Stop);
-        self.events.schedule(at(setting.resumed()), Happening::Continue);
-        self.events.schedule(at(Duration::from_secs(1)), Happening::Second);
+        self.events.schedule(at(setting.before), OverloadEvent::Stop);
+        self.events.schedule(at(setting.resumed()), OverloadEvent::Continue);
+        self.events.schedule(at(Duration::from_secs(1)), OverloadEvent::Second);
         for client in 0..self.clients.len() {
             self.think(client);
         }
         while let Some(happening) = self.events.next(at(setting.end())) {
             self.course.events += 1;
             match happening {
-                Happening::Request(client) => self.request(client),
-                Happening::Timeout(ticket) => self.time_out(ticket),
-                Happening::Done(number) if number == self.expectation && !self.stopped => {
+                OverloadEvent::Request(client) => self.request(client),
+                OverloadEvent::Timeout(ticket) => self.time_out(ticket),
+                OverloadEvent::Done(number) if number == self.expectation && !self.stopped => {
                     self.serve();
                 }
-                Happening::Done(_) => {}
-                Happening::Stop => self.stopped = true,
-                Happening::Continue => {
+                OverloadEvent::Done(_) => {}
+                OverloadEvent::Stop => self.stopped = true,
+                OverloadEvent::Continue => {
                     self.stopped = false;
                     self.serve();
                     let now = self.now();
@@ -108,11 +108,11 @@ impl Simulation<'_> {
                     }
                     self.expect();
                 }
-                Happening::Second => {
+                OverloadEvent::Second => {
                     let now = self.now();
                     let before = now.saturating_sub(Duration::from_secs(1));
                     self.course.second(before).concurrency = self.work.concurrency();
-                    self.events.schedule(at(now + Duration::from_secs(1)), Happening::Second);
+                    self.events.schedule(at(now + Duration::from_secs(1)), OverloadEvent::Second);
                 }
             }
         }
@@ -123,14 +123,14 @@ impl Simulation<'_> {
         self.events.now().elapsed()
     }
 
-    fn schedule_in(&mut self, delay: Duration, happening: Happening) {
+    fn schedule_in(&mut self, delay: Duration, happening: OverloadEvent) {
         self.events.schedule(self.events.now() + delay, happening);
     }
 
-    /// A client needs nothing for a while.
+    /// Starts the idle time of a client.
     fn think(&mut self, client: usize) {
         let part: f64 = Exp1.sample(&mut self.random);
-        self.schedule_in(self.setting.think.mul_f64(part), Happening::Request(client));
+        self.schedule_in(self.setting.think.mul_f64(part), OverloadEvent::Request(client));
     }
 
     fn request(&mut self, client: usize) {
@@ -139,8 +139,8 @@ impl Simulation<'_> {
         let it = &mut self.clients[client];
         it.requests += 1;
         it.waits = true;
-        let ticket = Ticket { client, number: it.requests };
-        self.schedule_in(self.setting.timeout, Happening::Timeout(ticket));
+        let ticket = RequestTicket { client, number: it.requests };
+        self.schedule_in(self.setting.timeout, OverloadEvent::Timeout(ticket));
         if !self.stopped {
             self.work.begin(now, ticket);
             self.expect();
@@ -149,7 +149,7 @@ impl Simulation<'_> {
         }
     }
 
-    fn time_out(&mut self, ticket: Ticket) {
+    fn time_out(&mut self, ticket: RequestTicket) {
         let it = &mut self.clients[ticket.client];
         if !it.waits || it.requests != ticket.number {
             return;
@@ -172,10 +172,10 @@ impl Simulation<'_> {
                 delay = last;
             }
         }
-        self.schedule_in(delay, Happening::Request(ticket.client));
+        self.schedule_in(delay, OverloadEvent::Request(ticket.client));
     }
 
-    /// The server answers what it is done with.
+    /// Answers all finished requests.
     fn serve(&mut self) {
         let now = self.now();
         while let Some(ticket) = self.work.done(now) {
@@ -193,7 +193,7 @@ impl Simulation<'_> {
     fn expect(&mut self) {
         self.expectation += 1;
         if let Some(at) = self.work.next() {
-            self.events.schedule(Time::after(at), Happening::Done(self.expectation));
+            self.events.schedule(Time::after(at), OverloadEvent::Done(self.expectation));
         }
     }
 }

@@ -1,69 +1,71 @@
-//! What decides: what would change if one limit, number or policy were another.
+//! Effects of changes of single limits, numbers or policies.
 
 use std::collections::BTreeMap;
 
 use ftsh_syntax::Script;
 
-use super::Found;
+use super::RehearsalResult;
 use super::tables::{length, percent};
 use crate::common::statistics::mean;
-use crate::common::{Column, Progress, Table, Value, trials};
-use crate::rehearsal::{Change, Detail, Difference, Rehearsal, Trial, Tries, changes, difference};
+use crate::common::{Cell, Column, ReportTable, TrialProgress, trials};
+use crate::rehearsal::{
+    Detail, Difference, Rehearsal, ScriptChange, Trial, TryStatistics, changes, difference,
+};
 
-/// Changes are tried with fewer trials if they would take more events than this together.
+/// Maximum number of events of all changes, above which fewer trials are made.
 const PATIENCE: u64 = 1_500_000;
-/// Fewer trials tell nothing.
+/// Minimum number of meaningful trials.
 const FEWEST: usize = 20;
-/// If even these would take more events than this, no changes are tried.
-const MOST_EVENTS: u64 = 100_000_000;
-/// A difference in time by a smaller part is none worth to be told.
+/// Maximum number of events with the minimum of trials, above which no changes are tried.
+const MAX_EVENTS: u64 = 100_000_000;
+/// Smallest relative difference in time that is reported.
 const NOTABLE: f64 = 0.01;
-/// So many changes people see.
+/// Number of changes shown to people.
 const CHANGES: usize = 10;
 
-/// What a change does.
-pub struct Effect {
+/// Effect of a change.
+pub struct ChangeEffect {
     /// The change.
-    pub change: Change,
-    /// The share of runs that succeed then.
+    pub change: ScriptChange,
+    /// Share of runs that succeed with the change.
     pub success: f64,
-    /// How much more that is.
+    /// Difference of the share.
     pub more: Difference,
-    /// The mean time of runs then, in seconds.
+    /// Mean time of runs with the change, in seconds.
     pub time: f64,
-    /// How much longer that is.
+    /// Difference of the time.
     pub longer: Difference,
-    /// In how many trials.
+    /// Number of trials.
     pub trials: usize,
 }
 
-impl Effect {
-    /// Whether it is more than chance, and enough to be told.
+impl ChangeEffect {
+    /// True if the effect is significant and large enough to report.
     fn is_notable(&self) -> bool {
         let part = self.longer.mean.abs() / (self.time - self.longer.mean).max(1e-9);
-        self.more.is_sure() || self.longer.is_sure() && part >= NOTABLE
+        self.more.is_significant() || self.longer.is_significant() && part >= NOTABLE
     }
 }
 
-/// Whether so many changes can be tried of trials of so many events.
+/// True if this number of changes can be tried in trials with this number of events.
 fn are_affordable(changes: usize, events: u64) -> bool {
-    (changes as u64).saturating_mul(events).saturating_mul(FEWEST as u64) <= MOST_EVENTS
+    (changes as u64).saturating_mul(events).saturating_mul(FEWEST as u64) <= MAX_EVENTS
 }
 
-/// What changes do, those that do most first; nothing if they would take too long.
+/// Returns the effects of changes, largest first; none if they would take too long.
 pub fn effects(
     rehearsal: &Rehearsal,
     script: &Script,
     before: &[Trial],
-    tries: &Tries,
-) -> Option<Vec<Effect>> {
+    tries: &TryStatistics,
+) -> Option<Vec<ChangeEffect>> {
     let changes = changes(script, &rehearsal.policy, &tries.by_line);
     let events = before.iter().map(|trial| trial.events).max().unwrap_or_default();
     if !are_affordable(changes.len(), events) {
         return None;
     }
     let patience = PATIENCE / changes.len().max(1) as u64;
-    let progress = Progress::new(changes.len());
+    let progress = TrialProgress::new(changes.len());
     let numbers: Vec<_> = (0..changes.len()).collect();
     let after = trials(&numbers, &progress, |number| {
         let mut after = Vec::new();
@@ -74,7 +76,7 @@ pub fn effects(
             }
             let trial = rehearsal.trial(&changes[*number].script, trial as u64, Detail::Endings);
             if trial.stop.is_some() {
-                // Nothing is known of how it would have ended.
+                // The end of a stopped run is unknown.
                 return None;
             }
             events += trial.events;
@@ -91,10 +93,10 @@ pub fn effects(
             (mean(after.iter().map(what)), difference(pairs))
         };
         let ((success, more), (time, longer)) = (of(|it| it.0), of(|it| it.1));
-        effects.push(Effect { change, success, more, time, longer, trials: after.len() });
+        effects.push(ChangeEffect { change, success, more, time, longer, trials: after.len() });
     }
-    let size = |effect: &Effect| {
-        let sure = |it: &Difference| if it.is_sure() { it.mean.abs() } else { 0.0 };
+    let size = |effect: &ChangeEffect| {
+        let sure = |it: &Difference| if it.is_significant() { it.mean.abs() } else { 0.0 };
         (sure(&effect.more), sure(&effect.longer))
     };
     effects.sort_by(|one, other| {
@@ -104,9 +106,9 @@ pub fn effects(
     Some(effects)
 }
 
-/// The changes that do most, for people; all, for programs.
-pub fn table(found: &Found) -> Table {
-    let mut table = Table::new(
+/// Returns the changes with the largest effects for people, and all for programs.
+pub fn table(found: &RehearsalResult) -> ReportTable {
+    let mut table = ReportTable::new(
         "changes",
         "What one change would do, in the same trials (differences with 99 % intervals)",
         vec![
@@ -124,7 +126,7 @@ pub fn table(found: &Found) -> Table {
             Column::hidden("trials"),
         ],
     );
-    for Effect { change, success, more, time, longer, trials } in &found.effects {
+    for ChangeEffect { change, success, more, time, longer, trials } in &found.effects {
         table.push(vec![
             u64::from(change.line).into(),
             change.what.clone().into(),
@@ -132,11 +134,11 @@ pub fn table(found: &Found) -> Table {
             shown(more, 100.0, "").into(),
             length(Some(*time)),
             lengths(longer).into(),
-            Value::number(*time),
-            Value::number(100.0 * more.mean),
-            Value::number(100.0 * more.half),
-            Value::number(longer.mean),
-            Value::number(longer.half),
+            Cell::number(*time),
+            Cell::number(100.0 * more.mean),
+            Cell::number(100.0 * more.half),
+            Cell::number(longer.mean),
+            Cell::number(longer.half),
             (*trials).into(),
         ]);
     }
@@ -146,9 +148,9 @@ pub fn table(found: &Found) -> Table {
     table
 }
 
-/// A difference, so many times as large; nothing if there may be none.
+/// Formats a scaled difference; `=` if it may be zero.
 fn shown(difference: &Difference, times: f64, unit: &str) -> String {
-    if !difference.is_sure() {
+    if !difference.is_significant() {
         return "=".into();
     }
     let (mean, half) = (difference.mean * times, difference.half * times);
@@ -159,7 +161,7 @@ fn shown(difference: &Difference, times: f64, unit: &str) -> String {
     }
 }
 
-/// A difference in seconds, in a unit that fits.
+/// Formats a difference in seconds in a suitable unit.
 fn lengths(longer: &Difference) -> String {
     match longer.mean.abs() {
         ..0.1 => shown(longer, 1000.0, " ms"),
@@ -170,10 +172,10 @@ fn lengths(longer: &Difference) -> String {
     }
 }
 
-/// Says which changes aren't worth a row.
-pub fn idle(found: &Found) -> Option<String> {
+/// Lists the changes without a row.
+pub fn idle(found: &RehearsalResult) -> Option<String> {
     let mut idle: BTreeMap<u32, Vec<&str>> = BTreeMap::new();
-    for Effect { change, .. } in found.effects.iter().filter(|effect| !effect.is_notable()) {
+    for ChangeEffect { change, .. } in found.effects.iter().filter(|effect| !effect.is_notable()) {
         idle.entry(change.line).or_default().push(&change.what);
     }
     let lines: Vec<_> =
@@ -187,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn changes_of_what_takes_very_long_are_not_tried() {
+    fn changes_of_very_long_trials_are_not_tried() {
         assert!(are_affordable(20, 10_000) && are_affordable(0, u64::MAX));
         assert!(!are_affordable(6, 2_000_000) && !are_affordable(2, u64::MAX));
     }

@@ -1,5 +1,5 @@
-//! A script of one's own, in virtual time, with its commands modelled: will it succeed, when, and what
-//! decides that?
+//! Rehearsal of a user's script in virtual time with modelled commands: its chance of success, its
+//! time, and what decides them.
 
 mod effects;
 mod endless;
@@ -17,9 +17,10 @@ use ftsh_syntax::diagnostic;
 use ftsh_syntax::{Script, parse_bytes};
 use ftsh_sys::os_error::plain;
 
-use crate::common::{Common, Progress, Report, Told, input, trials};
+use crate::common::{CommonOptions, RenderedError, Report, TrialProgress, input, trials};
 use crate::rehearsal::{
-    CLAUSES, Detail, Model, Rehearsal, Run, Share, Trial, Tries, named, share, without_comment,
+    CLAUSES, ClientRun, CommandModel, Detail, Rehearsal, Share, Trial, TryStatistics, named, share,
+    without_comment,
 };
 
 /// What will come of a script whose commands fail, take their time or hang, as you say
@@ -34,83 +35,83 @@ use crate::rehearsal::{
 ///                   --command 'wget fails 30% takes 2s to 20s'
 #[derive(clap::Args, Clone, Debug)]
 #[command(verbatim_doc_comment)]
-pub struct Options {
+pub struct RehearseOptions {
     /// The script
     pub script: PathBuf,
-    /// Its arguments; after `--` if they begin with a hyphen
+    /// Arguments of the script; after `--` if they begin with a hyphen
     #[arg(value_name = "ARGUMENT")]
     pub arguments: Vec<OsString>,
-    /// What a command does; repeatable
-    #[arg(long = "command", value_name = "MODEL", value_parser = str::parse::<Model>)]
-    pub models: Vec<Model>,
-    /// A file of models, one a line, after those of --command; `#` begins a comment
+    /// Model of a command; repeatable
+    #[arg(long = "command", value_name = "MODEL", value_parser = str::parse::<CommandModel>)]
+    pub models: Vec<CommandModel>,
+    /// A file of models, one per line, after those of --command; `#` begins a comment
     #[arg(long, value_name = "FILE")]
     pub commands: Option<PathBuf>,
-    /// A file that is there when the script begins, as it is here, or with this text, which may be
-    /// none (`PATH=`); repeatable
+    /// A file that exists when the script begins, with its present content or with this text, which
+    /// may be empty (`PATH=`); repeatable
     #[arg(long = "file", value_name = "PATH[=TEXT]")]
     pub files: Vec<String>,
-    /// So many run the script beside each other, and use the same servers
+    /// Number of clients that run the script concurrently and use the same servers
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub clients: u32,
-    /// Within what time many of them begin
+    /// Period in which several clients begin
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = input::length)]
     pub start: Duration,
-    /// Stops what isn't over by then
+    /// Stops unfinished runs at this time
     #[arg(long, value_name = "TIME", value_parser = input::length)]
     pub until: Option<Duration>,
-    /// Doesn't look what would change if limits and policies were others
+    /// Skips the search for changes of limits and policies
     #[arg(long)]
     pub as_it_is: bool,
     #[command(flatten)]
     #[allow(missing_docs)]
-    pub common: Common,
+    pub common: CommonOptions,
 }
 
-/// So many trials are made unless told, with one client.
+/// Number of trials by default, with one client.
 const TRIALS: u32 = 1000;
-/// So many are made before the first of them is looked at.
+/// Number of trials before the first of them is examined.
 const AT_A_TIME: usize = 100;
-/// So many at least: fewer tell nothing.
+/// Minimum number of meaningful trials.
 const FEWEST: u32 = 20;
-/// And fewer than usual if they would take more events than this together.
+/// Number of events of all trials above which fewer trials are made.
 const AFFORDABLE: u64 = 20_000_000;
 
-/// Whether changes of a script were tried.
+/// State of the search for changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Changes {
-    /// They were.
+    /// Changes were tried.
     Tried,
-    /// Nobody asked for them.
+    /// Changes were not requested.
     Unwanted,
-    /// They would have taken too long.
+    /// Changes would have taken too long.
     TooMuch,
 }
 
-/// What came of all trials.
-pub struct Found {
-    /// The rehearsed script's name.
+/// Results of all trials.
+pub struct RehearsalResult {
+    /// Name of the rehearsed script.
     pub name: String,
-    /// What was asked for.
+    /// Parameters.
     pub rehearsal: Rehearsal,
     /// The trials.
     pub trials: Vec<Trial>,
-    /// How likely it is that a client's script succeeds.
+    /// Probability that a client's script succeeds.
     pub success: Share,
-    /// What its commands without a model are called that never ran, in the order of the text.
+    /// Commands without a model that never ran, in the order of the text.
     pub never: Vec<String>,
-    /// What became of its tries.
-    pub tries: Tries,
-    /// Whether changes were tried.
+    /// Counts of the tries.
+    pub tries: TryStatistics,
+    /// State of the search for changes.
     pub changes: Changes,
-    /// What changes do, those that do most first.
-    pub effects: Vec<effects::Effect>,
-    /// The trial, the client and the log of the worst run.
+    /// Effects of changes, largest first.
+    pub effects: Vec<effects::ChangeEffect>,
+    /// Trial, client and log of the worst run.
     pub worst: (usize, usize, Trial),
 }
 
 /// Runs the scenario.
-pub fn run(options: &Options) -> Result<Report> {
+pub fn run(options: &RehearseOptions) -> Result<Report> {
     let name = options.script.display().to_string();
     let script = read(&options.script)?;
     let rehearsal = rehearsal(options, &name)?;
@@ -120,9 +121,9 @@ pub fn run(options: &Options) -> Result<Report> {
     let count = options.common.trials(usual(options.clients, first.events));
     input::bounded(first.events as f64 * f64::from(count))?;
     let numbers: Vec<u64> = (0..u64::from(count)).collect();
-    let progress = Progress::new(numbers.len());
+    let progress = TrialProgress::new(numbers.len());
     let mut all = Vec::with_capacity(numbers.len());
-    // Some at a time: those that are refused take longest.
+    // In batches, because refused trials take longest.
     for some in numbers.chunks(AT_A_TIME) {
         let trials = trials(some, &progress, |number| rehearsal.trial(&script, *number, detail));
         for trial in &trials {
@@ -133,7 +134,7 @@ pub fn run(options: &Options) -> Result<Report> {
     let trials = all;
     drop(progress);
     let shares: Vec<f64> = trials.iter().map(Trial::share).collect();
-    let mut tries = Tries::default();
+    let mut tries = TryStatistics::default();
     for trial in &trials {
         tries.merge(&trial.tries);
     }
@@ -147,7 +148,7 @@ pub fn run(options: &Options) -> Result<Report> {
     };
     let (trial, client) = worst(&trials);
     let log = rehearsal.trial(&script, trial as u64, Detail::Log(client));
-    let found = Found {
+    let found = RehearsalResult {
         success: share(&shares, options.clients),
         never: never(&script, &rehearsal, &trials),
         worst: (trial, client, log),
@@ -165,7 +166,7 @@ pub fn run(options: &Options) -> Result<Report> {
     })
 }
 
-/// How many trials there are unless told: fewer of what takes long.
+/// Returns the default number of trials, which is smaller for long trials.
 fn usual(clients: u32, events: u64) -> u32 {
     let affordable = u32::try_from(AFFORDABLE / events.max(1)).unwrap_or(u32::MAX);
     (TRIALS / clients).min(affordable).max(FEWEST)
@@ -175,27 +176,27 @@ fn read(path: &Path) -> Result<Script> {
     let name = path.display().to_string();
     let text = std::fs::read(path)
         .map_err(|error| anyhow!("can't read the script `{name}`: {}", plain(&error)))?;
-    let told = |mistakes| Told(diagnostic::render_all(&mistakes)).into();
-    parse_bytes(&name, &text).map_err(told)
+    let render = |mistakes| RenderedError(diagnostic::render_all(&mistakes)).into();
+    parse_bytes(&name, &text).map_err(render)
 }
 
-fn rehearsal(options: &Options, name: &str) -> Result<Rehearsal> {
+fn rehearsal(options: &RehearseOptions, name: &str) -> Result<Rehearsal> {
     let mut models = options.models.clone();
     if let Some(path) = &options.commands {
         models.extend(from_file(path)?);
     }
     let args = std::iter::once(name.into())
         .chain(options.arguments.iter().map(|it| it.clone().into_vec().into()));
-    // As the shell does, but for what a shell around it says.
+    // As in the shell, except for variables of a surrounding shell.
     let environment = std::env::vars_os().map(|(name, value)| (name.into_vec(), value.into_vec()));
     let environment = environment.filter(|(name, _)| !name.starts_with(b"FTSH_"));
     let policy = match &options.common.policies[..] {
         [] => ftsh_syntax::backoff::Policy::default(),
         [crowd] => match crowd.single() {
             Some(policy) => policy.clone(),
-            None => bail!("--policy: the tries that name none use one policy, not several"),
+            None => bail!("--policy: tries without a policy share a single one; give one policy"),
         },
-        _ => bail!("--policy: the tries that name none use one policy, not several"),
+        _ => bail!("--policy: tries without a policy share a single one; give one policy"),
     };
     Ok(Rehearsal {
         args: args.collect(),
@@ -210,7 +211,7 @@ fn rehearsal(options: &Options, name: &str) -> Result<Rehearsal> {
     })
 }
 
-fn from_file(path: &Path) -> Result<Vec<Model>> {
+fn from_file(path: &Path) -> Result<Vec<CommandModel>> {
     let name = path.display();
     let text = std::fs::read_to_string(path)
         .map_err(|error| anyhow!("can't read {name}: {}", plain(&error)))?;
@@ -218,21 +219,21 @@ fn from_file(path: &Path) -> Result<Vec<Model>> {
     for (at, line) in text.lines().enumerate() {
         let line = without_comment(line).trim();
         if !line.is_empty() {
-            let model = line.parse::<Model>();
+            let model = line.parse::<CommandModel>();
             models.push(model.map_err(|mistake| anyhow!("{name}:{}: {mistake}", at + 1))?);
         }
     }
     if models.is_empty() {
-        bail!("{name} has no model: a line is a command and what it does: {CLAUSES}");
+        bail!("{name} has no model; a line is a command with its clauses: {CLAUSES}");
     }
     Ok(models)
 }
 
-/// A file's path and content.
+/// Returns the path and the content of a file.
 fn content(file: &str) -> Result<(String, String)> {
     let (path, text) = file.split_once('=').map_or((file, None), |(path, text)| (path, Some(text)));
     if path.is_empty() {
-        bail!("--file `{file}`: which file? As in `--file PATH` or `--file PATH=TEXT`");
+        bail!("--file `{file}`: missing path, as in `--file PATH` or `--file PATH=TEXT`");
     }
     let content = match text {
         Some("") => String::new(),
@@ -240,8 +241,8 @@ fn content(file: &str) -> Result<(String, String)> {
         None => match std::fs::read(path) {
             Ok(content) => String::from_utf8_lossy(&content).into_owned(),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => bail!(
-                "--file: there is no file `{path}` here; `--file {path}=TEXT` says what is in it, \
-                 and `--file {path}=` that nothing is"
+                "--file: no file `{path}`; give its text with `--file {path}=TEXT`, \
+                 or an empty file with `--file {path}=`"
             ),
             Err(error) => bail!("--file: can't read `{path}`: {}", plain(&error)),
         },
@@ -249,7 +250,7 @@ fn content(file: &str) -> Result<(String, String)> {
     Ok((path.into(), content))
 }
 
-/// What the commands are called that have no model and never ran.
+/// Returns the commands without a model that never ran.
 fn never(script: &Script, rehearsal: &Rehearsal, trials: &[Trial]) -> Vec<String> {
     let ran = |name: &str| {
         trials.iter().flat_map(|trial| &trial.others).any(|(other, _)| *other == *name)
@@ -257,7 +258,7 @@ fn never(script: &Script, rehearsal: &Rehearsal, trials: &[Trial]) -> Vec<String
     let mut names = Vec::new();
     for command in named(script) {
         let name = command.short_name();
-        let has_model = rehearsal.models.iter().any(|model| command.may_be_of(model));
+        let has_model = rehearsal.models.iter().any(|model| command.may_match(model));
         if !has_model && !ran(name) && !names.iter().any(|other| other == name) {
             names.push(name.to_owned());
         }
@@ -265,13 +266,13 @@ fn never(script: &Script, rehearsal: &Rehearsal, trials: &[Trial]) -> Vec<String
     names
 }
 
-/// Of those that failed the one that took longest, or else of all: the trial and the client. Of several
-/// the first.
+/// Returns the trial and the client of the worst run: the longest failed one, or else the longest
+/// of all. The first of equal ones counts.
 fn worst(trials: &[Trial]) -> (usize, usize) {
     let runs = trials.iter().enumerate().flat_map(|(trial, it)| {
         it.runs.iter().enumerate().map(move |(client, run)| (trial, client, run))
     });
-    let how_bad = |run: &Run| (!run.success(), run.time);
+    let how_bad = |run: &ClientRun| (!run.success(), run.time);
     let worst =
         runs.reduce(|worst, next| if how_bad(next.2) > how_bad(worst.2) { next } else { worst });
     worst.map_or((0, 0), |(trial, client, _)| (trial, client))
@@ -282,7 +283,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_takes_long_is_tried_less_often() {
+    fn long_trials_are_fewer() {
         assert_eq!(
             (usual(1, 0), usual(1, 10), usual(10, 10), usual(100_000, 10)),
             (1000, 1000, 100, 20)

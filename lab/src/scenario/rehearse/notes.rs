@@ -1,4 +1,4 @@
-//! What to know about what a rehearsal found.
+//! Remarks on the results of a rehearsal.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,10 +7,10 @@ use ftsh_machine::FailureKind;
 use ftsh_syntax::Script;
 
 use super::tables::runs;
-use super::{Changes, Found, effects};
+use super::{Changes, RehearsalResult, effects};
 
-/// What to know about the tables.
-pub fn notes(found: &Found, script: &Script) -> Vec<String> {
+/// Returns the remarks on the tables.
+pub fn notes(found: &RehearsalResult, script: &Script) -> Vec<String> {
     let mut notes = Vec::new();
     notes.extend(effects::idle(found));
     notes.extend(unchanged(found, script));
@@ -50,8 +50,8 @@ pub fn notes(found: &Found, script: &Script) -> Vec<String> {
     notes
 }
 
-/// Says what wasn't changed, and why.
-fn unchanged(found: &Found, script: &Script) -> Option<String> {
+/// Lists the tries that were not changed, with the reason.
+fn unchanged(found: &RehearsalResult, script: &Script) -> Option<String> {
     match found.changes {
         Changes::Tried => {}
         Changes::Unwanted => return None,
@@ -64,19 +64,19 @@ fn unchanged(found: &Found, script: &Script) -> Option<String> {
         }
     }
     let schedules = schedules(script, &found.rehearsal.policy);
-    // It has a policy if all of its head is known.
+    // A `try` has a policy if its whole head is known.
     let computed = schedules.iter().filter(|schedule| schedule.policy.is_none());
-    let told: Vec<_> = computed.map(|it| format!("line {}: `{}`", it.line, it.head)).collect();
-    (!told.is_empty()).then(|| {
+    let items: Vec<_> = computed.map(|it| format!("line {}: `{}`", it.line, it.head)).collect();
+    (!items.is_empty()).then(|| {
         format!(
             "Not changed, since only running the script can tell what is said there: {}.",
-            told.join("; ")
+            items.join("; ")
         )
     })
 }
 
-/// Names the commands whose first failure ended runs.
-fn untried(found: &Found) -> Option<String> {
+/// Names commands outside of any `try` whose failure ended runs.
+fn untried(found: &RehearsalResult) -> Option<String> {
     let mut lines: BTreeMap<u32, (u64, &str)> = BTreeMap::new();
     for failure in runs(found).filter_map(|run| run.ending.as_ref()?.failure.as_ref()) {
         let is_of_a_command = matches!(failure.kind, FailureKind::Exit | FailureKind::Signal);
@@ -84,20 +84,20 @@ fn untried(found: &Found) -> Option<String> {
             lines.entry(failure.line).or_insert((0, &failure.command)).0 += 1;
         }
     }
-    let told: Vec<_> = lines
+    let items: Vec<_> = lines
         .iter()
         .map(|(line, (runs, command))| format!("line {line}: `{command}`, {runs} runs"))
         .collect();
-    (!told.is_empty()).then(|| {
+    (!items.is_empty()).then(|| {
         format!(
             "No `try` is around what ended these runs by its first failure: {}.",
-            told.join("; ")
+            items.join("; ")
         )
     })
 }
 
-/// Says what went on when runs were stopped.
-fn stopped(found: &Found) -> Option<String> {
+/// Describes the commands in progress when runs were stopped.
+fn stopped(found: &RehearsalResult) -> Option<String> {
     let stopped = runs(found).filter(|run| run.ending.is_none()).count();
     if stopped == 0 {
         return None;
@@ -106,17 +106,17 @@ fn stopped(found: &Found) -> Option<String> {
     for (name, runs) in found.trials.iter().flat_map(|trial| &trial.unfinished) {
         *unfinished.entry(name).or_default() += runs;
     }
-    let told: Vec<_> =
+    let items: Vec<_> =
         unfinished.iter().map(|(name, runs)| format!("`{name}` in {runs} of them")).collect();
-    let what = if told.is_empty() {
+    let what = if items.is_empty() {
         String::new()
     } else if found.rehearsal.until.is_some() {
-        format!("; what was running then: {}", told.join(", "))
+        format!("; what was running then: {}", items.join(", "))
     } else {
         format!(
             "; what was running then: {}, and nothing would ever have ended it. `each` or `for` of a \
              `try` around it does",
-            told.join(", ")
+            items.join(", ")
         )
     };
     Some(format!("{stopped} runs weren't over when they were stopped{what}."))

@@ -1,36 +1,36 @@
-//! What a rehearsal looks like.
+//! Picture of a rehearsal.
 
-use super::Found;
+use super::RehearsalResult;
 use super::tables::short;
-use crate::common::{Axis, Panel, Picture, Series, Style};
-use crate::rehearsal::Run;
+use crate::common::{Axis, Panel, Picture, PlotSeries, SeriesStyle};
+use crate::rehearsal::ClientRun;
 
-/// A curve has so many points at most, and time so many parts.
+/// Maximum number of points of a curve and of parts of the time.
 const POINTS: usize = 300;
 const PARTS: usize = 60;
 
-/// The share of runs that are over by a time, and when commands start.
-pub fn picture(found: &Found) -> Picture {
+/// Draws the share of runs that are over by a time, and the starts of commands.
+pub fn picture(found: &RehearsalResult) -> Picture {
     let runs: Vec<_> = found.trials.iter().flat_map(|trial| &trial.runs).collect();
     let end = runs.iter().map(|run| run.time.as_secs_f64()).fold(0.0, f64::max);
     let title = format!("{}: {} % succeed", found.name, short(found.success.found));
-    let clock = Clock::new(end);
+    let clock = TimeAxis::new(end);
     let mut panels = vec![over(&runs, &clock)];
-    // Clients don't all begin at once.
+    // Clients begin at different moments.
     let starts = found.trials.iter().flat_map(|trial| &trial.starts);
     let latest = starts.map(|(time, _)| f64::from(*time)).fold(end, f64::max);
-    panels.extend(self::starts(found, &Clock::new(latest)));
+    panels.extend(self::starts(found, &TimeAxis::new(latest)));
     Picture { title, panels }
 }
 
-/// The axis of time, in a unit that fits.
-struct Clock {
+/// Axis of time in a suitable unit.
+struct TimeAxis {
     end: f64,
     unit: f64,
     name: &'static str,
 }
 
-impl Clock {
+impl TimeAxis {
     fn new(end: f64) -> Self {
         let (unit, name) = match end {
             ..300.0 => (1.0, "time, s"),
@@ -41,7 +41,7 @@ impl Clock {
         Self { end: end / unit, unit, name }
     }
 
-    /// A time in the unit.
+    /// Converts a time to the unit.
     fn of(&self, seconds: f64) -> f64 {
         seconds / self.unit
     }
@@ -51,8 +51,8 @@ impl Clock {
     }
 }
 
-fn over(runs: &[&Run], clock: &Clock) -> Panel {
-    let curve = |name: &str, color, which: &dyn Fn(&Run) -> bool| {
+fn over(runs: &[&ClientRun], clock: &TimeAxis) -> Panel {
+    let curve = |name: &str, color, which: &dyn Fn(&ClientRun) -> bool| {
         let these = runs.iter().filter(|run| which(run));
         let mut times: Vec<f64> = these.map(|run| clock.of(run.time.as_secs_f64())).collect();
         times.sort_by(f64::total_cmp);
@@ -67,10 +67,10 @@ fn over(runs: &[&Run], clock: &Clock) -> Panel {
             }
         }
         points.push((clock.end, share(count)));
-        Series { name: name.into(), points, style: Style::Line, color }
+        PlotSeries { name: name.into(), points, style: SeriesStyle::Line, color }
     };
-    let mut series = vec![curve("succeeded", 0, &Run::success)];
-    let failed = |run: &Run| run.ending.is_some() && !run.success();
+    let mut series = vec![curve("succeeded", 0, &ClientRun::success)];
+    let failed = |run: &ClientRun| run.ending.is_some() && !run.success();
     if runs.iter().any(|run| failed(run)) {
         series.push(curve("failed", 1, &failed));
     }
@@ -82,7 +82,7 @@ fn over(runs: &[&Run], clock: &Clock) -> Panel {
     }
 }
 
-fn starts(found: &Found, clock: &Clock) -> Option<Panel> {
+fn starts(found: &RehearsalResult, clock: &TimeAxis) -> Option<Panel> {
     let part = (clock.end / PARTS as f64).max(1e-9);
     let minutes = part * clock.unit / 60.0;
     let trials = found.trials.len().max(1) as f64;
@@ -101,7 +101,7 @@ fn starts(found: &Found, clock: &Clock) -> Option<Panel> {
             ((number as f64 + 0.5) * part, *count as f64 / trials / minutes)
         });
         let (name, points) = (model.name(), points.collect());
-        series.push(Series { name, points, style: Style::Line, color: at });
+        series.push(PlotSeries { name, points, style: SeriesStyle::Line, color: at });
     }
     (!series.is_empty()).then(|| Panel {
         title: "Starts of commands, mean of all trials".into(),

@@ -1,4 +1,4 @@
-//! What a rehearsal found, for people and programs.
+//! Results of a rehearsal for people and programs.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,16 +7,16 @@ use ftsh_ide::lint::schedules;
 use ftsh_machine::outcome::Human;
 use ftsh_syntax::Script;
 
-use super::{Found, effects};
+use super::{RehearsalResult, effects};
 use crate::common::statistics::Quantiles;
-use crate::common::{Column, Table, Value};
-use crate::rehearsal::{MOST_LINES, Run, Use};
+use crate::common::{Cell, Column, ReportTable};
+use crate::rehearsal::{ClientRun, CommandCounts, MAX_LINES};
 
-/// So many lines of the worst run people see at each end.
+/// Number of lines of the worst run shown at each end.
 const LINES: usize = 12;
 
-/// All tables, the most important one first.
-pub fn tables(found: &Found, script: &Script) -> Vec<Table> {
+/// Returns all tables, the most important one first.
+pub fn tables(found: &RehearsalResult, script: &Script) -> Vec<ReportTable> {
     let mut tables = vec![
         times(found),
         ends(found),
@@ -26,41 +26,41 @@ pub fn tables(found: &Found, script: &Script) -> Vec<Table> {
         worst(found),
     ];
     for table in &mut tables {
-        // Programs find it all the same.
+        // Programs receive the column in any case.
         table.is_long |= table.rows.is_empty();
         table.columns.push(Column::hidden("backoff"));
-        let backoff: Value = found.rehearsal.policy.to_string().into();
+        let backoff: Cell = found.rehearsal.policy.to_string().into();
         table.rows.iter_mut().for_each(|row| row.push(backoff.clone()));
     }
     tables
 }
 
-/// A percentage without needless digits.
+/// Formats a percentage without needless digits.
 pub fn short(part: f64) -> String {
     let percent = format!("{:.1}", 100.0 * part);
     percent.strip_suffix(".0").unwrap_or(&percent).to_owned()
 }
 
-/// A part in percent.
-pub fn percent(part: f64) -> Value {
-    Value::Number(100.0 * part, usize::from(part > 0.0 && part < 1.0))
+/// Returns a part in percent.
+pub fn percent(part: f64) -> Cell {
+    Cell::Number(100.0 * part, usize::from(part > 0.0 && part < 1.0))
 }
 
-/// A length of time in words.
-pub fn length(seconds: Option<f64>) -> Value {
+/// Returns a length of time in words.
+pub fn length(seconds: Option<f64>) -> Cell {
     let length = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    length.map_or(Value::Missing, |length| Human(length).to_string().into())
+    length.map_or(Cell::Missing, |length| Human(length).to_string().into())
 }
 
-/// The runs of all trials and clients.
-pub fn runs(found: &Found) -> impl Iterator<Item = &Run> {
+/// Returns the runs of all trials and clients.
+pub fn runs(found: &RehearsalResult) -> impl Iterator<Item = &ClientRun> {
     found.trials.iter().flat_map(|trial| &trial.runs)
 }
 
-/// Which runs a row is about.
-type Which = fn(&Run) -> bool;
+/// Selection of runs for a row.
+type Which = fn(&ClientRun) -> bool;
 
-fn times(found: &Found) -> Table {
+fn times(found: &RehearsalResult) -> ReportTable {
     let (success, clients) = (found.success, found.rehearsal.clients);
     let times = if clients == 1 { String::new() } else { format!(" by {clients} at once") };
     let title = format!(
@@ -71,7 +71,7 @@ fn times(found: &Found) -> Table {
         short(success.low),
         short(success.high),
     );
-    let mut table = Table::new(
+    let mut table = ReportTable::new(
         "times",
         title,
         vec![
@@ -94,7 +94,7 @@ fn times(found: &Found) -> Table {
     );
     let count = runs(found).count().max(1);
     let kinds: [(&str, Which); 4] = [
-        ("succeed", Run::success),
+        ("succeed", ClientRun::success),
         ("fail", |run| run.ending.is_some() && !run.success()),
         ("are stopped", |run| run.ending.is_none()),
         ("all", |_| true),
@@ -109,15 +109,15 @@ fn times(found: &Found) -> Table {
         let values = [times.mean(), times.at(0.5), times.at(0.9), times.at(0.99), times.worst()];
         let mut row = vec![name.into(), these.into(), percent(these as f64 / count as f64)];
         row.extend(values.map(length));
-        row.extend(values.map(Value::from));
-        row.extend([success.low, success.high].map(|part| Value::number(100.0 * part)));
+        row.extend(values.map(Cell::from));
+        row.extend([success.low, success.high].map(|part| Cell::number(100.0 * part)));
         table.push(row);
     }
     table
 }
 
-fn ends(found: &Found) -> Table {
-    let mut table = Table::new(
+fn ends(found: &RehearsalResult) -> ReportTable {
+    let mut table = ReportTable::new(
         "ends",
         "What ended the runs that failed",
         vec![
@@ -147,18 +147,18 @@ fn ends(found: &Found) -> Table {
     rows.sort_by_key(|(_, (count, _))| std::cmp::Reverse(*count));
     for ((line, kind, code), (count, message)) in rows {
         table.push(vec![
-            if line == 0 { Value::Missing } else { u64::from(line).into() },
+            if line == 0 { Cell::Missing } else { u64::from(line).into() },
             count.into(),
             percent(count as f64 / all),
             message.into(),
             kind.into(),
-            Value::Number(f64::from(code), 0),
+            Cell::Number(f64::from(code), 0),
         ]);
     }
     table
 }
 
-fn commands(found: &Found) -> Table {
+fn commands(found: &RehearsalResult) -> ReportTable {
     let many = found.rehearsal.clients > 1;
     let mut peaks =
         [Column::new("at_once", "at once", "most"), Column::new("a_second", "a second", "most")];
@@ -176,21 +176,21 @@ fn commands(found: &Found) -> Table {
         Column::hidden("model"),
     ];
     columns.extend(peaks);
-    let mut table = Table::new("commands", "Commands", columns);
+    let mut table = ReportTable::new("commands", "Commands", columns);
     let trials = found.trials.len().max(1) as f64;
-    let mut row = |name: String, model: Value, uses: &[&Use]| {
-        let mut sum = Use::default();
+    let mut row = |name: String, model: Cell, uses: &[&CommandCounts]| {
+        let mut sum = CommandCounts::default();
         for it in uses {
             sum.add(it);
         }
         let of_all = |part: u64| {
             let starts = sum.starts as f64;
-            if sum.starts == 0 { Value::Missing } else { percent(part as f64 / starts) }
+            if sum.starts == 0 { Cell::Missing } else { percent(part as f64 / starts) }
         };
         let mean = (sum.starts > 0).then(|| sum.time.as_secs_f64() / sum.starts as f64);
         table.push(vec![
             name.into(),
-            Value::number(sum.starts as f64 / trials),
+            Cell::number(sum.starts as f64 / trials),
             uses.iter().map(|it| it.starts).max().unwrap_or(0).into(),
             of_all(sum.failed),
             of_all(sum.cut),
@@ -205,21 +205,21 @@ fn commands(found: &Found) -> Table {
         let uses: Vec<_> = found.trials.iter().map(|trial| &trial.uses[at]).collect();
         row(model.name(), model.to_string().into(), &uses);
     }
-    let mut others: BTreeMap<_, Vec<&Use>> = BTreeMap::new();
+    let mut others: BTreeMap<_, Vec<&CommandCounts>> = BTreeMap::new();
     for (name, it) in found.trials.iter().flat_map(|trial| &trial.others) {
         others.entry(name).or_default().push(it);
     }
     for (name, uses) in others {
-        row(format!("{name} (no model)"), Value::Missing, &uses);
+        row(format!("{name} (no model)"), Cell::Missing, &uses);
     }
     for name in &found.never {
-        row(format!("{name} (no model)"), Value::Missing, &[]);
+        row(format!("{name} (no model)"), Cell::Missing, &[]);
     }
     table
 }
 
-fn tries(found: &Found, script: &Script) -> Table {
-    let mut table = Table::new(
+fn tries(found: &RehearsalResult, script: &Script) -> ReportTable {
+    let mut table = ReportTable::new(
         "tries",
         "Tries",
         vec![
@@ -237,17 +237,17 @@ fn tries(found: &Found, script: &Script) -> Table {
         let tried = found.tries.by_line.get(&schedule.line).copied().unwrap_or_default();
         let begun = tried.begun as f64;
         let part = |count: u64| {
-            if tried.begun == 0 { Value::Missing } else { percent(count as f64 / begun) }
+            if tried.begun == 0 { Cell::Missing } else { percent(count as f64 / begun) }
         };
         let cut = tried.begun.saturating_sub(tried.succeeded + tried.gave_up);
         table.push(vec![
             u64::from(schedule.line).into(),
             format!("{}{}", "  ".repeat(schedule.depth), schedule.head).into(),
-            Value::number(begun / found.trials.len().max(1) as f64),
+            Cell::number(begun / found.trials.len().max(1) as f64),
             if tried.begun == 0 {
-                Value::Missing
+                Cell::Missing
             } else {
-                Value::number(tried.attempts as f64 / begun)
+                Cell::number(tried.attempts as f64 / begun)
             },
             tried.most.into(),
             part(tried.succeeded),
@@ -258,7 +258,7 @@ fn tries(found: &Found, script: &Script) -> Table {
     table
 }
 
-fn worst(found: &Found) -> Table {
+fn worst(found: &RehearsalResult) -> ReportTable {
     let (trial, client, log) = &found.worst;
     let run = &log.runs[*client];
     let how = match &run.ending {
@@ -271,7 +271,7 @@ fn worst(found: &Found) -> Table {
         _ => format!(", client {client}"),
     };
     let title = format!("The worst run, {how}: trial {trial}{client}, {}", Human(run.time));
-    let mut table = Table::new(
+    let mut table = ReportTable::new(
         "worst",
         title,
         vec![
@@ -284,15 +284,15 @@ fn worst(found: &Found) -> Table {
     let kept = log.tries.kept.as_ref();
     let (lines, missing) = kept.map_or((&[][..], 0), |(_, log)| (&log.lines[..], log.missing));
     for (at, line) in lines.iter().enumerate() {
-        if at == MOST_LINES && missing > 0 {
+        if at == MAX_LINES && missing > 0 {
             let what = format!("… {missing} lines are left out here …");
-            table.push(vec![Value::Missing, Value::Missing, what.into(), Value::Missing]);
+            table.push(vec![Cell::Missing, Cell::Missing, what.into(), Cell::Missing]);
         }
         table.push(vec![
             Human(line.at.elapsed()).to_string().into(),
-            if line.line == 0 { Value::Missing } else { u64::from(line.line).into() },
+            if line.line == 0 { Cell::Missing } else { u64::from(line.line).into() },
             line.what.clone().into(),
-            Value::number(line.at.elapsed().as_secs_f64()),
+            Cell::number(line.at.elapsed().as_secs_f64()),
         ]);
     }
     table.shown = Some((LINES, LINES));
