@@ -1,7 +1,7 @@
-//! Random programs do what a second, obvious evaluator says: the same output
-//! in the same order, and the same status.
+//! Comparison of the shell with a second, obvious evaluator on random programs: the same output in
+//! the same order, and the same status.
 //!
-//! `FTSH_REFERENCE_PROGRAMS` says how many; `FTSH_REFERENCE_SEED` with which to begin.
+//! `FTSH_REFERENCE_PROGRAMS` sets the number of programs, and `FTSH_REFERENCE_SEED` the first seed.
 
 mod model;
 mod program;
@@ -15,7 +15,7 @@ use program::Program;
 const ARGUMENTS: [&str; 2] = ["one", "two words"];
 
 #[test]
-fn programs_do_what_the_model_says() {
+fn programs_match_the_model() {
     let variable = |name: &str, default: u64| {
         std::env::var(name).map_or(default, |value| value.parse().expect("a number"))
     };

@@ -10,7 +10,7 @@ use super::text::block;
 use super::tree::{Block, Command, Expr, ForAll, Input, Name, Piece, Word};
 
 pub const NAMES: [&str; 4] = ["a", "b", "c", "d"];
-/// All that a loop can be told.
+/// Jumps of a loop.
 const JUMPS: &[bool] = &[true, false];
 
 /// A program.
@@ -20,7 +20,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// The program of this seed.
+    /// Generates the program of a seed.
     pub fn random(seed: u64) -> Self {
         let mut random = Random {
             rng: ChaCha8Rng::seed_from_u64(seed),
@@ -31,7 +31,7 @@ impl Program {
             leaves: true,
             returns: true,
         };
-        // A function calls those before it: there is no recursion.
+        // A function may call earlier functions, so there is no recursion.
         let functions = (0..3)
             .map(|number| {
                 random.callable = number;
@@ -44,7 +44,7 @@ impl Program {
             })
             .collect();
         (random.callable, random.is_function) = (3, false);
-        // Something to read, most of the time.
+        // Input, most of the time.
         let mut script: Block = NAMES
             .iter()
             .filter(|_| random.rng.random_bool(0.8))
@@ -61,7 +61,7 @@ impl Program {
         Self { script, functions }
     }
 
-    /// Its text.
+    /// Returns the text of the program.
     pub fn text(&self) -> String {
         let mut text = block(&self.script);
         for (number, body) in self.functions.iter().enumerate() {
@@ -71,7 +71,7 @@ impl Program {
     }
 }
 
-/// Says how this fails, and goes on.
+/// Wraps commands so that a failure is printed and the program continues.
 fn contained(part: Block) -> Command {
     let tell = ["error_kind", "error_code"].map(|name| vec![Piece::Variable(name)]);
     Command::Try(1, part, Some(vec![Command::Echo(tell.into())]), None)
@@ -80,15 +80,15 @@ fn contained(part: Block) -> Command {
 pub struct Random {
     pub rng: ChaCha8Rng,
     counters: u32,
-    /// How many functions there are to call.
+    /// Number of functions that may be called.
     pub callable: usize,
-    /// Whether this is a function's body.
+    /// True in the body of a function.
     is_function: bool,
-    /// What may be said of the loop around: `break`, or else `continue`.
+    /// Jumps that the enclosing loop allows: `break`, or else `continue`.
     jumps: &'static [bool],
-    /// Whether the script may end here, or a function.
+    /// True if the script or a function may end here.
     leaves: bool,
-    /// Whether a function may be left here.
+    /// True if `return` is allowed here.
     returns: bool,
 }
 
@@ -109,7 +109,7 @@ impl Random {
         (0..self.rng.random_range(1..4)).map(|_| self.command(depth)).collect()
     }
 
-    /// The body of a loop, which these jumps may be about.
+    /// Generates the body of a loop with the allowed jumps.
     fn body(&mut self, jumps: &'static [bool], depth: u32) -> Block {
         let around = std::mem::replace(&mut self.jumps, jumps);
         let body = self.block(depth);
@@ -117,7 +117,7 @@ impl Random {
         body
     }
 
-    /// The body of a branch, which can be left even in a `finally`.
+    /// Generates the body of a branch, which allows these jumps even in a `finally`.
     fn branch(&mut self, depth: u32) -> Block {
         let leaves = std::mem::replace(&mut self.leaves, true);
         let body = self.body(&[], depth);
@@ -125,7 +125,7 @@ impl Random {
         body
     }
 
-    /// What a stage of a pipeline does, which can be left by `exit` alone, even in a `finally`.
+    /// Generates a stage of a pipeline, which only `exit` can leave, even in a `finally`.
     fn stage(&mut self, jumps: &'static [bool], depth: u32) -> Block {
         let leaves = std::mem::replace(&mut self.leaves, true);
         let returns = std::mem::replace(&mut self.returns, false);
@@ -134,7 +134,7 @@ impl Random {
         body
     }
 
-    /// A block that nothing in it leaves, nor what it calls.
+    /// Generates a block without any jump out of it, also in called functions.
     fn finally(&mut self, depth: u32) -> Block {
         let callable = std::mem::take(&mut self.callable);
         let leaves = std::mem::replace(&mut self.leaves, false);
@@ -236,7 +236,7 @@ impl Random {
         }
     }
 
-    /// Mostly one whose branches can't get in each other's way.
+    /// Generates a structure whose branches mostly do not interfere with each other.
     fn for_all(&mut self, depth: u32) -> Command {
         let one = vec![Piece::Text("1")];
         let in_turn = self.rng.random_bool(0.5);
@@ -251,7 +251,7 @@ impl Random {
         })
     }
 
-    /// A number in a clause.
+    /// Returns a number in a clause.
     fn amount(&mut self) -> Word {
         let number = self.of(&["1", "2", "3", "a"]);
         vec![if number == "a" { Piece::Variable(self.name()) } else { Piece::Text(number) }]

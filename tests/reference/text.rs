@@ -1,8 +1,8 @@
-//! How programs are written.
+//! Text of programs.
 
 use super::tree::{Block, Command, Expr, ForAll, Input, Piece, Word};
 
-/// The commands, each on a line.
+/// Formats commands, one per line.
 pub fn block(commands: &Block) -> String {
     commands.iter().map(|one| command(one) + "\n").collect::<Vec<_>>().concat()
 }
@@ -99,7 +99,7 @@ fn for_all(all: &ForAll) -> String {
     )
 }
 
-/// A clause with a number.
+/// Formats a clause with a number.
 fn number(clause: &str, value: Option<&Word>) -> String {
     value.map(|value| format!(" {clause} {}", word(value))).unwrap_or_default()
 }

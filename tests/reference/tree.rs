@@ -1,4 +1,4 @@
-//! What programs are made of: a tree that has nothing of the shell's own.
+//! Syntax tree of programs, independent of the shell's own.
 
 /// A list of commands.
 pub type Block = Vec<Command>;
@@ -12,13 +12,13 @@ pub enum Command {
     Echo(Vec<Word>),
     /// `sh -c "exit n"`
     Status(u8),
-    /// A program that isn't there.
+    /// A missing program.
     Missing,
     /// `cat -< name`
     Show(Name),
     /// `echo words | cat`
     Pipe(Vec<Word>),
-    /// Prints this; what `Show` is when a redirection comes next.
+    /// Prints a text; `Show` before a redirection.
     Print(String),
     Assign(Name, Expr),
     Unset(Name),
@@ -40,7 +40,7 @@ pub enum Command {
     Reading(Vec<Name>, Name, Block),
     /// `forany name in words in order`
     ForAny(Name, Vec<Word>, Block),
-    /// The same with `hedge after`, which never comes to pass, and `at most`.
+    /// The same with `at most` and `hedge after`, whose time never comes.
     Hedge(Name, Vec<Word>, Option<Word>, Block),
     ForAll(ForAll),
     /// `if true; block; end | cat`
@@ -69,15 +69,15 @@ pub struct ForAll {
     pub at_most: Option<Word>,
     pub at_least: Option<Word>,
     pub keep_going: bool,
-    /// `output grouped`; with `in order` if that is true.
+    /// `output grouped`; true with `in order`.
     pub grouped: Option<bool>,
     pub body: Block,
 }
 
-/// What a command reads.
+/// Input of a command.
 #[derive(Clone, Debug)]
 pub enum Input {
-    /// What all around it read.
+    /// Input of the surroundings.
     Inherited,
     /// `-< name`
     Variable(Name),
@@ -85,10 +85,10 @@ pub enum Input {
     Line(Word),
 }
 
-/// Pieces joined to a word.
+/// Parts joined to a word.
 pub type Word = Vec<Piece>;
 
-/// A piece of a word.
+/// A part of a word.
 #[derive(Clone, Debug)]
 pub enum Piece {
     Text(&'static str),

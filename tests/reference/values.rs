@@ -36,7 +36,7 @@ impl Random {
         (0..self.rng.random_range(0..4)).map(|_| self.word()).collect()
     }
 
-    /// Mostly some words.
+    /// Returns words, mostly several.
     pub fn list(&mut self) -> Vec<Word> {
         let mut list = self.words();
         for _ in 0..self.rng.random_range(0..3) {
@@ -54,7 +54,7 @@ impl Random {
         match self.rng.random_range(0..if outside { 8 } else { 4 }) {
             0 if outside => Piece::Text(self.of(&BARE)),
             0 => Piece::Text(self.of(&QUOTED)),
-            // Mostly what is set.
+            // Mostly variables that are set.
             1..4 if self.rng.random_bool(0.8) => Piece::Variable(self.of(&NAMES)),
             1..4 => Piece::Variable(self.of(&READ)),
             4 => Piece::Text(self.of(&BARE)),
@@ -94,7 +94,7 @@ impl Random {
         }
     }
 
-    /// Mostly true or false.
+    /// Returns an expression that is mostly logical.
     pub fn condition(&mut self) -> Expr {
         if self.rng.random_bool(0.3) {
             return self.expr(2);
@@ -107,7 +107,7 @@ impl Random {
         Expr::Binary(operator, left, right)
     }
 
-    /// Mostly a number.
+    /// Returns an expression that is mostly a number.
     pub fn number(&mut self, depth: u32) -> Expr {
         match self.rng.random_range(0..if depth == 0 { 3 } else { 6 }) {
             0 => Expr::Word(vec![Piece::Variable(self.of(&NAMES))]),
@@ -125,7 +125,7 @@ impl Random {
         Expr::Word(vec![Piece::Quoted(vec![self.piece(false)])])
     }
 
-    /// A command that can be a question.
+    /// Returns a command for a condition.
     fn question(&mut self) -> Command {
         match self.rng.random_range(0..5) {
             0 => Command::Missing,

@@ -1,4 +1,4 @@
-//! Which constructs of the language are on lines that programs execute.
+//! Coverage of the language: constructs on the lines that programs execute.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use ftsh_syntax::backoff::{Clauses, PolicyKind};
 use ftsh_syntax::clauses::{ChannelClauses, ForAllClauses, ForAnyClauses, OutputMode, TryClauses};
 use ftsh_syntax::vocabulary::{FUNCTIONS, OPERATORS, function};
 
-/// All constructs but builtins, operators and policies, of which the shell has lists.
+/// All constructs except builtins, operators and policies, which the shell lists.
 const CONSTRUCTS: &str = "
     pipeline |& structure-in-pipeline program call environment assignment unassigned return return-value shift shift-n
     break continue if else-if else while for forany in-order hedge-after hedge-at-most forall at-most at-least keep-going
@@ -27,11 +27,11 @@ const CONSTRUCTS: &str = "
     $name $1 $# $* $@ $$ :- :+
     group function()";
 
-/// How often each construct was on a line that was executed.
+/// Number of executed lines for each construct.
 pub struct Counts(pub BTreeMap<String, usize>);
 
 impl Default for Counts {
-    /// All there are, not counted yet.
+    /// Returns all constructs with the count 0.
     fn default() -> Self {
         let policies = PolicyKind::ALL.iter().map(|kind| kind.name());
         let all =
@@ -48,13 +48,13 @@ impl Counts {
         }
     }
 
-    /// Those that nothing executed.
+    /// Returns the constructs that were never executed.
     pub fn missing(&self) -> Vec<&str> {
         self.0.iter().filter(|(_, count)| **count == 0).map(|(name, _)| name.as_str()).collect()
     }
 }
 
-/// The constructs of a script that are on these lines.
+/// Returns the constructs of a script on the given lines.
 pub fn constructs(script: &Script, lines: &BTreeSet<u32>) -> BTreeSet<String> {
     let mut walk = Walk { script, lines, line: 0, found: BTreeSet::new() };
     walk.block(&script.body);
@@ -64,7 +64,7 @@ pub fn constructs(script: &Script, lines: &BTreeSet<u32>) -> BTreeSet<String> {
 struct Walk<'a> {
     script: &'a Script,
     lines: &'a BTreeSet<u32>,
-    /// The present one.
+    /// Present line.
     line: u32,
     found: BTreeSet<String>,
 }
@@ -83,7 +83,7 @@ impl Walk<'_> {
         }
     }
 
-    /// A block that is there for this construct.
+    /// Visits a block that belongs to a construct.
     fn part(&mut self, name: &str, block: &Block) {
         if let Some(first) = block.commands.first() {
             self.line = self.script.source.line(first.span.start);
@@ -408,7 +408,7 @@ impl Walk<'_> {
         }
     }
 
-    /// An operator, as it is written there.
+    /// Returns the text of an operator.
     fn operator(&mut self, start: usize, end: usize) {
         let script = self.script;
         self.is(script.source.text()[start..end].trim());

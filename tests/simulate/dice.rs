@@ -1,4 +1,4 @@
-//! Seeded choices.
+//! Seeded random choices.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ impl Dice {
         Self(ChaCha8Rng::seed_from_u64(seed))
     }
 
-    /// Others, that don't depend on how often these are thrown.
+    /// Returns a generator that is independent of later choices of this one.
     pub fn fork(&mut self) -> Self {
         Self::new(self.0.random())
     }
@@ -25,7 +25,7 @@ impl Dice {
         probability > 0.0 && self.0.random::<f64>() < probability
     }
 
-    /// A number from `low` to `high`, both included.
+    /// Returns a number from `low` to `high`, both included.
     pub fn number(&mut self, low: usize, high: usize) -> usize {
         self.0.random_range(low..=high)
     }
@@ -34,7 +34,7 @@ impl Dice {
         &from[self.0.random_range(0..from.len())]
     }
 
-    /// One of those that have a weight.
+    /// Returns one of several weighted items.
     pub fn weighted<'a, T>(&mut self, from: &'a [(u32, T)]) -> &'a T {
         let all: u32 = from.iter().map(|(weight, _)| weight).sum();
         let mut point = self.0.random_range(0..all);
@@ -48,7 +48,7 @@ impl Dice {
         found.map(|(_, item)| item).expect("a weight above 0")
     }
 
-    /// A length of time up to `most`; short ones are as likely as long ones.
+    /// Returns a length of time up to `most`, distributed evenly over orders of magnitude.
     pub fn time(&mut self, most: Duration) -> Duration {
         let scale = *self.pick(&[0.001, 0.03, 0.3, 1.0]);
         Duration::from_millis((most.as_millis() as f64 * scale * self.0.random::<f64>()) as u64)

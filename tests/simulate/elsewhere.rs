@@ -1,7 +1,7 @@
-//! Branches that are packed as they begin and run by machines of their own do what they do in their place,
-//! as long as they neither share anything nor draw lots.
+//! Comparison of local branches with branches that are packed and run by separate machines. Both
+//! must do the same as long as they share nothing and use no random numbers.
 //!
-//! `FTSH_ELSEWHERE_PROGRAMS` says how many programs; `FTSH_ELSEWHERE_SEED` with which to begin.
+//! `FTSH_ELSEWHERE_PROGRAMS` sets the number of programs, and `FTSH_ELSEWHERE_SEED` the first seed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -21,13 +21,13 @@ use crate::dice::Dice;
 use crate::program::{LIBRARY, Program, SCRIPT, generate};
 use crate::world::model;
 
-/// How many outputs of a machine are looked at.
+/// Maximum number of examined outputs of a machine.
 const MOST_OUTPUTS: usize = 3_000;
-/// Branches of a program that are run elsewhere.
+/// Maximum number of branches of a program that are run elsewhere.
 const MOST_BRANCHES: usize = 12;
 const UMASK: u16 = 0o022;
 
-/// A world in which nothing goes wrong but what programs do, which is the same each time.
+/// A deterministic world without faults except those of programs.
 struct Calm {
     shell: Shell,
     around: Around,
@@ -38,7 +38,7 @@ struct Around {
     future: BTreeMap<(Time, u64), Due>,
     count: u64,
     channels: SimulatedChannels,
-    told: Vec<Event>,
+    replies: Vec<Event>,
     wake: Option<Time>,
 }
 
@@ -59,14 +59,14 @@ impl World for Around {
     }
 
     fn ask(&mut self, ask: Ask) {
-        let told = self.channels.ask(0, ask, self.now);
-        self.tell(told);
+        let replies = self.channels.ask(0, ask, self.now);
+        self.send(replies);
     }
 }
 
 impl Around {
-    fn tell(&mut self, told: Vec<(usize, Event)>) {
-        self.told.extend(told.into_iter().map(|(_, event)| event));
+    fn send(&mut self, replies: Vec<(usize, Event)>) {
+        self.replies.extend(replies.into_iter().map(|(_, event)| event));
         self.wake = self.channels.wake().or(self.wake);
     }
 }
@@ -82,20 +82,20 @@ impl Calm {
             future: BTreeMap::new(),
             count: 0,
             channels: SimulatedChannels::default(),
-            told: Vec::new(),
+            replies: Vec::new(),
             wake: None,
         };
         Self { shell, around }
     }
 
-    /// What happens next, but not after `until`; an error if nothing ever will.
+    /// Returns the next event up to `until`. Returns an error if no event will ever come.
     fn wait(&mut self, until: Time) -> Result<Option<Event>, ()> {
         loop {
             if let Some(event) = self.shell.poll_event() {
                 return Ok(Some(event));
             }
-            if !self.around.told.is_empty() {
-                return Ok(Some(self.around.told.remove(0)));
+            if !self.around.replies.is_empty() {
+                return Ok(Some(self.around.replies.remove(0)));
             }
             let due = self.around.future.first_key_value().map(|(key, _)| key.0);
             let next = [due, self.around.wake].into_iter().flatten().min();
@@ -108,8 +108,8 @@ impl Calm {
             };
             self.around.now = self.around.now.max(next);
             if self.around.wake.take_if(|wake| *wake <= next).is_some() {
-                let told = self.around.channels.pass_time(next);
-                self.around.tell(told);
+                let replies = self.around.channels.pass_time(next);
+                self.around.send(replies);
             } else if let Some((_, due)) = self.around.future.pop_first() {
                 self.shell.handle(due, &mut self.around);
             }
@@ -117,19 +117,19 @@ impl Calm {
     }
 }
 
-/// How a branch ended: by which failure, and after how many attempts.
+/// End of a branch: its failure, and the number of its attempts.
 type End = (Option<(FailureKind, i32)>, u64);
 
-/// What a machine was seen to do, a line each.
+/// Observed actions of a machine, one per line.
 #[derive(Default)]
 struct Seen {
     lines: Vec<(TaskId, Time, String)>,
     parents: BTreeMap<TaskId, TaskId>,
     ends: BTreeMap<TaskId, End>,
-    /// When branches were cut short.
+    /// Times at which branches were canceled.
     cut: BTreeMap<TaskId, Time>,
     packed: Packed,
-    /// Whether what comes next depends on lots or on what is shared.
+    /// True if later actions depend on random numbers or shared state.
     is_open: bool,
     last: Time,
 }
@@ -193,7 +193,7 @@ impl Seen {
                 let directory =
                     directory.as_deref().map_or_else(|| "/".into(), ToString::to_string);
                 let umask = umask.unwrap_or(UMASK);
-                // What was held is written on for other tasks' sake.
+                // Buffered output is written on behalf of other tasks.
                 if !matches!(action, Action::Copy) {
                     let what =
                         format!("{line} {action:?} {directory} {umask} {deadline:?} {grace:?}");
@@ -204,7 +204,7 @@ impl Seen {
         }
     }
 
-    /// Whether a task is a branch, or waited for by it.
+    /// True if a task is a branch or a task that the branch waits for.
     fn is_of(&self, mut task: TaskId, branch: TaskId) -> bool {
         while task != branch {
             match self.parents.get(&task) {
@@ -215,7 +215,7 @@ impl Seen {
         true
     }
 
-    /// What a branch did before a moment; at the same moment in any order.
+    /// Returns the actions of a branch before a moment; simultaneous actions are sorted.
     fn lines_of(&self, branch: TaskId, before: Time) -> Vec<String> {
         let of =
             |(task, at, _): &&(TaskId, Time, String)| *at < before && self.is_of(*task, branch);
@@ -226,10 +226,10 @@ impl Seen {
     }
 }
 
-/// A line without what is written otherwise elsewhere: what lists the words of branches, what is around
+/// Removes the parts of a line that differ elsewhere: lists of words of branches, structures around
 /// the branch, and directories.
 fn plain(line: &str) -> String {
-    // The modelled world doesn't know where it is unless it is told.
+    // The modelled world has no directory of its own.
     let line = line.replace("//there", "there");
     let line = line.replace("trace: Trace ", "words: Listed ");
     let mut pieces = line.split("words: Listed ");
@@ -244,7 +244,7 @@ fn plain(line: &str) -> String {
     kept
 }
 
-/// Whether an effect depends on what others may do.
+/// True if an effect depends on the actions of others.
 fn depends(effect: &Effect) -> bool {
     let reads = |changes: &[FdChange]| {
         changes
@@ -271,7 +271,7 @@ fn config() -> Config {
     }
 }
 
-/// A branch, run by a machine of its own.
+/// A branch that is run by its own machine.
 fn elsewhere(packed: &PackedBranch, library: &str) -> (Seen, Option<EndedBranch>) {
     let now = Time::after(packed.at);
     let mut world = Calm::new(library, now);
@@ -286,7 +286,7 @@ fn elsewhere(packed: &PackedBranch, library: &str) -> (Seen, Option<EndedBranch>
     (seen, machine.branch_ended_with())
 }
 
-/// What was tried with a program.
+/// Counts of a comparison.
 #[derive(Default)]
 struct Tried {
     branches: usize,
@@ -294,10 +294,10 @@ struct Tried {
     ends: BTreeSet<String>,
 }
 
-/// Compares the branches of a program with what they do elsewhere.
+/// Compares the branches of a program with their execution elsewhere.
 fn compare(program: &Program, tried: &mut Tried) -> Result<(), String> {
     let (script, library, _) = program.texts();
-    // There is nothing else than here.
+    // There is only one machine.
     if [" on slurm", " on ssh"].iter().any(|on| script.contains(on) || library.contains(on)) {
         return Ok(());
     }
@@ -367,7 +367,7 @@ fn compare(program: &Program, tried: &mut Tried) -> Result<(), String> {
 }
 
 #[test]
-fn branches_do_elsewhere_what_they_do_here() {
+fn branches_behave_the_same_elsewhere() {
     let variable = |name: &str, default| crate::number(name).unwrap_or(default);
     let first = variable("FTSH_ELSEWHERE_SEED", 1);
     let mut tried = Tried::default();

@@ -1,11 +1,11 @@
-//! Random programs of every construct in a world where much goes wrong.
+//! Random programs of every construct in a world with many faults.
 //!
-//! A seed makes a program, a world and its faults; oracles know what must hold whatever happens. A
-//! program that breaks a promise is made smaller and shown with the command that repeats it.
+//! A seed makes a program, a world and its faults. Oracles know the promises that hold in any case.
+//! A program that breaks a promise is shrunk, and shown with the command that repeats it.
 //!
-//! - `FTSH_SIMULATE_SEED=n`: one program in one world, with all that happens.
-//! - `FTSH_SIMULATE_PROGRAMS=n`: so many, from `FTSH_SIMULATE_FIRST` or a number that the clock
-//!   chooses. `just simulate n` does that with an optimized machine.
+//! - `FTSH_SIMULATE_SEED=n`: one program in one world, with a complete trace.
+//! - `FTSH_SIMULATE_PROGRAMS=n`: number of programs, from the seed `FTSH_SIMULATE_FIRST` or a seed
+//!   from the clock. `just simulate n` uses an optimized machine.
 
 #![allow(unsafe_code)]
 
@@ -34,21 +34,21 @@ use crate::program::LIBRARY;
 use crate::run::{Ran, WORLDS, check, program, trace};
 use crate::shrink::shrink;
 
-/// How many programs are run if nothing else is asked for.
+/// Default number of programs.
 const PROGRAMS: u64 = 600;
 
-/// So many programs execute every construct.
+/// Number of programs that execute every construct.
 const ENOUGH: usize = 600;
-/// After so many broken promises no more are looked for.
+/// Number of broken promises after which the search ends.
 const MOST_VIOLATIONS: usize = 20;
-/// How many lines of a trace are shown.
+/// Maximum number of lines of a trace.
 const LAST: usize = 40;
 
 const SEED: &str = "FTSH_SIMULATE_SEED";
 const COUNT: &str = "FTSH_SIMULATE_PROGRAMS";
 const FIRST: &str = "FTSH_SIMULATE_FIRST";
 
-/// What programs did, all together.
+/// Counts of all programs together.
 #[derive(Default)]
 struct Total {
     programs: usize,
@@ -60,7 +60,7 @@ struct Total {
 }
 
 #[test]
-fn every_program_keeps_every_promise_whatever_goes_wrong() {
+fn every_program_keeps_every_promise() {
     if let Some(seed) = number(SEED) {
         return show(seed);
     }
@@ -82,7 +82,7 @@ fn every_program_keeps_every_promise_whatever_goes_wrong() {
     assert!(programs < ENOUGH || missing.is_empty(), "no oracle has judged {missing:?}");
 }
 
-/// Other hash seeds, another place in memory: the same run.
+/// Other hash seeds and addresses do not change a run.
 #[test]
 fn another_process_does_the_same() {
     const CHILD: &str = "FTSH_SIMULATE_CHILD";
@@ -115,7 +115,7 @@ impl Total {
     }
 }
 
-/// Runs so many programs, and fails if one breaks a promise.
+/// Runs programs, and fails if one of them breaks a promise.
 fn check_all(first: u64, end: u64) -> Total {
     let next = AtomicU64::new(first);
     let total = Mutex::new(Total::default());
@@ -153,7 +153,7 @@ fn check_all(first: u64, end: u64) -> Total {
     total
 }
 
-/// Says what is wrong with a program, on a small one of its kind.
+/// Describes the broken promise on a shrunk program.
 fn explain(seed: u64, violation: &Violation) -> String {
     let small = shrink(&program(seed), seed, violation.oracle);
     let now = trace(&small, seed);
@@ -168,7 +168,7 @@ fn explain(seed: u64, violation: &Violation) -> String {
     )
 }
 
-/// Shows all that happens to the program of a seed.
+/// Prints the trace of the program of a seed.
 fn show(seed: u64) {
     let (script, library, _) = program(seed).texts();
     let ran = trace(&program(seed), seed);
@@ -184,7 +184,7 @@ fn number(name: &str) -> Option<u64> {
     Some(text.parse().unwrap_or_else(|_| panic!("{name} is to be a number, not `{text}`")))
 }
 
-/// A number that is another one each time.
+/// Returns a number that differs each time.
 fn clock() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     since.as_millis() as u64

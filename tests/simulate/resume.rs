@@ -1,5 +1,5 @@
-//! Runs whose shell dies, and that go on in another one: they do what they would if the shell had only been
-//! told that all its processes are dead.
+//! Runs whose shell dies and that another shell resumes. A resumed run must do the same as a run
+//! whose shell is only notified that all its processes are dead.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -20,13 +20,13 @@ use crate::oracle::elsewhere::one_after_the_other;
 use crate::tape::Memory;
 use crate::world::{Faulty, Shared};
 
-/// How much a run may do before it is told to end, and then again.
+/// Maximum number of steps before a run is interrupted, and again before the test fails.
 const MOST: usize = 3_000;
 const SIGTERM: i32 = 15;
 
 type Recording<'a> = Recorder<'a, Shared, Memory>;
 
-/// What a run is made of.
+/// Parameters of a run.
 pub struct Run<'a> {
     pub script: &'a Script,
     pub library: &'a str,
@@ -37,7 +37,7 @@ pub struct Run<'a> {
     pub seed: u64,
 }
 
-/// A run on its way.
+/// A run in progress.
 struct Life {
     shared: Shared,
     memory: Memory,
@@ -46,13 +46,13 @@ struct Life {
     trace: Vec<String>,
     outputs: usize,
     told_to_end: bool,
-    /// Whether this shell is to leave it to the next one.
+    /// True if the run continues in the next shell.
     is_suspended: bool,
 }
 
-/// How far it came.
+/// Progress of a run.
 enum Came {
-    /// To a wait until then.
+    /// The run waits until this time.
     Waits(Time),
     Over(Outcome),
 }
@@ -85,8 +85,8 @@ impl Run<'_> {
         }
     }
 
-    /// The run with a shell that dies at its `cut`th wait is that of one that doesn't; then it dies again
-    /// and again.
+    /// Compares a run whose shell dies at its `cut`th wait with an uninterrupted one. The shell
+    /// then dies repeatedly.
     pub fn judge(&self, dice: &mut Dice) -> Result<(), Violation> {
         let cut = dice.number(1, 40);
         let later =
@@ -128,7 +128,7 @@ impl Run<'_> {
         self.chain(dice, level)
     }
 
-    /// It dies again and again, and comes to its end all the same.
+    /// Kills the shell repeatedly; the run must still end.
     fn chain(&self, dice: &mut Dice, level: Level) -> Result<(), Violation> {
         let mut life = self.begin();
         for start in 0..12 {
@@ -145,7 +145,7 @@ impl Run<'_> {
             {
                 return life.judge(&outcome);
             }
-            // What came last may not be on the disk.
+            // The last entries may not be on the disk.
             if dice.chance(0.5) {
                 life.writer.borrow_mut().commit().expect("memory");
             }
@@ -172,7 +172,7 @@ impl Life {
         Recorder::new(shared, Rc::clone(&self.writer), Deadline::NONE).expect("memory")
     }
 
-    /// Another shell goes on.
+    /// Resumes the run in another shell.
     fn resume<'a>(
         &mut self,
         shared: &'a mut Shared,
@@ -195,7 +195,7 @@ impl Life {
             .expect("memory"))
     }
 
-    /// Goes on up to so many waits. With a moment, it waits at once.
+    /// Continues up to a number of waits. Given a moment, waits at once.
     fn live(
         &mut self,
         recorder: &mut Recording,
@@ -210,7 +210,7 @@ impl Life {
         let mut waited = 0;
         loop {
             match self.machine.poll_output() {
-                // At another log level there are others of these.
+                // Another log level has other log records.
                 Output::Effect(effect @ Effect::Log(_)) => recorder.perform(effect),
                 Output::Effect(effect) => {
                     self.hurry()?;
@@ -273,7 +273,7 @@ impl Life {
         self.trace.push(format!("{:?} {what:?}", self.shared.now().elapsed()));
     }
 
-    /// The whole run is had again.
+    /// Replays the whole run.
     fn judge(&self, outcome: &Outcome) -> Result<(), Violation> {
         let journal = read(&self.memory.bytes()).map_err(|error| violation(error.to_string()))?;
         let again = replay(&journal, Level::NOTHING, |_: &LogRecord| ());

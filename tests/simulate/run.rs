@@ -1,4 +1,4 @@
-//! One program in one world: what happens, and which promise is broken.
+//! One program in one world: its events, and the promises that it breaks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -18,47 +18,47 @@ use crate::oracle::{Judged, Oracles, Violation};
 use crate::program::{Program, Promises, SCRIPT, generate};
 use crate::resume;
 use crate::tape::Tape;
-use crate::world::{Faulty, Told};
+use crate::world::{Faulty, WaitResult};
 
-/// How many outputs a machine may have before it is told to end, and then again.
+/// Maximum number of outputs before a machine is interrupted, and again before the test fails.
 const MOST_OUTPUTS: usize = 2_000;
-/// The same for time.
+/// Maximum time, with the same meaning.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 const SIGTERM: i32 = 15;
 
-/// What happened.
+/// Result of a run.
 #[derive(Default)]
 pub struct Ran {
-    /// A line for each effect and event, if they were asked for.
+    /// A line for each effect and event, if requested.
     pub trace: Vec<String>,
-    /// What stands for the trace.
+    /// Hash of the trace.
     pub digest: u64,
     pub violation: Option<Violation>,
-    /// How many commands were started.
+    /// Number of commands that were started.
     pub commands: usize,
-    /// How many faults there were, by kind.
+    /// Number of faults by kind.
     pub faults: BTreeMap<&'static str, usize>,
-    /// What oracles have judged, and how often.
+    /// Number of judgments of each oracle.
     pub judged: Judged,
-    /// The constructs on the lines that were executed.
+    /// Constructs on executed lines.
     pub constructs: BTreeSet<String>,
     lines: BTreeSet<u32>,
     keeps: bool,
     outputs: usize,
-    patience: bool,
-    /// What the machine has taken since it was last told of something.
+    is_interrupted: bool,
+    /// Outputs of the machine since its last event.
     late: Duration,
 }
 
-/// In how many worlds each program is run: reading it takes longer than running it.
+/// Number of worlds for each program, because parsing takes longer than running.
 pub const WORLDS: u64 = 4;
 
-/// The program of a seed; the seed itself makes the world.
+/// Returns the program of a seed. The same seed makes the world.
 pub fn program(seed: u64) -> Program {
     generate(Dice::new(seed / WORLDS))
 }
 
-/// A program that is parsed: most of the work in a run of a few commands.
+/// A parsed program. Parsing is most of the work in a short run.
 struct Ready {
     script: Script,
     library: String,
@@ -76,7 +76,7 @@ impl Ready {
     }
 }
 
-/// Runs a program in all its worlds; it must keep every promise in each.
+/// Runs a program in all its worlds, and checks every promise in each.
 pub fn check_all(number: u64, mut found: impl FnMut(u64, Ran)) {
     let seeds = number * WORLDS..(number + 1) * WORLDS;
     match Ready::new(&program(seeds.start)) {
@@ -90,7 +90,7 @@ pub fn check(program: &Program, seed: u64) -> Ran {
     with(program, |ready| check_ready(ready, seed))
 }
 
-/// Runs it, in one of its worlds twice: it must do the same at another log level.
+/// Runs the program, twice in one of its worlds, because the log level must not change a run.
 fn check_ready(ready: &Ready, seed: u64) -> Ran {
     let mut first = run(ready, seed, Level::STRUCTURES, false);
     first.constructs = constructs(&ready.script, &first.lines);
@@ -108,7 +108,7 @@ fn check_ready(ready: &Ready, seed: u64) -> Ran {
     first
 }
 
-/// Runs it with shells that die.
+/// Runs the program with shells that die.
 fn resumed(ready: &Ready, seed: u64) -> Result<(), Violation> {
     let mut dice = Dice::new(!seed);
     let config = Config { deadline: Deadline::NONE, ..config(&mut dice, Level::NOTHING) };
@@ -125,7 +125,7 @@ fn resumed(ready: &Ready, seed: u64) -> Result<(), Violation> {
     result.unwrap_or_else(|_| Err(Violation { oracle: "panics", what: "see above".into() }))
 }
 
-/// Runs the program once and keeps all that happens.
+/// Runs the program once with a complete trace.
 pub fn trace(program: &Program, seed: u64) -> Ran {
     with(program, |ready| run(ready, seed, Level::STRUCTURES, true))
 }
@@ -143,7 +143,7 @@ impl From<Violation> for Ran {
     }
 }
 
-/// Returns the first line in which two runs differ, apart from what they log.
+/// Returns the first line in which two runs differ, apart from log records.
 fn difference(ready: &Ready, seed: u64, level: Level) -> Violation {
     let trace = |level| {
         let mut lines = run(ready, seed, level, true).trace;
@@ -188,7 +188,7 @@ fn config(dice: &mut Dice, log_level: Level) -> Config {
 impl Ran {
     fn run(&mut self, ready: &Ready, seed: u64, level: Level) -> Result<(), Violation> {
         let Ready { script, library, promises } = ready;
-        // Another sequence than that which made the program.
+        // The world uses another sequence than the program.
         let mut dice = Dice::new(!seed);
         let config = config(&mut dice, level);
         let mut oracles = (level == Level::STRUCTURES).then(|| Oracles::new(promises, &config));
@@ -208,7 +208,7 @@ impl Ran {
         self.let_go(&mut machine, &mut world, oracles.as_mut())
     }
 
-    /// Goes on with a session that unsets all variables, so that nothing is held any more.
+    /// Runs a session that unsets all variables, so that nothing is held any more.
     fn let_go(
         &mut self,
         machine: &mut Machine,
@@ -242,7 +242,7 @@ impl Ran {
         machine.handle_timeout(world.now());
         loop {
             let output = machine.poll_output();
-            // At another log level there are others of these.
+            // Another log level has other log records.
             if !matches!(output, Output::Effect(Effect::Log(_))) {
                 self.hurry(world)?;
             }
@@ -267,10 +267,10 @@ impl Ran {
             if let Some(tape) = &mut tape {
                 tape.wait(world.now());
             }
-            // What the machine says at one time is done at that time.
+            // All outputs of the machine at one time are performed at that time.
             world.spend(std::mem::take(&mut self.late));
             match world.wait(until) {
-                Told::Event(event) => {
+                WaitResult::Event(event) => {
                     if let Some(tape) = &mut tape {
                         tape.tell(world.now(), Some(&event));
                     }
@@ -280,14 +280,16 @@ impl Ran {
                     }
                     machine.handle_event(world.now(), event);
                 }
-                Told::Nothing => {
+                WaitResult::Nothing => {
                     if let Some(tape) = &mut tape {
                         tape.tell(world.now(), None);
                     }
                     machine.handle_timeout(world.now());
                 }
-                Told::Never if world.is_busy() && !self.patience => self.interrupt(world),
-                Told::Never => {
+                WaitResult::Never if world.is_busy() && !self.is_interrupted => {
+                    self.interrupt(world);
+                }
+                WaitResult::Never => {
                     let status = machine.status(usize::MAX, world.now());
                     let what = format!("waits for ever: {:#?}", status.tasks);
                     return Err(Violation { oracle: "never stuck", what });
@@ -311,28 +313,28 @@ impl Ran {
         world.perform(effect);
     }
 
-    /// Ends what has no end.
+    /// Interrupts an endless run.
     fn hurry(&mut self, world: &mut Faulty) -> Result<(), Violation> {
         self.outputs += 1;
         let too_long = self.outputs > MOST_OUTPUTS || world.now().elapsed() > LONGEST;
         if !too_long {
             return Ok(());
         }
-        // Thousands of branches have each their end.
-        if self.patience && self.outputs > 10 * MOST_OUTPUTS {
+        // Thousands of branches end one by one.
+        if self.is_interrupted && self.outputs > 10 * MOST_OUTPUTS {
             return Err(Violation { oracle: "never stuck", what: "SIGTERM doesn't end it".into() });
         }
-        if !self.patience {
+        if !self.is_interrupted {
             self.interrupt(world);
         } else if self.outputs > 2 * MOST_OUTPUTS {
-            // A limit may be all that ends it.
+            // Only a limit may end the run.
             self.late += Duration::from_millis(1);
         }
         Ok(())
     }
 
     fn interrupt(&mut self, world: &mut Faulty) {
-        self.patience = true;
+        self.is_interrupted = true;
         world.interrupt(SIGTERM);
     }
 

@@ -1,12 +1,12 @@
-//! Makes a program that breaks a promise smaller, as long as it breaks the same one.
+//! Shrinks a program that breaks a promise while it breaks the same promise.
 
 use crate::program::{Node, Program};
 use crate::run::check;
 
-/// How many programs are tried.
+/// Maximum number of programs to try.
 const MOST_TRIES: usize = 3000;
 
-/// A smaller program, often the smallest, with the same fault.
+/// Returns a smaller program with the same fault, often the smallest.
 pub fn shrink(program: &Program, seed: u64, oracle: &str) -> Program {
     let mut smallest = program.clone();
     let mut tries = 0;
@@ -21,7 +21,7 @@ pub fn shrink(program: &Program, seed: u64, oracle: &str) -> Program {
             let violation = check(&candidate, seed).violation;
             if violation.is_some_and(|violation| violation.oracle == oracle) {
                 smallest = candidate;
-                // What is at this place now is another node.
+                // Another node has moved to this position.
                 at = at.wrapping_sub(1);
                 break;
             }
@@ -30,8 +30,8 @@ pub fn shrink(program: &Program, seed: u64, oracle: &str) -> Program {
     }
 }
 
-/// The programs with the node at a place, in the order of the text, taken out, replaced by what is
-/// in it, or without its redirections. None if there is no such place.
+/// Returns variants of a program with the node at a position removed, replaced by its content, or
+/// without its redirections. Positions follow the text. Returns none for a position past the end.
 fn candidates(program: &Program, at: usize) -> Option<Vec<Program>> {
     let mut found = false;
     let mut candidates = Vec::new();
@@ -49,7 +49,8 @@ fn candidates(program: &Program, at: usize) -> Option<Vec<Program>> {
     found.then_some(candidates)
 }
 
-/// Changes the node at a place; whether that could be done, or none if it isn't here.
+/// Changes the node at a position. Returns true if the change was possible, or none if the position
+/// is outside.
 fn apply(nodes: &mut Vec<Node>, left: &mut usize, change: Change) -> Option<bool> {
     for index in 0..nodes.len() {
         if *left == 0 {
@@ -65,7 +66,7 @@ fn apply(nodes: &mut Vec<Node>, left: &mut usize, change: Change) -> Option<bool
     None
 }
 
-/// The same in what is in a node.
+/// Changes a node inside a node.
 fn apply_inside(node: &mut Node, left: &mut usize, change: Change) -> Option<bool> {
     match node {
         Node::Line(_) => None,
@@ -78,7 +79,7 @@ fn apply_inside(node: &mut Node, left: &mut usize, change: Change) -> Option<boo
     }
 }
 
-/// What comes in the place of a node, if it can be changed in this way.
+/// Returns the replacement of a node, if the change applies to the node.
 type Change = fn(&Node) -> Option<Vec<Node>>;
 
 #[allow(clippy::unnecessary_wraps)]

@@ -1,4 +1,4 @@
-//! A journal of a run, and whether the run can be had again from it.
+//! Journal of a run, with checks that the run can be replayed.
 
 use std::cell::RefCell;
 use std::io;
@@ -14,7 +14,7 @@ use ftsh_syntax::Script;
 use crate::dice::Dice;
 use crate::oracle::Violation;
 
-/// What is to be on the disk sooner is committed at once.
+/// Size of unwritten entries above which they are committed.
 const SOON: Duration = Duration::from_millis(100);
 
 /// A disk in memory.
@@ -64,7 +64,7 @@ pub fn started() -> Started {
     }
 }
 
-/// What a machine is told, recorded.
+/// Recorder of the events of a machine.
 pub struct Tape {
     memory: Memory,
     writer: Writer<Memory>,
@@ -99,7 +99,8 @@ impl Tape {
         self.writer.record_delivery(now, event).expect("memory");
     }
 
-    /// The run is over: it and any beginning of it can be repeated, at any level of the log.
+    /// Checks at the end of a run that the run and any beginning of it can be replayed at any log
+    /// level.
     pub fn judge(mut self, dice: &mut Dice, outcome: &Outcome) -> Result<(), Violation> {
         let wrong = |what: String| Err(Violation { oracle: "replay", what });
         self.writer.end(outcome).expect("memory");

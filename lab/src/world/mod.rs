@@ -204,7 +204,8 @@ struct WorldClient {
 impl<C: CommandModels> ClientWorld<C> {
     /// Creates a world without clients. `random` is for the models.
     pub fn new(commands: C, random: Random) -> Self {
-        let agenda = Agenda { events: Events::new(), channels: vec![SimulatedChannels::default()], random };
+        let agenda =
+            Agenda { events: Events::new(), channels: vec![SimulatedChannels::default()], random };
         let left = EventBudget { all: u64::MAX, now: u64::MAX, at_once: u64::MAX };
         Self { clients: Vec::new(), agenda, commands, handled: 0, left }
     }

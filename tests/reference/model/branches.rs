@@ -1,4 +1,4 @@
-//! Branches, as if each ran alone: who is faster must not matter.
+//! Branches, each run as if alone: their speed must not matter.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -7,7 +7,7 @@ use super::input::Reader;
 use super::{Done, Failure, Model, Stop, Value, Written, failed};
 use crate::reference::tree::{Block, ForAll, Name, Word};
 
-/// What a branch has a copy of.
+/// State that each branch copies.
 struct Copied {
     variables: HashMap<Name, Value>,
     arguments: Vec<String>,
@@ -89,8 +89,8 @@ impl Model<'_> {
         }))
     }
 
-    /// A hedged `forany` with a word after the other: none takes so long that the next one begins beside
-    /// it.
+    /// Runs a hedged `forany` word by word. No word takes long enough for the next one to begin
+    /// beside it.
     pub(super) fn hedge(
         &mut self,
         name: Name,
@@ -124,7 +124,7 @@ impl Model<'_> {
         last
     }
 
-    /// A branch, in which all is as it leaves it; and how it was before.
+    /// Runs a branch. Leaves the state of the branch in place, and returns the state before.
     fn branch(
         &mut self,
         name: Name,
@@ -146,7 +146,7 @@ impl Model<'_> {
         (result, before)
     }
 
-    /// Nothing of a branch is kept.
+    /// Drops the state of a branch.
     fn go_back(&mut self, before: Copied) {
         self.variables = before.variables;
         self.arguments = before.arguments;
@@ -155,7 +155,7 @@ impl Model<'_> {
         self.output = before.output;
     }
 
-    /// Everything of a branch is kept.
+    /// Keeps the state of a branch.
     fn win(&mut self, before: Copied) {
         self.own_all();
         self.input = before.input;
@@ -163,7 +163,7 @@ impl Model<'_> {
         self.print(&printed.borrow());
     }
 
-    /// What a task has written that is over is the present one's.
+    /// Assigns the output of an ended task to the current one.
     pub(super) fn own_all(&mut self) {
         for value in self.variables.values_mut() {
             if let Value::Written(_, level) = value {
@@ -172,7 +172,7 @@ impl Model<'_> {
         }
     }
 
-    /// A number in a clause.
+    /// Returns a number in a clause.
     fn positive(&self, word: &Word) -> Done<usize> {
         let number = super::numbers::whole(&self.joined(word)?)?;
         match usize::try_from(number) {
@@ -181,7 +181,7 @@ impl Model<'_> {
         }
     }
 
-    /// What branches write to later can't be known by then.
+    /// Marks variables that branches write to later as unknown.
     pub(super) fn look_at(&self, written: &Written) {
         if self.held.iter().any(|held| Rc::ptr_eq(held, written)) {
             self.certain.set(false);
@@ -189,7 +189,7 @@ impl Model<'_> {
     }
 }
 
-/// How a branch or a stage ends that comes to this.
+/// Returns the end of a branch or a stage.
 pub fn ending(done: Done) -> Result<(), Failure> {
     let done = match done {
         Err(Stop::Return(value)) => Err(Stop::Exit(status(value.as_deref()))),

@@ -107,7 +107,7 @@ impl Model<'_> {
             Command::Call(function, words) => {
                 let arguments = self.words(words)?;
                 match self.call(*function, arguments)?.as_deref().map(whole) {
-                    // A whole number other than 0 is the code of a failure.
+                    // An integer other than 0 is the code of a failure.
                     Some(Ok(code)) if code != 0 => {
                         let code = code.clamp(i32::MIN.into(), i32::MAX.into());
                         Err(failed("exit", code as i32))
@@ -155,13 +155,13 @@ impl Model<'_> {
             Some(Value::Written(written, level)) if append && *level == self.level => {
                 Rc::clone(written)
             }
-            // What the task around has as well is copied.
+            // State shared with the surrounding task is copied.
             Some(Value::Written(..)) if append => Rc::new(RefCell::new(self.content(name)?)),
             Some(Value::Text(text)) if append => Rc::new(RefCell::new(text.clone())),
             _ => Rc::default(),
         };
-        // The words of a single command are expanded before its redirections are set up; of
-        // a pipeline, that which fails doesn't keep the other stage from beginning.
+        // The words of a single command are expanded before its redirections are opened. In a
+        // pipeline, a failing expansion does not keep the other stage from starting.
         let ready = self.expanded(inside);
         if ready.is_ok() || matches!(inside, Command::Pipe(_)) {
             self.variables.insert(name, Value::Written(Rc::clone(&written), self.level));
@@ -173,7 +173,7 @@ impl Model<'_> {
         result
     }
 
-    /// A command whose words are nothing but text any more.
+    /// Runs a command with expanded words.
     fn expanded(&self, command: &Command) -> Done<Command> {
         let literal = |words: &[Word]| -> Done<Vec<Word>> {
             let words = self.words(words)?.into_iter();
@@ -206,7 +206,7 @@ impl Model<'_> {
         }
     }
 
-    /// Whether a command succeeds, as an answer.
+    /// Returns true if a command succeeds, as an answer.
     pub(super) fn succeeds(&mut self, command: &Command) -> Done<bool> {
         match self.command(command) {
             Err(Stop::Failed(failure))
@@ -222,7 +222,8 @@ impl Model<'_> {
         self.output.borrow_mut().push_str(text);
     }
 
-    /// Whether texts have grown so long, as by doubling, that the next ones may not fit into memory.
+    /// True if texts have grown too long, for example by doubling, for the next ones to fit into
+    /// memory.
     fn holds_much(&self) -> bool {
         const MUCH: usize = 100_000;
         let values = self.variables.values().map(|value| match value {

@@ -52,12 +52,12 @@ impl Model<'_> {
     }
 }
 
-/// Of a path that neither begins nor ends with a slash, as here none does.
+/// Returns the directory of a path that neither begins nor ends with a slash.
 fn last_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// Its last name up to the last point and from there on, unless that is at the beginning or the end.
+/// Splits the last name at its last point, unless the point is at the beginning or the end.
 fn parted(path: &str) -> (&str, &str) {
     let name = last_name(path);
     match name.rfind('.') {

@@ -1,4 +1,4 @@
-//! What is read line by line.
+//! Input that is read line by line.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -6,7 +6,8 @@ use std::rc::Rc;
 use super::{Done, Model, Value, Written, failed};
 use crate::reference::tree::{Input, Name};
 
-/// A place in something that may still grow, which all have in common that got it from the same command.
+/// A position in text that may still grow. All readers that received the input from the same
+/// command share the position.
 #[derive(Clone, Default)]
 pub struct Reader {
     text: Written,
@@ -18,7 +19,7 @@ impl Reader {
         Self { text, at: Rc::default() }
     }
 
-    /// The next line, without its end; the last one may have none.
+    /// Returns the next line without its end. The last line may have no end.
     fn line(&self) -> Option<String> {
         let text = self.text.borrow();
         let rest = &text[self.at.get()..];
@@ -43,7 +44,7 @@ impl Model<'_> {
         })
     }
 
-    /// Reads a line: all of it, or its words, of which the last name takes the rest.
+    /// Reads a line as a whole or into words; the last name takes the rest.
     pub(super) fn read(&mut self, names: &[Name], input: &Input) -> Done {
         let line = self.open(input)?.line().ok_or(failed("failure", 1))?;
         let [names @ .., last] = names else { return Ok(()) };

@@ -1,10 +1,10 @@
-//! Loops whose turns come one after the other.
+//! Sequential loops.
 
 use super::{Done, Model, Stop, Value, failed};
 use crate::reference::tree::{Block, Input, Name};
 
 impl Model<'_> {
-    /// A turn for each of these.
+    /// Runs an iteration for each item.
     pub(super) fn each(
         &mut self,
         name: Name,
@@ -20,7 +20,7 @@ impl Model<'_> {
         Ok(())
     }
 
-    /// Whether a loop goes on after its body.
+    /// Returns true if a loop continues after its body.
     pub(super) fn goes_on(&mut self, body: &Block) -> Done<bool> {
         match self.block(body) {
             Err(Stop::Jump(over)) => Ok(!over),
@@ -40,7 +40,7 @@ impl Model<'_> {
         result
     }
 
-    /// Goes on as long as there is a line to read.
+    /// Runs iterations while there is a line to read.
     pub(super) fn reading(&mut self, names: &[Name], from: Name, body: &Block) -> Done {
         let input = self.open(&Input::Variable(from))?;
         let around = std::mem::replace(&mut self.input, input);
@@ -58,7 +58,7 @@ impl Model<'_> {
     }
 }
 
-/// The numbers from one to another one; none without a step.
+/// Returns the numbers of a range; none without a step.
 pub fn range([from, to]: [i64; 2], step: i64) -> Option<Vec<String>> {
     let is_within = |number: i64| if step > 0 { number <= to } else { number >= to };
     let numbers = (0..).map(|turn| from + turn * step).take_while(|number| is_within(*number));

@@ -1,5 +1,5 @@
-//! A second evaluator of the language: recursive, slow and obvious. It shares nothing with the shell,
-//! not even the tree of a program. What depends on who is faster it doesn't know.
+//! A second evaluator of the language: recursive, slow and obvious. It shares no code with the
+//! shell, not even the syntax tree. The evaluator does not model speed.
 
 mod branches;
 mod commands;
@@ -18,7 +18,7 @@ use std::rc::Rc;
 use self::input::Reader;
 use super::tree::{Block, Name};
 
-/// Why a command isn't followed by the next one.
+/// Reason why execution does not continue with the next command.
 #[derive(Clone, Debug)]
 enum Stop {
     Failed(Failure),
@@ -33,9 +33,9 @@ enum Stop {
 struct Failure {
     kind: &'static str,
     code: i32,
-    /// Whether no attempt more can help.
+    /// True if no further attempt can help.
     fatal: bool,
-    /// Of a `forall`: `$failed` and `$succeeded`.
+    /// `$failed` and `$succeeded` of a `forall`.
     words: Option<[String; 2]>,
 }
 
@@ -45,43 +45,42 @@ fn failed(kind: &'static str, code: i32) -> Stop {
     Stop::Failed(Failure { kind, code, fatal: false, words: None })
 }
 
-/// What commands write, and others read meanwhile.
+/// Output of commands that others read meanwhile.
 type Written = Rc<RefCell<String>>;
 
-/// What a variable holds.
+/// Content of a variable.
 #[derive(Clone)]
 enum Value {
     Text(String),
-    /// What commands wrote, and may still be writing; and in which branch, counted from the script's own
-    /// level.
+    /// Output of commands that may still be writing, with the depth of their branch.
     Written(Written, usize),
 }
 
-/// A run.
+/// State of a run.
 pub struct Model<'p> {
     functions: &'p [Block],
     variables: HashMap<Name, Value>,
     arguments: Vec<String>,
     input: Reader,
     output: Written,
-    /// What local variables of the calls were before.
+    /// Earlier values of the local variables of calls.
     locals: Vec<Vec<(Name, Option<Value>)>>,
-    /// The numbers of the attempts around.
+    /// Numbers of the enclosing attempts.
     attempts: Vec<u32>,
-    /// What the `catch` blocks around have caught, and `finally` blocks come after; none is a success.
+    /// Failures handled by enclosing `catch` and `finally` blocks; none after a success.
     caught: Vec<Option<Failure>>,
-    /// How many branches are around.
+    /// Number of enclosing branches.
     level: usize,
-    /// What branches around write to, later.
+    /// Variables that enclosing branches write to later.
     held: Vec<Written>,
-    /// How many commands it may still run.
+    /// Remaining number of commands.
     patience: u32,
-    /// Whether all so far had to be like this.
+    /// True if the result so far is certain.
     certain: Cell<bool>,
 }
 
-/// What a script with these functions prints, and its status; none if it takes long, or if it is a matter
-/// of luck.
+/// Returns the output and the status of a script with functions. Returns none for a long run, and
+/// for a run with several valid results.
 pub fn run(script: &Block, functions: &[Block], arguments: &[&str]) -> Option<(String, u8)> {
     let mut model = Model {
         functions,

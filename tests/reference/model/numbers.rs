@@ -1,18 +1,18 @@
-//! Numbers and truth, as texts.
+//! Numbers and logical values as texts.
 
 use super::{Done, failed};
 
-/// What `if` and the like want.
+/// Parses a logical value.
 pub fn truth(text: &str) -> Done<bool> {
     text.parse().map_err(|_| failed("expression", 1))
 }
 
-/// A whole number.
+/// Parses an integer.
 pub fn whole(text: &str) -> Done<i64> {
     text.trim().parse().map_err(|_| failed("expression", 1))
 }
 
-/// What has a point is a decimal.
+/// Parses a decimal number, which contains a point.
 fn decimal(text: &str) -> Done<f64> {
     let text = text.trim();
     let is_number = text.contains(|c: char| c.is_ascii_digit())
@@ -21,14 +21,14 @@ fn decimal(text: &str) -> Done<f64> {
     number.ok_or(failed("expression", 1))
 }
 
-/// What an operator makes of two numbers.
+/// Returns the result of an operator on two numbers.
 pub fn compute(operator: &str, left: &str, right: &str) -> Done<String> {
     let result = match (whole(left), whole(right)) {
         (Ok(left), Ok(right)) => {
             let (left, right) = (i128::from(left), i128::from(right));
             compare(operator, &left, &right).or_else(|| calculate(operator, left, right))
         }
-        // Digits alone that don't fit are no number of either kind.
+        // Digits that do not fit an integer are no number of any kind.
         _ if is_large(left) || is_large(right) => None,
         _ => {
             let (left, right) = (decimal(left)?, decimal(right)?);
@@ -42,7 +42,7 @@ fn is_large(text: &str) -> bool {
     whole(text).is_err() && !text.contains(['.', 'e', 'E'])
 }
 
-/// None if the operator doesn't compare.
+/// Compares two numbers; none if the operator is no comparison.
 fn compare<N: PartialOrd>(operator: &str, left: &N, right: &N) -> Option<String> {
     let holds = match operator {
         ".lt." => left < right,
@@ -68,7 +68,7 @@ fn calculate(operator: &str, left: i128, right: i128) -> Option<String> {
     i64::try_from(number).ok().map(|number| number.to_string())
 }
 
-/// None if that is far too much, or has no whole value.
+/// Rounds a number to an integer; none if the number is too large or no integer.
 fn power(base: i128, exponent: i128) -> Option<i128> {
     match (base, u32::try_from(exponent).ok()) {
         (_, None) if exponent < 0 => None,
@@ -87,6 +87,6 @@ fn calculate_decimals(operator: &str, left: f64, right: f64) -> Option<String> {
         ".pow." => left.powf(right),
         _ => left % right,
     };
-    // By zero, too.
+    // Division by zero fails as well.
     number.is_finite().then(|| format!("{number:?}"))
 }

@@ -1,4 +1,5 @@
-//! Pipelines of which one stage is a structure: that alone sets variables, and so could run alone.
+//! Pipelines with one structure as a stage. Only the structure sets variables, so the stages can
+//! run one after the other.
 
 use std::rc::Rc;
 
@@ -8,7 +9,7 @@ use super::{Done, Model, Stop, Written};
 use crate::reference::tree::{Block, Input, Name, Word};
 
 impl Model<'_> {
-    /// What it prints goes on when it has ended: nobody may look at that meanwhile.
+    /// Runs a structure whose output is passed on after its end.
     pub(super) fn piped(&mut self, block: &Block) -> Done {
         self.held.push(Rc::clone(&self.output));
         let printed = Written::default();
@@ -19,7 +20,7 @@ impl Model<'_> {
         result
     }
 
-    /// Reads what another stage has printed line by line.
+    /// Reads the output of another stage line by line.
     pub(super) fn fed(&mut self, words: &[Word], names: &[Name], body: &Block) -> Done {
         let line = self.words(words)?.join(" ") + "\n";
         let output = Rc::clone(&self.output);
@@ -29,7 +30,7 @@ impl Model<'_> {
         })
     }
 
-    /// A stage, of which only the variables stay, but for those that it has made local.
+    /// Runs a stage. Only variables remain, except for its local ones.
     fn stage(
         &mut self,
         input: Reader,

@@ -14,14 +14,14 @@ impl Model<'_> {
         let (result, caught) = self.attempts(times, body, catch);
         let Some(finally) = finally else { return result };
         let after = self.handle(caught, finally);
-        // What had failed before counts.
+        // Earlier failures count.
         match result {
             Err(Stop::Failed(_) | Stop::Exit(1..)) => result,
             _ => after.and(result),
         }
     }
 
-    /// What comes of attempts and `catch`, and what `finally` sees of it.
+    /// Runs attempts and `catch`, and returns the result for `finally`.
     fn attempts(
         &mut self,
         times: u32,
@@ -46,7 +46,7 @@ impl Model<'_> {
         (Ok(()), None)
     }
 
-    /// Runs a block that can see how something ended.
+    /// Runs a block that can read how another block ended.
     fn handle(&mut self, caught: Option<Failure>, block: &Block) -> Done {
         self.caught.push(caught);
         let result = self.block(block);
@@ -54,7 +54,7 @@ impl Model<'_> {
         result
     }
 
-    /// `failure` without words.
+    /// Returns the failure of `failure` without words.
     pub(super) fn passed_on(&self) -> Option<Stop> {
         Some(Stop::Failed(self.caught.last()?.clone()?))
     }

@@ -1,4 +1,4 @@
-//! Words and variables: what they read as, and what they split into.
+//! Words and variables: their expansion and splitting.
 
 use std::rc::Rc;
 
@@ -12,7 +12,7 @@ impl Model<'_> {
         Ok(split.concat())
     }
 
-    /// What a word splits into. What is quoted is marked, so that it neither splits nor vanishes.
+    /// Splits a word. Quoted text is marked, so it neither splits nor vanishes.
     pub(super) fn split(&self, word: &Word) -> Done<Vec<String>> {
         const BORDER: char = '\u{1}';
         const QUOTED: char = '\u{2}';
@@ -52,14 +52,14 @@ impl Model<'_> {
         text.collect()
     }
 
-    /// Whether a variable, which isn't empty, is what commands write to.
+    /// True if a non-empty variable receives the output of commands.
     pub(super) fn is_output(&self, name: &str) -> bool {
         let value = self.variables.get(name);
         let Some(Value::Written(written, _)) = value else { return false };
         Rc::ptr_eq(written, &self.output) && !written.borrow().is_empty()
     }
 
-    /// What a variable is as a file.
+    /// Returns the content of a variable as a file.
     pub(super) fn content(&self, name: &str) -> Done<String> {
         match self.variables.get(name) {
             Some(Value::Text(text)) => Ok(text.clone()),
@@ -71,7 +71,7 @@ impl Model<'_> {
         }
     }
 
-    /// What a variable reads as.
+    /// Returns the value of a variable.
     pub(super) fn named(&self, name: &str) -> Done<String> {
         let text = match (self.variables.get(name), name) {
             (Some(Value::Text(text)), _) => Some(text.clone()),
@@ -92,7 +92,7 @@ impl Model<'_> {
         text.ok_or(failed("expression", 1))
     }
 
-    /// What the failure tells that is handled; nothing after a success.
+    /// Returns a property of the handled failure; none after a success.
     fn after(&self, tell: impl Fn(&Failure) -> String) -> Option<String> {
         self.caught.last().map(|caught| caught.as_ref().map(tell).unwrap_or_default())
     }

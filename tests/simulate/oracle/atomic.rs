@@ -1,5 +1,5 @@
-//! Atomic attempts are all or nothing: what a failed one has written is never seen, what takes place
-//! does so once, whole and in order, and then no other attempt is made. The same of the files of single
+//! Atomic attempts are all or nothing. Writes of a failed attempt are never seen. A commit happens
+//! once, completely and in order, and no attempt follows. The same holds for the files of single
 //! commands.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,34 +13,34 @@ use ftsh_machine::{Effect, Event, Time};
 
 use super::{Judged, Oracle, Verdict};
 
-/// Where a descriptor leads.
+/// Target of a descriptor.
 #[derive(Clone, Copy, PartialEq)]
 enum Sink {
-    /// Where that of the shell does.
+    /// The target of the same descriptor of the shell.
     Inherited(u8),
     Held(BufferId),
-    /// Something that was opened, the how manieth.
+    /// A file, by the number of its opening.
     Other(usize),
 }
 
 /// An attempt, which begins with its descriptors.
 struct Attempt {
     base: IoId,
-    /// The attempt around it.
+    /// The attempt around.
     outer: Option<IoId>,
     buffers: Vec<BufferId>,
-    /// Files of its own, and before them those of attempts inside that were committed.
+    /// Files of the attempt, after those of committed inner attempts.
     drafts: Vec<DraftId>,
     inner: Vec<DraftId>,
     kept: bool,
     failed: bool,
-    /// What it has written to, once that is known, and how much of that has been let out.
+    /// Known targets of its output, and the amount already flushed.
     filled: Option<Vec<BufferId>>,
     let_out: usize,
     refused: bool,
 }
 
-/// What drafts belong to.
+/// Owner of staged files.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Owner {
     Attempt(IoId),
@@ -54,9 +54,9 @@ pub struct Atomic {
     bases: BTreeMap<IoId, IoId>,
     sinks: BTreeMap<IoId, BTreeMap<u8, Sink>>,
     attempts: BTreeMap<IoId, Attempt>,
-    /// The present attempt that reads this.
+    /// Current reading attempt.
     present: BTreeMap<ReplayId, IoId>,
-    /// No other attempt may read this.
+    /// True if no other attempt may read the input.
     over: BTreeSet<ReplayId>,
     replays: BTreeSet<ReplayId>,
     drafts: BTreeMap<DraftId, Owner>,
@@ -67,7 +67,7 @@ pub struct Atomic {
     filling: BTreeMap<OperationId, IoId>,
     copying: BTreeMap<ProcessId, IoId>,
     scratches: BTreeSet<ScratchId>,
-    /// The descriptors that commands start from.
+    /// Descriptors that commands start with.
     starts: BTreeMap<ProcessId, IoId>,
     succeeded: BTreeSet<ProcessId>,
     terminated: bool,
@@ -99,17 +99,18 @@ impl Atomic {
         table
     }
 
-    /// A table, and those that it came of.
+    /// Returns a table and the tables that it derives from.
     fn up(&self, io: IoId) -> impl Iterator<Item = IoId> {
         std::iter::successors(Some(io), |io| self.bases.get(io).copied())
     }
 
-    /// The innermost attempt that descriptors are of.
+    /// Returns the innermost attempt that owns descriptors.
     fn around(&self, io: IoId) -> Option<IoId> {
         self.up(io).find(|io| self.attempts.contains_key(io))
     }
 
-    /// Whether files are of no other command. Those before a variable are opened before it starts.
+    /// True if no other command owns the files. Files before a variable are opened before the
+    /// command starts.
     fn are_of(&self, process: ProcessId, owners: &BTreeSet<Owner>) -> bool {
         owners.iter().all(|owner| match owner {
             Owner::Command(other) => *other == process,
@@ -197,7 +198,7 @@ impl Atomic {
         Ok(())
     }
 
-    /// The attempt that a buffer holds the output of.
+    /// Returns the attempt whose output a buffer holds.
     fn owner(&self, buffer: BufferId) -> Option<IoId> {
         let mut attempts = self.attempts.iter();
         attempts.find(|(_, attempt)| attempt.buffers.contains(&buffer)).map(|(io, _)| *io)
@@ -215,7 +216,8 @@ impl Atomic {
         Ok(())
     }
 
-    /// An attempt has read for good: its files have taken their places, or are an outer one's.
+    /// Handles an attempt that has consumed its input: its files are committed or belong to an
+    /// outer attempt.
     fn keep(&mut self, replay: ReplayId) -> Verdict {
         let present = self.present.get(&replay).copied();
         let Some(io) = present else { return Err("no attempt reads that".into()) };
@@ -251,7 +253,7 @@ impl Atomic {
             demand(all.eq(here), "not all files of a kind take their places, or in another order")?;
             match owner {
                 Owner::Attempt(io) => {
-                    // What goes wrong after its files is trouble of another kind.
+                    // Failures after its files are of another kind.
                     let is_lost = |attempt: &Attempt| attempt.failed && !attempt.kept;
                     let failed = self.attempts.get(io).is_some_and(is_lost);
                     demand(!failed, "the file of an attempt that has failed")?;
@@ -265,7 +267,7 @@ impl Atomic {
                 Owner::Block(_) => self.judged.count("files of structures in attempts"),
             }
         }
-        // The outermost is last, and brings along what the inner ones have left to it.
+        // The outermost attempt comes last and contains the files of inner ones.
         if let Some(Owner::Attempt(io)) = drafts.last().and_then(|draft| self.drafts.get(draft))
             && let Some(attempt) = self.attempts.get(io)
             && attempt.outer.is_none()
@@ -279,7 +281,7 @@ impl Atomic {
         Ok(())
     }
 
-    /// Files have taken their places, or can't.
+    /// Handles files that were committed or cannot be.
     fn settled(&mut self, drafts: Vec<DraftId>, reply: Option<&Reply>) {
         match reply {
             None => self.judged.count("files are refused"),
@@ -295,7 +297,7 @@ impl Atomic {
         }
     }
 
-    /// Allows another attempt after one whose output was being written by a command that is lost.
+    /// Allows another attempt after a lost command that was writing the output of an attempt.
     fn lost(&mut self, process: ProcessId) {
         let Some(io) = self.copying.get(&process).copied() else { return };
         self.copied(process, false);
@@ -325,7 +327,7 @@ impl Oracle for Atomic {
             Effect::Query { query: Query::Tail(sinks, _), .. } => {
                 let buffers = sinks.iter().filter_map(|sink| match sink {
                     effect::Sink::Buffer(buffer) => self.owner(*buffer),
-                    effect::Sink::Draft(_) => None, // what is held is always told of as well
+                    effect::Sink::Draft(_) => None, // buffered output always has other records
                 });
                 for io in buffers.collect::<Vec<_>>() {
                     self.judged.count("what failed attempts have printed");

@@ -9,14 +9,14 @@ use ftsh_machine::{Effect, Time};
 use super::{Oracle, Verdict};
 use crate::program::{Limits, Promises};
 
-/// When the first attempt began, and the present one with its number.
+/// Start of the first attempt, and number and start of the current one.
 type Begun = (Time, Time, u64);
 
 pub struct Attempts {
     promises: BTreeMap<(String, u32), Limits>,
-    /// The tries a task is in at a line, outer ones first.
+    /// Tries of a task by line, outer ones first.
     tries: BTreeMap<(TaskId, String, u32), Vec<Begun>>,
-    /// Those whose present attempt is to be made again.
+    /// Tries whose current attempt will be repeated.
     deferred: BTreeSet<(TaskId, String, u32)>,
 }
 
@@ -30,7 +30,7 @@ impl Attempts {
         let place = (task, record.file.to_string(), record.line);
         let again = self.deferred.remove(&place);
         let tries = self.tries.entry(place).or_default();
-        // A deferred first attempt that is made again looks like a `try` that begins.
+        // A repeated first attempt after a deferral looks like a new `try`.
         if again
             && number > 1
             && let Some((began, last, _)) = tries.last_mut().filter(|last| last.2 == number)
@@ -42,7 +42,7 @@ impl Attempts {
         } else if number == 1 {
             tries.push((record.at, record.at, 1));
         } else {
-            // Inner ones may have been left without a word.
+            // Inner tries may have ended without a record.
             while tries.last().is_some_and(|last| last.2 + 1 != number) {
                 tries.pop();
             }
@@ -87,7 +87,7 @@ impl Oracle for Attempts {
                 Ok(())
             }
             (LogEvent::Attempt { .. }, None) => Err(wrong("no try is here".into())),
-            // Time may run out before a channel lets the first attempt through.
+            // The time may run out before a channel admits the first attempt.
             (LogEvent::TryFailed { attempts, .. }, Some(promise))
                 if !(u64::from(!promise.through)..=promise.most()).contains(attempts) =>
             {

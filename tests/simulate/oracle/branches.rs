@@ -1,4 +1,4 @@
-//! What the branches of sites have come to, for the oracles that judge these.
+//! Results of the branches of sites, for the oracles that judge them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,33 +15,33 @@ use crate::program::Site;
 pub struct Branch {
     pub variable: String,
     pub word: String,
-    /// Whether it is of a hedged `forany`.
+    /// True for a branch of a hedged `forany`.
     hedged: bool,
     pub parent: Option<TaskId>,
-    /// The family of what it starts.
+    /// Family of its processes.
     pub scope: Option<ScopeId>,
-    /// Whether it has succeeded, once it has ended; not of a hedge.
+    /// Result of a branch that has ended; none for a hedge.
     pub succeeded: Option<bool>,
-    /// When it said `@end`, counted from the first one that did.
+    /// Order of its `@end` report.
     pub end: Option<usize>,
     pub cancelled: bool,
 }
 
-/// Those of all sites.
+/// Branches of all sites.
 pub struct Branches {
     sites: BTreeMap<String, Site>,
     all: BTreeMap<TaskId, Branch>,
     ends: BTreeMap<ProcessId, TaskId>,
     count: usize,
-    /// What writes for a task what its branches have printed.
+    /// Task that writes the output of branches for another task.
     letting_out: BTreeMap<ProcessId, TaskId>,
-    /// The sites that tasks are at.
+    /// Sites that tasks are in.
     open: BTreeSet<(TaskId, String)>,
-    /// Tasks for which that could not be written since they began the site.
+    /// Tasks whose report could not be written since they began the site.
     pub refused: Vec<TaskId>,
 }
 
-/// What a program says to oracles.
+/// Report of a program to oracles.
 pub fn said(effect: &Effect) -> Option<(&Run, Vec<String>)> {
     let Effect::Run(run) = effect else { return None };
     let Action::Print(text) = &run.action else { return None };
@@ -88,7 +88,8 @@ impl Branches {
         }
     }
 
-    /// Whether this is the first that a task says of how a site has ended: that may fail as well.
+    /// True if the task reports the end of the site for the first time. The report may fail as
+    /// well.
     pub fn is_over(&mut self, task: TaskId, words: &[String]) -> bool {
         matches!(words[0].as_str(), "done" | "failed" | "won" | "lost")
             && self.open.remove(&(task, words[1].clone()))
@@ -109,7 +110,8 @@ impl Branches {
                 branch.succeeded = Some(failure.is_none());
             }
             (LogEvent::Cancelled, Some(branch)) => branch.cancelled = true,
-            // A limit has ended the sites of the attempt before, and the next one may not reach them.
+            // A limit ended the sites of the previous attempt, and the next attempt may not reach
+            // them.
             (LogEvent::Attempt { .. }, _) => self.open.retain(|(parent, _)| *parent != task),
             _ => {}
         }
@@ -147,7 +149,7 @@ impl Branches {
         }
     }
 
-    /// The site of this variable with its branches there, if it is known which they are.
+    /// Returns the site of a variable with its branches, if they are known.
     pub fn of(&self, parent: TaskId, variable: &str) -> Option<(&Site, Vec<(TaskId, &Branch)>)> {
         let site = self.sites.get(variable)?;
         let all = self.all.iter().filter(|(_, branch)| branch.variable == variable);
@@ -158,7 +160,7 @@ impl Branches {
         Some((site, all.into_iter().filter(|(_, it)| it.parent == Some(parent)).collect()))
     }
 
-    /// The sites that have branches, each with the task that waits for these.
+    /// Returns the sites with branches, each with its waiting task.
     pub fn places(&self) -> Vec<(TaskId, String)> {
         let places =
             self.all.values().filter_map(|branch| Some((branch.parent?, branch.variable.clone())));
@@ -170,7 +172,7 @@ impl Branches {
 }
 
 impl Branch {
-    /// What is left of a branch that must be gone.
+    /// Returns the remaining processes of a branch that must be gone.
     pub fn left(&self, task: TaskId, look: &Look) -> Result<(), String> {
         if look.tasks.contains_key(&task) {
             return Err(format!("the branch of `{}` is still there", self.word));
@@ -186,7 +188,7 @@ impl Branch {
         }
     }
 
-    /// Whether it goes on as if nothing had happened.
+    /// True if the branch continues normally.
     pub fn is_busy(&self, task: TaskId, look: &Look) -> bool {
         let doing = look.tasks.get(&task).map(|task| matches!(task.doing, Doing::Ending));
         !self.cancelled && doing == Some(false)

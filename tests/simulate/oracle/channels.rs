@@ -1,4 +1,4 @@
-//! What goes through a channel was let through, keeps to its places, and is given back once.
+//! Attempts pass channels only when admitted, respect the places, and return each place once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use super::{Judged, Oracle, Verdict};
 #[derive(Default)]
 pub struct Channels {
     asked: BTreeMap<OperationId, Asked>,
-    /// Who has gone through each channel, and is not back.
+    /// Attempts that hold a place in each channel.
     inside: BTreeMap<String, BTreeSet<PassId>>,
     passes: BTreeMap<PassId, String>,
-    /// The last word about each request that was let through.
+    /// Last reply to each admitted request.
     admitted: BTreeMap<OperationId, PassId>,
     judged: Judged,
 }
@@ -87,7 +87,7 @@ impl Oracle for Channels {
                 } else if let Some(pass) = self.admitted.remove(operation)
                     && let Some(channel) = self.passes.remove(&pass)
                 {
-                    // The answer came just too late: the world takes the place back.
+                    // The reply was too late, and the world takes the place back.
                     self.inside.entry(channel).or_default().remove(&pass);
                 }
             }
@@ -98,7 +98,7 @@ impl Oracle for Channels {
 
     fn event(&mut self, _: Time, event: &Event) -> Verdict {
         match event {
-            // Places go with the shell that had them.
+            // Places end with the shell that held them.
             Event::Resumed { .. } => {
                 self.passes.clear();
                 self.inside.clear();

@@ -1,4 +1,4 @@
-//! No command begins after a deadline that governs it, and none is left alone after it.
+//! No command begins after the deadline around it, and none survives the deadline unattended.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,12 +14,12 @@ use crate::program::Promises;
 
 pub struct Deadlines {
     limits: BTreeMap<(String, u32), (Option<Duration>, Option<Duration>)>,
-    /// When attempts began: those of a try that is entered again while it is on count as one.
+    /// Starts of attempts. Repeated entries of the same try count as one.
     attempts: BTreeMap<(TaskId, u32, u64), Time>,
-    /// First looks at attempts whose deadline had passed. The machine may be woken late, and cuts then.
+    /// Times at which passed deadlines were first noticed. A late machine cancels then.
     cuts: BTreeMap<ScopeId, Time>,
     run: Deadline,
-    /// How long a `finally` group in progress may go on after a limit, or after a late cut.
+    /// Remaining time of `finally` groups in progress after a limit or a late cancellation.
     share: Duration,
 }
 
@@ -35,7 +35,7 @@ impl Deadlines {
         }
     }
 
-    /// When a command within this try must end.
+    /// Returns the deadline of a command within this try.
     fn deadline(&self, within: &Within) -> Time {
         let place = (within.file.clone(), within.line);
         let (limit, each) = self.limits.get(&place).copied().unwrap_or_default();
@@ -73,7 +73,7 @@ impl Oracle for Deadlines {
             let first = limits.chain(around).min_by_key(|limit| limit.0);
             if let Some((deadline, line)) = first
                 && start.at >= deadline
-                // A signal in the same turn has ended the cleaning that it was part of.
+                // A signal in the same turn has ended the enclosing cleanup.
                 && !look.families.is_ending(start.scope)
             {
                 return Err(format!(
@@ -103,7 +103,7 @@ impl Oracle for Deadlines {
                 let cut = *self.cuts.entry(within.scope).or_insert(now);
                 if cut + share <= now
                     && !look.families.is_ending(start.scope)
-                    // In weak mode, what doesn't die is left alone.
+                    // In weak mode, surviving processes are left alone.
                     && !look.families.is_spared(start.scope)
                 {
                     let (text, line) = (&start.text, within.line);

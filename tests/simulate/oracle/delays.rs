@@ -1,4 +1,4 @@
-//! Delays are within the bounds of their policy, and last as long as they should.
+//! Delays are within the bounds of their policy and last as long as they should.
 
 use std::collections::BTreeMap;
 
@@ -11,13 +11,13 @@ use super::{Oracle, Verdict};
 use crate::program::Promises;
 
 pub struct Delays {
-    /// By file and line; none where `every` is.
+    /// Delays by file and line; none with `every`.
     policies: BTreeMap<(String, u32), Option<Policy>>,
-    /// When the next attempt is due, and which.
+    /// Time and number of the next attempt.
     due: BTreeMap<(TaskId, String, u32), (Time, u64)>,
 }
 
-/// After so many delays the bounds are those of all later ones.
+/// Number of delays after which the bounds stay constant.
 const MANY: usize = 1000;
 
 impl Delays {
@@ -68,7 +68,7 @@ impl Oracle for Delays {
             }
             LogEvent::Attempt { number, .. } => {
                 let due = self.due.remove(&place);
-                // Those that it was in the middle of were cut short.
+                // Inner tries of the task were canceled.
                 self.due.retain(|place, _| place.0 != task);
                 match due {
                     Some((due, attempt)) if attempt == *number && record.at < due => {

@@ -1,5 +1,5 @@
-//! Branches on other machines: only what one has told itself is its success, all that it has done is there
-//! then, and nothing takes its place before it is gone.
+//! Branches on other machines: only the branch's own record counts as success, its effects are then
+//! complete, and no replacement begins before its end.
 
 use std::collections::BTreeMap;
 
@@ -13,9 +13,9 @@ use super::{Judged, Look, Oracle, Verdict};
 
 #[derive(Default)]
 pub struct Elsewhere {
-    /// Branches that were sent: what they are here, where they belong, and whether they are a second time.
+    /// Dispatched branches with their ids and scopes, and true for a second dispatch.
     sent: BTreeMap<ProcessId, (TaskId, ScopeId)>,
-    /// Since when nothing of one is left, as the machine was told.
+    /// Time at which the machine learned that nothing of a branch is left.
     gone: BTreeMap<ProcessId, Time>,
     returned: Vec<(ProcessId, Returned)>,
     emptied: Vec<(ScopeId, Time)>,
@@ -83,7 +83,7 @@ impl Oracle for Elsewhere {
     }
 }
 
-/// No branch is at two places at once.
+/// Checks that no branch is in two places at once.
 pub fn one_after_the_other(attempts: &[NodeAttempt]) -> Verdict {
     let mut last: BTreeMap<TaskId, &NodeAttempt> = BTreeMap::new();
     for attempt in attempts {
@@ -98,7 +98,7 @@ pub fn one_after_the_other(attempts: &[NodeAttempt]) -> Verdict {
 }
 
 impl Elsewhere {
-    /// What the machine was told is so.
+    /// Checks the reports that the machine received.
     fn returned(
         &mut self,
         process: ProcessId,

@@ -1,4 +1,4 @@
-//! Who started what, inside which tries: what several oracles need to know.
+//! Ancestry of commands, and the tries around them, for several oracles.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,15 +15,15 @@ pub struct Start {
     pub task: TaskId,
     pub scope: ScopeId,
     pub text: String,
-    /// The tries around it, innermost first.
+    /// Enclosing tries, innermost first.
     pub tries: Vec<Within>,
-    /// When the `finally` group must end that it is in because something was cancelled.
+    /// Deadline of the enclosing `finally` group after a cancellation.
     pub cleaning: Option<Deadline>,
-    /// Whether it is in a `finally` group.
+    /// True for a command in a `finally` group.
     pub in_finally: bool,
 }
 
-/// An attempt that a command was started in.
+/// An attempt that contains a command.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Within {
     pub task: TaskId,
@@ -32,32 +32,32 @@ pub struct Within {
     pub started: Time,
     pub attempt: u64,
     pub scope: ScopeId,
-    /// Whether it is not of the attempt but of the condition after it.
+    /// True if the command belongs to the condition after the attempt.
     pub condition: bool,
-    /// Whether its limits count for the command.
+    /// True if the limits of the attempt apply to the command.
     pub counts: bool,
-    /// Whether the command is in a `finally` group inside it.
+    /// True if the command is in a `finally` group inside the attempt.
     pub outlasted: bool,
 }
 
 #[derive(Default)]
 pub struct Families {
-    /// Commands whose tries aren't known yet.
+    /// Commands whose tries are not known yet.
     fresh: Vec<(Time, Run)>,
-    /// Those that are alive.
+    /// Living commands.
     pub starts: BTreeMap<ProcessId, Start>,
-    /// Commands whose end the machine was told of.
+    /// Commands with a reported end.
     pub ended: BTreeSet<ProcessId>,
     parents: BTreeMap<ScopeId, ScopeId>,
-    /// Scopes that ended well.
+    /// Scopes that ended successfully.
     pub handed_over: BTreeSet<ScopeId>,
-    /// Scopes that were told to end and aren't empty.
+    /// Terminated scopes that are not empty yet.
     ending: BTreeSet<ScopeId>,
-    /// Scopes whose processes may be alive although they are said to be empty.
+    /// Scopes reported as empty whose processes may be alive.
     spared: BTreeSet<ScopeId>,
-    /// What is to stand in the shell's place.
+    /// Program that will replace the shell.
     replaces: BTreeSet<ProcessId>,
-    /// Whether it does: what runs besides stays, however it ends.
+    /// True if the program has replaced the shell. Other processes then stay in any case.
     pub is_replaced: bool,
 }
 
@@ -102,7 +102,7 @@ impl Families {
         }
     }
 
-    /// Finds out about the commands started since the last look.
+    /// Examines the commands started since the last call.
     pub fn look(&mut self, status: &Status, alive: &BTreeSet<ProcessId>) -> Vec<Start> {
         self.starts.retain(|process, _| alive.contains(process));
         if self.fresh.is_empty() {
@@ -147,17 +147,17 @@ impl Families {
         started
     }
 
-    /// Whether a scope, or one around it, has been told to end.
+    /// True if a scope or an enclosing one was terminated.
     pub fn is_ending(&self, scope: ScopeId) -> bool {
         self.around(scope).any(|scope| self.ending.contains(&scope))
     }
 
-    /// Whether a process of a scope may be alive although it was killed.
+    /// True if a process of a killed scope may be alive.
     pub fn is_spared(&self, scope: ScopeId) -> bool {
         self.around(scope).any(|scope| self.spared.contains(&scope))
     }
 
-    /// Whether a scope is another one or was begun in it.
+    /// True if a scope is another one or inside the other.
     pub fn is_within(&self, scope: ScopeId, outer: ScopeId) -> bool {
         self.around(scope).any(|scope| scope == outer)
     }

@@ -1,5 +1,5 @@
-//! Each `try` with a `finally` that was begun and left has its group run once, after its `catch` and
-//! after those inside; or the log says that there was no time for it.
+//! The `finally` group of each `try` that began and ended runs once, after its `catch` and after
+//! inner groups. Otherwise the log reports that there was no time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -16,37 +16,37 @@ use crate::program::{Group, Promises};
 
 pub struct Groups {
     promises: Promises,
-    /// How long the groups of what is cancelled may take.
+    /// Maximum time for groups of canceled work.
     share: Duration,
-    /// The tries with groups that tasks are in, outer ones first.
+    /// Tries with groups that tasks are in, outer ones first.
     begun: BTreeMap<TaskId, Vec<Begun>>,
-    /// What tasks have done since an attempt or an iteration began there.
+    /// Actions of tasks since the start of the current attempt or iteration.
     since: BTreeMap<TaskId, Since>,
-    /// What stands in the shell's place, or is to, and when its time has run out.
+    /// Program that has replaced the shell or will, and the time of its limit.
     replaces: BTreeMap<ProcessId, Deadline>,
-    /// When anything was cancelled.
+    /// Times of cancellations.
     cancelled: Vec<Time>,
-    /// When the conditions in progress are cut: the log doesn't say that.
+    /// Times at which conditions in progress are canceled, which the log does not record.
     conditions: Vec<Deadline>,
     signals: usize,
     judged: Judged,
 }
 
-/// A `try` that has begun, and whose group is still to be run.
+/// A `try` that has begun, with a pending group.
 struct Begun {
     place: (String, u32),
     at: Time,
-    /// Whether it has succeeded, once it has come to an end of its own.
+    /// Result of the `try`, once it has ended by itself.
     succeeded: Option<bool>,
     caught: bool,
-    /// Whether its present attempt is to be made again.
+    /// True if the current attempt will be repeated.
     deferred: bool,
 }
 
 #[derive(Default)]
 struct Since {
     at: Time,
-    /// The groups that had their turn.
+    /// Groups that were run or skipped.
     turns: BTreeSet<(String, u32)>,
 }
 
@@ -69,7 +69,7 @@ impl Groups {
         self.promises.groups.get(&(record.file.to_string(), record.line)).cloned()
     }
 
-    /// A group has its turn.
+    /// Handles the run of a group.
     fn turn(&mut self, task: TaskId, record: &LogRecord, runs: bool) -> Verdict {
         let Some(group) = self.group(record) else { return Err("no group is here".into()) };
         let place = (record.file.to_string(), group.line);
@@ -77,7 +77,8 @@ impl Groups {
         if limits.is_some_and(|limits| limits.headless) {
             return Ok(());
         }
-        // It may be cancelled before its channel lets the first attempt through, or before that begins.
+        // A `try` may be canceled before its channel admits the first attempt, or before the
+        // attempt begins.
         let since = self.since.entry(task).or_default();
         let is_first = since.turns.insert(place.clone());
         let may_wait = limits.is_some_and(|limits| limits.through)
@@ -96,7 +97,7 @@ impl Groups {
         let cut = self.conditions.extract_if(.., |cut| cut.is_past(record.at));
         self.cancelled.extend(cut.map(Deadline::timer_moment));
         let cancelled = self.cancelled.iter().any(|at| *at >= begun.at);
-        // What was begun after that may be part of a group of what is cancelled.
+        // Later tries may be part of a group of canceled work.
         let late = |at: &Time| *at + self.share <= record.at;
         if !runs && self.signals < 2 && !self.cancelled.iter().any(late) {
             return Err("there is time for it".into());
@@ -178,7 +179,7 @@ impl Oracle for Groups {
             Effect::Exec(run) => {
                 self.replaces.insert(run.process, run.deadline);
             }
-            // It is cut short before it has taken the shell's place.
+            // The `try` is canceled before the program replaces the shell.
             Effect::Terminate(_) => self.replaces.clear(),
             _ => {}
         }
@@ -188,8 +189,8 @@ impl Oracle for Groups {
 
     fn event(&mut self, now: Time, event: &Event) -> Verdict {
         match event {
-            // Another program stands in the shell's place, and no group is left to be run, unless it has
-            // run out of time there.
+            // After another program has replaced the shell, no group remains to run, unless the
+            // time ran out first.
             Event::Spawned { process, .. } | Event::Exited { process, .. }
                 if self.replaces.get(process).is_some_and(|deadline| !deadline.is_past(now))
                     && !matches!(event, Event::Exited { status: CommandStatus::Lost, .. }) =>

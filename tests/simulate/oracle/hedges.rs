@@ -1,5 +1,5 @@
-//! The first word of a hedged `forany` to succeed wins it, and then nothing is left of the others; it is
-//! lost only if none succeeds.
+//! The first successful word of a hedged `forany` wins, and nothing of the others is left. The
+//! `forany` fails only if no word succeeds.
 
 use std::collections::BTreeSet;
 
@@ -12,17 +12,17 @@ use super::branches::{Branches, said};
 use super::{Judged, Look, Oracle, Verdict};
 use crate::program::Promises;
 
-/// Failures that no further word can help.
+/// Kinds of failure that no further word can change.
 const ENDS_ALL: [FailureKind; 2] = [FailureKind::Giveup, FailureKind::Deferred];
 
 pub struct Hedges {
     branches: Branches,
-    /// What is said to have come of it, where: the winner, if there is one.
-    told: Vec<(TaskId, String, Option<String>)>,
-    /// Where a word may have given up.
+    /// Reported results with their places, and the winner if there is one.
+    reported: Vec<(TaskId, String, Option<String>)>,
+    /// Places where a word may have given up.
     given_up: BTreeSet<(TaskId, String)>,
     open: BTreeSet<(TaskId, String)>,
-    /// What transactions wait for that are being committed: one that is half committed fails for good.
+    /// Commits in progress. A half committed one fails permanently.
     settling: BTreeSet<OperationId>,
     filling: BTreeSet<OperationId>,
     copying: BTreeSet<ProcessId>,
@@ -33,7 +33,7 @@ impl Hedges {
     pub fn new(promises: &Promises) -> Self {
         Self {
             branches: Branches::new(&promises.sites),
-            told: Vec::new(),
+            reported: Vec::new(),
             given_up: BTreeSet::new(),
             open: BTreeSet::new(),
             settling: BTreeSet::new(),
@@ -43,7 +43,7 @@ impl Hedges {
         }
     }
 
-    /// What is asked for while something is committed.
+    /// Requests during a commit.
     fn commit(&mut self, effect: &Effect) {
         match effect {
             Effect::Settle { operation, .. } => _ = self.settling.insert(*operation),
@@ -57,7 +57,7 @@ impl Hedges {
         }
     }
 
-    /// Whether something is left half committed by this.
+    /// True if the event leaves a half committed transaction.
     fn is_half(&mut self, event: &Event) -> bool {
         match event {
             Event::Done { operation, result } => {
@@ -77,7 +77,7 @@ impl Hedges {
         let Some((site, all)) = self.branches.of(place.0, &place.1) else { return Ok(()) };
         let begun = all.len();
         if begun == 0 {
-            // It has not even begun.
+            // The site has not even begun.
             return Ok(());
         }
         let best = all.iter().filter(|(_, it)| it.end.is_some()).min_by_key(|(_, it)| it.end);
@@ -129,8 +129,8 @@ impl Oracle for Hedges {
         } else if self.branches.is_over(run.task, &words) {
             self.open.remove(&place());
             match words[0].as_str() {
-                "won" => self.told.push((run.task, words[1].clone(), words.get(2).cloned())),
-                "lost" => self.told.push((run.task, words[1].clone(), None)),
+                "won" => self.reported.push((run.task, words[1].clone(), words.get(2).cloned())),
+                "lost" => self.reported.push((run.task, words[1].clone(), None)),
                 _ => {}
             }
         }
@@ -147,7 +147,7 @@ impl Oracle for Hedges {
 
     fn look(&mut self, look: &Look) -> Verdict {
         self.branches.look(look);
-        for (parent, variable, winner) in std::mem::take(&mut self.told) {
+        for (parent, variable, winner) in std::mem::take(&mut self.reported) {
             let place = (parent, variable);
             let verdict = self.judge(look, &place, winner.as_deref());
             verdict.map_err(|what| format!("{}: {what}", place.1))?;

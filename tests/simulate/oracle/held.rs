@@ -1,5 +1,5 @@
-//! What branches print that is held comes out whole, once, one branch after the other and in the order
-//! that was promised; never what a word prints that has lost. Nothing of it comes out another way.
+//! Buffered output of branches appears completely, once, branch by branch and in the promised
+//! order. Output of a losing word never appears. No output bypasses the buffer.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -13,28 +13,28 @@ use super::branches::said;
 use super::{Judged, Look, Oracle, Verdict};
 use crate::program::Promises;
 
-/// Where a descriptor leads.
+/// Target of a descriptor.
 #[derive(Clone, Copy, PartialEq)]
 enum Sink {
-    /// Where that of the shell does.
+    /// The target of the same descriptor of the shell.
     Inherited(u8),
     Held(BufferId),
-    /// Something that was opened, the how manieth.
+    /// A file, by the number of its opening.
     Other(usize),
 }
 
 type Table = BTreeMap<u8, Sink>;
 
-/// A branch whose output is held.
+/// A branch with buffered output.
 struct Branch {
     parent: Option<TaskId>,
     buffers: [BufferId; 2],
-    /// Where it would print otherwise.
+    /// Target of its output without the buffer.
     outer: [Option<Sink>; 2],
-    /// Of a hedged `forany`.
+    /// True for a word of a hedged `forany`.
     hedged: bool,
     begun: usize,
-    /// The place in the list of a branch of `forall` that has ended.
+    /// Position in the list for an ended branch of a `forall`.
     place: Option<u64>,
     variable: String,
 }
@@ -44,26 +44,26 @@ pub struct Held {
     tables: BTreeMap<IoId, Table>,
     branches: BTreeMap<TaskId, Branch>,
     parents: BTreeMap<TaskId, TaskId>,
-    /// The branch that begins.
+    /// Branch that is beginning.
     begins: Option<(TaskId, bool, String)>,
-    /// Which branches of a task have ended, and are to be let out.
+    /// Ended branches of each task whose output will be flushed.
     ended: BTreeMap<TaskId, VecDeque<TaskId>>,
-    /// What is being let out for a task, and what comes next.
+    /// Flush in progress of each task, and the next part.
     now: BTreeMap<TaskId, (ProcessId, BufferId)>,
     next: BTreeMap<TaskId, BufferId>,
     done: BTreeSet<BufferId>,
-    /// What was let out last for a task, by whom.
+    /// Last flushed output of each task, with its branch.
     last: BTreeMap<TaskId, (usize, TaskId)>,
-    /// Branches that were let out since the last look.
+    /// Branches flushed since the last check.
     let_out: Vec<(TaskId, TaskId)>,
-    /// What atomic attempts print is somebody else's matter.
+    /// Tasks of atomic attempts, which another oracle judges.
     of_attempts: BTreeSet<BufferId>,
     started: BTreeMap<ProcessId, [Option<Sink>; 2]>,
-    /// For which tasks something could not be let out.
+    /// Tasks with output that could not be flushed.
     refused: BTreeSet<TaskId>,
-    /// Tasks whose branches were cut off by what is around them.
+    /// Tasks whose branches were canceled from outside.
     cut: BTreeSet<TaskId>,
-    /// Tasks that say that they let out something again.
+    /// Tasks that report a repeated flush.
     again: BTreeSet<TaskId>,
     count: usize,
     judged: Judged,
@@ -164,7 +164,7 @@ impl Held {
         }
     }
 
-    /// Something begins to be let out.
+    /// Handles the start of a flush.
     fn copy(&mut self, parent: TaskId, process: ProcessId, buffer: BufferId) -> Verdict {
         let of = self.branches.iter().find(|(_, branch)| branch.buffers.contains(&buffer));
         let Some((&task, branch)) = of else { return Err("of no branch".into()) };
@@ -237,7 +237,7 @@ impl Held {
         }
     }
 
-    /// The branch around a task, if what that prints is held.
+    /// Returns the enclosing branch of a task, if its output is buffered.
     fn around(&self, task: TaskId) -> Option<&Branch> {
         let up = |task: &TaskId| self.parents.get(task).copied();
         std::iter::successors(Some(task), up).find_map(|task| self.branches.get(&task))

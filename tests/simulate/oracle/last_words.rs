@@ -1,14 +1,14 @@
-//! Whatever a run fails by, the quietest log tells it.
+//! The quietest log reports the failure of a run.
 
 use ftsh_machine::record::{Level, LogEvent};
 use ftsh_machine::{Effect, Outcome, Time};
 
 use super::{Look, Oracle, Verdict};
 
-/// The failures that the quietest log has told, by line and message.
+/// Failures in the quietest log, by line and message.
 #[derive(Default)]
 pub struct LastWords {
-    told: Vec<(u32, String)>,
+    reported: Vec<(u32, String)>,
     is_interrupted: bool,
 }
 
@@ -27,21 +27,21 @@ impl Oracle for LastWords {
             return Err(format!("at level {}: {failure}", record.level.0));
         }
         if record.uncaught {
-            self.told.push((failure.line, failure.message.clone()));
+            self.reported.push((failure.line, failure.message.clone()));
         }
         Ok(())
     }
 
     fn look(&mut self, look: &Look) -> Verdict {
         let Some(Outcome::Failed(failure)) = look.outcome else { return Ok(()) };
-        let is_told =
+        let is_reported =
             |(line, message): &(u32, String)| (*line, message) == (failure.line, &failure.message);
-        if self.is_interrupted || self.told.iter().any(is_told) {
+        if self.is_interrupted || self.reported.iter().any(is_reported) {
             return Ok(());
         }
         Err(format!(
-            "line {}: `{failure}` ends the run, and only {:?} is told",
-            failure.line, self.told
+            "line {}: `{failure}` ends the run, and only {:?} is reported",
+            failure.line, self.reported
         ))
     }
 }

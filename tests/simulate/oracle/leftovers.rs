@@ -1,5 +1,5 @@
-//! Nothing of a failed attempt or a cancelled branch is left when the script goes on, and nothing
-//! at all when it is over.
+//! Nothing of a failed attempt or a canceled branch is left when the script continues, and nothing
+//! at all at the end.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use ftsh_machine::status::{Doing, InProgress};
 
 use super::{Look, Oracle, Verdict};
 
-/// What a failed attempt or a cancelled branch started is gone.
+/// Processes of a failed attempt or a canceled branch are gone.
 pub struct Leftovers;
 
 impl Oracle for Leftovers {
@@ -44,9 +44,9 @@ impl Oracle for Leftovers {
     }
 }
 
-/// What is in progress is what the tasks say, and nothing when the run is over.
+/// The tasks account for all work in progress, and nothing is left at the end of the run.
 pub struct Nothing {
-    /// Whether the run has a deadline, whose timer may be left.
+    /// True if the run has a deadline, whose timer may remain.
     pub limited: bool,
 }
 
@@ -90,7 +90,7 @@ impl Oracle for Nothing {
             _ => false,
         });
         let elsewhere = count(|doing| matches!(doing, Doing::Elsewhere(_)));
-        // Those that wait for a machine may be on their way there.
+        // Tasks that wait for a machine may be on their way to it.
         let most = elsewhere + count(|doing| matches!(doing, Doing::Placing));
         let said = InProgress {
             tasks: look.status.tasks.len(),

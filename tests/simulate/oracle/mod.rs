@@ -1,5 +1,5 @@
-//! What must hold in every run, whatever goes wrong: each oracle looks at what is asked of the
-//! world, at what the world says, and at the run before each wait, and knows one promise.
+//! Promises that hold in every run, with any faults. Each oracle observes requests to the world,
+//! events of the world, and the run before each wait. Each knows one promise.
 
 mod atomic;
 mod attempts;
@@ -29,41 +29,41 @@ use ftsh_sim::cluster::NodeAttempt;
 use self::families::{Families, Start};
 use crate::program::Promises;
 
-/// What is wrong.
+/// Description of a broken promise.
 pub type Verdict = Result<(), String>;
 
 /// One promise.
 pub trait Oracle {
     fn name(&self) -> &'static str;
 
-    /// The machine asks for something.
+    /// Observes an effect of the machine.
     fn effect(&mut self, _now: Time, _effect: &Effect) -> Verdict {
         Ok(())
     }
 
-    /// The world says something.
+    /// Observes an event of the world.
     fn event(&mut self, _now: Time, _event: &Event) -> Verdict {
         Ok(())
     }
 
-    /// Nothing more happens until the machine is told something.
+    /// Observes the run before a wait.
     fn look(&mut self, _look: &Look) -> Verdict {
         Ok(())
     }
 
-    /// The run is over, and after it a session that unset every variable.
+    /// Observes the end of the run, after a session that unsets every variable.
     fn end(&mut self) -> Verdict {
         Ok(())
     }
 
-    /// What it has judged, and how often.
+    /// Returns the number of judgments by subject.
     fn judged(&self) -> &Judged {
         const NOTHING: &Judged = &Judged(BTreeMap::new());
         NOTHING
     }
 }
 
-/// What there is to judge that not every run has.
+/// Subjects that do not occur in every run.
 const JUDGED: [&str; 46] = [
     "atomic retries",
     "attempts take place",
@@ -113,7 +113,7 @@ const JUDGED: [&str; 46] = [
     "elsewhere: succeeds",
 ];
 
-/// How often something was judged that not every run has.
+/// Number of judgments of subjects that do not occur in every run.
 #[derive(Clone, Debug, Default)]
 pub struct Judged(pub BTreeMap<&'static str, usize>);
 
@@ -123,7 +123,7 @@ impl Judged {
         *self.0.entry(what).or_default() += 1;
     }
 
-    /// What nothing has led to.
+    /// Returns the subjects that never occurred.
     pub fn missing(&self) -> Vec<&str> {
         JUDGED.iter().filter(|what| !self.0.contains_key(*what)).copied().collect()
     }
@@ -135,37 +135,37 @@ impl Judged {
     }
 }
 
-/// A look at a run.
+/// View of a run.
 pub struct Look<'a> {
     pub now: Time,
     pub status: &'a Status,
-    /// The tasks there are.
+    /// Tasks of the machine.
     pub tasks: BTreeMap<TaskId, &'a TaskStatus>,
     pub in_progress: InProgress,
-    /// How the run ended, if it did.
+    /// Outcome of the run, once it has ended.
     pub outcome: Option<&'a Outcome>,
     pub families: &'a Families,
-    /// What really became of branches that were sent elsewhere.
+    /// Actual results of dispatched branches.
     pub attempts: &'a [NodeAttempt],
-    /// The commands that were started since the last look.
+    /// Commands started since the last call.
     pub started: &'a [Start],
 }
 
 impl Look<'_> {
-    /// Whether a `finally` group that had begun before a cut goes on. What shares a scope with it, as the
-    /// stages of a pipeline do, is ended afterwards.
+    /// True if a `finally` group that began before a cancellation is running. Work that shares a
+    /// scope with the group, such as stages of a pipeline, is ended afterwards.
     fn spares_a_group(&self) -> bool {
         self.status.tasks.iter().any(|task| task.in_finally && task.cleaning.is_some())
     }
 }
 
-/// All oracles.
+/// Returns all oracles.
 pub struct Oracles {
     families: Families,
     oracles: Vec<Box<dyn Oracle>>,
 }
 
-/// A promise that was broken.
+/// A broken promise.
 #[derive(Clone, Debug)]
 pub struct Violation {
     pub oracle: &'static str,

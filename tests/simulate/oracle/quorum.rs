@@ -1,5 +1,5 @@
-//! A `forall` succeeds if enough of its branches do, and fails if they can't any more; what it says of
-//! them is true, and of those that did not succeed nothing is left.
+//! A `forall` succeeds if enough of its branches succeed, and fails once they cannot any more. Its
+//! reports are true, and nothing is left of branches that did not succeed.
 
 use ftsh_machine::effect::TaskId;
 use ftsh_machine::{Effect, Event, Time};
@@ -8,24 +8,24 @@ use super::branches::{Branch, Branches, said};
 use super::{Judged, Look, Oracle, Verdict};
 use crate::program::{Promises, Site};
 
-/// What is said to have come of a site.
-struct Told {
+/// Reported result of a site.
+struct SiteReport {
     parent: TaskId,
     variable: String,
-    /// Of a failure: the words that failed, and the others.
+    /// Lists of a failure: the words that failed, and the others.
     lists: Option<[Vec<String>; 2]>,
 }
 
 pub struct Quorum {
     branches: Branches,
-    told: Vec<Told>,
+    reports: Vec<SiteReport>,
     judged: Judged,
 }
 
 impl Quorum {
     pub fn new(promises: &Promises) -> Self {
         let branches = Branches::new(&promises.sites);
-        Self { branches, told: Vec::new(), judged: Judged::default() }
+        Self { branches, reports: Vec::new(), judged: Judged::default() }
     }
 }
 
@@ -49,7 +49,7 @@ impl Oracle for Quorum {
                 _ => return Ok(()),
             };
             let (parent, variable) = (run.task, words[1].clone());
-            self.told.push(Told { parent, variable, lists });
+            self.reports.push(SiteReport { parent, variable, lists });
         }
         Ok(())
     }
@@ -72,10 +72,10 @@ impl Oracle for Quorum {
                 }
             }
         }
-        for Told { parent, variable, lists } in std::mem::take(&mut self.told) {
+        for SiteReport { parent, variable, lists } in std::mem::take(&mut self.reports) {
             let Some((site, all)) = self.branches.of(parent, &variable) else { continue };
             if all.is_empty() && lists == Some([vec![], vec![]]) {
-                // It has not even begun.
+                // The site has not even begun.
                 continue;
             }
             let wrong = |what| format!("{variable}: {what}");
@@ -109,12 +109,12 @@ fn good(all: &All) -> usize {
     all.iter().filter(|(_, branch)| branch.succeeded == Some(true)).count()
 }
 
-/// How many failed by themselves.
+/// Returns the number of branches that failed by themselves.
 fn bad(all: &All) -> usize {
     all.iter().filter(|(_, it)| it.succeeded == Some(false) && !it.cancelled).count()
 }
 
-/// Whether it is clear how it ends, so that nothing has to go on.
+/// True if the result is certain, so no branch needs to continue.
 fn is_decided(site: &Site, all: &All) -> bool {
     match site.at_least {
         _ if site.keep_going => false,
@@ -123,7 +123,8 @@ fn is_decided(site: &Site, all: &All) -> bool {
     }
 }
 
-/// All branches have ended, each word had one at most, and of the losers nothing is left.
+/// Checks that all branches have ended, with at most one per word, and that nothing is left of the
+/// losers.
 fn ended(site: &Site, all: &All, look: &Look, refused: bool) -> Verdict {
     for (place, (task, branch)) in all.iter().enumerate() {
         let word = &branch.word;

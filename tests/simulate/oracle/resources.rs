@@ -1,5 +1,5 @@
-//! What the machine names exists: nothing is used before it is made, after it is gone, or twice; and
-//! all of it is gone at the end.
+//! Names used by the machine exist: none is used before its creation, after its end, or twice. All
+//! are gone at the end.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,11 +18,11 @@ pub struct Resources {
     operations: BTreeSet<OperationId>,
     asked: BTreeSet<OperationId>,
     processes: BTreeSet<ProcessId>,
-    /// Open scopes, each with the one around it.
+    /// Open scopes, each with the enclosing one.
     scopes: BTreeMap<ScopeId, ScopeId>,
     ending: BTreeSet<ScopeId>,
-    /// Scopes that were ever told to end.
-    told: BTreeSet<ScopeId>,
+    /// Scopes that were terminated.
+    terminated: BTreeSet<ScopeId>,
     readers: BTreeSet<PipeId>,
     writers: BTreeSet<PipeId>,
 }
@@ -79,7 +79,7 @@ impl Resources {
         demand(io == IoId::INHERITED || self.ios.contains(&io), || format!("{io:?} isn't there"))
     }
 
-    /// A scope that things may be started in.
+    /// Returns a scope that processes may start in.
     fn scope(&self, scope: ScopeId) -> Verdict {
         let known = scope == ScopeId::SCRIPT || self.scopes.contains_key(&scope);
         demand(known, || format!("{scope:?} isn't there"))?;
@@ -102,7 +102,7 @@ impl Resources {
         demand(self.asked.insert(operation), || format!("{operation:?} twice"))
     }
 
-    /// A scope is over: so are those in it.
+    /// Handles the end of a scope with its inner scopes.
     fn close_scope(&mut self, scope: ScopeId) {
         let mut gone = vec![scope];
         while let Some(scope) = gone.pop() {
@@ -141,7 +141,7 @@ impl Oracle for Resources {
             Effect::FinishRelay(operation) => {
                 demand(self.operations.contains(operation), || format!("{operation:?} isn't there"))
             }
-            // The answer may have come just too late.
+            // The answer may be late.
             Effect::Abandon(operation) => {
                 self.operations.remove(operation);
                 demand(self.asked.contains(operation), || format!("{operation:?} isn't there"))
@@ -154,12 +154,12 @@ impl Oracle for Resources {
             Effect::Terminate(scope) => {
                 let known = *scope == ScopeId::SCRIPT || self.scopes.contains_key(scope);
                 self.ending.insert(*scope);
-                self.told.insert(*scope);
+                self.terminated.insert(*scope);
                 demand(known, || format!("{scope:?} is ended, but isn't there"))
             }
-            // That it is empty may be known just too late.
-            Effect::Kill { scope, .. } => demand(self.told.contains(scope), || {
-                format!("{scope:?} is killed, but wasn't told to end")
+            // The end of a scope may be noticed late.
+            Effect::Kill { scope, .. } => demand(self.terminated.contains(scope), || {
+                format!("{scope:?} is killed, but was not terminated")
             }),
             Effect::HandOver { scope, into } => {
                 self.scope(*scope)?;
@@ -170,7 +170,7 @@ impl Oracle for Resources {
             Effect::CloseIo(io) => {
                 demand(self.ios.remove(io), || format!("{io:?} is closed, but isn't there"))
             }
-            // What was to make it may have failed before it came to that.
+            // Its creation may have failed before.
             Effect::DropBuffer(buffer) => {
                 self.buffers.remove(buffer);
                 demand(self.dropped.insert(*buffer), || format!("{buffer:?} is dropped twice"))

@@ -1,13 +1,13 @@
-//! Commands: programs of the world, builtins, calls, assignments, and where their descriptors lead.
+//! Commands: programs of the world, builtins, calls and assignments, with their redirections.
 
 use super::LIBRARY;
 use super::generate::{FUNCTIONS, Generator};
 use super::tries::CHANNELS;
 
-/// Makes a command.
+/// Generator of a command.
 type Make = fn(&mut Generator) -> String;
 
-/// The commands, each with its weight.
+/// Commands with their weights.
 pub const COMMANDS: &[(u32, Make)] = &[
     (30, redirected),
     (8, pipeline),
@@ -38,7 +38,7 @@ pub const COMMANDS: &[(u32, Make)] = &[
     (9, jump),
 ];
 
-/// What leaves a turn of a loop, where there is one: mostly not for certain.
+/// Statements that leave an iteration of a loop, mostly by chance.
 fn jump(g: &mut Generator) -> String {
     if g.jumps.is_empty() {
         return g.program();
@@ -47,10 +47,10 @@ fn jump(g: &mut Generator) -> String {
     if g.dice.chance(0.4) { jump.into() } else { format!("if {}; {jump}; end", g.condition(1)) }
 }
 
-/// What ends more than itself: mostly not for certain.
+/// Statements that end more than themselves, mostly by chance.
 fn end(g: &mut Generator) -> String {
     let end = match g.dice.number(0, if g.returns { 3 } else { 1 }) {
-        // Nothing leaves a `finally`.
+        // No statement leaves a `finally`.
         _ if !g.leaves => return "failure".into(),
         0 => format!("exit {}", g.dice.pick(&["", "0", "4"])),
         1 if g.atomic > 0 => "exit 0".into(),
@@ -83,7 +83,7 @@ fn call(g: &mut Generator) -> String {
     }
 }
 
-/// A call that calls itself; not where it would be within itself, which has no end.
+/// A recursive call; not inside the function itself, which would be endless.
 fn deep(g: &mut Generator) -> String {
     if g.callable < FUNCTIONS { "deep 2".into() } else { g.program() }
 }
@@ -106,7 +106,7 @@ fn here_document(g: &mut Generator) -> String {
 }
 
 impl Generator {
-    /// A program of the world, with its arguments.
+    /// Returns a program of the world with its arguments.
     pub fn program(&mut self) -> String {
         let seconds = *self.dice.pick(&["0.1", "0.7", "1", "3", "8"]);
         let number = self.dice.number(1, 15);
@@ -128,7 +128,7 @@ impl Generator {
         }
     }
 
-    /// What a stage of a pipeline can be.
+    /// Returns a stage of a pipeline.
     pub fn simple(&mut self) -> String {
         match self.dice.number(0, 9) {
             0 => format!("echo {}", self.words()),
@@ -154,7 +154,7 @@ impl Generator {
         NAMES[self.dice.number(0, NAMES.len() - 1)]
     }
 
-    /// A word that reads a variable, or is just text.
+    /// Returns a word with a variable or with text.
     pub fn value(&mut self) -> String {
         let name = self.variable();
         match self.dice.number(0, 9) {
@@ -199,7 +199,7 @@ impl Generator {
         }
     }
 
-    /// Redirections, mostly none.
+    /// Returns redirections, mostly none.
     pub fn redirects(&mut self) -> String {
         let mut redirects = String::new();
         while redirects.len() < 20 && self.dice.chance(0.3) {

@@ -5,7 +5,7 @@ use ftsh_syntax::vocabulary::OPERATORS;
 use super::generate::Generator;
 
 impl Generator {
-    /// An expression that is a number, if its variables are.
+    /// Returns an expression with a numeric value if its variables are numbers.
     pub fn number(&mut self, depth: usize) -> String {
         if depth == 0 || self.dice.chance(0.4) {
             return match self.dice.number(0, 4) {
@@ -33,7 +33,7 @@ impl Generator {
         format!("({left}) .{operator}. ({right})")
     }
 
-    /// An expression that is true or false.
+    /// Returns a logical expression.
     pub fn condition(&mut self, depth: usize) -> String {
         match self.dice.number(0, if depth == 0 { 5 } else { 9 }) {
             0 => "true".into(),
@@ -46,7 +46,7 @@ impl Generator {
                 format!("\"{}\" .{operator}. \"{}\"", self.value(), self.value())
             }
             4 => {
-                // The operators from here on are about files.
+                // The following operators apply to files.
                 let first = OPERATORS.iter().position(|operator| *operator == ".exists.");
                 let test = *self.dice.pick(&OPERATORS[first.expect("it is there")..]);
                 format!("{test} {}", self.dice.pick(&["/data", "/out", "relative"]))
@@ -62,7 +62,7 @@ impl Generator {
         }
     }
 
-    /// A text that a function of the language makes of another one.
+    /// Returns an expression that transforms a text by a function of the language.
     pub fn text(&mut self) -> String {
         let value = self.value();
         let path = *self.dice.pick(&["/a/b.tar.gz", "b.c", "/", "there/"]);
@@ -78,7 +78,7 @@ impl Generator {
         }
     }
 
-    /// What a loop goes through.
+    /// Returns the list of a loop.
     pub fn list(&mut self) -> String {
         let count = self.dice.number(1, 4);
         match self.dice.number(0, 12) {

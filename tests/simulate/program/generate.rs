@@ -1,35 +1,35 @@
-//! What programs are made of. A construct more is a line more in one of two tables: `COMMANDS` in
-//! `commands` and `STRUCTURES` in `structures`.
+//! Generator of programs. A new construct is a line in one of two tables: `COMMANDS` in `commands`
+//! and `STRUCTURES` in `structures`.
 
 use super::tries::{self, contained};
 use super::{Node, Program, commands, structures};
 use crate::dice::Dice;
 
-/// Makes a program.
+/// State of the generator.
 pub struct Generator {
     pub dice: Dice,
-    /// How many nodes may still be made.
+    /// Remaining number of nodes.
     left: usize,
-    /// The first function that may be called here, so that calls end.
+    /// First function that may be called here; later ones only, so that calls end.
     pub callable: usize,
-    /// Whether the library may be sourced here.
+    /// True if the library may be sourced here.
     pub may_source: bool,
-    /// What may be said of the loop around.
+    /// Jumps that the enclosing loop allows.
     pub jumps: &'static [&'static str],
-    /// Whether the script may end here, or a function.
+    /// True if the script or a function may end here.
     pub leaves: bool,
-    /// Whether a function may be left here by `return`.
+    /// True if `return` is allowed here.
     pub returns: bool,
-    /// How many atomic attempts are around, which nothing may take the place of.
+    /// Number of enclosing atomic attempts, in which `exec` is not allowed.
     pub atomic: usize,
-    /// Counts names.
+    /// Counter for names.
     pub names: usize,
 }
 
-/// How many functions there are: the later ones can be called by the earlier ones.
+/// Number of functions. Each function may call later ones.
 pub const FUNCTIONS: usize = 3;
 
-/// A random program.
+/// Generates a random program.
 pub fn generate(dice: Dice) -> Program {
     let mut generator = Generator {
         dice,
@@ -61,7 +61,7 @@ pub fn generate(dice: Dice) -> Program {
             _ => "read n v w <<< \"1 two three four\"".into(),
         };
         body.insert(generator.dice.number(0, body.len()), line(local));
-        // As a command, a whole number would be the code of a failure.
+        // As a command, an integer would be the code of a failure.
         body.push(line(if generator.dice.chance(0.1) {
             "return $# .add. 1"
         } else {
@@ -83,7 +83,7 @@ pub fn generate(dice: Dice) -> Program {
 }
 
 impl Generator {
-    /// The commands of a script or a structure.
+    /// Generates the commands of a script or a structure.
     pub fn group(&mut self, depth: usize) -> Vec<Node> {
         let mut group = vec![self.node(depth)];
         while group.len() < 5 && self.left > 0 && self.dice.chance(0.6) {
@@ -103,13 +103,13 @@ impl Generator {
         }
     }
 
-    /// A name nothing else has.
+    /// Returns a unique name.
     pub fn fresh(&mut self, prefix: &str) -> String {
         self.names += 1;
         format!("{prefix}{}", self.names)
     }
 
-    /// This, or nothing.
+    /// Returns the text or nothing.
     pub fn maybe(&mut self, probability: f64, make: impl FnOnce(&mut Self) -> String) -> String {
         if self.dice.chance(probability) { make(self) } else { String::new() }
     }

@@ -1,4 +1,4 @@
-//! Random programs, as trees that can be made smaller, and what their text promises.
+//! Random programs, as trees that can be shrunk, with the promises of their text.
 
 mod commands;
 mod expressions;
@@ -12,9 +12,9 @@ use std::time::Duration;
 
 pub use generate::generate;
 
-/// The file that programs may `source`.
+/// File that programs may `source`.
 pub const LIBRARY: &str = "/library";
-/// The script's name.
+/// Name of the script.
 pub const SCRIPT: &str = "script";
 
 /// A script and the file that it may source.
@@ -27,87 +27,86 @@ pub struct Program {
 /// A command or a structure.
 #[derive(Clone)]
 pub enum Node {
-    /// A command; with a here-document it has several lines.
+    /// A command; a here-document takes several lines.
     Line(String),
     /// A structure up to its `end`.
     Block {
-        /// What can be said of it whatever happens.
+        /// Promises that hold in any case.
         promise: Option<Promise>,
-        /// The groups in it, each after its line: the head, `else`, `catch`, `finally`.
+        /// Groups, each after its line: the head, `else`, `catch`, `finally`.
         groups: Vec<(String, Vec<Node>)>,
         /// Redirections after the `end`.
         redirects: String,
     },
-    /// Stages, each with the pipe after it; none after the last.
+    /// Stages, each with the following pipe; none after the last.
     Pipeline(Vec<(Node, &'static str)>),
 }
 
-/// What a structure promises.
+/// Promises of a structure.
 #[derive(Clone, Debug)]
 pub enum Promise {
     Try(Limits),
     Branches(Site),
 }
 
-/// What the head of a `try` promises.
+/// Promises of the head of a `try`.
 #[derive(Clone, Debug, Default)]
 pub struct Limits {
     pub limit: Option<Duration>,
-    /// None without a limit.
+    /// Time limit, if there is one.
     pub times: Option<u64>,
     pub each: Option<Duration>,
     pub every: Option<Duration>,
-    /// The policy as written; none for the run's.
+    /// Policy as written; none for the policy of the run.
     pub policy: Option<String>,
-    /// Whether its attempts go through a channel.
+    /// True if the attempts use a channel.
     pub through: bool,
-    /// Whether its head has no value, so that it makes no attempt.
+    /// True if the head has no value, so no attempt is made.
     pub headless: bool,
 }
 
 impl Limits {
-    /// How many attempts may be made.
+    /// Returns the maximum number of attempts.
     pub fn most(&self) -> u64 {
         self.times.unwrap_or(if self.limit.is_some() { u64::MAX } else { 1 })
     }
 }
 
-/// A `forall` or a hedged `forany` that says aloud what becomes of it. Its variable has a name that no
-/// other one has.
+/// A `forall` or a hedged `forany` that reports its branches. The name of its variable is unique.
 #[derive(Clone, Debug)]
 pub struct Site {
     pub variable: String,
-    /// No two are the same.
+    /// Words, all distinct.
     pub words: Vec<String>,
-    /// How many are to succeed, if not all.
+    /// Required number of successes, if not all.
     pub at_least: Option<usize>,
     pub keep_going: bool,
-    /// `output grouped`; with `in order` if that is true.
+    /// `output grouped`; true with `in order`.
     pub grouped: Option<bool>,
 }
 
 /// A `finally` group.
 #[derive(Clone, Debug)]
 pub struct Group {
-    /// The line of its `try`.
+    /// Line of its `try`.
     pub line: u32,
-    /// Whether a `catch` comes before it.
+    /// True if a `catch` comes before the group.
     pub catch: bool,
 }
 
-/// What the structures of a program promise.
+/// Promises of the structures of a program.
 #[derive(Clone, Debug, Default)]
 pub struct Promises {
-    /// By file and line.
+    /// Promises of tries by file and line.
     pub tries: BTreeMap<(String, u32), Limits>,
-    /// By file and line of the `finally`.
+    /// `finally` groups by file and line.
     pub groups: BTreeMap<(String, u32), Group>,
-    /// By variable.
+    /// Sites by variable.
     pub sites: BTreeMap<String, Site>,
 }
 
 impl Program {
-    /// The texts of the script and the library, and what their tries promise.
+    /// Returns the texts of the script and the library, and the promises of their tries.
     pub fn texts(&self) -> (String, String, Promises) {
         let mut promises = Promises::default();
         let mut text = |name: &str, nodes: &[Node]| {
@@ -129,12 +128,12 @@ fn write(
 ) {
     for node in nodes {
         let last = write_after("    ".repeat(depth), node, name, depth, lines, promises);
-        // The lines of a here-document are taken as they are.
+        // Lines of a here-document are taken literally.
         lines.extend(last.split('\n').map(Into::into));
     }
 }
 
-/// Writes a node on from a line that has begun, but for its last line, which is returned.
+/// Writes a node from the middle of a line, except for its last line, which is returned.
 fn write_after(
     mut line: String,
     node: &Node,

@@ -1,10 +1,10 @@
-//! Structures with branches that say aloud what becomes of them, for oracles to judge.
+//! Structures whose branches report their progress to oracles.
 
 use super::generate::{FUNCTIONS, Generator, line};
 use super::{Limits, Node, Promise, Site};
 
-/// A `forall` between `@start` and, with its variable, `@done` or `@failed`; each of its branches says
-/// `@branch`.
+/// Generates a `forall` that prints `@start` and, with its variable, `@done` or `@failed`. Each
+/// branch prints `@branch`.
 pub fn forall(g: &mut Generator, depth: usize) -> Node {
     let mut site = site(g, depth);
     let mut head = format!("forall {} in {}", site.variable, site.words.join(" "));
@@ -25,11 +25,11 @@ pub fn forall(g: &mut Generator, depth: usize) -> Node {
         head += if in_order { " output grouped in order" } else { " output grouped" };
     }
     let body = body(g, depth);
-    told(site, head, body, "@done", "@failed {} $failed / $succeeded")
+    reporting(site, head, body, "@done", "@failed {} $failed / $succeeded")
 }
 
-/// A hedged `forany` between `@start` and, with its variable, `@won` or `@lost`; each of its words says
-/// `@branch`, and `@end` before it succeeds.
+/// Generates a hedged `forany` that prints `@start` and, with its variable, `@won` or `@lost`. Each
+/// word prints `@branch`, and `@end` before its success.
 pub fn hedge(g: &mut Generator, depth: usize) -> Node {
     let site = site(g, depth);
     let after = *g.dice.pick(&["$limit", "300 ms", "2s"]);
@@ -37,16 +37,16 @@ pub fn hedge(g: &mut Generator, depth: usize) -> Node {
         format!("forany {} in {} hedge after {after}", site.variable, site.words.join(" "));
     head += &g.maybe(0.4, |_| " in order".into());
     head += &g.maybe(0.3, |g| format!(" at most {}", g.dice.number(1, 3)));
-    // There is no other way out of it.
+    // No other exit is possible.
     let around = (g.leaves, g.callable, g.may_source);
     (g.leaves, g.callable, g.may_source) = (false, FUNCTIONS, false);
     let mut body = body(g, depth);
     (g.leaves, g.callable, g.may_source) = around;
     body.push(line("echo @end"));
-    told(site, head, body, "@won", "@lost {}")
+    reporting(site, head, body, "@won", "@lost {}")
 }
 
-/// The deeper, the fewer words: they multiply.
+/// Deeper structures have fewer words, because their numbers multiply.
 fn site(g: &mut Generator, depth: usize) -> Site {
     let words = ["a", "b", "c", "d", "e"][..g.dice.number(1, 1 + depth.min(4))].iter();
     Site {
@@ -58,7 +58,7 @@ fn site(g: &mut Generator, depth: usize) -> Site {
     }
 }
 
-/// What may well succeed, or not; or anything.
+/// Returns statements that may fail, or any statements.
 fn body(g: &mut Generator, depth: usize) -> Vec<Node> {
     let mut body = vec![line("echo @branch")];
     if g.dice.chance(0.5) {
@@ -82,7 +82,7 @@ fn body(g: &mut Generator, depth: usize) -> Vec<Node> {
     body
 }
 
-fn told(site: Site, head: String, body: Vec<Node>, done: &str, failed: &str) -> Node {
+fn reporting(site: Site, head: String, body: Vec<Node>, done: &str, failed: &str) -> Node {
     let variable = site.variable.clone();
     let promise = Some(Promise::Branches(site));
     let branches = Node::Block { promise, groups: vec![(head, body)], redirects: String::new() };

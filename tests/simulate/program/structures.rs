@@ -5,10 +5,10 @@ use super::generate::{Generator, block, line};
 use super::sites;
 use super::tries::{attempts, deferrals, retries};
 
-/// Makes a structure, whose groups may nest so deep.
+/// Generator of a structure whose groups may nest to a depth.
 type Make = fn(&mut Generator, usize) -> Node;
 
-/// The structures, each with its weight. They are given how deep their groups may nest.
+/// Structures with their weights. Each generator receives the maximum depth of its groups.
 pub const STRUCTURES: &[(u32, Make)] = &[
     (14, attempts),
     (2, deferrals),
@@ -56,7 +56,7 @@ fn while_loop(g: &mut Generator, depth: usize) -> Node {
     block(format!("while ${{{count}:-0}} .lt. 3{condition}"), body)
 }
 
-/// Stages of which one at least is a structure; nothing leaves one but by ending it.
+/// Generates stages with at least one structure; each stage only ends at its end.
 fn pipeline(g: &mut Generator, depth: usize) -> Node {
     let around = (std::mem::take(&mut g.jumps), std::mem::replace(&mut g.returns, false));
     let count = g.dice.number(2, 3);
@@ -79,7 +79,7 @@ fn pipeline(g: &mut Generator, depth: usize) -> Node {
 impl Generator {
     const JUMPS: &'static [&'static str] = &["break", "continue"];
 
-    /// The body of a loop, which these may be about.
+    /// Generates the body of a loop with the allowed jumps.
     pub fn body(&mut self, jumps: &'static [&'static str], depth: usize) -> Vec<Node> {
         let around = std::mem::replace(&mut self.jumps, jumps);
         let body = self.group(depth);
@@ -124,7 +124,7 @@ impl Generator {
         format!(" on {engine}{again}")
     }
 
-    /// Redirections after an `end`, mostly none.
+    /// Returns redirections after an `end`, mostly none.
     pub fn around(&mut self) -> String {
         self.maybe(0.3, Self::redirects)
     }

@@ -7,7 +7,7 @@ use ftsh_syntax::backoff::{Clause, PolicyKind};
 use super::generate::{Generator, line};
 use super::{Limits, Node, Promise};
 
-/// Lengths of time as written.
+/// Literal lengths of time.
 const TIMES: [(&str, u64); 8] = [
     ("$limit", 700),
     ("300 ms", 300),
@@ -19,10 +19,10 @@ const TIMES: [(&str, u64); 8] = [
     ("1m30s", 90_000),
 ];
 
-/// The channels that scripts declare.
+/// Channels that scripts declare.
 pub const CHANNELS: [&str; 2] = ["mirror", "disk"];
 
-/// A `try`, perhaps with its `catch`.
+/// Generates a `try`, possibly with a `catch`.
 pub fn attempts(g: &mut Generator, depth: usize) -> Node {
     let kinds = *g.dice.pick(&["", "n", "d", "d", "dn", "nd"]);
     let (head, limits) = g.head(kinds);
@@ -42,7 +42,7 @@ pub fn attempts(g: &mut Generator, depth: usize) -> Node {
     Node::Block { promise: Some(Promise::Try(limits)), groups, redirects }
 }
 
-/// Attempts that now and then come too early, as long as there is time.
+/// Generates attempts that are sometimes deferred, within their time.
 pub fn deferrals(g: &mut Generator, depth: usize) -> Node {
     let kinds = *g.dice.pick(&["d", "dn", "nd"]);
     let (head, limits) = g.head(kinds);
@@ -57,7 +57,7 @@ pub fn deferrals(g: &mut Generator, depth: usize) -> Node {
     }
 }
 
-/// Attempts that fail again and again, on a channel whose budget that may well use up.
+/// Generates attempts that fail repeatedly, on a channel whose budget may be used up.
 pub fn retries(g: &mut Generator, _: usize) -> Node {
     let channel = *g.dice.pick(&CHANNELS);
     let limits = Limits {
@@ -75,7 +75,7 @@ pub fn retries(g: &mut Generator, _: usize) -> Node {
     }
 }
 
-/// A part of a script that neither ends it by failing nor hangs for ever.
+/// Generates a part of a script that neither fails nor hangs.
 pub fn contained(g: &mut Generator, depth: usize) -> Node {
     let (head, limits) = g.head("dn");
     let groups = vec![g.attempt(head, depth), ("catch".into(), vec![line("ok")])];
@@ -84,7 +84,7 @@ pub fn contained(g: &mut Generator, depth: usize) -> Node {
 }
 
 impl Generator {
-    /// The head of a `try` and its body, which is now and then atomic.
+    /// Generates the head of a `try` and its body, which is sometimes atomic.
     fn attempt(&mut self, head: String, depth: usize) -> (String, Vec<Node>) {
         if !self.dice.chance(0.3) {
             return (head, self.group(depth));
@@ -95,7 +95,7 @@ impl Generator {
         (format!("{head} atomic"), body)
     }
 
-    /// Redirections after the `end` of a `try`, mostly of its output if it is atomic.
+    /// Returns redirections after the `end` of a `try`, mostly of its output if it is atomic.
     fn outputs(&mut self, head: &str) -> String {
         const OUTPUTS: [&str; 4] =
             [" > /out", " > /out 2> /errors", " >> /log 2> /errors", " < /data >& /out -> v"];
@@ -103,7 +103,7 @@ impl Generator {
         if atomic { (*self.dice.pick(&OUTPUTS)).into() } else { self.around() }
     }
 
-    /// A command that leaves a `try`, and more than that.
+    /// Returns a command that leaves a `try` and more.
     fn way_out(&mut self) -> Option<&'static str> {
         let ends: &[&str] = match (self.leaves, self.returns) {
             (true, true) => &["return", "exit", "exit 4"],
@@ -114,12 +114,12 @@ impl Generator {
         (!ways.is_empty()).then(|| *self.dice.pick(&ways))
     }
 
-    /// The line of a `try`, with a limit for each `d` (a duration) and `n` (a number).
+    /// Generates the line of a `try`, with a limit for each `d` (a duration) and `n` (a number).
     fn head(&mut self, kinds: &str) -> (String, Limits) {
         let mut limits = Limits::default();
         let mut head = "try".to_owned();
         if self.dice.chance(0.03) {
-            // No value: no attempt, but the `catch`.
+            // A head without a value makes no attempt and runs the `catch`.
             limits.headless = true;
             return ("try $no_number times each $n seconds".into(), limits);
         }
@@ -160,7 +160,7 @@ impl Generator {
         (head, limits)
     }
 
-    /// The declaration of a channel.
+    /// Generates the declaration of a channel.
     pub fn channel(&mut self, name: &str) -> String {
         let mut rules = [
             self.maybe(0.6, |g| format!(" at most {}", g.dice.pick(&["1", "2", "(1 .add. 2)"]))),

@@ -1,4 +1,4 @@
-//! The machines that branches are sent to, and what goes wrong there.
+//! Machines that branches are dispatched to, with their faults.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use ftsh_sim::cluster::{Fault, NodeClock, SimulatedCluster, SimulatedNode};
 
 use crate::dice::Dice;
 
-/// Troubles begin within this time, and last no longer.
+/// Maximum start and maximum duration of faults.
 const LONG: Duration = Duration::from_secs(200);
 
-/// A cluster on which something goes wrong so often.
+/// Creates a cluster with a given rate of faults.
 pub fn random(dice: &mut Dice, trouble: f64) -> SimulatedCluster {
     let names = ["n1", "n2", "n3"];
     let nodes = names[..dice.number(1, 3)].iter().map(|name| node(dice, name, trouble)).collect();
@@ -25,7 +25,7 @@ pub fn random(dice: &mut Dice, trouble: f64) -> SimulatedCluster {
 }
 
 fn node(dice: &mut Dice, name: &str, trouble: f64) -> SimulatedNode {
-    // Clocks that are set right differ by a twelfth at most, the head's as well.
+    // Synchronized clocks differ by a twelfth at most, including the head's clock.
     let clocks =
         [NodeClock::RIGHT, NodeClock::new(12, 13), NodeClock::new(13, 12), NodeClock::new(11, 13)];
     let mut node = SimulatedNode::new(name, dice.number(1, 3)).clock(*dice.pick(&clocks));

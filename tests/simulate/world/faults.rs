@@ -1,47 +1,47 @@
-//! What goes wrong, and how often.
+//! Faults and their rates.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::dice::Dice;
 
-/// How likely each fault is at each occasion.
+/// Probability of each fault at each occasion.
 #[derive(Clone, Debug, Default)]
 pub struct Faults {
-    /// A command can't be started.
+    /// A command cannot be started.
     pub spawn: f64,
-    /// A redirection can't be opened.
+    /// A redirection cannot be opened.
     pub open: f64,
-    /// Files can't take their places, or only some of them.
+    /// Files cannot be committed, or only some of them.
     pub settle: f64,
-    /// A question can't be answered.
+    /// A query cannot be answered.
     pub query: f64,
-    /// A channel can't be used.
+    /// A channel cannot be used.
     pub channel: f64,
     /// A file system never answers.
     pub hang: f64,
-    /// An event comes late.
+    /// An event is late.
     pub late: f64,
     /// Time jumps while the machine waits.
     pub jump: f64,
-    /// The machine is woken for nothing.
+    /// The machine is woken without a reason.
     pub spurious: f64,
-    /// SIGKILL takes long to work.
+    /// SIGKILL takes long.
     pub unkillable: f64,
-    /// The end of a command that was told to end isn't reported.
-    pub untold: f64,
-    /// Something goes wrong with a branch on another machine, or with the machine.
+    /// The end of a terminated command is not reported.
+    pub unreported_end: f64,
+    /// A branch on another machine fails, or the machine itself.
     pub elsewhere: f64,
-    /// Moments at which the shell ends, and another one goes on.
+    /// Waits at which the shell dies, and another one resumes the run.
     pub restarts: Vec<Duration>,
-    /// Signals to the shell, when and which.
+    /// Signals to the shell, with their times.
     pub signals: Vec<(Duration, i32)>,
-    /// What happened.
+    /// Counts of the faults.
     pub happened: BTreeMap<&'static str, usize>,
 }
 
 impl Faults {
-    /// A world's faults; every fourth world is a calm one.
+    /// Returns the faults of a world; every fourth world is calm.
     pub fn random(dice: &mut Dice) -> Self {
         let mut faults = Self::default();
         if dice.chance(0.25) {
@@ -57,7 +57,7 @@ impl Faults {
             &mut faults.jump,
             &mut faults.spurious,
             &mut faults.unkillable,
-            &mut faults.untold,
+            &mut faults.unreported_end,
         ] {
             *fault = *dice.pick(&[0.0, 0.0, 0.01, 0.05, 0.3]);
         }

@@ -1,4 +1,4 @@
-//! What a shell was asked for and hasn't answered: what the next one has to know of.
+//! Unanswered requests of a shell, which the next shell must handle.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,11 +8,11 @@ use ftsh_machine::{Effect, Event};
 #[derive(Default)]
 pub struct Ledger {
     scopes: BTreeMap<ScopeId, ScopeId>,
-    /// Commands in progress, and where they belong.
+    /// Commands in progress with their scopes.
     commands: BTreeMap<ProcessId, ScopeId>,
-    /// Those of them that are branches elsewhere.
+    /// Commands that are branches elsewhere.
     away: BTreeSet<ProcessId>,
-    /// The rest, in order.
+    /// Other requests in order.
     open: Vec<Effect>,
 }
 
@@ -40,7 +40,7 @@ impl Ledger {
         }
     }
 
-    pub fn told(&mut self, event: &Event) {
+    pub fn on_event(&mut self, event: &Event) {
         match event {
             Event::Exited { process, .. }
             | Event::SpawnFailed { process, .. }
@@ -62,7 +62,7 @@ impl Ledger {
         self.commands.keys().copied()
     }
 
-    /// The scopes of the branches that may be elsewhere.
+    /// Returns the scopes of branches that may be elsewhere.
     pub fn scopes_away(&self) -> Vec<ScopeId> {
         let away = self.commands.iter().filter(|(process, _)| self.away.contains(process));
         away.map(|(_, scope)| *scope).collect()
@@ -77,7 +77,7 @@ impl Ledger {
     }
 }
 
-/// What is answered by this name.
+/// Returns the request that an event answers.
 fn operation(effect: &Effect) -> Option<OperationId> {
     match effect {
         Effect::Open { operation, .. }

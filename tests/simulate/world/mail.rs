@@ -1,5 +1,5 @@
-//! Events on their way to the machine, which come in any legal order: what happened to a process in
-//! the order in which it happened, and that a scope is empty after the end of its commands.
+//! Events on their way to the machine, delivered in any legal order: events of a process in the
+//! order of their occurrence, and the end of a scope after the ends of its commands.
 
 use ftsh_machine::effect::ProcessId;
 use ftsh_machine::{Event, Time};
@@ -8,7 +8,7 @@ use crate::dice::Dice;
 
 #[derive(Default)]
 pub struct Mail {
-    /// With the earliest moment of their arrival, in the order in which things happened.
+    /// Events with the earliest moment of their arrival, in the order of occurrence.
     letters: Vec<(Time, Event)>,
 }
 
@@ -17,7 +17,7 @@ impl Mail {
         self.letters.push((at, event));
     }
 
-    /// One of the events that can arrive now.
+    /// Returns one of the events that can arrive now.
     pub fn take(&mut self, now: Time, dice: &mut Dice) -> Option<Event> {
         let arrived: Vec<usize> =
             self.free().filter(|&index| self.letters[index].0 <= now).collect();
@@ -27,12 +27,12 @@ impl Mail {
         Some(self.letters.remove(index).1)
     }
 
-    /// When the next event arrives.
+    /// Returns the time of the next arrival.
     pub fn next(&self) -> Option<Time> {
         self.free().map(|index| self.letters[index].0).min()
     }
 
-    /// Those that need not wait for another one.
+    /// Returns the events that need not wait for another one.
     fn free(&self) -> impl Iterator<Item = usize> {
         (0..self.letters.len()).filter(|&index| {
             let (_, event) = &self.letters[index];
@@ -40,22 +40,22 @@ impl Mail {
         })
     }
 
-    /// Forgets all that commands have to say.
+    /// Drops all events of commands.
     pub fn lose_all(&mut self) {
         self.letters.retain(|(_, event)| of(event).is_none());
     }
 
-    /// Forgets all but signals.
+    /// Drops all events except signals.
     pub fn keep_signals(&mut self) {
         self.letters.retain(|(_, event)| matches!(event, Event::Interrupted(_)));
     }
 
-    /// Forgets signals that have not come.
+    /// Drops pending signals.
     pub fn forget_signals(&mut self) {
         self.letters.retain(|(_, event)| !matches!(event, Event::Interrupted(_)));
     }
 
-    /// Forgets how a command ends.
+    /// Drops the end of a command.
     pub fn lose(&mut self, process: ProcessId) {
         self.letters.retain(|(_, event)| of(event) != Some(process));
     }

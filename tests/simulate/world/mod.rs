@@ -1,4 +1,4 @@
-//! A world in which much goes wrong: the modelled one, with faults between it and the machine.
+//! A world with many faults: the modelled world, with faults between the world and the machine.
 
 mod cluster;
 mod faults;
@@ -25,14 +25,14 @@ pub use self::shared::Shared;
 use crate::dice::Dice;
 use crate::program::LIBRARY;
 
-/// What hasn't happened in this time never will.
-const LONGEST: Duration = Duration::from_secs(3600);
+/// Time after which no event is expected any more.
+const MAX_QUIET: Duration = Duration::from_secs(3600);
 
-/// What the machine is told next.
-pub enum Told {
+/// Result of a wait.
+pub enum WaitResult {
     Event(Event),
     Nothing,
-    /// Nothing will ever happen again.
+    /// No event will ever come.
     Never,
 }
 
@@ -43,28 +43,28 @@ pub struct Faulty {
     mail: Mail,
     dice: Dice,
     pub faults: Faults,
-    /// Moments at which the shell ends, and another one goes on.
+    /// Waits at which the shell dies, and another one resumes the run.
     restarts: BTreeSet<Time>,
-    /// Commands whose end hasn't been told.
+    /// Commands without a reported end.
     commands: BTreeSet<ProcessId>,
-    /// Attempts that ask for places in channels, and those that have one.
+    /// Attempts that request places in channels, and those that hold one.
     entries: BTreeMap<OperationId, PassId>,
     inside: BTreeSet<PassId>,
-    /// Operations that aren't answered.
+    /// Pending operations.
     hung: BTreeSet<OperationId>,
-    /// Scopes that were told to end and aren't empty.
+    /// Terminated scopes that are not empty yet.
     ending: BTreeSet<ScopeId>,
-    /// Commands that were told to end.
-    told: BTreeSet<ProcessId>,
-    /// SIGKILLs that take their time.
+    /// Terminated commands.
+    terminated: BTreeSet<ProcessId>,
+    /// SIGKILLs in progress.
     kills: BTreeMap<(Time, u64), Effect>,
-    /// Events at the present moment, so that time passes for who only computes.
+    /// Number of events at the present moment, which lets time pass during endless computation.
     idle: u32,
     ledger: Ledger,
     cluster: SimulatedCluster,
-    /// How long branches may go on elsewhere after the shell.
+    /// Time that branches elsewhere continue after the shell.
     outlived: Duration,
-    /// What is said first, whatever else there is to say.
+    /// Event that is delivered first.
     first: VecDeque<Event>,
 }
 
@@ -74,12 +74,12 @@ struct Around {
     dice: Dice,
     future: BTreeMap<(Time, u64), Due>,
     count: u64,
-    /// The first draft that can't take its place.
+    /// First staged file that cannot be committed.
     fails: Option<usize>,
     channels: SimulatedChannels,
-    /// What channels have to say.
-    told: Vec<Event>,
-    /// When they have to look at the clock.
+    /// Replies of channels.
+    replies: Vec<Event>,
+    /// Next time at which channels check the clock.
     wake: Option<Time>,
 }
 
@@ -102,14 +102,14 @@ impl World for Around {
     }
 
     fn ask(&mut self, ask: Ask) {
-        let told = self.channels.ask(0, ask, self.now);
-        self.tell(told);
+        let replies = self.channels.ask(0, ask, self.now);
+        self.send(replies);
     }
 }
 
 impl Around {
-    fn tell(&mut self, told: Vec<(usize, Event)>) {
-        self.told.extend(told.into_iter().map(|(_, event)| event));
+    fn send(&mut self, replies: Vec<(usize, Event)>) {
+        self.replies.extend(replies.into_iter().map(|(_, event)| event));
         self.wake = self.channels.wake().or(self.wake);
     }
 }
@@ -135,7 +135,7 @@ impl Faulty {
             count: 0,
             fails: None,
             channels: SimulatedChannels::default(),
-            told: Vec::new(),
+            replies: Vec::new(),
             wake: None,
         };
         Self {
@@ -150,7 +150,7 @@ impl Faulty {
             inside: BTreeSet::new(),
             hung: BTreeSet::new(),
             ending: BTreeSet::new(),
-            told: BTreeSet::new(),
+            terminated: BTreeSet::new(),
             kills: BTreeMap::new(),
             idle: 0,
             ledger: Ledger::default(),
@@ -160,7 +160,7 @@ impl Faulty {
         }
     }
 
-    /// Its shell ends only when it is replaced: no driver that is recorded says that it has.
+    /// The shell itself only ends when it is replaced: no recorded driver reports its own end.
     pub fn without_restarts(mut self) -> Self {
         self.restarts.clear();
         self
@@ -170,41 +170,41 @@ impl Faulty {
         self.around.now
     }
 
-    /// The processes that are alive.
+    /// Returns the living processes.
     pub fn alive(&self) -> BTreeSet<ProcessId> {
         self.shell.alive().collect()
     }
 
-    /// Whether something goes on of which the machine may well hear nothing.
+    /// True if actions are in progress that may never lead to an event.
     pub fn is_busy(&self) -> bool {
-        // Who has a place and waits for another one may wait for ever.
+        // An attempt that holds a place and waits for another one may wait forever.
         !self.hung.is_empty()
             || self.shell.alive().next().is_some()
             || !self.around.channels.is_quiet()
             || self.cluster.is_busy()
     }
 
-    /// What became of branches that were sent elsewhere.
+    /// Returns the results of branches that were dispatched.
     pub fn attempts(&self) -> &[NodeAttempt] {
         self.cluster.attempts()
     }
 
-    /// Whether nobody is in a channel, or waits for one.
+    /// True if no attempt holds or awaits a place in a channel.
     pub fn channels_are_quiet(&self) -> bool {
         self.around.channels.is_quiet()
     }
 
-    /// Tells the shell to end.
+    /// Sends a signal to the shell.
     pub fn interrupt(&mut self, signal: i32) {
         self.mail.post(self.around.now, Event::Interrupted(signal));
     }
 
-    /// What the machine does takes its time.
+    /// Advances the time for an action of the machine.
     pub fn spend(&mut self, time: Duration) {
         self.around.now = self.around.now + time;
     }
 
-    /// Nothing goes wrong any more.
+    /// Ends all faults.
     pub fn calm_down(&mut self) {
         self.restarts.clear();
         self.mail.forget_signals();
@@ -279,7 +279,7 @@ impl Faulty {
             effect => {
                 if let Effect::Terminate(scope) = effect {
                     self.ending.insert(scope);
-                    self.told.extend(self.shell.members(scope));
+                    self.terminated.extend(self.shell.members(scope));
                 }
                 self.forward(effect);
             }
@@ -301,7 +301,7 @@ impl Faulty {
             SpawnErrorKind::System,
             SpawnErrorKind::Builtin,
         ]);
-        // Whatever else keeps it from starting comes after that.
+        // Other reasons against a start come later.
         if kind != SpawnErrorKind::Redirect && !self.shell.redirect(run) {
             kind = SpawnErrorKind::Redirect;
         }
@@ -309,7 +309,7 @@ impl Faulty {
         self.post(Event::SpawnFailed { process: run.process, error });
     }
 
-    /// Takes what the modelled world has to say.
+    /// Takes the events of the modelled world.
     fn collect(&mut self) {
         while let Some(event) = self.shell.poll_event() {
             if let Some(event) = self.cluster.filter_event(event) {
@@ -319,7 +319,7 @@ impl Faulty {
         while let Some(event) = self.cluster.poll_event() {
             self.report(event);
         }
-        for event in std::mem::take(&mut self.around.told) {
+        for event in std::mem::take(&mut self.around.replies) {
             self.report(event);
         }
     }
@@ -328,7 +328,8 @@ impl Faulty {
         let Self { faults, dice, .. } = self;
         match event {
             Event::Exited { process, .. }
-                if self.told.remove(&process) && faults.happens(dice, "untold", faults.untold) =>
+                if self.terminated.remove(&process)
+                    && faults.happens(dice, "unreported end", faults.unreported_end) =>
             {
                 self.mail.lose(process);
             }
@@ -346,13 +347,13 @@ impl Faulty {
         self.mail.post(at, event);
     }
 
-    /// The shell and all that it has started end, and another one goes on.
+    /// Ends the shell with all its processes, and starts another shell.
     fn restart(&mut self) -> Event {
         *self.faults.happened.entry("restart").or_default() += 1;
         self.lose_branches();
         self.shell.end_all();
         self.mail.lose_all();
-        self.told.clear();
+        self.terminated.clear();
         for pass in std::mem::take(&mut self.inside) {
             self.around.ask(Ask::Leave(pass, Passed::Neither));
         }
@@ -363,7 +364,7 @@ impl Faulty {
         Event::Resumed { lost: std::mem::take(&mut self.commands).into_iter().collect() }
     }
 
-    /// The machine is told of this.
+    /// Records an event for the machine.
     fn tells(&mut self, event: &Event) {
         if let Event::Exited { process, .. }
         | Event::SpawnFailed { process, .. }
@@ -379,20 +380,20 @@ impl Faulty {
         }
     }
 
-    /// The head of the branches that are elsewhere dies.
+    /// Ends the head of the branches elsewhere.
     fn lose_branches(&mut self) {
         let now = self.around.now;
         let scopes = self.cluster.head_dies(now);
-        // The shell that goes on begins later.
+        // The resuming shell begins later.
         let until = now + std::mem::take(&mut self.outlived);
         self.cluster.inherit(scopes.into_iter().map(|scope| (scope, until)).collect());
     }
 
-    /// Lets time pass until something happens, but not past `until`.
-    pub fn wait(&mut self, until: Time) -> Told {
+    /// Lets time pass until the next event, at most until `until`.
+    pub fn wait(&mut self, until: Time) -> WaitResult {
         let Self { faults, dice, .. } = self;
         if faults.happens(dice, "spurious", faults.spurious) {
-            return Told::Nothing;
+            return WaitResult::Nothing;
         }
         if faults.happens(dice, "jump", faults.jump) {
             self.around.now = self.around.now + dice.time(Duration::from_secs(100));
@@ -402,12 +403,12 @@ impl Faulty {
             self.pass();
             if self.restarts.first().is_some_and(|at| *at <= self.around.now) {
                 self.restarts.pop_first();
-                return Told::Event(self.restart());
+                return WaitResult::Event(self.restart());
             }
             if let Some(event) = self.mail.take(self.around.now, &mut self.dice) {
                 self.idle = 0;
                 self.tells(&event);
-                return Told::Event(event);
+                return WaitResult::Event(event);
             }
             let due = self.around.future.first_key_value().map(|(key, _)| key.0);
             let kill = self.kills.first_key_value().map(|(key, _)| key.0);
@@ -416,19 +417,21 @@ impl Faulty {
             let next = [due, kill, restart, branches, self.around.wake, self.mail.next()];
             let next = next.into_iter().flatten().min();
             match next.filter(|next| *next <= until) {
-                // Branches elsewhere ask for time again and again, as long as they go on.
-                Some(next) if until == Time::NEVER && next - began > LONGEST => return Told::Never,
+                // Branches elsewhere set timers as long as they run.
+                Some(next) if until == Time::NEVER && next - began > MAX_QUIET => {
+                    return WaitResult::Never;
+                }
                 Some(next) => self.around.now = self.around.now.max(next),
-                None if until == Time::NEVER => return Told::Never,
+                None if until == Time::NEVER => return WaitResult::Never,
                 None => {
                     self.compute(until);
-                    return Told::Nothing;
+                    return WaitResult::Nothing;
                 }
             }
         }
     }
 
-    /// Nothing happens up to `until`; computing takes its time, too.
+    /// Advances the time to `until`. Computing takes time as well.
     fn compute(&mut self, until: Time) {
         if until > self.around.now {
             self.around.now = until;
@@ -440,7 +443,7 @@ impl Faulty {
         }
     }
 
-    /// Does what is due by now.
+    /// Performs the actions that are due.
     fn pass(&mut self) {
         let now = self.around.now;
         while let Some(due) = self.around.future.first_entry().filter(|it| it.key().0 <= now) {
@@ -449,8 +452,8 @@ impl Faulty {
             self.collect();
         }
         if self.around.wake.take_if(|wake| *wake <= now).is_some() {
-            let told = self.around.channels.pass_time(now);
-            self.around.tell(told);
+            let replies = self.around.channels.pass_time(now);
+            self.around.send(replies);
             self.collect();
         }
         self.cluster.pass(&mut self.shell, &mut self.around);

@@ -1,4 +1,4 @@
-//! The programs of the world.
+//! Programs of the world.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use ftsh_sim::{Call, Model};
 
 use crate::dice::Dice;
 
-/// What a program does; none if there is no such program.
+/// Returns the model of a program, or none for an unknown program.
 pub fn model(call: &Call, dice: &mut Dice) -> Option<Model> {
     let argument = call.words.get(1).map(ToString::to_string);
     let argument = argument.and_then(|text| text.parse::<f64>().ok()).unwrap_or(1.0);
@@ -28,7 +28,7 @@ pub fn model(call: &Call, dice: &mut Dice) -> Option<Model> {
         "cat" => Model::succeeds().prints(call.input.clone()).consumes(),
         _ => return None,
     };
-    // Nothing takes exactly as long as it should.
+    // Durations vary a little.
     let more = if dice.chance(0.3) { dice.time(Duration::from_secs(2)) } else { Duration::ZERO };
     Some(Model { takes: model.takes.map(|takes| takes + more), ..model })
 }

@@ -1,4 +1,4 @@
-//! The world as a driver, whose shell may die at any moment.
+//! The world as a driver whose shell may die at any moment.
 
 use std::cell::RefCell;
 use std::io;
@@ -10,18 +10,18 @@ use ftsh_machine::effect::{BufferId, Dispatch, IoId, ScopeId};
 use ftsh_machine::event::Reply;
 use ftsh_machine::{Effect, Event, Time};
 
-use super::{Faulty, Told};
+use super::{Faulty, WaitResult};
 
-/// Names of requests that only make the world again are above this.
+/// Minimum number of request ids that only restore the world.
 const OTHERS: u64 = 1 << 63;
-/// What is said of files that were about to take their places when the shell died.
+/// Error of files whose commit was in progress when the shell died.
 const HALF_SETTLED: &str = "the shell ended while files took their places";
 
-/// A world that a recorder has as well as who looks at it.
+/// A world shared by a recorder and an observer.
 #[derive(Clone)]
 pub struct Shared {
     world: Rc<RefCell<Faulty>>,
-    /// Whether nothing will ever happen again.
+    /// True if no event will ever come.
     pub is_over: Rc<RefCell<bool>>,
 }
 
@@ -54,13 +54,13 @@ impl Driver for Shared {
     }
 
     fn wait(&mut self, until: Time) -> Option<Event> {
-        let said = self.with(|world| match world.first.pop_front() {
-            Some(event) => Told::Event(event),
+        let result = self.with(|world| match world.first.pop_front() {
+            Some(event) => WaitResult::Event(event),
             None => world.wait(until),
         });
-        *self.is_over.borrow_mut() = matches!(said, Told::Never);
-        let Told::Event(event) = said else { return None };
-        self.with(|world| world.ledger.told(&event));
+        *self.is_over.borrow_mut() = matches!(result, WaitResult::Never);
+        let WaitResult::Event(event) = result else { return None };
+        self.with(|world| world.ledger.on_event(&event));
         Some(event)
     }
 }
@@ -84,13 +84,13 @@ impl Durable for Shared {
 }
 
 impl Faulty {
-    /// Whether all that the shell was told is all that has happened: what more has happened would be there,
-    /// though nobody knows of it.
+    /// True if the shell has received all events. A missing event would be in the world without an
+    /// observer.
     pub fn is_told_all(&self) -> bool {
         !self.shell.is_reading() && self.ledger.commands().all(|process| self.shell.runs(process))
     }
 
-    /// The shell dies, and what it had started with it, but for branches elsewhere.
+    /// Kills the shell with all its processes, except branches elsewhere.
     fn die(&mut self, later: Duration) {
         self.cluster.head_dies(self.around.now);
         self.around.now = self.around.now + later;
@@ -99,20 +99,21 @@ impl Faulty {
         self.kills.clear();
         self.hung.clear();
         self.ending.clear();
-        self.told.clear();
-        self.around.told.clear();
-        let told = self.around.channels.died(0, self.around.now);
-        self.around.tell(told);
+        self.terminated.clear();
+        self.around.replies.clear();
+        let replies = self.around.channels.died(0, self.around.now);
+        self.around.send(replies);
     }
 
-    /// It dies, and another one comes.
+    /// Kills the shell and starts another one.
     pub fn replace_shell(&mut self, later: Duration) {
         self.die(later);
         self.cluster.forget_scopes();
         self.shell = self.shell.successor();
     }
 
-    /// The same as if all that it had were still there: it is told at once, and asked again.
+    /// Restores the state as if all processes were alive: reports them at once and repeats their
+    /// requests.
     pub fn end_processes(&mut self, later: Duration) {
         self.die(later);
         self.shell.end_processes();

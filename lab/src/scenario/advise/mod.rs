@@ -146,8 +146,9 @@ fn candidates(options: &AdviseOptions) -> Result<(Vec<PolicyCandidate>, bool)> {
         policy
     };
     // The policy of the rules is not adapted; the others are.
-    let cases: Vec<_> =
-        std::iter::once((PolicyKind::Ethernet, false)).chain(KINDS.map(|kind| (kind, true))).collect();
+    let cases: Vec<_> = std::iter::once((PolicyKind::Ethernet, false))
+        .chain(KINDS.map(|kind| (kind, true)))
+        .collect();
     let progress = TrialProgress::new(cases.len());
     let found = trials(&cases, &progress, |(kind, fits)| {
         let mean = check::mean_part(*kind);
