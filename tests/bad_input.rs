@@ -1,34 +1,33 @@
-//! Heads and expressions that make no sense: written, they keep a script from starting; computed,
-//! they are failures.
+//! Wrong heads and expressions: literal ones are errors of the script, computed ones are failures.
 
 use crate::support::Ftsh;
 
-/// Refuses the script before anything runs, with these words on standard error.
-fn refused(script: &str, told: &[&str]) {
+/// Checks that the script is refused with these words on standard error.
+fn refused(script: &str, expected: &[&str]) {
     let script = format!("echo never\n{script}\n");
     let errors = Ftsh::script(&script).stdout("").failure(2).errors();
-    for told in told {
-        assert!(errors.contains(told), "{script}: {told} expected in\n{errors}");
+    for expected in expected {
+        assert!(errors.contains(expected), "{script}: {expected} expected in\n{errors}");
     }
 }
 
-/// Fails in a way that `catch` sees, with these words in `$error`.
-fn fails(script: &str, told: &str) {
+/// Checks that the script fails with these words in `$error`.
+fn fails(script: &str, expected: &str) {
     let caught = format!(
         "try\n    {script}\ncatch\n    echo \"$error_kind\"\n    echo \"$error\" > story\nend\n"
     );
     let finished = Ftsh::script(&caught).stdout("expression\n").success();
     let story = finished.read("story");
-    assert!(story.contains(told), "{script}: {told} expected in\n{story}");
+    assert!(story.contains(expected), "{script}: {expected} expected in\n{story}");
 }
 
-fn head_refused(head: &str, told: &[&str]) {
-    refused(&format!("try {head}\n    echo never\nend"), told);
+fn head_refused(head: &str, expected: &[&str]) {
+    refused(&format!("try {head}\n    echo never\nend"), expected);
 }
 
-fn head_fails(head: &str, told: &str) {
+fn head_fails(head: &str, expected: &str) {
     let variables = "zero=0; less=-5; word=soon; much=150; half=0.5; none=0s";
-    fails(&format!("{variables}; try {head}; echo never; end"), told);
+    fails(&format!("{variables}; try {head}; echo never; end"), expected);
 }
 
 #[test]
@@ -86,14 +85,14 @@ fn durations_are_longer_than_zero() {
 
 #[test]
 fn counts_are_whole_numbers_from_one() {
-    for (count, told) in [
+    for (count, expected) in [
         ("0", "`0` is too few"),
         ("-1", "`-1` is too few"),
         ("1.5", "expected a whole number, not `1.5`"),
         ("x", "expected a whole number, not `x`"),
     ] {
-        head_refused(&format!("{count} times"), &[told]);
-        refused(&format!("forall x in a b at most {count}\n    echo never\nend"), &[told]);
+        head_refused(&format!("{count} times"), &[expected]);
+        refused(&format!("forall x in a b at most {count}\n    echo never\nend"), &[expected]);
     }
     for (count, times, most) in [
         ("$zero", "can't make 0 attempts", "`at most 0` is too few"),
@@ -140,12 +139,12 @@ fn delays_do_not_start_above_their_cap() {
 
 #[test]
 fn regular_expressions_are_checked() {
-    for (pattern, told) in [
+    for (pattern, expected) in [
         ("\"a(b\"", "unclosed group"),
         ("'['", "unclosed character class"),
         ("'*a'", "repetition operator missing expression"),
     ] {
-        refused(&format!("x=abc .matches. {pattern}"), &["not a regular expression", told]);
+        refused(&format!("x=abc .matches. {pattern}"), &["not a regular expression", expected]);
     }
     fails("p=\"a(b\"; x=abc .matches. $p", "`a(b` is not a regular expression");
     fails("p=\"(\"; if abc .matches. \"a$p\"; end", "`a(` is not a regular expression");
@@ -153,7 +152,7 @@ fn regular_expressions_are_checked() {
 
 #[test]
 fn options_are_checked_like_clauses() {
-    for (policy, told) in [
+    for (policy, expected) in [
         ("ful", "unknown backoff policy `ful`; did you mean `full`?"),
         ("full frm 1s", "unknown clause `frm`; did you mean `from`?"),
         ("full from 0s", "`from` must be longer than 0"),
@@ -165,8 +164,12 @@ fn options_are_checked_like_clauses() {
         Ftsh::command("echo never")
             .options(["--backoff", policy])
             .stdout("")
-            .stderr(told)
+            .stderr(expected)
             .failure(2);
-        Ftsh::command("echo never").env("FTSH_BACKOFF", policy).stdout("").stderr(told).failure(2);
+        Ftsh::command("echo never")
+            .env("FTSH_BACKOFF", policy)
+            .stdout("")
+            .stderr(expected)
+            .failure(2);
     }
 }

@@ -1,4 +1,4 @@
-//! Values on their way through real processes: exact to the byte.
+//! Values that pass real processes unchanged to the byte.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -6,7 +6,8 @@ use std::os::unix::ffi::OsStrExt;
 
 use super::support::Ftsh;
 
-/// What no environment, argument or file name changes; none is empty or has a NUL or a slash.
+/// Values that no environment, argument or file name changes. None is empty or contains a NUL or a
+/// slash.
 const VALUES: [&[u8]; 9] = [
     b"plain",
     b"\n",
@@ -37,7 +38,7 @@ end
 
 #[test]
 fn arguments_come_out_as_they_went_in() {
-    // What gets a line end for its own, and loses it: a CR before it is taken for a part of it.
+    // A value that is read as a line loses its line end, including a CR before it.
     let values = || VALUES.into_iter().filter(|value| !value.ends_with(b"\r"));
     let expected: Vec<u8> = values().flat_map(|value| [value, b"\0"].concat().repeat(9)).collect();
     Ftsh::script(SCRIPT).args(values().map(OsStr::from_bytes)).stdout(expected).success();

@@ -57,7 +57,7 @@ fn a_script_on_standard_input() {
 }
 
 #[test]
-fn help_says_what_there_is() {
+fn help_lists_the_options() {
     let help = Ftsh::new().arg("--help").success().text();
     for argument in ftsh::cli::flags::command().get_arguments().filter(|it| !it.is_hide_set()) {
         let short = argument.get_short().map(|short| format!("-{short}"));
@@ -72,7 +72,7 @@ fn help_says_what_there_is() {
 }
 
 #[test]
-fn short_help_says_what_is_used_most() {
+fn short_help_lists_common_options() {
     let help = Ftsh::new().arg("-h").success().text();
     for name in ["-c", "-n", "-f", "-l", "--cron", "--lock", "--help"] {
         assert!(help.contains(name), "{name} isn't in the help:\n{help}");
@@ -80,7 +80,7 @@ fn short_help_says_what_is_used_most() {
     assert!(!help.contains("--log-format"), "{help}");
 }
 
-/// The paragraphs of the help on a terminal of so many columns.
+/// Returns the paragraphs of the help on a terminal with this number of columns.
 fn paragraphs(option: &str, columns: usize) -> Vec<Vec<String>> {
     let help = Ftsh::new().arg(option).env("COLUMNS", columns.to_string()).success().text();
     let paragraphs = help.trim_end().split("\n\n");
@@ -106,7 +106,7 @@ fn help_comes_in_groups_that_fit_a_screen() {
 }
 
 #[test]
-fn version_says_the_version() {
+fn version_prints_the_version() {
     for option in ["-V", "-v", "--version"] {
         let version = Ftsh::new().arg(option).success().text();
         assert!(version.contains(env!("CARGO_PKG_VERSION")), "{version}");
@@ -234,8 +234,8 @@ fn statuses_are_those_of_the_failure() {
 }
 
 #[test]
-fn a_user_that_nobody_knows_is_no_crash() {
-    // Which the C library would ask plug-ins about, that a program without a loader can't have.
+fn an_unknown_user_causes_no_crash() {
+    // The C library asks plug-ins about these, which a statically linked program cannot load.
     for script in
         ["echo > ~nobodyhasthisname/a", "cd ~nobodyhasthisname", "echo ~nobodyhasthisname"]
     {
@@ -251,7 +251,7 @@ fn closed_descriptors_are_no_crash() {
 }
 
 #[test]
-fn what_is_written_to_a_closed_output_fails() {
+fn writing_to_a_closed_output_fails() {
     let wrong = |arguments: &str, redirect: &str| {
         let script = format!("sh -c 'ftsh {arguments} {redirect}; echo $? > status'; cat status");
         let finished = Ftsh::command(&script)
@@ -278,7 +278,7 @@ fn what_is_written_to_a_closed_output_fails() {
     Ftsh::command("sh -c 'ftsh -c success <&- >&- 2>&-'").success();
 }
 
-/// A journal of this version.
+/// Creates a journal of this version.
 fn journal() -> PathBuf {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/journals");
     let mut all = fs::read_dir(folder).expect("journals").map(|it| it.expect("one").path());
@@ -292,7 +292,7 @@ fn a_script_may_come_through_a_non_blocking_input() {
     let mut child =
         Command::new(FTSH).stdin(reader).stdout(Stdio::piped()).spawn().expect("the shell");
     let stat = format!("/proc/{}/stat", child.id());
-    // Once it sleeps, it waits for the script.
+    // A sleeping shell is waiting for the script.
     while fs::read_to_string(&stat).is_ok_and(|it| !it.contains(") S ") && !it.contains(") Z ")) {
         std::thread::sleep(Duration::from_millis(1));
     }

@@ -1,4 +1,4 @@
-//! The scripts of the cookbook, with stand-ins for the programs that they call.
+//! Scripts of the cookbook, with stand-ins for their programs.
 
 use std::fs;
 use std::path::Path;
@@ -22,7 +22,7 @@ fn pages() -> Vec<String> {
         .collect()
 }
 
-/// The script below a heading, with delays that don't keep a test waiting.
+/// Returns the script below a heading, with short delays.
 pub fn script_of(document: &str, heading: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(document);
     let text = fs::read_to_string(path).expect("a document");
@@ -50,7 +50,7 @@ pub fn script_of(document: &str, heading: &str) -> String {
     words.join("\n")
 }
 
-/// The `while` clause at the end of a line.
+/// Removes the `while` clause at the end of a line.
 fn condition(tail: &str) -> &str {
     tail.find(" while ").map_or("", |at| &tail[at..])
 }
@@ -109,7 +109,7 @@ impl Recipe {
         Self(run.env("PATH", path).env("FTSH_BACKOFF", "fixed from 1 ms"))
     }
 
-    /// Gives it a stand-in, which notes its words in `calls`.
+    /// Adds a stand-in that appends its words to `calls`.
     pub fn program(self, name: &str, body: &str) -> Self {
         let text = format!("#!/bin/sh\necho {name} $* >> calls\n{body}\n");
         Self(self.0.program(&format!("bin/{name}"), &text))
@@ -138,12 +138,12 @@ impl Recipe {
     }
 }
 
-/// A stand-in that fails so often before it works.
+/// Returns a stand-in that fails a number of times before it works.
 pub fn fails(times: u32, then: &str) -> String {
     format!("echo x >> times; test $(wc -l < times) -gt {times} || exit 5\n{then}")
 }
 
-/// How many lines of a file of the run begin so.
+/// Returns the number of lines of a file with this beginning.
 pub fn count(finished: &Finished, file: &str, start: &str) -> usize {
     finished.read(file).lines().filter(|line| line.starts_with(start)).count()
 }
@@ -171,7 +171,7 @@ fn a_copy_that_goes_on_where_it_stopped() {
     assert_eq!(count(&finished, "calls", "rsync -a --partial --timeout=60 from to"), 4);
 }
 
-/// A stand-in for curl that has these answers, one after the other, and then 200.
+/// Returns a stand-in for curl with these answers in order, and 200 afterwards.
 fn curl(answers: &str) -> String {
     format!(
         "echo x >> times
@@ -222,7 +222,7 @@ fn wait_for_room_on_a_disk() {
     let df = "echo x >> times; test $(wc -l < times) -gt 2 && free=600 || free=20
               echo Filesystem 1M-blocks Used Available; echo disk 1000 400 $free 40% /";
     let recipe = Recipe::new("Wait for room on a disk").program("df", df);
-    // The first time, the disk is full half way.
+    // The first time, the disk is full in the middle.
     let tar = "test -e \"$4/half\" && exit 9; echo half > \"$4/half\"; echo t >> tars
                test $(wc -l < tars) = 2";
     let finished = recipe.program("tar", tar).file("d/other", "").args(&["a.tar", "d"]).success();
@@ -305,7 +305,7 @@ fn keep_what_came_in() {
         Recipe::new("Keep what came in").program("curl", "cat >> got; test $(wc -l < got) = 6");
     let recipe = Recipe(recipe.0.stdin("1\n2\n3\n").args(["http://host/"]));
     assert_eq!(recipe.success().read("got"), "1\n2\n3\n1\n2\n3\n");
-    // As the text below it says.
+    // As described below the script.
     let atomic = "try for 1 hour atomic\ncurl -fsS -T - \"$1\"\nend\n".to_owned();
     let recipe = Recipe::running(atomic, Ftsh::new());
     let recipe = recipe.program("curl", "cat >> got; test $(wc -l < got) = 6");

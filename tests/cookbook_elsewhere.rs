@@ -1,11 +1,11 @@
-//! The scripts of the cookbook whose branches run on other machines, which stand-ins for `ssh` and `srun` play.
+//! Scripts of the cookbook with branches on other machines, with stand-ins for `ssh` and `srun`.
 
 use crate::cluster::SSH;
 use crate::cookbook::{Recipe, count};
 
 #[test]
 fn jobs_on_three_machines() {
-    // One can't be reached, and on another one the shell dies in the middle of a scan, once.
+    // One machine is unreachable. On another one, the shell dies once in the middle of a scan.
     let ssh = SSH.replace("= down", "= alpha");
     let tesseract = "case $1 in
          *bad.tif) exit 3;;
@@ -50,7 +50,7 @@ fn jobs_on_slurm() {
     let jobs: Vec<_> = jobs.lines().filter(|line| line.starts_with("srun ")).collect();
     assert_eq!(jobs.len(), 6, "a job for each attempt: {jobs:#?}");
     assert!(jobs.iter().all(|job| job.contains(" --partition=long --mem=4G ")), "{jobs:#?}");
-    // All play on one machine, which is the one to avoid after a failure.
+    // All stand-ins run on one machine, which is avoided after a failure.
     assert!(jobs.iter().any(|job| job.contains(" --exclude=")), "{jobs:#?}");
     finished.expect_stderr("sample=samples/bad.fq: ");
 }

@@ -1,4 +1,4 @@
-//! The scripts of the cookbook about ends: of containers, by codes of a partial success, and of runs that can go on.
+//! Scripts of the cookbook about the end of a run: containers, partial success, and resumable runs.
 
 use nix::sys::signal::Signal;
 
@@ -18,7 +18,7 @@ fn a_backup_with_warnings() {
     let finished = recipe(restic).stdout(note).success();
     assert_eq!(count(&finished, "calls", "restic backup --quiet /srv"), 3);
     let text = script("A backup with warnings").replace("for 2 hours", "2 times");
-    // SIGQUIT is 3 as well.
+    // SIGQUIT has the number 3 as well.
     let run = Recipe::running(text, Ftsh::new()).program("restic", "kill -QUIT $$");
     run.args(&["/srv"]).stdout("").failure(131);
 }
@@ -107,10 +107,11 @@ fn begin_again_after_a_kill_only() {
     assert_eq!(count(&finished, "calls", "ftsh"), 1, "a script that failed isn't begun again");
 }
 
-/// A stand-in that waits the first time, and says that it does.
+/// A stand-in that reports its start and waits the first time.
 const STAYS: &str = "test -e been || { echo > been; echo > stays; exec sleep 100; }";
 
-/// Runs a recipe with a journal, kills its shell while a stand-in waits, and starts it again.
+/// Runs a recipe with a journal, kills its shell while a stand-in waits, and starts the recipe
+/// again.
 fn twice(recipe: impl Fn(Ftsh) -> Recipe, first: Ftsh) -> Finished {
     let run = recipe(first).0.options(["--journal=j"]).start();
     run.until_lines("stays", 1);

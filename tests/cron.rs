@@ -1,4 +1,4 @@
-//! `--cron`: silence, unless the script fails.
+//! `--cron`: no output unless the script fails.
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -11,10 +11,10 @@ fn cron(script: &str) -> Ftsh {
     Ftsh::script(script).options(["--cron"])
 }
 
-/// A command that says it is there, and then waits to be killed.
+/// A command that reports its start and waits to be killed.
 const WAITS: &str = "echo before; sh -c 'echo ready > ready; echo waiting; sleep 60; :'";
 
-/// The process ids of the shell: the supervisor's and the interpreter's.
+/// Process ids of the supervisor and the interpreter.
 fn shells(run: &Running) -> (Pid, Pid) {
     let supervisor = run.pid().as_raw();
     let is_shell = |command: &str| command.contains("ftsh") && command.contains("--cron");
@@ -33,7 +33,7 @@ fn a_good_run_is_silent() {
 }
 
 #[test]
-fn a_bad_run_tells_all_with_the_reason_first() {
+fn a_failed_run_shows_the_reason_and_then_its_output() {
     let script = "echo one\nsh -c 'echo two >&2'\nprintf three\nsh -c 'exit 7'";
     let finished = cron(script).stdout("").failure(7);
     let errors = finished.errors();
@@ -44,7 +44,7 @@ fn a_bad_run_tells_all_with_the_reason_first() {
 }
 
 #[test]
-fn the_document_shows_what_is_printed() {
+fn the_document_shows_the_real_output() {
     let document = include_str!("../docs/operate/cron.md");
     let section = document.split("\n## Output\n").nth(1).expect("a section");
     let block = |kind: &str| {
@@ -70,14 +70,14 @@ fn exit_codes_and_quiet_logs_are_no_reason_to_be_silent() {
 }
 
 #[test]
-fn what_keeps_a_script_from_starting_is_told() {
+fn errors_before_the_script_are_shown() {
     cron("try").stderr("this `try` has no `end`").failure(2);
     cron("echo a").options(["-f", "no/such/log"]).stderr("can't open the log").failure(2);
     Ftsh::new().args(["--cron", "nosuch"]).stderr("can't read the script").failure(2);
 }
 
 #[test]
-fn a_command_that_opens_standard_error_anew_cuts_nothing_off() {
+fn reopening_standard_error_truncates_nothing() {
     let script = "echo first; sh -c 'echo second > /dev/stderr'; echo third; failure";
     cron(script).stderr("printed:\nfirst\nsecond\nthird\n").failure(1);
 }
@@ -93,7 +93,7 @@ fn a_lot_is_kept_whole() {
 
 #[test]
 fn a_full_disk_costs_the_middle_only() {
-    // The pipe at the end keeps the limit from what is shown in the end.
+    // The pipe at the end hides the limit from the final output.
     let script = "sh -c '(ulimit -f 8; ftsh --cron -c \"seq 1 200000; failure\") 2>&1 | cat'";
     let shown = Ftsh::command(script).success().text();
     assert!(shown.contains("printed:\n1\n2\n"), "the beginning");
@@ -108,7 +108,7 @@ fn an_unwritable_temporary_directory_is_no_hindrance() {
 }
 
 #[test]
-fn it_is_shown_when_the_shell_is_told_to_end() {
+fn output_is_shown_after_a_signal() {
     let run = cron(WAITS).start();
     run.until_lines("ready", 1);
     run.signal(Signal::SIGTERM);
@@ -118,7 +118,7 @@ fn it_is_shown_when_the_shell_is_told_to_end() {
 }
 
 #[test]
-fn it_is_shown_when_the_interpreter_is_killed() {
+fn output_is_shown_after_the_interpreter_is_killed() {
     let run = cron(WAITS).start();
     run.until_lines("ready", 1);
     kill(shells(&run).1, Signal::SIGKILL).expect("it lives");
@@ -128,7 +128,7 @@ fn it_is_shown_when_the_interpreter_is_killed() {
 }
 
 #[test]
-fn it_is_shown_when_the_supervisor_is_killed() {
+fn output_is_shown_after_the_supervisor_is_killed() {
     let run = cron(WAITS).start();
     run.until_lines("ready", 1);
     kill(shells(&run).0, Signal::SIGKILL).expect("it lives");

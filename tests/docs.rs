@@ -1,4 +1,4 @@
-//! The scripts in the documents: they are right, and those of the reference do what it says.
+//! Scripts in the documents are correct, and those of the reference do what the text says.
 
 use std::fmt::Write;
 use std::fs;
@@ -14,7 +14,7 @@ const ROOT_DOCUMENTS: [&str; 2] = ["README.md", "ARCHITECTURE.md"];
 /// Page whose scripts are wrong on purpose, and which `tests/slugs.rs` holds to the shell.
 const ERRORS: &str = "docs/reference/errors.md";
 
-/// A script of a document: its line there, what follows `ftsh` at its head, and its text.
+/// A script of a document: its line, the words after `ftsh` at its head, and its text.
 pub struct Example {
     pub line: usize,
     pub label: String,
@@ -62,7 +62,7 @@ fn the_scripts_of_the_documents_are_right() {
 }
 
 #[test]
-fn the_scripts_of_the_reference_do_what_it_says() {
+fn scripts_of_the_reference_do_what_the_text_says() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let script = directory.path().join("example.ftsh");
     let mut report = String::new();
@@ -70,7 +70,7 @@ fn the_scripts_of_the_reference_do_what_it_says() {
     pages.extend(["from-sh", "from-2003"].map(|name| format!("docs/start/{name}.md")));
     for page in pages.into_iter().filter(|page| page != ERRORS) {
         for Example { line, label, text } in examples(&page) {
-            // Some need more than a test has.
+            // Some scripts need more than a test provides.
             if label == "check" {
                 continue;
             }

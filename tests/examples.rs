@@ -1,4 +1,4 @@
-//! The examples: all of them are checked, and all of them run, with stand-ins for the network.
+//! All examples are checked and run, with stand-ins for the network.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ fn every_example_is_right() {
 }
 
 #[test]
-fn every_example_says_how_it_is_called() {
+fn every_example_has_its_usage() {
     for path in scripts(&folder()) {
         let text = fs::read_to_string(&path).expect("an example");
         let name = path.file_name().and_then(|name| name.to_str()).expect("a name");
@@ -110,7 +110,7 @@ fn submit_listens_first() {
         .program("bin/condor_submit", condor)
         .stdout("submitted job.file\n")
         .success();
-    // Occupied: it waits, and goes ahead when the others are done.
+    // The slot is taken: the script waits until the others are done.
     let run = example("submit.ftsh")
         .arg("job.file")
         .env("FILE_TABLE", "table")

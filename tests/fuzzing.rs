@@ -1,4 +1,4 @@
-//! What fuzzing kept, and all scripts, once more against what must hold of the parser.
+//! Inputs kept from fuzzing, and all scripts, checked against the properties of the parser.
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +13,7 @@ fn root() -> &'static Path {
 }
 
 #[test]
-fn what_fuzzing_kept_parses_and_prints() {
+fn kept_fuzzing_inputs_parse_and_print() {
     let corpus = fs::read_dir(root().join("fuzz/corpus/parse")).expect("the corpus");
     let mut paths: Vec<_> = corpus.flatten().map(|entry| entry.path()).collect();
     assert!(paths.len() > 100, "{} files in the corpus", paths.len());

@@ -1,7 +1,8 @@
-//! Hints: each leads to code that works.
+//! Hints lead to working code.
 //!
-//! `tests/hints.txt` has wrong scripts, each with a right one. A right script has all code of the hints that the
-//! wrong one is given, and runs. A hint that no wrong script is given is a mistake as well.
+//! `tests/hints.txt` contains wrong scripts, each with a corrected one. A corrected script contains
+//! all code of the hints for the wrong one, and runs. A hint without a wrong script is an error as
+//! well.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -14,7 +15,7 @@ use ftsh_syntax::{parse, parse_bytes};
 use crate::support::Ftsh;
 use crate::tidy::{assert_none, code};
 
-/// A wrong script and one that follows its hints.
+/// A wrong script and its correction.
 #[derive(Default)]
 struct Case {
     line: usize,
@@ -51,7 +52,7 @@ fn cases() -> Vec<Case> {
     cases
 }
 
-/// Only one program is there.
+/// `PATH` with a single program.
 struct Curl;
 
 impl Programs for Curl {
@@ -64,7 +65,7 @@ impl Programs for Curl {
     }
 }
 
-/// The hints for a script.
+/// Returns the hints for a script.
 fn hints(script: &str) -> Vec<Hint> {
     if let Some(policy) = script.strip_prefix("--backoff ") {
         return policy
@@ -81,7 +82,7 @@ fn hints(script: &str) -> Vec<Hint> {
     mistakes.into_iter().filter_map(|mistake| mistake.hint).collect()
 }
 
-/// True if `right` has the pieces of `code` in their order.
+/// True if `right` contains the parts of `code` in order.
 fn has(right: &str, code: &str) -> bool {
     let mut rest = right;
     code.split('…').map(str::trim).all(|piece| {

@@ -1,11 +1,12 @@
-//! Imports: no circles inside a crate, and one way between the rooms of the process driver.
+//! Imports have no circles inside a crate and point downwards between the rooms of the process
+//! driver.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::tidy::{assert_none, code};
 
-/// The rooms of `crates/ftsh-process/src/`, from the bottom up, each with those it may use. None of
-/// them knows the driver.
+/// Rooms of `crates/ftsh-process/src/` from the bottom up, each with the rooms that it may use.
+/// None may use the driver.
 const ROOMS: [(&str, &[&str]); 15] = [
     ("non_blocking_writer", &[]),
     ("user_directory", &[]),
@@ -30,20 +31,20 @@ const ROOMS: [(&str, &[&str]); 15] = [
     ),
 ];
 
-/// Files straight under `crates/ftsh-process/src/`, the driver's own.
+/// Files of the driver, directly in `crates/ftsh-process/src/`.
 const THE_DRIVER: &str = "";
 
-/// More files straight under `crates/ftsh-process/src/` are a crowd.
+/// Maximum number of files directly in `crates/ftsh-process/src/`.
 const MOST_FILES: usize = 11;
 
-/// A module: the names from the crate's root to it.
+/// A module: the names from the crate's root.
 type Path = Vec<String>;
 
-/// The modules of the crate, and what each imports.
+/// Modules of a crate with their imports.
 struct Crate {
-    /// Each with the name of its file.
+    /// Modules with the names of their files.
     files: BTreeMap<Path, String>,
-    /// The names that a module takes from elsewhere, and the paths they stand for.
+    /// Imported names of each module with their paths.
     names: BTreeMap<Path, BTreeMap<String, Path>>,
 }
 
@@ -67,7 +68,7 @@ impl Crate {
         (this, modules.into_iter().map(|(path, _, text)| (path, text)).collect())
     }
 
-    /// A path as seen from the root; none if it leads out of the crate.
+    /// Resolves a path from the root; none for a path outside of the crate.
     fn absolute(&self, from: &Path, path: &Path) -> Option<Path> {
         let (first, rest) = path.split_first()?;
         let mut start = match first.as_str() {
@@ -89,7 +90,7 @@ impl Crate {
         Some(start)
     }
 
-    /// The module in which what a path names is defined.
+    /// Returns the module that defines the target of a path.
     fn home(&self, path: &Path, depth: usize) -> Option<Path> {
         let mut module: Path = Vec::new();
         for name in path {
@@ -99,7 +100,7 @@ impl Crate {
             }
             let rest = &path[module.len()..];
             module.pop();
-            // Taken from elsewhere, or defined here.
+            // Imported from elsewhere, or defined here.
             let Some(target) = self.names.get(&module).and_then(|names| names.get(name)) else {
                 break;
             };
@@ -129,7 +130,7 @@ impl Crate {
     }
 }
 
-/// The module that a file holds.
+/// Returns the module of a file.
 fn module(file: &str) -> Path {
     let name = file.trim_start_matches("crates/").trim_end_matches(".rs");
     let name = name.strip_suffix("/mod").or_else(|| name.strip_suffix("/lib")).unwrap_or(name);
@@ -138,13 +139,13 @@ fn module(file: &str) -> Path {
     parts.map(str::to_owned).collect()
 }
 
-/// The text without comments.
+/// Removes comments.
 fn without_comments(text: &str) -> String {
     let line = |line: &str| line.split_once("//").map_or(line, |(code, _)| code).to_owned() + "\n";
     text.lines().map(line).collect()
 }
 
-/// The names that `use` declares, each with the path it stands for.
+/// Returns the names that `use` declares, each with its path.
 fn declared(text: &str) -> Vec<(String, Path)> {
     let mut found = Vec::new();
     let text = without_comments(text);
@@ -160,7 +161,7 @@ fn declared(text: &str) -> Vec<(String, Path)> {
     found
 }
 
-/// The paths in a tree such as `a::{b, c::{d, self}}`.
+/// Returns the paths in a tree such as `a::{b, c::{d, self}}`.
 fn branches(tree: &str, before: &Path, found: &mut Vec<(String, Path)>) {
     let tree = tree.trim();
     let mut path = before.clone();
@@ -189,7 +190,7 @@ fn branches(tree: &str, before: &Path, found: &mut Vec<(String, Path)>) {
     found.extend(name.map(|name| (name, path)));
 }
 
-/// The paths in the code itself that begin at the root, here or above.
+/// Returns the paths in code that begin at the root of this crate.
 fn mentioned(text: &str) -> Vec<Path> {
     let text = without_comments(text);
     let is_name = |c: char| c.is_alphanumeric() || c == '_';
@@ -207,7 +208,7 @@ fn mentioned(text: &str) -> Vec<Path> {
     found
 }
 
-/// Where one can get from each module.
+/// Returns the modules reachable from each module.
 fn reachable(arrows: &BTreeSet<(Path, Path)>) -> BTreeMap<&Path, BTreeSet<&Path>> {
     let mut direct: BTreeMap<&Path, Vec<&Path>> = BTreeMap::new();
     for (from, to) in arrows {
@@ -225,7 +226,7 @@ fn reachable(arrows: &BTreeSet<(Path, Path)>) -> BTreeMap<&Path, BTreeSet<&Path>
     all.collect()
 }
 
-/// The modules of `src` that import each other in a circle, each circle once.
+/// Returns the circles of imports in `src`, each once.
 fn circles(arrows: &BTreeSet<(Path, Path)>) -> BTreeSet<BTreeSet<&Path>> {
     let reachable = reachable(arrows);
     let is_around =
@@ -269,7 +270,7 @@ fn circles_are_found() {
     assert_eq!(mentioned(text), [path("crate::i::j"), path("super::e")]);
 }
 
-/// The room of `crates/ftsh-process/src/` that a module is in.
+/// Returns the room of a module.
 fn room(path: &Path) -> Option<&str> {
     let [package, rest @ ..] = &path[..] else { return None };
     let is_room = |name: &&String| ROOMS.iter().any(|(room, _)| room == name);

@@ -14,7 +14,7 @@ use crate::support::run::Running;
 use crate::support::side_by_side::none;
 use crate::support::{Ftsh, expectations};
 
-/// Tries that fail, branches that are cancelled, captures and questions.
+/// A script with failing tries, canceled branches, captures and queries.
 const SCRIPT: &str = "
 try 3 times every 10 ms
     sh -c 'exit 3'
@@ -38,21 +38,21 @@ try for 200 ms
 end
 ";
 
-/// Says that it is there, and waits for ever.
+/// Command that reports its start and waits forever.
 const WAITS: &str = "x=1\nsh -c 'echo ready > ready; exec sleep 1000'\necho never";
 
-/// A look at a journal in the directory of a run.
+/// Shows a journal in the directory of a run.
 fn look(option: &str, journal: &Path) -> Ftsh {
     Ftsh::new().arg(option).arg(journal)
 }
 
-/// What is printed has this in it.
+/// Checks that the output contains a text.
 fn says(look: Ftsh, text: &str) {
     let said = look.success().text();
     assert!(said.contains(text), "{said}");
 }
 
-/// The lines of a log without their times.
+/// Returns the lines of a log without their times.
 fn without_times(log: &str) -> Vec<String> {
     let line = |line: &str| line.split_once('[').expect("a line of the log").1.to_owned();
     log.lines().map(line).collect()
@@ -84,11 +84,11 @@ fn the_log_of_then_has_the_times_of_then_and_any_format() {
     assert_eq!(log.len(), again.len());
     for (mut then, mut now) in log.into_iter().zip(again) {
         let (then, now) = (then.as_object_mut().expect("one"), now.as_object_mut().expect("one"));
-        let (written, told) = (then.remove("time"), now.remove("time"));
+        let (written, replayed) = (then.remove("time"), now.remove("time"));
         assert_eq!(then, now);
         let day =
             |time: Option<serde_json::Value>| time.expect("a time").to_string()[..11].to_owned();
-        assert_eq!(day(written), day(told));
+        assert_eq!(day(written), day(replayed));
     }
 }
 
@@ -108,7 +108,7 @@ fn waiting() -> Running {
 }
 
 #[test]
-fn a_run_that_goes_on_is_seen_from_outside_and_not_begun_twice() {
+fn a_run_in_progress_is_visible_and_not_begun_twice() {
     let run = waiting();
     let journal = run.directory().join("j");
     let said = look("--status", &journal).success().text();
@@ -160,7 +160,7 @@ fn a_run_that_is_over_makes_room_for_the_next_one() {
 }
 
 #[test]
-fn what_is_no_journal_is_left_alone() {
+fn other_files_are_not_overwritten_by_a_journal() {
     let directory = TempDir::new().expect("a directory");
     let path = |name: &str| directory.path().join(name);
     fs::write(path("text"), "echo something else").expect("a file");
@@ -191,7 +191,7 @@ fn what_is_no_journal_is_left_alone() {
 }
 
 #[test]
-fn damage_is_told_and_nothing_is_run() {
+fn damage_is_reported_and_nothing_is_run() {
     let run = Ftsh::command("true; true; true").options(["--journal=j"]).success();
     let journal = run.directory.path().join("j");
     let mut bytes = fs::read(&journal).expect("a journal");
@@ -203,7 +203,7 @@ fn damage_is_told_and_nothing_is_run() {
 }
 
 #[test]
-fn a_copy_with_a_gap_is_looked_at_up_to_there_and_not_gone_on_with() {
+fn a_copy_with_a_gap_is_shown_up_to_the_gap_and_not_resumed() {
     let script = "for i in 1 .to. 200
             try 2 times every 1 ms
                 echo $i
@@ -214,7 +214,7 @@ fn a_copy_with_a_gap_is_looked_at_up_to_there_and_not_gone_on_with() {
     let (journal, copy) = (run.directory.path().join("j"), run.directory.path().join("copy"));
     let mut bytes = fs::read(&journal).expect("a journal");
     assert!(bytes.len() > 5000);
-    // A piece was copied before it was written to its end, the next one afterwards.
+    // The copy contains the beginning of an entry and all of the next one.
     bytes[3900..4096].fill(0);
     fs::write(&copy, bytes).expect("a copy");
     for (option, text) in [
@@ -238,7 +238,7 @@ fn a_copy_with_a_gap_is_looked_at_up_to_there_and_not_gone_on_with() {
 }
 
 #[test]
-fn a_picture_is_drawn_of_what_is_recorded() {
+fn a_picture_shows_the_recorded_run() {
     let run = Ftsh::command(SCRIPT).options(["--journal=j", "--redact=TOKEN", "-l0"]);
     let run = run.env("TOKEN", "test $0").run();
     let path = |name: &str| run.directory.path().join(name);
@@ -266,7 +266,7 @@ fn looks_take_no_script() {
 }
 
 #[test]
-fn what_is_secret_is_hidden_when_it_is_looked_at() {
+fn views_of_a_journal_hide_secrets() {
     let script = "TOKEN=abcdefgh\nsh -c 'echo $0 >&2; exit 1' abcdefgh";
     let run = Ftsh::command(script).options(["--journal=j", "--redact=TOKEN"]).failure(1);
     let journal = run.directory.path().join("j");
@@ -290,7 +290,7 @@ fn a_program_may_take_the_shell_s_place() {
     says(look("--status", &run.directory.path().join("j")), "the run has succeeded\n");
 }
 
-/// Limits how large files can get, in blocks of 512 bytes.
+/// Limits the size of files, in blocks of 512 bytes.
 fn small_files(ftsh: Ftsh, blocks: u32) -> Ftsh {
     let limit = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$@\"");
     ftsh.through(["sh", "-c", &limit, "sh"])
@@ -298,7 +298,7 @@ fn small_files(ftsh: Ftsh, blocks: u32) -> Ftsh {
 
 #[test]
 fn without_room_nothing_is_run() {
-    // Larger than the room that there is.
+    // Larger than the available space.
     let script = format!("echo never # {}", "x".repeat(1000));
     let run = small_files(Ftsh::command(&script).options(["--journal=j"]), 1);
     run.refused(&["can't write the journal", "file too large"]);
@@ -319,15 +319,15 @@ fn a_run_whose_journal_is_full_begins_nothing_more() {
     let out = fs::read_to_string(run.directory.path().join("out")).expect("lines");
     let log = look("--replay", &journal).args(["-l", "20"]).success().text();
     let begun = log.lines().filter(|line| line.contains("start: echo")).count();
-    // What was done is recorded; at most the last one that is recorded wasn't done any more.
+    // The work is recorded; at most the last recorded command was not run.
     let done = out.lines().count();
     let end = &log[log.len().saturating_sub(300)..];
     assert!((begun - 1..=begun).contains(&done), "{done} of {begun}: {end}");
 }
 
-/// Limits how much memory a shell can have, in KiB.
+/// Limits the memory of a shell, in KiB.
 fn little_memory(ftsh: Ftsh, most: u32) -> Ftsh {
-    // Threads of the C library would set a lot aside.
+    // Threads of the C library would reserve much memory.
     let limit = format!("export MALLOC_ARENA_MAX=1; ulimit -v {most}; exec \"$@\"");
     ftsh.through(["sh", "-c", &limit, "sh"])
 }
@@ -346,24 +346,25 @@ fn much_is_recorded_with_little_memory_and_not_looked_at_without() {
     little_memory(again, 60_000).refused(&["can't use", "out of memory"]).one_line();
 }
 
-/// A directory in memory, if that can be had: what a disk needs to keep a journal is none of a script's.
+/// Returns a directory in memory, if the system has one, because the speed of the disk does not
+/// belong to the script.
 fn memory() -> TempDir {
     let memory = Path::new("/dev/shm");
     let directory = if memory.is_dir() { TempDir::new_in(memory) } else { TempDir::new() };
     directory.expect("a directory")
 }
 
-/// The scripts of `tests/scripts` do what they should while they are recorded, and can be had again.
+/// The scripts of `tests/scripts` behave the same while recorded, and can be replayed.
 #[test]
 fn every_script_is_had_again() {
-    // Whoever holds a lock stays the process that it was.
+    // The holder of a lock keeps its process id.
     let all = scripts(&root()).into_iter().filter(|path| !path.ends_with("exec_same_process.ftsh"));
     none(all.collect(), |path| {
         let directory = memory();
         fs::set_permissions(directory.path(), Permissions::from_mode(0o777)).expect("for all");
         let journal = directory.path().join("j");
         let mut troubles = expectations::run_recorded(&path, &journal);
-        // What isn't run isn't recorded.
+        // Commands that are not run are not recorded.
         if journal.exists() {
             let again = look("--replay", &journal).args(["-l", "40"]).run();
             if again.status.and_then(|status| status.code()) != Some(0) {
@@ -374,7 +375,7 @@ fn every_script_is_had_again() {
     });
 }
 
-/// Journals that were recorded by versions with the same behavior.
+/// Journals recorded by other versions with the same behavior.
 #[test]
 fn journals_of_then_are_had_again() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/journals");
@@ -391,7 +392,7 @@ fn journals_of_then_are_had_again() {
     assert!(journals > 0);
 }
 
-/// How often a process has waited for something.
+/// Returns the number of context switches of a process.
 fn waits(pid: Pid) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("it is there");
     let count = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
@@ -399,17 +400,17 @@ fn waits(pid: Pid) -> u64 {
 }
 
 #[test]
-fn what_is_left_of_a_shell_is_waited_for() {
+fn a_start_waits_for_a_shell_that_is_about_to_end() {
     let run = waiting();
     let journal = run.directory().join("j");
     let (supervisor, interpreter) = shells(&run);
-    // It can't clean up yet.
+    // The process cannot clean up yet.
     send(supervisor, Signal::SIGSTOP);
     run.until("a stopped supervisor", |_| is_stopped(supervisor));
     send(interpreter, Signal::SIGKILL);
     let next = Ftsh::command("echo never").options(["--journal".as_ref(), journal.as_os_str()]);
     let next = next.start();
-    // Far longer than who only looks holds a lock.
+    // Far longer than a reader holds the lock.
     next.until("a long wait", |next| waits(next.pid()) > 100);
     send(supervisor, Signal::SIGCONT);
     let next = next.wait();

@@ -9,7 +9,7 @@ use nix::sys::signal::Signal;
 use crate::support::Ftsh;
 use crate::support::run::Running;
 
-/// Says that it is there, and waits for the file `go`.
+/// Command that reports its start and waits for the file `go`.
 const WAITS: &str = "sh -c 'echo ready > ready; until test -e go; do sleep 0.01; done'";
 
 /// A run that holds the lock `lock` in its directory.
@@ -27,7 +27,7 @@ fn go(run: &Running) {
     fs::write(run.directory().join("go"), "").expect("a file");
 }
 
-/// Another run that wants the lock.
+/// Another run that needs the lock.
 fn rival(run: &Running, script: &str) -> Ftsh {
     let lock = run.directory().join("lock");
     Ftsh::command(script).options(["--lock".as_ref(), lock.as_os_str()])
@@ -39,7 +39,7 @@ fn in_seconds(seconds: f64) -> String {
 }
 
 #[test]
-fn a_second_run_is_refused_and_told_who_is_on() {
+fn a_second_run_is_refused_and_names_the_holder() {
     let run = holder(&[]);
     let (pid, script) = (run.pid().to_string(), run.directory().join("script.ftsh"));
     let refused = rival(&run, "echo never").stdout("").failure(75);
@@ -53,7 +53,7 @@ fn a_second_run_is_refused_and_told_who_is_on() {
 }
 
 #[test]
-fn a_text_is_nobody_s_business() {
+fn a_lock_does_not_reveal_the_text() {
     let script = format!("{WAITS}; echo hunter2");
     let run = Ftsh::command(&script).options(["--lock=lock"]).start();
     run.until_lines("ready", 1);
@@ -186,9 +186,9 @@ fn a_run_may_be_skipped_in_silence() {
     skipping(&["--lock-busy", "skip", "--lock-wait", "20ms"]);
     let log = skipping(&["--lock-busy", "skip", "-l20", "-flog"]).read("log");
     assert!(log.contains("script.ftsh not run: the lock") || log.contains("-c not run"), "{log}");
-    // The option wins; and what no other run is to blame for is told.
-    let told = rival(&run, "echo never").env("FTSH_LOCK_BUSY", "skip");
-    told.options(["--lock-busy=fail"]).stderr("not run: the lock").failure(75);
+    // The option takes precedence, and errors unrelated to other runs are still reported.
+    let refused = rival(&run, "echo never").env("FTSH_LOCK_BUSY", "skip");
+    refused.options(["--lock-busy=fail"]).stderr("not run: the lock").failure(75);
     let late = rival(&run, "echo never").options(["--lock-wait=1h", "--lock-busy=skip"]).stdout("");
     late.env("FTSH_DEADLINE", in_seconds(0.1)).stderr("still after").failure(124);
     go(&run);
@@ -245,7 +245,7 @@ fn locks_of_scripts_are_out_of_others_reach() {
 }
 
 #[test]
-fn what_is_no_lock_is_left_alone() {
+fn other_files_are_not_overwritten_by_a_lock() {
     let script = "mkdir directory; mkfifo fifo; ln -s nowhere link; printf precious > data
         for file in directory fifo link data nosuch/lock
             try
@@ -278,7 +278,7 @@ fn the_word_after_lock_is_its_file_or_the_script() {
             .env("FTSH_LOCK_DIR", "locks")
             .args(words)
     };
-    // The script, with a lock of its own.
+    // The word is the script, which has a lock of its own.
     run(&["--lock", "job.ftsh"]).stdout("job\n").success();
     run(&["--lock", "job.ftsh", "a", "b"]).stdout("job a b\n").success();
     run(&["--lock", "job", "a"]).stdout("named a\n").success();
@@ -287,7 +287,7 @@ fn the_word_after_lock_is_its_file_or_the_script() {
     run(&["--lock", "data"]).stderr("precious").failure(127);
     run(&["--lock", "nosuch"]).refused(&["can't read the script `nosuch`"]);
     run(&["--lock", "missing.ftsh", "a"]).refused(&["can't read the script `missing.ftsh`"]);
-    // The lock.
+    // The word is the lock.
     run(&["--lock", "new", "job", "a"]).stdout("named a\n").success();
     run(&["--lock=new", "job", "a"]).stdout("named a\n").success();
     run(&["--lock", "new", "-c", "echo text"]).stdout("text\n").success();

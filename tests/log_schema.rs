@@ -1,4 +1,4 @@
-//! Every line that the JSON log has is one that its schema describes.
+//! The schema of the JSON log describes every line.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::support::Ftsh;
 
 const SCHEMA: &str = include_str!("../docs/reference/log.schema.json");
 
-/// Scripts that make the shell log everything it can.
+/// Scripts that make the shell log every kind of record.
 const SCRIPTS: [&str; 21] = [
     "x=1; unset x; x=2; if $x .eql. 2; /bin/echo a; end; for i in 1 2; sh -c true; end",
     "try 3 times every 1 ms; sh -c 'exit 7'; catch; echo $error; end; sh -c 'exit 3'",
@@ -61,8 +61,7 @@ fn the_schema_describes_the_log() {
     }
     seen.extend(events("false", &["-D"], &validator));
     seen.extend(events("success", &["--splay", "1 ms"], &validator));
-    // What only a signal, a sick kernel or an old one brings about is checked by the log's own
-    // tests.
+    // Records that need a signal, a broken kernel or an old one are covered by the log's own tests.
     seen.extend(["interrupted", "suspended", "resumed", "survivor", "note"].map(String::from));
     let described = schema["oneOf"].as_array().expect("events").iter();
     let described: BTreeSet<String> = described

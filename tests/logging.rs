@@ -19,7 +19,7 @@ fn log_at(level: &str) -> String {
 }
 
 #[test]
-fn each_level_says_more() {
+fn each_level_logs_more() {
     let logs: Vec<String> = ["0", "10", "20", "30", "40"].into_iter().map(log_at).collect();
     assert_eq!(logs[0], "");
     assert!(logs[1].contains('7'), "{}", logs[1]);
@@ -32,15 +32,18 @@ fn each_level_says_more() {
 }
 
 #[test]
-fn the_quietest_level_tells_only_the_failure_that_ends_the_script() {
+fn the_quietest_level_logs_only_the_final_failure() {
     let recovered =
         "try 3 times every 1 ms; test $attempt = 3; end; try; false; catch; true; end\n";
     let finished = Ftsh::script(recovered).options(["-l", "5"]).success();
     assert_eq!(finished.errors(), "");
     let failing = format!("{recovered}try 2 times every 1 ms; sh -c 'exit 7'; end");
-    let told = Ftsh::script(&failing).options(["-l", "5"]).failure(7).errors();
-    assert!(told.starts_with("ftsh: script.ftsh:2: `sh -c 'exit 7'` exited with 7\n"), "{told}");
-    assert!(told.contains("in the `try` at line 2: 2 attempts"), "{told}");
+    let errors = Ftsh::script(&failing).options(["-l", "5"]).failure(7).errors();
+    assert!(
+        errors.starts_with("ftsh: script.ftsh:2: `sh -c 'exit 7'` exited with 7\n"),
+        "{errors}"
+    );
+    assert!(errors.contains("in the `try` at line 2: 2 attempts"), "{errors}");
     let log = Ftsh::script(&failing).options(["-l", "5", "-f", "the.log"]).failure(7);
     let log = log.read("the.log");
     assert!(log.contains("script.ftsh:2 try gave up after 2 attempts in "), "{log}");
@@ -164,7 +167,7 @@ fn a_message_with_newlines_is_one_log_line() {
     assert!(!log.lines().any(|line| line.starts_with("two")), "{log}");
 }
 
-/// A script with a daemon that doesn't obey, at level 40.
+/// A script with a daemon that ignores SIGTERM, at level 40.
 fn log_of_processes(way: &str, format: &str) -> String {
     Ftsh::command("try for 1 second or 1 time; sh -c 'trap \"\" TERM; setsid sleep 60 & sleep 61 & sleep 62'; catch; success; end")
         .options(["-t", "0.2", "-l", "40", "-f", "the.log", "--log-format", format])
@@ -182,7 +185,7 @@ fn processes_are_logged_from_start_to_end() {
             let at = log.find(text).unwrap_or_else(|| panic!("{way}: no {text:?} in {log}"));
             log[at + text.len()..].split([' ', '\n']).next().expect("a word").to_owned()
         };
-        // The start: the number of the command's process.
+        // The start record contains the number of the command's process.
         let pid = log.split(" started: sh").next().and_then(|head| head.rsplit(' ').next());
         let pid = pid.expect("a number");
         assert_eq!(after("signal SIGTERM to process "), format!("-{pid}"), "its group: {log}");
@@ -191,7 +194,7 @@ fn processes_are_logged_from_start_to_end() {
         assert_eq!(log.matches("signal SIGKILL to process ").count(), 4, "{way}: {log}");
         assert!(log.contains(&format!("process {pid} ended: SIGKILL")), "{way}: {log}");
         assert!(log.contains(" is empty: 4 processes in "), "{way}: {log}");
-        // How processes are found is said unless it is the usual way.
+        // An unusual containment is logged.
         assert_eq!(log.contains("no pidfds: "), way != "0", "{log}");
         assert_eq!(log.contains("no subreaper: "), way == "1", "{log}");
     }
@@ -207,7 +210,7 @@ fn an_adopted_daemon_is_logged() {
             .success();
         let log = finished.nothing_left().read("the.log");
         let adopted = log.lines().find(|line| line.contains(" adopted: ")).expect("an adoption");
-        // It may be caught before it executes anything.
+        // The process may be found before it executes the program.
         let names = [": sh", ": setsid", ": sleep"];
         assert!(names.iter().any(|name| adopted.ends_with(name)), "{way}: {log}");
         assert!(log.contains(" is empty: 1 process in "), "{way}: {log}");
@@ -256,13 +259,13 @@ fn test_switches_are_for_test_builds() {
 }
 
 #[test]
-fn a_failure_that_ends_the_run_is_told_once_wherever_it_happens() {
-    let check = |script: &str, uncaught: usize, told: usize| {
+fn a_final_failure_is_reported_once() {
+    let check = |script: &str, uncaught: usize, reported: usize| {
         let options = ["-f", "log", "--log-format", "json"];
         let log = Ftsh::command(script).options(options).run().read("log");
         assert_eq!(log.matches("\"uncaught\":true").count(), uncaught, "{script}\n{log}");
         let errors = Ftsh::command(script).run().errors();
-        assert_eq!(errors.matches("`false` exited with 1").count(), told, "{script}\n{errors}");
+        assert_eq!(errors.matches("`false` exited with 1").count(), reported, "{script}\n{errors}");
     };
     check("false", 1, 1);
     check("false | cat", 1, 1);
@@ -284,7 +287,7 @@ fn a_failure_that_ends_the_run_is_told_once_wherever_it_happens() {
 }
 
 #[test]
-fn every_stage_that_failed_is_told() {
+fn every_failed_stage_is_logged() {
     let late = "sh -c 'trap \"\" PIPE; while echo x; do :; done 2> /dev/null; exit 2'";
     let finished = Ftsh::command(&format!("{late} | sh -c 'exit 3'")).failure(2);
     let errors = finished.errors();

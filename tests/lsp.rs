@@ -1,4 +1,4 @@
-//! The language server, as an editor talks with it.
+//! The language server in conversation with an editor.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::AsFd;
@@ -13,7 +13,7 @@ use wait_timeout::ChildExt;
 use super::support::run::command;
 use super::support::{FTSH, Ftsh};
 
-/// Far more than an answer takes.
+/// Far longer than an answer takes.
 const PATIENCE: Duration = Duration::from_secs(60);
 const URI: &str = "file:///nowhere/a%20script.ftsh";
 
@@ -44,7 +44,7 @@ impl Editor {
         Self { server, input, output, asked: 0 }
     }
 
-    /// One that has said hello, and opened a text.
+    /// Starts a server, initializes it and opens a text.
     fn with(text: &str) -> Self {
         let mut editor = Self::start();
         let capabilities = json!({ "general": { "positionEncodings": ["utf-16"] } });
@@ -69,7 +69,7 @@ impl Editor {
         self.send(&json!({ "jsonrpc": "2.0", "method": method, "params": params }).to_string());
     }
 
-    /// The next message of the server's.
+    /// Returns the next message of the server.
     fn hear(&mut self) -> Value {
         if self.output.buffer().is_empty() {
             let mut output = [PollFd::new(self.output.get_ref().as_fd(), PollFlags::POLLIN)];
@@ -93,7 +93,7 @@ impl Editor {
         message
     }
 
-    /// The answer to a request; what is said meanwhile comes before it.
+    /// Returns the answer to a request, after messages in between.
     fn ask_all(&mut self, method: &str, params: impl Into<Value>) -> (Vec<Value>, Value) {
         let params = params.into();
         self.asked += 1;
@@ -122,14 +122,14 @@ impl Editor {
         self.ask(&method, json!({ "textDocument": { "uri": URI }, "position": { "line": line, "character": character } }))
     }
 
-    /// The diagnostics that come next.
+    /// Returns the next diagnostics.
     fn opinion(&mut self) -> Value {
         let message = self.hear();
         assert_eq!(message["method"], "textDocument/publishDiagnostics", "{message}");
         message["params"].clone()
     }
 
-    /// How the server ends, and its last words.
+    /// Returns the exit status of the server and its error output.
     fn end(mut self) -> (Option<i32>, String) {
         drop(self.input.take());
         let status = self.server.wait_timeout(PATIENCE).expect("a child").expect("an end");
@@ -152,7 +152,7 @@ fn an_editor_is_served_from_hello_to_goodbye() {
     let [mistake] = &opinion["diagnostics"].as_array().expect("a list")[..] else {
         panic!("{opinion}")
     };
-    // A crab is two units, what has an accent is one.
+    // A crab takes two units, an accented letter one.
     assert_eq!((&mistake["range"], &mistake["severity"]), (&range(0, 30, 37), &json!(1)));
     assert!(mistake["message"].as_str().is_some_and(|it| it.contains("did you mean `minutes`?")));
 
@@ -170,10 +170,10 @@ fn an_editor_is_served_from_hello_to_goodbye() {
 
     let hover = editor.ask_at("hover", 0, 20);
     assert_eq!(hover["range"], range(0, 19, 22), "{hover}");
-    let told = hover["contents"]["value"].as_str().expect("text");
-    assert!(told.contains("attempts: as many as fit into 5 min"), "{told}");
-    assert!(told.contains("delays (`exponential from 1 s to 1 h by 2`): 1 s, then 2 s"), "{told}");
-    assert!(told.contains("takes at most: 5 min"), "{told}");
+    let text = hover["contents"]["value"].as_str().expect("text");
+    assert!(text.contains("attempts: as many as fit into 5 min"), "{text}");
+    assert!(text.contains("delays (`exponential from 1 s to 1 h by 2`): 1 s, then 2 s"), "{text}");
+    assert!(text.contains("takes at most: 5 min"), "{text}");
 
     let offered = editor.ask_at("completion", 1, 11);
     let labels: Vec<_> =
@@ -209,9 +209,9 @@ fn an_editor_is_served_from_hello_to_goodbye() {
     assert_eq!(editor.end(), (Some(0), String::new()));
 }
 
-/// What the server would have it look like is what `-p` prints.
+/// Formatting by the server equals the output of `-p`.
 #[test]
-fn formatting_is_what_the_shell_prints() {
+fn formatting_equals_the_printed_script() {
     let text = "try  3 times # é\n\techo   '🦀'|cat\nend\n";
     let mut editor = Editor::with(text);
     let options = json!({ "tabSize": 8, "insertSpaces": false });
@@ -226,9 +226,10 @@ fn formatting_is_what_the_shell_prints() {
     Ftsh::new().args(["-p", "-c", text]).stdout(printed).success();
 }
 
-/// Who types fast hears of the last text, and maybe of some before it, but never of an old one at the end.
+/// Fast typing yields diagnostics of the last text, maybe of earlier ones, and never of an old text
+/// at the end.
 #[test]
-fn what_is_said_last_is_of_the_last_text() {
+fn the_last_diagnostics_belong_to_the_last_text() {
     let mut editor = Editor::with("");
     for version in 2..200 {
         let document = json!({ "uri": URI, "version": version });
@@ -264,7 +265,7 @@ fn the_server_ends_when_the_editor_is_gone() {
 }
 
 #[test]
-fn what_is_no_message_harms_nobody() {
+fn invalid_messages_are_harmless() {
     let mut editor = Editor::with("a");
     editor.opinion();
     for nonsense in

@@ -1,7 +1,7 @@
-//! Tests of the real binary, from outside.
+//! Tests of the real binary from outside.
 
 #![allow(unsafe_code)]
-// Trouble in a test is a panic, and a builder that is not run is a test that tests nothing.
+// Errors in tests are panics. A builder that is not run would test nothing.
 #![allow(clippy::missing_panics_doc, clippy::must_use_candidate, clippy::return_self_not_must_use)]
 
 mod support;

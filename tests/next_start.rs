@@ -1,5 +1,5 @@
-//! What the next start of a recorded run may find: other input, another version's journal, files that
-//! aren't what they were, options that don't go together.
+//! Conditions that the next start of a recorded run may find: other input, a journal of another
+//! version, changed files, options that exclude each other.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{MetadataExt, symlink};
@@ -15,7 +15,8 @@ use crate::supervision::is_stopped;
 use crate::support::run::Finished;
 use crate::support::{FTSH, Ftsh};
 
-/// In the first start a command waits for ever, and is lost; in the next one it ends at once.
+/// A command that waits forever in the first start and is lost, and that ends at once in the next
+/// one.
 fn waits(word: &str) -> String {
     format!(
         "try 2 times every 1 ms
@@ -24,19 +25,19 @@ fn waits(word: &str) -> String {
     )
 }
 
-/// Kills the shell and its supervisor once the command with this word is there.
+/// Kills the shell and its supervisor once the command with this word has started.
 fn killed_at(run: Ftsh, word: &str) -> Finished {
     let run = run.start();
     let been = run.directory().join(format!("been{word}"));
     run.until("it is there", |_| been.exists());
     let interpreter = run.interpreter().expect("an interpreter");
     kill(run.pid(), Signal::SIGKILL).expect("it lives");
-    // Left alone, it may be gone already.
+    // Other processes may be gone already.
     let _ = kill(interpreter, Signal::SIGKILL);
     run.leave()
 }
 
-/// A run of a script that is recorded.
+/// A recorded run of a script.
 fn recorded(text: &str) -> Ftsh {
     Ftsh::script(text).options(["--journal=j"])
 }
@@ -101,7 +102,7 @@ fn random_choices_are_those_of_the_beginning() {
 }
 
 #[test]
-fn input_that_is_no_file_any_more_is_told() {
+fn an_input_that_is_no_file_any_more_is_reported() {
     let text = format!("read one\n{}\nread two\necho \"$one $two\"", waits("1"));
     let finished = killed_at(recorded(&text).stdin("first\nsecond\n"), "1");
     let by = "(echo other; echo more) | \"$@\"";
@@ -144,7 +145,7 @@ fn a_journal_of_another_version_is_refused() {
 }
 
 #[test]
-fn scripts_that_are_called_the_same_are_told_from_each_other_by_their_text() {
+fn scripts_of_one_name_are_distinguished_by_their_text() {
     let text = format!("{}\necho $0", waits("1"));
     let finished = killed_at(Ftsh::command(&text).options(["--journal=j"]), "1");
     let other = Ftsh::after(finished).options(["--journal=j", "-c", "echo never"]);
@@ -160,7 +161,7 @@ fn scripts_that_are_called_the_same_are_told_from_each_other_by_their_text() {
 }
 
 #[test]
-fn scripts_of_one_name_in_two_places_are_told_from_each_other() {
+fn scripts_of_one_name_in_two_places_are_distinguished() {
     let text = [waits("1"), waits("2"), waits("3"), "echo end".into()].join("\n");
     let run = Ftsh::new().file("a/job.ftsh", &text).file("b/job.ftsh", "echo never");
     let finished = killed_at(run.options(["--journal=j", "a/job.ftsh"]), "1");
@@ -172,14 +173,14 @@ fn scripts_of_one_name_in_two_places_are_told_from_each_other() {
     let path = |name: &str| finished.directory.path().join(name);
     fs::rename(path("a/job.ftsh"), path("moved.ftsh")).expect("it is moved");
     let moved = next(finished, "moved.ftsh").refused(&["start that script, also if it has moved"]);
-    // It is what it was, but for its place.
+    // The script has the same name and text in another place.
     let copy = Ftsh::after(moved).file("c/job.ftsh", text);
     let finished = killed_at(copy.options(["--journal=j", "c/job.ftsh"]), "3");
     let last = next(finished, "./a//job.ftsh").stdout("end\n").stderr("the script can't be read");
     last.success();
 }
 
-/// Somebody else could have written there what is to be run, or write it later.
+/// Another user could have written the journal, or could write it later.
 #[test]
 fn a_file_of_another_user_is_refused() {
     if !Uid::effective().is_root() {
@@ -204,7 +205,7 @@ fn the_next_run_has_the_same_file() {
 }
 
 #[test]
-fn a_run_that_goes_on_waits_for_no_splay() {
+fn a_resumed_run_skips_the_splay() {
     let finished = killed_at(recorded(&waits("1")), "1");
     let finished = again(finished).options(["--splay=1 h"]).success();
     finished.nothing_left();
@@ -223,8 +224,8 @@ fn the_limit_of_another_shell_suspends() {
     again(finished).stdout("end\n").success();
 }
 
-/// The last success of an attempt that is all or nothing doesn't count when the run is suspended in that
-/// moment: what the attempt held is gone.
+/// The success of an atomic attempt does not count if the run is suspended before the commit: the
+/// staged output is gone.
 #[test]
 fn an_atomic_attempt_that_ends_with_its_shell_is_made_again() {
     let text = "for once in 1
@@ -255,7 +256,7 @@ fn an_atomic_attempt_that_ends_with_its_shell_is_made_again() {
 }
 
 #[test]
-fn what_would_spoil_a_journal_is_refused() {
+fn options_that_would_damage_a_journal_are_refused() {
     for option in ["--lock=j", "--results=j", "-fj", "--results=./j"] {
         recorded("echo never").options([option]).refused(&["`--journal`", "the same file"]);
     }
@@ -269,7 +270,7 @@ fn what_would_spoil_a_journal_is_refused() {
 }
 
 #[test]
-fn output_that_a_removed_run_left_is_told_what_to_do_about() {
+fn output_left_by_a_removed_run_is_refused_with_advice() {
     let finished = killed_at(recorded(&waits("1")).options(["--cron"]), "1");
     let path = |name: &str| finished.directory.path().join(name);
     fs::remove_file(path("j")).expect("a journal");

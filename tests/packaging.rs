@@ -1,4 +1,4 @@
-//! The manual pages and the completions. Shells and formatters that are not installed check nothing.
+//! The manual pages and the completions. Without a shell or a formatter, its test checks nothing.
 
 #[path = "../packaging/pages.rs"]
 mod pages;
@@ -16,7 +16,7 @@ fn page(name: &str) -> String {
     String::from_utf8(content).expect("text")
 }
 
-/// What a program says of a file, on standard output and error; none if there is no such program.
+/// Returns the output of a program about a file, if the program exists.
 fn checked_by(program: &str, arguments: &[&str], file: &str) -> Option<(bool, String)> {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join(file);
@@ -124,10 +124,10 @@ fn bash_completes_options_and_values() {
     assert_eq!(complete(&["--explain", "subs"]).ok().as_deref(), Some("subshell"));
 }
 
-/// Where Debian's package has documents.
+/// Directory of documents in Debian's package.
 const DOCUMENTS: &str = "usr/share/doc/ftsh/";
 
-/// The documents of Debian's package: each file here, and its place among them.
+/// Documents of Debian's package, each with its place in the package.
 fn documents() -> Vec<(PathBuf, PathBuf)> {
     let manifest = fs::read_to_string("Cargo.toml").expect("a manifest");
     let assets = manifest.lines().filter_map(|line| {
@@ -157,7 +157,7 @@ fn documents() -> Vec<(PathBuf, PathBuf)> {
     documents
 }
 
-/// A path without `..`.
+/// Normalizes a path with `..`.
 fn straight(path: &Path) -> PathBuf {
     let mut straight = PathBuf::new();
     for part in path.components() {
@@ -195,7 +195,7 @@ fn the_package_has_each_program_with_its_page_and_completions() {
 }
 
 #[test]
-fn documents_of_the_package_lead_to_what_is_in_it() {
+fn links_of_packaged_documents_stay_in_the_package() {
     let documents = documents();
     let places: BTreeSet<&Path> = documents.iter().map(|(_, place)| place.as_path()).collect();
     let is_there = |place: &Path| places.iter().any(|known| known.starts_with(place));

@@ -1,4 +1,4 @@
-//! `-p` prints a program so that it means the same.
+//! `-p` prints a program without changing its meaning.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ fn all() -> Vec<PathBuf> {
 }
 
 #[test]
-fn printing_what_was_printed_changes_nothing() {
+fn printing_is_idempotent() {
     let printed = |text: &[u8]| Some(print(&parse_bytes("a script", text).ok()?));
     let changed = |path: PathBuf| {
         let first = printed(&fs::read(&path).expect("a script"))?;
@@ -27,7 +27,7 @@ fn printing_what_was_printed_changes_nothing() {
 }
 
 #[test]
-fn what_can_be_run_can_be_printed() {
+fn runnable_scripts_can_be_printed() {
     none(all(), |path| {
         let checked = Ftsh::new().arg("-n").arg(&path).run().status;
         let printed = Ftsh::new().arg("-p").arg(&path).run().status;
@@ -43,9 +43,9 @@ fn a_printed_program_runs_nothing() {
         .success();
 }
 
-/// What is about meaning, not about places or time, must hold for the printed program as well.
+/// Checks the printed program with the expectations that do not depend on positions or time.
 #[test]
-fn what_was_printed_means_the_same() {
+fn a_printed_script_has_the_same_meaning() {
     let folders = [
         "words",
         "variables",

@@ -1,4 +1,4 @@
-//! The shell's own prompt, at a terminal.
+//! The shell's prompt at a terminal.
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
@@ -14,7 +14,7 @@ const UP: &str = "\x1b[A";
 const RED: &str = "\x1b[31m";
 
 #[test]
-fn statements_share_a_session_that_goes_on_after_failures() {
+fn statements_share_a_session_that_survives_failures() {
     let home = Home::new();
     let mut user = home.wide();
     user.types("x=1\recho a$x''b\r");
@@ -43,7 +43,7 @@ fn statements_share_a_session_that_goes_on_after_failures() {
 }
 
 #[test]
-fn unfinished_input_shows_what_is_open() {
+fn the_prompt_shows_the_open_structure() {
     let home = Home::new();
     let mut user = home.wide();
     user.types("try for 1 minute\r");
@@ -68,7 +68,7 @@ fn unfinished_input_shows_what_is_open() {
     edits(&mut user);
     user.types(CTRL_C);
     next_line(&mut user);
-    // Pasted text runs when it is confirmed.
+    // Pasted text runs after Enter.
     user.types("\x1b[200~for x in 1 2\n  echo n${x}n\nend\n\x1b[201~\r");
     user.sees("n1n\r\nn2n\r\n");
     leaves(user);
@@ -97,7 +97,7 @@ fn an_interrupt_cancels_the_statement_and_comes_back() {
 }
 
 #[test]
-fn what_a_good_statement_leaves_running_outlives_it_but_not_a_signal() {
+fn background_processes_outlive_a_statement_but_not_a_signal() {
     let home = Home::new();
     let mark = format!("10{}.5", std::process::id());
     let mut user = home.wide();
@@ -166,7 +166,7 @@ fn commands_own_the_terminal_and_give_it_back() {
     user.sees(" 03\r\nfine\r\n");
     user.types("this\r");
     user.sees("got this\r\n");
-    // Stopped by its user it stops the shell, if somebody can continue it, and goes on if not.
+    // A stop by the user stops the shell if a parent can continue it, and has no effect otherwise.
     user.types("sh -c 'echo rea''dy; read x; echo got $x'\r");
     user.sees("ready\r\n");
     user.types(CTRL_Z);
@@ -216,7 +216,7 @@ fn prompts_share_their_history() {
         assert!(text.lines().any(|it| it == line), "{text}");
     }
     assert!(!text.contains("se''cret"));
-    // Found by a part of it, and hinted at by its beginning.
+    // Found by a part, and hinted at by its beginning.
     let mut user = home.wide();
     user.types("\x12o''n\r");
     user.sees("one\r\n");

@@ -19,7 +19,7 @@ fn home() -> Home {
 fn abbreviations_are_written_out() {
     let home = home();
     let mut user = home.wide();
-    // A blank, also after what is there already and before what comes.
+    // A blank, also after other text and before more text.
     user.types("success; e one\r");
     user.sees("expanded one\r\n");
     edits(&mut user);
@@ -49,7 +49,7 @@ fn abbreviations_are_written_out() {
 }
 
 #[test]
-fn abbreviations_can_be_had_as_they_are() {
+fn abbreviations_can_be_typed_literally() {
     let home = home();
     fs::create_dir(home.path().join("bin")).expect("a directory");
     let mut user = home.wide();
@@ -61,7 +61,7 @@ fn abbreviations_can_be_had_as_they_are() {
     user.types("echo a e b''c\r");
     user.sees("a e bc\r\n");
     edits(&mut user);
-    // What was written out is undone.
+    // An expansion can be undone.
     user.types(&format!("e {CTRL_Z} 2\r"));
     user.sees("function 2\r\n");
     sees_prompt(&mut user, "~");

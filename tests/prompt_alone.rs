@@ -1,4 +1,4 @@
-//! The prompt when its user isn't the only one, and things aren't as they should be.
+//! The prompt under unusual conditions and beside other prompts.
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::support::home::{CTRL_C, CTRL_D, Home, edits, leaves, next_line, sees_
 use crate::support::terminal::User;
 
 #[test]
-fn a_prompt_that_is_asked_tells_what_it_does() {
+fn a_prompt_answers_a_status_request() {
     let home = Home::new();
     for (term, no_colour) in [("xterm", ""), ("xterm", "1"), ("dumb", "")] {
         let mut user = home.prompt(&[("TERM", term), ("NO_COLOR", no_colour)], 100, None);
@@ -33,7 +33,7 @@ fn a_prompt_that_is_asked_tells_what_it_does() {
             user.types(CTRL_D);
             assert_eq!(user.ends().code(), Some(0));
         } else {
-            // What was typed before is still there.
+            // The text before the interruption is still there.
             edits(&mut user);
             user.types("''c\r");
             user.sees("abc\r\n");
@@ -53,7 +53,7 @@ fn a_second_interrupt_brings_the_prompt_back_from_any_command() {
     user.awaits("its terminal", |user| user.foreground().starts_with("sh\0"));
     user.types(CTRL_C);
     user.sees("caught\r\n");
-    // One that comes before the first one is taken note of is the same to the system.
+    // The system may merge a signal with a pending one.
     for _ in 0..50 {
         user.types(CTRL_C);
         if user.has_shown("[SIGINT]", Duration::from_millis(200)) {
@@ -81,7 +81,7 @@ fn the_terminal_is_usable_after_every_statement() {
         }
         user.types("sh modes\r");
         user.sees("opost+icanon+echo+");
-        // What doesn't make it unusable was meant.
+        // Modes that keep the terminal usable were intended.
         user.types("stty intr ^X; stty raw\r");
         user.sees("> ");
         user.types("stty intr ^Y\r");
@@ -97,7 +97,7 @@ fn the_terminal_is_usable_after_every_statement() {
 fn a_shell_whose_first_process_is_killed_leaves_a_usable_terminal() {
     let home = Home::new();
     let variables = [("HOME", home.path().to_str().expect("a name")), ("TERM", "xterm")];
-    // A shell with job control, which takes the terminal but leaves its modes as they are.
+    // A shell with job control takes the terminal but keeps its modes.
     let mut user = User::start(&[], &variables, 80, Some("exec sh -i"));
     user.types(&format!("{FTSH}\n"));
     user.sees("Ctrl-D leaves");
@@ -112,7 +112,7 @@ fn a_shell_whose_first_process_is_killed_leaves_a_usable_terminal() {
     assert!(Path::new(&interpreter).exists());
     kill(Pid::from_raw(shell), Signal::SIGKILL).expect("a shell");
     user.sees("Killed");
-    // Up to then it may take what is typed.
+    // Until then, typed input may be consumed.
     user.awaits("end of the interpreter", |_| !Path::new(&interpreter).exists());
     assert!(user.echo_is_on());
     user.types("echo us''able\n");
@@ -133,7 +133,7 @@ fn a_history_that_is_no_file_holds_nothing_up() {
 }
 
 #[test]
-fn what_is_typed_fast_is_not_shown_again_and_again() {
+fn fast_input_is_not_redrawn_repeatedly() {
     let home = Home::new();
     let mut typed = String::from("echo");
     for number in 0..2_500 {
@@ -146,14 +146,14 @@ fn what_is_typed_fast_is_not_shown_again_and_again() {
         user.types_beyond_capacity("; echo do''ne\r");
         user.sees("done\r\n");
         let shown = user.shown.len() - before;
-        // A screen for each row, not all of the line; colours depend on the machine's pace.
+        // A screen for each row, not the whole line; colors depend on the speed of the machine.
         assert!(shown < 60 * typed.len(), "{shown} bytes for {}", typed.len());
         leaves(user);
     }
 }
 
 #[test]
-fn a_line_that_the_terminal_lays_out_anew_is_shown_once() {
+fn a_reflowed_line_is_shown_once() {
     let home = Home::new();
     let no_xterm = [("XTERM_VERSION", ""), ("STY", "")];
     let mut user = home.prompt(&no_xterm, 100, None);
@@ -164,7 +164,7 @@ fn a_line_that_the_terminal_lays_out_anew_is_shown_once() {
     {
         user.resizes(columns);
         user.awaits("the line anew", |user| {
-            // The editor hears of it only while it waits for a key.
+            // The editor notices the size only while it waits for a key.
             kill(Pid::from_raw(-user.pid()), Signal::SIGWINCH).expect("a shell");
             user.shown.contains(rewound)
         });

@@ -1,17 +1,18 @@
-//! What the prompt says of a failure when it is asked, and how it helps to try again.
+//! The explanation of a failure at the prompt, and the key for a retry.
 
 use crate::support::home::{CTRL_C, Home, edits, leaves, next_line, sees_prompt};
 use crate::support::terminal::User;
 
 const ALT_R: &str = "\x1br";
 
-/// What `why` says, up to the next prompt; whatever milliseconds an attempt began after are `T`.
+/// Returns the output of `why` up to the next prompt, with `T` for the times of attempts in
+/// milliseconds.
 fn why(user: &mut User) -> String {
     edits(user);
     user.types("why\r");
     next_line(user);
-    let told = sees_prompt(user, "~");
-    told.split_inclusive('\n').map(without_begin).collect()
+    let output = sees_prompt(user, "~");
+    output.split_inclusive('\n').map(without_begin).collect()
 }
 
 fn without_begin(line: &str) -> String {
@@ -21,7 +22,7 @@ fn without_begin(line: &str) -> String {
 }
 
 #[test]
-fn why_tells_of_the_attempts() {
+fn why_lists_the_attempts() {
     let home = Home::new();
     let secret = [("FTSH_REDACT_NAMES", "TOKEN"), ("TOKEN", "hunter2")];
     let mut user = home.prompt(&secret, 100, None);
@@ -29,7 +30,7 @@ fn why_tells_of_the_attempts() {
     user.types("try 30 times backoff fixed from 1 ms; sh -c \"exit $attempt # $TOKEN\"; end\r");
     user.sees("[exit 30]");
     assert!(!sees_prompt(&mut user, "~").contains("lists each attempt"), "its user knows");
-    let told = why(&mut user);
+    let output = why(&mut user);
     for line in [
         "exited with 30",
         "in the `try` at line 1: 30 attempts in ",
@@ -38,11 +39,11 @@ fn why_tells_of_the_attempts() {
         "  attempt 30 after ",
         "`help exit` explains",
     ] {
-        assert!(told.contains(line), "no {line:?} in {told}");
+        assert!(output.contains(line), "no {line:?} in {output}");
     }
-    assert_eq!(told.matches("  attempt ").count(), 10, "{told}");
-    assert!(!told.contains("hunter2"));
-    // A success changes nothing of that.
+    assert_eq!(output.matches("  attempt ").count(), 10, "{output}");
+    assert!(!output.contains("hunter2"));
+    // A success does not change the last failure.
     user.types("echo a''b\r");
     user.sees("ab\r\n");
     sees_prompt(&mut user, "~");
@@ -59,38 +60,41 @@ fn why_knows_of_interrupts_limits_and_branches() {
     user.types(CTRL_C);
     user.sees("[SIGINT]");
     sees_prompt(&mut user, "~");
-    let told = why(&mut user);
-    assert!(told.contains("interrupted by SIGINT\r\n"), "{told}");
-    assert!(told.contains("  attempt 1 after T: `sh -c 'exit 9'` exited with 9; then "), "{told}");
+    let output = why(&mut user);
+    assert!(output.contains("interrupted by SIGINT\r\n"), "{output}");
+    assert!(
+        output.contains("  attempt 1 after T: `sh -c 'exit 9'` exited with 9; then "),
+        "{output}"
+    );
     user.types("try for 100 ms; sh -c 'exec sleep 1000'; end\r");
     user.sees("[timeout]");
     sees_prompt(&mut user, "~");
-    let told = why(&mut user);
+    let output = why(&mut user);
     assert!(
-        told.contains("  attempt 1 after T: `sh -c 'exec sleep 1000'` ran out of time after 1"),
-        "{told}"
+        output.contains("  attempt 1 after T: `sh -c 'exec sleep 1000'` ran out of time after 1"),
+        "{output}"
     );
-    assert!(told.contains("`help timeout` explains"), "{told}");
+    assert!(output.contains("`help timeout` explains"), "{output}");
     user.types(
         "forall x in a b c d e keep going; try 2 times backoff none; sh -c 'exit 3'; end; end\r",
     );
     user.sees("[exit 3]");
     sees_prompt(&mut user, "~");
-    let told = why(&mut user);
-    assert_eq!(told.matches(", the `try` at line 1:\r\n").count(), 3, "{told}");
-    assert!(told.contains("  … more tries left out …"), "{told}");
+    let output = why(&mut user);
+    assert_eq!(output.matches(", the `try` at line 1:\r\n").count(), 3, "{output}");
+    assert!(output.contains("  … more tries left out …"), "{output}");
     leaves(user);
 }
 
 #[test]
-fn why_belongs_to_whoever_defines_it() {
+fn a_function_can_replace_why() {
     let home = Home::new();
     let mut user = home.prompt(&[], 40, None);
     user.types("sh -c 'exit 7' a-long-word another-long-word another-long-word\r");
     user.sees("[exit 7]");
     sees_prompt(&mut user, "~");
-    let told = why(&mut user);
-    assert!(told.lines().all(|line| line.chars().count() < 40), "{told}");
+    let output = why(&mut user);
+    assert!(output.lines().all(|line| line.chars().count() < 40), "{output}");
     user.types("why not\r");
     user.sees("why: not found");
     sees_prompt(&mut user, "~");
@@ -102,7 +106,7 @@ fn why_belongs_to_whoever_defines_it() {
 }
 
 #[test]
-fn a_key_puts_what_failed_into_a_try() {
+fn a_key_puts_the_failed_command_into_a_try() {
     let home = Home::new();
     let mut user = home.wide();
     user.types(ALT_R); // nothing has failed
@@ -123,7 +127,7 @@ fn a_key_puts_what_failed_into_a_try() {
     user.types("\r");
     user.sees("done\r\n");
     sees_prompt(&mut user, "~");
-    // What stands on the line, if something does; and the hint isn't given again.
+    // The key takes the present line, if there is one. The hint is not repeated.
     edits(&mut user);
     user.types("echo li''ne");
     user.types(ALT_R);

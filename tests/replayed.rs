@@ -1,10 +1,10 @@
-//! Input that attempts read anew, by the real shell: much of it, and what is left of it.
+//! Input that later attempts read again, with the real shell: large input, and its rest.
 
 use std::time::Duration;
 
 use crate::support::Ftsh;
 
-/// Runs a script whose input comes from this command of `sh`.
+/// Runs a script with input from a command of `sh`.
 fn fed(by: &str, script: &str) -> Ftsh {
     Ftsh::command(script).through(["sh", "-c", &format!("({by}) | \"$@\""), "sh"])
 }
@@ -44,7 +44,7 @@ fn much_input_takes_little_memory() {
 }
 
 #[test]
-fn what_is_left_goes_to_whoever_reads_next() {
+fn the_rest_goes_to_the_next_reader() {
     let lines = "for i in $(seq 2000); do echo line $i; done";
     let script = "
         try 1 time atomic
@@ -76,7 +76,7 @@ fn what_is_left_goes_to_whoever_reads_next() {
 }
 
 #[test]
-fn a_program_in_the_place_of_the_shell_reads_what_is_left() {
+fn a_program_that_replaces_the_shell_reads_the_rest() {
     let script = "
         try 1 time atomic
             read x
@@ -85,10 +85,10 @@ fn a_program_in_the_place_of_the_shell_reads_what_is_left() {
     fed("seq 20000", script)
         .stdout((2..=20000).fold(String::new(), |all, it| format!("{all}{it}\n")))
         .success();
-    // What comes later as well.
+    // Later input as well.
     fed("seq 3; sleep 0.3; echo 4; sleep 0.3; echo 5", script).stdout("2\n3\n4\n5\n").success();
     fed("seq 3; sleep 0.3; echo 4", &script.replace("cat", "head -n 1")).stdout("2\n").success();
-    // Where nothing was read ahead, it has the input itself.
+    // Without earlier reads, the command has the input itself.
     fed("seq 3; sleep 0.3; echo 4", "try 1 time atomic; /bin/true < /dev/null; end; exec cat")
         .stdout("1\n2\n3\n4\n")
         .success();

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::support::Ftsh;
 use crate::support::run::Finished;
 
-/// The lines of a file of results, by their words.
+/// Returns the lines of a file of results by their words.
 fn by_word(finished: &Finished, file: &str) -> BTreeMap<String, Value> {
     let text = finished.read(file);
     assert!(text.ends_with('\n'), "{text:?}");
@@ -24,7 +24,7 @@ fn by_word(finished: &Finished, file: &str) -> BTreeMap<String, Value> {
     lines
 }
 
-/// What it came to: status, outcome and attempts.
+/// Returns status, outcome and attempts.
 fn ending(line: &Value) -> (u64, &str, u64) {
     let number = |name: &str| line[name].as_u64().expect("a number");
     (number("status"), line["outcome"].as_str().expect("an outcome"), number("attempts"))
@@ -180,7 +180,7 @@ fn shells_that_begin_at_the_same_time_write_one_head() {
 
 #[test]
 fn each_word_of_a_hedge_has_a_line() {
-    // The last one begins when the second has ended, however long that takes.
+    // The last branch begins at the end of the second one.
     let script = "forany x in slow bad good in order hedge after 30 ms at most 2
         if $x .eq. slow; sleep 100; end
         if $x .eq. bad; sh -c 'exit 7'; end
@@ -194,7 +194,7 @@ fn each_word_of_a_hedge_has_a_line() {
 }
 
 #[test]
-fn shells_share_results_and_nested_ones_are_not_told() {
+fn shells_share_results_without_nested_shells() {
     let finished = Ftsh::command(
         "forall i in 1 .to. 10; ftsh --results r -c 'forall x in 1 .to. 20; success; end'; end",
     )
@@ -209,7 +209,7 @@ fn shells_share_results_and_nested_ones_are_not_told() {
 }
 
 #[test]
-fn results_that_cannot_be_kept_are_told() {
+fn unwritable_results_are_reported() {
     Ftsh::command("echo never")
         .options(["--results", "no/such/dir/r"])
         .refused(&["no/such/dir/r"])
@@ -224,7 +224,7 @@ fn results_that_cannot_be_kept_are_told() {
 }
 
 #[test]
-fn results_hide_what_is_secret() {
+fn results_hide_secrets() {
     let finished = Ftsh::command("forall x in hunter2secret b; success; end")
         .env("FTSH_REDACT", "hunter2secret")
         .options(["--results", "r"])
@@ -233,9 +233,9 @@ fn results_hide_what_is_secret() {
     assert!(!text.contains("hunter2") && text.lines().count() == 2, "{text}");
 }
 
-/// Words of bytes that no text has, and words that a careless notation would take for each other.
+/// Words that are no text, and words that a careless encoding would confuse.
 #[test]
-fn every_word_can_be_had_again() {
+fn every_word_can_be_decoded() {
     let script = r#"
         printf 'a\nb\0a\\\\nb\0\377\376\0\033\0\\\\x1b\0é \t\0' -> found
         forall x in split($found, "\0"); success; end

@@ -1,5 +1,5 @@
-//! Recorded runs that go on: what was killed, suspended or never told is done to its end by the next
-//! start, once.
+//! Resumed runs: work that was killed, suspended or not reported is finished once by the next
+//! start.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ use nix::unistd::{Uid, chown};
 use crate::support::Ftsh;
 use crate::support::run::{Finished, Running};
 
-/// Whom the out-of-memory killer may choose.
+/// Victims of the out-of-memory killer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Victim {
     Supervisor,
@@ -22,21 +22,21 @@ enum Victim {
 
 const VICTIMS: [Victim; 3] = [Victim::Supervisor, Victim::Interpreter, Victim::Both];
 
-/// A command that says the first time that it is there, and then waits for ever. A word after it tells it
-/// from others.
+/// A command that reports its first start and then waits forever. A word after it distinguishes
+/// several of them.
 const STAYS: &str = "sh -c 'test -e been$0 || { echo > been$0; echo >> ready; exec sleep 1000; }'";
 
-/// A script in which [`STAYS`] stands where `STAYS` does.
+/// A script with [`STAYS`] in place of `STAYS`.
 fn script(text: &str) -> String {
     text.replace("STAYS", STAYS)
 }
 
-/// A run of a script that is recorded.
+/// A recorded run of a script.
 fn recorded(text: &str) -> Ftsh {
     Ftsh::script(script(text)).options(["--journal=j"])
 }
 
-/// Kills it once it is there, and with it what it was doing.
+/// Kills the run and its commands once the command has started.
 fn killed(run: Ftsh, victim: Victim) -> Finished {
     let before = fs::read_to_string(run.path("ready")).unwrap_or_default().lines().count();
     let run = run.start();
@@ -44,14 +44,14 @@ fn killed(run: Ftsh, victim: Victim) -> Finished {
     struck(run, victim)
 }
 
-/// Kills it now.
+/// Kills the run now.
 fn struck(run: Running, victim: Victim) -> Finished {
     let interpreter = run.interpreter().expect("an interpreter");
     if victim != Victim::Interpreter {
         kill(run.pid(), Signal::SIGKILL).expect("it lives");
     }
     if victim != Victim::Supervisor {
-        // Left alone, it may be gone already.
+        // Other processes may be gone already.
         let _ = kill(interpreter, Signal::SIGKILL);
     }
     let finished = run.leave();
@@ -64,17 +64,17 @@ fn again(before: Finished) -> Ftsh {
     Ftsh::after(before).options(["--journal=j", "script.ftsh"])
 }
 
-/// What `--status` says.
+/// Checks the output of `--status`.
 fn status(of: &Path) -> String {
     Ftsh::new().arg("--status").arg(of.join("j")).success().text()
 }
 
 fn says(of: &Path, text: &str) {
-    let said = status(of);
-    assert!(said.contains(text), "{text} in {said}");
+    let status = status(of);
+    assert!(status.contains(text), "{text} in {status}");
 }
 
-/// The last start of a run, which is over.
+/// Checks the last start of a run, which is over.
 fn over(finished: Finished) -> Finished {
     finished.nothing_left();
     says(finished.directory.path(), "the run has succeeded");
@@ -82,7 +82,7 @@ fn over(finished: Finished) -> Finished {
 }
 
 #[test]
-fn what_is_done_is_not_done_again() {
+fn finished_commands_are_not_repeated() {
     let text = "echo one >> out
         mktemp -u XXXXXX -> name
         echo $name > before
@@ -92,17 +92,17 @@ fn what_is_done_is_not_done_again() {
         end
         echo $name > after
         echo two >> out
-        echo said";
+        echo status";
     for victim in VICTIMS {
         let finished = killed(recorded(text), victim);
-        let finished = over(again(finished).stdout("said\n").success());
+        let finished = over(again(finished).stdout("status\n").success());
         assert_eq!(finished.read("out"), "one\nattempt 1\nattempt 2\ntwo\n", "{victim:?}");
         assert_eq!(finished.read("before"), finished.read("after"));
     }
 }
 
 #[test]
-fn what_was_running_is_lost() {
+fn running_commands_are_lost() {
     let finished = killed(recorded("echo one >> out\nSTAYS\necho two >> out"), Victim::Both);
     let finished = again(finished).stdout("").failure(1);
     finished.expect_stderr("was running when the shell ended");
@@ -111,7 +111,7 @@ fn what_was_running_is_lost() {
 }
 
 #[test]
-fn what_must_not_run_twice_is_told_from_what_may() {
+fn lost_commands_can_be_distinguished() {
     let text = "try 5 times every 1 ms while $error_kind .ne. lost
             echo attempt >> out
             STAYS
@@ -124,7 +124,7 @@ fn what_must_not_run_twice_is_told_from_what_may() {
 }
 
 #[test]
-fn a_run_goes_on_again_and_again() {
+fn a_run_is_resumed_repeatedly() {
     let text = "for i in 1 2 3 4
             try 2 times every 1 ms
                 STAYS $i
@@ -157,9 +157,9 @@ fn a_signal_suspends() {
         let finished = run.wait();
         finished.killed_by(signal).nothing_left();
         assert!(!finished.directory.path().join("out").exists(), "no `finally` runs");
-        let said = status(finished.directory.path());
-        assert!(said.contains(&format!("the run was suspended by {signal}, at ")), "{said}");
-        assert!(said.contains("the next start resumes it"), "{said}");
+        let status = status(finished.directory.path());
+        assert!(status.contains(&format!("the run was suspended by {signal}, at ")), "{status}");
+        assert!(status.contains("the next start resumes it"), "{status}");
         let finished = over(again(finished).options(["-f", "log"]).success());
         assert_eq!(finished.read("out"), "body\nfinally\n");
         let log = finished.read("log");
@@ -169,7 +169,7 @@ fn a_signal_suspends() {
     }
 }
 
-/// What `FTSH_DEADLINE` says of a moment.
+/// Returns the value of `FTSH_DEADLINE` for a moment.
 fn deadline(from_now: Duration) -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
     (now + from_now).as_secs_f64().to_string()
@@ -183,7 +183,7 @@ fn a_deadline_from_outside_is_that_of_one_start() {
     let finished = run.stdout("").failure(124);
     finished.nothing_left();
     says(finished.directory.path(), "the run was suspended because its time was over");
-    // One that has passed leaves everything as it is.
+    // A passed deadline changes nothing.
     let late = again(finished).env("FTSH_DEADLINE", "1").stdout("").stderr("its time is over");
     let finished = late.failure(124);
     finished.nothing_left();
@@ -206,7 +206,7 @@ fn deadlines_and_delays_end_when_they_would_have() {
     let limit = Duration::from_secs(3);
     let finished = over(again(finished).stdout("timeout\n").success());
     assert!(began.elapsed() >= limit, "{before:?} and {:?}", finished.elapsed);
-    // What comes between the two starts only makes it shorter.
+    // The time between the starts only makes the remaining time shorter.
     assert!(
         finished.within(limit.saturating_sub(before) + Duration::from_millis(500)),
         "{}",
@@ -215,7 +215,7 @@ fn deadlines_and_delays_end_when_they_would_have() {
 }
 
 #[test]
-fn what_a_block_wrote_stays_and_what_it_read_is_read() {
+fn effects_and_input_of_a_finished_block_stay() {
     let text = "x=\"\"
         for i in 1 2 3
             echo $i
@@ -263,7 +263,7 @@ fn standard_input_that_is_a_file_is_read_on() {
 }
 
 #[test]
-fn what_was_read_between_atomic_attempts_is_not_read_again() {
+fn input_between_atomic_attempts_is_not_read_again() {
     let fails = "try 1 time atomic
             read line
             failure \"$line is of no use\"
@@ -280,7 +280,7 @@ fn what_was_read_between_atomic_attempts_is_not_read_again() {
 
 #[test]
 fn a_pipe_is_gone_and_never_looks_like_an_end() {
-    // Who reads is the shell: it can't see the writer's end when both are killed.
+    // The shell reads, because it cannot see the writer's end when both are killed.
     let text = "function drain
             while .succeeds. (read line)
             end
@@ -297,7 +297,7 @@ fn a_pipe_is_gone_and_never_looks_like_an_end() {
 }
 
 #[test]
-fn what_a_command_left_running_is_ended_first() {
+fn remaining_processes_are_killed_first() {
     let text = "sh -c 'setsid sleep 1000 > /dev/null 2>&1 & echo $! > pid'
         try 2 times every 1 ms
             STAYS
@@ -317,8 +317,8 @@ fn a_program_in_the_shell_s_place_ends_the_run() {
     says(finished.directory.path(), "the run was killed by SIGKILL");
 }
 
-/// Takes back what the shell wrote last: that it had told how the run ended.
-fn untold(finished: Finished) -> Finished {
+/// Removes the last byte of the journal, which marks the end as reported.
+fn unreported(finished: Finished) -> Finished {
     let journal = finished.directory.path().join("j");
     let bytes = fs::read(&journal).expect("a journal");
     fs::write(&journal, &bytes[..bytes.len() - 1]).expect("a journal");
@@ -327,18 +327,18 @@ fn untold(finished: Finished) -> Finished {
 }
 
 #[test]
-fn an_end_that_nobody_was_told_is_told_once_more() {
+fn an_unreported_end_is_reported_by_the_next_start() {
     let text = "echo run >> out\nsh -c 'exit 7'";
     let options = ["--summary", "-l", "10"];
     let first = recorded(text).options(options).failure(7);
-    let said = first.errors();
-    let next = again(untold(first)).options(options).failure(7);
+    let status = first.errors();
+    let next = again(unreported(first)).options(options).failure(7);
     let (remark, rest) =
         next.errors().split_once('\n').map(|(a, b)| (a.to_owned(), b.to_owned())).expect("lines");
     assert!(remark.contains("is over, but its end was not reported"), "{remark}");
-    let without_time = |said: &str| said.split_once(" ms\n").map(|(_, rest)| rest.to_owned());
-    assert!(said.starts_with("ftsh: summary of script.ftsh: failed after "), "{said}");
-    assert_eq!(without_time(&rest), without_time(&said));
+    let without_time = |status: &str| status.split_once(" ms\n").map(|(_, rest)| rest.to_owned());
+    assert!(status.starts_with("ftsh: summary of script.ftsh: failed after "), "{status}");
+    assert_eq!(without_time(&rest), without_time(&status));
     assert_eq!(next.read("out"), "run\n");
     let third = again(next).failure(7);
     assert_eq!(third.read("out"), "run\nrun\n", "a new run");
@@ -349,7 +349,7 @@ fn a_mail_that_was_not_sent_is_sent_with_all_that_was_printed() {
     let text = "echo before\ntry 2 times every 1 ms\nSTAYS\nend\necho after\nsh -c 'exit 7'";
     let run = recorded(text).options(["--cron"]).start();
     run.until_lines("ready", 1);
-    // What is on its way has nobody who would keep it any more.
+    // Output in transit has no process left that would keep it.
     run.until_lines("j.output", 1);
     let finished = struck(run, Victim::Both);
     let finished = again(finished).options(["--cron"]).stdout("").failure(7);
@@ -365,7 +365,7 @@ fn a_mail_that_was_not_sent_is_sent_with_all_that_was_printed() {
 }
 
 #[test]
-fn a_job_that_goes_on_and_goes_well_is_silent() {
+fn a_resumed_job_that_succeeds_is_silent() {
     let text = "echo before\ntry 2 times every 1 ms\nSTAYS\nend";
     let finished = killed(recorded(text).options(["--cron"]), Victim::Interpreter);
     assert!(finished.directory.path().join("j.output").exists());
@@ -398,14 +398,14 @@ fn the_summary_and_the_results_are_of_the_whole_run() {
 }
 
 #[test]
-fn a_script_that_changed_goes_on_as_it_began() {
+fn a_changed_script_continues_with_its_original_text() {
     let text = "echo one >> out\ntry 2 times every 1 ms\nSTAYS\nend\necho two >> out";
     let changes: [(Option<&str>, &str); 3] = [
         (Some("echo other >> out\n"), "the script has changed"),
         (Some("try\n"), "the script can't be read"),
         (None, "the script can't be read"),
     ];
-    for (change, said) in changes {
+    for (change, status) in changes {
         let finished = killed(recorded(text), Victim::Both);
         let path = finished.directory.path().join("script.ftsh");
         match change {
@@ -414,10 +414,10 @@ fn a_script_that_changed_goes_on_as_it_began() {
         }
         let finished = over(again(finished).success());
         let errors = finished.errors();
-        assert_eq!(errors.matches(said).count(), 1, "{errors}");
+        assert_eq!(errors.matches(status).count(), 1, "{errors}");
         assert!(errors.contains("continues with its original text"), "{errors}");
         assert_eq!(finished.read("out"), "one\ntwo\n");
-        // The next one is a new run, of what there is.
+        // The next start begins a new run of the present script.
         let next = again(finished).run();
         let code = next.status.and_then(|status| status.code());
         assert_eq!(code, Some(if change == Some("echo other >> out\n") { 0 } else { 2 }));
@@ -440,7 +440,7 @@ fn a_sourced_file_that_changed_is_mentioned() {
 }
 
 #[test]
-fn a_run_of_another_script_has_to_be_gone_on_with_first() {
+fn a_run_of_another_script_must_be_resumed_first() {
     let finished = killed(recorded("STAYS"), Victim::Both);
     let other = Ftsh::after(finished).file("other.ftsh", "echo never");
     other.options(["--journal=j", "other.ftsh"]).refused(&[
@@ -451,7 +451,7 @@ fn a_run_of_another_script_has_to_be_gone_on_with_first() {
 }
 
 #[test]
-fn it_goes_on_with_what_it_began_with() {
+fn a_resumed_run_keeps_its_environment() {
     let text = "try 2 times every 1 ms
             STAYS
         end
@@ -497,7 +497,7 @@ fn signals_that_were_ignored_are() {
 }
 
 #[test]
-fn a_directory_that_is_gone_is_told() {
+fn a_missing_directory_is_reported() {
     let finished = recorded("mkdir d").success();
     let run = Ftsh::after(finished).through(["sh", "-c", "cd d; exec \"$@\"", "sh"]);
     let run =
@@ -520,13 +520,13 @@ fn another_user_is_refused() {
     let journal = finished.directory.path().join("j");
     let finished =
         again(finished).refused(&["can't use", "it belongs to the user with the id 65534, not 0"]);
-    // Whoever gave it away didn't give the run away.
+    // A change of the file's owner does not change the owner of the run.
     chown(&journal, Some(Uid::from_raw(0)), None).expect("root may");
     again(finished).refused(&["can't resume the run in", "to the user with the id 65534"]);
 }
 
 #[test]
-fn of_two_starts_at_once_one_goes_on() {
+fn one_of_two_concurrent_starts_resumes() {
     let text = "try 2 times every 1 ms\nSTAYS\nend\necho once >> out\nsh -c 'until test -e go; do :; done'";
     let finished = killed(recorded(text), Victim::Both);
     let directory = finished.directory.path().to_owned();

@@ -1,11 +1,12 @@
-//! Runs the scripts of `tests/scripts`, a folder a test: a sentence of the language reference each.
+//! Runs the scripts of `tests/scripts`, a folder per test. Each script covers a sentence of the
+//! language reference.
 
 use std::path::{Path, PathBuf};
 
 use crate::support::expectations;
 use crate::support::side_by_side::none;
 
-/// The scripts below a folder, sorted.
+/// Returns the scripts below a folder, sorted.
 pub fn scripts(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).expect("a folder of scripts") {
@@ -20,7 +21,7 @@ pub fn scripts(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Where the scripts are.
+/// Folder of the scripts.
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scripts")
 }

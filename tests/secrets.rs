@@ -1,4 +1,4 @@
-//! `--redact` and `FTSH_REDACT`: what is secret stays out of all that the shell says.
+//! `--redact` and `FTSH_REDACT`: secrets appear in no output of the shell.
 
 use nix::sys::signal::Signal;
 
@@ -12,8 +12,8 @@ fn hiding(script: &str) -> Ftsh {
     Ftsh::script(script).options(["--redact", "P"]).env("P", SECRET)
 }
 
-/// Standard error has these texts, and nothing of the secret.
-fn told(finished: &Finished, texts: &[&str]) {
+/// Checks that standard error contains these texts and no secret.
+fn reports(finished: &Finished, texts: &[&str]) {
     let errors = finished.errors();
     assert!(!errors.contains("hunter"), "{errors}");
     for text in texts {
@@ -22,20 +22,20 @@ fn told(finished: &Finished, texts: &[&str]) {
 }
 
 #[test]
-fn reports_summaries_and_logs_hide_what_a_variable_holds() {
+fn reports_summaries_and_logs_hide_a_variable() {
     let filler = "x".repeat(85);
     let script =
         format!("try 2 times backoff none\n    sh -c 'exit 3' \"{filler} $P\" \"-p$P\"\nend");
     for level in ["10", "40"] {
         let finished = hiding(&script).options(["--summary", "-l", level]).failure(3);
-        told(&finished, &["exited with 3", "2 at line 2", "***"]);
+        reports(&finished, &["exited with 3", "2 at line 2", "***"]);
         let finished = hiding(&script).options(["-l", level, "--log-format", "json"]).failure(3);
-        told(&finished, &["\"command_failed\"", "-p***"]);
+        reports(&finished, &["\"command_failed\"", "-p***"]);
         for line in finished.errors().lines() {
             serde_json::from_str::<serde_json::Value>(line).expect("JSON");
         }
         let finished = hiding(&script).options(["-l", level, "-f", "log"]).failure(3);
-        told(&finished, &["***"]);
+        reports(&finished, &["***"]);
         let log = finished.read("log");
         assert!(!log.contains("hunter") && log.contains("***"), "{log}");
     }
@@ -71,10 +71,10 @@ fn values_that_become_known_are_hidden() {
         let finished =
             Ftsh::script(script).options(["--redact=P", "-l", "40", "--unset=empty"]).run();
         assert!(!finished.status.is_some_and(|status| status.success()), "{assignment}");
-        // Functions get their arguments before one knows what they are.
+        // Functions receive their arguments before the secret is known.
         let errors = finished.errors();
-        let told: Vec<_> = errors.lines().filter(|line| line.contains("hunter2")).collect();
-        assert!(told.iter().all(|line| line.ends_with("start: f hunter2")), "{errors}");
+        let leaks: Vec<_> = errors.lines().filter(|line| line.contains("hunter2")).collect();
+        assert!(leaks.iter().all(|line| line.ends_with("start: f hunter2")), "{errors}");
         finished.expect_stderr("***");
     }
 }
@@ -99,10 +99,10 @@ fn values_may_come_one_a_line() {
 fn nested_shells_hide_the_same() {
     let finished =
         hiding("ftsh -c 'x=\"$P\"; sh -c \"exit 1\" \"$x\"'").options(["-l", "40"]).failure(1);
-    told(&finished, &["-c:1: `sh -c 'exit 1' '***'` exited with 1"]);
-    // One that isn't exported is told to the shells that have it from elsewhere, only.
+    reports(&finished, &["-c:1: `sh -c 'exit 1' '***'` exited with 1"]);
+    // A variable that is not exported is only known to shells that set it themselves.
     let script = "P=hunter2; ftsh -c 'false $1' \"\" $P";
-    told(
+    reports(
         &Ftsh::command(script).options(["--redact", "P"]).failure(1),
         &[":1: `false '***'` exited"],
     );
@@ -112,19 +112,19 @@ fn nested_shells_hide_the_same() {
 }
 
 #[test]
-fn who_asks_what_it_is_doing_is_not_told() {
+fn a_status_request_hides_secrets() {
     let run = hiding("forall x in \"a$P\"; sh -c 'echo > ready; exec sleep 5' \"$P\"; end").start();
     run.until_lines("ready", 1);
     run.signal(Signal::SIGUSR1);
     run.until("a page", |run| run.errors().contains("running `sh"));
     run.signal(Signal::SIGTERM);
-    told(&run.wait(), &["x=a***", "exec sleep 5' '***'"]);
+    reports(&run.wait(), &["x=a***", "exec sleep 5' '***'"]);
 }
 
 #[test]
-fn what_kept_a_script_from_running_is_told_without() {
+fn errors_before_the_run_hide_secrets() {
     let finished = Ftsh::script("if hunter2 hunter2\nend").env("FTSH_REDACT", "hunter2").failure(2);
-    told(&finished, &["***"]);
+    reports(&finished, &["***"]);
     Ftsh::command("true")
         .options(["--redact", "a b"])
         .failure(2)
@@ -142,7 +142,7 @@ fn wrong_options_and_names_hide_it_too() {
         assert!(!finished.errors().contains("hunter2"), "{wrong}: {}", finished.errors());
     }
     let finished = hiding("unset $P").env("P", "hunter2").options(["-l", "20"]).success();
-    told(&finished, &["unset ***"]);
+    reports(&finished, &["unset ***"]);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Scripts that are programs.
+//! Scripts with a `#!` line.
 
 use crate::support::{FTSH, Ftsh};
 
@@ -44,7 +44,7 @@ fn script_arguments_that_look_like_options_stay_arguments() {
 }
 
 #[test]
-fn bad_options_on_the_line_are_told() {
+fn bad_options_on_the_line_are_reported() {
     Ftsh::command("./prog")
         .program("prog", &format!("#!{FTSH} -l loud -f x\necho never\n"))
         .stdout("")
@@ -54,7 +54,7 @@ fn bad_options_on_the_line_are_told() {
 
 #[test]
 fn a_crontab_line_runs() {
-    // What cron does with SHELL=/usr/bin/ftsh.
+    // The same call as cron's with SHELL=/usr/bin/ftsh.
     Ftsh::command("try for 5 minutes; cp a b; end").file("a", "data").success().read("b");
 }
 

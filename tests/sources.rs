@@ -1,4 +1,4 @@
-//! Where scripts come from, and what may be in them.
+//! Sources of scripts, and their encodings.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -1,4 +1,4 @@
-//! What keeps the project in shape: layers, purity, sizes, and documents that tell the truth.
+//! Structure of the project: layers, purity, sizes, and documents that match the code.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -12,10 +12,10 @@ fn read(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// A file's name from the root, and its text.
+/// Name of a file from the root, and its text.
 pub type Text = (String, String);
 
-/// The files below `folder` that are text, but for what git ignores or keeps for itself.
+/// Returns the text files below `folder`, except for files that git ignores.
 fn texts(folder: &str) -> Vec<Text> {
     let mut texts = Vec::new();
     let mut folders: Vec<PathBuf> = vec![root().join(folder)];
@@ -56,7 +56,7 @@ pub fn code() -> Vec<Text> {
     code
 }
 
-/// What is wrong, one a line.
+/// Fails with a list of problems, one per line.
 pub fn assert_none(problems: &[String]) {
     assert!(problems.is_empty(), "\n{}\n", problems.join("\n"));
 }
@@ -101,7 +101,7 @@ fn nothing_names_where_it_was_written() {
     assert_none(&problems);
 }
 
-/// The words between backticks.
+/// Returns the words between backticks.
 fn quoted(text: &str) -> impl Iterator<Item = &str> {
     text.lines().flat_map(|line| line.split('`').skip(1).step_by(2))
 }
@@ -164,7 +164,7 @@ fn assert_dependencies_are_documented(manifest: &str, document: &str) {
 }
 
 #[test]
-fn ci_runs_what_the_documents_say() {
+fn ci_runs_the_documented_commands() {
     let ci = read(".ci/run");
     for (document, command) in [
         ("README.md", "cargo run --release -- examples/hello.ftsh"),
@@ -183,7 +183,7 @@ fn the_readme_is_short() {
     assert!(length <= MAX_BYTES, "README.md has {length} bytes of {MAX_BYTES}");
 }
 
-/// Returns the blocks of a text that begin with a line that `begins`, up to the line that closes them.
+/// Returns the blocks of a text between a line that `begins` and its closing line.
 fn blocks(text: &str, begins: impl Fn(&str) -> bool) -> Vec<(&str, Vec<&str>)> {
     let mut blocks = Vec::new();
     let mut lines = text.lines();
@@ -195,7 +195,7 @@ fn blocks(text: &str, begins: impl Fn(&str) -> bool) -> Vec<(&str, Vec<&str>)> {
     blocks
 }
 
-/// Returns the type that a line begins methods of: no trait's.
+/// Returns the type of a line that begins an `impl` without a trait.
 fn type_of_methods(head: &str) -> Option<&str> {
     let rest = head.strip_prefix("impl")?.strip_suffix(" {")?;
     let (_, name) = rest.split_once(' ')?;
@@ -203,7 +203,7 @@ fn type_of_methods(head: &str) -> Option<&str> {
     (!is_trait).then(|| name.split('<').next().unwrap_or(name))
 }
 
-/// Returns true for a line that begins a method of a type at the outermost level.
+/// True for a line that begins a method of a type at the outermost level.
 fn is_method(line: &str) -> bool {
     let Some(line) = line.strip_prefix("    ") else { return false };
     let line = ["pub ", "pub(crate) ", "pub(super) "]
@@ -248,7 +248,7 @@ fn the_machine_is_made_of_parts_that_keep_their_state() {
             problems.push(format!("{part} is no struct, or others can touch its fields"));
         }
     }
-    // Its fields are private, so that only these files and those below can touch them.
+    // Fields are private, so only these files and the files below can use them.
     let files = &methods["Machine"].1;
     if files.len() > MAX_FILES_OF_A_FIELD
         || files.iter().any(|file| !file.starts_with(&format!("{folder}machine/")))
