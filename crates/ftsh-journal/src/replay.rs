@@ -103,12 +103,12 @@ pub enum Unrepeatable {
         theirs: u32,
     },
     /// Beginning that is not valid in this version.
-    #[error("the script in it isn't one to this version of ftsh, {0} wrote it")]
+    #[error("the recorded script is not valid in this version of ftsh; {0} wrote the journal")]
     Beginning(String),
     /// Replayed effects that differ from the recorded ones.
     #[error(
-        "internal error: told the same, ftsh does something else than it did: it differs after record \
-         {record}, by effect {effect}. This is a bug in ftsh, please report it"
+        "internal error: the replay differs from the recorded run after record {record}, by effect \
+         {effect}. This is a bug in ftsh, please report it"
     )]
     Different {
         /// Number of entries before the difference.

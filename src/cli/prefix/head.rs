@@ -181,7 +181,7 @@ fn loop_of(head: For, pieces: &[Piece], words: &[OsString]) -> Structure {
 /// Text that the parser reads, and the words that it was made of.
 struct Source {
     text: String,
-    /// Where each word is in the text, in order.
+    /// Positions of the words in the text, in order.
     places: Vec<(Range<usize>, usize)>,
     /// Number of the keyword.
     start: usize,

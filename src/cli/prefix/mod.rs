@@ -9,8 +9,6 @@ mod help;
 mod line;
 mod mistake;
 mod script;
-#[cfg(test)]
-mod tests;
 mod words;
 
 use std::ffi::OsString;

@@ -154,7 +154,6 @@ pub struct PackedTrySummary {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PackedBranchResults {
     /// First failed branches, reported separately.
-    #[serde(rename = "told")]
     pub reported: Vec<BranchFailure>,
     /// Number of failed branches.
     pub failed: u64,
