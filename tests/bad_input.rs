@@ -49,7 +49,7 @@ fn unknown_policies_and_clauses_have_near_names() {
         head_refused(head, &[&format!("unknown {unknown}"), meant]);
     }
     head_refused("2 times backoff fixed by 2", &["the policy `fixed` takes no `by`", "`from`"]);
-    head_refused("5 times cp a b", &["expected a duration", "a command goes on the next line"]);
+    head_refused("5 times cp a b", &["expected a duration", "put the command on the next line"]);
 }
 
 #[test]
@@ -86,8 +86,8 @@ fn durations_are_longer_than_zero() {
 #[test]
 fn counts_are_whole_numbers_from_one() {
     for (count, expected) in [
-        ("0", "`0` is too few"),
-        ("-1", "`-1` is too few"),
+        ("0", "`0` is too small"),
+        ("-1", "`-1` is too small"),
         ("1.5", "expected a whole number, not `1.5`"),
         ("x", "expected a whole number, not `x`"),
     ] {
@@ -156,7 +156,7 @@ fn options_are_checked_like_clauses() {
         ("ful", "unknown backoff policy `ful`; did you mean `full`?"),
         ("full frm 1s", "unknown clause `frm`; did you mean `from`?"),
         ("full from 0s", "`from` must be longer than 0"),
-        ("full from -5s", "`from` wants a duration"),
+        ("full from -5s", "`from` takes a duration"),
         ("full from 5s to 1s", "`from` (5 s) is above `to` (1 s)"),
         ("full by 0.5", "`by` must be a number from 1, not 0.5"),
         ("normal jitter 150%", "`jitter` must be from 0% to 100%, not 150%"),

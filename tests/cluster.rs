@@ -189,12 +189,12 @@ fn a_lost_branch_counts_on_both_machines() {
 #[test]
 fn an_impossible_branch_fails_at_once() {
     for (on, message) in [
-        ("ssh ''", "it takes a list of hosts"),
-        ("ssh 'h*0'", "`h*0` has no number of places"),
+        ("ssh ''", "expected a list of hosts"),
+        ("ssh 'h*0'", "`h*0` needs a number of places"),
         ("slurm '-n 2'", "a branch is one task on one node"),
         ("slurm '--mem=4G --label'", "the streams of a branch are connected to this shell"),
         ("slurm --version", "the branch would not run"),
-        ("slurm 'mem=4G'", "`mem=4G` is no option"),
+        ("slurm 'mem=4G'", "`mem=4G` is not an option of `srun`"),
     ] {
         // Errors known in advance are reported before anything runs.
         script(&format!("echo begun\nforall x in a on {on}\ntrue\nend")).refused(&[message]);
