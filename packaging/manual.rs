@@ -5,7 +5,7 @@ use std::mem;
 use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
 /// A page of the manual.
-pub struct Page<'a> {
+pub(super) struct Page<'a> {
     /// Name of the page, such as `ftsh-language`.
     pub name: &'a str,
     /// Section of the manual.
@@ -22,7 +22,7 @@ pub struct Page<'a> {
 
 impl Page<'_> {
     /// Returns the page in the language of `roff`, without a date, so that it is the same whenever it is made.
-    pub fn render(&self, markdown: &str) -> String {
+    pub(super) fn render(&self, markdown: &str) -> String {
         let (title, section) = (self.name.to_uppercase(), self.section);
         let version = env!("CARGO_PKG_VERSION");
         let mut writer = Writer::default();

@@ -13,7 +13,7 @@ use ftsh::cli::flags;
 use self::manual::Page;
 
 /// Returns the name and the content of each file.
-pub fn all() -> io::Result<Vec<(&'static str, Vec<u8>)>> {
+pub(crate) fn all() -> io::Result<Vec<(&'static str, Vec<u8>)>> {
     Ok(vec![
         ("ftsh.1", command_line()?.into_bytes()),
         ("ftsh-language.7", language()?.into_bytes()),

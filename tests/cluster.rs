@@ -11,13 +11,13 @@ use crate::support::Ftsh;
 use crate::support::run::Finished;
 
 /// Program in the place of `ssh`.
-pub const SSH: &str = include_str!("support/ssh");
+pub(crate) const SSH: &str = include_str!("support/ssh");
 /// Program in the place of an `ssh` whose connection can break.
 const CUT_OFF: &str = include_str!("support/ssh-cut-off");
 
 /// Returns a run whose `ssh` stays on this machine. Leftover processes are found by a variable of
 /// their environment.
-pub fn with_ssh(run: Ftsh) -> Ftsh {
+pub(crate) fn with_ssh(run: Ftsh) -> Ftsh {
     let run = run.program("bin/ssh", SSH);
     let path = std::env::var("PATH").expect("a path");
     let path = format!("{}:{path}", run.path("bin").display());

@@ -7,7 +7,7 @@ use crate::support::Ftsh;
 use crate::support::documents;
 use crate::support::run::Finished;
 
-pub fn script(heading: &str) -> String {
+pub(crate) fn script(heading: &str) -> String {
     let has_it = |page: &String| {
         fs::read_to_string(page).expect("a page").contains(&format!("\n## {heading}\n"))
     };
@@ -23,7 +23,7 @@ fn pages() -> Vec<String> {
 }
 
 /// Returns the script below a heading, with short delays.
-pub fn script_of(document: &str, heading: &str) -> String {
+pub(crate) fn script_of(document: &str, heading: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(document);
     let text = fs::read_to_string(path).expect("a document");
     let section = text.split(&format!("\n## {heading}\n")).nth(1).expect(heading);
@@ -92,46 +92,46 @@ fn every_recipe_checks_its_arguments() {
 }
 
 /// A run of the script below a heading.
-pub struct Recipe(pub Ftsh);
+pub(crate) struct Recipe(pub Ftsh);
 
 impl Recipe {
-    pub fn new(heading: &str) -> Self {
+    pub(crate) fn new(heading: &str) -> Self {
         Self::of(heading, Ftsh::new())
     }
 
-    pub fn of(heading: &str, run: Ftsh) -> Self {
+    pub(crate) fn of(heading: &str, run: Ftsh) -> Self {
         Self::running(script(heading), run)
     }
 
-    pub fn running(script: String, run: Ftsh) -> Self {
+    pub(crate) fn running(script: String, run: Ftsh) -> Self {
         let run = run.file("script.ftsh", script).arg("script.ftsh");
         let path = format!("{}:/usr/local/bin:/usr/bin:/bin", run.path("bin").display());
         Self(run.env("PATH", path).env("FTSH_BACKOFF", "fixed from 1 ms"))
     }
 
     /// Adds a stand-in that appends its words to `calls`.
-    pub fn program(self, name: &str, body: &str) -> Self {
+    pub(crate) fn program(self, name: &str, body: &str) -> Self {
         let text = format!("#!/bin/sh\necho {name} $* >> calls\n{body}\n");
         Self(self.0.program(&format!("bin/{name}"), &text))
     }
 
-    pub fn file(self, name: &str, content: &str) -> Self {
+    pub(crate) fn file(self, name: &str, content: &str) -> Self {
         Self(self.0.file(name, content))
     }
 
-    pub fn args(self, arguments: &[&str]) -> Self {
+    pub(crate) fn args(self, arguments: &[&str]) -> Self {
         Self(self.0.args(arguments))
     }
 
-    pub fn stdout(self, text: &str) -> Self {
+    pub(crate) fn stdout(self, text: &str) -> Self {
         Self(self.0.stdout(text))
     }
 
-    pub fn success(self) -> Finished {
+    pub(crate) fn success(self) -> Finished {
         self.failure(0)
     }
 
-    pub fn failure(self, code: i32) -> Finished {
+    pub(crate) fn failure(self, code: i32) -> Finished {
         let finished = self.0.failure(code);
         finished.nothing_left();
         finished
@@ -139,12 +139,12 @@ impl Recipe {
 }
 
 /// Returns a stand-in that fails a number of times before it works.
-pub fn fails(times: u32, then: &str) -> String {
+pub(crate) fn fails(times: u32, then: &str) -> String {
     format!("echo x >> times; test $(wc -l < times) -gt {times} || exit 5\n{then}")
 }
 
 /// Returns the number of lines of a file with this beginning.
-pub fn count(finished: &Finished, file: &str, start: &str) -> usize {
+pub(crate) fn count(finished: &Finished, file: &str, start: &str) -> usize {
     finished.read(file).lines().filter(|line| line.starts_with(start)).count()
 }
 

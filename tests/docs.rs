@@ -15,14 +15,14 @@ const ROOT_DOCUMENTS: [&str; 2] = ["README.md", "ARCHITECTURE.md"];
 const ERRORS: &str = "docs/reference/errors.md";
 
 /// A script of a document: its line, the words after `ftsh` at its head, and its text.
-pub struct Example {
+pub(crate) struct Example {
     pub line: usize,
     pub label: String,
     pub text: String,
 }
 
 /// Returns the scripts of a document.
-pub fn examples(document: &str) -> Vec<Example> {
+pub(crate) fn examples(document: &str) -> Vec<Example> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(document);
     let text = fs::read_to_string(path).expect("a document");
     let mut examples = Vec::new();

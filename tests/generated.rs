@@ -21,7 +21,7 @@ use ftsh_syntax::vocabulary::{
 };
 
 /// Variable that has files written instead of compared.
-pub const WRITE: &str = "FTSH_TEST_GENERATE";
+pub(crate) const WRITE: &str = "FTSH_TEST_GENERATE";
 
 /// Files with generated parts.
 const FILES: [&str; 11] = [

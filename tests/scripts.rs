@@ -7,7 +7,7 @@ use crate::support::expectations;
 use crate::support::side_by_side::none;
 
 /// Returns the scripts below a folder, sorted.
-pub fn scripts(folder: &Path) -> Vec<PathBuf> {
+pub(crate) fn scripts(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).expect("a folder of scripts") {
         let path = entry.expect("a readable folder").path();
@@ -22,7 +22,7 @@ pub fn scripts(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// Folder of the scripts.
-pub fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scripts")
 }
 

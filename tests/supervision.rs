@@ -27,7 +27,7 @@ const DAEMONS: &str = "
 const SOON: Duration = Duration::from_millis(200);
 
 /// Supervisor and interpreter.
-pub fn shells(run: &Running) -> (i32, i32) {
+pub(crate) fn shells(run: &Running) -> (i32, i32) {
     let supervisor = run.pid().as_raw();
     (supervisor, child_of(supervisor))
 }
@@ -38,11 +38,11 @@ fn child_of(pid: i32) -> i32 {
     children.expect("a list of children").trim().parse().expect("one child")
 }
 
-pub fn is_stopped(pid: i32) -> bool {
+pub(crate) fn is_stopped(pid: i32) -> bool {
     fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| stat.contains(") T "))
 }
 
-pub fn send(pid: i32, signal: Signal) {
+pub(crate) fn send(pid: i32, signal: Signal) {
     kill(Pid::from_raw(pid), signal).expect("it lives");
 }
 

@@ -393,7 +393,7 @@ fn a_script_stops_and_continues_with_its_commands() {
 
 /// True if a program is installed. Common programs are tested where installed. Stand-ins that use
 /// the terminal in the same way are tested everywhere.
-pub fn exists(program: &str) -> bool {
+pub(crate) fn exists(program: &str) -> bool {
     Path::new("/usr/bin").join(program).exists()
 }
 

@@ -11,7 +11,7 @@ const SHORT_TEXT: usize = 10_000;
 const MAX_TIME: Duration = Duration::from_millis(50);
 
 /// Checks that a script of these bytes is refused, or is parsed and survives printing.
-pub fn parse_and_print(bytes: &[u8]) {
+pub(super) fn parse_and_print(bytes: &[u8]) {
     let start = processor_time();
     let parsed = parse_bytes("fuzz", bytes);
     let took = processor_time().saturating_sub(start);

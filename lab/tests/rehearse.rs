@@ -9,27 +9,27 @@ use tempfile::TempDir;
 use crate::support::number;
 
 /// A folder with a script.
-pub fn folder(script: &str) -> TempDir {
+pub(crate) fn folder(script: &str) -> TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(folder.path().join("a.ftsh"), script).expect("a script");
     folder
 }
 
-pub fn lab(folder: &Path, args: &[&str]) -> Output {
+pub(crate) fn lab(folder: &Path, args: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ftsh-lab"));
     command.current_dir(folder).env_clear().args(["rehearse", "a.ftsh"]).args(args);
     command.output().expect("the laboratory runs")
 }
 
 /// What a rehearsal of a script prints.
-pub fn rehearse(script: &str, args: &[&str]) -> String {
+pub(crate) fn rehearse(script: &str, args: &[&str]) -> String {
     let output = lab(folder(script).path(), args);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).expect("text")
 }
 
 /// The rows of a table, without any changes.
-pub fn rows(script: &str, table: &str, models: &[&str], args: &[&str]) -> Vec<Value> {
+pub(crate) fn rows(script: &str, table: &str, models: &[&str], args: &[&str]) -> Vec<Value> {
     let models = models.iter().flat_map(|model| ["--command", model]);
     let more = ["--as-it-is", "--json", "--table", table];
     let args: Vec<_> = models.chain(more).chain(args.iter().copied()).collect();

@@ -9,7 +9,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use ftsh_process as process;
 
 /// A descriptor of the shell whose operations wait where a non-blocking one would fail.
-pub struct BlockingIo<T>(pub T);
+pub(super) struct BlockingIo<T>(pub T);
 
 impl<T: AsFd> BlockingIo<T> {
     fn until_done<R>(

@@ -38,7 +38,7 @@ const LAST_OTHER: i32 = 9;
 const CHANNELS: &str = "FTSH_CHANNELS";
 
 /// True if a command line requests a branch.
-pub fn is_requested(words: &[OsString]) -> bool {
+pub(super) fn is_requested(words: &[OsString]) -> bool {
     matches!(words, [word] if word == OPTION)
 }
 
@@ -54,7 +54,7 @@ struct PreparedBranch {
 }
 
 /// Receives a branch from the head, runs the branch, and reports the result.
-pub fn serve() -> Result<Outcome> {
+pub(super) fn serve() -> Result<Outcome> {
     // A branch has three descriptors. An engine or a shipped program may have left more open.
     for number in FIRST_OTHER..=LAST_OTHER {
         let _ = close(number);

@@ -14,7 +14,7 @@ const HEAD: [&str; 6] = ["CHANNEL", "PLACES", "WAITING", "TOKENS", "FAILURES", "
 
 /// Prints all channels in `directory`, or else in the user's own directory. An unreadable channel
 /// makes the exit status 1.
-pub fn show(directory: Option<PathBuf>) -> Result<Outcome> {
+pub(super) fn show(directory: Option<PathBuf>) -> Result<Outcome> {
     let (directory, all) = list_channels(directory).map_err(|reason| anyhow!("{reason}"))?;
     if all.is_empty() {
         return Ok(print_text(&format!("no channels in {}\n", directory.display())));

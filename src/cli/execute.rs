@@ -22,7 +22,7 @@ use ftsh_process::{AtEnd, Attachments, ProcessConfig, ProcessDriver, Supervision
 use ftsh_sys::os_error::plain;
 
 /// Workload of a process.
-pub enum Workload {
+pub(super) enum Workload {
     /// Running a script.
     Run(Box<Machine>),
     /// Running a script, with a journal.
@@ -33,7 +33,7 @@ pub enum Workload {
 
 impl Workload {
     /// Returns the file of the journal, and true if the run begins there.
-    pub fn journal_file(&self) -> Option<(&JournalFile, bool)> {
+    pub(super) fn journal_file(&self) -> Option<(&JournalFile, bool)> {
         match self {
             Self::Run(_) => None,
             Self::Record(recording) => Some((&recording.journal_file, recording.begins())),
@@ -42,7 +42,7 @@ impl Workload {
     }
 
     /// Returns the name of the script when the recorded run began.
-    pub fn name(&self) -> Option<&str> {
+    pub(super) fn name(&self) -> Option<&str> {
         match self {
             Self::Run(_) => None,
             Self::Record(recording) => Some(recording.name()),
@@ -51,7 +51,7 @@ impl Workload {
     }
 
     /// True if the script may start programs.
-    pub fn may_run_programs(&self) -> bool {
+    pub(super) fn may_run_programs(&self) -> bool {
         match self {
             Self::Run(machine) => machine.may_run_programs(),
             Self::Record(recording) => recording.machine().may_run_programs(),
@@ -61,7 +61,7 @@ impl Workload {
 }
 
 /// Context that a workload is executed in.
-pub struct RunContext {
+pub(super) struct RunContext {
     /// Name of the script.
     pub file: Arc<str>,
     pub reporters: Rc<RefCell<Reporters>>,
@@ -81,7 +81,7 @@ impl RunContext {
     /// # Errors
     ///
     /// Fails if the driver cannot be made, before anything was run.
-    pub fn execute(
+    pub(super) fn execute(
         mut self,
         workload: Workload,
         supervision: Option<Supervision>,

@@ -19,7 +19,7 @@ const COLUMNS: usize = 80;
 /// # Errors
 ///
 /// No message has the slug.
-pub fn show(slug: Option<&OsString>) -> Result<Outcome> {
+pub(super) fn show(slug: Option<&OsString>) -> Result<Outcome> {
     let Some(given) = slug else { return Ok(print_text(&list())) };
     let given = given.to_string_lossy();
     let name = given.split_once('[').map_or(&*given, |(_, name)| name.trim_end_matches(']'));

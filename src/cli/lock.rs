@@ -28,7 +28,7 @@ const MAX_FILE_SIZE: u64 = 1 << 16;
 
 /// Location of a lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LockLocation {
+pub(super) enum LockLocation {
     /// A file that the user names.
     File(PathBuf),
     /// A file that belongs to this script.
@@ -38,7 +38,7 @@ pub enum LockLocation {
 impl LockLocation {
     /// Returns the path of the lock file. `directory` replaces the usual directory of the locks of
     /// scripts.
-    pub fn file(&self, directory: Option<PathBuf>) -> Result<PathBuf> {
+    pub(super) fn file(&self, directory: Option<PathBuf>) -> Result<PathBuf> {
         match self {
             Self::File(file) => Ok(file.clone()),
             Self::Script(script) => {
@@ -76,7 +76,7 @@ fn fnv1a(bytes: &[u8]) -> u64 {
 }
 
 /// True if a file is or could be a lock: the file is missing, empty, or begins with the mark.
-pub fn may_be_lock(file: &Path) -> bool {
+pub(super) fn may_be_lock(file: &Path) -> bool {
     match std::fs::symlink_metadata(file) {
         Err(error) => error.kind() == io::ErrorKind::NotFound,
         Ok(found) => {
@@ -92,7 +92,7 @@ fn is_marked(mut file: &File) -> bool {
 }
 
 /// Holder of a lock, written to the lock file for other runs.
-pub struct LockHolder<'a> {
+pub(super) struct LockHolder<'a> {
     /// Process id of the shell, as the user sees the shell.
     pub pid: u32,
     /// Name of the script.
@@ -100,7 +100,7 @@ pub struct LockHolder<'a> {
 }
 
 /// Result of [`take`].
-pub enum LockResult {
+pub(super) enum LockResult {
     /// This run holds the lock until all its processes have ended.
     Held,
     /// Another run holds the lock. Contains one line for people.
@@ -108,7 +108,7 @@ pub enum LockResult {
 }
 
 /// Takes a lock, waiting at most `timeout`. Calls `waiting` once with the reason of a wait.
-pub fn take(
+pub(super) fn take(
     path: &Path,
     holder: &LockHolder,
     timeout: Duration,

@@ -17,7 +17,7 @@ use ftsh_syntax::backoff::Policy;
 use ftsh_sys::os_error::plain;
 
 /// Serves an editor until the editor closes the connection.
-pub fn serve(policy: Policy, directory: PathBuf) -> Result<Outcome> {
+pub(super) fn serve(policy: Policy, directory: PathBuf) -> Result<Outcome> {
     let programs = SessionSnapshot::along_path(&directory, std::env::var_os("PATH"));
     let variables = std::env::vars_os().filter_map(|(name, value)| {
         Some((name.into_string().ok()?, Some(value.into_vec().into())))

@@ -17,7 +17,7 @@ const INTERNAL_ERROR: i32 = 70;
 const FINAL_WRITE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Prints a text on standard output. A reader that closes the pipe early is no failure.
-pub fn print_text(text: &str) -> Outcome {
+pub(super) fn print_text(text: &str) -> Outcome {
     let mut out = BlockingIo(io::stdout());
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
@@ -29,12 +29,12 @@ pub fn print_text(text: &str) -> Outcome {
 }
 
 /// Prints an error in one line on standard error, even while output is captured.
-pub fn print_error(message: &str) {
+pub(super) fn print_error(message: &str) {
     report(&format!("ftsh: {}\n", crate::log::one_line(message)));
 }
 
 /// Prints a note in one line on standard error. The line is captured with other output.
-pub fn print_note(message: &str) {
+pub(super) fn print_note(message: &str) {
     let text = format!("ftsh: {}\n", crate::log::one_line(message));
     let text = SECRETS.get().map_or(text.as_str().into(), |secrets| secrets.hide(&text));
     non_blocking_writer::standard_error().print(&text);
@@ -42,7 +42,7 @@ pub fn print_note(message: &str) {
 
 /// Writes a text to standard error, even while output is captured. Text that a slow reader does not
 /// accept stays queued for [`non_blocking_writer::wait`].
-pub fn report(text: &str) {
+pub(super) fn report(text: &str) {
     let text = SECRETS.get().map_or(text.into(), |secrets| secrets.hide(text));
     UNCAPTURED.get().unwrap_or_else(|| non_blocking_writer::standard_error()).print(&text);
 }
@@ -54,17 +54,17 @@ static UNCAPTURED: OnceLock<NonBlockingWriter> = OnceLock::new();
 static SECRETS: OnceLock<Secrets> = OnceLock::new();
 
 /// Makes all later messages hide these secrets.
-pub fn hide_secrets(secrets: Secrets) {
+pub(super) fn hide_secrets(secrets: Secrets) {
     let _ = SECRETS.set(secrets);
 }
 
 /// Sends all later messages to `writer` instead of standard error.
-pub fn redirect_to(writer: NonBlockingWriter) {
+pub(super) fn redirect_to(writer: NonBlockingWriter) {
     let _ = UNCAPTURED.set(writer);
 }
 
 /// Makes a panic in any thread end the shell with a message.
-pub fn report_panics() {
+pub(super) fn report_panics() {
     std::panic::set_hook(Box::new(|panic| {
         report(&format!(
             "ftsh: internal error: {panic}\nThis is a bug in ftsh, please report it.\n"

@@ -14,7 +14,7 @@ use ftsh_process::ProcessConfig;
 
 /// All decisions of options and environment. Each part receives its group as a whole.
 #[derive(Debug)]
-pub struct RunPlan {
+pub(super) struct RunPlan {
     /// Treatment of the script.
     pub action: Action,
     /// The script and its arguments.
@@ -35,7 +35,7 @@ pub struct RunPlan {
 
 impl RunPlan {
     /// Returns the deadline of this start of the run, relative to its beginning.
-    pub fn deadline_mut(&mut self) -> &mut Deadline {
+    pub(super) fn deadline_mut(&mut self) -> &mut Deadline {
         match &mut self.journal {
             Some(journal) => &mut journal.deadline,
             None => &mut self.machine.deadline,
@@ -45,7 +45,7 @@ impl RunPlan {
 
 /// Treatment of a script.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Action {
+pub(super) enum Action {
     /// Run the script.
     Run,
     /// Search the script for errors.
@@ -60,7 +60,7 @@ pub enum Action {
 
 /// View of a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum JournalView {
+pub(super) enum JournalView {
     /// The log.
     Log,
     /// State of the run.
@@ -71,7 +71,7 @@ pub enum JournalView {
 
 /// A script and its arguments.
 #[derive(Debug)]
-pub struct ScriptPlan {
+pub(super) struct ScriptPlan {
     /// Source of the script.
     pub program: ScriptSource,
     /// Values of `$0`, `$1`, …
@@ -82,14 +82,14 @@ pub struct ScriptPlan {
 
 impl ScriptPlan {
     /// True if the statements come from a person at a terminal.
-    pub fn is_prompt(&self) -> bool {
+    pub(super) fn is_prompt(&self) -> bool {
         matches!(self.program, ScriptSource::Prompt)
     }
 }
 
 /// Waits before the first command.
 #[derive(Debug, Default)]
-pub struct StartPlan {
+pub(super) struct StartPlan {
     /// Longest random delay.
     pub splay: Duration,
     /// Lock that keeps a second run from starting.
@@ -104,7 +104,7 @@ pub struct StartPlan {
 
 /// Recording of a run.
 #[derive(Debug, Default)]
-pub struct JournalPlan {
+pub(super) struct JournalPlan {
     /// File of the journal.
     pub file: PathBuf,
     /// Deadline of this start of the run. The next start may continue after this deadline.
@@ -114,7 +114,7 @@ pub struct JournalPlan {
 /// Reports about a run.
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each can be true of any run")]
-pub struct ReportingPlan {
+pub(super) struct ReportingPlan {
     /// File of the log; standard error if none.
     pub log_file: Option<PathBuf>,
     /// Format of the log.

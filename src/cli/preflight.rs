@@ -23,10 +23,10 @@ use ftsh_sys::os_error::plain;
 /// Exit status while another run is in progress: `EX_TEMPFAIL` of sysexits.h, a temporary failure.
 const BUSY: u8 = 75;
 /// Exit status when a deadline has passed.
-pub const OUT_OF_TIME: u8 = 124;
+pub(super) const OUT_OF_TIME: u8 = 124;
 
 /// Begins to capture output, if the plan says so. Messages of the shell are not captured.
-pub fn capture(plan: &RunPlan) -> Result<Option<OutputCapture>> {
+pub(super) fn capture(plan: &RunPlan) -> Result<Option<OutputCapture>> {
     if !plan.reporting.is_cron {
         return Ok(None);
     }
@@ -44,7 +44,7 @@ pub fn capture(plan: &RunPlan) -> Result<Option<OutputCapture>> {
 
 /// Waits a random part of the splay, then takes the lock: a run in its splay blocks no other run.
 /// Returns the outcome of a run that ends before it begins.
-pub fn wait(plan: &mut RunPlan, seed: u64, log: &mut LogWriter) -> Result<Option<Outcome>> {
+pub(super) fn wait(plan: &mut RunPlan, seed: u64, log: &mut LogWriter) -> Result<Option<Outcome>> {
     let start = Instant::now();
     let deadline = *plan.deadline_mut();
     let StartPlan { splay, lock, lock_directory, lock_wait, skips_when_busy } = &plan.start;
@@ -84,7 +84,7 @@ pub fn wait(plan: &mut RunPlan, seed: u64, log: &mut LogWriter) -> Result<Option
 }
 
 /// Returns the outcome of a run that ends before it begins, because another one is in progress.
-pub fn busy(name: &str, owner: &str, skips: bool, log: &mut LogWriter) -> Outcome {
+pub(super) fn busy(name: &str, owner: &str, skips: bool, log: &mut LogWriter) -> Outcome {
     if !skips {
         print_error(&format!("{name}: not run: {owner}"));
         return Outcome::Exited(BUSY);

@@ -15,7 +15,7 @@ use ftsh_machine::{Failure, Outcome, Time};
 use ftsh_sys::os_error::plain;
 
 /// Reporters of a run, to people and programs.
-pub struct Reporters {
+pub(super) struct Reporters {
     log: LogWriter,
     summary: Option<Summary>,
     results: Option<Results>,
@@ -28,7 +28,7 @@ pub struct Reporters {
 
 impl Reporters {
     /// Opens the reporters that the plan names, for the run with this id.
-    pub fn open(plan: &RunPlan, run: u64) -> Result<Self> {
+    pub(super) fn open(plan: &RunPlan, run: u64) -> Result<Self> {
         let reporting = &plan.reporting;
         let level = plan.machine.log_level;
         let style = LogStyle {
@@ -55,19 +55,19 @@ impl Reporters {
     }
 
     /// Returns the level of records that the reporters need.
-    pub fn level(&self) -> Level {
+    pub(super) fn level(&self) -> Level {
         let summary = self.summary.is_some().then_some(Summary::LEVEL);
         let results = self.results.is_some().then_some(Results::LEVEL);
         [summary, results].into_iter().flatten().fold(self.level, Level::max)
     }
 
     /// True if a status line may show the state of the run.
-    pub fn is_wordy(&self) -> bool {
+    pub(super) fn is_wordy(&self) -> bool {
         self.level > Level::NOTHING
     }
 
     /// Names the run after its first start.
-    pub fn resume(&mut self, run: u64) {
+    pub(super) fn resume(&mut self, run: u64) {
         self.log.name_run(&named(run));
         if let Some(results) = &mut self.results {
             results.name_run(&named(run));
@@ -75,7 +75,7 @@ impl Reporters {
     }
 
     /// Counts a record that an earlier start of the run has reported.
-    pub fn recall(&mut self, record: &LogRecord) {
+    pub(super) fn recall(&mut self, record: &LogRecord) {
         self.log.recall(record);
         if let Some(summary) = &mut self.summary {
             summary.add(record);
@@ -83,7 +83,7 @@ impl Reporters {
     }
 
     /// Reports a record.
-    pub fn report(&mut self, record: &LogRecord) {
+    pub(super) fn report(&mut self, record: &LogRecord) {
         self.log.write(record);
         if let Some(summary) = &mut self.summary {
             summary.add(record);
@@ -94,7 +94,7 @@ impl Reporters {
     }
 
     /// Reports the end of a run of `script`.
-    pub fn finish(&mut self, script: &str, outcome: &Outcome, now: Time, secrets: &Secrets) {
+    pub(super) fn finish(&mut self, script: &str, outcome: &Outcome, now: Time, secrets: &Secrets) {
         // A successful job prints nothing.
         if let Some(summary) = self.summary.take()
             && !(self.is_cron && outcome.exit_code() == 0)
@@ -119,7 +119,7 @@ impl Reporters {
     }
 
     /// Returns the log, for records before the run.
-    pub fn log(&mut self) -> &mut LogWriter {
+    pub(super) fn log(&mut self) -> &mut LogWriter {
         &mut self.log
     }
 }

@@ -30,10 +30,10 @@ use ftsh_syntax::duration::Exact;
 const CHANNELS: &str = "FTSH_CHANNELS";
 
 /// Variable that holds the deadline of the run.
-pub const DEADLINE: &str = "FTSH_DEADLINE";
+pub(super) const DEADLINE: &str = "FTSH_DEADLINE";
 
 /// Context of this process that options are resolved in.
-pub struct ProcessContext<'a> {
+pub(super) struct ProcessContext<'a> {
     /// Lookup of a variable in the environment.
     pub variable: &'a dyn Fn(&str) -> Option<OsString>,
     /// Kill timeout of a process that inherits this one.
@@ -245,7 +245,7 @@ impl Resolver<'_> {
 
 impl RunPlan {
     /// Resolves options and environment. Options take precedence.
-    pub fn resolve(flags: &Flags, context: &ProcessContext) -> Result<Self> {
+    pub(super) fn resolve(flags: &Flags, context: &ProcessContext) -> Result<Self> {
         let secrets = secrets(flags.values(&REDACT.option), context)?;
         let hidden = secrets.clone();
         Self::examined(flags, context, secrets)
@@ -371,7 +371,7 @@ impl RunPlan {
 }
 
 /// Returns the secrets that are known before the run.
-pub fn secrets(typed: &[OsString], context: &ProcessContext) -> Result<Secrets> {
+pub(super) fn secrets(typed: &[OsString], context: &ProcessContext) -> Result<Secrets> {
     let given = context.get("FTSH_REDACT").unwrap_or_default();
     let mut names = context.inherited(&REDACT)?.unwrap_or_default();
     for name in typed {
@@ -385,7 +385,7 @@ pub fn secrets(typed: &[OsString], context: &ProcessContext) -> Result<Secrets> 
 }
 
 /// Returns the directory of channels, if it is not the usual one.
-pub fn channels(context: &ProcessContext) -> Option<PathBuf> {
+pub(super) fn channels(context: &ProcessContext) -> Option<PathBuf> {
     Some(context.directory.join(context.get(CHANNELS)?))
 }
 

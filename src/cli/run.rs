@@ -31,7 +31,7 @@ use ftsh_sys::os_error::plain;
 /// # Errors
 ///
 /// Fails if nothing was run.
-pub fn run(script: Result<Script, UnusableScript>, mut plan: RunPlan) -> Result<Outcome> {
+pub(super) fn run(script: Result<Script, UnusableScript>, mut plan: RunPlan) -> Result<Outcome> {
     // A resumed run has its own text, and its splay is over.
     let has_earlier = plan.journal.as_ref().is_some_and(|it| journal::has_earlier(&it.file));
     let script = match script {

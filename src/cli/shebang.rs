@@ -20,7 +20,7 @@ use ftsh_sys::os_error::plain;
 const MAX_LINE: u64 = 256;
 
 /// Splits the first word of a command line if the word is the rest of a `#!` line.
-pub fn split(mut words: Vec<OsString>) -> Result<Vec<OsString>> {
+pub(super) fn split(mut words: Vec<OsString>) -> Result<Vec<OsString>> {
     let [first, script, ..] = words.as_slice() else { return Ok(words) };
     let word = first.as_bytes();
     if !has_space(word) || !(is_joined(word) || stands_in(first, script)?) {
@@ -89,7 +89,7 @@ fn is_reported_later(kind: ErrorKind) -> bool {
 
 /// Adds the options in the first line of the script that `flags` name. Options of the command line
 /// take precedence.
-pub fn complete(mut flags: Flags) -> Result<Request> {
+pub(super) fn complete(mut flags: Flags) -> Result<Request> {
     let has_script = !INSTEAD_OF_SCRIPT.iter().any(|option| flags.has(option));
     let has_script = has_script && !is_prefix(&flags);
     let Some(script) = flags.words.first().filter(|word| has_script && *word != "-").cloned()

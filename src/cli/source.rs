@@ -20,7 +20,7 @@ use ftsh_sys::os_error::plain;
 
 /// Source of a script.
 #[derive(Debug)]
-pub enum ScriptSource {
+pub(super) enum ScriptSource {
     /// A file, which may be a FIFO or a device.
     File(PathBuf),
     /// Text after `-c`.
@@ -40,7 +40,7 @@ pub enum ScriptSource {
 
 impl ScriptSource {
     /// Returns the name of the script in messages and logs.
-    pub fn name(&self) -> String {
+    pub(super) fn name(&self) -> String {
         match self {
             Self::File(path) => path.display().to_string(),
             Self::Text { named: Some(name), .. } => name.to_string_lossy().into_owned(),
@@ -52,13 +52,13 @@ impl ScriptSource {
     }
 
     /// Reads and parses the script.
-    pub fn script(&self) -> Result<Script, UnusableScript> {
+    pub(super) fn script(&self) -> Result<Script, UnusableScript> {
         let bytes = self.read().map_err(UnusableScript::Unreadable)?;
         parse_bytes(&self.name(), &bytes).map_err(UnusableScript::Invalid)
     }
 
     /// Reads the bytes of the script, without a byte order mark.
-    pub fn read(&self) -> Result<Vec<u8>> {
+    pub(super) fn read(&self) -> Result<Vec<u8>> {
         let name = self.name();
         let bytes = match self {
             Self::File(path) => File::open(path).and_then(limited),
@@ -77,7 +77,7 @@ impl ScriptSource {
 }
 
 /// Reason why a script cannot be run.
-pub enum UnusableScript {
+pub(super) enum UnusableScript {
     /// The script cannot be read.
     Unreadable(Error),
     /// The script has syntax errors.
@@ -86,7 +86,7 @@ pub enum UnusableScript {
 
 impl UnusableScript {
     /// Reports syntax errors. Returns the error of an unreadable script, which takes one line.
-    pub fn report(self) -> Result<Outcome> {
+    pub(super) fn report(self) -> Result<Outcome> {
         match self {
             Self::Unreadable(error) => Err(error),
             Self::Invalid(errors) => {

@@ -16,7 +16,7 @@ use ftsh_machine::record::{LogEvent, LogRecord};
 use ftsh_machine::trace::{StepKind, TraceStep};
 
 /// Appends `record` to `out`, without a newline.
-pub fn line(
+pub(super) fn line(
     out: &mut String,
     now: Timestamp,
     zone: &TimeZone,
@@ -62,7 +62,7 @@ fn field(out: &mut String, separator: char, name: &str, value: &Value) {
 }
 
 /// Appends an object with the given fields, in the given order.
-pub fn object(out: &mut String, fields: &[(&str, Value)]) {
+pub(super) fn object(out: &mut String, fields: &[(&str, Value)]) {
     for (index, (name, value)) in fields.iter().enumerate() {
         field(out, if index == 0 { '{' } else { ',' }, name, value);
     }
@@ -70,7 +70,7 @@ pub fn object(out: &mut String, fields: &[(&str, Value)]) {
 }
 
 /// Returns a time in the format of the style.
-pub fn moment(time: Timestamp, zone: &TimeZone, style: &LogStyle) -> Value {
+pub(super) fn moment(time: Timestamp, zone: &TimeZone, style: &LogStyle) -> Value {
     if style.decimal {
         json!(time.as_microsecond() as f64 / 1e6)
     } else {
@@ -80,7 +80,7 @@ pub fn moment(time: Timestamp, zone: &TimeZone, style: &LogStyle) -> Value {
 }
 
 /// Returns the outcome of a branch in a word. The argument is the failure, if any.
-pub fn outcome(failure: Option<(FailureKind, i32)>) -> &'static str {
+pub(super) fn outcome(failure: Option<(FailureKind, i32)>) -> &'static str {
     failure.map_or("succeeded", |(kind, _)| kind.name())
 }
 
@@ -88,13 +88,13 @@ pub fn outcome(failure: Option<(FailureKind, i32)>) -> &'static str {
 const MAX_OUTPUT_LINES: usize = 20;
 
 /// Returns a field with the bytes of a word in base64, if the word is not UTF-8.
-pub fn word_bytes(word: &[u8]) -> Option<(&'static str, Value)> {
+pub(super) fn word_bytes(word: &[u8]) -> Option<(&'static str, Value)> {
     word.to_str().is_err().then(|| ("word_bytes", json!(base64(word))))
 }
 
 type Details = Vec<(&'static str, Value)>;
 
-pub fn seconds(duration: Duration) -> Value {
+pub(super) fn seconds(duration: Duration) -> Value {
     json!(duration.as_secs_f64())
 }
 

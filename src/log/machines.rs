@@ -12,7 +12,7 @@ const MAX_MACHINES: usize = 10;
 
 /// Statistics of the machines named in records.
 #[derive(Debug, Default)]
-pub struct Machines(BTreeMap<String, MachineUse>);
+pub(super) struct Machines(BTreeMap<String, MachineUse>);
 
 #[derive(Debug, Default)]
 struct MachineUse {
@@ -32,7 +32,7 @@ impl MachineUse {
 
 impl Machines {
     /// Takes an event into account.
-    pub fn add(&mut self, event: &LogEvent) {
+    pub(super) fn add(&mut self, event: &LogEvent) {
         match event {
             LogEvent::Placed { node } => self.of(node).branches += 1,
             LogEvent::Avoided { node, why, .. } => {
@@ -51,7 +51,7 @@ impl Machines {
 
     /// Returns the number of machines in words, and a line for each machine. Returns none if no
     /// branch was sent to a machine.
-    pub fn render(&self) -> Option<(String, String)> {
+    pub(super) fn render(&self) -> Option<(String, String)> {
         if self.0.is_empty() {
             return None;
         }

@@ -21,7 +21,7 @@ type FailureKey = (Option<TaskId>, u32, String);
 
 /// Repeated failures by task, line and message.
 #[derive(Default)]
-pub struct Repeats(HashMap<FailureKey, Repeat>);
+pub(super) struct Repeats(HashMap<FailureKey, Repeat>);
 
 struct Repeat {
     /// Time of the first occurrence.
@@ -39,7 +39,7 @@ struct Repeat {
 }
 
 /// A line to be written.
-pub struct DueLine {
+pub(super) struct DueLine {
     /// Time of the failure.
     pub at: Timestamp,
     /// Record of the failure.
@@ -50,13 +50,13 @@ pub struct DueLine {
 
 impl Repeats {
     /// True if the record holds a failure with possible repetitions.
-    pub fn counts(record: &LogRecord) -> bool {
+    pub(super) fn counts(record: &LogRecord) -> bool {
         let is_failure = matches!(record.event, LogEvent::CommandFailed(_) | LogEvent::Failed(_));
         is_failure && !record.uncaught
     }
 
     /// Counts a failure. Returns the lines due now.
-    pub fn add(&mut self, now: Timestamp, record: &LogRecord) -> Vec<DueLine> {
+    pub(super) fn add(&mut self, now: Timestamp, record: &LogRecord) -> Vec<DueLine> {
         let mut lines = Vec::new();
         if self.0.len() >= MAX_FAILURES {
             lines = self.take(|_| true);
@@ -81,7 +81,7 @@ impl Repeats {
     }
 
     /// Forgets the failures of the selected records. Returns the postponed lines, oldest first.
-    pub fn take(&mut self, which: impl Fn(&LogRecord) -> bool) -> Vec<DueLine> {
+    pub(super) fn take(&mut self, which: impl Fn(&LogRecord) -> bool) -> Vec<DueLine> {
         let taken = self.0.extract_if(|_, repeat| which(&repeat.latest));
         let mut lines: Vec<_> = taken.filter_map(|(_, mut repeat)| repeat.line()).collect();
         lines.sort_by_key(|line| line.at);

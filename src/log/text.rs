@@ -11,7 +11,7 @@ use ftsh_machine::outcome::Human;
 use ftsh_machine::record::{AvoidReason, LONG_DELAY, LogEvent, LogRecord};
 
 /// Appends `record` to `out`, without a newline.
-pub fn line(
+pub(super) fn line(
     out: &mut String,
     now: Timestamp,
     zone: &TimeZone,

@@ -7,7 +7,7 @@ use rustyline::{Cmd, ConditionalEventHandler, Event, EventContext, RepeatCount};
 
 /// Expands the abbreviation before a blank. Completion is the only command of the editor that
 /// replaces text and leaves the cursor behind the new text.
-pub struct AtBlank(pub Arc<Abbreviations>);
+pub(super) struct AtBlank(pub Arc<Abbreviations>);
 
 impl ConditionalEventHandler for AtBlank {
     fn handle(&self, _: &Event, _: RepeatCount, _: bool, context: &EventContext) -> Option<Cmd> {

@@ -28,7 +28,7 @@ const PAUSE_PER_BYTE: Duration = Duration::from_micros(5);
 
 /// State of the line that is being edited.
 #[derive(Default)]
-pub struct Helper {
+pub(super) struct Helper {
     /// Session that the line belongs to.
     known: SessionSnapshot,
     /// Earlier lines of the same input.
@@ -49,12 +49,18 @@ pub struct Helper {
 
 impl Helper {
     /// Creates a helper for a terminal with or without colors.
-    pub fn new(colors: bool) -> Self {
+    pub(super) fn new(colors: bool) -> Self {
         Self { colors, ..Self::default() }
     }
 
     /// Begins a line after earlier lines of the same input.
-    pub fn begin(&mut self, prompt: &str, before: &str, known: SessionSnapshot, edited: Edited) {
+    pub(super) fn begin(
+        &mut self,
+        prompt: &str,
+        before: &str,
+        known: SessionSnapshot,
+        edited: Edited,
+    ) {
         prompt.clone_into(&mut self.prompt);
         before.clone_into(&mut self.before);
         self.known = known;
@@ -62,12 +68,12 @@ impl Helper {
     }
 
     /// Marks the start of the editor on an empty row.
-    pub fn start(&self) {
+    pub(super) fn start(&self) {
         self.screen.set(None);
     }
 
     /// Returns the text before and after the cursor, which an interrupted editor forgets.
-    pub fn typed(&self) -> (String, String) {
+    pub(super) fn typed(&self) -> (String, String) {
         let it = self.written.borrow();
         let (before, after) = it.line.split_at_checked(it.at).unwrap_or((&it.line, ""));
         (before.to_owned(), after.to_owned())
@@ -147,7 +153,7 @@ impl Completer for Helper {
 }
 
 /// Rest of an earlier input with the same beginning.
-pub struct HistoryHint {
+pub(super) struct HistoryHint {
     rest: String,
     /// Length of the visible part: the first line.
     shown: usize,

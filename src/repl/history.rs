@@ -15,7 +15,7 @@ use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg, OFlag};
 
 /// Maximum number of inputs in the history.
-pub const MAX_ENTRIES: usize = 10_000;
+pub(super) const MAX_ENTRIES: usize = 10_000;
 /// Maximum length of an input; no person types a longer one.
 const MAX_INPUT: usize = 64 * 1024;
 /// Maximum size of the file in bytes; a larger file is no history.
@@ -24,7 +24,7 @@ const MAX_FILE_SIZE: u64 = 256 * 1024 * 1024;
 const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// File of the history.
-pub struct History {
+pub(super) struct History {
     path: PathBuf,
     /// Home directory that contains the file. The history does not create a missing home.
     home: Option<PathBuf>,
@@ -34,7 +34,7 @@ pub struct History {
 impl History {
     /// Returns the history of the user: `ftsh/history` in `$XDG_STATE_HOME`, or in `~/.local/state`
     /// by the XDG rules.
-    pub fn of_user(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<Self> {
+    pub(super) fn of_user(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<Self> {
         let absolute = |path: &PathBuf| path.is_absolute();
         let home = variable("HOME").filter(absolute);
         let state = variable("XDG_STATE_HOME")
@@ -50,7 +50,7 @@ impl History {
     }
 
     /// Returns the inputs, oldest first. A repeated input stands at its latest position.
-    pub fn load(&mut self) -> io::Result<Vec<String>> {
+    pub(super) fn load(&mut self) -> io::Result<Vec<String>> {
         let mut file = match self.open(OpenOptions::new().read(true)) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -79,7 +79,7 @@ impl History {
 
     /// Adds an input. Returns false for a private input, which begins with a blank, and for a
     /// repetition of the last input.
-    pub fn add(&mut self, input: &str) -> io::Result<bool> {
+    pub(super) fn add(&mut self, input: &str) -> io::Result<bool> {
         if !is_kept(input) || self.last.as_deref() == Some(input) {
             return Ok(false);
         }
@@ -140,7 +140,7 @@ fn not_a_history() -> io::Error {
 }
 
 /// True if an input may be kept in a history.
-pub fn is_kept(input: &str) -> bool {
+pub(super) fn is_kept(input: &str) -> bool {
     !input.starts_with([' ', '\t']) && !input.trim().is_empty() && input.len() <= MAX_INPUT
 }
 

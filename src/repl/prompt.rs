@@ -14,7 +14,7 @@ const DIRECTORY_SHARE: usize = 3;
 const MIN_DIRECTORY: usize = 12;
 
 /// Facts that a prompt can show.
-pub struct Facts<'a> {
+pub(super) struct Facts<'a> {
     /// The working directory.
     pub directory: &'a Path,
     /// The home directory.
@@ -34,11 +34,11 @@ pub struct Facts<'a> {
 }
 
 /// A prompt without and with colors.
-pub type Shown = (String, String);
+pub(super) type Shown = (String, String);
 
 /// Error in a format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum FormatError {
+pub(super) enum FormatError {
     /// A backslash before a character without a meaning.
     #[error("unknown sequence `\\{0}`")]
     Unknown(char),
@@ -48,7 +48,7 @@ pub enum FormatError {
 }
 
 /// Renders the prompt in a format.
-pub fn render(format: Option<&str>, facts: &Facts) -> Result<Shown, FormatError> {
+pub(super) fn render(format: Option<&str>, facts: &Facts) -> Result<Shown, FormatError> {
     let (format, colors) = match format {
         Some(format) => (format, false),
         None => (DEFAULT, true),
@@ -92,7 +92,7 @@ pub fn render(format: Option<&str>, facts: &Facts) -> Result<Shown, FormatError>
 }
 
 /// Returns the prompt for further lines of an input.
-pub fn continuation(unfinished: Unfinished, unicode: bool) -> String {
+pub(super) fn continuation(unfinished: Unfinished, unicode: bool) -> String {
     let dots = dots(unicode);
     match unfinished {
         Unfinished::Block(keyword) => format!("{keyword}{dots}> "),

@@ -35,7 +35,7 @@ use ftsh_sys::os_error;
 type Editor = LineEditor<Helper, MemHistory>;
 
 /// Result of reading a line.
-pub enum ReadLine {
+pub(super) enum ReadLine {
     /// A line, or several lines that were pasted or taken from the history.
     Text(String),
     /// Ctrl-C.
@@ -64,7 +64,7 @@ fn slot(notice: &Notice) -> std::sync::MutexGuard<'_, Option<String>> {
 }
 
 /// Reader of lines.
-pub struct LineReader<D: Interactive<Edited = Edited>> {
+pub(super) struct LineReader<D: Interactive<Edited = Edited>> {
     /// Line editor; none on a terminal that can only print.
     editor: Option<Box<Editor>>,
     /// A read in progress that began for an earlier prompt.
@@ -83,17 +83,17 @@ pub struct LineReader<D: Interactive<Edited = Edited>> {
 }
 
 /// Sequence that turns off bracketed paste after the shell was killed while reading.
-pub const SEQUENCE: &str = "\x1b[?2004l";
+pub(super) const SEQUENCE: &str = "\x1b[?2004l";
 
 /// True if the terminal can do more than print.
-pub fn is_capable() -> bool {
+pub(super) fn is_capable() -> bool {
     let term = std::env::var_os("TERM").unwrap_or_default();
     !["", "dumb", "emacs", "cons25"].iter().any(|dumb| term.eq_ignore_ascii_case(dumb))
 }
 
 impl<D: Interactive<Edited = Edited>> LineReader<D> {
     /// Creates a reader for standard input and output.
-    pub fn new(capable: bool, colors: bool) -> Self {
+    pub(super) fn new(capable: bool, colors: bool) -> Self {
         let variable = |name: &str| std::env::var_os(name).map(Into::into);
         let history = if capable { History::of_user(variable) } else { None };
         let (abbreviations, errors) =
@@ -145,7 +145,7 @@ impl<D: Interactive<Edited = Edited>> LineReader<D> {
     }
 
     /// Adds an input to the history.
-    pub fn remember(&mut self, input: &str) {
+    pub(super) fn remember(&mut self, input: &str) {
         self.knows_try |= has_first_word(input, "try");
         self.knows_why |= has_first_word(input, why::COMMAND);
         let Some(editor) = &mut self.editor else { return };
@@ -160,13 +160,17 @@ impl<D: Interactive<Edited = Edited>> LineReader<D> {
     }
 
     /// Keeps an input that failed.
-    pub fn failed(&mut self, input: &str) {
+    pub(super) fn failed(&mut self, input: &str) {
         input.clone_into(&mut self.failed);
     }
 
     /// Returns a hint that helps after this failure. Each hint appears once, and not for users who
     /// have used it.
-    pub fn hint(&mut self, script: &Script, failure: Option<&Failure>) -> Option<&'static str> {
+    pub(super) fn hint(
+        &mut self,
+        script: &Script,
+        failure: Option<&Failure>,
+    ) -> Option<&'static str> {
         let (true, failure) = (self.is_editor(), failure?) else { return None };
         if failure.tries.iter().any(|it| it.attempts > 1) {
             return (!std::mem::replace(&mut self.knows_why, true)).then_some(why::HINT);
@@ -177,12 +181,12 @@ impl<D: Interactive<Edited = Edited>> LineReader<D> {
     }
 
     /// True if a line editor is used.
-    pub fn is_editor(&self) -> bool {
+    pub(super) fn is_editor(&self) -> bool {
         self.editor.is_some()
     }
 
     /// Returns the number of columns of the terminal.
-    pub fn columns(&mut self) -> usize {
+    pub(super) fn columns(&mut self) -> usize {
         let columns = match &mut self.editor {
             Some(editor) => editor.dimensions().map(|(columns, _)| columns.into()),
             None => std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok()),
@@ -191,7 +195,7 @@ impl<D: Interactive<Edited = Edited>> LineReader<D> {
     }
 
     /// Reads a line after earlier lines of the same input. Meanwhile the machine handles events.
-    pub fn line(
+    pub(super) fn line(
         &mut self,
         prompt: &Shown,
         before: &str,

@@ -13,10 +13,11 @@ use ftsh_syntax::Script;
 use ftsh_syntax::ast::CommandKind;
 
 /// Alt-R.
-pub const KEY: KeyEvent = KeyEvent(KeyCode::Char('r'), Modifiers::ALT);
+pub(super) const KEY: KeyEvent = KeyEvent(KeyCode::Char('r'), Modifiers::ALT);
 
 /// Hint for users who may not know the key.
-pub const HINT: &str = "Alt-R puts the command into a `try`, which repeats it until it succeeds";
+pub(super) const HINT: &str =
+    "Alt-R puts the command into a `try`, which repeats it until it succeeds";
 
 /// Exit statuses of negative answers and of wrong usage, for many commands.
 const NEGATIVE: [i32; 3] = [1, 2, 64];
@@ -26,7 +27,7 @@ const NOT_STARTED: [i32; 2] = [126, 127];
 const MAX_ANSWER_TIME: Duration = Duration::from_secs(1);
 
 /// True if the script is a single command that may succeed later.
-pub fn may_help(script: &Script, failure: &Failure) -> bool {
+pub(super) fn may_help(script: &Script, failure: &Failure) -> bool {
     let [command] = &script.body.commands[..] else { return false };
     let CommandKind::Pipeline(pipeline) = &command.kind else { return false };
     let is_simple = pipeline.stages.iter().all(|stage| stage.simple().is_some());
@@ -38,7 +39,7 @@ pub fn may_help(script: &Script, failure: &Failure) -> bool {
 }
 
 /// Returns the lines with a `try` around them. A line kept out of the history stays private.
-pub fn wrapped(text: &str) -> String {
+pub(super) fn wrapped(text: &str) -> String {
     let private = if text.starts_with([' ', '\t']) { " " } else { "" };
     let text = text.trim_end_matches('\n');
     // Strings and here-documents keep their indentation.
@@ -48,10 +49,10 @@ pub fn wrapped(text: &str) -> String {
 }
 
 /// Input that failed last; none while an input continues on further lines.
-pub type Failed = Arc<Mutex<Option<String>>>;
+pub(super) type Failed = Arc<Mutex<Option<String>>>;
 
 /// Handler that puts the line into a `try`, or the last failed input if the line is empty.
-pub struct RetryKey(pub Failed);
+pub(super) struct RetryKey(pub Failed);
 
 impl ConditionalEventHandler for RetryKey {
     fn handle(&self, _: &Event, _: RepeatCount, _: bool, context: &EventContext) -> Option<Cmd> {

@@ -11,7 +11,7 @@ const TAB: usize = 8;
 
 /// Size of a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Screen {
+pub(super) struct Screen {
     rows: usize,
     columns: usize,
 }
@@ -25,7 +25,7 @@ struct Position {
 
 /// Text that an editor has written.
 #[derive(Debug, Default)]
-pub struct EditorText {
+pub(super) struct EditorText {
     pub prompt: String,
     pub line: String,
     /// Position of the cursor in the line.
@@ -37,7 +37,7 @@ pub struct EditorText {
 
 impl Screen {
     /// Returns the screen of standard output.
-    pub fn now() -> Option<Self> {
+    pub(super) fn now() -> Option<Self> {
         let (rows, columns) = process::size(&io::stdout())?;
         let rows = if rows == 0 { u16::MAX } else { rows }; // the size is unknown
         Some(Self { rows: rows.into(), columns: columns.into() })
@@ -68,7 +68,7 @@ impl Screen {
     /// Returns the start of the visible part of a line, which begins a row. The visible part
     /// assumes that the whole line was written and one more row has begun, so each row enters the
     /// scrollback once.
-    pub fn visible(self, prompt: &str, line: &str) -> usize {
+    pub(super) fn visible(self, prompt: &str, line: &str) -> usize {
         let end = self.edited(&format!("{prompt}{line}"));
         let rows = self.rows + usize::from(end.column == 0);
         let first = (end.row + 1).saturating_sub(rows);
@@ -88,7 +88,7 @@ impl Screen {
     }
 
     /// Returns the position in the line after which a full row ends, with or without the hint.
-    pub fn full_at(self, prompt: &str, line: &str, hint: &str) -> Option<usize> {
+    pub(super) fn full_at(self, prompt: &str, line: &str, hint: &str) -> Option<usize> {
         let end = self.edited(&format!("{prompt}{line}{hint}"));
         (end.column == 0 && end.row > 0).then_some(line.len())
     }
@@ -96,7 +96,7 @@ impl Screen {
     /// Returns the sequence that an editor must write before a redraw, if the terminal has changed
     /// its width since the size `before`. The editor erases as many rows as it wrote, not as many
     /// as the reflowed text has.
-    pub fn rewind(self, before: Self, written: &EditorText) -> String {
+    pub(super) fn rewind(self, before: Self, written: &EditorText) -> String {
         if self.columns == before.columns {
             return String::new();
         }
@@ -129,7 +129,7 @@ fn up(sequence: &mut String, rows: usize) {
 }
 
 /// True if a terminal reflows rows after a change of its width. Most terminals do.
-pub fn reflows() -> bool {
+pub(super) fn reflows() -> bool {
     let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let term = std::env::var("TERM").unwrap_or_default();
     is_set("TMUX") || !(is_set("XTERM_VERSION") || is_set("STY") || term == "linux")

@@ -14,16 +14,16 @@ use ftsh_machine::trace::place;
 use ftsh_syntax::diagnostic::printable;
 
 /// Name of the command.
-pub const COMMAND: &str = "why";
+pub(super) const COMMAND: &str = "why";
 
 /// Hint for users who may not know the command.
-pub const HINT: &str = "`why` lists each attempt";
+pub(super) const HINT: &str = "`why` lists each attempt";
 
 /// Maximum number of tries whose attempts are listed.
 const MAX_TRIES: usize = 3;
 
 /// A statement that failed or was interrupted.
-pub struct LastFailure {
+pub(super) struct LastFailure {
     /// Input of the statement.
     pub statement: String,
     /// Times of its beginning and its end.
@@ -38,7 +38,7 @@ pub struct LastFailure {
 
 impl LastFailure {
     /// Renders the explanation for a terminal with `columns`, without secrets.
-    pub fn render(&self, now: Time, columns: usize, secrets: &Secrets) -> String {
+    pub(super) fn render(&self, now: Time, columns: usize, secrets: &Secrets) -> String {
         let when = ago(now - self.ended);
         let statement = secrets.hide(self.statement.trim());
         let mut text = format!("{when}: {}\n", printable(&shorten(&statement)));

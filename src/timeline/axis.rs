@@ -25,7 +25,7 @@ const CLOCK_STEPS: [u64; 16] = [
 ];
 
 /// Returns the marked times in the first `whole` of a run, at most `most` of them.
-pub fn times(whole: Duration, most: u64) -> Vec<Duration> {
+pub(super) fn times(whole: Duration, most: u64) -> Vec<Duration> {
     let whole = u64::try_from(whole.as_millis()).unwrap_or(u64::MAX);
     let step = step(whole.div_ceil(most.max(1)));
     (0..=whole / step).map(|count| Duration::from_millis(count * step)).collect()
@@ -42,7 +42,7 @@ fn step(least: u64) -> u64 {
 }
 
 /// Returns the label of a time in a run with the duration `whole`.
-pub fn words(time: Duration, whole: Duration) -> String {
+pub(super) fn words(time: Duration, whole: Duration) -> String {
     match time.as_secs() {
         0 if time.is_zero() => "0".to_owned(),
         // All digits, because marks can be closer than the rounded text.

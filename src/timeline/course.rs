@@ -15,7 +15,7 @@ const MAX_TEXT: usize = 400;
 
 /// A task with a row: the script, a branch or a stage.
 #[derive(Debug)]
-pub struct TaskTimeline {
+pub(super) struct TaskTimeline {
     row: usize,
     from: Duration,
     file: Arc<str>,
@@ -68,14 +68,14 @@ struct CommandSpan {
 }
 
 /// Destination of all bars.
-pub struct Scene<'a> {
+pub(super) struct Scene<'a> {
     pub rows: &'a mut Rows,
     /// Last time without a shell.
     pub gap: Option<&'a Gap>,
 }
 
 impl TaskTimeline {
-    pub fn new(row: usize, from: Duration, file: &Arc<str>) -> Self {
+    pub(super) fn new(row: usize, from: Duration, file: &Arc<str>) -> Self {
         Self {
             row,
             from,
@@ -90,17 +90,17 @@ impl TaskTimeline {
     }
 
     /// Returns the row of what begins now; none if the drawing is full.
-    pub fn innermost(&self) -> Option<usize> {
+    pub(super) fn innermost(&self) -> Option<usize> {
         self.tries.last().map_or(Some(self.row), |last| last.row)
     }
 
     /// Returns the time of the latest record and the result at that time.
-    pub fn last(&self) -> (Duration, SpanEnd) {
+    pub(super) fn last(&self) -> (Duration, SpanEnd) {
         self.last
     }
 
     /// Marks the start of a task that this task waits for, which ends a pause.
-    pub fn waits(&mut self, scene: &mut Scene, at: Duration) {
+    pub(super) fn waits(&mut self, scene: &mut Scene, at: Duration) {
         self.end_pause(scene, at);
         if let Some(call) = self.commands.last_mut() {
             call.is_call = true;
@@ -108,7 +108,7 @@ impl TaskTimeline {
     }
 
     /// Adds a record of the task.
-    pub fn add(&mut self, scene: &mut Scene, record: &LogRecord, at: Duration) {
+    pub(super) fn add(&mut self, scene: &mut Scene, record: &LogRecord, at: Duration) {
         if self.last.1 != SpanEnd::Cancelled {
             self.last.0 = at;
         }
@@ -179,7 +179,7 @@ impl TaskTimeline {
     }
 
     /// Ends the task.
-    pub fn end(mut self, scene: &mut Scene, at: Duration, end: SpanEnd) {
+    pub(super) fn end(mut self, scene: &mut Scene, at: Duration, end: SpanEnd) {
         self.end_commands(scene, 0, at, end);
         self.close_tries(scene, 0, at, inner_end(end));
         let mut text = format!("{}\n", scene.rows.label(self.row));

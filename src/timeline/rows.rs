@@ -6,12 +6,12 @@ use std::time::Duration;
 use super::{Bar, Row};
 
 /// Maximum number of rows.
-pub const MAX_ROWS: usize = 2_000;
+pub(super) const MAX_ROWS: usize = 2_000;
 
 /// Rows by index. Repeated work uses the same row again, so branches and tries in a loop have one
 /// row each.
 #[derive(Debug, Default)]
-pub struct Rows {
+pub(super) struct Rows {
     all: Vec<Inner>,
     known: BTreeMap<(Option<usize>, String), Vec<usize>>,
     /// Number of rows that did not fit.
@@ -30,7 +30,7 @@ struct Inner {
 
 impl Rows {
     /// Returns a row inside another one for work that begins; none if the drawing is full.
-    pub fn begin(&mut self, parent: Option<usize>, label: String) -> Option<usize> {
+    pub(super) fn begin(&mut self, parent: Option<usize>, label: String) -> Option<usize> {
         let known = self.known.entry((parent, label.clone())).or_default();
         if let Some(idle) = known.iter().copied().find(|row| !self.all[*row].is_busy) {
             self.all[idle].is_busy = true;
@@ -51,24 +51,24 @@ impl Rows {
     }
 
     /// Marks the end of the work of a row.
-    pub fn end(&mut self, row: usize) {
+    pub(super) fn end(&mut self, row: usize) {
         self.all[row].is_busy = false;
     }
 
-    pub fn push(&mut self, row: usize, bar: Bar) {
+    pub(super) fn push(&mut self, row: usize, bar: Bar) {
         self.all[row].bars.push(bar);
     }
 
-    pub fn limit(&mut self, row: usize, at: Duration) {
+    pub(super) fn limit(&mut self, row: usize, at: Duration) {
         self.all[row].limits.push(at);
     }
 
-    pub fn label(&self, row: usize) -> &str {
+    pub(super) fn label(&self, row: usize) -> &str {
         &self.all[row].label
     }
 
     /// Returns all rows, each before its inner rows. Bars are in drawing order, outer before inner.
-    pub fn in_order(self) -> Vec<Row> {
+    pub(super) fn in_order(self) -> Vec<Row> {
         let mut rows: Vec<Option<Inner>> = self.all.into_iter().map(Some).collect();
         let mut ordered: Vec<Row> = Vec::with_capacity(rows.len());
         // Pending steps with their depth: a row, or the end of the row at this index.

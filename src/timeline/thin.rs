@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{Bar, BarKind, SpanEnd};
 
 /// Merges consecutive bars that together take less than `room`. The bars are in order.
-pub fn thin(bars: Vec<Bar>, room: Duration) -> Vec<Bar> {
+pub(super) fn thin(bars: Vec<Bar>, room: Duration) -> Vec<Bar> {
     let mut thinned: Vec<(Bar, u64, u64)> = Vec::new();
     for bar in bars {
         let failed = u64::from(bar.end == SpanEnd::Failed);

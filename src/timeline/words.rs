@@ -6,12 +6,12 @@ use unicode_width::UnicodeWidthChar;
 const LETTER: f64 = 6.8;
 
 /// Returns the width of a label.
-pub fn width(label: &str) -> f64 {
+pub(super) fn width(label: &str) -> f64 {
     label.chars().map(letters).sum::<usize>() as f64 * LETTER
 }
 
 /// Returns the beginning of a label that fits.
-pub fn shortened(label: &str, room: f64) -> String {
+pub(super) fn shortened(label: &str, room: f64) -> String {
     if width(label) <= room {
         return label.to_owned();
     }
@@ -30,7 +30,7 @@ fn letters(c: char) -> usize {
 }
 
 /// Escapes text for XML, which allows few control characters.
-pub fn escaped(text: &str) -> String {
+pub(super) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

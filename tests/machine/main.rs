@@ -88,31 +88,31 @@ fn seconds(seconds: f64) -> Duration {
 }
 
 impl World {
-    pub fn model(mut self, change: impl FnOnce(Simulated) -> Simulated) -> Self {
+    pub(crate) fn model(mut self, change: impl FnOnce(Simulated) -> Simulated) -> Self {
         self.simulated = change(self.simulated);
         self
     }
 
-    pub fn config(mut self, change: impl FnOnce(&mut Config)) -> Self {
+    pub(crate) fn config(mut self, change: impl FnOnce(&mut Config)) -> Self {
         change(&mut self.config);
         self
     }
 
-    pub fn logging(self, level: Level) -> Self {
+    pub(crate) fn logging(self, level: Level) -> Self {
         self.config(|config| config.log_level = level)
     }
 
-    pub fn args(mut self, args: &[&'static str]) -> Self {
+    pub(crate) fn args(mut self, args: &[&'static str]) -> Self {
         self.args.extend(args);
         self
     }
 
-    pub fn env(mut self, name: &'static str, value: &'static str) -> Self {
+    pub(crate) fn env(mut self, name: &'static str, value: &'static str) -> Self {
         self.environment.push((name, value));
         self
     }
 
-    pub fn run(self, script: &str) -> Ran {
+    pub(crate) fn run(self, script: &str) -> Ran {
         let parsed = ftsh_syntax::parse("script", script)
             .unwrap_or_else(|errors| panic!("{script}\n{:#?}", errors.errors));
         let args = self.args.iter().map(|arg| (*arg).into()).collect();
@@ -131,14 +131,14 @@ impl World {
 
 impl Ran {
     #[track_caller]
-    pub fn succeeds(self) -> Self {
+    pub(crate) fn succeeds(self) -> Self {
         assert_eq!(self.outcome, Outcome::Succeeded, "{}", self.world.trace());
         self
     }
 
     /// Checks the kind and the message of the failure, and the exit status.
     #[track_caller]
-    pub fn fails(self, kind: &str, code: u8) -> Self {
+    pub(crate) fn fails(self, kind: &str, code: u8) -> Self {
         match &self.outcome {
             Outcome::Failed(failure) => {
                 assert_eq!(
@@ -152,7 +152,7 @@ impl Ran {
         self
     }
 
-    pub fn message(&self) -> String {
+    pub(crate) fn message(&self) -> String {
         match &self.outcome {
             Outcome::Failed(failure) => failure.to_string(),
             other => format!("{other:?}"),
@@ -160,13 +160,13 @@ impl Ran {
     }
 
     #[track_caller]
-    pub fn prints(self, expected: &str) -> Self {
+    pub(crate) fn prints(self, expected: &str) -> Self {
         assert_eq!(self.world.stdout(), expected, "{}\n{}", self.message(), self.world.trace());
         self
     }
 
     #[track_caller]
-    pub fn takes(self, expected: f64) -> Self {
+    pub(crate) fn takes(self, expected: f64) -> Self {
         let elapsed = self.elapsed.as_secs_f64();
         assert!((elapsed - expected).abs() < 1e-6, "{elapsed} s\n{}", self.world.trace());
         self

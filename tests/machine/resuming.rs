@@ -27,7 +27,7 @@ struct Interrupted {
 }
 
 #[derive(Clone, Copy)]
-pub enum End {
+pub(crate) enum End {
     For(Duration),
     Suspended(Suspension),
 }
@@ -108,7 +108,7 @@ impl Driver for Interrupted {
 }
 
 /// Runs a script whose shell ends at each first time, in seconds, for each second value.
-pub fn run(world: World, ends: &[(f64, End)], script: &str) -> (Ran, Vec<LogEvent>) {
+pub(crate) fn run(world: World, ends: &[(f64, End)], script: &str) -> (Ran, Vec<LogEvent>) {
     let parsed = ftsh_syntax::parse("script", script)
         .unwrap_or_else(|errors| panic!("{script}\n{:#?}", errors.errors));
     let config = Config { log_level: Level::STRUCTURES, ..world.config };

@@ -9,19 +9,19 @@ use rand::{RngExt, SeedableRng};
 use super::text::block;
 use super::tree::{Block, Command, Expr, ForAll, Input, Name, Piece, Word};
 
-pub const NAMES: [&str; 4] = ["a", "b", "c", "d"];
+pub(super) const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 /// Jumps of a loop.
 const JUMPS: &[bool] = &[true, false];
 
 /// A program.
-pub struct Program {
+pub(super) struct Program {
     pub script: Block,
     pub functions: Vec<Block>,
 }
 
 impl Program {
     /// Generates the program of a seed.
-    pub fn random(seed: u64) -> Self {
+    pub(super) fn random(seed: u64) -> Self {
         let mut random = Random {
             rng: ChaCha8Rng::seed_from_u64(seed),
             counters: 0,
@@ -62,7 +62,7 @@ impl Program {
     }
 
     /// Returns the text of the program.
-    pub fn text(&self) -> String {
+    pub(super) fn text(&self) -> String {
         let mut text = block(&self.script);
         for (number, body) in self.functions.iter().enumerate() {
             let _ = write!(text, "function f{number}\n{}end\n", block(body));
@@ -77,7 +77,7 @@ fn contained(part: Block) -> Command {
     Command::Try(1, part, Some(vec![Command::Echo(tell.into())]), None)
 }
 
-pub struct Random {
+pub(super) struct Random {
     pub rng: ChaCha8Rng,
     counters: u32,
     /// Number of functions that may be called.
@@ -93,7 +93,7 @@ pub struct Random {
 }
 
 impl Random {
-    pub fn of<T: Copy>(&mut self, all: &[T]) -> T {
+    pub(super) fn of<T: Copy>(&mut self, all: &[T]) -> T {
         *all.choose(&mut self.rng).expect("something to choose from")
     }
 

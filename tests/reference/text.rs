@@ -3,7 +3,7 @@
 use super::tree::{Block, Command, Expr, ForAll, Input, Piece, Word};
 
 /// Formats commands, one per line.
-pub fn block(commands: &Block) -> String {
+pub(super) fn block(commands: &Block) -> String {
     commands.iter().map(|one| command(one) + "\n").collect::<Vec<_>>().concat()
 }
 

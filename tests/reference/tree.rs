@@ -1,14 +1,14 @@
 //! Syntax tree of programs, independent of the shell's own.
 
 /// A list of commands.
-pub type Block = Vec<Command>;
+pub(super) type Block = Vec<Command>;
 
 /// A variable.
-pub type Name = &'static str;
+pub(super) type Name = &'static str;
 
 /// A command.
 #[derive(Clone, Debug)]
-pub enum Command {
+pub(super) enum Command {
     Echo(Vec<Word>),
     /// `sh -c "exit n"`
     Status(u8),
@@ -63,7 +63,7 @@ pub enum Command {
 
 /// `forall name in words`, with its clauses.
 #[derive(Clone, Debug)]
-pub struct ForAll {
+pub(super) struct ForAll {
     pub name: Name,
     pub words: Vec<Word>,
     pub at_most: Option<Word>,
@@ -76,7 +76,7 @@ pub struct ForAll {
 
 /// Input of a command.
 #[derive(Clone, Debug)]
-pub enum Input {
+pub(super) enum Input {
     /// Input of the surroundings.
     Inherited,
     /// `-< name`
@@ -86,11 +86,11 @@ pub enum Input {
 }
 
 /// Parts joined to a word.
-pub type Word = Vec<Piece>;
+pub(super) type Word = Vec<Piece>;
 
 /// A part of a word.
 #[derive(Clone, Debug)]
-pub enum Piece {
+pub(super) enum Piece {
     Text(&'static str),
     Variable(Name),
     Quoted(Vec<Piece>),
@@ -100,7 +100,7 @@ pub enum Piece {
 
 /// An expression.
 #[derive(Clone, Debug)]
-pub enum Expr {
+pub(super) enum Expr {
     Word(Word),
     Not(Box<Expr>),
     Binary(&'static str, Box<Expr>, Box<Expr>),

@@ -32,12 +32,12 @@ const FUNCTIONS: [&str; 8] =
     ["length", "lower", "upper", "trim", "basename", "dirname", "stem", "suffix"];
 
 impl Random {
-    pub fn words(&mut self) -> Vec<Word> {
+    pub(super) fn words(&mut self) -> Vec<Word> {
         (0..self.rng.random_range(0..4)).map(|_| self.word()).collect()
     }
 
     /// Returns words, mostly several.
-    pub fn list(&mut self) -> Vec<Word> {
+    pub(super) fn list(&mut self) -> Vec<Word> {
         let mut list = self.words();
         for _ in 0..self.rng.random_range(0..3) {
             list.push(vec![Piece::Text(self.of(&BARE))]);
@@ -45,7 +45,7 @@ impl Random {
         list
     }
 
-    pub fn word(&mut self) -> Word {
+    pub(super) fn word(&mut self) -> Word {
         let pieces = self.of(&[1, 1, 1, 2, 3]);
         (0..pieces).map(|_| self.piece(true)).collect()
     }
@@ -63,7 +63,7 @@ impl Random {
         }
     }
 
-    pub fn expr(&mut self, depth: u32) -> Expr {
+    pub(super) fn expr(&mut self, depth: u32) -> Expr {
         match self.rng.random_range(0..if depth == 0 { 3 } else { 8 }) {
             0..3 => Expr::Word(self.word()),
             _ if self.rng.random_bool(0.4) => self.number(depth),
@@ -95,7 +95,7 @@ impl Random {
     }
 
     /// Returns an expression that is mostly logical.
-    pub fn condition(&mut self) -> Expr {
+    pub(super) fn condition(&mut self) -> Expr {
         if self.rng.random_bool(0.3) {
             return self.expr(2);
         }
@@ -108,7 +108,7 @@ impl Random {
     }
 
     /// Returns an expression that is mostly a number.
-    pub fn number(&mut self, depth: u32) -> Expr {
+    pub(super) fn number(&mut self, depth: u32) -> Expr {
         match self.rng.random_range(0..if depth == 0 { 3 } else { 6 }) {
             0 => Expr::Word(vec![Piece::Variable(self.of(&NAMES))]),
             1 | 2 => Expr::Word(vec![Piece::Text(self.of(&BARE[2..8]))]),

@@ -28,7 +28,7 @@ const CONSTRUCTS: &str = "
     group function()";
 
 /// Number of executed lines for each construct.
-pub struct Counts(pub BTreeMap<String, usize>);
+pub(crate) struct Counts(pub BTreeMap<String, usize>);
 
 impl Default for Counts {
     /// Returns all constructs with the count 0.
@@ -42,20 +42,20 @@ impl Default for Counts {
 }
 
 impl Counts {
-    pub fn add(&mut self, executed: &BTreeSet<String>) {
+    pub(crate) fn add(&mut self, executed: &BTreeSet<String>) {
         for name in executed {
             *self.0.entry(name.clone()).or_default() += 1;
         }
     }
 
     /// Returns the constructs that were never executed.
-    pub fn missing(&self) -> Vec<&str> {
+    pub(crate) fn missing(&self) -> Vec<&str> {
         self.0.iter().filter(|(_, count)| **count == 0).map(|(name, _)| name.as_str()).collect()
     }
 }
 
 /// Returns the constructs of a script on the given lines.
-pub fn constructs(script: &Script, lines: &BTreeSet<u32>) -> BTreeSet<String> {
+pub(crate) fn constructs(script: &Script, lines: &BTreeSet<u32>) -> BTreeSet<String> {
     let mut walk = Walk { script, lines, line: 0, found: BTreeSet::new() };
     walk.block(&script.body);
     walk.found

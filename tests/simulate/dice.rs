@@ -5,37 +5,37 @@ use std::time::Duration;
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 
-pub struct Dice(ChaCha8Rng);
+pub(crate) struct Dice(ChaCha8Rng);
 
 impl Dice {
-    pub fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self(ChaCha8Rng::seed_from_u64(seed))
     }
 
     /// Returns a generator that is independent of later choices of this one.
-    pub fn fork(&mut self) -> Self {
+    pub(crate) fn fork(&mut self) -> Self {
         Self::new(self.0.random())
     }
 
-    pub fn seed(&mut self) -> u64 {
+    pub(crate) fn seed(&mut self) -> u64 {
         self.0.random()
     }
 
-    pub fn chance(&mut self, probability: f64) -> bool {
+    pub(crate) fn chance(&mut self, probability: f64) -> bool {
         probability > 0.0 && self.0.random::<f64>() < probability
     }
 
     /// Returns a number from `low` to `high`, both included.
-    pub fn number(&mut self, low: usize, high: usize) -> usize {
+    pub(crate) fn number(&mut self, low: usize, high: usize) -> usize {
         self.0.random_range(low..=high)
     }
 
-    pub fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
+    pub(crate) fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
         &from[self.0.random_range(0..from.len())]
     }
 
     /// Returns one of several weighted items.
-    pub fn weighted<'a, T>(&mut self, from: &'a [(u32, T)]) -> &'a T {
+    pub(crate) fn weighted<'a, T>(&mut self, from: &'a [(u32, T)]) -> &'a T {
         let all: u32 = from.iter().map(|(weight, _)| weight).sum();
         let mut point = self.0.random_range(0..all);
         let found = from.iter().find(|(weight, _)| match point.checked_sub(*weight) {
@@ -49,7 +49,7 @@ impl Dice {
     }
 
     /// Returns a length of time up to `most`, distributed evenly over orders of magnitude.
-    pub fn time(&mut self, most: Duration) -> Duration {
+    pub(crate) fn time(&mut self, most: Duration) -> Duration {
         let scale = *self.pick(&[0.001, 0.03, 0.3, 1.0]);
         Duration::from_millis((most.as_millis() as f64 * scale * self.0.random::<f64>()) as u64)
     }

@@ -27,7 +27,7 @@ const SIGTERM: i32 = 15;
 type Recording<'a> = Recorder<'a, Shared, Memory>;
 
 /// Parameters of a run.
-pub struct Run<'a> {
+pub(crate) struct Run<'a> {
     pub script: &'a Script,
     pub library: &'a str,
     pub arguments: &'a [BString],
@@ -87,7 +87,7 @@ impl Run<'_> {
 
     /// Compares a run whose shell dies at its `cut`th wait with an uninterrupted one. The shell
     /// then dies repeatedly.
-    pub fn judge(&self, dice: &mut Dice) -> Result<(), Violation> {
+    pub(crate) fn judge(&self, dice: &mut Dice) -> Result<(), Violation> {
         let cut = dice.number(1, 40);
         let later =
             if dice.chance(0.5) { Duration::ZERO } else { dice.time(Duration::from_secs(300)) };

@@ -28,7 +28,7 @@ const SIGTERM: i32 = 15;
 
 /// Result of a run.
 #[derive(Default)]
-pub struct Ran {
+pub(crate) struct Ran {
     /// A line for each effect and event, if requested.
     pub trace: Vec<String>,
     /// Hash of the trace.
@@ -51,10 +51,10 @@ pub struct Ran {
 }
 
 /// Number of worlds for each program, because parsing takes longer than running.
-pub const WORLDS: u64 = 4;
+pub(crate) const WORLDS: u64 = 4;
 
 /// Returns the program of a seed. The same seed makes the world.
-pub fn program(seed: u64) -> Program {
+pub(crate) fn program(seed: u64) -> Program {
     generate(Dice::new(seed / WORLDS))
 }
 
@@ -77,7 +77,7 @@ impl Ready {
 }
 
 /// Runs a program in all its worlds, and checks every promise in each.
-pub fn check_all(number: u64, mut found: impl FnMut(u64, Ran)) {
+pub(crate) fn check_all(number: u64, mut found: impl FnMut(u64, Ran)) {
     let seeds = number * WORLDS..(number + 1) * WORLDS;
     match Ready::new(&program(seeds.start)) {
         Ok(ready) => seeds.for_each(|seed| found(seed, check_ready(&ready, seed))),
@@ -86,7 +86,7 @@ pub fn check_all(number: u64, mut found: impl FnMut(u64, Ran)) {
 }
 
 /// Runs a program in one world.
-pub fn check(program: &Program, seed: u64) -> Ran {
+pub(crate) fn check(program: &Program, seed: u64) -> Ran {
     with(program, |ready| check_ready(ready, seed))
 }
 
@@ -126,7 +126,7 @@ fn resumed(ready: &Ready, seed: u64) -> Result<(), Violation> {
 }
 
 /// Runs the program once with a complete trace.
-pub fn trace(program: &Program, seed: u64) -> Ran {
+pub(crate) fn trace(program: &Program, seed: u64) -> Ran {
     with(program, |ready| run(ready, seed, Level::STRUCTURES, true))
 }
 

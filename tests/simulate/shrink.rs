@@ -7,7 +7,7 @@ use crate::run::check;
 const MOST_TRIES: usize = 3000;
 
 /// Returns a smaller program with the same fault, often the smallest.
-pub fn shrink(program: &Program, seed: u64, oracle: &str) -> Program {
+pub(crate) fn shrink(program: &Program, seed: u64, oracle: &str) -> Program {
     let mut smallest = program.clone();
     let mut tries = 0;
     let mut at = 0;

@@ -19,10 +19,10 @@ const SOON: Duration = Duration::from_millis(100);
 
 /// A disk in memory.
 #[derive(Clone, Default)]
-pub struct Memory(Rc<RefCell<Vec<u8>>>);
+pub(crate) struct Memory(Rc<RefCell<Vec<u8>>>);
 
 impl Memory {
-    pub fn bytes(&self) -> Vec<u8> {
+    pub(crate) fn bytes(&self) -> Vec<u8> {
         self.0.borrow().clone()
     }
 }
@@ -46,7 +46,7 @@ impl Store for Memory {
 }
 
 /// A start of a run.
-pub fn started() -> Started {
+pub(crate) fn started() -> Started {
     let zero = Duration::ZERO;
     Started {
         at: zero,
@@ -65,13 +65,13 @@ pub fn started() -> Started {
 }
 
 /// Recorder of the events of a machine.
-pub struct Tape {
+pub(crate) struct Tape {
     memory: Memory,
     writer: Writer<Memory>,
 }
 
 impl Tape {
-    pub fn new(
+    pub(crate) fn new(
         script: &Script,
         arguments: &[BString],
         environment: &[(BString, BString)],
@@ -85,23 +85,23 @@ impl Tape {
         Self { memory, writer }
     }
 
-    pub fn perform(&mut self, effect: &Effect) {
+    pub(crate) fn perform(&mut self, effect: &Effect) {
         self.writer.perform(effect).expect("memory");
     }
 
-    pub fn wait(&mut self, now: Time) {
+    pub(crate) fn wait(&mut self, now: Time) {
         if self.writer.wait(now).is_some_and(|until| until <= now + SOON) {
             self.writer.commit().expect("memory");
         }
     }
 
-    pub fn tell(&mut self, now: Time, event: Option<&Event>) {
+    pub(crate) fn tell(&mut self, now: Time, event: Option<&Event>) {
         self.writer.record_delivery(now, event).expect("memory");
     }
 
     /// Checks at the end of a run that the run and any beginning of it can be replayed at any log
     /// level.
-    pub fn judge(mut self, dice: &mut Dice, outcome: &Outcome) -> Result<(), Violation> {
+    pub(crate) fn judge(mut self, dice: &mut Dice, outcome: &Outcome) -> Result<(), Violation> {
         let wrong = |what: String| Err(Violation { oracle: "replay", what });
         self.writer.end(outcome).expect("memory");
         let bytes = self.memory.0.borrow();

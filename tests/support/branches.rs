@@ -17,23 +17,23 @@ use super::FTSH;
 use super::run::Finished;
 
 /// Nonce of the records.
-pub const NONCE: Nonce = Nonce([9; 16]);
+pub(crate) const NONCE: Nonce = Nonce([9; 16]);
 /// Lease of branches, longer than any test.
-pub const LEASE: Duration = Duration::from_secs(60);
+pub(crate) const LEASE: Duration = Duration::from_secs(60);
 
 /// Returns the identity of the program under test.
-pub fn identity() -> Identity {
+pub(crate) fn identity() -> Identity {
     Identity::of(File::open(FTSH).expect("the program")).expect("all of it")
 }
 
 /// Returns the branches of a script's `forall`s at their start, in a world where `ok` is the only
 /// command.
-pub fn packed(script: &str, directory: &Path) -> Vec<PackedBranch> {
+pub(crate) fn packed(script: &str, directory: &Path) -> Vec<PackedBranch> {
     packed_with_kill_timeout(script, directory, Duration::from_secs(4))
 }
 
 /// Returns the branches of a script's `forall`s as [`packed`], with this kill timeout.
-pub fn packed_with_kill_timeout(
+pub(crate) fn packed_with_kill_timeout(
     script: &str,
     directory: &Path,
     kill_timeout: Duration,
@@ -57,19 +57,19 @@ pub fn packed_with_kill_timeout(
 }
 
 /// Returns the messages of a head: the branch, and the order to begin.
-pub fn messages(packed: PackedBranch, waited: Duration) -> [Vec<u8>; 2] {
+pub(crate) fn messages(packed: PackedBranch, waited: Duration) -> [Vec<u8>; 2] {
     leased(packed, waited, LEASE)
 }
 
 /// Returns the messages of a head as [`messages`], with this lease.
-pub fn leased(packed: PackedBranch, waited: Duration, lease: Duration) -> [Vec<u8>; 2] {
+pub(crate) fn leased(packed: PackedBranch, waited: Duration, lease: Duration) -> [Vec<u8>; 2] {
     let branch = Branch { identity: identity(), packed, child_env: Vec::new() };
     [ToNode::Branch(Box::new(branch)), ToNode::Go(Go { nonce: NONCE, waited, lease })]
         .map(|message| frame(&message).expect("short"))
 }
 
 /// Messages of a node, output of its branch, and the record.
-pub struct NodeOutput {
+pub(crate) struct NodeOutput {
     pub said: Vec<ToHead>,
     pub printed: String,
     pub errors: String,
@@ -77,7 +77,7 @@ pub struct NodeOutput {
 }
 
 /// Parses the output of a node.
-pub fn node_output(finished: &Finished) -> NodeOutput {
+pub(crate) fn node_output(finished: &Finished) -> NodeOutput {
     let mut frames = Frames::default();
     frames.push(&finished.stdout);
     let mut said = Vec::new();
@@ -106,7 +106,7 @@ pub fn node_output(finished: &Finished) -> NodeOutput {
 
 impl NodeOutput {
     /// Returns the end of the branch.
-    pub fn end(&self) -> &BranchEnd {
+    pub(crate) fn end(&self) -> &BranchEnd {
         &self.record.as_ref().expect("a record").ended.end
     }
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 /// Returns the paths of the Markdown files in a folder and its subfolders, sorted.
-pub fn below(folder: &str) -> Vec<String> {
+pub(crate) fn below(folder: &str) -> Vec<String> {
     let mut pages = Vec::new();
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let Ok(entries) = fs::read_dir(root.join(folder)) else { return pages };
@@ -23,7 +23,7 @@ pub fn below(folder: &str) -> Vec<String> {
 }
 
 /// Replaces the parts of an output that differ from run to run: dates, process ids, tasks and durations.
-pub fn timeless(output: &str) -> String {
+pub(crate) fn timeless(output: &str) -> String {
     let replaced = [
         (r"(?m)^\d{4}-\d\d-\d\d [\d:.]+ \[\d+\]", "NOW"),
         (r"(attempts?|times) in \d[^)\n:]*", "$1 in TIME"),

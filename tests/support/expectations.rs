@@ -165,12 +165,12 @@ impl Expectations {
 }
 
 /// Runs one script, and returns a description of the differences, or nothing.
-pub fn run(path: &Path) -> String {
+pub(crate) fn run(path: &Path) -> String {
     run_with(path, None)
 }
 
 /// Runs one script as [`run`] while a journal records the run, with a longer time limit.
-pub fn run_recorded(path: &Path, journal: &Path) -> String {
+pub(crate) fn run_recorded(path: &Path, journal: &Path) -> String {
     run_with(path, Some(journal))
 }
 

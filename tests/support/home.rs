@@ -6,23 +6,28 @@ use tempfile::TempDir;
 
 use super::terminal::User;
 
-pub const CTRL_C: &str = "\x03";
-pub const CTRL_D: &str = "\x04";
+pub(crate) const CTRL_C: &str = "\x03";
+pub(crate) const CTRL_D: &str = "\x04";
 
 /// Home directory of a user.
-pub struct Home(TempDir);
+pub(crate) struct Home(TempDir);
 
 impl Home {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(tempfile::tempdir().expect("a directory"))
     }
 
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         self.0.path()
     }
 
     /// Starts a prompt in the home directory, by default at a terminal with all capabilities.
-    pub fn prompt(&self, variables: &[(&str, &str)], columns: u16, wrapper: Option<&str>) -> User {
+    pub(crate) fn prompt(
+        &self,
+        variables: &[(&str, &str)],
+        columns: u16,
+        wrapper: Option<&str>,
+    ) -> User {
         let home = self.path().to_str().expect("a name");
         let mut all = vec![
             ("HOME", home),
@@ -44,29 +49,29 @@ impl Home {
         user
     }
 
-    pub fn wide(&self) -> User {
+    pub(crate) fn wide(&self) -> User {
         self.prompt(&[], 100, None)
     }
 }
 
 /// Waits for the prompt, which shows `place`.
-pub fn sees_prompt(user: &mut User, place: &str) -> String {
+pub(crate) fn sees_prompt(user: &mut User, place: &str) -> String {
     user.sees(&format!("{place}\x1b[0m> "))
 }
 
 /// Waits until the shell has switched off the line editing of the terminal.
-pub fn edits(user: &mut User) {
+pub(crate) fn edits(user: &mut User) {
     user.awaits("line editor", |user| !user.echo_is_on());
 }
 
 /// Waits until a line is done, and the editor is ready for the next line.
-pub fn next_line(user: &mut User) {
+pub(crate) fn next_line(user: &mut User) {
     user.sees("\x1b[?2004l");
     edits(user);
 }
 
 /// Ends the shell by Ctrl-D.
-pub fn leaves(mut user: User) {
+pub(crate) fn leaves(mut user: User) {
     edits(&mut user);
     user.types(CTRL_D);
     assert_eq!(user.ends().code(), Some(0));

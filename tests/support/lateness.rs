@@ -62,12 +62,12 @@ fn work() -> Duration {
 }
 
 /// Begins sampling, for later calls of [`since`].
-pub fn watch() {
+pub(crate) fn watch() {
     LazyLock::force(&SAMPLES);
 }
 
 /// Returns the possible delay of a run of the shell since `start`.
-pub fn since(start: Instant) -> Duration {
+pub(crate) fn since(start: Instant) -> Duration {
     let seen = SAMPLES.seen.lock().expect("nothing panics with it");
     let none_yet = |seen: &mut Vec<(Instant, _)>| seen.last().is_none_or(|sample| sample.0 < start);
     let seen = SAMPLES.more.wait_while(seen, none_yet).expect("the same");

@@ -1,17 +1,17 @@
 //! Shared code of the tests: supervised runs of the real binary.
 
-pub mod branches;
-pub mod documents;
-pub mod expectations;
-pub mod home;
-pub mod lateness;
-pub mod processes;
-pub mod rounds;
-pub mod run;
-pub mod side_by_side;
-pub mod slurm;
-pub mod sshd;
-pub mod terminal;
+pub(crate) mod branches;
+pub(crate) mod documents;
+pub(crate) mod expectations;
+pub(crate) mod home;
+pub(crate) mod lateness;
+pub(crate) mod processes;
+pub(crate) mod rounds;
+pub(crate) mod run;
+pub(crate) mod side_by_side;
+pub(crate) mod slurm;
+pub(crate) mod sshd;
+pub(crate) mod terminal;
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -30,15 +30,15 @@ use self::run::{Finished, Running};
 
 /// Ways to find processes, for `FTSH_TEST_FALLBACK`: the best way, without pidfds, and without
 /// subreapers as well.
-pub const WAYS: [&str; 3] = ["0", "pidfd", "1"];
+pub(crate) const WAYS: [&str; 3] = ["0", "pidfd", "1"];
 
 /// Path of the binary under test.
-pub const FTSH: &str = env!("CARGO_BIN_EXE_ftsh");
+pub(crate) const FTSH: &str = env!("CARGO_BIN_EXE_ftsh");
 
 /// Builder of a run of the shell, in a directory of its own and with nearly no environment.
 ///
 /// [`Ftsh::success`], [`Ftsh::failure`] and [`Ftsh::killed_by`] start the run.
-pub struct Ftsh {
+pub(crate) struct Ftsh {
     pub(crate) directory: TempDir,
     pub(crate) arguments: Vec<OsString>,
     pub(crate) environment: Vec<(OsString, OsString)>,
@@ -60,7 +60,7 @@ pub struct Ftsh {
 
 impl Ftsh {
     /// Creates a run without arguments.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let directory = TempDir::new().expect("a temporary directory");
         // Unprivileged runs need access too.
         fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o777))
@@ -88,35 +88,35 @@ impl Ftsh {
 
     /// Creates a run after another run, in the same directory. Processes left by the other run
     /// count as left by this run.
-    pub fn after(before: Finished) -> Self {
+    pub(crate) fn after(before: Finished) -> Self {
         let mark = Some(before.mark);
         Self { directory: before.directory, mark, ..Self::new() }
     }
 
     /// Creates a run of `-c text`.
-    pub fn command(text: &str) -> Self {
+    pub(crate) fn command(text: &str) -> Self {
         Self::new().arg("-c").arg(text)
     }
 
     /// Creates a run of a script file, `script.ftsh` in the directory of the run.
-    pub fn script(text: impl AsRef<[u8]>) -> Self {
+    pub(crate) fn script(text: impl AsRef<[u8]>) -> Self {
         Self::new().file("script.ftsh", text).arg("script.ftsh")
     }
 
     /// Adds an argument.
-    pub fn arg(mut self, argument: impl AsRef<OsStr>) -> Self {
+    pub(crate) fn arg(mut self, argument: impl AsRef<OsStr>) -> Self {
         self.arguments.push(argument.as_ref().into());
         self
     }
 
     /// Adds arguments.
-    pub fn args<A: AsRef<OsStr>>(mut self, arguments: impl IntoIterator<Item = A>) -> Self {
+    pub(crate) fn args<A: AsRef<OsStr>>(mut self, arguments: impl IntoIterator<Item = A>) -> Self {
         self.arguments.extend(arguments.into_iter().map(|argument| argument.as_ref().into()));
         self
     }
 
     /// Inserts options before the arguments so far.
-    pub fn options<A: AsRef<OsStr>>(mut self, options: impl IntoIterator<Item = A>) -> Self {
+    pub(crate) fn options<A: AsRef<OsStr>>(mut self, options: impl IntoIterator<Item = A>) -> Self {
         let options: Vec<OsString> =
             options.into_iter().map(|option| option.as_ref().into()).collect();
         self.arguments.splice(0..0, options);
@@ -124,25 +124,25 @@ impl Ftsh {
     }
 
     /// Sets a variable in the environment of the shell.
-    pub fn env(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
+    pub(crate) fn env(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
         self.environment.push((name.as_ref().into(), value.as_ref().into()));
         self
     }
 
     /// Sets the standard input of the shell, which is empty by default.
-    pub fn stdin(mut self, input: impl AsRef<[u8]>) -> Self {
+    pub(crate) fn stdin(mut self, input: impl AsRef<[u8]>) -> Self {
         self.stdin = Some(input.as_ref().to_vec());
         self
     }
 
     /// Keeps standard input open after its content, as a pipe ([`Running::write`]).
-    pub fn stdin_stays_open(mut self) -> Self {
+    pub(crate) fn stdin_stays_open(mut self) -> Self {
         self.stays_open = true;
         self
     }
 
     /// Writes a file to the directory of the run.
-    pub fn file(self, name: &str, content: impl AsRef<[u8]>) -> Self {
+    pub(crate) fn file(self, name: &str, content: impl AsRef<[u8]>) -> Self {
         let path = self.path(name);
         if let Some(parent) = path.parent() {
             fs::create_dir_all(parent).expect("a directory for the file");
@@ -155,7 +155,7 @@ impl Ftsh {
     ///
     /// Another process writes the file. A child started by another test would otherwise hold the
     /// file open for writing for a moment, and such a file cannot be executed.
-    pub fn program(self, name: &str, content: &str) -> Self {
+    pub(crate) fn program(self, name: &str, content: &str) -> Self {
         // The text is a separate file, because a script in execution cannot be written.
         let this = self.file(&format!("{name}.text"), content);
         let copy = "cp \"$0.text\" \"$0.new\" && chmod 755 \"$0.new\" && mv \"$0.new\" \"$0\" && rm \"$0.text\"";
@@ -165,7 +165,7 @@ impl Ftsh {
     }
 
     /// Makes a FIFO in the directory of the run.
-    pub fn fifo(self, name: &str) -> Self {
+    pub(crate) fn fifo(self, name: &str) -> Self {
         let path = self.path(name);
         mkfifo(&path, Mode::S_IRWXU).expect("a FIFO");
         fs::set_permissions(path, fs::Permissions::from_mode(0o666)).expect("for all");
@@ -173,83 +173,83 @@ impl Ftsh {
     }
 
     /// Sets the time limit of the run, which is 20 seconds by default.
-    pub fn limit(mut self, limit: Duration) -> Self {
+    pub(crate) fn limit(mut self, limit: Duration) -> Self {
         self.limit = limit;
         self
     }
 
     /// Starts the shell with this signal ignored, as `nohup` does with SIGHUP.
-    pub fn ignoring(mut self, signal: Signal) -> Self {
+    pub(crate) fn ignoring(mut self, signal: Signal) -> Self {
         self.ignored = Some(signal);
         self
     }
 
     /// Starts the shell with all signals blocked, as some service managers do.
-    pub fn blocking_all(mut self) -> Self {
+    pub(crate) fn blocking_all(mut self) -> Self {
         self.blocked = SigSet::all();
         self
     }
 
     /// Runs the shell as nobody if the tests run as root.
-    pub fn unprivileged(mut self) -> Self {
+    pub(crate) fn unprivileged(mut self) -> Self {
         self.unprivileged = true;
         self
     }
 
     /// Sets the standard error of the shell, for the reader of the other end.
-    pub fn errors_to(mut self, end: impl Into<OwnedFd>) -> Self {
+    pub(crate) fn errors_to(mut self, end: impl Into<OwnedFd>) -> Self {
         self.errors = Some(end.into());
         self
     }
 
     /// Runs the shell through another program with these arguments.
-    pub fn through<A: AsRef<OsStr>>(mut self, wrapper: impl IntoIterator<Item = A>) -> Self {
+    pub(crate) fn through<A: AsRef<OsStr>>(mut self, wrapper: impl IntoIterator<Item = A>) -> Self {
         self.wrapper = wrapper.into_iter().map(|word| word.as_ref().into()).collect();
         self
     }
 
     /// Ends the run with the thread that starts the run.
-    pub fn bound(mut self) -> Self {
+    pub(crate) fn bound(mut self) -> Self {
         self.with_thread = Some(Signal::SIGKILL);
         self
     }
 
     /// Runs the shell in a session of its own, without a terminal.
-    pub fn session(mut self) -> Self {
+    pub(crate) fn session(mut self) -> Self {
         self.session = true;
         self
     }
 
     /// Expects exactly this on standard output.
-    pub fn stdout(mut self, text: impl AsRef<[u8]>) -> Self {
+    pub(crate) fn stdout(mut self, text: impl AsRef<[u8]>) -> Self {
         self.stdout = Some(text.as_ref().to_vec());
         self
     }
 
     /// Expects this text somewhere on standard error.
-    pub fn stderr(mut self, text: &str) -> Self {
+    pub(crate) fn stderr(mut self, text: &str) -> Self {
         self.stderr.push(text.into());
         self
     }
 
     /// Expects the run to take between these times, in milliseconds.
-    pub fn takes(mut self, at_least: u64, at_most: u64) -> Self {
+    pub(crate) fn takes(mut self, at_least: u64, at_most: u64) -> Self {
         self.takes = Some((Duration::from_millis(at_least), Duration::from_millis(at_most)));
         self
     }
 
     /// Returns the path of a file in the directory of the run.
-    pub fn path(&self, name: impl AsRef<Path>) -> PathBuf {
+    pub(crate) fn path(&self, name: impl AsRef<Path>) -> PathBuf {
         self.directory.path().join(name)
     }
 
     /// Starts the shell.
-    pub fn start(self) -> Running {
+    pub(crate) fn start(self) -> Running {
         Running::new(self)
     }
 
     /// Runs the shell to its end, with any status. Only the expected output and time are checked.
-    pub fn run(mut self) -> Finished {
+    pub(crate) fn run(mut self) -> Finished {
         let (stdout, stderr, takes) =
             (self.stdout.take(), std::mem::take(&mut self.stderr), self.takes.take());
         let finished = self.start().wait();
@@ -267,12 +267,12 @@ impl Ftsh {
     }
 
     /// Runs the shell, and expects status 0.
-    pub fn success(self) -> Finished {
+    pub(crate) fn success(self) -> Finished {
         self.failure(0)
     }
 
     /// Runs the shell, and expects this status.
-    pub fn failure(self, code: i32) -> Finished {
+    pub(crate) fn failure(self, code: i32) -> Finished {
         let finished = self.run();
         finished.expect_code(code);
         finished
@@ -280,7 +280,7 @@ impl Ftsh {
 
     /// Runs the shell, and expects status 2 with one line on standard error that contains `texts`,
     /// and nothing on standard output.
-    pub fn refused(self, texts: &[&str]) -> Finished {
+    pub(crate) fn refused(self, texts: &[&str]) -> Finished {
         let mut finished = self.stdout("");
         for text in texts {
             finished = finished.stderr(text);

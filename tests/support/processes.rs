@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 /// Process with the mark of a run.
 #[derive(Debug)]
-pub struct Survivor {
+pub(crate) struct Survivor {
     /// Process id.
     pub pid: i32,
     /// Command line, for people.
@@ -17,7 +17,7 @@ pub struct Survivor {
 }
 
 /// Variable with the mark in the environment of a run's processes.
-pub const MARK: &str = "FTSH_TEST_RUN";
+pub(crate) const MARK: &str = "FTSH_TEST_RUN";
 
 /// Marks of known processes, by process id and inode of the process's folder, which are never
 /// reused together.
@@ -34,7 +34,7 @@ static KNOWN: LazyLock<Mutex<HashMap<(i32, u64), String>>> = LazyLock::new(|| {
 ///
 /// Reading an environment is the main cost. A process with the mark of another run never gets this
 /// mark, and therefore each process is read once for all other runs.
-pub fn marked(mark: &str) -> Vec<Survivor> {
+pub(crate) fn marked(mark: &str) -> Vec<Survivor> {
     with(|pid, folder| {
         let known = || KNOWN.lock().expect("nothing panics with it");
         if known().get(&(pid, folder)).is_some_and(|other| other != mark) {
@@ -101,7 +101,7 @@ impl Stat {
 }
 
 /// Returns the live processes with an argument `mark`, for programs that clear their environment.
-pub fn with_argument(mark: &str) -> Vec<Survivor> {
+pub(crate) fn with_argument(mark: &str) -> Vec<Survivor> {
     with(|pid, _| {
         fs::read(format!("/proc/{pid}/cmdline"))
             .is_ok_and(|line| line.split(|&byte| byte == 0).any(|a| a == mark.as_bytes()))

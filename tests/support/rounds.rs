@@ -17,7 +17,7 @@ const AT_ONCE: usize = 12;
 /// Returns the number of rounds: `FTSH_TEST_ROUNDS`, or 2.
 ///
 /// `.ci/run` sets a higher number, for races that need many rounds.
-pub fn count() -> usize {
+pub(crate) fn count() -> usize {
     static COUNT: LazyLock<usize> = LazyLock::new(|| match env::var("FTSH_TEST_ROUNDS") {
         Ok(text) => text.parse().ok().filter(|&count| count > 0).expect("a number of rounds"),
         Err(_) => 2,
@@ -27,7 +27,7 @@ pub fn count() -> usize {
 
 /// Parameters of a round: the way of finding processes, and the user.
 #[derive(Clone, Copy, Debug)]
-pub struct Round {
+pub(crate) struct Round {
     pub way: &'static str,
     pub unprivileged: bool,
     /// Number of the round, with a different start for each way. Checks that depend on the number
@@ -45,19 +45,19 @@ impl Round {
     }
 
     /// Creates a run of `-c text` with the parameters of this round.
-    pub fn command(&self, text: &str) -> Ftsh {
+    pub(crate) fn command(&self, text: &str) -> Ftsh {
         let run = Ftsh::command(text).env("FTSH_TEST_FALLBACK", self.way);
         if self.unprivileged { run.unprivileged() } else { run }
     }
 }
 
 /// Runs [`count`] rounds in each of these ways, in parallel.
-pub fn rounds(ways: &[&'static str], check: impl Fn(Round) + Sync) {
+pub(crate) fn rounds(ways: &[&'static str], check: impl Fn(Round) + Sync) {
     repeated(count(), ways, &SHARED, |round| together(|| check(round)));
 }
 
 /// Runs two rounds in each of these ways, for checks with repetitions of their own.
-pub fn twice(ways: &[&'static str], check: impl Fn(Round) + Sync) {
+pub(crate) fn twice(ways: &[&'static str], check: impl Fn(Round) + Sync) {
     repeated(2, ways, &SHARED, |round| together(|| check(round)));
 }
 
@@ -65,7 +65,7 @@ pub fn twice(ways: &[&'static str], check: impl Fn(Round) + Sync) {
 ///
 /// Fails unless the median of the returned times is at most `most` in each way, and every time is
 /// at most ten times `most`. The measured delay of the machine is added.
-pub fn timed(
+pub(crate) fn timed(
     what: &str,
     most: Duration,
     ways: &[&'static str],

@@ -33,7 +33,7 @@ static RUNS: AtomicU32 = AtomicU32::new(0);
 ///
 /// A script's `&`, `nohup` and service managers start programs, and thus the tests, with ignored
 /// signals.
-pub fn command(program: impl AsRef<OsStr>) -> Command {
+pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(program);
     // SAFETY: between fork and exec, and async-signal-safe.
     unsafe { command.pre_exec(restore_signals) };
@@ -50,7 +50,7 @@ fn restore_signals() -> std::io::Result<()> {
 }
 
 /// Shell in progress.
-pub struct Running {
+pub(crate) struct Running {
     child: Child,
     started: Instant,
     limit: Duration,
@@ -154,62 +154,62 @@ impl Running {
     }
 
     /// Returns the process id of the shell.
-    pub fn pid(&self) -> Pid {
+    pub(crate) fn pid(&self) -> Pid {
         Pid::from_raw(self.child.id() as i32)
     }
 
     /// Returns the process id of the interpreter, once the interpreter exists.
-    pub fn interpreter(&self) -> Option<Pid> {
+    pub(crate) fn interpreter(&self) -> Option<Pid> {
         let pid = self.pid();
         let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).ok()?;
         children.split_whitespace().next()?.parse().ok().map(Pid::from_raw)
     }
 
     /// Sends a signal to the process group of the shell.
-    pub fn signal_group(&self, signal: Signal) {
+    pub(crate) fn signal_group(&self, signal: Signal) {
         killpg(self.pid(), signal).expect("the shell's group takes a signal");
     }
 
     /// Sends a signal to the shell.
-    pub fn signal(&self, signal: Signal) {
+    pub(crate) fn signal(&self, signal: Signal) {
         kill(self.pid(), signal).expect("the shell takes a signal");
     }
 
     /// Writes to standard input, which stays open.
-    pub fn write(&mut self, bytes: &[u8]) {
+    pub(crate) fn write(&mut self, bytes: &[u8]) {
         let input = self.input.as_mut().expect("standard input stays open");
         // The write fails if the reader has ended.
         let _ = input.write_all(bytes);
     }
 
     /// Closes standard input.
-    pub fn close_input(&mut self) {
+    pub(crate) fn close_input(&mut self) {
         self.input = None;
     }
 
     /// Returns the standard error so far.
-    pub fn errors(&self) -> String {
+    pub(crate) fn errors(&self) -> String {
         String::from_utf8_lossy(&read(&self.stderr)).into_owned()
     }
 
     /// Returns true if there is standard output.
-    pub fn has_output(&self) -> bool {
+    pub(crate) fn has_output(&self) -> bool {
         !read(&self.stdout).is_empty()
     }
 
     /// Waits until `condition` holds. Fails the test after the limit of the run, or if the shell
     /// ends.
-    pub fn until(&self, what: &str, condition: impl FnMut(&Self) -> bool) {
+    pub(crate) fn until(&self, what: &str, condition: impl FnMut(&Self) -> bool) {
         self.wait_until(what, Self::has_ended, condition);
     }
 
     /// Waits like [`Running::until`], also after the end of the shell.
-    pub fn eventually(&self, what: &str, condition: impl FnMut(&Self) -> bool) {
+    pub(crate) fn eventually(&self, what: &str, condition: impl FnMut(&Self) -> bool) {
         self.wait_until(what, |_| false, condition);
     }
 
     /// Waits until no process of the run is left.
-    pub fn until_gone(&self, what: &str) {
+    pub(crate) fn until_gone(&self, what: &str) {
         self.eventually(what, |run| run.processes().is_empty());
     }
 
@@ -243,7 +243,7 @@ impl Running {
     }
 
     /// Waits until a file in the directory of the run has this many lines.
-    pub fn until_lines(&self, name: &str, lines: usize) {
+    pub(crate) fn until_lines(&self, name: &str, lines: usize) {
         self.until(&format!("{lines} lines in {name}"), |run| {
             fs::read_to_string(run.directory().join(name))
                 .is_ok_and(|text| text.matches('\n').count() >= lines)
@@ -251,17 +251,17 @@ impl Running {
     }
 
     /// Returns the directory of the run.
-    pub fn directory(&self) -> &std::path::Path {
+    pub(crate) fn directory(&self) -> &std::path::Path {
         self.directory.as_ref().expect("kept until the end").path()
     }
 
     /// Returns the live processes of the run, including the shell.
-    pub fn processes(&self) -> Vec<Survivor> {
+    pub(crate) fn processes(&self) -> Vec<Survivor> {
         marked(&self.mark)
     }
 
     /// Waits for the end, or for the limit.
-    pub fn wait(mut self) -> Finished {
+    pub(crate) fn wait(mut self) -> Finished {
         let (status, elapsed) = self.await_end();
         let survivors = marked(&self.mark);
         // No process is left to kill or to search for.
@@ -272,7 +272,7 @@ impl Running {
 
     /// Waits for the end like [`Running::wait`], and leaves the remaining processes to the next run
     /// ([`Ftsh::after`]).
-    pub fn leave(mut self) -> Finished {
+    pub(crate) fn leave(mut self) -> Finished {
         let (status, elapsed) = self.await_end();
         self.over = status.is_some();
         self.finished(status, elapsed, Vec::new())
@@ -342,7 +342,7 @@ fn read(file: &File) -> Vec<u8> {
 }
 
 /// Finished run.
-pub struct Finished {
+pub(crate) struct Finished {
     /// Exit status; `None` if the limit passed and the run was killed.
     pub status: Option<ExitStatus>,
     /// Start of the run.
@@ -364,7 +364,7 @@ pub struct Finished {
 
 impl Finished {
     /// Describes the run for people.
-    pub fn story(&self) -> String {
+    pub(crate) fn story(&self) -> String {
         let ended = match self.status {
             None => "killed at the test's limit".into(),
             Some(status) => status.to_string(),
@@ -379,43 +379,43 @@ impl Finished {
     }
 
     /// Returns standard output as text.
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         String::from_utf8_lossy(&self.stdout).into_owned()
     }
 
     /// Returns the warnings of `-n`, except for programs missing on this machine.
-    pub fn warnings(&self) -> String {
+    pub(crate) fn warnings(&self) -> String {
         let errors = self.errors();
         let is_here = |it: &&str| !it.starts_with("warning[missing-program]");
         errors.split("\n\n").filter(is_here).collect::<Vec<_>>().join("\n\n")
     }
 
     /// Returns standard error as text.
-    pub fn errors(&self) -> String {
+    pub(crate) fn errors(&self) -> String {
         String::from_utf8_lossy(&self.stderr).into_owned()
     }
 
     /// Returns a file in the directory of the run as text.
-    pub fn read(&self, name: &str) -> String {
+    pub(crate) fn read(&self, name: &str) -> String {
         let bytes = fs::read(self.directory.path().join(name))
             .unwrap_or_else(|error| panic!("{name}: {error}\n{}", self.story()));
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
     /// Checks for a hang and for a panic.
-    pub fn check_health(&self) {
+    pub(crate) fn check_health(&self) {
         assert!(self.status.is_some(), "hung: {}", self.story());
         assert!(!self.errors().contains("panicked at"), "panicked: {}", self.story());
     }
 
     /// Checks the exit status.
-    pub fn expect_code(&self, code: i32) {
+    pub(crate) fn expect_code(&self, code: i32) {
         let found = self.status.and_then(|status| status.code());
         assert_eq!(found, Some(code), "exit status of {}", self.story());
     }
 
     /// Checks that a signal ended the run.
-    pub fn killed_by(&self, signal: Signal) -> &Self {
+    pub(crate) fn killed_by(&self, signal: Signal) -> &Self {
         self.check_health();
         let found = self.status.and_then(|status| status.signal());
         assert_eq!(found, Some(signal as i32), "signal that ended {}", self.story());
@@ -423,13 +423,13 @@ impl Finished {
     }
 
     /// Checks that no process is left.
-    pub fn nothing_left(&self) -> &Self {
+    pub(crate) fn nothing_left(&self) -> &Self {
         assert!(self.survivors.is_empty(), "left running: {:?}\n{}", self.survivors, self.story());
         self
     }
 
     /// Checks the whole standard output.
-    pub fn expect_stdout(&self, expected: &[u8]) {
+    pub(crate) fn expect_stdout(&self, expected: &[u8]) {
         assert!(
             self.stdout == expected,
             "expected on standard output:\n{}\n{}",
@@ -439,7 +439,7 @@ impl Finished {
     }
 
     /// Checks that standard error contains this text.
-    pub fn expect_stderr(&self, text: &str) {
+    pub(crate) fn expect_stderr(&self, text: &str) {
         assert!(
             self.errors().contains(text),
             "expected on standard error: {text}\n{}",
@@ -448,7 +448,7 @@ impl Finished {
     }
 
     /// Checks that standard error is one line.
-    pub fn one_line(&self) -> &Self {
+    pub(crate) fn one_line(&self) -> &Self {
         let errors = self.errors();
         assert_eq!(
             errors.trim_end().lines().count(),
@@ -460,12 +460,12 @@ impl Finished {
     }
 
     /// Returns true if the run took at most `most`, plus the measured delay of the machine.
-    pub fn within(&self, most: Duration) -> bool {
+    pub(crate) fn within(&self, most: Duration) -> bool {
         self.elapsed <= most || self.elapsed <= most + lateness::since(self.started)
     }
 
     /// Checks the duration.
-    pub fn expect_time(&self, at_least: Duration, at_most: Duration) {
+    pub(crate) fn expect_time(&self, at_least: Duration, at_most: Duration) {
         assert!(
             self.elapsed >= at_least && self.within(at_most),
             "expected to take {at_least:?} to {at_most:?}: {}",

@@ -6,7 +6,7 @@ use std::thread;
 const AT_ONCE: usize = 4;
 
 /// Fails if the check returns an error for an item.
-pub fn none<T: Send>(things: Vec<T>, wrong: impl Fn(T) -> Option<String> + Sync) {
+pub(crate) fn none<T: Send>(things: Vec<T>, wrong: impl Fn(T) -> Option<String> + Sync) {
     let all = things.len();
     assert!(all > 0, "there is nothing to check");
     let things = Mutex::new(things.into_iter());

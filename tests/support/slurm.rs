@@ -22,7 +22,7 @@ use super::processes::Survivor;
 use super::{FTSH, Ftsh};
 
 /// Number of nodes.
-pub const NODES: usize = 4;
+pub(crate) const NODES: usize = 4;
 /// Time limit for a change of state.
 const TIMEOUT: Duration = Duration::from_secs(60);
 /// First port of the daemons. The system assigns ports above, which might be taken before a daemon
@@ -35,7 +35,7 @@ const SPACE: [&str; 5] = ["unshare", "--pid", "--fork", "--kill-child", "--mount
 const OF_THE_NODE: [&str; 2] = ["slurmd", "slurmstepd"];
 
 /// Running Slurm.
-pub struct Slurm {
+pub(crate) struct Slurm {
     directory: TempDir,
     _ports: Ports,
     munged: Daemon,
@@ -45,12 +45,12 @@ pub struct Slurm {
 
 impl Slurm {
     /// Starts Slurm, or prints the reason and returns `None` if Slurm cannot run.
-    pub fn start() -> Option<Self> {
+    pub(crate) fn start() -> Option<Self> {
         Self::with(|_| None)
     }
 
     /// Starts Slurm with nodes, counted from 1, that have this program in place of the shell.
-    pub fn with(instead: impl Fn(usize) -> Option<&'static str>) -> Option<Self> {
+    pub(crate) fn with(instead: impl Fn(usize) -> Option<&'static str>) -> Option<Self> {
         if let Err(why) = is_possible() {
             // Written around the capture of output of passing tests.
             let _ = io::Write::write_all(&mut io::stderr(), format!("skipped: {why}\n").as_bytes());
@@ -86,7 +86,7 @@ impl Slurm {
     }
 
     /// Creates a run of a script that uses this Slurm.
-    pub fn script(&self, text: &str) -> Ftsh {
+    pub(crate) fn script(&self, text: &str) -> Ftsh {
         Ftsh::script(text)
             .env("SLURM_CONF", self.configuration())
             .env("PATH", std::env::var_os("PATH").expect("a path"))
@@ -95,36 +95,36 @@ impl Slurm {
     }
 
     /// Starts the controller.
-    pub fn start_controller(&mut self) {
+    pub(crate) fn start_controller(&mut self) {
         let place = self.directory.path();
         self.controller = Some(Daemon::start(place, &["slurmctld", "-D"], &[]));
     }
 
     /// Starts the controller without its previous state.
-    pub fn start_empty_controller(&mut self) {
+    pub(crate) fn start_empty_controller(&mut self) {
         let place = self.directory.path();
         self.controller = Some(Daemon::start(place, &["slurmctld", "-D", "-c"], &[]));
     }
 
     /// Closes the partition to new jobs, until the controller starts again.
-    pub fn close(&self) {
+    pub(crate) fn close(&self) {
         self.ask(&["scontrol", "update", "PartitionName=p", "State=DOWN"]);
     }
 
     /// Kills the controller.
-    pub fn kill_controller(&mut self) {
+    pub(crate) fn kill_controller(&mut self) {
         self.controller = None;
     }
 
     /// Ends the controller as an administrator does; the controller saves its state.
-    pub fn stop_controller(&mut self) {
+    pub(crate) fn stop_controller(&mut self) {
         if let Some(mut controller) = self.controller.take() {
             controller.stop();
         }
     }
 
     /// Starts a node, with a program in place of the shell.
-    pub fn start_node(&mut self, number: usize, instead: Option<&str>) {
+    pub(crate) fn start_node(&mut self, number: usize, instead: Option<&str>) {
         let mount = instead.map(|instead| format!("mount --bind {instead} {FTSH} && "));
         let line = format!("{}exec slurmd -D -N node{number}", mount.unwrap_or_default());
         let daemon = Daemon::start(self.directory.path(), &["sh", "-c", &line], &[]);
@@ -132,31 +132,31 @@ impl Slurm {
     }
 
     /// Kills a node with all of its processes.
-    pub fn kill_node(&mut self, number: usize) {
+    pub(crate) fn kill_node(&mut self, number: usize) {
         self.nodes[number - 1] = None;
     }
 
     /// Cuts a node off: its daemons stop, and other processes continue.
-    pub fn cut_off(&self, number: usize) {
+    pub(crate) fn cut_off(&self, number: usize) {
         for process in self.processes(number).iter().filter(|it| is_slurm(it)) {
             kill(Pid::from_raw(process.pid), Signal::SIGSTOP).expect("a process");
         }
     }
 
     /// Returns the processes on a node that do not belong to Slurm.
-    pub fn running_on(&self, number: usize) -> Vec<Survivor> {
+    pub(crate) fn running_on(&self, number: usize) -> Vec<Survivor> {
         let mut processes = self.processes(number);
         processes.retain(|it| !is_slurm(it));
         processes
     }
 
     /// Returns the processes on all live nodes that do not belong to Slurm.
-    pub fn running(&self) -> Vec<Survivor> {
+    pub(crate) fn running(&self) -> Vec<Survivor> {
         (1..=NODES).flat_map(|number| self.running_on(number)).collect()
     }
 
     /// Checks that no job is left after Slurm's cleanup, and no process on any node.
-    pub fn nothing_left(&self) {
+    pub(crate) fn nothing_left(&self) {
         let running = self.running();
         assert!(running.is_empty(), "left running on nodes: {running:?}");
         let why = || format!("jobs are left in the queue:\n{}{}", self.jobs(), self.state());
@@ -164,12 +164,12 @@ impl Slurm {
     }
 
     /// Returns the jobs in the queue, one per line.
-    pub fn jobs(&self) -> String {
+    pub(crate) fn jobs(&self) -> String {
         self.ask(&["squeue", "--noheader"])
     }
 
     /// Waits until this many nodes are usable.
-    pub fn wait_for_nodes(&self, count: usize) {
+    pub(crate) fn wait_for_nodes(&self, count: usize) {
         let idle = ["sinfo", "--noheader", "--states=idle,alloc,mix", "--format=%D"];
         wait_or(
             || self.state(),
@@ -201,7 +201,7 @@ impl Slurm {
     }
 
     /// Returns the output of a command of Slurm.
-    pub fn ask(&self, words: &[&str]) -> String {
+    pub(crate) fn ask(&self, words: &[&str]) -> String {
         let mut command = Command::new(words[0]);
         command.args(&words[1..]).env("SLURM_CONF", self.configuration());
         let output = command.output().expect("a command of Slurm's");
@@ -244,7 +244,7 @@ fn is_slurm(process: &Survivor) -> bool {
 }
 
 /// Waits until a condition holds.
-pub fn wait(what: &str, holds: impl FnMut() -> bool) {
+pub(crate) fn wait(what: &str, holds: impl FnMut() -> bool) {
     wait_or(|| what.into(), holds);
 }
 

@@ -26,7 +26,7 @@ const SYSTEM: [&str; 3] = ["/usr/sbin", "/usr/local/sbin", "/sbin"];
 const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Server, which ends with the test, or with the thread that runs the test.
-pub struct Sshd {
+pub(crate) struct Sshd {
     directory: TempDir,
     child: Child,
 }
@@ -34,7 +34,7 @@ pub struct Sshd {
 impl Sshd {
     /// Starts a server with these additional lines in its configuration, or prints the reason and
     /// returns `None` without an `sshd`.
-    pub fn start(more: &str) -> Option<Self> {
+    pub(crate) fn start(more: &str) -> Option<Self> {
         let (Some(sshd), Some(_), Some(_)) = (find("sshd"), find("ssh"), find("ssh-keygen")) else {
             eprintln!("skipped: there is no sshd");
             return None;
@@ -56,7 +56,7 @@ impl Sshd {
     /// server listens.
     ///
     /// These lines come first in the configuration of the client.
-    pub fn reached_by(&self, run: Ftsh, first: &str) -> Ftsh {
+    pub(crate) fn reached_by(&self, run: Ftsh, first: &str) -> Ftsh {
         let directory = self.directory.path();
         let port = read(&directory.join("port"));
         let known = format!("node {}", read(&directory.join("host.pub")));
@@ -77,7 +77,7 @@ impl Sshd {
     }
 
     /// Returns the log of the server.
-    pub fn log(&self) -> String {
+    pub(crate) fn log(&self) -> String {
         read(&self.directory.path().join("log"))
     }
 }

@@ -16,10 +16,10 @@ use wait_timeout::ChildExt;
 use super::run;
 
 /// Time limit, longer than any step.
-pub const LONG: Duration = Duration::from_secs(30);
+pub(crate) const LONG: Duration = Duration::from_secs(30);
 
 /// User at a terminal, where a shell runs a script.
-pub struct User {
+pub(crate) struct User {
     terminal: File,
     slave: OwnedFd,
     seen: String,
@@ -31,12 +31,12 @@ pub struct User {
 impl User {
     /// Runs a script; with job control if there is a `wrapper`, a line of bash in which `"$@"` is
     /// the shell under test.
-    pub fn run(script: &str, wrapper: Option<&str>) -> Self {
+    pub(crate) fn run(script: &str, wrapper: Option<&str>) -> Self {
         Self::start(&["-c", script], &[("TERM", "xterm")], 80, wrapper)
     }
 
     /// Runs the shell with these arguments and variables, at a terminal of this width.
-    pub fn start(
+    pub(crate) fn start(
         arguments: &[&str],
         variables: &[(&str, &str)],
         columns: u16,
@@ -74,16 +74,16 @@ impl User {
     }
 
     /// Returns the process id of the shell, if there is no wrapper.
-    pub fn pid(&self) -> i32 {
+    pub(crate) fn pid(&self) -> i32 {
         self.shell.id() as i32
     }
 
-    pub fn types(&mut self, text: &str) {
+    pub(crate) fn types(&mut self, text: &str) {
         self.terminal.write_all(text.as_bytes()).expect("a terminal");
     }
 
     /// Types text beyond the capacity of the terminal.
-    pub fn types_beyond_capacity(&mut self, text: &str) {
+    pub(crate) fn types_beyond_capacity(&mut self, text: &str) {
         let mut rest = text.as_bytes();
         while !rest.is_empty() {
             self.reads();
@@ -98,7 +98,7 @@ impl User {
     }
 
     /// Changes the width of the terminal.
-    pub fn resizes(&self, columns: u16) {
+    pub(crate) fn resizes(&self, columns: u16) {
         let size = Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
         // SAFETY: the size is a live object.
         let result =
@@ -107,7 +107,7 @@ impl User {
     }
 
     /// Types Ctrl-S, and waits until the terminal shows no further output.
-    pub fn stops(&mut self) {
+    pub(crate) fn stops(&mut self) {
         self.types("\x13");
         self.awaits("stop", |user| {
             let mut slave = [PollFd::new(user.slave.as_fd(), PollFlags::POLLOUT)];
@@ -117,7 +117,7 @@ impl User {
     }
 
     /// Reads the output of the terminal.
-    pub fn reads(&mut self) {
+    pub(crate) fn reads(&mut self) {
         let mut bytes = [0; 4096];
         while let Ok(count @ 1..) = self.terminal.read(&mut bytes) {
             let text = String::from_utf8_lossy(&bytes[..count]);
@@ -127,7 +127,7 @@ impl User {
     }
 
     /// Waits for new output with this text, and returns the output before the text.
-    pub fn sees(&mut self, text: &str) -> String {
+    pub(crate) fn sees(&mut self, text: &str) -> String {
         let start = Instant::now();
         loop {
             self.reads();
@@ -142,7 +142,7 @@ impl User {
     }
 
     /// Returns true if the terminal shows this text in time. The output counts as unseen.
-    pub fn has_shown(&mut self, text: &str, within: Duration) -> bool {
+    pub(crate) fn has_shown(&mut self, text: &str, within: Duration) -> bool {
         let start = Instant::now();
         while !self.seen.contains(text) && start.elapsed() < within {
             self.reads();
@@ -151,7 +151,7 @@ impl User {
         self.seen.contains(text)
     }
 
-    pub fn awaits(&mut self, what: &str, condition: impl Fn(&Self) -> bool) {
+    pub(crate) fn awaits(&mut self, what: &str, condition: impl Fn(&Self) -> bool) {
         let start = Instant::now();
         while !condition(self) {
             self.reads();
@@ -161,13 +161,13 @@ impl User {
     }
 
     /// Returns the command in the foreground of the terminal.
-    pub fn foreground(&self) -> String {
+    pub(crate) fn foreground(&self) -> String {
         let leader = tcgetpgrp(&self.terminal).map_or(0, Pid::as_raw);
         std::fs::read_to_string(format!("/proc/{leader}/cmdline")).unwrap_or_default()
     }
 
     /// Counts the stopped processes whose command line begins with `command`.
-    pub fn stopped(&self, command: &str) -> usize {
+    pub(crate) fn stopped(&self, command: &str) -> usize {
         let is_stopped = |(pid, state): &(i32, String)| {
             let line = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
             state == "T" && line.replace('\0', " ").starts_with(command)
@@ -176,7 +176,7 @@ impl User {
     }
 
     /// Counts the threads that are blocked in a read from the terminal.
-    pub fn reading(&self) -> usize {
+    pub(crate) fn reading(&self) -> usize {
         let threads = self.processes().flat_map(|(pid, _)| {
             std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten()
         });
@@ -198,29 +198,29 @@ impl User {
         })
     }
 
-    pub fn echo_is_on(&self) -> bool {
+    pub(crate) fn echo_is_on(&self) -> bool {
         let modes = tcgetattr(&self.slave).expect("a terminal");
         modes.local_flags.contains(LocalFlags::ECHO)
     }
 
     /// Returns true if the shell ends within this time.
-    pub fn has_ended(&mut self, within: Duration) -> bool {
+    pub(crate) fn has_ended(&mut self, within: Duration) -> bool {
         self.shell.wait_timeout(within).expect("a shell").is_some()
     }
 
-    pub fn ends(mut self) -> ExitStatus {
+    pub(crate) fn ends(mut self) -> ExitStatus {
         self.shell.wait_timeout(LONG).expect("a shell").expect("an end")
     }
 
     /// Waits for the end of the shell, and returns the unseen output.
-    pub fn ends_after(mut self) -> (ExitStatus, String) {
+    pub(crate) fn ends_after(mut self) -> (ExitStatus, String) {
         let status = self.shell.wait_timeout(LONG).expect("a shell").expect("an end");
         self.reads();
         (status, std::mem::take(&mut self.seen))
     }
 
     /// Types Ctrl-C once.
-    pub fn interrupts(mut self) -> ExitStatus {
+    pub(crate) fn interrupts(mut self) -> ExitStatus {
         self.types("\x03");
         self.ends()
     }

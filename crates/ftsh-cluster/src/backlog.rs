@@ -12,7 +12,7 @@ use ftsh_remote::Stream;
 
 /// Unprinted output, in the order of arrival.
 #[derive(Debug, Default)]
-pub struct Backlog {
+pub(crate) struct Backlog {
     log: SpillingLog,
     /// Offset of the first unprinted byte in the log.
     at: u64,
@@ -22,12 +22,12 @@ pub struct Backlog {
 
 impl Backlog {
     /// True if no output is waiting.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.runs.is_empty()
     }
 
     /// Appends output of the branch.
-    pub fn push(&mut self, stream: Stream, bytes: &[u8]) {
+    pub(crate) fn push(&mut self, stream: Stream, bytes: &[u8]) {
         self.log.append(bytes);
         match self.runs.back_mut() {
             Some((last, length)) if *last == stream => *length += bytes.len() as u64,
@@ -37,7 +37,7 @@ impl Backlog {
 
     /// Removes the first bytes, all on one stream and at most `limit`. An error discards all
     /// output.
-    pub fn pop(&mut self, limit: usize) -> io::Result<Option<(Stream, Vec<u8>)>> {
+    pub(crate) fn pop(&mut self, limit: usize) -> io::Result<Option<(Stream, Vec<u8>)>> {
         let Some((stream, length)) = self.runs.front_mut() else { return Ok(None) };
         let (stream, mut bytes) = (*stream, vec![0; limit.min(*length as usize)]);
         let read = self.log.read(self.at, &mut bytes).inspect_err(|_| self.runs.clear())?;

@@ -14,7 +14,7 @@ const MAX_READ: usize = 64 * 1024;
 
 /// Pipe of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ConnectionPipe {
+pub(crate) enum ConnectionPipe {
     /// Pipe to the standard input of the command.
     Input,
     /// Pipe from the standard output of the command.
@@ -25,14 +25,14 @@ pub enum ConnectionPipe {
 
 impl ConnectionPipe {
     /// All pipes, in the order of their keys.
-    pub const ALL: [Self; 3] = [Self::Input, Self::Output, Self::Errors];
+    pub(crate) const ALL: [Self; 3] = [Self::Input, Self::Output, Self::Errors];
     /// Number of keys that each connection reserves.
-    pub const KEYS: u64 = 4;
+    pub(crate) const KEYS: u64 = 4;
 }
 
 /// This shell's ends of the pipes.
 #[derive(Debug)]
-pub struct Connection {
+pub(crate) struct Connection {
     first_key: u64,
     input: Option<io::PipeWriter>,
     output: Option<io::PipeReader>,
@@ -46,7 +46,7 @@ pub struct Connection {
 
 /// Result of a read.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Received {
+pub(crate) enum Received {
     /// Bytes from the pipe.
     Bytes(Vec<u8>),
     /// No bytes are available yet.
@@ -57,7 +57,10 @@ pub enum Received {
 
 impl Connection {
     /// Creates the pipes, and returns the connection and the ends for the command.
-    pub fn open(driver: &mut ProcessDriver, first_key: u64) -> io::Result<(Self, [OwnedFd; 3])> {
+    pub(crate) fn open(
+        driver: &mut ProcessDriver,
+        first_key: u64,
+    ) -> io::Result<(Self, [OwnedFd; 3])> {
         let (their_input, input) = io::pipe()?;
         let (output, their_output) = io::pipe()?;
         let (errors, their_errors) = io::pipe()?;
@@ -89,7 +92,7 @@ impl Connection {
     }
 
     /// Reads the available bytes, at most one block.
-    pub fn read(&mut self, driver: &mut ProcessDriver, pipe: ConnectionPipe) -> Received {
+    pub(crate) fn read(&mut self, driver: &mut ProcessDriver, pipe: ConnectionPipe) -> Received {
         let slot = match pipe {
             ConnectionPipe::Input => return Received::End,
             ConnectionPipe::Output => &mut self.output,
@@ -115,18 +118,18 @@ impl Connection {
     }
 
     /// Queues a copy of the bytes, and writes as much as possible.
-    pub fn write(&mut self, driver: &mut ProcessDriver, bytes: &[u8]) {
+    pub(crate) fn write(&mut self, driver: &mut ProcessDriver, bytes: &[u8]) {
         self.send(driver, bytes.into());
     }
 
     /// Queues a shared chunk, and writes as much as possible.
-    pub fn send(&mut self, driver: &mut ProcessDriver, bytes: Arc<[u8]>) {
+    pub(crate) fn send(&mut self, driver: &mut ProcessDriver, bytes: Arc<[u8]>) {
         self.unwritten.push_back(bytes);
         self.flush(driver);
     }
 
     /// Writes queued bytes until the pipe is full.
-    pub fn flush(&mut self, driver: &mut ProcessDriver) {
+    pub(crate) fn flush(&mut self, driver: &mut ProcessDriver) {
         let Some(input) = &mut self.input else { return };
         while let Some(first) = self.unwritten.front() {
             if self.written >= first.len() {
@@ -158,7 +161,7 @@ impl Connection {
     }
 
     /// Closes the pipe to the standard input of the command.
-    pub fn close_input(&mut self, driver: &mut ProcessDriver) {
+    pub(crate) fn close_input(&mut self, driver: &mut ProcessDriver) {
         if std::mem::take(&mut self.is_listening)
             && let Some(input) = &self.input
         {
@@ -168,7 +171,7 @@ impl Connection {
     }
 
     /// Closes all pipes.
-    pub fn close(&mut self, driver: &mut ProcessDriver) {
+    pub(crate) fn close(&mut self, driver: &mut ProcessDriver) {
         self.close_input(driver);
         close_reader(driver, &mut self.output);
         close_reader(driver, &mut self.errors);

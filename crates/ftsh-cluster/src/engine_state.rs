@@ -24,7 +24,7 @@ pub(super) struct EngineState {
 impl EngineState {
     /// Creates the state of an engine that has not been used. The first poll of the queue follows
     /// the first submission by `first_poll`.
-    pub fn new(engine: &'static dyn Engine, first_poll: Duration) -> Self {
+    pub(crate) fn new(engine: &'static dyn Engine, first_poll: Duration) -> Self {
         Self {
             engine,
             hosts: Hosts::default(),
@@ -34,7 +34,7 @@ impl EngineState {
     }
 
     /// Returns the time of the next start or end of a poll.
-    pub fn next_poll(&self) -> Time {
+    pub(crate) fn next_poll(&self) -> Time {
         self.poll.as_ref().map_or(Time::NEVER, |poll| poll.until).min(self.schedule.due())
     }
 }

@@ -12,7 +12,7 @@ const MAX_BEGINNING: u64 = 8;
 
 /// Hosts of a run, with the branches on each host.
 #[derive(Debug, Default)]
-pub struct Hosts(BTreeMap<String, HostUse>);
+pub(crate) struct Hosts(BTreeMap<String, HostUse>);
 
 /// Use of a host.
 #[derive(Clone, Copy, Debug, Default)]
@@ -36,7 +36,11 @@ impl Hosts {
     /// # Errors
     ///
     /// Returns the reason if the list is invalid.
-    pub fn choose(&self, list: &BStr, avoid: &[String]) -> Result<Option<(String, bool)>, String> {
+    pub(crate) fn choose(
+        &self,
+        list: &BStr,
+        avoid: &[String],
+    ) -> Result<Option<(String, bool)>, String> {
         let hosts = engine::hosts(&list.to_str_lossy())?;
         let wanted = |(host, _): &&(String, u64)| !avoid.contains(host);
         let all_are_avoided = !hosts.iter().any(|host| wanted(&host));
@@ -57,20 +61,20 @@ impl Hosts {
     }
 
     /// Counts a branch that is sent to a host.
-    pub fn enter(&mut self, host: &str) {
+    pub(crate) fn enter(&mut self, host: &str) {
         let used = self.0.entry(host.into()).or_default();
         (used.all, used.beginning) = (used.all + 1, used.beginning + 1);
     }
 
     /// Records that a branch has begun on a host, or cannot begin there.
-    pub fn end_start(&mut self, host: &str) {
+    pub(crate) fn end_start(&mut self, host: &str) {
         if let Some(used) = self.0.get_mut(host) {
             used.beginning = used.beginning.saturating_sub(1);
         }
     }
 
     /// Counts a success or a refusal of a host.
-    pub fn record_start(&mut self, host: &str, has_begun: bool) {
+    pub(crate) fn record_start(&mut self, host: &str, has_begun: bool) {
         if let Some(used) = self.0.get_mut(host) {
             used.refused = if has_begun { 0 } else { used.refused.saturating_add(1) };
             used.is_known |= has_begun;
@@ -78,7 +82,7 @@ impl Hosts {
     }
 
     /// Frees the place of a branch.
-    pub fn leave(&mut self, host: &str) {
+    pub(crate) fn leave(&mut self, host: &str) {
         if let Some(used) = self.0.get_mut(host) {
             used.all = used.all.saturating_sub(1);
         }

@@ -11,13 +11,13 @@ use std::time::Duration;
 use ftsh_machine::Time;
 
 /// Pause before the first poll after a submission, and after a poll that missed a job.
-pub const FIRST_PAUSE: Duration = Duration::from_secs(5);
+pub(crate) const FIRST_PAUSE: Duration = Duration::from_secs(5);
 /// Longest pause between polls. Each pause is twice as long as the pause before.
 const MAX_PAUSE: Duration = Duration::from_secs(60);
 
 /// Schedule of the polls of one queue.
 #[derive(Debug)]
-pub struct PollSchedule {
+pub(crate) struct PollSchedule {
     /// Time of the next poll; never while a poll runs or nothing is pending.
     due: Time,
     /// Pause before the first poll, and after a poll that missed a job.
@@ -31,7 +31,7 @@ pub struct PollSchedule {
 
 impl PollSchedule {
     /// Creates a schedule without a poll.
-    pub fn new(first_pause: Duration) -> Self {
+    pub(crate) fn new(first_pause: Duration) -> Self {
         Self {
             due: Time::NEVER,
             first_pause,
@@ -42,12 +42,12 @@ impl PollSchedule {
     }
 
     /// Returns the time of the next poll.
-    pub fn due(&self) -> Time {
+    pub(crate) fn due(&self) -> Time {
         self.due
     }
 
     /// Schedules a poll after a submission that may have to wait.
-    pub fn sent(&mut self, now: Time) {
+    pub(crate) fn sent(&mut self, now: Time) {
         if self.due == Time::NEVER && self.sought.is_empty() {
             self.pause = self.first_pause;
             self.due = now + self.first_pause;
@@ -55,7 +55,7 @@ impl PollSchedule {
     }
 
     /// Begins a poll for these jobs. Returns false if no poll is needed.
-    pub fn begin(&mut self, sought: BTreeMap<u64, String>, is_needed: bool) -> bool {
+    pub(crate) fn begin(&mut self, sought: BTreeMap<u64, String>, is_needed: bool) -> bool {
         self.missed.retain(|number| sought.contains_key(number));
         (self.due, self.sought) = (Time::NEVER, sought);
         is_needed
@@ -64,7 +64,7 @@ impl PollSchedule {
     /// Handles the list of waiting jobs, or a poll without an answer. Returns the branches whose
     /// jobs are missing in two consecutive lists. A busy engine may have started a job before the
     /// command receives the message.
-    pub fn answered(&mut self, now: Time, waiting: Option<&BTreeSet<&str>>) -> Vec<u64> {
+    pub(crate) fn answered(&mut self, now: Time, waiting: Option<&BTreeSet<&str>>) -> Vec<u64> {
         let sought = std::mem::take(&mut self.sought);
         let mut lost = Vec::new();
         if let Some(waiting) = waiting {

@@ -179,7 +179,7 @@ impl ClusterDriver {
 
 impl QueuePoll {
     /// Returns the number of the poll.
-    pub fn number(&self) -> u64 {
+    pub(crate) fn number(&self) -> u64 {
         self.ids.number()
     }
 

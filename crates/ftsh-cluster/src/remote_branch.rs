@@ -23,31 +23,31 @@ const RESERVED_MASK: u64 = 0xff << 56;
 
 /// Ids of the parts of one branch in the process driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ReservedIds(u64);
+pub(crate) struct ReservedIds(u64);
 
 impl ReservedIds {
     /// Returns the ids of the branch with this number.
-    pub fn new(number: u64) -> Self {
+    pub(crate) fn new(number: u64) -> Self {
         Self(number)
     }
 
     /// Returns the number of the branch.
-    pub fn number(self) -> u64 {
+    pub(crate) fn number(self) -> u64 {
         self.0
     }
 
     /// Returns the name of the job, in a run with this mark.
-    pub fn job(self, mark: &str) -> String {
+    pub(crate) fn job(self, mark: &str) -> String {
         format!("ftsh-{mark}-{}", self.0)
     }
 
     /// Returns the first key of the pipes.
-    pub fn first_key(self) -> u64 {
+    pub(crate) fn first_key(self) -> u64 {
         self.0 * ConnectionPipe::KEYS
     }
 
     /// Returns the effect that runs a command here.
-    pub fn run(
+    pub(crate) fn run(
         self,
         dispatched: &Dispatched,
         process: ProcessId,
@@ -73,56 +73,56 @@ impl ReservedIds {
     }
 
     /// Returns the id of the engine's command.
-    pub fn engine(self) -> ProcessId {
+    pub(crate) fn engine(self) -> ProcessId {
         ProcessId(RESERVED | self.0 << 1)
     }
 
     /// Returns the id of the command that prints.
-    pub fn printing(self) -> ProcessId {
+    pub(crate) fn printing(self) -> ProcessId {
         ProcessId(RESERVED | self.0 << 1 | 1)
     }
 
     /// Returns the descriptors of the engine's command.
-    pub fn engine_io(self) -> IoId {
+    pub(crate) fn engine_io(self) -> IoId {
         IoId(RESERVED | self.0 << 1)
     }
 
     /// Returns the descriptors of the command that prints.
-    pub fn printing_io(self) -> IoId {
+    pub(crate) fn printing_io(self) -> IoId {
         IoId(RESERVED | self.0 << 1 | 1)
     }
 
     /// Returns the operation that opens the descriptors for printing.
-    pub fn opening(self) -> OperationId {
+    pub(crate) fn opening(self) -> OperationId {
         OperationId(RESERVED | self.0)
     }
 
     /// Returns the scope of both commands.
-    pub fn scope(self) -> ScopeId {
+    pub(crate) fn scope(self) -> ScopeId {
         ScopeId(RESERVED | self.0)
     }
 
     /// Returns the number of the branch that a command belongs to, and true for the engine's
     /// command.
-    pub fn of_process(process: ProcessId) -> Option<(u64, bool)> {
+    pub(crate) fn of_process(process: ProcessId) -> Option<(u64, bool)> {
         (process.0 & RESERVED_MASK == RESERVED)
             .then_some(((process.0 & !RESERVED_MASK) >> 1, process.0 & 1 == 0))
     }
 
     /// Returns the number of the branch that an operation belongs to.
-    pub fn of_operation(operation: OperationId) -> Option<(u64, bool)> {
+    pub(crate) fn of_operation(operation: OperationId) -> Option<(u64, bool)> {
         (operation.0 & RESERVED_MASK == RESERVED).then_some((operation.0 & !RESERVED_MASK, false))
     }
 
     /// Returns the number of the branch that a scope belongs to.
-    pub fn of_scope(scope: ScopeId) -> Option<(u64, bool)> {
+    pub(crate) fn of_scope(scope: ScopeId) -> Option<(u64, bool)> {
         (scope.0 & RESERVED_MASK == RESERVED).then_some((scope.0 & !RESERVED_MASK, true))
     }
 }
 
 /// Event that the machine waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AwaitedEvent {
+pub(crate) enum AwaitedEvent {
     /// Result of the branch.
     End,
     /// Only the end of the branch, as the scope is being emptied.
@@ -133,7 +133,7 @@ pub enum AwaitedEvent {
 
 /// Part of a dispatch that is needed until the branch has returned.
 #[derive(Clone, Copy, Debug)]
-pub struct Dispatched {
+pub(crate) struct Dispatched {
     /// The machine's id of the branch.
     pub process: ProcessId,
     pub task: TaskId,
@@ -149,7 +149,7 @@ pub struct Dispatched {
 
 impl Dispatched {
     /// Returns the needed part of a dispatch.
-    pub fn of(dispatch: &Dispatch, implementation: &'static dyn Engine) -> Self {
+    pub(crate) fn of(dispatch: &Dispatch, implementation: &'static dyn Engine) -> Self {
         let Dispatch { process, task, scope, line, avoid_until, .. } = *dispatch;
         let (engine, options) = (dispatch.on.engine, dispatch.on.options.as_ref());
         let options = options.map(|it| it.as_bstr()).unwrap_or_default();
@@ -160,7 +160,7 @@ impl Dispatched {
 
 /// Host of a branch, if the driver chooses hosts.
 #[derive(Debug, Default)]
-pub struct HostPlace {
+pub(crate) struct HostPlace {
     /// Host of the branch, until the place is free again.
     pub host: Option<String>,
     /// True if the list has other hosts.
@@ -171,7 +171,7 @@ pub struct HostPlace {
 
 /// A remote branch.
 #[derive(Debug)]
-pub struct RemoteBranch {
+pub(crate) struct RemoteBranch {
     pub ids: ReservedIds,
     pub dispatched: Dispatched,
     pub place: HostPlace,
@@ -199,7 +199,7 @@ pub struct RemoteBranch {
 
 impl RemoteBranch {
     /// Creates a branch that is being submitted.
-    pub fn new(
+    pub(crate) fn new(
         ids: ReservedIds,
         dispatched: Dispatched,
         place: HostPlace,
@@ -225,7 +225,7 @@ impl RemoteBranch {
     }
 
     /// Returns the effect that runs a command here for the branch.
-    pub fn run(
+    pub(crate) fn run(
         &self,
         process: ProcessId,
         action: Action,
@@ -236,17 +236,17 @@ impl RemoteBranch {
     }
 
     /// Returns the number of the branch.
-    pub fn number(&self) -> u64 {
+    pub(crate) fn number(&self) -> u64 {
         self.ids.number()
     }
 
     /// Returns the time of the next timeout.
-    pub fn next_due(&self) -> Time {
+    pub(crate) fn next_due(&self) -> Time {
         self.head.next_timeout().min(self.kill_at.unwrap_or(Time::NEVER))
     }
 
     /// Handles bytes from a pipe.
-    pub fn on_bytes(&mut self, pipe: ConnectionPipe, now: Time, bytes: &[u8]) {
+    pub(crate) fn on_bytes(&mut self, pipe: ConnectionPipe, now: Time, bytes: &[u8]) {
         match pipe {
             ConnectionPipe::Input => {}
             ConnectionPipe::Output => self.head.on_stdout(now, bytes),
@@ -255,7 +255,7 @@ impl RemoteBranch {
     }
 
     /// Handles the end of the engine's command.
-    pub fn closed(&mut self, code: Option<i32>) {
+    pub(crate) fn closed(&mut self, code: Option<i32>) {
         let messages = self.head.preamble();
         let has_other_hosts = self.place.others;
         let failure = FailedSubmission { messages: &messages, code, has_other_hosts };
@@ -265,12 +265,12 @@ impl RemoteBranch {
     }
 
     /// Returns the name of the node in the script: the host's name if the script lists hosts.
-    pub fn node(&self, name: String) -> String {
+    pub(crate) fn node(&self, name: String) -> String {
         self.place.host.clone().unwrap_or(name)
     }
 
     /// Returns the result with the name of the node in the script.
-    pub fn with_script_name(&self, returned: Returned) -> Returned {
+    pub(crate) fn with_script_name(&self, returned: Returned) -> Returned {
         let name = |node: Option<String>| self.place.host.clone().or(node);
         match returned {
             Returned::Ended { node, elapsed, ended } => {

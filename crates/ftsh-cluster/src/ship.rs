@@ -12,7 +12,7 @@ const TRANSFER_ERROR: &str = "ftsh was sent and ";
 /// Returns the command that reads a program of `size` bytes from its standard input and becomes
 /// `ftsh --branch`. The command has no single quotes and no line breaks, so that any login shell
 /// accepts the quoted text.
-pub fn command(size: usize) -> [BString; 3] {
+pub(crate) fn command(size: usize) -> [BString; 3] {
     let take = format!(
         "trap \"\" HUP INT QUIT PIPE TERM; \
          f=$(mktemp \"${{TMPDIR:-/tmp}}/ftsh.XXXXXX\") || f=$(mktemp /tmp/ftsh.XXXXXX) || \
@@ -31,7 +31,7 @@ pub fn command(size: usize) -> [BString; 3] {
 }
 
 /// True if the messages report a failed transfer.
-pub fn is_transfer_error(messages: &str) -> bool {
+pub(crate) fn is_transfer_error(messages: &str) -> bool {
     messages.contains(TRANSFER_ERROR)
 }
 

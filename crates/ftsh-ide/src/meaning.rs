@@ -80,7 +80,7 @@ const OPERATOR_MEANINGS: [(&str, &str, &str); 33] = [
 
 /// Returns the meaning of a word in the head of a structure or in a declaration, if the word has the same
 /// meaning wherever it stands there. `next` is the word after it.
-pub fn clause(head: &str, word: &str, next: &str) -> Option<String> {
+pub(crate) fn clause(head: &str, word: &str, next: &str) -> Option<String> {
     match (head, word) {
         ("try", "times" | "time") => return Some(TIMES.to_owned()),
         ("for" | "forany" | "forall", "in") | ("forany" | "forall", "order") => {
@@ -104,23 +104,23 @@ pub fn clause(head: &str, word: &str, next: &str) -> Option<String> {
 }
 
 /// Returns the content of a variable set by the shell.
-pub fn variable(name: &str) -> Option<&'static str> {
+pub(crate) fn variable(name: &str) -> Option<&'static str> {
     VARIABLES.iter().find(|(known, _)| *known == name).map(|(_, meaning)| *meaning)
 }
 
 /// Returns the names of the variables.
-pub fn variables() -> impl Iterator<Item = &'static str> {
+pub(crate) fn variables() -> impl Iterator<Item = &'static str> {
     VARIABLES.iter().map(|(name, _)| *name)
 }
 
 /// Returns an example of an operator with its meaning.
-pub fn operator(word: &str) -> Option<String> {
+pub(crate) fn operator(word: &str) -> Option<String> {
     let (_, example, meaning) = OPERATOR_MEANINGS.iter().find(|(known, ..)| *known == word)?;
     Some(format!("`{example}`: {meaning}."))
 }
 
 /// Returns the meanings of a word in all clauses that the word belongs to.
-pub fn clauses_with(word: &str) -> Vec<String> {
+pub(crate) fn clauses_with(word: &str) -> Vec<String> {
     let mut found = Vec::new();
     for head in HEADS.into_iter().chain(DECLARATIONS) {
         let own = rows(head).filter(|row| row.words.contains(&word) || row.further.contains(&word));

@@ -9,7 +9,7 @@ use ftsh_machine::effect::{Action, Dispatch, Effect, FdChange, FdSource, Run};
 /// Checksum and count of effects. Log records do not count, because they depend on the level of the
 /// log.
 #[derive(Clone, Default)]
-pub struct Digest {
+pub(crate) struct Digest {
     hasher: Hasher,
     count: u64,
     text: String,
@@ -17,7 +17,7 @@ pub struct Digest {
 
 impl Digest {
     /// Adds an effect.
-    pub fn add(&mut self, effect: &Effect) {
+    pub(crate) fn add(&mut self, effect: &Effect) {
         self.count += 1;
         match effect {
             Effect::Log(_) => self.count -= 1,
@@ -39,12 +39,12 @@ impl Digest {
     }
 
     /// Returns the number of effects.
-    pub fn count(&self) -> u64 {
+    pub(crate) fn count(&self) -> u64 {
         self.count
     }
 
     /// Returns the checksum of the effects.
-    pub fn value(&self) -> u32 {
+    pub(crate) fn value(&self) -> u32 {
         self.hasher.clone().finalize()
     }
 

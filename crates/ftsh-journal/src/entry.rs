@@ -19,7 +19,7 @@ use ftsh_machine::record::LogEvent;
 
 /// Head of a frame, which precedes the entries.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct FrameHead {
+pub(crate) struct FrameHead {
     /// Number of the frame, from 0.
     pub number: u64,
     /// Number of effects requested before the frame was written.
@@ -30,7 +30,7 @@ pub struct FrameHead {
 
 /// Entry of a journal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum JournalEntry {
+pub(crate) enum JournalEntry {
     /// Beginning of the run.
     Began(Box<Beginning>),
     /// Delivery of an event or of the time to the machine.
@@ -111,7 +111,7 @@ impl From<&Outcome> for Over {
 
 /// Delivery to the machine: an [`Event`], or only the time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Delivered {
+pub(crate) enum Delivered {
     /// Delivery of the time alone.
     Time,
     /// `Event::Spawned`
@@ -212,7 +212,7 @@ impl From<&Event> for Delivered {
 
 impl Delivered {
     /// Returns the event, or `None` for the time alone.
-    pub fn into_event(self) -> Option<Event> {
+    pub(crate) fn into_event(self) -> Option<Event> {
         Some(match self {
             Self::Time => return None,
             Self::Spawned { process, pid } => Event::Spawned { process: ProcessId(process), pid },

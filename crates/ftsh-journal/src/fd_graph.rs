@@ -38,7 +38,7 @@ type FdTargets = [FdTarget; 10];
 
 /// Descriptors, scopes and running commands of a run.
 #[derive(Clone, Debug, Default)]
-pub struct FdGraph {
+pub(crate) struct FdGraph {
     tables: BTreeMap<IoId, FdTargets>,
     relays: BTreeMap<OperationId, FdTargets>,
     replays: BTreeMap<ReplayId, SharedInput>,
@@ -69,7 +69,7 @@ pub struct Reading {
 
 /// Buffers and inputs that may have changed before an event.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Changed {
+pub(crate) struct Changed {
     /// Buffers that commands may have written.
     pub buffers: Vec<BufferId>,
     /// Inputs that commands may have read.
@@ -78,7 +78,7 @@ pub struct Changed {
 
 impl FdGraph {
     /// Updates the graph for an effect that the machine requests.
-    pub fn on_effect(&mut self, effect: &Effect) {
+    pub(crate) fn on_effect(&mut self, effect: &Effect) {
         match effect {
             Effect::Run(run) | Effect::Exec(run) => self.run(run),
             Effect::Dispatch(branch) => self.dispatch(branch),
@@ -120,7 +120,7 @@ impl FdGraph {
     }
 
     /// Updates the graph for an event of the driver.
-    pub fn on_event(&mut self, event: &Event) {
+    pub(crate) fn on_event(&mut self, event: &Event) {
         match event {
             Event::Exited { process, .. }
             | Event::SpawnFailed { process, .. }
@@ -146,7 +146,7 @@ impl FdGraph {
     }
 
     /// Returns the buffers and inputs that may have changed before `event`.
-    pub fn changed_by(&self, event: &Event) -> Changed {
+    pub(crate) fn changed_by(&self, event: &Event) -> Changed {
         let mut changed = Changed::default();
         match event {
             Event::Exited { process, .. }
@@ -169,7 +169,7 @@ impl FdGraph {
     }
 
     /// Returns true if the event is the exit of a command in an atomic attempt.
-    pub fn is_in_attempt(&self, event: &Event) -> bool {
+    pub(crate) fn is_in_attempt(&self, event: &Event) -> bool {
         let command = match event {
             Event::Exited { process, .. } => self.commands.get(process),
             _ => None,
@@ -178,22 +178,22 @@ impl FdGraph {
     }
 
     /// Returns the input whose position becomes permanent when the replay is kept.
-    pub fn kept(&self, replay: ReplayId) -> Option<Reading> {
+    pub(crate) fn kept(&self, replay: ReplayId) -> Option<Reading> {
         self.reading(*self.replays.get(&replay)?)
     }
 
     /// Returns the shared input that a replay reads.
-    pub fn replayed(&self, replay: ReplayId) -> Option<SharedInput> {
+    pub(crate) fn replayed(&self, replay: ReplayId) -> Option<SharedInput> {
         self.replays.get(&replay).copied()
     }
 
     /// Returns the running commands.
-    pub fn commands(&self) -> impl Iterator<Item = ProcessId> {
+    pub(crate) fn commands(&self) -> impl Iterator<Item = ProcessId> {
         self.commands.keys().copied()
     }
 
     /// Returns the scopes of the branches on other machines.
-    pub fn scopes_away(&self) -> impl Iterator<Item = ScopeId> {
+    pub(crate) fn scopes_away(&self) -> impl Iterator<Item = ScopeId> {
         self.commands.values().filter(|command| command.is_away).map(|command| command.scope)
     }
 

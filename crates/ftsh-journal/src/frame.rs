@@ -13,13 +13,13 @@ const MAGIC: &[u8; 16] = b"ftsh journal 01\n";
 /// Length of the prefix that all formats share.
 const ANY_MAGIC: usize = 13;
 /// Size of the header: the magic, the id of the run, a checksum.
-pub const HEADER: usize = MAGIC.len() + 8 + 4;
+pub(crate) const HEADER: usize = MAGIC.len() + 8 + 4;
 /// Size of the head of a frame: the length of the content, a checksum.
-pub const HEAD: usize = 4 + 4;
+pub(crate) const HEAD: usize = 4 + 4;
 
 /// Kind of the beginning of a file.
 #[derive(Debug, PartialEq, Eq)]
-pub enum FileStart {
+pub(crate) enum FileStart {
     /// Empty file, or an incomplete header.
     Empty,
     /// Header of this run.
@@ -31,7 +31,7 @@ pub enum FileStart {
 }
 
 /// Returns the header of a run.
-pub fn header(run: u64) -> [u8; HEADER] {
+pub(crate) fn header(run: u64) -> [u8; HEADER] {
     let mut header = [0; HEADER];
     header[..16].copy_from_slice(MAGIC);
     header[16..24].copy_from_slice(&run.to_le_bytes());
@@ -41,7 +41,7 @@ pub fn header(run: u64) -> [u8; HEADER] {
 }
 
 /// Returns the kind of the beginning of a file.
-pub fn start(bytes: &[u8]) -> FileStart {
+pub(crate) fn start(bytes: &[u8]) -> FileStart {
     if let Some(given) = bytes.first_chunk::<HEADER>() {
         let run = u64::from_le_bytes(given[16..24].try_into().unwrap_or_default());
         if *given == header(run) {
@@ -62,14 +62,14 @@ pub fn start(bytes: &[u8]) -> FileStart {
 }
 
 /// Appends a frame that holds `content`.
-pub fn append(out: &mut Vec<u8>, run: u64, content: &[u8]) {
+pub(crate) fn append(out: &mut Vec<u8>, run: u64, content: &[u8]) {
     out.extend((content.len() as u32).to_le_bytes());
     out.extend(checksum(run, content).to_le_bytes());
     out.extend(content);
 }
 
 /// Returns the initial value of the checksums of a run.
-pub fn salt(run: u64) -> u32 {
+pub(crate) fn salt(run: u64) -> u32 {
     crc32fast::hash(&run.to_le_bytes())
 }
 
@@ -86,7 +86,7 @@ fn number(bytes: &[u8], at: usize) -> Option<u32> {
 }
 
 /// Returns the content range and the checksum of a possible frame at a position.
-pub fn possible(bytes: &[u8], at: usize) -> Option<(Range<usize>, u32)> {
+pub(crate) fn possible(bytes: &[u8], at: usize) -> Option<(Range<usize>, u32)> {
     let length = number(bytes, at).filter(|length| *length > 0)? as usize;
     let start = at + HEAD;
     let end = start.checked_add(length).filter(|end| *end <= bytes.len())?;
@@ -94,7 +94,7 @@ pub fn possible(bytes: &[u8], at: usize) -> Option<(Range<usize>, u32)> {
 }
 
 /// Iterator over the frames of a file, up to the first incomplete frame.
-pub struct FrameIter<'a> {
+pub(crate) struct FrameIter<'a> {
     bytes: &'a [u8],
     run: u64,
     at: usize,
@@ -102,17 +102,17 @@ pub struct FrameIter<'a> {
 
 impl<'a> FrameIter<'a> {
     /// Iterates over the frames of a run from the header on.
-    pub fn of(bytes: &'a [u8], run: u64) -> Self {
+    pub(crate) fn of(bytes: &'a [u8], run: u64) -> Self {
         Self::at(bytes, run, HEADER)
     }
 
     /// Iterates over the frames of a run from a position on.
-    pub fn at(bytes: &'a [u8], run: u64, at: usize) -> Self {
+    pub(crate) fn at(bytes: &'a [u8], run: u64, at: usize) -> Self {
         Self { bytes, run, at }
     }
 
     /// Returns the end of the last frame read.
-    pub fn end(&self) -> usize {
+    pub(crate) fn end(&self) -> usize {
         self.at
     }
 }

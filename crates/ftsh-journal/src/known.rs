@@ -15,7 +15,7 @@ const MIN_TEXT: usize = 64;
 
 /// Recorded part of the world.
 #[derive(Default)]
-pub struct RecordedState {
+pub(crate) struct RecordedState {
     fd_graph: FdGraph,
     lengths: Lengths,
     positions: BTreeMap<SharedInput, u64>,
@@ -36,7 +36,7 @@ pub struct DueQueries {
 
 impl RecordedState {
     /// Returns the recorded state of a resumed run.
-    pub fn new(alive: &LiveState) -> Self {
+    pub(crate) fn new(alive: &LiveState) -> Self {
         let mut known = Self {
             fd_graph: alive.fd_graph.clone(),
             lengths: Lengths::new(alive),
@@ -49,7 +49,7 @@ impl RecordedState {
     }
 
     /// Updates the state for an effect that the machine requests.
-    pub fn on_effect(&mut self, effect: &Effect) {
+    pub(crate) fn on_effect(&mut self, effect: &Effect) {
         self.fd_graph.on_effect(effect);
         self.lengths.on_effect(effect);
         match effect {
@@ -78,7 +78,7 @@ impl RecordedState {
 
     /// Records the text of all later answers. The buffer may have changed between an answer and its
     /// delivery.
-    pub fn forget_queries(&mut self) {
+    pub(crate) fn forget_queries(&mut self) {
         self.queries.clear();
     }
 
@@ -89,7 +89,7 @@ impl RecordedState {
     }
 
     /// Updates the state for an event that the machine receives.
-    pub fn on_event(&mut self, event: &Event) {
+    pub(crate) fn on_event(&mut self, event: &Event) {
         self.fd_graph.on_event(event);
         if let Event::Done { operation, .. } = event {
             self.queries.remove(operation);
@@ -98,12 +98,12 @@ impl RecordedState {
     }
 
     /// Returns true while staged files are being committed.
-    pub fn is_committing_files(&self) -> bool {
+    pub(crate) fn is_committing_files(&self) -> bool {
         !self.committing_files.is_empty()
     }
 
     /// Returns the data to record before an event is delivered.
-    pub fn due(&self, event: &Event) -> DueQueries {
+    pub(crate) fn due(&self, event: &Event) -> DueQueries {
         let mut changed = self.fd_graph.changed_by(event);
         changed.buffers.sort_unstable();
         changed.buffers.dedup();
@@ -115,12 +115,12 @@ impl RecordedState {
     }
 
     /// Returns true if the event is the exit of a command in an atomic attempt.
-    pub fn is_in_attempt(&self, event: &Event) -> bool {
+    pub(crate) fn is_in_attempt(&self, event: &Event) -> bool {
         self.fd_graph.is_in_attempt(event)
     }
 
     /// Returns the input that an effect makes permanently read.
-    pub fn kept(&self, effect: &Effect) -> Option<Reading> {
+    pub(crate) fn kept(&self, effect: &Effect) -> Option<Reading> {
         match effect {
             Effect::KeepInput(replay) => self.fd_graph.kept(*replay),
             _ => None,
@@ -128,17 +128,17 @@ impl RecordedState {
     }
 
     /// Notes recorded bytes of a buffer.
-    pub fn written(&mut self, buffer: BufferId, written: &BufferPart) {
+    pub(crate) fn written(&mut self, buffer: BufferId, written: &BufferPart) {
         self.lengths.written(buffer, written);
     }
 
     /// Notes the position of an input, and returns true if the position is new.
-    pub fn position(&mut self, input: SharedInput, at: u64) -> bool {
+    pub(crate) fn position(&mut self, input: SharedInput, at: u64) -> bool {
         self.positions.insert(input, at) != Some(at)
     }
 
     /// Returns the buffer whose recorded content equals the answer in `event`.
-    pub fn buffer_in(&self, event: &Event) -> Option<BufferId> {
+    pub(crate) fn buffer_in(&self, event: &Event) -> Option<BufferId> {
         let Event::Done { operation, result: Ok(Reply::Text(text)) } = event else { return None };
         let buffer = self.queries.get(operation)?;
         (text.len() >= MIN_TEXT && self.lengths.is(*buffer, text)).then_some(*buffer)

@@ -10,7 +10,7 @@ use ftsh_machine::effect::{BufferId, FdChange, FdSource};
 
 /// Lengths and checksums of the existing buffers.
 #[derive(Default)]
-pub struct Lengths(BTreeMap<BufferId, BufferLength>);
+pub(crate) struct Lengths(BTreeMap<BufferId, BufferLength>);
 
 #[derive(Clone, Default)]
 struct BufferLength {
@@ -36,13 +36,13 @@ impl BufferLength {
 
 impl Lengths {
     /// Returns the lengths of a resumed run.
-    pub fn new(alive: &LiveState) -> Self {
+    pub(crate) fn new(alive: &LiveState) -> Self {
         let buffers = alive.buffers().map(|(buffer, content)| (buffer, BufferLength::of(content)));
         Self(buffers.collect())
     }
 
     /// Updates the lengths for an effect that the machine requests.
-    pub fn on_effect(&mut self, effect: &Effect) {
+    pub(crate) fn on_effect(&mut self, effect: &Effect) {
         match effect {
             Effect::Run(run) | Effect::Exec(run) => self.changed(&run.redirects),
             Effect::Open { redirects, .. } => self.changed(redirects),
@@ -75,12 +75,12 @@ impl Lengths {
     }
 
     /// Returns the recorded length of a buffer, or `None` if the buffer does not exist.
-    pub fn of(&self, buffer: BufferId) -> Option<u64> {
+    pub(crate) fn of(&self, buffer: BufferId) -> Option<u64> {
         self.0.get(&buffer).map(|length| length.bytes)
     }
 
     /// Notes recorded bytes of a buffer.
-    pub fn written(&mut self, buffer: BufferId, written: &BufferPart) {
+    pub(crate) fn written(&mut self, buffer: BufferId, written: &BufferPart) {
         let Some(length) = self.0.get_mut(&buffer) else { return };
         if written.from == 0 {
             *length = BufferLength::of(b"");
@@ -91,7 +91,7 @@ impl Lengths {
     }
 
     /// Returns true if `content` equals the recorded content of a buffer.
-    pub fn is(&self, buffer: BufferId, content: &[u8]) -> bool {
+    pub(crate) fn is(&self, buffer: BufferId, content: &[u8]) -> bool {
         let Some(BufferLength { bytes, sum: Some(sum) }) = self.0.get(&buffer) else {
             return false;
         };

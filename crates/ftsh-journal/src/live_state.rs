@@ -17,7 +17,7 @@ use ftsh_machine::{Effect, Event, Time};
 
 /// Everything that exists in the world of a run.
 #[derive(Default)]
-pub struct LiveState {
+pub(crate) struct LiveState {
     pub(super) fd_graph: FdGraph,
     pub(super) tables: BTreeMap<IoId, LiveTable>,
     pub(super) relays: BTreeMap<OperationId, LiveRelay>,
@@ -74,7 +74,7 @@ struct LiveReplay {
 
 impl LiveState {
     /// Updates the state for an effect that the machine requests.
-    pub fn on_effect(&mut self, effect: Effect) {
+    pub(crate) fn on_effect(&mut self, effect: Effect) {
         self.fd_graph.on_effect(&effect);
         match effect {
             Effect::Run(run) | Effect::Exec(run) => self.make_buffers(&run.redirects),
@@ -144,7 +144,7 @@ impl LiveState {
     }
 
     /// Updates the state for an event that the machine receives.
-    pub fn on_event(&mut self, event: &Event) {
+    pub(crate) fn on_event(&mut self, event: &Event) {
         let emptied = match event {
             Event::Emptied { scope } if !self.orphans.is_empty() => {
                 self.fd_graph.scopes.within(*scope)
@@ -180,7 +180,12 @@ impl LiveState {
     }
 
     /// Replaces the content of a buffer from byte `from` on.
-    pub fn written(&mut self, buffer: BufferId, from: u64, bytes: &[u8]) -> Result<(), NoMemory> {
+    pub(crate) fn written(
+        &mut self,
+        buffer: BufferId,
+        from: u64,
+        bytes: &[u8],
+    ) -> Result<(), NoMemory> {
         if let Some(buffer) = self.buffers.get_mut(&buffer) {
             buffer.content.truncate(from.try_into().unwrap_or(usize::MAX));
             buffer.content.try_reserve(bytes.len()).map_err(|_| NoMemory)?;
@@ -190,12 +195,12 @@ impl LiveState {
     }
 
     /// Stores the position of an input, in bytes from its beginning.
-    pub fn position(&mut self, input: SharedInput, at: u64) {
+    pub(crate) fn position(&mut self, input: SharedInput, at: u64) {
         self.positions.insert(input, at);
     }
 
     /// Rewinds the inputs of lost attempts, because another process continues the run.
-    pub fn restart(&mut self) {
+    pub(crate) fn restart(&mut self) {
         // Attempts are rewound from the innermost to the outermost: the outermost began first.
         for replay in std::mem::take(&mut self.replays).into_values().rev() {
             self.rewind(&replay);
@@ -203,12 +208,12 @@ impl LiveState {
     }
 
     /// Sets the time that remote branches may continue after the end of the present process.
-    pub fn outlived_by(&mut self, by: Duration) {
+    pub(crate) fn outlived_by(&mut self, by: Duration) {
         self.outlived = by;
     }
 
     /// Marks the remote branches of a process that had ended by `then` as orphans.
-    pub fn orphan_remote_branches(&mut self, then: Time) {
+    pub(crate) fn orphan_remote_branches(&mut self, then: Time) {
         let until = then + std::mem::take(&mut self.outlived);
         for scope in self.fd_graph.scopes_away().collect::<Vec<_>>() {
             self.add_orphan(scope, until);
@@ -225,30 +230,30 @@ impl LiveState {
     ///
     /// The present process is taken to have ended at `now`. The flag is true if that process sent
     /// the branch.
-    pub fn orphans(&self, now: Time) -> impl Iterator<Item = (ScopeId, Time, bool)> {
+    pub(crate) fn orphans(&self, now: Time) -> impl Iterator<Item = (ScopeId, Time, bool)> {
         let until = now + self.outlived;
         let new = self.fd_graph.scopes_away().map(move |scope| (scope, until, true));
         new.chain(self.orphans.iter().map(|(scope, until)| (*scope, *until, false)))
     }
 
     /// Returns the content of a buffer.
-    pub fn content(&self, buffer: BufferId) -> Option<&BString> {
+    pub(crate) fn content(&self, buffer: BufferId) -> Option<&BString> {
         self.buffers.get(&buffer).map(|buffer| &buffer.content)
     }
 
     /// Returns the buffers that are not dropped, with their contents.
-    pub fn buffers(&self) -> impl Iterator<Item = (BufferId, &[u8])> {
+    pub(crate) fn buffers(&self) -> impl Iterator<Item = (BufferId, &[u8])> {
         let current = self.buffers.iter().filter(|(_, buffer)| !buffer.is_dropped);
         current.map(|(id, buffer)| (*id, &buffer.content[..]))
     }
 
     /// Returns the commands without a recorded end.
-    pub fn lost(&self) -> Vec<ProcessId> {
+    pub(crate) fn lost(&self) -> Vec<ProcessId> {
         self.fd_graph.commands().collect()
     }
 
     /// Returns the requests to the driver without an answer, in order.
-    pub fn in_flight(&self) -> impl Iterator<Item = &Effect> {
+    pub(crate) fn in_flight(&self) -> impl Iterator<Item = &Effect> {
         self.in_flight.values()
     }
 

@@ -12,7 +12,7 @@ const SEEK: (OperationId, IoId) = (OperationId(u64::MAX), IoId(u64::MAX));
 
 impl LiveState {
     /// Returns the effects that restore this state.
-    pub fn remade(&self) -> Vec<Effect> {
+    pub(crate) fn remade(&self) -> Vec<Effect> {
         let holding = self.holding();
         let mut effects = self.fills(|id, _| !holding.contains(id));
         effects.extend(self.fd_graph.scopes.iter().map(|(scope, parent)| {
@@ -106,7 +106,7 @@ impl LiveState {
 }
 
 /// Returns the changes with all files replaced by closed descriptors.
-pub fn without_files(redirects: &[FdChange]) -> Vec<FdChange> {
+pub(crate) fn without_files(redirects: &[FdChange]) -> Vec<FdChange> {
     let gone = |change: &FdChange| match change.source {
         FdSource::File { .. } => FdChange { descriptor: change.descriptor, source: FdSource::Gone },
         _ => change.clone(),

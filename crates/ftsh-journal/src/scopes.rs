@@ -7,7 +7,7 @@ use ftsh_machine::effect::{ProcessId, ScopeId};
 /// Open scopes with their commands. The cost of an operation depends only on the content of its
 /// scope.
 #[derive(Clone, Debug, Default)]
-pub struct OpenScopes {
+pub(crate) struct OpenScopes {
     /// Parent of each scope.
     around: BTreeMap<ScopeId, ScopeId>,
     /// Pairs of parent and child scope.
@@ -19,12 +19,12 @@ pub struct OpenScopes {
 
 impl OpenScopes {
     /// Returns each scope with its parent.
-    pub fn iter(&self) -> impl Iterator<Item = (ScopeId, ScopeId)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (ScopeId, ScopeId)> {
         self.around.iter().map(|(scope, around)| (*scope, *around))
     }
 
     /// Opens a scope inside a parent, or moves an open scope there.
-    pub fn put(&mut self, scope: ScopeId, around: ScopeId) {
+    pub(crate) fn put(&mut self, scope: ScopeId, around: ScopeId) {
         if let Some(before) = self.around.insert(scope, around) {
             self.inside.remove(&(before, scope));
         }
@@ -32,22 +32,22 @@ impl OpenScopes {
     }
 
     /// Adds a command to a scope.
-    pub fn enter(&mut self, scope: ScopeId, process: ProcessId) {
+    pub(crate) fn enter(&mut self, scope: ScopeId, process: ProcessId) {
         self.commands.insert((scope, process));
     }
 
     /// Removes an ended command.
-    pub fn leave(&mut self, scope: ScopeId, process: ProcessId) {
+    pub(crate) fn leave(&mut self, scope: ScopeId, process: ProcessId) {
         self.commands.remove(&(scope, process));
     }
 
     /// Marks a scope whose processes are being killed.
-    pub fn end(&mut self, scope: ScopeId) {
+    pub(crate) fn end(&mut self, scope: ScopeId) {
         self.ending.insert(scope);
     }
 
     /// Moves the content of a scope into another scope, and returns the moved commands.
-    pub fn hand_over(&mut self, scope: ScopeId, into: ScopeId) -> Vec<ProcessId> {
+    pub(crate) fn hand_over(&mut self, scope: ScopeId, into: ScopeId) -> Vec<ProcessId> {
         self.remove(scope);
         for inner in self.directly_in(scope) {
             self.put(inner, into);
@@ -61,7 +61,7 @@ impl OpenScopes {
     }
 
     /// Returns the commands of a scope and of the scopes inside.
-    pub fn members(&self, scope: ScopeId) -> Vec<ProcessId> {
+    pub(crate) fn members(&self, scope: ScopeId) -> Vec<ProcessId> {
         let mut members: Vec<_> = if scope == ScopeId::SCRIPT {
             self.commands.iter().map(|(_, process)| *process).collect()
         } else {
@@ -73,7 +73,7 @@ impl OpenScopes {
     }
 
     /// Removes a scope and the scopes inside, except those still being emptied.
-    pub fn emptied(&mut self, scope: ScopeId) {
+    pub(crate) fn emptied(&mut self, scope: ScopeId) {
         self.ending.remove(&scope);
         if scope == ScopeId::SCRIPT {
             return;
@@ -95,7 +95,7 @@ impl OpenScopes {
     }
 
     /// Returns a scope and all scopes inside.
-    pub fn within(&self, scope: ScopeId) -> Vec<ScopeId> {
+    pub(crate) fn within(&self, scope: ScopeId) -> Vec<ScopeId> {
         let mut found = vec![scope];
         let mut next = 0;
         while let Some(outer) = found.get(next) {

@@ -28,7 +28,7 @@ const MIN_FRAME: usize = HEAD + 3;
 ///
 /// Only a frame written later than `last` counts. An older frame is a copy: a script can print its
 /// own journal.
-pub fn later(bytes: &[u8], run: u64, at: usize, last: Option<FrameHead>) -> Option<usize> {
+pub(crate) fn later(bytes: &[u8], run: u64, at: usize, last: Option<FrameHead>) -> Option<usize> {
     // Zeros at the end are preallocated room, in which no frame begins.
     let end = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
     let rest = bytes.get(at..)?;
@@ -59,7 +59,7 @@ const HOLE: usize = 8;
 ///
 /// In such a copy, one piece ends in preallocated zeros and the next piece has content written
 /// later.
-pub fn has_hole(bytes: &[u8], between: Range<usize>) -> bool {
+pub(crate) fn has_hole(bytes: &[u8], between: Range<usize>) -> bool {
     let first = (between.start + HOLE).next_multiple_of(BLOCK);
     let mut ends = (first..=between.end).step_by(BLOCK);
     ends.any(|end| bytes[end - HOLE..end].iter().all(|byte| *byte == 0))

@@ -381,7 +381,7 @@ fn nanoseconds(now: Time, then: Time) -> u64 {
 }
 
 /// Returns true if an effect has results that remain after the shell.
-pub fn changes_the_world(effect: &Effect) -> bool {
+pub(crate) fn changes_the_world(effect: &Effect) -> bool {
     match effect {
         Effect::Run(_)
         | Effect::Exec(_)

@@ -41,7 +41,7 @@ const RESERVE_TIMEOUT: Duration = Duration::from_secs(1);
 const DEPENDENT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Request that needs descriptors.
-pub enum DescriptorRequest {
+pub(crate) enum DescriptorRequest {
     /// Start of a command.
     Run(Box<Run>),
     /// Replacement of the shell.
@@ -109,7 +109,7 @@ enum AdmissionProgress {
 }
 
 /// Queue of requests that wait for descriptors.
-pub struct AdmissionQueue {
+pub(crate) struct AdmissionQueue {
     /// Requests in the order of service.
     queue: BTreeMap<Key, DescriptorRequest>,
     /// Keys of operations in the queue.
@@ -128,7 +128,7 @@ pub struct AdmissionQueue {
 
 impl AdmissionQueue {
     /// Creates an empty queue.
-    pub fn new(now: Instant) -> Self {
+    pub(crate) fn new(now: Instant) -> Self {
         let (queue, operations, pipelines) = Default::default();
         Self {
             queue,
@@ -142,14 +142,14 @@ impl AdmissionQueue {
     }
 
     /// Records that a descriptor may have been released.
-    pub fn note_free(&mut self) {
+    pub(crate) fn note_free(&mut self) {
         if !self.queue.is_empty() {
             self.moved = Instant::now();
         }
     }
 
     /// Removes the request of an operation, if queued.
-    pub fn abandon(&mut self, operation: OperationId) -> Option<DescriptorRequest> {
+    pub(crate) fn abandon(&mut self, operation: OperationId) -> Option<DescriptorRequest> {
         self.queue.remove(&self.operations.remove(&operation)?)
     }
 

@@ -20,7 +20,7 @@ use ftsh_sys as sys;
 const BETWEEN_ORPHANS: usize = 64;
 
 /// Delay of a check of all children without a pidfd.
-pub const SWEEP_INTERVAL: Duration = Duration::from_millis(20);
+pub(crate) const SWEEP_INTERVAL: Duration = Duration::from_millis(20);
 
 impl ProcessDriver {
     /// Watches the process of a command for its end.

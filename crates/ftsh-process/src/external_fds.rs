@@ -13,7 +13,7 @@ use ftsh_machine::effect::{IoId, ScopeId};
 use ftsh_sys as sys;
 
 /// Base of the poller tokens of foreign descriptors.
-pub const EXTERNAL_FDS: Token = 1 << 40;
+pub(crate) const EXTERNAL_FDS: Token = 1 << 40;
 
 /// Kind of readiness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

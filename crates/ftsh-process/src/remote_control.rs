@@ -12,7 +12,7 @@ use crate::non_blocking_writer;
 use ftsh_machine::event::Event;
 
 /// Controller of this shell, if any.
-pub struct ControlState {
+pub(crate) struct ControlState {
     link: Option<ControlLink>,
     /// Set when the shell was ordered to end.
     pub interrupted: bool,
@@ -23,22 +23,22 @@ const INTERVAL: Duration = Duration::from_millis(50);
 
 impl ControlState {
     /// Creates the state for an optional controller.
-    pub fn new(link: Option<ControlLink>) -> Self {
+    pub(crate) fn new(link: Option<ControlLink>) -> Self {
         Self { link, interrupted: false }
     }
 
     /// True if the shell has a controller.
-    pub fn is_active(&self) -> bool {
+    pub(crate) fn is_active(&self) -> bool {
         self.link.is_some()
     }
 
     /// Returns the controller's next timeout if no descriptor reports it.
-    pub fn due(&self) -> Option<Instant> {
+    pub(crate) fn due(&self) -> Option<Instant> {
         self.link.as_ref().and_then(ControlLink::due)
     }
 
     /// True if that timeout has passed.
-    pub fn is_due(&self) -> bool {
+    pub(crate) fn is_due(&self) -> bool {
         self.link.as_ref().is_some_and(ControlLink::is_due)
     }
 }

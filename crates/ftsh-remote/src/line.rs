@@ -9,14 +9,14 @@ use super::nonce::Nonce;
 /// contains the byte.
 const MARK: &str = "\x1eftsh:";
 /// Letter of a record.
-pub const RECORD: char = 'r';
+pub(crate) const RECORD: char = 'r';
 /// Letter of a request for more time.
-pub const REQUEST: char = 'l';
+pub(crate) const REQUEST: char = 'l';
 /// Letter of the message that *go* came too late.
-pub const TOO_LATE: char = 't';
+pub(crate) const TOO_LATE: char = 't';
 
 /// Returns the first bytes of a node's line.
-pub fn prefix(nonce: &Nonce) -> String {
+pub(crate) fn prefix(nonce: &Nonce) -> String {
     format!("{MARK}{nonce}:")
 }
 
@@ -27,7 +27,7 @@ pub fn too_late(nonce: &Nonce) -> String {
 }
 
 /// Encodes bytes as a line.
-pub fn write(nonce: &Nonce, kind: char, content: &[u8]) -> String {
+pub(crate) fn write(nonce: &Nonce, kind: char, content: &[u8]) -> String {
     let mut line = format!("{}{kind}{:08x}", prefix(nonce), crc32fast::hash(content));
     for byte in content {
         // Writing to a string cannot fail.
@@ -39,7 +39,7 @@ pub fn write(nonce: &Nonce, kind: char, content: &[u8]) -> String {
 
 /// Decodes the letter and the bytes of a line, without prefix and line break. Returns none if the
 /// line is damaged.
-pub fn read(line: &[u8]) -> Option<(char, Vec<u8>)> {
+pub(crate) fn read(line: &[u8]) -> Option<(char, Vec<u8>)> {
     let (kind, rest) = line.split_first()?;
     if rest.len() % 2 != 0 {
         return None;

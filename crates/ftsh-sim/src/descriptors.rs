@@ -15,7 +15,7 @@ use ftsh_machine::effect::{
 
 /// Targets of all descriptors.
 #[derive(Default)]
-pub struct Descriptors {
+pub(crate) struct Descriptors {
     pub files: Files,
     pub drafts: Drafts,
     pub replays: SpooledInputs,
@@ -42,7 +42,7 @@ pub struct Descriptors {
 }
 
 /// Output through a pipe into a relay.
-pub struct RelayedPipe {
+pub(crate) struct RelayedPipe {
     tag: Arc<BString>,
     /// Target of the relay.
     to: DescriptorTarget,
@@ -52,11 +52,11 @@ pub struct RelayedPipe {
     io: Option<IoId>,
 }
 
-pub type Table = BTreeMap<u8, DescriptorTarget>;
+pub(crate) type Table = BTreeMap<u8, DescriptorTarget>;
 
 /// Target of a descriptor.
 #[derive(Clone)]
-pub enum DescriptorTarget {
+pub(crate) enum DescriptorTarget {
     Stdout,
     Stderr,
     Null,
@@ -88,7 +88,7 @@ impl DescriptorTarget {
         }
     }
 
-    pub fn reads(&self) -> Option<PipeId> {
+    pub(crate) fn reads(&self) -> Option<PipeId> {
         match self {
             Self::Input(source) => match source.of {
                 Of::Pipe(pipe) => Some(pipe),
@@ -113,7 +113,7 @@ impl DescriptorTarget {
 
 /// Part that the modelled world lacks.
 #[derive(Debug, Error)]
-pub enum Missing {
+pub(crate) enum Missing {
     /// A file.
     #[error("{0}: no such file")]
     File(BString),
@@ -124,7 +124,7 @@ pub enum Missing {
 
 impl Descriptors {
     /// Returns the targets of the descriptors of a table; none after the table was closed.
-    pub fn table(&self, io: IoId) -> Table {
+    pub(crate) fn table(&self, io: IoId) -> Table {
         if io == IoId::INHERITED {
             let stdin = self.stdin.clone().map_or(DescriptorTarget::Null, DescriptorTarget::Input);
             return BTreeMap::from([
@@ -136,12 +136,17 @@ impl Descriptors {
         self.tables.get(&io).cloned().unwrap_or_default()
     }
 
-    pub fn set_stdin(&mut self, content: BString) {
+    pub(crate) fn set_stdin(&mut self, content: BString) {
         self.stdin = Some(InputSource::new(Of::Stdin(content)));
     }
 
     /// Makes a table from another table.
-    pub fn open(&mut self, io: IoId, base: IoId, redirects: &[FdChange]) -> Result<(), Missing> {
+    pub(crate) fn open(
+        &mut self,
+        io: IoId,
+        base: IoId,
+        redirects: &[FdChange],
+    ) -> Result<(), Missing> {
         let table = self.plumb(self.table(base), redirects)?;
         for end in table.values() {
             if let DescriptorTarget::PipeOut(pipe) = end {
@@ -159,7 +164,7 @@ impl Descriptors {
     }
 
     /// Closes a table. Returns true if a pipe lost its last writer.
-    pub fn close(&mut self, io: IoId) -> bool {
+    pub(crate) fn close(&mut self, io: IoId) -> bool {
         let relayed = std::mem::take(&mut self.relayed).into_iter();
         let (over, rest) = relayed.partition(|(_, relayed)| relayed.io == Some(io));
         self.relayed = rest;
@@ -184,7 +189,7 @@ impl Descriptors {
         ended
     }
 
-    pub fn drop_buffer(&mut self, buffer: BufferId) {
+    pub(crate) fn drop_buffer(&mut self, buffer: BufferId) {
         self.dropped.insert(buffer);
         self.forget_dropped();
     }
@@ -205,12 +210,12 @@ impl Descriptors {
     }
 
     /// Appends to a buffer.
-    pub fn fill(&mut self, buffer: BufferId, content: &BStr) {
+    pub(crate) fn fill(&mut self, buffer: BufferId, content: &BStr) {
         self.buffers.entry(buffer).or_default().extend_from_slice(content);
     }
 
     /// Creates the buffers of redirections that are never set up, with their initial content.
-    pub fn put_off(&mut self, redirects: &[FdChange]) {
+    pub(crate) fn put_off(&mut self, redirects: &[FdChange]) {
         for FdChange { source, .. } in redirects {
             let (buffer, content) = match source {
                 FdSource::BufferCreate(buffer, content) => (*buffer, content.clone()),
@@ -223,12 +228,12 @@ impl Descriptors {
     }
 
     /// True if a buffer has content.
-    pub fn is_filled(&self, buffer: BufferId) -> bool {
+    pub(crate) fn is_filled(&self, buffer: BufferId) -> bool {
         self.buffers.get(&buffer).is_some_and(|content| !content.is_empty())
     }
 
     /// Returns the ends of outputs, in whole lines if possible and at most `most` bytes.
-    pub fn tail(&self, sinks: &[Sink], most: usize) -> BString {
+    pub(crate) fn tail(&self, sinks: &[Sink], most: usize) -> BString {
         let mut tail = BString::default();
         let content = |sink: &Sink| match sink {
             Sink::Buffer(buffer) => self.buffers.get(buffer),
@@ -243,7 +248,7 @@ impl Descriptors {
     }
 
     /// True if descriptor 0 of a table has no more input.
-    pub fn input_ended(&self, io: IoId) -> bool {
+    pub(crate) fn input_ended(&self, io: IoId) -> bool {
         let Some(DescriptorTarget::Input(source)) = self.table(io).remove(&0) else { return false };
         match &source.of {
             Of::Stdin(content) => source.at() >= content.len(),
@@ -256,11 +261,11 @@ impl Descriptors {
     }
 
     /// Returns the content of a buffer, if the buffer exists.
-    pub fn content(&self, buffer: BufferId) -> Option<&BString> {
+    pub(crate) fn content(&self, buffer: BufferId) -> Option<&BString> {
         self.buffers.get(&buffer)
     }
 
-    pub fn buffer(&self, buffer: BufferId) -> BString {
+    pub(crate) fn buffer(&self, buffer: BufferId) -> BString {
         self.buffers.get(&buffer).cloned().unwrap_or_default()
     }
 
@@ -368,12 +373,12 @@ impl Descriptors {
     }
 
     /// Returns the descriptors of a command, with its redirections set up.
-    pub fn of(&mut self, run: &Run) -> Result<Table, Missing> {
+    pub(crate) fn of(&mut self, run: &Run) -> Result<Table, Missing> {
         self.plumb(self.table(run.io), &run.redirects)
     }
 
     /// True if a descriptor of a command has no target, and its use fails.
-    pub fn is_gone(&mut self, run: &Run, descriptor: u8) -> bool {
+    pub(crate) fn is_gone(&mut self, run: &Run, descriptor: u8) -> bool {
         let redirects: Vec<FdChange> = run.redirects.iter().cloned().map(reopened).collect();
         let table = self.plumb(self.table(run.io), &redirects);
         table.is_ok_and(|table| matches!(table.get(&descriptor), Some(DescriptorTarget::Gone(_))))
@@ -381,7 +386,7 @@ impl Descriptors {
 
     /// True if a command writes to an output without a reader. Such an output is a later stage, for
     /// a command that dies of SIGPIPE, or the shell's output in a world without a reader.
-    pub fn is_unread(&mut self, run: &Run) -> bool {
+    pub(crate) fn is_unread(&mut self, run: &Run) -> bool {
         let table = self.of(run).unwrap_or_default();
         let mut ends = table.iter().filter(|(number, _)| run.feeds & 1 << **number != 0);
         ends.any(|(_, end)| self.is_dead_end(end))
@@ -400,7 +405,7 @@ impl Descriptors {
     }
 
     /// Returns the input of a command; none while its pipe has a writer.
-    pub fn input(&mut self, run: &Run) -> Result<Option<BString>, Missing> {
+    pub(crate) fn input(&mut self, run: &Run) -> Result<Option<BString>, Missing> {
         if run.redirects.is_empty() && run.io == IoId::INHERITED && self.stdin.is_none() {
             return Ok(Some(BString::default()));
         }
@@ -411,7 +416,7 @@ impl Descriptors {
     }
 
     /// Reads the remaining input of a descriptor.
-    pub fn read_all(&mut self, io: IoId, number: u8) -> Result<BString, Missing> {
+    pub(crate) fn read_all(&mut self, io: IoId, number: u8) -> Result<BString, Missing> {
         let end = self.table(io).remove(&number).ok_or(Missing::Descriptor(number))?;
         let DescriptorTarget::Input(source) = end else { return Ok(BString::default()) };
         let rest = self.rest(&source).unwrap_or_default();
@@ -436,7 +441,7 @@ impl Descriptors {
     }
 
     /// Advances a shared input by the bytes that a command has read.
-    pub fn consumed(&mut self, run: &Run, bytes: usize) {
+    pub(crate) fn consumed(&mut self, run: &Run, bytes: usize) {
         if run.redirects.iter().all(|changes| changes.descriptor != 0)
             && let Some(DescriptorTarget::Input(source)) = self.table(run.io).get(&0)
         {
@@ -445,7 +450,7 @@ impl Descriptors {
     }
 
     /// Writes the output of a command to the targets of its descriptors.
-    pub fn output(&mut self, run: &Run, model: &Model) {
+    pub(crate) fn output(&mut self, run: &Run, model: &Model) {
         if model.output.is_empty() && model.errors.is_empty() {
             return;
         }
@@ -460,7 +465,7 @@ impl Descriptors {
     }
 
     /// Writes to a descriptor of a table, if the descriptor is open.
-    pub fn print(&mut self, io: IoId, descriptor: u8, text: &BStr) {
+    pub(crate) fn print(&mut self, io: IoId, descriptor: u8, text: &BStr) {
         if let Some(end) = self.table(io).remove(&descriptor) {
             self.write(&end, text);
         }

@@ -7,11 +7,11 @@ use bstr::BString;
 use ftsh_machine::effect::{DraftId, DraftMode, ScratchId};
 
 /// Files by their paths.
-pub type Files = BTreeMap<BString, BString>;
+pub(crate) type Files = BTreeMap<BString, BString>;
 
 /// Staged files that are not committed, and scratch directories.
 #[derive(Default)]
-pub struct Drafts {
+pub(crate) struct Drafts {
     drafts: BTreeMap<DraftId, SimulatedDraft>,
     scratches: BTreeSet<ScratchId>,
 }
@@ -25,7 +25,7 @@ struct SimulatedDraft {
 
 impl Drafts {
     /// Opens a staged file, for the first time or again.
-    pub fn open(&mut self, id: DraftId, path: &BString, mode: DraftMode) {
+    pub(crate) fn open(&mut self, id: DraftId, path: &BString, mode: DraftMode) {
         let new = || SimulatedDraft {
             path: path.clone(),
             mode,
@@ -35,17 +35,17 @@ impl Drafts {
         self.drafts.entry(id).or_insert_with(new);
     }
 
-    pub fn content(&mut self, id: DraftId) -> Option<&mut BString> {
+    pub(crate) fn content(&mut self, id: DraftId) -> Option<&mut BString> {
         self.drafts.get_mut(&id).map(|draft| &mut draft.content)
     }
 
     /// Returns the content of a staged file that is not committed.
-    pub fn held(&self, id: DraftId) -> Option<&BString> {
+    pub(crate) fn held(&self, id: DraftId) -> Option<&BString> {
         self.drafts.get(&id).filter(|draft| !draft.settled).map(|draft| &draft.content)
     }
 
     /// Commits a staged file.
-    pub fn settle(&mut self, id: DraftId, files: &mut Files) {
+    pub(crate) fn settle(&mut self, id: DraftId, files: &mut Files) {
         let Some(draft) = self.drafts.get_mut(&id).filter(|draft| !draft.settled) else { return };
         draft.settled = true;
         if draft.mode == DraftMode::Fill && draft.content.is_empty() {
@@ -58,25 +58,25 @@ impl Drafts {
         file.extend_from_slice(&draft.content);
     }
 
-    pub fn forget(&mut self, id: DraftId) {
+    pub(crate) fn forget(&mut self, id: DraftId) {
         self.drafts.remove(&id);
     }
 
     /// Returns the scratch directory of an attempt.
-    pub fn scratch(&mut self, id: ScratchId) -> BString {
+    pub(crate) fn scratch(&mut self, id: ScratchId) -> BString {
         self.scratches.insert(id);
         directory(id)
     }
 
     /// Removes all staged files and scratch directories.
-    pub fn forget_all(&mut self, files: &mut Files) {
+    pub(crate) fn forget_all(&mut self, files: &mut Files) {
         self.drafts.clear();
         for scratch in self.scratches.clone() {
             self.forget_scratch(scratch, files);
         }
     }
 
-    pub fn forget_scratch(&mut self, id: ScratchId, files: &mut Files) {
+    pub(crate) fn forget_scratch(&mut self, id: ScratchId, files: &mut Files) {
         if self.scratches.remove(&id) {
             let inside = format!("{}/", directory(id));
             files.retain(|path, _| !path.starts_with(inside.as_bytes()));

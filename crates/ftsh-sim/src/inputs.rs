@@ -9,13 +9,13 @@ use bstr::BString;
 use ftsh_machine::effect::{BufferId, PipeId, ReplayId};
 
 /// Input with a position.
-pub struct InputSource {
+pub(crate) struct InputSource {
     pub of: Of,
     at: AtomicUsize,
 }
 
 /// Origin of an input.
-pub enum Of {
+pub(crate) enum Of {
     Bytes(BString),
     File(BString),
     /// Standard input of the shell: a pipe that is completely written.
@@ -26,23 +26,23 @@ pub enum Of {
 
 impl InputSource {
     /// Creates an input at its beginning.
-    pub fn new(of: Of) -> Arc<Self> {
+    pub(crate) fn new(of: Of) -> Arc<Self> {
         Arc::new(Self { of, at: AtomicUsize::new(0) })
     }
 
     /// Returns the position.
-    pub fn at(&self) -> usize {
+    pub(crate) fn at(&self) -> usize {
         self.at.load(Ordering::Relaxed)
     }
 
-    pub fn go_to(&self, at: usize) {
+    pub(crate) fn go_to(&self, at: usize) {
         self.at.store(at, Ordering::Relaxed);
     }
 }
 
 /// Inputs that attempts read again.
 #[derive(Default)]
-pub struct SpooledInputs(BTreeMap<ReplayId, SpooledInput>);
+pub(crate) struct SpooledInputs(BTreeMap<ReplayId, SpooledInput>);
 
 struct SpooledInput {
     source: Arc<InputSource>,
@@ -52,7 +52,7 @@ struct SpooledInput {
 
 impl SpooledInputs {
     /// Resets an input to the position at the first attempt, or records the position.
-    pub fn begin(&mut self, id: ReplayId, source: &Arc<InputSource>) {
+    pub(crate) fn begin(&mut self, id: ReplayId, source: &Arc<InputSource>) {
         let start = source.at();
         let replay = self.0.entry(id);
         let replay = replay.or_insert_with(|| SpooledInput {
@@ -63,14 +63,14 @@ impl SpooledInputs {
         replay.source.go_to(replay.start);
     }
 
-    pub fn keep(&mut self, id: ReplayId) {
+    pub(crate) fn keep(&mut self, id: ReplayId) {
         if let Some(replay) = self.0.get_mut(&id) {
             replay.kept = true;
         }
     }
 
     /// Resets all inputs that are not kept.
-    pub fn end_all(&mut self) {
+    pub(crate) fn end_all(&mut self) {
         // Reset the outermost attempt last, as its position counts.
         for SpooledInput { source, start, kept } in std::mem::take(&mut self.0).into_values().rev()
         {
@@ -80,7 +80,7 @@ impl SpooledInputs {
         }
     }
 
-    pub fn end(&mut self, id: ReplayId) {
+    pub(crate) fn end(&mut self, id: ReplayId) {
         if let Some(SpooledInput { source, start, kept: false }) = self.0.remove(&id) {
             source.go_to(start);
         }

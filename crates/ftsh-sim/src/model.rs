@@ -133,7 +133,7 @@ impl Model {
 }
 
 /// True if a name matches a pattern of `*`, `?` and literal text.
-pub fn matches(pattern: &[u8], name: &[u8]) -> bool {
+pub(crate) fn matches(pattern: &[u8], name: &[u8]) -> bool {
     match (pattern, name) {
         ([], []) => true,
         ([b'*', rest @ ..], _) => {

@@ -83,7 +83,7 @@ pub struct Shell {
 }
 
 /// Running command, or the process that a command left running.
-pub struct SimulatedProcess {
+pub(crate) struct SimulatedProcess {
     scope: ScopeId,
     name: String,
     pub(super) run: Option<Run>,

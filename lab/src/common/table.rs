@@ -58,7 +58,7 @@ pub struct ReportTable {
 }
 
 /// Maximum width of text.
-pub const WIDTH: usize = 80;
+pub(super) const WIDTH: usize = 80;
 
 /// Space between columns.
 const GAP: usize = 2;

@@ -18,7 +18,7 @@ use crate::common::{Random, random};
 use crate::world::{Agenda, CommandModels, RunningProgram};
 
 /// State of commands and scripts over time.
-pub struct RehearsalStage<'m> {
+pub(super) struct RehearsalStage<'m> {
     models: &'m [CommandModel],
     servers: Vec<ModelServer>,
     running: HashMap<RunningProgram, RunningCommand>,
@@ -134,7 +134,12 @@ impl ModelServer {
 
 impl<'m> RehearsalStage<'m> {
     /// Creates a stage without runs. `place` separates random choices from those of other trials.
-    pub fn new(models: &'m [CommandModel], clients: usize, seed: u64, place: &[u64]) -> Self {
+    pub(super) fn new(
+        models: &'m [CommandModel],
+        clients: usize,
+        seed: u64,
+        place: &[u64],
+    ) -> Self {
         let server = |(number, model)| {
             ModelServer::new(model, random(seed, &[place, &[number as u64]].concat()))
         };
@@ -151,7 +156,7 @@ impl<'m> RehearsalStage<'m> {
     }
 
     /// Returns the commands in progress of each client whose script is not over, by name.
-    pub fn unfinished(&self) -> BTreeSet<(usize, &BString)> {
+    pub(super) fn unfinished(&self) -> BTreeSet<(usize, &BString)> {
         let left = self.running.iter().map(|(program, it)| (program.client, &it.name));
         left.filter(|(client, _)| self.endings[*client].is_none()).collect()
     }
@@ -209,7 +214,7 @@ fn status(model: &CommandModel, fails: bool) -> CommandStatus {
 
 /// End of a run that holds a place.
 #[derive(Clone, Copy, Debug)]
-pub struct Done(RunningProgram, CommandStatus);
+pub(super) struct Done(RunningProgram, CommandStatus);
 
 impl CommandModels for RehearsalStage<'_> {
     type Alarm = Done;

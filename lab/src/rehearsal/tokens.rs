@@ -2,7 +2,7 @@
 
 /// A word or a quoted text.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ModelToken {
+pub(super) struct ModelToken {
     /// Text without quotes.
     pub text: String,
     /// True if the token was quoted.
@@ -10,7 +10,7 @@ pub struct ModelToken {
 }
 
 /// Splits a text into tokens.
-pub fn tokens(text: &str) -> Result<Vec<ModelToken>, String> {
+pub(super) fn tokens(text: &str) -> Result<Vec<ModelToken>, String> {
     let mut tokens = Vec::new();
     let mut rest = text;
     while let Some((token, after)) = next(rest)? {

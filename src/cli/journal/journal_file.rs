@@ -25,7 +25,7 @@ const LOCK_POLL: Duration = Duration::from_millis(5);
 const END_POLL: Duration = Duration::from_millis(50);
 
 /// Result of [`claim`].
-pub enum JournalClaim {
+pub(crate) enum JournalClaim {
     /// Another shell holds the journal. Contains a line for people.
     Busy(String),
     /// The journal is free for a run.
@@ -35,7 +35,7 @@ pub enum JournalClaim {
 }
 
 /// A locked file that belongs to this run until all its processes have ended.
-pub struct JournalFile {
+pub(crate) struct JournalFile {
     pub path: PathBuf,
     pub file: File,
     /// Signs of life for other shells, if the system supports them.
@@ -45,19 +45,19 @@ pub struct JournalFile {
 }
 
 /// A run that an earlier start recorded.
-pub struct EarlierRun {
+pub(crate) struct EarlierRun {
     pub journal_file: JournalFile,
     pub journal: Journal,
 }
 
 /// True if a file holds a run that must be resumed or reported before a new one. Without a lock,
 /// the answer may change.
-pub fn has_earlier(path: &Path) -> bool {
+pub(crate) fn has_earlier(path: &Path) -> bool {
     content(path).is_ok_and(|bytes| Journal::of(bytes).is_ok_and(|journal| !is_done_with(&journal)))
 }
 
 /// True if a run is over and its end is reported.
-pub fn is_done_with(journal: &Journal) -> bool {
+pub(super) fn is_done_with(journal: &Journal) -> bool {
     match journal.over {
         None => false,
         // The journal ends there.
@@ -68,7 +68,7 @@ pub fn is_done_with(journal: &Journal) -> bool {
 }
 
 /// Claims a file for a journal. A new run replaces a run that is over and reported.
-pub fn claim(path: &Path) -> Result<JournalClaim> {
+pub(crate) fn claim(path: &Path) -> Result<JournalClaim> {
     let refuse = |reason: &str| anyhow!("can't use `{}` as a journal: {reason}", path.display());
     let cannot = |error: io::Error| refuse(&plain(&error));
     let file = OpenOptions::new()
@@ -154,7 +154,7 @@ fn may_lack_sync(kind: io::ErrorKind) -> bool {
 }
 
 /// Returns the process id of the present or last shell of a run.
-pub fn latest_pid(journal: &Journal) -> u32 {
+pub(super) fn latest_pid(journal: &Journal) -> u32 {
     journal.starts.last().map_or_else(|| journal.beginning.pid(), |start| start.pid)
 }
 
@@ -192,7 +192,7 @@ fn whole(mut file: &File) -> io::Result<Vec<u8>> {
 }
 
 /// Reads a file that another process may have locked.
-pub fn content(path: &Path) -> io::Result<Vec<u8>> {
+pub(super) fn content(path: &Path) -> io::Result<Vec<u8>> {
     let file =
         OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path)?;
     if !file.metadata()?.is_file() {
@@ -202,7 +202,7 @@ pub fn content(path: &Path) -> io::Result<Vec<u8>> {
 }
 
 /// True if another process holds the lock of the file.
-pub fn is_locked(path: &Path) -> bool {
+pub(super) fn is_locked(path: &Path) -> bool {
     let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path);
     file.is_ok_and(|file| {
         // An attempt to lock the file would claim the lock for a moment.

@@ -10,9 +10,9 @@ mod sourced;
 mod start;
 mod view;
 
-pub use self::journal_file::{JournalClaim, JournalFile, claim, has_earlier};
-pub use self::output::open as open_output;
-pub use self::record::{Recording, SharedJournal};
-pub use self::reported::at_end;
-pub use self::resume::{EndedRun, Resumption};
-pub use self::view::view;
+pub(super) use self::journal_file::{JournalClaim, JournalFile, claim, has_earlier};
+pub(super) use self::output::open as open_output;
+pub(super) use self::record::{Recording, SharedJournal};
+pub(super) use self::reported::at_end;
+pub(super) use self::resume::{EndedRun, Resumption};
+pub(super) use self::view::view;

@@ -7,18 +7,18 @@ use jiff::Timestamp;
 use ftsh_machine::outcome::Human;
 
 /// Returns the present time since 1970.
-pub fn since_1970() -> Duration {
+pub(super) fn since_1970() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
 /// Converts a time since 1970.
-pub fn timestamp(since_1970: Duration) -> Timestamp {
+pub(super) fn timestamp(since_1970: Duration) -> Timestamp {
     let nanoseconds = since_1970.as_nanos().try_into().unwrap_or(i128::MAX);
     Timestamp::from_nanosecond(nanoseconds).unwrap_or(Timestamp::MAX)
 }
 
 /// Formats a time since 1970 for people.
-pub fn moment(since_1970: Duration) -> String {
+pub(super) fn moment(since_1970: Duration) -> String {
     let local = timestamp(since_1970).to_zoned(crate::log::local_zone());
     let ago = self::since_1970().saturating_sub(since_1970).as_secs();
     let ago = match ago {

@@ -12,7 +12,7 @@ use ftsh_sys::os_error::plain;
 
 /// Opens the file of the output, for a run that begins or is resumed. Refuses a file that belongs
 /// to no run.
-pub fn open(journal_file: &JournalFile, begins: bool) -> Result<File> {
+pub(crate) fn open(journal_file: &JournalFile, begins: bool) -> Result<File> {
     let path = beside(&journal_file.path);
     let mut options = OpenOptions::new();
     options
@@ -45,7 +45,7 @@ pub fn open(journal_file: &JournalFile, begins: bool) -> Result<File> {
 }
 
 /// Removes the file of the output.
-pub fn remove(journal: &Path) {
+pub(super) fn remove(journal: &Path) {
     // The next run empties a file that cannot be removed.
     let _ = std::fs::remove_file(beside(journal));
 }

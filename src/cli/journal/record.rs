@@ -24,13 +24,13 @@ use ftsh_syntax::Script;
 use ftsh_sys::os_error::plain;
 
 /// A run that is about to begin or to resume, with its file.
-pub struct Recording {
+pub(crate) struct Recording {
     pub journal_file: JournalFile,
     pub origin: RunOrigin,
 }
 
 /// Origin of a run.
-pub enum RunOrigin {
+pub(crate) enum RunOrigin {
     /// A new run.
     New { run: u64, beginning: Box<Beginning>, machine: Box<Machine> },
     /// A run that earlier starts recorded.
@@ -44,7 +44,7 @@ enum ReadyRun {
 }
 
 /// A run whose journal is writable.
-pub struct Recorded {
+pub(crate) struct Recorded {
     ready: ReadyRun,
     /// Time since the beginning of the run.
     pub elapsed: Duration,
@@ -53,7 +53,7 @@ pub struct Recorded {
 
 /// A journal that is being written. Clones share the writer.
 #[derive(Clone)]
-pub struct SharedJournal {
+pub(crate) struct SharedJournal {
     path: Rc<PathBuf>,
     writer: Rc<RefCell<Writer<File>>>,
     /// Held until the run is over.
@@ -62,7 +62,7 @@ pub struct SharedJournal {
 
 impl Recording {
     /// Creates the recording of a new run.
-    pub fn of(
+    pub(crate) fn of(
         journal_file: JournalFile,
         run: u64,
         script: &Script,
@@ -79,12 +79,12 @@ impl Recording {
     }
 
     /// True if the run is new.
-    pub fn begins(&self) -> bool {
+    pub(crate) fn begins(&self) -> bool {
         matches!(self.origin, RunOrigin::New { .. })
     }
 
     /// Returns the name of the script.
-    pub fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         match &self.origin {
             RunOrigin::New { beginning, .. } => &beginning.name,
             RunOrigin::Resumed { journal, .. } => &journal.beginning.name,
@@ -92,7 +92,7 @@ impl Recording {
     }
 
     /// Returns the machine in its present state.
-    pub fn machine(&self) -> &Machine {
+    pub(crate) fn machine(&self) -> &Machine {
         match &self.origin {
             RunOrigin::New { machine, .. } => machine,
             RunOrigin::Resumed { replayed, .. } => &replayed.machine,
@@ -100,7 +100,7 @@ impl Recording {
     }
 
     /// Opens the journal for writing.
-    pub fn open(self) -> Result<Recorded> {
+    pub(crate) fn open(self) -> Result<Recorded> {
         let JournalFile { path, file, liveness_locks, .. } = self.journal_file;
         let cannot = |error: io::Error| cannot_write(&path, &error);
         // A start that cannot be described is refused before the first write.
@@ -132,7 +132,7 @@ impl Recording {
 }
 
 /// Writes the end of a run that an earlier start could not write.
-pub fn write_end(
+pub(super) fn write_end(
     file: File,
     path: &Path,
     journal: &Journal,
@@ -149,7 +149,7 @@ fn cannot_write(path: &Path, error: &io::Error) -> anyhow::Error {
 
 impl SharedJournal {
     /// Records an entry of the driver's log.
-    pub fn note(&self, record: &LogRecord) {
+    pub(crate) fn note(&self, record: &LogRecord) {
         self.writer.borrow_mut().note(record);
     }
 }
@@ -157,7 +157,7 @@ impl SharedJournal {
 impl Recorded {
     /// Runs the machine until its end or suspension. Commands of this shell carry the tag `mark`.
     /// `limit` is the time of this start.
-    pub fn run(
+    pub(crate) fn run(
         self,
         driver: &mut impl Durable,
         pid: u32,

@@ -15,7 +15,7 @@ use ftsh_process::AtEnd;
 use ftsh_sys::os_error::plain;
 
 /// Returns the action for a shell that has reported everything, including the captured output.
-pub fn at_end(journal_file: &JournalFile, keeps_output: bool) -> Result<AtEnd> {
+pub(crate) fn at_end(journal_file: &JournalFile, keeps_output: bool) -> Result<AtEnd> {
     let (path, file) = (journal_file.path.clone(), journal_file.file.try_clone()?);
     Ok(Rc::new(move |status| mark(&path, &file, status, keeps_output)))
 }

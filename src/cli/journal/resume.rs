@@ -22,7 +22,7 @@ use ftsh_process as process;
 use ftsh_sys::os_error::plain;
 
 /// State of a run that an earlier start began.
-pub enum Resumption {
+pub(crate) enum Resumption {
     /// The run is not over.
     Unfinished(Recording),
     /// The run is over, and its end must be reported.
@@ -32,7 +32,7 @@ pub enum Resumption {
 }
 
 /// A run that is over.
-pub struct EndedRun {
+pub(crate) struct EndedRun {
     pub journal_file: JournalFile,
     /// Name of the script.
     pub name: String,
@@ -44,12 +44,12 @@ pub struct EndedRun {
 
 impl EarlierRun {
     /// Returns the id of the run.
-    pub fn run(&self) -> u64 {
+    pub(crate) fn run(&self) -> u64 {
         self.journal.run
     }
 
     /// Returns the name of the script.
-    pub fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         &self.journal.beginning.name
     }
 
@@ -59,7 +59,11 @@ impl EarlierRun {
     /// # Errors
     ///
     /// Fails if the run belongs to another script.
-    pub fn compared(&self, program: &ScriptSource, text: Option<&str>) -> Result<Option<String>> {
+    pub(crate) fn compared(
+        &self,
+        program: &ScriptSource,
+        text: Option<&str>,
+    ) -> Result<Option<String>> {
         let (path, began) = (self.journal_file.path.display(), moment(self.journal.beginning.at));
         let (then, now) = (self.name(), program.name());
         match program {
@@ -122,7 +126,7 @@ impl EarlierRun {
 
     /// Replays the recorded part of the run and passes its log at this level to `log`. Processes of
     /// earlier starts have `grace` to end.
-    pub fn replay(
+    pub(crate) fn replay(
         self,
         level: Level,
         grace: Duration,

@@ -19,7 +19,7 @@ use ftsh_sys::os_error::plain;
 ///
 /// Fails if the id of the boot cannot be read: processes of an earlier start in this boot would be
 /// taken for gone.
-pub fn clocks() -> Result<Clocks> {
+pub(super) fn clocks() -> Result<Clocks> {
     let boot = process::boot_id()
         .map_err(|error| anyhow!("can't read {}: {}", process::BOOT_ID, plain(&error)))?;
     Ok(Clocks { wall: since_1970(), since_boot: since_boot(), boot })
@@ -31,7 +31,7 @@ fn since_boot() -> Duration {
 }
 
 /// Returns the time of an event since 1970, by the clock of the latest start before the event.
-pub fn moment_of(journal: &Journal, at: Time) -> Duration {
+pub(super) fn moment_of(journal: &Journal, at: Time) -> Duration {
     let at = at.elapsed();
     let before = journal.starts.iter().rev().find(|start| start.elapsed <= at);
     before.map_or(journal.beginning.at + at, |start| start.at + at.saturating_sub(start.elapsed))
@@ -39,7 +39,7 @@ pub fn moment_of(journal: &Journal, at: Time) -> Duration {
 
 /// Describes this process as a start of a run after `elapsed`. The shell has the process id `pid`,
 /// and its commands carry the tag `mark`.
-pub fn this(elapsed: Duration, pid: u32, mark: &str) -> Result<Started> {
+pub(super) fn this(elapsed: Duration, pid: u32, mark: &str) -> Result<Started> {
     let Clocks { wall, since_boot, boot } = clocks()?;
     let directory = std::env::current_dir().map_err(|error| {
         anyhow!(
@@ -64,7 +64,7 @@ pub fn this(elapsed: Duration, pid: u32, mark: &str) -> Result<Started> {
 }
 
 /// Returns an error if this process may not resume the run of an earlier start.
-pub fn check(first: &Started) -> Result<()> {
+pub(super) fn check(first: &Started) -> Result<()> {
     let user = getuid().as_raw();
     if first.user != user {
         bail!("it belongs to the user with the id {}, not {user}", first.user);
@@ -73,7 +73,7 @@ pub fn check(first: &Started) -> Result<()> {
 }
 
 /// Restores directory, umask and ignored signals of an earlier start.
-pub fn assume(first: &Started) -> Result<()> {
+pub(super) fn assume(first: &Started) -> Result<()> {
     let directory = Path::new(std::ffi::OsStr::from_bytes(&first.directory));
     std::env::set_current_dir(directory).map_err(|error| {
         anyhow!("can't enter its directory `{}`: {}", directory.display(), plain(&error))

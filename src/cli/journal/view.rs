@@ -23,7 +23,7 @@ use ftsh_machine::{Outcome, Time};
 use ftsh_sys::os_error::plain;
 
 /// Shows the run in a journal.
-pub fn view(view: JournalView, path: &Path, plan: &RunPlan) -> Result<Outcome> {
+pub(crate) fn view(view: JournalView, path: &Path, plan: &RunPlan) -> Result<Outcome> {
     let cannot = |reason: String| anyhow!("can't show `{}`: {reason}", path.display());
     // Checked before the content is read, which may be the end of the run.
     let in_progress = is_locked(path);

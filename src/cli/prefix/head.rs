@@ -21,7 +21,7 @@ const MAX_HEAD: usize = 40;
 
 /// Part of a head that a word is, with the number of the word on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Piece {
+pub(super) enum Piece {
     /// Variable of a loop.
     Variable(usize),
     /// `in`, before a list.
@@ -58,7 +58,7 @@ impl Piece {
 
 /// A head.
 #[derive(Debug)]
-pub struct Head {
+pub(super) struct Head {
     /// Keyword on the command line.
     pub keyword: &'static str,
     /// The structure, with an empty body.
@@ -67,7 +67,7 @@ pub struct Head {
 
 /// Structure that a head becomes.
 #[derive(Debug)]
-pub enum Structure {
+pub(super) enum Structure {
     /// `try` or `limit`.
     Try(Box<Try>),
     /// A loop, or the one branch of `on`. The list is empty.
@@ -87,7 +87,7 @@ impl Head {
     /// # Errors
     ///
     /// Fails with one line that marks the wrong word.
-    pub fn read(pieces: &[Piece], words: &[OsString], start: usize) -> Result<Self> {
+    pub(super) fn read(pieces: &[Piece], words: &[OsString], start: usize) -> Result<Self> {
         let keyword = super::head(&words[start]).ok_or_else(|| {
             anyhow!("{}: no head; write `ftsh {}`", marked(words, Mark::Word(start)), form("try"))
         })?;
@@ -113,7 +113,11 @@ impl Head {
 
     /// Returns the number of the first word that is no part of the head, so that it is probably the
     /// command. None if each word is a part, or if no word is.
-    pub fn command_among(pieces: &[Piece], words: &[OsString], start: usize) -> Option<usize> {
+    pub(super) fn command_among(
+        pieces: &[Piece],
+        words: &[OsString],
+        start: usize,
+    ) -> Option<usize> {
         let longest = pieces.len().min(MAX_HEAD);
         let is_head = |count: &usize| Self::read(&pieces[..*count], words, start).is_ok();
         let count = (0..=longest).rev().find(is_head)?;
@@ -123,7 +127,7 @@ impl Head {
     }
 
     /// True if the words of the loop come from standard input.
-    pub fn reads_words(&self) -> bool {
+    pub(super) fn reads_words(&self) -> bool {
         match &self.structure {
             Structure::Try(_) => false,
             Structure::Loop { head, .. } => head.input.is_some(),
@@ -131,7 +135,7 @@ impl Head {
     }
 
     /// True if the head is a loop or `on`, so that the command reads nothing.
-    pub fn is_loop(&self) -> bool {
+    pub(super) fn is_loop(&self) -> bool {
         matches!(self.structure, Structure::Loop { .. })
     }
 }
@@ -146,7 +150,7 @@ fn is_limit(details: &Try) -> bool {
 }
 
 /// Returns true if a number is written as 1.
-pub fn is_one(number: &Expr) -> bool {
+pub(super) fn is_one(number: &Expr) -> bool {
     literal::expr(number).is_some_and(|text| text == "1")
 }
 

@@ -8,7 +8,7 @@ use ftsh_syntax::clauses;
 use ftsh_syntax::engine::EngineId;
 
 /// Words that ask for help after a head.
-pub const WORDS: [&str; 2] = ["--help", "-h"];
+pub(super) const WORDS: [&str; 2] = ["--help", "-h"];
 
 /// Text about a head.
 struct Topic {
@@ -77,12 +77,12 @@ const TOPICS: [Topic; 5] = [
 ];
 
 /// Returns the usual form of a head.
-pub fn form(head: &str) -> &'static str {
+pub(super) fn form(head: &str) -> &'static str {
     TOPICS.iter().find(|topic| topic.head == head).map_or("", |topic| topic.forms[0])
 }
 
 /// Returns the text that a command line asks for, if it asks for help about a head.
-pub fn help(flags: &Flags) -> Option<String> {
+pub(crate) fn help(flags: &Flags) -> Option<String> {
     let head = super::is_prefix(flags).then(|| asks_for_help(&flags.words)).flatten()?;
     TOPICS.iter().find(|topic| topic.head == head).map(text)
 }

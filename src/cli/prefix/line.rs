@@ -15,7 +15,7 @@ use ftsh_syntax::vocabulary::{is_loop, is_name};
 const END: &str = "--";
 
 /// The words of a command line, divided.
-pub struct Line<'w> {
+pub(super) struct Line<'w> {
     /// Words before the command.
     heads: &'w [OsString],
     /// The command and its arguments.
@@ -28,7 +28,7 @@ impl<'w> Line<'w> {
     /// # Errors
     ///
     /// Fails if there is no command.
-    pub fn split(words: &'w [OsString]) -> Result<Self> {
+    pub(super) fn split(words: &'w [OsString]) -> Result<Self> {
         let Some(end) = words.iter().position(|word| word == END) else {
             return Err(Self { heads: words, command: &[] }.without_command());
         };
@@ -41,7 +41,7 @@ impl<'w> Line<'w> {
     }
 
     /// Reads the heads.
-    pub fn heads(&self) -> Result<Vec<Head>> {
+    pub(super) fn heads(&self) -> Result<Vec<Head>> {
         let mut heads: Vec<Head> = Vec::new();
         let mut at = 0;
         while at < self.heads.len() {
@@ -163,7 +163,7 @@ fn opens_clause(words: &[OsString]) -> bool {
 }
 
 /// Returns the head that the words ask for help about.
-pub fn asks_for_help(words: &[OsString]) -> Option<&'static str> {
+pub(super) fn asks_for_help(words: &[OsString]) -> Option<&'static str> {
     let is_asking = |word: &OsStr| help::WORDS.iter().any(|help| word == *help);
     let pairs = words.windows(2).take_while(|pair| pair[0] != END);
     pairs.filter(|pair| is_asking(&pair[1])).find_map(|pair| super::head(&pair[0]))

@@ -7,7 +7,7 @@ use ftsh_syntax::diagnostic::printable;
 
 /// Place that a line marks.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Mark {
+pub(super) enum Mark {
     /// No place.
     None,
     /// The word with this number.
@@ -17,7 +17,7 @@ pub enum Mark {
 }
 
 /// Returns words as one types them in a Bourne shell, with a place marked by `«` and `»`.
-pub fn marked(words: &[OsString], mark: Mark) -> String {
+pub(super) fn marked(words: &[OsString], mark: Mark) -> String {
     let shown = words.iter().enumerate().map(|(at, word)| {
         let word = printable(&typed(word));
         if mark == Mark::Word(at) { format!("«{word}»") } else { word }
@@ -38,7 +38,7 @@ fn typed(word: &OsStr) -> String {
 }
 
 /// Returns the line for a mistake that the parser has found.
-pub fn line(words: &[OsString], mark: Mark, error: &SyntaxError, form: &str) -> String {
+pub(super) fn line(words: &[OsString], mark: Mark, error: &SyntaxError, form: &str) -> String {
     let mut line = format!("{}: {}", marked(words, mark), error.message);
     // A head has one line, and the command comes after `--`.
     let hint = error.hint.as_ref().filter(|hint| !hint.to_string().contains("next line"));

@@ -15,17 +15,17 @@ use std::ffi::OsString;
 
 use anyhow::Result;
 
-pub use self::help::help;
+pub(super) use self::help::help;
 use self::line::Line;
 use super::flags::Flags;
 use super::options;
 
 /// Words that begin a command line of this form.
-pub const HEADS: [&str; 5] = ["try", "limit", "forany", "forall", "on"];
+pub(super) const HEADS: [&str; 5] = ["try", "limit", "forany", "forall", "on"];
 
 /// A command line that begins with a head.
 #[derive(Debug)]
-pub struct Prefix {
+pub(super) struct Prefix {
     /// First head, the name of the script.
     pub head: &'static str,
     /// Text of the script.
@@ -38,7 +38,7 @@ impl Prefix {
     /// # Errors
     ///
     /// Fails if a head is wrong or the command is missing: one line that marks the word.
-    pub fn read(words: &[OsString]) -> Result<Self> {
+    pub(super) fn read(words: &[OsString]) -> Result<Self> {
         let line = Line::split(words)?;
         let heads = line.heads()?;
         let head = heads.first().map_or(HEADS[0], |head| head.keyword);
@@ -47,12 +47,12 @@ impl Prefix {
 }
 
 /// Returns true if the words after the options begin with a head.
-pub fn is_prefix(flags: &Flags) -> bool {
+pub(super) fn is_prefix(flags: &Flags) -> bool {
     let has_script = !options::INSTEAD_OF_SCRIPT.iter().any(|option| flags.has(option));
     has_script && flags.words.first().is_some_and(|word| head(word).is_some())
 }
 
 /// Returns the head with this name.
-pub fn head(word: &OsString) -> Option<&'static str> {
+pub(super) fn head(word: &OsString) -> Option<&'static str> {
     HEADS.into_iter().find(|head| word == head)
 }

@@ -21,7 +21,7 @@ use ftsh_syntax::{Source, Span, parse, print};
 const ENV: &str = "env";
 
 /// Returns the text of the script that runs a command inside heads.
-pub fn text(heads: &[Head], command: &[OsString]) -> Result<String> {
+pub(super) fn text(heads: &[Head], command: &[OsString]) -> Result<String> {
     let name = command.first().and_then(|name| name.to_str()).unwrap_or_default();
     // The name of a builtin, or a word that scripts refuse as a command, is a program's name here.
     let ways = [

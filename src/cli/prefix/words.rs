@@ -7,11 +7,11 @@ use ftsh_syntax::engine::EngineId;
 
 /// Marks in words and the variables that take their places, innermost loop first.
 #[derive(Debug, Default)]
-pub struct Marks(Vec<(String, Name)>);
+pub(super) struct Marks(Vec<(String, Name)>);
 
 impl Marks {
     /// Adds the mark of a loop inside all loops so far.
-    pub fn enter(&mut self, named: Option<&str>, variable: &Name) {
+    pub(super) fn enter(&mut self, named: Option<&str>, variable: &Name) {
         self.0.retain(|(mark, _)| mark != "{}");
         self.0.insert(0, ("{}".to_owned(), Name::clone(variable)));
         if let Some(named) = named {
@@ -20,7 +20,7 @@ impl Marks {
     }
 
     /// Returns the variable of the innermost loop.
-    pub fn innermost(&self) -> Option<&Name> {
+    pub(super) fn innermost(&self) -> Option<&Name> {
         self.0.first().map(|(_, name)| name)
     }
 }
@@ -34,7 +34,7 @@ enum Piece {
 
 /// Way to write words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Style {
+pub(super) enum Style {
     /// Without quotes where a command needs none.
     Plain,
     /// Without quotes where a list needs none.
@@ -45,7 +45,7 @@ pub enum Style {
 
 /// Maker of words, which collects the bytes that no script can hold.
 #[derive(Debug, Default)]
-pub struct WordMaker {
+pub(super) struct WordMaker {
     /// Names that variables already have.
     pub taken: Vec<String>,
     /// Variables, each with bytes that are not UTF-8.
@@ -56,7 +56,7 @@ pub struct WordMaker {
 
 impl WordMaker {
     /// Returns a name that no variable has.
-    pub fn fresh(&mut self, wanted: &str) -> Name {
+    pub(super) fn fresh(&mut self, wanted: &str) -> Name {
         let mut name = wanted.to_owned();
         while self.taken.contains(&name) {
             name.push('_');
@@ -66,7 +66,7 @@ impl WordMaker {
     }
 
     /// Makes a word of these bytes, with variables in place of marks.
-    pub fn word(&mut self, bytes: &[u8], marks: &Marks, style: Style) -> Word {
+    pub(super) fn word(&mut self, bytes: &[u8], marks: &Marks, style: Style) -> Word {
         let pieces = self.pieces(bytes, marks);
         let is_text = |piece: &Piece| matches!(piece, Piece::Text(_));
         let has_line_end =
@@ -132,7 +132,7 @@ impl WordMaker {
 }
 
 /// Returns a use of a variable in double quotes.
-pub fn value_of(name: &Name) -> Word {
+pub(super) fn value_of(name: &Name) -> Word {
     Word { span: Span::default(), parts: vec![WordPart::Double(vec![variable(name)])].into() }
 }
 

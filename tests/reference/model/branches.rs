@@ -190,7 +190,7 @@ impl Model<'_> {
 }
 
 /// Returns the end of a branch or a stage.
-pub fn ending(done: Done) -> Result<(), Failure> {
+pub(super) fn ending(done: Done) -> Result<(), Failure> {
     let done = match done {
         Err(Stop::Return(value)) => Err(Stop::Exit(status(value.as_deref()))),
         done => done,
@@ -205,7 +205,7 @@ pub fn ending(done: Done) -> Result<(), Failure> {
 }
 
 /// Returns the status of a script or a branch that ends by `return` outside a function.
-pub fn status(value: Option<&str>) -> u8 {
+pub(super) fn status(value: Option<&str>) -> u8 {
     match value.map(super::numbers::whole) {
         Some(Ok(code)) if code != 0 => code.clamp(1, 255) as u8,
         _ => 0,

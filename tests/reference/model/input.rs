@@ -9,13 +9,13 @@ use crate::reference::tree::{Input, Name};
 /// A position in text that may still grow. All readers that received the input from the same
 /// command share the position.
 #[derive(Clone, Default)]
-pub struct Reader {
+pub(super) struct Reader {
     text: Written,
     at: Rc<Cell<usize>>,
 }
 
 impl Reader {
-    pub fn of(text: Written) -> Self {
+    pub(super) fn of(text: Written) -> Self {
         Self { text, at: Rc::default() }
     }
 

@@ -59,7 +59,7 @@ impl Model<'_> {
 }
 
 /// Returns the numbers of a range; none without a step.
-pub fn range([from, to]: [i64; 2], step: i64) -> Option<Vec<String>> {
+pub(super) fn range([from, to]: [i64; 2], step: i64) -> Option<Vec<String>> {
     let is_within = |number: i64| if step > 0 { number <= to } else { number >= to };
     let numbers = (0..).map(|turn| from + turn * step).take_while(|number| is_within(*number));
     (step != 0).then(|| numbers.map(|number| number.to_string()).collect())

@@ -57,7 +57,7 @@ enum Value {
 }
 
 /// State of a run.
-pub struct Model<'p> {
+pub(super) struct Model<'p> {
     functions: &'p [Block],
     variables: HashMap<Name, Value>,
     arguments: Vec<String>,
@@ -81,7 +81,7 @@ pub struct Model<'p> {
 
 /// Returns the output and the status of a script with functions. Returns none for a long run, and
 /// for a run with several valid results.
-pub fn run(script: &Block, functions: &[Block], arguments: &[&str]) -> Option<(String, u8)> {
+pub(super) fn run(script: &Block, functions: &[Block], arguments: &[&str]) -> Option<(String, u8)> {
     let mut model = Model {
         functions,
         variables: HashMap::new(),

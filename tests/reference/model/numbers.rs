@@ -3,12 +3,12 @@
 use super::{Done, failed};
 
 /// Parses a logical value.
-pub fn truth(text: &str) -> Done<bool> {
+pub(super) fn truth(text: &str) -> Done<bool> {
     text.parse().map_err(|_| failed("expression", 1))
 }
 
 /// Parses an integer.
-pub fn whole(text: &str) -> Done<i64> {
+pub(super) fn whole(text: &str) -> Done<i64> {
     text.trim().parse().map_err(|_| failed("expression", 1))
 }
 
@@ -22,7 +22,7 @@ fn decimal(text: &str) -> Done<f64> {
 }
 
 /// Returns the result of an operator on two numbers.
-pub fn compute(operator: &str, left: &str, right: &str) -> Done<String> {
+pub(super) fn compute(operator: &str, left: &str, right: &str) -> Done<String> {
     let result = match (whole(left), whole(right)) {
         (Ok(left), Ok(right)) => {
             let (left, right) = (i128::from(left), i128::from(right));

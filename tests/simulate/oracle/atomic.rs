@@ -50,7 +50,7 @@ enum Owner {
 }
 
 #[derive(Default)]
-pub struct Atomic {
+pub(super) struct Atomic {
     bases: BTreeMap<IoId, IoId>,
     sinks: BTreeMap<IoId, BTreeMap<u8, Sink>>,
     attempts: BTreeMap<IoId, Attempt>,

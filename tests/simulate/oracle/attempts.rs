@@ -12,7 +12,7 @@ use crate::program::{Limits, Promises};
 /// Start of the first attempt, and number and start of the current one.
 type Begun = (Time, Time, u64);
 
-pub struct Attempts {
+pub(super) struct Attempts {
     promises: BTreeMap<(String, u32), Limits>,
     /// Tries of a task by line, outer ones first.
     tries: BTreeMap<(TaskId, String, u32), Vec<Begun>>,
@@ -21,7 +21,7 @@ pub struct Attempts {
 }
 
 impl Attempts {
-    pub fn new(promises: &Promises) -> Self {
+    pub(super) fn new(promises: &Promises) -> Self {
         Self { promises: promises.tries.clone(), tries: BTreeMap::new(), deferred: BTreeSet::new() }
     }
 

@@ -12,7 +12,7 @@ use super::Look;
 use crate::program::Site;
 
 /// A branch of a site.
-pub struct Branch {
+pub(super) struct Branch {
     pub variable: String,
     pub word: String,
     /// True for a branch of a hedged `forany`.
@@ -28,7 +28,7 @@ pub struct Branch {
 }
 
 /// Branches of all sites.
-pub struct Branches {
+pub(super) struct Branches {
     sites: BTreeMap<String, Site>,
     all: BTreeMap<TaskId, Branch>,
     ends: BTreeMap<ProcessId, TaskId>,
@@ -42,7 +42,7 @@ pub struct Branches {
 }
 
 /// Report of a program to oracles.
-pub fn said(effect: &Effect) -> Option<(&Run, Vec<String>)> {
+pub(super) fn said(effect: &Effect) -> Option<(&Run, Vec<String>)> {
     let Effect::Run(run) = effect else { return None };
     let Action::Print(text) = &run.action else { return None };
     let text = text.strip_prefix(b"@")?;
@@ -51,7 +51,7 @@ pub fn said(effect: &Effect) -> Option<(&Run, Vec<String>)> {
 }
 
 impl Branches {
-    pub fn new(sites: &BTreeMap<String, Site>) -> Self {
+    pub(super) fn new(sites: &BTreeMap<String, Site>) -> Self {
         Self {
             sites: sites.clone(),
             all: BTreeMap::new(),
@@ -63,7 +63,7 @@ impl Branches {
         }
     }
 
-    pub fn effect(&mut self, effect: &Effect) {
+    pub(super) fn effect(&mut self, effect: &Effect) {
         match effect {
             Effect::Log(record) => self.log(record.task, &record.event),
             Effect::Run(run) if matches!(run.action, Action::Copy) => {
@@ -90,7 +90,7 @@ impl Branches {
 
     /// True if the task reports the end of the site for the first time. The report may fail as
     /// well.
-    pub fn is_over(&mut self, task: TaskId, words: &[String]) -> bool {
+    pub(super) fn is_over(&mut self, task: TaskId, words: &[String]) -> bool {
         matches!(words[0].as_str(), "done" | "failed" | "won" | "lost")
             && self.open.remove(&(task, words[1].clone()))
     }
@@ -117,7 +117,7 @@ impl Branches {
         }
     }
 
-    pub fn event(&mut self, event: &Event) {
+    pub(super) fn event(&mut self, event: &Event) {
         let (process, is_good) = match event {
             Event::Exited { process, status, .. } => (process, *status == CommandStatus::Exited(0)),
             Event::SpawnFailed { process, .. } => (process, false),
@@ -138,7 +138,7 @@ impl Branches {
         }
     }
 
-    pub fn look(&mut self, look: &Look) {
+    pub(super) fn look(&mut self, look: &Look) {
         let tasks = &look.tasks;
         for (task, branch) in &mut self.all {
             if branch.parent.is_none()
@@ -150,7 +150,11 @@ impl Branches {
     }
 
     /// Returns the site of a variable with its branches, if they are known.
-    pub fn of(&self, parent: TaskId, variable: &str) -> Option<(&Site, Vec<(TaskId, &Branch)>)> {
+    pub(super) fn of(
+        &self,
+        parent: TaskId,
+        variable: &str,
+    ) -> Option<(&Site, Vec<(TaskId, &Branch)>)> {
         let site = self.sites.get(variable)?;
         let all = self.all.iter().filter(|(_, branch)| branch.variable == variable);
         let all: Vec<_> = all.map(|(task, branch)| (*task, branch)).collect();
@@ -161,7 +165,7 @@ impl Branches {
     }
 
     /// Returns the sites with branches, each with its waiting task.
-    pub fn places(&self) -> Vec<(TaskId, String)> {
+    pub(super) fn places(&self) -> Vec<(TaskId, String)> {
         let places =
             self.all.values().filter_map(|branch| Some((branch.parent?, branch.variable.clone())));
         let mut places: Vec<_> = places.collect();
@@ -173,7 +177,7 @@ impl Branches {
 
 impl Branch {
     /// Returns the remaining processes of a branch that must be gone.
-    pub fn left(&self, task: TaskId, look: &Look) -> Result<(), String> {
+    pub(super) fn left(&self, task: TaskId, look: &Look) -> Result<(), String> {
         if look.tasks.contains_key(&task) {
             return Err(format!("the branch of `{}` is still there", self.word));
         }
@@ -189,7 +193,7 @@ impl Branch {
     }
 
     /// True if the branch continues normally.
-    pub fn is_busy(&self, task: TaskId, look: &Look) -> bool {
+    pub(super) fn is_busy(&self, task: TaskId, look: &Look) -> bool {
         let doing = look.tasks.get(&task).map(|task| matches!(task.doing, Doing::Ending));
         !self.cancelled && doing == Some(false)
     }

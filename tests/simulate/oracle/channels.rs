@@ -11,7 +11,7 @@ use ftsh_machine::{Effect, Event, Time};
 use super::{Judged, Oracle, Verdict};
 
 #[derive(Default)]
-pub struct Channels {
+pub(super) struct Channels {
     asked: BTreeMap<OperationId, Asked>,
     /// Attempts that hold a place in each channel.
     inside: BTreeMap<String, BTreeSet<PassId>>,

@@ -12,7 +12,7 @@ use super::families::Within;
 use super::{Look, Oracle, Verdict};
 use crate::program::Promises;
 
-pub struct Deadlines {
+pub(super) struct Deadlines {
     limits: BTreeMap<(String, u32), (Option<Duration>, Option<Duration>)>,
     /// Starts of attempts. Repeated entries of the same try count as one.
     attempts: BTreeMap<(TaskId, u32, u64), Time>,
@@ -24,7 +24,7 @@ pub struct Deadlines {
 }
 
 impl Deadlines {
-    pub fn new(promises: &Promises, config: &Config) -> Self {
+    pub(super) fn new(promises: &Promises, config: &Config) -> Self {
         let limits = promises.tries.iter().map(|(place, it)| (place.clone(), (it.limit, it.each)));
         Self {
             limits: limits.collect(),

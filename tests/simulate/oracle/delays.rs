@@ -10,7 +10,7 @@ use ftsh_syntax::backoff::Policy;
 use super::{Oracle, Verdict};
 use crate::program::Promises;
 
-pub struct Delays {
+pub(super) struct Delays {
     /// Delays by file and line; none with `every`.
     policies: BTreeMap<(String, u32), Option<Policy>>,
     /// Time and number of the next attempt.
@@ -21,7 +21,7 @@ pub struct Delays {
 const MANY: usize = 1000;
 
 impl Delays {
-    pub fn new(promises: &Promises, config: &Config) -> Self {
+    pub(super) fn new(promises: &Promises, config: &Config) -> Self {
         let policies = promises.tries.iter().map(|(place, promise)| {
             let policy = match &promise.policy {
                 Some(policy) => policy.parse().expect("a policy"),

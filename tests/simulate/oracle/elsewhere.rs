@@ -12,7 +12,7 @@ use ftsh_sim::cluster::NodeAttempt;
 use super::{Judged, Look, Oracle, Verdict};
 
 #[derive(Default)]
-pub struct Elsewhere {
+pub(crate) struct Elsewhere {
     /// Dispatched branches with their ids and scopes, and true for a second dispatch.
     sent: BTreeMap<ProcessId, (TaskId, ScopeId)>,
     /// Time at which the machine learned that nothing of a branch is left.
@@ -84,7 +84,7 @@ impl Oracle for Elsewhere {
 }
 
 /// Checks that no branch is in two places at once.
-pub fn one_after_the_other(attempts: &[NodeAttempt]) -> Verdict {
+pub(crate) fn one_after_the_other(attempts: &[NodeAttempt]) -> Verdict {
     let mut last: BTreeMap<TaskId, &NodeAttempt> = BTreeMap::new();
     for attempt in attempts {
         let NodeAttempt { task, node, began, .. } = attempt;

@@ -9,7 +9,7 @@ use ftsh_machine::{Effect, Event, Time};
 
 /// A command that was started.
 #[derive(Clone, Debug)]
-pub struct Start {
+pub(crate) struct Start {
     pub process: ProcessId,
     pub at: Time,
     pub task: TaskId,
@@ -25,7 +25,7 @@ pub struct Start {
 
 /// An attempt that contains a command.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Within {
+pub(crate) struct Within {
     pub task: TaskId,
     pub file: String,
     pub line: u32,
@@ -41,7 +41,7 @@ pub struct Within {
 }
 
 #[derive(Default)]
-pub struct Families {
+pub(crate) struct Families {
     /// Commands whose tries are not known yet.
     fresh: Vec<(Time, Run)>,
     /// Living commands.
@@ -62,7 +62,7 @@ pub struct Families {
 }
 
 impl Families {
-    pub fn effect(&mut self, now: Time, effect: &Effect) {
+    pub(crate) fn effect(&mut self, now: Time, effect: &Effect) {
         if let Effect::Exec(run) = effect {
             self.replaces.insert(run.process);
         }
@@ -87,7 +87,7 @@ impl Families {
         }
     }
 
-    pub fn event(&mut self, event: &Event) {
+    pub(crate) fn event(&mut self, event: &Event) {
         if let Event::Spawned { process, .. } | Event::Exited { process, .. } = event {
             self.is_replaced |= self.replaces.contains(process);
         }
@@ -103,7 +103,7 @@ impl Families {
     }
 
     /// Examines the commands started since the last call.
-    pub fn look(&mut self, status: &Status, alive: &BTreeSet<ProcessId>) -> Vec<Start> {
+    pub(crate) fn look(&mut self, status: &Status, alive: &BTreeSet<ProcessId>) -> Vec<Start> {
         self.starts.retain(|process, _| alive.contains(process));
         if self.fresh.is_empty() {
             return Vec::new();
@@ -148,17 +148,17 @@ impl Families {
     }
 
     /// True if a scope or an enclosing one was terminated.
-    pub fn is_ending(&self, scope: ScopeId) -> bool {
+    pub(crate) fn is_ending(&self, scope: ScopeId) -> bool {
         self.around(scope).any(|scope| self.ending.contains(&scope))
     }
 
     /// True if a process of a killed scope may be alive.
-    pub fn is_spared(&self, scope: ScopeId) -> bool {
+    pub(crate) fn is_spared(&self, scope: ScopeId) -> bool {
         self.around(scope).any(|scope| self.spared.contains(&scope))
     }
 
     /// True if a scope is another one or inside the other.
-    pub fn is_within(&self, scope: ScopeId, outer: ScopeId) -> bool {
+    pub(crate) fn is_within(&self, scope: ScopeId, outer: ScopeId) -> bool {
         self.around(scope).any(|scope| scope == outer)
     }
 

@@ -14,7 +14,7 @@ use ftsh_machine::{Config, Effect, Event, Time};
 use super::{Judged, Look, Oracle, Verdict};
 use crate::program::{Group, Promises};
 
-pub struct Groups {
+pub(super) struct Groups {
     promises: Promises,
     /// Maximum time for groups of canceled work.
     share: Duration,
@@ -51,7 +51,7 @@ struct Since {
 }
 
 impl Groups {
-    pub fn new(promises: &Promises, config: &Config) -> Self {
+    pub(super) fn new(promises: &Promises, config: &Config) -> Self {
         Self {
             promises: promises.clone(),
             share: config.kill_timeout / 2,

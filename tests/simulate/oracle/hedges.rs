@@ -15,7 +15,7 @@ use crate::program::Promises;
 /// Kinds of failure that no further word can change.
 const ENDS_ALL: [FailureKind; 2] = [FailureKind::Giveup, FailureKind::Deferred];
 
-pub struct Hedges {
+pub(super) struct Hedges {
     branches: Branches,
     /// Reported results with their places, and the winner if there is one.
     reported: Vec<(TaskId, String, Option<String>)>,
@@ -30,7 +30,7 @@ pub struct Hedges {
 }
 
 impl Hedges {
-    pub fn new(promises: &Promises) -> Self {
+    pub(super) fn new(promises: &Promises) -> Self {
         Self {
             branches: Branches::new(&promises.sites),
             reported: Vec::new(),

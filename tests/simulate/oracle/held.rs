@@ -39,7 +39,7 @@ struct Branch {
     variable: String,
 }
 
-pub struct Held {
+pub(super) struct Held {
     promises: Promises,
     tables: BTreeMap<IoId, Table>,
     branches: BTreeMap<TaskId, Branch>,
@@ -70,7 +70,7 @@ pub struct Held {
 }
 
 impl Held {
-    pub fn new(promises: &Promises) -> Self {
+    pub(super) fn new(promises: &Promises) -> Self {
         Self {
             promises: promises.clone(),
             tables: BTreeMap::new(),

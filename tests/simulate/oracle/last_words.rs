@@ -7,7 +7,7 @@ use super::{Look, Oracle, Verdict};
 
 /// Failures in the quietest log, by line and message.
 #[derive(Default)]
-pub struct LastWords {
+pub(super) struct LastWords {
     reported: Vec<(u32, String)>,
     is_interrupted: bool,
 }

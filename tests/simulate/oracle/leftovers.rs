@@ -10,7 +10,7 @@ use ftsh_machine::status::{Doing, InProgress};
 use super::{Look, Oracle, Verdict};
 
 /// Processes of a failed attempt or a canceled branch are gone.
-pub struct Leftovers;
+pub(super) struct Leftovers;
 
 impl Oracle for Leftovers {
     fn name(&self) -> &'static str {
@@ -45,7 +45,7 @@ impl Oracle for Leftovers {
 }
 
 /// The tasks account for all work in progress, and nothing is left at the end of the run.
-pub struct Nothing {
+pub(super) struct Nothing {
     /// True if the run has a deadline, whose timer may remain.
     pub limited: bool,
 }

@@ -7,7 +7,7 @@ mod branches;
 mod channels;
 mod deadlines;
 mod delays;
-pub mod elsewhere;
+pub(crate) mod elsewhere;
 mod families;
 mod groups;
 mod hedges;
@@ -30,10 +30,10 @@ use self::families::{Families, Start};
 use crate::program::Promises;
 
 /// Description of a broken promise.
-pub type Verdict = Result<(), String>;
+pub(crate) type Verdict = Result<(), String>;
 
 /// One promise.
-pub trait Oracle {
+pub(crate) trait Oracle {
     fn name(&self) -> &'static str;
 
     /// Observes an effect of the machine.
@@ -115,7 +115,7 @@ const JUDGED: [&str; 46] = [
 
 /// Number of judgments of subjects that do not occur in every run.
 #[derive(Clone, Debug, Default)]
-pub struct Judged(pub BTreeMap<&'static str, usize>);
+pub(crate) struct Judged(pub BTreeMap<&'static str, usize>);
 
 impl Judged {
     fn count(&mut self, what: &'static str) {
@@ -124,11 +124,11 @@ impl Judged {
     }
 
     /// Returns the subjects that never occurred.
-    pub fn missing(&self) -> Vec<&str> {
+    pub(crate) fn missing(&self) -> Vec<&str> {
         JUDGED.iter().filter(|what| !self.0.contains_key(*what)).copied().collect()
     }
 
-    pub fn add(&mut self, other: &Self) {
+    pub(crate) fn add(&mut self, other: &Self) {
         for (what, count) in &other.0 {
             *self.0.entry(what).or_default() += count;
         }
@@ -136,7 +136,7 @@ impl Judged {
 }
 
 /// View of a run.
-pub struct Look<'a> {
+pub(crate) struct Look<'a> {
     pub now: Time,
     pub status: &'a Status,
     /// Tasks of the machine.
@@ -160,20 +160,20 @@ impl Look<'_> {
 }
 
 /// Returns all oracles.
-pub struct Oracles {
+pub(crate) struct Oracles {
     families: Families,
     oracles: Vec<Box<dyn Oracle>>,
 }
 
 /// A broken promise.
 #[derive(Clone, Debug)]
-pub struct Violation {
+pub(crate) struct Violation {
     pub oracle: &'static str,
     pub what: String,
 }
 
 impl Oracles {
-    pub fn new(promises: &Promises, config: &Config) -> Self {
+    pub(crate) fn new(promises: &Promises, config: &Config) -> Self {
         let oracles: Vec<Box<dyn Oracle>> = vec![
             Box::new(resources::Resources::default()),
             Box::new(channels::Channels::default()),
@@ -193,12 +193,12 @@ impl Oracles {
         Self { families: Families::default(), oracles }
     }
 
-    pub fn effect(&mut self, now: Time, effect: &Effect) -> Result<(), Violation> {
+    pub(crate) fn effect(&mut self, now: Time, effect: &Effect) -> Result<(), Violation> {
         self.families.effect(now, effect);
         self.ask(|oracle| oracle.effect(now, effect))
     }
 
-    pub fn event(&mut self, now: Time, event: &Event) -> Result<(), Violation> {
+    pub(crate) fn event(&mut self, now: Time, event: &Event) -> Result<(), Violation> {
         if let Event::Resumed { lost } = event {
             for process in lost {
                 let (process, status) = (*process, ProcessStatus::Lost);
@@ -212,7 +212,7 @@ impl Oracles {
         self.ask(|oracle| oracle.event(now, event))
     }
 
-    pub fn look(
+    pub(crate) fn look(
         &mut self,
         status: &Status,
         in_progress: InProgress,
@@ -236,11 +236,11 @@ impl Oracles {
         ask(oracles, |oracle| oracle.look(&look))
     }
 
-    pub fn end(&mut self) -> Result<(), Violation> {
+    pub(crate) fn end(&mut self) -> Result<(), Violation> {
         self.ask(Oracle::end)
     }
 
-    pub fn judged(&self) -> Judged {
+    pub(crate) fn judged(&self) -> Judged {
         let mut all = Judged::default();
         self.oracles.iter().for_each(|oracle| all.add(oracle.judged()));
         all

@@ -16,14 +16,14 @@ struct SiteReport {
     lists: Option<[Vec<String>; 2]>,
 }
 
-pub struct Quorum {
+pub(super) struct Quorum {
     branches: Branches,
     reports: Vec<SiteReport>,
     judged: Judged,
 }
 
 impl Quorum {
-    pub fn new(promises: &Promises) -> Self {
+    pub(super) fn new(promises: &Promises) -> Self {
         let branches = Branches::new(&promises.sites);
         Self { branches, reports: Vec::new(), judged: Judged::default() }
     }

@@ -11,7 +11,7 @@ use ftsh_machine::{Effect, Event, Time};
 use super::{Oracle, Verdict};
 
 #[derive(Default)]
-pub struct Resources {
+pub(super) struct Resources {
     ios: BTreeSet<IoId>,
     buffers: BTreeSet<BufferId>,
     dropped: BTreeSet<BufferId>,

@@ -8,7 +8,7 @@ use super::tries::CHANNELS;
 type Make = fn(&mut Generator) -> String;
 
 /// Commands with their weights.
-pub const COMMANDS: &[(u32, Make)] = &[
+pub(super) const COMMANDS: &[(u32, Make)] = &[
     (30, redirected),
     (8, pipeline),
     (5, call),
@@ -107,7 +107,7 @@ fn here_document(g: &mut Generator) -> String {
 
 impl Generator {
     /// Returns a program of the world with its arguments.
-    pub fn program(&mut self) -> String {
+    pub(super) fn program(&mut self) -> String {
         let seconds = *self.dice.pick(&["0.1", "0.7", "1", "3", "8"]);
         let number = self.dice.number(1, 15);
         match self.dice.number(0, 24) {
@@ -129,7 +129,7 @@ impl Generator {
     }
 
     /// Returns a stage of a pipeline.
-    pub fn simple(&mut self) -> String {
+    pub(super) fn simple(&mut self) -> String {
         match self.dice.number(0, 9) {
             0 => format!("echo {}", self.words()),
             1 => format!("echo -n {}", self.words()),
@@ -140,22 +140,22 @@ impl Generator {
         }
     }
 
-    pub fn pipe(&mut self) -> &'static str {
+    pub(super) fn pipe(&mut self) -> &'static str {
         if self.dice.chance(0.2) { " |& " } else { " | " }
     }
 
-    pub fn function(&mut self) -> Option<String> {
+    pub(super) fn function(&mut self) -> Option<String> {
         let first = self.callable;
         (first < FUNCTIONS).then(|| format!("f{}", self.dice.number(first, FUNCTIONS - 1)))
     }
 
-    pub fn variable(&mut self) -> &'static str {
+    pub(super) fn variable(&mut self) -> &'static str {
         const NAMES: [&str; 6] = ["n", "v", "w", "o", "p", "q"];
         NAMES[self.dice.number(0, NAMES.len() - 1)]
     }
 
     /// Returns a word with a variable or with text.
-    pub fn value(&mut self) -> String {
+    pub(super) fn value(&mut self) -> String {
         let name = self.variable();
         match self.dice.number(0, 9) {
             0..=2 => format!("${name}"),
@@ -174,7 +174,7 @@ impl Generator {
         }
     }
 
-    pub fn words(&mut self) -> String {
+    pub(super) fn words(&mut self) -> String {
         let mut words = Vec::new();
         for _ in 0..self.dice.number(0, 3) {
             words.push(match self.dice.number(0, 11) {
@@ -189,7 +189,7 @@ impl Generator {
         words.join(" ")
     }
 
-    pub fn input(&mut self) -> String {
+    pub(super) fn input(&mut self) -> String {
         let name = self.variable();
         match self.dice.number(0, 3) {
             0 => " < /data".into(),
@@ -200,7 +200,7 @@ impl Generator {
     }
 
     /// Returns redirections, mostly none.
-    pub fn redirects(&mut self) -> String {
+    pub(super) fn redirects(&mut self) -> String {
         let mut redirects = String::new();
         while redirects.len() < 20 && self.dice.chance(0.3) {
             let name = self.variable();

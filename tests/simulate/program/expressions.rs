@@ -6,7 +6,7 @@ use super::generate::Generator;
 
 impl Generator {
     /// Returns an expression with a numeric value if its variables are numbers.
-    pub fn number(&mut self, depth: usize) -> String {
+    pub(super) fn number(&mut self, depth: usize) -> String {
         if depth == 0 || self.dice.chance(0.4) {
             return match self.dice.number(0, 4) {
                 0 => "$n".into(),
@@ -34,7 +34,7 @@ impl Generator {
     }
 
     /// Returns a logical expression.
-    pub fn condition(&mut self, depth: usize) -> String {
+    pub(super) fn condition(&mut self, depth: usize) -> String {
         match self.dice.number(0, if depth == 0 { 5 } else { 9 }) {
             0 => "true".into(),
             1 | 2 => {
@@ -63,7 +63,7 @@ impl Generator {
     }
 
     /// Returns an expression that transforms a text by a function of the language.
-    pub fn text(&mut self) -> String {
+    pub(super) fn text(&mut self) -> String {
         let value = self.value();
         let path = *self.dice.pick(&["/a/b.tar.gz", "b.c", "/", "there/"]);
         match self.dice.number(0, 9) {
@@ -79,7 +79,7 @@ impl Generator {
     }
 
     /// Returns the list of a loop.
-    pub fn list(&mut self) -> String {
+    pub(super) fn list(&mut self) -> String {
         let count = self.dice.number(1, 4);
         match self.dice.number(0, 12) {
             10 => format!("lines(\"{}\")", self.value()),

@@ -6,7 +6,7 @@ use super::{Node, Program, commands, structures};
 use crate::dice::Dice;
 
 /// State of the generator.
-pub struct Generator {
+pub(super) struct Generator {
     pub dice: Dice,
     /// Remaining number of nodes.
     left: usize,
@@ -27,10 +27,10 @@ pub struct Generator {
 }
 
 /// Number of functions. Each function may call later ones.
-pub const FUNCTIONS: usize = 3;
+pub(super) const FUNCTIONS: usize = 3;
 
 /// Generates a random program.
-pub fn generate(dice: Dice) -> Program {
+pub(crate) fn generate(dice: Dice) -> Program {
     let mut generator = Generator {
         dice,
         left: 0,
@@ -84,7 +84,7 @@ pub fn generate(dice: Dice) -> Program {
 
 impl Generator {
     /// Generates the commands of a script or a structure.
-    pub fn group(&mut self, depth: usize) -> Vec<Node> {
+    pub(super) fn group(&mut self, depth: usize) -> Vec<Node> {
         let mut group = vec![self.node(depth)];
         while group.len() < 5 && self.left > 0 && self.dice.chance(0.6) {
             group.push(self.node(depth));
@@ -104,21 +104,25 @@ impl Generator {
     }
 
     /// Returns a unique name.
-    pub fn fresh(&mut self, prefix: &str) -> String {
+    pub(super) fn fresh(&mut self, prefix: &str) -> String {
         self.names += 1;
         format!("{prefix}{}", self.names)
     }
 
     /// Returns the text or nothing.
-    pub fn maybe(&mut self, probability: f64, make: impl FnOnce(&mut Self) -> String) -> String {
+    pub(super) fn maybe(
+        &mut self,
+        probability: f64,
+        make: impl FnOnce(&mut Self) -> String,
+    ) -> String {
         if self.dice.chance(probability) { make(self) } else { String::new() }
     }
 }
 
-pub fn line(text: impl Into<String>) -> Node {
+pub(super) fn line(text: impl Into<String>) -> Node {
     Node::Line(text.into())
 }
 
-pub fn block(head: String, body: Vec<Node>) -> Node {
+pub(super) fn block(head: String, body: Vec<Node>) -> Node {
     Node::Block { promise: None, groups: vec![(head, body)], redirects: String::new() }
 }

@@ -10,23 +10,23 @@ mod tries;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-pub use generate::generate;
+pub(crate) use generate::generate;
 
 /// File that programs may `source`.
-pub const LIBRARY: &str = "/library";
+pub(crate) const LIBRARY: &str = "/library";
 /// Name of the script.
-pub const SCRIPT: &str = "script";
+pub(crate) const SCRIPT: &str = "script";
 
 /// A script and the file that it may source.
 #[derive(Clone, Default)]
-pub struct Program {
+pub(crate) struct Program {
     pub script: Vec<Node>,
     pub library: Vec<Node>,
 }
 
 /// A command or a structure.
 #[derive(Clone)]
-pub enum Node {
+pub(crate) enum Node {
     /// A command; a here-document takes several lines.
     Line(String),
     /// A structure up to its `end`.
@@ -44,14 +44,14 @@ pub enum Node {
 
 /// Promises of a structure.
 #[derive(Clone, Debug)]
-pub enum Promise {
+pub(crate) enum Promise {
     Try(Limits),
     Branches(Site),
 }
 
 /// Promises of the head of a `try`.
 #[derive(Clone, Debug, Default)]
-pub struct Limits {
+pub(crate) struct Limits {
     pub limit: Option<Duration>,
     /// Time limit, if there is one.
     pub times: Option<u64>,
@@ -67,14 +67,14 @@ pub struct Limits {
 
 impl Limits {
     /// Returns the maximum number of attempts.
-    pub fn most(&self) -> u64 {
+    pub(crate) fn most(&self) -> u64 {
         self.times.unwrap_or(if self.limit.is_some() { u64::MAX } else { 1 })
     }
 }
 
 /// A `forall` or a hedged `forany` that reports its branches. The name of its variable is unique.
 #[derive(Clone, Debug)]
-pub struct Site {
+pub(crate) struct Site {
     pub variable: String,
     /// Words, all distinct.
     pub words: Vec<String>,
@@ -87,7 +87,7 @@ pub struct Site {
 
 /// A `finally` group.
 #[derive(Clone, Debug)]
-pub struct Group {
+pub(crate) struct Group {
     /// Line of its `try`.
     pub line: u32,
     /// True if a `catch` comes before the group.
@@ -96,7 +96,7 @@ pub struct Group {
 
 /// Promises of the structures of a program.
 #[derive(Clone, Debug, Default)]
-pub struct Promises {
+pub(crate) struct Promises {
     /// Promises of tries by file and line.
     pub tries: BTreeMap<(String, u32), Limits>,
     /// `finally` groups by file and line.
@@ -107,7 +107,7 @@ pub struct Promises {
 
 impl Program {
     /// Returns the texts of the script and the library, and the promises of their tries.
-    pub fn texts(&self) -> (String, String, Promises) {
+    pub(crate) fn texts(&self) -> (String, String, Promises) {
         let mut promises = Promises::default();
         let mut text = |name: &str, nodes: &[Node]| {
             let mut lines = Vec::new();

@@ -5,7 +5,7 @@ use super::{Limits, Node, Promise, Site};
 
 /// Generates a `forall` that prints `@start` and, with its variable, `@done` or `@failed`. Each
 /// branch prints `@branch`.
-pub fn forall(g: &mut Generator, depth: usize) -> Node {
+pub(super) fn forall(g: &mut Generator, depth: usize) -> Node {
     let mut site = site(g, depth);
     let mut head = format!("forall {} in {}", site.variable, site.words.join(" "));
     head += &g.maybe(0.3, |g| format!(" at most {}", g.dice.number(1, 3)));
@@ -30,7 +30,7 @@ pub fn forall(g: &mut Generator, depth: usize) -> Node {
 
 /// Generates a hedged `forany` that prints `@start` and, with its variable, `@won` or `@lost`. Each
 /// word prints `@branch`, and `@end` before its success.
-pub fn hedge(g: &mut Generator, depth: usize) -> Node {
+pub(super) fn hedge(g: &mut Generator, depth: usize) -> Node {
     let site = site(g, depth);
     let after = *g.dice.pick(&["$limit", "300 ms", "2s"]);
     let mut head =

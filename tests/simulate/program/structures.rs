@@ -9,7 +9,7 @@ use super::tries::{attempts, deferrals, retries};
 type Make = fn(&mut Generator, usize) -> Node;
 
 /// Structures with their weights. Each generator receives the maximum depth of its groups.
-pub const STRUCTURES: &[(u32, Make)] = &[
+pub(super) const STRUCTURES: &[(u32, Make)] = &[
     (14, attempts),
     (2, deferrals),
     (2, retries),
@@ -80,7 +80,7 @@ impl Generator {
     const JUMPS: &'static [&'static str] = &["break", "continue"];
 
     /// Generates the body of a loop with the allowed jumps.
-    pub fn body(&mut self, jumps: &'static [&'static str], depth: usize) -> Vec<Node> {
+    pub(super) fn body(&mut self, jumps: &'static [&'static str], depth: usize) -> Vec<Node> {
         let around = std::mem::replace(&mut self.jumps, jumps);
         let body = self.group(depth);
         self.jumps = around;
@@ -125,7 +125,7 @@ impl Generator {
     }
 
     /// Returns redirections after an `end`, mostly none.
-    pub fn around(&mut self) -> String {
+    pub(super) fn around(&mut self) -> String {
         self.maybe(0.3, Self::redirects)
     }
 }

@@ -20,10 +20,10 @@ const TIMES: [(&str, u64); 8] = [
 ];
 
 /// Channels that scripts declare.
-pub const CHANNELS: [&str; 2] = ["mirror", "disk"];
+pub(super) const CHANNELS: [&str; 2] = ["mirror", "disk"];
 
 /// Generates a `try`, possibly with a `catch`.
-pub fn attempts(g: &mut Generator, depth: usize) -> Node {
+pub(super) fn attempts(g: &mut Generator, depth: usize) -> Node {
     let kinds = *g.dice.pick(&["", "n", "d", "d", "dn", "nd"]);
     let (head, limits) = g.head(kinds);
     let mut groups = vec![g.attempt(head, depth)];
@@ -43,7 +43,7 @@ pub fn attempts(g: &mut Generator, depth: usize) -> Node {
 }
 
 /// Generates attempts that are sometimes deferred, within their time.
-pub fn deferrals(g: &mut Generator, depth: usize) -> Node {
+pub(super) fn deferrals(g: &mut Generator, depth: usize) -> Node {
     let kinds = *g.dice.pick(&["d", "dn", "nd"]);
     let (head, limits) = g.head(kinds);
     let by = *g.dice.pick(&["1 second busy", "4", "20s"]);
@@ -58,7 +58,7 @@ pub fn deferrals(g: &mut Generator, depth: usize) -> Node {
 }
 
 /// Generates attempts that fail repeatedly, on a channel whose budget may be used up.
-pub fn retries(g: &mut Generator, _: usize) -> Node {
+pub(super) fn retries(g: &mut Generator, _: usize) -> Node {
     let channel = *g.dice.pick(&CHANNELS);
     let limits = Limits {
         times: Some(30),
@@ -76,7 +76,7 @@ pub fn retries(g: &mut Generator, _: usize) -> Node {
 }
 
 /// Generates a part of a script that neither fails nor hangs.
-pub fn contained(g: &mut Generator, depth: usize) -> Node {
+pub(super) fn contained(g: &mut Generator, depth: usize) -> Node {
     let (head, limits) = g.head("dn");
     let groups = vec![g.attempt(head, depth), ("catch".into(), vec![line("ok")])];
     let redirects = g.outputs(&groups[0].0);
@@ -161,7 +161,7 @@ impl Generator {
     }
 
     /// Generates the declaration of a channel.
-    pub fn channel(&mut self, name: &str) -> String {
+    pub(super) fn channel(&mut self, name: &str) -> String {
         let mut rules = [
             self.maybe(0.6, |g| format!(" at most {}", g.dice.pick(&["1", "2", "(1 .add. 2)"]))),
             self.maybe(0.4, |g| {

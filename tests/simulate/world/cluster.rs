@@ -11,7 +11,7 @@ use crate::dice::Dice;
 const LONG: Duration = Duration::from_secs(200);
 
 /// Creates a cluster with a given rate of faults.
-pub fn random(dice: &mut Dice, trouble: f64) -> SimulatedCluster {
+pub(super) fn random(dice: &mut Dice, trouble: f64) -> SimulatedCluster {
     let names = ["n1", "n2", "n3"];
     let nodes = names[..dice.number(1, 3)].iter().map(|name| node(dice, name, trouble)).collect();
     let lease = *dice.pick(&[1, 10, 60]);

@@ -7,7 +7,7 @@ use crate::dice::Dice;
 
 /// Probability of each fault at each occasion.
 #[derive(Clone, Debug, Default)]
-pub struct Faults {
+pub(crate) struct Faults {
     /// A command cannot be started.
     pub spawn: f64,
     /// A redirection cannot be opened.
@@ -42,7 +42,7 @@ pub struct Faults {
 
 impl Faults {
     /// Returns the faults of a world; every fourth world is calm.
-    pub fn random(dice: &mut Dice) -> Self {
+    pub(crate) fn random(dice: &mut Dice) -> Self {
         let mut faults = Self::default();
         if dice.chance(0.25) {
             return faults;
@@ -75,7 +75,12 @@ impl Faults {
     }
 
     /// Counts a fault if it happens.
-    pub fn happens(&mut self, dice: &mut Dice, name: &'static str, probability: f64) -> bool {
+    pub(crate) fn happens(
+        &mut self,
+        dice: &mut Dice,
+        name: &'static str,
+        probability: f64,
+    ) -> bool {
         let happens = dice.chance(probability);
         if happens {
             *self.happened.entry(name).or_default() += 1;

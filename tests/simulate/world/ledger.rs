@@ -6,7 +6,7 @@ use ftsh_machine::effect::{OperationId, ProcessId, ScopeId};
 use ftsh_machine::{Effect, Event};
 
 #[derive(Default)]
-pub struct Ledger {
+pub(super) struct Ledger {
     scopes: BTreeMap<ScopeId, ScopeId>,
     /// Commands in progress with their scopes.
     commands: BTreeMap<ProcessId, ScopeId>,
@@ -17,7 +17,7 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    pub fn asked(&mut self, effect: &Effect) {
+    pub(super) fn asked(&mut self, effect: &Effect) {
         match effect {
             Effect::Run(run) | Effect::Exec(run) => {
                 self.commands.insert(run.process, run.scope);
@@ -40,7 +40,7 @@ impl Ledger {
         }
     }
 
-    pub fn on_event(&mut self, event: &Event) {
+    pub(super) fn on_event(&mut self, event: &Event) {
         match event {
             Event::Exited { process, .. }
             | Event::SpawnFailed { process, .. }
@@ -58,17 +58,17 @@ impl Ledger {
         }
     }
 
-    pub fn commands(&self) -> impl Iterator<Item = ProcessId> {
+    pub(super) fn commands(&self) -> impl Iterator<Item = ProcessId> {
         self.commands.keys().copied()
     }
 
     /// Returns the scopes of branches that may be elsewhere.
-    pub fn scopes_away(&self) -> Vec<ScopeId> {
+    pub(super) fn scopes_away(&self) -> Vec<ScopeId> {
         let away = self.commands.iter().filter(|(process, _)| self.away.contains(process));
         away.map(|(_, scope)| *scope).collect()
     }
 
-    pub fn open(&self) -> &[Effect] {
+    pub(super) fn open(&self) -> &[Effect] {
         &self.open
     }
 

@@ -7,18 +7,18 @@ use ftsh_machine::{Event, Time};
 use crate::dice::Dice;
 
 #[derive(Default)]
-pub struct Mail {
+pub(super) struct Mail {
     /// Events with the earliest moment of their arrival, in the order of occurrence.
     letters: Vec<(Time, Event)>,
 }
 
 impl Mail {
-    pub fn post(&mut self, at: Time, event: Event) {
+    pub(super) fn post(&mut self, at: Time, event: Event) {
         self.letters.push((at, event));
     }
 
     /// Returns one of the events that can arrive now.
-    pub fn take(&mut self, now: Time, dice: &mut Dice) -> Option<Event> {
+    pub(super) fn take(&mut self, now: Time, dice: &mut Dice) -> Option<Event> {
         let arrived: Vec<usize> =
             self.free().filter(|&index| self.letters[index].0 <= now).collect();
         let first = *arrived.first()?;
@@ -28,7 +28,7 @@ impl Mail {
     }
 
     /// Returns the time of the next arrival.
-    pub fn next(&self) -> Option<Time> {
+    pub(super) fn next(&self) -> Option<Time> {
         self.free().map(|index| self.letters[index].0).min()
     }
 
@@ -41,22 +41,22 @@ impl Mail {
     }
 
     /// Drops all events of commands.
-    pub fn lose_all(&mut self) {
+    pub(super) fn lose_all(&mut self) {
         self.letters.retain(|(_, event)| of(event).is_none());
     }
 
     /// Drops all events except signals.
-    pub fn keep_signals(&mut self) {
+    pub(super) fn keep_signals(&mut self) {
         self.letters.retain(|(_, event)| matches!(event, Event::Interrupted(_)));
     }
 
     /// Drops pending signals.
-    pub fn forget_signals(&mut self) {
+    pub(super) fn forget_signals(&mut self) {
         self.letters.retain(|(_, event)| !matches!(event, Event::Interrupted(_)));
     }
 
     /// Drops the end of a command.
-    pub fn lose(&mut self, process: ProcessId) {
+    pub(super) fn lose(&mut self, process: ProcessId) {
         self.letters.retain(|(_, event)| of(event) != Some(process));
     }
 }

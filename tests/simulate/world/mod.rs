@@ -17,11 +17,11 @@ use ftsh_machine::{Effect, Event, Time};
 use ftsh_sim::cluster::{NodeAttempt, SimulatedCluster};
 use ftsh_sim::{Ask, Call, Due, Model, Shell, SimulatedChannels, World};
 
-pub use self::faults::Faults;
+pub(crate) use self::faults::Faults;
 use self::ledger::Ledger;
 use self::mail::Mail;
-pub use self::models::model;
-pub use self::shared::Shared;
+pub(crate) use self::models::model;
+pub(crate) use self::shared::Shared;
 use crate::dice::Dice;
 use crate::program::LIBRARY;
 
@@ -29,7 +29,7 @@ use crate::program::LIBRARY;
 const MAX_QUIET: Duration = Duration::from_secs(3600);
 
 /// Result of a wait.
-pub enum WaitResult {
+pub(crate) enum WaitResult {
     Event(Event),
     Nothing,
     /// No event will ever come.
@@ -37,7 +37,7 @@ pub enum WaitResult {
 }
 
 /// A world with faults.
-pub struct Faulty {
+pub(crate) struct Faulty {
     shell: Shell,
     around: Around,
     mail: Mail,
@@ -115,7 +115,7 @@ impl Around {
 }
 
 impl Faulty {
-    pub fn new(dice: &mut Dice, library: &str) -> Self {
+    pub(crate) fn new(dice: &mut Dice, library: &str) -> Self {
         let faults = Faults::random(dice);
         let mut shell = Shell::default();
         for (path, content) in [(LIBRARY, library), ("/data", "one\ntwo\n"), ("/a.c", "")] {
@@ -161,22 +161,22 @@ impl Faulty {
     }
 
     /// The shell itself only ends when it is replaced: no recorded driver reports its own end.
-    pub fn without_restarts(mut self) -> Self {
+    pub(crate) fn without_restarts(mut self) -> Self {
         self.restarts.clear();
         self
     }
 
-    pub fn now(&self) -> Time {
+    pub(crate) fn now(&self) -> Time {
         self.around.now
     }
 
     /// Returns the living processes.
-    pub fn alive(&self) -> BTreeSet<ProcessId> {
+    pub(crate) fn alive(&self) -> BTreeSet<ProcessId> {
         self.shell.alive().collect()
     }
 
     /// True if actions are in progress that may never lead to an event.
-    pub fn is_busy(&self) -> bool {
+    pub(crate) fn is_busy(&self) -> bool {
         // An attempt that holds a place and waits for another one may wait forever.
         !self.hung.is_empty()
             || self.shell.alive().next().is_some()
@@ -185,33 +185,33 @@ impl Faulty {
     }
 
     /// Returns the results of branches that were dispatched.
-    pub fn attempts(&self) -> &[NodeAttempt] {
+    pub(crate) fn attempts(&self) -> &[NodeAttempt] {
         self.cluster.attempts()
     }
 
     /// True if no attempt holds or awaits a place in a channel.
-    pub fn channels_are_quiet(&self) -> bool {
+    pub(crate) fn channels_are_quiet(&self) -> bool {
         self.around.channels.is_quiet()
     }
 
     /// Sends a signal to the shell.
-    pub fn interrupt(&mut self, signal: i32) {
+    pub(crate) fn interrupt(&mut self, signal: i32) {
         self.mail.post(self.around.now, Event::Interrupted(signal));
     }
 
     /// Advances the time for an action of the machine.
-    pub fn spend(&mut self, time: Duration) {
+    pub(crate) fn spend(&mut self, time: Duration) {
         self.around.now = self.around.now + time;
     }
 
     /// Ends all faults.
-    pub fn calm_down(&mut self) {
+    pub(crate) fn calm_down(&mut self) {
         self.restarts.clear();
         self.mail.forget_signals();
         self.faults = Faults::default();
     }
 
-    pub fn perform(&mut self, effect: Effect) {
+    pub(crate) fn perform(&mut self, effect: Effect) {
         match &effect {
             Effect::Run(run) | Effect::Exec(run) => _ = self.commands.insert(run.process),
             Effect::Dispatch(branch) => {
@@ -390,7 +390,7 @@ impl Faulty {
     }
 
     /// Lets time pass until the next event, at most until `until`.
-    pub fn wait(&mut self, until: Time) -> WaitResult {
+    pub(crate) fn wait(&mut self, until: Time) -> WaitResult {
         let Self { faults, dice, .. } = self;
         if faults.happens(dice, "spurious", faults.spurious) {
             return WaitResult::Nothing;

@@ -8,7 +8,7 @@ use ftsh_sim::{Call, Model};
 use crate::dice::Dice;
 
 /// Returns the model of a program, or none for an unknown program.
-pub fn model(call: &Call, dice: &mut Dice) -> Option<Model> {
+pub(crate) fn model(call: &Call, dice: &mut Dice) -> Option<Model> {
     let argument = call.words.get(1).map(ToString::to_string);
     let argument = argument.and_then(|text| text.parse::<f64>().ok()).unwrap_or(1.0);
     let time = Duration::from_secs_f64(argument.clamp(0.0, 100.0));

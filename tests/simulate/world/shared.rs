@@ -19,18 +19,18 @@ const HALF_SETTLED: &str = "the shell ended while files took their places";
 
 /// A world shared by a recorder and an observer.
 #[derive(Clone)]
-pub struct Shared {
+pub(crate) struct Shared {
     world: Rc<RefCell<Faulty>>,
     /// True if no event will ever come.
     pub is_over: Rc<RefCell<bool>>,
 }
 
 impl Shared {
-    pub fn new(world: Faulty) -> Self {
+    pub(crate) fn new(world: Faulty) -> Self {
         Self { world: Rc::new(RefCell::new(world)), is_over: Rc::default() }
     }
 
-    pub fn with<T>(&self, look: impl FnOnce(&mut Faulty) -> T) -> T {
+    pub(crate) fn with<T>(&self, look: impl FnOnce(&mut Faulty) -> T) -> T {
         look(&mut self.world.borrow_mut())
     }
 }
@@ -86,7 +86,7 @@ impl Durable for Shared {
 impl Faulty {
     /// True if the shell has received all events. A missing event would be in the world without an
     /// observer.
-    pub fn is_told_all(&self) -> bool {
+    pub(crate) fn is_told_all(&self) -> bool {
         !self.shell.is_reading() && self.ledger.commands().all(|process| self.shell.runs(process))
     }
 
@@ -106,7 +106,7 @@ impl Faulty {
     }
 
     /// Kills the shell and starts another one.
-    pub fn replace_shell(&mut self, later: Duration) {
+    pub(crate) fn replace_shell(&mut self, later: Duration) {
         self.die(later);
         self.cluster.forget_scopes();
         self.shell = self.shell.successor();
@@ -114,7 +114,7 @@ impl Faulty {
 
     /// Restores the state as if all processes were alive: reports them at once and repeats their
     /// requests.
-    pub fn end_processes(&mut self, later: Duration) {
+    pub(crate) fn end_processes(&mut self, later: Duration) {
         self.die(later);
         self.shell.end_processes();
         let until = self.around.now + std::mem::take(&mut self.outlived);

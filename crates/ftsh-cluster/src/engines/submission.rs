@@ -19,7 +19,7 @@ pub(crate) struct Submission<'a> {
 
 impl Submission<'_> {
     /// Returns the words of the argument.
-    pub fn words(&self) -> impl Iterator<Item = BString> {
+    pub(crate) fn words(&self) -> impl Iterator<Item = BString> {
         self.options
             .split(u8::is_ascii_whitespace)
             .filter(|word| !word.is_empty())

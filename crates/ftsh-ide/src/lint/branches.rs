@@ -9,7 +9,7 @@ use ftsh_syntax::hint::hint;
 use ftsh_syntax::slug::Slug;
 use ftsh_syntax::span::Span;
 
-pub fn check(script: &Script) -> Vec<Warning> {
+pub(super) fn check(script: &Script) -> Vec<Warning> {
     let mut check = BranchCheck { warnings: Vec::new() };
     check.block(&script.body, &mut HashSet::new());
     check.warnings

@@ -20,7 +20,7 @@ const IDLE: [&str; 25] = [
     "wall", "who",
 ];
 
-pub fn check(script: &Script) -> Vec<Warning> {
+pub(super) fn check(script: &Script) -> Vec<Warning> {
     let mut check =
         FlowCheck { text: script.source.text(), functions: HashMap::new(), warnings: Vec::new() };
     check.collect(&script.body);

@@ -32,7 +32,7 @@ struct CallGraph<'a> {
     runs: bool,
 }
 
-pub fn check(script: &Script) -> Vec<Warning> {
+pub(super) fn check(script: &Script) -> Vec<Warning> {
     let mut calls = CallGraph::default();
     calls.block(&script.body, None);
     let mut warnings = if calls.sources { Vec::new() } else { calls.undefined() };

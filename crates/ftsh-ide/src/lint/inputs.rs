@@ -25,7 +25,7 @@ const READERS: [(&str, &str); 8] = [
 const RUNNERS: [&str; 10] =
     ["env", "ionice", "nice", "nohup", "setsid", "sshpass", "stdbuf", "sudo", "time", "timeout"];
 
-pub fn check(script: &Script) -> Vec<Warning> {
+pub(super) fn check(script: &Script) -> Vec<Warning> {
     let mut warnings = Vec::new();
     block(&script.body, None, &mut warnings);
     warnings

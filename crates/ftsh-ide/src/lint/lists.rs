@@ -10,7 +10,7 @@ use ftsh_syntax::slug::Slug;
 /// Programs that expand braces themselves.
 const EXPANDERS: [&str; 6] = ["awk", "curl", "find", "jq", "perl", "rg"];
 
-pub fn check(script: &Script) -> Vec<Warning> {
+pub(super) fn check(script: &Script) -> Vec<Warning> {
     let mut warnings = Vec::new();
     walk::each(&script.body, &mut |command| {
         for simple in walk::simples(command) {

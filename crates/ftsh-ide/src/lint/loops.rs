@@ -13,7 +13,7 @@ use ftsh_syntax::span::Span;
 /// Tightest known limit of the enclosing tries, with its span.
 type Limit = Option<(Duration, Span)>;
 
-pub fn check(script: &Script) -> Vec<Warning> {
+pub(super) fn check(script: &Script) -> Vec<Warning> {
     let mut warnings = Vec::new();
     block(&script.body, None, &mut warnings);
     warnings

@@ -14,7 +14,7 @@ use ftsh_syntax::span::Span;
 /// Commands with a length of time as their argument.
 const CHECKED: [&str; 2] = ["sleep", "defer"];
 
-pub fn check(script: &Script) -> Vec<Warning> {
+pub(super) fn check(script: &Script) -> Vec<Warning> {
     let mut simples = Vec::new();
     let mut functions = BTreeSet::new();
     walk::each(&script.body, &mut |command| {

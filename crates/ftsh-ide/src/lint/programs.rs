@@ -39,7 +39,7 @@ impl Programs for UnknownPrograms {
 /// Builtins that may change the search for programs, if `PATH` is an argument.
 const SETTERS: [&str; 3] = ["export", "unset", "read"];
 
-pub fn check(script: &Script, programs: &dyn Programs) -> Vec<Warning> {
+pub(super) fn check(script: &Script, programs: &dyn Programs) -> Vec<Warning> {
     let mut functions = HashMap::new();
     let mut is_open = false;
     walk::each(&script.body, &mut |command| {

@@ -6,7 +6,7 @@ use ftsh_syntax::ast::CommandKind;
 use ftsh_syntax::hint::hint;
 use ftsh_syntax::slug::Slug;
 
-pub fn check(script: &Script) -> Vec<Warning> {
+pub(super) fn check(script: &Script) -> Vec<Warning> {
     let mut warnings = Vec::new();
     walk::each(&script.body, &mut |command| {
         if matches!(&command.kind, CommandKind::Assign { name, .. } if &**name == "IFS") {

@@ -14,7 +14,7 @@ use ftsh_syntax::parse::literal;
 use ftsh_syntax::slug::Slug;
 use ftsh_syntax::span::{Source, Span};
 
-pub fn check(script: &Script, policy: &Policy) -> Vec<Warning> {
+pub(super) fn check(script: &Script, policy: &Policy) -> Vec<Warning> {
     let mut check =
         LimitCheck { source: &script.source, policy, around: Vec::new(), warnings: Vec::new() };
     check.block(&script.body);

@@ -9,7 +9,7 @@ use ftsh_syntax::parse::literal;
 
 /// Returns the blocks directly inside of a command. A pipeline has one for each stage that is a
 /// structure.
-pub fn blocks(command: &Command) -> Vec<&Block> {
+pub(crate) fn blocks(command: &Command) -> Vec<&Block> {
     match &command.kind {
         CommandKind::If { arms, otherwise } => {
             arms.iter().map(|(_, body)| body).chain(otherwise).collect()
@@ -33,7 +33,7 @@ pub fn blocks(command: &Command) -> Vec<&Block> {
 }
 
 /// Returns the expressions of a command, without those of its blocks.
-pub fn expressions(command: &Command) -> Vec<&Expr> {
+pub(crate) fn expressions(command: &Command) -> Vec<&Expr> {
     match &command.kind {
         CommandKind::If { arms, .. } => arms.iter().map(|(condition, _)| condition).collect(),
         CommandKind::While { condition, .. } => vec![condition],
@@ -73,7 +73,7 @@ fn amount<'t>(found: &mut Vec<&'t Expr>, duration: &'t Duration) {
 }
 
 /// Returns the expressions directly inside of an expression.
-pub fn operands(expr: &Expr) -> Vec<&Expr> {
+pub(crate) fn operands(expr: &Expr) -> Vec<&Expr> {
     match &expr.kind {
         ExprKind::Word(_) | ExprKind::Succeeds(_) => Vec::new(),
         ExprKind::Group(inner) | ExprKind::Unary { operand: inner, .. } => vec![inner],
@@ -86,7 +86,7 @@ pub fn operands(expr: &Expr) -> Vec<&Expr> {
 }
 
 /// Calls `visit` for each command of a block, and of its inner blocks.
-pub fn each<'a>(block: &'a Block, visit: &mut impl FnMut(&'a Command)) {
+pub(crate) fn each<'a>(block: &'a Block, visit: &mut impl FnMut(&'a Command)) {
     for command in &block.commands {
         visit(command);
         for inner in blocks(command) {
@@ -97,7 +97,7 @@ pub fn each<'a>(block: &'a Block, visit: &mut impl FnMut(&'a Command)) {
 
 /// Returns the pipelines that a command itself runs, in expressions too, without those of its
 /// blocks.
-pub fn pipelines(command: &Command) -> impl Iterator<Item = &Pipeline> {
+pub(crate) fn pipelines(command: &Command) -> impl Iterator<Item = &Pipeline> {
     let own = match &command.kind {
         CommandKind::Pipeline(pipeline) => Some(pipeline),
         _ => None,
@@ -116,12 +116,12 @@ pub fn pipelines(command: &Command) -> impl Iterator<Item = &Pipeline> {
 }
 
 /// Returns the commands in the [`pipelines`] of a command.
-pub fn simples(command: &Command) -> impl Iterator<Item = &Simple> {
+pub(crate) fn simples(command: &Command) -> impl Iterator<Item = &Simple> {
     pipelines(command).flat_map(|it| &it.stages).filter_map(Stage::simple)
 }
 
 /// Returns the only command of a pipeline without bars.
-pub fn single(pipeline: &Pipeline) -> Option<&Simple> {
+pub(crate) fn single(pipeline: &Pipeline) -> Option<&Simple> {
     match &pipeline.stages[..] {
         [stage] => stage.simple(),
         _ => None,
@@ -129,6 +129,6 @@ pub fn single(pipeline: &Pipeline) -> Option<&Simple> {
 }
 
 /// Returns the name of a command, if literal.
-pub fn name(simple: &Simple) -> Option<Cow<'_, str>> {
+pub(crate) fn name(simple: &Simple) -> Option<Cow<'_, str>> {
     simple.words.first().and_then(literal::word)
 }

@@ -27,7 +27,7 @@ use ftsh_syntax::vocabulary::{ALONE, DECLARATIONS, KEYWORDS, OPERATORS, TIMES, f
 /// Returns the candidates at a position.
 ///
 /// `variables` are those of the environment. Files are beside the document, or in `directory`.
-pub fn completion(
+pub(super) fn completion(
     document: &Document,
     place: Position,
     variables: &HashMap<String, Option<BString>>,

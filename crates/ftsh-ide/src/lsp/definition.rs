@@ -10,7 +10,7 @@ use ftsh_syntax::Span;
 
 /// Returns the definitions of the name at a position: one for a function or a channel, and every
 /// assignment of a variable.
-pub fn definition(document: &Document, place: Position) -> Vec<Location> {
+pub(super) fn definition(document: &Document, place: Position) -> Vec<Location> {
     let offset = document.offset(place);
     let Ok(script) = document.parsed() else { return guess(document, offset) };
     let names = Names::of(script);
@@ -19,7 +19,7 @@ pub fn definition(document: &Document, place: Position) -> Vec<Location> {
 }
 
 /// Returns the uses of a name, with the definitions if wanted. Programs have no references.
-pub fn references(document: &Document, place: Position, definitions: bool) -> Vec<Location> {
+pub(super) fn references(document: &Document, place: Position, definitions: bool) -> Vec<Location> {
     let Ok(script) = document.parsed() else { return Vec::new() };
     let names = Names::of(script);
     let Some(found) = names.at(document.offset(place)) else { return Vec::new() };

@@ -13,7 +13,7 @@ use ftsh_syntax::backoff::Policy;
 /// Returns the diagnostics of a text.
 ///
 /// Tries without a policy use `policy`, and the script would find `programs`.
-pub fn publish(
+pub(super) fn publish(
     document: &Document,
     policy: &Policy,
     programs: &dyn Programs,

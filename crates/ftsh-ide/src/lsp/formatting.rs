@@ -9,7 +9,7 @@ use ftsh_syntax::{Span, print};
 /// position.
 ///
 /// Returns no change for a text with errors.
-pub fn format(document: &Document) -> Vec<TextEdit> {
+pub(super) fn format(document: &Document) -> Vec<TextEdit> {
     let Ok(script) = document.parsed() else { return Vec::new() };
     let (old, new) = (document.text(), print(script));
     if old == new {

@@ -17,7 +17,7 @@ use ftsh_syntax::backoff::{Policy, PolicyKind};
 use ftsh_syntax::vocabulary::{DECLARATIONS, HEADS, function};
 
 /// Returns the explanation at a position. Tries without a policy use `policy`.
-pub fn hover(document: &Document, place: Position, policy: &Policy) -> Option<Hover> {
+pub(super) fn hover(document: &Document, place: Position, policy: &Policy) -> Option<Hover> {
     let text = document.text();
     let offset = document.offset(place);
     let all = scan(text).all;
@@ -190,7 +190,7 @@ impl<'d> HoverToken<'d> {
 }
 
 /// Returns the help on a topic, in Markdown.
-pub fn topic(name: &str) -> Option<String> {
+pub(super) fn topic(name: &str) -> Option<String> {
     let name = if name.starts_with('.') { "expressions" } else { name };
     let text = help::main_text(name)?;
     let mut out = String::new();

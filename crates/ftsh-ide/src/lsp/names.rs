@@ -15,7 +15,7 @@ use ftsh_syntax::{Script, Span};
 
 /// Kind of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NameKind {
+pub(super) enum NameKind {
     /// A variable.
     Variable,
     /// Function or program; both are called in the same way.
@@ -26,7 +26,7 @@ pub enum NameKind {
 
 /// Occurrence of a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Occurrence {
+pub(super) struct Occurrence {
     /// Span of the name.
     pub span: Span,
     /// Kind of the name.
@@ -39,7 +39,7 @@ pub struct Occurrence {
 
 /// Names in a script, and reasons why the list may be incomplete.
 #[derive(Debug, Default)]
-pub struct Names {
+pub(super) struct Names {
     /// Occurrences in the order of the text.
     pub all: Vec<Occurrence>,
     /// True if the script sources other files, which share variables and functions.
@@ -54,7 +54,7 @@ pub struct Names {
 
 impl Names {
     /// Collects the names of a script.
-    pub fn of(script: &Script) -> Self {
+    pub(super) fn of(script: &Script) -> Self {
         let mut names = Self::default();
         let text = script.source.text();
         NameCollector { text, names: &mut names }.block(&script.body);
@@ -63,17 +63,21 @@ impl Names {
     }
 
     /// Returns the occurrence at an offset, which may be right behind the name.
-    pub fn at(&self, offset: usize) -> Option<&Occurrence> {
+    pub(super) fn at(&self, offset: usize) -> Option<&Occurrence> {
         self.all.iter().find(|it| it.span.start <= offset && offset <= it.span.end)
     }
 
     /// Returns all occurrences of a name.
-    pub fn same(&self, kind: NameKind, name: &str) -> impl Iterator<Item = &Occurrence> {
+    pub(super) fn same(&self, kind: NameKind, name: &str) -> impl Iterator<Item = &Occurrence> {
         self.all.iter().filter(move |it| it.kind == kind && it.name == name)
     }
 
     /// Returns the occurrences that set or define a name.
-    pub fn definitions(&self, kind: NameKind, name: &str) -> impl Iterator<Item = &Occurrence> {
+    pub(super) fn definitions(
+        &self,
+        kind: NameKind,
+        name: &str,
+    ) -> impl Iterator<Item = &Occurrence> {
         self.same(kind, name).filter(|it| it.defines)
     }
 }
@@ -273,7 +277,7 @@ fn first_text(word: &Word) -> Option<Cow<'_, str>> {
 }
 
 /// Returns the lengths of time in a head that are one word with a unit.
-pub fn durations(command: &Command) -> Vec<&Word> {
+pub(super) fn durations(command: &Command) -> Vec<&Word> {
     fn length<'t>(found: &mut Vec<&'t Word>, duration: &'t Duration) {
         if let Duration::Joined(word) = duration {
             found.push(word);

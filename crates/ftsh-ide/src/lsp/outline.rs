@@ -18,7 +18,7 @@ const MAX_DEPTH: usize = 100;
 
 /// Structure or declaration in the outline.
 #[derive(Clone, Debug)]
-pub struct Item {
+pub(super) struct Item {
     /// Displayed name: a name, or the head as written.
     pub name: String,
     /// Kind of the item.
@@ -30,7 +30,7 @@ pub struct Item {
 }
 
 /// Returns the outline.
-pub fn outline(document: &Document) -> Vec<DocumentSymbol> {
+pub(super) fn outline(document: &Document) -> Vec<DocumentSymbol> {
     let mut tree = Vec::new();
     let mut items = items(document.text()).into_iter().peekable();
     while let Some(item) = items.next() {
@@ -40,7 +40,7 @@ pub fn outline(document: &Document) -> Vec<DocumentSymbol> {
 }
 
 /// Returns the items of a text by their start, so that inner items follow the outer item.
-pub fn items(text: &str) -> Vec<Item> {
+pub(super) fn items(text: &str) -> Vec<Item> {
     let scanned = scan(text);
     let whole = text.trim_end().len();
     let open = scanned.open.iter().map(|head| (*head, whole));

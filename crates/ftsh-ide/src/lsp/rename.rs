@@ -14,7 +14,7 @@ use ftsh_syntax::parse;
 /// # Errors
 ///
 /// Returns the reason if the name cannot be changed.
-pub fn prepare(
+pub(super) fn prepare(
     document: &Document,
     place: Position,
     is_outside: &dyn Fn(&str) -> bool,
@@ -28,7 +28,7 @@ pub fn prepare(
 /// # Errors
 ///
 /// Returns the reason if the name cannot be changed, or not to this name.
-pub fn rename(
+pub(super) fn rename(
     document: &Document,
     place: Position,
     new: &str,

@@ -10,7 +10,7 @@ use ftsh_syntax::{Script, Span};
 pub(super) mod flow;
 
 /// Reason against a renaming, for people.
-pub type Refusal = String;
+pub(super) type Refusal = String;
 
 /// Checks that a variable or function may be renamed. `is_outside` returns true for variables of
 /// the environment.
@@ -18,7 +18,7 @@ pub type Refusal = String;
 /// # Errors
 ///
 /// Returns the reason if the renaming could change the meaning.
-pub fn check(
+pub(super) fn check(
     script: &Script,
     names: &Names,
     found: &Occurrence,
@@ -86,7 +86,7 @@ fn check_variable(
 /// # Errors
 ///
 /// Returns the reason if the new name could change the meaning.
-pub fn check_new(
+pub(super) fn check_new(
     names: &Names,
     kind: NameKind,
     new: &str,

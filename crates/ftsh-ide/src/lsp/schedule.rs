@@ -9,7 +9,7 @@ use ftsh_machine::outcome::Human;
 const SHOWN: usize = 5;
 
 /// Returns a list for people, in Markdown.
-pub fn describe(schedule: &Schedule) -> String {
+pub(super) fn describe(schedule: &Schedule) -> String {
     let mut lines = of_head(schedule);
     if schedule.times != Some(1) {
         lines.push(format!(
@@ -34,7 +34,7 @@ pub fn describe(schedule: &Schedule) -> String {
 }
 
 /// Returns the description of a head in a script with errors.
-pub fn outline(head: &Schedule) -> String {
+pub(super) fn outline(head: &Schedule) -> String {
     of_head(head).join("\n") + "\n- the time is shown once the script has no errors\n"
 }
 

@@ -259,7 +259,7 @@ fn publication(params: PublishDiagnosticsParams) -> Message {
 }
 
 /// Returns the answer to an invalid request.
-pub fn refusal(id: RequestId, reason: &str) -> Message {
+pub(super) fn refusal(id: RequestId, reason: &str) -> Message {
     Response { id, response_result: refused(ErrorCode::InvalidRequest, reason) }.into()
 }
 

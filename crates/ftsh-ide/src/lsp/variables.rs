@@ -3,7 +3,7 @@
 use ftsh_syntax::ast::{Quoted, VariableUse, WordPart};
 
 /// Returns the variables directly in parts of a word, quoted or not, without those in substitutes.
-pub fn in_parts(parts: &[WordPart]) -> impl Iterator<Item = &VariableUse> {
+pub(super) fn in_parts(parts: &[WordPart]) -> impl Iterator<Item = &VariableUse> {
     parts.iter().flat_map(|part| {
         let (plain, quoted) = match part {
             WordPart::Variable(variable) => (Some(&**variable), &[][..]),

@@ -86,7 +86,7 @@ const MAX_WAIT: Duration = Duration::from_millis(10);
 
 /// Disk in memory, with its state after each write and each cut.
 #[derive(Clone)]
-pub struct Disk(Rc<RefCell<Vec<State>>>);
+pub(super) struct Disk(Rc<RefCell<Vec<State>>>);
 
 /// State of a disk.
 #[derive(Clone)]
@@ -97,7 +97,7 @@ struct State {
 }
 
 impl Disk {
-    pub fn of(bytes: &[u8]) -> Self {
+    pub(super) fn of(bytes: &[u8]) -> Self {
         Self(Rc::new(RefCell::new(vec![State { bytes: bytes.to_vec(), synced: 0 }])))
     }
 
@@ -113,7 +113,7 @@ impl Disk {
     }
 
     /// Returns the synced content.
-    pub fn durable(&self) -> Vec<u8> {
+    pub(super) fn durable(&self) -> Vec<u8> {
         let states = self.0.borrow();
         states[states.last().expect("a state").synced].bytes.clone()
     }
@@ -247,7 +247,7 @@ fn world(done: &Rc<RefCell<Done>>, disk: Option<&Disk>, is_first: bool) -> Watch
     Watched { world, disk, is_first, carried_out: Vec::new(), ended: 0 }
 }
 
-pub fn started() -> Started {
+pub(super) fn started() -> Started {
     let zero = Duration::ZERO;
     Started {
         at: zero,

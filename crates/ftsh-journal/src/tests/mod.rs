@@ -17,7 +17,7 @@ use ftsh_machine::event::CommandStatus;
 use ftsh_machine::{Config, Event, Outcome, Time};
 use ftsh_syntax::parse;
 
-pub const RUN: u64 = 0x1234_5678_9abc_def0;
+pub(crate) const RUN: u64 = 0x1234_5678_9abc_def0;
 
 /// Disk that logs all writes.
 #[derive(Clone, Default)]
@@ -59,12 +59,12 @@ impl Store for Disk {
     }
 }
 
-pub fn beginning() -> Beginning {
+pub(crate) fn beginning() -> Beginning {
     let script = parse("script", "true\n").expect("valid");
     Beginning::new(&script, &["a".into()], &[], &Config::default(), 7, Duration::from_secs(9))
 }
 
-pub fn exited(process: u64) -> Event {
+pub(crate) fn exited(process: u64) -> Event {
     let (process, status) = (ProcessId(process), CommandStatus::Exited(0));
     Event::Exited { process, status, line: None, reader_gone: false }
 }

@@ -336,7 +336,7 @@ impl AfterEmptied {
     }
 
     /// Returns true if the continuation belongs to the `try` of a failed attempt.
-    pub fn is_for_a_try(&self) -> bool {
+    pub(crate) fn is_for_a_try(&self) -> bool {
         self.failure().is_some()
     }
 }
@@ -352,7 +352,7 @@ impl Task {
     }
 
     /// Returns the scratch directory of the innermost atomic attempt.
-    pub fn scratch(&self) -> Option<&Scratch> {
+    pub(crate) fn scratch(&self) -> Option<&Scratch> {
         let own = self.frames.iter().rev().find_map(|frame| match &frame.kind {
             FrameKind::Transaction(transaction) => match &transaction.kind {
                 TransactionKind::Attempt { scratch, .. } => Some(scratch),
@@ -367,7 +367,7 @@ impl Task {
     }
 
     /// Returns true inside an atomic attempt.
-    pub fn is_atomic(&self) -> bool {
+    pub(crate) fn is_atomic(&self) -> bool {
         self.scratch().is_some()
     }
 }

@@ -283,7 +283,7 @@ impl Unwinder<'_> {
 
 impl Task {
     /// Returns the innermost structure if it is a transaction.
-    pub fn top_transaction(&mut self) -> Option<&mut Transaction> {
+    pub(crate) fn top_transaction(&mut self) -> Option<&mut Transaction> {
         match self.frames.last_mut().map(|frame| &mut frame.kind) {
             Some(FrameKind::Transaction(transaction)) => Some(transaction),
             _ => None,
@@ -292,7 +292,7 @@ impl Task {
 
     /// Returns true if the structure at this index is a transaction being committed, whose attempt
     /// is not repeated.
-    pub fn is_committing(&self, at: usize) -> bool {
+    pub(crate) fn is_committing(&self, at: usize) -> bool {
         self.frames.get(at).is_some_and(|frame| match &frame.kind {
             FrameKind::Transaction(transaction) => {
                 transaction.commit.is_some()
@@ -314,7 +314,7 @@ impl Task {
 }
 
 /// Error of a commit of files.
-pub struct FileCommitError {
+pub(crate) struct FileCommitError {
     /// Message for people.
     pub why: String,
     /// Permission for another attempt, given if no file has taken its place.
@@ -322,7 +322,7 @@ pub struct FileCommitError {
 }
 
 /// Converts the result of a commit of files.
-pub fn commit_result(result: Result<Reply, Refusal>) -> Result<(), FileCommitError> {
+pub(crate) fn commit_result(result: Result<Reply, Refusal>) -> Result<(), FileCommitError> {
     match result {
         Ok(Reply::Text(why)) => Err(FileCommitError { why: why.to_string(), retry: Retry::Never }),
         Ok(_) => Ok(()),

@@ -10,14 +10,14 @@ use crate::unwind::continuation::Continuation;
 use crate::values::value::ResourceHandle;
 
 /// Descriptor with the buffer of its output, until written or dropped.
-pub type BufferedStream = (u8, ResourceHandle<BufferId>);
+pub(crate) type BufferedStream = (u8, ResourceHandle<BufferId>);
 
 /// Scratch directory of an attempt.
-pub type Scratch = ResourceHandle<ScratchId>;
+pub(crate) type Scratch = ResourceHandle<ScratchId>;
 
 /// Transaction in progress.
 #[derive(Debug)]
-pub struct Transaction {
+pub(crate) struct Transaction {
     /// Kind of the transaction.
     pub kind: TransactionKind,
     /// Descriptors around the transaction.
@@ -37,7 +37,7 @@ pub struct Transaction {
 
 /// Kind of a transaction.
 #[derive(Debug)]
-pub enum TransactionKind {
+pub(crate) enum TransactionKind {
     /// An attempt of an atomic `try`.
     Attempt {
         /// Replayed standard input.
@@ -65,7 +65,7 @@ pub enum TransactionKind {
 
 /// Commit in progress.
 #[derive(Debug)]
-pub struct Commit {
+pub(crate) struct Commit {
     /// Continuation after the commit.
     pub then: Continuation,
     /// Streams still to be written.
@@ -74,7 +74,7 @@ pub struct Commit {
 
 /// Request for the descriptors of a new transaction.
 #[derive(Debug)]
-pub struct OpeningTransaction {
+pub(crate) struct OpeningTransaction {
     /// Id of the request.
     pub operation: OperationId,
     /// Table being created.
@@ -85,7 +85,7 @@ pub struct OpeningTransaction {
 
 /// Request of a commit in progress.
 #[derive(Debug)]
-pub enum Committing {
+pub(crate) enum Committing {
     /// Commit of files.
     Files(OperationId),
     /// Query for non-empty buffers.
@@ -98,7 +98,7 @@ pub enum Committing {
 
 /// Output of a failed attempt, read for the failure before it is dropped.
 #[derive(Debug)]
-pub struct Dropped {
+pub(crate) struct Dropped {
     /// Buffers of streams and variables.
     pub buffered: Vec<BufferedStream>,
     /// Staged files.
@@ -109,13 +109,13 @@ pub struct Dropped {
 
 impl Transaction {
     /// Creates a transaction without output.
-    pub fn bare(kind: TransactionKind, before: IoTable) -> Self {
+    pub(crate) fn bare(kind: TransactionKind, before: IoTable) -> Self {
         let (buffered, drafts, inner, written) = Default::default();
         Self { kind, before, buffered, drafts, inner, written, commit: None }
     }
 
     /// Creates the transaction of a redirection, whose files are committed after its success.
-    pub fn redirected(
+    pub(crate) fn redirected(
         before: IoTable,
         around_call: bool,
         drafts: Vec<ResourceHandle<DraftId>>,
@@ -124,7 +124,7 @@ impl Transaction {
     }
 
     /// Returns true if the redirections end with the call inside.
-    pub fn is_around_call(&self) -> bool {
+    pub(crate) fn is_around_call(&self) -> bool {
         matches!(self.kind, TransactionKind::Redirected { around_call: true })
     }
 }
@@ -132,7 +132,7 @@ impl Transaction {
 impl Dropped {
     /// Returns the output to report: standard error, then standard output; for each, first buffers
     /// and then files.
-    pub fn sinks(&self) -> Vec<Sink> {
+    pub(crate) fn sinks(&self) -> Vec<Sink> {
         let buffered =
             self.buffered.iter().map(|(descriptor, it)| (*descriptor, Sink::Buffer(it.id())));
         let drafts = self.drafts.iter().map(|(descriptor, it)| (*descriptor, Sink::Draft(it.id())));

@@ -417,7 +417,7 @@ impl Unwinder<'_> {
 }
 
 /// Fails a command whose result is unknown, because the shell that ran it has ended.
-pub fn command_lost(task: &mut Task) -> Flow {
+pub(crate) fn command_lost(task: &mut Task) -> Flow {
     let TaskState::Command(command) = std::mem::replace(&mut task.state, TaskState::Ready) else {
         return Flow::Throw(task.broken(NO_COMMAND));
     };
@@ -430,7 +430,7 @@ pub fn command_lost(task: &mut Task) -> Flow {
 }
 
 /// Returns the answer to a builtin's query.
-pub fn answer<'a>(task: &'a Task, query: &Query) -> Option<&'a Reply> {
+pub(crate) fn answer<'a>(task: &'a Task, query: &Query) -> Option<&'a Reply> {
     task.answers().iter().find(|(asked, _)| asked == query).map(|(_, reply)| reply)
 }
 
@@ -462,7 +462,7 @@ fn read_into(variables: &mut Variables, names: &[Name], line: BString) {
 }
 
 /// Returns the action that runs a program.
-pub fn program(task: &Task, command: &Expanded, words: Vec<BString>) -> Action {
+pub(crate) fn program(task: &Task, command: &Expanded, words: Vec<BString>) -> Action {
     let assignments = command.assignments.iter();
     let mut overrides: Vec<(BString, BString)> =
         assignments.map(|(name, value)| ((&**name).into(), value.clone())).collect();
@@ -483,7 +483,7 @@ fn has_equals_sign(word: &Word) -> bool {
 }
 
 /// Returns a command's words as typed, without secrets, and shortened if very long.
-pub fn display(words: &[BString], secrets: &Secrets) -> String {
+pub(crate) fn display(words: &[BString], secrets: &Secrets) -> String {
     let length = words.iter().map(|word| word.len() + 1).sum::<usize>();
     let mut text = String::with_capacity(length.min(2 * MAX_SHOWN_LEN));
     for (index, word) in words.iter().enumerate() {
@@ -521,7 +521,7 @@ fn quote(word: &BStr, text: &mut String) {
 }
 
 /// Returns a signal's name, such as `SIGTERM`.
-pub fn signal_name(signal: i32) -> String {
+pub(crate) fn signal_name(signal: i32) -> String {
     const NAMES: [&str; 31] = [
         "HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV", "USR2",
         "PIPE", "ALRM", "TERM", "STKFLT", "CHLD", "CONT", "STOP", "TSTP", "TTIN", "TTOU", "URG",

@@ -10,7 +10,7 @@ use ftsh_syntax::ast::Name;
 
 /// Command with expanded words.
 #[derive(Clone, Debug)]
-pub struct Expanded {
+pub(crate) struct Expanded {
     /// Words; at least one.
     pub words: Vec<BString>,
     /// Variables for this command only.
@@ -25,7 +25,7 @@ pub struct Expanded {
 
 /// Kind of a command, by its first word.
 #[derive(Clone, Debug)]
-pub enum CommandTarget {
+pub(crate) enum CommandTarget {
     /// A function.
     Function(Name),
     /// A builtin with this name.
@@ -35,7 +35,7 @@ pub enum CommandTarget {
 }
 
 /// Call of a function.
-pub struct FunctionCall {
+pub(crate) struct FunctionCall {
     /// Name of the function.
     pub name: Name,
     /// Name of the function, followed by the arguments.
@@ -49,7 +49,7 @@ pub struct FunctionCall {
 }
 
 /// Driver's part of a command.
-pub struct CommandStart {
+pub(crate) struct CommandStart {
     /// Action of the driver.
     pub action: Action,
     /// Variables set by `read`.
@@ -60,7 +60,7 @@ pub struct CommandStart {
 
 impl CommandStart {
     /// Creates a command that only performs an action.
-    pub fn new(action: Action) -> Self {
+    pub(crate) fn new(action: Action) -> Self {
         Self { action, reads: Vec::new(), last: false }
     }
 }

@@ -10,7 +10,7 @@ use ftsh_syntax::ast::{Mode, Name};
 
 /// Redirections with expanded words, still to be set up from left to right.
 #[derive(Debug, Default)]
-pub struct Redirects {
+pub(crate) struct Redirects {
     /// Redirections in order.
     pub pending: VecDeque<Resolved>,
     /// Buffers read by redirections already set up. Output appended to the same variable goes to a
@@ -24,7 +24,7 @@ pub struct Redirects {
 
 /// Redirections with expanded words, set up again for each attempt.
 #[derive(Debug)]
-pub struct Targets {
+pub(crate) struct Targets {
     /// Redirections from left to right.
     pub resolved: VecDeque<Resolved>,
     /// Base of relative paths.
@@ -35,7 +35,7 @@ pub struct Targets {
 
 /// Redirection with expanded words.
 #[derive(Clone, Debug)]
-pub struct Resolved {
+pub(crate) struct Resolved {
     /// Descriptor to set.
     pub descriptor: u8,
     /// True if descriptor 2 follows.
@@ -46,7 +46,7 @@ pub struct Resolved {
 
 /// Source or target of a redirection.
 #[derive(Clone, Debug)]
-pub enum RedirectTarget {
+pub(crate) enum RedirectTarget {
     /// A source known to the driver.
     FdSource(FdSource),
     /// A variable to read.
@@ -57,7 +57,7 @@ pub enum RedirectTarget {
 
 /// Redirections set up in a single step. If one fails, no variable is changed.
 #[derive(Debug)]
-pub struct RedirectPhase {
+pub(crate) struct RedirectPhase {
     /// Changes of the table of descriptors.
     pub changes: Vec<FdChange>,
     /// Change of a variable, applied once the redirections are set up.
@@ -66,7 +66,7 @@ pub struct RedirectPhase {
 
 /// Variable that receives the output of a command.
 #[derive(Debug)]
-pub struct WrittenVariable {
+pub(crate) struct WrittenVariable {
     /// Name of the variable.
     pub name: Name,
     /// Buffer of the output.
@@ -77,20 +77,20 @@ pub struct WrittenVariable {
 
 impl Redirects {
     /// Returns true if all redirections are set up.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.pending.is_empty()
     }
 }
 
 impl WrittenVariable {
     /// Changes the variable.
-    pub fn commit(self, variables: &mut Variables) {
+    pub(crate) fn commit(self, variables: &mut Variables) {
         variables.set(&self.name, Value::Buffer(self.buffer));
     }
 
     /// Changes the variable after a canceled request, unless an earlier redirection may have
     /// blocked. In that case, the progress of the request is unknown.
-    pub fn abandon(self, variables: &mut Variables) {
+    pub(crate) fn abandon(self, variables: &mut Variables) {
         if !self.waits {
             self.commit(variables);
         }
@@ -99,7 +99,7 @@ impl WrittenVariable {
 
 /// Request for descriptors in progress.
 #[derive(Debug)]
-pub struct Opening {
+pub(crate) struct Opening {
     /// Id of the request.
     pub operation: OperationId,
     /// Table being created.

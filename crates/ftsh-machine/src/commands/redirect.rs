@@ -237,7 +237,7 @@ impl Unwinder<'_> {
 }
 
 /// Switches to the descriptors opened for a block or a call.
-pub fn enter_redirects(task: &mut Task, around_call: bool) {
+pub(crate) fn enter_redirects(task: &mut Task, around_call: bool) {
     if let Some(io) = task.take_opened() {
         let before = std::mem::replace(&mut task.io, io);
         let drafts = task.redirects().map(|it| std::mem::take(&mut it.drafts)).unwrap_or_default();
@@ -264,7 +264,7 @@ fn read_port(task: &mut Task, name: &Name) -> FdSource {
 
 /// Returns the own descriptor that a special path names. Opening such a path again could truncate a
 /// file while others write to it.
-pub fn named_descriptor(path: &[u8]) -> Option<u8> {
+pub(crate) fn named_descriptor(path: &[u8]) -> Option<u8> {
     let number = match path {
         b"/dev/stdin" => b"0",
         b"/dev/stdout" => b"1",
@@ -278,7 +278,7 @@ pub fn named_descriptor(path: &[u8]) -> Option<u8> {
 }
 
 /// Checks that a word is a valid name of a variable.
-pub fn variable_name(word: &BString) -> Result<Name, Suspend> {
+pub(crate) fn variable_name(word: &BString) -> Result<Name, Suspend> {
     let valid = word.first().is_some_and(|first| first.is_ascii_alphabetic() || *first == b'_')
         && word.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
     match word.to_str() {

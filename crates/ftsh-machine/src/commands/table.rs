@@ -5,7 +5,7 @@ use crate::values::value::ResourceHandle;
 
 /// Table of descriptors.
 #[derive(Clone, Debug)]
-pub struct IoTable {
+pub(crate) struct IoTable {
     io: ResourceHandle<IoId>,
     /// Bit set of the descriptors leading to a later stage of a pipeline, or to the shell's own
     /// output.
@@ -17,35 +17,35 @@ pub struct IoTable {
 impl IoTable {
     /// Returns the table with which the shell was started. `passing` states that descriptor 0 is a
     /// pipe or a socket.
-    pub fn new(io: ResourceHandle<IoId>, passing: bool) -> Self {
+    pub(crate) fn new(io: ResourceHandle<IoId>, passing: bool) -> Self {
         Self { io, piped: 1 << 1 | 1 << 2, passing: u16::from(passing) }
     }
 
     /// Returns the table after changes, under a new id.
-    pub fn changed(&self, io: ResourceHandle<IoId>, changes: &[FdChange]) -> Self {
+    pub(crate) fn changed(&self, io: ResourceHandle<IoId>, changes: &[FdChange]) -> Self {
         let passing =
             follow(self.passing, changes, |source, _| matches!(source, FdSource::PipeReader(_)));
         Self { io, piped: self.piped_after(changes), passing }
     }
 
     /// Returns the id of the table.
-    pub fn id(&self) -> IoId {
+    pub(crate) fn id(&self) -> IoId {
         self.io.id()
     }
 
     /// Returns true if output may go to a later stage of a pipeline, or to the shell's own output.
     /// The stage or the script ends when the reader is gone.
-    pub fn has_readers(&self) -> bool {
+    pub(crate) fn has_readers(&self) -> bool {
         self.piped != 0
     }
 
     /// Returns true if output of a descriptor may go to such a reader.
-    pub fn feeds(&self, descriptor: u8) -> bool {
+    pub(crate) fn feeds(&self, descriptor: u8) -> bool {
         self.piped & 1 << descriptor != 0
     }
 
     /// Returns the bit set of such descriptors after changes.
-    pub fn piped_after(&self, changes: &[FdChange]) -> u16 {
+    pub(crate) fn piped_after(&self, changes: &[FdChange]) -> u16 {
         follow(self.piped, changes, |source, before| match source {
             FdSource::PipeWriter(_) => true,
             FdSource::Relay { .. } | FdSource::Tee { .. } => before,
@@ -54,7 +54,7 @@ impl IoTable {
     }
 
     /// Returns true if descriptor 0 is input that can end.
-    pub fn may_end(&self) -> bool {
+    pub(crate) fn may_end(&self) -> bool {
         self.passing & 1 != 0
     }
 }

@@ -8,14 +8,14 @@ use crate::tasks::suspend::Suspend;
 use ftsh_syntax::duration::{parse_deferral, parse_pause};
 
 /// Parses the arguments of `sleep`.
-pub fn pause(args: &[BString]) -> Result<Duration, Suspend> {
+pub(crate) fn pause(args: &[BString]) -> Result<Duration, Suspend> {
     parse_pause(&bstr::join(" ", args).to_str_lossy()).ok_or_else(|| {
         wrong("sleep takes seconds or a duration, like `5`, `0.5` or `2 minutes`", args)
     })
 }
 
 /// Parses the arguments of `defer`: a positive duration, followed by the words of a message.
-pub fn deferral(args: &[BString]) -> Result<(Duration, &[BString]), Suspend> {
+pub(crate) fn deferral(args: &[BString]) -> Result<(Duration, &[BString]), Suspend> {
     let words: Vec<&str> = args.iter().map(|arg| arg.to_str().unwrap_or_default().trim()).collect();
     let (by, after) = parse_deferral(&words).ok_or_else(|| {
         wrong("defer takes a time above zero and a message, like `30`, `2 minutes busy`", args)

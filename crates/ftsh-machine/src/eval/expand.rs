@@ -21,7 +21,7 @@ use crate::values::value::{Value, canonical_integer};
 use ftsh_syntax::ast::{Parameter, Quoted, Substitute, VariableUse, Word, WordPart};
 
 /// Context for the expansion of words.
-pub struct Expander<'a> {
+pub(crate) struct Expander<'a> {
     /// Task with the words.
     pub task: &'a Task,
     /// Settings of the run.
@@ -34,14 +34,14 @@ pub struct Expander<'a> {
 
 impl Core {
     /// Returns an expander for the words of a task.
-    pub fn expander<'a>(&'a self, task: &'a Task) -> Expander<'a> {
+    pub(crate) fn expander<'a>(&'a self, task: &'a Task) -> Expander<'a> {
         Expander { task, config: &self.config, now: self.now(), handled: self.scheduler.handled() }
     }
 }
 
 impl Expander<'_> {
     /// Expands a list of words, with splitting and patterns.
-    pub fn words<'w>(
+    pub(crate) fn words<'w>(
         &self,
         words: impl IntoIterator<Item = &'w Word>,
     ) -> Result<Vec<BString>, Suspend> {
@@ -51,7 +51,7 @@ impl Expander<'_> {
     }
 
     /// Expands a list of words, appending to `out`.
-    pub fn add_words<'w>(
+    pub(crate) fn add_words<'w>(
         &self,
         words: impl IntoIterator<Item = &'w Word>,
         out: &mut Vec<BString>,
@@ -99,17 +99,17 @@ impl Expander<'_> {
     }
 
     /// Expands the file name of a redirection, which must be a single word.
-    pub fn file(&self, word: &Word) -> Result<BString, Suspend> {
+    pub(crate) fn file(&self, word: &Word) -> Result<BString, Suspend> {
         one(self.words([word])?)
     }
 
     /// Expands a word without patterns, which must become a single word.
-    pub fn single(&self, word: &Word) -> Result<BString, Suspend> {
+    pub(crate) fn single(&self, word: &Word) -> Result<BString, Suspend> {
         one(self.fields(word)?.map(|field| field.text).collect())
     }
 
     /// Expands a word to a single value.
-    pub fn single_value(&self, word: &Word) -> Result<Value, Suspend> {
+    pub(crate) fn single_value(&self, word: &Word) -> Result<Value, Suspend> {
         if let [WordPart::Variable(variable)] = &word.parts[..] {
             match self.plain(variable) {
                 Some(value @ (Value::Integer(_) | Value::Boolean(_))) => return Ok(value.clone()),
@@ -124,7 +124,7 @@ impl Expander<'_> {
     }
 
     /// Expands an operand, without splitting or patterns.
-    pub fn operand(&self, word: &Word) -> Result<Value, Suspend> {
+    pub(crate) fn operand(&self, word: &Word) -> Result<Value, Suspend> {
         if let [WordPart::Variable(variable)] = &word.parts[..]
             && let Some(value @ (Value::Integer(_) | Value::Boolean(_) | Value::Text(_))) =
                 self.plain(variable)
@@ -144,7 +144,7 @@ impl Expander<'_> {
     }
 
     /// Expands a word to text, unsplit.
-    pub fn joined(&self, word: &Word) -> Result<BString, Suspend> {
+    pub(crate) fn joined(&self, word: &Word) -> Result<BString, Suspend> {
         let mut text = BString::default();
         for (index, part) in word.parts.iter().enumerate() {
             match part {
@@ -174,7 +174,7 @@ impl Expander<'_> {
     }
 
     /// Counts handled bytes.
-    pub fn handle(&self, bytes: &[u8]) {
+    pub(crate) fn handle(&self, bytes: &[u8]) {
         self.handled.set(self.handled.get() + bytes.len());
     }
 

@@ -30,7 +30,7 @@ use ftsh_syntax::ast::{Name, Word, WordPart};
 const MAX_CALL_DEPTH: usize = 1000;
 
 /// Executes an operator on the operands on the stack.
-pub fn compute(task: &mut Task, instruction: &Instruction) -> Result<(), Suspend> {
+pub(crate) fn compute(task: &mut Task, instruction: &Instruction) -> Result<(), Suspend> {
     let result = match instruction {
         Instruction::Test(test) => {
             // The operand stays on the stack until the query is answered.
@@ -63,7 +63,7 @@ pub fn compute(task: &mut Task, instruction: &Instruction) -> Result<(), Suspend
     Ok(())
 }
 
-pub fn shift(task: &mut Task) -> Result<(), Suspend> {
+pub(crate) fn shift(task: &mut Task) -> Result<(), Suspend> {
     let by = task.pop()?.integer().map_err(Suspend::expression)?;
     let count = task.args.len().saturating_sub(1);
     match usize::try_from(by) {
@@ -81,7 +81,7 @@ pub fn shift(task: &mut Task) -> Result<(), Suspend> {
 /// Makes the innermost call restore a variable at its end. `made` is the variable's earlier state,
 /// if the task itself or a taken-over branch had changed the variable. The copy of a branch or a
 /// stage ends with the task, so no call needs to restore it.
-pub fn local(task: &mut Task, name: &Name, made: Option<Change>) {
+pub(crate) fn local(task: &mut Task, name: &Name, made: Option<Change>) {
     let call = task.frames.iter_mut().rev().find_map(|frame| match &mut frame.kind {
         FrameKind::Call(call) if call.function.is_some() => Some(call),
         _ => None,
@@ -101,7 +101,7 @@ pub fn local(task: &mut Task, name: &Name, made: Option<Change>) {
 }
 
 /// Restores the caller's position, arguments and variables.
-pub fn leave_call(task: &mut Task, call: CallFrame) {
+pub(crate) fn leave_call(task: &mut Task, call: CallFrame) {
     task.program = call.program;
     task.at = call.return_to - 1;
     if call.function.is_some() {

@@ -10,7 +10,7 @@ use crate::values::value_error::ValueError;
 use ftsh_syntax::ast::BinaryOperator;
 
 /// Computes `left operator right`. Neither operand is a buffer.
-pub fn binary<'v>(
+pub(crate) fn binary<'v>(
     operator: BinaryOperator,
     left: &'v Value,
     right: &'v Value,
@@ -55,7 +55,7 @@ pub fn binary<'v>(
 /// # Errors
 ///
 /// One line for people, if the pattern is invalid.
-pub fn regex(pattern: &BStr) -> Result<Regex, ValueError> {
+pub(crate) fn regex(pattern: &BStr) -> Result<Regex, ValueError> {
     let regex = pattern.to_str().ok().and_then(|pattern| Regex::new(pattern).ok());
     regex.ok_or_else(|| ValueError::NotAPattern(pattern.to_owned()))
 }

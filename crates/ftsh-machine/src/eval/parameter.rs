@@ -14,7 +14,7 @@ use ftsh_syntax::ast::{Parameter, Substitute, VariableUse, Word, WordPart};
 
 impl<'a> Expander<'a> {
     /// Returns the value of a variable without a substitute, unconverted.
-    pub fn plain(&self, variable: &VariableUse) -> Option<&'a Value> {
+    pub(crate) fn plain(&self, variable: &VariableUse) -> Option<&'a Value> {
         match (&variable.parameter, &variable.substitute) {
             (Parameter::Named(name), None) => {
                 let variable = self.task.variables.get(name)?;
@@ -26,7 +26,7 @@ impl<'a> Expander<'a> {
     }
 
     /// Returns the value of a variable as text, with its substitute.
-    pub fn variable(&self, variable: &VariableUse) -> Result<Cow<'a, BStr>, Suspend> {
+    pub(crate) fn variable(&self, variable: &VariableUse) -> Result<Cow<'a, BStr>, Suspend> {
         let value = self.parameter(&variable.parameter)?;
         let set = value.as_ref().is_some_and(|value| !value.is_empty());
         match (&variable.substitute, value) {
@@ -93,7 +93,7 @@ impl<'a> Expander<'a> {
     }
 
     /// Returns the text of a value: its bytes, without the final newline of a command's output.
-    pub fn text<'v>(&self, value: &'v Value) -> Result<Cow<'v, BStr>, Suspend>
+    pub(crate) fn text<'v>(&self, value: &'v Value) -> Result<Cow<'v, BStr>, Suspend>
     where
         'a: 'v,
     {

@@ -17,7 +17,7 @@ const MATCH_COST: usize = 64;
 
 /// A replacement in progress.
 #[derive(Debug)]
-pub struct Replacing {
+pub(crate) struct Replacing {
     subject: Arc<Subject<Arc<BString>>>,
     regex: Regex,
     with: Vec<ReplacementPart>,
@@ -44,7 +44,7 @@ impl Replacing {
     /// # Errors
     ///
     /// One line for people, if a group does not exist.
-    pub fn new(
+    pub(crate) fn new(
         subject: Subject<Arc<BString>>,
         regex: Regex,
         with: &[u8],
@@ -55,7 +55,7 @@ impl Replacing {
     }
 
     /// Executes a step. Returns the number of bytes handled, and the result when finished.
-    pub fn step_on(&mut self) -> (usize, Result<Option<BString>, Suspend>) {
+    pub(crate) fn step_on(&mut self) -> (usize, Result<Option<BString>, Suspend>) {
         let mut handled = 0;
         while handled < STEP_BYTES {
             let before = (self.at, self.done.len());

@@ -270,7 +270,7 @@ fn one_word(value: &Value) -> Result<BString, Suspend> {
 }
 
 /// Checks a number in a clause.
-pub fn positive(number: Option<i64>, clause: &str) -> Result<Option<u64>, Suspend> {
+pub(crate) fn positive(number: Option<i64>, clause: &str) -> Result<Option<u64>, Suspend> {
     let Some(number) = number else { return Ok(None) };
     match u64::try_from(number) {
         Ok(number @ 1..) => Ok(Some(number)),

@@ -121,7 +121,7 @@ impl Forker<'_> {
 
 /// Applies the changes of variables made by a child task. A variable that the child made `local` is
 /// restored by the call around both tasks.
-pub fn absorb(task: &mut Task, residue: TaskResidue) {
+pub(crate) fn absorb(task: &mut Task, residue: TaskResidue) {
     for (name, made) in residue.locals {
         let made = made.or_else(|| task.variables.change(&name));
         local(task, &name, made);
@@ -130,7 +130,7 @@ pub fn absorb(task: &mut Task, residue: TaskResidue) {
 }
 
 /// Continues after all children have ended.
-pub fn joined(task: &mut Task) -> Flow {
+pub(crate) fn joined(task: &mut Task) -> Flow {
     if top_join(task).is_some_and(|join| !join.is_done()) {
         return Flow::Wait(TaskState::Children);
     }
@@ -169,7 +169,7 @@ pub fn joined(task: &mut Task) -> Flow {
 }
 
 /// Creates the failure of a `forall`.
-pub fn branches_failed(task: &Task, failed: Failed) -> Thrown {
+pub(crate) fn branches_failed(task: &Task, failed: Failed) -> Thrown {
     let (kind, code) = failed.kind();
     let mut thrown = match (failed.message, failed.first) {
         (Some(message), _) => {

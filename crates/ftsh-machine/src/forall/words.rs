@@ -11,7 +11,7 @@ use crate::tasks::task::Task;
 use crate::values::items::Items;
 
 /// Reason for which the branches end when no words can be read.
-pub const NOT_READ: &str = "the words can't be read";
+pub(crate) const NOT_READ: &str = "the words can't be read";
 
 impl Requests {
     /// Asks for more words, if the branches that have begun use up all that have come. Takes the request
@@ -51,7 +51,7 @@ impl Tasks {
 }
 
 /// Adds the words that have come. Returns true if the loop fails because there are none.
-pub fn words_came(task: &mut Task, result: Result<Reply, Refusal>) -> bool {
+pub(crate) fn words_came(task: &mut Task, result: Result<Reply, Refusal>) -> bool {
     let part = match result {
         Ok(Reply::Text(part)) => Ok(part),
         Ok(_) => Ok(Vec::new().into()),

@@ -135,7 +135,7 @@ impl Forker<'_> {
 }
 
 /// Makes the next word of a hedged `forany` begin as soon as there is room.
-pub fn next_word_is_due(task: &mut Task) {
+pub(crate) fn next_word_is_due(task: &mut Task) {
     if let Some((_, hedge)) = top_hedge(task) {
         hedge.timer = None;
         hedge.make_due();

@@ -16,7 +16,7 @@ use crate::values::value::Value;
 
 /// A `forany` whose words run in parallel.
 #[derive(Debug)]
-pub struct Hedge {
+pub(crate) struct Hedge {
     /// Code of the loop.
     pub code: Arc<Loop>,
     /// Descriptors of every branch.
@@ -45,7 +45,13 @@ pub struct Hedge {
 
 impl Hedge {
     /// Creates the state before the first word begins.
-    pub fn new(code: Arc<Loop>, io: IoTable, items: Items, after: Duration, at_most: u64) -> Self {
+    pub(crate) fn new(
+        code: Arc<Loop>,
+        io: IoTable,
+        items: Items,
+        after: Duration,
+        at_most: u64,
+    ) -> Self {
         Self {
             code,
             io,
@@ -64,44 +70,44 @@ impl Hedge {
     }
 
     /// Returns the number of words.
-    pub fn total(&self) -> u64 {
+    pub(crate) fn total(&self) -> u64 {
         self.items.len()
     }
 
     /// Returns true if a word has succeeded.
-    pub fn is_won(&self) -> bool {
+    pub(crate) fn is_won(&self) -> bool {
         matches!(self.result, Some(Ok(_)))
     }
 
     /// Returns true if the other branches are being ended because of a failure.
-    pub fn is_lost(&self) -> bool {
+    pub(crate) fn is_lost(&self) -> bool {
         self.decided && !self.is_won()
     }
 
     /// Returns true if the loop can continue after the failure of a branch: another branch runs or
     /// can begin.
-    pub fn survives_failure(&self) -> bool {
+    pub(crate) fn survives_failure(&self) -> bool {
         self.left > 0 || self.alive.len() > 1
     }
 
     /// Makes the next word begin as soon as there is room.
-    pub fn make_due(&mut self) {
+    pub(crate) fn make_due(&mut self) {
         self.due += 1;
     }
 
     /// Returns true if the next word begins now, with `running` branches running.
-    pub fn begins(&self, running: usize) -> bool {
+    pub(crate) fn begins(&self, running: usize) -> bool {
         self.due > 0 && self.has_more(running)
     }
 
     /// Returns the next word.
-    pub fn next(&mut self) -> Option<Value> {
+    pub(crate) fn next(&mut self) -> Option<Value> {
         (self.due, self.left) = (self.due.checked_sub(1)?, self.left.checked_sub(1)?);
         self.items.next_round()
     }
 
     /// Returns true if another branch could run.
-    pub fn has_more(&self, running: usize) -> bool {
+    pub(crate) fn has_more(&self, running: usize) -> bool {
         !self.decided
             && self.left > 0
             && (running as u64) < self.at_most
@@ -109,7 +115,7 @@ impl Hedge {
     }
 
     /// Adds a branch that begins.
-    pub fn began(
+    pub(crate) fn began(
         &mut self,
         task: TaskId,
         word: Value,
@@ -125,18 +131,22 @@ impl Hedge {
     }
 
     /// Returns the word of a branch that has not ended.
-    pub fn word(&self, task: TaskId) -> Option<&Value> {
+    pub(crate) fn word(&self, task: TaskId) -> Option<&Value> {
         self.begun.get(&task).map(|(_, word, _)| word)
     }
 
     /// Removes an ended branch. Returns its index, word and start.
-    pub fn forget(&mut self, task: TaskId) -> Option<(u64, Value, Time)> {
+    pub(crate) fn forget(&mut self, task: TaskId) -> Option<(u64, Value, Time)> {
         self.begun.remove(&task)
     }
 
     /// Records the result of a branch; only the first result counts. Returns true if the result
     /// decides the loop, so that the other branches must end.
-    pub fn record_result(&mut self, task: TaskId, result: Result<TaskResidue, Thrown>) -> bool {
+    pub(crate) fn record_result(
+        &mut self,
+        task: TaskId,
+        result: Result<TaskResidue, Thrown>,
+    ) -> bool {
         if !self.alive.remove(&task) || self.decided {
             return false;
         }
@@ -155,12 +165,12 @@ impl Hedge {
     }
 
     /// Fails the loop, regardless of the branches.
-    pub fn fail(&mut self, thrown: Thrown) {
+    pub(crate) fn fail(&mut self, thrown: Thrown) {
         (self.decided, self.result) = (true, Some(Err(thrown)));
     }
 
     /// Returns the result; `None` if no word has ended.
-    pub fn result(self) -> Option<Result<TaskResidue, Thrown>> {
+    pub(crate) fn result(self) -> Option<Result<TaskResidue, Thrown>> {
         self.result
     }
 }

@@ -6,11 +6,11 @@ use crate::effect::{BufferId, ProcessId, ScopeId, TaskId};
 use crate::values::value::ResourceHandle;
 
 /// Maximum number of branches with buffered output, running or waiting to be written.
-pub const MAX_BUFFERED_BRANCHES: usize = 256;
+pub(crate) const MAX_BUFFERED_BRANCHES: usize = 256;
 
 /// Output of a branch, until written or dropped.
 #[derive(Debug)]
-pub struct BufferedOutput {
+pub(crate) struct BufferedOutput {
     /// Output to descriptor 1.
     pub output: ResourceHandle<BufferId>,
     /// Output to descriptor 2.
@@ -19,7 +19,7 @@ pub struct BufferedOutput {
 
 /// Output of a branch while it is written.
 #[derive(Debug)]
-pub struct OutputGroup {
+pub(crate) struct OutputGroup {
     /// Id of the branch.
     pub task: TaskId,
     /// Buffers of the output.
@@ -32,19 +32,19 @@ pub struct OutputGroup {
 
 impl OutputGroup {
     /// Returns the part to write first.
-    pub fn first(&self) -> GroupPart {
+    pub(crate) fn first(&self) -> GroupPart {
         if self.remark.is_some() { GroupPart::Remark } else { GroupPart::Output }
     }
 
     /// Line before the output.
-    pub fn remark(&self) -> String {
+    pub(crate) fn remark(&self) -> String {
         format!("ftsh: {} {}\n", self.label, self.remark.unwrap_or_default())
     }
 }
 
 /// Parts of a group, in the order of writing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum GroupPart {
+pub(crate) enum GroupPart {
     /// Remark about the branch, to descriptor 2.
     Remark,
     /// Output to descriptor 1.
@@ -55,7 +55,7 @@ pub enum GroupPart {
 
 impl GroupPart {
     /// Returns the next part.
-    pub fn next(self) -> Option<Self> {
+    pub(crate) fn next(self) -> Option<Self> {
         match self {
             Self::Remark => Some(Self::Output),
             Self::Output => Some(Self::Errors),
@@ -66,7 +66,7 @@ impl GroupPart {
 
 /// Part of a group being written.
 #[derive(Debug)]
-pub struct Flushing {
+pub(crate) struct Flushing {
     /// Process that writes.
     pub process: ProcessId,
     /// Group being written.
@@ -77,7 +77,7 @@ pub struct Flushing {
 
 /// Buffered output of all branches of a loop.
 #[derive(Debug)]
-pub struct OutputBuffers {
+pub(crate) struct OutputBuffers {
     /// True for the order of the words, false for the order of ending.
     in_order: bool,
     /// Running branches, each with its index.
@@ -98,7 +98,7 @@ pub struct OutputBuffers {
 
 impl OutputBuffers {
     /// Creates an empty collection.
-    pub fn new(in_order: bool) -> Self {
+    pub(crate) fn new(in_order: bool) -> Self {
         Self {
             in_order,
             open: BTreeMap::new(),
@@ -113,13 +113,13 @@ impl OutputBuffers {
     }
 
     /// Adds a branch that begins; `label` is its `name=word`.
-    pub fn begin(&mut self, task: TaskId, buffered: BufferedOutput, label: String) {
+    pub(crate) fn begin(&mut self, task: TaskId, buffered: BufferedOutput, label: String) {
         self.open.insert(task, (self.begun, OutputGroup { task, buffered, label, remark: None }));
         self.begun += 1;
     }
 
     /// Marks a branch as ended.
-    pub fn end(&mut self, task: TaskId) {
+    pub(crate) fn end(&mut self, task: TaskId) {
         let Some((place, group)) = self.open.remove(&task) else { return };
         if !self.refused {
             self.ended.insert(if self.in_order { place } else { self.count }, group);
@@ -128,17 +128,17 @@ impl OutputBuffers {
     }
 
     /// Drops the output of a branch.
-    pub fn forget(&mut self, task: TaskId) {
+    pub(crate) fn forget(&mut self, task: TaskId) {
         self.open.remove(&task);
     }
 
     /// Returns true if another branch can begin.
-    pub fn has_room(&self) -> bool {
+    pub(crate) fn has_room(&self) -> bool {
         self.open.len() + self.ended.len() < MAX_BUFFERED_BRANCHES
     }
 
     /// Returns the next group to write, unless a group is being written.
-    pub fn next(&mut self) -> Option<OutputGroup> {
+    pub(crate) fn next(&mut self) -> Option<OutputGroup> {
         if self.flushing.is_some() {
             return None;
         }
@@ -148,13 +148,13 @@ impl OutputBuffers {
     }
 
     /// Returns true if output of any branch is not yet written.
-    pub fn is_unwritten(&self) -> bool {
+    pub(crate) fn is_unwritten(&self) -> bool {
         !(self.refused || self.open.is_empty() && self.is_done())
     }
 
     /// Stops writing, and queues the group to be written again as a whole. Returns the process that
     /// was writing.
-    pub fn halt(&mut self) -> Option<ProcessId> {
+    pub(crate) fn halt(&mut self) -> Option<ProcessId> {
         let Flushing { process, group, .. } = self.flushing.take()?;
         let remark = Some("printed this; part of it may be above:");
         self.turn -= 1;
@@ -164,7 +164,7 @@ impl OutputBuffers {
 
     /// Cuts all branches short. The remaining output is written in another scope, in order. Returns
     /// false if that scope is already writing.
-    pub fn cut(&mut self, scope: ScopeId) -> bool {
+    pub(crate) fn cut(&mut self, scope: ScopeId) -> bool {
         if self.cut.replace(scope) == Some(scope) {
             return false;
         }
@@ -179,29 +179,29 @@ impl OutputBuffers {
     }
 
     /// Returns the scope that writes after a cut.
-    pub fn scope(&self) -> Option<ScopeId> {
+    pub(crate) fn scope(&self) -> Option<ScopeId> {
         self.cut
     }
 
     /// Returns true if the output of all ended branches is written.
-    pub fn is_done(&self) -> bool {
+    pub(crate) fn is_done(&self) -> bool {
         self.flushing.is_none() && self.ended.is_empty()
     }
 
     /// Returns the process that is writing.
-    pub fn process(&self) -> Option<ProcessId> {
+    pub(crate) fn process(&self) -> Option<ProcessId> {
         self.flushing.as_ref().map(|letting| letting.process)
     }
 
     /// Returns the branches whose output is not yet written.
-    pub fn tasks(&self) -> Vec<TaskId> {
+    pub(crate) fn tasks(&self) -> Vec<TaskId> {
         let open = self.open.keys().copied();
         let groups = self.flushing.iter().map(|it| &it.group).chain(self.ended.values());
         open.chain(groups.map(|group| group.task)).collect()
     }
 
     /// Drops all output, because writing is impossible.
-    pub fn refuse(&mut self) {
+    pub(crate) fn refuse(&mut self) {
         self.refused = true;
         (self.flushing, self.ended) = (None, BTreeMap::new());
     }

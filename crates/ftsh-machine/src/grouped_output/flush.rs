@@ -20,7 +20,7 @@ use crate::tasks::task::{Task, TaskState};
 use crate::unwind::ending::{Retry, Thrown};
 
 /// Reason for canceling branches.
-pub const NOT_WRITTEN: &str = "the output of a branch cannot be written";
+pub(crate) const NOT_WRITTEN: &str = "the output of a branch cannot be written";
 
 impl Requests {
     /// Buffers the output of a branch, if its loop buffers output.
@@ -224,13 +224,13 @@ impl GroupedOutput<'_> {
 
 impl Tasks {
     /// Returns true if a process writes the grouped output of a task's branches.
-    pub fn is_flushed_by(&self, task: TaskId, process: ProcessId) -> bool {
+    pub(crate) fn is_flushed_by(&self, task: TaskId, process: ProcessId) -> bool {
         self.get(task).is_some_and(|task| flushing(task) == Some(process))
     }
 }
 
 /// Reasons why buffered output cannot be written.
-pub enum WriteError {
+pub(crate) enum WriteError {
     /// The reader is gone; the writer was killed by this signal.
     BrokenPipe(i32),
     /// An error with a message.
@@ -241,7 +241,7 @@ pub enum WriteError {
 
 impl WriteError {
     /// Converts the result of the writing process.
-    pub fn by(result: Result<CommandStatus, SpawnError>) -> Result<(), Self> {
+    pub(crate) fn by(result: Result<CommandStatus, SpawnError>) -> Result<(), Self> {
         match result {
             Ok(CommandStatus::Exited(0)) => Ok(()),
             Ok(CommandStatus::Signaled(signal)) => Err(Self::BrokenPipe(signal)),
@@ -251,12 +251,12 @@ impl WriteError {
     }
 
     /// Returns true if only the reader is gone.
-    pub fn is_broken_pipe(&self) -> bool {
+    pub(crate) fn is_broken_pipe(&self) -> bool {
         matches!(self, Self::BrokenPipe(_))
     }
 
     /// Creates the failure; `what` describes the action that failed.
-    pub fn thrown(self, task: &Task, what: &str) -> Thrown {
+    pub(crate) fn thrown(self, task: &Task, what: &str) -> Thrown {
         let (kind, code, why) = match self {
             Self::BrokenPipe(signal) => (FailureKind::Signal, signal, "the reader is gone".into()),
             Self::Error(error) => (FailureKind::Builtin, 1, error),
@@ -267,7 +267,7 @@ impl WriteError {
 }
 
 /// Returns the process that writes output of a task's branches.
-pub fn flushing(task: &Task) -> Option<ProcessId> {
+pub(crate) fn flushing(task: &Task) -> Option<ProcessId> {
     match &task.frames.last()?.kind {
         FrameKind::Join(join) => join.kind.outputs()?.process(),
         _ => None,
@@ -275,7 +275,7 @@ pub fn flushing(task: &Task) -> Option<ProcessId> {
 }
 
 /// Stops writing output of a task's branches. Returns the process that was writing.
-pub fn halt_flush(task: &mut Task) -> Option<ProcessId> {
+pub(crate) fn halt_flush(task: &mut Task) -> Option<ProcessId> {
     match &mut top_join(task)?.kind {
         JoinKind::Branches { outputs, .. } => outputs.as_mut()?.halt(),
         JoinKind::Hedge(hedge) => hedge.outputs.as_mut()?.halt(),

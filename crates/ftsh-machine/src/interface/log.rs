@@ -11,7 +11,7 @@ use crate::unwind::ending::{Logged, Thrown};
 
 impl Core {
     /// Logs an event of a task, if the log has the level.
-    pub fn log(&mut self, task: &Task, event: impl FnOnce() -> LogEvent, level: Level) {
+    pub(crate) fn log(&mut self, task: &Task, event: impl FnOnce() -> LogEvent, level: Level) {
         if self.config.log_level >= level {
             let record = self.record(task, task.line(), event());
             self.requests.push(Effect::Log(record));
@@ -19,7 +19,7 @@ impl Core {
     }
 
     /// Logs an event of the whole run.
-    pub fn log_run(&mut self, event: LogEvent) {
+    pub(crate) fn log_run(&mut self, event: LogEvent) {
         if let Some(main) = self.tasks.main()
             && self.config.log_level >= event.level()
         {
@@ -29,7 +29,7 @@ impl Core {
     }
 
     /// Creates the record of an event of a task.
-    pub fn record(&self, task: &Task, line: u32, event: LogEvent) -> LogRecord {
+    pub(crate) fn record(&self, task: &Task, line: u32, event: LogEvent) -> LogRecord {
         LogRecord {
             at: self.now(),
             level: event.level(),
@@ -45,7 +45,7 @@ impl Core {
     }
 
     /// Logs an event of a task at another line than the current one.
-    pub fn log_at(
+    pub(crate) fn log_at(
         &mut self,
         task: &Task,
         line: u32,
@@ -59,7 +59,7 @@ impl Core {
     }
 
     /// Logs a failure where it happens.
-    pub fn log_failure(
+    pub(crate) fn log_failure(
         &mut self,
         task: &Task,
         failure: &Arc<Failure>,
@@ -84,7 +84,7 @@ impl Core {
     /// Logs that a failure ends the run, unless the log already has the failure as the end. A
     /// failure logged earlier might still have been contained: by a `catch` which then passed it
     /// on, or by another branch where one success was enough.
-    pub fn log_end(&mut self, task: &Task, thrown: &Thrown) {
+    pub(crate) fn log_end(&mut self, task: &Task, thrown: &Thrown) {
         if thrown.logged == Logged::End || self.config.log_level < Level::ENDING {
             return;
         }

@@ -6,7 +6,7 @@ pub mod control;
 pub mod driver;
 pub mod effect;
 pub mod event;
-pub mod id;
+pub(crate) mod id;
 pub(crate) mod log;
 pub mod outcome;
 pub mod record;

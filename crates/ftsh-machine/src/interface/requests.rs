@@ -11,7 +11,7 @@ use crate::values::value::{Released, Resource, ResourceHandle};
 /// Effects not yet performed by the driver, and the tasks waiting for the events of earlier
 /// effects.
 #[derive(Default)]
-pub struct Requests {
+pub(crate) struct Requests {
     effects: VecDeque<Effect>,
     operations: BTreeMap<OperationId, TaskId>,
     processes: BTreeMap<ProcessId, TaskId>,
@@ -23,13 +23,13 @@ pub struct Requests {
 
 impl Requests {
     /// Returns an id unique in the run.
-    pub fn next_id(&mut self) -> u64 {
+    pub(crate) fn next_id(&mut self) -> u64 {
         self.ids += 1;
         self.ids
     }
 
     /// Wraps an id in a handle, which releases the resource with its last clone.
-    pub fn handle<Id: Copy>(&self, id: Id) -> ResourceHandle<Id>
+    pub(crate) fn handle<Id: Copy>(&self, id: Id) -> ResourceHandle<Id>
     where
         Resource: From<Id>,
     {
@@ -37,7 +37,7 @@ impl Requests {
     }
 
     /// Creates an id wrapped in a handle, which releases the resource with its last clone.
-    pub fn new_handle<Id: Copy>(&mut self, id: impl FnOnce(u64) -> Id) -> ResourceHandle<Id>
+    pub(crate) fn new_handle<Id: Copy>(&mut self, id: impl FnOnce(u64) -> Id) -> ResourceHandle<Id>
     where
         Resource: From<Id>,
     {
@@ -46,100 +46,100 @@ impl Requests {
     }
 
     /// Adds an effect after all earlier ones.
-    pub fn push(&mut self, effect: Effect) {
+    pub(crate) fn push(&mut self, effect: Effect) {
         self.effects.push_back(effect);
     }
 
     /// Takes the next effect. Released resources come last.
-    pub fn next(&mut self) -> Option<Effect> {
+    pub(crate) fn next(&mut self) -> Option<Effect> {
         let released = || std::iter::from_fn(|| self.released.pop()).find_map(Resource::dropped);
         self.effects.pop_front().or_else(released)
     }
 
     /// Returns true if no effect waits for the driver, apart from released resources.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.effects.is_empty()
     }
 
     /// Returns true if only log records wait for the driver.
-    pub fn only_logs(&self) -> bool {
+    pub(crate) fn only_logs(&self) -> bool {
         self.effects.iter().all(|effect| matches!(effect, Effect::Log(_)))
     }
 
     /// Returns the number of effects that wait for the driver.
-    pub fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.effects.len()
     }
 
     /// Drops the log records added since the number of effects was `before`.
-    pub fn drop_logs_since(&mut self, before: usize) {
+    pub(crate) fn drop_logs_since(&mut self, before: usize) {
         let asked = self.effects.split_off(before);
         self.effects.extend(asked.into_iter().filter(|it| !matches!(it, Effect::Log(_))));
     }
 
     /// Queues the release of resources before the next effect.
-    pub fn flush_released(&mut self) {
+    pub(crate) fn flush_released(&mut self) {
         let released = std::iter::from_fn(|| self.released.pop());
         self.effects.extend(released.filter_map(Resource::dropped));
     }
 
     /// Creates an operation for which a task waits.
-    pub fn new_operation(&mut self, task: &Task) -> OperationId {
+    pub(crate) fn new_operation(&mut self, task: &Task) -> OperationId {
         let operation = OperationId(self.next_id());
         self.operations.insert(operation, task.id);
         operation
     }
 
     /// Makes a task wait for an operation already begun.
-    pub fn await_operation(&mut self, operation: OperationId, task: TaskId) {
+    pub(crate) fn await_operation(&mut self, operation: OperationId, task: TaskId) {
         self.operations.insert(operation, task);
     }
 
     /// Returns the task that waits for an operation.
-    pub fn awaits_operation(&self, operation: OperationId) -> Option<TaskId> {
+    pub(crate) fn awaits_operation(&self, operation: OperationId) -> Option<TaskId> {
         self.operations.get(&operation).copied()
     }
 
     /// Ends the wait for an operation. Returns the task that waited.
-    pub fn end_operation(&mut self, operation: OperationId) -> Option<TaskId> {
+    pub(crate) fn end_operation(&mut self, operation: OperationId) -> Option<TaskId> {
         self.operations.remove(&operation)
     }
 
     /// Ends the wait for an unfinished operation.
-    pub fn abandon(&mut self, operation: OperationId) {
+    pub(crate) fn abandon(&mut self, operation: OperationId) {
         self.operations.remove(&operation);
         self.effects.push_back(Effect::Abandon(operation));
     }
 
     /// Returns the number of operations that tasks wait for.
-    pub fn operations(&self) -> usize {
+    pub(crate) fn operations(&self) -> usize {
         self.operations.len()
     }
 
     /// Creates a process for which a task waits.
-    pub fn new_process(&mut self, task: TaskId) -> ProcessId {
+    pub(crate) fn new_process(&mut self, task: TaskId) -> ProcessId {
         let process = ProcessId(self.next_id());
         self.processes.insert(process, task);
         process
     }
 
     /// Returns the task that waits for a process.
-    pub fn awaits_process(&self, process: ProcessId) -> Option<TaskId> {
+    pub(crate) fn awaits_process(&self, process: ProcessId) -> Option<TaskId> {
         self.processes.get(&process).copied()
     }
 
     /// Ends the wait for a process. Returns the task that waited.
-    pub fn end_process(&mut self, process: ProcessId) -> Option<TaskId> {
+    pub(crate) fn end_process(&mut self, process: ProcessId) -> Option<TaskId> {
         self.processes.remove(&process)
     }
 
     /// Returns the number of processes that tasks wait for.
-    pub fn processes(&self) -> usize {
+    pub(crate) fn processes(&self) -> usize {
         self.processes.len()
     }
 
     /// Drops the effects whose processes no task awaits.
-    pub fn drop_unawaited(&mut self) {
+    pub(crate) fn drop_unawaited(&mut self) {
         let processes = &self.processes;
         self.effects.retain(|effect| match effect {
             Effect::Run(run) | Effect::Exec(run) => processes.contains_key(&run.process),
@@ -149,7 +149,7 @@ impl Requests {
     }
 
     /// Queues a query for a task, in the task's directory.
-    pub fn query(&mut self, task: &Task, query: Query) -> OperationId {
+    pub(crate) fn query(&mut self, task: &Task, query: Query) -> OperationId {
         let operation = self.new_operation(task);
         let directory = task.directory.clone();
         self.effects.push_back(Effect::Query { operation, directory, query });
@@ -157,7 +157,7 @@ impl Requests {
     }
 
     /// Queues the query that a suspended instruction needs, or makes the instruction fail.
-    pub fn suspend(&mut self, task: &Task, suspend: Suspend) -> Flow {
+    pub(crate) fn suspend(&mut self, task: &Task, suspend: Suspend) -> Flow {
         match suspend {
             Suspend::Pending(query) => {
                 Flow::Wait(TaskState::Query(self.query(task, query.clone()), query))

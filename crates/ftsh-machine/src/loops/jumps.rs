@@ -10,7 +10,7 @@ use ftsh_syntax::ast::Jump;
 
 /// Loops around the code being lowered.
 #[derive(Default)]
-pub struct Loops {
+pub(crate) struct Loops {
     /// Number of enclosing structures with a frame.
     pub depth: usize,
     /// Open loops, each with the depth of its body.
@@ -21,7 +21,7 @@ pub struct Loops {
 type Placed = (Address, Jump, usize);
 
 /// Targets of the jumps out of a loop's body: the number of frames to leave, and the address.
-pub struct Exits {
+pub(crate) struct Exits {
     /// Target of `break`.
     pub to_break: (usize, Address),
     /// Target of `continue`.
@@ -30,13 +30,13 @@ pub struct Exits {
 
 impl Loops {
     /// Begins the body of a loop, which adds a number of frames.
-    pub fn enter(&mut self, frames: usize) {
+    pub(crate) fn enter(&mut self, frames: usize) {
         self.depth += frames;
         self.open.push((self.depth, Vec::new()));
     }
 
     /// Adds a jump at an address.
-    pub fn jump(&mut self, at: Address, jump: Jump) {
+    pub(crate) fn jump(&mut self, at: Address, jump: Jump) {
         // The parser rejects jumps outside loops.
         if let Some((_, jumps)) = self.open.last_mut() {
             jumps.push((at, jump, self.depth));
@@ -44,7 +44,7 @@ impl Loops {
     }
 
     /// Ends the innermost loop, and resolves its jumps.
-    pub fn leave(&mut self, frames: usize, exits: &Exits, code: &mut [Instruction]) {
+    pub(crate) fn leave(&mut self, frames: usize, exits: &Exits, code: &mut [Instruction]) {
         self.depth -= frames;
         let Some((inside, jumps)) = self.open.pop() else { return };
         for (at, jump, depth) in jumps {

@@ -21,13 +21,13 @@ use crate::values::items::Items;
 use crate::values::value::Value;
 use ftsh_syntax::clauses::ForAnyClauses;
 
-pub fn begin_for(task: &mut Task, code: &Loop) -> Result<(), Suspend> {
+pub(crate) fn begin_for(task: &mut Task, code: &Loop) -> Result<(), Suspend> {
     let items = pop_items(task, code)?;
     task.enter(FrameKind::For(items));
     Ok(())
 }
 
-pub fn end_for_any(task: &mut Task) -> Flow {
+pub(crate) fn end_for_any(task: &mut Task) -> Flow {
     match task.frames.pop() {
         Some(Frame { kind: FrameKind::ForAny(_), .. }) => {
             task.advance();
@@ -147,7 +147,7 @@ impl Forker<'_> {
 }
 
 /// Pops the values of a loop's list, or the text that ends the words of its input.
-pub fn pop_items(task: &mut Task, code: &Loop) -> Result<Items, Suspend> {
+pub(crate) fn pop_items(task: &mut Task, code: &Loop) -> Result<Items, Suspend> {
     let values = task.stack.split_off(task.stack.len().saturating_sub(code.items));
     if code.is_input {
         let incoming = match values.first() {

@@ -65,7 +65,7 @@ impl Tasks {
 
 /// Collects the state returned by an ended stage. Variables made `local` in the stage, and its
 /// directory, are not returned.
-pub fn stage_ended(task: &Task, ending: TaskEnding, residue: TaskResidue) -> EndedStage {
+pub(crate) fn stage_ended(task: &Task, ending: TaskEnding, residue: TaskResidue) -> EndedStage {
     let mut changes = residue.variables.into_changes();
     for (name, before) in residue.locals {
         match before {
@@ -82,7 +82,7 @@ pub fn stage_ended(task: &Task, ending: TaskEnding, residue: TaskResidue) -> End
 /// Applies the changes of variables by all stages, later stages last. Returns the first failure. A
 /// stage whose reader was gone has not failed. In a condition, the answer `false` counts only
 /// without other failures.
-pub fn join_stages(task: &mut Task, stages: Vec<Option<EndedStage>>) -> Option<TaskEnding> {
+pub(crate) fn join_stages(task: &mut Task, stages: Vec<Option<EndedStage>>) -> Option<TaskEnding> {
     let last = stages.len().saturating_sub(1);
     let is_probed = matches!(task.barrier(), Some(FrameKind::Probe(_)));
     let is_negative_answer = |ending: &TaskEnding| !matches!(ending, TaskEnding::Failed(thrown) if !thrown.is_negative_answer());
@@ -107,7 +107,7 @@ pub fn join_stages(task: &mut Task, stages: Vec<Option<EndedStage>>) -> Option<T
 }
 
 /// Returns true if a later stage of the same pipeline reads the output of the stage at `index`.
-pub fn is_read_by_sibling(parent: &Task, index: usize) -> bool {
+pub(crate) fn is_read_by_sibling(parent: &Task, index: usize) -> bool {
     match parent.frames.last() {
         Some(Frame { kind: FrameKind::Join(join), .. }) => match &join.kind {
             JoinKind::Stages(stages) => index + 1 < stages.len(),
@@ -118,7 +118,7 @@ pub fn is_read_by_sibling(parent: &Task, index: usize) -> bool {
 }
 
 /// Returns true if an earlier stage has failed, and the pipeline fails by that failure.
-pub fn has_failed_before(parent: &Task, index: usize) -> bool {
+pub(crate) fn has_failed_before(parent: &Task, index: usize) -> bool {
     let stages = match parent.frames.last() {
         Some(Frame { kind: FrameKind::Join(join), .. }) => match &join.kind {
             JoinKind::Stages(stages) => stages,

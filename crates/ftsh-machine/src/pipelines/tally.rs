@@ -21,7 +21,7 @@ const MAX_REPORTED_FAILURES: usize = 20;
 
 /// Running branches, and results of the others.
 #[derive(Debug)]
-pub struct Tally {
+pub(crate) struct Tally {
     /// Beginning of the `forall`.
     since: Time,
     /// List, positioned at the word of the next branch.
@@ -60,7 +60,7 @@ struct RunningBranch {
 
 impl Tally {
     /// Creates a tally without branches.
-    pub fn new(items: Items, now: Time) -> Self {
+    pub(crate) fn new(items: Items, now: Time) -> Self {
         Self {
             since: now,
             items,
@@ -80,77 +80,77 @@ impl Tally {
     }
 
     /// Returns the next word, unless the result is decided.
-    pub fn next(&mut self) -> Option<Value> {
+    pub(crate) fn next(&mut self) -> Option<Value> {
         if self.decided || self.items.needs_input() { None } else { self.items.next() }
     }
 
     /// True if more words may come.
-    pub fn awaits_words(&self) -> bool {
+    pub(crate) fn awaits_words(&self) -> bool {
         self.items.is_open() && !self.decided
     }
 
     /// The words.
-    pub fn items(&mut self) -> &mut Items {
+    pub(crate) fn items(&mut self) -> &mut Items {
         &mut self.items
     }
 
     /// Adds a branch that begins.
-    pub fn began(&mut self, task: TaskId, word: Value, now: Time) {
+    pub(crate) fn began(&mut self, task: TaskId, word: Value, now: Time) {
         let branch = RunningBranch { place: self.started, word, started: now, counted: false };
         self.running.insert(task, branch);
         self.started += 1;
     }
 
     /// Returns the word of a branch that has not ended.
-    pub fn word(&self, task: TaskId) -> Option<&Value> {
+    pub(crate) fn word(&self, task: TaskId) -> Option<&Value> {
         self.running.get(&task).map(|it| &it.word)
     }
 
     /// Records the node on which a branch begins.
-    pub fn placed(&mut self, task: TaskId, node: &str) {
+    pub(crate) fn placed(&mut self, task: TaskId, node: &str) {
         self.nodes.insert(task, node.into());
     }
 
     /// Returns the node on which a branch began last.
-    pub fn node(&self, task: TaskId) -> Option<&str> {
+    pub(crate) fn node(&self, task: TaskId) -> Option<&str> {
         self.nodes.get(&task).map(|node| &**node)
     }
 
     /// Removes an ended branch. Returns its index, word and start.
-    pub fn forget(&mut self, task: TaskId) -> Option<(u64, Value, Time)> {
+    pub(crate) fn forget(&mut self, task: TaskId) -> Option<(u64, Value, Time)> {
         self.nodes.remove(&task);
         self.running.remove(&task).map(|it| (it.place, it.word, it.started))
     }
 
     /// Returns the total number of branches.
-    pub fn total(&self) -> u64 {
+    pub(crate) fn total(&self) -> u64 {
         self.items.len()
     }
 
     /// Returns the number of successful branches.
-    pub fn succeeded(&self) -> u64 {
+    pub(crate) fn succeeded(&self) -> u64 {
         self.succeeded.count
     }
 
     /// Returns the number of failed branches.
-    pub fn failed(&self) -> u64 {
+    pub(crate) fn failed(&self) -> u64 {
         self.failed
     }
 
     /// Returns the beginning of the `forall`.
-    pub fn since(&self) -> Time {
+    pub(crate) fn since(&self) -> Time {
         self.since
     }
 
     /// Returns true if the result is decided and the other branches are being ended.
-    pub fn is_decided(&self) -> bool {
+    pub(crate) fn is_decided(&self) -> bool {
         self.decided
     }
 
     /// Counts the result of a branch, whose step in a trace is `step`; only the first result
     /// counts. Returns true if the result decides the `forall`, so that the other branches must
     /// end.
-    pub fn record_result(
+    pub(crate) fn record_result(
         &mut self,
         task: TaskId,
         ending: &TaskEnding,
@@ -193,7 +193,7 @@ impl Tally {
     }
 
     /// Returns true if the result of the `forall` has just become decided.
-    pub fn decide(&mut self, clauses: &ForAllClauses<u64, BString>) -> bool {
+    pub(crate) fn decide(&mut self, clauses: &ForAllClauses<u64, BString>) -> bool {
         if self.decided || clauses.keep_going {
             return false;
         }
@@ -208,13 +208,13 @@ impl Tally {
     }
 
     /// Fails the `forall`, regardless of the branches.
-    pub fn fail(&mut self, thrown: Thrown) {
+    pub(crate) fn fail(&mut self, thrown: Thrown) {
         self.decided = true;
         self.broken.get_or_insert(thrown);
     }
 
     /// Returns the failure of the `forall`; `None` after success.
-    pub fn result(mut self, clauses: &ForAllClauses<u64, BString>) -> Option<Failed> {
+    pub(crate) fn result(mut self, clauses: &ForAllClauses<u64, BString>) -> Option<Failed> {
         let total = self.total();
         let needed = clauses.at_least.unwrap_or(total);
         let enough = match clauses.at_least {
@@ -252,7 +252,7 @@ impl Tally {
     }
 
     /// Returns the results of the branches when an enclosing structure cuts the `forall` short.
-    pub fn cut(&self, clauses: &ForAllClauses<u64, BString>) -> Arc<BranchResults> {
+    pub(crate) fn cut(&self, clauses: &ForAllClauses<u64, BString>) -> Arc<BranchResults> {
         self.current_results(clauses.is_counted())
     }
 
@@ -288,7 +288,7 @@ fn describe_failure(ending: &TaskEnding, step: &TraceStep) -> String {
 }
 
 /// Failure of a `forall`.
-pub struct Failed {
+pub(crate) struct Failed {
     /// Ending of the first failed branch, if any.
     pub first: Option<TaskEnding>,
     /// Step of that branch in a trace.
@@ -303,7 +303,7 @@ pub struct Failed {
 
 impl Failed {
     /// Returns the kind and the code of the failure.
-    pub fn kind(&self) -> (FailureKind, i32) {
+    pub(crate) fn kind(&self) -> (FailureKind, i32) {
         self.first.as_ref().and_then(TaskEnding::failure).unwrap_or((FailureKind::Failure, 1))
     }
 }

@@ -10,11 +10,11 @@ use ftsh_syntax::backoff::{Clauses, PolicyKind};
 use ftsh_syntax::clauses::{ChannelClauses, ForAllClauses, ForAnyClauses, TryClauses};
 
 /// Index of an instruction in a [`Program`].
-pub type Address = usize;
+pub(crate) type Address = usize;
 
 /// Lowered script.
 #[derive(Debug)]
-pub struct Program {
+pub(crate) struct Program {
     /// Source text of the script.
     pub source: Arc<Source>,
     /// Instructions.
@@ -29,7 +29,7 @@ pub struct Program {
 
 /// One step of a program. "Pops" and "pushes" refer to the task's stack of values.
 #[derive(Clone, Debug)]
-pub enum Instruction {
+pub(crate) enum Instruction {
     /// Pushes a value.
     Push(Value),
     /// Pushes the value of a word, unsplit.
@@ -164,7 +164,7 @@ pub enum Instruction {
 
 /// Loop over a list of items.
 #[derive(Debug)]
-pub struct Loop {
+pub(crate) struct Loop {
     /// Variable of the loop.
     pub variable: Name,
     /// Number of the list's values on the stack.
@@ -180,7 +180,7 @@ pub struct Loop {
 
 /// A `try`.
 #[derive(Debug)]
-pub struct TryCode {
+pub(crate) struct TryCode {
     /// The line of the `try`.
     pub line: u32,
     /// Scales of the clauses' values, pushed in this order.
@@ -199,7 +199,7 @@ pub struct TryCode {
 
 /// Declaration of a channel.
 #[derive(Debug)]
-pub struct ChannelCode {
+pub(crate) struct ChannelCode {
     /// Name of the channel.
     pub name: Name,
     /// Scales of the rules' values, pushed in this order. The budget is a percentage.
@@ -208,7 +208,7 @@ pub struct ChannelCode {
 
 /// A `finally` group.
 #[derive(Debug)]
-pub struct FinallyCode {
+pub(crate) struct FinallyCode {
     /// Line of the group.
     pub line: u32,
     /// Address of the group.
@@ -219,7 +219,7 @@ pub struct FinallyCode {
 
 /// A `backoff` clause.
 #[derive(Debug)]
-pub struct BackoffCode {
+pub(crate) struct BackoffCode {
     /// Kind of the policy.
     pub kind: PolicyKind,
     /// Scales of the values, pushed in this order. The jitter is a percentage.
@@ -227,14 +227,14 @@ pub struct BackoffCode {
 }
 
 /// Returns the number of values on the stack for the clauses of a `forany`.
-pub fn forany_values(clauses: &ForAnyClauses<DurationScale, ()>) -> usize {
+pub(crate) fn forany_values(clauses: &ForAnyClauses<DurationScale, ()>) -> usize {
     let mut count = 0;
     clauses.map(&mut count, |count, _| *count += 1, |count, ()| *count += 1);
     count
 }
 
 /// Returns the number of values on the stack for the clauses of a `forall`.
-pub fn forall_values(clauses: &ForAllClauses<(), ()>) -> usize {
+pub(crate) fn forall_values(clauses: &ForAllClauses<(), ()>) -> usize {
     let mut count = 0;
     clauses.map(&mut count, |count, ()| *count += 1, |count, ()| *count += 1);
     count
@@ -242,7 +242,7 @@ pub fn forall_values(clauses: &ForAllClauses<(), ()>) -> usize {
 
 impl ChannelCode {
     /// Returns the number of values on the stack for the rules.
-    pub fn values(&self) -> usize {
+    pub(crate) fn values(&self) -> usize {
         let mut count = 0;
         self.rules.map(&mut count, |count, _| *count += 1, |count, ()| *count += 1);
         count
@@ -251,7 +251,7 @@ impl ChannelCode {
 
 impl TryCode {
     /// Returns the number of values on the stack for the clauses.
-    pub fn values(&self) -> usize {
+    pub(crate) fn values(&self) -> usize {
         let mut count = 0;
         self.clauses.map(
             &mut count,
@@ -267,7 +267,7 @@ impl TryCode {
 
 /// Interpretation of a duration's value on the stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DurationScale {
+pub(crate) enum DurationScale {
     /// A number of units.
     Of(Unit),
     /// A text such as `1h30m`.

@@ -13,7 +13,7 @@ use ftsh_syntax::{KnownNames, Script, SyntaxErrors};
 
 /// Functions and channels by name.
 #[derive(Debug, Default)]
-pub struct Definitions {
+pub(crate) struct Definitions {
     functions: BTreeMap<Name, (Arc<Program>, Address)>,
     /// Channels declared by a program, with their rules once the declaration was executed.
     channels: BTreeMap<Name, Option<Arc<Rules>>>,
@@ -21,7 +21,7 @@ pub struct Definitions {
 
 impl Definitions {
     /// Adds the functions of a program, and the channels that the program declares.
-    pub fn add(&mut self, program: &Arc<Program>) {
+    pub(crate) fn add(&mut self, program: &Arc<Program>) {
         for (name, address) in &program.functions {
             self.add_function(Arc::clone(name), (Arc::clone(program), *address));
         }
@@ -31,37 +31,37 @@ impl Definitions {
     }
 
     /// Defines a function.
-    pub fn add_function(&mut self, name: Name, at: (Arc<Program>, Address)) {
+    pub(crate) fn add_function(&mut self, name: Name, at: (Arc<Program>, Address)) {
         self.functions.insert(name, at);
     }
 
     /// Adds a channel, with its rules if the declaration was executed.
-    pub fn add_channel(&mut self, name: Name, rules: Option<Arc<Rules>>) {
+    pub(crate) fn add_channel(&mut self, name: Name, rules: Option<Arc<Rules>>) {
         self.channels.insert(name, rules);
     }
 
     /// Returns the function of a name, with the name as stored in the program.
-    pub fn function(&self, name: &str) -> Option<(&Name, &(Arc<Program>, Address))> {
+    pub(crate) fn function(&self, name: &str) -> Option<(&Name, &(Arc<Program>, Address))> {
         self.functions.get_key_value(name)
     }
 
     /// Returns true if there is no function.
-    pub fn has_no_functions(&self) -> bool {
+    pub(crate) fn has_no_functions(&self) -> bool {
         self.functions.is_empty()
     }
 
     /// Iterates over the functions.
-    pub fn functions(&self) -> impl Iterator<Item = (&Name, &(Arc<Program>, Address))> {
+    pub(crate) fn functions(&self) -> impl Iterator<Item = (&Name, &(Arc<Program>, Address))> {
         self.functions.iter()
     }
 
     /// Iterates over the channels.
-    pub fn channels(&self) -> impl Iterator<Item = (&Name, &Option<Arc<Rules>>)> {
+    pub(crate) fn channels(&self) -> impl Iterator<Item = (&Name, &Option<Arc<Rules>>)> {
         self.channels.iter()
     }
 
     /// Returns the rules of a channel, once its declaration was executed.
-    pub fn rules(&self, channel: &Name) -> Result<&Arc<Rules>, Suspend> {
+    pub(crate) fn rules(&self, channel: &Name) -> Result<&Arc<Rules>, Suspend> {
         let rules = self.channels.get(channel).and_then(Option::as_ref);
         rules.ok_or_else(|| {
             Suspend::expression(format!("the channel `{channel}` is used before it is declared"))
@@ -69,7 +69,7 @@ impl Definitions {
     }
 
     /// Returns the failure of a call of an undefined function.
-    pub fn undefined(&self, name: &str) -> Suspend {
+    pub(crate) fn undefined(&self, name: &str) -> Suspend {
         let known = self.functions.keys().map(|name| &**name);
         let meant = nearest(name, known.chain(FUNCTIONS.iter().map(|function| function.name)));
         let meant = meant.map(|meant| format!(", did you mean `{meant}`?")).unwrap_or_default();
@@ -77,7 +77,7 @@ impl Definitions {
     }
 
     /// Parses a file that may use these functions and channels.
-    pub fn parse(&self, name: &str, text: &[u8]) -> Result<Script, SyntaxErrors> {
+    pub(crate) fn parse(&self, name: &str, text: &[u8]) -> Result<Script, SyntaxErrors> {
         let channels: Vec<&str> = self.channels.keys().map(|name| &**name).collect();
         let functions: Vec<&str> = self.functions.keys().map(|name| &**name).collect();
         let known = KnownNames { functions: &functions, channels: &channels };
@@ -86,7 +86,7 @@ impl Definitions {
 
     /// Returns true if a program may run other programs. `runs` decides for names that are not
     /// functions.
-    pub fn may_run_programs(&self, program: &Program, runs: impl Fn(&str) -> bool) -> bool {
+    pub(crate) fn may_run_programs(&self, program: &Program, runs: impl Fn(&str) -> bool) -> bool {
         program.code.iter().any(|instruction| match instruction {
             Instruction::Command(command) => match &command.words[0].parts[..] {
                 [WordPart::Bare(name)] => !self.functions.contains_key(name.as_str()) && runs(name),

@@ -20,7 +20,7 @@ use ftsh_syntax::span::{Source, Span};
 const ERROR_OUTPUT: &str = "error_output";
 
 /// Lowers a script.
-pub fn lower(script: &Script) -> Program {
+pub(crate) fn lower(script: &Script) -> Program {
     let mut lower = Lower {
         source: &script.source,
         line: 1,

@@ -354,7 +354,7 @@ fn not_sent(task: &Task, engine: EngineId, why: &str) -> Thrown {
 }
 
 /// Returns the engine of a remote branch.
-pub fn engine_of(task: &mut Task) -> Option<EngineId> {
+pub(crate) fn engine_of(task: &mut Task) -> Option<EngineId> {
     top_remote(task).map(|frame| frame.elsewhere.on.engine)
 }
 

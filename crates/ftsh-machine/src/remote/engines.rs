@@ -14,18 +14,18 @@ use ftsh_syntax::engine::EngineId;
 
 /// Returns the policy of delays after refusals by an engine or by several machines: `full from 1
 /// second to 1 minute`.
-pub fn policy() -> Policy {
+pub(crate) fn policy() -> Policy {
     let (from, to) = (Duration::from_secs(1), Duration::from_secs(60));
     Policy { from, to, ..Policy::new(PolicyKind::Full) }
 }
 
 /// Engines used by a run.
 #[derive(Debug, Default)]
-pub struct Engines(BTreeMap<EngineId, EngineLoad>);
+pub(crate) struct Engines(BTreeMap<EngineId, EngineLoad>);
 
 /// State of an engine.
 #[derive(Debug, Default)]
-pub struct EngineLoad {
+pub(crate) struct EngineLoad {
     /// Machines of the engine.
     pub nodes: Nodes,
     /// Dispatched branches that have not begun.
@@ -40,7 +40,7 @@ pub struct EngineLoad {
 
 /// Permission to dispatch a branch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DispatchTurn {
+pub(crate) enum DispatchTurn {
     /// Granted now.
     Now,
     /// Granted after another branch has begun or returned, or at this moment.
@@ -49,12 +49,12 @@ pub enum DispatchTurn {
 
 impl Engines {
     /// Returns the state of an engine.
-    pub fn of(&mut self, engine: EngineId) -> &mut EngineLoad {
+    pub(crate) fn of(&mut self, engine: EngineId) -> &mut EngineLoad {
         self.0.entry(engine).or_default()
     }
 
     /// Ends the wait of a task. Returns the engine if another branch can now be dispatched.
-    pub fn leave(&mut self, task: TaskId, process: Option<ProcessId>) -> Option<EngineId> {
+    pub(crate) fn leave(&mut self, task: TaskId, process: Option<ProcessId>) -> Option<EngineId> {
         let mut roomy = None;
         for (engine, shared) in &mut self.0 {
             shared.waiting.remove(&task);
@@ -69,7 +69,7 @@ impl Engines {
 impl EngineLoad {
     /// Decides about another branch, with at most `most` branches pending. An engine that has
     /// refused a branch is probed by a single branch.
-    pub fn turn(&mut self, task: TaskId, most: usize, now: Time) -> DispatchTurn {
+    pub(crate) fn turn(&mut self, task: TaskId, most: usize, now: Time) -> DispatchTurn {
         let room = if self.refused.is_some() { 1 } else { most };
         let closed = Some(self.closed_until).filter(|until| *until > now);
         if closed.is_none() && self.pending.len() < room {
@@ -80,31 +80,31 @@ impl EngineLoad {
     }
 
     /// Records the dispatch of a branch.
-    pub fn record_dispatch(&mut self, process: ProcessId) {
+    pub(crate) fn record_dispatch(&mut self, process: ProcessId) {
         self.pending.insert(process);
     }
 
     /// Records the beginning of a branch on a machine.
-    pub fn record_beginning(&mut self, process: ProcessId, node: &str) {
+    pub(crate) fn record_beginning(&mut self, process: ProcessId, node: &str) {
         self.remove_pending(process);
         self.record_success();
         self.nodes.began(node);
     }
 
     /// Records that a branch has begun, or will not begin.
-    pub fn remove_pending(&mut self, process: ProcessId) {
+    pub(crate) fn remove_pending(&mut self, process: ProcessId) {
         self.pending.remove(&process);
     }
 
     /// Records a success of the engine.
-    pub fn record_success(&mut self) {
+    pub(crate) fn record_success(&mut self) {
         self.refused = None;
         self.closed_until = Time::START;
     }
 
     /// Records a failure of the engine. Returns the delay before the next dispatch. Failures of
     /// simultaneous dispatches count once.
-    pub fn record_failure(&mut self, now: Time, rng: &mut impl Rng) -> Duration {
+    pub(crate) fn record_failure(&mut self, now: Time, rng: &mut impl Rng) -> Duration {
         if self.closed_until > now {
             return self.closed_until - now;
         }
@@ -115,7 +115,7 @@ impl EngineLoad {
     }
 
     /// Takes the waiting tasks, each of which checks its turn again.
-    pub fn wake(&mut self) -> BTreeSet<TaskId> {
+    pub(crate) fn wake(&mut self) -> BTreeSet<TaskId> {
         std::mem::take(&mut self.waiting)
     }
 }

@@ -27,7 +27,7 @@ const AVERAGE_WEIGHT: f64 = 0.1;
 
 /// Machines by name.
 #[derive(Debug, Default)]
-pub struct Nodes {
+pub(crate) struct Nodes {
     known: BTreeMap<String, NodeHistory>,
     /// Average duration of a success in seconds, if any.
     usual: Option<f64>,
@@ -43,18 +43,18 @@ struct NodeHistory {
 
 /// Machines where a branch failed to run, each with the moment until which the branch avoids it.
 #[derive(Debug, Default)]
-pub struct Shunned(BTreeMap<String, Time>);
+pub(crate) struct Shunned(BTreeMap<String, Time>);
 
 impl Shunned {
     /// Adds a machine where the branch failed to run.
-    pub fn add(&mut self, node: &str, now: Time) {
+    pub(crate) fn add(&mut self, node: &str, now: Time) {
         self.0.insert(node.into(), now + SHUN_TIME);
     }
 }
 
 /// Machines for a branch to avoid.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Avoided {
+pub(crate) struct Avoided {
     /// Names of the machines.
     pub nodes: Vec<String>,
     /// Earliest moment at which a machine may be used again.
@@ -63,12 +63,12 @@ pub struct Avoided {
 
 impl Nodes {
     /// Records the beginning of a branch.
-    pub fn began(&mut self, node: &str) {
+    pub(crate) fn began(&mut self, node: &str) {
         self.known.entry(node.into()).or_insert(NodeHistory::NEW);
     }
 
     /// Records the success of a branch.
-    pub fn succeeded(&mut self, node: &str, elapsed: Duration) {
+    pub(crate) fn succeeded(&mut self, node: &str, elapsed: Duration) {
         let usual = self.usual.get_or_insert(elapsed.as_secs_f64());
         *usual += AVERAGE_WEIGHT * (elapsed.as_secs_f64() - *usual);
         let known = self.known.entry(node.into()).or_insert(NodeHistory::NEW);
@@ -77,7 +77,7 @@ impl Nodes {
 
     /// Records the failure of a branch, or a branch that never began. Returns the time for which
     /// the machine is avoided.
-    pub fn failed(&mut self, node: &str, elapsed: Duration, now: Time) -> Duration {
+    pub(crate) fn failed(&mut self, node: &str, elapsed: Duration, now: Time) -> Duration {
         let hasty = self.usual.is_some_and(|usual| elapsed.as_secs_f64() < usual / 2.0);
         let known = self.known.entry(node.into()).or_insert(NodeHistory::NEW);
         known.in_a_row = known.in_a_row.saturating_add(1);
@@ -89,19 +89,19 @@ impl Nodes {
     }
 
     /// Returns true if a machine has a history.
-    pub fn is_known(&self, node: &str) -> bool {
+    pub(crate) fn is_known(&self, node: &str) -> bool {
         self.known.contains_key(node)
     }
 
     /// Returns true if a machine is known to accept branches, and is not avoided by this branch.
-    pub fn has_good(&self, own: &Shunned, now: Time) -> bool {
+    pub(crate) fn has_good(&self, own: &Shunned, now: Time) -> bool {
         let is_good = |node: &NodeHistory| node.in_a_row == 0 && node.until <= now;
         let may = |name: &String| own.0.get(name).is_none_or(|until| *until <= now);
         self.known.iter().any(|(name, node)| is_good(node) && may(name))
     }
 
     /// Returns the machines for a branch to avoid at a moment.
-    pub fn avoided(&self, own: &Shunned, now: Time) -> Avoided {
+    pub(crate) fn avoided(&self, own: &Shunned, now: Time) -> Avoided {
         let shared = self.known.iter().map(|(name, node)| (name, node.until));
         let own = own.0.iter().map(|(name, until)| (name, *until));
         let mut all = BTreeMap::<&String, Time>::new();
@@ -115,7 +115,7 @@ impl Nodes {
 
     /// Allows half of the avoided machines again, because no other machine is left. The machines
     /// whose time ends first come first. The choice is the same for equal histories.
-    pub fn forgive(&mut self, own: &mut Shunned, avoided: &[String]) {
+    pub(crate) fn forgive(&mut self, own: &mut Shunned, avoided: &[String]) {
         let until = |name: &String| {
             let node = self.known.get(name).map_or(Time::START, |node| node.until);
             (own.0.contains_key(name), node)

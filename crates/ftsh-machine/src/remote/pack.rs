@@ -31,7 +31,7 @@ use ftsh_syntax::Source;
 const MAX_CAUSES: usize = 16;
 
 /// Queries the information for packing branches that only the driver has.
-pub fn query_for_packing(task: &Task) -> Result<(), Suspend> {
+pub(crate) fn query_for_packing(task: &Task) -> Result<(), Suspend> {
     if task.directory.is_none() {
         directory(task)?;
     }
@@ -47,7 +47,7 @@ pub fn query_for_packing(task: &Task) -> Result<(), Suspend> {
 }
 
 /// Packs branches, without changing the machine.
-pub struct Packer<'a> {
+pub(crate) struct Packer<'a> {
     pub core: &'a Core,
     /// Functions and channels sent along with branches.
     pub definitions: &'a Definitions,
@@ -144,7 +144,7 @@ impl Packer<'_> {
 
 impl RemoteRoot {
     /// Packs the end of the branch for which the machine was created, given the outcome of the run.
-    pub fn ended_with(&self, outcome: &Outcome) -> EndedBranch {
+    pub(crate) fn ended_with(&self, outcome: &Outcome) -> EndedBranch {
         let mut texts = Texts(self.texts.iter().map(|it| (Arc::clone(it), text(it))).collect());
         let known = texts.0.len();
         let end = match (outcome, &self.ending) {

@@ -16,11 +16,11 @@ use ftsh_syntax::backoff::Backoff;
 use ftsh_syntax::clauses::On;
 
 /// Default maximum number of remote branches at once. Each branch occupies several local processes.
-pub const MAX_REMOTE_BRANCHES: u64 = 200;
+pub(crate) const MAX_REMOTE_BRANCHES: u64 = 200;
 
 /// Engine of the branches of a `forall`, and limits.
 #[derive(Debug)]
-pub struct RemoteTarget {
+pub(crate) struct RemoteTarget {
     /// Engine with its argument.
     pub on: On<BString>,
     /// Address of the dispatching instruction.
@@ -33,7 +33,7 @@ pub struct RemoteTarget {
 
 /// Frame of a remote branch, which may be sent several times.
 #[derive(Debug)]
-pub struct RemoteFrame {
+pub(crate) struct RemoteFrame {
     /// Engine of the branch, and limits.
     pub elsewhere: Arc<RemoteTarget>,
     /// Number of losses.
@@ -56,7 +56,7 @@ pub struct RemoteFrame {
 
 /// State of a task whose branch is remote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RemoteState {
+pub(crate) enum RemoteState {
     /// Waiting for permission to dispatch.
     Waiting(Option<TimerKey>),
     /// Dispatched.
@@ -67,12 +67,12 @@ pub enum RemoteState {
 
 impl RemoteFrame {
     /// Returns the machine of the branch.
-    pub fn node(&self) -> Option<&str> {
+    pub(crate) fn node(&self) -> Option<&str> {
         self.node.as_ref().map(|(node, _)| node.as_str())
     }
 
     /// Creates the frame of a branch that has not been dispatched.
-    pub fn new(elsewhere: Arc<RemoteTarget>) -> Self {
+    pub(crate) fn new(elsewhere: Arc<RemoteTarget>) -> Self {
         Self {
             elsewhere,
             lost: 0,

@@ -16,7 +16,7 @@ pub type Packed = Vec<(TaskId, Result<PackedBranch, Unpackable>)>;
 
 /// Context of a machine that runs a branch of another machine's run.
 #[derive(Debug)]
-pub struct RemoteRoot {
+pub(crate) struct RemoteRoot {
     /// Texts received with the branch.
     pub texts: Vec<Arc<Source>>,
     /// Channels occupied by enclosing attempts.
@@ -32,7 +32,7 @@ pub struct RemoteRoot {
 /// Engines of remote branches, packed branches, and the context of a machine that runs a branch of
 /// another machine's run.
 #[derive(Debug, Default)]
-pub struct Remote {
+pub(crate) struct Remote {
     engines: Engines,
     /// Branches packed since the last call of `take_packed`; `None` if packing is off.
     packing: Option<Packed>,
@@ -43,75 +43,75 @@ pub struct Remote {
 
 impl Remote {
     /// Creates the state of a run with the names of variables from its environment.
-    pub fn new(inherited_names: Vec<Name>) -> Self {
+    pub(crate) fn new(inherited_names: Vec<Name>) -> Self {
         Self { inherited_names, ..Self::default() }
     }
 
     /// Returns the state of an engine.
-    pub fn engine(&mut self, engine: EngineId) -> &mut EngineLoad {
+    pub(crate) fn engine(&mut self, engine: EngineId) -> &mut EngineLoad {
         self.engines.of(engine)
     }
 
     /// Ends the wait of a task for an engine. Returns the engine if another branch can now be
     /// dispatched.
-    pub fn leave(&mut self, task: TaskId, process: Option<ProcessId>) -> Option<EngineId> {
+    pub(crate) fn leave(&mut self, task: TaskId, process: Option<ProcessId>) -> Option<EngineId> {
         self.engines.leave(task, process)
     }
 
     /// Iterates over the names of variables from the environment.
-    pub fn inherited_names(&self) -> impl Iterator<Item = &Name> {
+    pub(crate) fn inherited_names(&self) -> impl Iterator<Item = &Name> {
         self.inherited_names.iter()
     }
 
     /// Turns packing on.
-    pub fn pack_branches(&mut self) {
+    pub(crate) fn pack_branches(&mut self) {
         self.packing = Some(Vec::new());
     }
 
     /// Returns true if branches are packed as they begin.
-    pub fn packs_branches(&self) -> bool {
+    pub(crate) fn packs_branches(&self) -> bool {
         self.packing.is_some()
     }
 
     /// Keeps a packed branch.
-    pub fn keep_packed(&mut self, branch: TaskId, packed: Result<PackedBranch, Unpackable>) {
+    pub(crate) fn keep_packed(&mut self, branch: TaskId, packed: Result<PackedBranch, Unpackable>) {
         if let Some(packing) = &mut self.packing {
             packing.push((branch, packed));
         }
     }
 
     /// Takes the branches packed since the last call.
-    pub fn take_packed(&mut self) -> Packed {
+    pub(crate) fn take_packed(&mut self) -> Packed {
         self.packing.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// Sets the context of a machine that runs a branch of another machine's run.
-    pub fn set_root(&mut self, root: RemoteRoot) {
+    pub(crate) fn set_root(&mut self, root: RemoteRoot) {
         self.root = Some(root);
     }
 
     /// Returns the context of the branch for which the machine was created.
-    pub fn root(&self) -> Option<&RemoteRoot> {
+    pub(crate) fn root(&self) -> Option<&RemoteRoot> {
         self.root.as_ref()
     }
 
     /// Returns the context of the branch for which the machine was created, mutable.
-    pub fn root_mut(&mut self) -> Option<&mut RemoteRoot> {
+    pub(crate) fn root_mut(&mut self) -> Option<&mut RemoteRoot> {
         self.root.as_mut()
     }
 
     /// Returns true if a task is the parent of the branch for which the machine was created.
-    pub fn is_root(&self, parent: TaskId) -> bool {
+    pub(crate) fn is_root(&self, parent: TaskId) -> bool {
         parent == MAIN && self.root.is_some()
     }
 
     /// Returns true if an attempt around the branch occupies a channel.
-    pub fn is_inside(&self, channel: &str) -> bool {
+    pub(crate) fn is_inside(&self, channel: &str) -> bool {
         self.root.as_ref().is_some_and(|root| root.inside.iter().any(|inside| inside == channel))
     }
 
     /// Returns true if an attempt around the branch is a retry.
-    pub fn is_retried(&self) -> bool {
+    pub(crate) fn is_retried(&self) -> bool {
         self.root.as_ref().is_some_and(|root| root.is_retried)
     }
 }

@@ -39,7 +39,7 @@ use ftsh_syntax::clauses::ForAllClauses;
 use ftsh_syntax::{KnownNames, Script, Source, parse_with};
 
 /// Unpacked branch, for a new machine.
-pub struct Unpacked {
+pub(crate) struct Unpacked {
     /// Arguments of the script.
     pub arguments: Vec<BString>,
     /// Settings of the run.
@@ -55,7 +55,7 @@ pub struct Unpacked {
 }
 
 /// The single branch of a machine that runs a branch of another machine's run.
-pub struct RootBranch {
+pub(crate) struct RootBranch {
     program: Arc<Program>,
     at: Address,
     code: Arc<Loop>,
@@ -69,7 +69,7 @@ pub struct RootBranch {
 
 impl Unpacked {
     /// Unpacks a branch, with the level of its log.
-    pub fn new(
+    pub(crate) fn new(
         packed: PackedBranch,
         log_level: Level,
         secrets: Secrets,
@@ -133,7 +133,7 @@ impl Unpacked {
 
 impl RootBranch {
     /// Positions the script's task at the `forall` of the branch. Returns the loop and the word.
-    pub fn enter(
+    pub(crate) fn enter(
         self,
         task: &mut Task,
         requests: &mut Requests,
@@ -301,7 +301,7 @@ pub fn failure(packed: Vec<PackedFailure>, sources: &[Arc<Source>]) -> Option<Ar
 }
 
 /// Unpacks the trace of a failure.
-pub fn trace(packed: PackedTrace) -> Trace {
+pub(crate) fn trace(packed: PackedTrace) -> Trace {
     let steps = packed.steps.into_iter().map(|step| {
         let name = step.name.map(|name| Name::from(name.as_str()));
         let kind = match (name, step.word) {

@@ -7,7 +7,7 @@ use crate::tasks::task::Task;
 use crate::unwind::propagate::RunningWork;
 
 /// Creates the failure of work that was in progress when the shell ended.
-pub fn lost(
+pub(crate) fn lost(
     task: &Task,
     what: &str,
     running: RunningWork,

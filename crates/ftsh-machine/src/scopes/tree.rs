@@ -10,7 +10,7 @@ use ftsh_syntax::ast::Name;
 
 /// Scopes in use.
 #[derive(Debug, Default)]
-pub struct Scopes {
+pub(crate) struct Scopes {
     tree: BTreeMap<ScopeId, ScopeNode>,
     /// Tasks waiting for the end of a scope.
     emptying: BTreeMap<ScopeId, TaskId>,
@@ -36,7 +36,7 @@ struct ScopeNode {
 
 /// Pass of an attempt through a channel.
 #[derive(Debug)]
-pub struct ChannelPass {
+pub(crate) struct ChannelPass {
     /// Id of the pass.
     pub id: PassId,
     /// Name of the channel.
@@ -47,7 +47,7 @@ pub struct ChannelPass {
 
 /// Resources of removed scopes.
 #[derive(Default)]
-pub struct RemovedScopes {
+pub(crate) struct RemovedScopes {
     /// Armed timers.
     pub timers: Vec<TimerKey>,
     /// Passes through channels.
@@ -56,12 +56,12 @@ pub struct RemovedScopes {
 
 impl Scopes {
     /// Returns the number of scopes.
-    pub fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.tree.len()
     }
 
     /// Adds a scope inside `parent`.
-    pub fn add(&mut self, id: ScopeId, parent: Option<ScopeId>) {
+    pub(crate) fn add(&mut self, id: ScopeId, parent: Option<ScopeId>) {
         let scope = ScopeNode {
             parent,
             opened: false,
@@ -79,7 +79,7 @@ impl Scopes {
 
     /// Marks a scope and its parents as known to the driver. Returns the newly known scopes with
     /// parent and pass, outer scopes first.
-    pub fn open(&mut self, scope: ScopeId) -> Vec<(ScopeId, ScopeId, Option<PassId>)> {
+    pub(crate) fn open(&mut self, scope: ScopeId) -> Vec<(ScopeId, ScopeId, Option<PassId>)> {
         let mut opened = Vec::new();
         let mut next = Some(scope);
         while let Some(id) = next
@@ -95,97 +95,97 @@ impl Scopes {
     }
 
     /// Returns the direct inner scopes of a scope.
-    pub fn inner(&self, scope: ScopeId) -> BTreeSet<ScopeId> {
+    pub(crate) fn inner(&self, scope: ScopeId) -> BTreeSet<ScopeId> {
         self.tree.get(&scope).map(|scope| scope.inner.clone()).unwrap_or_default()
     }
 
     /// Returns true if a scope exists and has not been terminated.
-    pub fn goes_on(&self, scope: ScopeId) -> bool {
+    pub(crate) fn goes_on(&self, scope: ScopeId) -> bool {
         self.tree.get(&scope).is_some_and(|scope| !scope.ending)
     }
 
     /// Marks a scope as terminated, with the timer of its kill timeout. Returns the previous timer.
-    pub fn terminate(&mut self, scope: ScopeId, grace: TimerKey) -> Option<TimerKey> {
+    pub(crate) fn terminate(&mut self, scope: ScopeId, grace: TimerKey) -> Option<TimerKey> {
         let scope = self.tree.get_mut(&scope)?;
         scope.ending = true;
         scope.grace.replace(grace)
     }
 
     /// Marks the kill timeout of a scope as passed.
-    pub fn end_grace(&mut self, scope: ScopeId) {
+    pub(crate) fn end_grace(&mut self, scope: ScopeId) {
         if let Some(scope) = self.tree.get_mut(&scope) {
             scope.grace = None;
         }
     }
 
     /// Returns true if a scope is emptied because of a signal.
-    pub fn is_interrupted(&self, scope: ScopeId) -> bool {
+    pub(crate) fn is_interrupted(&self, scope: ScopeId) -> bool {
         self.interrupted == Some(scope)
     }
 
     /// Returns the number of scopes for whose end a task waits.
-    pub fn emptying(&self) -> usize {
+    pub(crate) fn emptying(&self) -> usize {
         self.emptying.len()
     }
 
     /// Makes a task wait for the end of a scope.
-    pub fn await_end(&mut self, scope: ScopeId, task: TaskId) {
+    pub(crate) fn await_end(&mut self, scope: ScopeId, task: TaskId) {
         self.emptying.insert(scope, task);
     }
 
     /// Ends the wait for the end of a scope.
-    pub fn forget_wait(&mut self, scope: ScopeId) {
+    pub(crate) fn forget_wait(&mut self, scope: ScopeId) {
         self.emptying.remove(&scope);
     }
 
     /// Marks a scope as empty. Returns the task waiting for its end.
-    pub fn end(&mut self, scope: ScopeId) -> Option<TaskId> {
+    pub(crate) fn end(&mut self, scope: ScopeId) -> Option<TaskId> {
         self.interrupted.take_if(|interrupted| *interrupted == scope);
         self.emptying.remove(&scope)
     }
 
     /// Marks a scope as emptied because of a signal.
-    pub fn interrupt(&mut self, scope: ScopeId) {
+    pub(crate) fn interrupt(&mut self, scope: ScopeId) {
         self.interrupted = Some(scope);
     }
 
     /// Keeps a scratch directory for the lifetime of a scope.
-    pub fn set_scratch(&mut self, scope: ScopeId, scratch: Scratch) {
+    pub(crate) fn set_scratch(&mut self, scope: ScopeId, scratch: Scratch) {
         if let Some(scope) = self.tree.get_mut(&scope) {
             scope.scratch = Some(scratch);
         }
     }
 
     /// Returns true if the driver knows a scope.
-    pub fn is_opened(&self, scope: ScopeId) -> bool {
+    pub(crate) fn is_opened(&self, scope: ScopeId) -> bool {
         self.tree.get(&scope).is_some_and(|scope| scope.opened)
     }
 
     /// Gives a pass to an attempt's scope.
-    pub fn set_pass(&mut self, scope: ScopeId, pass: Option<ChannelPass>) {
+    pub(crate) fn set_pass(&mut self, scope: ScopeId, pass: Option<ChannelPass>) {
         if let Some(scope) = self.tree.get_mut(&scope) {
             scope.pass = pass.map(Box::new);
         }
     }
 
     /// Returns the pass of a scope.
-    pub fn pass(&self, scope: ScopeId) -> Option<&ChannelPass> {
+    pub(crate) fn pass(&self, scope: ScopeId) -> Option<&ChannelPass> {
         self.tree.get(&scope)?.pass.as_deref()
     }
 
     /// Returns the pass of a scope, mutable.
-    pub fn pass_mut(&mut self, scope: ScopeId) -> Option<&mut ChannelPass> {
+    pub(crate) fn pass_mut(&mut self, scope: ScopeId) -> Option<&mut ChannelPass> {
         self.tree.get_mut(&scope)?.pass.as_deref_mut()
     }
 
     /// Drops all passes. Returns the scopes of their attempts.
-    pub fn lose_passes(&mut self) -> BTreeSet<ScopeId> {
+    pub(crate) fn lose_passes(&mut self) -> BTreeSet<ScopeId> {
         let scopes = self.tree.iter_mut();
         scopes.filter_map(|(id, scope)| scope.pass.take().map(|_| *id)).collect()
     }
 
     /// Removes a scope with its inner scopes.
-    pub fn remove(&mut self, scope: ScopeId) -> RemovedScopes {
+    pub(crate) fn remove(&mut self, scope: ScopeId) -> RemovedScopes {
         let mut gone = RemovedScopes::default();
         let mut left = vec![scope];
         while let Some(id) = left.pop() {
@@ -201,7 +201,7 @@ impl Scopes {
     }
 
     /// Returns the parent of a scope.
-    pub fn scope_around(&self, scope: ScopeId) -> Option<ScopeId> {
+    pub(crate) fn scope_around(&self, scope: ScopeId) -> Option<ScopeId> {
         self.tree.get(&scope)?.parent
     }
 
@@ -212,7 +212,7 @@ impl Scopes {
     }
 
     /// Returns true if the processes left in a scope have already received SIGKILL.
-    pub fn is_killed(&self, scope: ScopeId) -> bool {
+    pub(crate) fn is_killed(&self, scope: ScopeId) -> bool {
         self.tree.get(&scope).is_some_and(|scope| scope.grace.is_none())
     }
 }

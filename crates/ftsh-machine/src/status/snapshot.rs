@@ -199,7 +199,7 @@ impl Doing {
 
 impl Core {
     /// Returns the amount of work in progress.
-    pub fn in_progress(&self) -> InProgress {
+    pub(crate) fn in_progress(&self) -> InProgress {
         let is_open = |task: &Task| {
             join(task).and_then(|join| join.kind.relay()).is_some_and(|relay| !relay.is_done())
         };
@@ -217,7 +217,7 @@ impl Core {
 
     /// Creates a snapshot of the run: the first `most` tasks, outer ones first, and counts of the
     /// others. `now` is the time of the snapshot.
-    pub fn status(&self, main: Option<&Task>, most: usize, now: Time) -> Status {
+    pub(crate) fn status(&self, main: Option<&Task>, most: usize, now: Time) -> Status {
         let mut status = Status {
             now,
             secrets: self.config.secrets.clone(),

@@ -9,7 +9,7 @@ use crate::tasks::table::Tasks;
 use crate::time::Time;
 
 /// Parts of a machine used by every statement. Each part encapsulates its state.
-pub struct Core {
+pub(crate) struct Core {
     /// Settings of the run.
     pub config: Config,
     /// All tasks except the one being executed.
@@ -27,7 +27,7 @@ pub struct Core {
 
 impl Core {
     /// Returns the present moment.
-    pub fn now(&self) -> Time {
+    pub(crate) fn now(&self) -> Time {
         self.scheduler.now()
     }
 }

@@ -7,7 +7,7 @@ use crate::unwind::ending::{TaskEnding, Thrown};
 
 /// Control flow after an instruction.
 #[derive(Debug)]
-pub enum Flow {
+pub(crate) enum Flow {
     /// The task continues.
     Continue,
     /// The task continues after its log record is written. The order of turns stays the same.
@@ -31,11 +31,11 @@ pub enum Flow {
 }
 
 /// Result of an instruction, or the information that the instruction still needs.
-pub type Step = Result<Flow, Suspend>;
+pub(crate) type Step = Result<Flow, Suspend>;
 
 impl Flow {
     /// Leaves a task's state as it is.
-    pub fn keep_waiting(task: &mut Task) -> Self {
+    pub(crate) fn keep_waiting(task: &mut Task) -> Self {
         Self::Wait(std::mem::replace(&mut task.state, TaskState::Ready))
     }
 }

@@ -30,7 +30,7 @@ use ftsh_syntax::clauses::{ForAllClauses, TryClauses};
 
 /// Structure entered and not yet left.
 #[derive(Debug)]
-pub struct Frame {
+pub(crate) struct Frame {
     /// Height of the task's stack of values at the beginning of the structure.
     pub height: usize,
     /// Kind of the structure.
@@ -39,7 +39,7 @@ pub struct Frame {
 
 /// Kinds of structures.
 #[derive(Debug)]
-pub enum FrameKind {
+pub(crate) enum FrameKind {
     /// The head of a `try`.
     TryHead(Arc<TryCode>),
     /// A `try`, up to its end or its `catch`.
@@ -78,7 +78,7 @@ pub enum FrameKind {
 
 /// A `try`.
 #[derive(Debug)]
-pub struct TryFrame {
+pub(crate) struct TryFrame {
     /// Id of the `try`, for its timers.
     pub id: u64,
     /// Code of the `try`.
@@ -127,7 +127,7 @@ pub struct TryFrame {
 
 /// Phases of a `try`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TryPhase {
+pub(crate) enum TryPhase {
     /// Waiting for a turn in a channel.
     Entering,
     /// Executing the body.
@@ -140,7 +140,7 @@ pub enum TryPhase {
 
 impl TryPhase {
     /// Returns true if the phase has its own scope.
-    pub fn is_scoped(self) -> bool {
+    pub(crate) fn is_scoped(self) -> bool {
         match self {
             Self::Attempt | Self::Condition => true,
             Self::Entering | Self::Delay => false,
@@ -150,7 +150,7 @@ impl TryPhase {
 
 /// A `try` with a `finally` group.
 #[derive(Debug)]
-pub struct GuardFrame {
+pub(crate) struct GuardFrame {
     /// Code of the group.
     pub code: Arc<FinallyCode>,
     /// Failure caught by the `catch`, if any.
@@ -161,7 +161,7 @@ pub struct GuardFrame {
 
 /// A running `finally` group.
 #[derive(Debug)]
-pub struct FinallyFrame {
+pub(crate) struct FinallyFrame {
     /// Code of the group.
     pub code: Arc<FinallyCode>,
     /// Failure shown by `$error`; `None` after success.
@@ -182,7 +182,7 @@ pub struct FinallyFrame {
 
 /// A `forany`.
 #[derive(Debug)]
-pub struct ForAnyFrame {
+pub(crate) struct ForAnyFrame {
     /// Code of the loop.
     pub code: Arc<Loop>,
     /// List of the loop.
@@ -193,14 +193,14 @@ pub struct ForAnyFrame {
 
 impl ForAnyFrame {
     /// Returns true if no item follows the current one.
-    pub fn is_last(&self) -> bool {
+    pub(crate) fn is_last(&self) -> bool {
         self.tried.saturating_add(1) >= self.items.len()
     }
 }
 
 /// A call.
 #[derive(Debug)]
-pub struct CallFrame {
+pub(crate) struct CallFrame {
     /// Name of the function; `None` for a sourced file.
     pub function: Option<Name>,
     /// True if the caller needs a value.
@@ -223,7 +223,7 @@ pub struct CallFrame {
 
 /// Branches or stages running in parallel.
 #[derive(Debug)]
-pub struct JoinFrame {
+pub(crate) struct JoinFrame {
     /// Address after the structure.
     pub end: Address,
     /// Tasks still running.
@@ -234,7 +234,7 @@ pub struct JoinFrame {
 
 /// Kinds of parallel tasks.
 #[derive(Debug)]
-pub enum JoinKind {
+pub(crate) enum JoinKind {
     /// The branches of a `forall`.
     Branches {
         /// Code of the loop.

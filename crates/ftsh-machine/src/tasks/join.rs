@@ -11,11 +11,11 @@ use crate::tasks::timer::TimerKey;
 use crate::unwind::ending::{Retry, TaskEnding, Thrown};
 
 /// Violated invariant: the innermost structure waits for the task that ends.
-pub const NO_JOIN: &str = "the innermost structure has no tasks";
+pub(crate) const NO_JOIN: &str = "the innermost structure has no tasks";
 
 /// Returns the failure of a branch that is cut short. A branch that only waits for its processes to
 /// end keeps its ending.
-pub fn cut_short(branch: &Task, why: KindAndCode) -> Option<KindAndCode> {
+pub(crate) fn cut_short(branch: &Task, why: KindAndCode) -> Option<KindAndCode> {
     match &branch.state {
         TaskState::Emptying(_, AfterEmptied::End(ending)) => ending.failure(),
         _ => Some(why),
@@ -23,7 +23,7 @@ pub fn cut_short(branch: &Task, why: KindAndCode) -> Option<KindAndCode> {
 }
 
 /// Returns the tasks for which a task waits.
-pub fn children(task: &Task) -> Vec<TaskId> {
+pub(crate) fn children(task: &Task) -> Vec<TaskId> {
     match task.frames.last() {
         Some(Frame { kind: FrameKind::Join(join), .. }) => join.running.iter().copied().collect(),
         _ => Vec::new(),
@@ -32,7 +32,7 @@ pub fn children(task: &Task) -> Vec<TaskId> {
 
 impl JoinFrame {
     /// Returns true if neither a task nor output is awaited.
-    pub fn is_done(&self) -> bool {
+    pub(crate) fn is_done(&self) -> bool {
         self.running.is_empty()
             && !self.kind.awaits_words()
             && self.kind.outputs().is_none_or(OutputBuffers::is_done)
@@ -40,7 +40,7 @@ impl JoinFrame {
     }
 
     /// Returns the timer armed for the structure.
-    pub fn timer(&self) -> Option<TimerKey> {
+    pub(crate) fn timer(&self) -> Option<TimerKey> {
         match &self.kind {
             JoinKind::Hedge(hedge) => hedge.timer,
             JoinKind::Branches { .. } | JoinKind::Stages(_) => None,
@@ -50,7 +50,7 @@ impl JoinFrame {
 
 impl JoinKind {
     /// Returns the relay of tagged output.
-    pub fn relay(&self) -> Option<&OutputRelay> {
+    pub(crate) fn relay(&self) -> Option<&OutputRelay> {
         match self {
             Self::Branches { relay, .. } => relay.as_ref(),
             Self::Hedge(_) | Self::Stages(_) => None,
@@ -58,7 +58,7 @@ impl JoinKind {
     }
 
     /// True if more words may come from an input.
-    pub fn awaits_words(&self) -> bool {
+    pub(crate) fn awaits_words(&self) -> bool {
         match self {
             Self::Branches { tally, .. } => tally.awaits_words(),
             Self::Hedge(_) | Self::Stages(_) => false,
@@ -66,7 +66,7 @@ impl JoinKind {
     }
 
     /// Returns true if each branch's output is written as a group.
-    pub fn is_grouped(&self) -> bool {
+    pub(crate) fn is_grouped(&self) -> bool {
         match self {
             Self::Branches { outputs, .. } => outputs.is_some(),
             Self::Hedge(_) | Self::Stages(_) => false,
@@ -75,7 +75,7 @@ impl JoinKind {
 
     /// Returns true if ended branches have unwritten output, which must be written even after a
     /// cancellation.
-    pub fn has_unwritten_output(&self) -> bool {
+    pub(crate) fn has_unwritten_output(&self) -> bool {
         match self {
             Self::Branches { outputs, .. } => outputs.as_ref().is_some_and(|it| it.is_unwritten()),
             // A canceled alternative has not won, so its output is discarded.
@@ -84,7 +84,7 @@ impl JoinKind {
     }
 
     /// Returns the buffered output of the tasks.
-    pub fn outputs(&self) -> Option<&OutputBuffers> {
+    pub(crate) fn outputs(&self) -> Option<&OutputBuffers> {
         match self {
             Self::Branches { outputs, .. } => outputs.as_deref(),
             Self::Hedge(hedge) => hedge.outputs.as_deref(),
@@ -94,7 +94,7 @@ impl JoinKind {
 }
 
 /// Makes a task start more branches, unless its turn to do so is already pending.
-pub fn fork_again(task: &Task) -> Flow {
+pub(crate) fn fork_again(task: &Task) -> Flow {
     match task.state {
         TaskState::Forking => Flow::Wait(TaskState::Forking),
         _ => Flow::SpawnMore,
@@ -102,7 +102,7 @@ pub fn fork_again(task: &Task) -> Flow {
 }
 
 /// Returns the innermost structure if that waits for tasks.
-pub fn top_join(task: &mut Task) -> Option<&mut JoinFrame> {
+pub(crate) fn top_join(task: &mut Task) -> Option<&mut JoinFrame> {
     match task.frames.last_mut() {
         Some(Frame { kind: FrameKind::Join(join), .. }) => Some(join),
         _ => None,
@@ -110,7 +110,7 @@ pub fn top_join(task: &mut Task) -> Option<&mut JoinFrame> {
 }
 
 /// Returns true if the structure may continue after the failure of one task.
-pub fn survives_failure(kind: &JoinKind, thrown: &Thrown) -> bool {
+pub(crate) fn survives_failure(kind: &JoinKind, thrown: &Thrown) -> bool {
     match kind {
         JoinKind::Hedge(hedge) => !thrown.retry.is_for_try_only() && hedge.survives_failure(),
         JoinKind::Branches { clauses, .. } => clauses.is_counted(),
@@ -119,7 +119,7 @@ pub fn survives_failure(kind: &JoinKind, thrown: &Thrown) -> bool {
 }
 
 /// Returns the reason for ending the other branches after an ending.
-pub fn reason(ending: &TaskEnding) -> &'static str {
+pub(crate) fn reason(ending: &TaskEnding) -> &'static str {
     match ending {
         TaskEnding::Succeeded => "enough branches succeeded",
         TaskEnding::Failed(Thrown { retry: Retry::BrokenPipe, .. }) => {
@@ -130,7 +130,7 @@ pub fn reason(ending: &TaskEnding) -> &'static str {
 }
 
 /// Returns the failure of a task that executed `exit`; `what` names the kind of the task.
-pub fn exited(task: &Task, what: &str, code: u8) -> Thrown {
+pub(crate) fn exited(task: &Task, what: &str, code: u8) -> Thrown {
     let message = format!("a {what} exited with {code}");
     task.thrown(FailureKind::Exit, i32::from(code), message, "exit")
 }

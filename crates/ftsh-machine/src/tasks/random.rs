@@ -9,34 +9,34 @@ const FIRST_STREAM: u64 = 2;
 
 /// Random generator, created when first needed. Most runs need none.
 #[derive(Debug)]
-pub struct Random {
+pub(crate) struct Random {
     seed: u64,
     rng: Option<ChaCha8Rng>,
 }
 
 impl Random {
     /// Creates the source of a run's random choices.
-    pub fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self { seed, rng: None }
     }
 
     /// Returns the generator.
-    pub fn rng(&mut self) -> &mut ChaCha8Rng {
+    pub(crate) fn rng(&mut self) -> &mut ChaCha8Rng {
         self.rng.get_or_insert_with(|| ChaCha8Rng::seed_from_u64(self.seed))
     }
 
     /// Returns an integer between two bounds, inclusive.
-    pub fn draw(&mut self, from: i64, to: i64) -> i64 {
+    pub(crate) fn draw(&mut self, from: i64, to: i64) -> i64 {
         self.rng().random_range(from..=to)
     }
 
     /// Returns true if a random choice has been made.
-    pub fn has_drawn(&self) -> bool {
+    pub(crate) fn has_drawn(&self) -> bool {
         self.rng.is_some()
     }
 
     /// Returns the seed for a branch on another machine.
-    pub fn seed_of_branch(&self, branch: u64) -> u64 {
+    pub(crate) fn seed_of_branch(&self, branch: u64) -> u64 {
         let mut random = ChaCha8Rng::seed_from_u64(self.seed);
         random.set_stream(FIRST_STREAM + branch);
         random.random()

@@ -15,7 +15,7 @@ const BYTES: usize = 256;
 
 /// Clock, timers, and queue of ready tasks.
 #[derive(Debug)]
-pub struct Scheduler {
+pub(crate) struct Scheduler {
     now: Time,
     timers: Timers,
     ready: VecDeque<TaskId>,
@@ -39,90 +39,90 @@ impl Default for Scheduler {
 
 impl Scheduler {
     /// Returns the current moment.
-    pub fn now(&self) -> Time {
+    pub(crate) fn now(&self) -> Time {
         self.now
     }
 
     /// Advances the clock to a moment, never back.
-    pub fn advance(&mut self, now: Time) {
+    pub(crate) fn advance(&mut self, now: Time) {
         self.now = self.now.max(now);
     }
 
     /// Arms a timer.
-    pub fn arm(&mut self, at: Time, timer: Timer) -> TimerKey {
+    pub(crate) fn arm(&mut self, at: Time, timer: Timer) -> TimerKey {
         self.timers.arm(at, timer)
     }
 
     /// Disarms timers; unknown timers are ignored.
-    pub fn cancel(&mut self, keys: impl IntoIterator<Item = TimerKey>) {
+    pub(crate) fn cancel(&mut self, keys: impl IntoIterator<Item = TimerKey>) {
         self.timers.cancel(keys);
     }
 
     /// Takes the next timer that is due.
-    pub fn due(&mut self) -> Option<Timer> {
+    pub(crate) fn due(&mut self) -> Option<Timer> {
         self.timers.pop(self.now)
     }
 
     /// Returns the number of armed timers.
-    pub fn armed(&self) -> usize {
+    pub(crate) fn armed(&self) -> usize {
         self.timers.count()
     }
 
     /// Appends a task to the queue of ready tasks.
-    pub fn queue(&mut self, task: TaskId) {
+    pub(crate) fn queue(&mut self, task: TaskId) {
         self.ready.push_back(task);
     }
 
     /// Puts a task at the front of the queue of ready tasks.
-    pub fn queue_first(&mut self, task: TaskId) {
+    pub(crate) fn queue_first(&mut self, task: TaskId) {
         self.ready.push_front(task);
     }
 
     /// Empties the queue of ready tasks.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.ready.clear();
     }
 
     /// Takes the next ready task, if the slice has budget left.
-    pub fn next(&mut self) -> Option<TaskId> {
+    pub(crate) fn next(&mut self) -> Option<TaskId> {
         if self.has_budget() { self.ready.pop_front() } else { None }
     }
 
     /// Ends a slice. Returns the beginning of the next slice: now if a task is ready, or the time
     /// of the next timer.
-    pub fn end_slice(&mut self) -> Time {
+    pub(crate) fn end_slice(&mut self) -> Time {
         self.renew();
         if self.ready.is_empty() { self.timers.next() } else { self.now }
     }
 
     /// Restores the full budget of the slice.
-    pub fn renew(&mut self) {
+    pub(crate) fn renew(&mut self) {
         self.budget = SLICE;
     }
 
     /// Returns true if the slice has budget for another instruction.
-    pub fn has_budget(&self) -> bool {
+    pub(crate) fn has_budget(&self) -> bool {
         self.budget > 0
     }
 
     /// Counts an instruction, with the bytes handled.
-    pub fn count_instruction(&mut self) {
+    pub(crate) fn count_instruction(&mut self) {
         let handled = self.handled.take() / BYTES;
         self.budget = self.budget.saturating_sub(1 + handled);
     }
 
     /// Counts the start of a branch as an instruction.
-    pub fn count_branch(&mut self) {
+    pub(crate) fn count_branch(&mut self) {
         self.budget = self.budget.saturating_sub(1);
     }
 
     /// Adds to the bytes handled by the current instruction.
-    pub fn handle(&self, bytes: usize) {
+    pub(crate) fn handle(&self, bytes: usize) {
         self.handled.set(self.handled.get() + bytes);
     }
 
     /// Returns the counter of handled bytes, for the expansion of words.
-    pub fn handled(&self) -> &Cell<usize> {
+    pub(crate) fn handled(&self) -> &Cell<usize> {
         &self.handled
     }
 }

@@ -29,7 +29,7 @@ use ftsh_syntax::ast::Name;
 
 /// A script, a branch or a stage.
 #[derive(Debug)]
-pub struct Task {
+pub(crate) struct Task {
     /// Id of the task.
     pub id: TaskId,
     /// Parent, and index among the siblings.
@@ -79,7 +79,7 @@ const _: () = assert!(size_of::<Task>() <= 400);
 
 /// Progress of an instruction that takes several steps.
 #[derive(Debug, Default)]
-pub struct InstructionProgress {
+pub(crate) struct InstructionProgress {
     /// Queries answered for the instruction.
     pub answers: Vec<(Query, Reply)>,
     /// Redirections still to be set up.
@@ -92,7 +92,7 @@ pub struct InstructionProgress {
 
 /// Cancellation in progress, while the task's `finally` groups run.
 #[derive(Debug)]
-pub struct Cancellation {
+pub(crate) struct Cancellation {
     /// Number of frames to keep.
     pub keep: usize,
     /// Continuation after the groups.
@@ -118,7 +118,7 @@ pub struct Cancellation {
 
 /// Context of a branch or a stage, taken from the structures around it.
 #[derive(Clone, Debug, Default)]
-pub struct ParentContext {
+pub(crate) struct ParentContext {
     /// Tightest deadline.
     pub deadline: Deadline,
     /// Innermost attempt.
@@ -137,7 +137,7 @@ pub struct ParentContext {
 
 /// Attempt as shown by `$attempt`, `$elapsed` and `$remaining`.
 #[derive(Clone, Copy, Debug)]
-pub struct AttemptInfo {
+pub(crate) struct AttemptInfo {
     /// Number, from 1.
     pub number: u64,
     /// Beginning of the `try`.
@@ -148,7 +148,7 @@ pub struct AttemptInfo {
 
 /// State of a task: ready, or waiting.
 #[derive(Debug)]
-pub enum TaskState {
+pub(crate) enum TaskState {
     /// Ready to continue.
     Ready,
     /// Waiting for the answer to a query. The instruction then starts over.
@@ -189,7 +189,7 @@ pub enum TaskState {
 
 /// Command in progress.
 #[derive(Debug)]
-pub struct RunningCommand {
+pub(crate) struct RunningCommand {
     /// Id of the command in events.
     pub process: ProcessId,
     /// Command as written, for messages.
@@ -213,7 +213,7 @@ pub struct RunningCommand {
 
 /// Successful command whose files are not yet committed.
 #[derive(Debug)]
-pub struct CommittingFiles {
+pub(crate) struct CommittingFiles {
     /// Id of the commit.
     pub operation: OperationId,
     /// Command that succeeded.
@@ -224,7 +224,7 @@ pub struct CommittingFiles {
 
 /// Continuation of a task after its scope is empty.
 #[derive(Debug)]
-pub enum AfterEmptied {
+pub(crate) enum AfterEmptied {
     /// Continue the failure at the innermost frame.
     Fail(Thrown),
     /// Fail the innermost frame's `finally` group.
@@ -245,12 +245,12 @@ pub enum AfterEmptied {
 
 impl Task {
     /// Returns the line of the current instruction.
-    pub fn line(&self) -> u32 {
+    pub(crate) fn line(&self) -> u32 {
         self.program.lines.get(self.at).copied().unwrap_or(0)
     }
 
     /// Creates a failure at the current instruction.
-    pub fn thrown(
+    pub(crate) fn thrown(
         &self,
         kind: FailureKind,
         code: i32,
@@ -278,78 +278,78 @@ impl Task {
     }
 
     /// Returns the failure of redirections that cannot be opened.
-    pub fn not_opened(&self, refusal: Refusal) -> Thrown {
+    pub(crate) fn not_opened(&self, refusal: Refusal) -> Thrown {
         self.thrown(FailureKind::Redirect, 1, refusal.message, "")
     }
 
     /// Returns the failure of a violated invariant, an internal error of the shell. The failure is
     /// never retried. With debug assertions, the process panics instead.
-    pub fn broken(&self, what: &str) -> Thrown {
+    pub(crate) fn broken(&self, what: &str) -> Thrown {
         debug_assert!(false, "line {}: {what}", self.line());
         let message = format!("{what}: an internal error of ftsh");
         Thrown { retry: Retry::Never, ..self.thrown(FailureKind::Internal, 1, message, "") }
     }
 
     /// Moves to the next instruction.
-    pub fn advance(&mut self) {
+    pub(crate) fn advance(&mut self) {
         self.jump(self.at + 1);
     }
 
     /// Moves to an address.
-    pub fn jump(&mut self, to: Address) {
+    pub(crate) fn jump(&mut self, to: Address) {
         self.at = to;
         self.expanded = None;
         self.progress = None;
     }
 
     /// Returns the progress of the current instruction, created if missing.
-    pub fn progress(&mut self) -> &mut InstructionProgress {
+    pub(crate) fn progress(&mut self) -> &mut InstructionProgress {
         self.progress.get_or_insert_default()
     }
 
     /// Returns the answers for the current instruction.
-    pub fn answers(&self) -> &[(Query, Reply)] {
+    pub(crate) fn answers(&self) -> &[(Query, Reply)] {
         self.progress.as_ref().map_or(&[], |progress| &progress.answers)
     }
 
     /// Returns the table opened for the current instruction.
-    pub fn opened(&self) -> Option<&IoTable> {
+    pub(crate) fn opened(&self) -> Option<&IoTable> {
         self.progress.as_ref()?.opened.as_ref()
     }
 
     /// Takes the table opened for the current instruction.
-    pub fn take_opened(&mut self) -> Option<IoTable> {
+    pub(crate) fn take_opened(&mut self) -> Option<IoTable> {
         self.progress.as_mut()?.opened.take()
     }
 
     /// Returns the redirections of the current instruction, if any.
-    pub fn redirects(&mut self) -> Option<&mut Redirects> {
+    pub(crate) fn redirects(&mut self) -> Option<&mut Redirects> {
         self.progress.as_mut().map(|progress| &mut progress.redirects)
     }
 
     /// Returns true if redirections of the current instruction are still to be set up.
-    pub fn is_to_redirect(&self) -> bool {
+    pub(crate) fn is_to_redirect(&self) -> bool {
         self.progress.as_ref().is_some_and(|progress| !progress.redirects.is_empty())
     }
 
     /// Enters a structure.
-    pub fn enter(&mut self, kind: FrameKind) {
+    pub(crate) fn enter(&mut self, kind: FrameKind) {
         self.frames.push(Frame { height: self.stack.len(), kind });
     }
 
     /// Pops the topmost value.
-    pub fn pop(&mut self) -> Result<Value, Suspend> {
+    pub(crate) fn pop(&mut self) -> Result<Value, Suspend> {
         self.stack.pop().ok_or(Suspend::Broken("a value is missing"))
     }
 
     /// Reverses the topmost values, which are then popped in the order in which they were pushed.
-    pub fn reverse_top(&mut self, values: usize) {
+    pub(crate) fn reverse_top(&mut self, values: usize) {
         let from = self.stack.len().saturating_sub(values);
         self.stack[from..].reverse();
     }
 
     /// Returns the innermost structure if it is a `try`.
-    pub fn top_try(&mut self) -> Option<&mut TryFrame> {
+    pub(crate) fn top_try(&mut self) -> Option<&mut TryFrame> {
         match self.frames.last_mut() {
             Some(Frame { kind: FrameKind::Try(frame), .. }) => Some(frame),
             _ => None,
@@ -357,7 +357,7 @@ impl Task {
     }
 
     /// Iterates over the enclosing tries, innermost first.
-    pub fn tries(&self) -> impl Iterator<Item = &TryFrame> {
+    pub(crate) fn tries(&self) -> impl Iterator<Item = &TryFrame> {
         self.frames.iter().rev().filter_map(|frame| match &frame.kind {
             FrameKind::Try(frame) => Some(&**frame),
             _ => None,
@@ -365,7 +365,7 @@ impl Task {
     }
 
     /// Iterates over the enclosing tries, innermost first, each with its source text.
-    pub fn placed_tries(&self) -> impl Iterator<Item = (&TryFrame, &Arc<Source>)> {
+    pub(crate) fn placed_tries(&self) -> impl Iterator<Item = (&TryFrame, &Arc<Source>)> {
         let frames = self.frames.iter().rev();
         let placed = frames.scan(&self.program.source, |source, frame| {
             if let FrameKind::Call(call) = &frame.kind {
@@ -380,7 +380,7 @@ impl Task {
     }
 
     /// Returns the attempt of the innermost `try`.
-    pub fn attempt(&self) -> Option<AttemptInfo> {
+    pub(crate) fn attempt(&self) -> Option<AttemptInfo> {
         let innermost = self.tries().next().map(|frame| AttemptInfo {
             number: frame.attempt,
             started: frame.started,
@@ -390,7 +390,7 @@ impl Task {
     }
 
     /// Returns the innermost structure that handles failures instead of passing them on.
-    pub fn barrier(&self) -> Option<&FrameKind> {
+    pub(crate) fn barrier(&self) -> Option<&FrameKind> {
         self.frames.iter().rev().map(|frame| &frame.kind).find(|kind| match kind {
             FrameKind::Probe(_)
             | FrameKind::Try(_)
@@ -410,30 +410,30 @@ impl Task {
     }
 
     /// Returns the failure that `$error` shows.
-    pub fn caught(&self) -> Option<&Arc<Failure>> {
+    pub(crate) fn caught(&self) -> Option<&Arc<Failure>> {
         self.caught_in(&self.frames)
     }
 
     /// Returns the failure that `$error` would show inside only the given structures.
-    pub fn caught_in<'t>(&'t self, frames: &'t [Frame]) -> Option<&'t Arc<Failure>> {
+    pub(crate) fn caught_in<'t>(&'t self, frames: &'t [Frame]) -> Option<&'t Arc<Failure>> {
         previous_result(frames).map_or(self.inherited.failure.as_ref(), PreviousResult::failure)
     }
 
     /// Returns true if `$error` reports a success.
-    pub fn is_after_success(&self) -> bool {
+    pub(crate) fn is_after_success(&self) -> bool {
         previous_result(&self.frames)
             .map_or(self.inherited.succeeded, |result| matches!(result, PreviousResult::Success))
     }
 
     /// Returns the failure being handled, which can be passed on. At a prompt, `$error` shows a
     /// failure that is already over.
-    pub fn handled(&self) -> Option<&Arc<Failure>> {
+    pub(crate) fn handled(&self) -> Option<&Arc<Failure>> {
         let inherited = self.inherited.failure.as_ref().filter(|_| self.parent.is_some());
         previous_result(&self.frames).map_or(inherited, PreviousResult::failure)
     }
 
     /// Returns the scope in which the task began.
-    pub fn base_scope(&self) -> ScopeId {
+    pub(crate) fn base_scope(&self) -> ScopeId {
         let outermost = self.frames.iter().find_map(|frame| match &frame.kind {
             FrameKind::Try(frame) => Some(frame.outer_scope),
             FrameKind::Finally(frame) => Some(frame.outer_scope),
@@ -443,7 +443,7 @@ impl Task {
     }
 
     /// Returns the depth of nested calls.
-    pub fn depth(&self) -> usize {
+    pub(crate) fn depth(&self) -> usize {
         let innermost = self.frames.iter().rev().find_map(|frame| match &frame.kind {
             FrameKind::Call(call) => Some(call.depth),
             _ => None,
@@ -452,7 +452,7 @@ impl Task {
     }
 
     /// Takes the state that the task returns to its parent.
-    pub fn residue(&mut self) -> TaskResidue {
+    pub(crate) fn residue(&mut self) -> TaskResidue {
         TaskResidue {
             locals: std::mem::take(&mut self.locals),
             variables: std::mem::take(&mut self.variables),

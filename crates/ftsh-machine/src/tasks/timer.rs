@@ -7,7 +7,7 @@ use crate::time::Time;
 
 /// Purpose of a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Timer {
+pub(crate) enum Timer {
     /// Deadline of a `try`.
     Deadline {
         /// Task of the `try`.
@@ -41,30 +41,30 @@ pub enum Timer {
 
 /// Key of an armed timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct TimerKey(Time, u64);
+pub(crate) struct TimerKey(Time, u64);
 
 /// Armed timers, ordered by time and then by age.
 #[derive(Debug, Default)]
-pub struct Timers {
+pub(crate) struct Timers {
     armed: BTreeMap<TimerKey, Timer>,
     count: u64,
 }
 
 impl TimerKey {
     /// Returns the due time.
-    pub fn due(self) -> Time {
+    pub(crate) fn due(self) -> Time {
         self.0
     }
 }
 
 impl Timers {
     /// Returns the number of armed timers.
-    pub fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.armed.len()
     }
 
     /// Arms a timer.
-    pub fn arm(&mut self, at: Time, timer: Timer) -> TimerKey {
+    pub(crate) fn arm(&mut self, at: Time, timer: Timer) -> TimerKey {
         self.count += 1;
         let key = TimerKey(at, self.count);
         self.armed.insert(key, timer);
@@ -72,19 +72,19 @@ impl Timers {
     }
 
     /// Disarms timers; unknown timers are ignored.
-    pub fn cancel(&mut self, key: impl IntoIterator<Item = TimerKey>) {
+    pub(crate) fn cancel(&mut self, key: impl IntoIterator<Item = TimerKey>) {
         for key in key {
             self.armed.remove(&key);
         }
     }
 
     /// Returns the due time of the next timer, or [`Time::NEVER`].
-    pub fn next(&self) -> Time {
+    pub(crate) fn next(&self) -> Time {
         self.armed.first_key_value().map_or(Time::NEVER, |(key, _)| key.0)
     }
 
     /// Takes the next timer that is due.
-    pub fn pop(&mut self, now: Time) -> Option<Timer> {
+    pub(crate) fn pop(&mut self, now: Time) -> Option<Timer> {
         let entry = self.armed.first_entry().filter(|entry| entry.key().0 <= now)?;
         Some(entry.remove())
     }

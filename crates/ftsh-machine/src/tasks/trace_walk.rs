@@ -13,7 +13,7 @@ use crate::values::value::Value;
 
 /// A trace that grows outward from a failure.
 #[derive(Debug, Default)]
-pub struct TraceWalk {
+pub(crate) struct TraceWalk {
     /// Steps collected up to now.
     pub trace: Trace,
     /// Number of tries passed.
@@ -22,7 +22,7 @@ pub struct TraceWalk {
 
 impl TraceWalk {
     /// Passes all structures of a task, outward to its beginning.
-    pub fn leave_structures(&mut self, task: &Task) {
+    pub(crate) fn leave_structures(&mut self, task: &Task) {
         for frame in task.frames.iter().rev() {
             match &frame.kind {
                 FrameKind::Call(call) => self.trace.push(call.step(self.tries)),
@@ -33,7 +33,7 @@ impl TraceWalk {
     }
 
     /// Passes from a task to its parent.
-    pub fn leave_branch(&mut self, core: &Core, parent: &Task, child: TaskId) {
+    pub(crate) fn leave_branch(&mut self, core: &Core, parent: &Task, child: TaskId) {
         self.trace.extend(core.branch_step(parent, child, self.tries));
     }
 }

@@ -190,7 +190,12 @@ impl Packer<'_> {
 }
 
 /// Creates the failure of a refused `try` or attempt.
-pub fn refused(task: &mut Task, kind: FailureKind, code: i32, message: String) -> Arc<Failure> {
+pub(crate) fn refused(
+    task: &mut Task,
+    kind: FailureKind,
+    code: i32,
+    message: String,
+) -> Arc<Failure> {
     let mut failure = task.thrown(kind, code, message, "").failure;
     if let Some(frame) = task.top_try() {
         let refused = Arc::make_mut(&mut failure);
@@ -239,7 +244,7 @@ impl Scopes {
 
 impl TryFrame {
     /// Returns the number of the next attempt.
-    pub fn next_attempt(&self) -> u64 {
+    pub(crate) fn next_attempt(&self) -> u64 {
         self.attempt + u64::from(!self.deferred)
     }
 }

@@ -5,7 +5,7 @@ use ftsh_syntax::ast::Name;
 
 /// Attempt waiting for a channel.
 #[derive(Debug)]
-pub struct Entering {
+pub(crate) struct Entering {
     /// Id of the request.
     pub operation: OperationId,
     /// Id of the pass, once admitted.

@@ -24,7 +24,7 @@ use ftsh_syntax::backoff::{Backoff, Policy, deferral, last_attempt};
 use ftsh_syntax::{Source, duration};
 
 /// Violated invariant: the innermost structure is a `try`.
-pub const NO_TRY: &str = "the innermost structure is no `try`";
+pub(crate) const NO_TRY: &str = "the innermost structure is no `try`";
 /// Violated invariant: a continued `try` has a failure.
 const NO_FAILURE: &str = "a `try` is to go on without a failure";
 
@@ -324,7 +324,7 @@ impl Unwinder<'_> {
 impl TryFrame {
     /// Returns the number of attempts and the duration up to now, for a failure that ends the
     /// `try`.
-    pub fn tried(&self, source: &Source, now: Time) -> TrySummary {
+    pub(crate) fn tried(&self, source: &Source, now: Time) -> TrySummary {
         let file = Arc::clone(source.name());
         let elapsed = now - self.started;
         TrySummary { file, line: self.code.line, attempts: self.attempt, elapsed }
@@ -335,7 +335,7 @@ impl TryFrame {
 const START_TOLERANCE: Duration = Duration::from_millis(100);
 
 /// Returns the failure of a `try` whose deadline passes during an attempt.
-pub fn timeout(
+pub(crate) fn timeout(
     task: &Task,
     limit: Option<Duration>,
     running: RunningWork,
@@ -384,7 +384,7 @@ fn count(task: &mut Task) -> Result<u64, Suspend> {
 }
 
 /// Pops a duration.
-pub fn length(task: &mut Task, scale: DurationScale) -> Result<Duration, Suspend> {
+pub(crate) fn length(task: &mut Task, scale: DurationScale) -> Result<Duration, Suspend> {
     let text = plain(&task.pop()?)?;
     let text = text.trim();
     let length = match scale {
@@ -403,7 +403,7 @@ pub fn length(task: &mut Task, scale: DurationScale) -> Result<Duration, Suspend
 }
 
 /// Rejects a duration of zero.
-pub fn not_zero(length: Duration) -> Result<(), Suspend> {
+pub(crate) fn not_zero(length: Duration) -> Result<(), Suspend> {
     match length {
         Duration::ZERO => Err(Suspend::expression("a length of time can't be zero")),
         _ => Ok(()),
@@ -422,7 +422,7 @@ fn backoff(task: &mut Task, code: &BackoffCode) -> Result<Policy, Suspend> {
 }
 
 /// Converts a value to a number, which may have a fraction.
-pub fn number(value: &Value) -> Result<f64, Suspend> {
+pub(crate) fn number(value: &Value) -> Result<f64, Suspend> {
     let text = plain(value)?;
     let number = text.trim().parse().ok().filter(|number: &f64| number.is_finite());
     number.ok_or_else(|| Suspend::expression(format!("`{text}` is not a number")))

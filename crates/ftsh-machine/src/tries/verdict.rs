@@ -13,7 +13,7 @@ use crate::unwind::ending::Retry;
 
 /// State of a `try` that the decision depends on.
 #[derive(Clone, Copy, Debug)]
-pub struct TryProgress {
+pub(crate) struct TryProgress {
     /// Number of attempts made so far.
     pub made: u64,
     /// Number of attempts that the head allows.
@@ -28,7 +28,7 @@ pub struct TryProgress {
 
 /// Event that decides about the next attempt.
 #[derive(Clone, Copy, Debug)]
-pub enum Occasion {
+pub(crate) enum Occasion {
     /// An attempt failed.
     Failed(Retry),
     /// The condition of `while` failed instead of being true or false.
@@ -43,7 +43,7 @@ pub enum Occasion {
 
 /// A decision about the next attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub(crate) enum Verdict {
     /// Another attempt follows, after a delay.
     Retry,
     /// Another attempt follows if the condition of `while` is true.
@@ -58,7 +58,7 @@ pub enum Verdict {
 
 /// The reason why no attempt follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StopReason {
+pub(crate) enum StopReason {
     /// The failure is marked as permanent, as by `giveup`.
     Permanent,
     /// The condition of `while` failed.
@@ -75,7 +75,7 @@ pub enum StopReason {
 
 impl TryProgress {
     /// Decides about the next attempt.
-    pub fn verdict(self, occasion: Occasion) -> Verdict {
+    pub(crate) fn verdict(self, occasion: Occasion) -> Verdict {
         let stop = match occasion {
             Occasion::Failed(Retry::BrokenPipe) | Occasion::ConditionFailed(Retry::BrokenPipe) => {
                 return Verdict::Leave;
@@ -112,7 +112,7 @@ impl TryProgress {
 
 impl TryFrame {
     /// Returns the state that the decision about the next attempt depends on.
-    pub fn attempts(&self, now: Time) -> TryProgress {
+    pub(crate) fn attempts(&self, now: Time) -> TryProgress {
         TryProgress {
             made: self.attempt,
             allowed: self.clauses.attempts(),
@@ -123,7 +123,7 @@ impl TryFrame {
     }
 
     /// Decides about the next attempt after a failure in this `try`.
-    pub fn verdict(&self, now: Time, retry: Retry) -> Verdict {
+    pub(crate) fn verdict(&self, now: Time, retry: Retry) -> Verdict {
         let occasion = match self.phase {
             TryPhase::Condition => Occasion::ConditionFailed(retry),
             TryPhase::Entering | TryPhase::Attempt | TryPhase::Delay => Occasion::Failed(retry),

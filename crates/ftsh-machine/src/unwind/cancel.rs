@@ -161,7 +161,7 @@ impl Tasks {
 
 /// Cause that cuts a `try` short.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cut {
+pub(crate) enum Cut {
     /// The deadline of the `try`.
     Try,
     /// The deadline of the attempt.

@@ -371,7 +371,7 @@ impl Core {
 impl Task {
     /// Returns the deadline of a cleanup in progress, and the number of tries inside its `finally`
     /// group. Writing the output of canceled branches counts as a cleanup.
-    pub fn cleanup_deadline(&self) -> (usize, Option<Deadline>) {
+    pub(crate) fn cleanup_deadline(&self) -> (usize, Option<Deadline>) {
         let writes = |frame: &Frame| match &frame.kind {
             FrameKind::Join(join) => join.kind.outputs().is_some_and(|it| it.scope().is_some()),
             _ => false,
@@ -393,18 +393,18 @@ impl Task {
     }
 
     /// Returns the number of tries inside the innermost running `finally` group.
-    pub fn tries_in_group(&self) -> Option<usize> {
+    pub(crate) fn tries_in_group(&self) -> Option<usize> {
         let group = self.frames.iter().rposition(is_group)?;
         Some(self.frames[group..].iter().filter(|it| matches!(it.kind, FrameKind::Try(_))).count())
     }
 
     /// Returns true if a cut that keeps exactly `keep` structures is in progress.
-    pub fn is_cut_down_to(&self, keep: usize) -> bool {
+    pub(crate) fn is_cut_down_to(&self, keep: usize) -> bool {
         self.all_cancellations().any(|cancellation| cancellation.keep == keep)
     }
 
     /// Iterates over the cancellations in progress.
-    pub fn all_cancellations(&self) -> impl Iterator<Item = &Cancellation> {
+    pub(crate) fn all_cancellations(&self) -> impl Iterator<Item = &Cancellation> {
         let begins = match &self.state {
             TaskState::Emptying(_, AfterEmptied::Clean(cancellation)) => Some(&**cancellation),
             _ => None,
@@ -413,7 +413,7 @@ impl Task {
     }
 
     /// Returns the planned outcome of a run that is ending, with the scope being emptied.
-    pub fn finishing(&mut self) -> Option<(ScopeId, &mut Outcome)> {
+    pub(crate) fn finishing(&mut self) -> Option<(ScopeId, &mut Outcome)> {
         if let Some(cancellation) = self.cancellations.first_mut() {
             return finishing(cancellation);
         }
@@ -427,7 +427,7 @@ impl Task {
 
 impl Cancellation {
     /// Returns the kind and the code of the failure of canceled work.
-    pub fn reason(&self) -> KindAndCode {
+    pub(crate) fn reason(&self) -> KindAndCode {
         self.failure.reason()
     }
 }

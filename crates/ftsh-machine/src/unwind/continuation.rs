@@ -6,7 +6,7 @@ use crate::values::value::Value;
 
 /// Continuation after a `finally` group.
 #[derive(Debug)]
-pub enum Continuation {
+pub(crate) enum Continuation {
     /// Jump to an address.
     To(Address),
     /// Continue `break` or `continue`.
@@ -29,7 +29,7 @@ pub enum Continuation {
 impl Continuation {
     /// Returns true if a failure is in progress, so that a failure of the group is secondary. A
     /// stage whose reader is gone has not failed.
-    pub fn is_failing(&self) -> bool {
+    pub(crate) fn is_failing(&self) -> bool {
         match self {
             Self::To(_) | Self::JumpOut { .. } | Self::Return(_) => false,
             Self::End(ending) => {

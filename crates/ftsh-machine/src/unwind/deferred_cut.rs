@@ -275,7 +275,7 @@ impl TryFrame {
 
 impl Continuation {
     /// Returns the failure with which the task continues.
-    pub fn failure(self) -> Option<Thrown> {
+    pub(crate) fn failure(self) -> Option<Thrown> {
         match self {
             Self::Throw(thrown) | Self::End(TaskEnding::Failed(thrown)) => Some(thrown),
             Self::To(_)

@@ -14,7 +14,7 @@ use ftsh_syntax::ast::Name;
 
 /// Failure during unwinding.
 #[derive(Clone, Debug)]
-pub struct Thrown {
+pub(crate) struct Thrown {
     /// Failure as seen by scripts.
     pub failure: Arc<Failure>,
     /// Effect on the enclosing `try`.
@@ -25,7 +25,7 @@ pub struct Thrown {
 
 /// Log records already written for a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Logged {
+pub(crate) enum Logged {
     /// No record.
     Not,
     /// Record of a failure that might still be contained.
@@ -36,14 +36,14 @@ pub enum Logged {
 
 impl Logged {
     /// Returns the state after a failure was logged.
-    pub fn from_uncaught(uncaught: bool) -> Self {
+    pub(crate) fn from_uncaught(uncaught: bool) -> Self {
         if uncaught { Self::End } else { Self::Failure }
     }
 }
 
 /// Effect of a failure on the innermost enclosing `try`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Retry {
+pub(crate) enum Retry {
     /// Retry as the clauses say.
     AsUsual,
     /// Repeat the same attempt, at the earliest after this time.
@@ -67,14 +67,14 @@ impl From<PackedRetry> for Retry {
 
 impl Retry {
     /// Returns true for a failure that `forany` and conditions pass on to the enclosing `try`.
-    pub fn is_for_try_only(self) -> bool {
+    pub(crate) fn is_for_try_only(self) -> bool {
         self != Self::AsUsual
     }
 }
 
 /// End of a task.
 #[derive(Clone, Debug)]
-pub enum TaskEnding {
+pub(crate) enum TaskEnding {
     /// Regular end.
     Succeeded,
     /// End by `exit`.
@@ -85,7 +85,7 @@ pub enum TaskEnding {
 
 impl TaskEnding {
     /// Returns the kind and the code of the failure, if the ending is one.
-    pub fn failure(&self) -> Option<(FailureKind, i32)> {
+    pub(crate) fn failure(&self) -> Option<(FailureKind, i32)> {
         match self {
             Self::Succeeded => None,
             Self::Exited(code) => Some((FailureKind::Exit, i32::from(*code))),
@@ -96,14 +96,14 @@ impl TaskEnding {
 
 impl TaskEnding {
     /// Returns true if a stage ended early only because its reader was gone.
-    pub fn is_broken_pipe(&self) -> bool {
+    pub(crate) fn is_broken_pipe(&self) -> bool {
         matches!(self, Self::Failed(Thrown { retry: Retry::BrokenPipe, .. }))
     }
 }
 
 /// Ended stage of a pipeline.
 #[derive(Debug)]
-pub struct EndedStage {
+pub(crate) struct EndedStage {
     /// End of the stage.
     pub ending: TaskEnding,
     /// Changes of variables by the stage.
@@ -112,7 +112,7 @@ pub struct EndedStage {
 
 /// State returned by an ended task to its parent.
 #[derive(Debug)]
-pub struct TaskResidue {
+pub(crate) struct TaskResidue {
     /// Variables made `local` outside the task's own calls, with the task's earlier changes to
     /// them.
     pub locals: Vec<(Name, Option<Change>)>,
@@ -128,13 +128,13 @@ pub struct TaskResidue {
 
 impl Thrown {
     /// Returns true if a condition treats the failure as the answer `false`.
-    pub fn is_negative_answer(&self) -> bool {
+    pub(crate) fn is_negative_answer(&self) -> bool {
         matches!(self.failure.kind, FailureKind::Exit | FailureKind::Failure)
     }
 
     /// Adds a first step to the trace of a new failure.
     #[must_use]
-    pub fn inside(mut self, step: Option<TraceStep>) -> Self {
+    pub(crate) fn inside(mut self, step: Option<TraceStep>) -> Self {
         let failure = Arc::make_mut(&mut self.failure);
         failure.trace.extend(step);
         self
@@ -142,7 +142,7 @@ impl Thrown {
 
     /// Sets the duration of the command of a new failure.
     #[must_use]
-    pub fn after(mut self, elapsed: Duration) -> Self {
+    pub(crate) fn after(mut self, elapsed: Duration) -> Self {
         Arc::make_mut(&mut self.failure).elapsed = Some(elapsed);
         self
     }

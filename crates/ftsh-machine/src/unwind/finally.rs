@@ -21,7 +21,7 @@ use crate::unwind::ending::{TaskEnding, Thrown};
 const NO_GUARD: &str = "the innermost structure has no `finally`";
 
 /// Begins a `try` with a `finally` group.
-pub fn guard(task: &mut Task, code: &Arc<FinallyCode>) {
+pub(crate) fn guard(task: &mut Task, code: &Arc<FinallyCode>) {
     let guard = GuardFrame { code: Arc::clone(code), caught: None, branches: None };
     task.enter(FrameKind::Guard(Box::new(guard)));
 }
@@ -148,7 +148,7 @@ impl Tasks {
 
 impl Task {
     /// Records the failure handled by the `catch` of a `try`, for the following `finally` group.
-    pub fn note_caught(&mut self, failure: &Arc<Failure>) {
+    pub(crate) fn note_caught(&mut self, failure: &Arc<Failure>) {
         if let Some(Frame { kind: FrameKind::Guard(guard), .. }) = self.frames.last_mut() {
             guard.caught = Some(Arc::clone(failure));
         }
@@ -156,7 +156,7 @@ impl Task {
 
     /// Records the results of the branches of a canceled `forall`, for the enclosing `finally`
     /// group.
-    pub fn note_branches(&mut self, branches: Arc<BranchResults>) {
+    pub(crate) fn note_branches(&mut self, branches: Arc<BranchResults>) {
         let guard = self.frames.iter_mut().rev().find_map(|frame| match &mut frame.kind {
             FrameKind::Guard(guard) => Some(guard),
             _ => None,
@@ -168,7 +168,7 @@ impl Task {
 
     /// Returns true if processes must end within half of the kill timeout after a cancellation. The
     /// other half is for a `finally` group, around or in progress.
-    pub fn leaves_time_to_clean_up(&self) -> bool {
+    pub(crate) fn leaves_time_to_clean_up(&self) -> bool {
         self.inherited.is_guarded
             || self
                 .frames
@@ -177,18 +177,18 @@ impl Task {
     }
 
     /// Returns true inside a `finally` group, which no jump may leave.
-    pub fn is_in_finally(&self) -> bool {
+    pub(crate) fn is_in_finally(&self) -> bool {
         self.frames.iter().any(is_group)
     }
 }
 
 /// Returns true for a `finally` group that runs and was not cut short.
-pub fn is_group_in_progress(frame: &Frame) -> bool {
+pub(crate) fn is_group_in_progress(frame: &Frame) -> bool {
     matches!(&frame.kind, FrameKind::Finally(group) if !group.cut)
 }
 
 /// Returns true for a `finally` group.
-pub fn is_group(frame: &Frame) -> bool {
+pub(crate) fn is_group(frame: &Frame) -> bool {
     matches!(frame.kind, FrameKind::Finally(_))
 }
 

@@ -315,7 +315,7 @@ impl Tasks {
 
 /// Activity that is cut short by a limit.
 #[derive(Debug, Default)]
-pub struct RunningWork {
+pub(crate) struct RunningWork {
     /// Running command, if any.
     pub command: String,
     /// Duration of the command.

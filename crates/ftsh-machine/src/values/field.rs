@@ -7,7 +7,7 @@ use crate::values::size;
 
 /// Field under construction.
 #[derive(Default)]
-pub struct Field {
+pub(crate) struct Field {
     /// Text of the field.
     pub text: BString,
     /// Text with all characters escaped except those of a pattern; filled only if needed.
@@ -18,14 +18,14 @@ pub struct Field {
 
 impl Field {
     /// Returns the pattern of the field, if the field is a pattern.
-    pub fn pattern(&self) -> Option<BString> {
+    pub(crate) fn pattern(&self) -> Option<BString> {
         self.special.then(|| self.pattern.clone())
     }
 }
 
 /// Fields of a word.
 #[derive(Default)]
-pub struct Fields {
+pub(crate) struct Fields {
     /// True if the word may contain a pattern.
     is_pattern: bool,
     done: Vec<Field>,
@@ -34,12 +34,12 @@ pub struct Fields {
 
 impl Fields {
     /// Starts without fields; `is_pattern` states that the word may contain a pattern.
-    pub fn new(is_pattern: bool) -> Self {
+    pub(crate) fn new(is_pattern: bool) -> Self {
         Self { is_pattern, ..Self::default() }
     }
 
     /// Appends literal text.
-    pub fn quoted(&mut self, text: &[u8]) -> Result<(), Suspend> {
+    pub(crate) fn quoted(&mut self, text: &[u8]) -> Result<(), Suspend> {
         let field = self.current.get_or_insert_default();
         size::append(&mut field.text, text)?;
         if self.is_pattern {
@@ -58,7 +58,7 @@ impl Fields {
     }
 
     /// Appends unquoted text of the script.
-    pub fn bare(&mut self, text: &str) {
+    pub(crate) fn bare(&mut self, text: &str) {
         if text.is_empty() {
             return;
         }
@@ -82,7 +82,7 @@ impl Fields {
     }
 
     /// Appends text to split at white space.
-    pub fn split(&mut self, text: &[u8]) -> Result<(), Suspend> {
+    pub(crate) fn split(&mut self, text: &[u8]) -> Result<(), Suspend> {
         if text.first().is_some_and(u8::is_ascii_whitespace) {
             self.end();
         }
@@ -99,12 +99,12 @@ impl Fields {
     }
 
     /// Ends the current field.
-    pub fn end(&mut self) {
+    pub(crate) fn end(&mut self) {
         self.done.extend(self.current.take());
     }
 
     /// Returns all fields.
-    pub fn finish(self) -> impl Iterator<Item = Field> {
+    pub(crate) fn finish(self) -> impl Iterator<Item = Field> {
         self.done.into_iter().chain(self.current)
     }
 }

@@ -6,7 +6,7 @@ use crate::effect::OperationId;
 
 /// Input that becomes words of a loop as it arrives.
 #[derive(Clone, Debug)]
-pub struct Incoming {
+pub(crate) struct Incoming {
     /// Bytes that end a word.
     end: BString,
     /// True if an empty word is no word.
@@ -19,13 +19,13 @@ pub struct Incoming {
 
 impl Incoming {
     /// Creates an input whose words are lines. Empty lines are skipped.
-    pub fn lines() -> Self {
+    pub(crate) fn lines() -> Self {
         Self { end: "\n".into(), skips_empty: true, begun: Vec::new(), asked: None }
     }
 
     /// Creates an input whose words end with this text, in which `\0`, `\n` and `\t` are a NUL, a newline
     /// and a tab. None if the text is empty.
-    pub fn ending_with(text: &[u8]) -> Option<Self> {
+    pub(crate) fn ending_with(text: &[u8]) -> Option<Self> {
         let mut end = BString::from(text.replace(r"\0", b"\0"));
         for (written, meant) in [(r"\n", b"\n"), (r"\t", b"\t")] {
             end = end.replace(written, meant).into();
@@ -34,7 +34,7 @@ impl Incoming {
     }
 
     /// Adds the words that end in this input.
-    pub fn take(&mut self, bytes: &[u8], words: &mut Vec<BString>) {
+    pub(crate) fn take(&mut self, bytes: &[u8], words: &mut Vec<BString>) {
         // The end of a word may have come in two parts.
         let mut from = self.begun.len().saturating_sub(self.end.len() - 1);
         self.begun.extend_from_slice(bytes);
@@ -51,7 +51,7 @@ impl Incoming {
     }
 
     /// Returns the last word at the end of the input, which may lack its end.
-    pub fn last(self) -> Option<BString> {
+    pub(crate) fn last(self) -> Option<BString> {
         (!self.begun.is_empty()).then(|| self.begun.into())
     }
 }

@@ -12,7 +12,7 @@ use crate::values::value::{Range, Value};
 
 /// List of words and ranges.
 #[derive(Clone, Default)]
-pub struct Items {
+pub(crate) struct Items {
     segments: Vec<Segment>,
     /// Index of the current segment.
     segment: usize,
@@ -68,7 +68,7 @@ impl Segment {
 
 impl Items {
     /// Appends the words of a value.
-    pub fn push(&mut self, value: Value) {
+    pub(crate) fn push(&mut self, value: Value) {
         let words = match value {
             Value::Range(range) => return self.segments.push(Segment::Range(range)),
             Value::Split(pieces) => return self.segments.push(Segment::Split(pieces)),
@@ -82,23 +82,23 @@ impl Items {
     }
 
     /// Creates the words of an input, of which nothing has come.
-    pub fn of_input(incoming: Incoming) -> Self {
+    pub(crate) fn of_input(incoming: Incoming) -> Self {
         let segments = vec![Segment::Words(Vec::new())];
         Self { segments, incoming: Some(incoming), ..Self::default() }
     }
 
     /// True if there may be more words than have come.
-    pub fn is_open(&self) -> bool {
+    pub(crate) fn is_open(&self) -> bool {
         self.incoming.is_some()
     }
 
     /// True if the next item, if there is one, has not come.
-    pub fn needs_input(&self) -> bool {
+    pub(crate) fn needs_input(&self) -> bool {
         self.incoming.is_some() && self.at == self.segments.first().map_or(0, Segment::len)
     }
 
     /// Adds the words in the next part of the input. An empty part is the end.
-    pub fn feed(&mut self, part: &[u8]) {
+    pub(crate) fn feed(&mut self, part: &[u8]) {
         let Some(Segment::Words(words)) = self.segments.first_mut() else { return };
         match &mut self.incoming {
             Some(incoming) if !part.is_empty() => incoming.take(part, words),
@@ -107,24 +107,24 @@ impl Items {
     }
 
     /// Request for more words that is not answered.
-    pub fn asked(&mut self) -> Option<&mut Option<OperationId>> {
+    pub(crate) fn asked(&mut self) -> Option<&mut Option<OperationId>> {
         self.incoming.as_mut().map(|incoming| &mut incoming.asked)
     }
 
     /// Returns the number of items.
-    pub fn len(&self) -> u64 {
+    pub(crate) fn len(&self) -> u64 {
         let sum = |sum: u64, segment: &Segment| sum.saturating_add(segment.len());
         let count = || self.segments.iter().fold(0, sum);
         if self.is_open() { count() } else { *self.count.get_or_init(count) }
     }
 
     /// Returns true if the list has no items.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.segments.iter().all(|segment| segment.take(&mut 0).is_none())
     }
 
     /// Returns the next item.
-    pub fn next(&mut self) -> Option<Value> {
+    pub(crate) fn next(&mut self) -> Option<Value> {
         while let Some(segment) = self.segments.get(self.segment) {
             if let Some(item) = segment.take(&mut self.at) {
                 return Some(item);
@@ -135,7 +135,7 @@ impl Items {
     }
 
     /// Returns the next item, starting over after the last.
-    pub fn next_round(&mut self) -> Option<Value> {
+    pub(crate) fn next_round(&mut self) -> Option<Value> {
         self.next().or_else(|| {
             self.rewind(0);
             self.next()
@@ -143,7 +143,7 @@ impl Items {
     }
 
     /// Moves to the item with index `past`.
-    pub fn rewind(&mut self, mut past: u64) {
+    pub(crate) fn rewind(&mut self, mut past: u64) {
         (self.segment, self.at) = (0, 0);
         while let Some(segment) = self.segments.get(self.segment) {
             let len = segment.len();

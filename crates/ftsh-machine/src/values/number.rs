@@ -8,7 +8,7 @@ use ftsh_syntax::ast::BinaryOperator;
 
 /// Operand of arithmetic and comparison.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Number {
+pub(crate) enum Number {
     /// Number without a point or an exponent.
     Whole(i64),
     /// Number with a point or an exponent; never a NaN or infinite.
@@ -17,7 +17,7 @@ pub enum Number {
 
 impl Number {
     /// Converts a value to a number. Surrounding white space is allowed.
-    pub fn of(value: &Value) -> Result<Self, ValueError> {
+    pub(crate) fn of(value: &Value) -> Result<Self, ValueError> {
         if let Value::Integer(whole) = value {
             return Ok(Self::Whole(*whole));
         }
@@ -81,7 +81,7 @@ fn is_decimal(text: &[u8]) -> bool {
 }
 
 /// Evaluates `left operator right` for a comparison of numbers.
-pub fn compare(operator: BinaryOperator, left: Number, right: Number) -> bool {
+pub(crate) fn compare(operator: BinaryOperator, left: Number, right: Number) -> bool {
     let order = match (left, right) {
         (Number::Whole(left), Number::Whole(right)) => left.partial_cmp(&right),
         _ => left.decimal().partial_cmp(&right.decimal()),
@@ -97,7 +97,7 @@ pub fn compare(operator: BinaryOperator, left: Number, right: Number) -> bool {
 }
 
 /// Computes `left operator right` for an arithmetic operator.
-pub fn arithmetic(
+pub(crate) fn arithmetic(
     operator: BinaryOperator,
     left: Number,
     right: Number,

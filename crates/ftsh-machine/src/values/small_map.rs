@@ -9,7 +9,7 @@ const MAX_LIST_LEN: usize = 8;
 
 /// Values by name, in the order of names.
 #[derive(Clone, Debug)]
-pub enum SmallMap<V> {
+pub(crate) enum SmallMap<V> {
     /// Sorted list.
     List(Vec<(Name, V)>),
     /// Tree, kept once the list has been too long.
@@ -24,7 +24,7 @@ impl<V> Default for SmallMap<V> {
 
 impl<V> SmallMap<V> {
     /// Returns true if the map is empty.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         match self {
             Self::List(list) => list.is_empty(),
             Self::Tree(tree) => tree.is_empty(),
@@ -32,7 +32,7 @@ impl<V> SmallMap<V> {
     }
 
     /// Returns the value of a name.
-    pub fn get(&self, name: &str) -> Option<&V> {
+    pub(crate) fn get(&self, name: &str) -> Option<&V> {
         match self {
             Self::List(list) => list.iter().find(|(it, _)| &**it == name).map(|(_, value)| value),
             Self::Tree(tree) => tree.get(name),
@@ -40,7 +40,7 @@ impl<V> SmallMap<V> {
     }
 
     /// Returns the value of a name, mutable.
-    pub fn get_mut(&mut self, name: &str) -> Option<&mut V> {
+    pub(crate) fn get_mut(&mut self, name: &str) -> Option<&mut V> {
         match self {
             Self::List(list) => {
                 list.iter_mut().find(|(it, _)| &**it == name).map(|(_, value)| value)
@@ -50,7 +50,7 @@ impl<V> SmallMap<V> {
     }
 
     /// Sets the value of a name.
-    pub fn insert(&mut self, name: Name, value: V) {
+    pub(crate) fn insert(&mut self, name: Name, value: V) {
         match self {
             Self::Tree(tree) => _ = tree.insert(name, value),
             Self::List(list) => match list.binary_search_by(|(it, _)| it.cmp(&name)) {
@@ -71,7 +71,7 @@ impl<V> SmallMap<V> {
     }
 
     /// Iterates over names and values, in the order of names.
-    pub fn iter(&self) -> impl Iterator<Item = (&Name, &V)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&Name, &V)> {
         let (list, tree) = match self {
             Self::List(list) => (Some(list.iter().map(|(name, value)| (name, value))), None),
             Self::Tree(tree) => (None, Some(tree.iter())),
@@ -80,7 +80,7 @@ impl<V> SmallMap<V> {
     }
 
     /// Takes all entries, in the order of names.
-    pub fn take(&mut self) -> Vec<(Name, V)> {
+    pub(crate) fn take(&mut self) -> Vec<(Name, V)> {
         match std::mem::take(self) {
             Self::List(list) => list,
             Self::Tree(tree) => tree.into_iter().collect(),

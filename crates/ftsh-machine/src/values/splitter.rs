@@ -8,7 +8,7 @@ use crate::values::value_error::ValueError;
 
 /// Text with the delimiter of its words.
 #[derive(Clone, Debug)]
-pub struct Splitter {
+pub(crate) struct Splitter {
     text: Arc<BString>,
     delimiter: Delimiter,
 }
@@ -26,12 +26,12 @@ enum Delimiter {
 
 impl Splitter {
     /// Splits a text into words at blanks.
-    pub fn words(text: Arc<BString>) -> Self {
+    pub(crate) fn words(text: Arc<BString>) -> Self {
         Self { text, delimiter: Delimiter::Blanks }
     }
 
     /// Splits a text into lines.
-    pub fn lines(text: Arc<BString>) -> Self {
+    pub(crate) fn lines(text: Arc<BString>) -> Self {
         Self { text, delimiter: Delimiter::Ends(b"\n") }
     }
 
@@ -41,7 +41,7 @@ impl Splitter {
     /// # Errors
     ///
     /// Fails if the separator is empty.
-    pub fn split(text: Arc<BString>, separator: &[u8]) -> Result<Self, ValueError> {
+    pub(crate) fn split(text: Arc<BString>, separator: &[u8]) -> Result<Self, ValueError> {
         let delimiter = match separator {
             b"" => return Err(ValueError::NoSeparator),
             b"\\0" | b"\0" => Delimiter::Ends(b"\0"),
@@ -53,7 +53,7 @@ impl Splitter {
     }
 
     /// Returns the next word from a position, and advances the position.
-    pub fn next(&self, at: &mut u64) -> Option<&[u8]> {
+    pub(crate) fn next(&self, at: &mut u64) -> Option<&[u8]> {
         let start = *at as usize;
         let rest = self.text.get(start..)?;
         let (from, to, next) = match &self.delimiter {
@@ -80,7 +80,7 @@ impl Splitter {
     }
 
     /// Returns the number of words.
-    pub fn count(&self) -> u64 {
+    pub(crate) fn count(&self) -> u64 {
         let mut at = 0;
         std::iter::from_fn(|| self.next(&mut at)).count() as u64
     }
@@ -90,7 +90,7 @@ impl Splitter {
     /// # Errors
     ///
     /// One line for people, if the text has no word or several words.
-    pub fn only(&self) -> Result<&[u8], ValueError> {
+    pub(crate) fn only(&self) -> Result<&[u8], ValueError> {
         let mut at = 0;
         match (self.next(&mut at), self.next(&mut at)) {
             (Some(word), None) => Ok(word),

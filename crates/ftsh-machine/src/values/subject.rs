@@ -13,7 +13,7 @@ const STAND_IN: &str = "\u{FFFD}";
 
 /// Text with the searchable form of the text.
 #[derive(Debug)]
-pub struct Subject<T> {
+pub(crate) struct Subject<T> {
     text: T,
     decoded: Option<Decoded>,
 }
@@ -33,7 +33,7 @@ impl<T: Deref<Target: AsRef<[u8]>>> Subject<T> {
     /// # Errors
     ///
     /// One line for people, if memory is short.
-    pub fn new(text: T, pattern: &BStr) -> Result<Self, ValueError> {
+    pub(crate) fn new(text: T, pattern: &BStr) -> Result<Self, ValueError> {
         let bytes = (*text).as_ref();
         let matches_bytes = || pattern.to_str().is_ok_and(|it| regex::Regex::new(it).is_err());
         let decoded = if bytes.is_utf8() || matches_bytes() { None } else { Some(decode(bytes)?) };
@@ -41,12 +41,12 @@ impl<T: Deref<Target: AsRef<[u8]>>> Subject<T> {
     }
 
     /// Returns the text to search.
-    pub fn searched(&self) -> &[u8] {
+    pub(crate) fn searched(&self) -> &[u8] {
         self.decoded.as_ref().map_or((*self.text).as_ref(), |decoded| &decoded.text)
     }
 
     /// Returns the part of the original text at a range of the searched text.
-    pub fn original(&self, range: Range<usize>) -> &[u8] {
+    pub(crate) fn original(&self, range: Range<usize>) -> &[u8] {
         let range = match &self.decoded {
             Some(decoded) => decoded.position(range.start)..decoded.position(range.end),
             None => range,

@@ -15,7 +15,7 @@ use crate::values::value_error::ValueError;
 /// Value of a variable or an expression. All values are text to a script. Integers and booleans are
 /// stored parsed, to avoid parsing twice.
 #[derive(Clone, Debug)]
-pub enum Value {
+pub(crate) enum Value {
     /// Bytes.
     Text(Arc<BString>),
     /// An integer.
@@ -40,7 +40,7 @@ const MAX_INTEGER_LEN: u64 = 21;
 impl Value {
     /// Returns the value as bytes. Returns `None` for a buffer, whose content must be fetched
     /// first, for a range that is too long, and for pieces of a text unless they are a single word.
-    pub fn text(&self) -> Option<Cow<'_, BStr>> {
+    pub(crate) fn text(&self) -> Option<Cow<'_, BStr>> {
         if self.not_text().is_some() {
             return None;
         }
@@ -58,7 +58,7 @@ impl Value {
 
     /// Returns the error of a value without a text: a range that would take too much memory and
     /// time, or pieces of a text that are not a single word.
-    pub fn not_text(&self) -> Option<ValueError> {
+    pub(crate) fn not_text(&self) -> Option<ValueError> {
         match self {
             Self::Split(pieces) => pieces.only().err(),
             Self::Range(range) if range.count() > MAX_RANGE_TEXT => {
@@ -74,7 +74,7 @@ impl Value {
     }
 
     /// Returns the value for the log, with a long range abbreviated. Returns `None` for a buffer.
-    pub fn brief(&self) -> Option<String> {
+    pub(crate) fn brief(&self) -> Option<String> {
         match self {
             Self::Range(range) if range.count() > 100 => {
                 let last = range.get(range.count() - 1);
@@ -85,7 +85,7 @@ impl Value {
     }
 
     /// Returns the value as an integer. Surrounding white space is allowed.
-    pub fn integer(&self) -> Result<i64, ValueError> {
+    pub(crate) fn integer(&self) -> Result<i64, ValueError> {
         if let Self::Integer(integer) = self {
             return Ok(*integer);
         }
@@ -106,7 +106,7 @@ impl Value {
     }
 
     /// Returns the value as a boolean.
-    pub fn boolean(&self) -> Result<bool, ValueError> {
+    pub(crate) fn boolean(&self) -> Result<bool, ValueError> {
         if let Self::Boolean(boolean) = self {
             return Ok(*boolean);
         }
@@ -138,7 +138,7 @@ impl From<&str> for Value {
 }
 
 /// Returns the integer whose canonical form is the text.
-pub fn canonical_integer(text: &[u8]) -> Option<i64> {
+pub(crate) fn canonical_integer(text: &[u8]) -> Option<i64> {
     match text.strip_prefix(b"-").unwrap_or(text) {
         b"0" if text.len() == 1 => Some(0),
         [b'1'..=b'9', ..] => str::from_utf8(text).ok()?.parse().ok(),
@@ -148,7 +148,7 @@ pub fn canonical_integer(text: &[u8]) -> Option<i64> {
 
 /// Arithmetic progression of integers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Range {
+pub(crate) struct Range {
     first: i64,
     step: i64,
     count: u64,
@@ -161,7 +161,7 @@ impl Range {
     /// # Errors
     ///
     /// Fails if `step` is zero.
-    pub fn new(first: i64, last: i64, step: i64) -> Result<Self, ValueError> {
+    pub(crate) fn new(first: i64, last: i64, step: i64) -> Result<Self, ValueError> {
         let count = match step {
             0 => return Err(ValueError::NoStep),
             1.. if first > last => 0,
@@ -172,17 +172,17 @@ impl Range {
     }
 
     /// Returns the number of integers.
-    pub fn count(&self) -> u64 {
+    pub(crate) fn count(&self) -> u64 {
         self.count
     }
 
     /// Returns the integer at `index`, which must be below `count`.
-    pub fn get(&self, index: u64) -> i64 {
+    pub(crate) fn get(&self, index: u64) -> i64 {
         self.first.wrapping_add(self.step.wrapping_mul(index as i64))
     }
 
     /// Returns the first integer, the last one, and the step, which reproduce the range.
-    pub fn ends(&self) -> (i64, i64, i64) {
+    pub(crate) fn ends(&self) -> (i64, i64, i64) {
         let last = match self.count.checked_sub(1) {
             Some(last) => self.get(last),
             None => self.first - self.step.signum(),
@@ -205,7 +205,7 @@ impl Range {
 /// Reference-counted handle of a driver's resource. After the last handle is dropped, the driver
 /// releases the resource.
 #[derive(Clone)]
-pub struct ResourceHandle<Id: Copy>(Arc<HandleInner<Id>>);
+pub(crate) struct ResourceHandle<Id: Copy>(Arc<HandleInner<Id>>);
 
 struct HandleInner<Id: Copy> {
     id: Id,
@@ -224,7 +224,7 @@ impl<Id: Copy> Drop for HandleInner<Id> {
 
 /// Resources without a handle, not yet released by the driver.
 #[derive(Clone, Default)]
-pub struct Released(Arc<List>);
+pub(crate) struct Released(Arc<List>);
 
 #[derive(Default)]
 struct List {
@@ -235,7 +235,7 @@ struct List {
 
 /// Resource of the driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Resource {
+pub(crate) enum Resource {
     /// A variable used as a file.
     Buffer(BufferId),
     /// A table of descriptors.
@@ -250,7 +250,7 @@ pub enum Resource {
 
 impl Resource {
     /// Returns the effect that releases the resource; `None` for the shell's own descriptors.
-    pub fn dropped(self) -> Option<Effect> {
+    pub(crate) fn dropped(self) -> Option<Effect> {
         Some(match self {
             Self::Buffer(buffer) => Effect::DropBuffer(buffer),
             Self::Io(IoId::INHERITED) => return None,
@@ -294,7 +294,7 @@ impl From<ScratchId> for Resource {
 
 impl Released {
     /// Takes a resource to release.
-    pub fn pop(&self) -> Option<Resource> {
+    pub(crate) fn pop(&self) -> Option<Resource> {
         if !self.0.any.load(Ordering::Acquire) {
             return None;
         }
@@ -310,19 +310,19 @@ where
     Resource: From<Id>,
 {
     /// Creates the first handle of a resource.
-    pub fn new(id: Id, released: &Released) -> Self {
+    pub(crate) fn new(id: Id, released: &Released) -> Self {
         Self(Arc::new(HandleInner { id, resource: id.into(), released: released.clone() }))
     }
 }
 
 impl<Id: Copy> ResourceHandle<Id> {
     /// Returns the id of the resource.
-    pub fn id(&self) -> Id {
+    pub(crate) fn id(&self) -> Id {
         self.0.id
     }
 
     /// Returns true if no other handle of the resource exists.
-    pub fn is_unique(&self) -> bool {
+    pub(crate) fn is_unique(&self) -> bool {
         Arc::strong_count(&self.0) == 1
     }
 }

@@ -7,7 +7,7 @@ use ftsh_syntax::ast::BinaryOperator;
 
 /// Error of an operator or a conversion of a value.
 #[derive(Clone, Debug, PartialEq, Error)]
-pub enum ValueError {
+pub(crate) enum ValueError {
     /// A range with too many numbers for a text.
     #[error("a range of {0} numbers is too long for one value; use it in a for list")]
     LongRange(u64),

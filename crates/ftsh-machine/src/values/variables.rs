@@ -13,7 +13,7 @@ use ftsh_syntax::ast::Name;
 
 /// Variable with a value.
 #[derive(Clone, Debug)]
-pub struct Variable {
+pub(crate) struct Variable {
     /// Value of the variable.
     pub value: Value,
     /// True if commands receive the variable in their environment.
@@ -24,7 +24,7 @@ pub struct Variable {
 
 /// Saved state of a variable.
 #[derive(Clone, Debug)]
-pub struct SavedVariable {
+pub(crate) struct SavedVariable {
     /// Name of the variable.
     pub name: Name,
     /// Saved variable; `None` if unset.
@@ -34,10 +34,10 @@ pub struct SavedVariable {
 }
 
 /// New state of a variable; `None` if it was unset.
-pub type Change = Option<Variable>;
+pub(crate) type Change = Option<Variable>;
 
 /// Changes of variables by name.
-pub type Changes = BTreeMap<Name, Change>;
+pub(crate) type Changes = BTreeMap<Name, Change>;
 
 /// Variable set or unset since the last fork.
 #[derive(Clone, Debug)]
@@ -49,7 +49,7 @@ struct Own {
 
 /// Variables of a task.
 #[derive(Clone, Debug, Default)]
-pub struct Variables {
+pub(crate) struct Variables {
     shared: Arc<BTreeMap<Name, Variable>>,
     /// Variables set or unset since the last fork.
     own: SmallMap<Own>,
@@ -65,7 +65,7 @@ pub struct Variables {
 impl Variables {
     /// Creates the variables of an environment. Names and values that are not valid for variables
     /// are passed on unchanged.
-    pub fn new(environment: Vec<(BString, BString)>, secrets: Secrets) -> Self {
+    pub(crate) fn new(environment: Vec<(BString, BString)>, secrets: Secrets) -> Self {
         let shared = environment.into_iter().map(|(name, value)| {
             let name = Name::from(String::from_utf8_lossy(&name));
             secrets.learn(&name, &value);
@@ -75,7 +75,7 @@ impl Variables {
     }
 
     /// Creates variables from a map.
-    pub fn of(variables: BTreeMap<Name, Variable>, secrets: Secrets) -> Self {
+    pub(crate) fn of(variables: BTreeMap<Name, Variable>, secrets: Secrets) -> Self {
         for (name, variable) in variables.iter().filter(|(name, _)| secrets.names(name)) {
             if let Some(value) = variable.value.text() {
                 secrets.learn(name, &value);
@@ -85,7 +85,7 @@ impl Variables {
     }
 
     /// Iterates over all variables with a value, by name.
-    pub fn iter(&self) -> impl Iterator<Item = (&Name, &Variable)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&Name, &Variable)> {
         self.unsorted().collect::<BTreeMap<_, _>>().into_iter()
     }
 
@@ -96,7 +96,7 @@ impl Variables {
     }
 
     /// Returns a variable by name, if set.
-    pub fn get(&self, name: &str) -> Option<&Variable> {
+    pub(crate) fn get(&self, name: &str) -> Option<&Variable> {
         match self.own.get(name) {
             Some(own) => own.change.as_ref(),
             None => self.shared.get(name),
@@ -104,7 +104,7 @@ impl Variables {
     }
 
     /// Sets a variable, which stays exported if it was.
-    pub fn set(&mut self, name: &Name, value: Value) {
+    pub(crate) fn set(&mut self, name: &Name, value: Value) {
         // Fast path for loops: a variable of the task's own, neither exported nor secret.
         if let Some(Own { change: Some(variable), is_as_before }) = self.own.get_mut(name)
             && !variable.exported
@@ -119,19 +119,19 @@ impl Variables {
     }
 
     /// Unsets a variable.
-    pub fn unset(&mut self, name: &Name) {
+    pub(crate) fn unset(&mut self, name: &Name) {
         self.put(name, None);
     }
 
     /// Saves the state of a variable.
-    pub fn keep(&self, name: &Name) -> SavedVariable {
+    pub(crate) fn keep(&self, name: &Name) -> SavedVariable {
         let (variable, changed) = (self.get(name).cloned(), self.change(name).is_some());
         SavedVariable { name: Arc::clone(name), variable, changed }
     }
 
     /// Restores a saved variable. If the task had not changed the variable before, the task counts
     /// as not having changed it.
-    pub fn put_back(&mut self, SavedVariable { name, variable, changed }: SavedVariable) {
+    pub(crate) fn put_back(&mut self, SavedVariable { name, variable, changed }: SavedVariable) {
         self.put(&name, variable);
         if !changed {
             self.changed.remove(&name);
@@ -142,7 +142,7 @@ impl Variables {
     }
 
     /// Sets or unsets a variable.
-    pub fn put(&mut self, name: &Name, change: Change) {
+    pub(crate) fn put(&mut self, name: &Name, change: Change) {
         let was = self.get(name).is_some_and(|variable| variable.exported);
         if was || change.as_ref().is_some_and(|variable| variable.exported) {
             self.environment = None;
@@ -169,7 +169,7 @@ impl Variables {
     }
 
     /// Returns a variable's value, if no other task may share the value.
-    pub fn own(&mut self, name: &str) -> Option<&Value> {
+    pub(crate) fn own(&mut self, name: &str) -> Option<&Value> {
         let variable = match self.own.get(name) {
             Some(own) => own.change.as_ref(),
             None => Arc::get_mut(&mut self.shared)?.get(name),
@@ -178,7 +178,7 @@ impl Variables {
     }
 
     /// Creates a copy for another task, at the cost of the changes since the last copy.
-    pub fn fork(&mut self) -> Self {
+    pub(crate) fn fork(&mut self) -> Self {
         if !self.own.is_empty() {
             let shared = Arc::make_mut(&mut self.shared);
             self.stale = false;
@@ -199,7 +199,7 @@ impl Variables {
     }
 
     /// Returns the change of a variable since the copy was made, if any.
-    pub fn change(&self, name: &Name) -> Option<Change> {
+    pub(crate) fn change(&self, name: &Name) -> Option<Change> {
         match self.own.get(name) {
             Some(own) if own.is_as_before => None,
             Some(own) => Some(own.change.clone()),
@@ -209,7 +209,7 @@ impl Variables {
     }
 
     /// Returns all changes since the copy was made.
-    pub fn into_changes(self) -> Changes {
+    pub(crate) fn into_changes(self) -> Changes {
         let Self { mut own, mut shared, changed, .. } = self;
         let before = changed.into_iter().map(|name| {
             let variable = match Arc::get_mut(&mut shared) {
@@ -225,7 +225,7 @@ impl Variables {
     }
 
     /// Applies the changes made in a copy.
-    pub fn absorb(&mut self, changes: Changes) {
+    pub(crate) fn absorb(&mut self, changes: Changes) {
         for (name, variable) in changes {
             self.put(&name, variable);
         }
@@ -234,7 +234,7 @@ impl Variables {
 
     /// Returns all variables with their values. The value of a buffer, or of a text longer than
     /// `longest` bytes, is `None`.
-    pub fn all(&self, longest: usize) -> Vec<(Name, Option<BString>)> {
+    pub(crate) fn all(&self, longest: usize) -> Vec<(Name, Option<BString>)> {
         self.unsorted()
             .map(|(name, variable)| {
                 let text = variable.value.text().filter(|text| text.len() <= longest);
@@ -245,12 +245,12 @@ impl Variables {
 
     /// Returns the environment kept by [`Variables::remember`], unless an exported variable has
     /// changed.
-    pub fn environment(&self) -> Option<Arc<Environment>> {
+    pub(crate) fn environment(&self) -> Option<Arc<Environment>> {
         self.environment.clone()
     }
 
     /// Collects the exported variables, sorted by name. `text` converts a value to text.
-    pub fn exported<E>(
+    pub(crate) fn exported<E>(
         &self,
         text: impl Fn(&Value) -> Result<BString, E>,
     ) -> Result<Environment, E> {
@@ -266,7 +266,7 @@ impl Variables {
     }
 
     /// Keeps the environment for the next commands.
-    pub fn remember(&mut self, environment: &Arc<Environment>) {
+    pub(crate) fn remember(&mut self, environment: &Arc<Environment>) {
         self.environment = Some(Arc::clone(environment));
     }
 }

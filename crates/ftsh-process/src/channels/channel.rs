@@ -34,7 +34,7 @@ const UNWATCHED_INTERVAL: Duration = Duration::from_millis(20);
 const FINISH_TIMEOUT: Duration = Duration::from_millis(50);
 
 /// Channel in use.
-pub struct OpenChannel {
+pub(super) struct OpenChannel {
     name: Arc<str>,
     file: Arc<ChannelFile>,
     /// Text last read from the file, with its parsed form.
@@ -53,7 +53,7 @@ pub struct OpenChannel {
 
 /// Result of advancing a channel.
 #[derive(Default)]
-pub struct Advanced {
+pub(super) struct Advanced {
     pub answers: Vec<(Entry, Result<Admission, ChannelFileError>)>,
     pub queued: Vec<OperationId>,
     pub wait: Option<Wait>,
@@ -63,7 +63,7 @@ pub struct Advanced {
 
 impl OpenChannel {
     /// Opens the file of a channel.
-    pub fn open(directory: &Directory, name: &Arc<str>) -> Result<Self, ChannelFileError> {
+    pub(super) fn open(directory: &Directory, name: &Arc<str>) -> Result<Self, ChannelFileError> {
         let file = Arc::new(ChannelFile::open(directory, name)?);
         Ok(Self {
             name: name.clone(),
@@ -79,22 +79,22 @@ impl OpenChannel {
     }
 
     /// True if a shell around this one holds a pass.
-    pub fn is_inside(&self, outer_passes: &OuterPasses) -> bool {
+    pub(super) fn is_inside(&self, outer_passes: &OuterPasses) -> bool {
         outer_passes.is_inside(&self.name, &self.file)
     }
 
     /// Returns the number of a pass.
-    pub fn number(&self, pass: PassId) -> Option<u64> {
+    pub(super) fn number(&self, pass: PassId) -> Option<u64> {
         self.inside.get(&pass).map(|pass| pass.number)
     }
 
     /// Adds a waiter.
-    pub fn enter(&mut self, entry: Entry) {
+    pub(super) fn enter(&mut self, entry: Entry) {
         self.waiting.push_back(ChannelWaiter::new(entry));
     }
 
     /// Removes a waiter from the queue.
-    pub fn give_up(&mut self, operation: OperationId) {
+    pub(super) fn give_up(&mut self, operation: OperationId) {
         let at = self.waiting.iter().position(|waiter| waiter.entry.operation == operation);
         if let Some(waiter) = at.and_then(|at| self.waiting.remove(at)) {
             waiter.give_up(&self.file);
@@ -102,7 +102,7 @@ impl OpenChannel {
     }
 
     /// Removes all waiters from the queue of all shells. They join its end at the next `advance`.
-    pub fn leave_queues(&mut self) {
+    pub(super) fn leave_queues(&mut self) {
         for waiter in &mut self.waiting {
             waiter.give_up(&self.file);
             waiter.drop_number();
@@ -110,14 +110,14 @@ impl OpenChannel {
     }
 
     /// Records the end of an attempt.
-    pub fn leave(&mut self, pass: PassId, passed: Passed) {
+    pub(super) fn leave(&mut self, pass: PassId, passed: Passed) {
         if let Some(pass) = self.inside.remove(&pass) {
             self.leaving.push((pass, passed));
         }
     }
 
     /// Advances the channel as far as possible without waiting.
-    pub fn advance(
+    pub(super) fn advance(
         &mut self,
         directory: &Directory,
         clock: &ChannelClock,
@@ -412,7 +412,7 @@ impl OpenChannel {
     }
 
     /// Fails all waiters for one reason.
-    pub fn fail(
+    pub(super) fn fail(
         &mut self,
         reason: ChannelFileError,
     ) -> Vec<(Entry, Result<Admission, ChannelFileError>)> {
@@ -433,12 +433,12 @@ impl OpenChannel {
 
     /// Releases all locks, as the kernel does when the last descriptor is closed.
     #[cfg(test)]
-    pub fn lose_locks(&self) {
+    pub(super) fn lose_locks(&self) {
         locks::unlock(self.file.as_fd(), locks::ALL).expect("locks can be given back");
     }
 
     /// Records the end of all attempts in the file, if possible within a short time.
-    pub fn finish(&mut self, directory: &Directory, clock: &ChannelClock) {
+    pub(super) fn finish(&mut self, directory: &Directory, clock: &ChannelClock) {
         for waiter in std::mem::take(&mut self.waiting) {
             waiter.give_up(&self.file);
         }

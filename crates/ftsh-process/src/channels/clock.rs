@@ -9,7 +9,7 @@ use super::super::os::clock::boot_id;
 use ftsh_machine::channels::Moment;
 
 /// Clock that starts with the system and includes time in suspend.
-pub struct ChannelClock {
+pub(super) struct ChannelClock {
     /// Id of the boot, which distinguishes clocks of different boots.
     pub name: String,
     id: ClockId,
@@ -18,14 +18,14 @@ pub struct ChannelClock {
 impl ChannelClock {
     /// Opens the clock. Fails if the id of the boot cannot be read: with a wrong id, the state of a
     /// channel would count as older than the boot.
-    pub fn new() -> io::Result<Self> {
+    pub(super) fn new() -> io::Result<Self> {
         let is_id = |c: &char| c.is_ascii_hexdigit() || *c == '-';
         let name = boot_id()?.chars().filter(is_id).take(36).collect();
         Ok(Self { name, id: ClockId::CLOCK_BOOTTIME })
     }
 
     /// Returns the time.
-    pub fn now(&self) -> Moment {
+    pub(super) fn now(&self) -> Moment {
         clock_gettime(self.id).map_or(Duration::ZERO, Duration::from)
     }
 }

@@ -6,7 +6,7 @@ use super::error::ChannelFileError;
 use crate::user_directory;
 
 /// Directory with the files of channels.
-pub struct Directory {
+pub(super) struct Directory {
     /// Path.
     path: PathBuf,
     /// Parent directory, if also private to ftsh.
@@ -15,7 +15,7 @@ pub struct Directory {
 
 impl Directory {
     /// Uses the given directory, or else one in the user's private directory.
-    pub fn new(given: Option<PathBuf>) -> Self {
+    pub(super) fn new(given: Option<PathBuf>) -> Self {
         match given {
             Some(path) => Self { path, above: None },
             None => {
@@ -26,12 +26,12 @@ impl Directory {
     }
 
     /// Returns the path.
-    pub fn path(&self) -> &Path {
+    pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
     /// Creates the directory if missing, and checks that only this user can write to it.
-    pub fn make(&self) -> Result<(), ChannelFileError> {
+    pub(super) fn make(&self) -> Result<(), ChannelFileError> {
         for path in self.above.iter().chain([&self.path]) {
             user_directory::make_private(path)
                 .map_err(|reason| ChannelFileError::Directory { path: path.clone(), reason })?;

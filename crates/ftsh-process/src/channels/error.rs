@@ -10,7 +10,7 @@ use ftsh_sys::os_error::plain;
 
 /// Reason why the file of a channel cannot be used.
 #[derive(Debug, Error)]
-pub enum ChannelFileError {
+pub(super) enum ChannelFileError {
     /// The directory cannot be used.
     #[error("{}: {reason}; set FTSH_CHANNELS to another directory", .path.display())]
     Directory {

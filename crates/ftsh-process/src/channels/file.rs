@@ -15,14 +15,14 @@ use ftsh_sys as sys;
 
 /// Open file of a channel.
 #[derive(Debug)]
-pub struct ChannelFile {
+pub(super) struct ChannelFile {
     file: File,
     path: PathBuf,
 }
 
 impl ChannelFile {
     /// Opens the file of a channel, and creates it if missing.
-    pub fn open(directory: &Directory, name: &str) -> Result<Self, ChannelFileError> {
+    pub(super) fn open(directory: &Directory, name: &str) -> Result<Self, ChannelFileError> {
         directory.make()?;
         let path = directory.path().join(name);
         if !is_name(name) {
@@ -35,7 +35,7 @@ impl ChannelFile {
 
     /// Opens the file again, with an open file description of its own, in order to wait for locks
     /// of this shell and others.
-    pub fn open_to_wait(&self) -> Result<Self, ChannelFileError> {
+    pub(super) fn open_to_wait(&self) -> Result<Self, ChannelFileError> {
         let other = Self::open_to_look(self.path.clone())?;
         let inode = |file: &File| file.metadata().map(|found| (found.dev(), found.ino()));
         match (inode(&self.file), inode(&other.file)) {
@@ -45,7 +45,7 @@ impl ChannelFile {
     }
 
     /// Opens a file for reading.
-    pub fn open_to_look(path: PathBuf) -> Result<Self, ChannelFileError> {
+    pub(super) fn open_to_look(path: PathBuf) -> Result<Self, ChannelFileError> {
         Self::open_with(OpenOptions::new().read(true).clone(), path)
     }
 
@@ -81,12 +81,12 @@ impl ChannelFile {
     }
 
     /// Returns the path.
-    pub fn path(&self) -> &Path {
+    pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
     /// Creates an error about this file.
-    pub fn error_here(&self, error: io::Error) -> ChannelFileError {
+    pub(super) fn error_here(&self, error: io::Error) -> ChannelFileError {
         ChannelFileError::System { path: self.path.clone(), error }
     }
 
@@ -95,12 +95,12 @@ impl ChannelFile {
     }
 
     /// True if the file still has a name under which other shells find it.
-    pub fn is_there(&self) -> bool {
+    pub(super) fn is_there(&self) -> bool {
         self.file.metadata().is_ok_and(|found| found.nlink() > 0)
     }
 
     /// Reads the text.
-    pub fn read(&self) -> io::Result<Vec<u8>> {
+    pub(super) fn read(&self) -> io::Result<Vec<u8>> {
         let mut text = vec![0; SIZE];
         let mut length = 0;
         while length < SIZE {
@@ -116,13 +116,13 @@ impl ChannelFile {
     }
 
     /// Overwrites the text.
-    pub fn write(&self, text: &[u8]) -> io::Result<()> {
+    pub(super) fn write(&self, text: &[u8]) -> io::Result<()> {
         self.file.write_all_at(text, 0)
     }
 
     /// Saves a damaged text in a file beside this one, for people. This file is kept, since other
     /// shells hold locks on it. Returns a message for the user.
-    pub fn set_aside(&self, text: &[u8], why: Damaged) -> String {
+    pub(super) fn set_aside(&self, text: &[u8], why: Damaged) -> String {
         let beside = self.path.with_extension("damaged");
         // Replaces an existing file, and follows no link.
         let _ = std::fs::remove_file(&beside);
@@ -143,7 +143,7 @@ impl ChannelFile {
     }
 
     /// Locks the text for a change, unless another shell holds the lock.
-    pub fn try_lock(self: &Arc<Self>) -> io::Result<Option<Locked>> {
+    pub(super) fn try_lock(self: &Arc<Self>) -> io::Result<Option<Locked>> {
         // Other shells hold the lock for microseconds.
         const TRIES: usize = 8;
         for _ in 0..TRIES {
@@ -163,14 +163,14 @@ impl AsFd for ChannelFile {
 }
 
 /// True if a name may be that of a channel's file.
-pub fn is_name(name: &str) -> bool {
+pub(super) fn is_name(name: &str) -> bool {
     let is_letter = |c: char| c.is_ascii_alphanumeric() || c == '_';
     name.chars().all(is_letter) && name.starts_with(|c: char| !c.is_ascii_digit())
 }
 
 /// Lock on the text of a channel, released when dropped.
 #[derive(Debug)]
-pub struct Locked(Arc<ChannelFile>);
+pub(super) struct Locked(Arc<ChannelFile>);
 
 impl Drop for Locked {
     fn drop(&mut self) {

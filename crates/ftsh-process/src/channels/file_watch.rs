@@ -11,7 +11,7 @@ use ftsh_sys as sys;
 
 /// Events on a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Happened {
+pub(crate) struct Happened {
     /// True if any event occurred.
     pub anything: bool,
     /// True if a writer closed the file, perhaps because it was killed. The kernel reports the
@@ -21,16 +21,16 @@ pub struct Happened {
 
 /// Watch on a file.
 #[derive(Debug)]
-pub struct FileWatch(OwnedFd);
+pub(crate) struct FileWatch(OwnedFd);
 
 impl FileWatch {
     /// Creates a watch; none if the system provides no more.
-    pub fn of(path: &Path) -> Option<Self> {
+    pub(crate) fn of(path: &Path) -> Option<Self> {
         sys::watch_changes(path).ok().map(Self)
     }
 
     /// Returns the events since the last call.
-    pub fn take(&self) -> Happened {
+    pub(crate) fn take(&self) -> Happened {
         let mut happened = Happened::default();
         let mut events = [0; 4096];
         while let Ok(count @ 1..) = nix::unistd::read(&self.0, &mut events) {
@@ -44,7 +44,7 @@ impl FileWatch {
     }
 
     /// Waits for an event, up to a time limit or a signal.
-    pub fn wait(&self, time: Duration) {
+    pub(crate) fn wait(&self, time: Duration) {
         let mut polled = [PollFd::new(self.0.as_fd(), PollFlags::POLLIN)];
         let _ = ppoll(&mut polled, Some(TimeSpec::from_duration(time)), None);
     }

@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 /// Time that each waiter has to take its turn.
 const TURN_TIMEOUT: Duration = Duration::from_secs(1);
 /// Earlier waiters beyond this number do not prolong the wait.
-pub const MAX_COUNTED: u64 = 10;
+pub(super) const MAX_COUNTED: u64 = 10;
 
 /// Turn of an earlier waiter, seen to be left unused.
 #[derive(Debug, Default)]
-pub struct IdleTurn(Option<Observed>);
+pub(super) struct IdleTurn(Option<Observed>);
 
 #[derive(Clone, Copy, Debug)]
 struct Observed {
@@ -22,7 +22,7 @@ struct Observed {
 impl IdleTurn {
     /// Records that the waiter `head` could go through at `now`. Returns true once each of the `earlier`
     /// waiters has had time to do so.
-    pub fn is_over(&mut self, head: u64, earlier: u64, now: Instant) -> bool {
+    pub(super) fn is_over(&mut self, head: u64, earlier: u64, now: Instant) -> bool {
         // A long gap between checks means that this shell was stopped too, perhaps with the others.
         let is_same = |seen: &Observed| seen.head == head && now - seen.last <= 2 * TURN_TIMEOUT;
         let since = self.0.filter(is_same).map_or(now, |seen| seen.since);
@@ -31,13 +31,13 @@ impl IdleTurn {
     }
 
     /// Records that no turn is unused.
-    pub fn reset(&mut self) {
+    pub(super) fn reset(&mut self) {
         self.0 = None;
     }
 
     /// Returns the time until the next check. Checks are rare while no turn is unused, because each costs
     /// time.
-    pub fn next_check(&self, earlier: u64) -> Duration {
+    pub(super) fn next_check(&self, earlier: u64) -> Duration {
         match self.0 {
             Some(_) => TURN_TIMEOUT,
             None => TURN_TIMEOUT * earlier.clamp(1, MAX_COUNTED) as u32,

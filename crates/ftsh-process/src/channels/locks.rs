@@ -4,7 +4,7 @@ use std::io;
 use std::ops::Range;
 use std::os::fd::BorrowedFd;
 
-pub use super::super::os::locks::{Bytes, find, one, try_lock, unlock, wait_until_free};
+pub(super) use super::super::os::locks::{Bytes, find, one, try_lock, unlock, wait_until_free};
 use ftsh_machine::channels::MAX_NUMBER;
 
 /// First byte for the numbers of waiters.
@@ -12,34 +12,34 @@ const QUEUE: u64 = MAX_NUMBER;
 /// First byte for the numbers of passes.
 const INSIDE: u64 = 2 * MAX_NUMBER;
 /// Lock for changes of the text.
-pub const STATE: Bytes = one(3 * MAX_NUMBER);
+pub(super) const STATE: Bytes = one(3 * MAX_NUMBER);
 /// Lock of the probe of an open breaker.
-pub const PROBE: Bytes = one(3 * MAX_NUMBER + 1);
+pub(super) const PROBE: Bytes = one(3 * MAX_NUMBER + 1);
 
 /// Returns the byte of a waiter.
-pub fn waiter(number: u64) -> Bytes {
+pub(super) fn waiter(number: u64) -> Bytes {
     one(QUEUE + number)
 }
 
 /// Returns the bytes of waiters with numbers in a range.
-pub fn waiters(numbers: Range<u64>) -> Bytes {
+pub(super) fn waiters(numbers: Range<u64>) -> Bytes {
     (QUEUE + numbers.start, QUEUE + numbers.end)
 }
 
 /// Returns the byte of a pass.
-pub fn attempt(number: u64) -> Bytes {
+pub(super) fn attempt(number: u64) -> Bytes {
     one(INSIDE + number)
 }
 
 /// Bytes of all passes.
-pub const ATTEMPTS: Bytes = (INSIDE, INSIDE + MAX_NUMBER);
+pub(super) const ATTEMPTS: Bytes = (INSIDE, INSIDE + MAX_NUMBER);
 
 /// All bytes with locks.
 #[cfg(test)]
-pub const ALL: Bytes = (QUEUE, 4 * MAX_NUMBER);
+pub(super) const ALL: Bytes = (QUEUE, 4 * MAX_NUMBER);
 
 /// Returns the last byte in a range that another open file description has locked, if any.
-pub fn last(fd: BorrowedFd, (mut start, end): Bytes) -> io::Result<Option<Bytes>> {
+pub(super) fn last(fd: BorrowedFd, (mut start, end): Bytes) -> io::Result<Option<Bytes>> {
     let mut last = None;
     while let Some((_, after)) = find(fd, (start, end))? {
         let at = after.min(end) - 1;
@@ -50,7 +50,7 @@ pub fn last(fd: BorrowedFd, (mut start, end): Bytes) -> io::Result<Option<Bytes>
 }
 
 /// Returns the first byte in a range that another shell has locked.
-pub fn first(fd: BorrowedFd, (start, mut end): Bytes) -> io::Result<Option<u64>> {
+pub(super) fn first(fd: BorrowedFd, (start, mut end): Bytes) -> io::Result<Option<u64>> {
     let mut first = None;
     while let Some((at, _)) = find(fd, (start, end))? {
         end = at.max(start);
@@ -60,12 +60,12 @@ pub fn first(fd: BorrowedFd, (start, mut end): Bytes) -> io::Result<Option<u64>>
 }
 
 /// Counts the bytes in a range that other shells have locked.
-pub fn count(fd: BorrowedFd, bytes: Bytes) -> io::Result<u64> {
+pub(super) fn count(fd: BorrowedFd, bytes: Bytes) -> io::Result<u64> {
     count_up_to(u64::MAX, fd, bytes)
 }
 
 /// Counts the bytes that other shells have locked. Stops when `most` are found.
-pub fn count_up_to(most: u64, fd: BorrowedFd, bytes: Bytes) -> io::Result<u64> {
+pub(super) fn count_up_to(most: u64, fd: BorrowedFd, bytes: Bytes) -> io::Result<u64> {
     let mut count = 0;
     let mut left = vec![bytes];
     while count < most

@@ -11,14 +11,14 @@ use ftsh_machine::channels::{Admission, MAX_NUMBER, Rules, Stored};
 use ftsh_machine::effect::Entry;
 
 /// Decision about a waiter.
-pub enum Decision {
+pub(super) enum Decision {
     Admitted(HeldPass),
     Refused(Admission),
     Waits(WaitReason),
 }
 
 /// Attempt that waits for a pass.
-pub struct ChannelWaiter {
+pub(super) struct ChannelWaiter {
     pub entry: Entry,
     /// Position in the queue of all shells, once assigned.
     number: Option<u64>,
@@ -28,19 +28,19 @@ pub struct ChannelWaiter {
 
 impl ChannelWaiter {
     /// Creates a waiter without a number.
-    pub fn new(entry: Entry) -> Self {
+    pub(super) fn new(entry: Entry) -> Self {
         Self { entry, number: None, queue_reported: false }
     }
 
     /// Returns true if an earlier waiter of another shell has not been passed over.
-    pub fn is_behind_others(&self, file: &ChannelFile, stored: &Stored) -> io::Result<bool> {
+    pub(super) fn is_behind_others(&self, file: &ChannelFile, stored: &Stored) -> io::Result<bool> {
         let own = self.number.unwrap_or(MAX_NUMBER);
         let before = locks::waiters(stored.first.min(own)..own);
         Ok(locks::find(file.as_fd(), before)?.is_some())
     }
 
     /// Returns the waiter's number, assigned if necessary.
-    pub fn number(&mut self, file: &ChannelFile, stored: &mut Stored) -> io::Result<u64> {
+    pub(super) fn number(&mut self, file: &ChannelFile, stored: &mut Stored) -> io::Result<u64> {
         if let Some(number) = self.number {
             return Ok(number);
         }
@@ -50,19 +50,19 @@ impl ChannelWaiter {
     }
 
     /// True if the waiter has a number.
-    pub fn has_number(&self) -> bool {
+    pub(super) fn has_number(&self) -> bool {
         self.number.is_some()
     }
 
     /// Releases the waiter's lock.
-    pub fn give_up(&self, file: &ChannelFile) {
+    pub(super) fn give_up(&self, file: &ChannelFile) {
         if let Some(number) = self.number {
             let _ = locks::unlock(file.as_fd(), locks::waiter(number));
         }
     }
 
     /// Drops the waiter's number.
-    pub fn drop_number(&mut self) {
+    pub(super) fn drop_number(&mut self) {
         self.number = None;
     }
 }
@@ -80,7 +80,7 @@ fn take(file: &ChannelFile, stored: &mut Stored, byte: fn(u64) -> locks::Bytes) 
 }
 
 /// Pass of an attempt.
-pub struct HeldPass {
+pub(super) struct HeldPass {
     /// Number of the pass.
     pub number: u64,
     /// True for the probe of an open breaker.
@@ -93,7 +93,7 @@ pub struct HeldPass {
 
 impl HeldPass {
     /// Turns a waiter into a pass.
-    pub fn take(
+    pub(super) fn take(
         waiter: &ChannelWaiter,
         probe: bool,
         file: &Arc<ChannelFile>,
@@ -113,7 +113,7 @@ impl HeldPass {
     }
 
     /// Releases the pass's locks.
-    pub fn release(&self) {
+    pub(super) fn release(&self) {
         let _ = locks::unlock(self.file.as_fd(), locks::attempt(self.number));
         if self.probe {
             let _ = locks::unlock(self.file.as_fd(), PROBE);

@@ -37,20 +37,20 @@ use ftsh_machine::effect::{Entry, OperationId, PassId};
 use ftsh_syntax::ast::Name;
 
 pub use self::list::{BreakerSnapshot, ChannelSnapshot, ListedChannel, list_channels};
-pub use self::outer_passes::VARIABLE;
-pub use self::wait::{Wait, WaitReason, Waited};
+pub(crate) use self::outer_passes::VARIABLE;
+pub(crate) use self::wait::{Wait, WaitReason, Waited};
 
 /// Reason why an attempt cannot enter a channel, as one line for people.
 #[derive(Debug, Error)]
 #[error("cannot use the channel `{name}`: {reason}")]
-pub struct ChannelError {
+pub(crate) struct ChannelError {
     name: Name,
     reason: ChannelFileError,
 }
 
 /// Result of entering a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Entered {
+pub(crate) enum Entered {
     /// The attempt waits; `advance` returns the decision.
     Comes,
     /// A shell around this one holds a pass, which covers the attempt.
@@ -59,7 +59,7 @@ pub enum Entered {
 
 /// Results of advancing a channel.
 #[derive(Default)]
-pub struct ChannelUpdate {
+pub(crate) struct ChannelUpdate {
     /// Decisions about attempts.
     pub answers: Vec<(OperationId, Result<Admission, ChannelError>)>,
     /// Attempts that have to wait, each reported once.
@@ -73,7 +73,7 @@ pub struct ChannelUpdate {
 }
 
 /// Channels of one shell.
-pub struct ShellChannels {
+pub(crate) struct ShellChannels {
     directory: Directory,
     outer_passes: OuterPasses,
     clock: Option<ChannelClock>,
@@ -88,7 +88,7 @@ pub struct ShellChannels {
 
 impl ShellChannels {
     /// Creates the channels in a directory; without one, in the user's own.
-    pub fn new(directory: Option<PathBuf>) -> Self {
+    pub(crate) fn new(directory: Option<PathBuf>) -> Self {
         Self {
             directory: Directory::new(directory),
             outer_passes: OuterPasses::from_env(),
@@ -101,12 +101,12 @@ impl ShellChannels {
     }
 
     /// True if the file of a channel is open.
-    pub fn is_open(&self, name: &Name) -> bool {
+    pub(crate) fn is_open(&self, name: &Name) -> bool {
         self.all.contains_key(name)
     }
 
     /// Adds a waiter for a later `advance`, unless a shell around this one holds a pass.
-    pub fn enter(&mut self, entry: Entry) -> Result<Entered, ChannelError> {
+    pub(crate) fn enter(&mut self, entry: Entry) -> Result<Entered, ChannelError> {
         let name = entry.channel.clone();
         if !self.all.contains_key(&name) {
             let channel = OpenChannel::open(&self.directory, &name)
@@ -124,7 +124,7 @@ impl ShellChannels {
     }
 
     /// Returns the environment variable for commands of attempts with these passes.
-    pub fn env_value(&self, passes: impl Iterator<Item = PassId>) -> String {
+    pub(crate) fn env_value(&self, passes: impl Iterator<Item = PassId>) -> String {
         let place = |pass: PassId| {
             let (name, _) = self.inside.get(&pass)?;
             Some((&**name, self.all.get(name)?.number(pass)?))
@@ -133,7 +133,7 @@ impl ShellChannels {
     }
 
     /// Ends the wait or the attempt of an operation. Returns the channel to advance, if any.
-    pub fn cancel(&mut self, operation: OperationId) -> Option<Name> {
+    pub(crate) fn cancel(&mut self, operation: OperationId) -> Option<Name> {
         if let Some(name) = self.waiting.remove(&operation) {
             self.all.get_mut(&name)?.give_up(operation);
             return Some(name);
@@ -143,7 +143,7 @@ impl ShellChannels {
     }
 
     /// Ends an attempt. Returns the channel to advance, if any.
-    pub fn leave(&mut self, pass: PassId, passed: Passed) -> Option<Name> {
+    pub(crate) fn leave(&mut self, pass: PassId, passed: Passed) -> Option<Name> {
         let (name, operation) = self.inside.remove(&pass)?;
         self.admitted.remove(&operation);
         self.all.get_mut(&name)?.leave(pass, passed);
@@ -152,7 +152,7 @@ impl ShellChannels {
 
     /// Leaves all queues before the shell is stopped. Returns the channels to advance after the
     /// shell was continued.
-    pub fn leave_queues(&mut self) -> Vec<Name> {
+    pub(crate) fn leave_queues(&mut self) -> Vec<Name> {
         let names: HashSet<Name> = self.waiting.values().cloned().collect();
         for name in &names {
             if let Some(channel) = self.all.get_mut(name) {
@@ -163,7 +163,7 @@ impl ShellChannels {
     }
 
     /// Fails all waiters of a channel for lack of a worker thread.
-    pub fn fail(&mut self, name: &Name, error: std::io::Error) -> ChannelUpdate {
+    pub(crate) fn fail(&mut self, name: &Name, error: std::io::Error) -> ChannelUpdate {
         let mut turn = ChannelUpdate::default();
         let Some(channel) = self.all.get_mut(name) else { return turn };
         let failed = channel.fail(ChannelFileError::Worker(error));
@@ -173,7 +173,7 @@ impl ShellChannels {
 
     /// Advances a channel as far as possible without waiting. `waited` is the result of the last
     /// wait.
-    pub fn advance(&mut self, name: &Name, waited: Option<Waited>) -> ChannelUpdate {
+    pub(crate) fn advance(&mut self, name: &Name, waited: Option<Waited>) -> ChannelUpdate {
         let Some(channel) = self.all.get_mut(name) else { return ChannelUpdate::default() };
         let clock = match self.clock.take().map_or_else(ChannelClock::new, Ok) {
             Ok(clock) => self.clock.insert(clock),

@@ -9,15 +9,15 @@ use super::locks;
 
 /// Environment variable with `name:number` for each pass, separated by commas. A pass is valid
 /// while a process holds its lock.
-pub const VARIABLE: &str = "FTSH_INSIDE";
+pub(crate) const VARIABLE: &str = "FTSH_INSIDE";
 
 /// Passes of shells around this one.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct OuterPasses(Vec<(String, u64)>);
+pub(super) struct OuterPasses(Vec<(String, u64)>);
 
 impl OuterPasses {
     /// Reads the passes from the environment of this shell.
-    pub fn from_env() -> Self {
+    pub(super) fn from_env() -> Self {
         std::env::var(VARIABLE).map(|text| Self::read(&text)).unwrap_or_default()
     }
 
@@ -34,7 +34,7 @@ impl OuterPasses {
     }
 
     /// True if one of the passes is valid now for the channel with this file.
-    pub fn is_inside(&self, name: &str, file: &ChannelFile) -> bool {
+    pub(super) fn is_inside(&self, name: &str, file: &ChannelFile) -> bool {
         let mut places = self.0.iter().filter(|(other, _)| other == name);
         let is_taken = |number| locks::find(file.as_fd(), locks::attempt(number));
         places.any(|(_, number)| matches!(is_taken(*number), Ok(Some(_))))
@@ -42,7 +42,7 @@ impl OuterPasses {
 
     /// Formats the variable for a command that also holds `own` passes. Own passes replace outer
     /// ones of the same channel.
-    pub fn env_value(&self, own: &[(&str, u64)]) -> String {
+    pub(super) fn env_value(&self, own: &[(&str, u64)]) -> String {
         let is_old = |name: &str| own.iter().all(|(other, _)| *other != name);
         let around = self.0.iter().map(|(name, number)| (name.as_str(), *number));
         let all = around.filter(|(name, _)| is_old(name)).chain(own.iter().copied());

@@ -15,7 +15,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 /// Wait for a change of a channel.
 #[derive(Debug)]
-pub struct Wait {
+pub(crate) struct Wait {
     /// Reason.
     pub reason: WaitReason,
     pub(super) file: Arc<ChannelFile>,
@@ -26,7 +26,7 @@ pub struct Wait {
 
 /// Reason of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WaitReason {
+pub(crate) enum WaitReason {
     /// Another shell changes the text.
     Busy,
     /// An earlier waiter has locked one of these bytes.
@@ -37,7 +37,7 @@ pub enum WaitReason {
 
 /// Result of a wait.
 #[derive(Clone, Copy, Debug)]
-pub enum Waited {
+pub(crate) enum Waited {
     /// The channel may have changed.
     Happened {
         /// True if another process closed the file, perhaps because it was killed.
@@ -49,7 +49,7 @@ pub enum Waited {
 
 impl Wait {
     /// Performs the wait; none if it was canceled.
-    pub fn perform(self, control: &Control) -> Option<Waited> {
+    pub(crate) fn perform(self, control: &Control) -> Option<Waited> {
         let begun = Instant::now();
         let result = match self.reason {
             WaitReason::Busy => self.for_the_text(control),

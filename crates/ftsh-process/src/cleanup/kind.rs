@@ -9,7 +9,7 @@ use super::remove;
 
 /// Kind of a registered file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NoteKind {
+pub(crate) enum NoteKind {
     /// A file.
     File,
     /// A directory and its contents.
@@ -25,7 +25,7 @@ pub enum NoteKind {
 
 impl NoteKind {
     /// Returns the file name of a note.
-    pub fn note(self, number: u64) -> String {
+    pub(crate) fn note(self, number: u64) -> String {
         match self {
             Self::File => format!("file-{number}"),
             Self::Tree => format!("tree-{number}"),
@@ -34,7 +34,7 @@ impl NoteKind {
     }
 
     /// Parses the file name of a note.
-    pub fn of(note: &[u8]) -> Option<Self> {
+    pub(crate) fn of(note: &[u8]) -> Option<Self> {
         let mut words = str::from_utf8(note).ok()?.split('-');
         let kind = words.next()?;
         let mut number = || words.next()?.parse().ok();
@@ -49,12 +49,12 @@ impl NoteKind {
 
     /// True if the removal is still valid long after the note. Other programs may have appended to
     /// a file since.
-    pub fn lasts(self) -> bool {
+    pub(crate) fn lasts(self) -> bool {
         !matches!(self, Self::Addition { .. })
     }
 
     /// True if the path is missing or has another kind now.
-    pub fn is_gone(self, path: &Path) -> bool {
+    pub(crate) fn is_gone(self, path: &Path) -> bool {
         match path.symlink_metadata() {
             Ok(found) => found.is_dir() != (self == Self::Tree),
             Err(error) => matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory),
@@ -62,7 +62,7 @@ impl NoteKind {
     }
 
     /// Removes the file, if present.
-    pub fn remove(self, path: &Path) -> io::Result<()> {
+    pub(crate) fn remove(self, path: &Path) -> io::Result<()> {
         match self {
             Self::File => match std::fs::remove_file(path) {
                 Err(error) if error.kind() != ErrorKind::NotFound => Err(error),

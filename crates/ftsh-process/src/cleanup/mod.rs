@@ -19,15 +19,15 @@ use std::collections::HashMap;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
-pub use self::kind::NoteKind;
-pub use self::named::{hidden_name, named_file, unlinked_file};
-pub use self::registry::{Note, Registry};
-pub use self::scratch::{Scratch, scratch_place};
-pub use self::sweep::{RemovalFailures, sweep_interpreter};
+pub(crate) use self::kind::NoteKind;
+pub(crate) use self::named::{hidden_name, named_file, unlinked_file};
+pub(crate) use self::registry::{Note, Registry};
+pub(crate) use self::scratch::{Scratch, scratch_place};
+pub(crate) use self::sweep::{RemovalFailures, sweep_interpreter};
 use ftsh_machine::effect::ScratchId;
 
 /// Files that a run must remove.
-pub struct Cleanup {
+pub(crate) struct Cleanup {
     /// Notes of the run.
     pub registry: Arc<Registry>,
     scratches: HashMap<ScratchId, Arc<Scratch>>,
@@ -35,25 +35,25 @@ pub struct Cleanup {
 
 impl Cleanup {
     /// Creates an empty registry. Its lock is sent to the supervisor through this socket.
-    pub fn new(supervisor: Option<Arc<UnixStream>>) -> Self {
+    pub(crate) fn new(supervisor: Option<Arc<UnixStream>>) -> Self {
         let registry = Arc::new(Registry::new(supervisor));
         named::keep_notes_in(&registry);
         Self { registry, scratches: HashMap::new() }
     }
 
     /// Returns the scratch directory of an attempt, created or not.
-    pub fn scratch(&mut self, id: ScratchId) -> Arc<Scratch> {
+    pub(crate) fn scratch(&mut self, id: ScratchId) -> Arc<Scratch> {
         self.scratches.entry(id).or_default().clone()
     }
 
     /// Removes a scratch directory from the table; none if the id is unknown.
-    pub fn take_scratch(&mut self, id: ScratchId) -> Option<Arc<Scratch>> {
+    pub(crate) fn take_scratch(&mut self, id: ScratchId) -> Option<Arc<Scratch>> {
         self.scratches.remove(&id)
     }
 
     /// Returns a worker's job that removes files of shells killed together with their supervisors;
     /// none if there is no sign of any. The job returns the files given up.
-    pub fn sweep_job(&self) -> Option<impl FnOnce() -> RemovalFailures + Send + 'static> {
+    pub(crate) fn sweep_job(&self) -> Option<impl FnOnce() -> RemovalFailures + Send + 'static> {
         let registry = self.registry.clone();
         sweep::has_stale_runs().then(|| {
             let busy = registry.begin();

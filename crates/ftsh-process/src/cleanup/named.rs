@@ -16,12 +16,12 @@ use ftsh_sys as sys;
 static OWN: Mutex<Weak<Registry>> = Mutex::new(Weak::new());
 
 /// Sets the registry of this process's run.
-pub fn keep_notes_in(registry: &Arc<Registry>) {
+pub(super) fn keep_notes_in(registry: &Arc<Registry>) {
     *OWN.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(registry);
 }
 
 /// Creates a file in a directory, under a hidden name with a note.
-pub fn named_file(
+pub(crate) fn named_file(
     directory: &Path,
     mode: Mode,
     registry: &Arc<Registry>,
@@ -34,7 +34,7 @@ pub fn named_file(
 }
 
 /// Creates a file and removes its name. The note covers a kill in between.
-pub fn unlinked_file(directory: &Path) -> io::Result<OwnedFd> {
+pub(crate) fn unlinked_file(directory: &Path) -> io::Result<OwnedFd> {
     let own = OWN.lock().unwrap_or_else(PoisonError::into_inner).upgrade();
     if let Some(registry) = own {
         let (file, note) = named_file(directory, PRIVATE, &registry)?;
@@ -51,6 +51,6 @@ pub fn unlinked_file(directory: &Path) -> io::Result<OwnedFd> {
 const PRIVATE: Mode = Mode::S_IRUSR.union(Mode::S_IWUSR);
 
 /// Returns a random hidden name.
-pub fn hidden_name() -> io::Result<String> {
+pub(crate) fn hidden_name() -> io::Result<String> {
     Ok(format!(".ftsh-{:016x}", sys::random()?))
 }

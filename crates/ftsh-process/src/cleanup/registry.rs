@@ -23,7 +23,7 @@ use ftsh_sys as sys;
 const WORKER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Files that this run may have to remove. Its directory is created for the first note.
-pub struct Registry {
+pub(crate) struct Registry {
     state: Mutex<State>,
     rested: Condvar,
     /// Socket to the supervisor, if any, which receives the lock.
@@ -50,7 +50,7 @@ struct RunDirectory {
 
 impl Registry {
     /// Creates a registry without notes.
-    pub fn new(supervisor: Option<Arc<UnixStream>>) -> Self {
+    pub(crate) fn new(supervisor: Option<Arc<UnixStream>>) -> Self {
         Self { state: Mutex::default(), rested: Condvar::new(), supervisor }
     }
 
@@ -59,7 +59,7 @@ impl Registry {
     }
 
     /// Begins an operation that delays the end of the run; none if the run has ended.
-    pub fn begin(self: &Arc<Self>) -> Option<Busy> {
+    pub(crate) fn begin(self: &Arc<Self>) -> Option<Busy> {
         let mut state = self.state();
         if state.closed {
             return None;
@@ -70,7 +70,7 @@ impl Registry {
 
     /// Registers a file before its creation. If the note cannot be written, only the orderly end of
     /// this process removes the file.
-    pub fn note(self: &Arc<Self>, kind: NoteKind, path: PathBuf) -> Note {
+    pub(crate) fn note(self: &Arc<Self>, kind: NoteKind, path: PathBuf) -> Note {
         let mut state = self.state();
         if state.run.is_none() && !state.closed {
             state.run = self.open().ok();
@@ -150,12 +150,12 @@ impl Registry {
     }
 
     /// Removes all registered files after the end of all operations of workers.
-    pub fn clear(&self) {
+    pub(crate) fn clear(&self) {
         self.clean(false);
     }
 
     /// Removes all registered files and refuses further operations.
-    pub fn close(&self) {
+    pub(crate) fn close(&self) {
         self.clean(true);
     }
 
@@ -182,13 +182,13 @@ impl Registry {
 #[cfg(test)]
 impl Registry {
     /// Returns the run's directory, if created.
-    pub fn path(&self) -> Option<PathBuf> {
+    pub(crate) fn path(&self) -> Option<PathBuf> {
         self.state().run.as_ref().map(|run| run.path.clone())
     }
 
     /// Simulates a kill of this process. Unlocking would release the lock for its other holders
     /// too.
-    pub fn die(&self) {
+    pub(crate) fn die(&self) {
         if let Some(run) = self.state().run.take() {
             let number = std::os::fd::AsRawFd::as_raw_fd(&*run.directory);
             let _ = nix::unistd::close(number);
@@ -198,7 +198,7 @@ impl Registry {
 }
 
 /// Operation that delays the end of the run.
-pub struct Busy(Arc<Registry>);
+pub(crate) struct Busy(Arc<Registry>);
 
 impl Drop for Busy {
     fn drop(&mut self) {
@@ -211,7 +211,7 @@ impl Drop for Busy {
 }
 
 /// Registration of one file. Dropping the note removes the file.
-pub struct Note {
+pub(crate) struct Note {
     registry: Arc<Registry>,
     number: u64,
     name: Option<String>,
@@ -222,19 +222,19 @@ pub struct Note {
 
 impl Note {
     /// Keeps the file.
-    pub fn keep(mut self) {
+    pub(crate) fn keep(mut self) {
         self.is_handled = true;
     }
 
     /// Removes the file. After an error, the end of the run tries again.
-    pub fn remove(mut self) -> io::Result<()> {
+    pub(crate) fn remove(mut self) -> io::Result<()> {
         let result = self.kind.remove(&self.path);
         self.is_handled = result.is_ok();
         result
     }
 
     /// Returns the registered path.
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 }

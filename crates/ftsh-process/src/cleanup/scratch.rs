@@ -12,7 +12,7 @@ use ftsh_sys as sys;
 
 /// Scratch directory of one attempt, created on first use.
 #[derive(Default)]
-pub struct Scratch(Mutex<State>);
+pub(crate) struct Scratch(Mutex<State>);
 
 #[derive(Default)]
 enum State {
@@ -24,7 +24,7 @@ enum State {
 
 impl Scratch {
     /// Returns the path. Safe to call from several threads.
-    pub fn path(&self, registry: &Arc<Registry>) -> io::Result<PathBuf> {
+    pub(crate) fn path(&self, registry: &Arc<Registry>) -> io::Result<PathBuf> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match &*state {
             State::Made(note) => Ok(note.path().into()),
@@ -43,7 +43,7 @@ impl Scratch {
 
     /// Removes the directory and its contents, and prevents its creation. May take long. Fails with
     /// the path that could not be removed.
-    pub fn remove(&self, registry: &Arc<Registry>) -> Result<(), (PathBuf, io::Error)> {
+    pub(crate) fn remove(&self, registry: &Arc<Registry>) -> Result<(), (PathBuf, io::Error)> {
         let _busy = registry.begin();
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match std::mem::replace(&mut *state, State::Removed) {
@@ -58,7 +58,7 @@ impl Scratch {
 
 /// Returns the parent of scratch directories. Scratch files may be large, so the directory of notes
 /// is unsuitable.
-pub fn scratch_place() -> PathBuf {
+pub(crate) fn scratch_place() -> PathBuf {
     let named = std::env::var_os("TMPDIR").filter(|name| !name.is_empty());
     named.map_or_else(|| Path::new("/tmp").into(), PathBuf::from)
 }

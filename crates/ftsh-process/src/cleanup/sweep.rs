@@ -17,17 +17,17 @@ use super::kind::NoteKind;
 use crate::user_directory;
 
 /// Name of the directory with all runs, in the user's directory.
-pub const RUNS: &str = "runs";
+pub(super) const RUNS: &str = "runs";
 
 /// Age after which a note whose file cannot be removed is deleted.
 const NOTE_TIMEOUT: Duration = Duration::from_secs(7 * 86_400);
 
 /// Files that could not be removed, with the errors.
-pub type RemovalFailures = Vec<(PathBuf, io::Error)>;
+pub(crate) type RemovalFailures = Vec<(PathBuf, io::Error)>;
 
 /// Removes the files named by the notes of a run, and the notes. `just_now` is true if the shell
 /// has just ended. Returns the files given up.
-pub fn clean(run: BorrowedFd, just_now: bool) -> RemovalFailures {
+pub(super) fn clean(run: BorrowedFd, just_now: bool) -> RemovalFailures {
     let mut left = Vec::new();
     let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
     let Ok(mut notes) = Dir::openat(run, ".", flags, Mode::empty()) else { return left };
@@ -61,7 +61,7 @@ fn is_older(run: BorrowedFd, name: &CStr, age: Duration) -> bool {
 }
 
 /// Removes the directory of a run, and the directory of all runs if empty.
-pub fn remove_run(run: &Path) {
+pub(super) fn remove_run(run: &Path) {
     if std::fs::remove_dir(run).is_ok()
         && let Some(runs) = run.parent()
     {
@@ -74,12 +74,12 @@ const MAX_TESTED_RUNS: usize = 32;
 
 /// Returns true if a killed shell may have left something. The directories are on a local file system,
 /// in memory where there is a `/run`, so the test cannot block.
-pub fn has_stale_runs() -> bool {
+pub(super) fn has_stale_runs() -> bool {
     has_free_run(&user_directory::path().join(RUNS))
 }
 
 /// Returns true if `runs` may hold the directory of a killed shell: one that no shell has locked.
-pub fn has_free_run(runs: &Path) -> bool {
+pub(super) fn has_free_run(runs: &Path) -> bool {
     // In `/tmp`, a link could lead to another file system.
     if !runs.symlink_metadata().is_ok_and(|it| it.is_dir()) {
         return false;
@@ -98,7 +98,7 @@ fn lock(run: &Path) -> Option<Flock<File>> {
 
 /// Removes files of the user's shells that were killed together with their supervisors. Returns the
 /// files given up.
-pub fn sweep_stale_runs() -> RemovalFailures {
+pub(super) fn sweep_stale_runs() -> RemovalFailures {
     let mut left = Vec::new();
     let runs = user_directory::path().join(RUNS);
     // A sweep does not create the directory. An existing one must be as private as one created by
@@ -119,7 +119,7 @@ pub fn sweep_stale_runs() -> RemovalFailures {
 }
 
 /// Removes files of the interpreter that held these locks.
-pub fn sweep_interpreter(locks: &[OwnedFd]) {
+pub(crate) fn sweep_interpreter(locks: &[OwnedFd]) {
     for lock in locks {
         clean(lock.as_fd(), true);
         // Path of the run's directory. Where the system does not report the path, the empty

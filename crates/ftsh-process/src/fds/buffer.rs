@@ -26,29 +26,29 @@ const COMPARED: usize = 4 * 1024;
 
 /// Unnamed file that grows at its end.
 #[derive(Clone, Debug)]
-pub struct FileBuffer(Arc<File>);
+pub(crate) struct FileBuffer(Arc<File>);
 
 impl FileBuffer {
     /// Creates an empty buffer.
-    pub fn new() -> io::Result<Self> {
+    pub(crate) fn new() -> io::Result<Self> {
         Self::of(anonymous_file()?)
     }
 
     /// Creates an empty buffer for output of commands to a variable. Where memory is limited, the
     /// buffer is on disk: output in memory could exceed the limit, and killing a process would not
     /// free it.
-    pub fn of_variable() -> io::Result<Self> {
+    pub(crate) fn of_variable() -> io::Result<Self> {
         if limits_memory() { Self::large() } else { Self::new() }
     }
 
     /// Creates an empty buffer on disk, for large content. The page cache keeps as much of it in
     /// memory as fits.
-    pub fn large() -> io::Result<Self> {
+    pub(crate) fn large() -> io::Result<Self> {
         Self::of(file_on_disk().or_else(|_| anonymous_file())?)
     }
 
     /// Wraps a file that no other process writes to.
-    pub fn of(fd: OwnedFd) -> io::Result<Self> {
+    pub(crate) fn of(fd: OwnedFd) -> io::Result<Self> {
         let fd = sys::move_up(fd)?;
         // All writers share the offset of the descriptor, so they append.
         sys::add_flags(fd.as_fd(), OFlag::O_APPEND)?;
@@ -56,12 +56,12 @@ impl FileBuffer {
     }
 
     /// Returns a descriptor that appends.
-    pub fn writer(&self) -> Fd {
+    pub(crate) fn writer(&self) -> Fd {
         Fd::Memory(self.0.clone())
     }
 
     /// Returns a descriptor that reads from the beginning, with its own offset.
-    pub fn reader(&self) -> io::Result<OwnedFd> {
+    pub(crate) fn reader(&self) -> io::Result<OwnedFd> {
         sys::move_up(self.open_reader()?)
     }
 
@@ -79,7 +79,7 @@ impl FileBuffer {
     }
 
     /// Returns a descriptor that reads the given bytes.
-    pub fn reader_of(content: &[u8]) -> io::Result<OwnedFd> {
+    pub(crate) fn reader_of(content: &[u8]) -> io::Result<OwnedFd> {
         // These descriptors are temporary, so they need no number outside the script's range.
         let buffer = Self(Arc::new(anonymous_file()?.into()));
         buffer.append(content)?;
@@ -89,27 +89,27 @@ impl FileBuffer {
     }
 
     /// True if no descriptor of the buffer is in use.
-    pub fn is_idle(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         Arc::strong_count(&self.0) == 1
     }
 
     /// Returns device and inode of the file.
-    pub fn identity(&self) -> Option<(u64, u64)> {
+    pub(crate) fn identity(&self) -> Option<(u64, u64)> {
         self.0.metadata().ok().map(|data| (data.dev(), data.ino()))
     }
 
     /// Returns the length in bytes.
-    pub fn len(&self) -> u64 {
+    pub(crate) fn len(&self) -> u64 {
         self.0.metadata().map_or(0, |data| data.len())
     }
 
     /// Returns the content.
-    pub fn content(&self) -> io::Result<BString> {
+    pub(crate) fn content(&self) -> io::Result<BString> {
         self.content_from(0).map(Into::into)
     }
 
     /// Returns the content from an offset on.
-    pub fn content_from(&self, start: u64) -> io::Result<Vec<u8>> {
+    pub(crate) fn content_from(&self, start: u64) -> io::Result<Vec<u8>> {
         let length = self.0.metadata()?.len().saturating_sub(start) as usize;
         let mut content = Vec::new();
         content.try_reserve_exact(length)?;
@@ -126,7 +126,7 @@ impl FileBuffer {
     }
 
     /// Returns a hash of the last bytes before an offset, to detect changed content.
-    pub fn hash_before(&self, end: u64) -> io::Result<u64> {
+    pub(crate) fn hash_before(&self, end: u64) -> io::Result<u64> {
         let mut last = [0; COMPARED];
         let start = end.saturating_sub(COMPARED as u64);
         let count = self.0.read_at(&mut last[..(end - start) as usize], start)?;
@@ -136,12 +136,12 @@ impl FileBuffer {
     }
 
     /// Appends bytes.
-    pub fn append(&self, bytes: &[u8]) -> io::Result<()> {
+    pub(crate) fn append(&self, bytes: &[u8]) -> io::Result<()> {
         (&*self.0).write_all(bytes)
     }
 
     /// Appends the content of another buffer.
-    pub fn append_from(&self, other: &Self) -> io::Result<()> {
+    pub(crate) fn append_from(&self, other: &Self) -> io::Result<()> {
         let mut block = [0; BLOCK];
         let mut done = 0;
         loop {
@@ -165,7 +165,7 @@ fn anonymous_file() -> io::Result<OwnedFd> {
 }
 
 /// Creates an unnamed file on disk, if there is space. Falls back to a file system in memory.
-pub fn file_on_disk() -> io::Result<OwnedFd> {
+pub(crate) fn file_on_disk() -> io::Result<OwnedFd> {
     let places = [std::env::var_os("TMPDIR"), Some("/var/tmp".into()), Some("/tmp".into())];
     let places = places.into_iter().flatten().filter(|place| !place.is_empty());
     let mut result = Err(io::ErrorKind::NotFound.into());
@@ -193,7 +193,11 @@ const UNSHARED: Mode = Mode::S_IRUSR.union(Mode::S_IWUSR);
 
 /// Creates an unnamed file in a directory; none where the file system does not support unnamed
 /// files.
-pub fn unnamed_file_in(directory: &Path, access: OFlag, mode: Mode) -> io::Result<Option<OwnedFd>> {
+pub(crate) fn unnamed_file_in(
+    directory: &Path,
+    access: OFlag,
+    mode: Mode,
+) -> io::Result<Option<OwnedFd>> {
     if !has_unnamed_files() {
         return Ok(None);
     }

@@ -25,7 +25,7 @@ const BLOCK: usize = 256 * 1024;
 
 /// Commits staged files in order, after all of them are synced to disk. Fails only if none was
 /// committed.
-pub fn commit(
+pub(crate) fn commit(
     staged_files: &[Arc<StagedFile>],
     registry: &Arc<Registry>,
     control: &Control,

@@ -11,7 +11,7 @@ use ftsh_machine::effect::{BufferId, Sink};
 
 impl FdTables {
     /// Returns the buffers that are not empty.
-    pub fn filled(&mut self, ids: &[BufferId]) -> Vec<BufferId> {
+    pub(crate) fn filled(&mut self, ids: &[BufferId]) -> Vec<BufferId> {
         ids.iter().copied().filter(|id| self.len(*id) > 0).collect()
     }
 
@@ -28,7 +28,7 @@ impl FdTables {
 
     /// Returns the content of a buffer from an offset on, or all of it if shorter; none for an
     /// unknown buffer.
-    pub fn written(&mut self, id: BufferId, from: u64) -> io::Result<Option<BufferPart>> {
+    pub(crate) fn written(&mut self, id: BufferId, from: u64) -> io::Result<Option<BufferPart>> {
         let is_there =
             self.held.is_known(id) || self.made(id).is_some() || self.unmade(id).is_some();
         if !is_there {
@@ -58,7 +58,7 @@ impl FdTables {
 
     /// Returns the last `most` bytes of these outputs together, with more of earlier outputs. Each
     /// part starts at the beginning of a line if possible.
-    pub fn tail(&mut self, sinks: &[Sink], most: usize) -> io::Result<BString> {
+    pub(crate) fn tail(&mut self, sinks: &[Sink], most: usize) -> io::Result<BString> {
         let mut result = BString::default();
         for sink in sinks {
             let length = match sink {

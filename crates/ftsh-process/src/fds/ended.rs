@@ -9,7 +9,7 @@ use nix::sys::stat::{SFlag, fstat};
 use super::table::Fd;
 
 /// True if the descriptor is a pipe or a socket at its end.
-pub fn has_ended(fd: &Fd) -> bool {
+pub(crate) fn has_ended(fd: &Fd) -> bool {
     let Ok(data) = fstat(fd) else { return false };
     match SFlag::from_bits_truncate(data.st_mode) & SFlag::S_IFMT {
         SFlag::S_IFIFO => {

@@ -27,7 +27,7 @@ use ftsh_syntax::{MAX_SCRIPT_LENGTH, SCRIPT_TOO_LONG};
 use ftsh_sys as sys;
 
 /// Opens a file for a redirection. Blocks until the file is open or the job is canceled.
-pub fn open(
+pub(crate) fn open(
     directory: &Directory,
     path: &[u8],
     access: Access,
@@ -67,7 +67,7 @@ pub fn open(
 }
 
 /// Answers a query about files if possible without blocking.
-pub fn answer_now(directory: &Directory, query: &Query) -> Option<Reply> {
+pub(crate) fn answer_now(directory: &Directory, query: &Query) -> Option<Reply> {
     let Query::Test(test, path) = query else { return None };
     if path.is_empty() {
         return Some(Reply::Truth(false));
@@ -105,7 +105,11 @@ fn is_kind(test: FileTest, kind: FileType) -> bool {
 }
 
 /// Answers a query about files.
-pub fn answer(directory: &Directory, query: &Query, control: &Control) -> Result<Reply, FdError> {
+pub(crate) fn answer(
+    directory: &Directory,
+    query: &Query,
+    control: &Control,
+) -> Result<Reply, FdError> {
     let say = |path: &BString, error| FdError::File { path: path.clone(), error };
     match query {
         Query::Test(test, path) => passes(*test, &resolve(directory, path), path.is_empty())

@@ -16,7 +16,7 @@ use ftsh_machine::effect::Directory;
 /// # Errors
 ///
 /// A path could not be read, so the result would be incomplete.
-pub fn expand(
+pub(super) fn expand(
     directory: &Directory,
     pattern: &[u8],
     control: &Control,
@@ -138,7 +138,7 @@ fn is_directory(directory: &Directory, path: &BString) -> Result<bool, FdError> 
 
 /// True if a name matches a pattern without slashes. Takes time proportional to the product of the
 /// lengths at most: only the last star is ever retried.
-pub fn matches(pattern: &[u8], name: &[u8]) -> bool {
+pub(super) fn matches(pattern: &[u8], name: &[u8]) -> bool {
     let (mut rest, mut text) = (pattern, name);
     let mut star: Option<(&[u8], &[u8])> = None;
     loop {

@@ -13,13 +13,13 @@ use nix::fcntl::OFlag;
 use nix::unistd::read;
 
 use super::super::os::poll::{Poller, Token};
-pub use super::spilling_log::Content;
+pub(crate) use super::spilling_log::Content;
 use super::spilling_log::SpillingLog;
 use ftsh_machine::effect::BufferId;
 use ftsh_sys as sys;
 
 /// Base of the poller tokens of pipes.
-pub const HELD: Token = 1 << 37;
+pub(crate) const HELD: Token = 1 << 37;
 
 /// Bytes read at once.
 const BLOCK: usize = 64 * 1024;
@@ -28,7 +28,7 @@ const LARGEST_PIPE: usize = 1 << 20;
 
 /// All held output.
 #[derive(Default)]
-pub struct HeldOutput {
+pub(crate) struct HeldOutput {
     pipes: HashMap<Token, HeldPipe>,
     logs: HashMap<BufferId, (Token, SpillingLog)>,
     count: Token,
@@ -46,12 +46,12 @@ struct HeldPipe {
 
 impl HeldOutput {
     /// Returns the maximum number of descriptors in use.
-    pub fn size(&self) -> usize {
+    pub(crate) fn size(&self) -> usize {
         2 * self.pipes.len() + self.logs.len()
     }
 
     /// Begins to hold output. Returns the descriptor for its writers.
-    pub fn begin(&mut self, id: BufferId) -> io::Result<OwnedFd> {
+    pub(crate) fn begin(&mut self, id: BufferId) -> io::Result<OwnedFd> {
         let (reader, writer) = io::pipe()?;
         let reader = sys::move_up(reader.into())?;
         sys::add_flags(reader.as_fd(), OFlag::O_NONBLOCK)?;
@@ -64,7 +64,7 @@ impl HeldOutput {
     }
 
     /// Adds new pipes to the poller.
-    pub fn listen(&mut self, poller: &mut Poller) -> io::Result<()> {
+    pub(crate) fn listen(&mut self, poller: &mut Poller) -> io::Result<()> {
         for token in self.new.drain(..) {
             if let Some(pipe) = self.pipes.get(&token) {
                 poller.add(pipe.reader.as_fd(), token)?;
@@ -74,7 +74,7 @@ impl HeldOutput {
     }
 
     /// Reads available output.
-    pub fn take_in(&mut self, token: Token, poller: &mut Poller) {
+    pub(crate) fn take_in(&mut self, token: Token, poller: &mut Poller) {
         let Some(pipe) = self.pipes.get(&token) else { return };
         self.block.resize(BLOCK, 0);
         match read(&pipe.reader, &mut self.block) {
@@ -112,18 +112,18 @@ impl HeldOutput {
     }
 
     /// True if the output of a buffer is held.
-    pub fn is_known(&self, id: BufferId) -> bool {
+    pub(crate) fn is_known(&self, id: BufferId) -> bool {
         self.logs.contains_key(&id)
     }
 
     /// Returns the length of the held output; none if the buffer is unknown.
-    pub fn len(&mut self, id: BufferId) -> Option<u64> {
+    pub(crate) fn len(&mut self, id: BufferId) -> Option<u64> {
         self.take_in_all(id);
         self.logs.get(&id).map(|(_, spilling_log)| spilling_log.end())
     }
 
     /// Appends bytes to the held output. Returns false if the buffer is unknown.
-    pub fn fill(&mut self, id: BufferId, bytes: &[u8]) -> bool {
+    pub(crate) fn fill(&mut self, id: BufferId, bytes: &[u8]) -> bool {
         self.take_in_all(id);
         let Some((_, spilling_log)) = self.logs.get_mut(&id) else { return false };
         spilling_log.append(bytes);
@@ -131,7 +131,7 @@ impl HeldOutput {
     }
 
     /// Returns the content from an offset on.
-    pub fn content_from(&self, id: BufferId, start: u64) -> io::Result<Vec<u8>> {
+    pub(crate) fn content_from(&self, id: BufferId, start: u64) -> io::Result<Vec<u8>> {
         let Some((_, spilling_log)) = self.logs.get(&id) else { return Ok(Vec::new()) };
         let mut content = vec![0; spilling_log.end().saturating_sub(start) as usize];
         let mut filled = 0;
@@ -145,7 +145,7 @@ impl HeldOutput {
     }
 
     /// Ends the holding of a buffer and returns its content; none if the buffer is unknown.
-    pub fn end(&mut self, id: BufferId) -> io::Result<Option<Content>> {
+    pub(crate) fn end(&mut self, id: BufferId) -> io::Result<Option<Content>> {
         self.take_in_all(id);
         let Some((token, spilling_log)) = self.logs.remove(&id) else { return Ok(None) };
         self.leave(token);
@@ -153,14 +153,14 @@ impl HeldOutput {
     }
 
     /// Discards the held output of a buffer, including all later output.
-    pub fn drop(&mut self, id: BufferId) {
+    pub(crate) fn drop(&mut self, id: BufferId) {
         if let Some((token, _)) = self.logs.remove(&id) {
             self.leave(token);
         }
     }
 
     /// Returns the pipes that processes may still write to.
-    pub fn pipes(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+    pub(crate) fn pipes(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.pipes.values().map(|pipe| pipe.reader.as_fd())
     }
 

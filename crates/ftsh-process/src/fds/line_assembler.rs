@@ -9,7 +9,7 @@ const MAX_HELD_LINE: usize = 64 * 1024;
 
 /// Output of one source.
 #[derive(Debug)]
-pub struct LineAssembler {
+pub(crate) struct LineAssembler {
     /// Tag of the lines; none if output is forwarded unchanged.
     tag: Option<Arc<BString>>,
     /// Beginning of an incomplete line.
@@ -20,17 +20,17 @@ pub struct LineAssembler {
 
 impl LineAssembler {
     /// Creates an empty state. Without a tag, lines do not matter.
-    pub fn new(tag: Option<Arc<BString>>) -> Self {
+    pub(crate) fn new(tag: Option<Arc<BString>>) -> Self {
         Self { tag, held: Vec::new(), is_open: false }
     }
 
     /// True if an incomplete line was forwarded.
-    pub fn is_open(&self) -> bool {
+    pub(crate) fn is_open(&self) -> bool {
         self.is_open
     }
 
     /// Adds output, and appends the complete lines to `out`.
-    pub fn take(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
+    pub(crate) fn take(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         if self.tag.is_none() {
             return out.extend_from_slice(bytes);
         }
@@ -56,7 +56,7 @@ impl LineAssembler {
     }
 
     /// Completes an incomplete line with a newline.
-    pub fn end(&mut self, out: &mut Vec<u8>) {
+    pub(crate) fn end(&mut self, out: &mut Vec<u8>) {
         if !self.held.is_empty() {
             self.begin(out);
             out.append(&mut self.held);
@@ -77,7 +77,7 @@ impl LineAssembler {
 
 /// Returns as many whole lines from the beginning of `bytes` as fit into `most` bytes, but at least
 /// one.
-pub fn first_lines(bytes: &[u8], most: usize) -> &[u8] {
+pub(crate) fn first_lines(bytes: &[u8], most: usize) -> &[u8] {
     let within = &bytes[..bytes.len().min(most)];
     let end = within.rfind_byte(b'\n').or_else(|| bytes.find_byte(b'\n'));
     &bytes[..end.map_or(bytes.len(), |end| end + 1)]

@@ -35,14 +35,14 @@ fn start(path: &Path) -> (&'static OnceLock<bool>, &'static str) {
 }
 
 /// Checks the file system where a path begins. Called by workers after use of the path.
-pub fn learn(path: &Path) {
+pub(super) fn learn(path: &Path) {
     let (known, start) = start(path);
     known.get_or_init(|| system::is_local(start));
 }
 
 /// Returns a descriptor of the path, or the error that the kernel has cached; none if only a
 /// blocking call can tell.
-pub fn find(path: &Path, flags: OFlag) -> Option<Result<OwnedFd, Errno>> {
+pub(super) fn find(path: &Path, flags: OFlag) -> Option<Result<OwnedFd, Errno>> {
     if start(path).0.get() != Some(&true) {
         return None;
     }
@@ -54,7 +54,7 @@ pub fn find(path: &Path, flags: OFlag) -> Option<Result<OwnedFd, Errno>> {
 }
 
 /// Opens an existing file for a redirection, if possible without blocking.
-pub fn open(directory: &Directory, path: &[u8], access: Access) -> Option<Fd> {
+pub(super) fn open(directory: &Directory, path: &[u8], access: Access) -> Option<Fd> {
     if path == b"/dev/null" {
         return null();
     }
@@ -104,12 +104,12 @@ fn null() -> Option<Fd> {
 }
 
 /// True for `/dev/null`, which never blocks.
-pub fn is_null(kind: &FdKind) -> bool {
+pub(super) fn is_null(kind: &FdKind) -> bool {
     kind.file_type == SFlag::S_IFCHR && kind.device == libc::makedev(1, 3)
 }
 
 /// True if the user has this access to an open file.
-pub fn is_allowed(file: &OwnedFd, how: AccessFlags) -> io::Result<bool> {
+pub(super) fn is_allowed(file: &OwnedFd, how: AccessFlags) -> io::Result<bool> {
     system::check(file, how).map(|()| true).map_err(Into::into)
 }
 
@@ -130,17 +130,17 @@ mod system {
     const LOCAL: [FsType; 5] =
         [BTRFS_SUPER_MAGIC, EXT4_SUPER_MAGIC, F2FS_SUPER_MAGIC, TMPFS_MAGIC, XFS_SUPER_MAGIC];
 
-    pub fn is_local(path: &str) -> bool {
+    pub(super) fn is_local(path: &str) -> bool {
         statfs(path).is_ok_and(|it| LOCAL.contains(&it.filesystem_type()))
     }
 
-    pub fn find(path: &Path, flags: OFlag) -> nix::Result<OwnedFd> {
+    pub(super) fn find(path: &Path, flags: OFlag) -> nix::Result<OwnedFd> {
         let cached = ResolveFlag::from_bits_retain(libc::RESOLVE_CACHED);
         let how = OpenHow::new().flags(flags | OFlag::O_PATH);
         openat2(AT_FDCWD, path, how.resolve(cached | ResolveFlag::RESOLVE_NO_XDEV))
     }
 
-    pub fn check(file: &OwnedFd, how: AccessFlags) -> nix::Result<()> {
+    pub(super) fn check(file: &OwnedFd, how: AccessFlags) -> nix::Result<()> {
         faccessat(file, "", how, AtFlags::AT_EACCESS | AtFlags::AT_EMPTY_PATH)
     }
 }

@@ -9,7 +9,7 @@ use ftsh_sys as sys;
 
 /// Number of descriptors needed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Need {
+pub(crate) struct Need {
     /// Numbers outside the script's range, held to the end.
     pub kept: usize,
     /// Additional descriptors of any number, held only during the start.
@@ -18,20 +18,20 @@ pub struct Need {
 
 impl Need {
     /// No descriptors.
-    pub const NOTHING: Self = Self::of(0, 0);
+    pub(crate) const NOTHING: Self = Self::of(0, 0);
 
     /// Creates a need.
-    pub const fn of(kept: usize, passing: usize) -> Self {
+    pub(crate) const fn of(kept: usize, passing: usize) -> Self {
         Self { kept, passing }
     }
 
     /// True if no descriptors are needed.
-    pub fn is_nothing(self) -> bool {
+    pub(crate) fn is_nothing(self) -> bool {
         self == Self::NOTHING
     }
 
     /// Returns the maximum number at one time.
-    pub fn total(self) -> usize {
+    pub(crate) fn total(self) -> usize {
         self.kept + self.passing
     }
 
@@ -43,7 +43,7 @@ impl Need {
 
 impl FdTables {
     /// Returns the need of changes to a table.
-    pub fn need(&self, base: IoId, redirects: &[FdChange]) -> Need {
+    pub(crate) fn need(&self, base: IoId, redirects: &[FdChange]) -> Need {
         let needs = redirects.iter().enumerate().map(|(at, changes)| match &changes.source {
             // The descriptor is shared by all users. A replayed input needs descriptors only when a
             // command reads it.
@@ -84,7 +84,7 @@ impl FdTables {
     }
 
     /// Returns the need of reading a buffer.
-    pub fn need_to_read(&self, id: BufferId) -> Need {
+    pub(crate) fn need_to_read(&self, id: BufferId) -> Need {
         match self.unmade(id) {
             Some(PendingContent::Copy(_)) => Need::of(1, 0),
             Some(PendingContent::Bytes(_)) | None => Need::NOTHING,

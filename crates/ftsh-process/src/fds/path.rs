@@ -9,7 +9,7 @@ use bstr::BStr;
 use ftsh_machine::effect::Directory;
 
 /// Resolves a path against a task's directory.
-pub fn resolve(directory: &Directory, path: &[u8]) -> PathBuf {
+pub(crate) fn resolve(directory: &Directory, path: &[u8]) -> PathBuf {
     let path = Path::new(OsStr::from_bytes(path));
     match directory {
         Some(directory) => Path::new(OsStr::from_bytes(directory)).join(path),
@@ -18,6 +18,6 @@ pub fn resolve(directory: &Directory, path: &[u8]) -> PathBuf {
 }
 
 /// Returns a path for messages.
-pub fn shown(path: &BStr) -> &BStr {
+pub(crate) fn shown(path: &BStr) -> &BStr {
     if path.is_empty() { "\"\"".into() } else { path }
 }

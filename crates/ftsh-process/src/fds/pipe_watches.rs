@@ -10,7 +10,7 @@ use ftsh_sys::{CloseEvents, WatchNumber};
 
 /// Watched pipes of a shell. Clones share them.
 #[derive(Clone, Default)]
-pub struct PipeWatches(Rc<RefCell<State>>);
+pub(crate) struct PipeWatches(Rc<RefCell<State>>);
 
 #[derive(Default)]
 struct State {
@@ -31,14 +31,14 @@ struct ClosedEnds {
 }
 
 /// Watch of a pipe, until dropped.
-pub struct PipeWatch {
+pub(crate) struct PipeWatch {
     pipe_watches: PipeWatches,
     number: WatchNumber,
 }
 
 impl PipeWatches {
     /// Starts a watch of a pipe; none where the kernel does not support watches.
-    pub fn watch(&self, pipe: &OwnedFd) -> Option<PipeWatch> {
+    pub(crate) fn watch(&self, pipe: &OwnedFd) -> Option<PipeWatch> {
         let path = CString::new(format!("/proc/self/fd/{}", pipe.as_raw_fd())).ok()?;
         let mut state = self.0.borrow_mut();
         if state.events.is_none() {
@@ -68,7 +68,7 @@ impl State {
 impl PipeWatch {
     /// True if the last closed end is a reader's, and a writer's was closed before. Then the reader
     /// may have read to the end of the output.
-    pub fn reader_followed(&self) -> bool {
+    pub(crate) fn reader_followed(&self) -> bool {
         let mut state = self.pipe_watches.0.borrow_mut();
         state.take();
         state.pipes.get(&self.number).is_some_and(|it| it.writer && it.reader_last)

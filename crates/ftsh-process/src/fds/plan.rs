@@ -23,7 +23,7 @@ use ftsh_sys as sys;
 const SMALL: usize = 64 * 1024;
 
 /// Prepared changes to a table, for execution on the event loop or by a worker.
-pub struct Plan {
+pub(crate) struct Plan {
     pub table: FdTable,
     pub directory: Directory,
     pub umask: Umask,
@@ -35,13 +35,13 @@ pub struct Plan {
 }
 
 /// Input that an attempt reads again.
-pub struct ReplayedInput {
+pub(crate) struct ReplayedInput {
     pub replay: ReplayId,
     pub input: Option<Fd>,
 }
 
 /// Read end of a pipe into a relay.
-pub struct RelayPipe {
+pub(crate) struct RelayPipe {
     pub relay: OperationId,
     pub descriptor: u8,
     pub reader: OwnedFd,
@@ -51,7 +51,7 @@ pub struct RelayPipe {
 }
 
 /// One change.
-pub enum PlanStep {
+pub(crate) enum PlanStep {
     Set(u8, Fd),
     Copy {
         to: u8,
@@ -93,13 +93,13 @@ impl PlanStep {
 
 impl Plan {
     /// True if the plan may block.
-    pub fn may_block(&self) -> bool {
+    pub(crate) fn may_block(&self) -> bool {
         self.steps.iter().any(PlanStep::may_block)
     }
 
     /// True if no descriptor of the table will be a terminal. Among files opened by scripts, only
     /// devices can be terminals.
-    pub fn is_quiet(&self) -> bool {
+    pub(crate) fn is_quiet(&self) -> bool {
         let is_quiet = |fd: &Fd| match fd {
             Fd::Memory(_) | Fd::Reader(_) | Fd::Null(_) | Fd::Gone(_) => true,
             Fd::Inherited(_) | Fd::Owned(_) => !fd.as_fd().is_terminal(),
@@ -126,7 +126,7 @@ impl Plan {
     }
 
     /// Returns the variables that a command with this table may write to.
-    pub fn written(&self) -> Vec<Fd> {
+    pub(crate) fn written(&self) -> Vec<Fd> {
         let set = self.steps.iter().filter_map(|step| match step {
             PlanStep::Set(_, fd) => Some(fd),
             _ => None,
@@ -138,7 +138,7 @@ impl Plan {
     }
 
     /// Executes the changes up to the first that may block.
-    pub fn begin(&mut self) -> Result<(), FdError> {
+    pub(crate) fn begin(&mut self) -> Result<(), FdError> {
         if !self.may_block() {
             return Ok(());
         }
@@ -163,7 +163,7 @@ impl Plan {
     }
 
     /// Executes the remaining changes and returns the table.
-    pub fn carry_out(mut self, control: &Control) -> Result<FdTable, FdError> {
+    pub(crate) fn carry_out(mut self, control: &Control) -> Result<FdTable, FdError> {
         for step in std::mem::take(&mut self.steps) {
             self.take(step, control)?;
         }
@@ -228,12 +228,12 @@ impl Plan {
 
 impl Plan {
     /// Adds a change after all others.
-    pub fn set(&mut self, number: u8, fd: Fd) {
+    pub(crate) fn set(&mut self, number: u8, fd: Fd) {
         self.steps.push(PlanStep::Set(number, fd));
     }
 
     /// Returns the descriptors known before execution: all except files still to be opened.
-    pub fn known(&self) -> [Option<&Fd>; SIZE] {
+    pub(crate) fn known(&self) -> [Option<&Fd>; SIZE] {
         let mut table = self.table.descriptors.each_ref().map(Option::as_ref);
         for step in &self.steps {
             let (to, fd) = match step {
@@ -255,7 +255,7 @@ impl Plan {
     }
 
     /// Adds the content of a new buffer.
-    pub fn write(&mut self, buffer: &FileBuffer, content: BString) {
+    pub(crate) fn write(&mut self, buffer: &FileBuffer, content: BString) {
         if !content.is_empty() {
             self.steps.push(PlanStep::Write(buffer.clone(), content));
         }

@@ -20,7 +20,7 @@ const EXITED_BY_SIGPIPE: i32 = 128 + libc::SIGPIPE;
 
 /// Readers of a command's outputs.
 #[derive(Default)]
-pub struct Readers {
+pub(crate) struct Readers {
     outputs: Vec<CommandOutput>,
     /// Set if the readers of an output must be assumed gone.
     believed_gone: bool,
@@ -40,13 +40,18 @@ enum CommandOutput {
 impl Readers {
     /// Returns the readers of a builtin's output. Its write error proves the loss of the readers,
     /// if the output feeds another stage.
-    pub fn of_builtin(feeds: bool) -> Self {
+    pub(crate) fn of_builtin(feeds: bool) -> Self {
         Self { outputs: Vec::new(), believed_gone: feeds }
     }
 
     /// Returns the readers of the outputs that a plan gives to these descriptors, one bit each.
     /// Without room for another descriptor, the readers of a pipe are assumed gone.
-    pub fn of(plan: &Plan, descriptors: u16, pipe_watches: &PipeWatches, has_room: bool) -> Self {
+    pub(crate) fn of(
+        plan: &Plan,
+        descriptors: u16,
+        pipe_watches: &PipeWatches,
+        has_room: bool,
+    ) -> Self {
         let mut readers = Self::default();
         let mut seen = Vec::with_capacity(2);
         for (number, fd) in plan.known().into_iter().enumerate() {
@@ -77,7 +82,7 @@ impl Readers {
 
     /// True if the exit status shows a death by SIGPIPE, of the command or of a command it ran, and
     /// the readers are gone.
-    pub fn reader_gone(&self, status: CommandStatus) -> bool {
+    pub(crate) fn reader_gone(&self, status: CommandStatus) -> bool {
         let is_broken_pipe = matches!(
             status,
             CommandStatus::Signaled(libc::SIGPIPE) | CommandStatus::Exited(EXITED_BY_SIGPIPE)

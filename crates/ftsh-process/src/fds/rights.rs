@@ -19,7 +19,7 @@ const LABEL: &CStr = c"security.selinux";
 
 /// Copies owner, permissions and attributes of the old file to the new one, as far as permitted.
 /// The new file never gets more permissions.
-pub fn take_after(new: &OwnedFd, path: &Path, old: &Metadata) -> io::Result<()> {
+pub(super) fn take_after(new: &OwnedFd, path: &Path, old: &Metadata) -> io::Result<()> {
     let own = fstat(new)?;
     if own.st_uid != old.uid() {
         let _ = fchown(new, Some(Uid::from_raw(old.uid())), None);
@@ -57,7 +57,7 @@ fn may_lack_attributes(kind: io::ErrorKind) -> bool {
 }
 
 /// Sets the mode of a file, if different.
-pub fn set_mode(file: &OwnedFd, mode: Mode) -> io::Result<()> {
+pub(super) fn set_mode(file: &OwnedFd, mode: Mode) -> io::Result<()> {
     if fstat(file)?.st_mode & 0o7777 != mode.bits() {
         fchmod(file, mode)?;
     }

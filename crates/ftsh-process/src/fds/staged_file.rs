@@ -29,7 +29,7 @@ const MAX_LINKS: usize = 40;
 
 /// File that waits for its commit. Dropping the value removes it.
 #[derive(Default)]
-pub struct StagedFile(Mutex<State>);
+pub(crate) struct StagedFile(Mutex<State>);
 
 /// State of a staged file.
 #[derive(Default)]
@@ -72,7 +72,7 @@ impl StagedFile {
 
     /// Creates the file for new content. Returns none if the path names something other than a
     /// regular file.
-    pub fn begin(
+    pub(crate) fn begin(
         &self,
         path: &BString,
         whole: &Path,
@@ -125,7 +125,7 @@ impl StagedFile {
     }
 
     /// Returns the number of bytes that wait for the commit.
-    pub fn len(&self) -> u64 {
+    pub(crate) fn len(&self) -> u64 {
         match &*self.state() {
             State::Staged(staged) => fstat(&staged.file).map_or(0, |data| data.st_size as u64),
             State::Nothing => 0,
@@ -133,7 +133,7 @@ impl StagedFile {
     }
 
     /// Returns these bytes of them, or as many as exist.
-    pub fn content_from(&self, start: u64, end: u64) -> io::Result<Vec<u8>> {
+    pub(crate) fn content_from(&self, start: u64, end: u64) -> io::Result<Vec<u8>> {
         let State::Staged(staged) = &*self.state() else { return Ok(Vec::new()) };
         let mut content = vec![0; end.saturating_sub(start) as usize];
         let mut filled = 0;

@@ -19,18 +19,18 @@ use ftsh_sys as sys;
 use ftsh_sys::os_error::plain;
 
 /// Bytes that a pipe accepts without blocking if it polls as writable.
-pub const PIPE_ROOM: usize = libc::PIPE_BUF;
+pub(crate) const PIPE_ROOM: usize = libc::PIPE_BUF;
 /// Bytes written to a file at once on the event loop.
 const FILE_ROOM: usize = 64 * 1024;
 /// Block size for the search of a line's end.
 const BLOCK: usize = 4096;
 
 /// End of a builtin: its status, and the line it read.
-pub type Ended = Result<(CommandStatus, Option<BString>), SpawnError>;
+pub(crate) type Ended = Result<(CommandStatus, Option<BString>), SpawnError>;
 
 /// Writes bytes without blocking. Returns the end of the builtin, or the number of bytes left for a
 /// worker.
-pub fn print_now(table: &FdTable, bytes: &[u8]) -> Result<Ended, usize> {
+pub(crate) fn print_now(table: &FdTable, bytes: &[u8]) -> Result<Ended, usize> {
     let Some(fd) = table.get(1) else { return Ok(Err(closed(1))) };
     match write_without_waiting(fd, bytes) {
         Ok(count) if count == bytes.len() => Ok(Ok((CommandStatus::Exited(0), None))),
@@ -41,7 +41,7 @@ pub fn print_now(table: &FdTable, bytes: &[u8]) -> Result<Ended, usize> {
 }
 
 /// Writes as many bytes as possible without blocking; `WouldBlock` if none.
-pub fn write_without_waiting(fd: &Fd, bytes: &[u8]) -> io::Result<usize> {
+pub(crate) fn write_without_waiting(fd: &Fd, bytes: &[u8]) -> io::Result<usize> {
     if bytes.is_empty() {
         return Ok(0);
     }
@@ -66,7 +66,7 @@ pub fn write_without_waiting(fd: &Fd, bytes: &[u8]) -> io::Result<usize> {
 }
 
 /// Writes all bytes. Blocks.
-pub fn print(table: &FdTable, mut bytes: &[u8], control: &Control) -> Ended {
+pub(crate) fn print(table: &FdTable, mut bytes: &[u8], control: &Control) -> Ended {
     let Some(fd) = table.get(1) else { return Err(closed(1)) };
     while !bytes.is_empty() {
         match write(fd, bytes) {
@@ -83,7 +83,7 @@ pub fn print(table: &FdTable, mut bytes: &[u8], control: &Control) -> Ended {
 }
 
 /// Copies the input to the output. Blocks.
-pub fn copy(table: &FdTable, control: &Control) -> Ended {
+pub(crate) fn copy(table: &FdTable, control: &Control) -> Ended {
     let Some(from) = table.get(0) else { return Err(closed(0)) };
     let mut block = vec![0; FILE_ROOM];
     loop {
@@ -104,7 +104,7 @@ pub fn copy(table: &FdTable, control: &Control) -> Ended {
 
 /// Amount of input to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Amount {
+pub(crate) enum Amount {
     /// All that is still to come.
     All,
     /// As much as is there, at least a byte; nothing at the end.
@@ -112,7 +112,7 @@ pub enum Amount {
 }
 
 /// Reads what is still to come from a descriptor, unless that is more than a value can have.
-pub fn read_input(
+pub(crate) fn read_input(
     table: &FdTable,
     number: u8,
     amount: Amount,
@@ -145,7 +145,7 @@ pub fn read_input(
 
 /// Reads a line, and not a byte more, without blocking. If a read would block, returns the part
 /// already read, for a worker.
-pub fn read_line_now(table: &FdTable) -> Result<Ended, Vec<u8>> {
+pub(crate) fn read_line_now(table: &FdTable) -> Result<Ended, Vec<u8>> {
     let Some(fd) = table.get(0) else { return Ok(Err(closed(0))) };
     let (mut line, mut block) = (Vec::new(), block_for(fd));
     while line.len() < FILE_ROOM {
@@ -159,7 +159,7 @@ pub fn read_line_now(table: &FdTable) -> Result<Ended, Vec<u8>> {
 }
 
 /// Reads the rest of a line, and not a byte more. Blocks.
-pub fn read_line(table: &FdTable, mut line: Vec<u8>, control: &Control) -> Ended {
+pub(crate) fn read_line(table: &FdTable, mut line: Vec<u8>, control: &Control) -> Ended {
     let Some(fd) = table.get(0) else { return Err(closed(0)) };
     let mut block = block_for(fd);
     loop {

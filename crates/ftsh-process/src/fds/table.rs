@@ -16,7 +16,7 @@ use ftsh_machine::effect::ReplayId;
 use ftsh_sys as sys;
 
 /// Number of descriptors in a table.
-pub const SIZE: usize = 10;
+pub(super) const SIZE: usize = 10;
 
 /// Open descriptor.
 #[derive(Clone, Debug)]

@@ -28,7 +28,7 @@ use ftsh_sys as sys;
 pub(super) const HIGHEST_STANDARD: u8 = 2;
 
 /// All tables, buffers and pipes of a run.
-pub struct FdTables {
+pub(crate) struct FdTables {
     tables: HashMap<IoId, FdTable>,
     /// Positions of tables that hold descriptors of their own.
     holders: BTreeSet<(TreePosition, IoId)>,
@@ -69,7 +69,7 @@ impl From<(io::PipeReader, io::PipeWriter)> for PipeEnds {
 
 impl FdTables {
     /// Creates the table of inherited descriptors. Staged files are noted in the registry.
-    pub fn new(registry: Arc<Registry>) -> Self {
+    pub(crate) fn new(registry: Arc<Registry>) -> Self {
         Self {
             tables: HashMap::from([(IoId::INHERITED, FdTable::inherited())]),
             holders: BTreeSet::new(),
@@ -87,7 +87,7 @@ impl FdTables {
     }
 
     /// Returns an estimate of the number of descriptors in use.
-    pub fn size(&self) -> usize {
+    pub(crate) fn size(&self) -> usize {
         self.tables.len() + self.buffers.len() + self.held.size() + 2 * self.pipes.len()
     }
 
@@ -103,22 +103,22 @@ impl FdTables {
     }
 
     /// Returns the position of a table in the tree of structures.
-    pub fn place(&self, io: IoId) -> TreePosition {
+    pub(crate) fn place(&self, io: IoId) -> TreePosition {
         self.table(io).map(|table| table.place.clone()).unwrap_or_default()
     }
 
     /// Drops the waiting end of a pipe.
-    pub fn drop_pipe(&mut self, id: PipeId) {
+    pub(crate) fn drop_pipe(&mut self, id: PipeId) {
         self.pipes.remove(&id);
     }
 
     /// Returns a table.
-    pub fn table(&self, io: IoId) -> Option<&FdTable> {
+    pub(crate) fn table(&self, io: IoId) -> Option<&FdTable> {
         self.tables.get(&io)
     }
 
     /// Returns an input that another process could continue to read, with its offset.
-    pub fn position(&self, io: IoId, descriptor: u8) -> Option<(&Fd, u64)> {
+    pub(crate) fn position(&self, io: IoId, descriptor: u8) -> Option<(&Fd, u64)> {
         let fd = self.table(io)?.get(descriptor)?;
         let counts = match fd {
             // Other inherited descriptors may differ at each start.
@@ -130,19 +130,19 @@ impl FdTables {
     }
 
     /// Returns the position of the first table that holds descriptors of its own.
-    pub fn first_holder(&self) -> Option<&TreePosition> {
+    pub(crate) fn first_holder(&self) -> Option<&TreePosition> {
         self.holders.first().map(|(place, _)| place)
     }
 
     /// Drops all tables at the end of the run.
-    pub fn close_tables(&mut self) {
+    pub(crate) fn close_tables(&mut self) {
         self.tables.clear();
         self.holders.clear();
         self.pipes.clear();
     }
 
     /// Adds a table.
-    pub fn insert(&mut self, io: IoId, table: FdTable) {
+    pub(crate) fn insert(&mut self, io: IoId, table: FdTable) {
         if table.holds {
             self.holders.insert((table.place.clone(), io));
         }
@@ -150,7 +150,7 @@ impl FdTables {
     }
 
     /// Removes a table. Descriptors are closed when no command uses them.
-    pub fn close(&mut self, io: IoId) {
+    pub(crate) fn close(&mut self, io: IoId) {
         if io != IoId::INHERITED
             && let Some(table) = self.tables.remove(&io)
         {
@@ -159,13 +159,13 @@ impl FdTables {
     }
 
     /// True if a buffer has a file that no command uses.
-    pub fn has_idle(&self) -> bool {
+    pub(crate) fn has_idle(&self) -> bool {
         self.buffers.values().any(FileBuffer::is_idle)
     }
 
     /// Moves the content of unused buffers into memory and closes their files, except files in
     /// `open`. Returns false if none was closed.
-    pub fn close_unused(&mut self, open: &HashSet<(u64, u64)>) -> bool {
+    pub(crate) fn close_unused(&mut self, open: &HashSet<(u64, u64)>) -> bool {
         let (unmade, before) = (&mut self.unmade, self.buffers.len());
         self.buffers.retain(|id, buffer| {
             let is_needed = !buffer.is_idle()
@@ -181,7 +181,7 @@ impl FdTables {
     }
 
     /// Removes a buffer. Readers and writers keep its file.
-    pub fn drop_buffer(&mut self, buffer: BufferId) {
+    pub(crate) fn drop_buffer(&mut self, buffer: BufferId) {
         self.buffers.remove(&buffer);
         self.unmade.remove(&buffer);
         self.reported.remove(&buffer);
@@ -189,7 +189,7 @@ impl FdTables {
     }
 
     /// Records the content of buffers whose redirections are delayed or canceled.
-    pub fn record_contents(&mut self, redirects: &[FdChange]) {
+    pub(crate) fn record_contents(&mut self, redirects: &[FdChange]) {
         for FdChange { source, .. } in redirects {
             let (id, content) = match source {
                 FdSource::BufferCreate(id, content) => {
@@ -208,7 +208,7 @@ impl FdTables {
 
     /// Prepares changes to a table. Creates buffers and pipes now, and files when the plan is
     /// executed.
-    pub fn plan(
+    pub(crate) fn plan(
         &mut self,
         base: IoId,
         directory: &Directory,
@@ -342,7 +342,7 @@ impl FdTables {
     }
 
     /// Ends the holding of output and turns its content into a buffer. Later output is discarded.
-    pub fn end_hold(&mut self, id: BufferId) -> Result<(), FdError> {
+    pub(crate) fn end_hold(&mut self, id: BufferId) -> Result<(), FdError> {
         match self.held.end(id).map_err(FdError::Variable)? {
             None => {}
             Some(Content::Bytes(bytes)) => {
@@ -357,7 +357,7 @@ impl FdTables {
     }
 
     /// Returns the staged files with these ids.
-    pub fn staged_files(&self, ids: &[DraftId]) -> Vec<Arc<StagedFile>> {
+    pub(crate) fn staged_files(&self, ids: &[DraftId]) -> Vec<Arc<StagedFile>> {
         ids.iter().filter_map(|id| self.staged_files.get(id).cloned()).collect()
     }
 
@@ -367,7 +367,7 @@ impl FdTables {
     }
 
     /// Removes a staged file.
-    pub fn drop_staged_file(&mut self, id: DraftId) {
+    pub(crate) fn drop_staged_file(&mut self, id: DraftId) {
         self.staged_files.remove(&id);
     }
 
@@ -377,7 +377,7 @@ impl FdTables {
     }
 
     /// Returns the content of a buffer without a file.
-    pub fn text(&self, id: BufferId) -> Option<&BString> {
+    pub(crate) fn text(&self, id: BufferId) -> Option<&BString> {
         match self.unmade.get(&id)? {
             PendingContent::Bytes(content) => Some(content),
             PendingContent::Copy(_) => None,
@@ -385,7 +385,7 @@ impl FdTables {
     }
 
     /// Returns a buffer, and creates its file if necessary.
-    pub fn existing(&mut self, id: BufferId) -> Result<FileBuffer, FdError> {
+    pub(crate) fn existing(&mut self, id: BufferId) -> Result<FileBuffer, FdError> {
         if let Some(buffer) = self.buffers.get(&id) {
             return Ok(buffer.clone());
         }
@@ -404,7 +404,7 @@ impl FdTables {
     }
 
     /// Appends to a buffer, created if missing.
-    pub fn fill(&mut self, id: BufferId, bytes: BString) {
+    pub(crate) fn fill(&mut self, id: BufferId, bytes: BString) {
         if self.held.fill(id, &bytes) {
             return;
         }

@@ -16,7 +16,7 @@ const NARROW: i32 = 4096;
 const WIDE: i32 = 64 * 1024;
 
 /// Pipe from a spool to commands.
-pub struct Feeder {
+pub(super) struct Feeder {
     /// Token of the pipe in the poller.
     token: Token,
     /// Read end. Commands keep it while they run.
@@ -32,7 +32,7 @@ pub struct Feeder {
 
 /// State of a pipe after writing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FeederState {
+pub(super) enum FeederState {
     /// No command reads at present, or no bytes are left to write.
     Idle,
     /// The pipe is full.
@@ -43,7 +43,7 @@ pub enum FeederState {
 
 impl Feeder {
     /// Creates an empty pipe that begins at a position of the input.
-    pub fn new(token: Token, at: u64) -> io::Result<Self> {
+    pub(super) fn new(token: Token, at: u64) -> io::Result<Self> {
         let (reader, writer) = io::pipe()?;
         let reader = sys::move_up(reader.into())?;
         let writer = sys::move_up(writer.into())?;
@@ -67,35 +67,35 @@ impl Feeder {
     }
 
     /// Returns the read end.
-    pub fn reader(&self) -> Arc<OwnedFd> {
+    pub(super) fn reader(&self) -> Arc<OwnedFd> {
         self.reader.clone()
     }
 
     /// True if the pipe has this token.
-    pub fn is(&self, token: Token) -> bool {
+    pub(super) fn is(&self, token: Token) -> bool {
         self.token == token
     }
 
     /// True if a command holds the read end.
-    pub fn is_in_use(&self) -> bool {
+    pub(super) fn is_in_use(&self) -> bool {
         Arc::strong_count(&self.reader) > 1
     }
 
     /// Returns the position up to which commands have read.
-    pub fn read_up_to(&self) -> u64 {
+    pub(super) fn read_up_to(&self) -> u64 {
         let unread = sys::unread(self.reader.as_fd()).unwrap_or(0);
         self.written.saturating_sub(unread as u64)
     }
 
     /// Enlarges the pipe, for a command that has read everything written so far.
-    pub fn widen(&mut self) {
+    pub(super) fn widen(&mut self) {
         if !std::mem::replace(&mut self.is_wide, true) {
             self.resize(true);
         }
     }
 
     /// Writes as much as fits, by means of a buffer, and polls for more room if the pipe is full.
-    pub fn push(
+    pub(super) fn push(
         &mut self,
         log: &SpillingLog,
         is_all: bool,
@@ -140,7 +140,7 @@ impl Feeder {
     }
 
     /// Removes the pipe. Its unread bytes are lost to commands that still hold the read end.
-    pub fn end(self, poller: &mut Poller) {
+    pub(super) fn end(self, poller: &mut Poller) {
         if self.is_watched
             && let Some(writer) = &self.writer
         {

@@ -23,19 +23,19 @@ use super::os::poll::{Poller, Token};
 use ftsh_machine::effect::ReplayId;
 
 /// Base of the poller tokens of inputs and pipes.
-pub const SPOOLS: Token = 1 << 36;
+pub(crate) const SPOOLS: Token = 1 << 36;
 
 /// Descriptor on which a feeder process finds the recorded bytes.
 const AHEAD: u8 = 3;
 /// Script of a feeder process.
-pub const FEED: &str = "cat <&3 && exec cat";
+pub(crate) const FEED: &str = "cat <&3 && exec cat";
 
 /// Bytes read or written at once.
 const BLOCK: usize = 64 * 1024;
 
 /// All inputs that attempts read, or that still have recorded bytes.
 #[derive(Default)]
-pub struct InputSpools {
+pub(crate) struct InputSpools {
     spools: Vec<Spool>,
     attempts: HashMap<ReplayId, AttemptInput>,
     count: Token,
@@ -55,12 +55,12 @@ enum AttemptInput {
 
 impl InputSpools {
     /// Returns an estimate of the number of descriptors in use.
-    pub fn size(&self) -> usize {
+    pub(crate) fn size(&self) -> usize {
         3 * self.spools.len()
     }
 
     /// True if commands may need pipes.
-    pub fn has_spools(&self) -> bool {
+    pub(crate) fn has_spools(&self) -> bool {
         !self.spools.is_empty()
     }
 
@@ -71,7 +71,7 @@ impl InputSpools {
 
     /// Begins an attempt that uses a table. Its input is reset to the position at the first of
     /// these attempts.
-    pub fn begin(&mut self, plan: &mut Plan, poller: &mut Poller) -> Result<(), FdError> {
+    pub(crate) fn begin(&mut self, plan: &mut Plan, poller: &mut Poller) -> Result<(), FdError> {
         for ReplayedInput { replay, input } in std::mem::take(&mut plan.replayed) {
             match self.attempts.get_mut(&replay) {
                 Some(AttemptInput::Nothing) => continue,
@@ -127,7 +127,7 @@ impl InputSpools {
     }
 
     /// Commits the bytes read by an attempt: no later attempt reads them again.
-    pub fn keep(&mut self, replay: ReplayId, poller: &mut Poller) {
+    pub(crate) fn keep(&mut self, replay: ReplayId, poller: &mut Poller) {
         match self.attempts.get_mut(&replay) {
             Some(AttemptInput::File { is_kept, .. }) => *is_kept = true,
             Some(AttemptInput::Spool) => {
@@ -139,7 +139,7 @@ impl InputSpools {
 
     /// Returns the offset at which a file is read again if all current attempts fail; none if no
     /// attempt reads the file.
-    pub fn start_of(&self, fd: &Fd) -> Option<u64> {
+    pub(crate) fn start_of(&self, fd: &Fd) -> Option<u64> {
         let starts = self.attempts.iter().filter_map(|(id, replay)| match replay {
             AttemptInput::File { fd: file, start, is_kept: false } if file.is_same(fd) => {
                 Some((*id, start.cast_unsigned()))
@@ -151,7 +151,7 @@ impl InputSpools {
     }
 
     /// Ends the attempts of an input.
-    pub fn drop(&mut self, replay: ReplayId, poller: &mut Poller) {
+    pub(crate) fn drop(&mut self, replay: ReplayId, poller: &mut Poller) {
         match self.attempts.remove(&replay) {
             Some(AttemptInput::File { fd, start, is_kept: false }) => {
                 let _ = lseek(&fd, start, Whence::SeekSet); // the same call worked before
@@ -166,7 +166,7 @@ impl InputSpools {
 
     /// Replaces recorded inputs of a command by pipes. Returns descriptors that the command must
     /// keep to its end.
-    pub fn connect(&mut self, plan: &mut Plan, poller: &mut Poller) -> io::Result<Vec<Fd>> {
+    pub(crate) fn connect(&mut self, plan: &mut Plan, poller: &mut Poller) -> io::Result<Vec<Fd>> {
         let mut held = Vec::new();
         if self.spools.is_empty() {
             return Ok(held);
@@ -195,14 +195,14 @@ impl InputSpools {
 
     /// True if a builtin that uses this table would find the end of its input; none if the input is
     /// not recorded.
-    pub fn has_ended(&mut self, table: &FdTable) -> Option<bool> {
+    pub(crate) fn has_ended(&mut self, table: &FdTable) -> Option<bool> {
         let at = self.spool_of(table.get(0)?)?;
         self.spools[at].has_ended(&table.replays)
     }
 
     /// Gives the recorded bytes to a program that replaces the shell. If more may follow, prepares
     /// a feeder process.
-    pub fn hand_over(&mut self, plan: &mut Plan) -> Result<(), FdError> {
+    pub(crate) fn hand_over(&mut self, plan: &mut Plan) -> Result<(), FdError> {
         self.feeders.clear();
         self.block.resize(BLOCK, 0);
         let mut given: HashMap<usize, Fd> = HashMap::new();
@@ -234,12 +234,12 @@ impl InputSpools {
     }
 
     /// Returns the tables of feeder processes for the program that replaces the shell.
-    pub fn take_feeders(&mut self) -> Vec<FdTable> {
+    pub(crate) fn take_feeders(&mut self) -> Vec<FdTable> {
         std::mem::take(&mut self.feeders)
     }
 
     /// Handles an event of the poller. Fails if an input ends early.
-    pub fn handle_event(&mut self, token: Token, poller: &mut Poller) -> io::Result<()> {
+    pub(crate) fn handle_event(&mut self, token: Token, poller: &mut Poller) -> io::Result<()> {
         self.block.resize(BLOCK, 0);
         match self.spools.iter_mut().find(|spool| spool.has_token(token)) {
             Some(spool) => spool.handle_event(token, &mut self.block, poller),
@@ -248,7 +248,7 @@ impl InputSpools {
     }
 
     /// Updates all pipes after commands began or ended, or tables were closed.
-    pub fn reconsider(&mut self, poller: &mut Poller) {
+    pub(crate) fn reconsider(&mut self, poller: &mut Poller) {
         if self.spools.is_empty() {
             return;
         }

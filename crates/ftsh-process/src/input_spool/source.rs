@@ -14,7 +14,7 @@ use super::super::fds::Fd;
 use ftsh_sys as sys;
 
 /// Input that is not kept open by this value: its writers must see when no reader is left.
-pub struct SpoolSource {
+pub(super) struct SpoolSource {
     /// Device and inode.
     pub identity: (u64, u64),
     fd: SourceHandle,
@@ -27,7 +27,7 @@ enum SourceHandle {
 
 impl SpoolSource {
     /// Returns the source that a descriptor refers to.
-    pub fn of(fd: &Fd) -> Option<Self> {
+    pub(super) fn of(fd: &Fd) -> Option<Self> {
         let handle = match fd {
             Fd::Inherited(fd) => SourceHandle::Inherited(*fd),
             Fd::Owned(fd) => SourceHandle::Owned(Arc::downgrade(fd)),
@@ -37,7 +37,7 @@ impl SpoolSource {
     }
 
     /// Returns a descriptor of the source, unless the last one was closed.
-    pub fn fd(&self) -> Option<Fd> {
+    pub(super) fn fd(&self) -> Option<Fd> {
         match &self.fd {
             SourceHandle::Inherited(fd) => Some(Fd::Inherited(*fd)),
             SourceHandle::Owned(fd) => fd.upgrade().map(Fd::Owned),
@@ -46,7 +46,7 @@ impl SpoolSource {
 }
 
 /// Reads available bytes; `WouldBlock` if there are none. Other readers may take them first.
-pub fn read_now(fd: &Fd, room: &mut [u8]) -> io::Result<usize> {
+pub(super) fn read_now(fd: &Fd, room: &mut [u8]) -> io::Result<usize> {
     match sys::read_now(fd.as_fd(), room) {
         Err(error) if error.kind() == ErrorKind::Unsupported => {}
         result => return result,

@@ -18,7 +18,7 @@ use ftsh_machine::effect::ReplayId;
 const MAX_READ_AHEAD: u64 = 1024 * 1024;
 
 /// Remaining input for a program that replaces the shell.
-pub struct RemainingInput {
+pub(super) struct RemainingInput {
     /// Recorded bytes, to be read first.
     pub ahead: Fd,
     /// Input to be read afterwards, unless it has ended.
@@ -26,7 +26,7 @@ pub struct RemainingInput {
 }
 
 /// Input that is recorded while it is read.
-pub struct Spool {
+pub(super) struct Spool {
     /// Token of the source in the poller.
     token: Token,
     pub source: SpoolSource,
@@ -73,7 +73,7 @@ impl SpoolReader {
 
 impl Spool {
     /// Creates the recording of an input of which nothing was read.
-    pub fn new(token: Token, source: SpoolSource) -> Self {
+    pub(super) fn new(token: Token, source: SpoolSource) -> Self {
         Self {
             token,
             source,
@@ -98,7 +98,7 @@ impl Spool {
     }
 
     /// Begins an attempt inside others, at the position of the enclosing reader.
-    pub fn begin(&mut self, replay: ReplayId, inside: &[ReplayId], poller: &mut Poller) {
+    pub(super) fn begin(&mut self, replay: ReplayId, inside: &[ReplayId], poller: &mut Poller) {
         let around = self.innermost(inside);
         let outer = self.reader(around);
         let start = outer.place();
@@ -108,7 +108,7 @@ impl Spool {
     }
 
     /// Begins the next attempt, at the position of the first.
-    pub fn rewind(&mut self, replay: ReplayId, poller: &mut Poller) {
+    pub(super) fn rewind(&mut self, replay: ReplayId, poller: &mut Poller) {
         if let Some(attempt) = self.attempts.get_mut(&replay) {
             attempt.is_kept = false;
             attempt.reader.go_to(attempt.start, poller);
@@ -116,7 +116,7 @@ impl Spool {
     }
 
     /// Moves the enclosing reader to the position of a successful attempt.
-    pub fn keep(&mut self, replay: ReplayId, poller: &mut Poller) {
+    pub(super) fn keep(&mut self, replay: ReplayId, poller: &mut Poller) {
         let Some(attempt) = self.attempts.get_mut(&replay) else { return };
         let (place, around) = (attempt.reader.place(), attempt.around);
         attempt.is_kept = true;
@@ -125,7 +125,7 @@ impl Spool {
     }
 
     /// Ends the attempts. Unless one was kept, the enclosing reader returns to their beginning.
-    pub fn drop(&mut self, replay: ReplayId, poller: &mut Poller) {
+    pub(super) fn drop(&mut self, replay: ReplayId, poller: &mut Poller) {
         let Some(mut attempt) = self.attempts.remove(&replay) else { return };
         attempt.reader.go_to(attempt.start, poller);
         if !attempt.is_kept {
@@ -136,7 +136,7 @@ impl Spool {
 
     /// Returns the pipe for commands inside these attempts; none if they read the source itself,
     /// since all recorded bytes are consumed.
-    pub fn connect(
+    pub(super) fn connect(
         &mut self,
         inside: &[ReplayId],
         token: Token,
@@ -161,7 +161,7 @@ impl Spool {
 
     /// Returns all recorded bytes for commands inside these attempts, as a file, and the source if
     /// more may follow; none if no recorded bytes are left.
-    pub fn rest(
+    pub(super) fn rest(
         &mut self,
         inside: &[ReplayId],
         block: &mut [u8],
@@ -201,7 +201,7 @@ impl Spool {
 
     /// True if a reader inside these attempts would find the end of the input; none if only the
     /// source can show.
-    pub fn has_ended(&mut self, inside: &[ReplayId]) -> Option<bool> {
+    pub(super) fn has_ended(&mut self, inside: &[ReplayId]) -> Option<bool> {
         let (end, has_ended) = (self.log.end(), self.has_ended);
         let innermost = self.innermost(inside);
         if self.reader(innermost).place() < end { Some(false) } else { has_ended.then_some(true) }
@@ -209,20 +209,20 @@ impl Spool {
 
     /// True if the recording is no longer needed: its bytes are consumed, or no command can read
     /// them.
-    pub fn is_over(&mut self) -> bool {
+    pub(super) fn is_over(&mut self) -> bool {
         let is_in_use = self.root.feeder.as_ref().is_some_and(Feeder::is_in_use);
         let is_read = self.root.place() >= self.log.end();
         !is_in_use && self.attempts.is_empty() && (is_read || self.source.fd().is_none())
     }
 
     /// Stops polling and ends the pipe.
-    pub fn end(&mut self, poller: &mut Poller) {
+    pub(super) fn end(&mut self, poller: &mut Poller) {
         self.watch(false, poller);
         self.root.go_to(0, poller);
     }
 
     /// True if the token belongs to this input.
-    pub fn has_token(&self, token: Token) -> bool {
+    pub(super) fn has_token(&self, token: Token) -> bool {
         let mut readers = self.attempts.values().map(|it| &it.reader).chain([&self.root]);
         let feeds =
             |reader: &SpoolReader| reader.feeder.as_ref().is_some_and(|feeder| feeder.is(token));
@@ -230,7 +230,7 @@ impl Spool {
     }
 
     /// Handles available input or room in a pipe. Fails if the input ends early.
-    pub fn handle_event(
+    pub(super) fn handle_event(
         &mut self,
         token: Token,
         block: &mut [u8],
@@ -263,7 +263,7 @@ impl Spool {
     }
 
     /// Writes available bytes into the pipes, and polls the source if a reader wants more.
-    pub fn feeder(&mut self, block: &mut [u8], poller: &mut Poller) {
+    pub(super) fn feeder(&mut self, block: &mut [u8], poller: &mut Poller) {
         let mut wants_more = false;
         let readers = self.attempts.values_mut().map(|it| &mut it.reader);
         for reader in readers.chain([&mut self.root]) {

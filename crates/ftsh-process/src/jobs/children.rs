@@ -25,7 +25,7 @@ use ftsh_machine::event::CommandStatus;
 use ftsh_sys as sys;
 
 /// Queries about the children of this process.
-pub trait ChildQueries {
+pub(crate) trait ChildQueries {
     /// Returns the children of the first thread, including zombies.
     fn of_first_thread(&mut self) -> io::Result<Vec<i32>>;
 
@@ -34,7 +34,7 @@ pub trait ChildQueries {
 }
 
 /// Queries to the operating system.
-pub struct Real;
+pub(crate) struct Real;
 
 impl ChildQueries for Real {
     fn of_first_thread(&mut self) -> io::Result<Vec<i32>> {
@@ -52,7 +52,7 @@ impl ChildQueries for Real {
 
 /// Process of a command.
 #[derive(Debug)]
-pub struct CommandChild {
+pub(crate) struct CommandChild {
     /// Command that the process runs.
     pub process: ProcessId,
     /// Descriptor that is readable after the end of the process.
@@ -61,7 +61,7 @@ pub struct CommandChild {
 
 /// Children that run no command.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct OtherChildren {
+pub(crate) struct OtherChildren {
     /// Living orphans.
     pub orphans: Vec<i32>,
     /// Reaped orphans.
@@ -71,7 +71,7 @@ pub struct OtherChildren {
 }
 
 /// All children of this process.
-pub struct Children<S = Real> {
+pub(crate) struct Children<S = Real> {
     system: S,
     /// Process id of this process.
     pub parent: i32,
@@ -92,7 +92,7 @@ pub struct Children<S = Real> {
 
 impl<S: ChildQueries> Children<S> {
     /// Creates an empty table.
-    pub fn new(system: S) -> Self {
+    pub(crate) fn new(system: S) -> Self {
         Self {
             system,
             parent: std::process::id() as i32,
@@ -108,50 +108,50 @@ impl<S: ChildQueries> Children<S> {
     }
 
     /// Adds the process of a started command, not yet reaped.
-    pub fn insert(&mut self, pid: i32, child: CommandChild) {
+    pub(crate) fn insert(&mut self, pid: i32, child: CommandChild) {
         self.reported.remove(&pid);
         self.unwatched += usize::from(child.pidfd.is_none());
         self.commands.insert(pid, child);
     }
 
     /// Returns the command of a process, if known.
-    pub fn get(&self, pid: i32) -> Option<&CommandChild> {
+    pub(crate) fn get(&self, pid: i32) -> Option<&CommandChild> {
         self.commands.get(&pid)
     }
 
     /// Returns the processes of commands.
-    pub fn pids(&self) -> impl Iterator<Item = i32> {
+    pub(crate) fn pids(&self) -> impl Iterator<Item = i32> {
         self.commands.keys().copied()
     }
 
     /// Returns the number of running commands.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.commands.len()
     }
 
     /// Returns the number of commands without a pidfd.
-    pub fn unwatched(&self) -> usize {
+    pub(crate) fn unwatched(&self) -> usize {
         self.unwatched
     }
 
     /// Returns the processes of commands without a pidfd.
-    pub fn unwatched_pids(&self) -> Vec<i32> {
+    pub(crate) fn unwatched_pids(&self) -> Vec<i32> {
         let unwatched = self.commands.iter().filter(|(_, child)| child.pidfd.is_none());
         unwatched.map(|(&pid, _)| pid).collect()
     }
 
     /// Returns the number of ended commands.
-    pub fn ended(&self) -> usize {
+    pub(crate) fn ended(&self) -> usize {
         self.ended
     }
 
     /// True if a process runs a command.
-    pub fn is_command(&self, pid: i32) -> bool {
+    pub(crate) fn is_command(&self, pid: i32) -> bool {
         self.commands.contains_key(&pid) || self.reported.contains(&pid)
     }
 
     /// Reaps a command's process, if it has ended, and removes it from the table.
-    pub fn end_of(&mut self, pid: i32) -> Option<(CommandChild, CommandStatus)> {
+    pub(crate) fn end_of(&mut self, pid: i32) -> Option<(CommandChild, CommandStatus)> {
         if !self.commands.contains_key(&pid) {
             return None;
         }
@@ -167,7 +167,10 @@ impl<S: ChildQueries> Children<S> {
 
     /// Returns the children that run no command, and reaps those that have ended. `answers` returns
     /// the processes reported by workers so far. Fails if the children cannot be listed.
-    pub fn others(&mut self, mut answers: impl FnMut() -> Vec<i32>) -> io::Result<OtherChildren> {
+    pub(crate) fn others(
+        &mut self,
+        mut answers: impl FnMut() -> Vec<i32>,
+    ) -> io::Result<OtherChildren> {
         let mut others = OtherChildren::default();
         loop {
             let before = others.ended.len();

@@ -15,7 +15,7 @@ use ftsh_machine::event::{Reply, SpawnError};
 use ftsh_syntax::ast::Name;
 
 /// Command in progress.
-pub struct ActiveCommand {
+pub(crate) struct ActiveCommand {
     /// Stage of its execution.
     pub stage: CommandStage,
     /// Name, for the log.
@@ -41,7 +41,7 @@ pub struct ActiveCommand {
 
 impl ActiveCommand {
     /// Creates a command that is about to start.
-    pub fn new(run: &Run) -> Self {
+    pub(crate) fn new(run: &Run) -> Self {
         let name = match &run.action {
             Action::Program { words, .. } => words.first().cloned().unwrap_or_default(),
             Action::Print(_) => "echo".into(),
@@ -63,13 +63,13 @@ impl ActiveCommand {
     }
 
     /// Creates a command that waits for descriptors.
-    pub fn queued(run: &Run) -> Self {
+    pub(crate) fn queued(run: &Run) -> Self {
         Self { stage: CommandStage::Queued, quiet: true, ..Self::new(run) }
     }
 }
 
 /// Stage of a command.
-pub enum CommandStage {
+pub(crate) enum CommandStage {
     /// Waiting for descriptors.
     Queued,
     /// Started or executed by a worker.
@@ -79,7 +79,7 @@ pub enum CommandStage {
 }
 
 /// Result of a worker's job.
-pub enum JobResult {
+pub(crate) enum JobResult {
     /// Start of a program; true if the program may want the terminal.
     Started(Result<StartedProgram, SpawnError>, bool),
     /// Opened files for an `exec`.
@@ -99,7 +99,7 @@ pub enum JobResult {
 }
 
 /// Recipient of a worker's result.
-pub enum JobRecipient {
+pub(crate) enum JobRecipient {
     /// A command.
     Command(ProcessId),
     /// An operation.
@@ -112,7 +112,7 @@ pub enum JobRecipient {
 
 impl JobResult {
     /// Returns the process that was started, if any.
-    pub fn pid(&self) -> Option<i32> {
+    pub(crate) fn pid(&self) -> Option<i32> {
         match self {
             Self::Started(Ok(started), _) => Some(started.pid),
             _ => None,

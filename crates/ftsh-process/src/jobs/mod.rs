@@ -1,15 +1,15 @@
 //! Work in progress: commands and their processes, relays of output, waits for channels.
 
-pub mod children;
+pub(crate) mod children;
 mod command;
 mod relays;
 mod system_view;
 mod turns;
 mod worker_jobs;
 
-pub use self::children::{Children, CommandChild};
-pub use self::command::{ActiveCommand, CommandStage, JobRecipient, JobResult};
-pub use self::relays::{JobContext, RELAYS, Relays};
-pub use self::system_view::SystemView;
-pub use self::turns::{Turns, UserNote};
-pub use self::worker_jobs::WorkerJobs;
+pub(crate) use self::children::{Children, CommandChild};
+pub(crate) use self::command::{ActiveCommand, CommandStage, JobRecipient, JobResult};
+pub(crate) use self::relays::{JobContext, RELAYS, Relays};
+pub(crate) use self::system_view::SystemView;
+pub(crate) use self::turns::{Turns, UserNote};
+pub(crate) use self::worker_jobs::WorkerJobs;

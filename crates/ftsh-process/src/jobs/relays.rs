@@ -25,7 +25,7 @@ use ftsh_machine::size::MAX_REPORTED_OUTPUT;
 use ftsh_sys::os_error::plain;
 
 /// Base of the poller tokens of sources.
-pub const RELAYS: Token = 1 << 33;
+pub(crate) const RELAYS: Token = 1 << 33;
 
 /// Longest delay of the end of a scope by output that no process reads.
 const OUTPUT_TIMEOUT: Duration = Duration::from_secs(1);
@@ -35,7 +35,7 @@ const BLOCK: usize = 16 * 1024;
 
 /// All relays and their sources.
 #[derive(Default)]
-pub struct Relays {
+pub(crate) struct Relays {
     all: HashMap<OperationId, ActiveRelay>,
     sources: HashMap<u64, RelaySource>,
     /// Sources created for a table.
@@ -94,7 +94,7 @@ struct RelaySource {
 }
 
 /// Parts of the driver that jobs use.
-pub struct JobContext<'a> {
+pub(crate) struct JobContext<'a> {
     pub poller: &'a mut Poller,
     pub work: &'a mut WorkerJobs,
     pub ready: &'a mut VecDeque<Event>,
@@ -102,14 +102,14 @@ pub struct JobContext<'a> {
 
 impl Relays {
     /// True if a relay writes to a terminal.
-    pub fn use_the_terminal(&self) -> bool {
+    pub(crate) fn use_the_terminal(&self) -> bool {
         let targets = self.all.values().flat_map(|relay| &relay.targets);
         targets.filter_map(|table| table.get(1)).any(|fd| fd.as_fd().is_terminal())
     }
 
     /// Returns the pipes that processes may still write to. Output that is relayed continuously
     /// keeps its target.
-    pub fn pipes(&self) -> impl Iterator<Item = DaemonPipe<'_>> {
+    pub(crate) fn pipes(&self) -> impl Iterator<Item = DaemonPipe<'_>> {
         self.sources.values().map(|source| {
             let relay = self.all.get(&source.relay).filter(|relay| relay.keeps.is_some());
             let target = relay.and_then(|it| it.targets[usize::from(source.errors)].get(1));
@@ -118,12 +118,12 @@ impl Relays {
     }
 
     /// Removes and returns the last bytes of the output kept in a buffer.
-    pub fn take_kept(&mut self, buffer: BufferId) -> Option<Vec<u8>> {
+    pub(crate) fn take_kept(&mut self, buffer: BufferId) -> Option<Vec<u8>> {
         self.kept.remove(&buffer)
     }
 
     /// Returns the number of sources.
-    pub fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.sources.len()
     }
 }
@@ -148,7 +148,7 @@ impl ActiveRelay {
 
 impl Relays {
     /// Begins a relay to the descriptors of a table.
-    pub fn begin(&mut self, tables: &FdTables, operation: OperationId, io: IoId) {
+    pub(crate) fn begin(&mut self, tables: &FdTables, operation: OperationId, io: IoId) {
         let target = |number| {
             let mut table = FdTable::default();
             table.descriptors[1] = tables.table(io).and_then(|it| it.get(number)).cloned();
@@ -170,7 +170,7 @@ impl Relays {
     }
 
     /// Adds pipes that were created for a table.
-    pub fn listen(&mut self, context: &mut JobContext, io: IoId, pipes: Vec<RelayPipe>) {
+    pub(crate) fn listen(&mut self, context: &mut JobContext, io: IoId, pipes: Vec<RelayPipe>) {
         for RelayPipe { relay: id, descriptor, reader, lines, keeps } in pipes {
             let Some(relay) = self.all.get_mut(&id) else { continue };
             let source = self.count;
@@ -188,7 +188,7 @@ impl Relays {
     }
 
     /// Handles available output.
-    pub fn read_some(&mut self, context: &mut JobContext, source: u64) {
+    pub(crate) fn read_some(&mut self, context: &mut JobContext, source: u64) {
         let Some(id) = self.sources.get(&source).map(|it| it.relay) else { return };
         let Some(relay) = self.all.get_mut(&id) else { return };
         if relay.may_read(source) {
@@ -203,7 +203,7 @@ impl Relays {
     }
 
     /// Handles the end of a table. Its commands print no more, except processes left behind.
-    pub fn end_table(&mut self, context: &mut JobContext, io: IoId) {
+    pub(crate) fn end_table(&mut self, context: &mut JobContext, io: IoId) {
         for source in self.of_table.remove(&io).unwrap_or_default() {
             let Some(id) = self.sources.get(&source).map(|it| it.relay) else { continue };
             // Canceled commands may print until they end.
@@ -214,7 +214,7 @@ impl Relays {
     }
 
     /// Writes the available output and reports the end of the relay.
-    pub fn finish(&mut self, context: &mut JobContext, id: OperationId) {
+    pub(crate) fn finish(&mut self, context: &mut JobContext, id: OperationId) {
         let Some(relay) = self.all.get_mut(&id) else { return };
         if let Some(result) = relay.refused.take() {
             self.all.remove(&id);
@@ -226,7 +226,7 @@ impl Relays {
     }
 
     /// Marks a relay as canceled.
-    pub fn leave(&mut self, context: &mut JobContext, id: OperationId) {
+    pub(crate) fn leave(&mut self, context: &mut JobContext, id: OperationId) {
         if let Some(relay) = self.all.get_mut(&id) {
             relay.state = State::Cut;
             self.advance(context, id);
@@ -234,7 +234,7 @@ impl Relays {
     }
 
     /// Reports an empty scope after the output of its canceled commands was written.
-    pub fn report_emptied(&mut self, context: &mut JobContext, scope: ScopeId) {
+    pub(crate) fn report_emptied(&mut self, context: &mut JobContext, scope: ScopeId) {
         let cut = self.all.iter().filter(|(_, relay)| relay.state == State::Cut);
         let cut: Vec<OperationId> = cut.map(|(id, _)| *id).collect();
         self.empty.push(scope);
@@ -246,7 +246,7 @@ impl Relays {
     }
 
     /// Stops waiting for the output of canceled commands once the time limit has passed.
-    pub fn give_up(&mut self, context: &mut JobContext, now: Instant) {
+    pub(crate) fn give_up(&mut self, context: &mut JobContext, now: Instant) {
         if self.due.take_if(|due| *due <= now).is_some() {
             for relay in self.all.values_mut().filter(|it| it.state == State::Cut) {
                 relay.state = State::Left;
@@ -392,7 +392,7 @@ impl Relays {
     }
 
     /// Handles the end of a worker's write.
-    pub fn written(&mut self, context: &mut JobContext, id: OperationId, ended: Ended) {
+    pub(crate) fn written(&mut self, context: &mut JobContext, id: OperationId, ended: Ended) {
         let Some(relay) = self.all.get_mut(&id) else { return };
         relay.is_writing = false;
         match ended {

@@ -18,7 +18,7 @@ use ftsh_machine::effect::ProcessId;
 use ftsh_sys as sys;
 
 /// Parts of the driver that answer the queries.
-pub struct SystemView<'a> {
+pub(crate) struct SystemView<'a> {
     pub children: &'a mut Children,
     pub pool: &'a mut WorkerPool<JobResult>,
     pub answers: &'a mut VecDeque<(JobId, JobResult)>,

@@ -14,7 +14,7 @@ use ftsh_machine::event::{Event, Refusal, Reply};
 use ftsh_syntax::ast::Name;
 
 /// Channels of a shell, and waits for them.
-pub struct Turns {
+pub(crate) struct Turns {
     channels: ShellChannels,
     /// Reason of the wait for each channel, and the worker that waits.
     waits: HashMap<Name, (WaitReason, JobHandle)>,
@@ -25,22 +25,22 @@ pub struct Turns {
 }
 
 /// Message to the user.
-pub type UserNote = Option<String>;
+pub(crate) type UserNote = Option<String>;
 
 impl Turns {
     /// Creates the channels in a directory; without one, in the user's own.
-    pub fn new(directory: Option<PathBuf>) -> Self {
+    pub(crate) fn new(directory: Option<PathBuf>) -> Self {
         let (waits, rechecks, scopes) = Default::default();
         Self { channels: ShellChannels::new(directory), waits, rechecks, scopes }
     }
 
     /// Returns the number of descriptors needed to enter a channel.
-    pub fn need(&self, name: &Name) -> Need {
+    pub(crate) fn need(&self, name: &Name) -> Need {
         Need::of(usize::from(!self.channels.is_open(name)), 1)
     }
 
     /// Handles the request of an attempt to enter a channel.
-    pub fn enter(&mut self, context: &mut JobContext, entry: Entry) -> UserNote {
+    pub(crate) fn enter(&mut self, context: &mut JobContext, entry: Entry) -> UserNote {
         let (operation, name) = (entry.operation, entry.channel.clone());
         match self.channels.enter(entry) {
             Ok(Entered::Comes) => self.advance(context, &name, None),
@@ -58,12 +58,12 @@ impl Turns {
     }
 
     /// Records the pass of a scope.
-    pub fn set_pass(&mut self, scope: ScopeId, pass: PassId) {
+    pub(crate) fn set_pass(&mut self, scope: ScopeId, pass: PassId) {
         self.scopes.insert(scope, pass);
     }
 
     /// Returns the environment variable of a command in these scopes, if any of them holds a pass.
-    pub fn channel_env(&self, scopes: impl FnOnce() -> Vec<ScopeId>) -> Option<String> {
+    pub(crate) fn channel_env(&self, scopes: impl FnOnce() -> Vec<ScopeId>) -> Option<String> {
         if self.scopes.is_empty() {
             return None;
         }
@@ -72,21 +72,30 @@ impl Turns {
     }
 
     /// Handles the end of an attempt.
-    pub fn leave(&mut self, context: &mut JobContext, pass: PassId, passed: Passed) -> UserNote {
+    pub(crate) fn leave(
+        &mut self,
+        context: &mut JobContext,
+        pass: PassId,
+        passed: Passed,
+    ) -> UserNote {
         self.scopes.retain(|_, other| *other != pass);
         let name = self.channels.leave(pass, passed)?;
         self.advance(context, &name, None)
     }
 
     /// Cancels the wait of an operation; none if it does not belong to a channel.
-    pub fn cancel(&mut self, context: &mut JobContext, operation: OperationId) -> Option<UserNote> {
+    pub(crate) fn cancel(
+        &mut self,
+        context: &mut JobContext,
+        operation: OperationId,
+    ) -> Option<UserNote> {
         let name = self.channels.cancel(operation)?;
         Some(self.advance(context, &name, None))
     }
 
     /// Leaves all queues before the shell is stopped, so that other shells do not wait for it.
     /// Returns the channels to enter again.
-    pub fn leave_queues(&mut self, context: &mut JobContext) -> Vec<Name> {
+    pub(crate) fn leave_queues(&mut self, context: &mut JobContext) -> Vec<Name> {
         for (_, (_, handle)) in self.waits.drain() {
             cancel_wait(context, &handle);
         }
@@ -95,24 +104,29 @@ impl Turns {
     }
 
     /// Enters the queues again after the shell was continued.
-    pub fn rejoin_queues(&mut self, context: &mut JobContext, names: &[Name]) -> UserNote {
+    pub(crate) fn rejoin_queues(&mut self, context: &mut JobContext, names: &[Name]) -> UserNote {
         let notes = names.iter().map(|name| self.advance(context, name, None));
         notes.fold(None, Option::or)
     }
 
     /// Handles the end of a worker's wait.
-    pub fn waited(&mut self, context: &mut JobContext, name: &Name, waited: Waited) -> UserNote {
+    pub(crate) fn waited(
+        &mut self,
+        context: &mut JobContext,
+        name: &Name,
+        waited: Waited,
+    ) -> UserNote {
         self.waits.remove(name);
         self.advance(context, name, Some(waited))
     }
 
     /// Returns the moment of the next `recheck`.
-    pub fn due(&self) -> Option<Instant> {
+    pub(crate) fn due(&self) -> Option<Instant> {
         self.rechecks.values().min().copied()
     }
 
     /// Advances the channels in which a check is due.
-    pub fn recheck(&mut self, context: &mut JobContext, now: Instant) -> UserNote {
+    pub(crate) fn recheck(&mut self, context: &mut JobContext, now: Instant) -> UserNote {
         let due = self.rechecks.extract_if(|_, due| *due <= now);
         let due: Vec<Name> = due.map(|(name, _)| name).collect();
         let notes = due.iter().map(|name| self.advance(context, name, None));

@@ -8,7 +8,7 @@ use super::{JobRecipient, JobResult};
 use ftsh_machine::effect::OperationId;
 
 /// Running jobs, and their results not yet handled.
-pub struct WorkerJobs {
+pub(crate) struct WorkerJobs {
     /// Worker threads.
     pub pool: WorkerPool<JobResult>,
     /// Results taken from the pool, but not handled.
@@ -23,7 +23,7 @@ pub struct WorkerJobs {
 
 impl WorkerJobs {
     /// Creates the pool. Fails if the system has no descriptors left.
-    pub fn new() -> io::Result<Self> {
+    pub(crate) fn new() -> io::Result<Self> {
         Ok(Self {
             pool: WorkerPool::new()?,
             answers: VecDeque::new(),

@@ -8,7 +8,7 @@ use nix::unistd::alarm;
 use super::clock::since_boot;
 
 /// Signal sent by an [`DeadlineAlarm`].
-pub const ALARM: i32 = Signal::SIGALRM as i32;
+pub(crate) const ALARM: i32 = Signal::SIGALRM as i32;
 
 /// One-shot timer of this process. With a POSIX timer, time in suspend counts. `alarm(2)` is the
 /// fallback.

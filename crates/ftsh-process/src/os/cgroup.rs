@@ -38,7 +38,7 @@ struct ControlGroup {
 }
 
 /// True if a control group around this process limits its memory. The result is cached.
-pub fn limits_memory() -> bool {
+pub(crate) fn limits_memory() -> bool {
     static LIMITS: OnceLock<bool> = OnceLock::new();
     *LIMITS.get_or_init(|| own().is_some_and(|group| group.is_limited()))
 }
@@ -52,7 +52,7 @@ fn out_of_memory_kills() -> Option<u64> {
 
 /// Attributes SIGKILLs to lack of memory, by the counter of the control group.
 #[derive(Default)]
-pub struct KillCount {
+pub(crate) struct KillCount {
     /// Set after the counter was read for the first time.
     is_begun: bool,
     /// Counter at the first reading, plus the kills attributed since.
@@ -61,7 +61,7 @@ pub struct KillCount {
 
 impl KillCount {
     /// Reads the counter, on the first call only.
-    pub fn begin(&mut self) {
+    pub(crate) fn begin(&mut self) {
         if !self.is_begun {
             *self = Self { is_begun: true, explained: out_of_memory_kills() };
         }
@@ -69,7 +69,7 @@ impl KillCount {
 
     /// Replaces the status of a process that ftsh has not killed by `OutOfMemory` if the counter
     /// shows another kill.
-    pub fn explain(&mut self, status: CommandStatus) -> CommandStatus {
+    pub(crate) fn explain(&mut self, status: CommandStatus) -> CommandStatus {
         let is_killed = status == CommandStatus::Signaled(libc::SIGKILL);
         // A shell exits with this status when its own command was killed.
         let has_killed = status == CommandStatus::Exited(128 + libc::SIGKILL);

@@ -9,7 +9,7 @@ use nix::time::ClockId;
 use ftsh_machine::time::Time;
 
 /// Time since the beginning of a run.
-pub struct RunClock {
+pub(crate) struct RunClock {
     /// Start of this process's part of the run.
     pub start: Instant,
     /// Duration of the run before this start.
@@ -20,18 +20,18 @@ pub struct RunClock {
 
 impl RunClock {
     /// Starts the clock of a run that has lasted `elapsed` in earlier starts.
-    pub fn start(elapsed: Duration) -> Self {
+    pub(crate) fn start(elapsed: Duration) -> Self {
         let start_unix = since_1970().saturating_sub(elapsed);
         Self { start: Instant::now(), elapsed, start_unix }
     }
 
     /// Returns the time of the run.
-    pub fn now(&self) -> Time {
+    pub(crate) fn now(&self) -> Time {
         self.at(Instant::now())
     }
 
     /// Returns the time from `now` until a time of the run; zero if the time is past.
-    pub fn time_until(&self, until: Time, now: Instant) -> Duration {
+    pub(crate) fn time_until(&self, until: Time, now: Instant) -> Duration {
         until.elapsed().saturating_sub(self.at(now).elapsed())
     }
 
@@ -60,6 +60,6 @@ pub fn boot_id() -> io::Result<String> {
 }
 
 /// Returns the time of the wall clock, since 1970.
-pub fn since_1970() -> Duration {
+pub(crate) fn since_1970() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }

@@ -4,7 +4,7 @@ use ftsh_machine::event::CommandStatus;
 use ftsh_sys::ExitStatus;
 
 /// Converts an exit status of the kernel to one of the machine.
-pub fn status(ended: ExitStatus) -> CommandStatus {
+pub(crate) fn status(ended: ExitStatus) -> CommandStatus {
     match ended {
         ExitStatus::Exited(code) => CommandStatus::Exited(code),
         ExitStatus::Signaled(signal) => CommandStatus::Signaled(signal),

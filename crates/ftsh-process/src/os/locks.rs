@@ -8,10 +8,10 @@ use std::os::fd::BorrowedFd;
 use nix::errno::Errno;
 
 /// Range of offsets: from the first up to, but excluding, the second. The file may be shorter.
-pub type Bytes = (u64, u64);
+pub(crate) type Bytes = (u64, u64);
 
 /// Returns the range of a single byte.
-pub const fn one(at: u64) -> Bytes {
+pub(crate) const fn one(at: u64) -> Bytes {
     (at, at + 1)
 }
 
@@ -32,14 +32,14 @@ mod system {
         }
     }
 
-    pub fn set(fd: BorrowedFd, bytes: Bytes, kind: i32, waits: bool) -> nix::Result<()> {
+    pub(super) fn set(fd: BorrowedFd, bytes: Bytes, kind: i32, waits: bool) -> nix::Result<()> {
         let request = request(bytes, kind);
         let argument =
             if waits { FcntlArg::F_OFD_SETLKW(&request) } else { FcntlArg::F_OFD_SETLK(&request) };
         fcntl(fd, argument).map(drop)
     }
 
-    pub fn get(fd: BorrowedFd, bytes: Bytes) -> nix::Result<Option<Bytes>> {
+    pub(super) fn get(fd: BorrowedFd, bytes: Bytes) -> nix::Result<Option<Bytes>> {
         let mut request = request(bytes, libc::F_WRLCK);
         fcntl(fd, FcntlArg::F_OFD_GETLK(&mut request))?;
         let (start, length) = (request.l_start as u64, request.l_len as u64);
@@ -50,7 +50,7 @@ mod system {
 
 /// Locks a range for writing. Returns false if another open file description has a lock in the
 /// range.
-pub fn try_lock(fd: BorrowedFd, bytes: Bytes) -> io::Result<bool> {
+pub(crate) fn try_lock(fd: BorrowedFd, bytes: Bytes) -> io::Result<bool> {
     match system::set(fd, bytes, libc::F_WRLCK, false) {
         Ok(()) => Ok(true),
         Err(Errno::EAGAIN | Errno::EACCES) => Ok(false),
@@ -59,18 +59,18 @@ pub fn try_lock(fd: BorrowedFd, bytes: Bytes) -> io::Result<bool> {
 }
 
 /// Blocks until no other lock is in the range. A signal interrupts the wait with an error.
-pub fn wait_until_free(fd: BorrowedFd, bytes: Bytes) -> io::Result<()> {
+pub(crate) fn wait_until_free(fd: BorrowedFd, bytes: Bytes) -> io::Result<()> {
     system::set(fd, bytes, libc::F_RDLCK, true)?;
     unlock(fd, bytes)
 }
 
 /// Releases the locks in a range.
-pub fn unlock(fd: BorrowedFd, bytes: Bytes) -> io::Result<()> {
+pub(crate) fn unlock(fd: BorrowedFd, bytes: Bytes) -> io::Result<()> {
     Ok(system::set(fd, bytes, libc::F_UNLCK, false)?)
 }
 
 /// Returns the range of a lock that another open file description has in `bytes`, if any.
-pub fn find(fd: BorrowedFd, bytes: Bytes) -> io::Result<Option<Bytes>> {
+pub(crate) fn find(fd: BorrowedFd, bytes: Bytes) -> io::Result<Option<Bytes>> {
     if bytes.0 >= bytes.1 {
         return Ok(None);
     }

@@ -1,12 +1,12 @@
 //! System interfaces: readiness of descriptors, signals, worker threads, locks, clocks.
 
-pub mod alarm;
-pub mod cgroup;
-pub mod clock;
-pub mod ending;
-pub mod locks;
-pub mod poll;
-pub mod reader;
-pub mod signal;
-pub mod umask;
-pub mod workers;
+pub(crate) mod alarm;
+pub(crate) mod cgroup;
+pub(crate) mod clock;
+pub(crate) mod ending;
+pub(crate) mod locks;
+pub(crate) mod poll;
+pub(crate) mod reader;
+pub(crate) mod signal;
+pub(crate) mod umask;
+pub(crate) mod workers;

@@ -12,10 +12,10 @@ use nix::sys::time::TimeSpec;
 use ftsh_sys as sys;
 
 /// Number that identifies a descriptor in the results of [`Poller::wait`].
-pub type Token = u64;
+pub(crate) type Token = u64;
 
 /// Set of polled descriptors.
-pub enum Poller {
+pub(crate) enum Poller {
     /// Any number of descriptors.
     Epoll(nix::sys::epoll::Epoll),
     /// The few descriptors of the portable fallback.
@@ -24,7 +24,7 @@ pub enum Poller {
 
 impl Poller {
     /// Creates an empty set; `portable` selects the fallback.
-    pub fn new(portable: bool) -> io::Result<Self> {
+    pub(crate) fn new(portable: bool) -> io::Result<Self> {
         if !portable {
             use nix::sys::epoll::{Epoll, EpollCreateFlags};
             let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
@@ -36,12 +36,12 @@ impl Poller {
 
     /// Adds a descriptor and reports when it is readable. The descriptor must stay open until its
     /// removal.
-    pub fn add(&mut self, fd: BorrowedFd, token: Token) -> io::Result<()> {
+    pub(crate) fn add(&mut self, fd: BorrowedFd, token: Token) -> io::Result<()> {
         self.add_for(fd, token, PollFlags::POLLIN)
     }
 
     /// Adds a descriptor and reports when it is writable.
-    pub fn add_for_writing(&mut self, fd: BorrowedFd, token: Token) -> io::Result<()> {
+    pub(crate) fn add_for_writing(&mut self, fd: BorrowedFd, token: Token) -> io::Result<()> {
         self.add_for(fd, token, PollFlags::POLLOUT)
     }
 
@@ -59,7 +59,7 @@ impl Poller {
     }
 
     /// Removes a descriptor.
-    pub fn remove(&mut self, fd: BorrowedFd) {
+    pub(crate) fn remove(&mut self, fd: BorrowedFd) {
         match self {
             Self::Epoll(epoll) => drop(epoll.delete(fd)),
             Self::Poll(descriptors) => descriptors.retain(|&(other, ..)| other != fd.as_raw_fd()),
@@ -68,7 +68,7 @@ impl Poller {
 
     /// Waits until a descriptor is ready, at most for `timeout`; without one, forever. The
     /// resolution is finer than the milliseconds of `epoll_wait`.
-    pub fn wait(&self, timeout: Option<Duration>) -> Vec<Token> {
+    pub(crate) fn wait(&self, timeout: Option<Duration>) -> Vec<Token> {
         // The kernel rejects very long timeouts. One wake-up a year costs nothing.
         let timeout = timeout.map(|duration| duration.min(Duration::from_secs(365 * 86400)));
         match self {

@@ -14,7 +14,7 @@ const LARGEST_PIPE: usize = 1 << 20;
 
 /// Non-blocking pipe whose writers may outlive the shell.
 #[derive(Clone, Copy)]
-pub struct DaemonPipe<'a> {
+pub(crate) struct DaemonPipe<'a> {
     /// Read end.
     pub reader: BorrowedFd<'a>,
     /// Destination of the bytes; none if they are discarded.
@@ -31,7 +31,7 @@ impl<'a> From<BorrowedFd<'a>> for DaemonPipe<'a> {
 /// SIGPIPE would kill daemons at their next write. The process ends with the last writer. Returns
 /// its id, or none if no process can write to the pipes.
 #[expect(unsafe_code, reason = "a process that outlives the shell")]
-pub fn start_reader(pipes: &[DaemonPipe]) -> io::Result<Option<i32>> {
+pub(crate) fn start_reader(pipes: &[DaemonPipe]) -> io::Result<Option<i32>> {
     let mut kept: Vec<DaemonPipe> = pipes.iter().copied().filter(|it| it.is_written()).collect();
     if kept.is_empty() {
         return Ok(None);

@@ -15,12 +15,12 @@ use ftsh_sys::Caught;
 const ENDING: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
 
 /// Returns the signals of the line editor's thread, which other threads must block.
-pub fn editor_signals() -> SigSet {
+pub(crate) fn editor_signals() -> SigSet {
     SigSet::from_iter([Signal::SIGINT, Signal::SIGWINCH])
 }
 
 /// Signals caught by handlers.
-pub struct Signals {
+pub(crate) struct Signals {
     pipe: PipeReader,
     children: bool,
     /// Filter for signals delivered twice.
@@ -30,7 +30,7 @@ pub struct Signals {
 impl Signals {
     /// Catches the signals that end or stop the shell or request its status. Only one instance per
     /// process may exist at a time.
-    pub fn catch() -> io::Result<Self> {
+    pub(crate) fn catch() -> io::Result<Self> {
         let (reader, writer) = io::pipe()?;
         let pipe = PipeReader::from(sys::move_up(reader.into())?);
         let writer = sys::move_up(writer.into())?;
@@ -47,13 +47,13 @@ impl Signals {
     }
 
     /// True if SIGCHLD is caught.
-    pub fn catches_children(&self) -> bool {
+    pub(crate) fn catches_children(&self) -> bool {
         self.children
     }
 
     /// Starts or stops catching SIGCHLD. Returns true when catching starts: earlier signals may
     /// have been missed.
-    pub fn catch_children(&mut self, wanted: bool) -> bool {
+    pub(crate) fn catch_children(&mut self, wanted: bool) -> bool {
         if wanted == self.children {
             return false;
         }
@@ -63,12 +63,12 @@ impl Signals {
     }
 
     /// Returns a descriptor that is readable after a signal.
-    pub fn readiness(&self) -> BorrowedFd<'_> {
+    pub(crate) fn readiness(&self) -> BorrowedFd<'_> {
         self.pipe.as_fd()
     }
 
     /// Returns the signals caught since the last call, oldest first.
-    pub fn take(&mut self) -> Vec<Caught> {
+    pub(crate) fn take(&mut self) -> Vec<Caught> {
         let mut caught = Vec::new();
         let mut bytes = [0; 64 * Caught::SIZE];
         while let Ok(count) = self.pipe.read(&mut bytes) {
@@ -82,7 +82,7 @@ impl Signals {
 }
 
 /// True if a signal ends the shell.
-pub fn is_ending(signal: i32) -> bool {
+pub(crate) fn is_ending(signal: i32) -> bool {
     ENDING.contains(&signal)
 }
 
@@ -94,7 +94,7 @@ pub fn die_by(signal: i32) -> ! {
 /// Detects one signal delivered twice. A signal to the shell's group reaches the interpreter
 /// directly and again through its supervisor. `timeout` signals the shell and then its group.
 #[derive(Default)]
-pub struct Interrupts {
+pub(crate) struct Interrupts {
     /// Signals that arrived on one of the two ways; true for those forwarded by the supervisor.
     single: Vec<(i32, bool, Instant)>,
     /// Last ending signal that the supervisor forwarded.
@@ -110,7 +110,7 @@ const FORWARDED_INTERVAL: Duration = Duration::from_millis(500);
 
 impl Interrupts {
     /// Records a signal. Returns false if the signal is a second delivery.
-    pub fn count(&mut self, signal: i32, forwarded: bool) -> bool {
+    pub(crate) fn count(&mut self, signal: i32, forwarded: bool) -> bool {
         self.count_at(Instant::now(), signal, forwarded)
     }
 

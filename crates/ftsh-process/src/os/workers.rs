@@ -18,7 +18,7 @@ use ftsh_sys as sys;
 
 /// Identifier of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct JobId(u64);
+pub(crate) struct JobId(u64);
 
 /// Limit of threads. Further jobs wait in the queue.
 const MAX_THREADS: usize = 1024;
@@ -36,7 +36,7 @@ type Job<A> = Box<dyn FnOnce(&Control) -> A + Send>;
 
 /// State of a job, shared by the event loop and the worker.
 #[derive(Default)]
-pub struct Control(Mutex<State>);
+pub(crate) struct Control(Mutex<State>);
 
 #[derive(Default)]
 struct State {
@@ -51,12 +51,12 @@ impl Control {
     }
 
     /// True if the job was canceled.
-    pub fn is_cancelled(&self) -> bool {
+    pub(crate) fn is_cancelled(&self) -> bool {
         self.state().cancelled
     }
 
     /// Begins a step that cannot be undone. Returns false if the job was canceled before.
-    pub fn commit(&self) -> bool {
+    pub(crate) fn commit(&self) -> bool {
         let mut state = self.state();
         state.committed = !state.cancelled;
         state.committed
@@ -111,7 +111,7 @@ impl<A> PoolShared<A> {
 }
 
 /// Pool of worker threads.
-pub struct WorkerPool<A> {
+pub(crate) struct WorkerPool<A> {
     shared: Arc<PoolShared<A>>,
     answers: Receiver<(JobId, A)>,
     sender: Sender<(JobId, A)>,
@@ -128,7 +128,7 @@ struct Nudging {
 }
 
 /// Handle of a submitted job.
-pub struct JobHandle {
+pub(crate) struct JobHandle {
     /// Identifier of the job.
     pub ticket: JobId,
     control: Arc<Control>,
@@ -136,7 +136,7 @@ pub struct JobHandle {
 
 impl JobHandle {
     /// Returns the thread in a step that cannot be undone.
-    pub fn committed_thread(&self) -> Option<sys::Thread> {
+    pub(crate) fn committed_thread(&self) -> Option<sys::Thread> {
         let state = self.control.state();
         state.thread.filter(|_| state.committed)
     }
@@ -144,7 +144,7 @@ impl JobHandle {
 
 impl<A: Send + 'static> WorkerPool<A> {
     /// Creates a pool without threads.
-    pub fn new() -> io::Result<Self> {
+    pub(crate) fn new() -> io::Result<Self> {
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
         let answered = sys::move_up(EventFd::from_flags(flags)?.into())?;
         let (sender, answers) = mpsc::channel();
@@ -160,12 +160,12 @@ impl<A: Send + 'static> WorkerPool<A> {
     }
 
     /// Returns a descriptor that is readable when an answer is available.
-    pub fn readiness(&self) -> BorrowedFd<'_> {
+    pub(crate) fn readiness(&self) -> BorrowedFd<'_> {
         self.answered.as_fd()
     }
 
     /// Submits a job. Fails only if no worker exists and none can be started.
-    pub fn submit(
+    pub(crate) fn submit(
         &mut self,
         job: impl FnOnce(&Control) -> A + Send + 'static,
     ) -> io::Result<JobHandle> {
@@ -203,7 +203,7 @@ impl<A: Send + 'static> WorkerPool<A> {
 
     /// Cancels a job and interrupts its worker. Returns false if the job has begun a step that
     /// cannot be undone; then its answer follows.
-    pub fn cancel(&mut self, handle: &JobHandle) -> bool {
+    pub(crate) fn cancel(&mut self, handle: &JobHandle) -> bool {
         let cancelled = handle.control.cancel();
         if cancelled && handle.control.nudge() {
             let due = Instant::now() + FIRST_NUDGE_INTERVAL;
@@ -214,12 +214,12 @@ impl<A: Send + 'static> WorkerPool<A> {
     }
 
     /// Returns the time of the next `tick`, if one is needed.
-    pub fn next_due(&self) -> Option<Instant> {
+    pub(crate) fn next_due(&self) -> Option<Instant> {
         self.nudging.iter().map(|nudging| nudging.due).min()
     }
 
     /// Repeats interrupts of canceled jobs.
-    pub fn tick(&mut self, now: Instant) {
+    pub(crate) fn tick(&mut self, now: Instant) {
         self.nudging.retain_mut(|nudging| {
             if nudging.due > now {
                 return true;
@@ -231,12 +231,12 @@ impl<A: Send + 'static> WorkerPool<A> {
     }
 
     /// Returns the next answer, if one is available.
-    pub fn answer(&mut self) -> Option<(JobId, A)> {
+    pub(crate) fn answer(&mut self) -> Option<(JobId, A)> {
         self.answers.try_recv().ok()
     }
 
     /// Resets `readiness`. Must be called before `answer`.
-    pub fn clear_readiness(&mut self) {
+    pub(crate) fn clear_readiness(&mut self) {
         let _ = read(&self.answered, &mut [0; size_of::<u64>()]);
     }
 }

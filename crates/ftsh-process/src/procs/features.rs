@@ -16,23 +16,23 @@ fn is_asked_for(fallbacks: &[&str]) -> bool {
 }
 
 /// True if pidfds report the end of children.
-pub fn has_pidfds() -> bool {
+pub(crate) fn has_pidfds() -> bool {
     static PIDFDS: OnceLock<bool> = OnceLock::new();
     *PIDFDS.get_or_init(|| !is_asked_for(&["pidfd", "1", "ps"]) && sys::has_pidfds())
 }
 
 /// Makes this process the parent of orphans. Returns false where the system lacks subreapers or
 /// lists of children.
-pub fn become_subreaper() -> bool {
+pub(crate) fn become_subreaper() -> bool {
     !is_asked_for(&["1", "ps"]) && list::lists_children() && sys::become_subreaper(true)
 }
 
 /// True if unnamed files may be used.
-pub fn has_unnamed_files() -> bool {
+pub(crate) fn has_unnamed_files() -> bool {
     !is_asked_for(&["1", "ps"])
 }
 
 /// True if processes must be listed by `ps`.
-pub fn needs_ps() -> bool {
+pub(crate) fn needs_ps() -> bool {
     is_asked_for(&["ps"]) || !list::has_proc()
 }

@@ -12,7 +12,7 @@ const ALONE: &str = "FTSH_TEST_ALONE";
 
 /// Returns true in a process that runs only the test of this name. Elsewhere runs the test in such
 /// a process and returns false.
-pub fn is_alone(name: &str) -> bool {
+pub(crate) fn is_alone(name: &str) -> bool {
     if env::var_os(ALONE).is_some() {
         return true;
     }
@@ -27,7 +27,7 @@ pub fn is_alone(name: &str) -> bool {
 }
 
 /// Calls a function while this process can open no file.
-pub fn none_during<T>(call: impl FnOnce() -> T) -> T {
+pub(crate) fn none_during<T>(call: impl FnOnce() -> T) -> T {
     let (usual, most) = getrlimit(Resource::RLIMIT_NOFILE).expect("a limit");
     setrlimit(Resource::RLIMIT_NOFILE, 0, most).expect("a limit");
     let result = call();
@@ -36,7 +36,7 @@ pub fn none_during<T>(call: impl FnOnce() -> T) -> T {
 }
 
 /// Calls a function. During the first `time` of the call, this process can open no file.
-pub fn none_for<T>(time: Duration, call: impl FnOnce() -> T) -> T {
+pub(crate) fn none_for<T>(time: Duration, call: impl FnOnce() -> T) -> T {
     let (usual, most) = getrlimit(Resource::RLIMIT_NOFILE).expect("a limit");
     setrlimit(Resource::RLIMIT_NOFILE, 0, most).expect("a limit");
     let end = thread::spawn(move || {

@@ -20,7 +20,7 @@ const STUCK_TIMEOUT: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(2);
 
 /// Kills these processes and all their descendants. Returns their ids.
-pub fn stop_and_kill(roots: &[i32]) -> Vec<i32> {
+pub(crate) fn stop_and_kill(roots: &[i32]) -> Vec<i32> {
     let found = stop(roots);
     for &pid in &found {
         let _ = sys::kill(pid, libc::SIGKILL);
@@ -93,7 +93,7 @@ fn until_empty(now: impl Fn() -> Instant, mut look: impl FnMut() -> ScanResult) 
 
 /// Kills all current and future children of this process, except these. Blocks; gives up on
 /// processes that cannot be killed after some seconds.
-pub fn empty(except: &HashSet<i32>) {
+pub(crate) fn empty(except: &HashSet<i32>) {
     let own = std::process::id() as i32;
     let mut killed = HashSet::new();
     until_empty(Instant::now, || {
@@ -131,7 +131,7 @@ pub fn empty(except: &HashSet<i32>) {
 }
 
 /// Kills the processes returned by `find` until two scans in a row certainly find none. Blocks.
-pub fn kill_found(mut find: impl FnMut() -> (Vec<ProcessEntry>, bool)) {
+pub(crate) fn kill_found(mut find: impl FnMut() -> (Vec<ProcessEntry>, bool)) {
     let (mut nothing, mut clean) = (false, false);
     let mut killed = HashSet::new();
     until_empty(Instant::now, || {

@@ -24,7 +24,7 @@ const PS_SLICE: Duration = Duration::from_millis(2);
 
 /// Entry of a list of processes.
 #[derive(Clone, Copy, Debug)]
-pub struct ProcessEntry {
+pub(crate) struct ProcessEntry {
     /// Process id.
     pub pid: i32,
     /// Process id of the parent.
@@ -39,7 +39,7 @@ pub struct ProcessEntry {
 
 /// True if `/proc` lists the children of a process (Linux 3.5, unless disabled at compile time).
 /// Tested once, for both supervisor and interpreter.
-pub fn lists_children() -> bool {
+pub(crate) fn lists_children() -> bool {
     static LISTS: OnceLock<bool> = OnceLock::new();
     *LISTS.get_or_init(|| {
         let pid = std::process::id();
@@ -49,14 +49,14 @@ pub fn lists_children() -> bool {
 
 /// Returns the children of one thread. The list is complete if no other thread waits for the
 /// children meanwhile.
-pub fn children_of_thread(pid: i32, thread: i32) -> io::Result<Vec<i32>> {
+pub(crate) fn children_of_thread(pid: i32, thread: i32) -> io::Result<Vec<i32>> {
     let text = fs::read_to_string(format!("/proc/{pid}/task/{thread}/children"))?;
     Ok(text.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect())
 }
 
 /// Returns the children of all threads of a process. The list is complete for a stopped process.
 /// Fails rather than return part of the list.
-pub fn children(pid: i32) -> io::Result<Vec<i32>> {
+pub(crate) fn children(pid: i32) -> io::Result<Vec<i32>> {
     let tasks = if_there(fs::read_dir(format!("/proc/{pid}/task")))?.into_iter().flatten();
     let mut lists = Vec::new();
     for task in tasks {
@@ -86,12 +86,12 @@ fn if_there<T>(result: io::Result<T>) -> io::Result<Option<T>> {
 }
 
 /// True if the system has `/proc`.
-pub fn has_proc() -> bool {
+pub(crate) fn has_proc() -> bool {
     if_there(fs::metadata("/proc/self/stat")).map_or(true, |found| found.is_some())
 }
 
 /// Returns a process and all its descendants. Fails rather than return part of the list.
-pub fn tree(root: i32) -> io::Result<Vec<i32>> {
+pub(crate) fn tree(root: i32) -> io::Result<Vec<i32>> {
     let all = if lists_children() { None } else { Some(by_parent(&all()?)) };
     let mut found = vec![root];
     let mut next = 0;
@@ -106,7 +106,7 @@ pub fn tree(root: i32) -> io::Result<Vec<i32>> {
 }
 
 /// Returns a process and all its ancestors. Fails rather than return part of the list.
-pub fn ancestry(pid: i32) -> io::Result<Vec<i32>> {
+pub(crate) fn ancestry(pid: i32) -> io::Result<Vec<i32>> {
     let mut found = vec![pid];
     let mut last = pid;
     while let Some(process) = one(last)?.filter(|process| process.parent > 0) {
@@ -117,14 +117,14 @@ pub fn ancestry(pid: i32) -> io::Result<Vec<i32>> {
 }
 
 /// True if a signal has stopped a process.
-pub fn is_stopped(pid: i32) -> bool {
+pub(crate) fn is_stopped(pid: i32) -> bool {
     let line = stat(pid).unwrap_or_default();
     Stat::of(&line).is_some_and(|stat| stat.field(3) == Some("T"))
 }
 
 /// Returns device and inode of each open file of a process whose name contains `part`. Other files
 /// are not touched: their file system may hang.
-pub fn files(pid: i32, part: &[u8]) -> io::Result<Vec<(u64, u64)>> {
+pub(crate) fn files(pid: i32, part: &[u8]) -> io::Result<Vec<(u64, u64)>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(format!("/proc/{pid}/fd"))? {
         let path = entry?.path();
@@ -140,7 +140,7 @@ pub fn files(pid: i32, part: &[u8]) -> io::Result<Vec<(u64, u64)>> {
 }
 
 /// Returns all processes. Fails rather than return part of the list.
-pub fn all() -> io::Result<Vec<ProcessEntry>> {
+pub(crate) fn all() -> io::Result<Vec<ProcessEntry>> {
     if has_proc() {
         pids()?.into_iter().filter_map(|pid| one(pid).transpose()).collect()
     } else {
@@ -149,7 +149,7 @@ pub fn all() -> io::Result<Vec<ProcessEntry>> {
 }
 
 /// Returns the ids of all processes. Fails rather than return part of the list.
-pub fn pids() -> io::Result<Vec<i32>> {
+pub(crate) fn pids() -> io::Result<Vec<i32>> {
     let mut pids = Vec::new();
     for entry in fs::read_dir("/proc")? {
         pids.extend(entry?.file_name().to_str().and_then(|name| name.parse::<i32>().ok()));
@@ -159,13 +159,13 @@ pub fn pids() -> io::Result<Vec<i32>> {
 
 /// Reads a process from `/proc`; none if there is no such process. Fails if the system could not
 /// read the entry.
-pub fn one(pid: i32) -> io::Result<Option<ProcessEntry>> {
+pub(crate) fn one(pid: i32) -> io::Result<Option<ProcessEntry>> {
     Ok(Stat::of(&stat(pid)?).and_then(|stat| stat.process(pid)))
 }
 
 /// Reads the `stat` line of a process, empty if there is no such process. Fails if the system could
 /// not read the line.
-pub fn stat(pid: i32) -> io::Result<String> {
+pub(crate) fn stat(pid: i32) -> io::Result<String> {
     // Read by one call: the line has some fifty numbers and a short name.
     let mut line = [0; 2048];
     let read = File::open(format!("/proc/{pid}/stat")).and_then(|mut file| file.read(&mut line));
@@ -174,14 +174,14 @@ pub fn stat(pid: i32) -> io::Result<String> {
 }
 
 /// Parsed `stat` line of a process, as in proc(5).
-pub struct Stat<'a> {
+pub(crate) struct Stat<'a> {
     /// Fields from the third on.
     fields: Vec<&'a str>,
 }
 
 impl<'a> Stat<'a> {
     /// Parses a line; none if the line is empty.
-    pub fn of(line: &'a str) -> Option<Self> {
+    pub(crate) fn of(line: &'a str) -> Option<Self> {
         // The process name before the fields is in parentheses, and may contain any character.
         let (_, fields) = line.rsplit_once(')')?;
         Some(Self { fields: fields.split_ascii_whitespace().collect() })
@@ -197,14 +197,14 @@ impl<'a> Stat<'a> {
     }
 
     /// Converts the line to an entry of a list.
-    pub fn process(&self, pid: i32) -> Option<ProcessEntry> {
+    pub(crate) fn process(&self, pid: i32) -> Option<ProcessEntry> {
         let ended = matches!(self.field(3)?, "Z" | "X") && !self.is_headless();
         let (parent, group) = (self.number(4)?, self.number(5)?);
         Some(ProcessEntry { pid, parent, group, ended, started: self.number(22).unwrap_or(0) })
     }
 
     /// Returns the identity of the executed program; none if the kernel hides it.
-    pub fn program(&self) -> Option<ProgramIdentity> {
+    pub(crate) fn program(&self) -> Option<ProgramIdentity> {
         let environment = (self.number(50)?, self.number(51)?);
         (environment.1 > 0).then_some(ProgramIdentity { started: self.number(22)?, environment })
     }
@@ -224,20 +224,20 @@ impl<'a> Stat<'a> {
 /// Identity of a program executed by a process. Each `execve` places the environment elsewhere, so
 /// programs executed one after the other differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ProgramIdentity {
+pub(crate) struct ProgramIdentity {
     started: u64,
     environment: (u64, u64),
 }
 
 /// Returns the name of a process, or an empty string.
-pub fn name(pid: i32) -> String {
+pub(crate) fn name(pid: i32) -> String {
     let name = fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
     String::from_utf8_lossy(&name).trim_end().to_owned()
 }
 
 /// Returns the signals that a process catches or ignores, as bits from signal 1 on; zero where the
 /// system hides them.
-pub fn handled_signals(pid: i32) -> u64 {
+pub(crate) fn handled_signals(pid: i32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let sets = status.lines().filter_map(|line| {
         let set = line.strip_prefix("SigIgn:").or_else(|| line.strip_prefix("SigCgt:"))?;
@@ -248,7 +248,7 @@ pub fn handled_signals(pid: i32) -> u64 {
 
 /// Result of reading the tag of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TagLookup {
+pub(crate) enum TagLookup {
     /// The tag belongs to this run.
     Ours(ScopeTag),
     /// No tag of this run.
@@ -261,7 +261,7 @@ pub enum TagLookup {
 
 impl TagLookup {
     /// Returns the tag of this run, if present.
-    pub fn ours(self) -> Option<ScopeTag> {
+    pub(crate) fn ours(self) -> Option<ScopeTag> {
         match self {
             Self::Ours(tag) => Some(tag),
             Self::Absent | Self::Unclear | Self::Unreadable => None,
@@ -269,18 +269,18 @@ impl TagLookup {
     }
 
     /// True if only a later read can decide.
-    pub fn is_open(self) -> bool {
+    pub(crate) fn is_open(self) -> bool {
         matches!(self, Self::Unclear | Self::Unreadable)
     }
 }
 
 /// Reads the tag of a process.
-pub fn tag(pid: i32, tagger: &Tagger) -> TagLookup {
+pub(crate) fn tag(pid: i32, tagger: &Tagger) -> TagLookup {
     tag_by(pid, |value| tagger.find(value))
 }
 
 /// Reads the tag of a process and parses its value by `find`.
-pub fn tag_by(pid: i32, find: impl Fn(&[u8]) -> Option<ScopeTag>) -> TagLookup {
+pub(crate) fn tag_by(pid: i32, find: impl Fn(&[u8]) -> Option<ScopeTag>) -> TagLookup {
     // The text ends early when the process executes another program during the read. A missing tag
     // is therefore accepted only after two equal reads.
     let mut last = None;
@@ -340,7 +340,7 @@ fn environment_of_threads(pid: i32) -> io::Result<Vec<u8>> {
 
 /// Returns all processes according to `ps`; none where `ps` is missing or does not work, since
 /// another call would find no more. Fails if `ps` could not run now.
-pub fn from_ps() -> io::Result<Vec<ProcessEntry>> {
+pub(crate) fn from_ps() -> io::Result<Vec<ProcessEntry>> {
     let arguments = ["-A", "-o", "pid=", "-o", "ppid=", "-o", "pgid=", "-o", "stat="];
     let spawned = Command::new("ps")
         .args(arguments)
@@ -386,7 +386,7 @@ fn parse_ps(line: &str) -> Option<ProcessEntry> {
 }
 
 /// Groups process ids by parent.
-pub fn by_parent(processes: &[ProcessEntry]) -> HashMap<i32, Vec<i32>> {
+pub(crate) fn by_parent(processes: &[ProcessEntry]) -> HashMap<i32, Vec<i32>> {
     let mut children: HashMap<i32, Vec<i32>> = HashMap::new();
     for process in processes {
         children.entry(process.parent).or_default().push(process.pid);

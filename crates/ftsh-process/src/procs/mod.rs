@@ -1,15 +1,15 @@
 //! Processes of the whole system: lists, features for supervision, and killing of process trees.
 
-pub mod features;
+pub(crate) mod features;
 #[cfg(test)]
-pub mod few_descriptors;
-pub mod kill_tree;
-pub mod list;
-pub mod scanner;
-pub mod shutdown_sweep;
+pub(crate) mod few_descriptors;
+pub(crate) mod kill_tree;
+pub(crate) mod list;
+pub(crate) mod scanner;
+pub(crate) mod shutdown_sweep;
 mod stale_runs;
 mod terminal_read;
 
 pub use self::shutdown_sweep::CLIENTS;
 pub use self::stale_runs::kill_stale_runs;
-pub use self::terminal_read::{TerminalActivity, terminal_activity};
+pub(crate) use self::terminal_read::{TerminalActivity, terminal_activity};

@@ -19,7 +19,7 @@ const LOADING_TIMEOUT: Duration = Duration::from_millis(10);
 const LOADING_INTERVAL: Duration = Duration::from_micros(200);
 
 /// Scanner with the tags of the last scan.
-pub struct ProcessScanner {
+pub(crate) struct ProcessScanner {
     /// Creates and recognizes the tags of this run.
     pub tagger: Tagger,
     /// Start time of this process. Older processes cannot have a tag of this run.
@@ -28,7 +28,7 @@ pub struct ProcessScanner {
 }
 
 /// Result of a scan.
-pub struct Scan {
+pub(crate) struct Scan {
     /// All running processes with their tags.
     pub processes: Vec<(ProcessEntry, Option<ScopeTag>)>,
     /// True if the whole list and all tags were read.
@@ -39,14 +39,14 @@ pub struct Scan {
 
 impl ProcessScanner {
     /// Creates a scanner for the tags of a run.
-    pub fn new(tagger: Tagger) -> Self {
+    pub(crate) fn new(tagger: Tagger) -> Self {
         Self { tagger, since: None, tags: HashMap::new() }
     }
 
     /// Lists all running processes with their tags. A process that starts another and ends before
     /// its turn would escape a single list. The list is therefore read until no process appeared or
     /// vanished.
-    pub fn scan(&mut self) -> Scan {
+    pub(crate) fn scan(&mut self) -> Scan {
         let mut seen = HashSet::new();
         let (mut found, mut loading) = (Vec::new(), Vec::new());
         let mut before = std::mem::take(&mut self.tags);

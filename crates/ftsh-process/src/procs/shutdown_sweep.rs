@@ -28,7 +28,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 const READ_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Method to find the processes of a dead shell.
-pub enum ShutdownSweep {
+pub(crate) enum ShutdownSweep {
     /// Children of this subreaper, except these.
     Children(HashSet<i32>),
     /// These commands and all processes tagged by the run, without a subreaper.
@@ -38,7 +38,7 @@ pub enum ShutdownSweep {
 impl ShutdownSweep {
     /// Kills all processes except clients. Blocks; gives up on processes that cannot be killed
     /// after some seconds.
-    pub fn kill(&self) {
+    pub(crate) fn kill(&self) {
         match self {
             Self::Children(except) => kill_tree::empty(&(except | &self.clients())),
             Self::Tagged(tagger, commands) => {
@@ -52,7 +52,7 @@ impl ShutdownSweep {
 
     /// Waits for the end of clients, whose standard input must be closed, and kills those still
     /// alive. Blocks.
-    pub fn await_clients(&self) {
+    pub(crate) fn await_clients(&self) {
         let clients = self.clients();
         if !clients.is_empty() {
             await_end(clients, || self.clients());

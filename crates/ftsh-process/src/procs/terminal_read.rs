@@ -6,7 +6,7 @@ use std::path::Path;
 
 /// Activity of processes, as far as a terminal is concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum TerminalActivity {
+pub(crate) enum TerminalActivity {
     /// Every thread sleeps elsewhere.
     Elsewhere,
     /// A thread runs, perhaps between two reads of a line.
@@ -17,7 +17,7 @@ pub enum TerminalActivity {
 
 /// Returns the activity of these processes that is closest to a read from a terminal. A process of
 /// another user counts as one that sleeps, as does any on a system without Linux's `/proc`.
-pub fn terminal_activity(pids: &[i32]) -> TerminalActivity {
+pub(crate) fn terminal_activity(pids: &[i32]) -> TerminalActivity {
     let of_process = |&pid: &i32| {
         let threads = fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten();
         threads.map(|thread| activity(pid, &thread.path())).max()

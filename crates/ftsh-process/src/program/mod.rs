@@ -3,5 +3,5 @@
 mod exec;
 mod spawn;
 
-pub use self::exec::Replacement;
-pub use self::spawn::{ProgramCache, ProgramSpec, StartedProgram};
+pub(crate) use self::exec::Replacement;
+pub(crate) use self::spawn::{ProgramCache, ProgramSpec, StartedProgram};

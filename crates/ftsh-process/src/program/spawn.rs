@@ -36,7 +36,7 @@ const SYSTEM: [&str; 6] =
     ["/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin"];
 
 /// Program that runs a script without `#!`.
-pub const SHELL: &str = "/bin/sh";
+pub(super) const SHELL: &str = "/bin/sh";
 
 /// Program to start.
 pub struct ProgramSpec {
@@ -67,12 +67,12 @@ pub struct StartedProgram {
 
 /// Cache of paths, by `PATH` and name.
 #[derive(Default)]
-pub struct ProgramCache(HashMap<BString, HashMap<BString, PathBuf>>);
+pub(crate) struct ProgramCache(HashMap<BString, HashMap<BString, PathBuf>>);
 
 impl ProgramCache {
     /// Looks up a program in the cache and in system directories. Returns true if the program can
     /// be started on the event loop.
-    pub fn look_up(&mut self, program: &mut ProgramSpec) -> bool {
+    pub(crate) fn look_up(&mut self, program: &mut ProgramSpec) -> bool {
         let name = program.name();
         let path = program.path();
         if name.contains(&b'/') {
@@ -92,7 +92,7 @@ impl ProgramCache {
     }
 
     /// Adds the path of a program to the cache.
-    pub fn remember(&mut self, path: BString, name: BString, file: PathBuf) {
+    pub(crate) fn remember(&mut self, path: BString, name: BString, file: PathBuf) {
         if file.is_absolute() && !name.contains(&b'/') {
             if self.0.len() > MAX_PATHS || self.0.values().any(|known| known.len() > MAX_NAMES) {
                 self.0.clear();
@@ -306,7 +306,7 @@ impl PreparedProgram {
 }
 
 /// Returns the first bytes of a file, or nothing on error.
-pub fn start_of(file: &Path) -> Vec<u8> {
+pub(super) fn start_of(file: &Path) -> Vec<u8> {
     let mut start = vec![0; 256];
     let size = std::fs::File::open(file).and_then(|mut file| file.read(&mut start));
     start.truncate(size.unwrap_or(0));
@@ -314,12 +314,12 @@ pub fn start_of(file: &Path) -> Vec<u8> {
 }
 
 /// True if a file may be a script: its first line has no NUL, as shells decide.
-pub fn is_text(start: &[u8]) -> bool {
+pub(super) fn is_text(start: &[u8]) -> bool {
     !start.lines().next().is_some_and(|line| line.contains(&0))
 }
 
 /// Returns the program named by a script's `#!` line.
-pub fn interpreter(script: &Path) -> Option<BString> {
+pub(super) fn interpreter(script: &Path) -> Option<BString> {
     let start = start_of(script);
     let line = start.lines().next()?.strip_prefix(b"#!")?;
     let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
@@ -346,6 +346,6 @@ fn c_string(text: &[u8]) -> Result<CString, SpawnError> {
     Ok(CString::new(text).unwrap_or_default())
 }
 
-pub fn error_of(kind: SpawnErrorKind, message: String) -> SpawnError {
+pub(super) fn error_of(kind: SpawnErrorKind, message: String) -> SpawnError {
     SpawnError { kind, message }
 }

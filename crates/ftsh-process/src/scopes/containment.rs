@@ -12,7 +12,7 @@ use ftsh_machine::effect::ScopeId;
 
 /// Process of a scope other than the first process of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StrayProcess {
+pub(super) struct StrayProcess {
     /// Process id.
     pub pid: i32,
     /// Number of nested shells between this shell and the process.
@@ -23,7 +23,7 @@ pub struct StrayProcess {
 }
 
 /// Method to find orphans.
-pub trait Containment {
+pub(super) trait Containment {
     /// True if orphans become children of this process. Then the list of orphans is complete, and
     /// their ends are reported.
     fn adopts(&self) -> bool;

@@ -4,10 +4,10 @@ use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 /// First interval between two checks of processes whose end is not reported. The intervals grow.
-pub const FIRST_INTERVAL: Duration = Duration::from_millis(5);
+pub(super) const FIRST_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Scope that is being emptied.
-pub struct Emptying {
+pub(super) struct Emptying {
     /// Time of the SIGTERM.
     pub since: Instant,
     /// Process groups of commands, which received SIGTERM as groups.
@@ -28,7 +28,7 @@ pub struct Emptying {
 }
 
 /// Progress of the SIGKILL phase.
-pub struct Killing {
+pub(super) struct Killing {
     /// Time of the first SIGKILL.
     pub since: Instant,
     /// True if killing is never given up.
@@ -43,7 +43,7 @@ pub struct Killing {
 
 impl Emptying {
     /// Creates the state of a scope that is emptied from now on.
-    pub fn new(now: Instant) -> Self {
+    pub(super) fn new(now: Instant) -> Self {
         Self {
             since: now,
             groups: HashSet::new(),
@@ -58,7 +58,7 @@ impl Emptying {
     }
 
     /// Begins the SIGKILL phase.
-    pub fn kill(&mut self, strong: bool, now: Instant) {
+    pub(super) fn kill(&mut self, strong: bool, now: Instant) {
         let (killed, survivors) = (HashSet::new(), HashSet::new());
         self.killing = Some(Killing { since: now, strong, killed, survivors, given_up: None });
         self.interval = FIRST_INTERVAL;
@@ -66,17 +66,17 @@ impl Emptying {
     }
 
     /// True if the time of the next check has come.
-    pub fn is_due(&self, now: Instant) -> bool {
+    pub(super) fn is_due(&self, now: Instant) -> bool {
         self.look.is_some_and(|look| look <= now)
     }
 
     /// Returns the interval to the next check.
-    pub fn interval(&self) -> Duration {
+    pub(super) fn interval(&self) -> Duration {
         self.interval
     }
 
     /// Doubles the interval, up to `slowest`.
-    pub fn wait_longer(&mut self, slowest: Duration) {
+    pub(super) fn wait_longer(&mut self, slowest: Duration) {
         self.interval = (self.interval * 2).min(slowest);
     }
 }

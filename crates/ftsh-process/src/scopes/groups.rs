@@ -24,7 +24,7 @@ const SHARE: u32 = 4;
 
 /// All processes, as of the last scan.
 #[derive(Default)]
-pub struct Groups {
+pub(super) struct Groups {
     processes: HashMap<i32, ProcessEntry>,
     children: HashMap<i32, Vec<i32>>,
     /// Processes with a tag of this run, and the scope that now owns the scope of the tag.

@@ -16,7 +16,7 @@ mod tree;
 
 use std::time::Instant;
 
-pub use self::system::{OrphanList, ScopeQueries};
+pub(crate) use self::system::{OrphanList, ScopeQueries};
 
 use self::containment::Containment;
 use self::groups::Groups;
@@ -28,7 +28,7 @@ use ftsh_machine::record::LogEvent;
 
 /// Action for the driver. Actions must be performed in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ScopeAction {
+pub(crate) enum ScopeAction {
     /// Send SIGTERM and SIGCONT to a process or, if negative, to a group.
     SendSigterm(i32),
     /// Send SIGKILL to the group of a command whose scope was closed before the start.
@@ -45,7 +45,7 @@ pub enum ScopeAction {
 
 /// Command that has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct EndedCommand {
+pub(crate) struct EndedCommand {
     /// Scope of the command.
     pub scope: ScopeId,
     /// True if the machine waits for the end of the command.
@@ -53,7 +53,7 @@ pub struct EndedCommand {
 }
 
 /// All scopes with their processes, and the progress of emptying.
-pub struct ScopeTree {
+pub(crate) struct ScopeTree {
     tree: Tree,
     containment: Box<dyn Containment>,
     /// True if a process of a command has ended since the last scope was opened.
@@ -65,25 +65,25 @@ pub struct ScopeTree {
 impl ScopeTree {
     /// Creates a tree with only the script's scope. `adopts` is true if this process is a
     /// subreaper.
-    pub fn new(adopts: bool) -> Self {
+    pub(crate) fn new(adopts: bool) -> Self {
         let containment: Box<dyn Containment> =
             if adopts { Box::new(Subreaper::default()) } else { Box::new(Groups::default()) };
         Self { tree: Tree::new(), containment, has_ended: false, grants: LimitGrants::default() }
     }
 
     /// True if orphans become children of this process.
-    pub fn adopts(&self) -> bool {
+    pub(crate) fn adopts(&self) -> bool {
         self.containment.adopts()
     }
 
     /// Returns the next action, if any.
-    pub fn take_action(&mut self) -> Option<ScopeAction> {
+    pub(crate) fn take_action(&mut self) -> Option<ScopeAction> {
         self.tree.take_action()
     }
 
     /// Opens a scope inside another. Existing orphans are assigned to scopes first, so none goes to
     /// the new scope.
-    pub fn open(
+    pub(crate) fn open(
         &mut self,
         scope: ScopeId,
         parent: ScopeId,
@@ -97,12 +97,17 @@ impl ScopeTree {
     }
 
     /// Opens a scope outside all others.
-    pub fn open_apart(&mut self, scope: ScopeId) {
+    pub(crate) fn open_apart(&mut self, scope: ScopeId) {
         self.tree.open_apart(scope);
     }
 
     /// Closes a scope and moves its running processes to another scope.
-    pub fn hand_over(&mut self, scope: ScopeId, into: ScopeId, system: &mut dyn ScopeQueries) {
+    pub(crate) fn hand_over(
+        &mut self,
+        scope: ScopeId,
+        into: ScopeId,
+        system: &mut dyn ScopeQueries,
+    ) {
         if scope == into {
             return;
         }
@@ -131,13 +136,13 @@ impl ScopeTree {
     }
 
     /// Registers a command that is about to start.
-    pub fn begin(&mut self, scope: ScopeId, process: ProcessId) {
+    pub(crate) fn begin(&mut self, scope: ScopeId, process: ProcessId) {
         self.tree.begin(scope, process);
     }
 
     /// Records the process of a command. Returns false if the machine no longer waits for the
     /// command.
-    pub fn started(&mut self, process: ProcessId, pid: i32) -> bool {
+    pub(crate) fn started(&mut self, process: ProcessId, pid: i32) -> bool {
         let Some(member) = self.tree.start(process, pid) else { return false };
         if !member.is_awaited {
             self.tree.act(ScopeAction::KillGroup(pid));
@@ -147,7 +152,7 @@ impl ScopeTree {
     }
 
     /// Records the end of a command, after its process, if any, was reaped.
-    pub fn ended(
+    pub(crate) fn ended(
         &mut self,
         process: ProcessId,
         system: &mut dyn ScopeQueries,
@@ -160,27 +165,27 @@ impl ScopeTree {
     }
 
     /// Reaps ended orphans. Returns the living ones, or none if they cannot be listed now.
-    pub fn reap(&mut self, system: &mut dyn ScopeQueries) -> Option<Vec<i32>> {
+    pub(crate) fn reap(&mut self, system: &mut dyn ScopeQueries) -> Option<Vec<i32>> {
         self.containment.reap(&mut self.tree, system)
     }
 
     /// Assigns new orphans to scopes.
-    pub fn adopt(&mut self, system: &mut dyn ScopeQueries, now: Instant) {
+    pub(crate) fn adopt(&mut self, system: &mut dyn ScopeQueries, now: Instant) {
         self.containment.adopt(&mut self.tree, system, now);
     }
 
     /// True if any scope is being emptied.
-    pub fn is_emptying(&self) -> bool {
+    pub(crate) fn is_emptying(&self) -> bool {
         !self.tree.emptying.is_empty()
     }
 
     /// Marks all scopes being emptied for a check, since an event may have been missed.
-    pub fn suspect_all(&mut self) {
+    pub(crate) fn suspect_all(&mut self) {
         self.tree.suspect_all();
     }
 
     /// Returns a scope and the scopes around it, innermost first.
-    pub fn around(&self, scope: ScopeId) -> Vec<ScopeId> {
+    pub(crate) fn around(&self, scope: ScopeId) -> Vec<ScopeId> {
         self.tree.around(scope)
     }
 }

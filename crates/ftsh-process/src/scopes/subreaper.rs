@@ -23,7 +23,7 @@ const MAX_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Orphans of commands.
 #[derive(Default)]
-pub struct Subreaper {
+pub(super) struct Subreaper {
     /// Assigned orphans by process id.
     orphans: HashMap<i32, Orphan>,
     /// Orphans whose tag cannot be read yet: time of the first try, and the scope to assume

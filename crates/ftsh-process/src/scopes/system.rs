@@ -8,7 +8,7 @@ use super::super::tag::ScopeTag;
 use ftsh_machine::effect::ProcessId;
 
 /// Source of information about processes.
-pub trait ScopeQueries {
+pub(crate) trait ScopeQueries {
     /// Returns the children of this process that run no command, and reaps those that have ended.
     /// None if they cannot be listed now.
     fn orphans(&mut self) -> Option<OrphanList>;
@@ -52,7 +52,7 @@ pub trait ScopeQueries {
 
 /// Children of this process that lost their original parents.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct OrphanList {
+pub(crate) struct OrphanList {
     /// Living orphans.
     pub alive: Vec<i32>,
     /// Orphans that have ended.

@@ -44,7 +44,7 @@ impl Remaining {
 
 impl ScopeTree {
     /// Sends SIGTERM to all processes of a scope.
-    pub fn terminate(&mut self, scope: ScopeId, now: Instant) {
+    pub(crate) fn terminate(&mut self, scope: ScopeId, now: Instant) {
         if !self.tree.has(scope) {
             // No process ever ran in the scope, or its processes were handed over.
             return self.tree.act(ScopeAction::Emptied(scope));
@@ -70,7 +70,7 @@ impl ScopeTree {
     }
 
     /// Begins the SIGKILL phase of a scope.
-    pub fn kill(&mut self, scope: ScopeId, strong: bool, now: Instant) {
+    pub(crate) fn kill(&mut self, scope: ScopeId, strong: bool, now: Instant) {
         let Some(emptying) = self.tree.emptying.get_mut(&scope) else { return }; // empty by now
         emptying.kill(strong, now);
         self.tree.act(ScopeAction::Log(LogEvent::Emptying { scope: scope.0, kill: true }));
@@ -93,12 +93,12 @@ impl ScopeTree {
     }
 
     /// Returns the time of the next check of a scope that is being emptied.
-    pub fn next_look(&self) -> Option<Instant> {
+    pub(crate) fn next_look(&self) -> Option<Instant> {
         self.tree.emptying.values().filter_map(|emptying| emptying.look).min()
     }
 
     /// Advances the scopes that are being emptied and may have changed.
-    pub fn advance(&mut self, system: &mut dyn ScopeQueries, now: Instant) {
+    pub(crate) fn advance(&mut self, system: &mut dyn ScopeQueries, now: Instant) {
         if self.tree.emptying.is_empty() {
             return;
         }
@@ -251,7 +251,7 @@ impl ScopeTree {
     }
 
     /// Records the processes killed for a scope. Returns those not recorded before.
-    pub fn killed(&mut self, scope: ScopeId, found: &[i32], now: Instant) -> Vec<i32> {
+    pub(crate) fn killed(&mut self, scope: ScopeId, found: &[i32], now: Instant) -> Vec<i32> {
         let adopts = self.containment.adopts();
         let Some(emptying) = self.tree.emptying.get_mut(&scope) else { return Vec::new() }; // over by now
         let Some(killing) = &mut emptying.killing else { return Vec::new() };

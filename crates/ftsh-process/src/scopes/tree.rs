@@ -17,7 +17,7 @@ const FEW_SUCCESSORS: usize = 100;
 const BETWEEN_GROUPS: usize = 64;
 
 /// All scopes and their commands.
-pub struct Tree {
+pub(super) struct Tree {
     scopes: HashMap<ScopeId, ScopeMembers>,
     commands: HashMap<ProcessId, Member>,
     /// Commands by process id.
@@ -34,7 +34,7 @@ pub struct Tree {
 
 /// One scope.
 #[derive(Default)]
-pub struct ScopeMembers {
+pub(super) struct ScopeMembers {
     parent: Option<ScopeId>,
     /// Inner scopes.
     pub below: BTreeSet<ScopeId>,
@@ -46,7 +46,7 @@ pub struct ScopeMembers {
 
 /// Command of a scope.
 #[derive(Clone, Copy, Debug)]
-pub struct Member {
+pub(super) struct Member {
     /// Scope of the command.
     pub scope: ScopeId,
     /// Process id, which is also the group's id; none before the start.
@@ -57,7 +57,7 @@ pub struct Member {
 
 impl Tree {
     /// Creates a tree with only the script's scope.
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self {
             scopes: HashMap::from([(ScopeId::SCRIPT, ScopeMembers::default())]),
             commands: HashMap::new(),
@@ -70,22 +70,22 @@ impl Tree {
     }
 
     /// Queues an action.
-    pub fn act(&mut self, action: ScopeAction) {
+    pub(super) fn act(&mut self, action: ScopeAction) {
         self.actions.push_back(action);
     }
 
     /// Returns the next action.
-    pub fn take_action(&mut self) -> Option<ScopeAction> {
+    pub(super) fn take_action(&mut self) -> Option<ScopeAction> {
         self.actions.pop_front()
     }
 
     /// True if a scope is open.
-    pub fn has(&self, scope: ScopeId) -> bool {
+    pub(super) fn has(&self, scope: ScopeId) -> bool {
         self.scopes.contains_key(&scope)
     }
 
     /// Opens a scope inside another, or moves an open scope there.
-    pub fn open(&mut self, scope: ScopeId, parent: ScopeId) {
+    pub(super) fn open(&mut self, scope: ScopeId, parent: ScopeId) {
         if let Some(before) = self.scope(scope).parent.replace(parent)
             && let Some(before) = self.scopes.get_mut(&before)
         {
@@ -95,7 +95,7 @@ impl Tree {
     }
 
     /// Opens a scope outside all others.
-    pub fn open_apart(&mut self, scope: ScopeId) {
+    pub(super) fn open_apart(&mut self, scope: ScopeId) {
         self.scopes.entry(scope).or_default();
     }
 
@@ -111,13 +111,13 @@ impl Tree {
     }
 
     /// Registers a command that is about to start.
-    pub fn begin(&mut self, scope: ScopeId, process: ProcessId) {
+    pub(super) fn begin(&mut self, scope: ScopeId, process: ProcessId) {
         self.scope(scope).commands.insert(process);
         self.commands.insert(process, Member { scope, pid: None, is_awaited: true });
     }
 
     /// Records the process of a command.
-    pub fn start(&mut self, process: ProcessId, pid: i32) -> Option<Member> {
+    pub(super) fn start(&mut self, process: ProcessId, pid: i32) -> Option<Member> {
         let member = self.commands.get_mut(&process)?;
         member.pid = Some(pid);
         self.leaders.insert(pid, process);
@@ -125,7 +125,7 @@ impl Tree {
     }
 
     /// Removes a command. Other members of its group may live on.
-    pub fn end(&mut self, process: ProcessId) -> Option<Member> {
+    pub(super) fn end(&mut self, process: ProcessId) -> Option<Member> {
         let member = self.commands.remove(&process)?;
         if let Some(pid) = member.pid {
             self.leaders.remove(&pid);
@@ -139,20 +139,20 @@ impl Tree {
     }
 
     /// True if a scope has enough groups for a cleanup.
-    pub fn has_many_groups(&self, scope: ScopeId) -> bool {
+    pub(super) fn has_many_groups(&self, scope: ScopeId) -> bool {
         let groups = self.scopes.get(&scope).map_or(0, |scope| scope.groups.len());
         groups > 0 && groups.is_multiple_of(BETWEEN_GROUPS)
     }
 
     /// Drops the groups of a scope that have no members.
-    pub fn forget_dead_groups(&mut self, scope: ScopeId, system: &mut dyn ScopeQueries) {
+    pub(super) fn forget_dead_groups(&mut self, scope: ScopeId, system: &mut dyn ScopeQueries) {
         if let Some(scope) = self.scopes.get_mut(&scope) {
             scope.groups.retain(|&group| system.is_group_alive(group));
         }
     }
 
     /// Returns the scopes being emptied among this scope and the scopes around it.
-    pub fn emptying_above(&self, scope: ScopeId) -> Vec<ScopeId> {
+    pub(super) fn emptying_above(&self, scope: ScopeId) -> Vec<ScopeId> {
         if self.emptying.is_empty() {
             return Vec::new();
         }
@@ -161,25 +161,25 @@ impl Tree {
     }
 
     /// Marks a changed scope, and the scopes around it, for a check if they are being emptied.
-    pub fn suspect(&mut self, scope: ScopeId) {
+    pub(super) fn suspect(&mut self, scope: ScopeId) {
         let above = self.emptying_above(scope);
         self.dirty.extend(above);
     }
 
     /// Marks all scopes being emptied for a check.
-    pub fn suspect_all(&mut self) {
+    pub(super) fn suspect_all(&mut self) {
         self.dirty.extend(self.emptying.keys());
     }
 
     /// Returns and resets the scopes marked for a check.
-    pub fn take_suspects(&mut self) -> BTreeSet<ScopeId> {
+    pub(super) fn take_suspects(&mut self) -> BTreeSet<ScopeId> {
         let mut suspects = std::mem::take(&mut self.dirty);
         suspects.retain(|scope| self.emptying.contains_key(scope));
         suspects
     }
 
     /// Removes a scope. Processes with its tag belong to `heir` from now on.
-    pub fn remove(&mut self, scope: ScopeId, heir: ScopeId) -> Option<ScopeMembers> {
+    pub(super) fn remove(&mut self, scope: ScopeId, heir: ScopeId) -> Option<ScopeMembers> {
         let mut old = self.scopes.remove(&scope)?;
         self.emptying.remove(&scope);
         self.dirty.remove(&scope);
@@ -203,7 +203,7 @@ impl Tree {
     }
 
     /// Moves the contents of a closed scope to another scope.
-    pub fn adopt_scope(&mut self, heir: ScopeId, old: ScopeMembers) {
+    pub(super) fn adopt_scope(&mut self, heir: ScopeId, old: ScopeMembers) {
         for below in old.below {
             self.open(below, heir);
         }
@@ -218,35 +218,35 @@ impl Tree {
     }
 
     /// Marks a command whose end the machine no longer waits for.
-    pub fn stop_awaiting(&mut self, process: ProcessId) {
+    pub(super) fn stop_awaiting(&mut self, process: ProcessId) {
         if let Some(member) = self.commands.get_mut(&process) {
             member.is_awaited = false;
         }
     }
 
     /// True if enough closed scopes are remembered for a cleanup.
-    pub fn remembers_many(&self) -> bool {
+    pub(super) fn remembers_many(&self) -> bool {
         self.successors.len() > FEW_SUCCESSORS
     }
 
     /// Drops all remembered scopes. Valid if no process with their tags exists.
-    pub fn forget_names(&mut self) {
+    pub(super) fn forget_names(&mut self) {
         self.successors = HashMap::new();
     }
 
     /// Returns the scope around a scope.
-    pub fn parent(&self, scope: ScopeId) -> ScopeId {
+    pub(super) fn parent(&self, scope: ScopeId) -> ScopeId {
         self.scopes.get(&scope).and_then(|scope| scope.parent).unwrap_or(ScopeId::SCRIPT)
     }
 
     /// Returns a scope and the scopes around it, innermost first.
-    pub fn around(&self, scope: ScopeId) -> Vec<ScopeId> {
+    pub(super) fn around(&self, scope: ScopeId) -> Vec<ScopeId> {
         let up = |id: &ScopeId| (*id != ScopeId::SCRIPT).then(|| self.parent(*id));
         std::iter::successors(Some(scope), up).collect()
     }
 
     /// Returns a scope and all scopes inside.
-    pub fn subtree(&self, scope: ScopeId) -> Vec<ScopeId> {
+    pub(super) fn subtree(&self, scope: ScopeId) -> Vec<ScopeId> {
         let mut all = vec![scope];
         let mut next = 0;
         while let Some(id) = all.get(next) {
@@ -257,26 +257,29 @@ impl Tree {
     }
 
     /// Returns the commands of these scopes.
-    pub fn commands_in(&self, scopes: &[ScopeId]) -> impl Iterator<Item = (ProcessId, Member)> {
+    pub(super) fn commands_in(
+        &self,
+        scopes: &[ScopeId],
+    ) -> impl Iterator<Item = (ProcessId, Member)> {
         let scopes = scopes.iter().filter_map(|id| self.scopes.get(id));
         let commands = scopes.flat_map(|scope| &scope.commands);
         commands.filter_map(|process| Some((*process, *self.commands.get(process)?)))
     }
 
     /// Returns the processes of started commands of these scopes.
-    pub fn running_in(&self, scopes: &[ScopeId]) -> Vec<i32> {
+    pub(super) fn running_in(&self, scopes: &[ScopeId]) -> Vec<i32> {
         self.commands_in(scopes).filter_map(|(_, member)| member.pid).collect()
     }
 
     /// Returns the groups left by commands of these scopes.
-    pub fn groups_of(&self, scopes: &[ScopeId]) -> impl Iterator<Item = i32> {
+    pub(super) fn groups_of(&self, scopes: &[ScopeId]) -> impl Iterator<Item = i32> {
         let scopes = scopes.iter().filter_map(|id| self.scopes.get(id));
         scopes.flat_map(|scope| &scope.groups).copied()
     }
 
     /// Returns the open scope that now owns a scope named by a tag. A forgotten scope ended in
     /// success long ago and belongs to the script.
-    pub fn current_owner(&self, mut scope: ScopeId) -> ScopeId {
+    pub(super) fn current_owner(&self, mut scope: ScopeId) -> ScopeId {
         while !self.scopes.contains_key(&scope) {
             scope = self.successors.get(&scope).copied().unwrap_or(ScopeId::SCRIPT);
         }
@@ -285,7 +288,7 @@ impl Tree {
 
     /// Returns the scope of a process without a tag: the scope of its group, else the innermost
     /// scope that contains all running commands.
-    pub fn guess(&self, group: Option<i32>) -> ScopeId {
+    pub(super) fn guess(&self, group: Option<i32>) -> ScopeId {
         let by_group = group.and_then(|group| {
             let leader = self.leaders.get(&group).and_then(|it| self.commands.get(it));
             let with_group = || {

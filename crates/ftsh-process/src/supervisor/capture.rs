@@ -187,14 +187,14 @@ fn drain(mut pipe: &PipeReader, most: usize, mut take: impl FnMut(&[u8])) -> boo
 
 /// Writer that waits for its reader, without limit or up to a time limit. While waiting, it lets in
 /// blocked signals, which end this process, except for the signal that requests the status.
-pub struct WaitingWriter<'a> {
+pub(super) struct WaitingWriter<'a> {
     fd: BorrowedFd<'a>,
     timeout: Option<Duration>,
 }
 
 impl<'a> WaitingWriter<'a> {
     /// Creates a writer with a short time limit.
-    pub fn briefly(fd: BorrowedFd<'a>) -> Self {
+    pub(super) fn briefly(fd: BorrowedFd<'a>) -> Self {
         Self { fd, timeout: Some(READER_TIMEOUT) }
     }
 }

@@ -34,7 +34,7 @@ const SHORT_RUN: Duration = Duration::from_millis(20);
 const START_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// State of a supervisor.
-pub struct SupervisorProcess {
+pub(super) struct SupervisorProcess {
     /// Process id of the interpreter.
     pub interpreter: i32,
     /// Socket to the interpreter. It transfers the locks of files to remove and the program that
@@ -60,7 +60,7 @@ pub struct SupervisorProcess {
 impl SupervisorProcess {
     /// Forwards signals until the interpreter ends, kills the remaining processes, and ends in the
     /// same way.
-    pub fn perform(self) -> ! {
+    pub(super) fn perform(self) -> ! {
         let collector = self.capture.as_ref().map(|capture| (capture, capture.collect()));
         if let Some((_, Err(error))) = &collector {
             eprintln!("ftsh: cannot capture the output: {}", plain(error));

@@ -11,7 +11,7 @@ use ftsh_sys::os_error::plain;
 const TAIL: usize = 1 << 18;
 
 /// Growing text. The end of the part that the disk cannot hold is kept in memory.
-pub struct SpillBuffer {
+pub(super) struct SpillBuffer {
     file: Option<File>,
     /// Error of the last write to the file.
     trouble: Option<io::Error>,
@@ -24,7 +24,7 @@ pub struct SpillBuffer {
 
 impl SpillBuffer {
     /// Creates a buffer that continues the text in a file.
-    pub fn new(file: io::Result<File>) -> Self {
+    pub(super) fn new(file: io::Result<File>) -> Self {
         let (file, trouble) = match file {
             Ok(file) => (Some(file), None),
             Err(error) => (None, Some(error)),
@@ -42,7 +42,7 @@ impl SpillBuffer {
     }
 
     /// Appends bytes.
-    pub fn add(&mut self, mut bytes: &[u8]) {
+    pub(super) fn add(&mut self, mut bytes: &[u8]) {
         if let Some(last) = bytes.last() {
             self.last = *last;
         }
@@ -62,12 +62,12 @@ impl SpillBuffer {
     }
 
     /// True if there is no text.
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.length() == 0 && self.tail.is_empty()
     }
 
     /// Writes the text, with a line in place of dropped bytes. Ends with a newline.
-    pub fn copy(&self, out: &mut impl Write) -> io::Result<()> {
+    pub(super) fn copy(&self, out: &mut impl Write) -> io::Result<()> {
         if let Some(file) = &self.file {
             let mut at = 0;
             let mut bytes = vec![0; 1 << 16];

@@ -23,7 +23,7 @@ use ftsh_machine::time::Deadline;
 use ftsh_sys as sys;
 
 /// Environment variable with a time limit, in seconds since 1970.
-pub const VARIABLE: &str = "FTSH_DEADLINE";
+pub(crate) const VARIABLE: &str = "FTSH_DEADLINE";
 
 /// Maximum number of grants in a tag: those with the earliest limits.
 const MAX_GRANTS: usize = 8;
@@ -33,7 +33,7 @@ const SIZE: u64 = 8;
 
 /// Grants of this shell, one for each open scope with a limit.
 #[derive(Default)]
-pub struct LimitGrants {
+pub(crate) struct LimitGrants {
     /// File with the grants, created for the first grant; an error if it cannot be created.
     file: Option<io::Result<File>>,
     granted: HashMap<ScopeId, Grant>,
@@ -67,7 +67,7 @@ impl LimitGrants {
     /// Returns the tag notes of a command's limit and of the limits around it, each as
     /// `;MOMENT=PID.FD.PLACE.SCOPE`. `around` is the command's scope followed by the enclosing
     /// scopes, innermost first.
-    pub fn note(
+    pub(crate) fn note(
         &mut self,
         tagger: &Tagger,
         pid: i32,
@@ -99,7 +99,7 @@ impl LimitGrants {
     }
 
     /// Ends the grant of a scope.
-    pub fn end(&mut self, scope: ScopeId) {
+    pub(crate) fn end(&mut self, scope: ScopeId) {
         if let Some(given) = self.granted.remove(&scope) {
             if let Some(Ok(file)) = &self.file {
                 // The memory is already allocated, so the write cannot fail for lack of space.

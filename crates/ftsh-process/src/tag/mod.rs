@@ -2,9 +2,10 @@
 //! limit, and their kill timeout.
 
 mod kill_timeout;
-pub mod limit_grants;
+pub(crate) mod limit_grants;
 mod scope_tag;
 
 pub use self::kill_timeout::KillTimeout;
-pub use self::limit_grants::{LimitGrants, remove_expired_limit};
-pub use self::scope_tag::{ScopeTag, Tagger, VARIABLE, find, innermost};
+pub(crate) use self::limit_grants::LimitGrants;
+pub use self::limit_grants::remove_expired_limit;
+pub(crate) use self::scope_tag::{ScopeTag, Tagger, VARIABLE, find, innermost};

@@ -12,7 +12,7 @@ use ftsh_sys as sys;
 
 /// Environment variable of the tag. Its value is a list of `run.scope;note;note`, outermost shell
 /// first.
-pub const VARIABLE: &str = "FTSH_SCOPE";
+pub(crate) const VARIABLE: &str = "FTSH_SCOPE";
 
 /// Creates and recognizes the tags of one run. The run's name is unique and cannot be guessed:
 /// without a subreaper, every process whose tag contains the name is killed with the run.
@@ -65,7 +65,7 @@ impl Tagger {
 }
 
 /// Parses a tag, relative to the first run accepted by `is_meant`.
-pub fn find(value: &[u8], is_meant: impl Fn(&str) -> bool) -> Option<ScopeTag> {
+pub(crate) fn find(value: &[u8], is_meant: impl Fn(&str) -> bool) -> Option<ScopeTag> {
     let mut entries = entries(value);
     let scope = entries.find(|entry| is_meant(entry.run))?.scope;
     let shell = entries.next();
@@ -74,13 +74,13 @@ pub fn find(value: &[u8], is_meant: impl Fn(&str) -> bool) -> Option<ScopeTag> {
 }
 
 /// Parses a tag, relative to the innermost shell.
-pub fn innermost(value: &[u8]) -> Option<ScopeTag> {
+pub(crate) fn innermost(value: &[u8]) -> Option<ScopeTag> {
     let scope = entries(value).last()?.scope;
     Some(ScopeTag { scope, depth: 0, shell: None })
 }
 
 /// Entry of one shell in a tag.
-pub struct TagEntry<'a> {
+pub(super) struct TagEntry<'a> {
     text: &'a str,
     /// Name of the shell's run.
     pub run: &'a str,
@@ -105,12 +105,12 @@ impl<'a> TagEntry<'a> {
 }
 
 /// True if a process has the shell's process id.
-pub fn lives(shell: &TagEntry) -> bool {
+pub(super) fn lives(shell: &TagEntry) -> bool {
     shell.pid().is_some_and(|pid| sys::kill(pid, 0) != Err(ESRCH))
 }
 
 /// Parses the entries of a tag, outermost shell first.
-pub fn entries(scope_tag: &[u8]) -> impl Iterator<Item = TagEntry<'_>> {
+pub(super) fn entries(scope_tag: &[u8]) -> impl Iterator<Item = TagEntry<'_>> {
     scope_tag.split(|&byte| byte == b',').filter_map(TagEntry::parse)
 }
 

@@ -65,12 +65,12 @@ fn inputs(content: &str) -> Vec<(&'static str, OwnedFd)> {
 }
 
 /// Returns the number of descriptors of this process.
-pub fn descriptors() -> usize {
+pub(super) fn descriptors() -> usize {
     std::fs::read_dir("/proc/self/fd").expect("a system with /proc").count()
 }
 
 /// Returns a field of this process's status, such as its peak memory in KiB.
-pub fn status(field: &str) -> u64 {
+pub(super) fn status(field: &str) -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").expect("a system with /proc");
     let line = status.lines().find(|line| line.starts_with(field)).expect("a field");
     line.split_whitespace().nth(1).and_then(|it| it.parse().ok()).expect("a number")

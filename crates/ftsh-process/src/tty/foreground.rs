@@ -25,7 +25,7 @@ use ftsh_sys as sys;
 const FIRST_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Controlling terminal of the shell.
-pub struct Terminal {
+pub(crate) struct Terminal {
     tty: OwnedFd,
     /// Process group of the shell.
     own: Pid,
@@ -57,7 +57,7 @@ struct ForegroundCommand {
 
 impl Terminal {
     /// Opens the controlling terminal. Fails with ENXIO in a cron job or a daemon, which have none.
-    pub fn open() -> io::Result<Self> {
+    pub(crate) fn open() -> io::Result<Self> {
         let tty = File::options().read(true).write(true).open("/dev/tty")?;
         let tty = sys::move_up(tty.into())?;
         let queue = TerminalQueue::default();
@@ -65,18 +65,18 @@ impl Terminal {
     }
 
     /// True if the shell itself is in the foreground.
-    pub fn is_own(&self) -> bool {
+    pub(crate) fn is_own(&self) -> bool {
         tcgetpgrp(self.tty.as_fd()) == Ok(self.own)
     }
 
     /// True if the shell is in the foreground and no command holds the terminal.
-    pub fn is_to_give(&self) -> bool {
+    pub(crate) fn is_to_give(&self) -> bool {
         self.holder.is_none() && self.is_own()
     }
 
     /// True if the foreground belongs to the shell, to a command in its foreground, or to a command
     /// of a nested shell. Fails if the foreground cannot be read now.
-    pub fn is_ours(&self) -> io::Result<bool> {
+    pub(crate) fn is_ours(&self) -> io::Result<bool> {
         let Ok(current) = tcgetpgrp(self.tty.as_fd()) else { return Ok(false) };
         if current == self.own || Some(current.as_raw()) == self.held() {
             return Ok(true);
@@ -85,17 +85,17 @@ impl Terminal {
     }
 
     /// Returns the group that the shell has put in the foreground.
-    pub fn held(&self) -> Option<i32> {
+    pub(crate) fn held(&self) -> Option<i32> {
         self.holder.as_ref().map(|holder| holder.group)
     }
 
     /// Returns the queue of commands that wait for the terminal.
-    pub fn queue(&mut self) -> &mut TerminalQueue {
+    pub(crate) fn queue(&mut self) -> &mut TerminalQueue {
         &mut self.queue
     }
 
     /// Returns the group that should get the terminal now, if any.
-    pub fn next_group(&mut self, now: Instant) -> Option<i32> {
+    pub(crate) fn next_group(&mut self, now: Instant) -> Option<i32> {
         let modes = self.modes();
         let holder = &mut self.holder;
         self.queue.next(now, || match holder {
@@ -106,40 +106,40 @@ impl Terminal {
     }
 
     /// Returns the monitor of keys.
-    pub fn monitor(&mut self) -> &mut Option<KeySignalMonitor> {
+    pub(crate) fn monitor(&mut self) -> &mut Option<KeySignalMonitor> {
         &mut self.monitor
     }
 
     /// Returns the process id of the monitor, if it runs.
-    pub fn monitor_pid(&self) -> Option<i32> {
+    pub(crate) fn monitor_pid(&self) -> Option<i32> {
         self.monitor.as_ref()?.pid()
     }
 
     /// Records the end of a child that runs no command, after it was reaped.
-    pub fn helper_ended(&mut self, pid: i32) {
+    pub(crate) fn helper_ended(&mut self, pid: i32) {
         if let Some(monitor) = self.monitor.as_mut().filter(|monitor| monitor.pid() == Some(pid)) {
             monitor.gone();
         }
     }
 
     /// Records a process that was stopped before its command was known.
-    pub fn note_early(&mut self, pid: i32, signal: i32) {
+    pub(crate) fn note_early(&mut self, pid: i32, signal: i32) {
         self.early.push((pid, signal));
     }
 
     /// Returns the signal that stopped a process before its command was known.
-    pub fn early(&self, pid: i32) -> Option<i32> {
+    pub(crate) fn early(&self, pid: i32) -> Option<i32> {
         self.early.iter().find(|(early, _)| *early == pid).map(|&(_, signal)| signal)
     }
 
     /// Drops all records of early stops.
-    pub fn forget_early(&mut self) {
+    pub(crate) fn forget_early(&mut self) {
         self.early.clear();
     }
 
     /// Records the signals that the command in the foreground catches or ignores: at a key, and
     /// between its end and its reaping.
-    pub fn note_handled_signals(&mut self, pid: i32) {
+    pub(crate) fn note_handled_signals(&mut self, pid: i32) {
         if let Some(holder) = self.holder.as_mut().filter(|holder| holder.group == pid) {
             holder.handled_signals |= list::handled_signals(pid);
         }
@@ -148,7 +148,7 @@ impl Terminal {
     /// Records the signals that the command in the foreground catches or ignores, if the check is
     /// due. The command may handle a key and restore the default before the shell learns of the
     /// key.
-    pub fn look(&mut self, now: Instant) {
+    pub(crate) fn look(&mut self, now: Instant) {
         if let Some(holder) = self.holder.as_mut().filter(|holder| holder.look <= now) {
             holder.handled_signals |= list::handled_signals(holder.group);
             holder.look = now + now.duration_since(holder.since).max(FIRST_INTERVAL);
@@ -156,24 +156,24 @@ impl Terminal {
     }
 
     /// Returns the keys typed while the command was in the foreground.
-    pub fn keys(&mut self) -> Option<&mut Keys> {
+    pub(crate) fn keys(&mut self) -> Option<&mut Keys> {
         self.holder.as_mut().map(|holder| &mut holder.keys)
     }
 
     /// Returns the time of the next check: of the queue, the holder's handlers, or keys.
-    pub fn due(&self) -> Option<Instant> {
+    pub(crate) fn due(&self) -> Option<Instant> {
         let keys = self.holder.as_ref().and_then(|holder| holder.keys.due());
         let look = self.holder.as_ref().map(|holder| holder.look);
         [keys, look, self.queue.due()].into_iter().flatten().min()
     }
 
     /// Returns the terminal's modes.
-    pub fn modes(&self) -> Option<Termios> {
+    pub(crate) fn modes(&self) -> Option<Termios> {
         tcgetattr(self.tty.as_fd()).ok()
     }
 
     /// Sets the terminal's modes, even from the background.
-    pub fn set_modes(&self, modes: &Termios) {
+    pub(crate) fn set_modes(&self, modes: &Termios) {
         // Does not wait until output is drained: after Ctrl-S, the wait would never end.
         let set = || tcsetattr(self.tty.as_fd(), SetArg::TCSANOW, modes);
         let _ = sys::without_stopping(set);
@@ -184,12 +184,12 @@ impl Terminal {
     }
 
     /// True if the process in the foreground reads single keys.
-    pub fn is_for_keys(&self) -> bool {
+    pub(crate) fn is_for_keys(&self) -> bool {
         self.modes().is_some_and(|modes| !modes.local_flags.contains(LocalFlags::ICANON))
     }
 
     /// Puts a group in the foreground.
-    pub fn hand_to(&mut self, group: i32, using: TerminalUse) {
+    pub(crate) fn hand_to(&mut self, group: i32, using: TerminalUse) {
         let modes = match self.holder.take() {
             // A command stopped at a password prompt may have left the echo off.
             Some(holder) => holder.modes.inspect(|modes| self.set_modes(modes)),
@@ -217,7 +217,7 @@ impl Terminal {
     /// Takes the terminal back after the end of a group's command. Returns the signal that the user
     /// sent to the shell by a key, if any. Such a key ended the command, came too late for it, or
     /// made it fail. A killed command may have left the terminal in any state.
-    pub fn take_back_from(&mut self, group: i32, status: CommandStatus) -> Option<i32> {
+    pub(crate) fn take_back_from(&mut self, group: i32, status: CommandStatus) -> Option<i32> {
         let handled_signals =
             self.holder.as_ref().filter(|holder| holder.group == group)?.handled_signals;
         self.take_back(matches!(status, CommandStatus::Signaled(_)));
@@ -238,7 +238,7 @@ impl Terminal {
     }
 
     /// Puts the shell in the foreground again, and optionally restores the modes.
-    pub fn take_back(&mut self, restore: bool) {
+    pub(crate) fn take_back(&mut self, restore: bool) {
         let Some(holder) = self.holder.take() else { return };
         // Skipped if another process, such as the user's shell, took the foreground.
         let current = tcgetpgrp(self.tty.as_fd()).map_or(0, Pid::as_raw);

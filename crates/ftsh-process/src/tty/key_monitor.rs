@@ -25,7 +25,7 @@ const QUESTION: i32 = libc::SIGUSR1;
 const REPORT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Process that records key signals.
-pub struct KeySignalMonitor {
+pub(crate) struct KeySignalMonitor {
     /// Process id; none after its end.
     pid: Option<Pid>,
     reports: PipeReader,
@@ -35,7 +35,7 @@ pub struct KeySignalMonitor {
 
 impl KeySignalMonitor {
     /// Starts the monitor in its own group.
-    pub fn start() -> io::Result<Self> {
+    pub(crate) fn start() -> io::Result<Self> {
         let (reader, writer) = io::pipe()?;
         let reports = PipeReader::from(sys::move_up(reader.into())?);
         let pid = sys::start_key_monitor(&[KEYS[0], KEYS[1], QUESTION], writer.as_fd())?;
@@ -47,12 +47,12 @@ impl KeySignalMonitor {
     }
 
     /// Returns a descriptor that is readable after a key.
-    pub fn readiness(&self) -> BorrowedFd<'_> {
+    pub(crate) fn readiness(&self) -> BorrowedFd<'_> {
         self.reports.as_fd()
     }
 
     /// Returns the signals of keys typed since the last call. Fails if the monitor is unusable.
-    pub fn read_signals(&mut self) -> io::Result<Vec<i32>> {
+    pub(crate) fn read_signals(&mut self) -> io::Result<Vec<i32>> {
         let mut signals = Vec::new();
         while self.has_report(PollTimeout::ZERO)? {
             signals.push(self.report()?);
@@ -62,7 +62,7 @@ impl KeySignalMonitor {
     }
 
     /// Drops the last reported key.
-    pub fn forget(&mut self) {
+    pub(crate) fn forget(&mut self) {
         self.typed = None;
     }
 
@@ -83,19 +83,19 @@ impl KeySignalMonitor {
     }
 
     /// Returns the process id of the monitor, unless it has ended.
-    pub fn pid(&self) -> Option<i32> {
+    pub(crate) fn pid(&self) -> Option<i32> {
         self.pid.map(Pid::as_raw)
     }
 
     /// Records the end of the monitor, after it was reaped.
-    pub fn gone(&mut self) {
+    pub(crate) fn gone(&mut self) {
         self.pid = None;
     }
 
     /// Moves the monitor to a group that has a member, or to its own group. The monitor stays there
     /// after the command's end, since a key typed before may still be on its way through the
     /// kernel.
-    pub fn join(&self, group: i32) {
+    pub(crate) fn join(&self, group: i32) {
         if let Some(pid) = self.pid {
             let _ = setpgid(pid, Pid::from_raw(group));
         }
@@ -103,7 +103,7 @@ impl KeySignalMonitor {
 
     /// Returns the signal of the last key typed in the monitor's group since the last call, if any.
     /// Fails if the monitor is unusable.
-    pub fn take_last_key(&mut self) -> io::Result<Option<i32>> {
+    pub(crate) fn take_last_key(&mut self) -> io::Result<Option<i32>> {
         let pid = self.pid.ok_or(io::ErrorKind::NotFound)?;
         sys::kill(pid.as_raw(), QUESTION)?;
         // The monitor may have been stopped with the rest of its group.

@@ -13,7 +13,7 @@ const GRACE: Duration = Duration::from_millis(200);
 
 /// Keys typed while a command was in the foreground.
 #[derive(Default)]
-pub struct Keys {
+pub(crate) struct Keys {
     last: Option<Instant>,
     /// Time at which the command is to be killed, and the key.
     due: Option<(Instant, i32)>,
@@ -21,7 +21,7 @@ pub struct Keys {
 
 impl Keys {
     /// Records a key.
-    pub fn note(&mut self, signal: i32, now: Instant) {
+    pub(crate) fn note(&mut self, signal: i32, now: Instant) {
         let last = self.last.replace(now);
         if self.due.is_none() && last.is_some_and(|last| now.duration_since(last) <= TWICE) {
             self.due = Some((now + GRACE, signal));
@@ -29,12 +29,12 @@ impl Keys {
     }
 
     /// Returns the time at which the command is to be killed.
-    pub fn due(&self) -> Option<Instant> {
+    pub(crate) fn due(&self) -> Option<Instant> {
         self.due.map(|(due, _)| due)
     }
 
     /// Returns the key if the time has come.
-    pub fn take_due(&mut self, now: Instant) -> Option<i32> {
+    pub(crate) fn take_due(&mut self, now: Instant) -> Option<i32> {
         self.due.take_if(|(due, _)| *due <= now).map(|(_, signal)| signal)
     }
 }

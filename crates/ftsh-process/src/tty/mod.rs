@@ -7,15 +7,16 @@ mod queue;
 mod restore;
 mod status_line;
 
-pub use self::foreground::Terminal;
-pub use self::key_monitor::KeySignalMonitor;
-pub use self::keys::Keys;
-pub use self::queue::TerminalUse;
+pub(crate) use self::foreground::Terminal;
+pub(crate) use self::key_monitor::KeySignalMonitor;
+pub(crate) use self::keys::Keys;
+pub(crate) use self::queue::TerminalUse;
 pub use self::restore::{Edited, TerminalRestore};
-pub use self::status_line::{StatusLine, columns};
+pub(crate) use self::status_line::StatusLine;
+pub use self::status_line::columns;
 
 /// Terminal of a shell, as far as available.
-pub struct Tty {
+pub(crate) struct Tty {
     /// Foreground control; none without a terminal.
     pub terminal: Option<Terminal>,
     /// State to restore if the supervisor is killed; set only at a prompt.

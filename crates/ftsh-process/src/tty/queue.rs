@@ -17,7 +17,7 @@ const BETWEEN_QUESTIONS: Duration = Duration::from_millis(500);
 
 /// Groups that wait for the terminal.
 #[derive(Default)]
-pub struct TerminalQueue {
+pub(crate) struct TerminalQueue {
     /// Stopped groups, in the order of their requests.
     waiting: VecDeque<i32>,
     /// Time of the next check; none if no group waits.
@@ -26,7 +26,7 @@ pub struct TerminalQueue {
 
 impl TerminalQueue {
     /// Adds a group that was stopped because it asked for the terminal.
-    pub fn request(&mut self, group: i32, now: Instant) {
+    pub(crate) fn request(&mut self, group: i32, now: Instant) {
         if !self.contains(group) {
             self.waiting.push_back(group);
         }
@@ -34,13 +34,13 @@ impl TerminalQueue {
     }
 
     /// Returns a group to the front of the queue, until the next check.
-    pub fn postpone(&mut self, group: i32, now: Instant) {
+    pub(crate) fn postpone(&mut self, group: i32, now: Instant) {
         self.waiting.push_front(group);
         self.due = Some(now + CHECK_INTERVAL);
     }
 
     /// Removes a group whose command has ended, and checks at once who is next.
-    pub fn remove(&mut self, group: i32, now: Instant) {
+    pub(crate) fn remove(&mut self, group: i32, now: Instant) {
         self.waiting.retain(|&waiting| waiting != group);
         self.check_now(now);
     }
@@ -50,18 +50,18 @@ impl TerminalQueue {
     }
 
     /// True if the group waits for the terminal.
-    pub fn contains(&self, group: i32) -> bool {
+    pub(crate) fn contains(&self, group: i32) -> bool {
         self.waiting.contains(&group)
     }
 
     /// Returns the time of the next check.
-    pub fn due(&self) -> Option<Instant> {
+    pub(crate) fn due(&self) -> Option<Instant> {
         self.due
     }
 
     /// Returns the group whose turn has come, if a check is due and `is_kept` says that the
     /// foreground command no longer needs the terminal.
-    pub fn next(&mut self, now: Instant, is_kept: impl FnOnce() -> bool) -> Option<i32> {
+    pub(crate) fn next(&mut self, now: Instant, is_kept: impl FnOnce() -> bool) -> Option<i32> {
         self.due.take_if(|due| *due <= now)?;
         let next = if is_kept() { None } else { self.waiting.pop_front() };
         self.due = (!self.waiting.is_empty()).then(|| now + CHECK_INTERVAL);
@@ -71,7 +71,7 @@ impl TerminalQueue {
 
 /// Use of the terminal by the command that has it.
 #[derive(Default)]
-pub struct TerminalUse {
+pub(crate) struct TerminalUse {
     /// Time when the command was last known to need the terminal.
     last: Option<Instant>,
     /// Time of the last check.
@@ -80,13 +80,13 @@ pub struct TerminalUse {
 
 impl TerminalUse {
     /// Use by a command that was stopped because it asked for the terminal.
-    pub fn requested(now: Instant) -> Self {
+    pub(crate) fn requested(now: Instant) -> Self {
         Self { last: Some(now), checked: None }
     }
 
     /// Notes a check, and returns true if the command keeps the terminal. A command that runs at
     /// the first check may be between two reads of one line, and gets time to read on.
-    pub fn check(&mut self, now: Instant, activity: TerminalActivity) -> bool {
+    pub(crate) fn check(&mut self, now: Instant, activity: TerminalActivity) -> bool {
         let recent = |time: Option<Instant>| {
             time.is_some_and(|time| now.duration_since(time) < BETWEEN_QUESTIONS)
         };

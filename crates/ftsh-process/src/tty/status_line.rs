@@ -17,7 +17,7 @@ const QUIET_TIME: Duration = Duration::from_millis(200);
 const DELAY_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Status line and its schedule.
-pub struct StatusLine {
+pub(crate) struct StatusLine {
     /// Style of the line; none if no line is ever shown.
     style: Option<LineStyle>,
     /// Text on the terminal.
@@ -43,7 +43,7 @@ struct LineStyle {
 impl StatusLine {
     /// Creates a line if standard error is a terminal that can show it. If standard output is a
     /// pipe, its reader may write to the terminal at any time, so no line is shown.
-    pub fn new(wanted: bool) -> Self {
+    pub(crate) fn new(wanted: bool) -> Self {
         let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
         let capable = set("TERM").is_some_and(|term| term != "dumb");
         let shared = || {
@@ -67,12 +67,12 @@ impl StatusLine {
     }
 
     /// True if a line may be shown, so that writers to the terminal matter.
-    pub fn is_on(&self) -> bool {
+    pub(crate) fn is_on(&self) -> bool {
         self.style.is_some()
     }
 
     /// Hides the line before other output.
-    pub fn hide(&mut self) {
+    pub(crate) fn hide(&mut self) {
         if self.shown.take().is_some() {
             write(|terminal| terminal.print("\r\x1b[J"));
         }
@@ -82,26 +82,26 @@ impl StatusLine {
     }
 
     /// Hides the line before other processes may write. The cursor's position is unknown then.
-    pub fn hide_for_output(&mut self) {
+    pub(crate) fn hide_for_output(&mut self) {
         self.hide();
         self.fresh = false;
     }
 
     /// Hides the line while nothing runs.
-    pub fn rest(&mut self) {
+    pub(crate) fn rest(&mut self) {
         self.hide();
         (self.due, self.delay_limit) = (None, None);
     }
 
     /// Schedules an update after a change that may have prevented one.
-    pub fn reconsider(&mut self) {
+    pub(crate) fn reconsider(&mut self) {
         if self.is_on() && self.due.is_none() {
             self.due = Some(Instant::now() + QUIET_TIME);
         }
     }
 
     /// Records a delay that is logged only if the line does not show it.
-    pub fn expect_delay(&mut self) {
+    pub(crate) fn expect_delay(&mut self) {
         if self.is_on() {
             self.delay_limit.get_or_insert_with(|| Instant::now() + DELAY_TIMEOUT);
         }
@@ -109,7 +109,7 @@ impl StatusLine {
 
     /// Returns true once if the delays that have begun are decided: an update has just `looked`, or
     /// the time limit has passed because other output left no room for the line.
-    pub fn take_delay_decision(&mut self, looked: bool) -> bool {
+    pub(crate) fn take_delay_decision(&mut self, looked: bool) -> bool {
         (looked || self.is_late()) && self.delay_limit.take().is_some()
     }
 
@@ -118,48 +118,48 @@ impl StatusLine {
     }
 
     /// Requests a status page.
-    pub fn request_page(&mut self) {
+    pub(crate) fn request_page(&mut self) {
         self.is_page_requested = true;
     }
 
     /// Returns and resets the request for a status page.
-    pub fn take_page_request(&mut self) -> bool {
+    pub(crate) fn take_page_request(&mut self) -> bool {
         std::mem::take(&mut self.is_page_requested)
     }
 
     /// Returns the time of the next update.
-    pub fn due(&self) -> Option<Instant> {
+    pub(crate) fn due(&self) -> Option<Instant> {
         [self.due, self.delay_limit].into_iter().flatten().min()
     }
 
     /// Marks an update as due if its time has come.
-    pub fn tick(&mut self, now: Instant) {
+    pub(crate) fn tick(&mut self, now: Instant) {
         self.is_due |= self.due.take_if(|due| *due <= now).is_some();
     }
 
     /// True if an update is due or a status page is requested.
-    pub fn needs_update(&self) -> bool {
+    pub(crate) fn needs_update(&self) -> bool {
         self.is_page_requested || self.is_due || self.is_late()
     }
 
     /// Returns and resets the due update.
-    pub fn take_update(&mut self) -> bool {
+    pub(crate) fn take_update(&mut self) -> bool {
         std::mem::take(&mut self.is_due)
     }
 
     /// Sets the time of the next update.
-    pub fn schedule(&mut self, due: Option<Instant>) {
+    pub(crate) fn schedule(&mut self, due: Option<Instant>) {
         self.due = due;
     }
 
     /// True if the line is on the terminal.
-    pub fn is_shown(&self) -> bool {
+    pub(crate) fn is_shown(&self) -> bool {
         self.shown.is_some()
     }
 
     /// Shows a line on an empty line of the terminal. The cursor stays at the first character of
     /// the line, even if a change of width wraps the line: all text after the cursor is the line.
-    pub fn show(&mut self, text: String, columns: usize) {
+    pub(crate) fn show(&mut self, text: String, columns: usize) {
         if self.shown.as_ref() == Some(&text) {
             return;
         }

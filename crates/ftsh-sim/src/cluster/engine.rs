@@ -8,7 +8,7 @@ use ftsh_machine::event::Blame;
 use ftsh_syntax::engine::EngineId;
 
 /// Decision of an engine about a branch.
-pub enum Choice {
+pub(super) enum Choice {
     /// The branch goes to the node with the given index.
     Node(usize),
     /// The branch waits for a place.
@@ -19,10 +19,10 @@ pub enum Choice {
 
 /// Times at which the engine rejects all requests.
 #[derive(Default)]
-pub struct Outages(Vec<(Time, Time)>);
+pub(super) struct Outages(Vec<(Time, Time)>);
 
 impl Outages {
-    pub fn add(&mut self, from: Time, until: Time) {
+    pub(super) fn add(&mut self, from: Time, until: Time) {
         self.0.push((from, until));
     }
 
@@ -32,7 +32,7 @@ impl Outages {
 
     /// Chooses the node with the most free places. Avoided nodes and known failed nodes are no
     /// candidates, and a failure is known after `notice`.
-    pub fn choose(
+    pub(super) fn choose(
         &self,
         engine: EngineId,
         nodes: &[SimulatedNode],

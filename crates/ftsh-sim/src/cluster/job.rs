@@ -15,7 +15,7 @@ const FIRST_TABLE: u64 = 0x5a << 56;
 
 /// Event that the machine waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ExpectedEvent {
+pub(super) enum ExpectedEvent {
     /// Result of the branch.
     End,
     /// Only the end of the branch.
@@ -25,7 +25,7 @@ pub enum ExpectedEvent {
 }
 
 /// Dispatched branch.
-pub struct SimulatedJob {
+pub(super) struct SimulatedJob {
     pub process: ProcessId,
     pub task: TaskId,
     pub scope: ScopeId,
@@ -54,7 +54,7 @@ pub struct SimulatedJob {
 impl SimulatedJob {
     /// Creates the job of a branch that is sent now. The engine detects an unreachable node after
     /// `notice`.
-    pub fn new(
+    pub(super) fn new(
         number: usize,
         dispatch: &Dispatch,
         head: Head,
@@ -92,7 +92,7 @@ impl SimulatedJob {
     }
 
     /// Returns the time of the next work.
-    pub fn next_due(&self, node: &SimulatedNode) -> Time {
+    pub(super) fn next_due(&self, node: &SimulatedNode) -> Time {
         let there = if self.there.is_over() {
             Time::NEVER
         } else {
@@ -107,13 +107,13 @@ impl SimulatedJob {
     }
 
     /// Breaks the connection, and drops the bytes on their way to the head.
-    pub fn sever(&mut self) {
+    pub(super) fn sever(&mut self) {
         self.is_severed = true;
         self.to_head.clear();
     }
 
     /// Sends a message to the node.
-    pub fn send_to_node(&mut self, now: Time, node: &SimulatedNode, message: FromHead) {
+    pub(super) fn send_to_node(&mut self, now: Time, node: &SimulatedNode, message: FromHead) {
         let is_dropped = self.fault == Some(Fault::Silent) && matches!(message, FromHead::Bytes(_));
         if !self.is_severed && !is_dropped {
             self.to_node.send(node.reached(now + node.latency), message);
@@ -121,19 +121,19 @@ impl SimulatedJob {
     }
 
     /// Sends a message to the head.
-    pub fn send_to_head(&mut self, now: Time, node: &SimulatedNode, message: FromNode) {
+    pub(super) fn send_to_head(&mut self, now: Time, node: &SimulatedNode, message: FromNode) {
         if !self.is_severed {
             self.to_head.send(node.reached(now + node.latency), message);
         }
     }
 
     /// True once neither head nor node needs the job.
-    pub fn is_over(&self) -> bool {
+    pub(super) fn is_over(&self) -> bool {
         self.awaited == ExpectedEvent::Delivered && self.there.is_over()
     }
 
     /// Plans the faults of a branch that begins.
-    pub fn begins(&mut self, now: Time, node: &SimulatedNode, notice: Duration) {
+    pub(super) fn begins(&mut self, now: Time, node: &SimulatedNode, notice: Duration) {
         let fault = match self.fault {
             Some(Fault::Lies(after) | Fault::Breaks(after)) => now + after,
             _ => Time::NEVER,

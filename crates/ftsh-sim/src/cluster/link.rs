@@ -7,13 +7,13 @@ use ftsh_remote::Stream;
 
 /// Direction of a connection, which delays messages and keeps their order.
 #[derive(Debug)]
-pub struct Link<T> {
+pub(super) struct Link<T> {
     in_transit: VecDeque<(Time, T)>,
 }
 
 /// Message from a node.
 #[derive(Debug)]
-pub enum FromNode {
+pub(super) enum FromNode {
     Bytes(Stream, Vec<u8>),
     /// The node's shell has ended.
     End,
@@ -21,7 +21,7 @@ pub enum FromNode {
 
 /// Message from a head.
 #[derive(Debug)]
-pub enum FromHead {
+pub(super) enum FromHead {
     Bytes(Vec<u8>),
     /// The head has closed the connection.
     End,
@@ -35,18 +35,18 @@ impl<T> Default for Link<T> {
 
 impl<T> Link<T> {
     /// Sends a message that arrives at the given time, or after the last message.
-    pub fn send(&mut self, arrives: Time, message: T) {
+    pub(super) fn send(&mut self, arrives: Time, message: T) {
         let last = self.in_transit.back().map_or(Time::START, |(at, _)| *at);
         self.in_transit.push_back((arrives.max(last), message));
     }
 
     /// Returns the arrival of the next message.
-    pub fn next(&self) -> Time {
+    pub(super) fn next(&self) -> Time {
         self.in_transit.front().map_or(Time::NEVER, |(at, _)| *at)
     }
 
     /// Removes the next message that has arrived.
-    pub fn take(&mut self, now: Time) -> Option<T> {
+    pub(super) fn take(&mut self, now: Time) -> Option<T> {
         if self.next() > now {
             return None;
         }
@@ -54,7 +54,7 @@ impl<T> Link<T> {
     }
 
     /// Drops all messages.
-    pub fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         self.in_transit.clear();
     }
 }

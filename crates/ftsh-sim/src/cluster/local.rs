@@ -11,7 +11,7 @@ use ftsh_machine::effect::ProcessId;
 use ftsh_machine::{Event, Time};
 
 /// Node, as seen by a shell.
-pub struct Here<'a, W> {
+pub(super) struct Here<'a, W> {
     pub world: &'a mut W,
     /// Shell that owns the shared files.
     pub files: &'a mut Shell,
@@ -25,7 +25,7 @@ pub struct Here<'a, W> {
 }
 
 /// World of the commands on a node.
-pub struct Local<'a, 'b, W> {
+pub(super) struct Local<'a, 'b, W> {
     pub here: &'a mut Here<'b, W>,
     pub now: Time,
     pub future: &'a mut BTreeMap<(Time, u64), Due>,
@@ -33,7 +33,7 @@ pub struct Local<'a, 'b, W> {
 
 impl<W: World> Here<'_, W> {
     /// Returns the time that the node's clock shows.
-    pub fn shown(&self) -> Duration {
+    pub(super) fn shown(&self) -> Duration {
         self.clock.shows(self.world.now())
     }
 }

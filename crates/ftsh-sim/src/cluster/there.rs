@@ -26,7 +26,7 @@ const CHANNEL_DELAY: Duration = Duration::from_millis(1);
 const MAX_STEPS: usize = 1000;
 
 /// Shell on a node.
-pub struct There {
+pub(super) struct There {
     phase: BranchPhase,
     /// Decoder of the head's messages.
     frames: Frames<ToNode>,
@@ -89,7 +89,7 @@ enum BranchProgress {
 
 impl There {
     /// Creates a shell that has just started. `refuses` makes the shell refuse its branch.
-    pub fn new(hello: Hello, refuses: bool) -> Self {
+    pub(super) fn new(hello: Hello, refuses: bool) -> Self {
         let (phase, frames) = (BranchPhase::Greeting, Frames::default());
         let (messages, ended, printed) = (Vec::new(), None, Default::default());
         let has_begun = false;
@@ -99,7 +99,7 @@ impl There {
     }
 
     /// Removes the messages to send.
-    pub fn take_messages(&mut self) -> Vec<FromNode> {
+    pub(super) fn take_messages(&mut self) -> Vec<FromNode> {
         std::mem::take(&mut self.messages)
     }
 
@@ -108,12 +108,12 @@ impl There {
     }
 
     /// True once the shell has ended.
-    pub fn is_over(&self) -> bool {
+    pub(super) fn is_over(&self) -> bool {
         matches!(self.phase, BranchPhase::Over)
     }
 
     /// Returns the time of the next work.
-    pub fn next_due(&self, clock: NodeClock) -> Time {
+    pub(super) fn next_due(&self, clock: NodeClock) -> Time {
         let BranchPhase::Running(it) = &self.phase else { return Time::NEVER };
         let own = it.future.first_key_value().map_or(it.until, |(key, _)| key.0.min(it.until));
         let shown = |at: Time| at.elapsed().saturating_sub(it.began.0).saturating_add(it.began.1);
@@ -123,14 +123,14 @@ impl There {
     }
 
     /// Handles an event of a channel at a time of the node's clock.
-    pub fn on_channel_event(&mut self, shown: Duration, event: Event) {
+    pub(super) fn on_channel_event(&mut self, shown: Duration, event: Event) {
         if let BranchPhase::Running(it) = &mut self.phase {
             it.events.push_back((shown.saturating_add(CHANNEL_DELAY), event));
         }
     }
 
     /// Handles bytes from the head.
-    pub fn on_bytes<W: World>(&mut self, bytes: &[u8], here: &mut Here<W>) {
+    pub(super) fn on_bytes<W: World>(&mut self, bytes: &[u8], here: &mut Here<W>) {
         if let BranchPhase::Running(it) = &mut self.phase {
             it.lease.on_bytes(here.shown(), bytes);
             return self.advance(here);
@@ -146,7 +146,7 @@ impl There {
     }
 
     /// Handles the end of the head's messages.
-    pub fn on_close<W: World>(&mut self, here: &mut Here<W>) {
+    pub(super) fn on_close<W: World>(&mut self, here: &mut Here<W>) {
         match &mut self.phase {
             BranchPhase::Running(it) => {
                 it.lease.on_closed();
@@ -158,7 +158,7 @@ impl There {
     }
 
     /// Ends the shell with its node, without a message.
-    pub fn die(&mut self) {
+    pub(super) fn die(&mut self) {
         self.phase = BranchPhase::Over;
         self.messages.clear();
     }
@@ -220,7 +220,7 @@ impl There {
     }
 
     /// Handles all due work.
-    pub fn advance<W: World>(&mut self, here: &mut Here<W>) {
+    pub(super) fn advance<W: World>(&mut self, here: &mut Here<W>) {
         let BranchPhase::Running(it) = &mut self.phase else { return };
         it.shell.swap_files(here.files);
         let progress = it.apply_orders(here.shown(), &mut self.messages);

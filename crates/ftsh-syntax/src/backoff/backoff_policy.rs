@@ -56,6 +56,6 @@ pub struct Description {
 }
 
 /// Default of T for most policies.
-pub const SECOND: Duration = Duration::from_secs(1);
+pub(super) const SECOND: Duration = Duration::from_secs(1);
 /// Default of M for most policies.
-pub const HOUR: Duration = Duration::from_secs(3600);
+pub(super) const HOUR: Duration = Duration::from_secs(3600);

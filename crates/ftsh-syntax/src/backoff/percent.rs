@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// Fraction displayed as a percentage, without the noise of binary fractions.
-pub struct Percent(pub f64);
+pub(super) struct Percent(pub f64);
 
 impl fmt::Display for Percent {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {

@@ -8,16 +8,16 @@ use plotters::prelude::*;
 use super::{Panel, Picture, SeriesStyle};
 
 /// Pixels per unit of length, for smooth lines.
-pub const FINE: i32 = 2;
+pub(super) const FINE: i32 = 2;
 /// Width of a picture.
-pub const WIDTH: i32 = 900 * FINE;
+pub(super) const WIDTH: i32 = 900 * FINE;
 const PANEL: i32 = 330 * FINE;
 /// Height of a panel among many.
 const SMALL_PANEL: i32 = 230 * FINE;
 const TITLE: i32 = 36 * FINE;
 const LEGEND: i32 = 190 * FINE;
 /// Name of the font.
-pub const FONT: &str = "sans-serif";
+pub(super) const FONT: &str = "sans-serif";
 
 /// Colors that people with any color vision can distinguish: Okabe and Ito, *Color universal
 /// design*, 2008.
@@ -38,7 +38,7 @@ fn font(size: i32) -> TextStyle<'static> {
 }
 
 /// Returns the height of a picture.
-pub fn height(picture: &Picture) -> i32 {
+pub(super) fn height(picture: &Picture) -> i32 {
     let panel = if picture.panels.len() > 4 { SMALL_PANEL } else { PANEL };
     TITLE + panel * picture.panels.len() as i32
 }
@@ -46,7 +46,7 @@ pub fn height(picture: &Picture) -> i32 {
 type Drawn = std::result::Result<(), Box<dyn Error>>;
 
 /// Draws a picture as SVG into `text`.
-pub fn draw(picture: &Picture, text: &mut String, height: i32) -> Drawn {
+pub(super) fn draw(picture: &Picture, text: &mut String, height: i32) -> Drawn {
     let root = SVGBackend::with_string(text, (WIDTH as u32, height as u32)).into_drawing_area();
     root.fill(&WHITE)?;
     let (title, panels) = root.split_vertically(TITLE);

@@ -8,7 +8,7 @@ use ftsh_syntax::duration::Exact;
 use super::{AdviseOptions, HEADROOM, PolicyCandidate, round_up};
 
 /// Explains the columns of the table.
-pub fn marks() -> String {
+pub(super) fn marks() -> String {
     format!(
         "peak: the most in any interval; over: how long the rate is over {HEADROOM} times the capacity; long \
          run: the second half of the outage, the mean and what 99 % of its intervals are below. \
@@ -18,7 +18,7 @@ pub fn marks() -> String {
 }
 
 /// Returns the result of the rules and of the test whether they hold.
-pub fn rules(options: &AdviseOptions, own: &PolicyCandidate) -> String {
+pub(super) fn rules(options: &AdviseOptions, own: &PolicyCandidate) -> String {
     let mut text = format!(
         "By the rules: from {} (the time of 99 % of requests), by 2, to {} ({} clients ÷ {}/s):\n  \
          backoff {}\n",
@@ -41,7 +41,7 @@ pub fn rules(options: &AdviseOptions, own: &PolicyCandidate) -> String {
 }
 
 /// Returns the policy to paste, or the change that would help.
-pub fn verdict(
+pub(super) fn verdict(
     options: &AdviseOptions,
     candidates: &[PolicyCandidate],
     best: Option<usize>,
@@ -76,7 +76,7 @@ pub fn verdict(
 }
 
 /// Explains contradictions between the rules.
-pub fn conflicts(options: &AdviseOptions, least: Duration) -> String {
+pub(super) fn conflicts(options: &AdviseOptions, least: Duration) -> String {
     let [notice, p99, least_shown] = [options.notice, options.p99, round_up(least)].map(Exact);
     let mut text = String::new();
     if options.p99 > options.notice {

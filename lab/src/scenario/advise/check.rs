@@ -93,7 +93,7 @@ fn length(policy: &Policy, interval: f64) -> Duration {
 }
 
 /// Refuses a policy whose retries are too rapid for a simulation.
-pub fn refuse_rapid(options: &AdviseOptions, policy: &Policy) -> Result<()> {
+pub(super) fn refuse_rapid(options: &AdviseOptions, policy: &Policy) -> Result<()> {
     let weight = f64::from(options.clients) / f64::from(options.clients.min(MOST_CLIENTS));
     let outage = length(policy, PER_INTERVAL * weight / options.capacity);
     let crowd = ClientCrowd::from(policy.clone());
@@ -101,7 +101,7 @@ pub fn refuse_rapid(options: &AdviseOptions, policy: &Policy) -> Result<()> {
 }
 
 /// Returns the mean delay in the long run as a part of the longest one.
-pub fn mean_part(kind: PolicyKind) -> f64 {
+pub(super) fn mean_part(kind: PolicyKind) -> f64 {
     const DELAYS: u32 = 20_000;
     let mut policy = Policy::new(kind);
     policy.from = Duration::from_millis(1);

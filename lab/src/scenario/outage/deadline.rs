@@ -24,7 +24,7 @@ const OUTAGES: [OutageColumn; 6] = [
 ];
 
 /// Returns the share of clients that succeed by the deadline during outages of various lengths.
-pub fn compare(
+pub(super) fn compare(
     options: &OutageOptions,
     crowds: &[ClientCrowd],
     labels: &[String],

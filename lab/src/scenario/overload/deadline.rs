@@ -23,7 +23,7 @@ const OUTAGES: [OutageColumn; 5] = [
 
 /// Returns the share of clients with an answer by the deadline, which counts from the stop of the
 /// server.
-pub fn compare(
+pub(super) fn compare(
     options: &OverloadOptions,
     setting: &OverloadSettings,
     crowds: &[ClientCrowd],

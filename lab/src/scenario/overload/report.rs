@@ -12,7 +12,7 @@ use crate::common::{
 };
 
 /// Creates the report on the courses of each crowd.
-pub fn report(
+pub(super) fn report(
     options: &OverloadOptions,
     setting: &OverloadSettings,
     crowds: &[ClientCrowd],

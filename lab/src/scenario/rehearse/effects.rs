@@ -53,7 +53,7 @@ fn are_affordable(changes: usize, events: u64) -> bool {
 }
 
 /// Returns the effects of changes, largest first; none if they would take too long.
-pub fn effects(
+pub(super) fn effects(
     rehearsal: &Rehearsal,
     script: &Script,
     before: &[Trial],
@@ -107,7 +107,7 @@ pub fn effects(
 }
 
 /// Returns the changes with the largest effects for people, and all for programs.
-pub fn table(found: &RehearsalResult) -> ReportTable {
+pub(super) fn table(found: &RehearsalResult) -> ReportTable {
     let mut table = ReportTable::new(
         "changes",
         "What one change would do, in the same trials (differences with 99 % intervals)",
@@ -173,7 +173,7 @@ fn lengths(longer: &Difference) -> String {
 }
 
 /// Lists the changes without a row.
-pub fn idle(found: &RehearsalResult) -> Option<String> {
+pub(super) fn idle(found: &RehearsalResult) -> Option<String> {
     let mut idle: BTreeMap<u32, Vec<&str>> = BTreeMap::new();
     for ChangeEffect { change, .. } in found.effects.iter().filter(|effect| !effect.is_notable()) {
         idle.entry(change.line).or_default().push(&change.what);

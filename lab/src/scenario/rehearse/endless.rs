@@ -11,7 +11,7 @@ use crate::rehearsal::{
 const OFTEN: u64 = 1000;
 
 /// Refuses a trial that was stopped early.
-pub fn refuse(name: &str, rehearsal: &Rehearsal, trial: &Trial) -> Result<()> {
+pub(super) fn refuse(name: &str, rehearsal: &Rehearsal, trial: &Trial) -> Result<()> {
     let Some(stop) = trial.stop else { return Ok(()) };
     let time = Human(trial.runs.iter().map(|run| run.time).max().unwrap_or_default());
     match (stop, rehearsal.until) {

@@ -10,7 +10,7 @@ use super::tables::runs;
 use super::{Changes, RehearsalResult, effects};
 
 /// Returns the remarks on the tables.
-pub fn notes(found: &RehearsalResult, script: &Script) -> Vec<String> {
+pub(super) fn notes(found: &RehearsalResult, script: &Script) -> Vec<String> {
     let mut notes = Vec::new();
     notes.extend(effects::idle(found));
     notes.extend(unchanged(found, script));

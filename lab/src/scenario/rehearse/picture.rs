@@ -10,7 +10,7 @@ const POINTS: usize = 300;
 const PARTS: usize = 60;
 
 /// Draws the share of runs that are over by a time, and the starts of commands.
-pub fn picture(found: &RehearsalResult) -> Picture {
+pub(super) fn picture(found: &RehearsalResult) -> Picture {
     let runs: Vec<_> = found.trials.iter().flat_map(|trial| &trial.runs).collect();
     let end = runs.iter().map(|run| run.time.as_secs_f64()).fold(0.0, f64::max);
     let title = format!("{}: {} % succeed", found.name, short(found.success.found));

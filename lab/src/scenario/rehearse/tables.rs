@@ -16,7 +16,7 @@ use crate::rehearsal::{ClientRun, CommandCounts, MAX_LINES};
 const LINES: usize = 12;
 
 /// Returns all tables, the most important one first.
-pub fn tables(found: &RehearsalResult, script: &Script) -> Vec<ReportTable> {
+pub(super) fn tables(found: &RehearsalResult, script: &Script) -> Vec<ReportTable> {
     let mut tables = vec![
         times(found),
         ends(found),
@@ -36,24 +36,24 @@ pub fn tables(found: &RehearsalResult, script: &Script) -> Vec<ReportTable> {
 }
 
 /// Formats a percentage without needless digits.
-pub fn short(part: f64) -> String {
+pub(super) fn short(part: f64) -> String {
     let percent = format!("{:.1}", 100.0 * part);
     percent.strip_suffix(".0").unwrap_or(&percent).to_owned()
 }
 
 /// Returns a part in percent.
-pub fn percent(part: f64) -> Cell {
+pub(super) fn percent(part: f64) -> Cell {
     Cell::Number(100.0 * part, usize::from(part > 0.0 && part < 1.0))
 }
 
 /// Returns a length of time in words.
-pub fn length(seconds: Option<f64>) -> Cell {
+pub(super) fn length(seconds: Option<f64>) -> Cell {
     let length = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     length.map_or(Cell::Missing, |length| Human(length).to_string().into())
 }
 
 /// Returns the runs of all trials and clients.
-pub fn runs(found: &RehearsalResult) -> impl Iterator<Item = &ClientRun> {
+pub(super) fn runs(found: &RehearsalResult) -> impl Iterator<Item = &ClientRun> {
     found.trials.iter().flat_map(|trial| &trial.runs)
 }
 

@@ -17,7 +17,7 @@ use ftsh_syntax::parse::literal;
 use ftsh_syntax::{Script, Span};
 
 /// Returns the first place that may read `name` before it is set, if there is one.
-pub fn read_before_set(script: &Script, name: &str) -> Option<Span> {
+pub(crate) fn read_before_set(script: &Script, name: &str) -> Option<Span> {
     let mut functions = HashMap::new();
     walk::each(&script.body, &mut |command| {
         if let CommandKind::Function { name, body, .. } = &command.kind {

@@ -4,7 +4,7 @@ use crate::effect::OperationId;
 
 /// Relay of the output of a `forall`.
 #[derive(Debug)]
-pub struct OutputRelay {
+pub(crate) struct OutputRelay {
     /// Id of the relay's operation, which ends with the relay.
     pub operation: OperationId,
     progress: RelayPhase,
@@ -22,12 +22,12 @@ enum RelayPhase {
 
 impl OutputRelay {
     /// Creates an open relay.
-    pub fn new(operation: OperationId) -> Self {
+    pub(crate) fn new(operation: OperationId) -> Self {
         Self { operation, progress: RelayPhase::Open }
     }
 
     /// Finishes the relay, because no more branches begin. Returns false if already finished.
-    pub fn finish(&mut self) -> bool {
+    pub(crate) fn finish(&mut self) -> bool {
         let is_news = self.progress == RelayPhase::Open;
         if is_news {
             self.progress = RelayPhase::Finishing;
@@ -36,12 +36,12 @@ impl OutputRelay {
     }
 
     /// Ends the relay. Returns false if already ended.
-    pub fn end(&mut self) -> bool {
+    pub(crate) fn end(&mut self) -> bool {
         std::mem::replace(&mut self.progress, RelayPhase::Done) != RelayPhase::Done
     }
 
     /// Returns true if the relay is not awaited any more.
-    pub fn is_done(&self) -> bool {
+    pub(crate) fn is_done(&self) -> bool {
         self.progress == RelayPhase::Done
     }
 }

@@ -16,7 +16,7 @@ use ftsh_machine::event::CommandStatus;
 
 /// Step of the shell or of the world.
 #[derive(Clone, Debug)]
-pub enum Step {
+pub(super) enum Step {
     Happens(Happening),
     /// A scope opens inside another.
     Open(usize),
@@ -46,7 +46,7 @@ struct Scope {
     is_ending: bool,
 }
 
-pub struct Shell {
+pub(super) struct Shell {
     world: Rc<RefCell<World>>,
     children: Children<Rc<RefCell<World>>>,
     tree: ScopeTree,
@@ -156,7 +156,7 @@ impl ScopeQueries for View<'_> {
 }
 
 impl Shell {
-    pub fn new(adopts: bool) -> Self {
+    pub(super) fn new(adopts: bool) -> Self {
         let world = Rc::new(RefCell::new(World { adopts, ..World::default() }));
         let script = Scope { parent: ScopeId::SCRIPT, is_ending: false };
         Self {
@@ -173,7 +173,7 @@ impl Shell {
     }
 
     /// Returns the exit codes reported to the machine.
-    pub fn reported_codes(&self) -> Vec<i32> {
+    pub(super) fn reported_codes(&self) -> Vec<i32> {
         let code = |status: &CommandStatus| {
             if let CommandStatus::Exited(code) = status { *code } else { -1 }
         };
@@ -181,12 +181,12 @@ impl Shell {
     }
 
     /// Counts queries, of which every fifth fails.
-    pub fn count_looks(&mut self, count: u32) {
+    pub(super) fn count_looks(&mut self, count: u32) {
         self.world.borrow_mut().looks += count;
     }
 
     /// Returns the number of living processes.
-    pub fn living(&self) -> usize {
+    pub(super) fn living(&self) -> usize {
         self.world.borrow().living().len()
     }
 
@@ -226,7 +226,7 @@ impl Shell {
         self.act();
     }
 
-    pub fn step(&mut self, step: &Step) {
+    pub(super) fn step(&mut self, step: &Step) {
         match *step {
             Step::Happens(what) => self.world.borrow_mut().happens(what),
             Step::Open(which) => {
@@ -409,7 +409,7 @@ impl Shell {
     }
 
     /// Runs the model to its end and checks that no status was lost.
-    pub fn finish(mut self) {
+    pub(super) fn finish(mut self) {
         let workers = self.world.borrow().workers.len();
         for _ in 0..40 {
             (0..workers).for_each(|which| self.step(&Step::Happens(Happening::Work(which))));

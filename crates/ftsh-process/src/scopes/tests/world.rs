@@ -12,13 +12,13 @@ use ftsh_machine::effect::{ProcessId, ScopeId};
 use ftsh_machine::event::CommandStatus;
 
 /// First thread of the shell. Workers have negative numbers, other processes positive ones.
-pub const SHELL: i32 = 0;
+pub(super) const SHELL: i32 = 0;
 /// Parent of orphans outside the shell.
 const INIT: i32 = 1;
 
 /// All processes.
 #[derive(Default)]
-pub struct World {
+pub(crate) struct World {
     /// True if orphans become children of the shell.
     pub adopts: bool,
     pub processes: BTreeMap<i32, Process>,
@@ -38,7 +38,7 @@ pub struct World {
 }
 
 #[derive(Clone)]
-pub struct Process {
+pub(crate) struct Process {
     pub parent: i32,
     pub group: i32,
     pub command: Option<ProcessId>,
@@ -57,7 +57,7 @@ pub struct Process {
 
 impl Process {
     /// Returns the process's entry in a list.
-    pub fn seen(&self, pid: i32) -> list::ProcessEntry {
+    pub(crate) fn seen(&self, pid: i32) -> list::ProcessEntry {
         let ended = self.status.is_some();
         let (parent, group, started) = (self.parent, self.group, self.number);
         list::ProcessEntry { pid, parent, group, ended, started }
@@ -65,7 +65,7 @@ impl Process {
 }
 
 #[derive(Default)]
-pub struct Worker {
+pub(crate) struct Worker {
     pub command: Option<(ProcessId, ScopeId)>,
     pub started: Option<i32>,
     pub ended: bool,
@@ -73,7 +73,7 @@ pub struct Worker {
 
 /// Change of the world, independent of the shell.
 #[derive(Clone, Copy, Debug)]
-pub enum Happening {
+pub(crate) enum Happening {
     /// A worker advances: starts the program, reports the start, ends.
     Work(usize),
     /// A process starts another.
@@ -84,7 +84,7 @@ pub enum Happening {
 
 impl World {
     /// Starts a process.
-    pub fn start(&mut self, parent: i32, command: Option<ProcessId>, scope: ScopeId) -> i32 {
+    pub(crate) fn start(&mut self, parent: i32, command: Option<ProcessId>, scope: ScopeId) -> i32 {
         let is_free =
             |pid: &i32| self.processes.iter().all(|(other, it)| other != pid && it.group != *pid);
         let pid = (2..1000).find(is_free).expect("one is free");
@@ -107,13 +107,13 @@ impl World {
     }
 
     /// Returns the living processes.
-    pub fn living(&self) -> Vec<i32> {
+    pub(crate) fn living(&self) -> Vec<i32> {
         let living = self.processes.iter().filter(|(_, process)| process.status.is_none());
         living.map(|(&pid, _)| pid).collect()
     }
 
     /// Returns a process and its descendants.
-    pub fn tree(&self, root: i32) -> Vec<i32> {
+    pub(crate) fn tree(&self, root: i32) -> Vec<i32> {
         let mut all = vec![root];
         let mut next = 0;
         while let Some(&pid) = all.get(next) {
@@ -125,13 +125,13 @@ impl World {
     }
 
     /// Returns the children of a process.
-    pub fn children(&self, parent: i32) -> Vec<i32> {
+    pub(crate) fn children(&self, parent: i32) -> Vec<i32> {
         let children = self.processes.iter().filter(|(_, process)| process.parent == parent);
         children.map(|(&pid, _)| pid).collect()
     }
 
     /// Ends a living process.
-    pub fn end(&mut self, pid: i32, status: CommandStatus) {
+    pub(crate) fn end(&mut self, pid: i32, status: CommandStatus) {
         let Some(process) = self.processes.get_mut(&pid) else { return };
         if process.status.is_some() {
             return;
@@ -156,7 +156,7 @@ impl World {
     }
 
     /// Applies a change.
-    pub fn happens(&mut self, what: Happening) {
+    pub(crate) fn happens(&mut self, what: Happening) {
         match what {
             Happening::Work(which) if !self.workers.is_empty() => {
                 let index = which % self.workers.len();

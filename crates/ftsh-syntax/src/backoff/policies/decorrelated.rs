@@ -12,7 +12,7 @@ use crate::backoff::parameters::Parameters;
 
 /// Previous delay in nanoseconds; T at first.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Decorrelated {
+pub(crate) struct Decorrelated {
     previous: f64,
 }
 

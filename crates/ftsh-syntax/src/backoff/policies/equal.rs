@@ -13,7 +13,7 @@ use crate::backoff::parameters::Parameters;
 
 /// Exponential growth of the delay.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Equal(Growth);
+pub(crate) struct Equal(Growth);
 
 impl BackoffPolicy for Equal {
     const DESCRIPTION: Description = Description {

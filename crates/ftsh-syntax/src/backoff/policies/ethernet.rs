@@ -13,7 +13,7 @@ use crate::backoff::parameters::Parameters;
 
 /// Exponential growth of the delay.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Ethernet(Growth);
+pub(crate) struct Ethernet(Growth);
 
 impl BackoffPolicy for Ethernet {
     const DESCRIPTION: Description = Description {

@@ -13,7 +13,7 @@ use crate::backoff::parameters::Parameters;
 
 /// Exponential growth of the delay.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Exponential(Growth);
+pub(crate) struct Exponential(Growth);
 
 impl BackoffPolicy for Exponential {
     const DESCRIPTION: Description = Description {

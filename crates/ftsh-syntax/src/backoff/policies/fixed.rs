@@ -12,7 +12,7 @@ use crate::backoff::parameters::Parameters;
 
 /// No state: all delays are equal.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Fixed;
+pub(crate) struct Fixed;
 
 impl BackoffPolicy for Fixed {
     const DESCRIPTION: Description = Description {

@@ -13,7 +13,7 @@ use crate::backoff::parameters::Parameters;
 
 /// Exponential growth of the delay.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Full(Growth);
+pub(crate) struct Full(Growth);
 
 impl BackoffPolicy for Full {
     const DESCRIPTION: Description = Description {

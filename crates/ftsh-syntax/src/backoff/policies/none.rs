@@ -10,7 +10,7 @@ use crate::backoff::parameters::Parameters;
 
 /// No state: all delays are 0.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct None;
+pub(crate) struct None;
 
 impl BackoffPolicy for None {
     const DESCRIPTION: Description = Description {

@@ -14,7 +14,7 @@ use crate::backoff::parameters::Parameters;
 
 /// Previous delay, noise included, in nanoseconds; 0 at first.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Normal {
+pub(crate) struct Normal {
     previous: f64,
 }
 

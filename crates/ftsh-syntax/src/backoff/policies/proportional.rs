@@ -13,7 +13,7 @@ use crate::backoff::parameters::Parameters;
 
 /// Exponential growth of the delay.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Proportional(Growth);
+pub(crate) struct Proportional(Growth);
 
 impl BackoffPolicy for Proportional {
     const DESCRIPTION: Description = Description {

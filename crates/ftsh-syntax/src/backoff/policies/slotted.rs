@@ -15,7 +15,7 @@ const MAX_SLOTS: f64 = 1024.0;
 
 /// Number of slots that the next delay is drawn from.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Slotted {
+pub(crate) struct Slotted {
     slots: f64,
 }
 

@@ -17,7 +17,7 @@ use crate::backoff::parameters::Parameters;
 
 /// Windows used already, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Windowed {
+pub(crate) struct Windowed {
     /// Length of the next window.
     length: f64,
     /// End of the last window, after the first failure.
