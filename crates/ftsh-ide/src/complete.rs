@@ -321,11 +321,8 @@ impl<'a> CompletionContext<'a> {
         let has = |word: &str| words.contains(&(word, Role::Clause));
         let clauses = || {
             let of_policies = ["from", "to", "by", "jitter"];
-            let next = |row: &'static ClauseRow| match row.words {
-                [first, second] if *first == last => *second,
-                phrase => phrase[0],
-            };
-            let clauses = clauses::rows("try").map(next).filter(|clause| match *clause {
+            let first = |row: &'static ClauseRow| row.words[0];
+            let clauses = clauses::rows("try").map(first).filter(|clause| match *clause {
                 clause if of_policies.contains(&clause) => has("backoff") && !has(clause),
                 "for" => words.len() == 1,
                 "or" => words.len() > 1,
@@ -333,6 +330,13 @@ impl<'a> CompletionContext<'a> {
             });
             self.fitting(clauses)
         };
+        let second_word = clauses::rows("try").find_map(|row| match row.words {
+            [first, second] if *first == last => Some(*second),
+            _ => None,
+        });
+        if let Some(second) = second_word {
+            return self.fitting([second]);
+        }
         match last {
             "backoff" => self.fitting(PolicyKind::ALL.map(PolicyKind::name)),
             "through" => self.channels(),
