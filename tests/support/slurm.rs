@@ -123,6 +123,15 @@ impl Slurm {
         }
     }
 
+    /// Makes the next controller end jobs whose `srun` does not answer for this long.
+    pub(crate) fn end_inactive_jobs(&self, limit: Duration) {
+        let file = self.directory.path().join("slurm.conf");
+        let text = fs::read_to_string(&file).expect("a file");
+        let setting = format!("InactiveLimit={}", limit.as_secs());
+        assert!(text.contains("InactiveLimit=0"), "{text}");
+        fs::write(file, text.replace("InactiveLimit=0", &setting)).expect("a file");
+    }
+
     /// Starts a node, with a program in place of the shell.
     pub(crate) fn start_node(&mut self, number: usize, instead: Option<&str>) {
         let mount = instead.map(|instead| format!("mount --bind {instead} {FTSH} && "));
