@@ -39,22 +39,34 @@ impl Unwinder<'_> {
         after: AfterEmptied,
     ) -> Flow {
         let share = self.core.config.kill_timeout / 2;
-        let cut = Cancellation {
-            keep,
-            after,
-            failure: Arc::clone(failure),
-            emptied: Some(scope),
-            scope,
-            since: self.core.now(),
-            limit: Deadline::NONE,
-            grace: share,
-            timer: None,
-            waits: false,
-        };
+        let cut =
+            Cancellation { emptied: Some(scope), ..self.cancellation(keep, scope, failure, after) };
         if !share.is_zero() && self.core.tasks.has_group_in_progress(task, keep) {
             return self.defer_cut(task, cut);
         }
         self.cut_at_once(task, cut)
+    }
+
+    /// Returns a cancellation that begins now, of all but the first `keep` structures of a task.
+    fn cancellation(
+        &self,
+        keep: usize,
+        scope: ScopeId,
+        failure: &Arc<Failure>,
+        after: AfterEmptied,
+    ) -> Cancellation {
+        Cancellation {
+            keep,
+            after,
+            failure: Arc::clone(failure),
+            emptied: None,
+            scope,
+            since: self.core.now(),
+            limit: Deadline::NONE,
+            grace: self.core.config.kill_timeout / 2,
+            timer: None,
+            waits: false,
+        }
     }
 
     /// Executes a cut, also of running `finally` groups.
@@ -106,18 +118,7 @@ impl Unwinder<'_> {
         if !has_groups {
             return self.emptied(task, after);
         }
-        let cancellation = Cancellation {
-            keep,
-            after,
-            failure: Arc::clone(failure),
-            emptied: None,
-            scope,
-            since: self.core.now(),
-            limit: Deadline::NONE,
-            grace: share,
-            timer: None,
-            waits: false,
-        };
+        let cancellation = self.cancellation(keep, scope, failure, after);
         self.begin_cleanup(task, cancellation)
     }
 
