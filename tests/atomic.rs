@@ -53,15 +53,15 @@ fn a_limit_drops_it_all() {
 }
 
 #[test]
-fn a_directory_that_cannot_be_removed_is_told() {
+fn a_directory_that_cannot_be_removed_is_reported() {
     // A file took its place.
     let script = "try 1 time atomic; echo $scratch; rmdir $scratch; touch $scratch; end\n\
                   sh -c 'until grep -q \"cannot remove\" log; do sleep 0.01; done'";
     let options = ["-f", "log", "-l", "40"];
     let finished = Ftsh::command(script).options(options).limit(Duration::from_secs(60)).success();
     let path = finished.text();
-    let told = format!("cannot remove `{}`: not a directory", path.trim_end());
-    assert!(finished.read("log").contains(&told), "{told} in {}", finished.read("log"));
+    let message = format!("cannot remove `{}`: not a directory", path.trim_end());
+    assert!(finished.read("log").contains(&message), "{message} in {}", finished.read("log"));
     std::fs::remove_file(path.trim_end()).expect("it is there");
 }
 
@@ -86,7 +86,7 @@ fn what_is_printed_comes_out_when_the_attempt_has_succeeded() {
 
 /// The run is told to end again and again, in the middle of what it writes; each start goes on.
 #[test]
-fn each_attempt_takes_place_once_however_often_a_recorded_run_is_told_to_end() {
+fn each_attempt_takes_place_once_however_often_a_recorded_run_is_ended() {
     const ALL: usize = 60;
     let script = "for i in 1 .to. 60\n\
                       try 100 times every 1 ms atomic\n\

@@ -118,7 +118,7 @@ fn a_try_inside_keeps_its_limit() {
     assert_eq!(failure[0].kind, FailureKind::Timeout);
 }
 
-/// What a branch leaves running has nowhere to belong to.
+/// Checks that processes left by a branch are killed, since no scope contains them.
 #[test]
 fn nothing_stays_on_a_node() {
     for way in WAYS {

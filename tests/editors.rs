@@ -1,5 +1,5 @@
-//! What editors make of scripts, held to what the prompt's highlighter makes of them. Editors that aren't there check
-//! nothing.
+//! Comparison of the editors' grammars with the highlighter of the prompt. Grammars of editors that
+//! are not installed are skipped.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use crate::support::FTSH;
 const ANY: u8 = b' ';
 /// Lines of a here-document: text, or a variable in it.
 const DOCUMENT: u8 = b'D';
-/// What a grammar takes for a mistake.
+/// Letter of text that a grammar marks as an error.
 const ERROR: u8 = b'!';
 
 /// A letter for each byte: `K`eyword, c`L`ause, `O`perator, `S`tring, `V`ariable, `C`omment, `D`ocument, or `.`.
@@ -68,10 +68,10 @@ fn classes(text: &str) -> Vec<u8> {
     classes
 }
 
-/// Where a grammar says something else: line, column, the line, and the two letters.
+/// Returns the places where a grammar differs: line, column, the line, and the two letters.
 fn differences(text: &str, theirs: &[u8]) -> Vec<String> {
     let ours = classes(text);
-    let mut told = Vec::new();
+    let mut differences = Vec::new();
     for (at, (ours, theirs)) in ours.iter().zip(theirs).enumerate() {
         let is_same = match *ours {
             _ if *theirs == ERROR => false,
@@ -85,13 +85,14 @@ fn differences(text: &str, theirs: &[u8]) -> Vec<String> {
             let line = text.as_bytes()[..at].split(|it| *it == b'\n').count();
             let shown = text[start..].lines().next().unwrap_or_default();
             let (ours, theirs) = (char::from(*ours), char::from(*theirs));
-            told.push(format!("{line}:{}: `{shown}` is {theirs}, not {ours}", at - start + 1));
+            differences
+                .push(format!("{line}:{}: `{shown}` is {theirs}, not {ours}", at - start + 1));
         }
     }
     if ours.len() != theirs.len() {
-        told.push(format!("{} letters for {} bytes", theirs.len(), ours.len()));
+        differences.push(format!("{} letters for {} bytes", theirs.len(), ours.len()));
     }
-    told
+    differences
 }
 
 fn root() -> &'static Path {
@@ -118,7 +119,7 @@ fn scripts() -> Vec<PathBuf> {
     scripts
 }
 
-/// Where there is something to check with, it has to check.
+/// Variable that makes a missing editor a failure.
 const REQUIRED: &str = "FTSH_TEST_EDITORS";
 
 /// Has a command tell letters, if it can: it knows the list of scripts, where to write, and where else there is place
@@ -132,16 +133,16 @@ fn check(mut command: Command, scripts: &[PathBuf], except: &[&str], lacks: &str
     command.env("SCRIPTS", &list).env("LETTERS", &letters);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let is_run = command.status().is_ok();
-    let Some(told) = fs::read_to_string(letters).ok().filter(|_| is_run) else {
+    let Some(letters) = fs::read_to_string(letters).ok().filter(|_| is_run) else {
         assert!(std::env::var_os(REQUIRED).is_none(), "there is no {lacks}");
         eprintln!("skipped: there is no {lacks}");
         return;
     };
-    let mut lines = told.lines();
+    let mut lines = letters.lines();
     let mut problems = Vec::new();
     let mut count = 0;
     while let (Some(path), Some(theirs)) = (lines.next(), lines.next()) {
-        let text = fs::read_to_string(path).unwrap_or_else(|_| panic!("{told}"));
+        let text = fs::read_to_string(path).unwrap_or_else(|_| panic!("{letters}"));
         // The first tells it.
         let mut found = differences(&text, theirs.as_bytes()).into_iter();
         let first = found.find(|it| !except.iter().any(|line| it.contains(line)));
@@ -203,7 +204,8 @@ fn highlight_js_colors_scripts_as_the_prompt_does() {
     check(node, &scripts(), &except, "node with highlight.js along NODE_PATH");
 }
 
-/// What the prompt doesn't see: an expression after `local`, `in` as a word, a variable in the default of another.
+/// Scripts that a grammar colors better than the prompt: an expression after `local`, `in` as a
+/// word, a variable in the default of another.
 const KNOWN_BETTER: [&str; 4] = [
     "local other=2 .add. 3`",
     "local next=$1 .sub. 1`",

@@ -275,6 +275,6 @@ fn no_branch_begins_after_its_lease() {
     assert!(node_output(&finished).record.is_none());
     assert!(!finished.directory.path().join("begun").exists());
     let pieces = Listener::new(&NONCE).push(finished.errors().as_bytes());
-    let is_told = pieces.iter().any(|piece| matches!(piece, Piece::TooLate));
-    assert!(is_told, "{}", finished.story());
+    let is_reported = pieces.iter().any(|piece| matches!(piece, Piece::TooLate));
+    assert!(is_reported, "{}", finished.story());
 }

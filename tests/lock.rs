@@ -331,7 +331,7 @@ fn a_splay_is_random_repeatable_and_logged() {
 }
 
 #[test]
-fn a_splay_holds_no_lock_and_obeys_signals() {
+fn a_splay_holds_no_lock_and_ends_by_signals() {
     let options = ["--splay", "10 days", "--seed", "1", "--lock=lock", "-l20", "-flog"];
     let run = Ftsh::script("echo never").options(options).start();
     run.until_lines("log", 1);

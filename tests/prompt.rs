@@ -114,7 +114,7 @@ fn background_processes_outlive_a_statement_but_not_a_signal() {
 }
 
 #[test]
-fn a_signal_is_obeyed_while_the_terminal_is_stopped() {
+fn a_signal_ends_the_shell_while_the_terminal_is_stopped() {
     let home = Home::new();
     let mut user = home.wide();
     user.types("echo sh''ell: $$; try 5 times every 1 hour; test -e nothing; end\r");

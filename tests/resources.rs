@@ -22,7 +22,7 @@ const SCRIPTS: [(&str, &[&str]); 10] = [
     ("/bin/true; echo one", &["--lock=lock"]),
 ];
 
-/// What is too little, as a command of sh that then executes the shell.
+/// Returns the shortages, as commands of sh that run before the shell.
 fn shortages() -> Vec<String> {
     let size = smallest_address_space();
     let mut all: Vec<_> = [0, 500, 1500, 4000, 12000]
@@ -68,21 +68,21 @@ fn check(script: &str, options: &[&str], limited: &str) {
         .run();
     run.nothing_left();
     let text = run.text();
-    let (told, status) = text.trim_end().rsplit_once('\n').unwrap_or(("", text.trim_end()));
-    let story = format!("{story}\n{status}\n{told}");
-    assert!(!told.contains("panicked") && !told.contains("internal error"), "{story}");
+    let (errors, status) = text.trim_end().rsplit_once('\n').unwrap_or(("", text.trim_end()));
+    let story = format!("{story}\n{status}\n{errors}");
+    assert!(!errors.contains("panicked") && !errors.contains("internal error"), "{story}");
     match status {
-        // A log that can't be written is told, and the script goes on.
-        "0" => assert!(told.ends_with("one"), "{story}"),
+        // A log that can't be written is errors, and the script goes on.
+        "0" => assert!(errors.ends_with("one"), "{story}"),
         // That of a command which wrote too much.
-        "153" => assert!(told.contains("was killed by SIGXFSZ"), "{story}"),
+        "153" => assert!(errors.contains("was killed by SIGXFSZ"), "{story}"),
         // Nothing can be kept without a thread, so nothing goes on.
-        "137" => assert!(told.contains("cannot capture the output"), "{story}"),
-        "134" => assert!(told.contains("ftsh: out of memory"), "{story}"),
+        "137" => assert!(errors.contains("cannot capture the output"), "{story}"),
+        "134" => assert!(errors.contains("ftsh: out of memory"), "{story}"),
         _ => {
             assert!(matches!(status, "1" | "2" | "126" | "127"), "{story}");
             assert!(
-                told.contains("ftsh: ") || told.contains("failed") || told.contains("one"),
+                errors.contains("ftsh: ") || errors.contains("failed") || errors.contains("one"),
                 "{story}"
             );
         }
@@ -131,9 +131,9 @@ fn a_device_that_is_full_is_a_failure() {
 
 #[test]
 fn a_script_that_never_ends_is_refused() {
-    let told = "a script can have at most 64 MiB";
-    Ftsh::new().arg("/dev/zero").refused(&["/dev/zero", told]).one_line();
-    Ftsh::command("ftsh < /dev/zero").stderr(told).failure(2);
+    let message = "a script can have at most 64 MiB";
+    Ftsh::new().arg("/dev/zero").refused(&["/dev/zero", message]).one_line();
+    Ftsh::command("ftsh < /dev/zero").stderr(message).failure(2);
     Ftsh::command("try; source /dev/zero; catch; echo $error_kind; end")
         .stdout("failure\n")
         .success();
@@ -159,10 +159,10 @@ fn what_is_too_long_for_a_value_or_for_the_memory_is_a_failure() {
             .stdout("expression\nexpression\naaa")
             .success();
     }
-    for (memory, told) in [(30_000, "too little memory"), (600_000, "at most 64 MiB")] {
+    for (memory, message) in [(30_000, "too little memory"), (600_000, "at most 64 MiB")] {
         let grow = "try; x=a; while true; x=\"$x$x\"; end; catch; echo $error; end";
         let finished = with_memory(memory, grow).success();
-        assert!(finished.text().contains(told), "{}", finished.story());
+        assert!(finished.text().contains(message), "{}", finished.story());
     }
     with_memory(30_000, "try; read x < /dev/zero; catch; echo $error_kind; end")
         .stdout("failure\n")

@@ -108,7 +108,7 @@ fn secrets_of_both_are_hidden() {
 }
 
 #[test]
-fn a_script_started_by_hand_obeys_the_lock_in_its_line() {
+fn a_script_started_by_hand_takes_the_lock_of_its_first_line() {
     let ftsh = Ftsh::script("#!/usr/bin/ftsh --lock=the.lock --lock-busy=skip\necho ran\n")
         .file("outer.ftsh", "ftsh --lock=the.lock -c 'ftsh script.ftsh; echo done'\n");
     let mut ftsh = ftsh;

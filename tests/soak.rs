@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 use crate::support::Ftsh;
 use crate::support::run::Running;
 
-/// How much more memory (KiB) may be in use at the end than after a quarter of the time. Rows of
-/// tables come and go, and the allocator keeps some.
+/// Limit of the growth of memory after a quarter of the time, in KiB. The allocator keeps some
+/// memory of deleted rows.
 const GROWTH: u64 = 512;
 
-/// What a shell holds between two rounds.
+/// Resources of a shell between two rounds.
 #[derive(Debug)]
 struct Sample {
     /// Memory that is its own, in KiB.
@@ -65,12 +65,12 @@ fn a_shell_that_runs_for_long_holds_no_more_than_at_first() {
         .limit(time + Duration::from_secs(60))
         .start();
     let start = Instant::now();
-    let (mut samples, mut told) = (Vec::new(), start);
+    let (mut samples, mut reported_at) = (Vec::new(), start);
     while start.elapsed() < time || samples.len() < 4 {
         run.until_lines("rounds", samples.len() + 1);
         samples.push((start.elapsed(), Sample::of(interpreter(&run))));
-        if seconds.is_some() && told.elapsed() >= time / 60 {
-            told = Instant::now();
+        if seconds.is_some() && reported_at.elapsed() >= time / 60 {
+            reported_at = Instant::now();
             println!("{} rounds: {:?}", samples.len(), samples.last().expect("one"));
         }
         go(&run);

@@ -184,7 +184,7 @@ fn output_of_canceled_commands_precedes_later_output() {
     let script = "try for 400 ms or 1 time
             forall x in a b output tagged
                 try
-                    sh -c 'trap \"echo told; exit\" TERM; printf begun; until false; do sleep 0.01; done'
+                    sh -c 'trap \"echo ended; exit\" TERM; printf begun; until false; do sleep 0.01; done'
                 finally
                     echo cleaned
                 end
@@ -195,7 +195,7 @@ fn output_of_canceled_commands_precedes_later_output() {
     for _ in 0..count() {
         let text = Ftsh::command(script).options(["-l", "0"]).success().text();
         let (before, after) = text.split_once("caught\n").unwrap_or_else(|| panic!("{text}"));
-        let expected = vec!["beguntold", "cleaned"];
+        let expected = vec!["begunended", "cleaned"];
         assert_eq!(by_tag(before), [("a", expected.clone()), ("b", expected)].into(), "{text}");
         assert_eq!(after, "");
     }

@@ -77,8 +77,8 @@ fn a_first_line_that_cannot_be_read_drops_no_options() {
 fn a_start_that_cannot_be_described_is_refused() {
     let journaled = || Ftsh::command("echo never").options(["--journal=../j"]);
     let gone = "mkdir gone; cd gone; rmdir ../gone; exec \"$@\"";
-    let told = "can't record the current directory, where the next start would resume the run: no such file";
-    journaled().through(["sh", "-c", gone, "sh"]).stdout("").refused(&[told]);
+    let message = "can't record the current directory, where the next start would resume the run: no such file";
+    journaled().through(["sh", "-c", gone, "sh"]).stdout("").refused(&[message]);
     let boot = "/proc/sys/kernel/random/boot_id";
     let run = Ftsh::script("echo never\n").options(["--journal=j"]);
     let Some(run) = injecting(run, "openat", "error=ENFILE", &[boot]) else { return };

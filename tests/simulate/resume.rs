@@ -45,7 +45,7 @@ struct Life {
     machine: Machine,
     trace: Vec<String>,
     outputs: usize,
-    told_to_end: bool,
+    end_requested: bool,
     /// True if the run continues in the next shell.
     is_suspended: bool,
 }
@@ -80,7 +80,7 @@ impl Run<'_> {
             machine: Machine::new(script, arguments, environment, config.clone(), *choices),
             trace: Vec::new(),
             outputs: 0,
-            told_to_end: false,
+            end_requested: false,
             is_suspended: false,
         }
     }
@@ -97,7 +97,7 @@ impl Run<'_> {
         let mut recorder = there.record(&mut shared);
         let Came::Waits(until) = there.live(&mut recorder, None, cut)? else { return Ok(()) };
         there.writer.borrow_mut().commit().expect("memory");
-        let is_comparable = there.shared.with(|world| world.is_told_all());
+        let is_comparable = there.shared.with(|world| world.is_delivered());
         if there.is_suspended {
             return self.chain(dice, level);
         }
@@ -188,7 +188,7 @@ impl Life {
         shared.with(|world| world.replace_shell(later));
         let started = Started { elapsed: shared.now().elapsed(), ..crate::tape::started() };
         self.writer.borrow_mut().start(started);
-        (self.outputs, self.told_to_end, self.is_suspended) = (0, false, false);
+        (self.outputs, self.end_requested, self.is_suspended) = (0, false, false);
         let (machine, world) = replayed.go_on();
         self.machine = machine;
         Ok(Recorder::resume(shared, Rc::clone(&self.writer), world, Deadline::NONE)
@@ -236,7 +236,7 @@ impl Life {
         self.shared.with(|world| one_after_the_other(world.attempts())).map_err(violation)?;
         if event.is_none() && *self.shared.is_over.borrow() && until == Time::NEVER {
             let is_busy = self.shared.with(|world| world.is_busy());
-            if !is_busy || self.told_to_end {
+            if !is_busy || self.end_requested {
                 let status = self.machine.status(usize::MAX, recorder.now());
                 let from = self.trace.len().saturating_sub(25);
                 let trace = self.trace[from..].join("\n");
@@ -257,7 +257,7 @@ impl Life {
 
     fn hurry(&mut self) -> Result<(), Violation> {
         self.outputs += 1;
-        if self.outputs > MOST && !self.told_to_end {
+        if self.outputs > MOST && !self.end_requested {
             self.end();
         }
         let is_stuck = self.outputs > 2 * MOST;
@@ -265,7 +265,7 @@ impl Life {
     }
 
     fn end(&mut self) {
-        self.told_to_end = true;
+        self.end_requested = true;
         self.shared.with(|world| world.interrupt(SIGTERM));
     }
 

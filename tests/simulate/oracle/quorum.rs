@@ -157,9 +157,9 @@ fn failed(site: &Site, all: &All, lists: &[Vec<String>; 2], refused: bool) -> Ve
         all.iter().any(|(_, branch)| branch.word == **word && branch.succeeded == Some(true))
     };
     let (fine, others): (Vec<_>, Vec<_>) = site.words.iter().partition(is_good);
-    let [told_failed, told_fine] = lists;
-    if others.iter().ne(&told_failed.iter().collect::<Vec<_>>())
-        || fine.iter().ne(&told_fine.iter().collect::<Vec<_>>())
+    let [reported_failed, reported_fine] = lists;
+    if others.iter().ne(&reported_failed.iter().collect::<Vec<_>>())
+        || fine.iter().ne(&reported_fine.iter().collect::<Vec<_>>())
     {
         return Err(format!("{others:?} failed and {fine:?} did not, but it says {lists:?}"));
     }

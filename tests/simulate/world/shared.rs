@@ -86,7 +86,7 @@ impl Durable for Shared {
 impl Faulty {
     /// True if the shell has received all events. A missing event would be in the world without an
     /// observer.
-    pub(crate) fn is_told_all(&self) -> bool {
+    pub(crate) fn is_delivered(&self) -> bool {
         !self.shell.is_reading() && self.ledger.commands().all(|process| self.shell.runs(process))
     }
 
