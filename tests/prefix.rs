@@ -320,6 +320,7 @@ fn row_a_mistake_is_one_line_and_nothing_runs() {
             "no `--` before the command: write `ftsh try 3 times -- touch ran`",
         ),
         ("try 3 times --", "try 3 times «»: the command is missing after `--`"),
+        ("limit -- touch ran", "«limit»: the time is missing; write `ftsh limit TIME -- "),
         ("limit 5 -- touch ran", "limit «5»: `5` needs a unit"),
         ("forall x y -- touch ran", "forall x «y»: unexpected `y`; expected `in` and a list"),
         ("forall in a on nowhere -- touch ran", "there is no engine `nowhere`"),

@@ -91,6 +91,10 @@ impl Head {
         let keyword = super::head(&words[start]).ok_or_else(|| {
             anyhow!("{}: no head; write `ftsh {}`", marked(words, Mark::Word(start)), form("try"))
         })?;
+        if keyword == "limit" && pieces.is_empty() {
+            let place = marked(words, Mark::Word(start));
+            return Err(anyhow!("{place}: the time is missing; write `ftsh {}`", form(keyword)));
+        }
         let source = Source::of(keyword, pieces, words, start)?;
         let script = parse(keyword, &source.text).map_err(|errors| {
             let error = &errors.errors[0];
