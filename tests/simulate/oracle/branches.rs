@@ -194,7 +194,7 @@ impl Branch {
 
     /// True if the branch continues normally.
     pub(super) fn is_busy(&self, task: TaskId, look: &Look) -> bool {
-        let doing = look.tasks.get(&task).map(|task| matches!(task.doing, Doing::Ending));
-        !self.cancelled && doing == Some(false)
+        let is_ending = |doing: &Doing| matches!(doing, Doing::Ending | Doing::CleaningUp);
+        !self.cancelled && look.tasks.get(&task).is_some_and(|task| !is_ending(&task.doing))
     }
 }
