@@ -106,16 +106,23 @@ dist FOLDER="dist":
 static TARGET="x86_64-unknown-linux-musl":
     cargo build --locked --release --target {{ TARGET }}
 
-# Make a package for Debian; needs `cargo install cargo-deb`
-package: dist
+# Write all that packages have besides the programs into `dist`
+pages: dist
     cargo run --package ftsh-lab --example pages
     cargo run --example debian
+
+# Make a package for Debian; needs `cargo install cargo-deb`
+package: pages
     cargo build --release --package ftsh-lab
     cargo deb --output dist/ftsh.deb
 
 # Make one and try it in a new Debian, as root; needs lintian and mmdebstrap as well
 deb RELEASE="bookworm": package
     packaging/deb/try dist/ftsh.deb {{ RELEASE }}
+
+# Make the files of a release for TARGETS into dist/release; needs Rust of rustup, and Python
+release *TARGETS="x86_64-unknown-linux-musl aarch64-unknown-linux-musl": pages
+    packaging/release/make {{ TARGETS }}
 
 # Put ftsh into cargo's bin directory, and its manual pages and completions where man, bash and fish find them
 install: dist

@@ -1,5 +1,5 @@
-//! Generator of the changelog and the license notices of the Debian package. The notices cover the
-//! libraries linked into the program, as their licenses require. The default folder is `dist`.
+//! Generator of the changelog and the license notices of the packages. The notices cover the
+//! libraries linked into the programs, as their licenses require. The default folder is `dist`.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -10,6 +10,9 @@ use std::{env, fs, io};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
+/// Notices of the libraries that cargo does not list: the standard library of Rust, and musl.
+const STANDARD_LIBRARIES: &str = include_str!("release/notices");
+
 fn main() -> Result<()> {
     let folder = PathBuf::from(env::args_os().nth(1).unwrap_or_else(|| "dist".into()));
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
@@ -19,7 +22,8 @@ fn main() -> Result<()> {
     let tree =
         ["tree", "--locked", "--workspace", "--edges", "normal,no-proc-macro", "--prefix", "none"];
     fs::create_dir_all(&folder)?;
-    fs::write(folder.join("notices"), notices(&output_of(&cargo, &tree)?, packages)?)?;
+    let crates = notices(&output_of(&cargo, &tree)?, packages)?;
+    fs::write(folder.join("notices"), format!("{crates}\n{STANDARD_LIBRARIES}"))?;
     fs::write(folder.join("changelog"), changelog(packages)?)?;
     Ok(())
 }
