@@ -148,7 +148,7 @@ impl Secrets {
         }
     }
 
-    /// Returns bytes with secrets replaced, cut after the first [`MAX_SHOWN_LEN`] bytes.
+    /// Returns bytes with secrets replaced, cut after the first `MAX_SHOWN_LEN` bytes.
     pub fn hide_bytes<'t>(&self, text: &'t [u8]) -> Cow<'t, [u8]> {
         if self.is_empty() {
             return Cow::Borrowed(text);

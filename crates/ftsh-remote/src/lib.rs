@@ -32,7 +32,7 @@
 //!
 //! - The node's standard input stays open. The end of this input means the end of the head, and
 //!   ends the branch as SIGTERM would.
-//! - The node sends a [request](Request) for more time each third of the lease. The request is a
+//! - The node sends an [`ExtensionRequest`] each third of the lease. The request is a
 //!   line on standard error, as the record is. The head answers with [`ToNode::Lease`], which
 //!   repeats the time of the request on the node's clock. The new lease begins at the time of the
 //!   request, and the first lease at *ready*.

@@ -88,7 +88,7 @@ impl ReportTable {
         format!("{}{left_out} more {noun}{place}: --table {}\n", table.text(), self.name)
     }
 
-    /// Renders the table for people with at most [`WIDTH`] columns; long words are wrapped.
+    /// Renders the table for people with at most `WIDTH` columns; long words are wrapped.
     pub fn text(&self) -> String {
         let shown: Vec<_> = (0..self.columns.len()).filter(|at| self.columns[*at].shown).collect();
         let head = |line: usize| -> Vec<_> {

@@ -1,6 +1,6 @@
 //! Parser: text to a syntax tree.
 //!
-//! [`reader`] splits the text into lines, each of which takes one parse by the grammar. [`block`]
+//! `reader` splits the text into lines, each of which takes one parse by the grammar. `block`
 //! matches heads with their `end`s on a stack of its own. Every line with an error is therefore
 //! reported, and neither the length nor the nesting of a script costs native stack.
 
