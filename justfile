@@ -96,7 +96,7 @@ recordings:
 # Build the book into target/book; installs mdbook where there is none, in minutes
 book:
     command -v mdbook > /dev/null || cargo install --locked mdbook
-    mdbook build
+    MDBOOK_OUTPUT__HTML__GIT_REPOSITORY_URL="$(sed -n 's/^repository = "\(.*\)"$/\1/p' Cargo.toml)" mdbook build
 
 # Write the manual pages and the completions into FOLDER
 dist FOLDER="dist":

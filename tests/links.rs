@@ -2,11 +2,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::io::Write;
 use std::path::{Component, Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
 
 use crate::support::documents;
+use crate::tidy::{assert_none, texts};
 
-/// Documents outside of `docs/`.
+/// Documents of the forge, which the book does not have.
+const OF_THE_FORGE: [&str; 2] = ["CODE_OF_CONDUCT.md", "RELEASE-CHECKLIST.md"];
+
+/// Pages of the book outside of `docs/`.
 const OTHERS: [&str; 6] = [
     "README.md",
     "ARCHITECTURE.md",
@@ -31,11 +39,14 @@ fn prose(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
+/// Returns the targets of a document's links.
+fn targets(text: &str) -> impl Iterator<Item = &str> {
+    prose(text).flat_map(|line| line.split("](").skip(1)).filter_map(|it| it.split(')').next())
+}
+
 /// Returns the targets of a document's relative links.
 fn links(text: &str) -> Vec<&str> {
-    let targets =
-        prose(text).flat_map(|line| line.split("](").skip(1)).filter_map(|it| it.split(')').next());
-    targets.filter(|target| !target.contains(':') && !target.is_empty()).collect()
+    targets(text).filter(|target| !target.contains(':') && !target.is_empty()).collect()
 }
 
 /// Returns the anchors of a document's headings, as GitHub and mdBook name them.
@@ -93,7 +104,8 @@ fn every_link_has_a_target() {
     let mut problems = Vec::new();
     let mut count = 0;
     let documents = ["docs", "crates"].map(documents::below).concat();
-    for document in documents.into_iter().chain(OTHERS.map(str::to_owned)) {
+    let others = OTHERS.into_iter().chain(OF_THE_FORGE).map(str::to_owned);
+    for document in documents.into_iter().chain(others) {
         let text = read(&document);
         for link in links(&text) {
             problems.extend(problem(&document, &text, link));
@@ -136,18 +148,103 @@ fn value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     Some(line?.trim().trim_matches('"'))
 }
 
-/// `book.toml` alone names the repository for links of the book, and `Cargo.toml` agrees.
+/// Address of the repository before there is one.
+const PLACEHOLDER: &str = "https://example.org/ftsh";
+
+fn repository() -> String {
+    value(&read("Cargo.toml"), "repository").expect("a repository").to_owned()
+}
+
+/// Pages of the book take the address from `Cargo.toml`. Other files may contain the placeholder
+/// as long as `Cargo.toml` does.
 #[test]
 fn the_repository_is_named_in_one_place() {
-    let (book, manifest) = (read("book.toml"), read("Cargo.toml"));
-    let repository = value(&book, "git-repository-url").expect("a repository");
+    let repository = repository();
     assert!(repository.starts_with("https://"), "{repository}");
-    if let Some(known) = value(&manifest, "repository") {
-        assert_eq!(repository, known, "book.toml and Cargo.toml");
+    let mut problems = Vec::new();
+    for (name, text) in texts("") {
+        let is_page = name.starts_with("docs/") || OTHERS.contains(&name.as_str());
+        let is_stale = repository != PLACEHOLDER && text.contains(PLACEHOLDER);
+        if (is_page && text.contains(&repository)) || (is_stale && name != file!()) {
+            problems.push(format!("{name} names the repository, which Cargo.toml does"));
+        }
     }
-    for page in documents::below("docs") {
-        assert!(!read(&page).contains(repository), "{page} names the repository");
+    assert_none(&problems);
+}
+
+/// Returns the pages of the book as mdBook's preprocessor prints them; none without Python.
+fn chapters() -> Option<BTreeMap<String, String>> {
+    let book = read("book.toml");
+    let places: BTreeMap<_, _> = OTHERS
+        .map(|page| format!("../{page}"))
+        .into_iter()
+        .filter_map(|page| Some((value(&book, &format!("\"{page}\""))?.to_owned(), page)))
+        .map(|(place, page)| (page, place))
+        .collect();
+    let summary = read("docs/SUMMARY.md");
+    let chapter = |path: &str| {
+        let content = read(&format!("docs/{path}"));
+        json!({ "Chapter": { "path": path, "content": content, "sub_items": [] } })
+    };
+    let items: Vec<_> = links(&summary).into_iter().map(chapter).collect();
+    let context = json!({
+        "root": env!("CARGO_MANIFEST_DIR"),
+        "config": { "book": { "src": "docs" }, "preprocessor": { "pages": { "places": places } } },
+    });
+    let mut python = Command::new("python3")
+        .args(["-B", "packaging/book/pages.py"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .ok()?;
+    let mut input = python.stdin.take().expect("standard input");
+    let text = json!([context, { "items": items }]).to_string();
+    // The preprocessor reads all of its input before it prints.
+    input.write_all(text.as_bytes()).expect("the preprocessor reads");
+    drop(input);
+    let output = python.wait_with_output().expect("the preprocessor ends");
+    assert!(output.status.success(), "{}", output.status);
+    let book: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let pages = book["items"].as_array().expect("pages").iter().map(|item| &item["Chapter"]);
+    let text = |value: &Value| value.as_str().expect("text").to_owned();
+    Some(pages.map(|page| (text(&page["path"]), text(&page["content"]))).collect())
+}
+
+/// A link in the book leads to a page or file of the book, or to a file of the repository that is
+/// not in the book.
+#[test]
+fn the_book_has_no_dead_links() {
+    let Some(chapters) = chapters() else { return };
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let files = format!("{}/blob/main/", repository());
+    let mut problems = Vec::new();
+    let mut counts = [0; 2];
+    for (page, text) in &chapters {
+        for target in targets(text).filter(|target| !target.starts_with('#')) {
+            let is_alive = if let Some(path) = target.strip_prefix(&files) {
+                counts[0] += 1;
+                let is_in_book = path.starts_with("docs/") || OTHERS.contains(&path);
+                !is_in_book && root.join(path).exists()
+            } else if target.contains(':') {
+                continue;
+            } else {
+                counts[1] += 1;
+                let (path, _) = target.split_once('#').unwrap_or((target, ""));
+                let path = normalized(&Path::new(page).with_file_name(path)).unwrap_or_default();
+                let is_page = path.extension().is_some_and(|extension| extension == "md");
+                match path.to_str() {
+                    Some(path) if is_page => chapters.contains_key(path),
+                    _ => root.join("docs").join(&path).is_file(),
+                }
+            };
+            if !is_alive {
+                problems.push(format!("{page} in the book leads to {target}"));
+            }
+        }
     }
+    assert_none(&problems);
+    assert!(counts[0] > 20 && counts[1] > 200, "{counts:?} links");
 }
 
 /// Pages outside of `docs/` have a place in the book.

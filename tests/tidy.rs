@@ -16,7 +16,7 @@ fn read(path: &str) -> String {
 pub(crate) type Text = (String, String);
 
 /// Returns the text files below `folder`, except for files that git ignores.
-fn texts(folder: &str) -> Vec<Text> {
+pub(crate) fn texts(folder: &str) -> Vec<Text> {
     let mut texts = Vec::new();
     let mut folders: Vec<PathBuf> = vec![root().join(folder)];
     while let Some(folder) = folders.pop() {

@@ -16,6 +16,9 @@ import sys
 # A link or a picture with a relative target.
 LINK = re.compile(r"(!?)(\[[^\[\]]*\])\(([^)\s:]+)\)")
 
+# The address of the repository in `Cargo.toml`.
+REPOSITORY = re.compile(r'^repository = "(.*)"$', re.M)
+
 # The expected output at the end of an example, as tests read it.
 OUTPUT = re.compile(r"\A```ftsh([^\n]*)\n(.*?)((?:^#(?:>|2>|:)[^\n]*\n)*)```\Z", re.M | re.S)
 
@@ -49,8 +52,9 @@ class Book:
         config = context["config"]
         self.root = context["root"]
         self.places = config["preprocessor"]["pages"]["places"]
-        self.repository = config["output"]["html"]["git-repository-url"]
         self.source = config["book"]["src"]
+        with open(os.path.join(self.root, "Cargo.toml"), encoding="utf-8") as manifest:
+            self.repository = REPOSITORY.search(manifest.read()).group(1)
 
     def place(self, path):
         """Returns the place in the book of a file, whose path is relative to the sources."""
@@ -63,6 +67,7 @@ class Book:
         if not path:
             return match.group(0)
         path = posixpath.normpath(posixpath.join(posixpath.dirname(page), path))
+        path = path.removeprefix(f"../{self.source}/")
         if mark and path.startswith("../"):
             return f"{mark}{text}({self.picture(path)})"
         place = self.place(path)
