@@ -1,10 +1,12 @@
 //! The scripts of the page on CI and containers, with stand-ins for the programs that they call.
 
 use std::fs;
+use std::path::Path;
 
 use crate::cookbook::{Recipe, count, fails, script_of};
 use crate::docs::examples;
-use crate::support::Ftsh;
+use crate::forge::{items, parsed, text};
+use crate::support::{FTSH, Ftsh};
 
 const PAGE: &str = "docs/operate/ci-and-containers.md";
 
@@ -80,4 +82,52 @@ fn the_step_of_a_workflow_is_a_script() {
     let script = lines.collect::<Vec<_>>().join("\n");
     let checked = Ftsh::script(script).options(["-t", "7", "-n"]).success();
     assert_eq!(checked.warnings(), "");
+}
+
+/// Returns the block of a language below a heading.
+fn block(heading: &str, language: &str) -> String {
+    let text = fs::read_to_string(PAGE).expect("a page");
+    let section = text.split(&format!("## {heading}\n")).nth(1).expect("a heading");
+    let block = section.split(&format!("```{language}\n")).nth(1).expect("a block");
+    block.split("```").next().expect("an end").to_owned()
+}
+
+/// Returns a run of a line of a shell, with stand-ins for `rsync` and `apt-get` that fail at first.
+fn line(shell: &[&str], line: &str) -> Ftsh {
+    let stand_in = format!("#!/bin/sh\necho ${{0##*/}} $* >> calls\n{}\n", fails(1, ""));
+    let run = Ftsh::new().program("bin/rsync", &stand_in).program("bin/apt-get", &stand_in);
+    let bin = Path::new(FTSH).parent().expect("a folder");
+    let path = format!("{}:{}:/usr/bin:/bin", run.path("bin").display(), bin.display());
+    let run = run.env("PATH", path).env("FTSH_BACKOFF", "fixed from 1 ms");
+    run.through([shell, &[line]].concat())
+}
+
+#[test]
+fn the_job_of_gitlab_runs() {
+    let job = &parsed(PAGE, &block("A job of GitLab", "yaml"))["deploy"];
+    let [deploy, test] = items(&job["script"]) else { panic!("two lines") };
+    let timeout = text(&job["variables"]["FTSH_KILL_TIMEOUT"]);
+    let deploy = line(&["sh", "-c"], text(deploy)).env("FTSH_KILL_TIMEOUT", timeout);
+    assert_eq!(count(&deploy.success(), "calls", "rsync -a build/ deploy@"), 2);
+    let script = text(test).strip_prefix("ftsh ").expect("a script");
+    let run = line(&["sh", "-c"], text(test));
+    run.file(script, "echo tested").stdout("tested\n").success();
+}
+
+#[test]
+fn each_run_of_the_dockerfile_runs() {
+    let mut shell: Vec<String> = ["sh", "-c"].map(String::from).to_vec();
+    let mut runs = 0;
+    for instruction in block("Retry a step of a Dockerfile", "dockerfile").lines() {
+        match instruction.split_once(' ').expect("an instruction") {
+            ("SHELL", words) => shell = serde_json::from_str(words).expect("a list"),
+            ("RUN", text) => {
+                let shell: Vec<_> = shell.iter().map(String::as_str).collect();
+                assert_eq!(count(&line(&shell, text).success(), "calls", "apt-get "), 2, "{text}");
+                runs += 1;
+            }
+            (name, _) => assert!(["FROM", "COPY"].contains(&name), "{instruction}"),
+        }
+    }
+    assert_eq!(runs, 2);
 }

@@ -22,6 +22,7 @@ mod descriptors;
 mod docs;
 mod editors;
 mod examples;
+mod forge;
 mod from_loops;
 mod fuzzing;
 mod generated;
