@@ -27,8 +27,8 @@ fn a_terminal_shows_the_current_wait() {
     let script = format!("echo before\n{}", patient(&go));
     let mut user = User::start(&["-c", &script], &[ABLE], 100, None);
     user.sees("before\r\n");
-    user.sees("failed: `test -e");
-    user.sees("\r\x1b[2mattempt 2 in ");
+    let before = user.sees("\r\x1b[2mattempt 2 in ");
+    assert!(!before.contains("failed:"), "the line shows the failure: {before:?}");
     user.sees(" left: line 2: `test -e");
     std::fs::write(&go, "").expect("a file");
     let (status, seen) = user.ends_after();
@@ -57,7 +57,8 @@ fn the_line_has_a_line_of_its_own_and_keeps_the_cursor() {
 #[test]
 fn the_line_fits_the_width_without_color() {
     let script = "try 5 times every 1 hour; sh -c 'exit 7'; end";
-    let mut user = User::start(&["-c", script], &[ABLE, ("NO_COLOR", "1")], 40, None);
+    let options = ["-l", "10", "-c", script];
+    let mut user = User::start(&options, &[ABLE, ("NO_COLOR", "1")], 40, None);
     user.sees("exited with 7\r\n");
     // The line shows the delay, so the log does not report it.
     let before = user.sees("\r2/5 in 59m");
@@ -88,12 +89,43 @@ fn a_long_delay_is_logged_without_a_line() {
         let script = format!(
             "forall x in 1 2; if $x .eql. 1; {script}; end; if $x .eql. 2; {other}; end; end"
         );
-        let mut user = User::start(&["-c", &script], &[ABLE], 80, None);
+        let mut user = User::start(&["-l", "10", "-c", &script], &[ABLE], 80, None);
         user.sees("until attempt 2, at ");
         user.types("\x03");
         let (_, seen) = user.ends_after();
         assert!(!seen.contains("until attempt"), "it is shown once: {seen:?}");
     }
+}
+
+#[test]
+fn failures_are_logged_where_no_line_shows_them() {
+    let script = "try 2 times every 10 ms; sh -c 'exit 7'; end";
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("log");
+    let name = file.to_str().expect("text");
+    let plain = ["-c", script];
+    let report = |seen: &str| seen.contains("in the `try` at line 1: 2 attempts");
+    for (options, variables, wrapper, logs) in [
+        (&plain[..], &[ABLE][..], None, false),
+        (&plain, &[ABLE], Some("\"$@\" > /dev/null"), false),
+        (&["-l", "10", "-c", script], &[ABLE], None, true),
+        (&plain, &[ABLE, ("FTSH_LOG_LEVEL", "10")], None, true),
+        (&plain, &[("TERM", "dumb")], None, true),
+        (&plain, &[ABLE], Some("\"$@\" | cat"), true),
+        (&plain, &[ABLE], Some("set -m; \"$@\" & wait $!"), true),
+        (&["--cron", "-c", script], &[ABLE], None, true),
+    ] {
+        let (_, seen) = User::start(options, variables, 200, wrapper).ends_after();
+        let logged = seen.contains(" failed: `sh -c 'exit 7'` exited with 7");
+        assert_eq!(logged, logs, "{options:?} {variables:?} {wrapper:?} {seen:?}");
+        assert!(report(&seen), "{options:?} {seen:?}");
+    }
+    let json = ["--log-format", "json", "-c", script];
+    let (_, seen) = User::start(&json, &[ABLE], 200, None).ends_after();
+    assert_eq!(seen.matches("\"event\":\"command_failed\"").count(), 2, "{seen:?}");
+    let (_, seen) = User::start(&["-f", name, "-c", script], &[ABLE], 200, None).ends_after();
+    let log = std::fs::read_to_string(&file).expect("a log");
+    assert!(log.contains(" failed: ") && !seen.contains(" failed: "), "{log:?} {seen:?}");
 }
 
 #[test]

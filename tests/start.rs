@@ -11,6 +11,13 @@ use crate::support::documents::timeless;
 /// Line before the output of each command of a walk.
 const MARK: &str = "\u{1}";
 
+/// Returns a line of sh with the log level of a command at a terminal: 5, unless the command hides
+/// the status line.
+fn level_at_terminal(command: &str) -> &'static str {
+    let has_line = !command.contains('|') && !command.contains("--cron");
+    if has_line { "export FTSH_LOG_LEVEL=5" } else { "unset FTSH_LOG_LEVEL" }
+}
+
 /// A block of a document with commands after `$ ` and their output.
 struct Session {
     commands: Vec<String>,
@@ -56,7 +63,8 @@ fn walk(document: &str, run: Ftsh) {
     // `$?` is the status of the command before, as in a terminal.
     let mut script = "exec 2>&1\nPATH=$PWD/bin:$PATH\nstatus=0\n".to_owned();
     for command in sessions.iter().flat_map(|session| &session.commands) {
-        script += &format!("echo '{MARK}'\n(exit $status)\n{command}\nstatus=$?\n");
+        let level = level_at_terminal(command);
+        script += &format!("echo '{MARK}'\n{level}\n(exit $status)\n{command}\nstatus=$?\n");
     }
     let finished = run.file("walk.sh", script).through(["sh", "walk.sh"]).success();
     finished.nothing_left();

@@ -139,7 +139,7 @@ def forall(ftsh, home, path):
     user.watch(0.6)
     user.types("cat fetch.ftsh")
     user.watch(2)
-    user.types("ftsh -l 5 fetch.ftsh")
+    user.types("ftsh fetch.ftsh")
     user.watch(until="~>")
     user.ends(path, "A forall at a terminal: a bar of what succeeded, failed and runs, until all is done")
     server.shutdown()

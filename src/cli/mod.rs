@@ -111,6 +111,7 @@ fn execute_command_line(words: Vec<OsString>) -> Result<Outcome> {
         umask: process::umask(),
         passing_input: is_passing(io::stdin()),
         terminal: io::stdin().is_terminal() && io::stdout().is_terminal(),
+        status_line: process::shows_status_line(),
     };
     let request = flags::parse(shebang::split(words)?).and_then(|request| match request {
         Request::Work(flags) => match prefix::help(&flags) {

@@ -17,6 +17,7 @@ use super::plan::{
 use super::prefix::{Prefix, is_prefix};
 use super::source::ScriptSource;
 use super::values::{self, BadValue};
+use crate::log::Format;
 use ftsh_cluster::ClusterConfig;
 use ftsh_machine::Config;
 use ftsh_machine::record::Level;
@@ -50,6 +51,8 @@ pub(super) struct ProcessContext<'a> {
     pub passing_input: bool,
     /// True if a terminal connects the shell with a person.
     pub terminal: bool,
+    /// True if the person at the terminal sees the status line.
+    pub status_line: bool,
 }
 
 impl ProcessContext<'_> {
@@ -313,8 +316,16 @@ impl RunPlan {
             Some(level) => Level(level),
             // A prompt shows failures without a log. A log is written only on request.
             None if is_prompt && log_file.is_none() => Level::NOTHING,
-            // The command says itself why an attempt failed.
+            // The command itself reports the reason of a failed attempt.
             None if is_prefixed && log_file.is_none() => Level::ENDING,
+            // The status line shows the failures of attempts.
+            None if context.status_line
+                && log_file.is_none()
+                && log_format == Format::Text
+                && !is_cron =>
+            {
+                Level::ENDING
+            }
             None => Level(options::LOG_LEVEL.default()?),
         };
         let deadline =

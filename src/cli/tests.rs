@@ -42,6 +42,7 @@ fn resolve_at(
         umask: 0o027,
         passing_input: false,
         terminal,
+        status_line: terminal,
     };
     RunPlan::resolve(&flags, &context).map_err(|error| error.to_string())
 }

@@ -53,7 +53,7 @@ pub use self::supervisor::{
     supervise,
 };
 pub use self::tag::{KillTimeout, remove_expired_limit};
-pub use self::tty::{Edited, TerminalRestore, columns};
+pub use self::tty::{Edited, TerminalRestore, columns, shows_status_line};
 pub use ftsh_sys::{
     duplicate, exit_now, has_room, ignore_file_size_limit, ignore_only, ignored_signals,
     keep_closed, random, size, was_closed, with_large_stack,

@@ -1,16 +1,13 @@
 //! Status of a run for people: the status line and page, from a snapshot of the machine, and log
 //! records of the driver itself.
 
-use std::io;
 use std::time::{Duration, Instant};
-
-use nix::unistd::{getpgrp, tcgetpgrp};
 
 use super::ProcessDriver;
 use super::jobs::UserNote;
 use super::procs::list;
 use super::supervisor::Supervision;
-use super::tty::columns;
+use super::tty::{columns, is_in_foreground};
 use crate::non_blocking_writer::standard_error;
 use ftsh_machine::Machine;
 use ftsh_machine::driver::Driver;
@@ -71,8 +68,8 @@ impl ProcessDriver {
         }
         let status = machine.status(status::TASKS_FOR_LINE, self.now());
         let columns = columns().unwrap_or(80);
-        let own = tcgetpgrp(io::stderr()).is_ok_and(|group| group == getpgrp());
-        match status::line(&status, columns.saturating_sub(ECHO)).filter(|_| own) {
+        let line = status::line(&status, columns.saturating_sub(ECHO));
+        match line.filter(|_| is_in_foreground()) {
             Some(text) => self.tty.status_line.show(text, columns),
             None => self.tty.status_line.hide(),
         }

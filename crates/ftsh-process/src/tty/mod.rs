@@ -12,8 +12,8 @@ pub(crate) use self::key_monitor::KeySignalMonitor;
 pub(crate) use self::keys::Keys;
 pub(crate) use self::queue::TerminalUse;
 pub use self::restore::{Edited, TerminalRestore};
-pub(crate) use self::status_line::StatusLine;
-pub use self::status_line::columns;
+pub(crate) use self::status_line::{StatusLine, is_in_foreground};
+pub use self::status_line::{columns, shows_status_line};
 
 /// Terminal of a shell, as far as available.
 pub(crate) struct Tty {

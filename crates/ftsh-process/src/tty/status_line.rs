@@ -3,10 +3,12 @@
 //! Commands share the terminal, and their output must not mix with the line. The line is shown only
 //! while no process of the shell has the terminal open, and is hidden before any output.
 
+use std::ffi::OsString;
 use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};
 
 use nix::sys::stat::{SFlag, fstat};
+use nix::unistd::{getpgrp, tcgetpgrp};
 
 use crate::non_blocking_writer::{NonBlockingWriter, standard_error};
 use ftsh_sys as sys;
@@ -41,19 +43,10 @@ struct LineStyle {
 }
 
 impl StatusLine {
-    /// Creates a line if standard error is a terminal that can show it. If standard output is a
-    /// pipe, its reader may write to the terminal at any time, so no line is shown.
+    /// Creates a line if the terminal can show one.
     pub(crate) fn new(wanted: bool) -> Self {
-        let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
-        let capable = set("TERM").is_some_and(|term| term != "dumb");
-        let shared = || {
-            let kind = fstat(io::stdout()).map_or(SFlag::empty(), |stat| {
-                SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT
-            });
-            kind == SFlag::S_IFIFO || kind == SFlag::S_IFSOCK
-        };
-        let on = wanted && capable && io::stderr().is_terminal() && !shared();
-        let style = on.then(|| LineStyle { colour: set("NO_COLOR").is_none() });
+        let on = wanted && is_possible();
+        let style = on.then(|| LineStyle { colour: variable("NO_COLOR").is_none() });
         let due = on.then(|| Instant::now() + QUIET_TIME);
         Self {
             style,
@@ -185,6 +178,34 @@ impl Drop for StatusLine {
     fn drop(&mut self) {
         self.hide();
     }
+}
+
+/// Returns a non-empty variable of the environment.
+fn variable(name: &str) -> Option<OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
+}
+
+/// True if standard error is a terminal that can show the line. If standard output is a pipe, its
+/// reader may write to the terminal at any time, so no line is shown.
+fn is_possible() -> bool {
+    let is_shared = || {
+        let kind = fstat(io::stdout())
+            .map_or(SFlag::empty(), |stat| SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT);
+        kind == SFlag::S_IFIFO || kind == SFlag::S_IFSOCK
+    };
+    variable("TERM").is_some_and(|term| term != "dumb")
+        && io::stderr().is_terminal()
+        && !is_shared()
+}
+
+/// True if the terminal can show the status line and this process is in the foreground.
+pub fn shows_status_line() -> bool {
+    is_possible() && is_in_foreground()
+}
+
+/// True if the process group of this process is in the foreground of the terminal.
+pub(crate) fn is_in_foreground() -> bool {
+    tcgetpgrp(io::stderr()).is_ok_and(|group| group == getpgrp())
 }
 
 /// Returns the width of the terminal on standard error, if there is one.
