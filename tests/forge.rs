@@ -152,6 +152,7 @@ fn the_version_is_the_same_everywhere() {
         ("CHANGELOG.md", format!("## [{version}] - ")),
         ("editors/tree-sitter/tree-sitter.json", format!("\"version\": \"{version}\"")),
         ("editors/vscode/package.json", format!("\"version\": \"{version}\"")),
+        ("packaging/homebrew/ftsh.rb", format!("version \"{version}\"")),
         (PAGE, format!("uses: owner/ftsh@v{version}")),
         (PAGE, format!("rev: v{version}")),
     ] {

@@ -9,12 +9,12 @@ class Ftsh < Formula
   depends_on :linux
 
   on_intel do
-    url "https://example.org/ftsh/ftsh-0.1.0-x86_64-unknown-linux-musl.tar.gz"
+    url "https://example.org/ftsh/releases/download/v0.1.0/ftsh-0.1.0-x86_64-unknown-linux-musl.tar.gz"
     sha256 "0000000000000000000000000000000000000000000000000000000000000000"
   end
 
   on_arm do
-    url "https://example.org/ftsh/ftsh-0.1.0-aarch64-unknown-linux-musl.tar.gz"
+    url "https://example.org/ftsh/releases/download/v0.1.0/ftsh-0.1.0-aarch64-unknown-linux-musl.tar.gz"
     sha256 "0000000000000000000000000000000000000000000000000000000000000000"
   end
 
