@@ -22,13 +22,15 @@
     const variable = { className: 'variable', begin: /\$\{[^}"]*\}?|\$\([^)"]*\)?|\$[A-Za-z_]\w*|\$[0-9#*@$]/ };
     const escape = { begin: /\\[^]/ };
     // A here-document: the rest of its line, then lines up to its word.
+    // After `<<-`, blanks may stand before the word.
     const hereDocument = (begin, contains) => {
-      let word;
+      let word, isIndented;
       return {
         begin,
         end: /(?!)/,
         'on:begin': (match) => {
-          word = match[1];
+          word = match[2];
+          isIndented = match[1] === '-';
         },
         contains: [
           {
@@ -36,7 +38,8 @@
             begin: /\n/,
             end: /^([^\r\n]+)\r?$/,
             'on:end': (match, response) => {
-              if (match[1] !== word) response.ignoreMatch();
+              const line = isIndented ? match[1].trimStart() : match[1];
+              if (line !== word) response.ignoreMatch();
             },
             endsParent: true,
             contains,
@@ -45,9 +48,9 @@
       };
     };
     const documents = [
-      hereDocument(/<<[ \t]*'([^'\n]*)'/, []),
-      hereDocument(/<<[ \t]*"([^"\n]*)"/, []),
-      hereDocument(/<<(?!<)[ \t]*([^\s'";|<>\\-][^\s'";|<>]*)/, [variable]),
+      hereDocument(/<<(-?)[ \t]*'([^'\n]*)'/, []),
+      hereDocument(/<<(-?)[ \t]*"([^"\n]*)"/, []),
+      hereDocument(/<<(?!<)(-?)[ \t]*([^\s'";|<>\\-][^\s'";|<>]*)/, [variable]),
     ];
     const parts = [
       escape,

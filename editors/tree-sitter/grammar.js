@@ -180,7 +180,7 @@ module.exports = grammar({
         seq(alias($._document_start, $.redirect_operator), $.document_word),
       ),
     redirect_operator: () =>
-      token(prec(1, /[0-9]?(<<<|<<-|->>&|->>|->&|->|-<<|-<|>>&|&>>|>>|>&|&>|<&|<|>)/)),
+      token(prec(1, /[0-9]?(<<<|->>&|->>|->&|->|-<<|-<|>>&|&>>|>>|>&|&>|<&|<|>)/)),
 
     _inner_pipeline: ($) =>
       choice(alias($._inner_pipes, $.pipeline), alias($._inner_command, $.command)),
@@ -242,14 +242,14 @@ module.exports = grammar({
     parameter: () => token.immediate(/[A-Za-z0-9_]+|[#*@$]/),
     _default: ($) =>
       seq(
-        token.immediate(/:[-+]/),
+        token.immediate(/:[-+?]/),
         repeat(choice(
           $.string, $.raw_string, $._variable, $.escape, text(/[^}"'`\\$\n]+/), token.immediate('$'),
         )),
       ),
     _default_inside: ($) =>
       seq(
-        token.immediate(/:[-+]/),
+        token.immediate(/:[-+?]/),
         repeat(choice(
           $.variable, alias($._variable_inside, $.expansion), $.escape, text(/[^}"`$\\]+/), token.immediate('$'),
         )),

@@ -32,13 +32,16 @@ const MAX_LINES: usize = 5;
 /// | The report names the command, its place, the enclosing tries and the number of attempts.
 pub fn render(failure: &Failure, secrets: &Secrets) -> String {
     // Writing to a string can't fail.
-    let place = format!("{}:{}", printable(failure.file()), failure.line);
+    let file = printable(failure.file());
+    // A caller with a missing argument needs no line of the script.
+    let is_usage = failure.kind == FailureKind::Usage;
+    let place = if is_usage { file } else { format!("{file}:{}", failure.line) };
     let mut text = format!("ftsh: {place}: {}\n", message(failure));
     let source = secrets.hide(failure.source.line_text(failure.line).trim());
     // The source line is omitted if only quotes differ from the message. A line from another file
     // than the caller's is always shown.
     let is_news = source.replace('"', "'") != failure.command || is_elsewhere(failure);
-    if !source.is_empty() && is_news {
+    if !source.is_empty() && is_news && !is_usage {
         let _ = writeln!(text, "  {} | {}", failure.line, excerpt(&source));
     }
     if failure.kind == FailureKind::Lost && failure.tries.is_empty() {

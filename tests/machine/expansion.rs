@@ -3,8 +3,7 @@ use super::world;
 #[test]
 fn values_split_outside_quotes_only() {
     world().run("a=\"x  y; *\"; echo $a \"$a\"").succeeds().prints("x y; * x  y; *\n");
-    world().run("a=\"1 2\"; b=$a").fails("expression", 1);
-    world().run("a=\"1 2\"; b=\"$a\"; echo $b").prints("1 2\n");
+    world().run("a=\" 1  2\"; b=$a; c=x$a; echo \"$b\" \"$c\"").prints(" 1  2 x 1  2\n");
     world().run("a=\"\"; echo [$a] [\"$a\"] x$a$a").prints("[] [] x\n");
 }
 
@@ -42,6 +41,22 @@ fn patterns_match_files_or_fail() {
     let ran = world().run("echo *.h").fails("expression", 1);
     assert!(ran.message().contains("no file matches `*.h`"));
     world().model(files).run("p=*.c; echo $p").prints("*.c\n");
+    world()
+        .model(files)
+        .run("u=x://a; echo x://*.c \"x://\"*.c $u/*.c")
+        .prints("x://*.c x://*.c x://a/*.c\n");
+    let option = |simulated: ftsh_sim::Simulated| simulated.file("-n.c", "");
+    world().model(option).run("ok; echo *.c -*.c").prints("./-n.c -n.c\n");
+}
+
+#[test]
+fn a_required_value_is_there_or_fails() {
+    world().args(&["a b"]).run("echo \"${1:?none}\"; x=${1:?}; echo $x").prints("a b\na b\n");
+    let ran = world().run("echo ${1:?usage: f NAME}").fails("usage", 2);
+    assert_eq!(ran.message(), "usage: f NAME");
+    let ran = world().run("x=\"\"; echo \"${x:?}\"").fails("usage", 2);
+    assert!(ran.message().contains("the variable `x`"), "{}", ran.message());
+    world().run("try 2 times; echo ${x:?no}; catch; echo $error_kind; end").prints("usage\n");
 }
 
 #[test]
@@ -61,13 +76,13 @@ fn exported_variables_reach_commands() {
 
 #[test]
 fn an_exported_value_is_one_word() {
-    let refused = |script: &str| {
-        let script = format!("try; {script}; catch; echo $error_kind; end; try; env L; catch; end");
-        world().run(&format!("v=\"x L=y\"; n=A; {script}")).succeeds().prints("expression\n");
+    let is_whole = |script: &str| {
+        let script = format!("{script}; env A; try; env L; catch; echo none; end");
+        world().run(&format!("v=\"x L=y\"; n=A; {script}")).prints("A=x L=y\nnone\n");
     };
-    refused("export A=$v");
-    refused("export B=1 $n=$v");
-    refused("x=export; $x A=$v");
+    is_whole("export A=$v");
+    is_whole("export B=1 $n=$v");
+    is_whole("x=export; $x A=$v");
     world().run("v=x; export A=$v B=\"1 2\" C=*; env A; env B; env C").prints("A=x\nB=1 2\nC=*\n");
     world().run("n=\"A B\"; A=1; B=2; export $n; env A; env B").prints("A=1\nB=2\n");
 }

@@ -24,7 +24,7 @@ const CONSTRUCTS: &str = "
     read-file write-file append-file read-variable write-variable append-variable
     with-errors errors other-descriptor duplicate here-document here-string around-block
     bare escaped single double variable pattern home
-    $name $1 $# $* $@ $$ :- :+
+    $name $1 $# $* $@ $$ :- :+ :?
     group function()";
 
 /// Number of executed lines for each construct.
@@ -193,7 +193,7 @@ impl Walk<'_> {
         if *same_input {
             self.is("try-same-input");
         }
-        if let Some(Duration::Joined(_)) = time {
+        if let Some(Duration::Whole(_)) = time {
             self.is("try-for-joined");
         }
         self.length("try-for", time.as_ref());
@@ -225,7 +225,7 @@ impl Walk<'_> {
     fn length(&mut self, name: &str, duration: Option<&Duration>) {
         match duration {
             Some(Duration::Amount { amount, .. }) => self.clause(name, Some(amount)),
-            Some(Duration::Joined(word)) => {
+            Some(Duration::Whole(word)) => {
                 self.is(name);
                 self.word(word);
             }
@@ -364,6 +364,7 @@ impl Walk<'_> {
             self.is(match substitute {
                 Substitute::Default => ":-",
                 Substitute::Alternative => ":+",
+                Substitute::Required => ":?",
             });
             self.parts(parts);
         }

@@ -92,8 +92,8 @@ struct TokenScanner<'t> {
     target: bool,
     /// Number of open parentheses since `.succeeds.`.
     asks: usize,
-    /// Delimiters of here-documents that begin on the next line.
-    documents: Vec<String>,
+    /// Delimiters of here-documents that begin on the next line, with true after `<<-`.
+    documents: Vec<(String, bool)>,
 }
 
 impl<'t> TokenScanner<'t> {
@@ -137,7 +137,7 @@ impl<'t> TokenScanner<'t> {
                     self.target = true;
                     let sign = operator.trim_start_matches(|c: char| c.is_ascii_digit());
                     if matches!(sign, "<<" | "<<-") {
-                        self.document();
+                        self.document(sign == "<<-");
                     }
                 }
             },
@@ -187,22 +187,23 @@ impl<'t> TokenScanner<'t> {
     }
 
     /// Adds the delimiter of a here-document.
-    fn document(&mut self) {
+    fn document(&mut self, indented: bool) {
         let rest = self.rest().trim_start_matches([' ', '\t']);
         let end = rest.find([' ', '\t', '\n', ';', '|', '>', '<']).unwrap_or(rest.len());
         let word: String =
             rest[..end].chars().filter(|c| !matches!(c, '\'' | '"' | '\\')).collect();
         if !word.is_empty() {
-            self.documents.push(word);
+            self.documents.push((word, indented));
         }
     }
 
     fn take_documents(&mut self) {
-        for last in std::mem::take(&mut self.documents) {
+        for (delimiter, indented) in std::mem::take(&mut self.documents) {
             let mut end = self.at;
             for line in self.rest().split_inclusive('\n') {
                 end += line.len();
-                if line.trim_end_matches(['\r', '\n']) == last {
+                let blanks: &[char] = if indented { &[' ', '\t'] } else { &[] };
+                if line.trim_end_matches(['\r', '\n']).trim_start_matches(blanks) == delimiter {
                     break;
                 }
             }

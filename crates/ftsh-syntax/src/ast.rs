@@ -215,10 +215,12 @@ pub enum RedirectionTarget {
     Variable(Word),
     /// Another descriptor, as in `2>&1`, or as in `<&3` with [`Mode::Read`].
     Descriptor(u8),
-    /// `<<WORD`: the lines before the line `WORD`.
+    /// `<<WORD`, or `<<-WORD` with indentation: the lines before the line `WORD`.
     HereDocument {
         /// Text of the line after the document.
         delimiter: String,
+        /// Indentation of `<<-WORD`, which is no part of the text; `None` for `<<WORD`.
+        indent: Option<String>,
         /// Text as one part: [`WordPart::Double`] with variables, or [`WordPart::Single`] after a quoted
         /// delimiter.
         body: Word,
@@ -286,7 +288,7 @@ pub struct VariableUse {
     pub span: Span,
     /// Parameter after the `$`.
     pub parameter: Parameter,
-    /// Mark and word of `${name:-word}` or `${name:+word}`.
+    /// Mark and word of `${name:-word}`, `${name:+word}` or `${name:?text}`.
     ///
     /// Inside double quotes, a [`WordPart::Bare`] of the word is plain text, and so is a `'`.
     pub substitute: Option<(Substitute, Vec<WordPart>)>,
@@ -316,6 +318,8 @@ pub enum Substitute {
     Default,
     /// `:+`: the variable is set and not empty.
     Alternative,
+    /// `:?`: the variable is unset or empty, which fails with the substitute as message.
+    Required,
 }
 
 /// Expression with its position.
@@ -482,8 +486,8 @@ pub enum Duration {
         /// Unit of the amount.
         unit: Unit,
     },
-    /// `1h30m`, `500ms`, or a word with a value in this form.
-    Joined(Word),
+    /// `1h30m`, `500ms`, or a word whose value is a number and a unit, as in `5 minutes`.
+    Whole(Word),
 }
 
 /// `backoff NAME [from D] [to D] [by F] [jitter P%]`.

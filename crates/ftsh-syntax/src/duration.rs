@@ -83,16 +83,6 @@ impl Unit {
     }
 }
 
-/// Parses a length of time as scripts write it: `5 minutes`, `500ms`, `1h30m`.
-pub fn parse(text: &str) -> Option<Duration> {
-    let mut words = text.split_whitespace();
-    match (words.next()?, words.next(), words.next()) {
-        (joined, None, _) => parse_joined(joined),
-        (amount, Some(unit), None) => Unit::named(unit)?.times(amount),
-        _ => None,
-    }
-}
-
 /// Parses amounts with their units in one word, like `500ms`, `1h30m`, `1.5h`.
 pub fn parse_joined(text: &str) -> Option<Duration> {
     let mut total = Duration::ZERO;
@@ -110,8 +100,9 @@ pub fn parse_joined(text: &str) -> Option<Duration> {
     }
 }
 
-/// Parses the arguments of `sleep`: `5`, `1.5`, `500ms`, `5 minutes`, `1m 30s`.
-pub fn parse_pause(text: &str) -> Option<Duration> {
+/// Parses a length of time: `5 minutes`, `500ms`, `1h30m`, `1m 30s`. A number without a unit counts
+/// seconds, and several lengths add up.
+pub fn parse(text: &str) -> Option<Duration> {
     let words: Vec<&str> = text.split_whitespace().collect();
     let (mut sum, mut rest) = first(&words)?;
     while !rest.is_empty() {
@@ -223,7 +214,9 @@ mod tests {
         assert_eq!(parse("5 minutes"), Some(Duration::from_secs(300)));
         assert_eq!(parse(" 1.5  h "), Some(Duration::from_secs(5400)));
         assert_eq!(parse("1h30m"), Some(Duration::from_secs(5400)));
-        for bad in ["", " ", "5", "5 minutes 3 s", "5 minutse", "minutes", "-1 s", "1h 30"] {
+        assert_eq!(parse("5"), Some(Duration::from_secs(5)));
+        assert_eq!(parse("5 minutes 3 s"), Some(Duration::from_secs(303)));
+        for bad in ["", " ", "5 minutse", "minutes", "-1 s", "-1"] {
             assert_eq!(parse(bad), None, "{bad:?}");
         }
     }

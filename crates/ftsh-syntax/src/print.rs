@@ -362,9 +362,9 @@ impl Printer {
                 self.text.push_str("<< ");
                 self.word(word);
             }
-            RedirectionTarget::HereDocument { delimiter, body } => {
-                self.text.push('<');
-                self.here_document(delimiter, body);
+            RedirectionTarget::HereDocument { delimiter, indent, body } => {
+                self.text.push_str(if indent.is_some() { "<-" } else { "<" });
+                self.here_document(delimiter, indent.as_deref(), body);
             }
         }
     }

@@ -74,6 +74,7 @@ impl Substitute {
         match self {
             Self::Default => ":-",
             Self::Alternative => ":+",
+            Self::Required => ":?",
         }
     }
 }

@@ -24,6 +24,8 @@ enum { NOTHING, GLUE, EQUAL_SIGN };
 typedef struct {
   unsigned char before, is_inside, count;
   unsigned char is_quoted[DOCUMENTS];
+  // After `<<-`, blanks may stand before the last line's word.
+  unsigned char is_indented[DOCUMENTS];
   char words[DOCUMENTS][LENGTH];
 } Scanner;
 
@@ -141,6 +143,7 @@ static bool document_word(Scanner *scanner, TSLexer *lexer) {
 static bool is_last_line(Scanner *scanner, TSLexer *lexer) {
   const char *word = scanner->words[0];
   unsigned length = 0;
+  while (scanner->is_indented[0] && is_one_of(lexer->lookahead, " \t")) advance(lexer);
   while (word[length] && (char)lexer->lookahead == word[length] && length < LENGTH) {
     advance(lexer);
     length++;
@@ -155,6 +158,7 @@ static bool document_end(Scanner *scanner, TSLexer *lexer) {
   scanner->count--;
   memmove(scanner->words[0], scanner->words[1], sizeof scanner->words - LENGTH);
   memmove(scanner->is_quoted, scanner->is_quoted + 1, DOCUMENTS - 1);
+  memmove(scanner->is_indented, scanner->is_indented + 1, DOCUMENTS - 1);
   scanner->is_inside = false;
   lexer->result_symbol = DOCUMENT_END;
   return true;
@@ -197,13 +201,16 @@ static bool document(Scanner *scanner, TSLexer *lexer) {
 // ---- Words
 
 // Where a redirection may begin: whether one does. A here-document is a token of its own.
-static bool redirection(TSLexer *lexer, const bool *valid, bool *is_redirection) {
+static bool redirection(Scanner *scanner, TSLexer *lexer, const bool *valid, bool *is_redirection) {
   *is_redirection = true;
   if (lexer->lookahead == '<') {
     advance(lexer);
     if (!valid[DOCUMENT_START] || lexer->lookahead != '<') return false;
     advance(lexer);
-    if (lexer->lookahead == '<' || lexer->lookahead == '-') return false;
+    if (lexer->lookahead == '<') return false;
+    bool is_indented = lexer->lookahead == '-';
+    if (is_indented) advance(lexer);
+    if (scanner->count < DOCUMENTS) scanner->is_indented[scanner->count] = is_indented;
     lexer->mark_end(lexer);
     lexer->result_symbol = DOCUMENT_START;
     return true;
@@ -254,7 +261,7 @@ static bool word(Scanner *scanner, TSLexer *lexer, const bool *valid) {
     }
     int32_t c = lexer->lookahead;
     if (is_one_of(c, "<>&-")) {
-      if (redirection(lexer, valid, &is_redirection)) return true;
+      if (redirection(scanner, lexer, valid, &is_redirection)) return true;
       if (is_redirection) return false;
       if (c == '-') {
         length++;

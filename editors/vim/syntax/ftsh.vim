@@ -38,7 +38,10 @@ syn match ftshRedirection contained "\d\=\%(<<<\|->>&\|->>\|->&\|->\|-<\|>>&\|&>
 syn region ftshDocument contained matchgroup=ftshRedirection start=+<<\s*\z([^ \t;|<>'"\\-][^ \t;|<>'"]*\)+ matchgroup=ftshDocumentEnd end=+^\z1\r\=$+ extend contains=ftshDocumentHead,ftshVariable
 syn region ftshDocument contained matchgroup=ftshRedirection start=+<<\s*'\z([^']*\)'+ matchgroup=ftshDocumentEnd end=+^\z1\r\=$+ extend contains=ftshDocumentHead
 syn region ftshDocument contained matchgroup=ftshRedirection start=+<<\s*"\z([^"]*\)"+ matchgroup=ftshDocumentEnd end=+^\z1\r\=$+ extend contains=ftshDocumentHead
-syn region ftshDocumentHead contained oneline start="\%(<<\s*['"]\=[^ \t;|<>'"]\+['"]\=\)\@40<=." end="$" contains=@ftshParts,ftshPipe,@ftshHeads
+syn region ftshDocument contained matchgroup=ftshRedirection start=+<<-\s*\z([^ \t;|<>'"\\-][^ \t;|<>'"]*\)+ matchgroup=ftshDocumentEnd end=+^\s*\z1\r\=$+ extend contains=ftshDocumentHead,ftshVariable
+syn region ftshDocument contained matchgroup=ftshRedirection start=+<<-\s*'\z([^']*\)'+ matchgroup=ftshDocumentEnd end=+^\s*\z1\r\=$+ extend contains=ftshDocumentHead
+syn region ftshDocument contained matchgroup=ftshRedirection start=+<<-\s*"\z([^"]*\)"+ matchgroup=ftshDocumentEnd end=+^\s*\z1\r\=$+ extend contains=ftshDocumentHead
+syn region ftshDocumentHead contained oneline start="\%(<<-\=\s*['"]\=[^ \t;|<>'"]\+['"]\=\)\@40<=." end="$" contains=@ftshParts,ftshPipe,@ftshHeads
 
 syn cluster ftshParts contains=ftshEscape,ftshString,ftshVariable,ftshPlain,ftshCommentInside,ftshRedirection,ftshDocument
 

@@ -139,13 +139,7 @@ impl Model<'_> {
     }
 
     fn assign(&mut self, name: Name, expr: &Expr) -> Done {
-        let text = match expr {
-            Expr::Word(word) => match &self.split(word)?[..] {
-                [word] => word.clone(),
-                _ => return Err(failed("expression", 1)),
-            },
-            expr => self.expr(expr)?,
-        };
+        let text = self.expr(expr)?;
         self.variables.insert(name, Value::Text(text));
         Ok(())
     }

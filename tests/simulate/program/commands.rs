@@ -102,7 +102,9 @@ fn assignment(g: &mut Generator) -> String {
 
 fn here_document(g: &mut Generator) -> String {
     let (word, value) = (if g.dice.chance(0.5) { "END" } else { "'END'" }, g.value());
-    format!("cat <<{word}{}\nsome {value}\nEND", g.maybe(0.4, |g| format!(" -> {}", g.variable())))
+    let (sign, indent) = if g.dice.chance(0.3) { ("<<-", "  ") } else { ("<<", "") };
+    let target = g.maybe(0.4, |g| format!(" -> {}", g.variable()));
+    format!("cat {sign}{word}{target}\n{indent}some {value}\n{indent}END")
 }
 
 impl Generator {
@@ -157,7 +159,7 @@ impl Generator {
     /// Returns a word with a variable or with text.
     pub(super) fn value(&mut self) -> String {
         let name = self.variable();
-        match self.dice.number(0, 9) {
+        match self.dice.number(0, 10) {
             0..=2 => format!("${name}"),
             3 => format!("${{{name}:-none}}"),
             4 => format!("${{{name}:+some}}"),
@@ -169,6 +171,7 @@ impl Generator {
                 "$error_output",
             ]))
             .into(),
+            8 => format!("${{{name}:?no {name}}}"),
             7 => (*self.dice.pick(&["$#", "$1", "$$", "$*"])).into(),
             _ => (*self.dice.pick(&["a", "7", "b.c"])).into(),
         }

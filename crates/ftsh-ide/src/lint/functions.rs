@@ -1,4 +1,4 @@
-//! Lint of functions without calls, and of calls of unknown functions.
+//! Lint of functions without calls.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -9,11 +9,9 @@ use ftsh_syntax::ast::{
     Block, CommandKind, Expr, ExprKind, Name, Pipeline, Simple, Stage, Word, WordPart,
 };
 use ftsh_syntax::hint::hint;
-use ftsh_syntax::nearest::nearest;
 use ftsh_syntax::parse::literal;
 use ftsh_syntax::slug::Slug;
 use ftsh_syntax::span::Span;
-use ftsh_syntax::vocabulary::{FUNCTIONS, function};
 
 /// Graph of calls.
 #[derive(Default)]
@@ -24,10 +22,6 @@ struct CallGraph<'a> {
     script: Vec<Cow<'a, str>>,
     /// True if calls with computed names, or from other files, are possible.
     open: bool,
-    /// True if other files may define functions.
-    sources: bool,
-    /// Calls in expressions, which cannot be programs.
-    in_expressions: Vec<(&'a Name, Span)>,
     /// True if the script has commands besides definitions and declarations.
     runs: bool,
 }
@@ -35,10 +29,9 @@ struct CallGraph<'a> {
 pub(super) fn check(script: &Script) -> Vec<Warning> {
     let mut calls = CallGraph::default();
     calls.block(&script.body, None);
-    let mut warnings = if calls.sources { Vec::new() } else { calls.undefined() };
     // A file of functions only is meant to be sourced by other scripts.
     if calls.open || !calls.runs {
-        return warnings;
+        return Vec::new();
     }
     let mut reached = calls.script;
     while let Some(name) = reached.pop() {
@@ -50,8 +43,7 @@ pub(super) fn check(script: &Script) -> Vec<Warning> {
         Warning::new(Slug::UnusedFunction, span, format!("the function `{name}` is never called"))
             .hint(hint!("call the function, or remove it"))
     });
-    warnings.extend(unused);
-    warnings
+    unused.collect()
 }
 
 impl<'a> CallGraph<'a> {
@@ -78,10 +70,7 @@ impl<'a> CallGraph<'a> {
 
     fn expr(&mut self, expr: &'a Expr, inside: Option<&'a Name>) {
         match &expr.kind {
-            ExprKind::Call { name, .. } => {
-                self.in_expressions.push((name, expr.span));
-                self.called(Cow::Borrowed(name), inside);
-            }
+            ExprKind::Call { name, .. } => self.called(Cow::Borrowed(name), inside),
             ExprKind::Succeeds(pipeline) => self.pipeline(pipeline, inside),
             ExprKind::Word(_)
             | ExprKind::Group(_)
@@ -105,26 +94,10 @@ impl<'a> CallGraph<'a> {
         let Some(first) = simple.words.first() else { return };
         match literal::word(first) {
             // A sourced file may call functions of this script.
-            Some(name) if name == "source" => (self.open, self.sources) = (true, true),
+            Some(name) if name == "source" => self.open = true,
             Some(name) => self.called(name, inside),
             None => self.open |= !is_path(first),
         }
-    }
-
-    fn undefined(&self) -> Vec<Warning> {
-        let unknown = |name: &str| !self.functions.contains_key(name) && function(name).is_none();
-        let calls = self.in_expressions.iter().filter(|(name, _)| unknown(name));
-        let known = || self.functions.keys().copied().chain(FUNCTIONS.iter().map(|it| it.name));
-        let warning = |(name, span): &(&Name, Span)| {
-            let span = Span::new(span.start, span.start + name.len());
-            let warning =
-                Warning::new(Slug::UnknownFunction, span, format!("there is no function `{name}`"));
-            match nearest(name, known()) {
-                Some(meant) => warning.hint(hint!("did you mean `{meant}`?")),
-                None => warning,
-            }
-        };
-        calls.map(warning).collect()
     }
 
     fn called(&mut self, name: Cow<'a, str>, inside: Option<&'a Name>) {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::{Warning, walk};
 use ftsh_syntax::Script;
 use ftsh_syntax::ast::{CommandKind, Simple, Word};
-use ftsh_syntax::duration::{parse_deferral, parse_pause};
+use ftsh_syntax::duration::{parse, parse_deferral};
 use ftsh_syntax::hint::hint;
 use ftsh_syntax::parse::literal;
 use ftsh_syntax::slug::Slug;
@@ -33,11 +33,16 @@ pub(super) fn check(script: &Script) -> Vec<Warning> {
 fn no_time(simple: &Simple) -> Option<Warning> {
     let (name, args) = simple.words.split_first()?;
     let known: Vec<String> = args.iter().map_while(constant).collect();
-    let words: Vec<&str> = known.iter().map(|word| word.trim()).collect();
-    let is_all = words.len() == args.len();
+    let is_all = known.len() == args.len();
+    let words: Vec<&str> = match known.split_first() {
+        Some((first, others)) => {
+            first.split_whitespace().chain(others.iter().map(|word| word.trim())).collect()
+        }
+        None => Vec::new(),
+    };
     let (wrong, hint) = match &*literal::word(name)? {
         "sleep" => (
-            is_all && parse_pause(&words.join(" ")).is_none(),
+            is_all && parse(&words.join(" ")).is_none(),
             hint!("`sleep` takes seconds or a duration, like `5`, `0.5` or `2 minutes`"),
         ),
         // A unit or the message follows the known words.

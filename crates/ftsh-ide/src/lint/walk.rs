@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 
 use ftsh_syntax::ast::{
-    Block, Command, CommandKind, Duration, Expr, ExprKind, Pipeline, Simple, Stage,
+    Block, Command, CommandKind, Duration, Expr, ExprKind, Pipeline, Quoted, Redirect,
+    RedirectionTarget, Simple, Stage, VariableUse, Word, WordPart,
 };
 use ftsh_syntax::parse::literal;
 
@@ -68,7 +69,7 @@ pub(crate) fn expressions(command: &Command) -> Vec<&Expr> {
 fn amount<'t>(found: &mut Vec<&'t Expr>, duration: &'t Duration) {
     match duration {
         Duration::Amount { amount, .. } => found.push(amount),
-        Duration::Joined(_) => {}
+        Duration::Whole(_) => {}
     }
 }
 
@@ -118,6 +119,85 @@ pub(crate) fn pipelines(command: &Command) -> impl Iterator<Item = &Pipeline> {
 /// Returns the commands in the [`pipelines`] of a command.
 pub(crate) fn simples(command: &Command) -> impl Iterator<Item = &Simple> {
     pipelines(command).flat_map(|it| &it.stages).filter_map(Stage::simple)
+}
+
+/// Returns the words of a command, also of its expressions and redirections, without those of its
+/// blocks.
+pub(crate) fn words(command: &Command) -> Vec<&Word> {
+    let mut words = durations(command);
+    let mut exprs = expressions(command);
+    while let Some(expr) = exprs.pop() {
+        if let ExprKind::Word(word) = &expr.kind {
+            words.push(word);
+        }
+        exprs.extend(operands(expr));
+    }
+    for simple in simples(command) {
+        words.extend(simple.assignments.iter().map(|(_, word)| word));
+        words.extend(&simple.words);
+        words.extend(simple.redirects.iter().filter_map(target));
+    }
+    words.extend(command.redirects.iter().filter_map(target));
+    words
+}
+
+/// Returns the word of a redirection.
+fn target(redirect: &Redirect) -> Option<&Word> {
+    match &redirect.target {
+        RedirectionTarget::File(word)
+        | RedirectionTarget::Variable(word)
+        | RedirectionTarget::HereDocument { body: word, .. }
+        | RedirectionTarget::HereString(word) => Some(word),
+        RedirectionTarget::Descriptor(_) => None,
+    }
+}
+
+/// Calls `visit` for each variable in parts of a word, also in substitutes, and states if the
+/// variable is in double quotes.
+pub(crate) fn variables<'a>(parts: &'a [WordPart], visit: &mut impl FnMut(&'a VariableUse, bool)) {
+    for part in parts {
+        let (plain, quoted) = match part {
+            WordPart::Variable(variable) => (Some(&**variable), &[][..]),
+            WordPart::Double(pieces) => (None, &pieces[..]),
+            WordPart::Bare(_) | WordPart::Escaped(_) | WordPart::Single(_) => (None, &[][..]),
+        };
+        let quoted = quoted.iter().filter_map(|piece| match piece {
+            Quoted::Variable(variable) => Some((&**variable, true)),
+            Quoted::Text(_) => None,
+        });
+        for (variable, is_quoted) in plain.map(|it| (it, false)).into_iter().chain(quoted) {
+            visit(variable, is_quoted);
+            if let Some((_, parts)) = &variable.substitute {
+                variables(parts, visit);
+            }
+        }
+    }
+}
+
+/// Returns the lengths of time in a head that are one word with a unit.
+pub(crate) fn durations(command: &Command) -> Vec<&Word> {
+    fn length<'t>(found: &mut Vec<&'t Word>, duration: &'t Duration) {
+        if let Duration::Whole(word) = duration {
+            found.push(word);
+        }
+    }
+    fn number(_: &mut Vec<&Word>, _: &Expr) {}
+    let mut found = Vec::new();
+    match &command.kind {
+        CommandKind::Try(details) => {
+            details.clauses.map(&mut found, length, number, |found, backoff| {
+                backoff.clauses.map(found, length, number);
+            });
+        }
+        CommandKind::For(details) => {
+            details.kind.map(&mut found, length, number);
+        }
+        CommandKind::Channel(channel) => {
+            channel.rules.map(&mut found, length, number);
+        }
+        _ => {}
+    }
+    found
 }
 
 /// Returns the only command of a pipeline without bars.

@@ -4,10 +4,10 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use super::variables;
-use crate::lint::walk;
+use crate::lint::walk::{self, durations};
 use ftsh_syntax::ast::{
-    Block, Command, CommandKind, Duration, Expr, ExprKind, Mode, Parameter, Redirect,
-    RedirectionTarget, Simple, Stage, VariableUse, Word, WordPart,
+    Block, Command, CommandKind, Expr, ExprKind, Mode, Parameter, Redirect, RedirectionTarget,
+    Simple, Stage, VariableUse, Word, WordPart,
 };
 use ftsh_syntax::parse::literal;
 use ftsh_syntax::vocabulary::is_name;
@@ -274,30 +274,4 @@ impl NameCollector<'_, '_> {
 fn first_text(word: &Word) -> Option<Cow<'_, str>> {
     let Some(WordPart::Bare(text)) = word.parts.first() else { return None };
     text.split_once('=').filter(|(name, _)| is_name(name)).map(|_| text.as_str().into())
-}
-
-/// Returns the lengths of time in a head that are one word with a unit.
-pub(super) fn durations(command: &Command) -> Vec<&Word> {
-    fn length<'t>(found: &mut Vec<&'t Word>, duration: &'t Duration) {
-        if let Duration::Joined(word) = duration {
-            found.push(word);
-        }
-    }
-    fn number(_: &mut Vec<&Word>, _: &Expr) {}
-    let mut found = Vec::new();
-    match &command.kind {
-        CommandKind::Try(details) => {
-            details.clauses.map(&mut found, length, number, |found, backoff| {
-                backoff.clauses.map(found, length, number);
-            });
-        }
-        CommandKind::For(details) => {
-            details.kind.map(&mut found, length, number);
-        }
-        CommandKind::Channel(channel) => {
-            channel.rules.map(&mut found, length, number);
-        }
-        _ => {}
-    }
-    found
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use bstr::{BStr, BString, ByteSlice};
 
 use crate::atomic::commit::{FileCommitError, commit_result};
+use crate::commands::builtins::{Arguments, Builtin};
 use crate::commands::invocation::{CommandStart, CommandTarget, Expanded, FunctionCall};
 use crate::commands::opening::RedirectPhase;
 use crate::commands::redirect::enter_redirects;
@@ -95,13 +96,22 @@ impl CommandRunner<'_> {
 
     fn expand(&self, task: &mut Task, simple: &Simple) -> Result<Expanded, Suspend> {
         let expander = self.core.expander(task);
-        let mut words = Vec::with_capacity(simple.words.len());
+        let mut words: Vec<BString> = Vec::with_capacity(simple.words.len());
+        let mut target = None;
         for word in &simple.words {
-            if words.first().is_some_and(|first| first == "export") && has_equals_sign(word) {
-                // As in an assignment, the value is not split.
-                words.push(expander.single(word)?);
-            } else {
-                expander.add_words([word], &mut words)?;
+            if target.is_none() {
+                target = words.first().map(|first| self.target(first.as_bstr()));
+            }
+            match target.as_ref().map_or(Arguments::Split, |(_, builtin)| {
+                builtin.map_or(Arguments::Split, |builtin| builtin.arguments)
+            }) {
+                Arguments::Whole => expander.add_whole(word, &mut words)?,
+                Arguments::Assignments if has_equals_sign(word) => {
+                    words.push(expander.joined(word)?);
+                }
+                Arguments::Assignments | Arguments::Split => {
+                    expander.add_words([word], &mut words)?;
+                }
             }
         }
         let assignments = simple
@@ -118,15 +128,26 @@ impl CommandRunner<'_> {
             secrets.learn(name, value);
         }
         let text = display(&words, secrets);
-        let name = if self.definitions.has_no_functions() { None } else { first.to_str().ok() };
-        let function = name.and_then(|name| self.definitions.function(name));
-        let (kind, is_program) = match (function, builtins::named(first)) {
-            (Some((name, _)), _) => (CommandTarget::Function(Arc::clone(name)), false),
-            (None, Some(builtin)) => (CommandTarget::Builtin(builtin.name), builtin.is_program()),
-            (None, None) => (CommandTarget::Program, true),
+        let (kind, builtin) = target.unwrap_or_else(|| self.target(first.as_bstr()));
+        let is_program = match kind {
+            CommandTarget::Function(_) => false,
+            CommandTarget::Builtin(_) => builtin.is_some_and(Builtin::is_program),
+            CommandTarget::Program => true,
         };
         let environment = if is_program { Some(self.environment(task)?) } else { None };
         Ok(Expanded { words, assignments, environment, kind, text })
+    }
+
+    /// Returns the kind of the command with this name, and its row if it is a builtin.
+    fn target(&self, name: &BStr) -> (CommandTarget, Option<&'static Builtin>) {
+        let text = if self.definitions.has_no_functions() { None } else { name.to_str().ok() };
+        if let Some((name, _)) = text.and_then(|name| self.definitions.function(name)) {
+            return (CommandTarget::Function(Arc::clone(name)), None);
+        }
+        match builtins::named(name) {
+            Some(builtin) => (CommandTarget::Builtin(builtin.name), Some(builtin)),
+            None => (CommandTarget::Program, None),
+        }
     }
 
     /// Calls a function as a command.

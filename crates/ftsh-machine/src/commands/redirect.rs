@@ -50,7 +50,7 @@ impl Core {
                     })
                 }
                 RedirectionTarget::Variable(word) => {
-                    let name = variable_name(&expander.single(word)?)?;
+                    let name = variable_name(&expander.joined(word)?)?;
                     match redirect.mode {
                         Mode::Read if task.variables.get(&name).is_none() => {
                             return Err(Suspend::Failed(

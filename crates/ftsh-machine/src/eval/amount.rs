@@ -5,25 +5,30 @@ use std::time::Duration;
 use bstr::{BString, ByteSlice};
 
 use crate::tasks::suspend::Suspend;
-use ftsh_syntax::duration::{parse_deferral, parse_pause};
+use ftsh_syntax::duration;
 
 /// Parses the arguments of `sleep`.
 pub(crate) fn pause(args: &[BString]) -> Result<Duration, Suspend> {
-    parse_pause(&bstr::join(" ", args).to_str_lossy()).ok_or_else(|| {
+    duration::parse(&bstr::join(" ", args).to_str_lossy()).ok_or_else(|| {
         wrong("sleep takes seconds or a duration, like `5`, `0.5` or `2 minutes`", args)
     })
 }
 
 /// Parses the arguments of `defer`: a positive duration, followed by the words of a message.
-pub(crate) fn deferral(args: &[BString]) -> Result<(Duration, &[BString]), Suspend> {
+///
+/// The duration may be one argument with blanks, so the first argument is split.
+pub(crate) fn deferral(args: &[BString]) -> Result<(Duration, BString), Suspend> {
+    let (first, others) = args.split_at(args.len().min(1));
+    let first = first.iter().flat_map(|arg| arg.fields_with(char::is_whitespace));
+    let args: Vec<&[u8]> = first.chain(others.iter().map(|arg| arg.as_slice())).collect();
     let words: Vec<&str> = args.iter().map(|arg| arg.to_str().unwrap_or_default().trim()).collect();
-    let (by, after) = parse_deferral(&words).ok_or_else(|| {
-        wrong("defer takes a time above zero and a message, like `30`, `2 minutes busy`", args)
+    let (by, after) = duration::parse_deferral(&words).ok_or_else(|| {
+        wrong("defer takes a time above zero and a message, like `30`, `2 minutes busy`", &args)
     })?;
-    Ok((by, &args[args.len() - after..]))
+    Ok((by, bstr::join(" ", &args[args.len() - after..]).into()))
 }
 
-fn wrong(takes: &str, args: &[BString]) -> Suspend {
+fn wrong(takes: &str, args: &[impl AsRef<[u8]>]) -> Suspend {
     Suspend::usage(match bstr::join(" ", args) {
         nothing if nothing.is_empty() => takes.into(),
         words => format!("{takes}, not `{}`", words.as_bstr()),
@@ -37,8 +42,8 @@ mod tests {
     /// Returns the duration in milliseconds, and the words after the duration.
     fn deferred(text: &str) -> Option<(u128, String)> {
         let args: Vec<BString> = text.split(' ').map(BString::from).collect();
-        let (by, rest) = deferral(&args).ok()?;
-        Some((by.as_millis(), bstr::join(" ", rest).to_str_lossy().into_owned()))
+        let (by, message) = deferral(&args).ok()?;
+        Some((by.as_millis(), message.to_string()))
     }
 
     #[test]
@@ -55,6 +60,8 @@ mod tests {
         is("30 s 503 Service Unavailable", 30_000, "503 Service Unavailable");
         is("30 503", 30_000, "503");
         is("2 minutes busy for 3 days", 120_000, "busy for 3 days");
+        let (by, message) = deferral(&["2 minutes".into(), "very  busy".into()]).unwrap();
+        assert_eq!((by.as_secs(), message.to_string()), (120, "very  busy".into()));
         for wrong in ["", "0", "busy", "-1", "minutes", "0 seconds"] {
             assert_eq!(deferred(wrong), None, "{wrong}");
         }

@@ -4,13 +4,13 @@
 //! returning [`Suspend::Pending`], and found among the task's answers the next time.
 
 use std::cell::Cell;
-use std::sync::Arc;
 
 use bstr::BString;
 
 use crate::config::Config;
 use crate::effect::Query;
 use crate::event::Reply;
+use crate::outcome::FailureKind;
 use crate::tasks::core::Core;
 use crate::tasks::suspend::Suspend;
 use crate::tasks::task::Task;
@@ -70,7 +70,7 @@ impl Expander<'_> {
                 count(&text)?;
                 out.push(text);
             } else {
-                for field in self.fields(word)? {
+                for field in self.fields(word, true)? {
                     count(&field.text)?;
                     self.matches(field, out)?;
                 }
@@ -100,27 +100,31 @@ impl Expander<'_> {
 
     /// Expands the file name of a redirection, which must be a single word.
     pub(crate) fn file(&self, word: &Word) -> Result<BString, Suspend> {
-        one(self.words([word])?)
-    }
-
-    /// Expands a word without patterns, which must become a single word.
-    pub(crate) fn single(&self, word: &Word) -> Result<BString, Suspend> {
-        one(self.fields(word)?.map(|field| field.text).collect())
-    }
-
-    /// Expands a word to a single value.
-    pub(crate) fn single_value(&self, word: &Word) -> Result<Value, Suspend> {
-        if let [WordPart::Variable(variable)] = &word.parts[..] {
-            match self.plain(variable) {
-                Some(value @ (Value::Integer(_) | Value::Boolean(_))) => return Ok(value.clone()),
-                Some(Value::Text(text)) if is_one_word(text) => {
-                    self.handle_words(text);
-                    return Ok(Value::Text(Arc::clone(text)));
-                }
-                _ => {}
+        if let Some(text) = word.literal_text() {
+            return size::copy(text.as_bytes());
+        }
+        let mut names = Vec::new();
+        self.add_matches(self.fields(word, false)?, &mut names)?;
+        let count = names.len();
+        match names.pop().filter(|name| count == 1 && !name.is_empty()) {
+            Some(name) => Ok(name),
+            None if count > 1 => Err(Suspend::expression(format!(
+                "a redirection needs one file, but the pattern matches {count}"
+            ))),
+            None => {
+                let message = "a redirection needs a file, but its word is empty";
+                Err(Suspend::Failed(FailureKind::Redirect, message.into()))
             }
         }
-        self.single(word).map(Value::from)
+    }
+
+    /// Expands an argument that takes unquoted values whole, appending to `out`. All arguments, as
+    /// in `$@`, remain separate words.
+    pub(crate) fn add_whole(&self, word: &Word, out: &mut Vec<BString>) -> Result<(), Suspend> {
+        if word.parts.iter().any(has_arguments) {
+            return self.add_words([word], out);
+        }
+        self.add_matches(self.fields(word, false)?, out)
     }
 
     /// Expands an operand, without splitting or patterns.
@@ -193,7 +197,12 @@ impl Expander<'_> {
         Ok(())
     }
 
-    fn fields(&self, word: &Word) -> Result<impl Iterator<Item = Field>, Suspend> {
+    /// Splits a word into fields. Unless it `splits`, values are whole and the word is one field.
+    fn fields(
+        &self,
+        word: &Word,
+        splits: bool,
+    ) -> Result<impl Iterator<Item = Field> + use<>, Suspend> {
         let is_pattern = |part: &WordPart| matches!(part, WordPart::Bare(bare) if bare.contains(['*', '?', '[']));
         let is_pattern = word.parts.iter().any(is_pattern);
         let mut fields = Fields::new(is_pattern);
@@ -211,8 +220,18 @@ impl Expander<'_> {
                     fields.quoted(escaped.encode_utf8(&mut [0; 4]).as_bytes())?;
                 }
                 WordPart::Single(text) => fields.quoted(text.as_bytes())?,
-                WordPart::Double(quoted) => self.quoted_fields(quoted, &mut fields)?,
-                WordPart::Variable(variable) => self.split(variable, &mut fields)?,
+                WordPart::Double(quoted) if splits => self.quoted_fields(quoted, &mut fields)?,
+                WordPart::Double(quoted) => {
+                    let mut text = BString::default();
+                    self.quoted(quoted, &mut text)?;
+                    fields.quoted(&text)?;
+                }
+                WordPart::Variable(variable) if splits => self.split(variable, &mut fields)?,
+                WordPart::Variable(variable) => {
+                    let text = self.variable(variable)?;
+                    self.handle(&text);
+                    fields.quoted(&text)?;
+                }
             }
         }
         Ok(fields.finish())
@@ -265,7 +284,12 @@ impl Expander<'_> {
         if let Some((substitute, parts)) = &variable.substitute {
             let value = self.parameter(&variable.parameter)?;
             let set = value.is_some_and(|value| !value.is_empty());
-            if set == (*substitute == Substitute::Alternative) {
+            let is_used = match substitute {
+                Substitute::Default => !set,
+                Substitute::Alternative => set,
+                Substitute::Required => false,
+            };
+            if is_used {
                 return self.split_parts(parts, fields);
             }
         }
@@ -290,19 +314,40 @@ impl Expander<'_> {
         Ok(())
     }
 
+    fn add_matches(
+        &self,
+        fields: impl Iterator<Item = Field>,
+        out: &mut Vec<BString>,
+    ) -> Result<(), Suspend> {
+        for field in fields {
+            self.matches(field, out)?;
+        }
+        Ok(())
+    }
+
     fn matches(&self, field: Field, out: &mut Vec<BString>) -> Result<(), Suspend> {
         let Some(pattern) = field.pattern() else {
             out.push(field.text);
             return Ok(());
         };
+        // A program would take the name `-x` for an option.
+        let may_be_option = matches!(pattern.first(), Some(b'*' | b'?' | b'['));
         let query = Query::Glob(pattern);
         let mut answers = self.task.answers().iter();
         match answers.find(|(asked, _)| *asked == query) {
             Some((_, Reply::Words(words))) if !words.is_empty() => {
-                out.extend(words.iter().cloned());
+                out.extend(words.iter().map(|word| match word.first() {
+                    Some(b'-') if may_be_option => {
+                        BString::from([&b"./"[..], word.as_slice()].concat())
+                    }
+                    _ => word.clone(),
+                }));
                 Ok(())
             }
-            Some(_) => Err(Suspend::expression(format!("no file matches `{}`", field.text))),
+            Some(_) => Err(Suspend::expression(format!(
+                "no file matches `{}`; quote it if it is not a file name",
+                field.text
+            ))),
             None => Err(Suspend::Pending(query)),
         }
     }
@@ -313,15 +358,18 @@ fn is_one_word(text: &[u8]) -> bool {
     !text.is_empty() && !text.iter().any(u8::is_ascii_whitespace)
 }
 
-fn one(mut words: Vec<BString>) -> Result<BString, Suspend> {
-    match (words.pop(), words.len()) {
-        (Some(word), 0) => Ok(word),
-        (None, _) => Err(Suspend::expression("exactly one word is needed here, but there is none")),
-        (_, more) => {
-            let count = more + 1;
-            Err(Suspend::expression(format!(
-                "exactly one word is needed here, but there are {count}"
-            )))
-        }
+/// Returns true if a part of a word has all arguments, as `$@` and `$*` do.
+fn has_arguments(part: &WordPart) -> bool {
+    let is_all = |variable: &VariableUse| {
+        matches!(variable.parameter, Parameter::At | Parameter::Star)
+            && variable.substitute.is_none()
+    };
+    match part {
+        WordPart::Variable(variable) => is_all(variable),
+        WordPart::Double(quoted) => quoted.iter().any(|piece| match piece {
+            Quoted::Variable(variable) => is_all(variable),
+            Quoted::Text(_) => false,
+        }),
+        WordPart::Bare(_) | WordPart::Escaped(_) | WordPart::Single(_) => false,
     }
 }

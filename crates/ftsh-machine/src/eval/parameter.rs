@@ -7,6 +7,7 @@ use bstr::{BStr, BString, ByteSlice};
 use crate::effect::Query;
 use crate::eval::expand::Expander;
 use crate::event::Reply;
+use crate::outcome::FailureKind;
 use crate::tasks::suspend::Suspend;
 use crate::values::size::{self, MAX_VALUE_LEN, ValueTooLong};
 use crate::values::value::Value;
@@ -33,6 +34,12 @@ impl<'a> Expander<'a> {
             (Some((Substitute::Default, parts)), _) if !set => self.parts(parts),
             (Some((Substitute::Alternative, parts)), _) if set => self.parts(parts),
             (Some((Substitute::Alternative, _)), _) => Ok(Cow::default()),
+            (Some((Substitute::Required, parts)), _) if !set => {
+                let text = self.parts(parts)?.to_string();
+                let missing = || format!("{} is missing or empty", named(&variable.parameter));
+                let text = if text.is_empty() { missing() } else { text };
+                Err(Suspend::Failed(FailureKind::Usage, text))
+            }
             (_, Some(value)) => Ok(value),
             (_, None) => self.unset(&variable.parameter),
         }
@@ -195,6 +202,16 @@ impl<'a> Expander<'a> {
             self.answer(Query::Home(user.into()))?.to_owned()
         };
         Ok((home, &rest[user.len()..]))
+    }
+}
+
+/// Names a parameter in a message.
+fn named(parameter: &Parameter) -> String {
+    match parameter {
+        Parameter::Named(name) => format!("the variable `{name}`"),
+        Parameter::Positional(index) => format!("argument {index}"),
+        Parameter::Star | Parameter::At => "an argument".to_owned(),
+        Parameter::Count | Parameter::Pid => "a value".to_owned(),
     }
 }
 

@@ -174,12 +174,14 @@ pub enum FailureKind {
     Engine,
     /// Internal error of the shell.
     Internal,
+    /// A value that the caller of the script must give is missing.
+    Usage,
 }
 
 impl FailureKind {
     /// Names of the kinds, in the order of the language's description.
-    pub const NAMES: [&'static str; 15] = {
-        let mut names = [""; 15];
+    pub const NAMES: [&'static str; 16] = {
+        let mut names = [""; 16];
         let mut at = 0;
         // The kinds are the last rows of the slugs.
         while at < names.len() {
@@ -207,7 +209,16 @@ impl FailureKind {
             | Self::Refused
             | Self::Lost
             | Self::Engine
-            | Self::Internal => code.clamp(1, 255) as u8,
+            | Self::Internal
+            | Self::Usage => code.clamp(1, 255) as u8,
+        }
+    }
+
+    /// Returns the code of a failure that the machine finds while it evaluates a script.
+    pub(crate) const fn code(self) -> i32 {
+        match self {
+            Self::Usage => 2,
+            _ => 1,
         }
     }
 
@@ -234,6 +245,7 @@ impl FailureKind {
             Self::Lost => Slug::Lost,
             Self::Engine => Slug::Engine,
             Self::Internal => Slug::Internal,
+            Self::Usage => Slug::Usage,
         }
     }
 
@@ -245,7 +257,8 @@ impl FailureKind {
             | Self::Failure
             | Self::Builtin
             | Self::Giveup
-            | Self::Deferred => false,
+            | Self::Deferred
+            | Self::Usage => false,
             Self::Timeout
             | Self::Cancelled
             | Self::NotFound

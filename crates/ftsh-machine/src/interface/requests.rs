@@ -163,7 +163,9 @@ impl Requests {
                 Flow::Wait(TaskState::Query(self.query(task, query.clone()), query))
             }
             Suspend::Broken(what) => Flow::Throw(task.broken(what)),
-            Suspend::Failed(kind, message) => Flow::Throw(task.thrown(kind, 1, message, "")),
+            Suspend::Failed(kind, message) => {
+                Flow::Throw(task.thrown(kind, kind.code(), message, ""))
+            }
         }
     }
 }

@@ -207,10 +207,6 @@ impl Machine {
                 let value = self.core.expander(task).operand(word)?;
                 task.stack.push(value);
             }
-            Instruction::SingleWord(word) => {
-                let value = self.core.expander(task).single_value(word)?;
-                task.stack.push(value);
-            }
             Instruction::Words(word) => {
                 let value = self.core.list_item(task, word)?;
                 task.stack.push(value);

@@ -34,8 +34,6 @@ pub(crate) enum Instruction {
     Push(Value),
     /// Pushes the value of a word, unsplit.
     Operand(Word),
-    /// Pushes the single word that a word splits into, or fails.
-    SingleWord(Word),
     /// Pushes all words of an expansion.
     Words(Word),
     /// Pops a boolean and pushes its negation.
@@ -270,6 +268,6 @@ impl TryCode {
 pub(crate) enum DurationScale {
     /// A number of units.
     Of(Unit),
-    /// A text such as `1h30m`.
-    Joined,
+    /// A text such as `5 minutes` or `1h30m`.
+    Whole,
 }

@@ -80,7 +80,7 @@ impl Definitions {
     pub(crate) fn parse(&self, name: &str, text: &[u8]) -> Result<Script, SyntaxErrors> {
         let channels: Vec<&str> = self.channels.keys().map(|name| &**name).collect();
         let functions: Vec<&str> = self.functions.keys().map(|name| &**name).collect();
-        let known = KnownNames { functions: &functions, channels: &channels };
+        let known = KnownNames { functions: &functions, channels: &channels, is_open: true };
         ftsh_syntax::parse_bytes_with(name, text, known)
     }
 

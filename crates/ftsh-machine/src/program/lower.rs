@@ -159,10 +159,7 @@ impl<'a> Lower<'a> {
             CommandKind::Comment { .. } => {}
             CommandKind::Pipeline(pipeline) => self.pipeline(pipeline),
             CommandKind::Assign { name, value: Some(value), local } => {
-                match &value.kind {
-                    ExprKind::Word(word) => self.word(word, Instruction::SingleWord),
-                    _ => self.expr(value),
-                }
+                self.expr(value);
                 self.at(command.span);
                 if *local {
                     self.emit(Instruction::Local(Arc::clone(name)));
@@ -417,9 +414,9 @@ impl<'a> Lower<'a> {
                 self.expr(amount);
                 DurationScale::Of(*unit)
             }
-            Duration::Joined(word) => {
+            Duration::Whole(word) => {
                 self.word(word, Instruction::Operand);
-                DurationScale::Joined
+                DurationScale::Whole
             }
         }
     }

@@ -389,13 +389,13 @@ pub(crate) fn length(task: &mut Task, scale: DurationScale) -> Result<Duration, 
     let text = text.trim();
     let length = match scale {
         DurationScale::Of(unit) => unit.times(text),
-        DurationScale::Joined => duration::parse_joined(text),
+        DurationScale::Whole => duration::parse(text),
     };
     match length {
         Some(length) => Ok(length),
-        None if scale == DurationScale::Joined => {
-            Err(Suspend::expression(format!("`{text}` is not a length of time, like 90s or 1h30m")))
-        }
+        None if scale == DurationScale::Whole => Err(Suspend::expression(format!(
+            "`{text}` is not a length of time, like `90s` or `5 minutes`"
+        ))),
         None => Err(Suspend::expression(format!(
             "`{text}` is not a length of time: a number above 0 is needed"
         ))),

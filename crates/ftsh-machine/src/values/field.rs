@@ -17,9 +17,10 @@ pub(crate) struct Field {
 }
 
 impl Field {
-    /// Returns the pattern of the field, if the field is a pattern.
+    /// Returns the pattern of the field, if the field is a pattern. An address with `://` is none.
     pub(crate) fn pattern(&self) -> Option<BString> {
-        self.special.then(|| self.pattern.clone())
+        let is_pattern = self.special && !self.text.contains_str("://");
+        is_pattern.then(|| self.pattern.clone())
     }
 }
 

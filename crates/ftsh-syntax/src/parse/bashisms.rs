@@ -26,7 +26,7 @@ fn first_word(name: &str) -> Option<Hint> {
             "`catch` handles the failure of a `try`; commands after `finally` run in any case"
         ),
         "elif" | "elsif" | "elseif" => hint!("write `else if`"),
-        "case" | "switch" => {
+        "case" | "switch" | "match" => {
             hint!("compare in turn: `if $x .eq. a … else if $x .matches. \"^b\" … else … end`")
         }
         "declare" | "typeset" | "readonly" | "let" => hint!(
@@ -74,7 +74,8 @@ fn first_word(name: &str) -> Option<Hint> {
             "a value is never parsed as code; another shell can run the value: `sh -c \"$command\"`"
         ),
         ":" => hint!(
-            "a group may be empty; `echo -n > file` makes an empty file, and `while true` repeats"
+            "a group may be empty; `echo -n > file` makes an empty file, `while true` repeats, and \
+             `name=${{1:?text}}` checks an argument"
         ),
         "getopts" => {
             hint!("take the arguments in turn: `while $# .gt. 0`, `if $1 .eq. \"-v\"` and `shift`")
@@ -88,7 +89,7 @@ fn first_word(name: &str) -> Option<Hint> {
 }
 
 /// Names of [`first_word`] that a sourced file may define as a function.
-const COMMON_FUNCTIONS: [&str; 4] = ["history", "include", "raise", "throw"];
+const COMMON_FUNCTIONS: [&str; 5] = ["history", "include", "match", "raise", "throw"];
 
 /// Returns the hint for a block that begins with a word or a brace.
 pub(super) fn block() -> Hint {
@@ -342,7 +343,13 @@ fn changed<'w>(simple: &'w Simple, first: &'w str, text: &str) -> Option<(&'w st
     // Compilers have names like `g++`, and need arguments.
     let step = |operator: &&'static str| {
         let name = first.strip_suffix(*operator).or_else(|| first.strip_prefix(*operator))?;
-        let is_variable = is_name(name) && text.contains(&format!("{name}="));
+        let sets = [
+            format!("{name}="),
+            format!("> {name}"),
+            format!("read {name}"),
+            format!("for {name}"),
+        ];
+        let is_variable = is_name(name) && sets.iter().any(|set| text.contains(set.as_str()));
         is_variable.then_some((name, *operator))
     };
     STEPS.iter().filter(|_| simple.words.len() == 1).find_map(step)

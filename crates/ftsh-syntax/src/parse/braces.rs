@@ -78,11 +78,8 @@ pub(super) fn replacement(inside: &str) -> Option<BraceReplacement> {
             "write `{name}=\"${{{name}:-{default}}}\"` first"
         )));
     }
-    if let Some(message) = after(":?").or_else(|| after("?")) {
-        let message = if message.is_empty() { "message" } else { message };
-        return Some(BraceReplacement::Other(hint!(
-            "write `if \"${{{name}:-}}\" .eq. \"\"`, `failure \"{message}\"` and `end` before"
-        )));
+    if let Some(text) = after("?") {
+        return Some(BraceReplacement::Variable(format!("${{{name}:?{text}}}")));
     }
     if let Some(default) = after("-") {
         return Some(BraceReplacement::Variable(format!("${{{name}:-{default}}}")));
@@ -201,6 +198,7 @@ mod tests {
             ("x:2", "match($x, '^.{2}(.*)')"),
             ("x-y", "${x:-y}"),
             ("x+y", "${x:+y}"),
+            ("x?no x", "${x:?no x}"),
             ("a[0]", &arrays().to_string()),
             ("#a[@]", &arrays().to_string()),
             ("x%*b*", "?"),
@@ -210,7 +208,6 @@ mod tests {
         ] {
             assert_eq!(replaced(inside), here, "{inside}");
         }
-        assert!(replaced("x:?no x").contains(r#"`failure "no x"`"#));
         assert!(replaced("x:=y").contains(r#"`x="${x:-y}"`"#));
         assert!(replaced("!x").contains("by a name in another"));
     }

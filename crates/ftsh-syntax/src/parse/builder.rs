@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::documents::Documents;
-use super::{MAX_NESTING, Pair, Result, substitutions};
+use super::{KnownNames, MAX_NESTING, Pair, Result, substitutions};
 use crate::ast::Name;
 use crate::error::SyntaxError;
 use crate::hint::hint;
@@ -20,6 +20,8 @@ pub(super) struct Builder<'s> {
     pub(super) documents: Documents<'s>,
     /// Functions defined by some line of the script or before the script.
     pub(super) functions: HashSet<&'s str>,
+    /// True if functions may be defined elsewhere.
+    pub(super) is_open: bool,
     /// Names of programs that are not names of variables in the script.
     pub(super) programs: Vec<&'static str>,
     /// Position of an unterminated string in the current line.
@@ -30,12 +32,16 @@ pub(super) struct Builder<'s> {
 }
 
 impl<'s> Builder<'s> {
-    pub(super) fn new(text: &'s str, functions: &[&'s str]) -> Self {
+    pub(super) fn new(text: &'s str, known: KnownNames<'s>) -> Self {
         Self {
             text,
             base: 0,
             documents: Documents::new(text),
-            functions: function_names(text).into_iter().chain(functions.iter().copied()).collect(),
+            functions: function_names(text)
+                .into_iter()
+                .chain(known.functions.iter().copied())
+                .collect(),
+            is_open: known.is_open || text.contains("source"),
             programs: substitutions::programs(text),
             endless_string: None,
             long_string: None,

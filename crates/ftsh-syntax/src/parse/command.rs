@@ -77,11 +77,11 @@ impl Builder<'_> {
             ">" => Mode::Write,
             _ => Mode::Read,
         };
-        if operator == "<<-" || operator == "-<<" {
+        if operator == "-<<" {
             return refuse(
-                Slug::IndentedHereDocument,
-                &format!("there is no `{operator}`"),
-                hint!("write `<<WORD`; the lines up to WORD are taken unchanged"),
+                Slug::Unexpected,
+                "there is no `-<<`",
+                hint!("write `<<WORD`, or `<<-WORD` for indented lines"),
             );
         }
         if matches!(operator, ">&" | ">>&" | "<&")
@@ -116,7 +116,7 @@ impl Builder<'_> {
         }
         let target = match operator {
             "<<<" => RedirectionTarget::HereString(word),
-            "<<" => self.here_document(span, &word)?,
+            "<<" | "<<-" => self.here_document(span, &word, operator == "<<-")?,
             _ if operator.starts_with('-') => RedirectionTarget::Variable(word),
             _ => RedirectionTarget::File(word),
         };

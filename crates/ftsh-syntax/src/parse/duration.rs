@@ -4,7 +4,7 @@ use super::builder::Builder;
 use super::{Pair, Result, Rule, bashisms, literal};
 use crate::ast::{Duration, Expr, ExprKind, Unit};
 use crate::clauses;
-use crate::duration::parse_joined;
+use crate::duration::{parse, parse_joined};
 use crate::error::SyntaxError;
 use crate::hint::hint;
 use crate::nearest::nearest;
@@ -22,7 +22,7 @@ impl Duration {
     pub fn literal(&self) -> Option<std::time::Duration> {
         match self {
             Self::Amount { amount, unit } => unit.times(&literal::expr(amount)?),
-            Self::Joined(word) => parse_joined(&literal::word(word)?),
+            Self::Whole(word) => parse(&literal::word(word)?),
         }
     }
 
@@ -35,7 +35,7 @@ impl Duration {
     pub fn span(&self) -> Span {
         match self {
             Self::Amount { amount, .. } => amount.span,
-            Self::Joined(word) => word.span,
+            Self::Whole(word) => word.span,
         }
     }
 }
@@ -74,7 +74,7 @@ impl Builder<'_> {
         let amount = inner.next().expect("a duration has an amount");
         let amount = self.expr(amount)?;
         let Some(unit) = inner.find(|pair| pair.as_rule() == Rule::unit) else {
-            return joined(amount);
+            return whole(amount);
         };
         if matches!(unit.as_str(), "time" | "times") {
             check_count(&amount)?;
@@ -82,7 +82,7 @@ impl Builder<'_> {
         }
         if let Some(text) = literal::expr(&amount) {
             match literal::number(&text) {
-                None if parse_joined(&text).is_some() => return joined(amount),
+                None if parse_joined(&text).is_some() => return whole(amount),
                 None if Unit::named(unit.as_str()).is_some() => {
                     let error = SyntaxError::new(
                         Slug::NotANumber,
@@ -105,7 +105,7 @@ impl Builder<'_> {
 }
 
 /// Builds a duration without a unit after the amount, from a word whose value has units.
-fn joined(amount: Expr) -> Result<TimeOrTimes> {
+fn whole(amount: Expr) -> Result<TimeOrTimes> {
     let ExprKind::Word(word) = amount.kind else {
         let error = SyntaxError::new(
             Slug::MissingUnit,
@@ -117,9 +117,9 @@ fn joined(amount: Expr) -> Result<TimeOrTimes> {
         ));
     };
     match literal::word(&word) {
-        None => Ok(TimeOrTimes::Time(Duration::Joined(word))),
-        Some(text) => match parse_joined(&text) {
-            Some(_) => Ok(TimeOrTimes::Time(Duration::Joined(word))),
+        None => Ok(TimeOrTimes::Time(Duration::Whole(word))),
+        Some(text) => match parse(&text).filter(|_| literal::number(&text).is_none()) {
+            Some(_) => Ok(TimeOrTimes::Time(Duration::Whole(word))),
             None => Err(Box::new(not_a_duration(word.span, &text))),
         },
     }

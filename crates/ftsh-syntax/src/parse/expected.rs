@@ -67,6 +67,11 @@ pub(super) fn explain(
         if last_stage.is_some_and(assigns) {
             return error.hint(no_assignment());
         }
+        if before.starts_with("IFS=") {
+            return error.hint(hint!(
+                "words are separated by blanks alone: `for field in split($line, \",\")` splits a text"
+            ));
+        }
         return error.hint(if before.contains(['<', '>']) {
             hint!("to make an empty file, `echo -n > file`")
         } else {
@@ -347,7 +352,7 @@ fn advice(keyword: &str, statement: &str, before: &str, found: &str) -> Option<(
         (_, "|") if assigns(before.rsplit('|').next().unwrap_or(line).trim_start()) => {
             (Slug::PipelineStage, no_assignment())
         }
-        ("function", "(" | "{") => (
+        ("function", found) if !found.is_empty() => (
             Slug::FunctionHead,
             hint!(
                 "a function has no list of parameters, its arguments are `$1`, `$2`, …: `function name`"

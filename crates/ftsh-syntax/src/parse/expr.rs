@@ -6,9 +6,10 @@ use super::{MAX_EXPRESSION_DEPTH, Pair, Pairs, Result, Rule, literal};
 use crate::ast::{BinaryOperator, Expr, ExprKind, UnaryOperator};
 use crate::error::SyntaxError;
 use crate::hint::hint;
+use crate::nearest::nearest;
 use crate::slug::Slug;
 use crate::span::Span;
-use crate::vocabulary::function;
+use crate::vocabulary::{FUNCTIONS, function};
 
 /// Operator before its right operand has been read.
 struct PendingOperator {
@@ -117,14 +118,21 @@ impl Builder<'_> {
 }
 
 impl Builder<'_> {
-    /// Refuses an impossible call of a function of the language. A sourced file may define a
-    /// function of the same name.
+    /// Refuses a call of a function that exists nowhere, and an impossible call of a function of
+    /// the language. A sourced file may define a function of the same name.
     fn check_call(&self, span: Span, name: &str, args: &[Expr]) -> Result<()> {
-        let Some(function) = function(name).filter(|_| !self.functions.contains(name)) else {
+        if self.functions.contains(name) {
             return Ok(());
+        }
+        let Some(function) = function(name) else {
+            return if self.is_open {
+                Ok(())
+            } else {
+                Err(self.unknown_function(span, name).into())
+            };
         };
         if function.parameters.len() != args.len() {
-            if self.text.contains("source") {
+            if self.is_open {
                 return Ok(());
             }
             let error =
@@ -134,6 +142,19 @@ impl Builder<'_> {
         match function.parameters.iter().position(|parameter| *parameter == "regex") {
             Some(at) => literal::check_pattern(&args[at]),
             None => Ok(()),
+        }
+    }
+}
+
+impl Builder<'_> {
+    fn unknown_function(&self, call: Span, name: &str) -> SyntaxError {
+        let span = Span::new(call.start, call.start + name.len());
+        let message = format!("there is no function `{name}`");
+        let error = SyntaxError::new(Slug::UnknownFunction, span, message);
+        let known = FUNCTIONS.iter().map(|function| function.name);
+        match nearest(name, known.chain(self.functions.iter().copied())) {
+            Some(meant) => error.hint(hint!("did you mean `{meant}`?")),
+            None => error,
         }
     }
 }

@@ -85,6 +85,8 @@ pub struct KnownNames<'n> {
     pub functions: &'n [&'n str],
     /// Channels.
     pub channels: &'n [&'n str],
+    /// True if more functions may be defined before a call runs, as at a prompt.
+    pub is_open: bool,
 }
 
 /// Parses a script that runs where `known` functions and channels are defined.
@@ -132,7 +134,7 @@ pub fn unfinished(text: &str) -> Option<Unfinished> {
 /// Returns the missing part of a text that runs where `known` functions and channels are defined.
 pub fn unfinished_with(text: &str, known: KnownNames) -> Option<Unfinished> {
     pest::set_call_limit(std::num::NonZeroUsize::new(MAX_STEPS));
-    reader::unfinished(text, known.functions)
+    reader::unfinished(text, known)
 }
 
 /// Parses a script that may not be UTF-8.

@@ -15,20 +15,20 @@ pub(super) fn script(
     text: &str,
     known: KnownNames,
 ) -> std::result::Result<Block, Vec<SyntaxError>> {
-    let reader = ScriptReader::read(text, known.functions, true);
+    let reader = ScriptReader::read(text, known, true);
     reader.blocks.finish(reader.lost, known.channels)
 }
 
 /// Parses a whole script by the grammar alone.
 #[cfg(test)]
 pub(super) fn script_by_grammar(text: &str) -> std::result::Result<Block, Vec<SyntaxError>> {
-    let reader = ScriptReader::read(text, &[], false);
+    let reader = ScriptReader::read(text, KnownNames::default(), false);
     reader.blocks.finish(reader.lost, &[])
 }
 
 /// Returns the missing part at the end of a text without other errors.
-pub(super) fn unfinished(text: &str, functions: &[&str]) -> Option<Unfinished> {
-    let reader = ScriptReader::read(text, functions, true);
+pub(super) fn unfinished(text: &str, known: KnownNames) -> Option<Unfinished> {
+    let reader = ScriptReader::read(text, KnownNames { is_open: true, ..known }, true);
     match (reader.blocks.error_count(), reader.lacks) {
         (0, _) => reader.blocks.innermost_keyword().map(Unfinished::Block),
         (1, lacks) => lacks,
@@ -65,12 +65,12 @@ struct Parsed<'s> {
 impl<'s> ScriptReader<'s> {
     /// Reads a whole text, and plain lines without the grammar if `quickly`.
     ///
-    /// `functions` are defined before the text.
-    fn read(text: &'s str, functions: &[&'s str], quickly: bool) -> Self {
+    /// `known` names are defined before the text.
+    fn read(text: &'s str, known: KnownNames<'s>, quickly: bool) -> Self {
         let byte_order_mark = text.len() - text.trim_start_matches('\u{feff}').len();
         let mut reader = ScriptReader {
             text,
-            builder: Builder::new(text, functions),
+            builder: Builder::new(text, known),
             blocks: Blocks::default(),
             at: byte_order_mark,
             fresh: true,

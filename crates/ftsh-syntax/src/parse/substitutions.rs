@@ -1,7 +1,7 @@
 //! Substitutions of other shells, with `$` or backquotes, and their replacements.
 
 use super::bashisms::operator;
-use super::braces;
+use super::{KnownNames, braces};
 use crate::error::SyntaxError;
 use crate::hint::{Hint, hint};
 use crate::slug::Slug;
@@ -75,7 +75,7 @@ pub(super) fn variable(span: Span, text: &str) -> SyntaxError {
             }
             Some(braces::BraceReplacement::Other(hint)) => hint,
             None => hint!(
-                "there are `${{name}}`, `${{name:-default}}` and `${{name:+alternative}}`; \
+                "there are `${{name}}`, `${{name:-default}}`, `${{name:+alternative}}` and `${{name:?text}}`; \
                  functions cover other cases, like `v=replace($name, 'regex', \"text\")`"
             ),
         };
@@ -140,7 +140,8 @@ fn collected(command: &str, span: Span, text: &str) -> Hint {
 
 /// Returns true if a proposal parses.
 fn is_script(text: &str) -> bool {
-    super::parse("hint", text).is_ok()
+    let known = KnownNames { is_open: true, ..KnownNames::default() };
+    super::parse_with("hint", text, known).is_ok()
 }
 
 /// Returns the variable to assign, and the instruction after the assignment.

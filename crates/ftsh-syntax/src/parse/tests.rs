@@ -18,14 +18,19 @@ use super::*;
 use crate::diagnostic;
 use crate::print;
 
+/// Parses a text that may call functions defined elsewhere.
+fn parse_part(text: &str) -> std::result::Result<Script, SyntaxErrors> {
+    parse_with("t", text, KnownNames { is_open: true, ..KnownNames::default() })
+}
+
 /// Returns the tidied script, after a check that it parses to the same tree.
 fn tidied(text: &str) -> String {
-    let script = match parse("t", text) {
+    let script = match parse_part(text) {
         Ok(script) => script,
         Err(errors) => panic!("{}", diagnostic::render_all(&errors)),
     };
     let printed = print(&script);
-    let again = match parse("t", &printed) {
+    let again = match parse_part(&printed) {
         Ok(script) => script,
         Err(errors) => panic!("printed:\n{printed}\n{}", diagnostic::render_all(&errors)),
     };

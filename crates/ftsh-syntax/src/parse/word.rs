@@ -1,9 +1,11 @@
 //! Builder of words and their parts.
 
 use super::builder::Builder;
+use super::document::unindented;
 use super::{Pair, Pairs, Result, Rule, substitutions};
 use crate::ast::{Parameter, Quoted, Substitute, VariableUse, Word, WordPart};
 use crate::error::SyntaxError;
+use crate::hint::hint;
 use crate::slug::Slug;
 use crate::span::Span;
 
@@ -11,7 +13,18 @@ impl Builder<'_> {
     /// Builds a `word`, an `inner_word` or an `operand`.
     pub(super) fn word(&mut self, pair: Pair) -> Result<Word> {
         let span = self.span(&pair);
-        Ok(Word { span, parts: self.parts(pair.into_inner())?.into() })
+        let parts = self.parts(pair.into_inner())?;
+        let is_dollar =
+            |part: &WordPart| matches!(part, WordPart::Bare(text) if text.ends_with('$'));
+        if parts.windows(2).any(|two| is_dollar(&two[0]) && matches!(two[1], WordPart::Single(_))) {
+            let message = "`$'…'` is no string with escapes";
+            let error = SyntaxError::new(Slug::OtherShell, span, message);
+            return Err(Box::new(error.hint(hint!(
+                "`printf \"a\\tb\" -> v` makes such a text, and `lines($v)` splits it at newlines; \
+                 a dollar sign before a quote is `\\$`"
+            ))));
+        }
+        Ok(Word { span, parts: parts.into() })
     }
 
     fn parts(&mut self, pairs: Pairs) -> Result<Vec<WordPart>> {
@@ -51,7 +64,7 @@ impl Builder<'_> {
 
     fn double(&mut self, pair: Pair) -> Result<Vec<Quoted>> {
         self.check_end(&pair)?;
-        self.quoted(pair.into_inner(), &['"', '\'', '$', '\\', '`'])
+        self.quoted(pair.into_inner(), &['"', '\'', '$', '\\', '`'], "")
     }
 
     /// Refuses an unterminated string.
@@ -76,14 +89,20 @@ impl Builder<'_> {
         }))
     }
 
-    /// Builds the parts of a double-quoted string or a here-document.
-    pub(super) fn quoted(&mut self, pairs: Pairs, escapable: &[char]) -> Result<Vec<Quoted>> {
+    /// Builds the parts of a double-quoted string, or of a here-document without its indentation.
+    pub(super) fn quoted(
+        &mut self,
+        pairs: Pairs,
+        escapable: &[char],
+        indent: &str,
+    ) -> Result<Vec<Quoted>> {
         let mut pieces = Vec::new();
-        for pair in pairs {
+        for (index, pair) in pairs.enumerate() {
             match pair.as_rule() {
                 Rule::double_text | Rule::document_text => {
                     let mut text = String::new();
-                    unescape(pair.as_str(), escapable, true, &mut text);
+                    let lines = unindented(pair.as_str(), indent, index == 0);
+                    unescape(&lines, escapable, true, &mut text);
                     if !text.is_empty() {
                         pieces.push(Quoted::Text(text));
                     }
@@ -149,6 +168,7 @@ impl Builder<'_> {
         let mut inner = pair.into_inner();
         let mark = match inner.next().map(|mark| mark.as_str()) {
             Some(":+") => Substitute::Alternative,
+            Some(":?") => Substitute::Required,
             _ => Substitute::Default,
         };
         Ok((mark, self.parts(inner)?))

@@ -72,7 +72,7 @@ impl Printer {
                 self.text.push(' ');
                 self.text.push_str(unit.spelling(is_one(amount)));
             }
-            Duration::Joined(word) => self.word(word),
+            Duration::Whole(word) => self.word(word),
         }
     }
 

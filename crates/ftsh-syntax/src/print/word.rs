@@ -134,7 +134,7 @@ impl Printer {
     }
 
     /// Prints the delimiter, and keeps the text for the end of the line.
-    pub(super) fn here_document(&mut self, delimiter: &str, body: &Word) {
+    pub(super) fn here_document(&mut self, delimiter: &str, indent: Option<&str>, body: &Word) {
         let mut document = Self::default();
         match &body.parts[..] {
             [WordPart::Single(text)] => {
@@ -148,24 +148,30 @@ impl Printer {
                         document.pieces(pieces, EscapeContext::Document);
                     }
                 }
-                document.keep_from_ending(delimiter);
+                document.keep_from_ending(delimiter, indent.is_some());
             }
         }
         document.text.push_str(delimiter);
         document.text.push('\n');
-        self.documents.push(document.text);
+        let indent = indent.unwrap_or_default();
+        let indented = |line: &str| match line {
+            "\n" => line.to_owned(),
+            _ => format!("{indent}{line}"),
+        };
+        self.documents.push(document.text.split_inclusive('\n').map(indented).collect());
     }
 
     /// Joins lines where the text would end too early or not at all.
     ///
     /// A line equal to the delimiter is joined with the next line. A last line without a newline is
     /// joined with nothing.
-    fn keep_from_ending(&mut self, delimiter: &str) {
+    fn keep_from_ending(&mut self, delimiter: &str, indented: bool) {
         let mut text = String::new();
         for line in self.text.split_inclusive('\n') {
             let content = line.trim_end_matches(['\n', '\r']);
             let ended = line.ends_with('\n');
-            if content == delimiter && ended {
+            let blanks: &[char] = if indented { &[' ', '\t'] } else { &[] };
+            if content.trim_start_matches(blanks) == delimiter && ended {
                 text.push_str(content);
                 text.push_str("\\\n\n");
             } else {

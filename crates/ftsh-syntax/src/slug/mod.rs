@@ -141,6 +141,7 @@ slugs! {
         Unexpected "unexpected",
         UnknownChannel "unknown-channel",
         UnknownClause "unknown-clause",
+        UnknownFunction "unknown-function",
         UnknownOperator "unknown-operator",
         UnknownPolicy "unknown-policy",
         UnknownStructure "unknown-structure",
@@ -150,7 +151,10 @@ slugs! {
         ZeroDuration "zero-duration",
     }
     Warning {
+        AppendInAtomic "append-in-atomic",
         BraceWord "brace-word",
+        ChainedPower "chained-power",
+        EmptyAssignment "empty-assignment",
         EmptyRange "empty-range",
         FieldSeparator "field-separator",
         ForgottenFailure "forgotten-failure",
@@ -163,13 +167,15 @@ slugs! {
         MultipliedAttempts "multiplied-attempts",
         NestedChannel "nested-channel",
         NotAPause "not-a-pause",
+        PatternWord "pattern-word",
+        QuotedGroup "quoted-group",
         ShortLimit "short-limit",
         SingleAttempt "single-attempt",
         TextArithmetic "text-arithmetic",
         TextOperand "text-operand",
         TooFewWords "too-few-words",
+        UncheckedArgument "unchecked-argument",
         UnknownEngine "unknown-engine",
-        UnknownFunction "unknown-function",
         UnlimitedDeferral "unlimited-deferral",
         Unreachable "unreachable",
         UnusedBudget "unused-budget",
@@ -193,6 +199,7 @@ slugs! {
         Lost "lost",
         Engine "engine",
         Internal "internal",
+        Usage "usage",
     }
 }
 

@@ -1,4 +1,4 @@
-//! Functions without calls, and calls of unknown functions.
+//! Functions without calls.
 
 use insta::assert_snapshot;
 
@@ -37,23 +37,4 @@ warning[unused-function]: the function `g` is never called
         "# library\nfunction f; a; end",
     ]);
     assert_eq!(messages("function f; a; end; ./$x; $dir/b").len(), 1);
-}
-
-#[test]
-fn calls_of_unknown_functions() {
-    assert_snapshot!(warnings("x=lenght(abc)\necho $x"), @"
-warning[unknown-function]: there is no function `lenght`
- --> t:1:3
-  |
-1 | x=lenght(abc)
-  |   ^^^^^^
-  = hint: did you mean `length`?
-");
-    assert_eq!(messages("x=g(1)\nfunction f; return 1; end\nf").len(), 1);
-    assert_quiet(&[
-        "x=length(abc)",
-        "source lib; x=lenght(abc)",
-        "x=f(1)\nfunction f; return 1; end",
-        "for l in lines($x); a; end",
-    ]);
 }

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use crate::lint::walk;
-use crate::lsp::names::durations;
+use crate::lint::walk::durations;
 use crate::lsp::variables;
 use ftsh_syntax::ast::{
     Block, Command, CommandKind, Expr, ExprKind, For, ForKind, Mode, Name, Parameter, Pipeline,

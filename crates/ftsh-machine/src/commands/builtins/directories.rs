@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bstr::{BString, ByteSlice};
 
-use super::{Builtin, Execution};
+use super::{Arguments, Builtin, Execution};
 use crate::commands::CommandRunner;
 use crate::commands::command::answer;
 use crate::commands::invocation::CommandStart;
@@ -22,6 +22,7 @@ pub(super) const BUILTINS: &[Builtin] = &[
         help: "changes the directory to `dir` or to `$HOME`; with `-`, back to the one before",
         details: "",
         examples: &[("cd /tmp\ncd /\ncd -\npwd", "/tmp\n")],
+        arguments: Arguments::Whole,
         run: Execution::Shell(cd),
     },
     Builtin {
@@ -30,6 +31,7 @@ pub(super) const BUILTINS: &[Builtin] = &[
         help: "prints the directory",
         details: "",
         examples: &[("cd /\npwd", "/\n")],
+        arguments: Arguments::Split,
         run: Execution::Driver(pwd),
     },
     Builtin {
@@ -39,6 +41,7 @@ pub(super) const BUILTINS: &[Builtin] = &[
         details: "With `umask 077`, only the owner can read new files. A mode applies to later commands, \
                   like the directory of `cd`; in a branch of `forall`, to that branch.",
         examples: &[("umask 027\numask", "0027\n")],
+        arguments: Arguments::Whole,
         run: Execution::Setting { print: print_umask, change: umask },
     },
 ];

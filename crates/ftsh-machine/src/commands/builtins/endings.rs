@@ -2,7 +2,7 @@
 
 use bstr::{BString, ByteSlice};
 
-use super::{Builtin, Execution, in_finally};
+use super::{Arguments, Builtin, Execution, in_finally};
 use crate::commands::CommandRunner;
 use crate::commands::invocation::Expanded;
 use crate::eval::amount::{deferral, pause};
@@ -24,6 +24,7 @@ pub(super) const BUILTINS: &[Builtin] = &[
         help: "does nothing, and succeeds",
         details: "",
         examples: &[("success", "")],
+        arguments: Arguments::Split,
         run: Execution::Shell(|_, _, args| match args {
             [] => Ok(()),
             _ => Err(Suspend::usage("success takes no arguments")),
@@ -36,6 +37,7 @@ pub(super) const BUILTINS: &[Builtin] = &[
         details: "The message becomes $error.\n\nAs the kind of a failure: the script called `failure`, \
                   or a builtin such as `cd` or `read` failed.",
         examples: &[("try\nfailure no luck\ncatch\necho $error\nend", "no luck\n")],
+        arguments: Arguments::Split,
         run: Execution::Flow(|_, task, command| Ok(Flow::Throw(failure(task, command)))),
     },
     Builtin {
@@ -48,6 +50,7 @@ pub(super) const BUILTINS: &[Builtin] = &[
             "try 3 times\necho $attempt\ngiveup\ncatch\necho $error_kind\nend",
             "1\ngiveup\n",
         )],
+        arguments: Arguments::Split,
         run: Execution::Flow(|_, task, command| Ok(Flow::Throw(giveup(task, command)))),
     },
     Builtin {
@@ -59,6 +62,7 @@ pub(super) const BUILTINS: &[Builtin] = &[
             "try for 5 seconds\ndefer 10 too early\ncatch\necho $error_kind\nend",
             "deferred\n",
         )],
+        arguments: Arguments::Whole,
         run: Execution::Flow(defer),
     },
     Builtin {
@@ -69,6 +73,7 @@ pub(super) const BUILTINS: &[Builtin] = &[
                   $error_code. The meaning of the code depends on the command; often 1 is a negative \
                   answer and 2 a wrong use of the command. An enclosing `try` tries again.",
         examples: &[("exit 0\necho never", "")],
+        arguments: Arguments::Split,
         run: Execution::Flow(exit),
     },
     Builtin {
@@ -80,6 +85,7 @@ pub(super) const BUILTINS: &[Builtin] = &[
             "sleep 1 min 30 s\nbegun=now()\nsleep 5\nended=now()\nn=$ended .sub. $begun .ge. 5\necho $n",
             "true\n",
         )],
+        arguments: Arguments::Whole,
         run: Execution::Flow(sleep),
     },
 ];
@@ -111,8 +117,8 @@ fn thrown(task: &Task, kind: FailureKind, word: &str, command: &Expanded) -> Thr
 }
 
 fn defer(_: &mut CommandRunner<'_>, task: &mut Task, command: &Expanded) -> Step {
-    let (by, words) = deferral(&command.words[1..])?;
-    let message = match bstr::join(" ", words).to_str_lossy() {
+    let (by, message) = deferral(&command.words[1..])?;
+    let message = match message.to_str_lossy() {
         words if words.is_empty() => format!("deferred by {}", Human(by)),
         words => words.into_owned(),
     };

@@ -40,7 +40,19 @@ pub struct Builtin {
     pub details: &'static str,
     /// Scripts with their output, run by `tests/machine/builtins.rs`. `help` shows the first.
     pub examples: &'static [Example],
+    pub(crate) arguments: Arguments,
     run: Execution,
+}
+
+/// Treatment of unquoted values in the arguments of a builtin.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Arguments {
+    /// A value splits at white space, as in the arguments of a program.
+    Split,
+    /// A value is one word, as in an assignment.
+    Whole,
+    /// A value after `name=` is one word; others split.
+    Assignments,
 }
 
 /// Script with its output.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Builtin, Execution, in_finally};
+use super::{Arguments, Builtin, Execution, in_finally};
 use crate::commands::CommandRunner;
 use crate::commands::command::{answer, program};
 use crate::commands::invocation::{CommandStart, Expanded};
@@ -22,6 +22,7 @@ pub(super) const BUILTINS: &[Builtin] = &[
         help: "runs another script here: its variables and functions stay",
         details: "",
         examples: &[("source /dev/stdin <<< 'n=1'\necho $n", "1\n")],
+        arguments: Arguments::Whole,
         run: Execution::Commands(source),
     },
     Builtin {
@@ -30,6 +31,7 @@ pub(super) const BUILTINS: &[Builtin] = &[
         help: "replaces the shell by a program",
         details: "",
         examples: &[("exec true\necho never", "")],
+        arguments: Arguments::Split,
         run: Execution::Program(exec),
     },
 ];

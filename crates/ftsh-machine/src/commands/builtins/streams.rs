@@ -2,7 +2,7 @@
 
 use bstr::BString;
 
-use super::{Builtin, Execution};
+use super::{Arguments, Builtin, Execution};
 use crate::commands::invocation::CommandStart;
 use crate::commands::redirect::variable_name;
 use crate::effect::Action;
@@ -17,6 +17,7 @@ pub(super) const BUILTINS: &[Builtin] = &[
         help: "prints its words with blanks between; with `-n`, without a newline",
         details: "",
         examples: &[("echo -n one\necho ' two'  three", "one two three\n")],
+        arguments: Arguments::Split,
         run: Execution::Driver(|_, args| Ok(CommandStart::new(Action::Print(echo(args)?)))),
     },
     Builtin {
@@ -26,6 +27,7 @@ pub(super) const BUILTINS: &[Builtin] = &[
         details: "With several names, each gets a word and the last the rest. Fails at the end of \
                   input.",
         examples: &[("read first rest <<< 'a b c'\necho \"$rest\"", "b c\n")],
+        arguments: Arguments::Split,
         run: Execution::Driver(read),
     },
 ];

@@ -2,7 +2,7 @@
 
 use bstr::{BString, ByteSlice};
 
-use super::{Builtin, Execution};
+use super::{Arguments, Builtin, Execution};
 use crate::commands::CommandRunner;
 use crate::commands::redirect::variable_name;
 use crate::tasks::suspend::Suspend;
@@ -17,6 +17,7 @@ pub(super) const BUILTINS: &[Builtin] = &[
         help: "sets a variable until the function ends",
         details: "Functions called inside see the variable.",
         examples: &[("n=1\nfunction f\nlocal n=2\necho $n\nend\nf\necho $n", "2\n1\n")],
+        arguments: Arguments::Split,
         run: Execution::Shell(|_, _, _| {
             Err(Suspend::usage("local is written out, with one name: `local name=value`"))
         }),
@@ -27,6 +28,7 @@ pub(super) const BUILTINS: &[Builtin] = &[
         help: "puts variables into the environment of commands",
         details: "",
         examples: &[("n=1\nexport n m=2\necho $n $m", "1 2\n")],
+        arguments: Arguments::Assignments,
         run: Execution::Shell(export),
     },
     Builtin {
@@ -35,6 +37,7 @@ pub(super) const BUILTINS: &[Builtin] = &[
         help: "forgets variables",
         details: "",
         examples: &[("n=1\nunset n\necho ${n:-gone}", "gone\n")],
+        arguments: Arguments::Split,
         run: Execution::Shell(unset),
     },
 ];

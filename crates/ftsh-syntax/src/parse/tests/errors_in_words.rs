@@ -67,15 +67,22 @@ error[unclosed-here-document]: unterminated here-document
   |
 2 |   cat <<EOF
   |       ^^^^^ no line `EOF` follows
-  = hint: the last line must be the delimiter alone, without blanks
+  = hint: the last line must be the delimiter alone; after `<<-EOF` blanks may stand before it
 ");
-    assert_snapshot!(rendered_errors("cat <<-EOF\n\ta\n\tEOF\n"), @"
-error[indented-here-document]: there is no `<<-`
+    assert_snapshot!(rendered_errors("cat <<-EOF\n\ta\n\n  b\n\tEOF\n"), @"
+error[indented-here-document]: this line has less indentation than the last one, `EOF`
+ --> t:4:1
+  |
+4 |   b
+  | ^^^
+");
+    assert_snapshot!(rendered_errors("cat -<< EOF\na\nEOF\n"), @"
+error[unexpected]: there is no `-<<`
  --> t:1:5
   |
-1 | cat <<-EOF
-  |     ^^^^^^
-  = hint: write `<<WORD`; the lines up to WORD are taken unchanged
+1 | cat -<< EOF
+  |     ^^^^^^^
+  = hint: write `<<WORD`, or `<<-WORD` for indented lines
 ");
     assert_snapshot!(rendered_errors("cat <<$x\n"), @"
 error[here-document-end]: the delimiter of a here-document must be a plain word

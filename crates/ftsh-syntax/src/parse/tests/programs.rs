@@ -2,8 +2,8 @@
 
 use insta::assert_snapshot;
 
-use super::{shape, tidied};
-use crate::{parse, print};
+use super::{parse_part, shape, tidied};
+use crate::print;
 
 #[test]
 fn lines_join_also_inside_words() {
@@ -156,7 +156,7 @@ fn operators_bind_as_the_reference_says() {
                 _ => "x".to_owned(),
             }
         }
-        let script = parse("t", &format!("a={text}")).expect("a program");
+        let script = parse_part(&format!("a={text}")).expect("a program");
         match &script.body.commands[0].kind {
             CommandKind::Assign { value: Some(value), .. } => show(value),
             _ => panic!("not an assignment"),
@@ -268,6 +268,14 @@ C
 D
 end
 "#);
+}
+
+#[test]
+fn indented_here_documents_keep_their_indentation() {
+    let text = "if true\n    cat <<-E > f\n      a $b\n\n    c\n    E\nend\n";
+    assert_eq!(tidied(text), text);
+    let text = "cat <<-'E'\n\t$a\n\tE\n";
+    assert_eq!(tidied(text), text);
 }
 
 #[test]
@@ -411,7 +419,7 @@ end
 fn every_span_covers_its_text() {
     use crate::ast::CommandKind;
     let text = "a=1\ntry 5 times # x\n  é <<E; b $c\nE\nend -> v\n";
-    let script = parse("t", text).expect("a program");
+    let script = parse_part(text).expect("a program");
     let at = |span: crate::Span| &text[span.start..span.end];
     let commands = &script.body.commands;
     assert_eq!(at(commands[0].span), "a=1");
@@ -425,8 +433,8 @@ fn every_span_covers_its_text() {
 #[test]
 fn printing_keeps_joined_lines_apart() {
     for text in ["e\\\nnd a", "a\\\n=5 b", "echo $\\\n$x", "if a .a\\\ndd.\nend", "2\\\n> f"] {
-        if let Ok(script) = parse("t", text) {
-            let again = parse("t", &print(&script)).expect("a program");
+        if let Ok(script) = parse_part(text) {
+            let again = parse_part(&print(&script)).expect("a program");
             assert_eq!(shape(&again), shape(&script), "{text}");
         }
     }

@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 
-use super::{shape, tidied};
-use crate::{parse, print};
+use super::{parse_part, shape, tidied};
+use crate::print;
 
 /// Generates parts of words, right or wrong.
 fn piece() -> impl Strategy<Value = String> {
@@ -252,9 +252,9 @@ fn block() -> impl Strategy<Value = String> {
 
 /// Parses and prints a text, if the text is a script.
 fn check(text: &str) {
-    let Ok(script) = parse("t", text) else { return };
+    let Ok(script) = parse_part(text) else { return };
     let printed = print(&script);
-    let again = parse("t", &printed)
+    let again = parse_part(&printed)
         .unwrap_or_else(|errors| panic!("of:\n{text}\nprinted:\n{printed}\n{errors:?}"));
     assert_eq!(shape(&again), shape(&script), "of:\n{text}\nprinted:\n{printed}");
     assert_eq!(print(&again), printed);
@@ -292,7 +292,7 @@ proptest! {
 
     #[test]
     fn any_mixture_of_symbols_parses_or_fails(
-        text in r#"([a${}()"'`\\|&<>;#=.\-%\n ]|try |end|if |\.add\.|<<E|:-){0,40}"#,
+        text in r#"([a${}()"'`\\|&<>;#=.\-%\n ]|try |end|if |\.add\.|<<E|:-|:\?|<<-E){0,40}"#,
     ) {
         check(&text);
     }
@@ -345,7 +345,7 @@ fn many_random_programs_parse() {
     let mut runner = TestRunner::deterministic();
     let programs = (0..400)
         .filter_map(|_| block().new_tree(&mut runner).ok())
-        .filter(|tree| parse("t", &tree.current()).is_ok())
+        .filter(|tree| parse_part(&tree.current()).is_ok())
         .count();
     assert!(programs > 80, "only {programs} of 400");
     tidied("");
