@@ -150,6 +150,15 @@ fn check_only_warns() {
 }
 
 #[test]
+fn strict_checks_fail_because_of_warnings() {
+    let checked = |text: &str| Ftsh::command(text).options(["-n", "--strict"]);
+    checked("rm $1").stderr("warning[unchecked-argument]").failure(1);
+    checked("echo a").stderr("").success();
+    checked("try").stderr("error[").failure(2);
+    Ftsh::command("echo a").options(["--strict"]).stderr("`--strict` needs `-n`").failure(2);
+}
+
+#[test]
 fn bad_usage_gets_one_line() {
     let usages: &[(&[&str], &str)] = &[
         (&["--nosuch"], "--nosuch"),

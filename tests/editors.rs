@@ -55,7 +55,7 @@ fn classes(text: &str) -> Vec<u8> {
             }
         }
         // The word that ends a here-document.
-        if before.ends_with("<<") {
+        if before.ends_with("<<") || before.ends_with("<<-") {
             classes[token.range.clone()].fill(ANY);
         }
         before = &text[token.range];

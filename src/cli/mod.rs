@@ -152,7 +152,7 @@ fn execute_command_line(words: Vec<OsString>) -> Result<Outcome> {
         Err(unusable) => return unusable.report(),
     };
     match &plan.action {
-        Action::Check => {
+        Action::Check { strict } => {
             let programs =
                 SessionSnapshot::along_path(context.directory, (context.variable)("PATH"));
             let warnings = lint(&script, &plan.machine.backoff, &PathLookup(programs));
@@ -160,7 +160,8 @@ fn execute_command_line(words: Vec<OsString>) -> Result<Outcome> {
             // The process ends now. Freeing a large tree node by node takes a tenth of the whole
             // time.
             std::mem::forget(script);
-            Ok(Outcome::Succeeded)
+            let fails = *strict && !warnings.is_empty();
+            Ok(if fails { Outcome::Exited(1) } else { Outcome::Succeeded })
         }
         _ => Ok(print_text(&print(&script))),
     }

@@ -99,6 +99,13 @@ pub static CHECK: Spec = Spec {
     ..PLAIN
 };
 
+/// Status of a check with warnings.
+pub static STRICT: Spec = Spec {
+    names: &["--strict"],
+    help: "With -n: end with status 1 if there are warnings",
+    ..PLAIN
+};
+
 /// Formatted script.
 pub static PRINT: Spec =
     Spec { names: &["-p"], help: "Print the formatted script; run nothing", ..PLAIN };
@@ -493,9 +500,10 @@ pub static OUTPUT: Spec = Spec {
 };
 
 /// All options in the order of the help.
-pub static TABLE: [&Spec; 34] = [
+pub static TABLE: [&Spec; 35] = [
     &TEXT,
     &CHECK,
+    &STRICT,
     &PRINT,
     &EXPLAIN,
     &LSP,

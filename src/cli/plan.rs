@@ -48,8 +48,8 @@ impl RunPlan {
 pub(super) enum Action {
     /// Run the script.
     Run,
-    /// Search the script for errors.
-    Check,
+    /// Search the script for errors, and fail because of warnings if `strict`.
+    Check { strict: bool },
     /// Print the script.
     Print,
     /// Serve an editor, which provides scripts.

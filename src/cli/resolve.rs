@@ -238,9 +238,13 @@ impl Resolver<'_> {
                 return Ok(Action::View(view, file));
             }
         }
+        let strict = self.flags.has(&options::STRICT);
+        if strict && !self.flags.has(&options::CHECK) {
+            bail!("`--strict` needs `-n`, whose warnings it makes a failure");
+        }
         Ok(match (self.flags.has(&options::CHECK), self.flags.has(&options::PRINT)) {
             (_, true) => Action::Print,
-            (true, false) => Action::Check,
+            (true, false) => Action::Check { strict },
             (false, false) => Action::Run,
         })
     }

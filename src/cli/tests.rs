@@ -189,7 +189,10 @@ fn scripts_come_from_three_places() {
     );
 
     let nameless = plan(&["-nc", "x"], &[]);
-    assert_eq!((nameless.script.program.name().as_str(), nameless.action), ("-c", Action::Check));
+    assert_eq!(
+        (nameless.script.program.name().as_str(), nameless.action),
+        ("-c", Action::Check { strict: false })
+    );
     assert_eq!(nameless.script.arguments, ["ftsh"]);
 
     for words in [&[][..], &["-"]] {

@@ -52,7 +52,7 @@ fn variables_of_later_stages_win() {
     world().run("for x in a; ok; end | ok; echo $x").prints("a\n");
     world()
         .run("printed=; echo a b | while .succeeds. (read l); printed=$l; end; echo $printed")
-        .prints("");
+        .prints("a b\n");
     world()
         .run("echo a b | while .succeeds. (read l); last=\"$l\"; end; echo $last")
         .prints("a b\n");

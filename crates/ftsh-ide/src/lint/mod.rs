@@ -3,11 +3,14 @@
 //! The lint is pure and runs on request only; the execution of a script never depends on the lint.
 //! Values known only at run time, such as a limit in a variable, are not guessed.
 
+mod arguments;
+mod atomic;
 mod branches;
 mod channels;
 mod constants;
 mod flow;
 mod functions;
+mod habits;
 mod inputs;
 mod lists;
 mod loops;
@@ -17,6 +20,7 @@ mod programs;
 mod schedule;
 mod separators;
 mod tries;
+mod unset;
 pub(crate) mod walk;
 
 #[cfg(test)]
@@ -37,10 +41,14 @@ pub type Warning = SyntaxError;
 /// Tries without a policy use `policy`, and the script would find `programs`.
 pub fn lint(script: &Script, policy: &Policy, programs: &dyn Programs) -> Vec<Warning> {
     let mut warnings = tries::check(script, policy);
+    warnings.extend(arguments::check(script));
     warnings.extend(constants::check(script));
     warnings.extend(loops::check(script));
     warnings.extend(flow::check(script));
     warnings.extend(functions::check(script));
+    warnings.extend(habits::check(script));
+    warnings.extend(unset::check(script));
+    warnings.extend(atomic::check(script));
     warnings.extend(branches::check(script));
     warnings.extend(channels::check(script));
     warnings.extend(numbers::check(script));

@@ -60,7 +60,7 @@ mod tests {
         is("30 s 503 Service Unavailable", 30_000, "503 Service Unavailable");
         is("30 503", 30_000, "503");
         is("2 minutes busy for 3 days", 120_000, "busy for 3 days");
-        let (by, message) = deferral(&["2 minutes".into(), "very  busy".into()]).unwrap();
+        let (by, message) = deferral(&["2 minutes".into(), "very  busy".into()]).expect("a time");
         assert_eq!((by.as_secs(), message.to_string()), (120, "very  busy".into()));
         for wrong in ["", "0", "busy", "-1", "minutes", "0 seconds"] {
             assert_eq!(deferred(wrong), None, "{wrong}");

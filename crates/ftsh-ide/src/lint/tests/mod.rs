@@ -1,10 +1,12 @@
 //! Warnings of the lint, and code without warnings.
 
+mod arguments;
 mod branches;
 mod channels;
 mod constants;
 mod flow;
 mod functions;
+mod habits;
 mod inputs;
 mod lists;
 mod loops;

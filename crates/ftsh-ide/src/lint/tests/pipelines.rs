@@ -20,7 +20,6 @@ fn structures_in_stages_are_checked() {
             "try 2 times; a | if b; noprogram; end; end",
             "there is no program `noprogram` along `PATH`",
         ),
-        ("a | if nothing(1); b; end", "there is no function `nothing`"),
         (
             "n=0; forall x in a; if true; n=1; end | b; end; echo $n",
             "the value of `n` is lost at the end of the branch",

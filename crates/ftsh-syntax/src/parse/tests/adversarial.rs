@@ -6,7 +6,7 @@ use super::*;
 ///
 /// A test runs on a stack of 2 MB.
 fn outcome(text: &str) -> std::result::Result<String, String> {
-    match parse("t", text) {
+    match parse_part(text) {
         Ok(script) => Ok(print(&script)),
         Err(errors) => Err(errors.errors[0].message.clone()),
     }

@@ -1,0 +1,41 @@
+//! Lint of files that another shell opens inside of an atomic attempt.
+
+use super::{Warning, walk};
+use ftsh_syntax::Script;
+use ftsh_syntax::ast::{CommandKind, Simple};
+use ftsh_syntax::hint::hint;
+use ftsh_syntax::parse::literal;
+use ftsh_syntax::slug::Slug;
+
+/// Shells that run the text after `-c`.
+const SHELLS: [&str; 5] = ["bash", "dash", "ksh", "sh", "zsh"];
+
+pub(super) fn check(script: &Script) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    walk::each(&script.body, &mut |command| {
+        if let CommandKind::Try(details) = &command.kind
+            && details.clauses.atomic
+        {
+            walk::each(&details.body, &mut |inside| {
+                warnings.extend(walk::simples(inside).filter_map(append));
+            });
+        }
+    });
+    // Nested tries visit a command more than once.
+    warnings.sort_by_key(|warning: &Warning| warning.span.start);
+    warnings.dedup_by_key(|warning| warning.span.start);
+    warnings
+}
+
+/// Returns the warning if a shell of the command appends to a file.
+fn append(simple: &Simple) -> Option<Warning> {
+    walk::name(simple).filter(|name| SHELLS.contains(&&**name))?;
+    let at = simple.words.iter().position(|word| literal::bare(word) == Some("-c"))?;
+    let code = simple.words.get(at + 1)?;
+    literal::word(code).filter(|text| text.contains(">>"))?;
+    let message = "this file is opened by another shell: a failed attempt leaves what it appended";
+    Some(
+        Warning::new(Slug::AppendInAtomic, code.span, message)
+            .hint(hint!("redirect the command here: `command >> file`")),
+    )
+}

@@ -1,0 +1,183 @@
+//! Lint of spellings of other languages that are text here.
+
+use super::{Warning, walk};
+use ftsh_syntax::Script;
+use ftsh_syntax::ast::{
+    BinaryOperator, CommandKind, Expr, ExprKind, Parameter, Quoted, Simple, Word, WordPart,
+};
+use ftsh_syntax::hint::hint;
+use ftsh_syntax::parse::literal;
+use ftsh_syntax::slug::Slug;
+use ftsh_syntax::span::Span;
+
+/// Builtins whose words are often meant as a sum.
+const CALCULATORS: [&str; 5] = ["echo", "exit", "export", "failure", "sleep"];
+
+pub(super) fn check(script: &Script) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    walk::each(&script.body, &mut |command| {
+        for simple in walk::simples(command) {
+            warnings.extend(sum(simple));
+            warnings.extend(empty_environment(simple));
+            warnings.extend(simple.words.iter().filter_map(pattern));
+        }
+        if let CommandKind::For(details) = &command.kind {
+            let words = details.list.iter().filter_map(|expr| match &expr.kind {
+                ExprKind::Word(word) => Some(word),
+                _ => None,
+            });
+            warnings.extend(words.filter_map(|word| range(word).or_else(|| pattern(word))));
+        }
+        for expr in walk::expressions(command) {
+            expression(expr, &mut warnings);
+        }
+    });
+    warnings
+}
+
+/// Checks the words of a command for `1 + 2`.
+fn sum(simple: &Simple) -> Option<Warning> {
+    walk::name(simple).filter(|name| CALCULATORS.contains(&&**name))?;
+    let is_number = |text: &str| literal::number(text).is_some();
+    simple.words.windows(3).find_map(|words| {
+        let [left, symbol, right] = words else { return None };
+        let (left_text, right_text) = (literal::written(left)?, literal::written(right)?);
+        let operator = match literal::bare(symbol)? {
+            "+" => ".add.",
+            "-" => ".sub.",
+            "/" => ".div.",
+            "%" => ".mod.",
+            _ => return None,
+        };
+        let is_variable = |text: &str| text.starts_with('$');
+        let fits = is_number(&left_text) && (is_number(&right_text) || is_variable(&right_text))
+            || is_variable(&left_text) && is_number(&right_text);
+        let span = Span::new(left.span.start, right.span.end);
+        fits.then(|| {
+            Warning::new(Slug::TextArithmetic, span, "this is text: nothing is calculated")
+                .hint(hint!("assign the value first: `n={left_text} {operator} {right_text}`"))
+        })
+    })
+}
+
+/// Checks the words before a command for `x= command`, which assigns nothing.
+fn empty_environment(simple: &Simple) -> Option<Warning> {
+    let (name, word) =
+        simple.assignments.iter().find(|(_, word)| word.span.start == word.span.end)?;
+    let span = Span::new(word.span.start - name.len() - 1, word.span.end);
+    let message = format!("`{name}` is empty for this command, and nothing is assigned");
+    Some(Warning::new(Slug::EmptyAssignment, span, message).hint(hint!(
+        "an assignment of several words has quotes: `{name}=\"…\"`; for an empty variable of one command, `{name}=\"\" command`"
+    )))
+}
+
+/// Checks a word of a list for `1..3`.
+fn range(word: &Word) -> Option<Warning> {
+    let text = literal::written(word)?;
+    let (from, to) = text.split_once("..")?;
+    let is_end = |text: &str| text.parse::<i64>().is_ok() || text.starts_with('$');
+    let fits = is_end(from) && is_end(to);
+    fits.then(|| {
+        Warning::new(Slug::TextArithmetic, word.span, format!("`{text}` is text, and no range"))
+            .hint(hint!("a range has an operator: `{from} .to. {to}`"))
+    })
+}
+
+/// Checks a word for `**`, and for a pattern behind `host:` or `--option=`.
+fn pattern(word: &Word) -> Option<Warning> {
+    let bare = |part: &WordPart| match part {
+        WordPart::Bare(text) => Some(text.clone()),
+        _ => None,
+    };
+    if word.parts.iter().filter_map(bare).any(|text| text.contains("**")) {
+        let message = "`**` means the same as `*`: it matches names in one directory";
+        return Some(Warning::new(Slug::PatternWord, word.span, message));
+    }
+    let text = literal::bare(word)?;
+    let (before, after) = match text.strip_prefix("--") {
+        Some(option) => option.split_once('=')?,
+        None => text.split_once(':')?,
+    };
+    let is_host = |c: char| c.is_ascii_alphanumeric() || "-_.@".contains(c);
+    let fits = !before.is_empty()
+        && before.chars().all(is_host)
+        && after.contains(['*', '?'])
+        && !after.starts_with("//");
+    fits.then(|| {
+        let message = "this is a pattern for local files whose names begin like the word";
+        Warning::new(Slug::PatternWord, word.span, message)
+            .hint(hint!("quote the word: `'{text}'`"))
+    })
+}
+
+/// Checks an expression and its operands.
+fn expression(expr: &Expr, warnings: &mut Vec<Warning>) {
+    match &expr.kind {
+        ExprKind::Binary { operator: BinaryOperator::Or | BinaryOperator::And, left, right } => {
+            warnings.extend(condition(left, None));
+            warnings.extend(condition(right, Some(&**left)));
+        }
+        ExprKind::Binary { operator: BinaryOperator::Pow, left, right } => {
+            let is_power = |expr: &Expr| {
+                matches!(expr.kind, ExprKind::Binary { operator: BinaryOperator::Pow, .. })
+            };
+            if is_power(left) || is_power(right) {
+                let message = "powers in a row are calculated from the left";
+                let warning = Warning::new(Slug::ChainedPower, expr.span, message);
+                warnings.push(warning.hint(hint!(
+                    "parentheses show the order: `2 .pow. (3 .pow. 2)` or `(2 .pow. 3) .pow. 2`"
+                )));
+            }
+        }
+        ExprKind::Call { name, args } if &**name == "replace" => {
+            warnings.extend(args.get(2).and_then(replacement));
+        }
+        _ => {}
+    }
+    for operand in walk::operands(expr) {
+        expression(operand, warnings);
+    }
+}
+
+/// Checks an operand of `.or.` or `.and.` for a text, which is no condition.
+fn condition(operand: &Expr, left: Option<&Expr>) -> Option<Warning> {
+    let text = literal::expr(operand)?;
+    if matches!(&*text, "true" | "false") {
+        return None;
+    }
+    let message = format!("`{text}` is neither `true` nor `false`: the condition fails");
+    let warning = Warning::new(Slug::TextOperand, operand.span, message);
+    let compared = left.and_then(|left| match &left.kind {
+        ExprKind::Binary { operator: BinaryOperator::Eq, left, .. } => match &left.kind {
+            ExprKind::Word(word) => literal::written(word),
+            _ => None,
+        },
+        _ => None,
+    });
+    Some(match compared {
+        Some(value) => warning.hint(hint!("compare once more: `{value} .eq. {text}`")),
+        None => warning,
+    })
+}
+
+/// Checks the text that replaces a match for `$1` in double quotes.
+fn replacement(with: &Expr) -> Option<Warning> {
+    let ExprKind::Word(word) = &with.kind else { return None };
+    let quoted = word.parts.iter().filter_map(|part| match part {
+        WordPart::Double(pieces) => Some(pieces),
+        _ => None,
+    });
+    let variable = quoted.flatten().find_map(|piece| match piece {
+        Quoted::Variable(variable) => match variable.parameter {
+            Parameter::Positional(number @ 1..=9) => Some((variable.span, number)),
+            _ => None,
+        },
+        Quoted::Text(_) => None,
+    });
+    let (span, number) = variable?;
+    let message = format!("in double quotes, `${number}` is an argument of the script");
+    Some(
+        Warning::new(Slug::QuotedGroup, span, message)
+            .hint(hint!("a group of the match stands in single quotes: `'${number}'`")),
+    )
+}
