@@ -324,6 +324,10 @@ fn row_a_mistake_is_one_line_and_nothing_runs() {
         ("limit 5 -- touch ran", "limit «5»: `5` needs a unit"),
         ("forall x y -- touch ran", "forall x «y»: unexpected `y`; expected `in` and a list"),
         ("forall in a on nowhere -- touch ran", "there is no engine `nowhere`"),
+        ("on", "on «»: the engine is missing; after `on` comes `slurm`, "),
+        ("forall in a on -- touch ran", "forall in a on «»: the engine is missing; after `on` "),
+        ("try 3 times", "no `--` and no command: write `ftsh try 3 times -- COMMAND`"),
+        ("limit", "«limit»: the time is missing; write `ftsh limit TIME -- "),
         ("forany in a at least 2 -- touch ran", "`forany` takes no `at least`"),
     ] {
         let finished = ftsh(line, &[]).failure(2);

@@ -227,6 +227,10 @@ impl Source {
     /// Adds a piece, before these others.
     fn add_piece(&mut self, piece: Piece, after: &[Piece], words: &[OsString]) -> Result<()> {
         let at = piece.word();
+        if at == words.len() {
+            let (place, usage) = (marked(words, Mark::End), EngineId::usage());
+            return Err(anyhow!("{place}: the engine is missing; after `on` comes {usage}"));
+        }
         if let Piece::Item(_) = piece {
             // The script has the word itself.
             self.add("'x'", at);

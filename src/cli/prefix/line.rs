@@ -57,8 +57,8 @@ impl<'w> Line<'w> {
         Ok(heads)
     }
 
-    /// Returns the error for a line without `--`: the first word that is no part of a head is probably
-    /// the command.
+    /// Returns the error for a line without `--`: the probable start of the command, which is the
+    /// first word outside the heads, or else a mistake in a head.
     fn without_command(&self) -> Error {
         let mut at = 0;
         while at < self.heads.len() {
@@ -67,6 +67,9 @@ impl<'w> Line<'w> {
                 let (before, command) = self.heads.split_at(wrong);
                 let (before, command) = (marked(before, Mark::None), marked(command, Mark::None));
                 return anyhow!("no `--` before the command: write `ftsh {before} -- {command}`");
+            }
+            if let Err(wrong) = Head::read(&pieces, self.heads, at) {
+                return wrong;
             }
             at = next;
         }
