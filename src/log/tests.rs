@@ -197,7 +197,7 @@ fn text_lines() {
     scope 4 is empty: 1 process in 1.5 s
     process 9 adopted: sleep 3
     process 9 can't be killed: sleep 3
-    told to end by signal SIGINT
+    ended by signal SIGINT
     suspended by signal SIGTERM: the next start goes on
     suspended, as the time for this start is over: the next one goes on
     resumed

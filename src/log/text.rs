@@ -178,7 +178,7 @@ impl fmt::Display for EventText<'_> {
                 write!(f, "process {pid} can't be killed: {command}")
             }
             LogEvent::Interrupted(signal) => {
-                write!(f, "told to end by signal {}", signal_name(*signal))
+                write!(f, "ended by signal {}", signal_name(*signal))
             }
             LogEvent::Suspended(Some(signal)) => {
                 write!(f, "suspended by signal {}: the next start goes on", signal_name(*signal))
