@@ -325,6 +325,7 @@ fn row_a_mistake_is_one_line_and_nothing_runs() {
         ("forall x y -- touch ran", "forall x «y»: unexpected `y`; expected `in` and a list"),
         ("forall in a on nowhere -- touch ran", "there is no engine `nowhere`"),
         ("on", "on «»: the engine is missing; after `on` comes `slurm`, "),
+        ("on ssh -- touch ran", "on «ssh»: expected a list of hosts, like "),
         ("forall in a on -- touch ran", "forall in a on «»: the engine is missing; after `on` "),
         ("try 3 times", "no `--` and no command: write `ftsh try 3 times -- COMMAND`"),
         ("limit", "«limit»: the time is missing; write `ftsh limit TIME -- "),

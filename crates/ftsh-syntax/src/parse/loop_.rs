@@ -189,13 +189,15 @@ impl Builder<'_> {
     fn on(&mut self, pair: Pair) -> Result<On<Expr>> {
         let mut inner = pair.into_inner();
         let engine = inner.next().expect("an engine is named");
+        let span = self.span(&engine);
         let named = EngineId::named(engine.as_str()).expect("the grammar knows no others");
         let options = inner.next().map(|pair| self.expr(pair)).transpose()?;
-        if let Some(options) = &options
-            && let Some(word) = literal::expr(options)
-            && let Some(why) = named.argument_error(&word)
-        {
-            return Err(SyntaxError::new(Slug::EngineArgument, options.span, why).into());
+        let (word, span) = match &options {
+            Some(options) => (literal::expr(options), options.span),
+            None => (named.row().argument.is_required().then(|| "".into()), span),
+        };
+        if let Some(why) = word.and_then(|word| named.argument_error(&word)) {
+            return Err(SyntaxError::new(Slug::EngineArgument, span, why).into());
         }
         Ok(On { engine: named, options })
     }
