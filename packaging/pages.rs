@@ -1,5 +1,7 @@
 //! Manual pages from the documents, and completions from the definition of the command line.
 
+#[path = "heads.rs"]
+mod heads;
 #[path = "manual.rs"]
 mod manual;
 
@@ -18,16 +20,16 @@ pub(crate) fn all() -> io::Result<Vec<(&'static str, Vec<u8>)>> {
         ("ftsh.1", command_line()?.into_bytes()),
         ("ftsh-language.7", language()?.into_bytes()),
         ("ftsh-cookbook.7", cookbook()?.into_bytes()),
-        ("ftsh.bash", completions(Shell::Bash)),
-        ("_ftsh", completions(Shell::Zsh)),
-        ("ftsh.fish", completions(Shell::Fish)),
+        ("ftsh.bash", completions(Shell::Bash).into_bytes()),
+        ("_ftsh", completions(Shell::Zsh).into_bytes()),
+        ("ftsh.fish", completions(Shell::Fish).into_bytes()),
     ])
 }
 
-fn completions(shell: Shell) -> Vec<u8> {
+fn completions(shell: Shell) -> String {
     let mut text = Vec::new();
     clap_complete::generate(shell, &mut flags::command(), "ftsh", &mut text);
-    text
+    heads::add(shell, &String::from_utf8_lossy(&text))
 }
 
 /// Returns the text of a document in `docs/`.
@@ -44,7 +46,10 @@ fn command_line() -> io::Result<String> {
         description: "",
         top: 2,
     };
-    Ok(page.render(&document("reference/command-line.md")?))
+    let environment = "\n## Environment\n";
+    let heads = demoted(&document("reference/prefix.md")?);
+    let text = document("reference/command-line.md")?;
+    Ok(page.render(&text.replacen(environment, &format!("\n{heads}{environment}"), 1)))
 }
 
 /// Pages that follow that of the language, each as a section.

@@ -8,7 +8,9 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 use std::process::Command;
 
+use ftsh::cli::HEADS;
 use ftsh::cli::options::{Spec, TABLE};
+use ftsh_syntax::clauses;
 
 fn page(name: &str) -> String {
     let pages = pages::all().expect("pages");
@@ -33,7 +35,19 @@ fn checked_by(program: &str, arguments: &[&str], file: &str) -> Option<(bool, St
 
 /// Manual pages, each with the titles of sections that it must have.
 const MANUAL: [(&str, &[&str]); 3] = [
-    ("ftsh.1", &["NAME", "SYNOPSIS", "OPTIONS", "ENVIRONMENT", "EXIT STATUS", "SIGNALS", "FILES"]),
+    (
+        "ftsh.1",
+        &[
+            "NAME",
+            "SYNOPSIS",
+            "OPTIONS",
+            "A WORD BEFORE A COMMAND",
+            "ENVIRONMENT",
+            "EXIT STATUS",
+            "SIGNALS",
+            "FILES",
+        ],
+    ),
     ("ftsh-language.7", &["NAME", "EXPRESSIONS", "TRYING", "VARIABLES", "KINDS AND STATUSES"]),
     ("ftsh-cookbook.7", &["NAME", "DOWNLOADS", "CONTAINERS"]),
 ];
@@ -122,6 +136,109 @@ fn bash_completes_options_and_values() {
     assert_eq!(complete(&["--log-format", ""]).ok().as_deref(), Some("text json"));
     assert_eq!(complete(&["--backoff", "fu"]).ok().as_deref(), Some("full"));
     assert_eq!(complete(&["--explain", "subs"]).ok().as_deref(), Some("subshell"));
+}
+
+/// Returns a shell with the completions in `file`, or none without the shell. The script prints
+/// the candidates for the last argument.
+fn completer(shell: &str, options: &[&str], script: &str, file: &str) -> Option<Completer> {
+    let directory = tempfile::tempdir().expect("a directory");
+    fs::write(directory.path().join(file), page(file)).expect("a file");
+    fs::write(directory.path().join("script"), script).expect("a file");
+    Command::new(shell).args(options).args(["-c", "true"]).output().ok()?;
+    let options = options.iter().map(|option| (*option).to_owned()).collect();
+    Some(Completer { shell: shell.to_owned(), options, directory })
+}
+
+/// A shell with the completions of ftsh.
+struct Completer {
+    shell: String,
+    options: Vec<String>,
+    /// Directory of the files `script` and of the completions.
+    directory: tempfile::TempDir,
+}
+
+impl Completer {
+    /// Returns the candidates for the last word, sorted.
+    fn candidates(&self, words: &[&str]) -> Vec<String> {
+        let mut command = Command::new(&self.shell);
+        command.args(&self.options).arg("script").args(words).current_dir(&self.directory);
+        command.env("HOME", self.directory.path());
+        let output = command.output().expect("the shell runs");
+        let text = String::from_utf8_lossy(&output.stdout);
+        let mut lines: Vec<_> = text
+            .lines()
+            .map(|line| line.split('\t').next().unwrap_or_default().to_owned())
+            .filter(|line| !line.is_empty())
+            .collect();
+        lines.sort();
+        lines.dedup();
+        lines
+    }
+}
+
+/// Shells, each with options, a script for [`completer`], and the file of the completions.
+const COMPLETING: [(&str, &[&str], &str, &str); 3] = [
+    (
+        "bash",
+        &[],
+        "source ./ftsh.bash\nCOMP_WORDS=(ftsh \"$@\"); COMP_CWORD=$#\n\
+         _ftsh ftsh \"${COMP_WORDS[COMP_CWORD]}\" \"${COMP_WORDS[COMP_CWORD-1]}\"\n\
+         printf '%s\\n' \"${COMPREPLY[@]}\"\n",
+        "ftsh.bash",
+    ),
+    (
+        "zsh",
+        &["-f"],
+        "compdef() { :; }\n_arguments() { :; }\n_normal() { compadd -- $programs }\n\
+         compadd() { shift; for word; do [[ $word == ${words[CURRENT]}* ]] && print -r -- $word; \
+         done; true }\n\
+         source ./_ftsh\nprograms=(cat echo)\nwords=(ftsh \"$@\"); CURRENT=${#words}\n_ftsh\n",
+        "_ftsh",
+    ),
+    ("fish", &["--no-config"], "source ./ftsh.fish\ncomplete -C \"ftsh $argv\"\n", "ftsh.fish"),
+];
+
+#[test]
+fn shells_complete_the_heads_before_a_command() {
+    for (shell, options, script, file) in COMPLETING {
+        let Some(completer) = completer(shell, options, script, file) else { continue };
+        let complete = |words: &[&str]| completer.candidates(words);
+        let has = |words: &[&str], wanted: &[&str]| {
+            let found = complete(words);
+            let all = wanted.iter().all(|word| found.iter().any(|it| it == word));
+            assert!(all, "{shell}: {words:?}: {wanted:?} of {found:?}");
+        };
+        for head in HEADS {
+            has(&["-l", "5", &head[..2]], &[head]);
+            // Each clause begins with a word that the completions know.
+            let rows = clauses::rows(if head == "on" { "forall" } else { head });
+            for row in rows {
+                let before = [head, "x", "x"];
+                has(&[&before[..], &[""]].concat(), &["--", row.words[0]]);
+                let unfinished = row.words.windows(2).filter(|pair| pair[0] != "in");
+                for pair in unfinished {
+                    has(&[&before[..], &[pair[0], ""]].concat(), &[pair[1]]);
+                }
+            }
+        }
+        assert_eq!(complete(&["forall", "in", "a", "at", ""]), ["least", "most"], "{shell}");
+        assert_eq!(complete(&["forall", "in", "a", "on", ""]), ["slurm", "ssh"], "{shell}");
+        assert_eq!(complete(&["on", "sl"]), ["slurm"], "{shell}");
+        assert_eq!(complete(&["forany", "host", "from", ""]), ["input"], "{shell}");
+        assert_eq!(complete(&["try", "3", "times", "backoff", "ful"]), ["full"], "{shell}");
+        assert_eq!(complete(&["try", "3", "ti"]), ["times"], "{shell}");
+        assert_eq!(
+            complete(&["forall", "in", "a", "try", "3", "times", "ea"]),
+            ["each"],
+            "{shell}"
+        );
+        let none: [&str; 0] = [];
+        assert_eq!(complete(&["try", "each", ""]), none, "{shell}: a length of time");
+        has(&["try", "3", "times", "--", "ca"], &["cat"]);
+        // Neither a script nor a text is a head.
+        assert!(!complete(&["x.ftsh", "try", "3", "ti"]).contains(&"times".to_owned()), "{shell}");
+        assert!(!complete(&["-c", "try", "3", "ti"]).contains(&"times".to_owned()), "{shell}");
+    }
 }
 
 /// Directory of documents in Debian's package.

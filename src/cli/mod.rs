@@ -35,6 +35,7 @@ use nix::sys::stat::{SFlag, fstat};
 use self::flags::Request;
 use self::messages::{print_error, print_text};
 use self::plan::{Action, RunPlan};
+pub use self::prefix::HEADS;
 use self::resolve::ProcessContext;
 use ftsh_ide::known::SessionSnapshot;
 use ftsh_ide::lint::{Programs, lint};

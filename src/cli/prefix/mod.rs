@@ -21,7 +21,7 @@ use super::flags::Flags;
 use super::options;
 
 /// Words that begin a command line of this form.
-pub(super) const HEADS: [&str; 5] = ["try", "limit", "forany", "forall", "on"];
+pub const HEADS: [&str; 5] = ["try", "limit", "forany", "forall", "on"];
 
 /// A command line that begins with a head.
 #[derive(Debug)]
