@@ -330,6 +330,15 @@ fn row_a_mistake_is_one_line_and_nothing_runs() {
         ("try 3 times", "no `--` and no command: write `ftsh try 3 times -- COMMAND`"),
         ("limit", "«limit»: the time is missing; write `ftsh limit TIME -- "),
         ("forany in a at least 2 -- touch ran", "`forany` takes no `at least`"),
+        (
+            "try -l 20 3 times -- touch ran",
+            "try «-l» 20 3 times: `-l` is an option of ftsh; write the option before `try`",
+        ),
+        ("try 3 times --lock=f touch ran", "`--lock` is an option of ftsh"),
+        (
+            "forall -- touch ran",
+            "forall «»: expected the name of the loop's variable; write `ftsh forall [NAME] in WORD",
+        ),
     ] {
         let finished = ftsh(line, &[]).failure(2);
         let said = line_of(&finished);
@@ -444,6 +453,10 @@ fn help_and_check_know_the_heads() {
     }
     let finished = Ftsh::new().args(["try", "3", "times", "forall", "-h"]).success();
     assert!(finished.text().contains("keep going"));
+    let finished = Ftsh::new().args(["forall", "in", "a", "try", "3", "times", "--help"]).success();
+    assert!(finished.text().starts_with("Usage: ftsh [OPTION ...] try"));
+    let finished = Ftsh::new().args(["try", "3", "times", "ls", "--help"]).failure(2);
+    assert!(line_of(&finished).contains("write `ftsh try 3 times -- ls --help`"));
     let finished = ftsh("-n try 3 times -- nosuchprogram", &[]).success();
     assert!(finished.errors().contains("nosuchprogram"), "{}", finished.errors());
     ftsh("-n try 3 tims -- true", &[]).failure(2);

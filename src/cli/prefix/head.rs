@@ -98,7 +98,9 @@ impl Head {
         let source = Source::of(keyword, pieces, words, start)?;
         let script = parse(keyword, &source.text).map_err(|errors| {
             let error = &errors.errors[0];
-            anyhow!("{}", mistake::line(words, source.mark(error), error, form(keyword)))
+            let mark = source.mark(error);
+            mistake::option(words, mark)
+                .unwrap_or_else(|| anyhow!("{}", mistake::line(words, mark, error, form(keyword))))
         })?;
         let refuse = |why: &str| -> Error {
             let place = marked(words, source.odd_word(words));

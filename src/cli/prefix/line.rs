@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use anyhow::{Error, Result, anyhow, bail};
 
 use super::head::{Head, Piece};
-use super::mistake::{Mark, marked};
+use super::mistake::{self, Mark, marked};
 use super::{HEADS, help};
 use ftsh_syntax::clauses;
 use ftsh_syntax::engine::EngineId;
@@ -64,6 +64,9 @@ impl<'w> Line<'w> {
         while at < self.heads.len() {
             let (pieces, next) = self.pieces(at);
             if let Some(wrong) = Head::command_among(&pieces, self.heads, at) {
+                if let Some(error) = mistake::option(self.heads, Mark::Word(wrong)) {
+                    return error;
+                }
                 let (before, command) = self.heads.split_at(wrong);
                 let (before, command) = (marked(before, Mark::None), marked(command, Mark::None));
                 return anyhow!("no `--` before the command: write `ftsh {before} -- {command}`");
@@ -169,5 +172,15 @@ fn opens_clause(words: &[OsString]) -> bool {
 pub(super) fn asks_for_help(words: &[OsString]) -> Option<&'static str> {
     let is_asking = |word: &OsStr| help::WORDS.iter().any(|help| word == *help);
     let pairs = words.windows(2).take_while(|pair| pair[0] != END);
-    pairs.filter(|pair| is_asking(&pair[1])).find_map(|pair| super::head(&pair[0]))
+    let after_head =
+        pairs.filter(|pair| is_asking(&pair[1])).find_map(|pair| super::head(&pair[0]));
+    // After whole heads no word but a request for help can be the last.
+    let at_end = || match words {
+        [heads @ .., last] if is_asking(last) && !heads.iter().any(|word| word == END) => {
+            let heads = Line { heads, command: &[] }.heads().ok()?;
+            heads.last().map(|head| head.keyword)
+        }
+        _ => None,
+    };
+    after_head.or_else(at_end)
 }

@@ -2,6 +2,9 @@
 
 use std::ffi::{OsStr, OsString};
 
+use anyhow::{Error, anyhow};
+
+use crate::cli::options::TABLE;
 use ftsh_syntax::SyntaxError;
 use ftsh_syntax::diagnostic::printable;
 
@@ -44,8 +47,21 @@ pub(super) fn line(words: &[OsString], mark: Mark, error: &SyntaxError, form: &s
     let hint = error.hint.as_ref().filter(|hint| !hint.to_string().contains("next line"));
     match (hint, &error.label) {
         (Some(hint), _) => line += &format!("; {hint}"),
-        (None, Some(label)) => line += &format!("; {label}"),
-        (None, None) => line += &format!("; write `ftsh {form}`"),
+        (None, Some(label)) if mark != Mark::End => line += &format!("; {label}"),
+        (None, _) => line += &format!("; write `ftsh {form}`"),
     }
     line
+}
+
+/// Returns the error for an option of ftsh inside heads, if the mark is at an option.
+pub(super) fn option(words: &[OsString], mark: Mark) -> Option<Error> {
+    let Mark::Word(at) = mark else { return None };
+    let word = words[at].to_string_lossy();
+    let name = word.split('=').next().unwrap_or_default();
+    let is_option = TABLE.iter().any(|option| option.names.contains(&name));
+    let first = words[0].display();
+    is_option.then(|| {
+        let place = marked(words, mark);
+        anyhow!("{place}: `{name}` is an option of ftsh; write the option before `{first}`")
+    })
 }
