@@ -8,8 +8,8 @@ use std::time::Duration;
 use crate::support::Ftsh;
 use crate::support::rounds::count;
 
-/// Number of commands of each kind in a burst.
-const BURST: usize = 40;
+/// Number of commands of each kind in a burst, more than all widths except the last.
+const BURST: usize = 25;
 
 /// Number of commands that run at once.
 const WIDTHS: [usize; 6] = [1, 2, 4, 10, 24, 500];
