@@ -109,6 +109,7 @@ fn part(file: &str, name: &str) -> String {
         (_, "builtins") => builtins_table(),
         (_, "operators") => operators_table(),
         (_, "environment") => environment_table(),
+        (_, "environment-of-commands") => environment_of_commands(),
         (_, "statuses") => statuses_table(),
         (_, "policies") => backoff::reference_table(),
         ("grammar/ftsh.pest", "loop-clauses") => grammar_of_loops(),
@@ -218,6 +219,14 @@ fn environment_table() -> String {
     for (names, meaning) in options::environment() {
         let names: Vec<_> = names.split(", ").map(|name| format!("`{name}`")).collect();
         let _ = writeln!(table, "| {} | {meaning} |", names.join(", "));
+    }
+    table
+}
+
+fn environment_of_commands() -> String {
+    let mut table = "| variable | |\n|---|---|\n".to_owned();
+    for (name, meaning) in options::OF_COMMANDS {
+        let _ = writeln!(table, "| `{name}` | {meaning} |");
     }
     table
 }

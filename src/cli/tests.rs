@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::flags::{self, Request};
-use super::options::{OTHER_VARIABLES, TABLE};
+use super::options::{self, OF_COMMANDS, OTHER_VARIABLES, TABLE};
 use super::plan::{Action, RunPlan};
 use super::resolve::ProcessContext;
 use super::source::ScriptSource;
@@ -282,4 +282,21 @@ fn help_at_the_prompt_names_what_there_is() {
         }
     }
     assert!(seen > 2, "there is nothing to look at");
+}
+
+#[test]
+fn each_variable_of_the_environment_has_help() {
+    let topics = options::topics();
+    let answer = |name: &str| help::answer(&[name.to_owned()], &topics, 80, false);
+    let of_options = TABLE.iter().filter_map(|option| option.variable);
+    let of_commands = OF_COMMANDS.map(|(name, _)| name);
+    let others = ["FTSH_REDACT", "FTSH_LOCK_DIR", "FTSH_EXPMIN", "FTSH_EXPRAND", "FTSH_PROMPT"];
+    for name in of_options.chain(of_commands).chain(others) {
+        let text = answer(name);
+        assert!(text.starts_with(&format!("{name}\n")) && text.len() > 40, "{text}");
+    }
+    let levels = answer("FTSH_LOG_LEVEL");
+    assert!(levels.starts_with("FTSH_LOG_LEVEL\nAs the option `-l N`: 0 none,"), "{levels}");
+    assert_eq!(answer("FTSH_DEADLINE").matches("environment of").count(), 2);
+    assert!(answer("FTSH_LOG_LEVL").contains("did you mean `FTSH_LOG_LEVEL`?"));
 }

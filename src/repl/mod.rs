@@ -20,7 +20,7 @@ use nix::unistd::{gethostname, getuid};
 use self::prompt::{Facts, Shown};
 use self::read::{LineReader, ReadLine};
 pub use self::story::Story;
-use ftsh_ide::help;
+use ftsh_ide::help::{self, ProgramTopic};
 use ftsh_ide::known::SessionSnapshot;
 use ftsh_machine::driver::{self, Interactive};
 use ftsh_machine::event::Event;
@@ -46,11 +46,13 @@ pub fn restore() -> Option<TerminalRestore> {
     TerminalRestore::new(if read::is_capable() { read::SEQUENCE } else { "" })
 }
 
-/// Runs statements of the user until the session ends. The driver's log adds records to `story`.
+/// Runs statements of the user until the session ends. The driver's log adds records to `story`, and
+/// `help` knows `topics` besides those of the language.
 pub fn run(
     machine: Machine,
     driver: impl Interactive<Edited = Edited>,
     story: Rc<RefCell<Story>>,
+    topics: Vec<ProgramTopic>,
 ) -> Outcome {
     let capable = read::is_capable();
     let colors = capable && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
@@ -59,6 +61,7 @@ pub fn run(
         driver,
         reader: LineReader::new(capable, colors),
         story,
+        topics: topics.into(),
         last: None,
         why: None,
         misused: None,
@@ -80,6 +83,8 @@ struct Session<D: Interactive<Edited = Edited>> {
     reader: LineReader<D>,
     /// Tries of the present statement.
     story: Rc<RefCell<Story>>,
+    /// Topics of `help` that the language does not have.
+    topics: Arc<[ProgramTopic]>,
     /// Failure of the last statement, in one or two words.
     last: Option<String>,
     /// Last statement that failed, for `why`.
@@ -129,7 +134,7 @@ impl<D: Interactive<Edited = Edited>> Session<D> {
         }
         if let Some(topics) = self.prompt_command(&script, help::COMMAND) {
             let columns = self.reader.columns();
-            write_output(&help::answer(&topics, columns, self.colors));
+            write_output(&help::answer(&topics, &self.topics, columns, self.colors));
             return None;
         }
         if self.prompt_command(&script, why::COMMAND).is_some_and(|words| words.is_empty()) {
@@ -225,7 +230,8 @@ impl<D: Interactive<Edited = Edited>> Session<D> {
             let names = KnownNames { functions: &functions, channels: &channels, is_open: true };
             let unfinished = |text: &str| unfinished_with(text, names);
             let lacks = text.as_deref().and_then(unfinished);
-            let known = SessionSnapshot::of(&self.machine);
+            let mut known = SessionSnapshot::of(&self.machine);
+            known.topics = Arc::clone(&self.topics);
             let prompt = match lacks {
                 Some(lacks) => {
                     let prompt = prompt::continuation(lacks, self.unicode);

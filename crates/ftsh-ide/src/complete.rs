@@ -200,7 +200,12 @@ impl<'a> CompletionContext<'a> {
                 (0, self.fitting(variable_names(self.known)))
             }
             (Role::Command, "sleep") if words.len() == 2 => (0, self.fitting(Unit::names())),
-            (Role::Command, help::COMMAND) => (0, self.fitting(help::topics())),
+            (Role::Command, help::COMMAND) => {
+                let more = self.known.topics.iter().map(|topic| topic.name.as_str());
+                let mut found = self.fitting(help::topics());
+                found.extend(self.fitting(more));
+                (0, found)
+            }
             (Role::Command, prefix) if PREFIXES.contains(&prefix) && words.len() == 1 => {
                 self.command(false)
             }

@@ -95,19 +95,34 @@ pub fn topics() -> impl Iterator<Item = &'static str> {
     words.into_iter()
 }
 
-/// Returns the explanation of topics, for a terminal of this width.
-pub fn answer(topics: &[String], columns: usize, colors: bool) -> String {
+/// Topic that the language does not have, such as a variable with the meaning of an option.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProgramTopic {
+    /// Word after `help`.
+    pub name: String,
+    /// Paragraphs.
+    pub text: String,
+}
+
+/// Returns the explanation of topics of the language and of the program, for a terminal of this
+/// width.
+pub fn answer(topics: &[String], more: &[ProgramTopic], columns: usize, colors: bool) -> String {
     let columns = columns.clamp(20, MAX_WIDTH);
     if topics.is_empty() {
         return overview(columns, colors);
     }
-    let about = |topic: &String| match text(topic) {
+    let of_program = |topic: &str| more.iter().find(|it| it.name == *topic);
+    let about = |topic: &String| match text(topic)
+        .or_else(|| of_program(topic).map(|it| it.text.clone()))
+    {
         Some(text) => {
             let title = if colors { format!("\x1b[1m{topic}\x1b[0m") } else { topic.clone() };
             format!("{title}\n{}", wrapped(&text, columns))
         }
         None => {
-            let meant = nearest(topic, self::topics());
+            let mut names: Vec<&str> = self::topics().collect();
+            names.extend(more.iter().map(|it| it.name.as_str()));
+            let meant = nearest(topic, names);
             let meant = meant.map(|meant| format!(", did you mean `{meant}`?")).unwrap_or_default();
             format!("There is no help on `{topic}`{meant}\n")
         }
@@ -350,20 +365,20 @@ mod tests {
     #[test]
     fn help_fits_narrow_terminals() {
         let all: Vec<String> = topics().map(str::to_owned).collect();
-        for text in [answer(&[], 40, false), answer(&all, 40, false)] {
+        for text in [answer(&[], &[], 40, false), answer(&all, &[], 40, false)] {
             for line in text.lines() {
                 assert!(line.width() <= 48, "{line}");
                 assert!(line.width() < 40 || line.starts_with("  "), "{line}");
             }
         }
-        assert!(answer(&[], 80, false).lines().count() <= 26);
+        assert!(answer(&[], &[], 80, false).lines().count() <= 26);
     }
 
     #[test]
     fn misspellings_are_recognized() {
         let topics = vec!["foral".to_owned()];
-        assert!(answer(&topics, 80, false).contains("`forall`"));
-        assert!(answer(&["timout".to_owned()], 80, false).contains("`timeout`"));
+        assert!(answer(&topics, &[], 80, false).contains("`forall`"));
+        assert!(answer(&["timout".to_owned()], &[], 80, false).contains("`timeout`"));
         let asked = |text| asked(&ftsh_syntax::parse("test", text).expect("a script"), COMMAND);
         assert_eq!(asked("help try"), Some(vec!["try".to_owned()]));
         assert_eq!(asked("help"), Some(Vec::new()));

@@ -11,6 +11,7 @@ use bstr::{BString, ByteSlice};
 use nix::unistd::{AccessFlags, access};
 
 use super::abbreviations::Abbreviations;
+use super::help::ProgramTopic;
 use ftsh_machine::Machine;
 use ftsh_machine::builtins;
 
@@ -33,6 +34,8 @@ pub struct SessionSnapshot {
     pub variables: HashMap<String, Option<BString>>,
     /// Working directory.
     pub directory: PathBuf,
+    /// Topics of `help` that the language does not have.
+    pub topics: Arc<[ProgramTopic]>,
     /// Abbreviations expanded while typing.
     pub abbreviations: Arc<Abbreviations>,
     /// Results of earlier searches: true for a program, and the time of the search.
