@@ -120,6 +120,7 @@ mod tests {
         let failure = Failure {
             kind: FailureKind::Exit,
             code: 1,
+            slug: FailureKind::Exit.slug(),
             message: message.into(),
             command: "false".into(),
             elapsed: None,

@@ -51,8 +51,8 @@ impl LastFailure {
             text += "  … more tries left out …\n";
         }
         if let Some(failure) = &self.failure {
-            let kind = failure.kind.name();
-            let _ = writeln!(text, "`help {kind}` explains this kind of failure.");
+            let slug = failure.slug;
+            let _ = writeln!(text, "`help {slug}` explains this kind of failure.");
         }
         secrets.hide_in(&mut text);
         text.lines().map(|line| hanging(line, columns)).collect()

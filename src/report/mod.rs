@@ -138,8 +138,8 @@ fn describe(step: &TraceStep, failure: &Failure) -> String {
 
 fn message(failure: &Failure) -> String {
     let message = printable(&failure.message);
-    if failure.kind.is_of_the_shell() {
-        return format!("{message} [{}]", failure.kind.slug());
+    if let Some(slug) = failure.shown_slug() {
+        return format!("{message} [{slug}]");
     }
     match failure.elapsed {
         Some(elapsed)
@@ -172,6 +172,7 @@ mod tests {
         Failure {
             kind: FailureKind::Exit,
             code: 4,
+            slug: FailureKind::Exit.slug(),
             message: "`wget http://a` exited with 4".into(),
             command: "wget http://a".into(),
             elapsed: Some(Duration::from_millis(12_300)),
@@ -289,7 +290,8 @@ mod tests {
     #[test]
     fn what_is_lost_comes_with_what_would_have_helped() {
         let message = "`wget http://a` was running when the shell ended".into();
-        let failure = Failure { kind: FailureKind::Lost, code: 1, message, ..failure() };
+        let (kind, slug) = (FailureKind::Lost, FailureKind::Lost.slug());
+        let failure = Failure { kind, code: 1, slug, message, ..failure() };
         insta::assert_snapshot!(render(&failure, &Secrets::default()), @r#"
         ftsh: mirror.ftsh:3: `wget http://a` was running when the shell ended [lost]
           3 | wget "$url"

@@ -161,6 +161,7 @@ fn failed(kind: FailureKind, again: PackedRetry) -> Fate {
         tries: Vec::new(),
         branches: None,
         output: None,
+        slug: kind.slug().name().into(),
     };
     Ends(BranchEnd::Failed { failure: vec![failure], again })
 }

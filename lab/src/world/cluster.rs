@@ -266,6 +266,7 @@ fn failed() -> BranchEnd {
         tries: Vec::new(),
         branches: None,
         output: None,
+        slug: FailureKind::Exit.slug().name().into(),
     };
     BranchEnd::Failed { failure: vec![failure], again: PackedRetry::AsUsual }
 }

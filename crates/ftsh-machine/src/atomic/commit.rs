@@ -23,6 +23,7 @@ use crate::unwind::Unwinder;
 use crate::unwind::continuation::Continuation;
 use crate::unwind::ending::{Retry, Thrown};
 use crate::values::value::ResourceHandle;
+use ftsh_syntax::slug::Slug;
 
 /// Violated invariant: the innermost structure is a transaction.
 const NO_TRANSACTION: &str = "the innermost structure is no transaction";
@@ -104,7 +105,7 @@ impl Committer<'_> {
             (Committing::Files(_), result) => match commit_result(result) {
                 Ok(()) => self.files_in_place(task),
                 Err(FileCommitError { why, retry }) => {
-                    let thrown = task.thrown(FailureKind::Redirect, 1, why, "");
+                    let thrown = task.thrown(FailureKind::Redirect, 1, why, "").named(Slug::Commit);
                     Flow::Throw(Thrown { retry, ..thrown })
                 }
             },
@@ -130,7 +131,8 @@ impl Committer<'_> {
                 self.commit_files(task)
             }
             (Committing::Filled(_), Err(refusal)) => {
-                Flow::Throw(task.thrown(FailureKind::Builtin, 1, refusal.message, ""))
+                let thrown = task.thrown(FailureKind::Builtin, 1, refusal.message, "");
+                Flow::Throw(thrown.named(Slug::Output))
             }
             (Committing::Relay(_), Ok(Reply::Truth(true))) => self.committed(task),
             (Committing::Relay(_), result) => {

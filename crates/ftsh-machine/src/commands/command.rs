@@ -30,6 +30,7 @@ use crate::values::value::{ResourceHandle, Value};
 use crate::values::variables::Variables;
 use ftsh_syntax::ast::{Name, Simple, Word, WordPart};
 use ftsh_syntax::nearest::nearest;
+use ftsh_syntax::slug::Slug;
 use ftsh_syntax::vocabulary::{HEADS, synonym};
 
 /// Violated invariant: a task waits for the command that ended.
@@ -120,7 +121,10 @@ impl CommandRunner<'_> {
             .map(|(name, word)| Ok((Arc::clone(name), expander.joined(word)?)))
             .collect::<Result<Vec<_>, Suspend>>()?;
         let Some(first) = words.first() else {
-            return Err(Suspend::expression("there is no command: all its words are empty"));
+            return Err(Suspend::expression(
+                Slug::EmptyCommand,
+                "there is no command: all its words are empty",
+            ));
         };
         let secrets = &task.variables.secrets;
         secrets.add_assignments(&words);
@@ -239,12 +243,12 @@ impl CommandRunner<'_> {
         {
             written.commit(&mut task.variables);
         }
-        let (kind, code) = match error.kind {
-            SpawnErrorKind::NotFound => (FailureKind::NotFound, 127),
-            SpawnErrorKind::NotExecutable => (FailureKind::NotFound, 126),
-            SpawnErrorKind::Redirect => (FailureKind::Redirect, 1),
-            SpawnErrorKind::System => (FailureKind::Spawn, 1),
-            SpawnErrorKind::Builtin => (FailureKind::Builtin, 1),
+        let (kind, code, slug) = match error.kind {
+            SpawnErrorKind::NotFound => (FailureKind::NotFound, 127, Slug::NotFound),
+            SpawnErrorKind::NotExecutable => (FailureKind::NotFound, 126, Slug::NotExecutable),
+            SpawnErrorKind::Redirect => (FailureKind::Redirect, 1, Slug::Redirect),
+            SpawnErrorKind::System => (FailureKind::Spawn, 1, Slug::Spawn),
+            SpawnErrorKind::Builtin => (FailureKind::Builtin, 1, Slug::Output),
         };
         let message = match kind {
             FailureKind::NotFound => match self.suggestion(&error, &command.text) {
@@ -253,7 +257,7 @@ impl CommandRunner<'_> {
             },
             _ => format!("`{}`: {}", shorten(&command.text), error.message),
         };
-        Flow::Throw(task.thrown(kind, code, message, &command.text))
+        Flow::Throw(task.thrown(kind, code, message, &command.text).named(slug))
     }
 
     /// Suggests a name for a command that was not found.
@@ -313,7 +317,8 @@ impl CommandRunner<'_> {
                     return Flow::Continue;
                 }
                 let message = format!("`{text}` reached the end of input");
-                Flow::Throw(task.thrown(FailureKind::Failure, 1, message, &text))
+                let thrown = task.thrown(FailureKind::Failure, 1, message, &text);
+                Flow::Throw(thrown.named(Slug::EndOfInput))
             }
             CommandStatus::Exited(code) if command.last && !reader_gone => {
                 Flow::Exiting(TaskEnding::Exited(code as u8))
@@ -371,7 +376,7 @@ impl CommandRunner<'_> {
             Err(FileCommitError { why, .. }) => {
                 let message = format!("`{}`: {why}", shorten(&text));
                 let thrown = task.thrown(FailureKind::Redirect, 1, message, &text);
-                Flow::Throw(thrown.after(elapsed))
+                Flow::Throw(thrown.after(elapsed).named(Slug::Commit))
             }
         }
     }

@@ -25,6 +25,7 @@ use crate::unwind::Unwinder;
 use crate::unwind::continuation::Continuation;
 use crate::values::value::Value;
 use ftsh_syntax::ast::{Mode, Name, Redirect, RedirectionTarget};
+use ftsh_syntax::slug::Slug;
 
 impl Core {
     /// Expands the words of redirections, without changing anything.
@@ -55,6 +56,7 @@ impl Core {
                         Mode::Read if task.variables.get(&name).is_none() => {
                             return Err(Suspend::Failed(
                                 FailureKind::Redirect,
+                                Slug::UnsetVariable,
                                 format!("the variable `{name}` is not set, so it can't be read"),
                             ));
                         }
@@ -283,6 +285,8 @@ pub(crate) fn variable_name(word: &BString) -> Result<Name, Suspend> {
         && word.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
     match word.to_str() {
         Ok(name) if valid => Ok(name.into()),
-        _ => Err(Suspend::expression(format!("`{word}` can't be a variable's name"))),
+        _ => {
+            Err(Suspend::expression(Slug::NotAName, format!("`{word}` can't be a variable's name")))
+        }
     }
 }

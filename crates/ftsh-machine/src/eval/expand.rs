@@ -19,6 +19,7 @@ use crate::values::field::{Field, Fields};
 use crate::values::size::{self, MAX_VALUE_LEN, MAX_WORDS, ValueTooLong};
 use crate::values::value::{Value, canonical_integer};
 use ftsh_syntax::ast::{Parameter, Quoted, Substitute, VariableUse, Word, WordPart};
+use ftsh_syntax::slug::Slug;
 
 /// Context for the expansion of words.
 pub(crate) struct Expander<'a> {
@@ -59,11 +60,7 @@ impl Expander<'_> {
         let mut length = 0;
         let mut count = |text: &BString| {
             length += text.len();
-            if length > MAX_VALUE_LEN {
-                Err(Suspend::expression(ValueTooLong(length)))
-            } else {
-                Ok(())
-            }
+            if length > MAX_VALUE_LEN { Err(Suspend::from(ValueTooLong(length))) } else { Ok(()) }
         };
         for word in words {
             if let Some(text) = self.plain_word(word)? {
@@ -344,10 +341,10 @@ impl Expander<'_> {
                 }));
                 Ok(())
             }
-            Some(_) => Err(Suspend::expression(format!(
-                "no file matches `{}`; quote it if it is not a file name",
-                field.text
-            ))),
+            Some(_) => Err(Suspend::expression(
+                Slug::NoFile,
+                format!("no file matches `{}`; quote it if it is not a file name", field.text),
+            )),
             None => Err(Suspend::Pending(query)),
         }
     }

@@ -25,6 +25,7 @@ use crate::values::splitter::Splitter;
 use crate::values::value::{Range, Value};
 use crate::values::variables::{Change, SavedVariable};
 use ftsh_syntax::ast::{Name, Word, WordPart};
+use ftsh_syntax::slug::Slug;
 
 /// Maximum depth of nested calls.
 const MAX_CALL_DEPTH: usize = 1000;
@@ -35,7 +36,7 @@ pub(crate) fn compute(task: &mut Task, instruction: &Instruction) -> Result<(), 
         Instruction::Test(test) => {
             // The operand stays on the stack until the query is answered.
             if let Some(error) = task.stack.last().and_then(Value::not_text) {
-                return Err(Suspend::expression(error));
+                return Err(error.into());
             }
             let path = task.stack.last().and_then(Value::text).unwrap_or_default().into_owned();
             let query = Query::Test(*test, path);
@@ -59,22 +60,23 @@ pub(crate) fn compute(task: &mut Task, instruction: &Instruction) -> Result<(), 
         }
         _ => return Ok(()),
     };
-    task.stack.push(result.map_err(Suspend::expression)?);
+    task.stack.push(result.map_err(Suspend::from)?);
     Ok(())
 }
 
 pub(crate) fn shift(task: &mut Task) -> Result<(), Suspend> {
-    let by = task.pop()?.integer().map_err(Suspend::expression)?;
+    let by = task.pop()?.integer().map_err(Suspend::from)?;
     let count = task.args.len().saturating_sub(1);
     match usize::try_from(by) {
         Ok(by) if by <= count => {
             Arc::make_mut(&mut task.args).drain(1..=by);
             Ok(())
         }
-        Ok(by) => {
-            Err(Suspend::expression(format!("can't shift by {by}: there are {count} arguments")))
-        }
-        Err(_) => Err(Suspend::expression(format!("can't shift by {by}"))),
+        Ok(by) => Err(Suspend::expression(
+            Slug::OutOfRange,
+            format!("can't shift by {by}: there are {count} arguments"),
+        )),
+        Err(_) => Err(Suspend::expression(Slug::OutOfRange, format!("can't shift by {by}"))),
     }
 }
 
@@ -186,10 +188,13 @@ impl CommandRunner<'_> {
         };
         let depth = task.depth() + 1;
         if depth > MAX_CALL_DEPTH {
-            return Err(Suspend::expression(format!(
-                "`{}` calls itself too often: calls are nested {MAX_CALL_DEPTH} deep",
-                call.name
-            )));
+            return Err(Suspend::expression(
+                Slug::Recursion,
+                format!(
+                    "`{}` calls itself too often: calls are nested {MAX_CALL_DEPTH} deep",
+                    call.name
+                ),
+            ));
         }
         let frame = CallFrame {
             function: Some(call.name),
@@ -246,7 +251,7 @@ impl Unwinder<'_> {
                 let name = call.function.as_deref().unwrap_or("source");
                 let message = format!("the function `{name}` did not return a value");
                 leave_call(task, *call);
-                return Err(Suspend::expression(message));
+                return Err(Suspend::expression(Slug::MissingResult, message));
             }
             let (wants_value, return_to) = (call.wants_value, call.return_to);
             let (started, command) = (call.started, call.command.take().unwrap_or_default());

@@ -12,6 +12,7 @@ use crate::tasks::suspend::Suspend;
 use crate::values::size::{self, MAX_VALUE_LEN, ValueTooLong};
 use crate::values::value::Value;
 use ftsh_syntax::ast::{Parameter, Substitute, VariableUse, Word, WordPart};
+use ftsh_syntax::slug::Slug;
 
 impl<'a> Expander<'a> {
     /// Returns the value of a variable without a substitute, unconverted.
@@ -53,11 +54,12 @@ impl<'a> Expander<'a> {
 
     fn unset(&self, parameter: &Parameter) -> Result<Cow<'a, BStr>, Suspend> {
         match parameter {
-            Parameter::Named(name) if !self.config.unset_is_empty => {
-                Err(Suspend::expression(format!(
+            Parameter::Named(name) if !self.config.unset_is_empty => Err(Suspend::expression(
+                Slug::UnsetVariable,
+                format!(
                     "the variable `{name}` is not set (write \"${{{name}:-}}\" if it may be empty)"
-                )))
-            }
+                ),
+            )),
             _ => Ok(Cow::default()),
         }
     }
@@ -111,12 +113,12 @@ impl<'a> Expander<'a> {
                 None => written,
             };
             if text.len() > MAX_VALUE_LEN {
-                return Err(Suspend::expression(ValueTooLong(text.len())));
+                return Err(Suspend::from(ValueTooLong(text.len())));
             }
             return Ok(Cow::Borrowed(text.as_bstr()));
         }
         match value.not_text() {
-            Some(error) => Err(Suspend::expression(error)),
+            Some(error) => Err(error.into()),
             None => Ok(value.text().unwrap_or_default()),
         }
     }
@@ -142,9 +144,9 @@ impl<'a> Expander<'a> {
         if let "failed" | "succeeded" = name {
             let branches = self.task.caught().and_then(|caught| caught.of_branches());
             let list = branches.map(|branches| branches.words.list(name == "succeeded"));
-            return list
-                .transpose()
-                .map_err(|why| Suspend::expression(format!("`${name}`: {why}")));
+            return list.transpose().map_err(|why| {
+                Suspend::expression(Slug::UnlistedWords, format!("`${name}`: {why}"))
+            });
         }
         Ok(self.scalar(name))
     }
@@ -196,7 +198,8 @@ impl<'a> Expander<'a> {
             None => return Ok((BString::default(), bare)),
         };
         let home = if user.is_empty() {
-            let unset = || Suspend::expression("`~`: the variable `HOME` is not set");
+            let unset =
+                || Suspend::expression(Slug::UnsetVariable, "`~`: the variable `HOME` is not set");
             self.named("HOME")?.ok_or_else(unset)?.into_owned()
         } else {
             self.answer(Query::Home(user.into()))?.to_owned()

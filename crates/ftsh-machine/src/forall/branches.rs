@@ -29,6 +29,7 @@ use crate::tasks::suspend::Suspend;
 use crate::tasks::task::{Task, TaskState};
 use crate::values::value::Value;
 use ftsh_syntax::clauses::{ForAllClauses, OutputMode};
+use ftsh_syntax::slug::Slug;
 
 /// Maximum number of branches started in a turn.
 const BATCH: usize = 100;
@@ -61,7 +62,7 @@ impl Forker<'_> {
         let ForAllClauses { at_most, at_least, output, keep_going, on, retry_lost } = clauses
             .try_map(
                 task,
-                |task, ()| task.pop()?.integer().map_err(Suspend::expression),
+                |task, ()| task.pop()?.integer().map_err(Suspend::from),
                 |task, ()| one_word(&task.pop()?),
             )?;
         let at_most = positive(at_most, "at most")?;
@@ -157,7 +158,9 @@ impl Forker<'_> {
         }
         self.core.unwinder().leave(task);
         let message = format!("too many branches: at most {MAX_TASKS} can run at once");
-        Some(Flow::Throw(task.thrown(FailureKind::Failure, 1, message, "")))
+        Some(Flow::Throw(
+            task.thrown(FailureKind::Failure, 1, message, "").named(Slug::ManyBranches),
+        ))
     }
 
     /// Starts a branch. Returns its id, and the buffers of its output if grouped.
@@ -266,7 +269,9 @@ fn next_branch(task: &mut Task) -> Option<Branch> {
 /// Returns the text of a clause.
 fn one_word(value: &Value) -> Result<BString, Suspend> {
     let text = value.text().map(Cow::into_owned);
-    text.ok_or_else(|| Suspend::expression("the argument of the engine must be one word"))
+    text.ok_or_else(|| {
+        Suspend::expression(Slug::WordCount, "the argument of the engine must be one word")
+    })
 }
 
 /// Checks a number in a clause.
@@ -274,6 +279,9 @@ pub(crate) fn positive(number: Option<i64>, clause: &str) -> Result<Option<u64>,
     let Some(number) = number else { return Ok(None) };
     match u64::try_from(number) {
         Ok(number @ 1..) => Ok(Some(number)),
-        _ => Err(Suspend::expression(format!("`{clause} {number}` is too few: the least is 1"))),
+        _ => Err(Suspend::expression(
+            Slug::OutOfRange,
+            format!("`{clause} {number}` is too few: the least is 1"),
+        )),
     }
 }

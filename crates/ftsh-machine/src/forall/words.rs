@@ -9,6 +9,7 @@ use crate::tasks::join::top_join;
 use crate::tasks::table::Tasks;
 use crate::tasks::task::Task;
 use crate::values::items::Items;
+use ftsh_syntax::slug::Slug;
 
 /// Reason for which the branches end when no words can be read.
 pub(crate) const NOT_READ: &str = "the words can't be read";
@@ -55,7 +56,9 @@ pub(crate) fn words_came(task: &mut Task, result: Result<Reply, Refusal>) -> boo
     let part = match result {
         Ok(Reply::Text(part)) => Ok(part),
         Ok(_) => Ok(Vec::new().into()),
-        Err(refusal) => Err(task.thrown(FailureKind::Failure, 1, refusal.message, "")),
+        Err(refusal) => {
+            Err(task.thrown(FailureKind::Failure, 1, refusal.message, "").named(Slug::Input))
+        }
     };
     let Some(JoinKind::Branches { tally, .. }) = top_join(task).map(|join| &mut join.kind) else {
         return false;

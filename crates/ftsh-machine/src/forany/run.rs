@@ -37,7 +37,7 @@ impl Forker<'_> {
         let clauses = clauses.try_map(
             task,
             |task, scale| length(task, *scale),
-            |task, ()| task.pop()?.integer().map_err(Suspend::expression),
+            |task, ()| task.pop()?.integer().map_err(Suspend::from),
         )?;
         let after = clauses.hedge_after.unwrap_or_default();
         not_zero(after)?;

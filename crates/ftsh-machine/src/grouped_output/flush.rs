@@ -18,6 +18,7 @@ use crate::tasks::join::top_join;
 use crate::tasks::table::Tasks;
 use crate::tasks::task::{Task, TaskState};
 use crate::unwind::ending::{Retry, Thrown};
+use ftsh_syntax::slug::Slug;
 
 /// Reason for canceling branches.
 pub(crate) const NOT_WRITTEN: &str = "the output of a branch cannot be written";
@@ -262,7 +263,8 @@ impl WriteError {
             Self::Error(error) => (FailureKind::Builtin, 1, error),
             Self::Lost => (FailureKind::Lost, 1, "the shell ended meanwhile".into()),
         };
-        task.thrown(kind, code, format!("{what}: {why}"), "")
+        let thrown = task.thrown(kind, code, format!("{what}: {why}"), "");
+        if kind == FailureKind::Builtin { thrown.named(Slug::Output) } else { thrown }
     }
 }
 

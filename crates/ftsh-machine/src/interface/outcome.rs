@@ -45,6 +45,8 @@ pub struct Failure {
     /// Exit code or signal number; for other kinds the exit status of a script that ends by the
     /// failure.
     pub code: i32,
+    /// Slug of the message: that of the kind, or a finer one.
+    pub slug: Slug,
     /// Description in one line for people, without the place.
     pub message: String,
     /// Failed command, as typed words.
@@ -183,7 +185,7 @@ impl FailureKind {
     pub const NAMES: [&'static str; 16] = {
         let mut names = [""; 16];
         let mut at = 0;
-        // The kinds are the last rows of the slugs.
+        // The kinds are the last rows of the slugs, after the finer slugs of failures.
         while at < names.len() {
             names[at] = Slug::ALL[Slug::ALL.len() - names.len() + at].name();
             at += 1;
@@ -287,6 +289,12 @@ impl Failure {
     /// Returns the kind and the code.
     pub fn reason(&self) -> KindAndCode {
         (self.kind, self.code)
+    }
+
+    /// Returns the slug if the shell worded the message, not a command or the script.
+    pub fn shown_slug(&self) -> Option<Slug> {
+        let is_shown = self.kind.is_of_the_shell() || self.slug != self.kind.slug();
+        is_shown.then_some(self.slug)
     }
 
     /// Returns the name of the script with the failure.

@@ -163,8 +163,8 @@ impl Requests {
                 Flow::Wait(TaskState::Query(self.query(task, query.clone()), query))
             }
             Suspend::Broken(what) => Flow::Throw(task.broken(what)),
-            Suspend::Failed(kind, message) => {
-                Flow::Throw(task.thrown(kind, kind.code(), message, ""))
+            Suspend::Failed(kind, slug, message) => {
+                Flow::Throw(task.thrown(kind, kind.code(), message, "").named(slug))
             }
         }
     }

@@ -20,6 +20,7 @@ use crate::values::incoming::Incoming;
 use crate::values::items::Items;
 use crate::values::value::Value;
 use ftsh_syntax::clauses::ForAnyClauses;
+use ftsh_syntax::slug::Slug;
 
 pub(crate) fn begin_for(task: &mut Task, code: &Loop) -> Result<(), Suspend> {
     let items = pop_items(task, code)?;
@@ -136,7 +137,7 @@ impl Forker<'_> {
             items.feed(b"");
         }
         if items.is_empty() {
-            return Err(Suspend::expression("the list of forany is empty"));
+            return Err(Suspend::expression(Slug::NoAlternative, "the list of forany is empty"));
         }
         if !in_order {
             let first = self.random.rng().random_range(0..items.len());
@@ -154,8 +155,9 @@ pub(crate) fn pop_items(task: &mut Task, code: &Loop) -> Result<Items, Suspend> 
             None => Incoming::lines(),
             Some(by) => {
                 let by = by.text().unwrap_or_default();
-                Incoming::ending_with(&by)
-                    .ok_or_else(|| Suspend::expression("the text after `by` is empty"))?
+                Incoming::ending_with(&by).ok_or_else(|| {
+                    Suspend::expression(Slug::EmptySeparator, "the text after `by` is empty")
+                })?
             }
         };
         return Ok(Items::of_input(incoming));

@@ -17,6 +17,7 @@ use crate::tasks::task::{AfterEmptied, Task, TaskState};
 use crate::unwind::ending::TaskEnding;
 use crate::unwind::finally::guard;
 use crate::values::value::Value;
+use ftsh_syntax::slug::Slug;
 
 impl Machine {
     /// Runs ready tasks, until an effect is queued or the clock must be read.
@@ -168,18 +169,12 @@ impl Machine {
                 }
                 Flow::Continue
             }
-            (
-                TaskState::Query(
-                    _,
-                    Query::Directory(_) | Query::File(_) | Query::Input(..) | Query::InputPart(_),
-                ),
-                Err(refusal),
-            ) => Flow::Throw(task.thrown(FailureKind::Failure, 1, refusal.message, "")),
             (TaskState::Opening(..) | TaskState::Piped(_), Err(refusal)) => {
                 Flow::Throw(task.not_opened(refusal))
             }
-            (TaskState::Query(..), Err(refusal)) => {
-                Flow::Throw(task.thrown(FailureKind::Expression, 1, refusal.message, ""))
+            (TaskState::Query(_, query), Err(refusal)) => {
+                let (kind, slug) = refused(&query);
+                Flow::Throw(task.thrown(kind, 1, refusal.message, "").named(slug))
             }
             (
                 TaskState::Ready
@@ -218,7 +213,7 @@ impl Machine {
             | Instruction::Boolean => compute(task, instruction)?,
             Instruction::ShortCircuit(value, address) => {
                 let top = task.pop()?;
-                if top.boolean().map_err(Suspend::expression)? == *value {
+                if top.boolean().map_err(Suspend::from)? == *value {
                     task.stack.push(top);
                     task.jump(*address);
                     return Ok(Flow::Continue);
@@ -259,7 +254,7 @@ impl Machine {
                 return Ok(self.core.unwinder().jump_out(task, *frames, *to));
             }
             Instruction::Unless(address) => {
-                let value = task.pop()?.boolean().map_err(Suspend::expression)?;
+                let value = task.pop()?.boolean().map_err(Suspend::from)?;
                 self.core.log(task, || LogEvent::Condition(value), Level::STRUCTURES);
                 if !value {
                     task.jump(*address);
@@ -300,6 +295,17 @@ impl Machine {
         }
         task.advance();
         Ok(Flow::Continue)
+    }
+}
+
+/// Returns the kind and the slug of the failure of an unanswered query.
+fn refused(query: &Query) -> (FailureKind, Slug) {
+    match query {
+        Query::Directory(_) => (FailureKind::Failure, Slug::Directory),
+        Query::File(_) => (FailureKind::Failure, Slug::SourcedFile),
+        Query::Input(..) | Query::InputPart(_) => (FailureKind::Failure, Slug::Input),
+        Query::Home(_) => (FailureKind::Expression, Slug::UnknownUser),
+        _ => (FailureKind::Expression, Slug::Expression),
     }
 }
 

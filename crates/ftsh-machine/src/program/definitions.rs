@@ -8,6 +8,7 @@ use crate::program::code::{Address, Instruction, Program};
 use crate::tasks::suspend::Suspend;
 use ftsh_syntax::ast::{Name, WordPart};
 use ftsh_syntax::nearest::nearest;
+use ftsh_syntax::slug::Slug;
 use ftsh_syntax::vocabulary::FUNCTIONS;
 use ftsh_syntax::{KnownNames, Script, SyntaxErrors};
 
@@ -64,7 +65,10 @@ impl Definitions {
     pub(crate) fn rules(&self, channel: &Name) -> Result<&Arc<Rules>, Suspend> {
         let rules = self.channels.get(channel).and_then(Option::as_ref);
         rules.ok_or_else(|| {
-            Suspend::expression(format!("the channel `{channel}` is used before it is declared"))
+            Suspend::expression(
+                Slug::ChannelOrder,
+                format!("the channel `{channel}` is used before it is declared"),
+            )
         })
     }
 
@@ -73,7 +77,10 @@ impl Definitions {
         let known = self.functions.keys().map(|name| &**name);
         let meant = nearest(name, known.chain(FUNCTIONS.iter().map(|function| function.name)));
         let meant = meant.map(|meant| format!(", did you mean `{meant}`?")).unwrap_or_default();
-        Suspend::expression(format!("the function `{name}` is not defined{meant}"))
+        Suspend::expression(
+            Slug::UnknownFunction,
+            format!("the function `{name}` is not defined{meant}"),
+        )
     }
 
     /// Parses a file that may use these functions and channels.
@@ -140,7 +147,7 @@ mod tests {
     fn a_function_that_is_not_defined_may_be_misspelled() {
         let (definitions, _) = definitions("function greet\n echo hi\nend\n");
         assert!(definitions.function("greet").is_some());
-        let Suspend::Failed(_, message) = definitions.undefined("gret") else {
+        let Suspend::Failed(.., message) = definitions.undefined("gret") else {
             panic!("no failure")
         };
         assert!(message.contains("`greet`"), "{message}");

@@ -272,6 +272,7 @@ impl Texts {
             tries: tries.collect(),
             branches,
             output: Some(failure.all_output().into()).filter(|output: &BString| !output.is_empty()),
+            slug: failure.slug.name().to_owned(),
         }
     }
 }

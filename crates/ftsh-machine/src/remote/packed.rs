@@ -135,6 +135,8 @@ pub struct PackedFailure {
     pub branches: Option<PackedBranchResults>,
     /// Last output of the atomic attempt ended by the failure.
     pub output: Option<BString>,
+    /// Name of the slug of the message.
+    pub slug: String,
 }
 
 /// Number of attempts and duration of a `try`.

@@ -36,6 +36,7 @@ use crate::values::value::{Range, Value};
 use crate::values::variables::{Variable, Variables};
 use ftsh_syntax::ast::Name;
 use ftsh_syntax::clauses::ForAllClauses;
+use ftsh_syntax::slug::Slug;
 use ftsh_syntax::{KnownNames, Script, Source, parse_with};
 
 /// Unpacked branch, for a new machine.
@@ -285,6 +286,7 @@ pub fn failure(packed: Vec<PackedFailure>, sources: &[Arc<Source>]) -> Option<Ar
         Some(Arc::new(Failure {
             kind: packed.kind,
             code: packed.code,
+            slug: Slug::named(&packed.slug).unwrap_or(packed.kind.slug()),
             message: packed.message,
             command: packed.command,
             elapsed: packed.elapsed,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::outcome::{Failure, FailureKind, shorten};
 use crate::tasks::task::Task;
 use crate::unwind::propagate::RunningWork;
+use ftsh_syntax::slug::Slug;
 
 /// Creates the failure of work that was in progress when the shell ended.
 pub(crate) fn lost(
@@ -22,6 +23,7 @@ pub(crate) fn lost(
     Arc::new(Failure {
         kind: FailureKind::Lost,
         code: 1,
+        slug: Slug::Lost,
         message,
         command: running.command,
         elapsed: None,

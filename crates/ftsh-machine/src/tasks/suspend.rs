@@ -4,6 +4,7 @@ use std::fmt::Display;
 
 use crate::effect::Query;
 use crate::outcome::FailureKind;
+use ftsh_syntax::slug::Slug;
 
 /// Reason why an instruction cannot finish.
 #[derive(Debug)]
@@ -11,19 +12,24 @@ pub enum Suspend {
     /// The driver must answer a query first. The instruction then starts over.
     Pending(Query),
     /// The instruction fails.
-    Failed(FailureKind, String),
+    Failed(FailureKind, Slug, String),
     /// An invariant of the machine does not hold.
     Broken(&'static str),
 }
 
 impl Suspend {
     /// Returns the failure of an expression or a word without a value.
-    pub fn expression(message: impl Display) -> Self {
-        Self::Failed(FailureKind::Expression, message.to_string())
+    pub fn expression(slug: Slug, message: impl Display) -> Self {
+        Self::Failed(FailureKind::Expression, slug, message.to_string())
     }
 
     /// Returns the failure of a builtin.
+    pub fn builtin(slug: Slug, message: impl Into<String>) -> Self {
+        Self::Failed(FailureKind::Failure, slug, message.into())
+    }
+
+    /// Returns the failure of a builtin with wrong arguments.
     pub fn usage(message: impl Into<String>) -> Self {
-        Self::Failed(FailureKind::Failure, message.into())
+        Self::builtin(Slug::BuiltinArguments, message)
     }
 }

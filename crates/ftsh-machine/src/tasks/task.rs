@@ -262,6 +262,7 @@ impl Task {
         let failure = Failure {
             kind,
             code,
+            slug: kind.slug(),
             message,
             command: secrets.hide(command).into_owned(),
             elapsed: None,

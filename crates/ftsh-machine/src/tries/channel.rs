@@ -27,6 +27,7 @@ use crate::tries::try_block::{NO_TRY, length, not_zero, number};
 use crate::unwind::ending::{Logged, Retry, Thrown};
 use crate::values::value::Value;
 use ftsh_syntax::clauses::ChannelClauses;
+use ftsh_syntax::slug::Slug;
 
 /// Exit status of a temporary failure, from sysexits.h.
 const EX_TEMPFAIL: i32 = 75;
@@ -40,11 +41,11 @@ impl TryRunner<'_> {
         let ChannelClauses { at_most, rate, budget, breaker } = rules;
         let rate = rate.map(|(many, per)| {
             not_zero(per)?;
-            Ok(Rate { count: count(&many, "a rate of")?, per })
+            Ok::<_, Suspend>(Rate { count: count(&many, "a rate of")?, per })
         });
         let breaker = breaker.map(|(many, open)| {
             not_zero(open)?;
-            Ok(Breaker { failures: count(&many, "a breaker of")?, open })
+            Ok::<_, Suspend>(Breaker { failures: count(&many, "a breaker of")?, open })
         });
         let rules = Rules {
             places: at_most.map(|many| count(&many, "at most")).transpose()?,
@@ -250,10 +251,13 @@ impl TryFrame {
 }
 
 fn count(value: &Value, what: &str) -> Result<u64, Suspend> {
-    let count = value.integer().map_err(Suspend::expression)?;
+    let count = value.integer().map_err(Suspend::from)?;
     match u64::try_from(count) {
         Ok(count @ 1..) => Ok(count),
-        _ => Err(Suspend::expression(format!("`{what} {count}` is too small: the minimum is 1"))),
+        _ => Err(Suspend::expression(
+            Slug::OutOfRange,
+            format!("`{what} {count}` is too small: the minimum is 1"),
+        )),
     }
 }
 
@@ -262,5 +266,8 @@ fn percentage(value: &Value) -> Result<f64, Suspend> {
     if number > 0.0 && number <= 100.0 {
         return Ok(number);
     }
-    Err(Suspend::expression(format!("a budget is more than 0% and at most 100%, not {number}%")))
+    Err(Suspend::expression(
+        Slug::OutOfRange,
+        format!("a budget is more than 0% and at most 100%, not {number}%"),
+    ))
 }

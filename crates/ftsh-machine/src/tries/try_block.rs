@@ -21,6 +21,7 @@ use crate::unwind::ending::{Logged, Retry, Thrown};
 use crate::unwind::propagate::RunningWork;
 use crate::values::value::Value;
 use ftsh_syntax::backoff::{Backoff, Policy, deferral, last_attempt};
+use ftsh_syntax::slug::Slug;
 use ftsh_syntax::{Source, duration};
 
 /// Violated invariant: the innermost structure is a `try`.
@@ -146,7 +147,7 @@ impl TryRunner<'_> {
 
     /// Pops the condition of `while`.
     pub(crate) fn try_again(&mut self, task: &mut Task) -> Step {
-        let again = task.pop()?.boolean().map_err(Suspend::expression)?;
+        let again = task.pop()?.boolean().map_err(Suspend::from)?;
         self.core.log(task, || LogEvent::Condition(again), Level::STRUCTURES);
         let Some(frame) = task.top_try() else { return Ok(Flow::Throw(task.broken(NO_TRY))) };
         let verdict = frame.attempts(self.core.now()).verdict(Occasion::Condition(again));
@@ -360,6 +361,7 @@ pub(crate) fn timeout(
     Arc::new(Failure {
         kind: FailureKind::Timeout,
         code: 124,
+        slug: Slug::Timeout,
         message,
         command: running.command,
         elapsed: running.elapsed,
@@ -376,10 +378,12 @@ pub(crate) fn timeout(
 
 /// Pops a number of attempts.
 fn count(task: &mut Task) -> Result<u64, Suspend> {
-    let times = task.pop()?.integer().map_err(Suspend::expression)?;
+    let times = task.pop()?.integer().map_err(Suspend::from)?;
     match u64::try_from(times) {
         Ok(times @ 1..) => Ok(times),
-        _ => Err(Suspend::expression(format!("a try can't make {times} attempts"))),
+        _ => {
+            Err(Suspend::expression(Slug::OutOfRange, format!("a try can't make {times} attempts")))
+        }
     }
 }
 
@@ -393,19 +397,23 @@ pub(crate) fn length(task: &mut Task, scale: DurationScale) -> Result<Duration, 
     };
     match length {
         Some(length) => Ok(length),
-        None if scale == DurationScale::Whole => Err(Suspend::expression(format!(
-            "`{text}` is not a length of time, like `90s` or `5 minutes`"
-        ))),
-        None => Err(Suspend::expression(format!(
-            "`{text}` is not a length of time: a number above 0 is needed"
-        ))),
+        None if scale == DurationScale::Whole => Err(Suspend::expression(
+            Slug::NotADuration,
+            format!("`{text}` is not a length of time, like `90s` or `5 minutes`"),
+        )),
+        None => Err(Suspend::expression(
+            Slug::NotADuration,
+            format!("`{text}` is not a length of time: a number above 0 is needed"),
+        )),
     }
 }
 
 /// Rejects a duration of zero.
 pub(crate) fn not_zero(length: Duration) -> Result<(), Suspend> {
     match length {
-        Duration::ZERO => Err(Suspend::expression("a length of time can't be zero")),
+        Duration::ZERO => {
+            Err(Suspend::expression(Slug::ZeroDuration, "a length of time can't be zero"))
+        }
         _ => Ok(()),
     }
 }
@@ -418,19 +426,20 @@ fn backoff(task: &mut Task, code: &BackoffCode) -> Result<Policy, Suspend> {
     };
     let clauses =
         code.clauses.try_map(task, length, |task, ()| number(&task.pop()?))?.jitter_from_percent();
-    Policy::with(code.kind, &clauses).map_err(|error| Suspend::expression(error.one_line()))
+    Policy::with(code.kind, &clauses)
+        .map_err(|error| Suspend::expression(Slug::OutOfRange, error.one_line()))
 }
 
 /// Converts a value to a number, which may have a fraction.
 pub(crate) fn number(value: &Value) -> Result<f64, Suspend> {
     let text = plain(value)?;
     let number = text.trim().parse().ok().filter(|number: &f64| number.is_finite());
-    number.ok_or_else(|| Suspend::expression(format!("`{text}` is not a number")))
+    number.ok_or_else(|| Suspend::expression(Slug::NotANumber, format!("`{text}` is not a number")))
 }
 
 fn plain(value: &Value) -> Result<String, Suspend> {
     match value.not_text() {
-        Some(error) => Err(Suspend::expression(error)),
+        Some(error) => Err(error.into()),
         None => Ok(value.text().unwrap_or_default().to_string()),
     }
 }

@@ -11,6 +11,7 @@ use crate::remote::packed::PackedRetry;
 use crate::tasks::trace::TraceStep;
 use crate::values::variables::{Change, Changes, Variables};
 use ftsh_syntax::ast::Name;
+use ftsh_syntax::slug::Slug;
 
 /// Failure during unwinding.
 #[derive(Clone, Debug)]
@@ -137,6 +138,13 @@ impl Thrown {
     pub(crate) fn inside(mut self, step: Option<TraceStep>) -> Self {
         let failure = Arc::make_mut(&mut self.failure);
         failure.trace.extend(step);
+        self
+    }
+
+    /// Sets the slug of a new failure.
+    #[must_use]
+    pub(crate) fn named(mut self, slug: Slug) -> Self {
+        Arc::make_mut(&mut self.failure).slug = slug;
         self
     }
 

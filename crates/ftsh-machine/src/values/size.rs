@@ -4,6 +4,7 @@ use bstr::BString;
 use thiserror::Error;
 
 use crate::tasks::suspend::Suspend;
+use ftsh_syntax::slug::Slug;
 
 /// Maximum length of a failed attempt's output kept for messages, in bytes.
 pub const MAX_REPORTED_OUTPUT: usize = 64 * 1024;
@@ -23,13 +24,19 @@ const UNCHECKED_SIZE: usize = 64 * 1024;
 #[error("a value can have at most 64 MiB, and this one has {0} bytes")]
 pub struct ValueTooLong(pub usize);
 
+impl From<ValueTooLong> for Suspend {
+    fn from(error: ValueTooLong) -> Self {
+        Self::expression(Slug::LargeValue, error)
+    }
+}
+
 fn check(bytes: usize) -> Result<(), Suspend> {
-    if bytes > MAX_VALUE_LEN { Err(Suspend::expression(ValueTooLong(bytes))) } else { Ok(()) }
+    if bytes > MAX_VALUE_LEN { Err(Suspend::from(ValueTooLong(bytes))) } else { Ok(()) }
 }
 
 /// Returns the failure of a missing allocation.
 pub fn no_memory(bytes: usize) -> Suspend {
-    Suspend::expression(format!("there is too little memory for {bytes} bytes"))
+    Suspend::expression(Slug::NoMemory, format!("there is too little memory for {bytes} bytes"))
 }
 
 /// Appends bytes to a text.
@@ -89,9 +96,10 @@ pub fn room_for_words(text: &[u8]) -> Result<(), Suspend> {
 
 /// Returns the failure of a command with too many words.
 pub fn too_many_words() -> Suspend {
-    Suspend::expression(format!(
-        "a command can have at most {MAX_WORDS} words; a for loop can go through more"
-    ))
+    Suspend::expression(
+        Slug::LargeValue,
+        format!("a command can have at most {MAX_WORDS} words; a for loop can go through more"),
+    )
 }
 
 /// Returns true if an allocation of `bytes` would succeed.

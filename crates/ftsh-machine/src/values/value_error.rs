@@ -3,7 +3,9 @@
 use bstr::BString;
 use thiserror::Error;
 
+use crate::tasks::suspend::Suspend;
 use ftsh_syntax::ast::BinaryOperator;
+use ftsh_syntax::slug::Slug;
 
 /// Error of an operator or a conversion of a value.
 #[derive(Clone, Debug, PartialEq, Error)]
@@ -103,4 +105,36 @@ pub(crate) enum ValueError {
         /// The right operand.
         right: i64,
     },
+}
+
+impl ValueError {
+    /// Returns the slug of the message.
+    pub(crate) fn slug(&self) -> Slug {
+        match self {
+            Self::LongRange(_) => Slug::LargeValue,
+            Self::NoMemory(_) | Self::NoRoom(_) => Slug::NoMemory,
+            Self::NotAnInteger(_) | Self::NotANumber(_) => Slug::NotANumber,
+            Self::TooManyDigits(_)
+            | Self::TooLarge(_)
+            | Self::Infinite { .. }
+            | Self::Overflow { .. } => Slug::Overflow,
+            Self::NotABoolean(_) => Slug::NotABoolean,
+            Self::NotAPattern(_) => Slug::RegularExpression,
+            Self::NoMatch(_) => Slug::NoMatch,
+            Self::NoGroup(_) => Slug::NoGroup,
+            Self::NoSeparator => Slug::EmptySeparator,
+            Self::NoWord | Self::SeveralWords => Slug::WordCount,
+            Self::NoneBetween(..) => Slug::EmptyInterval,
+            Self::NoStep => Slug::ZeroStep,
+            Self::DivisionByZero(_) | Self::DecimalByZero(_) => Slug::DivisionByZero,
+            Self::NegativePower { .. } => Slug::NegativePower,
+            Self::Undefined { .. } => Slug::UndefinedResult,
+        }
+    }
+}
+
+impl From<ValueError> for Suspend {
+    fn from(error: ValueError) -> Self {
+        Self::expression(error.slug(), error)
+    }
 }

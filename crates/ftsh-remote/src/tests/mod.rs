@@ -31,6 +31,7 @@ fn record(message: &str) -> BranchRecord {
         tries: Vec::new(),
         branches: None,
         output: Some("last\x1e words\n".into()),
+        slug: "exit".into(),
     };
     BranchRecord {
         ended: EndedBranch {

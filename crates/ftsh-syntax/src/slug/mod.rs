@@ -17,7 +17,7 @@ pub enum Severity {
     Error,
     /// The script can run, and probably does not do what was meant.
     Warning,
-    /// The script ran and failed; the slug is the kind of the failure.
+    /// The script ran and failed. The slug is the kind of the failure, or a finer name.
     Failure,
 }
 
@@ -182,6 +182,42 @@ slugs! {
         UnusedChannel "unused-channel",
         UnusedFunction "unused-function",
         ZeroEvery "zero-every",
+    }
+    Failure {
+        BuiltinArguments "builtin-arguments",
+        ChannelOrder "channel-order",
+        Commit "commit",
+        Directory "directory",
+        DivisionByZero "division-by-zero",
+        EmptyCommand "empty-command",
+        EmptyInterval "empty-interval",
+        EmptySeparator "empty-separator",
+        EndOfInput "end-of-input",
+        Input "input",
+        LargeValue "large-value",
+        LostDirectory "lost-directory",
+        ManyBranches "many-branches",
+        MissingResult "missing-result",
+        NegativePower "negative-power",
+        NoAlternative "no-alternative",
+        NoFile "no-file",
+        NoGroup "no-group",
+        NoMatch "no-match",
+        NoMemory "no-memory",
+        NotABoolean "not-a-boolean",
+        NotAName "not-a-name",
+        NotExecutable "not-executable",
+        Output "output",
+        Overflow "overflow",
+        Recursion "recursion",
+        SourcedError "sourced-error",
+        SourcedFile "sourced-file",
+        UndefinedResult "undefined-result",
+        UnknownUser "unknown-user",
+        UnlistedWords "unlisted-words",
+        UnsetVariable "unset-variable",
+        WordCount "word-count",
+        ZeroStep "zero-step",
     }
     Failure {
         Exit "exit",

@@ -14,6 +14,7 @@ use crate::tasks::suspend::Suspend;
 use crate::tasks::task::Task;
 use crate::values::value::Value;
 use crate::values::variables::Variable;
+use ftsh_syntax::slug::Slug;
 
 pub(super) const BUILTINS: &[Builtin] = &[
     Builtin {
@@ -49,7 +50,10 @@ pub(super) const BUILTINS: &[Builtin] = &[
 fn cd(commands: &mut CommandRunner<'_>, task: &mut Task, args: &[BString]) -> Result<(), Suspend> {
     let variable = |name: &str| match task.variables.get(name) {
         Some(variable) => Ok(commands.core.expander(task).text(&variable.value)?.into_owned()),
-        None => Err(Suspend::usage(format!("cd: the variable `{name}` is not set"))),
+        None => Err(Suspend::builtin(
+            Slug::UnsetVariable,
+            format!("cd: the variable `{name}` is not set"),
+        )),
     };
     let target = match args {
         [] => variable("HOME")?,
@@ -75,8 +79,9 @@ fn pwd(task: &Task, args: &[BString]) -> Result<CommandStart, Suspend> {
     if !args.is_empty() {
         return Err(Suspend::usage("pwd takes no arguments"));
     }
-    let mut directory = directory(task)?
-        .ok_or_else(|| Suspend::usage("the current directory is gone: `cd` to another one"))?;
+    let mut directory = directory(task)?.ok_or_else(|| {
+        Suspend::builtin(Slug::LostDirectory, "the current directory is gone: `cd` to another one")
+    })?;
     directory.push(b'\n');
     Ok(CommandStart::new(Action::Print(directory)))
 }

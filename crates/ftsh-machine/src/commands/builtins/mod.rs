@@ -16,6 +16,7 @@ use crate::record::{Level, LogEvent};
 use crate::tasks::flow::{Flow, Step};
 use crate::tasks::suspend::Suspend;
 use crate::tasks::task::Task;
+use ftsh_syntax::slug::Slug;
 
 /// Rows in the order of the documentation.
 const GROUPS: [&[Builtin]; 5] = [
@@ -152,5 +153,5 @@ pub fn named(name: impl AsRef<[u8]>) -> Option<&'static Builtin> {
 /// Returns the failure of a builtin that would leave a `finally`. The parser rejects such a builtin
 /// except in a function.
 fn in_finally(name: &str) -> Suspend {
-    Suspend::usage(format!("`{name}` can't leave a `finally`"))
+    Suspend::builtin(Slug::LeavesFinally, format!("`{name}` can't leave a `finally`"))
 }

@@ -14,6 +14,7 @@ use crate::tasks::flow::{Flow, Step};
 use crate::tasks::frame::{CallFrame, FrameKind};
 use crate::tasks::suspend::Suspend;
 use crate::tasks::task::Task;
+use ftsh_syntax::slug::Slug;
 
 pub(super) const BUILTINS: &[Builtin] = &[
     Builtin {
@@ -45,7 +46,7 @@ fn exec(task: &Task, command: &Expanded) -> Result<CommandStart, Suspend> {
         return Err(in_finally("exec"));
     }
     if task.is_atomic() {
-        return Err(Suspend::usage("exec can't stand in an atomic `try`"));
+        return Err(Suspend::builtin(Slug::ExecInAtomic, "exec can't stand in an atomic `try`"));
     }
     Ok(CommandStart { last: true, ..CommandStart::new(program(task, command, args.to_vec())) })
 }
@@ -65,11 +66,11 @@ fn source(commands: &mut CommandRunner<'_>, task: &mut Task, command: &Expanded)
     let script = commands.definitions.parse(&name, text).map_err(|errors| {
         let first = &errors.errors[0];
         let line = errors.source.line(first.span.start);
-        Suspend::usage(format!("{name}:{line}: {}", first.message))
+        Suspend::builtin(Slug::SourcedError, format!("{name}:{line}: {}", first.message))
     })?;
     let program = Arc::new(lower(&script));
     if task.depth() >= 1000 {
-        return Err(Suspend::usage("files source each other too deeply"));
+        return Err(Suspend::builtin(Slug::Recursion, "files source each other too deeply"));
     }
     commands.definitions.add(&program);
     enter_redirects(task, true);

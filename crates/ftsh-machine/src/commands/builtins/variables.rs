@@ -9,6 +9,7 @@ use crate::tasks::suspend::Suspend;
 use crate::tasks::task::Task;
 use crate::values::value::Value;
 use crate::values::variables::Variable;
+use ftsh_syntax::slug::Slug;
 
 pub(super) const BUILTINS: &[Builtin] = &[
     Builtin {
@@ -68,7 +69,10 @@ fn export(_: &mut CommandRunner<'_>, task: &mut Task, args: &[BString]) -> Resul
             (Some(value), _) => value,
             (None, Some(variable)) => variable.value.clone(),
             (None, None) => {
-                return Err(Suspend::usage(format!("export: the variable `{name}` is not set")));
+                return Err(Suspend::builtin(
+                    Slug::UnsetVariable,
+                    format!("export: the variable `{name}` is not set"),
+                ));
             }
         };
         let variable = Variable { value, exported: true, inherited: false };

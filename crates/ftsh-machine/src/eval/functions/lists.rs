@@ -16,5 +16,5 @@ fn lines(context: &mut FunctionContext) -> Result<Value, Suspend> {
 
 fn split(context: &mut FunctionContext) -> Result<Value, Suspend> {
     let (text, separator) = (context.text(0)?, context.text(1)?);
-    Ok(Value::Split(Splitter::split(text, &separator).map_err(Suspend::expression)?))
+    Ok(Value::Split(Splitter::split(text, &separator).map_err(Suspend::from)?))
 }

@@ -23,6 +23,7 @@ use crate::tasks::suspend::Suspend;
 use crate::tasks::task::Task;
 use crate::values::size;
 use crate::values::value::Value;
+use ftsh_syntax::slug::Slug;
 use ftsh_syntax::vocabulary::{self, Signature};
 
 /// Rows in the order of the vocabulary.
@@ -135,7 +136,7 @@ impl FunctionContext<'_, '_> {
 
     /// Returns an argument as an integer.
     fn integer(&self, at: usize) -> Result<i64, Suspend> {
-        self.task.stack[self.start + at].integer().map_err(Suspend::expression)
+        self.task.stack[self.start + at].integer().map_err(Suspend::from)
     }
 
     /// Returns the answer to a query, if already answered.
@@ -159,7 +160,10 @@ impl CommandRunner<'_> {
     pub(crate) fn function(&mut self, task: &mut Task, name: &str, count: usize) -> Step {
         let Some(function) = named(name) else { return Err(self.definitions.undefined(name)) };
         if function.signature.parameters.len() != count {
-            return Err(Suspend::expression(function.signature.wrong_count(count)));
+            return Err(Suspend::expression(
+                Slug::ArgumentCount,
+                function.signature.wrong_count(count),
+            ));
         }
         let start = task.stack.len().saturating_sub(count);
         let mut context = FunctionContext { commands: self, task, start };

@@ -22,7 +22,7 @@ fn now(context: &mut FunctionContext) -> Result<Value, Suspend> {
 fn random(context: &mut FunctionContext) -> Result<Value, Suspend> {
     let (from, to) = (context.integer(0)?, context.integer(1)?);
     if from > to {
-        return Err(Suspend::expression(ValueError::NoneBetween(from, to)));
+        return Err(Suspend::from(ValueError::NoneBetween(from, to)));
     }
     Ok(Value::Integer(context.draw(from, to)))
 }

@@ -46,11 +46,9 @@ fn length(context: &mut FunctionContext) -> Result<Value, Suspend> {
 fn replace(context: &mut FunctionContext) -> Result<Option<Value>, Suspend> {
     if context.task.progress.as_ref().is_none_or(|progress| progress.replacing.is_none()) {
         let pattern = context.text(1)?;
-        let regex = regex(pattern.as_bstr()).map_err(Suspend::expression)?;
-        let subject =
-            Subject::new(context.text(0)?, pattern.as_bstr()).map_err(Suspend::expression)?;
-        let replacing =
-            Replacing::new(subject, regex, &context.text(2)?).map_err(Suspend::expression)?;
+        let regex = regex(pattern.as_bstr()).map_err(Suspend::from)?;
+        let subject = Subject::new(context.text(0)?, pattern.as_bstr()).map_err(Suspend::from)?;
+        let replacing = Replacing::new(subject, regex, &context.text(2)?).map_err(Suspend::from)?;
         context.task.progress().replacing = Some(replacing);
     }
     let Some(replacing) = &mut context.task.progress().replacing else { return Ok(None) };
@@ -62,15 +60,15 @@ fn replace(context: &mut FunctionContext) -> Result<Option<Value>, Suspend> {
 fn first_match(context: &mut FunctionContext) -> Result<Value, Suspend> {
     let (text, pattern) = (context.text(0)?, context.text(1)?);
     let pattern: &BStr = pattern.as_bstr();
-    let regex = regex(pattern).map_err(Suspend::expression)?;
-    let subject = Subject::new(&**text, pattern).map_err(Suspend::expression)?;
+    let regex = regex(pattern).map_err(Suspend::from)?;
+    let subject = Subject::new(&**text, pattern).map_err(Suspend::from)?;
     let group = usize::from(regex.captures_len() > 1);
     match regex.captures(subject.searched()) {
         Some(captures) => {
             let found = captures.get(group).map_or(0..0, |found| found.range());
             Ok(Value::from(size::copy(subject.original(found))?))
         }
-        None => Err(Suspend::expression(ValueError::NoMatch(pattern.to_owned()))),
+        None => Err(Suspend::from(ValueError::NoMatch(pattern.to_owned()))),
     }
 }
 
@@ -86,7 +84,7 @@ fn cased(text: &[u8], change: fn(&str) -> String) -> Result<Value, Suspend> {
         changed.extend_from_slice(chunk.invalid());
     }
     if changed.len() > size::MAX_VALUE_LEN {
-        return Err(Suspend::expression(size::ValueTooLong(changed.len())));
+        return Err(Suspend::from(size::ValueTooLong(changed.len())));
     }
     Ok(Value::from(changed))
 }
