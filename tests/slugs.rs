@@ -24,6 +24,10 @@ fn run(program: &str) -> Ftsh {
 /// Returns the slugs in messages.
 fn in_messages(messages: &str) -> BTreeSet<String> {
     let heads = messages.lines().filter_map(|line| {
+        if let Some(mistake) = line.strip_prefix("ftsh: ") {
+            // A mistake of the command line.
+            return Some(mistake.strip_suffix(']')?.rsplit_once(" [")?.1.to_owned());
+        }
         let rest = line.strip_prefix("error[").or_else(|| line.strip_prefix("warning["))?;
         Some(rest.split_once("]: ")?.0.to_owned())
     });

@@ -3,9 +3,9 @@
 use std::ffi::OsString;
 use std::fmt::Write;
 
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 
-use super::messages::print_text;
+use super::messages::{print_text, usage};
 use ftsh_ide::help;
 use ftsh_machine::Outcome;
 use ftsh_syntax::nearest::nearest;
@@ -31,7 +31,7 @@ pub(super) fn show(slug: Option<&OsString>) -> Result<Outcome> {
         || "`ftsh --explain` lists all slugs".to_owned(),
         |meant| format!("did you mean `{meant}`?"),
     );
-    Err(anyhow!("no message has the slug `{name}`; {meant}"))
+    Err(usage(Slug::UnknownSlug, format_args!("no message has the slug `{name}`; {meant}")))
 }
 
 /// Lists all slugs with their meanings, by severity.

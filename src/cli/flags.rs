@@ -11,7 +11,9 @@ use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use anyhow::{Error, Result, anyhow, bail};
+use anyhow::{Error, Result};
+
+use super::messages::usage;
 use clap::builder::{PossibleValue, TypedValueParser};
 use clap::error::{ContextKind, ErrorKind};
 use clap::parser::ValueSource;
@@ -20,6 +22,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
 use super::lock::may_be_lock;
 use super::options::{self, STATUS, Spec};
 use super::prefix;
+use ftsh_syntax::slug::Slug;
 
 /// Options and words of a command line.
 #[derive(Debug, Default)]
@@ -288,11 +291,14 @@ fn file_of_lock(words: &[OsString], flags: &Flags) -> Result<Option<usize>> {
         return Ok(None);
     }
     if !may_be_lock(Path::new(word)) {
-        bail!(
-            "`--lock {0}`: is this the lock or the script? The file exists, and is \
+        return Err(usage(
+            Slug::LockFile,
+            format_args!(
+                "`--lock {0}`: is this the lock or the script? The file exists, and is \
              neither a lock nor a script; write `--lock={0}` or `--lock -- {0}`",
-            word.display()
-        );
+                word.display()
+            ),
+        ));
     }
     Ok(Some(at))
 }
@@ -310,17 +316,23 @@ fn one_line(error: &clap::Error) -> Error {
     let option = about(ContextKind::InvalidArg);
     match error.kind() {
         ErrorKind::UnknownArgument => match error.get(ContextKind::SuggestedArg) {
-            Some(known) => anyhow!("unknown option `{option}`, did you mean `{known}`?"),
-            None => anyhow!("unknown option `{option}`"),
+            Some(known) => usage(
+                Slug::UnknownOption,
+                format_args!("unknown option `{option}`, did you mean `{known}`?"),
+            ),
+            None => usage(Slug::UnknownOption, format_args!("unknown option `{option}`")),
         },
-        ErrorKind::InvalidValue => anyhow!("`{option}` lacks its value"),
-        ErrorKind::TooManyValues => {
-            anyhow!("`{option}` takes no value, not `{}`", about(ContextKind::InvalidValue))
+        ErrorKind::InvalidValue => {
+            usage(Slug::OptionValue, format_args!("`{option}` lacks its value"))
         }
+        ErrorKind::TooManyValues => usage(
+            Slug::OptionValue,
+            format_args!("`{option}` takes no value, not `{}`", about(ContextKind::InvalidValue)),
+        ),
         _ => {
             let text = error.to_string();
             let first = text.lines().next().unwrap_or_default();
-            anyhow!("{}", first.trim_start_matches("error: "))
+            usage(Slug::OptionValue, format_args!("{}", first.trim_start_matches("error: ")))
         }
     }
 }

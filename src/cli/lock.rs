@@ -11,6 +11,8 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
+
+use super::messages::usage;
 use jiff::Timestamp;
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
@@ -19,6 +21,7 @@ use nix::unistd::Pid;
 use crate::log::local_zone;
 use ftsh_machine::outcome::Human;
 use ftsh_process::user_directory;
+use ftsh_syntax::slug::Slug;
 use ftsh_sys::os_error::plain;
 
 /// First bytes of a lock file. Other files are never overwritten.
@@ -165,7 +168,9 @@ pub(super) fn take(
 }
 
 fn open(path: &Path) -> Result<File> {
-    let refuse = |reason: String| anyhow!("can't use `{}` as a lock: {reason}", path.display());
+    let refuse = |reason: String| {
+        usage(Slug::LockFile, format_args!("can't use `{}` as a lock: {reason}", path.display()))
+    };
     let mut options = OpenOptions::new();
     // Opening a FIFO must not block. A link in a directory such as `/tmp` could lead anywhere.
     options

@@ -1,14 +1,18 @@
 //! Messages of the shell on standard output and standard error.
 
 use std::backtrace::{Backtrace, BacktraceStatus};
+use std::fmt::Display;
 use std::io::{self, Write};
 use std::sync::OnceLock;
 use std::time::Duration;
+
+use anyhow::{Error, anyhow};
 
 use super::blocking_io::BlockingIo;
 use ftsh_machine::Outcome;
 use ftsh_machine::secrets::Secrets;
 use ftsh_process::non_blocking_writer::{self, NonBlockingWriter};
+use ftsh_syntax::slug::Slug;
 use ftsh_sys::os_error::plain;
 
 /// Exit status after a bug in the shell, `EX_SOFTWARE` of sysexits.h.
@@ -31,6 +35,11 @@ pub(super) fn print_text(text: &str) -> Outcome {
 /// Prints an error in one line on standard error, even while output is captured.
 pub(super) fn print_error(message: &str) {
     report(&format!("ftsh: {}\n", crate::log::one_line(message)));
+}
+
+/// Creates an error of the use of the command line, with its slug after the message.
+pub(super) fn usage(slug: Slug, message: impl Display) -> Error {
+    anyhow!("{message} [{slug}]")
 }
 
 /// Prints a note in one line on standard error. The line is captured with other output.

@@ -5,7 +5,9 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, anyhow};
+
+use super::messages::usage;
 use bstr::BString;
 
 use super::flags::{Flags, Lock};
@@ -26,6 +28,7 @@ use ftsh_machine::time::Deadline;
 use ftsh_process::{KillTimeout, ProcessConfig};
 use ftsh_syntax::backoff::{Clauses, Policy, PolicyKind};
 use ftsh_syntax::duration::Exact;
+use ftsh_syntax::slug::Slug;
 
 /// Variable that holds the directory of channels.
 const CHANNELS: &str = "FTSH_CHANNELS";
@@ -75,7 +78,9 @@ impl ProcessContext<'_> {
 
 fn examine<T>(name: &str, value: &OsStr, read: impl Fn(&str) -> Result<T, BadValue>) -> Result<T> {
     let text = value.to_string_lossy();
-    read(&text).map_err(|reason| anyhow!("`{name}` can't be `{text}`: {reason}"))
+    read(&text).map_err(|reason| {
+        usage(Slug::OptionValue, format_args!("`{name}` can't be `{text}`: {reason}"))
+    })
 }
 
 /// Resolver of options, which collects the variables for nested shells.
@@ -132,7 +137,10 @@ impl Resolver<'_> {
             && !["svg", "html", "htm"].iter().any(|known| format == *known)
         {
             let format = format.display();
-            bail!("`-o`: unknown picture format `.{format}`; use `.svg` or `.html`");
+            return Err(usage(
+                Slug::OptionValue,
+                format_args!("`-o`: unknown picture format `.{format}`; use `.svg` or `.html`"),
+            ));
         }
         Ok(picture)
     }
@@ -142,7 +150,10 @@ impl Resolver<'_> {
     fn file(&mut self, option: &Spec) -> Result<Option<PathBuf>> {
         let typed = self.flags.value(option);
         if typed.is_some_and(|file| file.is_empty()) {
-            bail!("`{}` lacks its value", option.name());
+            return Err(usage(
+                Slug::OptionValue,
+                format_args!("`{}` lacks its value", option.name()),
+            ));
         }
         let file = typed.cloned().or_else(|| self.context.get(option.variable?));
         let file = file.map(|file| self.context.directory.join(file));
@@ -168,14 +179,17 @@ impl Resolver<'_> {
     fn lock(&self, program: &ScriptSource) -> Result<Option<LockLocation>> {
         let place = |file| LockLocation::File(self.context.directory.join::<OsString>(file));
         match (self.flags.lock(), program) {
-            (Some(Lock::File(file)), _) if file.is_empty() => bail!("`--lock=` lacks its file"),
+            (Some(Lock::File(file)), _) if file.is_empty() => {
+                Err(usage(Slug::OptionValue, "`--lock=` lacks its file"))
+            }
             (Some(Lock::File(file)), _) => Ok(Some(place(file))),
             (Some(Lock::Alone), ScriptSource::File(script)) => {
                 Ok(Some(LockLocation::Script(script.clone())))
             }
-            (Some(Lock::Alone), _) => {
-                bail!("`--lock` without a file needs a script file; name one by `--lock=FILE`")
-            }
+            (Some(Lock::Alone), _) => Err(usage(
+                Slug::OptionConflict,
+                "`--lock` without a file needs a script file; name one by `--lock=FILE`",
+            )),
             (None, _) => {
                 Ok(options::LOCK.variable.and_then(|name| self.context.get(name)).map(place))
             }
@@ -222,25 +236,38 @@ impl Resolver<'_> {
             (&options::TIMELINE, JournalView::Timeline),
         ];
         if self.flags.has(&options::OUTPUT) && !self.flags.has(&options::TIMELINE) {
-            bail!("`-o` needs `--timeline`, whose picture it names");
+            return Err(usage(
+                Slug::OptionConflict,
+                "`-o` needs `--timeline`, whose picture it names",
+            ));
         }
         if self.flags.has(&options::LSP) {
             if !self.flags.words.is_empty() || self.flags.has(&options::TEXT) {
-                bail!("`--lsp` takes no script: an editor provides the scripts");
+                return Err(usage(
+                    Slug::OptionConflict,
+                    "`--lsp` takes no script: an editor provides the scripts",
+                ));
             }
             return Ok(Action::Serve);
         }
         for (option, view) in views {
             if let Some(file) = self.file(option)? {
                 if !self.flags.words.is_empty() || self.flags.has(&options::TEXT) {
-                    bail!("`{}` shows a recorded run and takes no script", option.name());
+                    return Err(usage(
+                        Slug::OptionConflict,
+                        format_args!(
+                            "`{}` shows a recorded run and takes no script",
+                            option.name()
+                        ),
+                    ));
                 }
                 return Ok(Action::View(view, file));
             }
         }
         let strict = self.flags.has(&options::STRICT);
         if strict && !self.flags.has(&options::CHECK) {
-            bail!("`--strict` needs `-n`, whose warnings it makes a failure");
+            let message = "`--strict` needs `-n`, whose warnings it makes a failure";
+            return Err(usage(Slug::OptionConflict, message));
         }
         Ok(match (self.flags.has(&options::CHECK), self.flags.has(&options::PRINT)) {
             (_, true) => Action::Print,
@@ -301,20 +328,29 @@ impl RunPlan {
         ];
         for (option, file) in others {
             if file.is_some() && file == journal.as_ref() {
-                bail!("`--journal` and `{}` can't have the same file", option.name());
+                return Err(usage(
+                    Slug::OptionConflict,
+                    format_args!("`--journal` and `{}` can't have the same file", option.name()),
+                ));
             }
         }
         if is_prompt && journal.is_some() {
-            bail!("`--journal` needs a script: a prompt is not recorded");
+            return Err(usage(
+                Slug::OptionConflict,
+                "`--journal` needs a script: a prompt is not recorded",
+            ));
         }
         if is_prompt && flags.has(&options::QUIET.option) {
-            bail!("`--cron` needs a script: a prompt shows all output");
+            return Err(usage(
+                Slug::OptionConflict,
+                "`--cron` needs a script: a prompt shows all output",
+            ));
         }
         if lock.is_none() && flags.has(&options::LOCK_WAIT.option) {
-            bail!("`--lock-wait` needs `--lock`");
+            return Err(usage(Slug::OptionConflict, "`--lock-wait` needs `--lock`"));
         }
         if lock.is_none() && journal.is_none() && flags.has(&options::LOCK_BUSY.option) {
-            bail!("`--lock-busy` needs `--lock` or `--journal`");
+            return Err(usage(Slug::OptionConflict, "`--lock-busy` needs `--lock` or `--journal`"));
         }
         let log_level = match log_level {
             Some(level) => Level(level),
@@ -419,7 +455,10 @@ fn policy_of_2003(context: &ProcessContext) -> Result<Option<Policy>> {
     if let (Some(from), Some(to)) = (from, to)
         && from > to
     {
-        bail!("`FTSH_EXPMIN` ({}) is above `FTSH_EXPMAX` ({})", Exact(from), Exact(to));
+        return Err(usage(
+            Slug::OptionValue,
+            format_args!("`FTSH_EXPMIN` ({}) is above `FTSH_EXPMAX` ({})", Exact(from), Exact(to)),
+        ));
     }
     let kind = if random == Some(false) { PolicyKind::Exponential } else { PolicyKind::Ethernet };
     Policy::with(kind, &Clauses { from, to, by, jitter: None })

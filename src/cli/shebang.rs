@@ -9,11 +9,13 @@ use std::io::{self, ErrorKind, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow};
 
 use super::flags::{self, Flags, Request};
+use super::messages::usage;
 use super::options::{INSTEAD_OF_SCRIPT, TABLE};
 use super::prefix::is_prefix;
+use ftsh_syntax::slug::Slug;
 use ftsh_sys::os_error::plain;
 
 /// Maximum length of a `#!` line in Linux.
@@ -68,7 +70,10 @@ fn line(script: &OsStr) -> Result<Option<Vec<u8>>> {
         }
         Err(error) if is_reported_later(error.kind()) => Ok(None),
         // Without its options, the script might run twice at once or in the wrong place.
-        Err(error) => bail!("can't read the `#!` line of {}: {}", script.display(), plain(&error)),
+        Err(error) => Err(usage(
+            Slug::ScriptFile,
+            format_args!("can't read the `#!` line of {}: {}", script.display(), plain(&error)),
+        )),
     }
 }
 
@@ -110,7 +115,10 @@ pub(super) fn complete(mut flags: Flags) -> Result<Request> {
             Request::Print(text) => return Ok(Request::Print(text)),
         };
     if before.words != [script.clone()] {
-        bail!("{name}: the options of its `#!` line leave no script to run");
+        return Err(usage(
+            Slug::ScriptFile,
+            format_args!("{name}: the options of its `#!` line leave no script to run"),
+        ));
     }
     flags.add(before);
     Ok(Request::Work(Box::new(flags)))

@@ -6,15 +6,16 @@ use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use anyhow::{Error, Result, anyhow};
+use anyhow::{Error, Result};
 
 use super::blocking_io::BlockingIo;
-use super::messages::report;
+use super::messages::{report, usage};
 use super::prefix::Prefix;
 use crate::repl;
 use ftsh_machine::Outcome;
 use ftsh_process as process;
 use ftsh_syntax::diagnostic;
+use ftsh_syntax::slug::Slug;
 use ftsh_syntax::{MAX_SCRIPT_LENGTH, SCRIPT_TOO_LONG, Script, SyntaxErrors, parse_bytes};
 use ftsh_sys::os_error::plain;
 
@@ -67,8 +68,12 @@ impl ScriptSource {
             Self::Prompt => Ok(Vec::new()),
             Self::StandardInput => limited(BlockingIo(io::stdin())),
         };
-        let mut bytes =
-            bytes.map_err(|error| anyhow!("can't read the script `{name}`: {}", plain(&error)))?;
+        let mut bytes = bytes.map_err(|error| {
+            usage(
+                Slug::ScriptFile,
+                format_args!("can't read the script `{name}`: {}", plain(&error)),
+            )
+        })?;
         if bytes.starts_with("\u{feff}".as_bytes()) {
             bytes.drain(.."\u{feff}".len());
         }

@@ -214,7 +214,8 @@ fn a_bad_variable_is_an_error_even_if_overridden() {
     let refused = resolve(&["-l", "20", "s"], &[("FTSH_LOG_LEVEL", "loud")]);
     assert_eq!(
         refused.map(drop),
-        Err("`FTSH_LOG_LEVEL` can't be `loud`: expected a number from 0 to 100".into())
+        Err("`FTSH_LOG_LEVEL` can't be `loud`: expected a number from 0 to 100 [option-value]"
+            .into())
     );
 }
 
@@ -234,7 +235,9 @@ fn wrong_usage_is_reported_in_one_line() {
         (&["--lock=l", "--lock-busy=x"], "`--lock-busy` can't be `x`: expected `fail` or `skip`"),
         (&["--help=x"], "`--help` takes no value, not `x`"),
     ] {
-        assert_eq!(resolve(words, &[]).map(drop), Err(message.into()), "{words:?}");
+        let slug = if message.starts_with("unknown") { "unknown-option" } else { "option-value" };
+        let expected = format!("{message} [{slug}]");
+        assert_eq!(resolve(words, &[]).map(drop), Err(expected), "{words:?}");
     }
 }
 

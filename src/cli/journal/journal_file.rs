@@ -9,13 +9,16 @@ use std::rc::Rc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, bail};
+
+use super::super::messages::usage;
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 use nix::unistd::geteuid;
 
 use ftsh_journal::{Journal, Over, Unreadable};
 use ftsh_process::{LivenessLocks, ShellLiveness, liveness};
+use ftsh_syntax::slug::Slug;
 use ftsh_sys::os_error::plain;
 
 /// Maximum wait for the lock of a process that is about to end, or that only checks the lock.
@@ -69,7 +72,12 @@ pub(super) fn is_done_with(journal: &Journal) -> bool {
 
 /// Claims a file for a journal. A new run replaces a run that is over and reported.
 pub(crate) fn claim(path: &Path) -> Result<JournalClaim> {
-    let refuse = |reason: &str| anyhow!("can't use `{}` as a journal: {reason}", path.display());
+    let refuse = |reason: &str| {
+        usage(
+            Slug::JournalFile,
+            format_args!("can't use `{}` as a journal: {reason}", path.display()),
+        )
+    };
     let cannot = |error: io::Error| refuse(&plain(&error));
     let file = OpenOptions::new()
         .read(true)

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Result, anyhow, bail};
 
 use super::super::blocking_io::BlockingIo;
-use super::super::messages::{print_note, print_text};
+use super::super::messages::{print_note, print_text, usage};
 use super::super::plan::{JournalView, RunPlan};
 use super::journal_file::{content, is_done_with, is_locked, latest_pid};
 use super::moment::{moment, timestamp};
@@ -20,11 +20,14 @@ use ftsh_machine::outcome::Human;
 use ftsh_machine::record::{Level, LogRecord};
 use ftsh_machine::status::text as status;
 use ftsh_machine::{Outcome, Time};
+use ftsh_syntax::slug::Slug;
 use ftsh_sys::os_error::plain;
 
 /// Shows the run in a journal.
 pub(crate) fn view(view: JournalView, path: &Path, plan: &RunPlan) -> Result<Outcome> {
-    let cannot = |reason: String| anyhow!("can't show `{}`: {reason}", path.display());
+    let cannot = |reason: String| {
+        usage(Slug::JournalFile, format_args!("can't show `{}`: {reason}", path.display()))
+    };
     // Checked before the content is read, which may be the end of the run.
     let in_progress = is_locked(path);
     let (journal, gap) = recorded(path, in_progress).map_err(|error| cannot(error.to_string()))?;

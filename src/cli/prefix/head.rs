@@ -3,14 +3,16 @@
 use std::ffi::OsString;
 use std::ops::Range;
 
-use anyhow::{Error, Result, anyhow};
+use anyhow::{Error, Result};
 
+use super::super::messages::usage;
 use super::help::form;
 use super::mistake::{self, Mark, marked};
 use ftsh_syntax::ast::{CommandKind, Expr, For, Script, Try};
 use ftsh_syntax::clauses::TryClauses;
 use ftsh_syntax::engine::EngineId;
 use ftsh_syntax::parse::literal;
+use ftsh_syntax::slug::Slug;
 use ftsh_syntax::{SyntaxError, parse};
 
 /// Name of a loop's variable while the parser reads its head.
@@ -89,22 +91,33 @@ impl Head {
     /// Fails with one line that marks the wrong word.
     pub(super) fn read(pieces: &[Piece], words: &[OsString], start: usize) -> Result<Self> {
         let keyword = super::head(&words[start]).ok_or_else(|| {
-            anyhow!("{}: no head; write `ftsh {}`", marked(words, Mark::Word(start)), form("try"))
+            usage(
+                Slug::PrefixHead,
+                format_args!(
+                    "{}: no head; write `ftsh {}`",
+                    marked(words, Mark::Word(start)),
+                    form("try")
+                ),
+            )
         })?;
         if keyword == "limit" && pieces.is_empty() {
             let place = marked(words, Mark::Word(start));
-            return Err(anyhow!("{place}: the time is missing; write `ftsh {}`", form(keyword)));
+            return Err(usage(
+                Slug::MissingValue,
+                format_args!("{place}: the time is missing; write `ftsh {}`", form(keyword)),
+            ));
         }
         let source = Source::of(keyword, pieces, words, start)?;
         let script = parse(keyword, &source.text).map_err(|errors| {
             let error = &errors.errors[0];
             let mark = source.mark(error);
-            mistake::option(words, mark)
-                .unwrap_or_else(|| anyhow!("{}", mistake::line(words, mark, error, form(keyword))))
+            mistake::option(words, mark).unwrap_or_else(|| {
+                usage(error.slug, mistake::line(words, mark, error, form(keyword)))
+            })
         })?;
         let refuse = |why: &str| -> Error {
             let place = marked(words, source.odd_word(words));
-            anyhow!("{place}: {why}; write `ftsh {}`", form(keyword))
+            usage(Slug::PrefixHead, format_args!("{place}: {why}; write `ftsh {}`", form(keyword)))
         };
         let structure = match only_command(script) {
             Some(CommandKind::Try(details)) if keyword == "limit" && !is_limit(&details) => {
@@ -230,15 +243,18 @@ impl Source {
     fn add_piece(&mut self, piece: Piece, after: &[Piece], words: &[OsString]) -> Result<()> {
         let at = piece.word();
         if at == words.len() {
-            let (place, usage) = (marked(words, Mark::End), EngineId::usage());
-            return Err(anyhow!("{place}: the engine is missing; after `on` comes {usage}"));
+            let (place, forms) = (marked(words, Mark::End), EngineId::usage());
+            let text = format!("{place}: the engine is missing; after `on` comes {forms}");
+            return Err(usage(Slug::PrefixHead, text));
         }
         if let Piece::Item(_) = piece {
             // The script has the word itself.
             self.add("'x'", at);
             return Ok(());
         }
-        let refuse = |why: String| anyhow!("{}: {why}", marked(words, Mark::Word(at)));
+        let refuse = |why: String| {
+            usage(Slug::PrefixHead, format_args!("{}: {why}", marked(words, Mark::Word(at))))
+        };
         let word = words[at].to_str();
         let word = word.ok_or_else(|| refuse("a word of a head has to be UTF-8".into()))?;
         match piece {

@@ -2,13 +2,15 @@
 
 use std::ffi::{OsStr, OsString};
 
-use anyhow::{Error, Result, anyhow, bail};
+use anyhow::{Error, Result};
 
+use super::super::messages::usage;
 use super::head::{Head, Piece};
 use super::mistake::{self, Mark, marked};
 use super::{HEADS, help};
 use ftsh_syntax::clauses;
 use ftsh_syntax::engine::EngineId;
+use ftsh_syntax::slug::Slug;
 use ftsh_syntax::vocabulary::{is_loop, is_name};
 
 /// Ends the heads.
@@ -35,7 +37,13 @@ impl<'w> Line<'w> {
         let line = Self { heads: &words[..end], command: &words[end + 1..] };
         if line.command.is_empty() {
             line.heads()?;
-            bail!("{}: the command is missing after `--`", marked(line.heads, Mark::End));
+            return Err(usage(
+                Slug::MissingCommand,
+                format_args!(
+                    "{}: the command is missing after `--`",
+                    marked(line.heads, Mark::End)
+                ),
+            ));
         }
         Ok(line)
     }
@@ -49,7 +57,12 @@ impl<'w> Line<'w> {
             let head = Head::read(&pieces, self.heads, at)?;
             if head.reads_words() && heads.iter().any(Head::is_loop) {
                 let place = marked(self.heads, Mark::Word(at));
-                bail!("{place}: a loop inside a loop reads no input; name its words after `in`");
+                return Err(usage(
+                    Slug::PrefixInput,
+                    format_args!(
+                        "{place}: a loop inside a loop reads no input; name its words after `in`"
+                    ),
+                ));
             }
             heads.push(head);
             at = next;
@@ -69,7 +82,10 @@ impl<'w> Line<'w> {
                 }
                 let (before, command) = self.heads.split_at(wrong);
                 let (before, command) = (marked(before, Mark::None), marked(command, Mark::None));
-                return anyhow!("no `--` before the command: write `ftsh {before} -- {command}`");
+                return usage(
+                    Slug::MissingDashes,
+                    format_args!("no `--` before the command: write `ftsh {before} -- {command}`"),
+                );
             }
             if let Err(wrong) = Head::read(&pieces, self.heads, at) {
                 return wrong;
@@ -77,7 +93,10 @@ impl<'w> Line<'w> {
             at = next;
         }
         let line = marked(self.heads, Mark::None);
-        anyhow!("no `--` and no command: write `ftsh {line} -- COMMAND`")
+        usage(
+            Slug::MissingDashes,
+            format_args!("no `--` and no command: write `ftsh {line} -- COMMAND`"),
+        )
     }
 
     /// Returns the pieces of the head that begins at a word, and where the next head begins.

@@ -2,11 +2,13 @@
 
 use std::ffi::{OsStr, OsString};
 
-use anyhow::{Error, anyhow};
+use anyhow::Error;
 
+use super::super::messages::usage;
 use crate::cli::options::TABLE;
 use ftsh_syntax::SyntaxError;
 use ftsh_syntax::diagnostic::printable;
+use ftsh_syntax::slug::Slug;
 
 /// Place that a line marks.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -62,6 +64,8 @@ pub(super) fn option(words: &[OsString], mark: Mark) -> Option<Error> {
     let first = words[0].display();
     is_option.then(|| {
         let place = marked(words, mark);
-        anyhow!("{place}: `{name}` is an option of ftsh; write the option before `{first}`")
+        let text =
+            format!("{place}: `{name}` is an option of ftsh; write the option before `{first}`");
+        usage(Slug::PrefixHead, text)
     })
 }
