@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use ftsh::cli::options;
+use ftsh::cli::{options, topics};
 use ftsh_machine::builtins;
 use ftsh_machine::functions;
 use ftsh_syntax::backoff;
@@ -225,7 +225,7 @@ fn environment_table() -> String {
 
 fn environment_of_commands() -> String {
     let mut table = "| variable | |\n|---|---|\n".to_owned();
-    for (name, meaning) in options::OF_COMMANDS {
+    for (name, meaning) in topics::OF_COMMANDS {
         let _ = writeln!(table, "| `{name}` | {meaning} |");
     }
     table

@@ -8,8 +8,8 @@ use std::time::Duration;
 use anyhow::{Result, anyhow, bail};
 
 use super::journal::{EndedRun, JournalFile, Recording, SharedJournal};
-use super::options;
 use super::reporters::Reporters;
+use super::topics;
 use crate::repl::{self, Story};
 use ftsh_cluster::{ClusterConfig, ClusterDriver};
 use ftsh_machine::driver::{self, Driver, Interactive};
@@ -121,7 +121,7 @@ impl RunContext {
                 let story = is_prompt.then(Rc::default);
                 let mut driver = self.driver(supervision, &secrets, None, story.clone())?;
                 if let Some(story) = story {
-                    return Ok(repl::run(*machine, driver, story, options::topics()));
+                    return Ok(repl::run(*machine, driver, story, topics::all()));
                 }
                 let outcome = driver::run(&mut machine, &mut driver);
                 finish(&outcome, driver.now(), &secrets);

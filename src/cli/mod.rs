@@ -21,6 +21,7 @@ mod shebang;
 mod source;
 #[cfg(test)]
 mod tests;
+pub mod topics;
 mod values;
 
 use std::ffi::OsString;

@@ -11,7 +11,6 @@ use bstr::BString;
 
 use super::values::{self, BadValue, Words};
 use crate::log::Format;
-use ftsh_ide::help::ProgramTopic;
 use ftsh_syntax::backoff::{Policy, PolicyKind};
 use ftsh_syntax::clauses::On;
 use ftsh_syntax::slug::Slug;
@@ -551,14 +550,6 @@ pub const OTHER_VARIABLES: [(&str, &str); 5] = [
     ("FTSH_DEADLINE", "a limit for the whole run, in seconds since 1970"),
 ];
 
-/// Variables that commands find in their environment.
-pub const OF_COMMANDS: [(&str, &str); 4] = [
-    ("FTSH_ATTEMPT", "the number of the current attempt, from 1"),
-    ("FTSH_DEADLINE", "the deadline of the command, in seconds since 1970, if there is one"),
-    ("FTSH_INSIDE", "the channels that the attempt has passed"),
-    ("FTSH_SCOPE", "the tag by which the shell finds its processes"),
-];
-
 /// Exit statuses of the shell.
 pub const STATUS: [(&str, &str); 8] = [
     ("0", "success"),
@@ -638,37 +629,4 @@ pub fn environment() -> Vec<(String, String)> {
     });
     let others = OTHER_VARIABLES.into_iter().map(|(name, meaning)| (name.into(), meaning.into()));
     of_options.chain(others).collect()
-}
-
-/// Returns the variables as topics of `help`: those of options, those without one, and those of
-/// commands.
-pub fn topics() -> Vec<ProgramTopic> {
-    let of_options = TABLE.into_iter().filter_map(|option| {
-        let value = option.value.map(|value| format!(" {value}")).unwrap_or_default();
-        let nested = if option.is_private {
-            "The variable does not apply to shells that a script starts."
-        } else {
-            "The variable also applies to shells that a script starts."
-        };
-        let (name, meaning) = (option.name(), option.meaning());
-        let text = format!("As the option `{name}{value}`: {meaning}. {nested}\n");
-        Some((option.variable?.to_owned(), text))
-    });
-    let others = OTHER_VARIABLES.into_iter().flat_map(|(names, meaning)| {
-        names.split(", ").map(move |name| {
-            let prefix = if name.starts_with('_') { "FTSH" } else { "" };
-            (format!("{prefix}{name}"), format!("In the environment of the shell: {meaning}.\n"))
-        })
-    });
-    let of_commands = OF_COMMANDS.into_iter().map(|(name, meaning)| {
-        (name.to_owned(), format!("In the environment of commands: {meaning}.\n"))
-    });
-    let mut topics: Vec<ProgramTopic> = Vec::new();
-    for (name, text) in of_options.chain(others).chain(of_commands) {
-        match topics.iter_mut().find(|topic| topic.name == name) {
-            Some(topic) => topic.text += &format!("\n{text}"),
-            None => topics.push(ProgramTopic { name, text }),
-        }
-    }
-    topics
 }

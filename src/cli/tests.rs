@@ -5,10 +5,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::flags::{self, Request};
-use super::options::{self, OF_COMMANDS, OTHER_VARIABLES, TABLE};
+use super::options::{OTHER_VARIABLES, TABLE};
 use super::plan::{Action, RunPlan};
 use super::resolve::ProcessContext;
 use super::source::ScriptSource;
+use super::topics::{self, OF_COMMANDS};
 use crate::log::Format;
 use ftsh_ide::help;
 use ftsh_machine::Time;
@@ -289,7 +290,7 @@ fn help_at_the_prompt_names_what_there_is() {
 
 #[test]
 fn each_variable_of_the_environment_has_help() {
-    let topics = options::topics();
+    let topics = topics::all();
     let answer = |name: &str| help::answer(&[name.to_owned()], &topics, 80, false);
     let of_options = TABLE.iter().filter_map(|option| option.variable);
     let of_commands = OF_COMMANDS.map(|(name, _)| name);
