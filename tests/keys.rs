@@ -19,8 +19,11 @@ fn an_interrupt_is_handled_though_the_default_is_restored_at_exit() {
         let mut user = User::run(&format!("{command}\necho next"), None);
         user.sees("ready");
         user.awaits("its terminal", |user| !user.foreground().contains("echo next"));
+        let sleeps = user.sleeps_of_interpreter();
         user.types("\x03");
         user.sees("caught");
+        // The shell looks at the program after the key, and before the program's end.
+        user.awaits("a look", |user| user.sleeps_of_interpreter() > sleeps);
         user.types("\n");
         user.sees("next");
         assert_eq!(user.ends().code(), Some(0), "{program}");

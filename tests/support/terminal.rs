@@ -184,6 +184,18 @@ impl User {
         sleeps.filter(|it| ["wait_woken", "n_tty_read"].contains(&it.as_str())).count()
     }
 
+    /// Counts the times that the interpreter has gone to sleep. Its parent is the shell's first
+    /// process, the supervisor.
+    pub(crate) fn sleeps_of_interpreter(&self) -> u64 {
+        let field = |pid: i32, name: &str| {
+            let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+            status.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok())
+        };
+        let supervisor = Some(self.pid() as u64);
+        let interpreter = self.processes().find(|(pid, _)| field(*pid, "PPid:") == supervisor);
+        interpreter.and_then(|(pid, _)| field(pid, "voluntary_ctxt_switches:")).unwrap_or_default()
+    }
+
     /// Returns the processes of the terminal's session, with their states.
     fn processes(&self) -> impl Iterator<Item = (i32, String)> {
         let session = self.pid();
