@@ -328,7 +328,7 @@ fn lose_asking(asked: fn(&Effect) -> bool, script: &str) -> Ran {
 
 #[test]
 fn attempts_in_a_commit_are_lost() {
-    let settles = |effect: &Effect| matches!(effect, Effect::Settle { .. });
+    let settles = |effect: &Effect| matches!(effect, Effect::Commit { .. });
     let ran = lose_asking(settles, "try 2 times backoff none atomic\necho $attempt\nend > f");
     assert_eq!(ran.succeeds().world.content("f"), Some("2\n".into()));
     let ran = lose_asking(settles, "try 1 time atomic\necho $attempt\nend > f").fails("lost", 1);

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::scopes::OpenScopes;
 use ftsh_machine::effect::{
-    Access, BufferId, Dispatch, FdChange, FdSource, IoId, OperationId, ProcessId, ReplayId, Run,
-    ScopeId,
+    Access, BufferId, Dispatch, FdChange, FdSource, IoId, OperationId, ProcessId, Run, ScopeId,
+    SpoolId,
 };
 use ftsh_machine::{Effect, Event};
 
@@ -41,7 +41,7 @@ type FdTargets = [FdTarget; 10];
 pub(crate) struct FdGraph {
     tables: BTreeMap<IoId, FdTargets>,
     relays: BTreeMap<OperationId, FdTargets>,
-    replays: BTreeMap<ReplayId, SharedInput>,
+    replays: BTreeMap<SpoolId, SharedInput>,
     /// Tables of atomic attempts.
     attempts: BTreeSet<IoId>,
     pub scopes: OpenScopes,
@@ -99,7 +99,7 @@ impl FdGraph {
             Effect::Abandon(operation) => {
                 self.relays.remove(operation);
             }
-            Effect::DropReplay(replay) => {
+            Effect::DropSpool(replay) => {
                 self.replays.remove(replay);
             }
             Effect::OpenScope { scope, parent, .. } => {
@@ -178,12 +178,12 @@ impl FdGraph {
     }
 
     /// Returns the input whose position becomes permanent when the replay is kept.
-    pub(crate) fn kept(&self, replay: ReplayId) -> Option<Reading> {
+    pub(crate) fn kept(&self, replay: SpoolId) -> Option<Reading> {
         self.reading(*self.replays.get(&replay)?)
     }
 
     /// Returns the shared input that a replay reads.
-    pub(crate) fn replayed(&self, replay: ReplayId) -> Option<SharedInput> {
+    pub(crate) fn replayed(&self, replay: SpoolId) -> Option<SharedInput> {
         self.replays.get(&replay).copied()
     }
 
@@ -287,7 +287,7 @@ impl FdGraph {
                     self.relays.get(relay).map_or(FdTarget::Elsewhere, |targets| targets[here])
                 }
                 FdSource::Descriptor(from) => targets[usize::from(*from)],
-                FdSource::Replay(replay) => {
+                FdSource::Spool(replay) => {
                     if let FdTarget::Input(input) = targets[here] {
                         self.replays.entry(*replay).or_insert(input);
                     }
@@ -295,7 +295,7 @@ impl FdGraph {
                 }
                 FdSource::Position(_) => continue,
                 FdSource::File { .. }
-                | FdSource::Draft { .. }
+                | FdSource::StagedFile { .. }
                 | FdSource::Null
                 | FdSource::Gone
                 | FdSource::PipeReader(_)
@@ -309,7 +309,7 @@ impl FdGraph {
 /// Returns true if the changes begin an atomic attempt.
 fn is_attempt(changes: &[FdChange]) -> bool {
     let has = |is: fn(&FdSource) -> bool| changes.iter().any(|it| is(&it.source));
-    has(|it| matches!(it, FdSource::Replay(_))) && has(|it| matches!(it, FdSource::Hold(_)))
+    has(|it| matches!(it, FdSource::Spool(_))) && has(|it| matches!(it, FdSource::Hold(_)))
 }
 
 impl FdTarget {

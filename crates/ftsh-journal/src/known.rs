@@ -57,7 +57,7 @@ impl RecordedState {
                 self.queries.remove(operation);
                 self.committing_files.remove(operation);
             }
-            Effect::Settle { operation, .. } => _ = self.committing_files.insert(*operation),
+            Effect::Commit { operation, .. } => _ = self.committing_files.insert(*operation),
             Effect::CloseIo(io) => {
                 let of = |change| SharedInput { io: *io, change };
                 while let Some((input, _)) = self.positions.range(of(0)..=of(u32::MAX)).next() {
@@ -66,9 +66,9 @@ impl RecordedState {
                 }
             }
             // Positions of inputs that are read again, or kept, are recorded again.
-            Effect::KeepInput(_) | Effect::DropReplay(_) => self.positions.clear(),
+            Effect::KeepInput(_) | Effect::DropSpool(_) => self.positions.clear(),
             Effect::Open { redirects, .. } => {
-                if redirects.iter().any(|it| matches!(it.source, FdSource::Replay(_))) {
+                if redirects.iter().any(|it| matches!(it.source, FdSource::Spool(_))) {
                     self.positions.clear();
                 }
             }

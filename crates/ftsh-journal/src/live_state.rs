@@ -11,7 +11,7 @@ use bstr::BString;
 use super::fd_graph::{FdGraph, SharedInput};
 use super::read::NoMemory;
 use ftsh_machine::effect::{
-    BufferId, Directory, FdChange, FdSource, IoId, OperationId, ProcessId, ReplayId, ScopeId, Umask,
+    BufferId, Directory, FdChange, FdSource, IoId, OperationId, ProcessId, ScopeId, SpoolId, Umask,
 };
 use ftsh_machine::{Effect, Event, Time};
 
@@ -23,7 +23,7 @@ pub(crate) struct LiveState {
     pub(super) relays: BTreeMap<OperationId, LiveRelay>,
     pub(super) buffers: BTreeMap<BufferId, LiveBuffer>,
     pub(super) positions: BTreeMap<SharedInput, u64>,
-    replays: BTreeMap<ReplayId, LiveReplay>,
+    replays: BTreeMap<SpoolId, LiveReplay>,
     /// Requests to the driver without an answer, in order.
     in_flight: BTreeMap<u64, Effect>,
     by_operation: BTreeMap<OperationId, u64>,
@@ -85,7 +85,7 @@ impl LiveState {
                 self.use_table(base, 1);
                 self.start(operation, effect);
             }
-            Effect::Query { operation, .. } | Effect::Settle { operation, .. } => {
+            Effect::Query { operation, .. } | Effect::Commit { operation, .. } => {
                 self.start(operation, effect);
             }
             Effect::FinishRelay(operation) => self.start(operation, effect),
@@ -123,7 +123,7 @@ impl LiveState {
                     replay.is_kept = true;
                 }
             }
-            Effect::DropReplay(id) => {
+            Effect::DropSpool(id) => {
                 if let Some(replay) = self.replays.remove(&id) {
                     self.rewind(&replay);
                 }
@@ -136,7 +136,7 @@ impl LiveState {
             Effect::Dispatch(_)
             | Effect::Kill { .. }
             | Effect::OpenScope { .. }
-            | Effect::DropDraft(_)
+            | Effect::DropStagedFile(_)
             | Effect::DropScratch(_)
             | Effect::Leave(..)
             | Effect::Log(_) => {}
@@ -295,7 +295,7 @@ impl LiveState {
 
     fn begin_replays(&mut self, changes: &[FdChange]) {
         for FdChange { source, .. } in changes {
-            let FdSource::Replay(id) = source else { continue };
+            let FdSource::Spool(id) = source else { continue };
             let Some(input) = self.fd_graph.replayed(*id) else { continue };
             let start = self.positions.get(&input).copied();
             let new = LiveReplay { input, start, is_kept: false };

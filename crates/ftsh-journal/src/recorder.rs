@@ -170,7 +170,7 @@ impl<'a, D: Durable, S: Store> Recorder<'a, D, S> {
         }
         for effect in alive.in_flight() {
             match effect {
-                Effect::Settle { operation, .. } => {
+                Effect::Commit { operation, .. } => {
                     let result = Ok(Reply::Text(COMMIT_INTERRUPTED.into()));
                     self.unrecorded.push_back(Event::Done { operation: *operation, result });
                 }
@@ -185,7 +185,7 @@ impl<'a, D: Durable, S: Store> Recorder<'a, D, S> {
                 Effect::Run(_) | Effect::Exec(_) | Effect::Dispatch(_) if self.is_recording() => {
                     self.late.push(effect);
                 }
-                Effect::Settle { operation, .. } => {
+                Effect::Commit { operation, .. } => {
                     let result = Err(Refusal { message: COMMIT_NOT_BEGUN.into() });
                     self.unrecorded.push_back(Event::Done { operation, result });
                 }
@@ -459,7 +459,7 @@ impl<'a, D: Durable, S: Store> Recorder<'a, D, S> {
                     Returned::NotBegun { node: None, why: message(), blame: Blame::Request };
                 Event::Returned { process: branch.process, returned }
             }
-            Effect::Open { operation, .. } | Effect::Settle { operation, .. } => refusal(operation),
+            Effect::Open { operation, .. } | Effect::Commit { operation, .. } => refusal(operation),
             Effect::Enter(entry) => refusal(entry.operation),
             _ => return,
         };

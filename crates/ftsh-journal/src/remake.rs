@@ -91,8 +91,8 @@ impl LiveState {
                     FdSource::Gone
                 }
                 // Output of a lost attempt is dropped, and its input is read again.
-                FdSource::Draft { .. } => FdSource::Null,
-                FdSource::Replay(_) => continue,
+                FdSource::StagedFile { .. } => FdSource::Null,
+                FdSource::Spool(_) => continue,
                 source => source.clone(),
             };
             changes.push(FdChange { descriptor, source });

@@ -386,12 +386,12 @@ pub(crate) fn changes_the_world(effect: &Effect) -> bool {
         Effect::Run(_)
         | Effect::Exec(_)
         | Effect::Dispatch(_)
-        | Effect::Settle { .. }
+        | Effect::Commit { .. }
         | Effect::Enter(_)
         | Effect::Leave(..) => true,
         Effect::Open { redirects, .. } => redirects.iter().any(|it| match &it.source {
             FdSource::File { access, .. } => *access != Access::Read,
-            FdSource::Draft { .. } => true,
+            FdSource::StagedFile { .. } => true,
             _ => false,
         }),
         _ => false,

@@ -13,7 +13,7 @@ use super::jobs::JobResult;
 use super::os::poll::Token;
 use super::program::ProgramSpec;
 use super::{FdError, ProcessDriver};
-use ftsh_machine::effect::{DraftId, IoId, OperationId, ReplayId, ScratchId, Sink};
+use ftsh_machine::effect::{IoId, OperationId, ScratchId, Sink, SpoolId, StagedFileId};
 use ftsh_machine::event::{Reply, SpawnError};
 use ftsh_machine::record::LogEvent;
 use ftsh_sys as sys;
@@ -21,7 +21,11 @@ use ftsh_sys::os_error::plain;
 
 impl ProcessDriver {
     /// Commits staged files.
-    pub(super) fn commit_staged_files(&mut self, operation: OperationId, staged_files: &[DraftId]) {
+    pub(super) fn commit_staged_files(
+        &mut self,
+        operation: OperationId,
+        staged_files: &[StagedFileId],
+    ) {
         let staged_files = self.io.staged_files(staged_files);
         if staged_files.is_empty() {
             return self.answer(operation, Ok(Reply::Truth(true)));
@@ -33,12 +37,12 @@ impl ProcessDriver {
     }
 
     /// Commits the input read by an attempt.
-    pub(super) fn keep_input(&mut self, input_spool: ReplayId) {
+    pub(super) fn keep_input(&mut self, input_spool: SpoolId) {
         self.input_spools.keep(input_spool, &mut self.poller);
     }
 
     /// Ends the attempts of an input.
-    pub(super) fn drop_replay(&mut self, input_spool: ReplayId) {
+    pub(super) fn drop_replay(&mut self, input_spool: SpoolId) {
         self.input_spools.drop(input_spool, &mut self.poller);
         self.admission.note_free();
     }

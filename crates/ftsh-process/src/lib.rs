@@ -508,10 +508,12 @@ impl Driver for ProcessDriver {
                 self.relays.take_kept(buffer);
                 self.admission.note_free();
             }
-            Effect::Settle { operation, drafts } => self.commit_staged_files(operation, &drafts),
-            Effect::DropDraft(draft) => self.io.drop_staged_file(draft),
+            Effect::Commit { operation, files: drafts } => {
+                self.commit_staged_files(operation, &drafts);
+            }
+            Effect::DropStagedFile(draft) => self.io.drop_staged_file(draft),
             Effect::KeepInput(input_spool) => self.keep_input(input_spool),
-            Effect::DropReplay(input_spool) => self.drop_replay(input_spool),
+            Effect::DropSpool(input_spool) => self.drop_replay(input_spool),
             Effect::DropScratch(scratch) => self.drop_scratch(scratch),
             Effect::Enter(entry) => self.request(DescriptorRequest::Enter(entry)),
             Effect::Leave(pass, passed) => {

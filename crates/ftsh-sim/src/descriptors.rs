@@ -10,7 +10,7 @@ use super::drafts::{Drafts, Files};
 use super::inputs::{InputSource, Of, SpooledInputs};
 use super::model::Model;
 use ftsh_machine::effect::{
-    Access, BufferId, DraftId, FdChange, FdSource, IoId, PipeId, Run, Sink,
+    Access, BufferId, FdChange, FdSource, IoId, PipeId, Run, Sink, StagedFileId,
 };
 
 /// Targets of all descriptors.
@@ -65,7 +65,7 @@ pub(crate) enum DescriptorTarget {
     Input(Arc<InputSource>),
     Buffer(BufferId),
     File(BString),
-    Draft(DraftId),
+    StagedFile(StagedFileId),
     PipeOut(PipeId),
     Relay(usize),
     /// The target, and also a buffer.
@@ -81,7 +81,7 @@ impl DescriptorTarget {
             | (Self::Null, Self::Null) => true,
             (Self::Buffer(a), Self::Buffer(b)) | (Self::Tee(_, a), Self::Tee(_, b)) => a == b,
             (Self::File(a), Self::File(b)) => a == b,
-            (Self::Draft(a), Self::Draft(b)) => a == b,
+            (Self::StagedFile(a), Self::StagedFile(b)) => a == b,
             (Self::PipeOut(a), Self::PipeOut(b)) => a == b,
             (Self::Relay(a), Self::Relay(b)) | (Self::Gone(a), Self::Gone(b)) => a == b,
             _ => false,
@@ -237,7 +237,7 @@ impl Descriptors {
         let mut tail = BString::default();
         let content = |sink: &Sink| match sink {
             Sink::Buffer(buffer) => self.buffers.get(buffer),
-            Sink::Draft(draft) => self.drafts.held(*draft),
+            Sink::StagedFile(draft) => self.drafts.held(*draft),
         };
         for content in sinks.iter().filter_map(content) {
             let from = content.len().saturating_sub(most - tail.len());
@@ -271,7 +271,7 @@ impl Descriptors {
 
     fn plumb(&mut self, mut table: Table, redirects: &[FdChange]) -> Result<Table, Missing> {
         let mut held: Vec<(DescriptorTarget, BufferId)> = Vec::new();
-        let is_attempt = redirects.iter().any(|it| matches!(it.source, FdSource::Replay(_)));
+        let is_attempt = redirects.iter().any(|it| matches!(it.source, FdSource::Spool(_)));
         for FdChange { descriptor, source } in redirects {
             let end = match source {
                 FdSource::File { path, access: Access::Read } if self.files.contains_key(path) => {
@@ -328,14 +328,14 @@ impl Descriptors {
                     DescriptorTarget::Tee(Box::new(to), *buffer)
                 }
                 FdSource::BufferAppend(buffer) => DescriptorTarget::Buffer(*buffer),
-                FdSource::Draft { path, .. } if path.starts_with(b"/dev/") => {
+                FdSource::StagedFile { path, .. } if path.starts_with(b"/dev/") => {
                     DescriptorTarget::Null
                 }
-                FdSource::Draft { draft, path, mode } => {
+                FdSource::StagedFile { file: draft, path, mode } => {
                     self.drafts.open(*draft, path, *mode);
-                    DescriptorTarget::Draft(*draft)
+                    DescriptorTarget::StagedFile(*draft)
                 }
-                FdSource::Replay(replay) => {
+                FdSource::Spool(replay) => {
                     if let Some(DescriptorTarget::Input(source)) = table.get(descriptor) {
                         self.replays.begin(*replay, source);
                     }
@@ -483,7 +483,7 @@ impl Descriptors {
                 self.write(to, text);
                 self.buffers.entry(*buffer).or_default()
             }
-            DescriptorTarget::Draft(draft) => match self.drafts.content(*draft) {
+            DescriptorTarget::StagedFile(draft) => match self.drafts.content(*draft) {
                 Some(content) => content,
                 None => return,
             },

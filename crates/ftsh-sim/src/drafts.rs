@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bstr::BString;
 
-use ftsh_machine::effect::{DraftId, DraftMode, ScratchId};
+use ftsh_machine::effect::{CommitMode, ScratchId, StagedFileId};
 
 /// Files by their paths.
 pub(crate) type Files = BTreeMap<BString, BString>;
@@ -12,20 +12,20 @@ pub(crate) type Files = BTreeMap<BString, BString>;
 /// Staged files that are not committed, and scratch directories.
 #[derive(Default)]
 pub(crate) struct Drafts {
-    drafts: BTreeMap<DraftId, SimulatedDraft>,
+    drafts: BTreeMap<StagedFileId, SimulatedDraft>,
     scratches: BTreeSet<ScratchId>,
 }
 
 struct SimulatedDraft {
     path: BString,
-    mode: DraftMode,
+    mode: CommitMode,
     content: BString,
     settled: bool,
 }
 
 impl Drafts {
     /// Opens a staged file, for the first time or again.
-    pub(crate) fn open(&mut self, id: DraftId, path: &BString, mode: DraftMode) {
+    pub(crate) fn open(&mut self, id: StagedFileId, path: &BString, mode: CommitMode) {
         let new = || SimulatedDraft {
             path: path.clone(),
             mode,
@@ -35,30 +35,30 @@ impl Drafts {
         self.drafts.entry(id).or_insert_with(new);
     }
 
-    pub(crate) fn content(&mut self, id: DraftId) -> Option<&mut BString> {
+    pub(crate) fn content(&mut self, id: StagedFileId) -> Option<&mut BString> {
         self.drafts.get_mut(&id).map(|draft| &mut draft.content)
     }
 
     /// Returns the content of a staged file that is not committed.
-    pub(crate) fn held(&self, id: DraftId) -> Option<&BString> {
+    pub(crate) fn held(&self, id: StagedFileId) -> Option<&BString> {
         self.drafts.get(&id).filter(|draft| !draft.settled).map(|draft| &draft.content)
     }
 
     /// Commits a staged file.
-    pub(crate) fn settle(&mut self, id: DraftId, files: &mut Files) {
+    pub(crate) fn settle(&mut self, id: StagedFileId, files: &mut Files) {
         let Some(draft) = self.drafts.get_mut(&id).filter(|draft| !draft.settled) else { return };
         draft.settled = true;
-        if draft.mode == DraftMode::Fill && draft.content.is_empty() {
+        if draft.mode == CommitMode::Fill && draft.content.is_empty() {
             return;
         }
         let file = files.entry(draft.path.clone()).or_default();
-        if draft.mode != DraftMode::Append {
+        if draft.mode != CommitMode::Append {
             file.clear();
         }
         file.extend_from_slice(&draft.content);
     }
 
-    pub(crate) fn forget(&mut self, id: DraftId) {
+    pub(crate) fn forget(&mut self, id: StagedFileId) {
         self.drafts.remove(&id);
     }
 

@@ -87,7 +87,7 @@ impl Descriptors {
                     _ => continue,
                 },
                 (_, Some(pipe)) => (pipe, false),
-                (DescriptorTarget::Draft(_), _) => {
+                (DescriptorTarget::StagedFile(_), _) => {
                     *end = DescriptorTarget::Null;
                     continue;
                 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bstr::BString;
 
-use ftsh_machine::effect::{BufferId, PipeId, ReplayId};
+use ftsh_machine::effect::{BufferId, PipeId, SpoolId};
 
 /// Input with a position.
 pub(crate) struct InputSource {
@@ -42,7 +42,7 @@ impl InputSource {
 
 /// Inputs that attempts read again.
 #[derive(Default)]
-pub(crate) struct SpooledInputs(BTreeMap<ReplayId, SpooledInput>);
+pub(crate) struct SpooledInputs(BTreeMap<SpoolId, SpooledInput>);
 
 struct SpooledInput {
     source: Arc<InputSource>,
@@ -52,7 +52,7 @@ struct SpooledInput {
 
 impl SpooledInputs {
     /// Resets an input to the position at the first attempt, or records the position.
-    pub(crate) fn begin(&mut self, id: ReplayId, source: &Arc<InputSource>) {
+    pub(crate) fn begin(&mut self, id: SpoolId, source: &Arc<InputSource>) {
         let start = source.at();
         let replay = self.0.entry(id);
         let replay = replay.or_insert_with(|| SpooledInput {
@@ -63,7 +63,7 @@ impl SpooledInputs {
         replay.source.go_to(replay.start);
     }
 
-    pub(crate) fn keep(&mut self, id: ReplayId) {
+    pub(crate) fn keep(&mut self, id: SpoolId) {
         if let Some(replay) = self.0.get_mut(&id) {
             replay.kept = true;
         }
@@ -80,7 +80,7 @@ impl SpooledInputs {
         }
     }
 
-    pub(crate) fn end(&mut self, id: ReplayId) {
+    pub(crate) fn end(&mut self, id: SpoolId) {
         if let Some(SpooledInput { source, start, kept: false }) = self.0.remove(&id) {
             source.go_to(start);
         }

@@ -9,7 +9,7 @@ use bstr::{BStr, BString, ByteSlice};
 use super::channels::Ask;
 use super::descriptors::{Descriptors, Missing};
 use super::model::{self, Call, Model};
-use ftsh_machine::effect::{Action, DraftId, FdChange, IoId, ProcessId, Query, Run, ScopeId};
+use ftsh_machine::effect::{Action, FdChange, IoId, ProcessId, Query, Run, ScopeId, StagedFileId};
 use ftsh_machine::event::{CommandStatus, Refusal, Reply, SpawnError, SpawnErrorKind};
 use ftsh_machine::{Effect, Event, Time};
 use ftsh_syntax::ast::FileTest;
@@ -179,13 +179,13 @@ impl Shell {
             }
             Effect::Fill(buffer, content) => self.descriptors.fill(buffer, content.as_ref()),
             Effect::DropBuffer(buffer) => self.descriptors.drop_buffer(buffer),
-            Effect::Settle { operation, drafts } => {
+            Effect::Commit { operation, files: drafts } => {
                 let result = self.settle(&drafts, world.settle(drafts.len()));
                 self.events.push_back(Event::Done { operation, result });
             }
-            Effect::DropDraft(draft) => self.descriptors.drafts.forget(draft),
+            Effect::DropStagedFile(draft) => self.descriptors.drafts.forget(draft),
             Effect::KeepInput(replay) => self.descriptors.replays.keep(replay),
-            Effect::DropReplay(replay) => self.descriptors.replays.end(replay),
+            Effect::DropSpool(replay) => self.descriptors.replays.end(replay),
             Effect::DropScratch(scratch) => {
                 let Descriptors { drafts, files, .. } = &mut self.descriptors;
                 drafts.forget_scratch(scratch, files);
@@ -405,7 +405,7 @@ impl Shell {
     }
 
     /// Commits staged files, up to the first failure.
-    fn settle(&mut self, drafts: &[DraftId], fails: Option<usize>) -> Result<Reply, Refusal> {
+    fn settle(&mut self, drafts: &[StagedFileId], fails: Option<usize>) -> Result<Reply, Refusal> {
         let Descriptors { drafts: all, files, .. } = &mut self.descriptors;
         for draft in &drafts[..fails.unwrap_or(drafts.len()).min(drafts.len())] {
             all.settle(*draft, files);

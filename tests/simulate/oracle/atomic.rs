@@ -5,8 +5,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ftsh_machine::effect::{
-    self, Action, BufferId, DraftId, FdChange, FdSource, IoId, OperationId, ProcessId, Query,
-    ReplayId, Run, ScratchId,
+    self, Action, BufferId, FdChange, FdSource, IoId, OperationId, ProcessId, Query, Run,
+    ScratchId, SpoolId, StagedFileId,
 };
 use ftsh_machine::event::{CommandStatus, Reply};
 use ftsh_machine::{Effect, Event, Time};
@@ -30,8 +30,8 @@ struct Attempt {
     outer: Option<IoId>,
     buffers: Vec<BufferId>,
     /// Files of the attempt, after those of committed inner attempts.
-    drafts: Vec<DraftId>,
-    inner: Vec<DraftId>,
+    drafts: Vec<StagedFileId>,
+    inner: Vec<StagedFileId>,
     kept: bool,
     failed: bool,
     /// Known targets of its output, and the amount already flushed.
@@ -55,15 +55,15 @@ pub(super) struct Atomic {
     sinks: BTreeMap<IoId, BTreeMap<u8, Sink>>,
     attempts: BTreeMap<IoId, Attempt>,
     /// Current reading attempt.
-    present: BTreeMap<ReplayId, IoId>,
+    present: BTreeMap<SpoolId, IoId>,
     /// True if no other attempt may read the input.
-    over: BTreeSet<ReplayId>,
-    replays: BTreeSet<ReplayId>,
-    drafts: BTreeMap<DraftId, Owner>,
-    dropped: BTreeSet<DraftId>,
-    asked: BTreeSet<DraftId>,
-    settled: BTreeSet<DraftId>,
-    settling: BTreeMap<OperationId, Vec<DraftId>>,
+    over: BTreeSet<SpoolId>,
+    replays: BTreeSet<SpoolId>,
+    drafts: BTreeMap<StagedFileId, Owner>,
+    dropped: BTreeSet<StagedFileId>,
+    asked: BTreeSet<StagedFileId>,
+    settled: BTreeSet<StagedFileId>,
+    settling: BTreeMap<OperationId, Vec<StagedFileId>>,
     filling: BTreeMap<OperationId, IoId>,
     copying: BTreeMap<ProcessId, IoId>,
     scratches: BTreeSet<ScratchId>,
@@ -127,7 +127,7 @@ impl Atomic {
         self.sinks.insert(io, table);
         self.bases.insert(io, base);
         let replay = redirects.iter().find_map(|change| match change.source {
-            FdSource::Replay(replay) => Some(replay),
+            FdSource::Spool(replay) => Some(replay),
             _ => None,
         });
         let holds = |change: &FdChange| matches!(change.source, FdSource::Hold(_));
@@ -165,9 +165,9 @@ impl Atomic {
         Ok(())
     }
 
-    fn drafts_of(&mut self, owner: Owner, redirects: &[FdChange]) -> Vec<DraftId> {
+    fn drafts_of(&mut self, owner: Owner, redirects: &[FdChange]) -> Vec<StagedFileId> {
         let drafts = redirects.iter().filter_map(|change| match change.source {
-            FdSource::Draft { draft, .. } => Some(draft),
+            FdSource::StagedFile { file: draft, .. } => Some(draft),
             _ => None,
         });
         let drafts: Vec<_> = drafts.collect();
@@ -218,7 +218,7 @@ impl Atomic {
 
     /// Handles an attempt that has consumed its input: its files are committed or belong to an
     /// outer attempt.
-    fn keep(&mut self, replay: ReplayId) -> Verdict {
+    fn keep(&mut self, replay: SpoolId) -> Verdict {
         let present = self.present.get(&replay).copied();
         let Some(io) = present else { return Err("no attempt reads that".into()) };
         let Some(attempt) = self.attempts.get_mut(&io) else { return Ok(()) };
@@ -239,7 +239,7 @@ impl Atomic {
         Ok(())
     }
 
-    fn settle(&mut self, drafts: &[DraftId]) -> Verdict {
+    fn settle(&mut self, drafts: &[StagedFileId]) -> Verdict {
         let mut owners = BTreeSet::new();
         for draft in drafts {
             demand(self.asked.insert(*draft), "a file is to take its place twice")?;
@@ -248,7 +248,7 @@ impl Atomic {
             owners.insert(*owner);
         }
         for owner in &owners {
-            let of = |draft: &&DraftId| self.drafts.get(draft) == Some(owner);
+            let of = |draft: &&StagedFileId| self.drafts.get(draft) == Some(owner);
             let (all, here) = (self.drafts.keys().filter(of), drafts.iter().filter(of));
             demand(all.eq(here), "not all files of a kind take their places, or in another order")?;
             match owner {
@@ -274,7 +274,7 @@ impl Atomic {
         {
             self.judged.count("files of attempts");
             let known =
-                |draft: &&DraftId| matches!(self.drafts.get(draft), Some(Owner::Attempt(_)));
+                |draft: &&StagedFileId| matches!(self.drafts.get(draft), Some(Owner::Attempt(_)));
             let expected = attempt.inner.iter().chain(&attempt.drafts);
             demand(drafts.iter().filter(known).eq(expected), "not the files of an attempt")?;
         }
@@ -282,7 +282,7 @@ impl Atomic {
     }
 
     /// Handles files that were committed or cannot be.
-    fn settled(&mut self, drafts: Vec<DraftId>, reply: Option<&Reply>) {
+    fn settled(&mut self, drafts: Vec<StagedFileId>, reply: Option<&Reply>) {
         match reply {
             None => self.judged.count("files are refused"),
             Some(Reply::Text(_)) => {
@@ -327,7 +327,7 @@ impl Oracle for Atomic {
             Effect::Query { query: Query::Tail(sinks, _), .. } => {
                 let buffers = sinks.iter().filter_map(|sink| match sink {
                     effect::Sink::Buffer(buffer) => self.owner(*buffer),
-                    effect::Sink::Draft(_) => None, // buffered output always has other records
+                    effect::Sink::StagedFile(_) => None, // buffered output always has other records
                 });
                 for io in buffers.collect::<Vec<_>>() {
                     self.judged.count("what failed attempts have printed");
@@ -344,15 +344,15 @@ impl Oracle for Atomic {
                 self.judged.count("directories of attempts");
                 self.scratches.insert(*scratch);
             }
-            Effect::Settle { operation, drafts } => {
+            Effect::Commit { operation, files: drafts } => {
                 self.settle(drafts)?;
                 self.settling.insert(*operation, drafts.clone());
             }
             Effect::KeepInput(replay) => self.keep(*replay)?,
-            Effect::DropDraft(draft) => {
+            Effect::DropStagedFile(draft) => {
                 demand(self.dropped.insert(*draft), "a file is dropped twice")?;
             }
-            Effect::DropReplay(replay) => {
+            Effect::DropSpool(replay) => {
                 demand(self.replays.remove(replay), "what isn't read is dropped")?;
             }
             Effect::DropScratch(scratch) => _ = self.scratches.remove(scratch),

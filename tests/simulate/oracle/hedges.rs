@@ -46,7 +46,7 @@ impl Hedges {
     /// Requests during a commit.
     fn commit(&mut self, effect: &Effect) {
         match effect {
-            Effect::Settle { operation, .. } => _ = self.settling.insert(*operation),
+            Effect::Commit { operation, .. } => _ = self.settling.insert(*operation),
             Effect::Query { operation, query: Query::Filled(_), .. } => {
                 self.filling.insert(*operation);
             }

@@ -120,7 +120,7 @@ impl Held {
             _ => None,
         });
         let held: Vec<_> = held.collect();
-        if redirects.iter().any(|change| matches!(change.source, FdSource::Replay(_))) {
+        if redirects.iter().any(|change| matches!(change.source, FdSource::Spool(_))) {
             self.of_attempts.extend(held);
             return;
         }

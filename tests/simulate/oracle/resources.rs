@@ -58,8 +58,8 @@ impl Resources {
                 FdSource::Relay { relay, .. } => {
                     demand(self.operations.contains(relay), || format!("{relay:?} isn't there"))?;
                 }
-                FdSource::Draft { .. }
-                | FdSource::Replay(_)
+                FdSource::StagedFile { .. }
+                | FdSource::Spool(_)
                 | FdSource::File { .. }
                 | FdSource::Descriptor(_)
                 | FdSource::Null
@@ -175,15 +175,15 @@ impl Oracle for Resources {
                 self.buffers.remove(buffer);
                 demand(self.dropped.insert(*buffer), || format!("{buffer:?} is dropped twice"))
             }
-            Effect::Settle { operation, .. } => self.operation(*operation),
+            Effect::Commit { operation, .. } => self.operation(*operation),
             Effect::Enter(entry) => self.operation(entry.operation),
             Effect::Dispatch(branch) => {
                 self.scope(branch.scope)?;
                 self.io(branch.io)
             }
-            Effect::DropDraft(_)
+            Effect::DropStagedFile(_)
             | Effect::KeepInput(_)
-            | Effect::DropReplay(_)
+            | Effect::DropSpool(_)
             | Effect::DropScratch(_)
             | Effect::Leave(..)
             | Effect::Fill(..)

@@ -82,7 +82,7 @@ fn operation(effect: &Effect) -> Option<OperationId> {
     match effect {
         Effect::Open { operation, .. }
         | Effect::Query { operation, .. }
-        | Effect::Settle { operation, .. }
+        | Effect::Commit { operation, .. }
         | Effect::FinishRelay(operation) => Some(*operation),
         Effect::Enter(entry) => Some(entry.operation),
         _ => None,

@@ -254,14 +254,14 @@ impl Faulty {
                 let result = Err(Refusal::new("cannot use the channel"));
                 self.post(Event::Done { operation: entry.operation, result });
             }
-            Effect::Settle { operation, .. } if faults.happens(dice, "hang", faults.hang) => {
+            Effect::Commit { operation, .. } if faults.happens(dice, "hang", faults.hang) => {
                 self.hung.insert(operation);
             }
-            Effect::Settle { operation, drafts } => {
+            Effect::Commit { operation, files: drafts } => {
                 if faults.happens(dice, "settle", faults.settle) {
                     self.around.fails = Some(self.dice.number(0, drafts.len() - 1));
                 }
-                self.forward(Effect::Settle { operation, drafts });
+                self.forward(Effect::Commit { operation, files: drafts });
             }
             Effect::Abandon(operation) => {
                 self.hung.remove(&operation);

@@ -171,7 +171,7 @@ impl Watched {
         let is_seen = match effect {
             Effect::Run(_) => true,
             Effect::Open { redirects, .. } => self.is_first && redirects.iter().any(writes),
-            Effect::Settle { .. } | Effect::Enter(_) | Effect::Leave(..) => self.is_first,
+            Effect::Commit { .. } | Effect::Enter(_) | Effect::Leave(..) => self.is_first,
             _ => false,
         };
         let Some(disk) = self.disk.as_ref().filter(|_| is_seen) else { return };
@@ -187,7 +187,7 @@ impl Watched {
 fn writes(change: &FdChange) -> bool {
     match &change.source {
         FdSource::File { access, .. } => *access != Access::Read,
-        FdSource::Draft { .. } => true,
+        FdSource::StagedFile { .. } => true,
         _ => false,
     }
 }

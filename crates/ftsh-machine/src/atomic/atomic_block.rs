@@ -10,8 +10,8 @@ use crate::atomic::transaction::{
 };
 use crate::commands::opening::{RedirectTarget, Redirects, Resolved, Targets, WrittenVariable};
 use crate::effect::{
-    Access, BufferId, DraftId, DraftMode, Effect, FdChange, FdSource, OperationId, Query, ReplayId,
-    ScratchId, Sink,
+    Access, BufferId, CommitMode, Effect, FdChange, FdSource, OperationId, Query, ScratchId, Sink,
+    SpoolId, StagedFileId,
 };
 use crate::event::{Refusal, Reply};
 use crate::interface::requests::Requests;
@@ -57,7 +57,7 @@ impl Committer<'_> {
             let source = match target {
                 RedirectTarget::FdSource(source) => {
                     // A `catch` without output keeps the existing file.
-                    let mode = if attempt { DraftMode::Replace } else { DraftMode::Fill };
+                    let mode = if attempt { CommitMode::Replace } else { CommitMode::Fill };
                     let mut draft = Vec::new();
                     let source = self.core.requests.as_draft(source, mode, true, &mut draft);
                     drafts.extend(draft.into_iter().map(|draft| (descriptor, draft)));
@@ -117,7 +117,7 @@ impl Committer<'_> {
             return Flow::Throw(task.broken(NO_TRY));
         };
         let operation = self.core.requests.new_operation(task);
-        let changes = vec![FdChange { descriptor: 0, source: FdSource::Replay(replay) }];
+        let changes = vec![FdChange { descriptor: 0, source: FdSource::Spool(replay) }];
         let io = self.core.requests.open_io(&task.io, task, operation, changes);
         let transaction =
             Box::new(Transaction::bare(TransactionKind::Input(replay), task.io.clone()));
@@ -134,7 +134,7 @@ impl Committer<'_> {
     ) -> Option<TransactionKind> {
         let replay = self.core.requests.replay(task)?;
         let frame = task.top_try()?;
-        changes.push(FdChange { descriptor: 0, source: FdSource::Replay(replay) });
+        changes.push(FdChange { descriptor: 0, source: FdSource::Spool(replay) });
         for descriptor in 1..=9 {
             let buffer = BufferId(self.core.requests.next_id());
             changes.push(FdChange { descriptor, source: FdSource::Hold(buffer) });
@@ -235,12 +235,12 @@ impl Committer<'_> {
 
 impl Requests {
     /// Returns the input that all attempts of the innermost `try` read.
-    fn replay(&mut self, task: &mut Task) -> Option<ReplayId> {
+    fn replay(&mut self, task: &mut Task) -> Option<SpoolId> {
         let frame = task.frames.iter_mut().rev().find_map(|frame| match &mut frame.kind {
             FrameKind::Try(frame) => Some(frame),
             _ => None,
         })?;
-        let replay = frame.replay.get_or_insert_with(|| self.new_handle(ReplayId));
+        let replay = frame.replay.get_or_insert_with(|| self.new_handle(SpoolId));
         Some(replay.id())
     }
 
@@ -273,19 +273,19 @@ impl Requests {
     fn as_draft(
         &mut self,
         source: FdSource,
-        mode: DraftMode,
+        mode: CommitMode,
         appends: bool,
-        drafts: &mut Vec<ResourceHandle<DraftId>>,
+        drafts: &mut Vec<ResourceHandle<StagedFileId>>,
     ) -> FdSource {
         let mode = match &source {
             FdSource::File { access: Access::Write, .. } => mode,
-            FdSource::File { access: Access::Append, .. } if appends => DraftMode::Append,
+            FdSource::File { access: Access::Append, .. } if appends => CommitMode::Append,
             _ => return source,
         };
         let FdSource::File { path, .. } = source else { return source };
-        let draft = DraftId(self.next_id());
+        let draft = StagedFileId(self.next_id());
         drafts.push(self.handle(draft));
-        FdSource::Draft { draft, path, mode }
+        FdSource::StagedFile { file: draft, path, mode }
     }
 
     /// Stages the files written by the current instruction of an atomic attempt. Files that are
@@ -298,7 +298,7 @@ impl Requests {
         for Resolved { target, .. } in pending {
             if let RedirectTarget::FdSource(source) = target {
                 let file = std::mem::replace(source, FdSource::Null);
-                *source = self.as_draft(file, DraftMode::Replace, false, drafts);
+                *source = self.as_draft(file, CommitMode::Replace, false, drafts);
             }
         }
     }
@@ -311,7 +311,7 @@ impl Requests {
     }
 
     /// Ends an atomic `try`. Without a commit, the input is available again to the next reader.
-    pub(crate) fn end_replay(&mut self, replay: Option<ResourceHandle<ReplayId>>) {
+    pub(crate) fn end_replay(&mut self, replay: Option<ResourceHandle<SpoolId>>) {
         if replay.is_some() {
             drop(replay);
             self.flush_released();

@@ -9,7 +9,7 @@ use crate::atomic::Committer;
 use crate::atomic::transaction::{
     BufferedStream, Commit, Committing, Transaction, TransactionKind,
 };
-use crate::effect::{DraftId, Effect, OperationId, ProcessId, Query, TaskId};
+use crate::effect::{Effect, OperationId, ProcessId, Query, StagedFileId, TaskId};
 use crate::event::{Refusal, Reply, SIGPIPE};
 use crate::grouped_output::flush::WriteError;
 use crate::interface::requests::Requests;
@@ -85,7 +85,7 @@ impl Committer<'_> {
         {
             outer.inner.append(&mut transaction.inner);
         }
-        let wanted: Vec<DraftId> = transaction.inner.iter().map(ResourceHandle::id).collect();
+        let wanted: Vec<StagedFileId> = transaction.inner.iter().map(ResourceHandle::id).collect();
         task.frames.push(Frame { height, kind: FrameKind::Transaction(transaction) });
         if wanted.is_empty() {
             return self.files_in_place(task);
@@ -238,9 +238,9 @@ impl Committer<'_> {
 }
 
 impl Requests {
-    pub(crate) fn request_commit(&mut self, task: &Task, drafts: Vec<DraftId>) -> OperationId {
+    pub(crate) fn request_commit(&mut self, task: &Task, drafts: Vec<StagedFileId>) -> OperationId {
         let operation = self.new_operation(task);
-        self.push(Effect::Settle { operation, drafts });
+        self.push(Effect::Commit { operation, files: drafts });
         operation
     }
 }

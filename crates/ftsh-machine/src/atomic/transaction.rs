@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use crate::commands::opening::WrittenVariable;
 use crate::commands::table::IoTable;
-use crate::effect::{BufferId, DraftId, OperationId, ProcessId, ReplayId, ScratchId, Sink};
+use crate::effect::{BufferId, OperationId, ProcessId, ScratchId, Sink, SpoolId, StagedFileId};
 use crate::unwind::continuation::Continuation;
 use crate::values::value::ResourceHandle;
 
@@ -25,10 +25,10 @@ pub(crate) struct Transaction {
     /// Buffers of output.
     pub buffered: Vec<BufferedStream>,
     /// Staged files in order, each with its descriptor.
-    pub drafts: Vec<(u8, ResourceHandle<DraftId>)>,
+    pub drafts: Vec<(u8, ResourceHandle<StagedFileId>)>,
     /// Staged files of successful inner attempts, which are committed first. During the commit: all
     /// files to put in place.
-    pub inner: Vec<ResourceHandle<DraftId>>,
+    pub inner: Vec<ResourceHandle<StagedFileId>>,
     /// Variables to change, each with its descriptor.
     pub written: Vec<(u8, WrittenVariable)>,
     /// State of the commit, once begun.
@@ -41,7 +41,7 @@ pub(crate) enum TransactionKind {
     /// An attempt of an atomic `try`.
     Attempt {
         /// Replayed standard input.
-        replay: ReplayId,
+        replay: SpoolId,
         /// Scratch directory.
         scratch: Scratch,
     },
@@ -53,7 +53,7 @@ pub(crate) enum TransactionKind {
         buffer: ResourceHandle<BufferId>,
     },
     /// An attempt that is not atomic and reads the same standard input as the first one.
-    Input(ReplayId),
+    Input(SpoolId),
     /// The `catch` of an atomic `try`.
     Catch,
     /// A structure or a call inside an atomic attempt, whose files are committed after its success.
@@ -102,7 +102,7 @@ pub(crate) struct Dropped {
     /// Buffers of streams and variables.
     pub buffered: Vec<BufferedStream>,
     /// Staged files.
-    pub drafts: Vec<(u8, ResourceHandle<DraftId>)>,
+    pub drafts: Vec<(u8, ResourceHandle<StagedFileId>)>,
     /// False if the output was also forwarded.
     pub is_lost: bool,
 }
@@ -118,7 +118,7 @@ impl Transaction {
     pub(crate) fn redirected(
         before: IoTable,
         around_call: bool,
-        drafts: Vec<ResourceHandle<DraftId>>,
+        drafts: Vec<ResourceHandle<StagedFileId>>,
     ) -> Self {
         Self { inner: drafts, ..Self::bare(TransactionKind::Redirected { around_call }, before) }
     }
@@ -135,7 +135,8 @@ impl Dropped {
     pub(crate) fn sinks(&self) -> Vec<Sink> {
         let buffered =
             self.buffered.iter().map(|(descriptor, it)| (*descriptor, Sink::Buffer(it.id())));
-        let drafts = self.drafts.iter().map(|(descriptor, it)| (*descriptor, Sink::Draft(it.id())));
+        let drafts =
+            self.drafts.iter().map(|(descriptor, it)| (*descriptor, Sink::StagedFile(it.id())));
         let all: Vec<(u8, Sink)> = buffered.chain(drafts).collect();
         let of = |wanted: u8| all.iter().filter(move |(descriptor, _)| *descriptor == wanted);
         [2, 1].into_iter().flat_map(of).map(|(_, sink)| *sink).collect()

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::commands::table::IoTable;
-use crate::effect::{BufferId, Directory, DraftId, FdChange, FdSource, OperationId, Umask};
+use crate::effect::{BufferId, Directory, FdChange, FdSource, OperationId, StagedFileId, Umask};
 use crate::values::value::{ResourceHandle, Value};
 use crate::values::variables::{SavedVariable, Variables};
 use ftsh_syntax::ast::{Mode, Name};
@@ -17,7 +17,7 @@ pub(crate) struct Redirects {
     /// copy, so a command cannot read its own output.
     pub read: Vec<ResourceHandle<BufferId>>,
     /// Staged files of the redirections.
-    pub drafts: Vec<ResourceHandle<DraftId>>,
+    pub drafts: Vec<ResourceHandle<StagedFileId>>,
     /// Previous values of the variables changed by redirections already set up.
     pub before: Vec<SavedVariable>,
 }

@@ -7,8 +7,8 @@ use bstr::BString;
 
 use crate::channels::{Claim, Passed, Rules};
 pub use crate::interface::id::{
-    BufferId, DraftId, IoId, OperationId, PassId, PipeId, ProcessId, ReplayId, ScopeId, ScratchId,
-    TaskId,
+    BufferId, IoId, OperationId, PassId, PipeId, ProcessId, ScopeId, ScratchId, SpoolId,
+    StagedFileId, TaskId,
 };
 use crate::record::LogRecord;
 use crate::remote::packed::PackedBranch;
@@ -106,20 +106,20 @@ pub enum Effect {
     ///
     /// Answered by `Done`: `Truth(true)`; a refusal if no file has taken its place; `Text` with the
     /// reason if only some have. If abandoned before the first file takes its place, no file does.
-    Settle {
+    Commit {
         /// Id of the request.
         operation: OperationId,
         /// Staged files to put in place.
-        drafts: Vec<DraftId>,
+        files: Vec<StagedFileId>,
     },
     /// Drop a staged file. Unless committed, the file is removed.
-    DropDraft(DraftId),
+    DropStagedFile(StagedFileId),
     /// Consume the input that was read since the replay began. The rest is available to the next
     /// reader of the same input.
-    KeepInput(ReplayId),
+    KeepInput(SpoolId),
     /// Drop a replay. Unless kept, the input returns to its position at the beginning of the
     /// replay.
-    DropReplay(ReplayId),
+    DropSpool(SpoolId),
     /// Remove a scratch directory with its content, if the directory was created.
     DropScratch(ScratchId),
     /// Wait for an attempt's turn in a channel. Answered by `Done` with `Admission`, and by
@@ -294,19 +294,19 @@ pub enum FdSource {
     },
     /// An existing buffer, at its end.
     BufferAppend(BufferId),
-    /// A file to be written whole or not at all, by `Settle`; unchanged until then. A path of
+    /// A file to be written whole or not at all, by `Commit`; unchanged until then. A path of
     /// anything but a regular file is opened directly.
-    Draft {
+    StagedFile {
         /// Id of the staged file.
-        draft: DraftId,
+        file: StagedFileId,
         /// Path, relative to the directory.
         path: BString,
         /// Effect of the commit on an existing file.
-        mode: DraftMode,
+        mode: CommitMode,
     },
     /// The current source of the descriptor, from its position at the first request of the replay.
     /// A terminal or an unreadable descriptor stays unchanged.
-    Replay(ReplayId),
+    Spool(SpoolId),
     /// The current source of another descriptor of the table.
     Descriptor(u8),
     /// `/dev/null`
@@ -327,7 +327,7 @@ pub enum FdSource {
 
 /// Effect of a commit on an existing file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DraftMode {
+pub enum CommitMode {
     /// Replace the existing file.
     Replace,
     /// Replace the existing file if anything was written, and keep the file otherwise.
@@ -353,7 +353,7 @@ pub enum Sink {
     /// Buffer for a stream or a variable.
     Buffer(BufferId),
     /// Staged file.
-    Draft(DraftId),
+    StagedFile(StagedFileId),
 }
 
 /// Information that the machine requests.

@@ -24,9 +24,9 @@ ids! {
     /// A pipe between two stages.
     PipeId
     /// A staged file, written whole or not at all.
-    DraftId
+    StagedFileId
     /// Input that each attempt of an atomic `try` reads from the same position.
-    ReplayId
+    SpoolId
     /// The directory of an atomic attempt.
     ScratchId
     /// Admission of an attempt to a channel.

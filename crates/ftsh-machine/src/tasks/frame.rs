@@ -9,7 +9,7 @@ use bstr::BString;
 use crate::atomic::transaction::{Dropped, Transaction};
 use crate::commands::opening::Targets;
 use crate::commands::table::IoTable;
-use crate::effect::{ReplayId, ScopeId, TaskId};
+use crate::effect::{ScopeId, SpoolId, TaskId};
 use crate::forany::state::Hedge;
 use crate::grouped_output::buffered::OutputBuffers;
 use crate::grouped_output::relay::state::OutputRelay;
@@ -120,7 +120,7 @@ pub(crate) struct TryFrame {
     /// True if the standard input was open at the last check; `None` without a check.
     pub input: Option<bool>,
     /// Standard input of all attempts, for an atomic `try`.
-    pub replay: Option<ResourceHandle<ReplayId>>,
+    pub replay: Option<ResourceHandle<SpoolId>>,
     /// Output of the attempt that is failing.
     pub dropped: Option<Dropped>,
 }

@@ -9,7 +9,9 @@ use crate::atomic::transaction::{Committing, OpeningTransaction, Scratch};
 use crate::commands::invocation::Expanded;
 use crate::commands::opening::{Opening, Redirects, WrittenVariable};
 use crate::commands::table::IoTable;
-use crate::effect::{Directory, DraftId, OperationId, ProcessId, Query, ScopeId, TaskId, Umask};
+use crate::effect::{
+    Directory, OperationId, ProcessId, Query, ScopeId, StagedFileId, TaskId, Umask,
+};
 use crate::eval::replacing::Replacing;
 use crate::event::{Refusal, Reply};
 use crate::outcome::{Failure, FailureKind, Outcome};
@@ -208,7 +210,7 @@ pub(crate) struct RunningCommand {
     /// True if the run ends with the command.
     pub replaces_shell: bool,
     /// Staged files of the command.
-    pub drafts: Vec<ResourceHandle<DraftId>>,
+    pub drafts: Vec<ResourceHandle<StagedFileId>>,
 }
 
 /// Successful command whose files are not yet committed.

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use bstr::{BStr, BString, ByteSlice};
 
-use crate::effect::{BufferId, DraftId, Effect, IoId, ReplayId, ScratchId};
+use crate::effect::{BufferId, Effect, IoId, ScratchId, SpoolId, StagedFileId};
 use crate::values::size;
 use crate::values::splitter::Splitter;
 use crate::values::value_error::ValueError;
@@ -241,9 +241,9 @@ pub(crate) enum Resource {
     /// A table of descriptors.
     Io(IoId),
     /// A staged file, written whole or not at all.
-    Draft(DraftId),
+    StagedFile(StagedFileId),
     /// Input read again by the next attempt.
-    Replay(ReplayId),
+    Spool(SpoolId),
     /// The scratch directory of an attempt.
     Scratch(ScratchId),
 }
@@ -255,8 +255,8 @@ impl Resource {
             Self::Buffer(buffer) => Effect::DropBuffer(buffer),
             Self::Io(IoId::INHERITED) => return None,
             Self::Io(io) => Effect::CloseIo(io),
-            Self::Draft(draft) => Effect::DropDraft(draft),
-            Self::Replay(replay) => Effect::DropReplay(replay),
+            Self::StagedFile(draft) => Effect::DropStagedFile(draft),
+            Self::Spool(replay) => Effect::DropSpool(replay),
             Self::Scratch(scratch) => Effect::DropScratch(scratch),
         })
     }
@@ -274,15 +274,15 @@ impl From<IoId> for Resource {
     }
 }
 
-impl From<DraftId> for Resource {
-    fn from(id: DraftId) -> Self {
-        Self::Draft(id)
+impl From<StagedFileId> for Resource {
+    fn from(id: StagedFileId) -> Self {
+        Self::StagedFile(id)
     }
 }
 
-impl From<ReplayId> for Resource {
-    fn from(id: ReplayId) -> Self {
-        Self::Replay(id)
+impl From<SpoolId> for Resource {
+    fn from(id: SpoolId) -> Self {
+        Self::Spool(id)
     }
 }
 

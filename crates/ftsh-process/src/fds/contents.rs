@@ -63,14 +63,14 @@ impl FdTables {
         for sink in sinks {
             let length = match sink {
                 Sink::Buffer(id) => self.len(*id),
-                Sink::Draft(id) => self.staged_file(*id).map_or(0, StagedFile::len),
+                Sink::StagedFile(id) => self.staged_file(*id).map_or(0, StagedFile::len),
             };
             let wanted = length.min((most - result.len()) as u64);
             // Includes the byte before, which shows if a line begins there.
             let start = length.saturating_sub(wanted).saturating_sub(1);
             let end = match sink {
                 Sink::Buffer(id) => self.content_from(*id, start)?,
-                Sink::Draft(id) => match self.staged_file(*id) {
+                Sink::StagedFile(id) => match self.staged_file(*id) {
                     Some(staged_file) => staged_file.content_from(start, length)?,
                     None => Vec::new(),
                 },

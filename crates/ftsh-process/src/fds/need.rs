@@ -47,7 +47,7 @@ impl FdTables {
         let needs = redirects.iter().enumerate().map(|(at, changes)| match &changes.source {
             // The descriptor is shared by all users. A replayed input needs descriptors only when a
             // command reads it.
-            FdSource::Null | FdSource::Gone | FdSource::Position(_) | FdSource::Replay(_) => {
+            FdSource::Null | FdSource::Gone | FdSource::Position(_) | FdSource::Spool(_) => {
                 Need::NOTHING
             }
             FdSource::Descriptor(from) => {
@@ -57,7 +57,7 @@ impl FdTables {
                 Need::of(usize::from(!is_changed && fd.is_some_and(inherited)), 0)
             }
             FdSource::File { .. } | FdSource::BufferCreate(..) => Need::of(1, 0),
-            FdSource::Bytes(_) | FdSource::Draft { .. } => Need::of(1, 1),
+            FdSource::Bytes(_) | FdSource::StagedFile { .. } => Need::of(1, 1),
             FdSource::Hold(_) => {
                 let fd = self.table(base).and_then(|it| it.get(changes.descriptor));
                 let stays = changes.descriptor > HIGHEST_STANDARD && fd.is_none();

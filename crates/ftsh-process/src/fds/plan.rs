@@ -16,7 +16,7 @@ use super::local;
 use super::path::resolve;
 use super::staged_file::StagedFile;
 use super::table::{Fd, FdTable, SIZE};
-use ftsh_machine::effect::{Access, BufferId, Directory, DraftMode, OperationId, ReplayId, Umask};
+use ftsh_machine::effect::{Access, BufferId, CommitMode, Directory, OperationId, SpoolId, Umask};
 use ftsh_sys as sys;
 
 /// Maximum size of content written on the event loop.
@@ -36,7 +36,7 @@ pub(crate) struct Plan {
 
 /// Input that an attempt reads again.
 pub(crate) struct ReplayedInput {
-    pub replay: ReplayId,
+    pub replay: SpoolId,
     pub input: Option<Fd>,
 }
 
@@ -65,7 +65,7 @@ pub(crate) enum PlanStep {
     StageFile {
         to: u8,
         path: BString,
-        mode: DraftMode,
+        mode: CommitMode,
         staged_file: Arc<StagedFile>,
         registry: Arc<Registry>,
     },
@@ -196,8 +196,8 @@ impl Plan {
                     Some(file) => Fd::Owned(file),
                     None => {
                         let access = match mode {
-                            DraftMode::Append => Access::Append,
-                            DraftMode::Replace | DraftMode::Fill => Access::Write,
+                            CommitMode::Append => Access::Append,
+                            CommitMode::Replace | CommitMode::Fill => Access::Write,
                         };
                         files::open(&self.directory, &path, access, self.umask, control)
                             .and_then(Fd::new)

@@ -21,7 +21,7 @@ use super::super::os::umask::umask as own_umask;
 use super::buffer::{file_on_disk, unnamed_file_in};
 use super::error::FdError;
 use super::rights::{set_mode, take_after};
-use ftsh_machine::effect::{DraftMode, Umask};
+use ftsh_machine::effect::{CommitMode, Umask};
 use ftsh_sys as sys;
 
 /// Maximum number of symbolic links followed.
@@ -76,7 +76,7 @@ impl StagedFile {
         &self,
         path: &BString,
         whole: &Path,
-        mode: DraftMode,
+        mode: CommitMode,
         umask: Umask,
         registry: &Arc<Registry>,
     ) -> Result<Option<Arc<OwnedFd>>, FdError> {
@@ -89,7 +89,7 @@ impl StagedFile {
         let rights =
             Mode::from_bits_truncate(0o666 & !mode_t::from(umask.unwrap_or_else(own_umask)));
         let directory = target.parent().unwrap_or(Path::new("/"));
-        let (file, strategy) = if mode == DraftMode::Append {
+        let (file, strategy) = if mode == CommitMode::Append {
             if old.is_none() {
                 let needed = AccessFlags::W_OK | AccessFlags::X_OK;
                 faccessat(AT_FDCWD, directory, needed, AtFlags::AT_EACCESS)
@@ -112,7 +112,7 @@ impl StagedFile {
                 Some(_) => FdError::Beside { path: path.clone(), error },
                 None => say(error),
             })?;
-            (file, CommitStrategy::Replace { hidden: note, if_written: mode == DraftMode::Fill })
+            (file, CommitStrategy::Replace { hidden: note, if_written: mode == CommitMode::Fill })
         };
         let file = Arc::new(file);
         *self.state() = State::Staged(StagedContent {

@@ -12,7 +12,7 @@ use nix::unistd::{Whence, lseek};
 
 use super::error::FdError;
 use super::tree_position::TreePosition;
-use ftsh_machine::effect::ReplayId;
+use ftsh_machine::effect::SpoolId;
 use ftsh_sys as sys;
 
 /// Number of descriptors in a table.
@@ -128,7 +128,7 @@ pub struct FdTable {
     /// True if the table belongs to such a structure.
     pub holds: bool,
     /// Enclosing attempts that read their input again, outermost first.
-    pub replays: Vec<ReplayId>,
+    pub replays: Vec<SpoolId>,
 }
 
 impl FdTable {

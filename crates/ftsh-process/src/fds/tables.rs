@@ -19,7 +19,7 @@ use super::staged_file::StagedFile;
 use super::table::{Fd, FdTable};
 use super::tree_position::TreePosition;
 use ftsh_machine::effect::{
-    BufferId, Directory, DraftId, FdChange, FdSource, IoId, OperationId, PipeId, Umask,
+    BufferId, Directory, FdChange, FdSource, IoId, OperationId, PipeId, StagedFileId, Umask,
 };
 use ftsh_machine::size::MAX_VALUE_LEN;
 use ftsh_sys as sys;
@@ -36,7 +36,7 @@ pub(crate) struct FdTables {
     unmade: HashMap<BufferId, PendingContent>,
     /// Reported length of buffers, with a hash of the content before.
     pub(super) reported: HashMap<BufferId, (u64, u64)>,
-    staged_files: HashMap<DraftId, Arc<StagedFile>>,
+    staged_files: HashMap<StagedFileId, Arc<StagedFile>>,
     registry: Arc<Registry>,
     pipes: HashMap<PipeId, PipeEnds>,
     null: Option<Fd>,
@@ -267,7 +267,7 @@ impl FdTables {
                     }
                 }
                 FdSource::BufferAppend(id) => PlanStep::Set(to, self.existing(id)?.writer()),
-                FdSource::Draft { draft, path, mode } => {
+                FdSource::StagedFile { file: draft, path, mode } => {
                     let staged_file = self.staged_files.entry(draft).or_default().clone();
                     PlanStep::StageFile {
                         to,
@@ -277,7 +277,7 @@ impl FdTables {
                         registry: self.registry.clone(),
                     }
                 }
-                FdSource::Replay(replay) => {
+                FdSource::Spool(replay) => {
                     let input = plan.known().get(usize::from(to)).copied().flatten().cloned();
                     plan.replayed.push(ReplayedInput { replay, input });
                     continue;
@@ -357,17 +357,17 @@ impl FdTables {
     }
 
     /// Returns the staged files with these ids.
-    pub(crate) fn staged_files(&self, ids: &[DraftId]) -> Vec<Arc<StagedFile>> {
+    pub(crate) fn staged_files(&self, ids: &[StagedFileId]) -> Vec<Arc<StagedFile>> {
         ids.iter().filter_map(|id| self.staged_files.get(id).cloned()).collect()
     }
 
     /// Returns a staged file, if begun.
-    pub(super) fn staged_file(&self, id: DraftId) -> Option<&StagedFile> {
+    pub(super) fn staged_file(&self, id: StagedFileId) -> Option<&StagedFile> {
         self.staged_files.get(&id).map(AsRef::as_ref)
     }
 
     /// Removes a staged file.
-    pub(crate) fn drop_staged_file(&mut self, id: DraftId) {
+    pub(crate) fn drop_staged_file(&mut self, id: StagedFileId) {
         self.staged_files.remove(&id);
     }
 

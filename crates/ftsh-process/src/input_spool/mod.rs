@@ -20,7 +20,7 @@ use self::source::SpoolSource;
 use self::spool::{RemainingInput, Spool};
 use super::fds::{Fd, FdError, FdTable, Plan, ReplayedInput};
 use super::os::poll::{Poller, Token};
-use ftsh_machine::effect::ReplayId;
+use ftsh_machine::effect::SpoolId;
 
 /// Base of the poller tokens of inputs and pipes.
 pub(crate) const SPOOLS: Token = 1 << 36;
@@ -37,7 +37,7 @@ const BLOCK: usize = 64 * 1024;
 #[derive(Default)]
 pub(crate) struct InputSpools {
     spools: Vec<Spool>,
-    attempts: HashMap<ReplayId, AttemptInput>,
+    attempts: HashMap<SpoolId, AttemptInput>,
     count: Token,
     block: Vec<u8>,
     feeders: Vec<FdTable>,
@@ -99,9 +99,9 @@ impl InputSpools {
 
     fn classify(
         &mut self,
-        replay: ReplayId,
+        replay: SpoolId,
         input: Option<Fd>,
-        around: &[ReplayId],
+        around: &[SpoolId],
         poller: &mut Poller,
     ) -> AttemptInput {
         let Some(fd) = input.filter(Fd::is_readable) else { return AttemptInput::Nothing };
@@ -127,7 +127,7 @@ impl InputSpools {
     }
 
     /// Commits the bytes read by an attempt: no later attempt reads them again.
-    pub(crate) fn keep(&mut self, replay: ReplayId, poller: &mut Poller) {
+    pub(crate) fn keep(&mut self, replay: SpoolId, poller: &mut Poller) {
         match self.attempts.get_mut(&replay) {
             Some(AttemptInput::File { is_kept, .. }) => *is_kept = true,
             Some(AttemptInput::Spool) => {
@@ -151,7 +151,7 @@ impl InputSpools {
     }
 
     /// Ends the attempts of an input.
-    pub(crate) fn drop(&mut self, replay: ReplayId, poller: &mut Poller) {
+    pub(crate) fn drop(&mut self, replay: SpoolId, poller: &mut Poller) {
         match self.attempts.remove(&replay) {
             Some(AttemptInput::File { fd, start, is_kept: false }) => {
                 let _ = lseek(&fd, start, Whence::SeekSet); // the same call worked before

@@ -12,7 +12,7 @@ use super::super::fds::spilling_log::SpillingLog;
 use super::super::os::poll::{Poller, Token};
 use super::feeder::{Feeder, FeederState};
 use super::source::{self, SpoolSource};
-use ftsh_machine::effect::ReplayId;
+use ftsh_machine::effect::SpoolId;
 
 /// Maximum number of bytes read in advance for a program that replaces the shell.
 const MAX_READ_AHEAD: u64 = 1024 * 1024;
@@ -37,7 +37,7 @@ pub(super) struct Spool {
     watched: Option<Fd>,
     /// Reader outside all attempts.
     root: SpoolReader,
-    attempts: HashMap<ReplayId, SpoolAttempt>,
+    attempts: HashMap<SpoolId, SpoolAttempt>,
 }
 
 /// Reader of the input.
@@ -50,7 +50,7 @@ struct SpoolReader {
 
 struct SpoolAttempt {
     /// Innermost enclosing attempt that reads this input.
-    around: Option<ReplayId>,
+    around: Option<SpoolId>,
     /// Position at its beginning.
     start: u64,
     reader: SpoolReader,
@@ -85,7 +85,7 @@ impl Spool {
         }
     }
 
-    fn reader(&mut self, replay: Option<ReplayId>) -> &mut SpoolReader {
+    fn reader(&mut self, replay: Option<SpoolId>) -> &mut SpoolReader {
         match replay.and_then(|id| self.attempts.get_mut(&id)) {
             Some(attempt) => &mut attempt.reader,
             None => &mut self.root,
@@ -93,12 +93,12 @@ impl Spool {
     }
 
     /// Returns the innermost of these attempts that reads this input.
-    fn innermost(&self, replays: &[ReplayId]) -> Option<ReplayId> {
+    fn innermost(&self, replays: &[SpoolId]) -> Option<SpoolId> {
         replays.iter().rev().copied().find(|id| self.attempts.contains_key(id))
     }
 
     /// Begins an attempt inside others, at the position of the enclosing reader.
-    pub(super) fn begin(&mut self, replay: ReplayId, inside: &[ReplayId], poller: &mut Poller) {
+    pub(super) fn begin(&mut self, replay: SpoolId, inside: &[SpoolId], poller: &mut Poller) {
         let around = self.innermost(inside);
         let outer = self.reader(around);
         let start = outer.place();
@@ -108,7 +108,7 @@ impl Spool {
     }
 
     /// Begins the next attempt, at the position of the first.
-    pub(super) fn rewind(&mut self, replay: ReplayId, poller: &mut Poller) {
+    pub(super) fn rewind(&mut self, replay: SpoolId, poller: &mut Poller) {
         if let Some(attempt) = self.attempts.get_mut(&replay) {
             attempt.is_kept = false;
             attempt.reader.go_to(attempt.start, poller);
@@ -116,7 +116,7 @@ impl Spool {
     }
 
     /// Moves the enclosing reader to the position of a successful attempt.
-    pub(super) fn keep(&mut self, replay: ReplayId, poller: &mut Poller) {
+    pub(super) fn keep(&mut self, replay: SpoolId, poller: &mut Poller) {
         let Some(attempt) = self.attempts.get_mut(&replay) else { return };
         let (place, around) = (attempt.reader.place(), attempt.around);
         attempt.is_kept = true;
@@ -125,7 +125,7 @@ impl Spool {
     }
 
     /// Ends the attempts. Unless one was kept, the enclosing reader returns to their beginning.
-    pub(super) fn drop(&mut self, replay: ReplayId, poller: &mut Poller) {
+    pub(super) fn drop(&mut self, replay: SpoolId, poller: &mut Poller) {
         let Some(mut attempt) = self.attempts.remove(&replay) else { return };
         attempt.reader.go_to(attempt.start, poller);
         if !attempt.is_kept {
@@ -138,7 +138,7 @@ impl Spool {
     /// since all recorded bytes are consumed.
     pub(super) fn connect(
         &mut self,
-        inside: &[ReplayId],
+        inside: &[SpoolId],
         token: Token,
         poller: &mut Poller,
     ) -> io::Result<Option<Fd>> {
@@ -163,7 +163,7 @@ impl Spool {
     /// more may follow; none if no recorded bytes are left.
     pub(super) fn rest(
         &mut self,
-        inside: &[ReplayId],
+        inside: &[SpoolId],
         block: &mut [u8],
     ) -> io::Result<Option<RemainingInput>> {
         let innermost = self.innermost(inside);
@@ -201,7 +201,7 @@ impl Spool {
 
     /// True if a reader inside these attempts would find the end of the input; none if only the
     /// source can show.
-    pub(super) fn has_ended(&mut self, inside: &[ReplayId]) -> Option<bool> {
+    pub(super) fn has_ended(&mut self, inside: &[SpoolId]) -> Option<bool> {
         let (end, has_ended) = (self.log.end(), self.has_ended);
         let innermost = self.innermost(inside);
         if self.reader(innermost).place() < end { Some(false) } else { has_ended.then_some(true) }

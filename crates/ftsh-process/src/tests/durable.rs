@@ -15,7 +15,7 @@ use crate::procs::list;
 use ftsh_machine::Outcome;
 use ftsh_machine::channels::Passed;
 use ftsh_machine::driver::{BufferPart, Durable, Interactive};
-use ftsh_machine::effect::{Access, DraftId, PassId, PipeId, ReplayId};
+use ftsh_machine::effect::{Access, PassId, PipeId, SpoolId, StagedFileId};
 use ftsh_sys as sys;
 use ftsh_sys::os_error::plain;
 
@@ -126,7 +126,7 @@ each_alone! {
 
     fn what_a_lost_attempt_read_is_read_again(world) {
         let replay = |world: &mut World, id, io, base| {
-            world.open(io, base, vec![change(0, FdSource::Replay(ReplayId(id)))]);
+            world.open(io, base, vec![change(0, FdSource::Spool(SpoolId(id)))]);
         };
         world.open(TABLE, IoId::INHERITED, vec![change(0, FdSource::Bytes(LINES.into()))]);
         line(world, TABLE);
@@ -137,12 +137,12 @@ each_alone! {
         for io in [TABLE, OUTER, INNER] {
             assert_eq!(world.driver.position(io, 0), Some(2), "where the outer one began");
         }
-        world.driver.perform(Effect::KeepInput(ReplayId(2)));
-        world.driver.perform(Effect::DropReplay(ReplayId(2)));
+        world.driver.perform(Effect::KeepInput(SpoolId(2)));
+        world.driver.perform(Effect::DropSpool(SpoolId(2)));
         assert_eq!(world.driver.position(TABLE, 0), Some(2));
-        world.driver.perform(Effect::KeepInput(ReplayId(1)));
+        world.driver.perform(Effect::KeepInput(SpoolId(1)));
         assert_eq!(world.driver.position(TABLE, 0), Some(6), "what is kept was read for good");
-        world.driver.perform(Effect::DropReplay(ReplayId(1)));
+        world.driver.perform(Effect::DropSpool(SpoolId(1)));
         assert_eq!(world.driver.position(TABLE, 0), Some(6));
         // A replayed pipe is lost with the shell.
         let pipe = PipeId(1);
@@ -158,7 +158,7 @@ each_alone! {
         let errors = BufferId(world.id());
         let gone = |number| change(number, FdSource::Gone);
         world.open(TABLE, IoId::INHERITED, vec![gone(0), gone(1), change(2, create(errors, ""))]);
-        let replay = vec![change(0, FdSource::Replay(ReplayId(1)))];
+        let replay = vec![change(0, FdSource::Spool(SpoolId(1)))];
         world.open(OUTER, TABLE, replay);
         let reading = [
             program(&["cat"]), shell("cat <&0"), shell("exec 3<&0; cat <&3"),
@@ -278,9 +278,9 @@ each_alone! {
         let (scope, io, buffer) = (ScopeId(8), IoId(8), BufferId(8));
         let effects = [
             Effect::Leave(PassId(8), Passed::Neither),
-            Effect::KeepInput(ReplayId(8)),
-            Effect::DropReplay(ReplayId(8)),
-            Effect::DropDraft(DraftId(8)),
+            Effect::KeepInput(SpoolId(8)),
+            Effect::DropSpool(SpoolId(8)),
+            Effect::DropStagedFile(StagedFileId(8)),
             Effect::DropScratch(ScratchId(8)),
             Effect::CloseIo(io),
             Effect::DropBuffer(buffer),

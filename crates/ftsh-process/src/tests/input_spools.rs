@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 
 use super::*;
 use crate::fds::{Fd, FdTable};
-use ftsh_machine::effect::{PipeId, ReplayId};
+use ftsh_machine::effect::{PipeId, SpoolId};
 
 /// Tables: the outer one, and those of attempts.
 const BASE: IoId = IoId(1);
@@ -22,7 +22,7 @@ fn read_from(world: &mut World, fd: OwnedFd) {
 
 /// Begins an attempt.
 fn begin(world: &mut World, replay: u64, io: IoId, base: IoId) {
-    let change = FdChange { descriptor: 0, source: FdSource::Replay(ReplayId(replay)) };
+    let change = FdChange { descriptor: 0, source: FdSource::Spool(SpoolId(replay)) };
     world.driver.perform(Effect::CloseIo(io));
     world.open(io, base, vec![change]);
 }
@@ -44,12 +44,12 @@ fn line(world: &mut World, io: IoId) -> String {
 }
 
 fn keep(world: &mut World, replay: u64) {
-    world.driver.perform(Effect::KeepInput(ReplayId(replay)));
+    world.driver.perform(Effect::KeepInput(SpoolId(replay)));
     drop_replay(world, replay);
 }
 
 fn drop_replay(world: &mut World, replay: u64) {
-    world.driver.perform(Effect::DropReplay(ReplayId(replay)));
+    world.driver.perform(Effect::DropSpool(SpoolId(replay)));
 }
 
 /// Returns each kind of input with this content, and true if its end can be detected.

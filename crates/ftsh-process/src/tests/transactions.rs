@@ -5,7 +5,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use super::*;
-use ftsh_machine::effect::{Access, DraftId, DraftMode, Sink};
+use ftsh_machine::effect::{Access, CommitMode, Sink, StagedFileId};
 
 /// Creates a directory for files.
 fn place() -> tempfile::TempDir {
@@ -17,11 +17,11 @@ fn text(path: &Path) -> BString {
 }
 
 fn draft(id: u64, path: &Path) -> FdSource {
-    FdSource::Draft { draft: DraftId(id), path: text(path), mode: DraftMode::Replace }
+    FdSource::StagedFile { file: StagedFileId(id), path: text(path), mode: CommitMode::Replace }
 }
 
 fn addition(id: u64, path: &Path) -> FdSource {
-    FdSource::Draft { draft: DraftId(id), path: text(path), mode: DraftMode::Append }
+    FdSource::StagedFile { file: StagedFileId(id), path: text(path), mode: CommitMode::Append }
 }
 
 /// Runs a command of `sh` with this standard output.
@@ -34,14 +34,14 @@ fn write(world: &mut World, to: FdSource, script: &str) {
 
 fn settle(world: &mut World, ids: &[u64]) -> Result<Reply, Refusal> {
     let operation = OperationId(world.id());
-    let drafts = ids.iter().copied().map(DraftId).collect();
-    world.driver.perform(Effect::Settle { operation, drafts });
+    let drafts = ids.iter().copied().map(StagedFileId).collect();
+    world.driver.perform(Effect::Commit { operation, files: drafts });
     world.done(operation)
 }
 
 fn drop_all(world: &mut World, ids: &[u64]) {
     for id in ids {
-        world.driver.perform(Effect::DropDraft(DraftId(*id)));
+        world.driver.perform(Effect::DropStagedFile(StagedFileId(*id)));
     }
 }
 
@@ -187,7 +187,7 @@ each_alone! {
         let (old, new) = (made(place.path().join("old"), "old"), place.path().join("new"));
         for (number, script, wanted) in [(1, ":", ["old"].as_slice()), (2, "echo x", &["new", "old"])] {
             for (id, path) in [(number, &old), (10 + number, &new)] {
-                let fill = FdSource::Draft { draft: DraftId(id), path: text(path), mode: DraftMode::Fill };
+                let fill = FdSource::StagedFile { file: StagedFileId(id), path: text(path), mode: CommitMode::Fill };
                 write(world, fill, script);
             }
             assert_eq!(settle(world, &[number, 10 + number]), Ok(Reply::Truth(true)));
@@ -421,8 +421,8 @@ each_alone! {
                 world.driver.perform(Effect::CloseIo(IoId(1)));
             }
             let operation = OperationId(world.id());
-            let drafts = ids.map(DraftId).to_vec();
-            world.driver.perform(Effect::Settle { operation, drafts });
+            let drafts = ids.map(StagedFileId).to_vec();
+            world.driver.perform(Effect::Commit { operation, files: drafts });
             std::thread::sleep(Duration::from_micros(round * 10));
             world.driver.perform(Effect::Abandon(operation));
             drop_all(world, &ids);
