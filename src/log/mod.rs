@@ -9,7 +9,6 @@ mod repeats;
 mod results;
 mod summary;
 mod text;
-mod zone;
 
 #[cfg(test)]
 mod tests;
@@ -17,7 +16,7 @@ mod tests;
 pub use self::results::Results;
 pub use self::summary::Summary;
 pub use self::text::{EventText, one_line, signal_name};
-pub use self::zone::local_zone;
+pub use ftsh_process::local_zone;
 
 use std::fs::OpenOptions;
 use std::io;

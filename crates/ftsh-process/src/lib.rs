@@ -45,6 +45,7 @@ pub use self::control::{ControlLink, Controller, Order, SharedDeadline};
 pub use self::external_fds::Readiness;
 pub use self::fds::spilling_log::SpillingLog;
 pub use self::os::clock::{BOOT_ID, boot_id, since_boot};
+pub use self::os::local_time::local_zone;
 pub use self::os::signal::die_by;
 pub use self::os::umask::{assume_umask, umask};
 pub use self::procs::{CLIENTS, kill_stale_runs};

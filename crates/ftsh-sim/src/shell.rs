@@ -441,6 +441,11 @@ impl Shell {
                 Ok(Reply::Words(names))
             }
             Query::Clock => Ok(Reply::clock(EPOCH + now.elapsed())),
+            Query::LocalTime(wanted) => {
+                let now = EPOCH + now.elapsed();
+                let at = wanted.at.unwrap_or((now.as_secs() as i64, now.subsec_nanos()));
+                Ok(Reply::Text(universal_time(&wanted.pattern, at).into()))
+            }
             Query::OwnDirectory => Ok(Reply::Text("/".into())),
             Query::Directory(path) if *path == "." => Ok(Reply::Text("/".into())),
             Query::Directory(path) => Ok(Reply::Text(absolute(path))),
@@ -461,6 +466,13 @@ impl Shell {
             Query::InputEnded(io) => Ok(Reply::Truth(self.descriptors.input_ended(*io))),
         }
     }
+}
+
+/// Returns a moment in universal time by a pattern; empty if that is impossible.
+fn universal_time(pattern: &[u8], (seconds, nanos): (i64, u32)) -> String {
+    let moment = jiff::Timestamp::new(seconds, nanos.min(999_999_999) as i32);
+    let moment = moment.map(|moment| moment.to_zoned(jiff::tz::TimeZone::UTC));
+    moment.and_then(|it| jiff::fmt::strtime::format(pattern, &it)).unwrap_or_default()
 }
 
 /// True if a scope is another scope or inside the other scope.

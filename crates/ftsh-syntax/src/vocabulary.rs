@@ -39,7 +39,8 @@ pub fn loop_clauses() -> impl Iterator<Item = (&'static str, [&'static str; 2])>
 pub struct Signature {
     /// Name in calls.
     pub name: &'static str,
-    /// Names of the parameters. An argument for `regex` has to be a regular expression.
+    /// Names of the parameters. An argument for `regex` has to be a regular expression. `[name]` may
+    /// be omitted, and `names…` stands for any number of arguments.
     pub parameters: &'static [&'static str],
     /// Description of the value, without a full stop.
     pub help: &'static str,
@@ -56,11 +57,23 @@ pub const FUNCTIONS: &[Signature] = &[
     Signature::new("trim", &["text"], "the text without white space at both ends"),
     Signature::new("replace", &["text", "regex", "with"], "the text with every match replaced; `$1` in `with`, in single quotes, is a group"),
     Signature::new("match", &["text", "regex"], "the first match, or its first group; a failure if nothing matches"),
+    Signature::new("substr", &["text", "from", "[length]"], "the part of the text from a character on, counted from 1, or from the end if negative"),
+    Signature::new("starts", &["text", "prefix"], "`true` if the text begins with the prefix"),
+    Signature::new("ends", &["text", "suffix"], "`true` if the text ends with the suffix"),
+    Signature::new("join", &["separator", "words…"], "the words with the separator between them"),
+    Signature::new("count", &["words…"], "the number of words"),
+    Signature::new("format", &["pattern", "values…"], "the pattern of printf(1) with the values in place of `%s`, `%d`, `%5.1f` …"),
+    Signature::new("round", &["number", "[digits]"], "the nearest whole number, or the nearest decimal with this many digits; halves away from zero"),
+    Signature::new("min", &["number", "numbers…"], "the smallest number"),
+    Signature::new("max", &["number", "numbers…"], "the largest number"),
+    Signature::new("abs", &["number"], "the number without its sign"),
     Signature::new("basename", &["path"], "the last name of the path"),
     Signature::new("dirname", &["path"], "the path without its last name"),
     Signature::new("suffix", &["path"], "the last name from its last point on, like `.gz`"),
     Signature::new("stem", &["path"], "the last name without its suffix"),
     Signature::new("now", &[], "the seconds since 1970, with a fraction"),
+    Signature::new("time", &["pattern", "[seconds]"], "the local time by the pattern of strftime(3), like `%F %T`; now, or that many seconds after the beginning of 1970"),
+    Signature::new("seconds", &["duration"], "the seconds of a length of time, like `90`, `5 min` or `1h30m`"),
     Signature::new("random", &["a", "b"], "a whole number from a to b; the same with the same `--seed`"),
 ];
 
@@ -78,12 +91,32 @@ impl Signature {
         format!("{}({})", self.name, self.parameters.join(", "))
     }
 
-    /// Returns the message for a call with another number of arguments.
+    /// Returns true if a call may have this many arguments.
+    pub fn takes(&self, arguments: usize) -> bool {
+        let (least, most) = self.bounds();
+        least <= arguments && most.is_none_or(|most| arguments <= most)
+    }
+
+    /// Returns the least and the largest number of arguments.
+    fn bounds(&self) -> (usize, Option<usize>) {
+        let is_optional = |name: &&&str| name.starts_with('[') || name.ends_with('…');
+        let optional = self.parameters.iter().filter(is_optional).count();
+        let is_open = self.parameters.last().is_some_and(|name| name.ends_with('…'));
+        let all = self.parameters.len();
+        (all - optional, if is_open { None } else { Some(all) })
+    }
+
+    /// Returns the message for a call with a wrong number of arguments.
     pub fn wrong_count(&self, given: usize) -> String {
-        let values = match self.parameters.len() {
+        let count = |count| match count {
             0 => "no value".to_owned(),
             1 => "one value".to_owned(),
             count => format!("{count} values"),
+        };
+        let values = match self.bounds() {
+            (least, None) => format!("at least {}", count(least)),
+            (least, Some(most)) if least < most => format!("{least} or {}", count(most)),
+            (least, Some(_)) => count(least),
         };
         format!("`{}` takes {values}, not {given}", self.call())
     }

@@ -391,4 +391,17 @@ pub enum Query {
     /// The next bytes that come from descriptor 0 of this table, as many as are there, none at the end;
     /// `Reply::Text`.
     InputPart(IoId),
+    /// Local time; `Reply::Text`.
+    LocalTime(Box<LocalTime>),
+}
+
+/// Local time as text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LocalTime {
+    /// Pattern of strftime(3).
+    pub pattern: BString,
+    /// Seconds since 1970 and nanoseconds after them; the present moment if absent.
+    pub at: Option<(i64, u32)>,
+    /// Value of `TZ`, if not empty.
+    pub zone: Option<BString>,
 }

@@ -39,7 +39,8 @@ impl Number {
         decimal.map(Self::Decimal).ok_or_else(|| ValueError::TooLarge(text.into_owned()))
     }
 
-    fn decimal(self) -> f64 {
+    /// Returns the number as a decimal.
+    pub(crate) fn decimal(self) -> f64 {
         match self {
             Self::Whole(whole) => whole as f64,
             Self::Decimal(decimal) => decimal,

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use bstr::{BString, ByteSlice};
 use thiserror::Error;
 
+use super::super::os::local_time::LocalTimeError;
 use super::path::shown;
 use ftsh_machine::size::ValueTooLong;
 use ftsh_sys::os_error::plain;
@@ -48,6 +49,9 @@ pub enum FdError {
         /// Error.
         error: io::Error,
     },
+    /// A time cannot be shown.
+    #[error(transparent)]
+    LocalTime(LocalTimeError),
     /// The descriptor number is out of range.
     #[error("{0}: descriptors go from 0 to 9")]
     NoNumber(u8),

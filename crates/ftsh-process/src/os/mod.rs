@@ -4,6 +4,7 @@ pub(crate) mod alarm;
 pub(crate) mod cgroup;
 pub(crate) mod clock;
 pub(crate) mod ending;
+pub(crate) mod local_time;
 pub(crate) mod locks;
 pub(crate) mod poll;
 pub(crate) mod reader;

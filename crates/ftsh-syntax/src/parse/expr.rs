@@ -131,7 +131,7 @@ impl Builder<'_> {
                 Err(self.unknown_function(span, name).into())
             };
         };
-        if function.parameters.len() != args.len() {
+        if !function.takes(args.len()) {
             if self.text.contains("source") {
                 return Ok(());
             }

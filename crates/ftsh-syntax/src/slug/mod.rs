@@ -203,6 +203,8 @@ slugs! {
         EmptyInterval "empty-interval",
         EmptySeparator "empty-separator",
         EndOfInput "end-of-input",
+        Format "format",
+        FunctionArgument "function-argument",
         Input "input",
         LargeValue "large-value",
         LostDirectory "lost-directory",

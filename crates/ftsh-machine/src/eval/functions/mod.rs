@@ -4,7 +4,9 @@
 //! refuses calls with the wrong number of arguments. Everything else about a function is its row
 //! here.
 
+mod format;
 mod lists;
+mod numbers;
 mod outside;
 mod paths;
 mod texts;
@@ -21,14 +23,22 @@ use crate::event::Reply;
 use crate::tasks::flow::{Flow, Step};
 use crate::tasks::suspend::Suspend;
 use crate::tasks::task::Task;
+use crate::values::number::Number;
 use crate::values::size;
 use crate::values::value::Value;
 use ftsh_syntax::slug::Slug;
 use ftsh_syntax::vocabulary::{self, Signature};
 
 /// Rows in the order of the vocabulary.
-const GROUPS: [&[Function]; 4] =
-    [lists::FUNCTIONS, texts::FUNCTIONS, paths::FUNCTIONS, outside::FUNCTIONS];
+const GROUPS: [&[Function]; 7] = [
+    lists::SPLITTING,
+    texts::FUNCTIONS,
+    lists::JOINING,
+    format::FUNCTIONS,
+    numbers::FUNCTIONS,
+    paths::FUNCTIONS,
+    outside::FUNCTIONS,
+];
 
 /// A function of the language.
 #[derive(Debug)]
@@ -122,9 +132,14 @@ struct FunctionContext<'m, 'c> {
 }
 
 impl FunctionContext<'_, '_> {
+    /// Returns the arguments.
+    fn arguments(&self) -> &[Value] {
+        &self.task.stack[self.start..]
+    }
+
     /// Returns an argument as bytes, which are copied only if necessary.
     fn text(&self, at: usize) -> Result<Arc<BString>, Suspend> {
-        let value = &self.task.stack[self.start + at];
+        let value = &self.arguments()[at];
         let text = self.commands.core.expander(self.task).text(value)?;
         self.count(text.len());
         match (value, text) {
@@ -136,7 +151,42 @@ impl FunctionContext<'_, '_> {
 
     /// Returns an argument as an integer.
     fn integer(&self, at: usize) -> Result<i64, Suspend> {
-        self.task.stack[self.start + at].integer().map_err(Suspend::from)
+        self.arguments()[at].integer().map_err(Suspend::from)
+    }
+
+    /// Returns an argument as a number.
+    fn number(&self, at: usize) -> Result<Number, Suspend> {
+        let number = match &self.arguments()[at] {
+            Value::Buffer(_) => Number::of(&Value::Text(self.text(at)?)),
+            value => Number::of(value),
+        };
+        number.map_err(Suspend::from)
+    }
+
+    /// Calls `visit` for each word of the arguments from `first` on.
+    fn each_word(
+        &self,
+        first: usize,
+        mut visit: impl FnMut(&[u8]) -> Result<(), Suspend>,
+    ) -> Result<(), Suspend> {
+        for at in first..self.arguments().len() {
+            match &self.arguments()[at] {
+                Value::Words(words) => words.iter().try_for_each(|word| visit(word))?,
+                Value::Range(range) => {
+                    for index in 0..range.count() {
+                        visit(range.get(index).to_string().as_bytes())?;
+                    }
+                }
+                Value::Split(pieces) => {
+                    let mut position = 0;
+                    while let Some(word) = pieces.next(&mut position) {
+                        visit(word)?;
+                    }
+                }
+                _ => visit(&self.text(at)?)?,
+            }
+        }
+        Ok(())
     }
 
     /// Returns the answer to a query, if already answered.
@@ -159,7 +209,7 @@ impl CommandRunner<'_> {
     /// Calls a function of the language, with its arguments on the stack.
     pub(crate) fn function(&mut self, task: &mut Task, name: &str, count: usize) -> Step {
         let Some(function) = named(name) else { return Err(self.definitions.undefined(name)) };
-        if function.signature.parameters.len() != count {
+        if !function.signature.takes(count) {
             return Err(Suspend::expression(
                 Slug::ArgumentCount,
                 function.signature.wrong_count(count),

@@ -1,14 +1,28 @@
 //! Functions with values from outside the script.
 
+use std::borrow::Cow;
+
+use bstr::{BString, ByteSlice};
+
 use super::{Function, FunctionContext};
-use crate::effect::Query;
+use crate::effect::{LocalTime, Query};
 use crate::event::Reply;
 use crate::tasks::suspend::Suspend;
+use crate::values::number::Number;
 use crate::values::value::Value;
 use crate::values::value_error::ValueError;
+use ftsh_syntax::ast::Parameter;
+use ftsh_syntax::duration;
+use ftsh_syntax::slug::Slug;
 
 pub(super) const FUNCTIONS: &[Function] = &[
     Function::new("now", &[("now() .gt. 0", &["true"])], now),
+    Function::new("time", &[("time(\"%Y\", 500000000)", &["1985"])], time),
+    Function::new(
+        "seconds",
+        &[("seconds(\"5 min\")", &["300"]), ("seconds(500ms)", &["0.5"])],
+        seconds,
+    ),
     Function::new("random", &[("random(6, 6)", &["6"])], random),
 ];
 
@@ -17,6 +31,46 @@ fn now(context: &mut FunctionContext) -> Result<Value, Suspend> {
         Some(Reply::Text(now)) => Ok(Value::from(now.clone())),
         _ => Err(Suspend::Pending(Query::Clock)),
     }
+}
+
+fn time(context: &mut FunctionContext) -> Result<Value, Suspend> {
+    let pattern = BString::clone(&*context.text(0)?);
+    let at = match context.arguments().len() {
+        2 => Some(since_1970(context.number(1)?)),
+        _ => None,
+    };
+    let expander = context.commands.core.expander(context.task);
+    let zone = expander.parameter(&Parameter::Named("TZ".into()))?;
+    let zone = zone.filter(|zone| !zone.is_empty()).map(Cow::into_owned);
+    let query = Query::LocalTime(Box::new(LocalTime { pattern, at, zone }));
+    match context.answer(&query) {
+        Some(Reply::Text(text)) => Ok(Value::from(text.clone())),
+        _ => Err(Suspend::Pending(query)),
+    }
+}
+
+/// Returns a moment as whole seconds since 1970, and nanoseconds after them.
+fn since_1970(number: Number) -> (i64, u32) {
+    match number {
+        Number::Whole(seconds) => (seconds, 0),
+        Number::Decimal(decimal) => {
+            let seconds = decimal.floor();
+            (seconds as i64, ((decimal - seconds) * 1e9) as u32)
+        }
+    }
+}
+
+fn seconds(context: &mut FunctionContext) -> Result<Value, Suspend> {
+    let text = context.text(0)?;
+    let Some(length) = text.to_str().ok().and_then(duration::parse) else {
+        let message = format!("`{text}` is no length of time, like `90`, `5 min` or `1h30m`");
+        return Err(Suspend::expression(Slug::NotADuration, message));
+    };
+    Ok(if length.subsec_nanos() == 0 {
+        Value::Integer(i64::try_from(length.as_secs()).unwrap_or(i64::MAX))
+    } else {
+        Value::from(Number::Decimal(length.as_secs_f64()))
+    })
 }
 
 fn random(context: &mut FunctionContext) -> Result<Value, Suspend> {

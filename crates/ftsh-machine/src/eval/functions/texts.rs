@@ -10,6 +10,7 @@ use crate::values::size;
 use crate::values::subject::Subject;
 use crate::values::value::Value;
 use crate::values::value_error::ValueError;
+use ftsh_syntax::slug::Slug;
 
 pub(super) const FUNCTIONS: &[Function] = &[
     Function::new("length", &[("length(\"été\")", &["3"])], length),
@@ -35,6 +36,17 @@ pub(super) const FUNCTIONS: &[Function] = &[
         &[("match(\"port=8080 host=x\", \"port=(\\d+)\")", &["8080"])],
         first_match,
     ),
+    Function::new(
+        "substr",
+        &[("substr(2026-11-25, 6, 2)", &["11"]), ("substr(\"été\", -2)", &["té"])],
+        substr,
+    ),
+    Function::new("starts", &[("starts(\"#!/bin/sh\", \"#!\")", &["true"])], |context| {
+        Ok(Value::Boolean(context.text(0)?.starts_with(&context.text(1)?)))
+    }),
+    Function::new("ends", &[("ends(photo.JPG, .jpg)", &["false"])], |context| {
+        Ok(Value::Boolean(context.text(0)?.ends_with(&context.text(1)?)))
+    }),
 ];
 
 fn length(context: &mut FunctionContext) -> Result<Value, Suspend> {
@@ -70,6 +82,45 @@ fn first_match(context: &mut FunctionContext) -> Result<Value, Suspend> {
         }
         None => Err(Suspend::from(ValueError::NoMatch(pattern.to_owned()))),
     }
+}
+
+fn substr(context: &mut FunctionContext) -> Result<Value, Suspend> {
+    let (text, from) = (context.text(0)?, context.integer(1)?);
+    let length = match context.arguments().len() {
+        3 => context.integer(2)?,
+        _ => i64::MAX,
+    };
+    if from == 0 || length < 0 {
+        let why = if from == 0 { "counts from 1" } else { "takes no negative length" };
+        return Err(Suspend::expression(Slug::FunctionArgument, format!("substr {why}")));
+    }
+    let clamped = |number: i64| usize::try_from(number).unwrap_or(usize::MAX);
+    let part = match text.to_str() {
+        Ok(characters) => {
+            let count = characters.chars().count();
+            let skipped = skipped(from, count);
+            let start = offset(characters, skipped);
+            let end = start + offset(&characters[start..], clamped(length));
+            &text[start..end]
+        }
+        Err(_) => {
+            let start = skipped(from, text.len()).min(text.len());
+            &text[start..start.saturating_add(clamped(length)).min(text.len())]
+        }
+    };
+    Ok(Value::from(size::copy(part)?))
+}
+
+/// Returns the number of units before the position `from`, which counts from 1, or from the end of
+/// `count` units if negative.
+fn skipped(from: i64, count: usize) -> usize {
+    let distance = usize::try_from(from.unsigned_abs()).unwrap_or(usize::MAX);
+    if from > 0 { distance - 1 } else { count.saturating_sub(distance) }
+}
+
+/// Returns the offset of a character, or the end of a shorter text.
+fn offset(text: &str, characters: usize) -> usize {
+    text.char_indices().nth(characters).map_or(text.len(), |(at, _)| at)
 }
 
 /// Changes the case of the UTF-8 parts of a text, and copies other bytes.
