@@ -19,7 +19,7 @@
   const whole = (words) => `(?:${words})${END}`;
 
   function ftsh(hljs) {
-    const variable = { className: 'variable', begin: /\$\{[^}"]*\}?|\$\([^)"]*\)?|\$[A-Za-z_]\w*|\$[0-9#*@$]/ };
+    const variable = { className: 'variable', begin: /\$\{[ \t]*[^\s"'$(){}:]+[ \t]*\((?:"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|[^}"'\n])*\}?|\$\{[^}"]*\}?|\$\([^)"]*\)?|\$[A-Za-z_]\w*|\$[0-9#*@$]/ };
     const escape = { begin: /\\[^]/ };
     // A here-document: the rest of its line, then lines up to its word.
     // After `<<-`, blanks may stand before the word.

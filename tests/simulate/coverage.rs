@@ -24,7 +24,7 @@ const CONSTRUCTS: &str = "
     read-file write-file append-file read-variable write-variable append-variable
     with-errors errors other-descriptor duplicate here-document here-string around-block
     bare escaped single double variable pattern home
-    $name $1 $# $* $@ $$ :- :+ :?
+    $name $1 $# $* $@ $$ :- :+ :? ${f()}
     group function()";
 
 /// Number of executed lines for each construct.
@@ -342,12 +342,19 @@ impl Walk<'_> {
                         match part {
                             Quoted::Text(_) => {}
                             Quoted::Variable(variable) => self.variable(variable),
+                            Quoted::Call(call) => self.call(call),
                         }
                     }
                 }
                 WordPart::Variable(variable) => self.variable(variable),
+                WordPart::Call(call) => self.call(call),
             }
         }
+    }
+
+    fn call(&mut self, call: &Expr) {
+        self.is("${f()}");
+        self.expression(call);
     }
 
     fn variable(&mut self, VariableUse { parameter, substitute, .. }: &VariableUse) {

@@ -98,7 +98,20 @@ fn variable(
     let names = variable_names(known).filter(|it| it.starts_with(name));
     let candidates =
         names.map(|it| CompletionCandidate { ending: closing, ..CompletionCandidate::word(it) });
-    Some((text.len() - name.len(), candidates.collect()))
+    let calls = calls(name, known).filter(|_| closing == "}" && !name.is_empty());
+    Some((text.len() - name.len(), candidates.chain(calls).collect()))
+}
+
+/// Returns the functions whose names begin with a text.
+fn calls<'a>(
+    begin: &'a str,
+    known: &'a SessionSnapshot,
+) -> impl Iterator<Item = CompletionCandidate> + 'a {
+    let own = known.functions.iter().map(String::as_str);
+    let names = FUNCTIONS.iter().map(|function| function.name).chain(own);
+    names
+        .filter(move |name| name.starts_with(begin))
+        .map(|name| CompletionCandidate { ending: "(", ..CompletionCandidate::word(name) })
 }
 
 fn variable_names(known: &SessionSnapshot) -> impl Iterator<Item = &str> {
@@ -218,12 +231,7 @@ impl<'a> CompletionContext<'a> {
         if self.word.is_empty() {
             return self.files(wanted);
         }
-        let own = self.known.functions.iter().map(String::as_str);
-        let names = FUNCTIONS.iter().map(|function| function.name).chain(own);
-        let calls: Vec<CompletionCandidate> = names
-            .filter(|name| name.starts_with(self.word))
-            .map(|name| CompletionCandidate { ending: "(", ..CompletionCandidate::word(name) })
-            .collect();
+        let calls: Vec<CompletionCandidate> = calls(self.word, self.known).collect();
         let (offset, files) = self.files(wanted);
         if calls.is_empty() {
             return (offset, files);

@@ -66,9 +66,12 @@ pub fn double(text: &str, start: usize, parts: &mut Vec<(Range<usize>, TokenPart
     at
 }
 
-/// Returns the end of the variable that begins with the `$` at `start`.
+/// Returns the end of the variable or call that begins with the `$` at `start`.
 pub fn variable(text: &str, start: usize) -> usize {
     let rest = &text[start + 1..];
+    if let Some(length) = name_of_call(rest) {
+        return call(text, start + 1 + length);
+    }
     let name = |text: &str| {
         text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(text.len())
     };
@@ -80,6 +83,45 @@ pub fn variable(text: &str, start: usize) -> usize {
     };
     let end = rest.find([close, '\n', '"']).unwrap_or(rest.len());
     start + 1 + end + usize::from(rest[end..].starts_with(close))
+}
+
+/// Returns the length of `{name(` at the start of a text, without the parenthesis.
+fn name_of_call(text: &str) -> Option<usize> {
+    let is_blank = |c| matches!(c, ' ' | '\t');
+    let inside = text.strip_prefix('{')?.trim_start_matches(is_blank);
+    let is_in_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
+    let after = inside.trim_start_matches(is_in_name);
+    let rest = after.trim_start_matches(is_blank);
+    (after.len() < inside.len() && rest.starts_with('(')).then(|| text.len() - rest.len())
+}
+
+/// Returns the end of the `${f(x)}` whose parenthesis is at `start`. The text may hold strings and
+/// further calls.
+fn call(text: &str, start: usize) -> usize {
+    let mut open = vec!['}'];
+    let mut at = start;
+    while let (Some(c), Some(last)) = (text[at..].chars().next(), open.last().copied()) {
+        match c {
+            '\\' => at += 1 + text[at + 1..].chars().next().map_or(0, char::len_utf8),
+            '\'' if last == '}' => at = single(text, at).0,
+            '"' if last == '}' => {
+                open.push('"');
+                at += 1;
+            }
+            '\n' if last == '}' => return at,
+            '$' if text[at + 1..].starts_with('{') => {
+                open.push('}');
+                at += 2;
+            }
+            c => {
+                if c == last {
+                    open.pop();
+                }
+                at += c.len_utf8();
+            }
+        }
+    }
+    at
 }
 
 /// Returns the length of the name, if a word begins with `name=`.

@@ -3,15 +3,16 @@
 //! The tree keeps quoting, comments and blank lines for the printer. Every node with a possible
 //! failure at run time keeps its span.
 
-use std::sync::Arc;
+mod word;
 
-use smallvec::SmallVec;
+use std::sync::Arc;
 
 pub use super::clauses::ForKind;
 use super::clauses::{ChannelClauses, TryClauses};
 use super::span::{Source, Span};
 use crate::backoff::{Clauses, PolicyKind};
 pub use crate::duration::Unit;
+pub use word::{Parameter, Quoted, Substitute, VariableUse, Word, WordPart, calls};
 
 /// Name of a variable or a function.
 pub type Name = Arc<str>;
@@ -26,14 +27,14 @@ pub struct Script {
 }
 
 /// List of commands: the body of a script or of a structure.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Block {
     /// Commands in order.
     pub commands: Vec<Command>,
 }
 
 /// Command with its position.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Command {
     /// Range from the first word to the end of the command; of a structure, the head line only.
     pub span: Span,
@@ -46,7 +47,7 @@ pub struct Command {
 }
 
 /// Kind of a command, with its parts.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CommandKind {
     /// `# text`: a comment, which has no effect.
     Comment {
@@ -125,14 +126,14 @@ impl Jump {
 /// Stages, each of which reads the standard output of the stage before; at least one stage.
 ///
 /// A pipeline of one stage is a command.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pipeline {
     /// Stages from left to right.
     pub stages: Vec<Stage>,
 }
 
 /// Stage of a pipeline.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stage {
     /// Command or structure.
     pub kind: StageKind,
@@ -141,7 +142,7 @@ pub struct Stage {
 }
 
 /// Content of a stage.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StageKind {
     /// A command.
     Simple(Simple),
@@ -168,7 +169,7 @@ impl Stage {
 }
 
 /// Simple command: `NAME=word… words… redirections…`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Simple {
     /// Span of the whole command.
     pub span: Span,
@@ -181,7 +182,7 @@ pub struct Simple {
 }
 
 /// Redirection of a descriptor.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Redirect {
     /// Span of the redirection.
     pub span: Span,
@@ -207,7 +208,7 @@ pub enum Mode {
 }
 
 /// Target of a redirection.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RedirectionTarget {
     /// Path of a file.
     File(Word),
@@ -229,101 +230,8 @@ pub enum RedirectionTarget {
     HereString(Word),
 }
 
-/// Word: parts without white space between them.
-#[derive(Clone, Debug)]
-pub struct Word {
-    /// Span of the word.
-    pub span: Span,
-    /// Parts, at least one. A single part, by far the most common case, needs no allocation.
-    pub parts: SmallVec<[WordPart; 1]>,
-}
-
-impl Word {
-    /// Returns the text if the value of the word is the same text in every environment.
-    ///
-    /// The word is then one part without quotes, patterns and home directory.
-    pub fn literal_text(&self) -> Option<&str> {
-        let is_active = |byte: &u8| matches!(byte, b'*' | b'?' | b'[');
-        match &self.parts[..] {
-            [WordPart::Bare(text)]
-                if !text.starts_with('~') && !text.as_bytes().iter().any(is_active) =>
-            {
-                Some(text)
-            }
-            _ => None,
-        }
-    }
-}
-
-/// Part of a word.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum WordPart {
-    /// Unquoted text. `*`, `?` and `[…]` are patterns, and a leading `~` is a home directory.
-    ///
-    /// Two bare parts in a row come from lines joined inside a word, and mean the same as one part.
-    Bare(String),
-    /// `\c`
-    Escaped(char),
-    /// `'…'`, with the text after unescaping.
-    Single(String),
-    /// `"…"`.
-    Double(Vec<Quoted>),
-    /// `$name`, unquoted.
-    Variable(Box<VariableUse>),
-}
-
-/// Part of a double-quoted string.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Quoted {
-    /// Text after unescaping.
-    Text(String),
-    /// `$name`.
-    Variable(Box<VariableUse>),
-}
-
-/// Use of a variable.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct VariableUse {
-    /// Span of the use, from the `$`.
-    pub span: Span,
-    /// Parameter after the `$`.
-    pub parameter: Parameter,
-    /// Mark and word of `${name:-word}`, `${name:+word}` or `${name:?text}`.
-    ///
-    /// Inside double quotes, a [`WordPart::Bare`] of the word is plain text, and so is a `'`.
-    pub substitute: Option<(Substitute, Vec<WordPart>)>,
-}
-
-/// Parameter that a `$` refers to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Parameter {
-    /// `$name`
-    Named(Name),
-    /// `$0`, `$1`, …
-    Positional(u32),
-    /// `$#`
-    Count,
-    /// `$*`
-    Star,
-    /// `$@`
-    At,
-    /// `$$`
-    Pid,
-}
-
-/// Condition for the use of a substitute.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Substitute {
-    /// `:-`: the variable is unset or empty.
-    Default,
-    /// `:+`: the variable is set and not empty.
-    Alternative,
-    /// `:?`: the variable is unset or empty, which fails with the substitute as message.
-    Required,
-}
-
 /// Expression with its position.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expr {
     /// Span of the expression.
     pub span: Span,
@@ -332,7 +240,7 @@ pub struct Expr {
 }
 
 /// Operation of an expression.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ExprKind {
     /// Word as an operand, which is never split.
     Word(Word),
@@ -425,7 +333,7 @@ pub enum BinaryOperator {
 }
 
 /// Loop over words: `for`, `forany` or `forall`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct For {
     /// Kind of loop, with its clauses.
     pub kind: ForKind<Duration, Expr>,
@@ -440,7 +348,7 @@ pub struct For {
 }
 
 /// `from input [by TEXT]`: a loop's words are read from standard input as they arrive.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Input {
     /// Place of the clause.
     pub span: Span,
@@ -449,7 +357,7 @@ pub struct Input {
 }
 
 /// `try [limits] [clauses] … [catch …] end`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Try {
     /// Limits and clauses, except `while`.
     pub clauses: TryClauses<Duration, Expr, BackoffClause>,
@@ -466,7 +374,7 @@ pub struct Try {
 }
 
 /// `channel NAME rules…`: a declaration of rules for attempts through a channel.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChannelDeclaration {
     /// Name of the channel.
     pub name: Name,
@@ -477,7 +385,7 @@ pub struct ChannelDeclaration {
 }
 
 /// Length of time.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Duration {
     /// `5 minutes`, `$n seconds`, `1.5 hours`. The value of the amount may have a fraction.
     Amount {
@@ -491,7 +399,7 @@ pub enum Duration {
 }
 
 /// `backoff NAME [from D] [to D] [by F] [jitter P%]`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackoffClause {
     /// Span of the clause.
     pub span: Span,

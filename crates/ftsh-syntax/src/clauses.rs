@@ -106,7 +106,7 @@ pub fn words(head: &str) -> impl Iterator<Item = &'static str> + Clone {
 }
 
 /// Clauses of a `try`, with lengths of time `L`, numbers `N` and policies `P`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TryClauses<L, N, P> {
     /// Time limit.
     pub time: Option<L>,
@@ -192,7 +192,7 @@ impl<L, P> TryClauses<L, u64, P> {
 }
 
 /// Rules of a channel, with lengths of time `L` and numbers `N`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChannelClauses<L, N> {
     /// `at most N`
     pub at_most: Option<N>,
@@ -245,7 +245,7 @@ impl<L, N> ChannelClauses<L, N> {
 }
 
 /// Kind of loop with its clauses, for lengths of time `L` and numbers `N`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ForKind<L, N> {
     /// `for`
     Each,
@@ -281,7 +281,7 @@ impl<L, N> ForKind<L, N> {
 }
 
 /// Clauses of a `forany`, with lengths of time `L` and numbers `N`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForAnyClauses<L, N> {
     /// `in order`: the loop begins with the first word instead of a random word.
     pub in_order: bool,
@@ -360,7 +360,7 @@ impl<T> On<T> {
 }
 
 /// Clauses of a `forall`, with numbers `N` and texts `T`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForAllClauses<N, T> {
     /// `at most N`: the maximum number of branches at once.
     pub at_most: Option<N>,

@@ -24,6 +24,8 @@ syn region ftshString contained start=+"+ skip=+\\.+ end=+"+ extend contains=fts
 syn match ftshVariable contained "\$\h\w*" extend
 syn match ftshVariable contained "\$[0-9#*@$]" extend
 syn match ftshVariable contained "\${[^}"]*}\=" extend
+" A call in a word: `${f("x")}`.
+syn match ftshVariable contained +\${[ \t]*[^ \t"'$(){}:]\+[ \t]*(\%("\%(\\.\|[^"\\]\)*"\|'\%(\\.\|[^'\\]\)*'\|[^}"']\)*}\=+ extend
 syn match ftshVariable contained "\$([^)"]*)\=" extend
 syn match ftshStringEscape contained "\\." extend
 " A sign inside of a word means nothing.

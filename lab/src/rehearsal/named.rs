@@ -143,7 +143,7 @@ fn literal(word: &Word) -> Option<String> {
                     text.push_str(piece);
                 }
             }
-            WordPart::Variable(_) => return None,
+            WordPart::Variable(_) | WordPart::Call(_) => return None,
         }
     }
     Some(text)

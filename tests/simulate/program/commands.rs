@@ -185,7 +185,9 @@ impl Generator {
                 1 => (*self.dice.pick(&["~", "~/a", "~user"])).into(),
                 2 => "'single $n'".into(),
                 3 => "\"$@\"".into(),
-                4 | 5 => format!("\"{}\"", self.value()),
+                4 => format!("\"a ${{{}}} b\"", self.call()),
+                5 => format!("\"{}\"", self.value()),
+                6 => format!("${{{}}}", self.call()),
                 _ => self.value(),
             });
         }

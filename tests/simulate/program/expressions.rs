@@ -78,6 +78,14 @@ impl Generator {
         }
     }
 
+    /// Returns an expression that begins with a call.
+    pub(super) fn call(&mut self) -> String {
+        match self.function().filter(|_| self.dice.chance(0.3)) {
+            Some(name) => format!("{name}(1, 2)"),
+            None => self.text(),
+        }
+    }
+
     /// Returns the list of a loop.
     pub(super) fn list(&mut self) -> String {
         let count = self.dice.number(1, 4);

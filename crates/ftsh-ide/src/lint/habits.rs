@@ -172,7 +172,7 @@ fn replacement(with: &Expr) -> Option<Warning> {
             Parameter::Positional(number @ 1..=9) => Some((variable.span, number)),
             _ => None,
         },
-        Quoted::Text(_) => None,
+        Quoted::Text(_) | Quoted::Call(_) => None,
     });
     let (span, number) = variable?;
     let message = format!("in double quotes, `${number}` is an argument of the script");

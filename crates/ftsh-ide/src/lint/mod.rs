@@ -6,6 +6,7 @@
 mod arguments;
 mod atomic;
 mod branches;
+mod calls;
 mod channels;
 mod constants;
 mod flow;
@@ -49,6 +50,7 @@ pub fn lint(script: &Script, policy: &Policy, programs: &dyn Programs) -> Vec<Wa
     warnings.extend(habits::check(script));
     warnings.extend(unset::check(script));
     warnings.extend(atomic::check(script));
+    warnings.extend(calls::check(script));
     warnings.extend(branches::check(script));
     warnings.extend(channels::check(script));
     warnings.extend(numbers::check(script));

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use ftsh_syntax::ast::{
     Block, Command, CommandKind, Duration, Expr, ExprKind, Pipeline, Quoted, Redirect,
-    RedirectionTarget, Simple, Stage, VariableUse, Word, WordPart,
+    RedirectionTarget, Simple, Stage, VariableUse, Word, WordPart, calls,
 };
 use ftsh_syntax::parse::literal;
 
@@ -33,8 +33,24 @@ pub(crate) fn blocks(command: &Command) -> Vec<&Block> {
     }
 }
 
-/// Returns the expressions of a command, without those of its blocks.
+/// Returns the expressions of a command, also those in its words, without those of its blocks.
 pub(crate) fn expressions(command: &Command) -> Vec<&Expr> {
+    let mut found = own_expressions(command);
+    if let CommandKind::Pipeline(pipeline) = &command.kind {
+        found.extend(calls_in(pipeline));
+    }
+    let targets = command.redirects.iter().filter_map(Redirect::word);
+    found.extend(targets.flat_map(|word| calls(&word.parts)));
+    found
+}
+
+/// Returns the calls in the words of the commands of a pipeline.
+fn calls_in(pipeline: &Pipeline) -> impl Iterator<Item = &Expr> {
+    let words = pipeline.stages.iter().filter_map(Stage::simple).flat_map(Simple::all_words);
+    words.flat_map(|word| calls(&word.parts))
+}
+
+fn own_expressions(command: &Command) -> Vec<&Expr> {
     match &command.kind {
         CommandKind::If { arms, .. } => arms.iter().map(|(condition, _)| condition).collect(),
         CommandKind::While { condition, .. } => vec![condition],
@@ -69,14 +85,15 @@ pub(crate) fn expressions(command: &Command) -> Vec<&Expr> {
 fn amount<'t>(found: &mut Vec<&'t Expr>, duration: &'t Duration) {
     match duration {
         Duration::Amount { amount, .. } => found.push(amount),
-        Duration::Whole(_) => {}
+        Duration::Whole(word) => found.extend(calls(&word.parts)),
     }
 }
 
 /// Returns the expressions directly inside of an expression.
 pub(crate) fn operands(expr: &Expr) -> Vec<&Expr> {
     match &expr.kind {
-        ExprKind::Word(_) | ExprKind::Succeeds(_) => Vec::new(),
+        ExprKind::Word(word) => calls(&word.parts),
+        ExprKind::Succeeds(pipeline) => calls_in(pipeline).collect(),
         ExprKind::Group(inner) | ExprKind::Unary { operand: inner, .. } => vec![inner],
         ExprKind::Call { args, .. } => args.iter().collect(),
         ExprKind::Binary { left, right, .. } => vec![left, right],
@@ -159,11 +176,13 @@ pub(crate) fn variables<'a>(parts: &'a [WordPart], visit: &mut impl FnMut(&'a Va
         let (plain, quoted) = match part {
             WordPart::Variable(variable) => (Some(&**variable), &[][..]),
             WordPart::Double(pieces) => (None, &pieces[..]),
-            WordPart::Bare(_) | WordPart::Escaped(_) | WordPart::Single(_) => (None, &[][..]),
+            WordPart::Bare(_) | WordPart::Escaped(_) | WordPart::Single(_) | WordPart::Call(_) => {
+                (None, &[][..])
+            }
         };
         let quoted = quoted.iter().filter_map(|piece| match piece {
             Quoted::Variable(variable) => Some((&**variable, true)),
-            Quoted::Text(_) => None,
+            Quoted::Text(_) | Quoted::Call(_) => None,
         });
         for (variable, is_quoted) in plain.map(|it| (it, false)).into_iter().chain(quoted) {
             visit(variable, is_quoted);

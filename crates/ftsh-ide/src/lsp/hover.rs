@@ -50,6 +50,9 @@ impl<'d> HoverToken<'d> {
         if let Some(found) = self.variable(token, offset) {
             return Some(found);
         }
+        if let Some(found) = self.call(token, offset) {
+            return Some(found);
+        }
         let value = match token.role {
             Role::Keyword if word == "try" => self.try_()?,
             Role::Keyword | Role::Operator => topic(word)?,
@@ -186,6 +189,24 @@ impl<'d> HoverToken<'d> {
         let name = name.trim_end_matches(['}', ')']).split(':').next()?;
         let meaning = meaning::variable(name)?;
         Some((Span::new(range.start, range.end), format!("`${name}`: {meaning}.\n")))
+    }
+
+    /// Describes the function of a call in a word.
+    fn call(&self, token: &ScriptToken, offset: usize) -> Option<(Span, String)> {
+        let mut parts = token.parts.iter().filter(|(_, part)| *part == TokenPart::Variable);
+        let (range, _) = parts.find(|(range, _)| range.contains(&offset))?;
+        let text = &self.document.text()[range.clone()];
+        let is_other = |c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
+        let (before, after) = text.split_at_checked(offset - range.start)?;
+        let name = before.len() - before.rsplit(is_other).next()?.len();
+        let end = before.len() + after.find(is_other)?;
+        let called = &text[name..end];
+        if !text[end..].starts_with('(') {
+            return None;
+        }
+        let own = self.function(called);
+        let value = own.or_else(|| topic(called).filter(|_| function(called).is_some()))?;
+        Some((Span::new(range.start + name, range.start + end), value))
     }
 }
 

@@ -18,7 +18,7 @@ use crate::time::Time;
 use crate::values::field::{Field, Fields};
 use crate::values::size::{self, MAX_VALUE_LEN, MAX_WORDS, ValueTooLong};
 use crate::values::value::{Value, canonical_integer};
-use ftsh_syntax::ast::{Parameter, Quoted, Substitute, VariableUse, Word, WordPart};
+use ftsh_syntax::ast::{Expr, Parameter, Quoted, Substitute, VariableUse, Word, WordPart};
 use ftsh_syntax::slug::Slug;
 
 /// Context for the expansion of words.
@@ -105,12 +105,13 @@ impl Expander<'_> {
         let count = names.len();
         match names.pop().filter(|name| count == 1 && !name.is_empty()) {
             Some(name) => Ok(name),
-            None if count > 1 => Err(Suspend::expression(format!(
-                "a redirection needs one file, but the pattern matches {count}"
-            ))),
+            None if count > 1 => Err(Suspend::expression(
+                Slug::WordCount,
+                format!("a redirection needs one file, but the pattern matches {count}"),
+            )),
             None => {
                 let message = "a redirection needs a file, but its word is empty";
-                Err(Suspend::Failed(FailureKind::Redirect, message.into()))
+                Err(Suspend::Failed(FailureKind::Redirect, Slug::WordCount, message.into()))
             }
         }
     }
@@ -164,6 +165,7 @@ impl Expander<'_> {
                 WordPart::Variable(variable) => {
                     self.append(&mut text, &self.variable(variable)?)?;
                 }
+                WordPart::Call(call) => self.append(&mut text, &self.call(call)?)?,
             }
         }
         Ok(text)
@@ -189,6 +191,7 @@ impl Expander<'_> {
             match piece {
                 Quoted::Text(literal) => text.extend_from_slice(literal.as_bytes()),
                 Quoted::Variable(variable) => self.append(text, &self.variable(variable)?)?,
+                Quoted::Call(call) => self.append(text, &self.call(call)?)?,
             }
         }
         Ok(())
@@ -229,6 +232,7 @@ impl Expander<'_> {
                     self.handle(&text);
                     fields.quoted(&text)?;
                 }
+                WordPart::Call(call) => self.called_field(call, &mut fields)?,
             }
         }
         Ok(fields.finish())
@@ -260,9 +264,16 @@ impl Expander<'_> {
                     self.handle(&text);
                     fields.quoted(&text)?;
                 }
+                Quoted::Call(call) => self.called_field(call, fields)?,
             }
         }
         Ok(())
+    }
+
+    fn called_field(&self, call: &Expr, fields: &mut Fields) -> Result<(), Suspend> {
+        let text = self.call(call)?;
+        self.handle(&text);
+        fields.quoted(&text)
     }
 
     fn split(&self, variable: &VariableUse, fields: &mut Fields) -> Result<(), Suspend> {
@@ -306,6 +317,7 @@ impl Expander<'_> {
                 WordPart::Single(text) => fields.quoted(text.as_bytes())?,
                 WordPart::Double(quoted) => self.quoted_fields(quoted, fields)?,
                 WordPart::Variable(variable) => self.split(variable, fields)?,
+                WordPart::Call(call) => self.called_field(call, fields)?,
             }
         }
         Ok(())
@@ -365,8 +377,8 @@ fn has_arguments(part: &WordPart) -> bool {
         WordPart::Variable(variable) => is_all(variable),
         WordPart::Double(quoted) => quoted.iter().any(|piece| match piece {
             Quoted::Variable(variable) => is_all(variable),
-            Quoted::Text(_) => false,
+            Quoted::Text(_) | Quoted::Call(_) => false,
         }),
-        WordPart::Bare(_) | WordPart::Escaped(_) | WordPart::Single(_) => false,
+        WordPart::Bare(_) | WordPart::Escaped(_) | WordPart::Single(_) | WordPart::Call(_) => false,
     }
 }

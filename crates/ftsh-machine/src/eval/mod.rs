@@ -7,3 +7,4 @@ pub mod functions;
 pub(crate) mod operators;
 pub(crate) mod parameter;
 pub(crate) mod replacing;
+pub(crate) mod word_call;

@@ -39,7 +39,7 @@ impl<'a> Expander<'a> {
                 let text = self.parts(parts)?.to_string();
                 let missing = || format!("{} is missing or empty", named(&variable.parameter));
                 let text = if text.is_empty() { missing() } else { text };
-                Err(Suspend::Failed(FailureKind::Usage, text))
+                Err(Suspend::Failed(FailureKind::Usage, Slug::Usage, text))
             }
             (_, Some(value)) => Ok(value),
             (_, None) => self.unset(&variable.parameter),

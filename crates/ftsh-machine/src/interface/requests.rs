@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::effect::{Effect, OperationId, ProcessId, Query, TaskId};
+use crate::eval::word_call;
 use crate::tasks::flow::Flow;
 use crate::tasks::suspend::Suspend;
 use crate::tasks::task::{Task, TaskState};
@@ -156,9 +157,11 @@ impl Requests {
         operation
     }
 
-    /// Queues the query that a suspended instruction needs, or makes the instruction fail.
-    pub(crate) fn suspend(&mut self, task: &Task, suspend: Suspend) -> Flow {
+    /// Queues the query or begins the call that a suspended instruction needs, or makes the
+    /// instruction fail.
+    pub(crate) fn suspend(&mut self, task: &mut Task, suspend: Suspend) -> Flow {
         match suspend {
+            Suspend::Call(start) => word_call::begin(task, start),
             Suspend::Pending(query) => {
                 Flow::Wait(TaskState::Query(self.query(task, query.clone()), query))
             }

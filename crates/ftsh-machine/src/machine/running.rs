@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::Machine;
 use crate::effect::{Query, TaskId};
 use crate::eval::expression::{compute, local, shift};
+use crate::eval::word_call;
 use crate::event::{Refusal, Reply};
 use crate::loops::loop_block::{begin_for, end_for_any};
 use crate::outcome::FailureKind;
@@ -222,6 +223,7 @@ impl Machine {
             Instruction::Call { name, arguments } => {
                 return self.commands().call_in_expression(task, name, *arguments);
             }
+            Instruction::EndCall => return word_call::end(task),
             Instruction::BeginProbe(otherwise) => task.enter(FrameKind::Probe(*otherwise)),
             Instruction::EndProbe => match task.frames.pop() {
                 Some(Frame { kind: FrameKind::Probe(_), .. }) => {
@@ -336,6 +338,10 @@ mod tests {
             (vec![Instruction::Not], "a value is missing"),
             (vec![Instruction::EndTry], "the innermost structure is no `try`"),
             (vec![Instruction::EndCatch], "a `catch` ends that has not begun"),
+            (
+                vec![Instruction::Push(Value::Integer(1)), Instruction::EndCall],
+                "a call in a word ends that has not begun",
+            ),
             (vec![Instruction::EndProbe], "a probe ends that has not begun"),
             (Vec::new(), "the code has no end"),
         ];

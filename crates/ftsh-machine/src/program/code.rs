@@ -25,6 +25,8 @@ pub(crate) struct Program {
     pub functions: Vec<(Name, Address)>,
     /// Channels declared by the script.
     pub channels: Vec<Name>,
+    /// Addresses of the calls in words, sorted by their offsets in the source.
+    pub calls: Vec<(usize, Address)>,
 }
 
 /// One step of a program. "Pops" and "pushes" refer to the task's stack of values.
@@ -58,6 +60,8 @@ pub(crate) enum Instruction {
         /// Number of arguments.
         arguments: usize,
     },
+    /// Pops the value of a call in a word, and returns to the instruction with the word.
+    EndCall,
     /// Begins a command used as a condition, up to `EndProbe`. Success pushes `true`; an exit code
     /// other than 0 pushes `false` and jumps.
     BeginProbe(Address),

@@ -12,7 +12,7 @@ use ftsh_syntax::Script;
 use ftsh_syntax::ast::{
     BinaryOperator, Block, ChannelDeclaration, Command, CommandKind, Duration, Expr, ExprKind, For,
     ForKind, Mode, Name, Pipeline, Redirect, RedirectionTarget, Stage, StageKind, Try,
-    UnaryOperator, Word, WordPart,
+    UnaryOperator, Word, WordPart, calls,
 };
 use ftsh_syntax::span::{Source, Span};
 
@@ -31,24 +31,35 @@ pub(crate) fn lower(script: &Script) -> Program {
         functions: Vec::new(),
         channels: Vec::new(),
         pending: Vec::new(),
+        pending_calls: Vec::new(),
+        calls: Vec::new(),
         loops: Loops::default(),
     };
     lower.calls_read = lower.may_read_in_functions(&script.body);
     lower.block(&script.body);
     lower.emit(Instruction::Return { value: false });
-    // Bodies of functions follow the script. Nested functions are found on the way.
+    // Bodies of functions follow the script, and then calls in words. Nested ones are found on the
+    // way.
     while let Some((name, body, until)) = lower.pending.pop() {
         lower.until = until;
         lower.functions.push((Arc::clone(name), lower.here()));
         lower.block(body);
         lower.emit(Instruction::Return { value: false });
     }
+    while let Some(call) = lower.pending_calls.pop() {
+        lower.calls.push((call.span.start, lower.here()));
+        lower.at(call.span);
+        lower.expr(call);
+        lower.emit(Instruction::EndCall);
+    }
+    lower.calls.sort_unstable();
     Program {
         source: Arc::clone(&script.source),
         code: lower.code,
         lines: lower.lines,
         functions: lower.functions,
         channels: lower.channels,
+        calls: lower.calls,
     }
 }
 
@@ -64,6 +75,10 @@ struct Lower<'a> {
     functions: Vec<(Name, Address)>,
     channels: Vec<Name>,
     pending: Vec<(&'a Name, &'a Block, usize)>,
+    /// Calls in words, not yet lowered.
+    pending_calls: Vec<&'a Expr>,
+    /// Offsets and addresses of lowered calls in words.
+    calls: Vec<(usize, Address)>,
     loops: Loops,
 }
 
@@ -128,6 +143,8 @@ impl<'a> Lower<'a> {
 
     fn command(&mut self, command: &'a Command) {
         self.at(command.span);
+        let targets = command.redirects.iter().filter_map(Redirect::word);
+        self.pending_calls.extend(targets.flat_map(|word| calls(&word.parts)));
         let (around, within) = match &command.kind {
             // Output redirections of an atomic `try` belong to each attempt.
             CommandKind::Try(details) if details.clauses.atomic => {
@@ -252,6 +269,7 @@ impl<'a> Lower<'a> {
         match &stage.kind {
             StageKind::Simple(simple) => {
                 self.at(simple.span);
+                self.pending_calls.extend(simple.all_words().flat_map(|word| calls(&word.parts)));
                 self.emit(Instruction::Command(Arc::new(simple.clone())));
             }
             StageKind::Structure(block) => self.block(block),
@@ -422,7 +440,8 @@ impl<'a> Lower<'a> {
     }
 
     /// Literal words become values once, here.
-    fn word(&mut self, word: &Word, otherwise: fn(Word) -> Instruction) {
+    fn word(&mut self, word: &'a Word, otherwise: fn(Word) -> Instruction) {
+        self.pending_calls.extend(calls(&word.parts));
         let instruction = match word.literal_text() {
             Some(text) => Instruction::Push(text.into()),
             None => otherwise(word.clone()),

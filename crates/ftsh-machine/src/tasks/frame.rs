@@ -22,7 +22,7 @@ use crate::time::{Deadline, Time};
 use crate::unwind::continuation::Continuation;
 use crate::unwind::ending::EndedStage;
 use crate::values::items::Items;
-use crate::values::value::ResourceHandle;
+use crate::values::value::{ResourceHandle, Value};
 use crate::values::variables::SavedVariable;
 use ftsh_syntax::ast::Name;
 use ftsh_syntax::backoff::{Backoff, Policy};
@@ -74,6 +74,19 @@ pub(crate) enum FrameKind {
     Transaction(Box<Transaction>),
     /// A command used as a condition, with the address for the answer `false`.
     Probe(Address),
+    /// A call in a word.
+    WordCall(Box<WordCallFrame>),
+}
+
+/// A call in a word.
+#[derive(Debug)]
+pub(crate) struct WordCallFrame {
+    /// Offset of the call in the source.
+    pub start: usize,
+    /// Address of the instruction with the word.
+    pub return_to: Address,
+    /// Offsets and values of the calls already evaluated for the instruction.
+    pub values: Vec<(usize, Value)>,
 }
 
 /// A `try`.

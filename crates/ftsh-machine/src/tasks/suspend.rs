@@ -11,6 +11,9 @@ use ftsh_syntax::slug::Slug;
 pub enum Suspend {
     /// The driver must answer a query first. The instruction then starts over.
     Pending(Query),
+    /// The call in a word that begins at this offset of the source must be evaluated first. The
+    /// instruction then starts over.
+    Call(usize),
     /// The instruction fails.
     Failed(FailureKind, Slug, String),
     /// An invariant of the machine does not hold.

@@ -84,6 +84,8 @@ const _: () = assert!(size_of::<Task>() <= 400);
 pub(crate) struct InstructionProgress {
     /// Queries answered for the instruction.
     pub answers: Vec<(Query, Reply)>,
+    /// Offsets in the source and values of the calls evaluated for the words of the instruction.
+    pub calls: Vec<(usize, Value)>,
     /// Redirections still to be set up.
     pub redirects: Redirects,
     /// Replacement in progress.
@@ -315,6 +317,12 @@ impl Task {
         self.progress.as_ref().map_or(&[], |progress| &progress.answers)
     }
 
+    /// Returns the value of a call in a word of the current instruction, if already evaluated.
+    pub(crate) fn call_value(&self, start: usize) -> Option<&Value> {
+        let mut values = self.progress.as_ref()?.calls.iter();
+        values.find(|(known, _)| *known == start).map(|(_, value)| value)
+    }
+
     /// Returns the table opened for the current instruction.
     pub(crate) fn opened(&self) -> Option<&IoTable> {
         self.progress.as_ref()?.opened.as_ref()
@@ -396,6 +404,7 @@ impl Task {
     pub(crate) fn barrier(&self) -> Option<&FrameKind> {
         self.frames.iter().rev().map(|frame| &frame.kind).find(|kind| match kind {
             FrameKind::Probe(_)
+            | FrameKind::WordCall(_)
             | FrameKind::Try(_)
             | FrameKind::TryHead(_)
             | FrameKind::ForAny(_)

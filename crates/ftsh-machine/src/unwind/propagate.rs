@@ -27,7 +27,9 @@ use ftsh_syntax::ast::Name;
 impl Unwinder<'_> {
     /// Leaves structures up to the one that contains the failure.
     pub(crate) fn throw(&mut self, task: &mut Task, mut thrown: Thrown) -> Flow {
-        let no = thrown.is_negative_answer();
+        // Only the command of a condition answers, and not the calls in its words.
+        let in_word = matches!(task.barrier(), Some(FrameKind::WordCall(_)));
+        let mut no = thrown.is_negative_answer() && !in_word;
         let in_probe = no && self.core.tasks.is_probe(task);
         if !in_probe && thrown.logged == Logged::Not {
             let forgiven = thrown.retry == Retry::BrokenPipe;
@@ -65,6 +67,7 @@ impl Unwinder<'_> {
                     task.jump(answered);
                     return Flow::Continue;
                 }
+                FrameKind::WordCall(_) => no = false,
                 kind => self.abandon_frame(task, kind, false),
             }
         }
@@ -96,6 +99,7 @@ impl Unwinder<'_> {
             | FrameKind::ForAny(_)
             | FrameKind::Targets(_)
             | FrameKind::Remote(_)
+            | FrameKind::WordCall(_)
             | FrameKind::Probe(_) => {}
             FrameKind::Join(mut join) => {
                 self.core.scheduler.cancel(join.timer());
@@ -280,6 +284,7 @@ impl Tasks {
             | FrameKind::Guard(_)
             | FrameKind::For(_)
             | FrameKind::Call(_)
+            | FrameKind::WordCall(_)
             | FrameKind::Redirected { .. }
             | FrameKind::Targets(_)
             | FrameKind::Remote(_)

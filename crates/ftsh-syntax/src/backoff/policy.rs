@@ -31,7 +31,7 @@ pub struct Policy {
 /// Parameters given in a script or on the command line, as lengths of time `L` and numbers `N`.
 ///
 /// Parameters without a value have the default of the policy.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Clauses<L = Duration, N = f64> {
     /// T
     pub from: Option<L>,

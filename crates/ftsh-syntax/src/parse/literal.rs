@@ -24,11 +24,11 @@ pub fn word(word: &Word) -> Option<Cow<'_, str>> {
                 for piece in pieces {
                     match piece {
                         Quoted::Text(piece) => text.push_str(piece),
-                        Quoted::Variable(_) => return None,
+                        Quoted::Variable(_) | Quoted::Call(_) => return None,
                     }
                 }
             }
-            WordPart::Variable(_) => return None,
+            WordPart::Variable(_) | WordPart::Call(_) => return None,
         }
     }
     Some(Cow::Owned(text))

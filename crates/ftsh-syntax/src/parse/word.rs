@@ -3,11 +3,12 @@
 use super::builder::Builder;
 use super::document::unindented;
 use super::{Pair, Pairs, Result, Rule, substitutions};
-use crate::ast::{Parameter, Quoted, Substitute, VariableUse, Word, WordPart};
+use crate::ast::{Expr, Parameter, Quoted, Substitute, VariableUse, Word, WordPart};
 use crate::error::SyntaxError;
 use crate::hint::hint;
 use crate::slug::Slug;
 use crate::span::Span;
+use crate::vocabulary::{function, is_name};
 
 impl Builder<'_> {
     /// Builds a `word`, an `inner_word` or an `operand`.
@@ -36,9 +37,10 @@ impl Builder<'_> {
         Ok(match pair.as_rule() {
             Rule::single => WordPart::Single(self.single(pair)?),
             Rule::double => WordPart::Double(self.double(pair)?),
-            Rule::variable | Rule::double_variable => {
-                WordPart::Variable(Box::new(self.variable(pair)?))
-            }
+            Rule::variable | Rule::double_variable => match self.called(&pair)? {
+                Some(expr) => WordPart::Call(expr),
+                None => WordPart::Variable(Box::new(self.variable(pair)?)),
+            },
             Rule::backquotes => return Err(substitutions::backquotes(span, self.text).into()),
             Rule::escape | Rule::double_escape => {
                 WordPart::Escaped(pair.as_str()[1..].chars().next().ok_or_else(|| {
@@ -107,14 +109,38 @@ impl Builder<'_> {
                         pieces.push(Quoted::Text(text));
                     }
                 }
-                Rule::double_variable => {
-                    pieces.push(Quoted::Variable(Box::new(self.variable(pair)?)));
-                }
+                Rule::double_variable => pieces.push(match self.called(&pair)? {
+                    Some(expr) => Quoted::Call(expr),
+                    None => Quoted::Variable(Box::new(self.variable(pair)?)),
+                }),
                 Rule::EOI => {}
                 _ => return Err(substitutions::backquotes(self.span(&pair), self.text).into()),
             }
         }
         Ok(pieces)
+    }
+
+    /// Builds the expression of `${f(x)}`; `None` for a variable.
+    fn called(&mut self, pair: &Pair) -> Result<Option<Box<Expr>>> {
+        if !pair.as_str().starts_with("${") {
+            return Ok(None);
+        }
+        let braced = pair.clone().into_inner().next();
+        let expression = braced
+            .and_then(|it| it.into_inner().find(|inner| inner.as_rule() == Rule::expression));
+        let Some(expression) = expression else { return Ok(None) };
+        let span = self.span(pair);
+        let (name, _) = expression.as_str().split_once('(').unwrap_or_default();
+        let name = name.trim_end();
+        let is_function = is_name(name)
+            || function(name).is_some()
+            || self.functions.contains(name)
+            || self.text.contains("source");
+        if !is_function {
+            return Err(substitutions::variable(span, self.text).into());
+        }
+        let expr = self.nested(span, |this| this.expr(expression))?;
+        Ok(Some(Box::new(expr)))
     }
 
     fn variable(&mut self, pair: Pair) -> Result<VariableUse> {

@@ -1,7 +1,7 @@
 //! Words, strings, variables, here-documents.
 
 use super::Printer;
-use crate::ast::{Parameter, Quoted, VariableUse, Word, WordPart};
+use crate::ast::{Expr, Parameter, Quoted, VariableUse, Word, WordPart};
 
 /// Surroundings of text, which decide on the characters to escape.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -23,7 +23,8 @@ impl Printer {
                     self.text.push_str(text);
                     // Two bare parts come from lines joined inside a word. Without the line break
                     // they could become a keyword, an operator or a variable.
-                    let dollar = text.ends_with('$') && matches!(next, Some(WordPart::Variable(_)));
+                    let is_variable = matches!(next, Some(WordPart::Variable(_) | WordPart::Call(_)));
+                    let dollar = text.ends_with('$') && is_variable;
                     if dollar || matches!(next, Some(WordPart::Bare(_))) {
                         self.text.push_str("\\\n");
                     }
@@ -42,8 +43,15 @@ impl Printer {
                     let glued = matches!(next, Some(WordPart::Bare(text)) if goes_on(text));
                     self.variable(variable, glued);
                 }
+                WordPart::Call(expr) => self.call(expr),
             }
         }
+    }
+
+    fn call(&mut self, expr: &Expr) {
+        self.text.push_str("${");
+        self.expr(expr);
+        self.text.push('}');
     }
 
     fn single(&mut self, text: &str) {
@@ -69,13 +77,14 @@ impl Printer {
             let next = pieces.get(at + 1);
             match piece {
                 Quoted::Text(text) => {
-                    let before_variable = matches!(next, Some(Quoted::Variable(_)));
+                    let before_variable = matches!(next, Some(Quoted::Variable(_) | Quoted::Call(_)));
                     self.quoted_text(text, before_variable, context);
                 }
                 Quoted::Variable(variable) => {
                     let glued = matches!(next, Some(Quoted::Text(text)) if goes_on(text));
                     self.variable(variable, glued);
                 }
+                Quoted::Call(expr) => self.call(expr),
             }
         }
     }

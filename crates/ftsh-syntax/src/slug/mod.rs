@@ -163,6 +163,7 @@ slugs! {
     Warning {
         AppendInAtomic "append-in-atomic",
         BraceWord "brace-word",
+        CallInWord "call-in-word",
         ChainedPower "chained-power",
         EmptyAssignment "empty-assignment",
         EmptyRange "empty-range",

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod branches;
+mod calls;
 mod channels;
 mod constants;
 mod flow;

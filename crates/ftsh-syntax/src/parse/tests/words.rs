@@ -19,9 +19,11 @@ fn words(text: &str) -> String {
             let piece = |piece: &Quoted| match piece {
                 Quoted::Text(text) => format!("{text:?}"),
                 Quoted::Variable(variable) => format!("{:?}", variable.parameter),
+                Quoted::Call(call) => format!("call {}", &text[std::ops::Range::from(call.span)]),
             };
             format!("double [{}]", pieces.iter().map(piece).collect::<Vec<_>>().join(", "))
         }
+        WordPart::Call(call) => format!("call {}", &text[std::ops::Range::from(call.span)]),
         WordPart::Variable(variable) => match &variable.substitute {
             None => format!("{:?}", variable.parameter),
             Some((kind, parts)) => {
@@ -124,6 +126,22 @@ Named("a") Default ["Double([Variable(VariableUse { span: Span { start: 21, end:
 Named("a") Alternative []
 double [Named("a")]
 Named("a") Default ["Variable(VariableUse { span: Span { start: 57, end: 64 }, parameter: Named(\"b\"), substitute: Some((Default, [Bare(\"c\")])) })"]
+"#);
+}
+
+#[test]
+fn calls_are_expressions_in_braces() {
+    assert_snapshot!(words(r#"echo ${f(x)}.jpg "a ${ f ("b }", ${g()}) .add. 1 } c" ${my-f()} ${a:-${f(1)}}"#), @r#"
+bare "echo"
+call f(x) + bare ".jpg"
+double ["a ", call f ("b }", ${g()}) .add. 1, " c"]
+Named("a") Default ["call f(1)"]
+"#);
+    assert_snapshot!(crate::parse::tests::tidied("function my-f;end;cat <<E ${ f ( $x,'y' ) .add. 1 }$\
+${g()}
+\${f(x)} ${f("x")}
+E
+"), @r#"
 "#);
 }
 

@@ -1,0 +1,54 @@
+//! Calls in words: `${f(x)}`.
+//!
+//! An instruction whose words contain calls is suspended until each call has a value, and starts
+//! over with the values.
+
+use std::borrow::Cow;
+
+use bstr::BStr;
+
+use crate::eval::expand::Expander;
+use crate::tasks::flow::{Flow, Step};
+use crate::tasks::frame::{Frame, FrameKind, WordCallFrame};
+use crate::tasks::suspend::Suspend;
+use crate::tasks::task::Task;
+use ftsh_syntax::ast::Expr;
+
+impl<'a> Expander<'a> {
+    /// Returns the text of a call in a word.
+    pub(crate) fn call(&self, call: &Expr) -> Result<Cow<'a, BStr>, Suspend> {
+        match self.task.call_value(call.span.start) {
+            Some(value) => self.text(value),
+            None => Err(Suspend::Call(call.span.start)),
+        }
+    }
+}
+
+/// Begins the call at an offset of the source, for a word of the current instruction.
+pub(crate) fn begin(task: &mut Task, start: usize) -> Flow {
+    let calls = &task.program.calls;
+    let Ok(index) = calls.binary_search_by_key(&start, |(start, _)| *start) else {
+        return Flow::Throw(task.broken("a call in a word has no code"));
+    };
+    let (_, address) = calls[index];
+    // Answers to queries may change during the call.
+    let values = task.progress.take().map(|progress| progress.calls).unwrap_or_default();
+    task.enter(FrameKind::WordCall(Box::new(WordCallFrame { start, return_to: task.at, values })));
+    task.jump(address);
+    Flow::Continue
+}
+
+/// Ends a call in a word, and starts the instruction with the word over.
+pub(crate) fn end(task: &mut Task) -> Step {
+    let value = task.pop()?;
+    match task.frames.pop() {
+        Some(Frame { kind: FrameKind::WordCall(call), .. }) => {
+            task.jump(call.return_to);
+            let values = &mut task.progress().calls;
+            *values = call.values;
+            values.push((call.start, value));
+            Ok(Flow::Continue)
+        }
+        _ => Ok(Flow::Throw(task.broken("a call in a word ends that has not begun"))),
+    }
+}
