@@ -17,7 +17,7 @@ use ftsh_syntax::duration::Unit;
 use ftsh_syntax::engine::EngineId;
 use ftsh_syntax::slug::{Severity, Slug};
 use ftsh_syntax::vocabulary::{
-    OPERATOR_ROWS, OPERATORS, PREFIX_LEVEL, TIMES, is_loop, loop_clauses,
+    OPERATOR_ROWS, OPERATORS, PREFIX_LEVEL, QUESTIONS, TIMES, is_loop, loop_clauses,
 };
 
 /// Variable that has files written instead of compared.
@@ -151,7 +151,8 @@ fn words(name: &str) -> Vec<String> {
         "functions" => owned(functions::all().map(|it| it.signature.name).collect()),
         "builtins" => owned(builtins::names().collect()),
         "operators" => {
-            let operators = OPERATORS.into_iter().filter(|operator| *operator != ".succeeds.");
+            let is_question = |operator: &&str| QUESTIONS.contains(operator);
+            let operators = OPERATORS.into_iter().filter(|operator| !is_question(operator));
             operators.map(|operator| operator.trim_matches('.').to_owned()).collect()
         }
         "try-words" => {

@@ -62,7 +62,7 @@
       { className: 'meta', begin: /\d?(?:<<<|<<|->>&|->>|->&|->|-<|>>&|&>>|>>|>&|&>|<|>)/ },
     ];
     const expression = [
-      { className: 'symbol', begin: `\\.(?:${OPERATORS}|succeeds)\\.(?=[\\s()]|$)` },
+      { className: 'symbol', begin: `\\.(?:${OPERATORS}|succeeds|yes|output)\\.(?=[\\s()]|$)` },
       { className: 'built_in', begin: `\\b(?:${FUNCTIONS})(?=\\()` },
       ...parts,
     ];

@@ -203,7 +203,7 @@ module.exports = grammar({
           prec.left(level, seq($._expression, alias(either(operators), $.operator), $._expression))),
       ),
     unary: ($) => prec.right(8, seq(alias(choice(...QUESTIONS), $.operator), $._expression)),
-    succeeds: ($) => seq(alias('.succeeds.', $.operator), '(', $._inner_pipeline, ')'),
+    succeeds: ($) => seq(alias(choice('.succeeds.', '.yes.', '.output.'), $.operator), '(', $._inner_pipeline, ')'),
     group: ($) => seq('(', $._expression, ')'),
     call: ($) =>
       prec(1, seq(field('name', alias($._bare, $.function_name)), '(', optional(list($._expression)), ')')),

@@ -409,8 +409,8 @@ impl Walk<'_> {
                 self.expression(to);
                 self.clause(".step.", step.as_deref());
             }
-            ExprKind::Succeeds(pipeline) => {
-                self.is(".succeeds.");
+            ExprKind::Asked { question, pipeline } => {
+                self.is(question.spelling());
                 self.pipeline(pipeline);
             }
         }

@@ -13,7 +13,8 @@ use ftsh_syntax::backoff::PolicyKind;
 use ftsh_syntax::clauses::{self, ClauseRow};
 use ftsh_syntax::duration::Unit;
 use ftsh_syntax::vocabulary::{
-    ALONE, DECLARATIONS, FUNCTIONS, HEADS, KEYWORDS, OPERATORS, TIMES, is_loop, loop_clauses,
+    ALONE, DECLARATIONS, FUNCTIONS, HEADS, KEYWORDS, OPERATORS, QUESTIONS, TIMES, is_loop,
+    loop_clauses,
 };
 
 /// Variables set by an attempt or after a failure.
@@ -167,7 +168,9 @@ impl<'a> CompletionContext<'a> {
                     self.files(Wanted::Files)
                 };
             }
-            if operator == "(" && words.iter().rev().nth(1).is_some_and(|it| it.0 == ".succeeds.") {
+            if operator == "("
+                && words.iter().rev().nth(1).is_some_and(|it| QUESTIONS.contains(&it.0))
+            {
                 return self.command(false);
             }
         }

@@ -42,7 +42,7 @@ const VARIABLES: [(&str, &str); 18] = [
 
 /// Operators with an example and a meaning.
 #[rustfmt::skip]
-const OPERATOR_MEANINGS: [(&str, &str, &str); 33] = [
+const OPERATOR_MEANINGS: [(&str, &str, &str); 35] = [
     (".to.", "1 .to. 9", "the whole numbers from 1 to 9, as words"),
     (".step.", "1 .to. 9 .step. 2", "every second number from 1 to 9; a step below zero counts down"),
     (".or.", "$a .or. $b", "`true` if one side is `true`; the right side is evaluated only if the left side is `false`"),
@@ -65,6 +65,8 @@ const OPERATOR_MEANINGS: [(&str, &str, &str); 33] = [
     (".pow.", "$a .pow. $b", "the power of two numbers"),
     (".not.", ".not. $a", "`true` if the value is `false`"),
     (".succeeds.", ".succeeds. (grep -q x file)", "`true` if the command exits with 0"),
+    (".yes.", ".yes. (grep -q x file)", "`true` if the command exits with 0, `false` if with 1; any other status is a failure"),
+    (".output.", ".output. (date +%F)", "the text that the command prints, without the last line end"),
     (".exists.", ".exists. $file", "`true` if a file of any type exists"),
     (".isr.", ".isr. $file", "`true` if the shell may read the file"),
     (".isw.", ".isw. $file", "`true` if the shell may write the file"),

@@ -5,7 +5,7 @@
 use std::ops::Range;
 
 use ftsh_syntax::clauses;
-use ftsh_syntax::vocabulary::OPERATORS;
+use ftsh_syntax::vocabulary::{OPERATORS, QUESTIONS};
 
 use super::lexemes::{TokenPart, assigned, double, redirection, single, variable};
 use ftsh_syntax::vocabulary::{
@@ -90,7 +90,7 @@ struct TokenScanner<'t> {
     /// True if a redirection needs its target next; the target may be the delimiter of a
     /// here-document.
     target: bool,
-    /// Number of open parentheses since `.succeeds.`.
+    /// Number of open parentheses since `.succeeds.` or another question.
     asks: usize,
     /// Delimiters of here-documents that begin on the next line, with true after `<<-`.
     documents: Vec<(String, bool)>,
@@ -151,8 +151,8 @@ impl<'t> TokenScanner<'t> {
 
     fn parenthesis(&mut self, symbol: char) {
         let last = self.found.all.last().map_or("", |it| &self.text[it.range.clone()]);
-        let asks =
-            last == ".succeeds." || assigned(last).is_some() && last.ends_with("=.succeeds.");
+        let value = assigned(last).map_or(last, |name| &last[name + 1..]);
+        let asks = QUESTIONS.contains(&value);
         self.push(1, Role::Symbol);
         // No command follows a symbol.
         self.at_start &= self.head != Some("=");

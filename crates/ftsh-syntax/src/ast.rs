@@ -278,8 +278,24 @@ pub enum ExprKind {
         /// Difference between numbers.
         step: Option<Box<Expr>>,
     },
-    /// `.succeeds. ( command )`
-    Succeeds(Box<Pipeline>),
+    /// `.succeeds. ( command )`, …
+    Asked {
+        /// Question to the command.
+        question: Question,
+        /// The command.
+        pipeline: Box<Pipeline>,
+    },
+}
+
+/// Question to a command in an expression.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Question {
+    /// `.succeeds.`: `true` for the status 0, `false` for any other.
+    Succeeds,
+    /// `.yes.`: `true` for the status 0, `false` for 1. Any other status is a failure.
+    Yes,
+    /// `.output.`: the text that the command prints.
+    Output,
 }
 
 /// Operator before its operand.

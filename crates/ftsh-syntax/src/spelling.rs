@@ -1,6 +1,6 @@
 //! Spellings of the parts of the tree.
 
-use super::ast::{BinaryOperator, FileTest, ForKind, Substitute, UnaryOperator, Unit};
+use super::ast::{BinaryOperator, FileTest, ForKind, Question, Substitute, UnaryOperator, Unit};
 
 impl UnaryOperator {
     /// Returns the operator as scripts write it, dots included.
@@ -53,6 +53,20 @@ impl BinaryOperator {
             Self::Div => ".div.",
             Self::Mod => ".mod.",
             Self::Pow => ".pow.",
+        }
+    }
+}
+
+impl Question {
+    /// All questions, in the order of [`QUESTIONS`](crate::vocabulary::QUESTIONS).
+    pub const ALL: [Self; 3] = [Self::Succeeds, Self::Yes, Self::Output];
+
+    /// Returns the operator as scripts write it, dots included.
+    pub fn spelling(self) -> &'static str {
+        match self {
+            Self::Succeeds => ".succeeds.",
+            Self::Yes => ".yes.",
+            Self::Output => ".output.",
         }
     }
 }

@@ -162,9 +162,12 @@ impl Operators {
     }
 }
 
+/// Operators before a command in parentheses.
+pub const QUESTIONS: [&str; 3] = [".succeeds.", ".yes.", ".output."];
+
 /// All operators with their dots: first those between operands, then those before one operand.
-pub const OPERATORS: [&str; 33] = {
-    let (mut all, mut count, mut is_prefix) = ([""; 33], 0, false);
+pub const OPERATORS: [&str; 35] = {
+    let (mut all, mut count, mut is_prefix) = ([""; 35], 0, false);
     loop {
         let mut row = 0;
         while row < OPERATOR_ROWS.len() {
@@ -173,9 +176,11 @@ pub const OPERATORS: [&str; 33] = {
             while at < words.len() && (*level == PREFIX_LEVEL) == is_prefix {
                 all[count] = words[at];
                 count += 1;
-                if is_prefix && at == 0 {
-                    all[count] = ".succeeds.";
+                let mut question = 0;
+                while is_prefix && at == 0 && question < QUESTIONS.len() {
+                    all[count] = QUESTIONS[question];
                     count += 1;
+                    question += 1;
                 }
                 at += 1;
             }

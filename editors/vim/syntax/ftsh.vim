@@ -49,7 +49,7 @@ syn cluster ftshParts contains=ftshEscape,ftshString,ftshVariable,ftshPlain,ftsh
 
 " Expressions.
 exe 'syn match ftshOperator contained "\%([ \t(=]\|^\)\@1<=\.\%(' . s:operators . '\)\.\ze\%([ \t()]\|$\)"'
-syn match ftshSucceeds contained "\.succeeds\.\ze\%([ \t()]\|$\)"
+syn match ftshSucceeds contained "\.\%(succeeds\|yes\|output\)\.\ze\%([ \t()]\|$\)"
 " Parentheses, which may hold what else ends commands.
 syn region ftshParentheses contained start="(" end=")" extend contains=ftshParentheses,ftshString,ftshVariable,ftshEscape,ftshRedirection,ftshPlain,ftshOperator,ftshSucceeds,ftshFunction
 

@@ -103,7 +103,7 @@ impl<'s> CommandWalk<'s> {
     fn expr(&mut self, expr: &'s Expr) {
         match &expr.kind {
             ExprKind::Word(_) => {}
-            ExprKind::Succeeds(pipeline) => self.stages(&pipeline.stages),
+            ExprKind::Asked { pipeline, .. } => self.stages(&pipeline.stages),
             ExprKind::Group(inner) | ExprKind::Unary { operand: inner, .. } => self.expr(inner),
             ExprKind::Call { args, .. } => args.iter().for_each(|it| self.expr(it)),
             ExprKind::Binary { left, right, .. } => {

@@ -52,7 +52,10 @@ impl Generator {
                 format!("{test} {}", self.dice.pick(&["/data", "/out", "relative"]))
             }
             5 => format!(".succeeds. ({})", self.simple()),
-            6 => format!(".succeeds. ({} | {})", self.simple(), self.simple()),
+            6 => {
+                let question = *self.dice.pick(&["succeeds", "yes"]);
+                format!(".{question}. ({} | {})", self.simple(), self.simple())
+            }
             7 => format!(".not. ({})", self.condition(depth - 1)),
             _ => {
                 let operator = *self.dice.pick(&["and", "or"]);
@@ -71,6 +74,7 @@ impl Generator {
             1 => format!("upper(\"{value}\")"),
             2 => format!("trim(\" {value} \")"),
             3 => format!("replace(\"{value}\", '(.)o*', '$1-')"),
+            4 => format!("trim(.output. ({}))", self.simple()),
             _ => {
                 let name = *self.dice.pick(&["basename", "dirname", "stem", "suffix"]);
                 format!("{name}(\"{path}\")")

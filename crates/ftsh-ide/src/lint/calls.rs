@@ -43,8 +43,8 @@ fn advice(text: &str, word: Span, name: &str) -> (Hint, Span) {
     let start = word.start + written.find(&format!("{name}(")).unwrap_or_default();
     let line = text[start..].lines().next().unwrap_or_default();
     let ends = line.match_indices(')').map(|(at, _)| &line[..=at]);
-    let calls = ends.map(|call| format!("${{{call}}}"));
-    let hint = match calls.into_iter().find(|call| is_word(call)) {
+    let mut calls = ends.map(|call| format!("${{{call}}}"));
+    let hint = match calls.find(|call| is_word(call)) {
         Some(call) => hint!("write `{call}`"),
         None => hint!("a call in a word stands in `${{` and `}}`"),
     };

@@ -71,7 +71,7 @@ impl<'a> CallGraph<'a> {
     fn expr(&mut self, expr: &'a Expr, inside: Option<&'a Name>) {
         match &expr.kind {
             ExprKind::Call { name, .. } => self.called(Cow::Borrowed(name), inside),
-            ExprKind::Succeeds(pipeline) => self.pipeline(pipeline, inside),
+            ExprKind::Asked { pipeline, .. } => self.pipeline(pipeline, inside),
             ExprKind::Word(_)
             | ExprKind::Group(_)
             | ExprKind::Unary { .. }

@@ -68,7 +68,7 @@ fn inside(command: &Command, reading: Option<Span>) -> Option<Span> {
 
 /// Returns true if a condition reads a line.
 fn reads(condition: &Expr) -> bool {
-    if let ExprKind::Succeeds(pipeline) = &condition.kind {
+    if let ExprKind::Asked { pipeline, .. } = &condition.kind {
         let mut simples = pipeline.stages.iter().filter_map(Stage::simple);
         return simples.any(|simple| walk::name(simple).as_deref() == Some("read"));
     }

@@ -18,6 +18,7 @@ mod loops;
 mod numbers;
 mod pauses;
 mod programs;
+mod questions;
 mod schedule;
 mod separators;
 mod tries;
@@ -57,6 +58,7 @@ pub fn lint(script: &Script, policy: &Policy, programs: &dyn Programs) -> Vec<Wa
     warnings.extend(pauses::check(script));
     warnings.extend(lists::check(script));
     warnings.extend(inputs::check(script));
+    warnings.extend(questions::check(script));
     warnings.extend(separators::check(script));
     warnings.extend(programs::check(script, programs));
     warnings.sort_by_key(|warning| warning.span.start);

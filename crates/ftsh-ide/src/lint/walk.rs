@@ -93,7 +93,7 @@ fn amount<'t>(found: &mut Vec<&'t Expr>, duration: &'t Duration) {
 pub(crate) fn operands(expr: &Expr) -> Vec<&Expr> {
     match &expr.kind {
         ExprKind::Word(word) => calls(&word.parts),
-        ExprKind::Succeeds(pipeline) => calls_in(pipeline).collect(),
+        ExprKind::Asked { pipeline, .. } => calls_in(pipeline).collect(),
         ExprKind::Group(inner) | ExprKind::Unary { operand: inner, .. } => vec![inner],
         ExprKind::Call { args, .. } => args.iter().collect(),
         ExprKind::Binary { left, right, .. } => vec![left, right],
@@ -123,7 +123,7 @@ pub(crate) fn pipelines(command: &Command) -> impl Iterator<Item = &Pipeline> {
     let mut exprs = expressions(command);
     let asked = std::iter::from_fn(move || {
         while let Some(expr) = exprs.pop() {
-            if let ExprKind::Succeeds(pipeline) = &expr.kind {
+            if let ExprKind::Asked { pipeline, .. } = &expr.kind {
                 return Some(&**pipeline);
             }
             exprs.extend(operands(expr));

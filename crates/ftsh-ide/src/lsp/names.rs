@@ -233,7 +233,7 @@ impl NameCollector<'_, '_> {
                 let span = Span::new(expr.span.start, expr.span.start + name.len());
                 self.push(NameKind::Function, false, name, span);
             }
-            ExprKind::Succeeds(pipeline) => {
+            ExprKind::Asked { pipeline, .. } => {
                 for simple in pipeline.stages.iter().filter_map(Stage::simple) {
                     self.simple(simple);
                 }

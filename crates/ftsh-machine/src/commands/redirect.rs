@@ -23,6 +23,7 @@ use crate::tasks::suspend::Suspend;
 use crate::tasks::task::{Task, TaskState};
 use crate::unwind::Unwinder;
 use crate::unwind::continuation::Continuation;
+use crate::values::size;
 use crate::values::value::Value;
 use ftsh_syntax::ast::{Mode, Name, Redirect, RedirectionTarget};
 use ftsh_syntax::slug::Slug;
@@ -177,7 +178,35 @@ impl Requests {
     }
 }
 
+impl Core {
+    /// Replaces the buffer on top of the stack by its text.
+    pub(crate) fn output_text(&self, task: &mut Task) -> Result<(), Suspend> {
+        let text = match task.stack.last() {
+            Some(value) => size::copy(&self.expander(task).text(value)?)?,
+            None => return Err(Suspend::Broken("the output of a command is missing")),
+        };
+        self.scheduler.handle(text.len());
+        task.stack.pop();
+        task.stack.push(Value::from(text));
+        Ok(())
+    }
+}
+
 impl CommandRunner<'_> {
+    /// Begins a command whose standard output goes into a new buffer on the stack.
+    pub(crate) fn begin_output(&mut self, task: &mut Task) -> Flow {
+        if task.opened().is_none() {
+            let buffer = BufferId(self.core.requests.next_id());
+            task.stack.push(Value::Buffer(self.core.requests.handle(buffer)));
+            let source = FdSource::BufferCreate(buffer, BString::default());
+            let changes = vec![FdChange { descriptor: 1, source }];
+            return self.core.requests.open(task, RedirectPhase { changes, written: None });
+        }
+        enter_redirects(task, false);
+        task.advance();
+        Flow::Continue
+    }
+
     /// Begins redirections around a block.
     pub(crate) fn redirect_block(&mut self, task: &mut Task, redirects: &Arc<[Redirect]>) -> Step {
         if task.opened().is_none() {

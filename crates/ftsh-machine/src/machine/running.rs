@@ -224,13 +224,17 @@ impl Machine {
                 return self.commands().call_in_expression(task, name, *arguments);
             }
             Instruction::EndCall => return word_call::end(task),
-            Instruction::BeginProbe(otherwise) => task.enter(FrameKind::Probe(*otherwise)),
+            Instruction::BeginProbe(question, otherwise) => {
+                task.enter(FrameKind::Probe(*question, *otherwise));
+            }
             Instruction::EndProbe => match task.frames.pop() {
-                Some(Frame { kind: FrameKind::Probe(_), .. }) => {
+                Some(Frame { kind: FrameKind::Probe(..), .. }) => {
                     task.stack.push(Value::Boolean(true));
                 }
                 _ => return Ok(Flow::Throw(task.broken("a probe ends that has not begun"))),
             },
+            Instruction::BeginOutput => return Ok(self.commands().begin_output(task)),
+            Instruction::OutputText => self.core.output_text(task)?,
             Instruction::Command(command) => return self.commands().command(task, command),
             Instruction::Pipeline { stages, end } => {
                 return Ok(self.forker().pipeline(task, stages, *end));

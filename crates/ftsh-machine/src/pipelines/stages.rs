@@ -10,6 +10,7 @@ use crate::tasks::frame::{Frame, FrameKind, JoinFrame, JoinKind};
 use crate::tasks::table::Tasks;
 use crate::tasks::task::{Task, TaskState};
 use crate::unwind::ending::{EndedStage, TaskEnding, TaskResidue};
+use ftsh_syntax::ast::Question;
 
 impl Forker<'_> {
     /// Starts a pipeline. The stages share the scope of the task, and neighbors share a pipe.
@@ -81,14 +82,22 @@ pub(crate) fn stage_ended(task: &Task, ending: TaskEnding, residue: TaskResidue)
 
 /// Applies the changes of variables by all stages, later stages last. Returns the first failure. A
 /// stage whose reader was gone has not failed. In a condition, the answer `false` counts only
-/// without other failures.
+/// without other failures. `.yes.` takes the answer from the last stage.
 pub(crate) fn join_stages(task: &mut Task, stages: Vec<Option<EndedStage>>) -> Option<TaskEnding> {
     let last = stages.len().saturating_sub(1);
-    let is_probed = matches!(task.barrier(), Some(FrameKind::Probe(_)));
-    let is_negative_answer = |ending: &TaskEnding| !matches!(ending, TaskEnding::Failed(thrown) if !thrown.is_negative_answer());
+    let question = match task.barrier() {
+        Some(FrameKind::Probe(question, _)) => Some(*question),
+        _ => None,
+    };
+    let is_negative_answer = |ending: &TaskEnding, question| !matches!(ending, TaskEnding::Failed(thrown) if !thrown.is_negative_answer(question));
     let mut failed: Option<TaskEnding> = None;
-    for (index, EndedStage { ending, changes }) in stages.into_iter().flatten().enumerate() {
+    for (index, EndedStage { mut ending, changes }) in stages.into_iter().flatten().enumerate() {
         task.variables.absorb(changes);
+        if let TaskEnding::Failed(thrown) = &mut ending
+            && question == Some(Question::Yes)
+        {
+            thrown.answers &= index == last;
+        }
         let failed_here = match &ending {
             TaskEnding::Succeeded => false,
             TaskEnding::Exited(_) | TaskEnding::Failed(_) => {
@@ -96,7 +105,9 @@ pub(crate) fn join_stages(task: &mut Task, stages: Vec<Option<EndedStage>>) -> O
             }
         };
         let is_first = match &failed {
-            Some(before) => is_probed && is_negative_answer(before) && !is_negative_answer(&ending),
+            Some(before) => question.is_some_and(|question| {
+                is_negative_answer(before, question) && !is_negative_answer(&ending, question)
+            }),
             None => true,
         };
         if failed_here && is_first {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::values::value::Value;
 use ftsh_syntax::Source;
-use ftsh_syntax::ast::{BinaryOperator, FileTest, Name, Redirect, Simple, Unit, Word};
+use ftsh_syntax::ast::{BinaryOperator, FileTest, Name, Question, Redirect, Simple, Unit, Word};
 use ftsh_syntax::backoff::{Clauses, PolicyKind};
 use ftsh_syntax::clauses::{ChannelClauses, ForAllClauses, ForAnyClauses, TryClauses};
 
@@ -63,10 +63,14 @@ pub(crate) enum Instruction {
     /// Pops the value of a call in a word, and returns to the instruction with the word.
     EndCall,
     /// Begins a command used as a condition, up to `EndProbe`. Success pushes `true`; an exit code
-    /// other than 0 pushes `false` and jumps.
-    BeginProbe(Address),
+    /// that answers the question pushes `false` and jumps.
+    BeginProbe(Question, Address),
     /// Ends a successful command used as a condition.
     EndProbe,
+    /// Pushes a buffer for the standard output of the instructions up to `EndRedirect`.
+    BeginOutput,
+    /// Replaces the buffer on top of the stack by its text.
+    OutputText,
     /// Runs a program, a function or a builtin.
     Command(Arc<Simple>),
     /// Runs stages in parallel, then jumps.

@@ -11,7 +11,7 @@ use crate::values::value::Value;
 use ftsh_syntax::Script;
 use ftsh_syntax::ast::{
     BinaryOperator, Block, ChannelDeclaration, Command, CommandKind, Duration, Expr, ExprKind, For,
-    ForKind, Mode, Name, Pipeline, Redirect, RedirectionTarget, Stage, StageKind, Try,
+    ForKind, Mode, Name, Pipeline, Question, Redirect, RedirectionTarget, Stage, StageKind, Try,
     UnaryOperator, Word, WordPart, calls,
 };
 use ftsh_syntax::span::{Source, Span};
@@ -493,11 +493,17 @@ impl<'a> Lower<'a> {
                 }
                 self.emit(Instruction::Range { step: step.is_some() });
             }
-            ExprKind::Succeeds(pipeline) => {
+            ExprKind::Asked { question: Question::Output, pipeline } => {
+                self.emit(Instruction::BeginOutput);
+                self.pipeline(pipeline);
+                self.emit(Instruction::EndRedirect);
+                self.emit(Instruction::OutputText);
+            }
+            ExprKind::Asked { question, pipeline } => {
                 let head = self.reserve();
                 self.pipeline(pipeline);
                 self.emit(Instruction::EndProbe);
-                self.code[head] = Instruction::BeginProbe(self.here());
+                self.code[head] = Instruction::BeginProbe(*question, self.here());
             }
         }
     }

@@ -44,7 +44,7 @@ impl Unwinder<'_> {
         let caught = task.caught_in(&task.frames[..at]).cloned();
         let failure = lost(task, what, running, caught);
         let (retry, logged) = (Retry::AsUsual, Logged::Failure);
-        let mut thrown = Thrown { failure: Arc::clone(&failure), retry, logged };
+        let mut thrown = Thrown { failure: Arc::clone(&failure), retry, logged, answers: true };
         let uncaught = self.core.tasks.is_uncaught(task, &thrown);
         thrown.logged = Logged::from_uncaught(uncaught);
         self.core.log_failure(task, &failure, Level::of_failure(uncaught), uncaught);

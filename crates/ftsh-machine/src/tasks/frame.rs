@@ -24,7 +24,7 @@ use crate::unwind::ending::EndedStage;
 use crate::values::items::Items;
 use crate::values::value::{ResourceHandle, Value};
 use crate::values::variables::SavedVariable;
-use ftsh_syntax::ast::Name;
+use ftsh_syntax::ast::{Name, Question};
 use ftsh_syntax::backoff::{Backoff, Policy};
 use ftsh_syntax::clauses::{ForAllClauses, TryClauses};
 
@@ -72,8 +72,8 @@ pub(crate) enum FrameKind {
     Targets(Arc<Targets>),
     /// An attempt of an atomic `try`, or a redirection to files inside such an attempt.
     Transaction(Box<Transaction>),
-    /// A command used as a condition, with the address for the answer `false`.
-    Probe(Address),
+    /// A command used as a condition, with the question and the address for the answer `false`.
+    Probe(Question, Address),
     /// A call in a word.
     WordCall(Box<WordCallFrame>),
 }

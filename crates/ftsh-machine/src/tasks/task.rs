@@ -279,7 +279,12 @@ impl Task {
             printed: None,
             output: None,
         };
-        Thrown { failure: Arc::new(failure), retry: Retry::AsUsual, logged: Logged::Not }
+        Thrown {
+            failure: Arc::new(failure),
+            retry: Retry::AsUsual,
+            logged: Logged::Not,
+            answers: true,
+        }
     }
 
     /// Returns the failure of redirections that cannot be opened.
@@ -403,7 +408,7 @@ impl Task {
     /// Returns the innermost structure that handles failures instead of passing them on.
     pub(crate) fn barrier(&self) -> Option<&FrameKind> {
         self.frames.iter().rev().map(|frame| &frame.kind).find(|kind| match kind {
-            FrameKind::Probe(_)
+            FrameKind::Probe(..)
             | FrameKind::WordCall(_)
             | FrameKind::Try(_)
             | FrameKind::TryHead(_)

@@ -10,7 +10,7 @@ use crate::outcome::{Failure, FailureKind};
 use crate::remote::packed::PackedRetry;
 use crate::tasks::trace::TraceStep;
 use crate::values::variables::{Change, Changes, Variables};
-use ftsh_syntax::ast::Name;
+use ftsh_syntax::ast::{Name, Question};
 use ftsh_syntax::slug::Slug;
 
 /// Failure during unwinding.
@@ -22,6 +22,8 @@ pub(crate) struct Thrown {
     pub retry: Retry,
     /// Log records already written for the failure.
     pub logged: Logged,
+    /// True unless the failure is that of an argument or an earlier stage of the command of a condition.
+    pub answers: bool,
 }
 
 /// Log records already written for a failure.
@@ -129,8 +131,14 @@ pub(crate) struct TaskResidue {
 
 impl Thrown {
     /// Returns true if a condition treats the failure as the answer `false`.
-    pub(crate) fn is_negative_answer(&self) -> bool {
-        matches!(self.failure.kind, FailureKind::Exit | FailureKind::Failure)
+    pub(crate) fn is_negative_answer(&self, question: Question) -> bool {
+        let is_status = matches!(self.failure.kind, FailureKind::Exit | FailureKind::Failure);
+        let is_no = match question {
+            Question::Succeeds => true,
+            Question::Yes => self.failure.code == 1,
+            Question::Output => false,
+        };
+        self.answers && is_status && is_no
     }
 
     /// Adds a first step to the trace of a new failure.

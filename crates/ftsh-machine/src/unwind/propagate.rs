@@ -27,10 +27,7 @@ use ftsh_syntax::ast::Name;
 impl Unwinder<'_> {
     /// Leaves structures up to the one that contains the failure.
     pub(crate) fn throw(&mut self, task: &mut Task, mut thrown: Thrown) -> Flow {
-        // Only the command of a condition answers, and not the calls in its words.
-        let in_word = matches!(task.barrier(), Some(FrameKind::WordCall(_)));
-        let mut no = thrown.is_negative_answer() && !in_word;
-        let in_probe = no && self.core.tasks.is_probe(task);
+        let in_probe = self.core.tasks.is_answer(task, &thrown);
         if !in_probe && thrown.logged == Logged::Not {
             let forgiven = thrown.retry == Retry::BrokenPipe;
             let uncaught = !forgiven && self.core.tasks.is_uncaught(task, &thrown);
@@ -62,12 +59,19 @@ impl Unwinder<'_> {
                         return Flow::Continue;
                     }
                 }
-                FrameKind::Probe(answered) if no && !thrown.retry.is_for_try_only() => {
+                FrameKind::Probe(question, answered)
+                    if thrown.is_negative_answer(question) && !thrown.retry.is_for_try_only() =>
+                {
                     task.stack.push(Value::Boolean(false));
                     task.jump(answered);
                     return Flow::Continue;
                 }
-                FrameKind::WordCall(_) => no = false,
+                // Only the command of a condition answers, and not the calls in its words.
+                FrameKind::WordCall(_) => thrown.answers = false,
+                FrameKind::Call(call) => {
+                    thrown.answers = true;
+                    leave_call(task, *call);
+                }
                 kind => self.abandon_frame(task, kind, false),
             }
         }
@@ -100,7 +104,7 @@ impl Unwinder<'_> {
             | FrameKind::Targets(_)
             | FrameKind::Remote(_)
             | FrameKind::WordCall(_)
-            | FrameKind::Probe(_) => {}
+            | FrameKind::Probe(..) => {}
             FrameKind::Join(mut join) => {
                 self.core.scheduler.cancel(join.timer());
                 self.core.requests.leave_relay(Some(&mut join));
@@ -264,10 +268,11 @@ impl Core {
 
 impl Tasks {
     /// Returns true if a failure of the current command answers a condition.
-    fn is_probe(&self, task: &Task) -> bool {
+    fn is_answer(&self, task: &Task, thrown: &Thrown) -> bool {
         match task.barrier() {
-            Some(frame) => matches!(frame, FrameKind::Probe(_)),
-            None => self.parent_of_stage(task).is_some_and(|parent| self.is_probe(parent)),
+            Some(FrameKind::Probe(question, _)) => thrown.is_negative_answer(*question),
+            Some(_) => false,
+            None => self.parent_of_stage(task).is_some_and(|parent| self.is_answer(parent, thrown)),
         }
     }
 
@@ -278,7 +283,9 @@ impl Tasks {
             FrameKind::Try(_) => true,
             FrameKind::TryHead(code) => code.catch.is_some(),
             FrameKind::ForAny(details) => !thrown.retry.is_for_try_only() && !details.is_last(),
-            FrameKind::Probe(_) => !thrown.retry.is_for_try_only() && thrown.is_negative_answer(),
+            FrameKind::Probe(question, _) => {
+                !thrown.retry.is_for_try_only() && thrown.is_negative_answer(*question)
+            }
             FrameKind::Finally(group) => group.then.is_failing(),
             FrameKind::Catch(_)
             | FrameKind::Guard(_)

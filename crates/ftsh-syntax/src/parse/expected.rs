@@ -11,7 +11,7 @@ use crate::hint::{Hint, hint};
 use crate::nearest::nearest;
 use crate::slug::Slug;
 use crate::span::Span;
-use crate::vocabulary::{HEADS, OPERATORS};
+use crate::vocabulary::{HEADS, OPERATORS, QUESTIONS};
 
 /// Explains a failed parse of the text from `base` on, whose command begins at `start`.
 pub(super) fn explain(
@@ -105,7 +105,7 @@ fn unknown_operator(before: &str, start: usize) -> Option<SyntaxError> {
 /// Returns the error for a structure inside of `.succeeds. ( … )`. The grammar stops at the first
 /// `;`.
 fn find_structure_in_succeeds(text: &str, start: usize) -> Option<SyntaxError> {
-    let (_, asked) = text[start..].split_once(".succeeds.")?;
+    let (_, asked) = QUESTIONS.iter().find_map(|it| text[start..].split_once(it))?;
     let asked = asked.trim_start().strip_prefix('(')?;
     let mut from = text.len() - asked.len();
     for stage in asked.split('|').take_while(|stage| !stage.contains(')')) {
@@ -283,10 +283,11 @@ fn advice(keyword: &str, statement: &str, before: &str, found: &str) -> Option<(
     if asks && matches!(first, "not" | "!") && bashisms::is_operator(found) {
         return Some((Slug::UnknownOperator, hint!("`{first}` is written `.not.`")));
     }
-    if before.ends_with(".succeeds.") && !found.is_empty() {
-        let command = line.rsplit(".succeeds.").next().unwrap_or_default();
+    let question = QUESTIONS.iter().find(|question| before.ends_with(**question));
+    if let Some(question) = question.filter(|_| !found.is_empty()) {
+        let command = line.rsplit(question).next().unwrap_or_default();
         let command = command.split([';', '#']).next().unwrap_or_default().trim();
-        let hint = hint!("write the command in parentheses: `.succeeds. ({command})`");
+        let hint = hint!("write the command in parentheses: `{question} ({command})`");
         return Some((Slug::CommandAsCondition, hint));
     }
     let tested = line.split_once(' ').filter(|it| matches!(it.0, "[" | "[[" | "test"));

@@ -3,7 +3,7 @@
 use super::builder::Builder;
 use super::operator::{self, Precedence};
 use super::{MAX_EXPRESSION_DEPTH, Pair, Pairs, Result, Rule, literal};
-use crate::ast::{BinaryOperator, Expr, ExprKind, UnaryOperator};
+use crate::ast::{BinaryOperator, Expr, ExprKind, Question, UnaryOperator};
 use crate::error::SyntaxError;
 use crate::hint::hint;
 use crate::nearest::nearest;
@@ -101,12 +101,17 @@ impl Builder<'_> {
                 this.check_call(span, &name, &args)?;
                 Ok((ExprKind::Call { name, args }, depth))
             })?,
-            Rule::succeeds => self.nested(span, |this| {
+            Rule::asked => self.nested(span, |this| {
+                let text = pair.as_str();
+                let is_it = |question: &Question| text.starts_with(question.spelling());
+                let question = Question::ALL.into_iter().find(is_it);
+                let question = question.expect("the grammar begins with an operator");
                 let pipeline = pair
                     .into_inner()
                     .find(|pair| pair.as_rule() == Rule::inner_pipeline)
-                    .expect("`.succeeds.` holds a command");
-                Ok((ExprKind::Succeeds(Box::new(this.pipeline(pipeline)?)), 0))
+                    .expect("a question holds a command");
+                let pipeline = Box::new(this.pipeline(pipeline)?);
+                Ok((ExprKind::Asked { question, pipeline }, 0))
             })?,
             _ => {
                 let word = pair.into_inner().next().expect("a value is one word");

@@ -44,8 +44,9 @@ impl Printer {
                     self.expr(step);
                 }
             }
-            ExprKind::Succeeds(pipeline) => {
-                self.text.push_str(".succeeds. (");
+            ExprKind::Asked { question, pipeline } => {
+                self.text.push_str(question.spelling());
+                self.text.push_str(" (");
                 self.stages(&pipeline.stages, &mut Vec::new());
                 self.text.push(')');
             }

@@ -23,7 +23,8 @@ impl Printer {
                     self.text.push_str(text);
                     // Two bare parts come from lines joined inside a word. Without the line break
                     // they could become a keyword, an operator or a variable.
-                    let is_variable = matches!(next, Some(WordPart::Variable(_) | WordPart::Call(_)));
+                    let is_variable =
+                        matches!(next, Some(WordPart::Variable(_) | WordPart::Call(_)));
                     let dollar = text.ends_with('$') && is_variable;
                     if dollar || matches!(next, Some(WordPart::Bare(_))) {
                         self.text.push_str("\\\n");
@@ -77,7 +78,8 @@ impl Printer {
             let next = pieces.get(at + 1);
             match piece {
                 Quoted::Text(text) => {
-                    let before_variable = matches!(next, Some(Quoted::Variable(_) | Quoted::Call(_)));
+                    let before_variable =
+                        matches!(next, Some(Quoted::Variable(_) | Quoted::Call(_)));
                     self.quoted_text(text, before_variable, context);
                 }
                 Quoted::Variable(variable) => {

@@ -161,6 +161,7 @@ slugs! {
         ZeroDuration "zero-duration",
     }
     Warning {
+        AmbiguousNo "ambiguous-no",
         AppendInAtomic "append-in-atomic",
         BraceWord "brace-word",
         CallInWord "call-in-word",

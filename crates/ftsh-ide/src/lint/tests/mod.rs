@@ -15,6 +15,7 @@ mod numbers;
 mod pauses;
 mod pipelines;
 mod programs;
+mod questions;
 mod tries;
 
 use super::{Programs, lint};

@@ -187,7 +187,7 @@ impl<'a> ReadAnalysis<'a> {
             match &expr.kind {
                 ExprKind::Word(word) => self.word(word, set),
                 ExprKind::Call { name, .. } => self.call(name, set),
-                ExprKind::Succeeds(pipeline) => _ = self.pipeline(pipeline, set),
+                ExprKind::Asked { pipeline, .. } => _ = self.pipeline(pipeline, set),
                 ExprKind::Group(_)
                 | ExprKind::Unary { .. }
                 | ExprKind::Binary { .. }

@@ -24,11 +24,7 @@ pub(super) const FUNCTIONS: &[Function] = &[Function::new(
 /// Directive of a pattern, such as `%-8.3f`.
 #[derive(Debug, Default, PartialEq)]
 struct Directive {
-    left: bool,
-    plus: bool,
-    space: bool,
-    alternate: bool,
-    zeros: bool,
+    flags: Vec<u8>,
     width: usize,
     precision: Option<usize>,
     conversion: char,
@@ -100,19 +96,13 @@ impl Values<'_, '_, '_> {
     fn directive(&mut self, rest: &mut &[u8]) -> Result<Directive, Suspend> {
         let whole = *rest;
         let mut directive = Directive::default();
-        while let Some((flag, after)) = rest.split_first() {
-            match flag {
-                b'-' => directive.left = true,
-                b'+' => directive.plus = true,
-                b' ' => directive.space = true,
-                b'#' => directive.alternate = true,
-                b'0' => directive.zeros = true,
-                _ => break,
-            }
-            *rest = after;
-        }
+        let flags = rest.iter().take_while(|byte| b"-+ #0".contains(byte)).count();
+        directive.flags = rest[..flags].to_vec();
+        *rest = &rest[flags..];
         let width = self.size(rest)?.unwrap_or(0);
-        directive.left |= width < 0;
+        if width < 0 {
+            directive.flags.push(b'-');
+        }
         directive.width = width.unsigned_abs() as usize;
         if let Some(after) = rest.strip_prefix(b".") {
             *rest = after;
@@ -171,7 +161,7 @@ impl Values<'_, '_, '_> {
                     Number::Decimal(_) => self.context.integer(at)?,
                 };
                 let (sign, digits) = match conversion {
-                    'o' if directive.alternate => ("0", format!("{whole:o}")),
+                    'o' if directive.has(b'#') => ("0", format!("{whole:o}")),
                     'o' => ("", format!("{whole:o}")),
                     'x' => (directive.prefix(whole, "0x"), format!("{whole:x}")),
                     'X' => (directive.prefix(whole, "0X"), format!("{whole:X}")),
@@ -186,8 +176,12 @@ impl Values<'_, '_, '_> {
 }
 
 impl Directive {
+    fn has(&self, flag: u8) -> bool {
+        self.flags.contains(&flag)
+    }
+
     fn sign(&self, negative: bool) -> &'static str {
-        match (negative, self.plus, self.space) {
+        match (negative, self.has(b'+'), self.has(b' ')) {
             (true, ..) => "-",
             (_, true, _) => "+",
             (_, _, true) => " ",
@@ -196,7 +190,7 @@ impl Directive {
     }
 
     fn prefix(&self, number: i64, prefix: &'static str) -> &'static str {
-        if self.alternate && number != 0 { prefix } else { "" }
+        if self.has(b'#') && number != 0 { prefix } else { "" }
     }
 
     /// Formats a decimal without a sign.
@@ -207,7 +201,7 @@ impl Directive {
             'g' | 'G' => self.general(decimal, precision.max(1)),
             _ => format!("{decimal:.precision$}"),
         };
-        let text = if self.alternate && !text.contains('.') {
+        let text = if self.has(b'#') && !text.contains('.') {
             match text.find('e') {
                 Some(at) => format!("{}.{}", &text[..at], &text[at..]),
                 None => text + ".",
@@ -223,9 +217,10 @@ impl Directive {
         let text = scientific(decimal, digits - 1);
         let (base, exponent) = text.split_once('e').unwrap_or((&text, "0"));
         let number: i64 = exponent.parse().unwrap_or(0);
-        let trimmed = |text: &str| match text.contains('.') && !self.alternate {
-            true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
-            false => text.to_owned(),
+        let trimmed = |text: &str| {
+            let has_zeros = text.contains('.') && !self.has(b'#');
+            let short = text.trim_end_matches('0').trim_end_matches('.');
+            if has_zeros { short.to_owned() } else { text.to_owned() }
         };
         if (-4..digits as i64).contains(&number) {
             let precision = usize::try_from(digits as i64 - 1 - number).unwrap_or(0);
@@ -244,9 +239,9 @@ impl Directive {
         }
         let is_decimal = matches!(self.conversion, 'e' | 'E' | 'f' | 'F' | 'g' | 'G');
         let is_number = !matches!(self.conversion, 's' | 'c');
-        let zeros = self.zeros && is_number && (is_decimal || self.precision.is_none());
+        let zeros = self.has(b'0') && is_number && (is_decimal || self.precision.is_none());
         let filled = |byte: u8, count: usize| vec![byte; count];
-        let (before, zeros, after) = match (self.left, zeros) {
+        let (before, zeros, after) = match (self.has(b'-'), zeros) {
             (true, _) => (0, 0, fill),
             (false, true) => (0, fill, 0),
             (false, false) => (fill, 0, 0),
@@ -299,7 +294,7 @@ mod tests {
             ('g', None, 1_000_000.0, "1e+06"),
             ('g', None, 0.0001, "0.0001"),
             ('g', None, 0.000_012_5, "1.25e-05"),
-            ('g', Some(3), 3.14159, "3.14"),
+            ('g', Some(3), 2.34567, "2.35"),
             ('G', Some(0), 1e-10, "1E-10"),
             ('g', None, 0.0, "0"),
         ] {

@@ -34,7 +34,7 @@ fn round(context: &mut FunctionContext) -> Result<Value, Suspend> {
     let rounded = match (number, digits) {
         (Number::Whole(_), None | Some(0)) => number,
         (_, None | Some(0)) => {
-            let whole = rounded(number.decimal(), 0).parse();
+            let whole = rounded(number.decimal(), 0).parse::<i64>();
             let too_large = |_| {
                 let message = format!("{:?} doesn't fit in 64 bits", number.decimal());
                 Suspend::expression(Slug::Overflow, message)

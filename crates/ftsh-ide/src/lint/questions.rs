@@ -1,0 +1,38 @@
+//! Lint of questions to commands that exit with 1 for "no" and with another status for an error.
+
+use super::{Warning, walk};
+use ftsh_syntax::Script;
+use ftsh_syntax::ast::{Expr, ExprKind, Question, Stage};
+use ftsh_syntax::hint::hint;
+use ftsh_syntax::slug::Slug;
+use ftsh_syntax::span::Span;
+
+/// Commands that exit with 0 for "yes", 1 for "no" and 2 or more for an error.
+const ANSWERING: [&str; 8] = ["grep", "egrep", "fgrep", "diff", "cmp", "test", "[", "pgrep"];
+
+pub(super) fn check(script: &Script) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    walk::each(&script.body, &mut |command| {
+        for expr in walk::expressions(command) {
+            expression(expr, &mut warnings);
+        }
+    });
+    warnings
+}
+
+fn expression(expr: &Expr, warnings: &mut Vec<Warning>) {
+    if let ExprKind::Asked { question: Question::Succeeds, pipeline } = &expr.kind
+        && let Some(last) = pipeline.stages.last().and_then(Stage::simple)
+        && let Some(name) = walk::name(last).filter(|name| ANSWERING.contains(&&**name))
+    {
+        let start = expr.span.start;
+        let span = Span::new(start, start + Question::Succeeds.spelling().len());
+        let message = format!("`.succeeds.` takes an error of `{name}` for `false`");
+        warnings.push(Warning::new(Slug::AmbiguousNo, span, message).hint(hint!(
+            "did you mean `.yes.`? It takes 1 for `false`, and any other status for a failure"
+        )));
+    }
+    for operand in walk::operands(expr) {
+        expression(operand, warnings);
+    }
+}
