@@ -434,7 +434,7 @@ impl Shell {
             Query::Test(FileTest::Directory, _) => Ok(Reply::Truth(false)),
             Query::Test(_, path) => Ok(Reply::Truth(file(path).is_some())),
             Query::Buffer(buffer) => Ok(Reply::Text(self.descriptors.buffer(*buffer))),
-            Query::Glob(pattern) => {
+            Query::Glob(pattern) | Query::Files(pattern) => {
                 let mut names: Vec<BString> = self.descriptors.files.keys().cloned().collect();
                 names.retain(|name| model::matches(pattern, name));
                 names.sort();

@@ -72,6 +72,7 @@ pub const FUNCTIONS: &[Signature] = &[
     Signature::new("suffix", &["path"], "the last name from its last point on, like `.gz`"),
     Signature::new("stem", &["path"], "the last name without its suffix"),
     Signature::new("now", &[], "the seconds since 1970, with a fraction"),
+    Signature::new("files", &["pattern"], "in a list: the sorted names of the files that match, maybe none; `**` is any number of directories"),
     Signature::new("time", &["pattern", "[seconds]"], "the local time by the pattern of strftime(3), like `%F %T`; now, or that many seconds after the beginning of 1970"),
     Signature::new("seconds", &["duration"], "the seconds of a length of time, like `90`, `5 min` or `1h30m`"),
     Signature::new("random", &["a", "b"], "a whole number from a to b; the same with the same `--seed`"),

@@ -95,6 +95,7 @@ impl Generator {
         let count = self.dice.number(1, 4);
         match self.dice.number(0, 12) {
             10 => format!("lines(\"{}\")", self.value()),
+            0 if self.dice.chance(0.2) => "files(\"/*.c\")".into(),
             11 => format!("split(\"{},b,$n\", ',')", self.value()),
             12 => self.text(),
             8 => format!("{count} .to. 1 .step. -1"),

@@ -138,7 +138,7 @@ impl Core {
         let value = match task.pop()? {
             Value::Range(range) if range.count() == 1 => Value::Integer(range.get(0)),
             // The words become a single text, which is split again when used.
-            value @ (Value::Split(_) | Value::Range(_)) => {
+            value @ (Value::Split(_) | Value::Words(_) | Value::Range(_)) => {
                 let text = self.expander(task).text(&value)?.into_owned();
                 Value::from(text)
             }

@@ -391,6 +391,9 @@ pub enum Query {
     /// The next bytes that come from descriptor 0 of this table, as many as are there, none at the end;
     /// `Reply::Text`.
     InputPart(IoId),
+    /// Sorted names of files matching a pattern as in `Glob`, or none; `Reply::Words`. A part `**`
+    /// matches any number of directories.
+    Files(BString),
     /// Local time; `Reply::Text`.
     LocalTime(Box<LocalTime>),
 }

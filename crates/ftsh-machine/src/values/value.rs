@@ -39,7 +39,7 @@ const MAX_INTEGER_LEN: u64 = 21;
 
 impl Value {
     /// Returns the value as bytes. Returns `None` for a buffer, whose content must be fetched
-    /// first, for a range that is too long, and for pieces of a text unless they are a single word.
+    /// first, for a range that is too long, and for several words or none.
     pub(crate) fn text(&self) -> Option<Cow<'_, BStr>> {
         if self.not_text().is_some() {
             return None;
@@ -51,16 +51,21 @@ impl Value {
             Self::Boolean(true) => Cow::Borrowed("true".into()),
             Self::Boolean(false) => Cow::Borrowed("false".into()),
             Self::Range(range) => Cow::Owned(range.text()),
-            Self::Words(words) => Cow::Owned(bstr::join(" ", words).into()),
+            Self::Words(words) => Cow::Borrowed(words.first()?.as_bstr()),
             Self::Buffer(_) => return None,
         })
     }
 
     /// Returns the error of a value without a text: a range that would take too much memory and
-    /// time, or pieces of a text that are not a single word.
+    /// time, or words that are not a single one.
     pub(crate) fn not_text(&self) -> Option<ValueError> {
         match self {
             Self::Split(pieces) => pieces.only().err(),
+            Self::Words(words) => match words.len() {
+                0 => Some(ValueError::NoWord),
+                1 => None,
+                _ => Some(ValueError::SeveralWords),
+            },
             Self::Range(range) if range.count() > MAX_RANGE_TEXT => {
                 Some(ValueError::LongRange(range.count()))
             }

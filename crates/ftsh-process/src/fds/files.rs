@@ -117,6 +117,7 @@ pub(crate) fn answer(
             .map(Reply::Truth)
             .map_err(|error| say(path, error)),
         Query::Glob(pattern) => glob::expand(directory, pattern, control).map(Reply::Words),
+        Query::Files(pattern) => glob::find(directory, pattern, control).map(Reply::Words),
         Query::Directory(path) => enter(directory, path)
             .map(|path| Reply::Text(path.into_os_string().into_vec().into()))
             .map_err(|error| say(path, error)),

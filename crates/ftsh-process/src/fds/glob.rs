@@ -21,6 +21,29 @@ pub(super) fn expand(
     pattern: &[u8],
     control: &Control,
 ) -> Result<Vec<BString>, FdError> {
+    names(directory, pattern, false, control)
+}
+
+/// Returns the names like `expand`. A part `**` matches any number of directories, without those
+/// whose names begin with a dot, and without symbolic links.
+///
+/// # Errors
+///
+/// A path could not be read, so the result would be incomplete.
+pub(super) fn find(
+    directory: &Directory,
+    pattern: &[u8],
+    control: &Control,
+) -> Result<Vec<BString>, FdError> {
+    names(directory, pattern, true, control)
+}
+
+fn names(
+    directory: &Directory,
+    pattern: &[u8],
+    finds_below: bool,
+    control: &Control,
+) -> Result<Vec<BString>, FdError> {
     let mut found = vec![BString::default()];
     let mut are_listed = false;
     let mut parts = pattern.split(|&byte| byte == b'/').peekable();
@@ -32,7 +55,17 @@ pub(super) fn expand(
                 return Ok(Vec::new());
             }
             are_listed = is_special(part);
-            if are_listed {
+            if finds_below && part == b"**" {
+                let above = below(directory, prefix, control)?;
+                if last {
+                    for prefix in &above {
+                        matching(directory, prefix, b"*", false, &mut next)?;
+                    }
+                } else {
+                    // A slash follows the last name of each path.
+                    next.extend(above);
+                }
+            } else if are_listed {
                 matching(directory, prefix, part, !last, &mut next)?;
             } else {
                 let mut path = prefix.clone();
@@ -40,7 +73,8 @@ pub(super) fn expand(
                 next.push(path);
             }
         }
-        if !last {
+        let is_below = finds_below && part == b"**";
+        if !last && !is_below {
             for path in &mut next {
                 path.push(b'/');
             }
@@ -58,7 +92,32 @@ pub(super) fn expand(
         }
     }
     names.sort();
+    names.dedup();
     Ok(names)
+}
+
+/// Returns a directory and all directories below, each as a prefix of names.
+fn below(
+    directory: &Directory,
+    prefix: &BString,
+    control: &Control,
+) -> Result<Vec<BString>, FdError> {
+    let mut found = vec![prefix.clone()];
+    let mut at = 0;
+    while let Some(prefix) = found.get(at).cloned().filter(|_| !control.is_cancelled()) {
+        let mut inside = Vec::new();
+        matching(directory, &prefix, b"*", true, &mut inside)?;
+        for mut path in inside {
+            let data = existing(resolve(directory, &path).symlink_metadata());
+            let data = data.map_err(|error| FdError::File { path: path.clone(), error })?;
+            if data.is_some_and(|data| data.is_dir()) {
+                path.push(b'/');
+                found.push(path);
+            }
+        }
+        at += 1;
+    }
+    Ok(found)
 }
 
 /// Returns none for errors of missing or inaccessible files, as shells do. Other errors would hide

@@ -17,6 +17,7 @@ use ftsh_syntax::slug::Slug;
 
 pub(super) const FUNCTIONS: &[Function] = &[
     Function::new("now", &[("now() .gt. 0", &["true"])], now),
+    Function::new("files", &[("files(\"/no/such/*.txt\")", &[])], files),
     Function::new("time", &[("time(\"%Y\", 500000000)", &["1985"])], time),
     Function::new(
         "seconds",
@@ -31,6 +32,18 @@ fn now(context: &mut FunctionContext) -> Result<Value, Suspend> {
         Some(Reply::Text(now)) => Ok(Value::from(now.clone())),
         _ => Err(Suspend::Pending(Query::Clock)),
     }
+}
+
+fn files(context: &mut FunctionContext) -> Result<Value, Suspend> {
+    let query = Query::Files(BString::clone(&*context.text(0)?));
+    let Some(reply) = context.answer(&query) else { return Err(Suspend::Pending(query)) };
+    let Reply::Words(names) = reply else { return Ok(Value::Words(Vec::new())) };
+    // A name must not be taken for an option.
+    let safe = |name: &BString| match name.first() {
+        Some(b'-') => [b"./", name.as_slice()].concat().into(),
+        _ => name.clone(),
+    };
+    Ok(Value::Words(names.iter().map(safe).collect()))
 }
 
 fn time(context: &mut FunctionContext) -> Result<Value, Suspend> {
