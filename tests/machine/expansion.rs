@@ -91,3 +91,33 @@ fn an_exported_value_is_one_word() {
 fn a_command_must_not_vanish() {
     world().run("c=; ${c:-}").fails("expression", 1);
 }
+
+#[test]
+fn calls_are_words() {
+    let script = "function f\n n=$n .add. 1\n work 1\n return \"$1 $n\"\nend\n\
+                  n=0\necho ${f(a)} \"<${f(b)}>\" $n x${length(\"a b\")}y\necho $n";
+    world().run(script).succeeds().prints("a 1 <b 2> 2 x3y\n2\n").takes(2.0);
+    let script = "function f\n fail 3\n return 1\nend\n";
+    world().run(&format!("{script}echo ${{f()}}")).fails("exit", 3).prints("");
+    world().run(&format!("{script}x=.succeeds. (ok ${{f()}})\necho $x")).fails("exit", 3);
+    world().run(&format!("{script}for x in a ${{f()}} b; echo $x; end")).fails("exit", 3);
+    let caught =
+        "try 2 times\n echo ${f()}\ncatch\n echo \"$error_code ${upper($error_kind)}\"\nend";
+    world().run(&format!("{script}{caught}")).succeeds().prints("3 EXIT\n");
+    world()
+        .run("function f; work 9; return 1; end; try for 2 seconds; echo ${f()}; end")
+        .fails("timeout", 124);
+}
+
+#[test]
+fn commands_are_asked() {
+    world().run("x=.output. (echo a  b)\necho \"$x\"").succeeds().prints("a b\n");
+    world().run("x=.output. (fail 3)").fails("exit", 3);
+    world().run("x=.yes. (fail 1)\ny=.yes. (ok)\necho $x $y").succeeds().prints("false true\n");
+    world().run("x=.yes. (fail 2)").fails("exit", 2);
+    world().run("x=.yes. (ok | fail 1)\necho $x").succeeds().prints("false\n");
+    world().run("x=.yes. (fail 1 | ok)").fails("exit", 1);
+    let nested =
+        "function f\n return .output. (echo ${length(.output. (echo $1))})\nend\necho ${f(abc)}";
+    world().run(nested).succeeds().prints("3\n");
+}

@@ -89,7 +89,7 @@ fn record(disk: &Disk, script: &str) -> (Outcome, Simulated) {
 fn recorded_runs_replay() {
     let disk = Disk::default();
     let script = "try 3 times\n fail\ncatch\n x=$error_kind\nend\n\
-                  forall i in 1 2 3\n try for 1 hour\n ok $i -> y\n if $y .ne. 2\n slow\n end\n end\nend\nfail";
+                  forall i in 1 2 3\n try for 1 hour\n ok $i -> y\n if $y .ne. 2\n slow\n end\n end\nend\nok ${time(\"%F %T\")} ${trim(.output. (ok x))}\nfail";
     let (outcome, _) = record(&disk, script);
     let journal = disk.journal();
     assert_eq!(journal.over, Some(Over::Exited(1)));

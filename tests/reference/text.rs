@@ -122,6 +122,7 @@ fn word(pieces: &Word) -> String {
         Piece::Variable(name) => format!("${{{name}}}"),
         Piece::Arguments => "\"$@\"".into(),
         Piece::Quoted(pieces) => format!("\"{}\"", word(pieces)),
+        Piece::Of(function, argument) => format!("${{{function}({})}}", word(argument)),
     };
     pieces.iter().map(piece).collect::<Vec<_>>().concat()
 }

@@ -96,6 +96,8 @@ pub(super) enum Piece {
     Quoted(Vec<Piece>),
     /// `"$@"`
     Arguments,
+    /// `${function(word)}`, with a function of the language.
+    Of(&'static str, Word),
 }
 
 /// An expression.

@@ -51,6 +51,10 @@ impl Random {
     }
 
     fn piece(&mut self, outside: bool) -> Piece {
+        if self.rng.random_bool(0.05) {
+            let argument = Piece::Quoted(vec![self.piece(false)]);
+            return Piece::Of(self.of(&FUNCTIONS), vec![argument]);
+        }
         match self.rng.random_range(0..if outside { 8 } else { 4 }) {
             0 if outside => Piece::Text(self.of(&BARE)),
             0 => Piece::Text(self.of(&QUOTED)),

@@ -180,6 +180,8 @@ impl Seen {
                         self.ends.insert(task, (*failure, *attempts));
                         return;
                     }
+                    // The ids of tasks differ.
+                    LogEvent::GroupEnded(_) => return,
                     _ => {}
                 }
                 let line = format!(

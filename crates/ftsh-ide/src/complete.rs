@@ -481,6 +481,7 @@ mod tests {
         assert_eq!(tab("echo $na"), "echo $name");
         assert_eq!(tab("echo \"a ${na"), "echo \"a ${name}");
         assert_eq!(tab("echo $error_l"), "echo $error_line");
+        assert_eq!(tab("echo \"a ${basen"), "echo \"a ${basename(");
         assert_eq!(tab("echo x -> na"), "echo x -> name ");
         assert_eq!(tab("unset HO"), "unset HOME ");
         assert_eq!(tab("echo '$na"), "");

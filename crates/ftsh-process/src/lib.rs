@@ -321,6 +321,11 @@ impl ProcessDriver {
         let id = match query {
             Query::Buffer(id) => id,
             Query::Clock => return self.answer(operation, Ok(Reply::clock(since_1970()))),
+            // The rules of a time zone need more stack than a worker has.
+            Query::LocalTime(wanted) => {
+                let text = os::local_time::text(&wanted).map(|text| Reply::Text(text.into()));
+                return self.answer(operation, text.map_err(FdError::LocalTime));
+            }
             Query::Tail(sinks, most) => return self.tail(operation, &sinks, most),
             Query::Filled(buffers) => {
                 let filled = self.io.filled(&buffers);

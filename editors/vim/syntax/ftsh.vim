@@ -9,7 +9,7 @@ syn sync fromstart
 
 " generated: words
 let s:operators = 'to\|step\|or\|and\|eq\|ne\|eql\|neql\|lt\|le\|gt\|ge\|contains\|matches\|add\|sub\|mul\|div\|mod\|pow\|not\|exists\|isr\|isw\|isx\|isfile\|isdir\|islink\|ispipe\|issock\|isblock\|ischar'
-let s:functions = 'lines\|split\|length\|lower\|upper\|trim\|replace\|match\|basename\|dirname\|suffix\|stem\|now\|random'
+let s:functions = 'lines\|split\|length\|lower\|upper\|trim\|replace\|match\|substr\|starts\|ends\|join\|count\|format\|round\|min\|max\|abs\|basename\|dirname\|suffix\|stem\|now\|files\|time\|seconds\|random'
 let s:builtins = 'cd\|pwd\|umask\|echo\|read\|local\|export\|unset\|source\|exec\|success\|failure\|giveup\|defer\|exit\|sleep'
 let s:try_words = 'for\|or\|every\|each\|while\|atomic\|same\|input\|backoff\|through\|from\|to\|by\|jitter\|times\|time\|ethernet\|exponential\|full\|equal\|decorrelated\|normal\|proportional\|slotted\|windowed\|fixed\|none\|ms\|millisecond\|milliseconds\|s\|sec\|second\|seconds\|m\|min\|minute\|minutes\|h\|hour\|hours\|d\|day\|days'
 let s:forany_clauses = 'in\s\+order\|hedge\s\+after\|at\s\+most'

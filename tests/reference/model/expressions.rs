@@ -23,19 +23,7 @@ impl Model<'_> {
                     _ => compute(operator, &left, &right)?,
                 }
             }
-            Expr::Of(function, value) => {
-                let text = self.expr(value)?;
-                match *function {
-                    "length" => text.chars().count().to_string(),
-                    "lower" => text.to_lowercase(),
-                    "upper" => text.to_uppercase(),
-                    "trim" => text.trim().to_owned(),
-                    "dirname" => text.rsplit_once('/').map_or(".", |(path, _)| path).to_owned(),
-                    "basename" => last_name(&text).to_owned(),
-                    "stem" => parted(&text).0.to_owned(),
-                    _ => parted(&text).1.to_owned(),
-                }
-            }
+            Expr::Of(function, value) => of(function, &self.expr(value)?),
             Expr::Replace(value, this, with) => self.expr(value)?.replace(this, with),
             Expr::Digits(value) => {
                 let text = self.expr(value)?;
@@ -49,6 +37,20 @@ impl Model<'_> {
                 self.call(*function, arguments)?.ok_or(failed("expression", 1))?
             }
         })
+    }
+}
+
+/// Returns the value of a function of the language.
+pub(super) fn of(function: &str, text: &str) -> String {
+    match function {
+        "length" => text.chars().count().to_string(),
+        "lower" => text.to_lowercase(),
+        "upper" => text.to_uppercase(),
+        "trim" => text.trim().to_owned(),
+        "dirname" => text.rsplit_once('/').map_or(".", |(path, _)| path).to_owned(),
+        "basename" => last_name(text).to_owned(),
+        "stem" => parted(text).0.to_owned(),
+        _ => parted(text).1.to_owned(),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use super::expressions::of;
 use super::{Done, Failure, Model, Value, failed};
 use crate::reference::tree::{Piece, Word};
 
@@ -27,6 +28,10 @@ impl Model<'_> {
                     text.push(QUOTED);
                     text.push_str(&self.joined(pieces)?);
                 }
+                Piece::Of(function, argument) => {
+                    text.push(QUOTED);
+                    text.push_str(&of(function, &self.joined(argument)?));
+                }
                 Piece::Variable(name) => {
                     let value = self.named(name)?;
                     text.push_str(&value.replace([' ', '\n', '\t'], &BORDER.to_string()));
@@ -48,6 +53,7 @@ impl Model<'_> {
             Piece::Variable(name) => self.named(name),
             Piece::Quoted(pieces) => self.joined(pieces),
             Piece::Arguments => Ok(self.arguments.join(" ")),
+            Piece::Of(function, argument) => Ok(of(function, &self.joined(argument)?)),
         });
         text.collect()
     }

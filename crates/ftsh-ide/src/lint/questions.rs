@@ -28,9 +28,10 @@ fn expression(expr: &Expr, warnings: &mut Vec<Warning>) {
         let start = expr.span.start;
         let span = Span::new(start, start + Question::Succeeds.spelling().len());
         let message = format!("`.succeeds.` takes an error of `{name}` for `false`");
-        warnings.push(Warning::new(Slug::AmbiguousNo, span, message).hint(hint!(
-            "did you mean `.yes.`? It takes 1 for `false`, and any other status for a failure"
-        )));
+        warnings.push(
+            Warning::new(Slug::AmbiguousNo, span, message)
+                .hint(hint!("did you mean `.yes.`? A status above 1 is then a failure")),
+        );
     }
     for operand in walk::operands(expr) {
         expression(operand, warnings);

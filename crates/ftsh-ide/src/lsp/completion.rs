@@ -22,7 +22,7 @@ use ftsh_machine::builtins;
 use ftsh_syntax::Span;
 use ftsh_syntax::backoff;
 use ftsh_syntax::clauses;
-use ftsh_syntax::vocabulary::{ALONE, DECLARATIONS, KEYWORDS, OPERATORS, TIMES, function};
+use ftsh_syntax::vocabulary::{ALONE, DECLARATIONS, KEYWORDS, OPERATORS, TIMES};
 
 /// Returns the candidates at a position.
 ///
@@ -58,7 +58,11 @@ fn item(
     });
     let is_variable = document.text()[..span.start].ends_with(['$', '{']);
     CompletionItem {
-        kind: Some(if is_variable { CompletionItemKind::VARIABLE } else { kind(&display, known) }),
+        kind: Some(if is_variable {
+            CompletionItemKind::VARIABLE
+        } else {
+            kind(&display, ending, known)
+        }),
         documentation: documentation.filter(|_| !is_variable),
         text_edit: Some(CompletionTextEdit::Edit(TextEdit::new(
             document.range(span),
@@ -69,10 +73,10 @@ fn item(
     }
 }
 
-fn kind(word: &str, known: &SessionSnapshot) -> CompletionItemKind {
+fn kind(word: &str, ending: &str, known: &SessionSnapshot) -> CompletionItemKind {
     let lists: [&[&str]; 4] = [&KEYWORDS, &ALONE, &DECLARATIONS, &TIMES];
     let is_clause = |head| clauses::words(head).any(|known| known == word);
-    if known.functions.iter().any(|name| name == word) || function(word).is_some() {
+    if known.functions.iter().any(|name| name == word) || ending == "(" {
         CompletionItemKind::FUNCTION
     } else if lists.iter().any(|list| list.contains(&word))
         || is_clause("try")

@@ -3,9 +3,10 @@
 //! Expansion is pure and restartable. Information from outside the machine is requested by
 //! returning [`Suspend::Pending`], and found among the task's answers the next time.
 
+use std::borrow::Cow;
 use std::cell::Cell;
 
-use bstr::BString;
+use bstr::{BStr, BString};
 
 use crate::config::Config;
 use crate::effect::Query;
@@ -268,6 +269,14 @@ impl Expander<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Returns the text of a call in a word.
+    fn call(&self, call: &Expr) -> Result<Cow<'_, BStr>, Suspend> {
+        match self.task.call_value(call.span.start) {
+            Some(value) => self.text(value),
+            None => Err(Suspend::Call(call.span.start)),
+        }
     }
 
     fn called_field(&self, call: &Expr, fields: &mut Fields) -> Result<(), Suspend> {

@@ -3,26 +3,9 @@
 //! An instruction whose words contain calls is suspended until each call has a value, and starts
 //! over with the values.
 
-use std::borrow::Cow;
-
-use bstr::BStr;
-
-use crate::eval::expand::Expander;
 use crate::tasks::flow::{Flow, Step};
 use crate::tasks::frame::{Frame, FrameKind, WordCallFrame};
-use crate::tasks::suspend::Suspend;
 use crate::tasks::task::Task;
-use ftsh_syntax::ast::Expr;
-
-impl<'a> Expander<'a> {
-    /// Returns the text of a call in a word.
-    pub(crate) fn call(&self, call: &Expr) -> Result<Cow<'a, BStr>, Suspend> {
-        match self.task.call_value(call.span.start) {
-            Some(value) => self.text(value),
-            None => Err(Suspend::Call(call.span.start)),
-        }
-    }
-}
 
 /// Begins the call at an offset of the source, for a word of the current instruction.
 pub(crate) fn begin(task: &mut Task, start: usize) -> Flow {

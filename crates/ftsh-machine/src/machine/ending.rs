@@ -77,7 +77,7 @@ impl Machine {
                 let message = format!("cancelled: {why}");
                 let failure = machine.core.tasks.cancelled(task, message);
                 let (retry, logged) = (Retry::AsUsual, Logged::Not);
-                let thrown = Thrown { failure, retry, logged };
+                let thrown = Thrown { failure, retry, logged, answers: true };
                 machine.core.log(task, || LogEvent::Cancelled, Level::STRUCTURES);
                 let (scope, failure) = (task.base_scope(), Arc::clone(&thrown.failure));
                 let after = AfterEmptied::End(TaskEnding::Failed(thrown));

@@ -123,7 +123,7 @@ impl Dispatcher<'_> {
             if let Some(trace) = trace {
                 Arc::make_mut(&mut failure).trace = unpack::trace(trace);
             }
-            Flow::Throw(Thrown { failure, retry, logged: Logged::Not })
+            Flow::Throw(Thrown { failure, retry, logged: Logged::Not, answers: true })
         };
         match ended.end {
             BranchEnd::Succeeded => {

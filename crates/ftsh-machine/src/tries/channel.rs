@@ -142,7 +142,8 @@ impl TryRunner<'_> {
         self.begin_counting(task);
         let failure = refused(task, kind, code, message);
         self.core.log_failure(task, &failure, Level::FAILURES, false);
-        let thrown = Thrown { failure, retry: Retry::AsUsual, logged: Logged::Failure };
+        let thrown =
+            Thrown { failure, retry: Retry::AsUsual, logged: Logged::Failure, answers: true };
         self.attempt_failed(task, thrown)
     }
 

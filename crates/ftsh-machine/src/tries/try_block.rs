@@ -282,7 +282,7 @@ impl Unwinder<'_> {
         let mut failure = Arc::unwrap_or_clone(failure);
         failure.tries.push(tried);
         let (retry, logged) = (Retry::AsUsual, Logged::Failure);
-        let mut thrown = Thrown { failure: Arc::new(failure), retry, logged };
+        let mut thrown = Thrown { failure: Arc::new(failure), retry, logged, answers: true };
         let uncaught = self.core.config.log_level > Level::NOTHING
             && frame.code.catch.is_none()
             && self.core.tasks.is_uncaught(task, &thrown);

@@ -71,7 +71,8 @@ impl Unwinder<'_> {
         let is_half_done = by == Cut::Attempt && task.is_committing(position + 1);
         let is_over = by == Cut::Try || is_half_done;
         let retry = if is_over { Retry::Never } else { Retry::AsUsual };
-        let thrown = Thrown { failure: Arc::clone(&failure), retry, logged: Logged::Failure };
+        let thrown =
+            Thrown { failure: Arc::clone(&failure), retry, logged: Logged::Failure, answers: true };
         let after = AfterEmptied::Fail(thrown);
         self.cut_down(task, position + 1, scope, &failure, after)
     }

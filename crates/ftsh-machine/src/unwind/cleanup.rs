@@ -242,6 +242,7 @@ impl Unwinder<'_> {
                 failure: Arc::clone(&failure),
                 retry: Retry::AsUsual,
                 logged: Logged::Failure,
+                answers: true,
             };
             child.cancellations.push(Cancellation {
                 keep: 0,

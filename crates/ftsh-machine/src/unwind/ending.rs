@@ -22,7 +22,8 @@ pub(crate) struct Thrown {
     pub retry: Retry,
     /// Log records already written for the failure.
     pub logged: Logged,
-    /// True unless the failure is that of an argument or an earlier stage of the command of a condition.
+    /// True if a condition may take the failure for an answer. False for the failure of a call in a
+    /// word, and of a stage before the one that answers.
     pub answers: bool,
 }
 

@@ -14,7 +14,6 @@ use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, open as open_file};
 use nix::sys::stat::{Mode, fchmod, mode_t};
 use nix::unistd::{AccessFlags, User, faccessat};
 
-use super::super::os::local_time;
 use super::super::os::umask::umask as own_umask;
 use super::super::os::workers::Control;
 use super::error::FdError;
@@ -129,12 +128,9 @@ pub(crate) fn answer(
         Query::File(path) => {
             read(directory, path, control).map(Reply::Text).map_err(|error| say(path, error))
         }
-        Query::LocalTime(wanted) => {
-            let text = local_time::text(wanted);
-            text.map(|text| Reply::Text(text.into())).map_err(FdError::LocalTime)
-        }
         Query::Buffer(_)
         | Query::Clock
+        | Query::LocalTime(_)
         | Query::Tail(..)
         | Query::Filled(_)
         | Query::Scratch(_)

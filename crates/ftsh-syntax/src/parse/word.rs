@@ -127,7 +127,7 @@ impl Builder<'_> {
         }
         let braced = pair.clone().into_inner().next();
         let expression =
-            braced.and_then(|it| it.into_inner().find(|inner| inner.as_rule() == Rule::expression));
+            braced.and_then(|it| it.into_inner().find(|inner| inner.as_rule() == Rule::called));
         let Some(expression) = expression else { return Ok(None) };
         let span = self.span(pair);
         let (name, _) = expression.as_str().split_once('(').unwrap_or_default();

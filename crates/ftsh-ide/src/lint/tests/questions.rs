@@ -12,7 +12,7 @@ warning[ambiguous-no]: `.succeeds.` takes an error of `grep` for `false`
   |
 1 | if .not. .succeeds. (cat f | grep -q x)
   |          ^^^^^^^^^^
-  = hint: did you mean `.yes.`? It takes 1 for `false`, and any other status for a failure
+  = hint: did you mean `.yes.`? A status above 1 is then a failure
 ");
     assert_quiet(&[
         "if .yes. (grep -q x f); a; end",

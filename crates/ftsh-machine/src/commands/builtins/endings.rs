@@ -95,7 +95,7 @@ fn failure(task: &Task, command: &Expanded) -> Thrown {
         && let Some(failure) = task.handled().cloned()
     {
         let (retry, logged) = (Retry::AsUsual, Logged::Failure);
-        return Thrown { failure, retry, logged };
+        return Thrown { failure, retry, logged, answers: true };
     }
     thrown(task, FailureKind::Failure, "failure", command)
 }

@@ -279,7 +279,7 @@ mod tests {
     use super::*;
 
     fn formatted(conversion: char, precision: Option<usize>, decimal: f64) -> String {
-        Directive { conversion, precision, ..Directive::default() }.decimal(decimal)
+        Directive { precision, conversion, ..Directive::default() }.decimal(decimal)
     }
 
     #[test]

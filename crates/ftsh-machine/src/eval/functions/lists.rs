@@ -25,7 +25,7 @@ pub(super) const JOINING: &[Function] = &[
     Function::new(
         "count",
         &[("count(a, \"b c\")", &["2"]), ("count(split(\"a,b,c\", \",\"))", &["3"])],
-        count,
+        |context| Ok(count(context)),
     ),
 ];
 
@@ -42,7 +42,7 @@ fn join(context: &mut FunctionContext) -> Result<Value, Suspend> {
     Ok(Value::from(joined))
 }
 
-fn count(context: &mut FunctionContext) -> Result<Value, Suspend> {
+fn count(context: &FunctionContext) -> Value {
     let counts = context.arguments().iter().map(|value| match value {
         Value::Words(words) => words.len() as u64,
         Value::Split(pieces) => pieces.count(),
@@ -50,7 +50,7 @@ fn count(context: &mut FunctionContext) -> Result<Value, Suspend> {
         _ => 1,
     });
     let count = counts.fold(0, u64::saturating_add);
-    Ok(Value::Integer(i64::try_from(count).unwrap_or(i64::MAX)))
+    Value::Integer(i64::try_from(count).unwrap_or(i64::MAX))
 }
 
 fn lines(context: &mut FunctionContext) -> Result<Value, Suspend> {
