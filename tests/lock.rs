@@ -364,7 +364,7 @@ fn a_wait_uses_up_the_time_of_a_deadline() {
 #[test]
 fn durations_are_those_of_the_language() {
     for (value, message) in [
-        ("5", "expected a duration, like `90s` or `5 minutes`"),
+        ("soon", "expected a duration, like `90s` or `5 minutes`"),
         ("5 minutse", "did you mean `minutes`?"),
         ("-1s", "expected a duration"),
         ("", "expected a duration"),

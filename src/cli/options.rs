@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::{Result, anyhow};
 use bstr::BString;
 
+use super::topics;
 use super::values::{self, BadValue, Words};
 use crate::log::Format;
 use ftsh_syntax::backoff::{Policy, PolicyKind};
@@ -539,16 +540,8 @@ pub static TABLE: [&Spec; 35] = [
 ];
 
 /// Options that request something other than work on a script file.
-pub static INSTEAD_OF_SCRIPT: [&Spec; 6] = [&TEXT, &REPLAY, &STATUS_OF, &TIMELINE, &LSP, &CHANNELS];
-
-/// Variables of the environment without an option.
-pub const OTHER_VARIABLES: [(&str, &str); 5] = [
-    ("FTSH_REDACT", "values to hide as --redact does, one a line"),
-    ("FTSH_CHANNELS", "directory of the files of channels"),
-    ("FTSH_LOCK_DIR", "directory of the locks of --lock without FILE"),
-    ("FTSH_EXPMIN, _EXPMAX, _EXPFACTOR, _EXPRAND", "delays, as in the ftsh of 2003"),
-    ("FTSH_DEADLINE", "a limit for the whole run, in seconds since 1970"),
-];
+pub static INSTEAD_OF_SCRIPT: [&Spec; 7] =
+    [&TEXT, &REPLAY, &STATUS_OF, &TIMELINE, &EXPLAIN, &LSP, &CHANNELS];
 
 /// Exit statuses of the shell.
 pub const STATUS: [(&str, &str); 8] = [
@@ -627,6 +620,7 @@ pub fn environment() -> Vec<(String, String)> {
         let blanks = if option.is_repeated { ", with blanks between" } else { "" };
         Some((option.assignment()?, format!("as {}{blanks}{private}", option.name())))
     });
-    let others = OTHER_VARIABLES.into_iter().map(|(name, meaning)| (name.into(), meaning.into()));
+    let others =
+        topics::WITHOUT_OPTION.into_iter().map(|(name, meaning)| (name.into(), meaning.into()));
     of_options.chain(others).collect()
 }

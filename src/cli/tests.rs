@@ -5,11 +5,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::flags::{self, Request};
-use super::options::{OTHER_VARIABLES, TABLE};
+use super::options::TABLE;
 use super::plan::{Action, RunPlan};
 use super::resolve::ProcessContext;
 use super::source::ScriptSource;
-use super::topics::{self, OF_COMMANDS};
+use super::topics::{self, OF_COMMANDS, WITHOUT_OPTION};
 use crate::log::Format;
 use ftsh_ide::help;
 use ftsh_machine::Time;
@@ -266,7 +266,7 @@ fn help_at_the_prompt_names_what_there_is() {
     let names = |name: &str| TABLE.iter().any(|option| option.names.contains(&name));
     let variables = TABLE.iter().filter_map(|option| option.variable);
     let variables: Vec<&str> =
-        variables.chain(OTHER_VARIABLES.map(|(name, _)| name)).chain(["FTSH_PROMPT"]).collect();
+        variables.chain(WITHOUT_OPTION.map(|(name, _)| name)).chain(["FTSH_PROMPT"]).collect();
     let mut seen = 0;
     for topic in help::topics() {
         let text = help::text(topic).unwrap_or_default();
@@ -277,7 +277,7 @@ fn help_at_the_prompt_names_what_there_is() {
             .filter(|(at, part)| at % 2 == 0 || part.starts_with('-') || part.starts_with("FTSH_"));
         for (_, part) in own {
             for word in part.split(|c: char| !(c.is_ascii_alphanumeric() || "-_".contains(c))) {
-                let is_option = word.strip_prefix('-').is_some_and(|rest| !rest.is_empty());
+                let is_option = word.starts_with('-') && !matches!(word, "-" | "--");
                 let is_variable = word.starts_with("FTSH_");
                 assert!(!is_option || names(word), "{topic}: {word}");
                 assert!(!is_variable || variables.contains(&word), "{topic}: {word}");

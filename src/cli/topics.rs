@@ -1,7 +1,16 @@
 //! Topics of `help` at the prompt about variables of the environment.
 
-use super::options::{OTHER_VARIABLES, TABLE};
+use super::options::TABLE;
 use ftsh_ide::help::ProgramTopic;
+
+/// Variables of the environment without an option.
+pub const WITHOUT_OPTION: [(&str, &str); 5] = [
+    ("FTSH_REDACT", "values to hide as --redact does, one a line"),
+    ("FTSH_CHANNELS", "directory of the files of channels"),
+    ("FTSH_LOCK_DIR", "directory of the locks of --lock without FILE"),
+    ("FTSH_EXPMIN, _EXPMAX, _EXPFACTOR, _EXPRAND", "delays, as in the ftsh of 2003"),
+    ("FTSH_DEADLINE", "a limit for the whole run, in seconds since 1970"),
+];
 
 /// Variables that commands find in their environment.
 pub const OF_COMMANDS: [(&str, &str); 4] = [
@@ -25,7 +34,7 @@ pub fn all() -> Vec<ProgramTopic> {
         let text = format!("As the option `{name}{value}`: {meaning}. {nested}\n");
         Some((option.variable?.to_owned(), text))
     });
-    let others = OTHER_VARIABLES.into_iter().flat_map(|(names, meaning)| {
+    let others = WITHOUT_OPTION.into_iter().flat_map(|(names, meaning)| {
         names.split(", ").map(move |name| {
             let prefix = if name.starts_with('_') { "FTSH" } else { "" };
             (format!("{prefix}{name}"), format!("In the environment of the shell: {meaning}.\n"))

@@ -452,7 +452,7 @@ fn the_quietest_log_has_only_the_end_of_the_run() {
         let trace = world().logging(Level::ENDING).run(script).world.trace();
         let is_logged =
             |line: &&str| ["Failed(", "TryFailed", "EndedBy"].iter().any(|it| line.contains(it));
-        let logged = |line: &str| line.split(", message").next().unwrap_or(line).to_owned();
+        let logged = |line: &str| line.split(", slug").next().unwrap_or(line).to_owned();
         trace.lines().map(str::trim).filter(is_logged).map(logged).collect::<Vec<_>>().join("\n")
     };
     let recovered = "try 3 times every 1 hour\n if $attempt .lt. 3\n  fail 1\n end\nend\n\

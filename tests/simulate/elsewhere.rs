@@ -233,8 +233,9 @@ impl Seen {
 fn plain(line: &str) -> String {
     // The modelled world has no directory of its own.
     let line = line.replace("//there", "there");
-    let line = line.replace("trace: Trace ", "words: Listed ");
-    let mut pieces = line.split("words: Listed ");
+    let line = line.replace("trace: Trace ", "words: TalliedWords ");
+    let line = line.replace("words: UnpackedWords ", "words: TalliedWords ");
+    let mut pieces = line.split("words: TalliedWords ");
     let mut kept = pieces.next().unwrap_or_default().to_owned();
     for piece in pieces {
         let mut depth = 0;

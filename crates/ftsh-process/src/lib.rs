@@ -514,9 +514,7 @@ impl Driver for ProcessDriver {
                 self.relays.take_kept(buffer);
                 self.admission.note_free();
             }
-            Effect::Commit { operation, files: drafts } => {
-                self.commit_staged_files(operation, &drafts);
-            }
+            Effect::Commit { operation, files } => self.commit_staged_files(operation, &files),
             Effect::DropStagedFile(draft) => self.io.drop_staged_file(draft),
             Effect::KeepInput(input_spool) => self.keep_input(input_spool),
             Effect::DropSpool(input_spool) => self.drop_replay(input_spool),

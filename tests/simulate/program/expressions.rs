@@ -21,10 +21,15 @@ impl Generator {
             return format!("{name}({}, 2)", self.number(depth - 1));
         }
         if self.dice.chance(0.2) {
-            return match self.dice.number(0, 3) {
+            return match self.dice.number(0, 8) {
                 0 => format!("length(\"{}\")", self.value()),
                 1 => format!("random(1, {})", self.number(0)),
                 2 => "now()".into(),
+                3 => format!("min({}, {})", self.number(0), self.number(0)),
+                4 => format!("max({}, {})", self.number(0), self.number(0)),
+                5 => format!("abs({})", self.number(0)),
+                6 => format!("round({}, 1)", self.number(0)),
+                7 => format!("count(\"{}\", a)", self.value()),
                 _ => format!("match({}, '[0-9]+')", self.text()),
             };
         }
@@ -51,6 +56,10 @@ impl Generator {
                 let test = *self.dice.pick(&OPERATORS[first.expect("it is there")..]);
                 format!("{test} {}", self.dice.pick(&["/data", "/out", "relative"]))
             }
+            5 if self.dice.chance(0.3) => {
+                let name = *self.dice.pick(&["starts", "ends"]);
+                format!("{name}(\"{}\", o)", self.value())
+            }
             5 => format!(".succeeds. ({})", self.simple()),
             6 => {
                 let question = *self.dice.pick(&["succeeds", "yes"]);
@@ -69,7 +78,12 @@ impl Generator {
     pub(super) fn text(&mut self) -> String {
         let value = self.value();
         let path = *self.dice.pick(&["/a/b.tar.gz", "b.c", "/", "there/"]);
-        match self.dice.number(0, 9) {
+        match self.dice.number(0, 14) {
+            10 => format!("format(\"%s-%02d\", \"{value}\", {})", self.number(0)),
+            11 => format!("join(\", \", \"{value}\", $n)"),
+            12 => format!("substr(\"{value}\", {}, 2)", self.dice.number(1, 4)),
+            13 => "time(\"%F %T\")".into(),
+            14 => format!("seconds(\"{} min\")", self.dice.number(0, 3)),
             0 => format!("lower(\"{value}\")"),
             1 => format!("upper(\"{value}\")"),
             2 => format!("trim(\" {value} \")"),

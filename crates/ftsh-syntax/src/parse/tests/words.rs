@@ -2,12 +2,12 @@
 
 use insta::assert_snapshot;
 
-use crate::parse;
+use super::parse_part;
 
 /// Returns the words of the first command with their parts.
 fn words(text: &str) -> String {
     use crate::ast::{CommandKind, Quoted, WordPart};
-    let script = parse("t", text).expect("a program");
+    let script = parse_part(text).expect("a program");
     let CommandKind::Pipeline(pipeline) = &script.body.commands[0].kind else {
         panic!("not a command: {text}")
     };
