@@ -9,11 +9,12 @@ use std::path::PathBuf;
 use anyhow::{Result, anyhow};
 
 use super::PathLookup;
-use super::messages::print_error;
+use super::messages::print_message;
 use ftsh_ide::known::SessionSnapshot;
 use ftsh_ide::lsp::{ServerContext, serve as serve_editor};
 use ftsh_machine::Outcome;
 use ftsh_syntax::backoff::Policy;
+use ftsh_syntax::slug::Slug;
 use ftsh_sys::os_error::plain;
 
 /// Serves an editor until the editor closes the connection.
@@ -31,7 +32,8 @@ pub(super) fn serve(policy: Policy, directory: PathBuf) -> Result<Outcome> {
     // The standard library's `Stdin` buffers; this descriptor returns available bytes at once.
     let input = io::stdin().as_fd().try_clone_to_owned();
     let input = input.map_err(|error| anyhow!("no standard input: {}", plain(&error)))?;
-    let ended = serve_editor(context, File::from(input), io::stdout().lock(), print_error);
+    let print = |message: &str| print_message(Slug::System, message);
+    let ended = serve_editor(context, File::from(input), io::stdout().lock(), print);
     let was_announced = ended.map_err(|error| anyhow!("{error}"))?;
     Ok(if was_announced { Outcome::Succeeded } else { Outcome::Exited(1) })
 }

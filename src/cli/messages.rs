@@ -25,16 +25,27 @@ pub(super) fn print_text(text: &str) -> Outcome {
     let mut out = BlockingIo(io::stdout());
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            print_error(&format!("can't write to standard output: {}", plain(&error)));
+            let message = format!("can't write to standard output: {}", plain(&error));
+            print_message(Slug::Output, message);
             Outcome::Exited(1)
         }
         _ => Outcome::Succeeded,
     }
 }
 
-/// Prints an error in one line on standard error, even while output is captured.
-pub(super) fn print_error(message: &str) {
-    report(&format!("ftsh: {}\n", crate::log::one_line(message)));
+/// Prints a message with its slug in one line on standard error, even while output is captured.
+pub(super) fn print_message(slug: Slug, message: impl Display) {
+    report(&format!("ftsh: {} [{slug}]\n", crate::log::one_line(&message.to_string())));
+}
+
+/// Prints an error like [`print_message`]. An error without a slug of its own is one of the system.
+pub(super) fn print_error(error: &Error) {
+    let message = error.to_string();
+    let slug = message.rsplit_once(" [").and_then(|(_, slug)| Slug::named(slug.strip_suffix(']')?));
+    match slug {
+        Some(_) => report(&format!("ftsh: {}\n", crate::log::one_line(&message))),
+        None => print_message(Slug::System, message),
+    }
 }
 
 /// Creates an error of the use of the command line, with its slug after the message.

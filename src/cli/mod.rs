@@ -85,7 +85,7 @@ fn end(result: Result<Outcome>) -> ! {
         Ok(Outcome::Interrupted(signal)) => process::die_by(signal),
         Ok(outcome) => outcome.exit_code(),
         Err(error) => {
-            print_error(&error.to_string());
+            print_error(&error);
             NOTHING_WAS_RUN
         }
     };

@@ -9,7 +9,7 @@ use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 
 use super::lock::{self, LockHolder, LockResult};
-use super::messages::{print_error, redirect_to};
+use super::messages::{print_message, redirect_to};
 use super::plan::{RunPlan, StartPlan};
 use super::source::ScriptSource;
 use crate::log::LogWriter;
@@ -18,6 +18,7 @@ use ftsh_machine::time::Deadline;
 use ftsh_machine::{Outcome, Time};
 use ftsh_process::OutputCapture;
 use ftsh_process::non_blocking_writer::NonBlockingWriter;
+use ftsh_syntax::slug::Slug;
 use ftsh_sys::os_error::plain;
 
 /// Exit status while another run is in progress: `EX_TEMPFAIL` of sysexits.h, a temporary failure.
@@ -71,7 +72,7 @@ pub(super) fn wait(plan: &mut RunPlan, seed: u64, log: &mut LogWriter) -> Result
             report(owner, longest);
         })? {
             return Ok(Some(if longest < *lock_wait {
-                print_error(&format!("{name}: not run: {owner}"));
+                print_message(Slug::NotRun, format!("{name}: not run: {owner}"));
                 Outcome::Exited(OUT_OF_TIME)
             } else {
                 busy(&name, &owner, *skips_when_busy, log)
@@ -86,7 +87,7 @@ pub(super) fn wait(plan: &mut RunPlan, seed: u64, log: &mut LogWriter) -> Result
 /// Returns the outcome of a run that ends before it begins, because another one is in progress.
 pub(super) fn busy(name: &str, owner: &str, skips: bool, log: &mut LogWriter) -> Outcome {
     if !skips {
-        print_error(&format!("{name}: not run: {owner}"));
+        print_message(Slug::NotRun, format!("{name}: not run: {owner}"));
         return Outcome::Exited(BUSY);
     }
     let event = LogEvent::Note(format!("not run: {owner}"));

@@ -11,7 +11,7 @@ use anyhow::{Result, anyhow};
 
 use super::execute::{RunContext, Workload};
 use super::journal::{self, JournalClaim, Recording, Resumption};
-use super::messages::{print_error, print_note};
+use super::messages::{print_message, print_note};
 use super::plan::{RunPlan, ScriptPlan};
 use super::reporters::Reporters;
 use super::resolve::DEADLINE;
@@ -23,6 +23,7 @@ use ftsh_machine::time::Deadline;
 use ftsh_machine::{Machine, Outcome, Time};
 use ftsh_process as process;
 use ftsh_syntax::Script;
+use ftsh_syntax::slug::Slug;
 use ftsh_sys::os_error::plain;
 
 /// Runs `script`. If the script may start programs, the run gets a process of its own, and this one
@@ -57,7 +58,7 @@ pub(super) fn run(script: Result<Script, UnusableScript>, mut plan: RunPlan) -> 
     }
     let deadline = plan.journal.as_ref().map_or(Deadline::NONE, |journal| journal.deadline);
     if deadline.is_past(Time::START) {
-        print_error(&format!("{name}: not run: its time is over"));
+        print_message(Slug::NotRun, format!("{name}: not run: its time is over"));
         return Ok(Outcome::Exited(preflight::OUT_OF_TIME));
     }
     let (process, cluster) = (plan.process.clone(), plan.cluster.clone());

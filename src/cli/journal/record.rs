@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::{Result, anyhow};
 use bstr::BString;
 
-use super::super::messages::print_error;
+use super::super::messages::print_message;
 use super::journal_file::JournalFile;
 use super::moment::since_1970;
 use super::start;
@@ -21,6 +21,7 @@ use ftsh_machine::record::LogRecord;
 use ftsh_machine::{Config, Deadline, Machine, Outcome};
 use ftsh_process::LivenessLocks;
 use ftsh_syntax::Script;
+use ftsh_syntax::slug::Slug;
 use ftsh_sys::os_error::plain;
 
 /// A run that is about to begin or to resume, with its file.
@@ -187,7 +188,8 @@ impl Recorded {
         };
         if let Err(error) = ended {
             let error = cannot_write(&path, &error);
-            print_error(&format!("{error}; the run ends, and the next start resumes it"));
+            let message = format!("{error}; the run ends, and the next start resumes it");
+            print_message(Slug::JournalFile, message);
         }
         Ok(outcome)
     }

@@ -6,12 +6,13 @@ use std::rc::Rc;
 
 use anyhow::Result;
 
-use super::super::messages::print_error;
+use super::super::messages::print_message;
 use super::journal_file::JournalFile;
 use super::output;
 use ftsh_journal::{Over, last, report};
 use ftsh_machine::event::CommandStatus;
 use ftsh_process::AtEnd;
+use ftsh_syntax::slug::Slug;
 use ftsh_sys::os_error::plain;
 
 /// Returns the action for a shell that has reported everything, including the captured output.
@@ -39,8 +40,11 @@ fn mark(path: &Path, file: &File, status: CommandStatus, keeps_output: bool) {
     let marked = file.try_clone().and_then(|file| report(file, &last));
     if let Err(error) = marked {
         let (path, why) = (path.display(), plain(&error));
-        print_error(&format!(
-            "can't write the journal `{path}`: {why}; the next start reports this run again"
-        ));
+        print_message(
+            Slug::JournalFile,
+            format!(
+                "can't write the journal `{path}`: {why}; the next start reports this run again"
+            ),
+        );
     }
 }

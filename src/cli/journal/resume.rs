@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
 
-use super::super::messages::print_note;
+use super::super::messages::{print_note, usage};
 use super::super::source::ScriptSource;
 use super::journal_file::{EarlierRun, JournalFile};
 use super::moment::moment;
@@ -19,6 +19,7 @@ use ftsh_machine::record::{Level, LogRecord};
 use ftsh_machine::secrets::Secrets;
 use ftsh_machine::{Outcome, Time};
 use ftsh_process as process;
+use ftsh_syntax::slug::Slug;
 use ftsh_sys::os_error::plain;
 
 /// State of a run that an earlier start began.
@@ -69,25 +70,29 @@ impl EarlierRun {
         match program {
             ScriptSource::File(file) if !self.is_of(file, text) => {
                 let then = self.script();
-                bail!(
+                let message = format!(
                     "`{path}` holds a run of `{}` that began at {began}and must be resumed first: start \
                      that script, also if it has moved; or remove the file, or name \
                      another journal for `{now}`",
                     then.display()
                 );
+                return Err(usage(Slug::JournalFile, message));
             }
             ScriptSource::File(_) => {}
             // Only name and text distinguish such scripts.
             _ if now == then && text == Some(&self.journal.beginning.text) => {}
-            _ => bail!(
-                "`{path}` holds a run of {} that began at {began}and must be resumed first: start that \
+            _ => {
+                let message = format!(
+                    "`{path}` holds a run of {} that began at {began}and must be resumed first: start that \
                  script, remove the file, or name another journal for this one",
-                if now == then {
-                    format!("another script with the name `{then}`")
-                } else {
-                    format!("`{then}`")
-                }
-            ),
+                    if now == then {
+                        format!("another script with the name `{then}`")
+                    } else {
+                        format!("`{then}`")
+                    }
+                );
+                return Err(usage(Slug::JournalFile, message));
+            }
         }
         if self.journal.over.is_some() {
             return Ok(Some(format!(
@@ -134,7 +139,8 @@ impl EarlierRun {
     ) -> Result<Resumption> {
         let Self { journal_file, journal } = self;
         let cannot = |reason: anyhow::Error| {
-            anyhow!("can't resume the run in `{}`: {reason}", journal_file.path.display())
+            let path = journal_file.path.display();
+            usage(Slug::JournalFile, format_args!("can't resume the run in `{path}`: {reason}"))
         };
         let over = journal.over;
         let mut sourced = SourcedFiles::new(log);
