@@ -81,8 +81,8 @@
       head('forany', `${FORANY_CLAUSES}|in`, expression),
       head('forall', `${FORALL_CLAUSES}|in`, expression),
       head('for', 'in', expression),
-      head('else[ \\t]+if|if|while|return|shift|else', '', expression),
-      head('catch|end|function', '', parts),
+      head('else[ \\t]+if|if|case|while|return|shift|else', '', expression),
+      head('catch|end|when|function', '', parts),
       head('(?:finally|break|continue)(?=[ \\t]*(?:$|[;#\\r]))', '', parts),
       head('channel', CHANNEL_WORDS, parts),
       {

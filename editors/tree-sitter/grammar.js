@@ -63,7 +63,7 @@ module.exports = grammar({
 
     // ---- Structures
 
-    _structure: ($) => choice($.try, $.if, $.while, $.for),
+    _structure: ($) => choice($.try, $.if, $.case, $.while, $.for),
     _close: ($) => seq('end', repeat($.redirection)),
 
     try: ($) =>
@@ -74,6 +74,9 @@ module.exports = grammar({
     if: ($) => seq('if', $._expression, $.block, repeat($.else_if), optional($.else), $._close),
     else_if: ($) => seq('else', 'if', $._expression, $.block),
     else: ($) => seq('else', $.block),
+
+    case: ($) => seq('case', $._expression, $.block, repeat($.when), optional($.else), $._close),
+    when: ($) => seq('when', repeat1(alias($._command_word, $.word)), $.block),
 
     while: ($) => seq('while', $._expression, $.block, $._close),
 

@@ -7,7 +7,7 @@ use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
 
 use super::text::block;
-use super::tree::{Block, Command, Expr, ForAll, Input, Name, Piece, Word};
+use super::tree::{Block, Command, Expr, ForAll, Input, Name, Pattern, Piece, Word};
 
 pub(super) const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 /// Jumps of a loop.
@@ -189,7 +189,8 @@ impl Random {
     }
 
     fn structure(&mut self, depth: u32) -> Command {
-        match self.rng.random_range(0..19) {
+        match self.rng.random_range(0..20) {
+            19 => self.case(depth),
             0 => Command::If(self.condition(), self.block(depth), self.block(depth)),
             1 => {
                 self.counters += 1;
@@ -233,6 +234,25 @@ impl Random {
                 let finally = self.maybe(0.4, |it| it.finally(depth));
                 Command::Try(self.rng.random_range(1..4), body, catch, finally)
             }
+        }
+    }
+
+    fn case(&mut self, depth: u32) -> Command {
+        let value = self.expr(1);
+        let arms = (0..self.rng.random_range(1..4)).map(|_| {
+            let patterns = (0..self.rng.random_range(1..3)).map(|_| self.pattern()).collect();
+            (patterns, self.block(depth))
+        });
+        let arms = arms.collect();
+        Command::Case(value, arms, self.maybe(0.5, |it| it.block(depth)))
+    }
+
+    fn pattern(&mut self) -> Pattern {
+        match self.rng.random_range(0..6) {
+            0 => Pattern::Begins(self.name()),
+            1 => Pattern::Ends(self.of(&["x", "1", ""])),
+            2 => Pattern::Digit,
+            _ => Pattern::Word(self.word()),
         }
     }
 

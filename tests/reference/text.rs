@@ -1,6 +1,6 @@
 //! Text of programs.
 
-use super::tree::{Block, Command, Expr, ForAll, Input, Piece, Word};
+use super::tree::{Block, Command, Expr, ForAll, Input, Pattern, Piece, Word};
 
 /// Formats commands, one per line.
 pub(super) fn block(commands: &Block) -> String {
@@ -22,6 +22,16 @@ fn command(one: &Command) -> String {
         Command::Unset(name) => format!("{name}="),
         Command::If(condition, yes, no) => {
             format!("if {}\n{}else\n{}end", expr(condition), block(yes), block(no))
+        }
+        Command::Case(value, arms, otherwise) => {
+            let patterns = |patterns: &[Pattern]| {
+                patterns.iter().map(|it| format!(" {}", pattern(it))).collect::<String>()
+            };
+            let arms =
+                arms.iter().map(|(all, body)| format!("when{}\n{}", patterns(all), block(body)));
+            let otherwise = otherwise.as_ref().map(|it| format!("else\n{}", block(it)));
+            let rest = arms.chain(otherwise).collect::<String>();
+            format!("case {}\n{rest}end", expr(value))
         }
         Command::Count(name, end, body) => format!(
             "{name}=0\nwhile ${name} .lt. {end}\n{name}=${name} .add. 1\n{}end",
@@ -125,6 +135,15 @@ fn word(pieces: &Word) -> String {
         Piece::Of(function, argument) => format!("${{{function}({})}}", word(argument)),
     };
     pieces.iter().map(piece).collect::<Vec<_>>().concat()
+}
+
+fn pattern(pattern: &Pattern) -> String {
+    match pattern {
+        Pattern::Word(pieces) => word(pieces),
+        Pattern::Begins(name) => format!("${{{name}}}*"),
+        Pattern::Ends(text) => format!("*{text}"),
+        Pattern::Digit => "[0-9]?".into(),
+    }
 }
 
 fn expr(value: &Expr) -> String {

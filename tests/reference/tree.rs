@@ -27,6 +27,8 @@ pub(super) enum Command {
     /// `read names`
     Read(Vec<Name>, Input),
     If(Expr, Block, Block),
+    /// `case value`, with the patterns of each arm, and `else`.
+    Case(Expr, Vec<(Vec<Pattern>, Block)>, Option<Block>),
     /// `name=0; while $name .lt. n`, which counts first.
     Count(Name, i64, Block),
     For(Name, Vec<Word>, Block),
@@ -83,6 +85,19 @@ pub(super) enum Input {
     Variable(Name),
     /// `<<< word`
     Line(Word),
+}
+
+/// A pattern of a `when`.
+#[derive(Clone, Debug)]
+pub(super) enum Pattern {
+    /// A word without a wildcard.
+    Word(Word),
+    /// `${name}*`
+    Begins(Name),
+    /// `*text`
+    Ends(&'static str),
+    /// `[0-9]?`
+    Digit,
 }
 
 /// Parts joined to a word.

@@ -16,7 +16,7 @@ use ftsh_syntax::vocabulary::{FUNCTIONS, OPERATORS, function};
 /// All constructs except builtins, operators and policies, which the shell lists.
 const CONSTRUCTS: &str = "
     pipeline |& structure-in-pipeline program call environment assignment unassigned return return-value shift shift-n
-    break continue if else-if else while for forany in-order hedge-after hedge-at-most forall at-most at-least keep-going
+    break continue if else-if else case when case-else while for forany in-order hedge-after hedge-at-most forall at-most at-least keep-going
     grouped grouped-in-order tagged
     try catch finally try-for try-for-joined try-times try-every try-each try-backoff try-while
     try-same-input try-through channel channel-at-most channel-rate channel-budget channel-breaker
@@ -116,6 +116,18 @@ impl Walk<'_> {
                 }
                 if let Some(otherwise) = otherwise {
                     self.part("else", otherwise);
+                }
+            }
+            CommandKind::Case(case) => {
+                self.is("case");
+                self.expression(&case.value);
+                for arm in &case.arms {
+                    self.line = self.script.source.line(arm.span.start);
+                    self.is("when");
+                    self.block(&arm.body);
+                }
+                if let Some(otherwise) = &case.otherwise {
+                    self.part("case-else", otherwise);
                 }
             }
             CommandKind::While { condition, body } => {

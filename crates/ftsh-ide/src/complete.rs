@@ -13,7 +13,7 @@ use ftsh_syntax::backoff::PolicyKind;
 use ftsh_syntax::clauses::{self, ClauseRow};
 use ftsh_syntax::duration::Unit;
 use ftsh_syntax::vocabulary::{
-    ALONE, DECLARATIONS, FUNCTIONS, HEADS, KEYWORDS, OPERATORS, QUESTIONS, TIMES, is_loop,
+    ALONE, CASE, DECLARATIONS, FUNCTIONS, HEADS, KEYWORDS, OPERATORS, QUESTIONS, TIMES, is_loop,
     loop_clauses,
 };
 
@@ -201,14 +201,14 @@ impl<'a> CompletionContext<'a> {
                 (0, self.fitting(["input"]))
             }
             (Role::Keyword, head) if is_loop(head) => self.in_loop(head, &words),
-            (Role::Keyword, "function" | "end" | "catch") | (Role::Command, "umask") => {
+            (Role::Keyword, "function" | "end" | "catch" | "when") | (Role::Command, "umask") => {
                 (0, Vec::new())
             }
             (Role::Keyword, _) if self.word.starts_with('.') && !self.word.contains('/') => {
                 let found = self.fitting(OPERATORS);
                 if found.is_empty() { self.files(Wanted::Files) } else { (0, found) }
             }
-            (Role::Keyword, "if" | "while" | "return" | "shift" | "else") => {
+            (Role::Keyword, "if" | "case" | "while" | "return" | "shift" | "else") => {
                 self.value(Wanted::Files)
             }
             (Role::Command, "cd") => self.files(Wanted::Directories),
@@ -243,6 +243,12 @@ impl<'a> CompletionContext<'a> {
         (0, calls.into_iter().chain(files.into_iter().filter(|_| offset == 0)).collect())
     }
 
+    /// Returns true inside of a `case`.
+    fn is_in_case(&self) -> bool {
+        let heads = self.scanned.open.iter().map(|head| &self.scanned.all[*head].range);
+        heads.into_iter().any(|range| &self.text[range.clone()] == "case")
+    }
+
     /// Returns true at the start of a later stage of a pipeline.
     fn is_piped(&self) -> bool {
         let before = self.scanned.all[..self.before].iter().rev();
@@ -263,9 +269,10 @@ impl<'a> CompletionContext<'a> {
             let piped = self.is_piped();
             let fits = |word: &&str| match *word {
                 "function" | "return" | "shift" | "channel" => !piped,
+                "when" => self.is_in_case() && !piped,
                 word => inside && !piped || HEADS.contains(&word),
             };
-            let words = KEYWORDS.into_iter().chain(ALONE).chain(DECLARATIONS);
+            let words = KEYWORDS.into_iter().chain(CASE).chain(ALONE).chain(DECLARATIONS);
             found.extend(self.fitting(words.filter(fits)));
         }
         if !self.word.is_empty() {
@@ -455,6 +462,14 @@ mod tests {
             "channel mirror at most 1\ntry through mirror "
         );
         assert_eq!(tab("try through q"), "try through queue ");
+    }
+
+    #[test]
+    fn arms_of_a_case() {
+        assert_eq!(tab("cas"), "case ");
+        assert_eq!(tab("case $x\nwhe"), "case $x\nwhen ");
+        assert_eq!(tab("case $x\nwhen a\nif true\nels"), "case $x\nwhen a\nif true\nelse ");
+        assert_eq!(tab("case basen"), "case basename(");
     }
 
     #[test]

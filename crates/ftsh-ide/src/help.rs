@@ -15,7 +15,7 @@ use ftsh_syntax::duration::Unit;
 use ftsh_syntax::nearest::nearest;
 use ftsh_syntax::slug::Slug;
 use ftsh_syntax::vocabulary::{
-    ALONE, DECLARATIONS, FUNCTIONS, HEADS, KEYWORDS, OPERATORS, TIMES, loop_clauses,
+    ALONE, CASE, DECLARATIONS, FUNCTIONS, HEADS, KEYWORDS, OPERATORS, TIMES, loop_clauses,
 };
 
 /// Name of the command.
@@ -212,7 +212,8 @@ fn overview(columns: usize, colors: bool) -> String {
         columns,
     );
     let policies = PolicyKind::ALL.map(PolicyKind::name);
-    let structures: Vec<&str> = KEYWORDS.into_iter().chain(ALONE).chain(DECLARATIONS).collect();
+    let structures = KEYWORDS.into_iter().chain(CASE).chain(ALONE).chain(DECLARATIONS);
+    let structures: Vec<&str> = structures.collect();
     let functions: Vec<&str> = FUNCTIONS.iter().map(|function| function.name).collect();
     let builtins: Vec<&str> = builtins::names().collect();
     let groups: [(&str, &[&str]); 5] = [
@@ -288,14 +289,15 @@ mod tests {
         ),
         (
             "channel",
-            "channel k at most 4 rate 10 per second budget 20% breaker 5 failures 30 seconds\nif .not. .exists. $f\nelse if 1 .add. 2 .lt. 4\nend\nfunction f\nreturn 1\nshift\nend\nwhile true\nbreak\ncontinue\nend",
+            "channel k at most 4 rate 10 per second budget 20% breaker 5 failures 30 seconds\nif .not. .exists. $f\nelse if 1 .add. 2 .lt. 4\nend\nfunction f\nreturn 1\nshift\nend\nwhile true\nbreak\ncontinue\nend\ncase $f\nwhen a b*\nelse\nend",
         ),
     ];
 
     #[test]
     fn every_word_is_explained() {
         let known: Vec<&str> = topics().collect();
-        let words = KEYWORDS.into_iter().chain(ALONE).chain(DECLARATIONS).chain(OPERATORS);
+        let words = KEYWORDS.into_iter().chain(CASE).chain(ALONE).chain(DECLARATIONS);
+        let words = words.chain(OPERATORS);
         let words = words.chain(TIMES).chain(Unit::names()).chain(SPECIAL).chain(MORE).chain(OWN);
         let words = words.chain(loop_clauses().flat_map(|(_, words)| words));
         let words = words.chain(["try", "channel"].into_iter().flat_map(clauses::words));

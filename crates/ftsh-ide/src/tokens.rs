@@ -9,7 +9,7 @@ use ftsh_syntax::vocabulary::{OPERATORS, QUESTIONS};
 
 use super::lexemes::{TokenPart, assigned, double, redirection, single, variable};
 use ftsh_syntax::vocabulary::{
-    ALONE, DECLARATIONS, HEADS, KEYWORDS, TIMES, is_loop, is_name, loop_clauses,
+    ALONE, CASE, DECLARATIONS, HEADS, KEYWORDS, TIMES, is_loop, is_name, loop_clauses,
 };
 
 /// Token of a text.
@@ -173,7 +173,8 @@ impl<'t> TokenScanner<'t> {
             && matches!(
                 self.head,
                 Some(
-                    "if" | "while"
+                    "if" | "case"
+                        | "while"
                         | "for"
                         | "forany"
                         | "forall"
@@ -259,7 +260,10 @@ impl<'t> TokenScanner<'t> {
             self.at_start = false;
             return Role::Command;
         }
-        if KEYWORDS.contains(&word) || DECLARATIONS.contains(&word) {
+        if KEYWORDS.contains(&word)
+            || DECLARATIONS.contains(&word)
+            || CASE.contains(&word) && self.is_of_case(word)
+        {
             return self.keyword(word);
         }
         if ALONE.contains(&word) && self.ends_after(word) {
@@ -285,6 +289,12 @@ impl<'t> TokenScanner<'t> {
         Role::Command
     }
 
+    /// Returns true for a `case` with a value, and for a `when` inside of a `case`.
+    fn is_of_case(&self, word: &str) -> bool {
+        let is_case = |head: &usize| &self.text[self.found.all[*head].range.clone()] == "case";
+        if word == "case" { !self.ends_after(word) } else { self.found.open.iter().any(is_case) }
+    }
+
     /// Returns true if a word at the current position ends its command.
     fn ends_after(&self, word: &str) -> bool {
         let rest = self.rest()[word.len()..].trim_start_matches([' ', '\t', '\r']);
@@ -302,7 +312,7 @@ impl<'t> TokenScanner<'t> {
             _ if HEADS.contains(&word) => self.found.open.push(index),
             _ => {}
         }
-        self.head = Some(word);
+        self.head = Some(word).filter(|word| *word != "when");
         // The rest of `else if …` follows.
         self.at_start = false;
         Role::Keyword
@@ -435,6 +445,8 @@ mod tests {
             @"K:channel W:at L:at L:most W:4 L:rate W:10 L:per L:second K:try L:through W:for L:every W:2 L:s C:x K:end");
         insta::assert_snapshot!(shown("break; break 2; continue # so\n"),
             @"K:break C:break W:2 K:continue #:# so");
+        insta::assert_snapshot!(shown("when a; case f($x)\nwhen a b* .eq.\nif true; when c; end; else; end; case"),
+            @"C:when W:a K:case W:f S:( W:$x S:) K:when W:a W:b* W:.eq. K:if W:true K:when W:c K:end K:else K:end C:case");
     }
 
     #[test]

@@ -40,7 +40,7 @@ pub use crate::eval::functions;
 pub use crate::interface::{config, control, driver, effect, event, outcome, record, time};
 pub use crate::remote::packed;
 pub use crate::tasks::trace;
-pub use crate::values::size;
+pub use crate::values::{pattern, size};
 
 use crate::effect::TaskId;
 

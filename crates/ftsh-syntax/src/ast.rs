@@ -3,6 +3,7 @@
 //! The tree keeps quoting, comments and blank lines for the printer. Every node with a possible
 //! failure at run time keeps its span.
 
+mod case;
 mod word;
 
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use super::clauses::{ChannelClauses, TryClauses};
 use super::span::{Source, Span};
 use crate::backoff::{Clauses, PolicyKind};
 pub use crate::duration::Unit;
+pub use case::{Case, CaseArm};
 pub use word::{Parameter, Quoted, Substitute, VariableUse, Word, WordPart, calls};
 
 /// Name of a variable or a function.
@@ -74,6 +76,8 @@ pub enum CommandKind {
         /// Body of the last `else`.
         otherwise: Option<Block>,
     },
+    /// `case value … when patterns … else … end`.
+    Case(Box<Case>),
     /// `while expr … end`.
     While {
         /// Condition, evaluated before each pass.

@@ -9,7 +9,7 @@ mod word;
 
 use super::ast::{
     Block, Command, CommandKind, Expr, For, ForKind, Mode, Redirect, RedirectionTarget, Script,
-    Stage, Try,
+    Stage, Try, Word,
 };
 use super::clauses::{ForAllClauses, ForAnyClauses, On, OutputMode, TryClauses};
 
@@ -41,6 +41,7 @@ struct Printer {
 enum PrintTask<'t> {
     Commands(&'t [Command]),
     Else(Option<&'t Expr>),
+    When(&'t [Word]),
     Line(&'static str),
     End(&'t [Redirect]),
     /// Stages after a stage of a pipeline, and true if its standard error is piped too.
@@ -66,6 +67,16 @@ impl Printer {
                     if let Some(condition) = condition {
                         self.text.push_str(" if ");
                         self.expr(condition);
+                    }
+                    self.depth += 1;
+                }
+                PrintTask::When(patterns) => {
+                    self.depth -= 1;
+                    self.begin_line();
+                    self.text.push_str("when");
+                    for pattern in patterns {
+                        self.text.push(' ');
+                        self.word(pattern);
                     }
                     self.depth += 1;
                 }
@@ -151,6 +162,18 @@ impl Printer {
                         tasks.push(PrintTask::Else(Some(condition)));
                     }
                 }
+            }
+            CommandKind::Case(case) => {
+                self.keyword("case", Some(&case.value));
+                if let Some(block) = &case.otherwise {
+                    tasks.push(PrintTask::Commands(&block.commands));
+                    tasks.push(PrintTask::Else(None));
+                }
+                for arm in case.arms.iter().rev() {
+                    tasks.push(PrintTask::Commands(&arm.body.commands));
+                    tasks.push(PrintTask::When(&arm.patterns));
+                }
+                tasks.push(PrintTask::Commands(&case.comments.commands));
             }
             CommandKind::While { condition, body } => {
                 self.keyword("while", Some(condition));

@@ -6,7 +6,7 @@ use super::clauses;
 use super::engine::EngineId;
 
 /// Keywords that begin a structure.
-pub const HEADS: [&str; 7] = ["try", "if", "while", "for", "forany", "forall", "function"];
+pub const HEADS: [&str; 8] = ["try", "if", "case", "while", "for", "forany", "forall", "function"];
 
 /// Keywords: words with a meaning at the start of a command. A program of this name must be quoted
 /// there.
@@ -14,6 +14,9 @@ pub const KEYWORDS: [&str; 12] = [
     "try", "catch", "if", "else", "end", "while", "for", "forany", "forall", "function", "return",
     "shift",
 ];
+
+/// Words that begin a `case` and its arms. A script's function of the same name takes precedence.
+pub const CASE: [&str; 2] = ["case", "when"];
 
 /// Words with a meaning alone on their line. A script's function of the same name takes precedence.
 pub const ALONE: [&str; 3] = ["break", "continue", "finally"];
@@ -197,7 +200,7 @@ pub const OPERATORS: [&str; 35] = {
 
 /// Names of structures in other languages, with the name in this language. A program may have one
 /// of these names, but no `end` follows a program.
-pub const FOREIGN_HEADS: [(&str, &str); 16] = [
+pub const FOREIGN_HEADS: [(&str, &str); 18] = [
     ("attempt", "try"),
     ("begin", "try"),
     ("def", "function"),
@@ -206,14 +209,16 @@ pub const FOREIGN_HEADS: [(&str, &str); 16] = [
     ("func", "function"),
     ("foreach", "for"),
     ("loop", "while"),
+    ("match", "case"),
     ("parallel", "forall"),
     ("proc", "function"),
     ("repeat", "try"),
     ("retry", "try"),
     ("sub", "function"),
+    ("switch", "case"),
     ("unless", "if"),
     ("until", "while"),
-    ("when", "if"),
+    ("when", "case"),
 ];
 
 /// Returns the command with the meaning of `name` in other languages. A program may have the same
@@ -281,7 +286,7 @@ mod tests {
 
     #[test]
     fn heads_are_keywords() {
-        assert!(HEADS.iter().all(|head| KEYWORDS.contains(head)));
+        assert!(HEADS.iter().all(|head| KEYWORDS.contains(head) || CASE.contains(head)));
         assert!(
             FOREIGN_HEADS
                 .iter()

@@ -78,8 +78,8 @@ exe 'syn region ftshTry matchgroup=ftshKeyword start="try\ze\%([ \t\r;|<>&]\|$\)
 exe 'syn region ftshFor matchgroup=ftshKeyword start="for\ze\%([ \t]\|$\)" matchgroup=NONE ' . s:ends . ' contains=@ftshExpression,ftshIn'
 exe 'syn region ftshForAny matchgroup=ftshKeyword start="forany\ze\%([ \t]\|$\)" matchgroup=NONE ' . s:ends . ' contains=@ftshExpression,ftshIn,ftshAnyClause'
 exe 'syn region ftshForAll matchgroup=ftshKeyword start="forall\ze\%([ \t]\|$\)" matchgroup=NONE ' . s:ends . ' contains=@ftshExpression,ftshIn,ftshAllClause'
-exe 'syn region ftshCondition matchgroup=ftshKeyword start="\%(if\|while\|return\|shift\|else\s\+if\|else\)\ze\%([ \t\r;|<>&]\|$\)" matchgroup=NONE ' . s:ends . ' contains=@ftshExpression'
-exe 'syn region ftshPlainHead matchgroup=ftshKeyword start="\%(catch\|end\|function\)\ze\%([ \t\r;|<>&]\|$\)" matchgroup=NONE ' . s:ends . ' contains=@ftshParts'
+exe 'syn region ftshCondition matchgroup=ftshKeyword start="\%(if\|case\|while\|return\|shift\|else\s\+if\|else\)\ze\%([ \t\r;|<>&]\|$\)" matchgroup=NONE ' . s:ends . ' contains=@ftshExpression'
+exe 'syn region ftshPlainHead matchgroup=ftshKeyword start="\%(catch\|end\|when\|function\)\ze\%([ \t\r;|<>&]\|$\)" matchgroup=NONE ' . s:ends . ' contains=@ftshParts'
 exe 'syn region ftshChannel matchgroup=ftshKeyword start="channel\ze\%([ \t]\|$\)" matchgroup=NONE ' . s:ends . ' contains=@ftshParts,ftshRule,ftshRuleName'
 syn cluster ftshHeads contains=ftshCommand,ftshAssignment,ftshBuiltin,ftshAlone,ftshTry,ftshFor,ftshForAny,ftshForAll,ftshCondition,ftshPlainHead,ftshChannel
 

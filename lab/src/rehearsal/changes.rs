@@ -197,6 +197,7 @@ fn nth_try<'b>(block: &'b mut Block, before: &mut usize) -> Option<&'b mut Try> 
             CommandKind::If { arms, otherwise } => {
                 arms.iter_mut().map(|(_, body)| body).chain(otherwise).collect()
             }
+            CommandKind::Case(case) => case.blocks_mut().collect(),
             CommandKind::While { body, .. } | CommandKind::Function { body, .. } => vec![body],
             CommandKind::For(details) => vec![&mut details.body],
             CommandKind::Pipeline(pipeline) => {

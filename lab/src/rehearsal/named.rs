@@ -66,6 +66,10 @@ impl<'s> CommandWalk<'s> {
                     self.block(body);
                 }
             }
+            CommandKind::Case(case) => {
+                self.expr(&case.value);
+                case.blocks().for_each(|block| self.block(block));
+            }
             CommandKind::While { condition, body } => {
                 self.expr(condition);
                 self.block(body);

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use super::loops::range;
 use super::numbers::{compute, truth, whole};
 use super::{Done, Failure, Model, Stop, Value, failed};
-use crate::reference::tree::{Block, Command, Expr, Name, Piece, Word};
+use crate::reference::tree::{Block, Command, Expr, Name, Pattern, Piece, Word};
 
 impl Model<'_> {
     pub(super) fn block(&mut self, block: &Block) -> Done {
@@ -60,6 +60,17 @@ impl Model<'_> {
             Command::If(condition, yes, no) => {
                 let taken = if truth(&self.expr(condition)?)? { yes } else { no };
                 self.block(taken)
+            }
+            Command::Case(value, arms, otherwise) => {
+                let value = self.expr(value)?;
+                for (patterns, body) in arms {
+                    for pattern in patterns {
+                        if self.is_match(pattern, &value)? {
+                            return self.block(body);
+                        }
+                    }
+                }
+                otherwise.as_ref().map_or(Ok(()), |block| self.block(block))
             }
             Command::Count(name, end, body) => {
                 self.variables.insert(name, Value::Text("0".into()));
@@ -136,6 +147,24 @@ impl Model<'_> {
             }
             Command::Exit(code) => Err(Stop::Exit(*code)),
         }
+    }
+
+    fn is_match(&self, pattern: &Pattern, value: &str) -> Done<bool> {
+        Ok(match pattern {
+            // Each argument is a pattern of its own.
+            Pattern::Word(word) if word.iter().any(|it| matches!(it, Piece::Arguments)) => {
+                self.split(word)?.iter().any(|word| word == value)
+            }
+            Pattern::Word(word) => self.joined(word)? == value,
+            Pattern::Begins(name) => value.starts_with(&self.named(name)?),
+            Pattern::Ends(text) => value.ends_with(text),
+            Pattern::Digit => {
+                let mut chars = value.chars();
+                chars.next().is_some_and(|first| first.is_ascii_digit())
+                    && chars.next().is_some()
+                    && chars.next().is_none()
+            }
+        })
     }
 
     fn assign(&mut self, name: Name, expr: &Expr) -> Done {

@@ -14,6 +14,7 @@ pub(super) const STRUCTURES: &[(u32, Make)] = &[
     (2, deferrals),
     (2, retries),
     (4, decision),
+    (3, case),
     (4, |g, depth| looping(g, depth, "for", Generator::JUMPS, |_| String::new())),
     (4, |g, depth| looping(g, depth, "forany", &Generator::JUMPS[..1], Generator::in_order)),
     (4, |g, depth| looping(g, depth, "forany", &[], Generator::hedge)),
@@ -28,6 +29,19 @@ fn decision(g: &mut Generator, depth: usize) -> Node {
     let mut groups = vec![(format!("if {}", g.condition(2)), g.group(depth))];
     if g.dice.chance(0.3) {
         groups.push((format!("else if {}", g.condition(1)), g.group(depth)));
+    }
+    if g.dice.chance(0.5) {
+        groups.push(("else".into(), g.group(depth)));
+    }
+    Node::Block { promise: None, groups, redirects: g.around() }
+}
+
+fn case(g: &mut Generator, depth: usize) -> Node {
+    const PATTERNS: [&str; 7] = ["1", "'2' 3", "[0-9]*", "true f*", "\"$n\"", "${n}*", "\"$@\""];
+    let value = if g.dice.chance(0.5) { g.number(1) } else { g.text() };
+    let mut groups = vec![(format!("case {value}"), Vec::new())];
+    for _ in 0..g.dice.number(1, 3) {
+        groups.push((format!("when {}", g.dice.pick(&PATTERNS)), g.group(depth)));
     }
     if g.dice.chance(0.5) {
         groups.push(("else".into(), g.group(depth)));

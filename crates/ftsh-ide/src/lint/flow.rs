@@ -86,6 +86,13 @@ impl<'a> FlowCheck<'a> {
                 }
                 all
             }
+            CommandKind::Case(case) => {
+                let mut all = case.otherwise.is_some();
+                for block in case.arms.iter().map(|arm| &arm.body).chain(&case.otherwise) {
+                    all &= self.block(block);
+                }
+                all
+            }
             CommandKind::Try(details) => {
                 if let Some((span, block)) = &details.catch
                     && self.is_idle(block, &mut HashSet::new())
@@ -131,6 +138,7 @@ impl<'a> FlowCheck<'a> {
             CommandKind::Assign { name, .. } => !self.is_read(name),
             CommandKind::Comment { .. }
             | CommandKind::If { .. }
+            | CommandKind::Case(_)
             | CommandKind::While { .. }
             | CommandKind::For(_)
             | CommandKind::Try(_)

@@ -195,6 +195,11 @@ impl ScheduleBuilder<'_> {
                 {
                     Duration::ZERO
                 }
+                CommandKind::Case(case) if computes_at_once(command) => {
+                    let most: Option<Vec<_>> =
+                        case.blocks().map(|body| self.most_of_block(body)).collect();
+                    most?.into_iter().max().unwrap_or_default()
+                }
                 CommandKind::If { arms, otherwise } if computes_at_once(command) => {
                     let blocks = arms.iter().map(|(_, body)| body).chain(otherwise);
                     let most: Option<Vec<_>> =
@@ -215,6 +220,7 @@ impl ScheduleBuilder<'_> {
                 | CommandKind::Shift(_)
                 | CommandKind::Channel(_)
                 | CommandKind::If { .. }
+                | CommandKind::Case(_)
                 | CommandKind::While { .. }
                 | CommandKind::For(_)
                 | CommandKind::Function { .. } => return None,

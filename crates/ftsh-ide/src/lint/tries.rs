@@ -63,6 +63,7 @@ impl<'a> LimitCheck<'a> {
                 | CommandKind::Pipeline(_)
                 | CommandKind::Assign { .. }
                 | CommandKind::If { .. }
+                | CommandKind::Case(_)
                 | CommandKind::While { .. }
                 | CommandKind::For(_)
                 | CommandKind::Return(_)
@@ -364,6 +365,7 @@ fn says(block: &Block, names: &[&str]) -> Option<Span> {
         CommandKind::Comment { .. }
         | CommandKind::Assign { .. }
         | CommandKind::If { .. }
+        | CommandKind::Case(_)
         | CommandKind::While { .. }
         | CommandKind::For(_)
         | CommandKind::Return(_)

@@ -15,6 +15,7 @@ pub(crate) fn blocks(command: &Command) -> Vec<&Block> {
         CommandKind::If { arms, otherwise } => {
             arms.iter().map(|(_, body)| body).chain(otherwise).collect()
         }
+        CommandKind::Case(case) => case.blocks().collect(),
         CommandKind::While { body, .. } | CommandKind::Function { body, .. } => vec![body],
         CommandKind::For(details) => vec![&details.body],
         CommandKind::Try(details) => {
@@ -39,6 +40,9 @@ pub(crate) fn expressions(command: &Command) -> Vec<&Expr> {
     if let CommandKind::Pipeline(pipeline) = &command.kind {
         found.extend(calls_in(pipeline));
     }
+    if let CommandKind::Case(case) = &command.kind {
+        found.extend(case.patterns().flat_map(|word| calls(&word.parts)));
+    }
     let targets = command.redirects.iter().filter_map(Redirect::word);
     found.extend(targets.flat_map(|word| calls(&word.parts)));
     found
@@ -53,6 +57,7 @@ fn calls_in(pipeline: &Pipeline) -> impl Iterator<Item = &Expr> {
 fn own_expressions(command: &Command) -> Vec<&Expr> {
     match &command.kind {
         CommandKind::If { arms, .. } => arms.iter().map(|(condition, _)| condition).collect(),
+        CommandKind::Case(case) => vec![&case.value],
         CommandKind::While { condition, .. } => vec![condition],
         CommandKind::For(details) => {
             let mut found: Vec<_> = details.list.iter().collect();
@@ -141,7 +146,7 @@ pub(crate) fn simples(command: &Command) -> impl Iterator<Item = &Simple> {
 /// Returns the words of a command, also of its expressions and redirections, without those of its
 /// blocks.
 pub(crate) fn words(command: &Command) -> Vec<&Word> {
-    let mut words = durations(command);
+    let mut words = head_words(command);
     let mut exprs = expressions(command);
     while let Some(expr) = exprs.pop() {
         if let ExprKind::Word(word) = &expr.kind {
@@ -193,8 +198,9 @@ pub(crate) fn variables<'a>(parts: &'a [WordPart], visit: &mut impl FnMut(&'a Va
     }
 }
 
-/// Returns the lengths of time in a head that are one word with a unit.
-pub(crate) fn durations(command: &Command) -> Vec<&Word> {
+/// Returns the words of a structure outside of its expressions: lengths of time with a unit, and the
+/// patterns of a `case`.
+pub(crate) fn head_words(command: &Command) -> Vec<&Word> {
     fn length<'t>(found: &mut Vec<&'t Word>, duration: &'t Duration) {
         if let Duration::Whole(word) = duration {
             found.push(word);
@@ -214,6 +220,7 @@ pub(crate) fn durations(command: &Command) -> Vec<&Word> {
         CommandKind::Channel(channel) => {
             channel.rules.map(&mut found, length, number);
         }
+        CommandKind::Case(case) => found.extend(case.patterns()),
         _ => {}
     }
     found

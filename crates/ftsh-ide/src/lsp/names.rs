@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use super::variables;
-use crate::lint::walk::{self, durations};
+use crate::lint::walk::{self, head_words};
 use ftsh_syntax::ast::{
     Block, Command, CommandKind, Expr, ExprKind, Mode, Parameter, Redirect, RedirectionTarget,
     Simple, Stage, VariableUse, Word, WordPart,
@@ -138,8 +138,7 @@ impl NameCollector<'_, '_> {
             }
         }
         self.redirects(&command.redirects);
-        // Lengths of time in one word.
-        for word in durations(command) {
+        for word in head_words(command) {
             self.word(word);
         }
     }

@@ -4,7 +4,7 @@ use super::names::{NameKind, Names, Occurrence};
 use crate::complete::SPECIAL;
 use ftsh_machine::builtins;
 use ftsh_syntax::ast::{Command, CommandKind};
-use ftsh_syntax::vocabulary::{ALONE, DECLARATIONS, KEYWORDS, is_name};
+use ftsh_syntax::vocabulary::{ALONE, CASE, DECLARATIONS, KEYWORDS, is_name};
 use ftsh_syntax::{Script, Span};
 
 pub(super) mod flow;
@@ -110,7 +110,7 @@ pub(super) fn check_new(
         }
         return Ok(());
     }
-    if KEYWORDS.contains(&new) || ALONE.contains(&new) || DECLARATIONS.contains(&new) {
+    if [&KEYWORDS[..], &CASE, &ALONE, &DECLARATIONS].iter().any(|words| words.contains(&new)) {
         return taken("a word of the language");
     }
     if builtins::named(new).is_some() {

@@ -22,6 +22,17 @@ use crate::values::value::{Value, canonical_integer};
 use ftsh_syntax::ast::{Expr, Parameter, Quoted, Substitute, VariableUse, Word, WordPart};
 use ftsh_syntax::slug::Slug;
 
+/// Use of an unquoted variable in a word.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Unquoted {
+    /// The value is split into words.
+    Split,
+    /// The value is one text.
+    Whole,
+    /// The value is one text, and part of the pattern beside a wildcard of the word.
+    Pattern,
+}
+
 /// Context for the expansion of words.
 pub(crate) struct Expander<'a> {
     /// Task with the words.
@@ -68,7 +79,7 @@ impl Expander<'_> {
                 count(&text)?;
                 out.push(text);
             } else {
-                for field in self.fields(word, true)? {
+                for field in self.fields(word, Unquoted::Split)? {
                     count(&field.text)?;
                     self.matches(field, out)?;
                 }
@@ -102,7 +113,7 @@ impl Expander<'_> {
             return size::copy(text.as_bytes());
         }
         let mut names = Vec::new();
-        self.add_matches(self.fields(word, false)?, &mut names)?;
+        self.add_matches(self.fields(word, Unquoted::Whole)?, &mut names)?;
         let count = names.len();
         match names.pop().filter(|name| count == 1 && !name.is_empty()) {
             Some(name) => Ok(name),
@@ -123,7 +134,18 @@ impl Expander<'_> {
         if word.parts.iter().any(has_arguments) {
             return self.add_words([word], out);
         }
-        self.add_matches(self.fields(word, false)?, out)
+        self.add_matches(self.fields(word, Unquoted::Whole)?, out)
+    }
+
+    /// Returns true if a word of a `when` matches a value. Each of `"$@"` is a word of its own.
+    pub(crate) fn is_match(&self, word: &Word, value: &[u8]) -> Result<bool, Suspend> {
+        self.handle(value);
+        if let Some(text) = word.literal_text() {
+            return Ok(text.as_bytes() == value);
+        }
+        let is_list = word.parts.iter().any(has_arguments);
+        let unquoted = if is_list { Unquoted::Split } else { Unquoted::Pattern };
+        Ok(self.fields(word, unquoted)?.any(|field| field.matches(value)))
     }
 
     /// Expands an operand, without splitting or patterns.
@@ -198,15 +220,16 @@ impl Expander<'_> {
         Ok(())
     }
 
-    /// Splits a word into fields. Unless it `splits`, values are whole and the word is one field.
+    /// Splits a word into fields. A word whose values are not split is one field.
     fn fields(
         &self,
         word: &Word,
-        splits: bool,
+        unquoted: Unquoted,
     ) -> Result<impl Iterator<Item = Field> + use<>, Suspend> {
         let is_pattern = |part: &WordPart| matches!(part, WordPart::Bare(bare) if bare.contains(['*', '?', '[']));
         let is_pattern = word.parts.iter().any(is_pattern);
         let mut fields = Fields::new(is_pattern);
+        let splits = unquoted == Unquoted::Split;
         for (index, part) in word.parts.iter().enumerate() {
             match part {
                 WordPart::Bare(bare) if index == 0 => {
@@ -231,7 +254,10 @@ impl Expander<'_> {
                 WordPart::Variable(variable) => {
                     let text = self.variable(variable)?;
                     self.handle(&text);
-                    fields.quoted(&text)?;
+                    match unquoted {
+                        Unquoted::Pattern => fields.active(&text)?,
+                        Unquoted::Split | Unquoted::Whole => fields.quoted(&text)?,
+                    }
                 }
                 WordPart::Call(call) => self.called_field(call, &mut fields)?,
             }

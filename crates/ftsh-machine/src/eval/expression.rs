@@ -114,6 +114,19 @@ pub(crate) fn leave_call(task: &mut Task, call: CallFrame) {
 }
 
 impl Core {
+    /// Returns true if any pattern of a `when` matches the value on top of the stack.
+    pub(crate) fn matches_any(&self, task: &Task, patterns: &[Word]) -> Result<bool, Suspend> {
+        let expander = self.expander(task);
+        let value = task.stack.last().ok_or(Suspend::Broken("a value is missing"))?;
+        let value = expander.text(value)?;
+        for pattern in patterns {
+            if expander.is_match(pattern, &value)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// Returns the words of an item in a loop's list.
     pub(crate) fn list_item(&self, task: &Task, word: &Word) -> Result<Value, Suspend> {
         let expander = self.expander(task);

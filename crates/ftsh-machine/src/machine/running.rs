@@ -267,6 +267,16 @@ impl Machine {
                     return Ok(Flow::Continue);
                 }
             }
+            Instruction::When { patterns, otherwise } => {
+                let is_match = self.core.matches_any(task, patterns)?;
+                self.core.log(task, || LogEvent::Condition(is_match), Level::STRUCTURES);
+                if !is_match {
+                    task.jump(*otherwise);
+                    return Ok(Flow::Continue);
+                }
+                task.pop()?;
+            }
+            Instruction::Unmatched => _ = task.pop()?,
             Instruction::For(code) => begin_for(task, code)?,
             Instruction::NextFor(code) => return self.core.next_for(task, code),
             Instruction::ForAny { code, clauses } => {

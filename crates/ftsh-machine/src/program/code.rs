@@ -111,6 +111,15 @@ pub(crate) enum Instruction {
     },
     /// Pops a condition and jumps if the condition is false.
     Unless(Address),
+    /// Pops the value on top of the stack if a pattern matches the value, and jumps otherwise.
+    When {
+        /// Patterns of the arm.
+        patterns: Arc<[Word]>,
+        /// Address after the arm.
+        otherwise: Address,
+    },
+    /// Pops the value of a `case` that no pattern matches.
+    Unmatched,
     /// Pops the items of the list and begins a `for`.
     For(Arc<Loop>),
     /// Takes the next item, or jumps after the last item.

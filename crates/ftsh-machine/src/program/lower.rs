@@ -1,5 +1,7 @@
 //! Lowers the syntax tree to instructions.
 
+mod arms;
+
 use std::sync::Arc;
 
 use crate::loops::jumps::{Exits, Loops};
@@ -190,6 +192,7 @@ impl<'a> Lower<'a> {
                 self.emit(Instruction::Unset(Arc::clone(name)));
             }
             CommandKind::If { arms, otherwise } => self.conditional(arms, otherwise.as_ref()),
+            CommandKind::Case(case) => self.case(case),
             CommandKind::While { condition, body } => {
                 let start = self.here();
                 self.expr(condition);
@@ -231,24 +234,6 @@ impl<'a> Lower<'a> {
         let name = Arc::clone(&channel.name);
         self.channels.push(Arc::clone(&name));
         self.emit(Instruction::Channel(Arc::new(ChannelCode { name, rules })));
-    }
-
-    fn conditional(&mut self, arms: &'a [(Expr, Block)], otherwise: Option<&'a Block>) {
-        let mut exits = Vec::new();
-        for (condition, body) in arms {
-            self.at(condition.span);
-            self.expr(condition);
-            let test = self.reserve();
-            self.block(body);
-            exits.push(self.reserve());
-            self.code[test] = Instruction::Unless(self.here());
-        }
-        if let Some(otherwise) = otherwise {
-            self.block(otherwise);
-        }
-        for exit in exits {
-            self.code[exit] = Instruction::Jump(self.here());
-        }
     }
 
     fn pipeline(&mut self, pipeline: &'a Pipeline) {

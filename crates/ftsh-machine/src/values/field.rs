@@ -3,7 +3,7 @@
 use bstr::{BString, ByteSlice};
 
 use crate::tasks::suspend::Suspend;
-use crate::values::size;
+use crate::values::{pattern, size};
 
 /// Field under construction.
 #[derive(Default)]
@@ -21,6 +21,11 @@ impl Field {
     pub(crate) fn pattern(&self) -> Option<BString> {
         let is_pattern = self.special && !self.text.contains_str("://");
         is_pattern.then(|| self.pattern.clone())
+    }
+
+    /// Returns true if the field, as a text or a pattern, matches a whole value.
+    pub(crate) fn matches(&self, value: &[u8]) -> bool {
+        if self.special { pattern::matches(&self.pattern, value) } else { self.text == value }
     }
 }
 
@@ -56,6 +61,16 @@ impl Fields {
             }
         }
         Ok(())
+    }
+
+    /// Appends a value that is part of the pattern, if the word is a pattern.
+    pub(crate) fn active(&mut self, text: &[u8]) -> Result<(), Suspend> {
+        if !self.is_pattern {
+            return self.quoted(text);
+        }
+        let field = self.current.get_or_insert_default();
+        size::append(&mut field.text, text)?;
+        size::append(&mut field.pattern, text)
     }
 
     /// Appends unquoted text of the script.

@@ -4,6 +4,7 @@ pub(crate) mod field;
 pub(crate) mod incoming;
 pub(crate) mod items;
 pub(crate) mod number;
+pub mod pattern;
 pub mod size;
 pub(crate) mod small_map;
 pub(crate) mod splitter;

@@ -26,9 +26,14 @@ fn first_word(name: &str) -> Option<Hint> {
             "`catch` handles the failure of a `try`; commands after `finally` run in any case"
         ),
         "elif" | "elsif" | "elseif" => hint!("write `else if`"),
-        "case" | "switch" | "match" => {
-            hint!("compare in turn: `if $x .eq. a … else if $x .matches. \"^b\" … else … end`")
-        }
+        "case" => hint!(
+            "write `case $x`, a line like `when a b*` before the commands for these patterns, `else` \
+             for any other value, and `end`"
+        ),
+        "switch" | "match" => hint!(
+            "compare with patterns: `case $x`, the lines `when a b*` and `else`, each with its \
+             commands, and `end`"
+        ),
         "declare" | "typeset" | "readonly" | "let" => hint!(
             "variables need no declaration: `name=value`; in a function, `local name=value` lasts until the call ends"
         ),
@@ -252,6 +257,8 @@ pub(super) fn command(simple: &Simple, functions: &HashSet<&str>, text: &str) ->
         } else if name == "local" {
             let message = "`local` takes one name, with or without a value";
             (Slug::LocalNames, message.to_owned())
+        } else if name == "case" {
+            (Slug::CaseForm, "`case` takes one value".to_owned())
         } else if DECLARATIONS.contains(&name) {
             let message = format!("`{name}` is a declaration, not a command");
             (Slug::MisplacedKeyword, message)

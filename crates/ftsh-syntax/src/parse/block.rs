@@ -1,10 +1,12 @@
 //! Matching of heads of structures with their `end`s, on a stack.
 
+mod case;
+
 use std::collections::HashMap;
 
 use super::line::{EndLine, HeadLine, ParsedLine, Piped};
 use super::misspelled::{self, Candidates};
-use super::structure::Structure;
+use super::structure::{CasePart, Structure};
 use super::{MAX_BLOCK_DEPTH, MAX_ERRORS, channel, jump};
 use crate::ast::{Block, Command, CommandKind, Expr, Name, Pipeline, Redirect, Stage, StageKind};
 use crate::error::SyntaxError;
@@ -76,7 +78,8 @@ impl Blocks {
         self.frames.last().map(|frame| match &frame.structure {
             Structure::Try { finally: Some(_), .. } => "finally",
             Structure::Try { catch: Some(_), .. } => "catch",
-            Structure::If { condition: None, .. } => "else",
+            Structure::If { condition: None, .. } | Structure::Case(_, CasePart::Else) => "else",
+            Structure::Case(_, CasePart::Arm) => "when",
             structure => structure.keyword(),
         })
     }
@@ -100,6 +103,7 @@ impl Blocks {
             }
             ParsedLine::Head(head) => self.open(head, layout, None),
             ParsedLine::Piped(piped) => self.piped(piped, Vec::new(), layout, layout),
+            ParsedLine::When(when) => self.when(when, layout),
             ParsedLine::Catch => self.catch(layout),
             ParsedLine::Finally => self.finally(layout),
             ParsedLine::Else => self.next_arm(None, layout),
@@ -139,9 +143,11 @@ impl Blocks {
                 self.finally(layout);
             }
             "else" => self.next_arm(None, layout),
+            "when" if self.is_in_case() => self.arm(Vec::new(), layout),
             "fi" => self.end_foreign(&["if"], layout),
             "done" => self.end_foreign(&["for", "while", "forany", "forall"], layout),
-            "}" => self.end_foreign(&["function"], layout),
+            "esac" => self.end_foreign(&["case"], layout),
+            "}" => self.end_foreign(&["function", "case"], layout),
             _ => {
                 if let Some(keyword) = opened(line) {
                     self.open(HeadLine::Broken(keyword), layout, None);
@@ -232,23 +238,24 @@ impl Blocks {
         });
     }
 
-    /// Returns the innermost open structure, if its keyword is or may be `keyword`.
+    /// Returns the innermost open structure, if its keyword is or may be one of `keywords`.
     ///
-    /// Otherwise the structures inside the nearest structure of `keyword` lack their `end`s. If
+    /// Otherwise the structures inside the nearest structure of these keywords lack their `end`s. If
     /// there is no such structure, the line at `layout`, which begins with `word`, is misplaced.
     fn innermost(
         &mut self,
-        keyword: &str,
+        keywords: &[&str],
         word: &str,
         layout: LineLayout,
     ) -> Option<&mut OpenStructure> {
-        let Some(at) = self.frames.iter().rposition(|it| it.structure.keyword() == keyword) else {
+        let is_it = |it: &OpenStructure| keywords.contains(&it.structure.keyword());
+        let Some(at) = self.frames.iter().rposition(is_it) else {
             if self.explain_by_head(word, layout) {
                 self.expected_ends += 1;
             } else if self.expected_ends == 0 {
-                let message = format!("`{word}` without `{keyword}`");
+                let message = format!("`{word}` without `{}`", keywords[0]);
                 let error = SyntaxError::new(Slug::StrayPart, layout.span, message);
-                let is_inside = keyword == "try" && !self.frames.is_empty();
+                let is_inside = keywords == ["try"] && !self.frames.is_empty();
                 self.errors.push(if is_inside {
                     error
                         .hint(hint!("`catch` and `finally` belong to a `try` around the structure"))
@@ -289,7 +296,7 @@ impl Blocks {
 
     fn catch(&mut self, layout: LineLayout) {
         let candidates = self.candidates.end();
-        let Some(frame) = self.innermost("try", "catch", layout) else { return };
+        let Some(frame) = self.innermost(&["try"], "catch", layout) else { return };
         let Structure::Try { head, catch, finally } = &mut frame.structure else { return };
         if let Some(first) = *finally {
             let error =
@@ -311,7 +318,7 @@ impl Blocks {
 
     fn finally(&mut self, layout: LineLayout) {
         let candidates = self.candidates.end();
-        let Some(frame) = self.innermost("try", "finally", layout) else { return };
+        let Some(frame) = self.innermost(&["try"], "finally", layout) else { return };
         let Structure::Try { head, catch, finally } = &mut frame.structure else { return };
         if let Some(first) = *finally {
             let error =
@@ -331,8 +338,12 @@ impl Blocks {
     /// Begins the block of `else if condition` or `else`.
     fn next_arm(&mut self, next: Option<Expr>, layout: LineLayout) {
         let candidates = self.candidates.end();
-        let Some(frame) = self.innermost("if", "else", layout) else { return };
-        let Structure::If { arms, condition } = &mut frame.structure else { return };
+        let Some(frame) = self.innermost(&["if", "case"], "else", layout) else { return };
+        let (arms, condition) = match &mut frame.structure {
+            Structure::If { arms, condition } => (arms, condition),
+            Structure::Case(..) => return self.case_else(next.as_ref(), layout),
+            _ => return,
+        };
         let Some(done) = std::mem::replace(condition, next) else {
             let error = SyntaxError::new(
                 Slug::PartOrder,
@@ -364,6 +375,7 @@ impl Blocks {
         if let Structure::Function { .. } = &frame.structure {
             self.check_definition(&end, frame.layout.span);
         }
+        self.check_case(&frame);
         let block = Block { commands: frame.commands };
         let Some(kind) = frame.structure.ended(block) else {
             return self.open_after_end(end, layout);

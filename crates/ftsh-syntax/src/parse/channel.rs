@@ -296,6 +296,7 @@ impl<'t> ChannelUses<'t> {
                         .chain(otherwise)
                         .for_each(|it| self.block(it));
                 }
+                CommandKind::Case(case) => case.blocks().for_each(|it| self.block(it)),
                 CommandKind::While { body, .. } | CommandKind::Function { body, .. } => {
                     self.block(body);
                 }

@@ -13,6 +13,13 @@ use crate::span::Span;
 impl Builder<'_> {
     /// Builds a `command` or an `inner_command`.
     pub(super) fn simple(&mut self, pair: Pair) -> Result<Simple> {
+        let simple = self.unchecked(pair)?;
+        bashisms::command(&simple, &self.functions, self.text)?;
+        Ok(simple)
+    }
+
+    /// Builds a command that may be an error.
+    pub(super) fn unchecked(&mut self, pair: Pair) -> Result<Simple> {
         let span = self.span(&pair);
         let mut simple =
             Simple { span, assignments: Vec::new(), words: Vec::new(), redirects: Vec::new() };
@@ -27,7 +34,6 @@ impl Builder<'_> {
                 _ => simple.words.push(self.word(pair)?),
             }
         }
-        bashisms::command(&simple, &self.functions, self.text)?;
         if simple.assignments.is_empty() {
             simple.words.iter_mut().skip(1).for_each(join);
         }

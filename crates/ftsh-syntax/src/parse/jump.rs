@@ -93,6 +93,9 @@ impl JumpCheck<'_> {
                     self.commands(&block.commands);
                 }
             }
+            CommandKind::Case(case) => {
+                case.blocks().for_each(|block| self.commands(&block.commands));
+            }
             CommandKind::While { body, .. } => self.inside(Enclosing::Loop, body),
             CommandKind::For(details) => {
                 let enclosing = match &details.kind {

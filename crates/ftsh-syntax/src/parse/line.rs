@@ -3,8 +3,8 @@
 use pest::Parser;
 
 use super::builder::Builder;
-use super::{Grammar, Pair, Result, Rule};
-use crate::ast::{CommandKind, Expr, For, Jump, Name, Pipeline, Redirect, Stage, Try};
+use super::{Grammar, Pair, Result, Rule, bashisms};
+use crate::ast::{CommandKind, Expr, For, Jump, Name, Pipeline, Redirect, Stage, StageKind, Try};
 use crate::error::SyntaxError;
 use crate::slug::Slug;
 use crate::span::Span;
@@ -15,6 +15,8 @@ pub(super) enum ParsedLine {
     Head(HeadLine),
     /// Stages of a pipeline; the last stage is a structure that begins on the line.
     Piped(Piped),
+    /// Command that is the line of an arm inside of a `case`.
+    When(WhenLine),
     Catch,
     Finally,
     ElseIf(Expr),
@@ -33,6 +35,13 @@ pub(super) struct Piped {
     pub(super) on_one_line: bool,
 }
 
+/// Line that begins with `when`.
+pub(super) struct WhenLine {
+    pub(super) pipeline: Pipeline,
+    /// Error of the line outside of a `case`.
+    pub(super) error: Option<Box<SyntaxError>>,
+}
+
 /// Last line of a structure.
 #[derive(Default)]
 pub(super) struct EndLine {
@@ -45,6 +54,7 @@ pub(super) struct EndLine {
 pub(super) enum HeadLine {
     Try(Box<Try>),
     If(Expr),
+    Case(Expr),
     While(Expr),
     For(For),
     Function {
@@ -62,6 +72,10 @@ impl Builder<'_> {
             Rule::try_head | Rule::if_head | Rule::while_head | Rule::for_head => {
                 ParsedLine::Head(self.head(pair)?)
             }
+            Rule::case_head if self.functions.contains("case") => {
+                ParsedLine::Command(CommandKind::Pipeline(self.own_command(&pair)?))
+            }
+            Rule::case_head => ParsedLine::Head(self.head(pair)?),
             Rule::else_if => ParsedLine::ElseIf(self.condition(pair)?),
             Rule::function_head => {
                 let name = pair.into_inner().next().expect("`function` is followed by a name");
@@ -74,12 +88,17 @@ impl Builder<'_> {
             Rule::return_line => ParsedLine::Command(CommandKind::Return(self.optional(pair)?)),
             Rule::shift_line => ParsedLine::Command(CommandKind::Shift(self.optional(pair)?)),
             Rule::assignment => ParsedLine::Command(self.assignment(pair, false)?),
-            Rule::local if self.functions.contains("local") => self.own_command(&pair)?,
+            Rule::local if self.functions.contains("local") => {
+                ParsedLine::Command(CommandKind::Pipeline(self.own_command(&pair)?))
+            }
             Rule::local => ParsedLine::Command(self.local(pair)?),
-            Rule::channel if self.functions.contains("channel") => self.own_command(&pair)?,
+            Rule::channel if self.functions.contains("channel") => {
+                ParsedLine::Command(CommandKind::Pipeline(self.own_command(&pair)?))
+            }
             Rule::channel => {
                 ParsedLine::Command(CommandKind::Channel(Box::new(self.channel(pair)?)))
             }
+            _ if self.is_when(pair.as_str()) => ParsedLine::When(self.when(pair)?),
             _ => match self.alone(pair.as_str()) {
                 Some(line) => line,
                 None => {
@@ -101,9 +120,30 @@ impl Builder<'_> {
         Ok(match pair.as_rule() {
             Rule::try_head => HeadLine::Try(Box::new(self.try_head(pair)?)),
             Rule::if_head => HeadLine::If(self.condition(pair)?),
+            Rule::case_head => HeadLine::Case(self.condition(pair)?),
             Rule::while_head => HeadLine::While(self.condition(pair)?),
             _ => HeadLine::For(self.for_head(pair)?),
         })
+    }
+
+    /// Returns true if a line may begin an arm of a `case`.
+    fn is_when(&self, text: &str) -> bool {
+        let ends = |c: char| c.is_whitespace() || matches!(c, '\\' | '|' | '<' | '>' | '&');
+        let rest = text.strip_prefix("when");
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(ends))
+            && !self.functions.contains("when")
+    }
+
+    /// Builds a line that begins with `when`.
+    fn when(&mut self, pair: Pair) -> Result<WhenLine> {
+        let mut inner = pair.clone().into_inner();
+        let (Some(command), None) = (inner.next(), inner.next()) else {
+            return Ok(WhenLine { pipeline: self.pipeline(pair)?, error: None });
+        };
+        let simple = self.unchecked(command)?;
+        let error = bashisms::command(&simple, &self.functions, self.text).err();
+        let stage = Stage { kind: StageKind::Simple(simple), pipe_errors: false };
+        Ok(WhenLine { pipeline: Pipeline { stages: vec![stage] }, error })
     }
 
     /// Builds a statement of one word, unless the script defines a function of this name.
@@ -140,7 +180,7 @@ impl Builder<'_> {
 
     /// Builds a call of the script's function whose name has another meaning without the
     /// definition.
-    fn own_command(&mut self, pair: &Pair) -> Result<ParsedLine> {
+    pub(super) fn own_command(&mut self, pair: &Pair) -> Result<Pipeline> {
         let start = self.span(pair).start;
         let mut pairs = Grammar::parse(Rule::pipeline, pair.as_str()).map_err(|_| {
             SyntaxError::new(Slug::Unexpected, self.span(pair), "this is no command")
@@ -148,7 +188,7 @@ impl Builder<'_> {
         let base = std::mem::replace(&mut self.base, start);
         let pipeline = self.pipeline(pairs.next().expect("what was parsed"));
         self.base = base;
-        Ok(ParsedLine::Command(CommandKind::Pipeline(pipeline?)))
+        pipeline
     }
 
     /// Builds the only expression of a head.

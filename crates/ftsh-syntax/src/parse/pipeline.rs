@@ -57,6 +57,10 @@ impl Builder<'_> {
                 return Err(in_the_way(document, span).into());
             }
             let is_inner = pair.as_rule() == Rule::inner_command;
+            if pair.as_rule() == Rule::case_head && self.functions.contains("case") {
+                piped.stages.extend(self.own_command(&pair)?.stages);
+                break;
+            }
             if !is_inner && pair.as_rule() != Rule::command {
                 piped.on_one_line = !goes_on(start);
                 piped.head = Some((self.head(pair)?, span));

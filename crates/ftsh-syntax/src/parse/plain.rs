@@ -90,6 +90,7 @@ impl<'s> Builder<'s> {
         if first.is_empty()
             || !cursor.ends_word()
             || first == "local"
+            || first == "when"
             || means_more(&KEYWORDS)
             || means_more(&ALONE)
             || means_more(&DECLARATIONS)

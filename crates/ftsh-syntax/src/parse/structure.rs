@@ -1,7 +1,7 @@
 //! Open structures, from the head to the `end`.
 
 use super::line::HeadLine;
-use crate::ast::{Block, CommandKind, Expr, For, Name, Try};
+use crate::ast::{Block, Case, CommandKind, Expr, For, Name, Try};
 use crate::span::Span;
 
 /// Head of an open structure, and its blocks before the current block.
@@ -17,6 +17,8 @@ pub(super) enum Structure {
         arms: Vec<(Expr, Block)>,
         condition: Option<Expr>,
     },
+    /// `case`, with the part that the current block belongs to.
+    Case(Box<Case>, CasePart),
     While(Expr),
     For(For),
     Function {
@@ -33,6 +35,7 @@ impl Structure {
         match self {
             Self::Try { .. } => "try",
             Self::If { .. } => "if",
+            Self::Case(..) => "case",
             Self::While(_) => "while",
             Self::For(head) => head.kind.keyword(),
             Self::Function { .. } => "function",
@@ -56,6 +59,10 @@ impl Structure {
                 CommandKind::If { arms, otherwise: None }
             }
             Self::If { arms, condition: None } => CommandKind::If { arms, otherwise: Some(block) },
+            Self::Case(mut head, part) => {
+                part.put(&mut head, block);
+                CommandKind::Case(head)
+            }
             Self::While(condition) => CommandKind::While { condition, body: block },
             Self::For(head) => CommandKind::For(Box::new(For { body: block, ..head })),
             Self::Function { name, name_span } => {
@@ -66,11 +73,38 @@ impl Structure {
     }
 }
 
+/// Part of a `case` that a block belongs to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum CasePart {
+    /// Lines before the first `when`.
+    Comments,
+    /// Last arm.
+    Arm,
+    /// `else`.
+    Else,
+}
+
+impl CasePart {
+    /// Adds the block of this part.
+    pub(super) fn put(self, head: &mut Case, block: Block) {
+        match self {
+            Self::Comments => head.comments = block,
+            Self::Arm => {
+                if let Some(arm) = head.arms.last_mut() {
+                    arm.body = block;
+                }
+            }
+            Self::Else => head.otherwise = Some(block),
+        }
+    }
+}
+
 impl From<HeadLine> for Structure {
     fn from(head: HeadLine) -> Self {
         match head {
             HeadLine::Try(head) => Self::Try { head, catch: None, finally: None },
             HeadLine::If(condition) => Self::If { arms: Vec::new(), condition: Some(condition) },
+            HeadLine::Case(value) => Self::Case(Box::new(Case::new(value)), CasePart::Comments),
             HeadLine::While(condition) => Self::While(condition),
             HeadLine::For(head) => Self::For(head),
             HeadLine::Function { name, name_span } => Self::Function { name, name_span },

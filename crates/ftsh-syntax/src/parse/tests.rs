@@ -3,6 +3,7 @@
 mod adversarial;
 mod bashisms;
 mod bashisms_in_commands;
+mod cases;
 mod channels;
 mod errors;
 mod errors_in_words;

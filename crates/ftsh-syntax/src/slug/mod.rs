@@ -80,6 +80,7 @@ slugs! {
         AssignmentBlank "assignment-blank",
         Background "background",
         BraceList "brace-list",
+        CaseForm "case-form",
         ChainedComparison "chained-comparison",
         ChannelName "channel-name",
         ChannelWithoutRule "channel-without-rule",

@@ -20,6 +20,7 @@ warning[forgotten-failure]: this `catch` ignores every failure
         "x=1",
         "rm -f x; echo $error | logger -t job",
         "if .exists. x; rm x; end",
+        "case $error_kind; when timeout; echo late; end",
         "tell",
     ] {
         let text =

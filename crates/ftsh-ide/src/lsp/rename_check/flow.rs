@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use crate::lint::walk;
-use crate::lint::walk::durations;
+use crate::lint::walk::head_words;
 use crate::lsp::variables;
 use ftsh_syntax::ast::{
     Block, Command, CommandKind, Expr, ExprKind, For, ForKind, Mode, Name, Parameter, Pipeline,
@@ -65,6 +65,14 @@ impl<'a> ReadAnalysis<'a> {
                 let last = otherwise.as_ref().is_some_and(|body| self.block(body, set));
                 set || all && last
             }
+            CommandKind::Case(case) => {
+                self.head(command, set);
+                let mut all = case.otherwise.is_some();
+                for body in case.arms.iter().map(|arm| &arm.body).chain(&case.otherwise) {
+                    all &= self.block(body, set);
+                }
+                set || all
+            }
             CommandKind::While { condition, body } => {
                 self.exprs([condition], set);
                 self.block(body, set);
@@ -107,7 +115,7 @@ impl<'a> ReadAnalysis<'a> {
     /// Analyzes the reads in the head of a structure, or in a statement.
     fn head(&mut self, command: &'a Command, set: bool) {
         self.exprs(walk::expressions(command), set);
-        for word in durations(command) {
+        for word in head_words(command) {
             self.word(word, set);
         }
     }

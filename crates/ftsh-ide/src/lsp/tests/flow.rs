@@ -16,6 +16,7 @@ fn variables_set_before_their_uses() {
         "for v in a b; echo $v; end",
         "forany v in a b; a; end\necho $v",
         "if a; v=1; else; v=2; end\necho $v",
+        "case a; when b; v=1; else; v=2; end\necho $v",
         "try\n v=1\ncatch\n v=2\nend\necho $v",
         "try\n v=1\nend\nif a; echo $v; end",
         "v=1\nf\nfunction f\n echo $v\nend",

@@ -71,12 +71,12 @@ error[other-shell]: there is no `trap` in ftsh
   | ^^^^
   = hint: `try … finally … end` cleans up after every end of the `try`, also by a signal, and `catch` handles failures; processes of a failed attempt are killed in any case
 
-error[other-shell]: there is no `case` in ftsh
+error[case-form]: `case` takes one value
  --> t:6:1
   |
 6 | case $x in
   | ^^^^
-  = hint: compare in turn: `if $x .eq. a … else if $x .matches. "^b" … else … end`
+  = hint: write `case $x`, a line like `when a b*` before the commands for these patterns, `else` for any other value, and `end`
 
 error[other-shell]: there is no `esac` in ftsh
  --> t:7:1

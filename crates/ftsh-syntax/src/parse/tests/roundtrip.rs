@@ -230,6 +230,11 @@ fn block() -> impl Strategy<Value = String> {
                     format!("if {condition}\n{body}else if {other}\n{rest}else\n{body}{end}")
                 }
             ),
+            (start.clone(), expr(), word(), body.clone(), end.clone()).prop_map(
+                |(start, value, pattern, body, end)| {
+                    format!("{start}case {value} # which\n# a\nwhen {pattern} b\n{body}when c\nelse\n{body}{end}")
+                }
+            ),
             (start.clone(), expr(), body.clone(), end.clone()).prop_map(
                 |(start, it, body, end)| format!("{start}while {it} # loop\n{body}{end}")
             ),

@@ -14,6 +14,10 @@ fn missing_parts_are_found() {
     lacks("try\nforall x in a b\n", Block("forall"));
     lacks("if true\nelse if false", Block("if"));
     lacks("if true\nelse\n # comment", Block("else"));
+    lacks("case $x # comment\n", Block("case"));
+    lacks("case $x\nwhen a b\n ls", Block("when"));
+    lacks("case $x\nwhen a\nelse\n", Block("else"));
+    lacks("ls | case $x\nwhen a", Block("when"));
     lacks("function f\nwhile true\nend", Block("function"));
     lacks("echo 'a\nb", Quote('\''));
     lacks("try; echo \"a $b", Quote('"'));

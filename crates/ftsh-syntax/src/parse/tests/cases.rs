@@ -1,0 +1,128 @@
+//! `case`, right and wrong.
+
+use insta::assert_snapshot;
+
+use super::{rendered_errors, tidied};
+
+#[test]
+fn lines_are_kept() {
+    assert_snapshot!(tidied("case $a # which\n# first\nwhen *.c 'x y' [a-c]\n  b; else\n\n  c\nend > f | sort"), @"
+case $a # which
+    # first
+when *.c 'x y' [a-c]
+    b
+else
+    c
+end > f | sort
+");
+    assert_snapshot!(tidied("a | case f($x, 1) .add. 2;when =x; end\nwhen b"), @"
+a | case f($x, 1) .add. 2
+when =x
+end
+when b
+");
+    assert_snapshot!(tidied("function case; end\ncase a\ncase a b | case c"), @"
+function case
+end
+case a
+case a b | case c
+");
+}
+
+#[test]
+fn mistakes_are_explained() {
+    assert_snapshot!(rendered_errors("case $x\n  a) b ;;\nwhen c | d\nelse\nwhen e\nend"), @"
+error[case-form]: a command stands before the first `when`
+ --> t:2:3
+  |
+2 |   a) b ;;
+  |   ^^^^
+  = hint: patterns stand after `when`, without a parenthesis: `when a`
+
+error[case-form]: `when` takes patterns, not a pipeline
+ --> t:3:1
+  |
+3 | when c | d
+  | ^^^^^^^^^^
+  = hint: blanks separate patterns: `when a b`
+
+error[part-order]: nothing can follow the `else` of a `case`
+ --> t:5:1
+  |
+5 | when e
+  | ^^^^^^ this `case` already has an `else`
+");
+    assert_snapshot!(rendered_errors("case $x\nwhen a\n  if true\nwhen b > c\nend\ncase x\nend"), @"
+error[missing-end]: this `if` has no `end`
+ --> t:3:3
+  |
+3 |   if true
+  |   ^^
+4 | when b > c
+  | ---------- its `end` must come before this
+
+error[case-form]: `when` takes patterns, not a redirection
+ --> t:4:8
+  |
+4 | when b > c
+  |        ^^^
+  = hint: redirect the `case` after its `end`, or a command
+
+error[case-form]: this `case` has no `when`
+ --> t:6:1
+  |
+6 | case x
+  | ^^^^
+  = hint: write `when a b` before the commands for `a` and `b`
+");
+    assert_snapshot!(rendered_errors("case $x in\n  a) b ;;\nesac\nend\nwhen = a"), @"
+error[other-shell]: there is no `set` in ftsh
+ --> t:1:1
+  |
+1 | set -e
+  | ^^^
+  = hint: a group stops at its first failure, so `set -e` isn't needed; nor is `-u`, and `ftsh -l 20` logs commands as `-x` does
+
+error[local-names]: `local` takes one name, with or without a value
+ --> t:2:1
+  |
+2 | local x y
+  | ^^^^^
+  = hint: one name at a time: `local name=value`, or `local name`
+
+error[other-shell]: there is no `!` in ftsh
+ --> t:3:1
+  |
+3 | ! a
+  | ^
+  = hint: to continue after a failure: `try … catch … end`; to test a command: `if .not. .succeeds. (command)`
+
+error[other-shell]: there is no `[[` in ftsh
+ --> t:4:1
+  |
+4 | [[ -f x ]]
+  | ^^
+  = hint: compare with operators: `if $a .eq. $b`, `if .isfile. $f`
+
+error[other-shell]: there is no `trap` in ftsh
+ --> t:5:1
+  |
+5 | trap x
+  | ^^^^
+  = hint: `try … finally … end` cleans up after every end of the `try`, also by a signal, and `catch` handles failures; processes of a failed attempt are killed in any case
+
+error[case-form]: `case` takes one value
+ --> t:6:1
+  |
+6 | case $x in
+  | ^^^^
+  = hint: write `case $x`, a line like `when a b*` before the commands for these patterns, `else` for any other value, and `end`
+
+error[other-shell]: there is no `esac` in ftsh
+ --> t:7:1
+  |
+7 | esac
+  | ^^^^
+  = hint: every structure ends with `end`
+");
+}
