@@ -29,6 +29,43 @@ fn a_script_gets_its_name_and_arguments() {
 }
 
 #[test]
+fn declared_arguments_are_checked_before_anything_runs() {
+    let script = || Ftsh::script("args \"Copy.\" source target=/srv -v\necho ran > ran");
+    for options in [&["--journal=j"][..], &["--lock", "--cron"], &["--splay=1h"], &[]] {
+        let finished = script().options(options).args(["-x"]).stdout("").failure(2);
+        finished.expect_stderr(
+            "script.ftsh: there is no option `-x`\nusage: script.ftsh source [target=/srv] [-v]\n",
+        );
+        assert!(
+            !finished.directory.path().join("ran").exists()
+                && !finished.directory.path().join("j").exists(),
+            "{options:?}"
+        );
+    }
+    for help in ["--help", "-h", "-vh"] {
+        let text = "usage: script.ftsh source [target=/srv] [-v]\nCopy.\n";
+        let finished = script().options(["--journal=j"]).args(["-x", help]).stdout(text).success();
+        assert!(
+            !finished.directory.path().join("ran").exists()
+                && !finished.directory.path().join("j").exists()
+        );
+    }
+    script().args(["-v", "a"]).success();
+}
+
+#[test]
+fn declared_arguments_need_not_be_utf8() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+    let bytes = |bytes: &'static [u8]| OsStr::from_bytes(bytes).to_owned();
+    Ftsh::script("args -o|--out=FILE name\nprintf '%s\\n' \"$out\" \"$name\"")
+        .args([bytes(b"-o\xff"), bytes(b"\xfe")])
+        .stdout(b"\xff\n\xfe\n")
+        .success();
+    Ftsh::script("args -v").args([bytes(b"-\xff")]).failure(2);
+}
+
+#[test]
 fn arguments_need_not_be_utf8() {
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt;

@@ -52,6 +52,21 @@ fn status(of: &Finished) -> String {
 }
 
 #[test]
+fn declared_arguments_are_those_of_the_first_start() {
+    let text = format!(
+        "args name --level=3 files...
+        echo $name $level $files >> out
+        {}
+        echo $name $level $files $# >> out",
+        waits("w")
+    );
+    let words = ["one", "--level=5", "two"];
+    let finished = killed_at(recorded(&text).args(words), "w");
+    let finished = again(finished).args(words).success();
+    assert_eq!(finished.read("out"), "one 5 two\none 5 two 2\n");
+}
+
+#[test]
 fn variables_and_texts_are_read_on_and_every_descriptor_written_on() {
     let text = format!(
         "printf 'a\\nb\\nc\\n' -> letters

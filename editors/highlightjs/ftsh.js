@@ -86,6 +86,11 @@
       head('(?:finally|break|continue)(?=[ \\t]*(?:$|[;#\\r]))', '', parts),
       head('channel', CHANNEL_WORDS, parts),
       {
+        begin: `${START}(?=args[ \\t]+[A-Za-z_"'-])`,
+        end: /(?=;|\|(?!-))|$/,
+        contains: [{ className: 'keyword', begin: whole('args') }, ...parts],
+      },
+      {
         begin: `${START}(?=${whole(BUILTINS)})`,
         end: /(?=[;|])|$/,
         contains: [{ className: 'built_in', begin: whole(BUILTINS), endsParent: true }],

@@ -59,7 +59,7 @@ module.exports = grammar({
     block: ($) => seq($._end, repeat($._line)),
 
     _statement: ($) =>
-      choice($.assignment, $.local, $.channel, $.return, $.shift, $.function, alias($._jump, $.jump), $._pipeline),
+      choice($.assignment, $.local, $.channel, $.args, $.return, $.shift, $.function, alias($._jump, $.jump), $._pipeline),
 
     // ---- Structures
 
@@ -154,6 +154,9 @@ module.exports = grammar({
         seq('breaker', $._expression),
         seq(choice('failures', 'failure'), $.duration),
       ),
+
+    args: ($) =>
+      seq('args', repeat(choice(alias($._command_word, $.word), alias(token.immediate('|'), $.alternative)))),
 
     // ---- Commands
 

@@ -1,5 +1,6 @@
 //! The command line: from arguments and environment to an exit status.
 
+mod arguments;
 mod blocking_io;
 mod branch;
 mod channels;

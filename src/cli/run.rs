@@ -16,7 +16,7 @@ use super::plan::{RunPlan, ScriptPlan};
 use super::reporters::Reporters;
 use super::resolve::DEADLINE;
 use super::source::UnusableScript;
-use super::{end, options, preflight};
+use super::{arguments, end, options, preflight};
 use crate::repl::{self, Story};
 use ftsh_machine::effect::Environment;
 use ftsh_machine::time::Deadline;
@@ -39,6 +39,12 @@ pub(super) fn run(script: Result<Script, UnusableScript>, mut plan: RunPlan) -> 
         Err(unusable) if !has_earlier => return unusable.report(),
         script => script,
     };
+    if !has_earlier
+        && let Ok(script) = &script
+        && let Some(outcome) = arguments::refuse(script, &plan.script.arguments)
+    {
+        return Ok(outcome);
+    }
     if has_earlier {
         plan.start.splay = Duration::ZERO;
     }

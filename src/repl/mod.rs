@@ -121,7 +121,8 @@ impl<D: Interactive<Edited = Edited>> Session<D> {
         self.reader.remember(&text);
         let functions: Vec<&str> = self.machine.functions().map(|name| &**name).collect();
         let channels: Vec<&str> = self.machine.channels().map(|name| &**name).collect();
-        let names = KnownNames { functions: &functions, channels: &channels, is_open: true };
+        let names =
+            KnownNames { functions: &functions, channels: &channels, is_open: true, is_part: true };
         let script = match parse_with(NAME, &text, names) {
             Ok(script) => script,
             Err(errors) => {
@@ -227,7 +228,12 @@ impl<D: Interactive<Edited = Edited>> Session<D> {
             let functions: Vec<&str> = functions.iter().map(|name| &**name).collect();
             let channels: Vec<Name> = self.machine.channels().cloned().collect();
             let channels: Vec<&str> = channels.iter().map(|name| &**name).collect();
-            let names = KnownNames { functions: &functions, channels: &channels, is_open: true };
+            let names = KnownNames {
+                functions: &functions,
+                channels: &channels,
+                is_open: true,
+                is_part: true,
+            };
             let unfinished = |text: &str| unfinished_with(text, names);
             let lacks = text.as_deref().and_then(unfinished);
             let mut known = SessionSnapshot::of(&self.machine);

@@ -2,6 +2,7 @@
 
 #![allow(unsafe_code)]
 
+mod arguments;
 mod atomic;
 mod builtins;
 mod bytes;

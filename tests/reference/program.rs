@@ -45,11 +45,14 @@ impl Program {
             .collect();
         (random.callable, random.is_function) = (3, false);
         // Input, most of the time.
-        let mut script: Block = NAMES
-            .iter()
-            .filter(|_| random.rng.random_bool(0.8))
-            .map(|name| Command::Assign(name, Expr::Word(vec![Piece::Text("1")])))
-            .collect();
+        let mut script = Block::new();
+        if random.rng.random_bool(0.2) {
+            script.push(Command::Args(["a", "b", "c"], "word"));
+        }
+        let assigned = NAMES.iter().filter(|_| random.rng.random_bool(0.8));
+        let assigned =
+            assigned.map(|name| Command::Assign(name, Expr::Word(vec![Piece::Text("1")])));
+        script.extend(assigned);
         for _ in 0..8 {
             let part = random.block(3);
             if random.rng.random_bool(0.8) {

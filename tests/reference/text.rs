@@ -9,6 +9,9 @@ pub(super) fn block(commands: &Block) -> String {
 
 fn command(one: &Command) -> String {
     match one {
+        Command::Args([first, second, rest], default) => {
+            format!("args \"Summary.\" {first} -v {second}={default} {rest}...")
+        }
         Command::Echo(words) => format!("echo{}", list(words)),
         Command::Pipe(words) => format!("echo{} | cat", list(words)),
         Command::Status(code) => format!("sh -c \"exit {code}\""),

@@ -9,6 +9,8 @@ pub(super) type Name = &'static str;
 /// A command.
 #[derive(Clone, Debug)]
 pub(super) enum Command {
+    /// `args first second=word rest...`
+    Args([Name; 3], &'static str),
     Echo(Vec<Word>),
     /// `sh -c "exit n"`
     Status(u8),

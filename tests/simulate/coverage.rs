@@ -15,7 +15,7 @@ use ftsh_syntax::vocabulary::{FUNCTIONS, OPERATORS, function};
 
 /// All constructs except builtins, operators and policies, which the shell lists.
 const CONSTRUCTS: &str = "
-    pipeline |& structure-in-pipeline program call environment assignment unassigned return return-value shift shift-n
+    pipeline |& structure-in-pipeline program call environment assignment unassigned return return-value shift shift-n args
     break continue if else-if else case when case-else while for forany in-order hedge-after hedge-at-most forall at-most at-least keep-going
     grouped grouped-in-order tagged
     try catch finally try-for try-for-joined try-times try-every try-each try-backoff try-while
@@ -147,6 +147,7 @@ impl Walk<'_> {
                 self.expressions(value);
             }
             CommandKind::Jump(jump) => self.is(jump.keyword()),
+            CommandKind::Args(_) => self.is("args"),
             CommandKind::Channel(channel) => {
                 let ChannelClauses { at_most, rate, budget, breaker } = &channel.rules;
                 self.is("channel");

@@ -7,8 +7,10 @@ use super::files::{self, Wanted};
 use super::help;
 use super::known::SessionSnapshot;
 use super::lexemes::{TokenPart, assigned};
-use super::tokens::{Role, ScriptToken, Tokens, scan};
+use super::tokens::{ARGS, Role, ScriptToken, Tokens, scan};
 use ftsh_machine::builtins;
+use ftsh_syntax::Script;
+use ftsh_syntax::ast::ArgumentKind;
 use ftsh_syntax::backoff::PolicyKind;
 use ftsh_syntax::clauses::{self, ClauseRow};
 use ftsh_syntax::duration::Unit;
@@ -30,6 +32,8 @@ pub const SPECIAL: [&str; 10] = [
     "failed",
     "succeeded",
 ];
+/// Command that runs a script.
+const FTSH: &str = "ftsh";
 /// Commands whose arguments begin with a command.
 const PREFIXES: [&str; 9] =
     ["exec", "sudo", "nohup", "nice", "env", "time", "setsid", "xargs", "command"];
@@ -201,7 +205,8 @@ impl<'a> CompletionContext<'a> {
                 (0, self.fitting(["input"]))
             }
             (Role::Keyword, head) if is_loop(head) => self.in_loop(head, &words),
-            (Role::Keyword, "function" | "end" | "catch" | "when") | (Role::Command, "umask") => {
+            (Role::Keyword, "function" | "end" | "catch" | "when" | ARGS)
+            | (Role::Command, "umask") => {
                 (0, Vec::new())
             }
             (Role::Keyword, _) if self.word.starts_with('.') && !self.word.contains('/') => {
@@ -211,6 +216,10 @@ impl<'a> CompletionContext<'a> {
             (Role::Keyword, "if" | "case" | "while" | "return" | "shift" | "else") => {
                 self.value(Wanted::Files)
             }
+            (Role::Command, _) if self.word.starts_with('-') => match self.options(&words) {
+                found if found.is_empty() => self.files(Wanted::Files),
+                found => (0, found),
+            },
             (Role::Command, "cd") => self.files(Wanted::Directories),
             (Role::Command, "unset" | "export" | "read") => {
                 (0, self.fitting(variable_names(self.known)))
@@ -268,6 +277,7 @@ impl<'a> CompletionContext<'a> {
             let inside = !self.scanned.open.is_empty();
             let piped = self.is_piped();
             let fits = |word: &&str| match *word {
+                ARGS => self.is_first(),
                 "function" | "return" | "shift" | "channel" => !piped,
                 "when" => self.is_in_case() && !piped,
                 word => inside && !piped || HEADS.contains(&word),
@@ -279,6 +289,36 @@ impl<'a> CompletionContext<'a> {
             found.extend(self.known.programs(self.word).into_iter().map(CompletionCandidate::word));
         }
         (0, found)
+    }
+
+    /// Returns true if no command precedes the word.
+    fn is_first(&self) -> bool {
+        let mut before = self.scanned.all[..self.before].iter();
+        before.all(|token| matches!(token.role, Role::Comment | Role::Separator))
+    }
+
+    /// Completes an option of the script that a command runs, as its `args` declares it.
+    fn options(&self, words: &[(&str, Role)]) -> Vec<CompletionCandidate> {
+        let is_script = |word: &&str| !word.starts_with('-');
+        let mut plain = words.iter().map(|(word, _)| *word).skip_while(|word| *word != FTSH);
+        let script = match plain.next() {
+            Some(_) => plain.find(is_script),
+            None => words.first().map(|(word, _)| *word).filter(|word| word.contains('/')),
+        };
+        let script = script.and_then(|word| files::script(word, self.known));
+        let Some(declaration) = script.as_ref().and_then(Script::arguments) else {
+            return Vec::new();
+        };
+        let takes_value = |spelling: &str| {
+            let option = declaration.option(spelling);
+            option.is_some_and(|(_, it)| it.kind != ArgumentKind::Flag)
+        };
+        let fitting = declaration.spellings().filter(|it| it.starts_with(self.word));
+        let candidate = |it: &str| {
+            let ending = if it.starts_with("--") && takes_value(it) { "=" } else { " " };
+            CompletionCandidate { ending, ..CompletionCandidate::word(it) }
+        };
+        fitting.map(candidate).collect()
     }
 
     /// Completes a word of a loop's list, or of a clause after the list.
@@ -310,7 +350,7 @@ impl<'a> CompletionContext<'a> {
         let text = |token: &ScriptToken| &self.text[token.range.clone()];
         let declared = all
             .windows(2)
-            .filter(|pair| pair[0].role == Role::Keyword && DECLARATIONS.contains(&text(&pair[0])));
+            .filter(|pair| pair[0].role == Role::Keyword && text(&pair[0]) == "channel");
         let known = self.known.channels.iter().map(String::as_str);
         self.fitting(declared.map(|pair| text(&pair[1])).chain(known))
     }
@@ -402,6 +442,34 @@ mod tests {
     }
 
     #[test]
+    fn options_of_scripts() {
+        let place = tempfile::tempdir().expect("a directory");
+        let write = |name: &str, text: &str| {
+            std::fs::write(place.path().join(name), text).expect("a file");
+        };
+        write("fetch.ftsh", "args \"Fetch.\" url -v -n|--dry-run --out=FILE\necho $url");
+        write("other.ftsh", "echo a");
+        write("wrong.ftsh", "args a...b");
+        let known =
+            SessionSnapshot { directory: place.path().into(), ..SessionSnapshot::default() };
+        let tab = |text: &str| {
+            let (start, found) = complete(text, &known);
+            let all = found.iter().map(|it| format!("{}{}", &text[..start], it.replacement));
+            all.collect::<Vec<_>>().join("|")
+        };
+        assert_eq!(tab("ftsh fetch.ftsh --d"), "ftsh fetch.ftsh --dry-run ");
+        assert_eq!(tab("ftsh -n fetch.ftsh x --o"), "ftsh -n fetch.ftsh x --out=");
+        assert_eq!(tab("./fetch.ftsh --he"), "./fetch.ftsh --help ");
+        let all = ["--dry-run", "--help", "--out", "-h", "-n", "-v"];
+        let all = all.map(|it| format!("./fetch.ftsh {it}")).join("|");
+        assert_eq!(tab("./fetch.ftsh -"), all);
+        assert_eq!(tab("nohup ftsh ./fetch.ftsh --d"), "nohup ftsh ./fetch.ftsh --dry-run ");
+        for none in ["ftsh other.ftsh --", "ftsh wrong.ftsh --", "ftsh missing.ftsh --", "ls --"] {
+            assert_eq!(tab(none), "", "{none}");
+        }
+    }
+
+    #[test]
     fn commands_and_keywords() {
         assert_eq!(tab("fetch_"), "fetch_all ");
         assert_eq!(tab("ls | fetch_"), "ls | fetch_all ");
@@ -416,6 +484,9 @@ mod tests {
         assert_eq!(tab("if .succeeds. (fetch_"), "if .succeeds. (fetch_all ");
         assert_eq!(tab("exec fetch_"), "exec fetch_all ");
         assert_eq!(tab("help jit"), "help jitter ");
+        assert_eq!(tab("arg"), "args ");
+        assert_eq!(tab("# a\narg"), "# a\nargs ");
+        assert_eq!((tab("ls; arg"), tab("args ur")), (String::new(), String::new()));
         assert_eq!(tab("umas"), "umask ");
         assert_eq!(tab("umask "), "");
         assert_eq!(tab("help foran"), "help forany ");

@@ -10,10 +10,13 @@ use bstr::{BString, ByteSlice};
 use super::candidate::CompletionCandidate;
 use super::known::{SessionSnapshot, is_program};
 use ftsh_syntax::diagnostic::printable;
+use ftsh_syntax::{Script, parse_bytes};
 
 /// Time after which reading a directory is given up. A part of the names would not allow a safe
 /// completion.
 const READ_TIMEOUT: Duration = Duration::from_secs(2);
+/// Maximum size of a script that is read for its options, in bytes.
+const MAX_SCRIPT: u64 = 1024 * 1024;
 
 /// Kind of files to complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,6 +94,19 @@ pub fn complete(
         }
     }
     (typed.start, found)
+}
+
+/// Reads and parses the script with a path, if the file is a small script without errors.
+pub(crate) fn script(word: &str, known: &SessionSnapshot) -> Option<Script> {
+    let typed = evaluate(word, known)?;
+    let mut path = typed.directory;
+    path.extend_from_slice(typed.name.as_bytes());
+    let path = known.directory.join(PathBuf::from(OsString::from_vec(path)));
+    let file = std::fs::metadata(&path).ok()?;
+    if !file.is_file() || file.len() > MAX_SCRIPT {
+        return None;
+    }
+    parse_bytes("", &std::fs::read(path).ok()?).ok()
 }
 
 /// Returns true if a character can be typed, and does not control a terminal. Invalid UTF-8 cannot

@@ -12,6 +12,9 @@ use ftsh_syntax::vocabulary::{
     ALONE, CASE, DECLARATIONS, HEADS, KEYWORDS, TIMES, is_loop, is_name, loop_clauses,
 };
 
+/// Word that begins the declaration of a script's arguments.
+pub(crate) const ARGS: &str = "args";
+
 /// Token of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScriptToken {
@@ -221,6 +224,8 @@ impl<'t> TokenScanner<'t> {
         let mut at = start;
         while let Some(c) = self.text[at..].chars().next() {
             match c {
+                // Other spellings of an option of the script.
+                '|' if self.head == Some(ARGS) && self.text[at + 1..].starts_with('-') => at += 1,
                 ' ' | '\t' | '\r' | '\n' | ';' | '|' | '<' | '>' | '&' => break,
                 '(' | ')' if expression || asks => break,
                 ',' if expression => break,
@@ -260,8 +265,9 @@ impl<'t> TokenScanner<'t> {
             self.at_start = false;
             return Role::Command;
         }
+        let is_declared = word != ARGS || self.declares_arguments();
         if KEYWORDS.contains(&word)
-            || DECLARATIONS.contains(&word)
+            || DECLARATIONS.contains(&word) && is_declared
             || CASE.contains(&word) && self.is_of_case(word)
         {
             return self.keyword(word);
@@ -293,6 +299,18 @@ impl<'t> TokenScanner<'t> {
     fn is_of_case(&self, word: &str) -> bool {
         let is_case = |head: &usize| &self.text[self.found.all[*head].range.clone()] == "case";
         if word == "case" { !self.ends_after(word) } else { self.found.open.iter().any(is_case) }
+    }
+
+    /// Returns true if the word `args` at the current position is the first one of the text, and
+    /// arguments follow.
+    fn declares_arguments(&self) -> bool {
+        let is_nothing = |it: &ScriptToken| matches!(it.role, Role::Comment | Role::Separator);
+        let rest = &self.rest()[ARGS.len()..];
+        let after = rest.trim_start_matches([' ', '\t', '\r', '\n', '\\']);
+        let has_form = |c: char| c.is_ascii_alphabetic() || matches!(c, '_' | '"' | '\'' | '-');
+        rest.starts_with([' ', '\t', '\\'])
+            && after.starts_with(has_form)
+            && self.found.all.iter().all(is_nothing)
     }
 
     /// Returns true if a word at the current position ends its command.
@@ -427,6 +445,8 @@ mod tests {
             @"K:try L:for W:5 L:minutes L:every W:2 L:s C:cp W:try W:end K:end");
         insta::assert_snapshot!(shown("if .succeeds. (grep -q a,b f) .and. $x .eq. f(1,2)"),
             @"K:if O:.succeeds. S:( C:grep W:-q W:a,b W:f S:) O:.and. W:$x O:.eq. W:f S:( W:1 S:, W:2 S:)");
+        insta::assert_snapshot!(shown("# a\nargs \"b c\" url -n|--new --out=FILE files... # d\nargs x | -y"),
+            @r#"#:# a K:args W:"b c" W:url W:-n|--new W:--out=FILE W:files... #:# d C:args W:x S:| C:-y"#);
         insta::assert_snapshot!(shown("x=$a .add. 1\nA=1 env\nelse if true"),
             @"A:x=$a O:.add. W:1 A:A=1 C:env K:else K:if W:true");
         insta::assert_snapshot!(shown("cat <<< end\nend 3<< E\nend\nE\nx=.not. a .and. b"),

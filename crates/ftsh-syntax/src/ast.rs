@@ -3,6 +3,7 @@
 //! The tree keeps quoting, comments and blank lines for the printer. Every node with a possible
 //! failure at run time keeps its span.
 
+mod arguments;
 mod case;
 mod word;
 
@@ -13,6 +14,7 @@ use super::clauses::{ChannelClauses, TryClauses};
 use super::span::{Source, Span};
 use crate::backoff::{Clauses, PolicyKind};
 pub use crate::duration::Unit;
+pub use arguments::{ArgumentKind, ArgumentsDeclaration, DeclaredArgument};
 pub use case::{Case, CaseArm};
 pub use word::{Parameter, Quoted, Substitute, VariableUse, Word, WordPart, calls};
 
@@ -26,6 +28,17 @@ pub struct Script {
     pub source: Arc<Source>,
     /// Commands in order, function definitions included.
     pub body: Block,
+}
+
+impl Script {
+    /// Returns the declaration of the script's arguments.
+    pub fn arguments(&self) -> Option<&Arc<ArgumentsDeclaration>> {
+        let mut commands = self.body.commands.iter();
+        match &commands.find(|it| !matches!(it.kind, CommandKind::Comment { .. }))?.kind {
+            CommandKind::Args(declaration) => Some(declaration),
+            _ => None,
+        }
+    }
 }
 
 /// List of commands: the body of a script or of a structure.
@@ -106,6 +119,8 @@ pub enum CommandKind {
     Jump(Jump),
     /// `channel NAME rules…`.
     Channel(Box<ChannelDeclaration>),
+    /// `args "summary" arguments…`, the first statement of a script.
+    Args(Arc<ArgumentsDeclaration>),
 }
 
 /// Jump out of the body of a loop.

@@ -136,6 +136,15 @@ impl Printer {
             CommandKind::Shift(count) => self.keyword("shift", count.as_ref()),
             CommandKind::Jump(jump) => self.text.push_str(jump.keyword()),
             CommandKind::Channel(channel) => self.channel(channel),
+            CommandKind::Args(declaration) => {
+                self.text.push_str("args");
+                let arguments = declaration.arguments.iter().map(|it| &it.word);
+                let summary = declaration.summary.iter().map(|(word, _)| word);
+                for word in summary.chain(arguments) {
+                    self.text.push(' ');
+                    self.word(word);
+                }
+            }
             _ => self.structure(command, tasks),
         }
     }
@@ -206,7 +215,8 @@ impl Printer {
             | CommandKind::Return(_)
             | CommandKind::Shift(_)
             | CommandKind::Jump(_)
-            | CommandKind::Channel(_) => {}
+            | CommandKind::Channel(_)
+            | CommandKind::Args(_) => {}
         }
     }
 

@@ -213,7 +213,8 @@ fn nth_try<'b>(block: &'b mut Block, before: &mut usize) -> Option<&'b mut Try> 
             | CommandKind::Return(_)
             | CommandKind::Shift(_)
             | CommandKind::Jump(_)
-            | CommandKind::Channel(_) => Vec::new(),
+            | CommandKind::Channel(_)
+            | CommandKind::Args(_) => Vec::new(),
         };
         for block in inside {
             if let Some(found) = nth_try(block, before) {

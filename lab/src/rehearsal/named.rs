@@ -92,7 +92,10 @@ impl<'s> CommandWalk<'s> {
             CommandKind::Assign { value, .. }
             | CommandKind::Return(value)
             | CommandKind::Shift(value) => value.iter().for_each(|it| self.expr(it)),
-            CommandKind::Comment { .. } | CommandKind::Jump(_) | CommandKind::Channel(_) => {}
+            CommandKind::Comment { .. }
+            | CommandKind::Jump(_)
+            | CommandKind::Channel(_)
+            | CommandKind::Args(_) => {}
         }
     }
 

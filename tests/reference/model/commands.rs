@@ -130,6 +130,18 @@ impl Model<'_> {
                 let value = value.as_ref().map(|value| self.expr(value)).transpose()?;
                 Err(Stop::Return(value))
             }
+            Command::Args([first, second, rest], default) => {
+                let mut operands = self.arguments.clone().into_iter();
+                let values = [
+                    operands.next().unwrap_or_default(),
+                    operands.next().unwrap_or((*default).to_owned()),
+                    operands.collect::<Vec<_>>().join("\n"),
+                ];
+                for (name, value) in [first, second, rest].into_iter().zip(values) {
+                    self.variables.insert(name, Value::Text(value));
+                }
+                Ok(())
+            }
             Command::Shift if self.arguments.is_empty() => Err(failed("expression", 1)),
             Command::Shift => {
                 self.arguments.remove(0);

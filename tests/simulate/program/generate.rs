@@ -79,6 +79,9 @@ pub(crate) fn generate(dice: Dice) -> Program {
     }));
     generator.may_source = false;
     let library = generator.group(2);
+    if generator.dice.chance(0.2) {
+        script.insert(0, line("args first second=x --level=3 -q"));
+    }
     Program { script, library }
 }
 

@@ -13,7 +13,7 @@ use ftsh_syntax::slug::Slug;
 struct Uses<'a> {
     /// Arguments without a default, each with true if in double quotes.
     plain: Vec<(&'a VariableUse, bool)>,
-    /// True if the script looks at the number of arguments or at all of them.
+    /// True if the script declares its arguments, or looks at their number or at all of them.
     checks: bool,
 }
 
@@ -37,7 +37,7 @@ impl<'a> Uses<'a> {
     }
 
     fn command(&mut self, command: &'a Command) {
-        self.checks |= matches!(command.kind, CommandKind::Shift(_));
+        self.checks |= matches!(command.kind, CommandKind::Shift(_) | CommandKind::Args(_));
         for expr in walk::expressions(command) {
             self.checks |= compares(expr);
         }

@@ -110,7 +110,8 @@ impl<'a> FlowCheck<'a> {
             | CommandKind::For(_)
             | CommandKind::Function { .. }
             | CommandKind::Shift(_)
-            | CommandKind::Channel(_) => self.inside(command),
+            | CommandKind::Channel(_)
+            | CommandKind::Args(_) => self.inside(command),
         }
     }
 
@@ -143,7 +144,8 @@ impl<'a> FlowCheck<'a> {
             | CommandKind::For(_)
             | CommandKind::Try(_)
             | CommandKind::Shift(_)
-            | CommandKind::Channel(_) => {
+            | CommandKind::Channel(_)
+            | CommandKind::Args(_) => {
                 walk::blocks(command).into_iter().all(|block| self.is_idle(block, seen))
             }
         })

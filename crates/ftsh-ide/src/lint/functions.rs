@@ -55,7 +55,10 @@ impl<'a> CallGraph<'a> {
                 continue;
             }
             self.runs |= inside.is_none()
-                && !matches!(command.kind, CommandKind::Comment { .. } | CommandKind::Channel(_));
+                && !matches!(
+                    command.kind,
+                    CommandKind::Comment { .. } | CommandKind::Channel(_) | CommandKind::Args(_)
+                );
             if let CommandKind::Pipeline(pipeline) = &command.kind {
                 self.pipeline(pipeline, inside);
             }

@@ -191,6 +191,7 @@ impl ScheduleBuilder<'_> {
                 | CommandKind::Return(_)
                 | CommandKind::Shift(_)
                 | CommandKind::Channel(_)
+                | CommandKind::Args(_)
                     if computes_at_once(command) =>
                 {
                     Duration::ZERO
@@ -219,6 +220,7 @@ impl ScheduleBuilder<'_> {
                 | CommandKind::Return(_)
                 | CommandKind::Shift(_)
                 | CommandKind::Channel(_)
+                | CommandKind::Args(_)
                 | CommandKind::If { .. }
                 | CommandKind::Case(_)
                 | CommandKind::While { .. }

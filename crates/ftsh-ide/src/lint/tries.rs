@@ -69,7 +69,8 @@ impl<'a> LimitCheck<'a> {
                 | CommandKind::Return(_)
                 | CommandKind::Shift(_)
                 | CommandKind::Jump(_)
-                | CommandKind::Channel(_) => {
+                | CommandKind::Channel(_)
+                | CommandKind::Args(_) => {
                     for block in walk::blocks(command) {
                         self.block(block);
                     }
@@ -371,7 +372,8 @@ fn says(block: &Block, names: &[&str]) -> Option<Span> {
         | CommandKind::Return(_)
         | CommandKind::Shift(_)
         | CommandKind::Jump(_)
-        | CommandKind::Channel(_) => {
+        | CommandKind::Channel(_)
+        | CommandKind::Args(_) => {
             walk::blocks(command).into_iter().find_map(|inner| says(inner, names))
         }
     })

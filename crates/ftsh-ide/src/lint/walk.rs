@@ -30,7 +30,8 @@ pub(crate) fn blocks(command: &Command) -> Vec<&Block> {
         | CommandKind::Return(_)
         | CommandKind::Shift(_)
         | CommandKind::Jump(_)
-        | CommandKind::Channel(_) => Vec::new(),
+        | CommandKind::Channel(_)
+        | CommandKind::Args(_) => Vec::new(),
     }
 }
 
@@ -83,6 +84,7 @@ fn own_expressions(command: &Command) -> Vec<&Expr> {
         CommandKind::Comment { .. }
         | CommandKind::Pipeline(_)
         | CommandKind::Function { .. }
+        | CommandKind::Args(_)
         | CommandKind::Jump(_) => Vec::new(),
     }
 }

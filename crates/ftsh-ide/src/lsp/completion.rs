@@ -17,11 +17,12 @@ use crate::candidate::CompletionCandidate;
 use crate::complete::complete;
 use crate::help::OWN;
 use crate::known::SessionSnapshot;
-use crate::tokens::{Role, scan};
+use crate::tokens::{ARGS, Role, scan};
 use ftsh_machine::builtins;
 use ftsh_syntax::Span;
 use ftsh_syntax::backoff;
 use ftsh_syntax::clauses;
+use ftsh_syntax::parse::argument_name;
 use ftsh_syntax::vocabulary::{ALONE, CASE, DECLARATIONS, KEYWORDS, OPERATORS, TIMES};
 
 /// Returns the candidates at a position.
@@ -133,6 +134,9 @@ fn set(document: &Document) -> Vec<String> {
     let text = document.text();
     let all = scan(text).all;
     let mut names = Vec::new();
+    let declared = all.iter().skip_while(|it| text[it.range.clone()] != *ARGS).skip(1);
+    let declared = declared.take_while(|it| it.role != Role::Separator);
+    names.extend(declared.filter_map(|it| argument_name(&text[it.range.clone()])));
     for (index, token) in all.iter().enumerate() {
         let word = &text[token.range.clone()];
         let before = index.checked_sub(1).map_or("", |index| &text[all[index].range.clone()]);

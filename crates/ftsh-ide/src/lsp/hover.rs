@@ -12,7 +12,7 @@ use crate::meaning;
 use crate::tokens::{Role, ScriptToken, scan};
 use ftsh_machine::{FailureKind, builtins};
 use ftsh_syntax::Span;
-use ftsh_syntax::ast::CommandKind;
+use ftsh_syntax::ast::{CommandKind, DeclaredArgument};
 use ftsh_syntax::backoff::{Policy, PolicyKind};
 use ftsh_syntax::vocabulary::{DECLARATIONS, HEADS, function};
 
@@ -52,6 +52,9 @@ impl<'d> HoverToken<'d> {
         }
         if let Some(found) = self.call(token, offset) {
             return Some(found);
+        }
+        if let Some(found) = self.argument(|it| it.word.span == whole) {
+            return Some((whole, found));
         }
         let value = match token.role {
             Role::Keyword if word == "try" => self.try_()?,
@@ -181,14 +184,24 @@ impl<'d> HoverToken<'d> {
         )
     }
 
-    /// Describes a variable in a word, if the shell sets the variable.
+    /// Describes a variable in a word, if the shell sets the variable or the script's `args` does.
     fn variable(&self, token: &ScriptToken, offset: usize) -> Option<(Span, String)> {
         let mut parts = token.parts.iter().filter(|(_, part)| *part == TokenPart::Variable);
         let (range, _) = parts.find(|(range, _)| range.contains(&offset))?;
         let name = self.document.text()[range.clone()].trim_start_matches(['$', '{', '(']);
         let name = name.trim_end_matches(['}', ')']).split(':').next()?;
-        let meaning = meaning::variable(name)?;
-        Some((Span::new(range.start, range.end), format!("`${name}`: {meaning}.\n")))
+        let value = match meaning::variable(name) {
+            Some(meaning) => format!("`${name}`: {meaning}.\n"),
+            None => self.argument(|it| *it.name == *name)?,
+        };
+        Some((Span::new(range.start, range.end), value))
+    }
+
+    /// Describes an argument that the script declares.
+    fn argument(&self, is_it: impl Fn(&DeclaredArgument) -> bool) -> Option<String> {
+        let declaration = self.document.parsed().ok()?.arguments()?;
+        let argument = declaration.arguments.iter().find(|it| is_it(it))?;
+        Some(format!("`${}`: {}.\n", argument.name, argument.meaning()))
     }
 
     /// Describes the function of a call in a word.

@@ -122,6 +122,11 @@ impl NameCollector<'_, '_> {
             CommandKind::Channel(channel) => {
                 self.push(NameKind::Channel, true, &channel.name, channel.name_span);
             }
+            CommandKind::Args(declaration) => {
+                for argument in &declaration.arguments {
+                    self.push(NameKind::Variable, true, &argument.name, argument.name_span);
+                }
+            }
             CommandKind::Try(details) => {
                 if let Some((span, name)) = &details.through {
                     self.push(NameKind::Channel, false, name, *span);

@@ -11,7 +11,7 @@ use lsp_types::{DocumentSymbol, SymbolKind};
 use super::document::Document;
 use crate::tokens::{Role, ScriptToken, Tokens, scan};
 use ftsh_syntax::Span;
-use ftsh_syntax::vocabulary::{DECLARATIONS, is_loop};
+use ftsh_syntax::vocabulary::is_loop;
 
 /// Maximum depth of the outline; no person nests deeper.
 const MAX_DEPTH: usize = 100;
@@ -76,7 +76,7 @@ fn item(
     let whole = |kind| (kind, Span::new(token.range.start, head_end));
     let (kind, selection) = match keyword {
         "function" => named(SymbolKind::FUNCTION)?,
-        _ if DECLARATIONS.contains(&keyword) => named(SymbolKind::INTERFACE)?,
+        "channel" => named(SymbolKind::INTERFACE)?,
         "try" => whole(SymbolKind::EVENT),
         _ if is_loop(keyword) => whole(SymbolKind::ARRAY),
         _ => return None,

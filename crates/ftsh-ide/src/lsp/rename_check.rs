@@ -40,6 +40,12 @@ pub(super) fn check(
     if only_defines(script) {
         return Err("the script only defines functions: others will `source` it".into());
     }
+    let mut declared = script.arguments().into_iter().flat_map(|it| &it.arguments);
+    if let Some(option) = declared.find(|it| !it.spellings.is_empty() && *it.name == **name)
+        && found.kind == NameKind::Variable
+    {
+        return Err(format!("callers of the script use its option `{}`", option.spellings[0]));
+    }
     match found.kind {
         NameKind::Function if names.computed_commands => {
             Err("a command's name is computed, and may be the name of the function".into())

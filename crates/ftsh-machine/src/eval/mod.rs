@@ -1,6 +1,7 @@
 //! Evaluation of words, expressions and the functions of the language.
 
 pub(crate) mod amount;
+pub mod arguments;
 pub(crate) mod expand;
 pub(crate) mod expression;
 pub mod functions;

@@ -250,6 +250,7 @@ impl Machine {
             Instruction::Assign(name) => self.core.assign(task, name)?,
             Instruction::Channel(code) => self.tries().declare(task, code)?,
             Instruction::Unset(name) => self.core.unset(task, name),
+            Instruction::Args(declaration) => self.core.read_arguments(task, declaration)?,
             Instruction::Shift => shift(task)?,
             Instruction::Return { value } => return self.core.unwinder().return_(task, *value),
             Instruction::Jump(address) => {

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use crate::values::value::Value;
 use ftsh_syntax::Source;
-use ftsh_syntax::ast::{BinaryOperator, FileTest, Name, Question, Redirect, Simple, Unit, Word};
+use ftsh_syntax::ast::{
+    ArgumentsDeclaration, BinaryOperator, FileTest, Name, Question, Redirect, Simple, Unit, Word,
+};
 use ftsh_syntax::backoff::{Clauses, PolicyKind};
 use ftsh_syntax::clauses::{ChannelClauses, ForAllClauses, ForAnyClauses, TryClauses};
 
@@ -92,6 +94,8 @@ pub(crate) enum Instruction {
     Unset(Name),
     /// Pops the values of the rules and declares a channel.
     Channel(Arc<ChannelCode>),
+    /// Sets the variables of the script's arguments, which become the operands.
+    Args(Arc<ArgumentsDeclaration>),
     /// Pops the number of arguments to shift.
     Shift,
     /// Returns from a function or a sourced file, or ends the script. Pops the value if there is

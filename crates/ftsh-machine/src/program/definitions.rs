@@ -87,7 +87,8 @@ impl Definitions {
     pub(crate) fn parse(&self, name: &str, text: &[u8]) -> Result<Script, SyntaxErrors> {
         let channels: Vec<&str> = self.channels.keys().map(|name| &**name).collect();
         let functions: Vec<&str> = self.functions.keys().map(|name| &**name).collect();
-        let known = KnownNames { functions: &functions, channels: &channels, is_open: true };
+        let known =
+            KnownNames { functions: &functions, channels: &channels, is_open: true, is_part: true };
         ftsh_syntax::parse_bytes_with(name, text, known)
     }
 

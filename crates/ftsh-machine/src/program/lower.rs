@@ -222,6 +222,9 @@ impl<'a> Lower<'a> {
                 self.emit(Instruction::Shift);
             }
             CommandKind::Channel(channel) => self.channel(channel),
+            CommandKind::Args(declaration) => {
+                self.emit(Instruction::Args(Arc::clone(declaration)));
+            }
             CommandKind::Jump(jump) => {
                 let at = self.reserve();
                 self.loops.jump(at, *jump);

@@ -241,7 +241,12 @@ fn programs(
     let functions: Vec<&str> = packed.functions.iter().map(|(name, _)| name.as_str()).collect();
     let programs = packed.texts.iter().zip(sources).map(|(it, source)| {
         let Some(length) = it.length else { return Ok(None) };
-        let known = KnownNames { channels: &channels, functions: &functions, is_open: true };
+        let known = KnownNames {
+            channels: &channels,
+            functions: &functions,
+            is_open: true,
+            is_part: false,
+        };
         let script =
             parse_with(&it.name, &it.text, known).map_err(|_| Unrunnable::Text(it.name.clone()))?;
         let program = lower(&Script { source: Arc::clone(source), ..script });

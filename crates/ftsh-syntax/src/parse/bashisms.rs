@@ -83,7 +83,7 @@ fn first_word(name: &str) -> Option<Hint> {
              `name=${{1:?text}}` checks an argument"
         ),
         "getopts" => {
-            hint!("take the arguments in turn: `while $# .gt. 0`, `if $1 .eq. \"-v\"` and `shift`")
+            hint!("declare the options in the first line: `args -v --out=FILE name...`")
         }
         "history" => hint!("at the prompt, the up arrow and Ctrl-R find earlier lines"),
         "throw" | "raise" => {

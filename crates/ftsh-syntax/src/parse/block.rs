@@ -40,6 +40,8 @@ pub(super) struct Blocks {
     candidates: Candidates,
     /// Number of explained structures whose `end` has not been read yet.
     expected_ends: usize,
+    /// True after the first statement.
+    has_begun: bool,
 }
 
 /// Open structure.
@@ -68,6 +70,11 @@ impl Blocks {
         self.too_deep || self.errors.len() >= MAX_ERRORS
     }
 
+    /// Returns true after the first statement.
+    pub(super) fn has_begun(&self) -> bool {
+        self.has_begun
+    }
+
     /// Returns the number of errors so far.
     pub(super) fn error_count(&self) -> usize {
         self.errors.len()
@@ -86,6 +93,7 @@ impl Blocks {
 
     /// Adds a line.
     pub(super) fn add(&mut self, line: ParsedLine, layout: LineLayout) {
+        self.has_begun = true;
         match line {
             ParsedLine::Command(kind) => {
                 let local = matches!(kind, CommandKind::Assign { local: true, .. });
@@ -125,6 +133,7 @@ impl Blocks {
 
     /// Adds the error of a line that does not parse, and counts its heads and `end`s.
     pub(super) fn broken(&mut self, line: &str, error: SyntaxError, layout: LineLayout) {
+        self.has_begun = true;
         self.errors.push(error);
         let known = self.errors.len();
         let word = first_word(line);

@@ -22,6 +22,10 @@ pub(super) struct Builder<'s> {
     pub(super) functions: HashSet<&'s str>,
     /// True if functions may be defined elsewhere.
     pub(super) is_open: bool,
+    /// True if the text is no whole script.
+    pub(super) is_part: bool,
+    /// True if no statement precedes the current one.
+    pub(super) is_first: bool,
     /// Names of programs that are not names of variables in the script.
     pub(super) programs: Vec<&'static str>,
     /// Position of an unterminated string in the current line.
@@ -42,6 +46,8 @@ impl<'s> Builder<'s> {
                 .chain(known.functions.iter().copied())
                 .collect(),
             is_open: known.is_open || text.contains("source"),
+            is_part: known.is_part,
+            is_first: false,
             programs: substitutions::programs(text),
             endless_string: None,
             long_string: None,

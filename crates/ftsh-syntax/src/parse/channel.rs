@@ -302,6 +302,7 @@ impl<'t> ChannelUses<'t> {
                 }
                 CommandKind::For(details) => self.block(&details.body),
                 CommandKind::Comment { .. }
+                | CommandKind::Args(_)
                 | CommandKind::Assign { .. }
                 | CommandKind::Return(_)
                 | CommandKind::Shift(_)

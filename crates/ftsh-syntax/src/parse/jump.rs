@@ -87,7 +87,8 @@ impl JumpCheck<'_> {
             CommandKind::Comment { .. }
             | CommandKind::Assign { .. }
             | CommandKind::Shift(_)
-            | CommandKind::Channel(_) => {}
+            | CommandKind::Channel(_)
+            | CommandKind::Args(_) => {}
             CommandKind::If { arms, otherwise } => {
                 for block in arms.iter().map(|(_, body)| body).chain(otherwise) {
                     self.commands(&block.commands);

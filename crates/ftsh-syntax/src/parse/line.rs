@@ -92,6 +92,10 @@ impl Builder<'_> {
                 ParsedLine::Command(CommandKind::Pipeline(self.own_command(&pair)?))
             }
             Rule::local => ParsedLine::Command(self.local(pair)?),
+            Rule::args if self.declares_arguments(&pair) => {
+                ParsedLine::Command(self.arguments(pair)?)
+            }
+            Rule::args => ParsedLine::Command(CommandKind::Pipeline(self.own_command(&pair)?)),
             Rule::channel if self.functions.contains("channel") => {
                 ParsedLine::Command(CommandKind::Pipeline(self.own_command(&pair)?))
             }

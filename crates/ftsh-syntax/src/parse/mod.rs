@@ -4,6 +4,7 @@
 //! matches heads with their `end`s on a stack of its own. Every line with an error is therefore
 //! reported, and neither the length nor the nesting of a script costs native stack.
 
+mod arguments;
 mod backoff;
 mod bashisms;
 mod block;
@@ -49,6 +50,7 @@ mod grammar {
     pub(super) struct Grammar;
 }
 
+pub use arguments::argument_name;
 use grammar::{Grammar, Rule};
 
 type Pair<'i> = pest::iterators::Pair<'i, Rule>;
@@ -87,6 +89,8 @@ pub struct KnownNames<'n> {
     pub channels: &'n [&'n str],
     /// True if more functions may be defined before a call runs, as at a prompt.
     pub is_open: bool,
+    /// True for the text of a prompt and of a sourced file, which can't declare arguments.
+    pub is_part: bool,
 }
 
 /// Parses a script that runs where `known` functions and channels are defined.

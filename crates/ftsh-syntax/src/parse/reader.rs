@@ -149,6 +149,7 @@ impl<'s> ScriptReader<'s> {
 
     fn build(&mut self, parsed: Parsed<'s>) {
         self.builder.base = parsed.base;
+        self.builder.is_first = !self.blocks.has_begun();
         let trailing = parsed.statement.is_some() || parsed.layout.indent.is_none();
         if let Some(pair) = parsed.statement {
             let layout = LineLayout { span: self.builder.span(&pair), ..parsed.layout };

@@ -1,6 +1,7 @@
 //! Parsed scripts, shown by the printer, and the messages for wrong scripts.
 
 mod adversarial;
+mod arguments;
 mod bashisms;
 mod bashisms_in_commands;
 mod cases;

@@ -75,6 +75,7 @@ slugs! {
     Error {
         AndOr "and-or",
         ArgumentCount "argument-count",
+        ArgumentDeclaration "argument-declaration",
         Arithmetic "arithmetic",
         Array "array",
         AssignmentBlank "assignment-blank",

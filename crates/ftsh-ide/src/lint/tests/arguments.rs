@@ -24,6 +24,7 @@ fn unchecked_arguments() {
     "#);
     assert_quiet(&[
         "if $# .lt. 1; failure usage; end; rm $1",
+        "args name; rm $1",
         "rm ${1:-a}",
         "rm ${1:?no file} $2",
         "x=$1; shift",

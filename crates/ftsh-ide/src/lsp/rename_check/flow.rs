@@ -84,6 +84,9 @@ impl<'a> ReadAnalysis<'a> {
             CommandKind::Function { .. } | CommandKind::Comment { .. } | CommandKind::Jump(_) => {
                 set
             }
+            CommandKind::Args(declaration) => {
+                set || declaration.arguments.iter().any(|it| &*it.name == self.name)
+            }
             CommandKind::Return(_) | CommandKind::Shift(_) | CommandKind::Channel(_) => {
                 self.head(command, set);
                 set

@@ -157,6 +157,20 @@ fn hover_shows_the_schedule_of_a_try() {
 }
 
 #[test]
+fn hover_explains_declared_arguments() {
+    let text = |rest: &str| {
+        format!("args \"Fetch.\" url dir=/srv -n|--dry-run --out=FILE --level=3 files...\n{rest}")
+    };
+    insta::assert_snapshot!(explained(&text("echo $u‸rl")), @"2:6-10 `$url`: an argument of the script.");
+    insta::assert_snapshot!(explained(&text("echo \"${d‸ir}\"")), @"2:7-13 `$dir`: an argument of the script, or the default `/srv`.");
+    insta::assert_snapshot!(explained(&text("echo $files").replace("dry-run", "dry-r‸un")), @"1:28-40 `$dry_run`: `true` with the option `-n` or `--dry-run`, otherwise `false`.");
+    insta::assert_snapshot!(explained(&text("echo $files").replace("--out", "--o‸ut")), @"1:41-51 `$out`: the value of the option `--out`; unset without the option.");
+    insta::assert_snapshot!(explained(&text("echo $fil‸es")), @"2:6-12 `$files`: the remaining arguments of the script, a line each.");
+    assert!(explained("ar‸gs name").contains("Declares the arguments of a script"));
+    assert_eq!(explained("echo a\nar‸gs name"), "nothing");
+}
+
+#[test]
 fn hover_explains_words() {
     insta::assert_snapshot!(explained("try for 1 hour ev‸ery 5 s; a; end"), @"1:16-21 `every D`: the minimum time between the starts of attempts, without other delays.");
     insta::assert_snapshot!(explained("try 3 times backoff fi‸xed from 1 s"), @"1:21-26 Always T. T is 1 s.");
@@ -356,7 +370,9 @@ fn names_have_the_spans_of_the_tree() {
         let Ok(script) = parse("t", &text) else { continue };
         for it in Names::of(&script).all {
             let written = &text[std::ops::Range::from(it.span)];
-            let is_plain = written.trim_matches(['"', '\'']) == it.name;
+            let written = written.trim_matches(['"', '\'']);
+            // The variable of an option `--dry-run` is `dry_run`.
+            let is_plain = written.replace('-', "_") == it.name;
             assert!(is_plain || it.kind == NameKind::Function, "{name}: {it:?} is {written:?}");
         }
     }

@@ -22,6 +22,15 @@ fn renamed(text: &str, new: &str) -> String {
 }
 
 #[test]
+fn operands_of_the_script_are_renamed_but_no_options() {
+    insta::assert_snapshot!(renamed("args url -n|--dry-run\necho $u‸rl $dry_run", "address"), @r"
+    args address -n|--dry-run
+    echo $address $dry_run
+    ");
+    insta::assert_snapshot!(renamed("args url -n|--dry-run\necho $url $dry‸_run", "try_it"), @"no: callers of the script use its option `-n`");
+}
+
+#[test]
 fn variables_are_renamed_everywhere() {
     let text = "echo 🦀é; v=1\nlocal_v=$v\nread v w\nfor x in $v ${v} \"$(v)é${v}\"\n  cat -> v -< v <<E\n🦀 $v\nE\nend\ntry for $v seconds while $‸v .eq. 2\n  a\nend > $v";
     insta::assert_snapshot!(renamed(text, "number"), @r#"
