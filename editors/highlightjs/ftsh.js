@@ -85,6 +85,7 @@
       head('catch|end|when|function', '', parts),
       head('(?:finally|break|continue)(?=[ \\t]*(?:$|[;#\\r]))', '', parts),
       head('channel', CHANNEL_WORDS, parts),
+      head('list(?=[ \\t]+(?:add[ \\t]+[A-Za-z_]|[A-Za-z_]\\w*[ \\t]+in(?:[ \\t;]|$)))', 'in|add', expression),
       {
         begin: `${START}(?=args[ \\t]+[A-Za-z_"'-])`,
         end: /(?=;|\|(?!-))|$/,

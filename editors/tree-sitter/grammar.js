@@ -1,5 +1,5 @@
-// The grammar of ftsh for editors. It takes the scripts that ftsh takes, but for calls of functions that are named `channel`
-// or `local`, and some that it refuses: what is wrong with a script `ftsh --lsp` tells.
+// The grammar of ftsh for editors. It takes the scripts that ftsh takes, but for calls of functions that are named `channel`,
+// `list` or `local`, and some that it refuses: what is wrong with a script `ftsh --lsp` tells.
 //
 // Words are three kinds by where they stand: in commands, in the commands of `.succeeds. ( … )`, which end at a
 // parenthesis, and in expressions, where `( ) ,` are tokens. Words of small letters and points are told apart here, since
@@ -59,7 +59,7 @@ module.exports = grammar({
     block: ($) => seq($._end, repeat($._line)),
 
     _statement: ($) =>
-      choice($.assignment, $.local, $.channel, $.args, $.return, $.shift, $.function, alias($._jump, $.jump), $._pipeline),
+      choice($.assignment, $.local, $.channel, $.list, $.args, $.return, $.shift, $.function, alias($._jump, $.jump), $._pipeline),
 
     // ---- Structures
 
@@ -157,6 +157,8 @@ module.exports = grammar({
 
     args: ($) =>
       seq('args', repeat(choice(alias($._command_word, $.word), alias(token.immediate('|'), $.alternative)))),
+    list: ($) =>
+      seq('list', choice(seq(alias($._bare, $.name), 'in'), seq('add', alias($._bare, $.name))), repeat($._expression)),
 
     // ---- Commands
 
@@ -237,15 +239,16 @@ module.exports = grammar({
     variable: () => token(/\$([A-Za-z_][A-Za-z0-9_]*|[0-9#*@$])/),
     expansion: ($) =>
       choice(
-        seq('${', $.parameter, optional($._default), token.immediate('}')),
+        seq('${', $.parameter, optional($.index), optional($._default), token.immediate('}')),
         seq('$(', $.parameter, token.immediate(')')),
       ),
     _variable_inside: ($) =>
       choice(
-        seq('${', $.parameter, optional($._default_inside), token.immediate('}')),
+        seq('${', $.parameter, optional($.index), optional($._default_inside), token.immediate('}')),
         seq('$(', $.parameter, token.immediate(')')),
       ),
     parameter: () => token.immediate(/[A-Za-z0-9_]+|[#*@$]/),
+    index: () => token.immediate(/\[[^\]\n]*\]/),
     _default: ($) =>
       seq(
         token.immediate(/:[-+?]/),

@@ -150,7 +150,12 @@ impl Random {
         if depth > 0 && self.rng.random_bool(0.4) {
             return self.structure(depth - 1);
         }
-        match self.rng.random_range(0..19) {
+        match self.rng.random_range(0..21) {
+            19 => Command::List(self.name(), self.list(), true),
+            20 => {
+                let added = [self.word(), vec![Piece::Text("x")]].into();
+                Command::List(self.name(), added, false)
+            }
             0..4 => Command::Echo(self.words()),
             4 => Command::Status(self.of(&[0, 1, 3])),
             5 => Command::Missing,

@@ -22,6 +22,8 @@ fn command(one: &Command) -> String {
         Command::Local(name, None) => format!("local {name}"),
         Command::Local(name, Some(value)) => format!("local {name}={}", expr(value)),
         Command::Read(names, input) => format!("read {}{}", names.join(" "), self::input(input)),
+        Command::List(name, words, true) => format!("list {name} in{}", list(words)),
+        Command::List(name, words, false) => format!("list add {name}{}", list(words)),
         Command::Unset(name) => format!("{name}="),
         Command::If(condition, yes, no) => {
             format!("if {}\n{}else\n{}end", expr(condition), block(yes), block(no))
@@ -134,6 +136,8 @@ fn word(pieces: &Word) -> String {
         Piece::Text(text) => (*text).to_owned(),
         Piece::Variable(name) => format!("${{{name}}}"),
         Piece::Arguments => "\"$@\"".into(),
+        Piece::Elements(name) => format!("${{{name}[@]}}"),
+        Piece::Element(name, at) => format!("${{{name}[{at}]}}"),
         Piece::Quoted(pieces) => format!("\"{}\"", word(pieces)),
         Piece::Of(function, argument) => format!("${{{function}({})}}", word(argument)),
     };

@@ -24,6 +24,8 @@ pub(super) enum Command {
     Print(String),
     Assign(Name, Expr),
     Unset(Name),
+    /// `list name in words`, or else `list add name words`
+    List(Name, Vec<Word>, bool),
     /// `local name=value`, or without a value; only in functions.
     Local(Name, Option<Expr>),
     /// `read names`
@@ -113,6 +115,10 @@ pub(super) enum Piece {
     Quoted(Vec<Piece>),
     /// `"$@"`
     Arguments,
+    /// `${name[@]}`, always a word of its own.
+    Elements(Name),
+    /// `${name[n]}`
+    Element(Name, i64),
     /// `${function(word)}`, with a function of the language.
     Of(&'static str, Word),
 }

@@ -46,6 +46,9 @@ impl Random {
     }
 
     pub(super) fn word(&mut self) -> Word {
+        if self.rng.random_bool(0.06) {
+            return vec![Piece::Elements(self.of(&NAMES))];
+        }
         let pieces = self.of(&[1, 1, 1, 2, 3]);
         (0..pieces).map(|_| self.piece(true)).collect()
     }
@@ -54,6 +57,9 @@ impl Random {
         if self.rng.random_bool(0.05) {
             let argument = Piece::Quoted(vec![self.piece(false)]);
             return Piece::Of(self.of(&FUNCTIONS), vec![argument]);
+        }
+        if self.rng.random_bool(0.03) {
+            return Piece::Element(self.of(&NAMES), self.of(&[1, 2, -1, 3]));
         }
         match self.rng.random_range(0..if outside { 8 } else { 4 }) {
             0 if outside => Piece::Text(self.of(&BARE)),

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use ftsh_machine::builtins;
 use ftsh_syntax::Script;
 use ftsh_syntax::ast::{
-    BackoffClause, Block, Command, CommandKind, Duration, Expr, ExprKind, For, ForKind, Mode,
-    Parameter, Pipeline, Quoted, Redirect, RedirectionTarget, Simple, StageKind, Substitute, Try,
-    VariableUse, Word, WordPart,
+    BackoffClause, Block, Command, CommandKind, Duration, Expr, ExprKind, For, ForKind, Index,
+    Mode, Parameter, Pipeline, Quoted, Redirect, RedirectionTarget, Simple, StageKind, Substitute,
+    Try, VariableUse, Word, WordPart,
 };
 use ftsh_syntax::backoff::{Clauses, PolicyKind};
 use ftsh_syntax::clauses::{ChannelClauses, ForAllClauses, ForAnyClauses, OutputMode, TryClauses};
@@ -18,6 +18,7 @@ const CONSTRUCTS: &str = "
     pipeline |& structure-in-pipeline program call environment assignment unassigned return return-value shift shift-n args
     break continue if else-if else case when case-else while for forany in-order hedge-after hedge-at-most forall at-most at-least keep-going
     grouped grouped-in-order tagged
+    list list-add ${l[@]} ${l[1]}
     try catch finally try-for try-for-joined try-times try-every try-each try-backoff try-while
     try-same-input try-through channel channel-at-most channel-rate channel-budget channel-breaker
     backoff-from backoff-to backoff-by backoff-jitter
@@ -148,6 +149,10 @@ impl Walk<'_> {
             }
             CommandKind::Jump(jump) => self.is(jump.keyword()),
             CommandKind::Args(_) => self.is("args"),
+            CommandKind::List { words, adds, .. } => {
+                self.is(if *adds { "list-add" } else { "list" });
+                self.expressions(words);
+            }
             CommandKind::Channel(channel) => {
                 let ChannelClauses { at_most, rate, budget, breaker } = &channel.rules;
                 self.is("channel");
@@ -370,7 +375,15 @@ impl Walk<'_> {
         self.expression(call);
     }
 
-    fn variable(&mut self, VariableUse { parameter, substitute, .. }: &VariableUse) {
+    fn variable(&mut self, VariableUse { parameter, index, substitute, .. }: &VariableUse) {
+        match index {
+            Some(Index::All) => self.is("${l[@]}"),
+            Some(Index::At(index)) => {
+                self.is("${l[1]}");
+                self.expression(index);
+            }
+            None => {}
+        }
         self.is("variable");
         self.is(match parameter {
             Parameter::Named(_) => "$name",

@@ -196,6 +196,9 @@ impl<'a> CompletionContext<'a> {
         match (role, head) {
             (Role::Keyword, "try") => (0, self.clause(&words)),
             (Role::Keyword, "channel") => (0, self.rule(&words)),
+            (Role::Keyword, "list") if words.len() == 1 => (0, self.fitting(["add"])),
+            (Role::Keyword, "list") if words.len() == 2 && words[1].0 == "add" => (0, Vec::new()),
+            (Role::Keyword, "list") if words.len() == 2 => (0, self.fitting(["in"])),
             (Role::Keyword, "else") if words.len() == 1 => (0, self.fitting(["if"])),
             (Role::Keyword, head) if is_loop(head) && words.len() == 1 => (0, Vec::new()),
             (Role::Keyword, head) if is_loop(head) && words.len() == 2 => {
@@ -206,9 +209,7 @@ impl<'a> CompletionContext<'a> {
             }
             (Role::Keyword, head) if is_loop(head) => self.in_loop(head, &words),
             (Role::Keyword, "function" | "end" | "catch" | "when" | ARGS)
-            | (Role::Command, "umask") => {
-                (0, Vec::new())
-            }
+            | (Role::Command, "umask") => (0, Vec::new()),
             (Role::Keyword, _) if self.word.starts_with('.') && !self.word.contains('/') => {
                 let found = self.fitting(OPERATORS);
                 if found.is_empty() { self.files(Wanted::Files) } else { (0, found) }
@@ -278,7 +279,7 @@ impl<'a> CompletionContext<'a> {
             let piped = self.is_piped();
             let fits = |word: &&str| match *word {
                 ARGS => self.is_first(),
-                "function" | "return" | "shift" | "channel" => !piped,
+                "function" | "return" | "shift" | "channel" | "list" => !piped,
                 "when" => self.is_in_case() && !piped,
                 word => inside && !piped || HEADS.contains(&word),
             };
@@ -538,7 +539,8 @@ mod tests {
     #[test]
     fn arms_of_a_case() {
         assert_eq!(tab("cas"), "case ");
-        assert_eq!(tab("case $x\nwhe"), "case $x\nwhen ");
+        assert!(tab("case $x\nwhe").contains("when"));
+        assert!(!tab("whe").contains("when"));
         assert_eq!(tab("case $x\nwhen a\nif true\nels"), "case $x\nwhen a\nif true\nelse ");
         assert_eq!(tab("case basen"), "case basename(");
     }

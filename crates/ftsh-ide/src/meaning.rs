@@ -29,8 +29,8 @@ const VARIABLES: [(&str, &str); 18] = [
     ("error_command", "the command that failed"),
     ("error_line", "the line of the command that failed"),
     ("error_output", "the end of the failed attempt's standard error"),
-    ("failed", "the words of the `forall` whose branches failed, a line each"),
-    ("succeeded", "the words of the `forall` whose branches succeeded, a line each"),
+    ("failed", "the words of the `forall` whose branches failed, as a list"),
+    ("succeeded", "the words of the `forall` whose branches succeeded, as a list"),
     ("scratch", "the scratch directory of the attempt, in an atomic `try`"),
     ("0", "the name of the script"),
     ("1", "the first argument of the script or the function; `$2` is the second one"),
@@ -85,6 +85,10 @@ const OPERATOR_MEANINGS: [(&str, &str, &str); 35] = [
 pub(crate) fn clause(head: &str, word: &str, next: &str) -> Option<String> {
     match (head, word) {
         ("try", "times" | "time") => return Some(TIMES.to_owned()),
+        ("list", "in") => return Some("`list NAME in WORDS`: the elements.".to_owned()),
+        ("list", "add") => {
+            return Some("`list add NAME WORDS`: appends elements to a list.".to_owned());
+        }
         ("for" | "forany" | "forall", "in") | ("forany" | "forall", "order") => {
             return IN.iter().find(|(known, _)| *known == head).map(|(_, help)| (*help).to_owned());
         }
@@ -160,6 +164,9 @@ mod tests {
                 "{head} {first} {second}"
             );
             assert!(clause(head, "in", "").is_some());
+        }
+        for word in ["in", "add"] {
+            assert!(clause("list", word, "").is_some_and(|it| it.contains(word)), "{word}");
         }
         for word in words("channel") {
             assert!(clause("channel", word, "").is_some_and(|it| it.contains(word)), "{word}");

@@ -185,6 +185,7 @@ impl<'t> TokenScanner<'t> {
                         | "shift"
                         | "try"
                         | "channel"
+                        | "list"
                         | "="
                 )
             )
@@ -265,9 +266,8 @@ impl<'t> TokenScanner<'t> {
             self.at_start = false;
             return Role::Command;
         }
-        let is_declared = word != ARGS || self.declares_arguments();
         if KEYWORDS.contains(&word)
-            || DECLARATIONS.contains(&word) && is_declared
+            || DECLARATIONS.contains(&word) && self.declares(word)
             || CASE.contains(&word) && self.is_of_case(word)
         {
             return self.keyword(word);
@@ -301,6 +301,16 @@ impl<'t> TokenScanner<'t> {
         if word == "case" { !self.ends_after(word) } else { self.found.open.iter().any(is_case) }
     }
 
+    /// Returns true if a word at the current position begins a declaration. `list` may be a program,
+    /// and `args` declares only at the beginning of the text.
+    fn declares(&self, word: &str) -> bool {
+        match word {
+            ARGS => self.declares_arguments(),
+            "list" => self.declares_list(),
+            _ => true,
+        }
+    }
+
     /// Returns true if the word `args` at the current position is the first one of the text, and
     /// arguments follow.
     fn declares_arguments(&self) -> bool {
@@ -311,6 +321,19 @@ impl<'t> TokenScanner<'t> {
         rest.starts_with([' ', '\t', '\\'])
             && after.starts_with(has_form)
             && self.found.all.iter().all(is_nothing)
+    }
+
+    /// Returns true if a name and `in`, or `add` and a name, follow the word `list`.
+    fn declares_list(&self) -> bool {
+        let rest = &self.rest()["list".len()..];
+        let line = rest.split(['\n', ';', '|']).next().unwrap_or_default();
+        let mut words = line.split_whitespace();
+        match (words.next(), words.next()) {
+            (Some("add"), Some(name)) => is_name(name),
+            (Some(name), Some(second)) => is_name(name) && "in".starts_with(second),
+            (Some(name), None) => is_name(name),
+            (None, _) => false,
+        }
     }
 
     /// Returns true if a word at the current position ends its command.
@@ -364,6 +387,21 @@ impl<'t> TokenScanner<'t> {
         }
     }
 
+    /// Returns true for `in` after the name of a list, and for `add` before it.
+    fn is_of_list(&self, word: &str) -> bool {
+        let before = self.found.all.iter().rev().nth(1);
+        match word {
+            "in" => before.is_some_and(|token| {
+                token.role == Role::Keyword && &self.text[token.range.clone()] == "list"
+            }),
+            "add" => {
+                let rest = self.text[self.at + word.len()..].trim_start();
+                self.is_after("list") && rest.split_whitespace().next() != Some("in")
+            }
+            _ => false,
+        }
+    }
+
     /// Returns true directly after a keyword or a clause of this text.
     fn is_after(&self, word: &str) -> bool {
         self.found.all.last().is_some_and(|before| {
@@ -384,6 +422,7 @@ impl<'t> TokenScanner<'t> {
                 Role::Clause
             }
             Some(head) if is_loop(head) && self.is_of_input(word) => Role::Clause,
+            Some("list") if self.is_of_list(word) => Role::Clause,
             // The name of the channel.
             Some("channel") if self.is_after("channel") => Role::Word,
             Some("try") if self.is_after("through") => Role::Word,

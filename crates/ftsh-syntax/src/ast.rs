@@ -16,7 +16,7 @@ use crate::backoff::{Clauses, PolicyKind};
 pub use crate::duration::Unit;
 pub use arguments::{ArgumentKind, ArgumentsDeclaration, DeclaredArgument};
 pub use case::{Case, CaseArm};
-pub use word::{Parameter, Quoted, Substitute, VariableUse, Word, WordPart, calls};
+pub use word::{Index, Parameter, Quoted, Substitute, VariableUse, Word, WordPart, calls};
 
 /// Name of a variable or a function.
 pub type Name = Arc<str>;
@@ -117,6 +117,15 @@ pub enum CommandKind {
     Shift(Option<Expr>),
     /// `break` or `continue`.
     Jump(Jump),
+    /// `list name in words…` makes a list; `list add name words…` extends one.
+    List {
+        /// Name of the variable.
+        name: Name,
+        /// Words, as in the list of a loop.
+        words: Vec<Expr>,
+        /// True for `list add`.
+        adds: bool,
+    },
     /// `channel NAME rules…`.
     Channel(Box<ChannelDeclaration>),
     /// `args "summary" arguments…`, the first statement of a script.

@@ -145,6 +145,15 @@ impl Printer {
                     self.word(word);
                 }
             }
+            CommandKind::List { name, words, adds } => {
+                self.text.push_str(if *adds { "list add " } else { "list " });
+                self.text.push_str(name);
+                self.text.push_str(if *adds { "" } else { " in" });
+                for word in words {
+                    self.text.push(' ');
+                    self.expr(word);
+                }
+            }
             _ => self.structure(command, tasks),
         }
     }
@@ -215,6 +224,7 @@ impl Printer {
             | CommandKind::Return(_)
             | CommandKind::Shift(_)
             | CommandKind::Jump(_)
+            | CommandKind::List { .. }
             | CommandKind::Channel(_)
             | CommandKind::Args(_) => {}
         }

@@ -1,7 +1,7 @@
 ; No node is told twice, since editors don't agree on which wins.
 (comment) @comment
 
-["try" "catch" "finally" "if" "case" "when" "else" "end" "forany" "forall" "function" "return" "shift" "channel" "args"] @keyword
+["try" "catch" "finally" "if" "case" "when" "else" "end" "forany" "forall" "function" "return" "shift" "channel" "list" "args"] @keyword
 (for "for" @keyword)
 (while "while" @keyword)
 (jump) @keyword
@@ -23,6 +23,7 @@
 ; generated: loop-clauses
 (for ["in order" "hedge after" "at most" "at least" "keep going" "output grouped" "output tagged" "retry lost" "on slurm" "on ssh"] @type)
 ; end of generated
+(list ["in" "add"] @type)
 (channel ["at most" "rate" "per" "budget" "breaker" "failures" "failure"] @type)
 (try (duration (unit) @type))
 (limit (duration (unit) @type))

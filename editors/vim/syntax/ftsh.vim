@@ -63,6 +63,8 @@ syn match ftshIn contained "\%([ \t]\|^\)\@1<=\%(in\|from\s\+input\%(\s\+by\)\?\
 exe 'syn match ftshAnyClause contained "\%([ \t]\|^\)\@1<=\%(' . s:forany_clauses . '\)\ze\%([ \t;|]\|$\)"'
 exe 'syn match ftshAllClause contained "\%([ \t]\|^\)\@1<=\%(' . s:forall_clauses . '\)\ze\%([ \t;|]\|$\)"'
 exe 'syn match ftshRule contained "\%([ \t]\|^\)\@1<=\%(' . s:channel_words . '\)\ze\%([ \t;|]\|$\)"'
+syn match ftshListWord contained "\%(list\s\+\h\w*\s\+\)\@40<=in\ze\%([ \t;]\|$\)"
+syn match ftshListWord contained "\%(list\s\+\)\@40<=add\ze\s\+\%(in\%([ \t;]\|$\)\)\@!"
 syn match ftshRuleName contained "\%(channel\s\+\)\@40<=\h\w*"
 
 " Where commands end. What may go on behind these ends says `extend`.
@@ -83,7 +85,8 @@ exe 'syn region ftshPlainHead matchgroup=ftshKeyword start="\%(catch\|end\|when\
 exe 'syn region ftshChannel matchgroup=ftshKeyword start="channel\ze\%([ \t]\|$\)" matchgroup=NONE ' . s:ends . ' contains=@ftshParts,ftshRule,ftshRuleName'
 " Options of a script may have a `|` before a dash.
 exe 'syn region ftshArgs matchgroup=ftshKeyword start=@args\ze\s\+[A-Za-z_"''-]@ matchgroup=NONE skip="\\$\||-" end="\ze[;|]" end="$" keepend contains=@ftshParts'
-syn cluster ftshHeads contains=ftshCommand,ftshAssignment,ftshBuiltin,ftshAlone,ftshTry,ftshFor,ftshForAny,ftshForAll,ftshCondition,ftshPlainHead,ftshChannel,ftshArgs
+exe 'syn region ftshList matchgroup=ftshKeyword start="list\ze\s\+\%(add\s\+\h\|\h\w*\s\+in\%([ \t\r;]\|$\)\)" matchgroup=NONE ' . s:ends . ' contains=@ftshExpression,ftshListWord'
+syn cluster ftshHeads contains=ftshCommand,ftshAssignment,ftshBuiltin,ftshAlone,ftshTry,ftshFor,ftshForAny,ftshForAll,ftshCondition,ftshPlainHead,ftshChannel,ftshList,ftshArgs
 
 hi def link ftshKeyword Keyword
 hi def link ftshAlone Keyword
@@ -92,6 +95,7 @@ hi def link ftshIn Type
 hi def link ftshAnyClause Type
 hi def link ftshAllClause Type
 hi def link ftshRule Type
+hi def link ftshListWord Type
 hi def link ftshOperator Operator
 hi def link ftshSucceeds Operator
 hi def link ftshString String

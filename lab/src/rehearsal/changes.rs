@@ -212,6 +212,7 @@ fn nth_try<'b>(block: &'b mut Block, before: &mut usize) -> Option<&'b mut Try> 
             | CommandKind::Assign { .. }
             | CommandKind::Return(_)
             | CommandKind::Shift(_)
+            | CommandKind::List { .. }
             | CommandKind::Jump(_)
             | CommandKind::Channel(_)
             | CommandKind::Args(_) => Vec::new(),

@@ -92,6 +92,7 @@ impl<'s> CommandWalk<'s> {
             CommandKind::Assign { value, .. }
             | CommandKind::Return(value)
             | CommandKind::Shift(value) => value.iter().for_each(|it| self.expr(it)),
+            CommandKind::List { words, .. } => words.iter().for_each(|it| self.expr(it)),
             CommandKind::Comment { .. }
             | CommandKind::Jump(_)
             | CommandKind::Channel(_)

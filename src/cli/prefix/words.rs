@@ -138,7 +138,12 @@ pub(super) fn value_of(name: &Name) -> Word {
 
 fn variable(name: &Name) -> Quoted {
     let parameter = Parameter::Named(Name::clone(name));
-    Quoted::Variable(Box::new(VariableUse { span: Span::default(), parameter, substitute: None }))
+    Quoted::Variable(Box::new(VariableUse {
+        span: Span::default(),
+        parameter,
+        index: None,
+        substitute: None,
+    }))
 }
 
 /// Returns a piece as parts of a word.

@@ -56,6 +56,15 @@ impl Model<'_> {
                 self.variables.remove(name);
                 Ok(())
             }
+            Command::List(name, words, is_new) => {
+                let words = self.words(words)?;
+                match self.variables.get_mut(name) {
+                    Some(Value::List(elements)) if !is_new => elements.extend(words),
+                    Some(_) if !is_new => return Err(failed("expression", 1)),
+                    _ => _ = self.variables.insert(name, Value::List(words)),
+                }
+                Ok(())
+            }
             Command::Read(names, input) => self.read(names, input),
             Command::If(condition, yes, no) => {
                 let taken = if truth(&self.expr(condition)?)? { yes } else { no };
@@ -193,6 +202,7 @@ impl Model<'_> {
             // State shared with the surrounding task is copied.
             Some(Value::Written(..)) if append => Rc::new(RefCell::new(self.content(name)?)),
             Some(Value::Text(text)) if append => Rc::new(RefCell::new(text.clone())),
+            Some(Value::List(_)) if append => Rc::new(RefCell::new(self.content(name)?)),
             _ => Rc::default(),
         };
         // The words of a single command are expanded before its redirections are opened. In a
@@ -263,6 +273,7 @@ impl Model<'_> {
         const MUCH: usize = 100_000;
         let values = self.variables.values().map(|value| match value {
             Value::Text(text) => text.len(),
+            Value::List(elements) => elements.iter().map(|element| element.len() + 1).sum(),
             Value::Written(written, _) => written.borrow().len(),
         });
         let arguments = self.arguments.iter().map(String::len);

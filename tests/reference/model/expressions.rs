@@ -2,7 +2,7 @@
 
 use super::numbers::{compute, truth};
 use super::{Done, Model, failed};
-use crate::reference::tree::Expr;
+use crate::reference::tree::{Expr, Piece};
 
 impl Model<'_> {
     pub(super) fn expr(&mut self, expr: &Expr) -> Done<String> {
@@ -32,9 +32,16 @@ impl Model<'_> {
             }
             Expr::Succeeds(command) => self.succeeds(command)?.to_string(),
             Expr::Call(function, arguments) => {
-                let arguments =
-                    arguments.iter().map(|argument| self.expr(argument)).collect::<Done<_>>()?;
-                self.call(*function, arguments)?.ok_or(failed("expression", 1))?
+                let mut values = Vec::new();
+                for argument in arguments {
+                    match argument {
+                        Expr::Word(word) if matches!(word[..], [Piece::Elements(_)]) => {
+                            values.extend(self.split(word)?);
+                        }
+                        argument => values.push(self.expr(argument)?),
+                    }
+                }
+                self.call(*function, values)?.ok_or(failed("expression", 1))?
             }
         })
     }

@@ -52,6 +52,7 @@ type Written = Rc<RefCell<String>>;
 #[derive(Clone)]
 enum Value {
     Text(String),
+    List(Vec<String>),
     /// Output of commands that may still be writing, with the depth of their branch.
     Written(Written, usize),
 }

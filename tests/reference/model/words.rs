@@ -17,6 +17,9 @@ impl Model<'_> {
     pub(super) fn split(&self, word: &Word) -> Done<Vec<String>> {
         const BORDER: char = '\u{1}';
         const QUOTED: char = '\u{2}';
+        if let [Piece::Elements(name)] = &word[..] {
+            return self.elements(name);
+        }
         let mut text = String::new();
         for piece in word {
             match piece {
@@ -31,6 +34,11 @@ impl Model<'_> {
                 Piece::Of(function, argument) => {
                     text.push(QUOTED);
                     text.push_str(&of(function, &self.joined(argument)?));
+                }
+                Piece::Elements(_) => unreachable!("a word of its own"),
+                Piece::Element(name, at) => {
+                    text.push(QUOTED);
+                    text.push_str(&self.element(name, *at)?);
                 }
                 Piece::Variable(name) => {
                     let value = self.named(name)?;
@@ -53,6 +61,8 @@ impl Model<'_> {
             Piece::Variable(name) => self.named(name),
             Piece::Quoted(pieces) => self.joined(pieces),
             Piece::Arguments => Ok(self.arguments.join(" ")),
+            Piece::Elements(name) => Ok(self.elements(name)?.join("\n")),
+            Piece::Element(name, at) => self.element(name, *at),
             Piece::Of(function, argument) => Ok(of(function, &self.joined(argument)?)),
         });
         text.collect()
@@ -69,6 +79,7 @@ impl Model<'_> {
     pub(super) fn content(&self, name: &str) -> Done<String> {
         match self.variables.get(name) {
             Some(Value::Text(text)) => Ok(text.clone()),
+            Some(Value::List(elements)) => Ok(elements.join("\n")),
             Some(Value::Written(written, _)) => {
                 self.look_at(written);
                 Ok(written.borrow().clone())
@@ -81,6 +92,7 @@ impl Model<'_> {
     pub(super) fn named(&self, name: &str) -> Done<String> {
         let text = match (self.variables.get(name), name) {
             (Some(Value::Text(text)), _) => Some(text.clone()),
+            (Some(Value::List(elements)), _) => Some(elements.join("\n")),
             (Some(Value::Written(written, _)), _) => {
                 self.look_at(written);
                 let text = written.borrow();
@@ -96,6 +108,21 @@ impl Model<'_> {
             (None, _) => None,
         };
         text.ok_or(failed("expression", 1))
+    }
+
+    /// Returns the elements of a list.
+    pub(super) fn elements(&self, name: &str) -> Done<Vec<String>> {
+        match self.variables.get(name) {
+            Some(Value::List(elements)) => Ok(elements.clone()),
+            _ => Err(failed("expression", 1)),
+        }
+    }
+
+    fn element(&self, name: &str, at: i64) -> Done<String> {
+        let elements = self.elements(name)?;
+        let index = if at > 0 { at - 1 } else { elements.len() as i64 + at };
+        let found = usize::try_from(index).ok().and_then(|index| elements.get(index).cloned());
+        found.ok_or(failed("expression", 1))
     }
 
     /// Returns a property of the handled failure; none after a success.

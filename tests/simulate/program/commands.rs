@@ -14,6 +14,7 @@ pub(super) const COMMANDS: &[(u32, Make)] = &[
     (5, call),
     (3, deep),
     (8, assignment),
+    (2, list),
     (3, here_document),
     (3, |g| format!("sleep {}", g.dice.pick(&["100ms", "0.5", "2 seconds", "1m"]))),
     (3, |g| format!("read {}{}", g.variable(), g.input())),
@@ -98,6 +99,12 @@ fn assignment(g: &mut Generator) -> String {
         4 => format!("{name}={}", g.text()),
         _ => format!("{name}={}", g.number(2)),
     }
+}
+
+fn list(g: &mut Generator) -> String {
+    let head = *g.dice.pick(&["list l in", "list add l first"]);
+    let words = if g.dice.chance(0.3) { g.list() } else { "a \"b c\" 1 .to. 3".into() };
+    format!("{head} {words}\nlist add l more\necho ${{l[@]}} ${{l[1]}}{}", g.redirects())
 }
 
 fn here_document(g: &mut Generator) -> String {

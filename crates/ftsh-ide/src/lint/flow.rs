@@ -110,6 +110,7 @@ impl<'a> FlowCheck<'a> {
             | CommandKind::For(_)
             | CommandKind::Function { .. }
             | CommandKind::Shift(_)
+            | CommandKind::List { .. }
             | CommandKind::Channel(_)
             | CommandKind::Args(_) => self.inside(command),
         }
@@ -144,6 +145,7 @@ impl<'a> FlowCheck<'a> {
             | CommandKind::For(_)
             | CommandKind::Try(_)
             | CommandKind::Shift(_)
+            | CommandKind::List { .. }
             | CommandKind::Channel(_)
             | CommandKind::Args(_) => {
                 walk::blocks(command).into_iter().all(|block| self.is_idle(block, seen))

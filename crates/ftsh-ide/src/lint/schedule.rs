@@ -190,6 +190,7 @@ impl ScheduleBuilder<'_> {
                 CommandKind::Assign { .. }
                 | CommandKind::Return(_)
                 | CommandKind::Shift(_)
+                | CommandKind::List { .. }
                 | CommandKind::Channel(_)
                 | CommandKind::Args(_)
                     if computes_at_once(command) =>
@@ -219,6 +220,7 @@ impl ScheduleBuilder<'_> {
                 CommandKind::Assign { .. }
                 | CommandKind::Return(_)
                 | CommandKind::Shift(_)
+                | CommandKind::List { .. }
                 | CommandKind::Channel(_)
                 | CommandKind::Args(_)
                 | CommandKind::If { .. }

@@ -68,6 +68,7 @@ impl<'a> LimitCheck<'a> {
                 | CommandKind::For(_)
                 | CommandKind::Return(_)
                 | CommandKind::Shift(_)
+                | CommandKind::List { .. }
                 | CommandKind::Jump(_)
                 | CommandKind::Channel(_)
                 | CommandKind::Args(_) => {
@@ -371,6 +372,7 @@ fn says(block: &Block, names: &[&str]) -> Option<Span> {
         | CommandKind::For(_)
         | CommandKind::Return(_)
         | CommandKind::Shift(_)
+        | CommandKind::List { .. }
         | CommandKind::Jump(_)
         | CommandKind::Channel(_)
         | CommandKind::Args(_) => {

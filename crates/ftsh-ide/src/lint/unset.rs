@@ -62,7 +62,7 @@ fn may_set(command: &Command, name: &str) -> bool {
                 if literal::word(word).is_none_or(|it| it == name))
     };
     let here = match &command.kind {
-        CommandKind::Assign { name: it, .. } => &**it == name,
+        CommandKind::Assign { name: it, .. } | CommandKind::List { name: it, .. } => &**it == name,
         CommandKind::For(details) => &*details.variable == name,
         _ => false,
     };

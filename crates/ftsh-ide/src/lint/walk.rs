@@ -29,6 +29,7 @@ pub(crate) fn blocks(command: &Command) -> Vec<&Block> {
         | CommandKind::Assign { .. }
         | CommandKind::Return(_)
         | CommandKind::Shift(_)
+        | CommandKind::List { .. }
         | CommandKind::Jump(_)
         | CommandKind::Channel(_)
         | CommandKind::Args(_) => Vec::new(),
@@ -73,6 +74,7 @@ fn own_expressions(command: &Command) -> Vec<&Expr> {
             found.extend(&details.condition);
             found
         }
+        CommandKind::List { words, .. } => words.iter().collect(),
         CommandKind::Channel(channel) => {
             let mut found: Vec<&Expr> = Vec::new();
             channel.rules.map(&mut found, amount, Vec::push);

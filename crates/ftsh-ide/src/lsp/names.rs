@@ -112,6 +112,10 @@ impl NameCollector<'_, '_> {
                     self.word_after(command.span, words, name),
                 );
             }
+            CommandKind::List { name, adds, .. } => {
+                let span = self.word_after(command.span, 1 + usize::from(*adds), name);
+                self.push(NameKind::Variable, true, name, span);
+            }
             CommandKind::For(details) => {
                 let span = self.word_after(command.span, 1, &details.variable);
                 self.push(NameKind::Variable, true, &details.variable, span);

@@ -75,7 +75,18 @@ impl Expander<'_> {
             if length > MAX_VALUE_LEN { Err(Suspend::from(ValueTooLong(length))) } else { Ok(()) }
         };
         for word in words {
-            if let Some(text) = self.plain_word(word)? {
+            if let Some(variable) = word.all_of_list() {
+                let list = self.list(variable)?;
+                if list.len() > MAX_WORDS {
+                    return Err(size::too_many_words());
+                }
+                for element in list.iter() {
+                    let element = size::copy(element)?;
+                    count(&element)?;
+                    self.handle(&element);
+                    out.push(element);
+                }
+            } else if let Some(text) = self.plain_word(word)? {
                 count(&text)?;
                 out.push(text);
             } else {
@@ -325,7 +336,7 @@ impl Expander<'_> {
         }
         // Quotes in a substitute are respected: `${a:-"x y"}` is a single word.
         if let Some((substitute, parts)) = &variable.substitute {
-            let value = self.parameter(&variable.parameter)?;
+            let value = self.value(variable)?;
             let set = value.is_some_and(|value| !value.is_empty());
             let is_used = match substitute {
                 Substitute::Default => !set,
@@ -337,6 +348,10 @@ impl Expander<'_> {
             }
         }
         let text = self.variable(variable)?;
+        if variable.index.is_some() {
+            self.handle(&text);
+            return fields.quoted(&text);
+        }
         self.handle_words(&text);
         size::room_for_words(&text)?;
         fields.split(&text)
@@ -405,8 +420,8 @@ fn is_one_word(text: &[u8]) -> bool {
 /// Returns true if a part of a word has all arguments, as `$@` and `$*` do.
 fn has_arguments(part: &WordPart) -> bool {
     let is_all = |variable: &VariableUse| {
-        matches!(variable.parameter, Parameter::At | Parameter::Star)
-            && variable.substitute.is_none()
+        let is_many = matches!(variable.parameter, Parameter::At | Parameter::Star);
+        (is_many || variable.is_all()) && variable.substitute.is_none()
     };
     match part {
         WordPart::Variable(variable) => is_all(variable),

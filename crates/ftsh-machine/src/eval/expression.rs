@@ -20,6 +20,7 @@ use crate::tasks::task::Task;
 use crate::unwind::Unwinder;
 use crate::unwind::continuation::Continuation;
 use crate::unwind::ending::TaskEnding;
+use crate::values::list::List;
 use crate::values::size;
 use crate::values::splitter::Splitter;
 use crate::values::value::{Range, Value};
@@ -130,13 +131,16 @@ impl Core {
     /// Returns the words of an item in a loop's list.
     pub(crate) fn list_item(&self, task: &Task, word: &Word) -> Result<Value, Suspend> {
         let expander = self.expander(task);
+        if let Some(variable) = word.all_of_list() {
+            return expander.list(variable).map(Value::List);
+        }
         // A text is split lazily, because it may have millions of words.
         if let [WordPart::Variable(variable)] = &word.parts[..]
             && let Some(value) = expander.plain(variable)
         {
             match value {
                 Value::Text(text) => return Ok(Value::Split(Splitter::words(Arc::clone(text)))),
-                Value::Buffer(_) => {
+                Value::Buffer(_) | Value::List(_) => {
                     let text = expander.variable(variable)?;
                     expander.handle(&text);
                     return Ok(Value::Split(Splitter::words(Arc::new(size::copy(&text)?))));
@@ -151,7 +155,7 @@ impl Core {
         let value = match task.pop()? {
             Value::Range(range) if range.count() == 1 => Value::Integer(range.get(0)),
             // The words become a single text, which is split again when used.
-            value @ (Value::Split(_) | Value::Words(_) | Value::Range(_)) => {
+            value @ (Value::Split(_) | Value::Words(_) | Value::Range(_) | Value::List(_)) => {
                 let text = self.expander(task).text(&value)?.into_owned();
                 Value::from(text)
             }
@@ -163,6 +167,40 @@ impl Core {
             Level::COMMANDS,
         );
         task.variables.set(name, value);
+        Ok(())
+    }
+
+    /// Makes a list of the words of the values on top of the stack, or adds them to a list.
+    pub(crate) fn make_list(
+        &mut self,
+        task: &mut Task,
+        name: &Name,
+        values: usize,
+        adds: bool,
+    ) -> Result<(), Suspend> {
+        let from = task.stack.len().saturating_sub(values);
+        let values: Vec<Value> = task.stack.drain(from..).collect();
+        let expander = self.expander(task);
+        let mut words = List::default();
+        for value in &values {
+            if !value.each_word(|word| words.push(word))? {
+                words.push(&expander.text(value)?)?;
+            }
+        }
+        expander.handled.set(expander.handled.get() + words.text_len());
+        if adds {
+            let added = task.variables.change_list(name, |list| list.extend(&words));
+            added.ok_or_else(|| not_a_list(name))??;
+        } else {
+            words.shrink();
+            task.variables.set_list(name, Arc::new(words));
+        }
+        let value = || task.variables.get(name).and_then(|variable| variable.value.brief());
+        self.log(
+            task,
+            || LogEvent::Assigned { name: name.to_string(), value: value() },
+            Level::COMMANDS,
+        );
         Ok(())
     }
 
@@ -187,6 +225,10 @@ impl CommandRunner<'_> {
         args.push(BString::from(&**name));
         let from = task.stack.len().saturating_sub(arguments);
         for value in &task.stack[from..] {
+            if let Value::List(list) = value {
+                args.extend(list.iter().map(ToOwned::to_owned));
+                continue;
+            }
             args.push(size::copy(&self.core.expander(task).text(value)?)?);
         }
         task.stack.truncate(from);
@@ -292,6 +334,11 @@ impl Unwinder<'_> {
         }
         Ok(Flow::Exiting(TaskEnding::Succeeded))
     }
+}
+
+/// Returns the failure of a variable that is used as a list.
+pub(crate) fn not_a_list(name: &str) -> Suspend {
+    Suspend::expression(Slug::NotAList, format!("the variable `{name}` is not a list"))
 }
 
 /// Returns the exit code if a function, called as a command, fails by returning this value.

@@ -1,24 +1,27 @@
 //! Values of variables, arguments and home directories.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use bstr::{BStr, BString, ByteSlice};
 
 use crate::effect::Query;
 use crate::eval::expand::Expander;
+use crate::eval::expression::not_a_list;
 use crate::event::Reply;
 use crate::outcome::FailureKind;
 use crate::tasks::suspend::Suspend;
+use crate::values::list::List;
 use crate::values::size::{self, MAX_VALUE_LEN, ValueTooLong};
 use crate::values::value::Value;
-use ftsh_syntax::ast::{Parameter, Substitute, VariableUse, Word, WordPart};
+use ftsh_syntax::ast::{Expr, ExprKind, Index, Parameter, Substitute, VariableUse, Word, WordPart};
 use ftsh_syntax::slug::Slug;
 
 impl<'a> Expander<'a> {
     /// Returns the value of a variable without a substitute, unconverted.
     pub(crate) fn plain(&self, variable: &VariableUse) -> Option<&'a Value> {
         match (&variable.parameter, &variable.substitute) {
-            (Parameter::Named(name), None) => {
+            (Parameter::Named(name), None) if variable.index.is_none() => {
                 let variable = self.task.variables.get(name)?;
                 let shadowed = variable.inherited && !matches!(self.special(name), Ok(None));
                 (!shadowed).then_some(&variable.value)
@@ -29,7 +32,7 @@ impl<'a> Expander<'a> {
 
     /// Returns the value of a variable as text, with its substitute.
     pub(crate) fn variable(&self, variable: &VariableUse) -> Result<Cow<'a, BStr>, Suspend> {
-        let value = self.parameter(&variable.parameter)?;
+        let value = self.value(variable)?;
         let set = value.as_ref().is_some_and(|value| !value.is_empty());
         match (&variable.substitute, value) {
             (Some((Substitute::Default, parts)), _) if !set => self.parts(parts),
@@ -62,6 +65,64 @@ impl<'a> Expander<'a> {
             )),
             _ => Ok(Cow::default()),
         }
+    }
+
+    /// Returns the value of a variable without regard to its substitute; `None` if unset.
+    pub(crate) fn value(&self, variable: &VariableUse) -> Result<Option<Cow<'a, BStr>>, Suspend> {
+        let Some(index) = &variable.index else { return self.parameter(&variable.parameter) };
+        let may_be_unset = variable.substitute.is_some() || self.config.unset_is_empty;
+        if may_be_unset && self.parameter(&variable.parameter)?.is_none() {
+            return Ok(None);
+        }
+        let list = self.list(variable)?;
+        let Index::At(index) = index else {
+            let length = list.text_len();
+            let is_possible = size::can_allocate(length);
+            return if is_possible {
+                Ok(Some(owned(list.text())))
+            } else {
+                Err(size::no_memory(length))
+            };
+        };
+        let position = self.index(index)?;
+        match list.at(position) {
+            Some(element) => Ok(Some(owned(size::copy(element)?))),
+            None if variable.substitute.is_some() => Ok(None),
+            None => Err(Suspend::expression(
+                Slug::OutOfRange,
+                format!("a list of {} elements has no element {position}", list.len()),
+            )),
+        }
+    }
+
+    /// Returns the list of `${name[index]}`.
+    pub(crate) fn list(&self, variable: &VariableUse) -> Result<Arc<List>, Suspend> {
+        let Parameter::Named(name) = &variable.parameter else {
+            return Err(not_a_list("arguments"));
+        };
+        let found = self.task.variables.get(name);
+        match found.map(|variable| (&variable.value, variable.inherited)) {
+            Some((Value::List(list), _)) => return Ok(Arc::clone(list)),
+            Some((_, false)) => return Err(not_a_list(name)),
+            _ => {}
+        }
+        match self.branch_words(name)? {
+            Some(list) => Ok(Arc::new(list)),
+            None if found.is_some() || self.scalar(name).is_some() => Err(not_a_list(name)),
+            None => self.unset(&variable.parameter).map(|_| Arc::default()),
+        }
+    }
+
+    /// Returns the value of an index.
+    fn index(&self, index: &Expr) -> Result<i64, Suspend> {
+        let value = match &index.kind {
+            ExprKind::Word(word) => Cow::Owned(self.operand(word)?),
+            _ => match self.task.call_value(index.span.start) {
+                Some(value) => Cow::Borrowed(value),
+                None => return Err(Suspend::Call(index.span.start)),
+            },
+        };
+        value.integer().map_err(Suspend::from)
     }
 
     /// Returns the value of a parameter; `None` if unset.
@@ -141,14 +202,30 @@ impl<'a> Expander<'a> {
 
     /// Returns the value of a special variable such as `$attempt` or `$error`, where defined.
     fn special(&self, name: &str) -> Result<Option<BString>, Suspend> {
-        if let "failed" | "succeeded" = name {
-            let branches = self.task.caught().and_then(|caught| caught.of_branches());
-            let list = branches.map(|branches| branches.words.list(name == "succeeded"));
-            return list.transpose().map_err(|why| {
-                Suspend::expression(Slug::UnlistedWords, format!("`${name}`: {why}"))
-            });
+        match self.branch_words(name)? {
+            Some(list) => Ok(Some(list.text())),
+            None => Ok(self.scalar(name)),
         }
-        Ok(self.scalar(name))
+    }
+
+    /// Returns the list `$failed` or `$succeeded`, where defined.
+    fn branch_words(&self, name: &str) -> Result<Option<List>, Suspend> {
+        if !matches!(name, "failed" | "succeeded") {
+            return Ok(None);
+        }
+        let branches = self.task.caught().and_then(|caught| caught.of_branches());
+        let Some(branches) = branches else { return Ok(None) };
+        let (mut list, mut pushed) = (List::default(), Ok(()));
+        let mut push = |word: &[u8]| {
+            if pushed.is_ok() {
+                pushed = list.push(word);
+            }
+        };
+        branches
+            .words
+            .each(name == "succeeded", &mut push)
+            .map_err(|why| Suspend::expression(Slug::LargeValue, format!("`${name}`: {why}")))?;
+        pushed.map(|()| Some(list))
     }
 
     /// Returns the value of a special variable other than `$failed` and `$succeeded`.

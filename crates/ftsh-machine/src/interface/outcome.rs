@@ -96,27 +96,18 @@ pub struct BranchFailure {
 
 /// Words of a `forall`, in a form that is cheap for long lists, because few scripts list them.
 pub trait BranchWords: fmt::Debug + Send + Sync {
-    /// Lists the words of the branches that succeeded, or of all others, one word per line.
+    /// Calls `visit` for each word of the branches that succeeded, or of all others.
     ///
     /// # Errors
     ///
-    /// [`Unlistable`] if the words cannot be listed one per line.
-    fn list(&self, succeeded: bool) -> Result<BString, Unlistable>;
+    /// [`UnknownWords`] if another machine ran the branches and sent no words.
+    fn each(&self, succeeded: bool, visit: &mut dyn FnMut(&[u8])) -> Result<(), UnknownWords>;
 }
 
-/// Reasons why words cannot be listed one per line.
+/// Absence of the words of branches, which were too many to be sent by another machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum Unlistable {
-    /// The list exceeds the maximum size of a value.
-    #[error("the words are more than a variable can hold")]
-    TooLong,
-    /// A word contains a newline, so the lines would be ambiguous.
-    #[error("a word has a newline in it, so the words cannot be listed one a line")]
-    Newline,
-    /// The machine that ran the branches sent no list.
-    #[error("the machine that ran the branches sent no list of words")]
-    Unknown,
-}
+#[error("the machine that ran the branches sent no list of words, which is too long")]
+pub struct UnknownWords;
 
 /// Equal failures have equal words.
 impl PartialEq for BranchResults {

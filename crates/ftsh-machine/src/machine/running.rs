@@ -248,6 +248,9 @@ impl Machine {
                 local(task, name, made);
             }
             Instruction::Assign(name) => self.core.assign(task, name)?,
+            Instruction::List { name, values, adds } => {
+                self.core.make_list(task, name, *values, *adds)?;
+            }
             Instruction::Channel(code) => self.tries().declare(task, code)?,
             Instruction::Unset(name) => self.core.unset(task, name),
             Instruction::Args(declaration) => self.core.read_arguments(task, declaration)?,

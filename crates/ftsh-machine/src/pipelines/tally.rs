@@ -7,12 +7,11 @@ use std::time::Duration;
 use bstr::BString;
 
 use crate::effect::TaskId;
-use crate::outcome::{BranchFailure, BranchResults, BranchWords, FailureKind, Unlistable};
+use crate::outcome::{BranchFailure, BranchResults, BranchWords, FailureKind, UnknownWords};
 use crate::tasks::trace::TraceStep;
 use crate::time::Time;
 use crate::unwind::ending::{Retry, TaskEnding, Thrown};
 use crate::values::items::Items;
-use crate::values::size::MAX_VALUE_LEN;
 use crate::values::value::Value;
 use ftsh_syntax::clauses::ForAllClauses;
 
@@ -316,28 +315,17 @@ struct TalliedWords {
 }
 
 impl BranchWords for TalliedWords {
-    fn list(&self, succeeded: bool) -> Result<BString, Unlistable> {
+    fn each(&self, succeeded: bool, visit: &mut dyn FnMut(&[u8])) -> Result<(), UnknownWords> {
         let mut items = self.items.clone();
         items.rewind(0);
-        let mut list = BString::default();
         let mut place = 0;
         while let Some(word) = items.next() {
             if self.succeeded.contains(place) == succeeded {
-                if !list.is_empty() {
-                    list.push(b'\n');
-                }
-                let word = word.text().unwrap_or_default();
-                if word.contains(&b'\n') {
-                    return Err(Unlistable::Newline);
-                }
-                list.extend_from_slice(&word);
-                if list.len() > MAX_VALUE_LEN {
-                    return Err(Unlistable::TooLong);
-                }
+                visit(&word.text().unwrap_or_default());
             }
             place += 1;
         }
-        Ok(list)
+        Ok(())
     }
 }
 

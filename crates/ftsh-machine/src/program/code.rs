@@ -90,6 +90,15 @@ pub(crate) enum Instruction {
     Local(Name),
     /// Pops a value into a variable.
     Assign(Name),
+    /// Pops the values of words and makes a list of the words, or adds them to a list.
+    List {
+        /// Name of the variable.
+        name: Name,
+        /// Number of values.
+        values: usize,
+        /// True if the words are added.
+        adds: bool,
+    },
     /// Unsets a variable.
     Unset(Name),
     /// Pops the values of the rules and declares a channel.

@@ -225,6 +225,12 @@ impl<'a> Lower<'a> {
             CommandKind::Args(declaration) => {
                 self.emit(Instruction::Args(Arc::clone(declaration)));
             }
+            CommandKind::List { name, words, adds } => {
+                self.words(words);
+                self.at(command.span);
+                let (name, values) = (Arc::clone(name), words.len());
+                self.emit(Instruction::List { name, values, adds: *adds });
+            }
             CommandKind::Jump(jump) => {
                 let at = self.reserve();
                 self.loops.jump(at, *jump);
@@ -265,12 +271,7 @@ impl<'a> Lower<'a> {
     }
 
     fn for_loop(&mut self, details: &'a For) {
-        for item in &details.list {
-            match &item.kind {
-                ExprKind::Word(word) => self.word(word, Instruction::Words),
-                _ => self.expr(item),
-            }
-        }
+        self.words(&details.list);
         let by = details.input.as_ref().and_then(|input| input.by.as_ref());
         if let Some(by) = by {
             self.expr(by);
@@ -326,6 +327,16 @@ impl<'a> Lower<'a> {
         };
         self.code[head] = first;
         self.code[tail] = last;
+    }
+
+    /// Pushes the words of a list.
+    fn words(&mut self, list: &'a [Expr]) {
+        for item in list {
+            match &item.kind {
+                ExprKind::Word(word) => self.word(word, Instruction::Words),
+                _ => self.expr(item),
+            }
+        }
     }
 
     /// Emits a block whose standard input is empty.
@@ -443,6 +454,12 @@ impl<'a> Lower<'a> {
             ExprKind::Group(inner) => self.expr(inner),
             ExprKind::Call { name, args } => {
                 for arg in args {
+                    if let ExprKind::Word(word) = &arg.kind
+                        && word.all_of_list().is_some()
+                    {
+                        self.word(word, Instruction::Words);
+                        continue;
+                    }
                     self.expr(arg);
                 }
                 self.at(expr.span);

@@ -8,7 +8,7 @@ use crate::commands::builtins::directories::directory;
 use crate::commands::command::answer;
 use crate::effect::{Query, TaskId};
 use crate::event::Reply;
-use crate::outcome::{Failure, FailureKind, Outcome};
+use crate::outcome::{BranchResults, Failure, FailureKind, Outcome};
 use crate::program::code::{Address, Program};
 use crate::program::definitions::Definitions;
 use crate::remote::packed::{
@@ -24,6 +24,7 @@ use crate::tasks::task::Task;
 use crate::tasks::trace::{StepKind, Trace};
 use crate::time::Time;
 use crate::unwind::ending::{Retry, TaskEnding};
+use crate::values::size::MAX_VALUE_LEN;
 use crate::values::value::Value;
 use ftsh_syntax::Source;
 
@@ -192,11 +193,26 @@ fn packed(task: &Task, name: &str, value: &Value) -> Result<PackedValue, Unpacka
             Some(Reply::Text(content)) => PackedValue::Written(content.clone()),
             _ => return Err(cannot("its content is unknown".into())),
         },
+        Value::List(list) => PackedValue::List(list.iter().map(ToOwned::to_owned).collect()),
         Value::Words(_) | Value::Split(_) => match value.text() {
             Some(text) => PackedValue::Text(text.into_owned()),
             None => return Err(cannot("its value is not one word".into())),
         },
     })
+}
+
+/// Returns the words of branches that succeeded, or of all others; `None` if they are too long for
+/// a value.
+fn sendable(branches: &BranchResults, succeeded: bool) -> Option<Vec<BString>> {
+    let (mut words, mut length) = (Vec::new(), 0);
+    let mut add = |word: &[u8]| {
+        length += word.len() + 1;
+        if length <= MAX_VALUE_LEN {
+            words.push(BString::from(word));
+        }
+    };
+    branches.words.each(succeeded, &mut add).ok()?;
+    (length <= MAX_VALUE_LEN).then_some(words)
 }
 
 /// Packs a trace.
@@ -258,8 +274,8 @@ impl Texts {
         let branches = failure.branches.as_ref().map(|branches| PackedBranchResults {
             reported: branches.reported.clone(),
             failed: branches.failed,
-            succeeded: branches.words.list(true).ok(),
-            others: branches.words.list(false).ok(),
+            succeeded: sendable(branches, true),
+            others: sendable(branches, false),
         });
         PackedFailure {
             kind: failure.kind,

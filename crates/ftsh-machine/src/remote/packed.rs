@@ -89,6 +89,8 @@ pub enum PackedValue {
     Range(i64, i64, i64),
     /// The output of a command, as stored in a variable.
     Written(BString),
+    /// The elements of a list.
+    List(Vec<BString>),
 }
 
 /// Context from the structures around a branch. Times are on the clock of the run.
@@ -159,10 +161,10 @@ pub struct PackedBranchResults {
     pub reported: Vec<BranchFailure>,
     /// Number of failed branches.
     pub failed: u64,
-    /// Words of the successful branches, one per line; `None` if they cannot be listed.
-    pub succeeded: Option<BString>,
+    /// Words of the successful branches; `None` if they cannot be listed.
+    pub succeeded: Option<Vec<BString>>,
     /// Words of all other branches, in the same form.
-    pub others: Option<BString>,
+    pub others: Option<Vec<BString>>,
 }
 
 /// Configuration of a run, without logging.

@@ -11,7 +11,7 @@ use crate::Config;
 use crate::effect::{BufferId, Effect};
 use crate::forall::Forker;
 use crate::interface::requests::Requests;
-use crate::outcome::{BranchResults, BranchWords, Failure, Outcome, TrySummary, Unlistable};
+use crate::outcome::{BranchResults, BranchWords, Failure, Outcome, TrySummary, UnknownWords};
 use crate::pipelines::tally::Tally;
 use crate::program::code::{Address, Instruction, Loop, Program};
 use crate::program::definitions::Definitions;
@@ -32,6 +32,7 @@ use crate::time::Time;
 use crate::unwind::Unwinder;
 use crate::unwind::ending::TaskEnding;
 use crate::values::items::Items;
+use crate::values::list::List;
 use crate::values::value::{Range, Value};
 use crate::values::variables::{Variable, Variables};
 use ftsh_syntax::ast::Name;
@@ -218,6 +219,9 @@ impl Requests {
             PackedValue::Range(first, last, step) => {
                 Value::Range(Range::new(first, last, step).map_err(|_| Unrunnable::OtherProgram)?)
             }
+            PackedValue::List(elements) => {
+                Value::List(Arc::new(list(&elements).ok_or(Unrunnable::OtherProgram)?))
+            }
             PackedValue::Written(content) => {
                 let buffer = BufferId(self.next_id());
                 self.push(Effect::Fill(buffer, content));
@@ -321,16 +325,24 @@ pub(crate) fn trace(packed: PackedTrace) -> Trace {
     Trace::new(steps.collect(), packed.left_out)
 }
 
+/// Unpacks a list; `None` if it is too long.
+fn list(elements: &[BString]) -> Option<List> {
+    let mut list = List::default();
+    elements.iter().try_for_each(|element| list.push(element)).ok()?;
+    Some(list)
+}
+
 /// Words listed by another machine.
 #[derive(Debug)]
 struct UnpackedWords {
-    succeeded: Option<BString>,
-    others: Option<BString>,
+    succeeded: Option<Vec<BString>>,
+    others: Option<Vec<BString>>,
 }
 
 impl BranchWords for UnpackedWords {
-    fn list(&self, succeeded: bool) -> Result<BString, Unlistable> {
-        let list = if succeeded { &self.succeeded } else { &self.others };
-        list.clone().ok_or(Unlistable::Unknown)
+    fn each(&self, succeeded: bool, visit: &mut dyn FnMut(&[u8])) -> Result<(), UnknownWords> {
+        let words = if succeeded { &self.succeeded } else { &self.others };
+        words.as_ref().ok_or(UnknownWords)?.iter().for_each(|word| visit(word));
+        Ok(())
     }
 }

@@ -1,12 +1,13 @@
 //! The list of a loop, generated lazily.
 
 use std::fmt;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use bstr::BString;
 
 use crate::effect::OperationId;
 use crate::values::incoming::Incoming;
+use crate::values::list::List;
 use crate::values::splitter::Splitter;
 use crate::values::value::{Range, Value};
 
@@ -36,6 +37,7 @@ impl fmt::Debug for Items {
 #[derive(Clone, Debug)]
 enum Segment {
     Words(Vec<BString>),
+    List(Arc<List>),
     Range(Range),
     Split(Splitter),
 }
@@ -44,6 +46,7 @@ impl Segment {
     fn len(&self) -> u64 {
         match self {
             Self::Words(words) => words.len() as u64,
+            Self::List(list) => list.len() as u64,
             Self::Range(range) => range.count(),
             Self::Split(pieces) => pieces.count(),
         }
@@ -55,6 +58,10 @@ impl Segment {
             Self::Words(words) => {
                 *at += 1;
                 words.get(*at as usize - 1).cloned().map(Value::from)
+            }
+            Self::List(list) => {
+                *at += 1;
+                list.get(*at as usize - 1).map(|word| Value::from(word.to_owned()))
             }
             Self::Range(range) if *at < range.count() => {
                 *at += 1;
@@ -71,6 +78,7 @@ impl Items {
     pub(crate) fn push(&mut self, value: Value) {
         let words = match value {
             Value::Range(range) => return self.segments.push(Segment::Range(range)),
+            Value::List(list) => return self.segments.push(Segment::List(list)),
             Value::Split(pieces) => return self.segments.push(Segment::Split(pieces)),
             Value::Words(words) => words,
             value => value.text().map(std::borrow::Cow::into_owned).into_iter().collect(),
@@ -166,8 +174,6 @@ impl Items {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
 
     fn items() -> Items {
@@ -177,6 +183,9 @@ mod tests {
         items.push(split("  d\te\n"));
         items.push(split(" \n"));
         items.push(Value::Range(Range::new(1, 3, 1).expect("a step")));
+        let mut list = List::default();
+        list.push(b"f g").and_then(|()| list.push(b"")).expect("a short list");
+        items.push(Value::List(Arc::new(list)));
         items.push(Value::from("x"));
         items
     }
@@ -188,7 +197,7 @@ mod tests {
 
     #[test]
     fn a_list_is_gone_through_from_any_place() {
-        let all = ["a b", "c", "d", "e", "1", "2", "3", "x"];
+        let all = ["a b", "c", "d", "e", "1", "2", "3", "f g", "", "x"];
         assert_eq!(rest(&mut items()), all);
         assert_eq!(items().len(), all.len() as u64);
         for past in 0..=all.len() {

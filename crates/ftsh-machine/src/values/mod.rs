@@ -3,6 +3,7 @@
 pub(crate) mod field;
 pub(crate) mod incoming;
 pub(crate) mod items;
+pub(crate) mod list;
 pub(crate) mod number;
 pub mod pattern;
 pub mod size;

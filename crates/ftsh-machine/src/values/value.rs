@@ -8,6 +8,8 @@ use std::sync::{Arc, Mutex};
 use bstr::{BStr, BString, ByteSlice};
 
 use crate::effect::{BufferId, Effect, IoId, ScratchId, SpoolId, StagedFileId};
+use crate::tasks::suspend::Suspend;
+use crate::values::list::List;
 use crate::values::size;
 use crate::values::splitter::Splitter;
 use crate::values::value_error::ValueError;
@@ -26,6 +28,8 @@ pub(crate) enum Value {
     Range(Range),
     /// The output of a command, stored by the driver.
     Buffer(ResourceHandle<BufferId>),
+    /// Elements of a list. As text, separated by newlines.
+    List(Arc<List>),
     /// Words of a loop's list; only on a task's stack.
     Words(Vec<BString>),
     /// A text whose pieces are a loop's list; only on a task's stack.
@@ -51,6 +55,7 @@ impl Value {
             Self::Boolean(true) => Cow::Borrowed("true".into()),
             Self::Boolean(false) => Cow::Borrowed("false".into()),
             Self::Range(range) => Cow::Owned(range.text()),
+            Self::List(list) => Cow::Owned(list.text()),
             Self::Words(words) => Cow::Borrowed(words.first()?.as_bstr()),
             Self::Buffer(_) => return None,
         })
@@ -66,6 +71,9 @@ impl Value {
                 1 => None,
                 _ => Some(ValueError::SeveralWords),
             },
+            Self::List(list) if !size::can_allocate(list.text_len()) => {
+                Some(ValueError::NoRoom(list.text_len()))
+            }
             Self::Range(range) if range.count() > MAX_RANGE_TEXT => {
                 Some(ValueError::LongRange(range.count()))
             }
@@ -78,15 +86,43 @@ impl Value {
         }
     }
 
-    /// Returns the value for the log, with a long range abbreviated. Returns `None` for a buffer.
+    /// Returns the value for the log, with a long range or list abbreviated. Returns `None` for a buffer.
     pub(crate) fn brief(&self) -> Option<String> {
         match self {
             Self::Range(range) if range.count() > 100 => {
                 let last = range.get(range.count() - 1);
                 Some(format!("{} .to. {last} .step. {}", range.first, range.step))
             }
+            Self::List(list) if list.len() > 100 => {
+                let element = |position| list.at(position).unwrap_or_default();
+                Some(format!("{}\n…\n{}", element(1), element(-1)))
+            }
             value => value.text().map(|text| text.to_string()),
         }
+    }
+
+    /// Calls `visit` for each word of a value with several words. Returns false for other values.
+    pub(crate) fn each_word(
+        &self,
+        mut visit: impl FnMut(&[u8]) -> Result<(), Suspend>,
+    ) -> Result<bool, Suspend> {
+        match self {
+            Self::Words(words) => words.iter().try_for_each(|word| visit(word))?,
+            Self::List(list) => list.iter().try_for_each(|word| visit(word))?,
+            Self::Range(range) => {
+                for index in 0..range.count() {
+                    visit(range.get(index).to_string().as_bytes())?;
+                }
+            }
+            Self::Split(pieces) => {
+                let mut position = 0;
+                while let Some(word) = pieces.next(&mut position) {
+                    visit(word)?;
+                }
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
     }
 
     /// Returns the value as an integer. Surrounding white space is allowed.
@@ -229,10 +265,10 @@ impl<Id: Copy> Drop for HandleInner<Id> {
 
 /// Resources without a handle, not yet released by the driver.
 #[derive(Clone, Default)]
-pub(crate) struct Released(Arc<List>);
+pub(crate) struct Released(Arc<Unreleased>);
 
 #[derive(Default)]
-struct List {
+struct Unreleased {
     /// True if the list may have entries, checked far more often than entries exist.
     any: AtomicBool,
     resources: Mutex<Vec<Resource>>,

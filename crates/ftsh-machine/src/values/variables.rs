@@ -7,6 +7,7 @@ use bstr::BString;
 
 use crate::effect::Environment;
 use crate::secrets::Secrets;
+use crate::values::list::List;
 use crate::values::small_map::SmallMap;
 use crate::values::value::Value;
 use ftsh_syntax::ast::Name;
@@ -116,6 +117,40 @@ impl Variables {
         }
         let exported = self.get(name).is_some_and(|variable| variable.exported);
         self.put(name, Some(Variable { value, exported, inherited: false }));
+    }
+
+    /// Sets a variable to a list, which is never exported.
+    pub(crate) fn set_list(&mut self, name: &Name, list: Arc<List>) {
+        let value = Value::List(list);
+        self.put(name, Some(Variable { value, exported: false, inherited: false }));
+    }
+
+    /// Changes a list in place, unless another task or variable shares the list. An unset variable
+    /// becomes a list. Returns `None` for a variable that is no list.
+    pub(crate) fn change_list<T>(
+        &mut self,
+        name: &Name,
+        change: impl FnOnce(&mut List) -> T,
+    ) -> Option<T> {
+        let is_own = self.own.get(name).is_some_and(|own| own.change.is_some());
+        if !is_own {
+            match self.get(name).map(|variable| &variable.value) {
+                None => self.set_list(name, Arc::default()),
+                Some(Value::List(list)) => {
+                    let list = Arc::clone(list);
+                    self.set_list(name, list);
+                }
+                Some(_) => return None,
+            }
+        }
+        let own = self.own.get_mut(name)?;
+        let Some(Variable { value: Value::List(list), .. }) = &mut own.change else { return None };
+        own.is_as_before = false;
+        let result = change(Arc::make_mut(list));
+        if self.secrets.names(name) {
+            self.secrets.learn(name, &list.text());
+        }
+        Some(result)
     }
 
     /// Unsets a variable.

@@ -15,6 +15,20 @@ pub struct Word {
 }
 
 impl Word {
+    /// Returns the variable of a word that is `${name[@]}` and nothing else, quoted or not.
+    pub fn all_of_list(&self) -> Option<&VariableUse> {
+        match &self.parts[..] {
+            [WordPart::Variable(variable)] => Some(variable),
+            [WordPart::Double(pieces)] => match &pieces[..] {
+                [Quoted::Variable(variable)] => Some(variable),
+                _ => None,
+            },
+            _ => None,
+        }
+        .filter(|variable| variable.is_all())
+        .map(|variable| &**variable)
+    }
+
     /// Returns the text if the value of the word is the same text in every environment.
     ///
     /// The word is then one part without quotes, patterns and home directory.
@@ -68,10 +82,29 @@ pub struct VariableUse {
     pub span: Span,
     /// Parameter after the `$`.
     pub parameter: Parameter,
+    /// Index of `${name[index]}`.
+    pub index: Option<Index>,
     /// Mark and word of `${name:-word}`, `${name:+word}` or `${name:?text}`.
     ///
     /// Inside double quotes, a [`WordPart::Bare`] of the word is plain text, and so is a `'`.
     pub substitute: Option<(Substitute, Vec<WordPart>)>,
+}
+
+/// Part of a list that a variable refers to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Index {
+    /// `[@]`: each element as a word.
+    All,
+    /// `[1]`, `[$i .add. 1]`: the element at a position. Positions count from 1, and negative ones
+    /// from the end.
+    At(Box<Expr>),
+}
+
+impl VariableUse {
+    /// Returns true for `${name[@]}`.
+    pub fn is_all(&self) -> bool {
+        self.index == Some(Index::All)
+    }
 }
 
 /// Parameter that a `$` refers to.
@@ -102,7 +135,8 @@ pub enum Substitute {
     Required,
 }
 
-/// Returns the expressions of all `${f(x)}` in parts of a word, in the order of the text.
+/// Returns the expressions of all `${f(x)}` and the indexes of all `${name[index]}` in parts of a
+/// word, in the order of the text.
 pub fn calls(parts: &[WordPart]) -> Vec<&Expr> {
     let mut found = Vec::new();
     add_calls(parts, &mut found);
@@ -111,6 +145,9 @@ pub fn calls(parts: &[WordPart]) -> Vec<&Expr> {
 
 fn add_calls<'t>(parts: &'t [WordPart], found: &mut Vec<&'t Expr>) {
     let variable = |variable: &'t VariableUse, found: &mut Vec<&'t Expr>| {
+        if let Some(Index::At(index)) = &variable.index {
+            found.push(index);
+        }
         if let Some((_, parts)) = &variable.substitute {
             add_calls(parts, found);
         }

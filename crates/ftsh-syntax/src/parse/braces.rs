@@ -4,11 +4,11 @@ use super::literal;
 use crate::ast::Word;
 use crate::hint::{Hint, hint};
 
-/// Returns the hint about arrays.
+/// Returns the hint about the arrays of other shells.
 pub(super) fn arrays() -> Hint {
     hint!(
-        "there are no arrays: a variable holds words, `a=\"x y\"`, for `for x in $a`, \
-          or lines, for `for x in lines($a)`"
+        "write `list a in x y`, `list add a z`, `${{a[1]}}` for the first element, and `${{a[@]}}` \
+         for all"
     )
 }
 
@@ -28,6 +28,9 @@ pub(super) fn replacement(inside: &str) -> Option<BraceReplacement> {
     if let Some(name) = inside.strip_prefix('#') {
         return Some(match name_and_rest(name)? {
             (name, "") => BraceReplacement::Value(format!("length(${name})")),
+            (name, "[@]" | "[*]") => {
+                BraceReplacement::Variable(format!("${{count(${{{name}[@]}})}}"))
+            }
             _ => BraceReplacement::Other(arrays()),
         });
     }
@@ -47,6 +50,7 @@ pub(super) fn replacement(inside: &str) -> Option<BraceReplacement> {
         "##*/" => return call("basename"),
         "^^" | "^" => return call("upper"),
         ",," | "," => return call("lower"),
+        "[*]" => return Some(BraceReplacement::Variable(format!("${{{name}[@]}}"))),
         _ => {}
     }
     if rest.starts_with('[') {
@@ -199,8 +203,9 @@ mod tests {
             ("x-y", "${x:-y}"),
             ("x+y", "${x:+y}"),
             ("x?no x", "${x:?no x}"),
-            ("a[0]", &arrays().to_string()),
-            ("#a[@]", &arrays().to_string()),
+            ("a[]", &arrays().to_string()),
+            ("a[*]", "${a[@]}"),
+            ("#a[@]", "${count(${a[@]})}"),
             ("x%*b*", "?"),
             ("x%$y", "?"),
             ("x@Q", "?"),

@@ -306,6 +306,7 @@ impl<'t> ChannelUses<'t> {
                 | CommandKind::Assign { .. }
                 | CommandKind::Return(_)
                 | CommandKind::Shift(_)
+                | CommandKind::List { .. }
                 | CommandKind::Jump(_) => {}
             }
         }

@@ -87,6 +87,7 @@ impl JumpCheck<'_> {
             CommandKind::Comment { .. }
             | CommandKind::Assign { .. }
             | CommandKind::Shift(_)
+            | CommandKind::List { .. }
             | CommandKind::Channel(_)
             | CommandKind::Args(_) => {}
             CommandKind::If { arms, otherwise } => {

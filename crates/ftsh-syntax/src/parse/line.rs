@@ -6,8 +6,10 @@ use super::builder::Builder;
 use super::{Grammar, Pair, Result, Rule, bashisms};
 use crate::ast::{CommandKind, Expr, For, Jump, Name, Pipeline, Redirect, Stage, StageKind, Try};
 use crate::error::SyntaxError;
+use crate::hint::hint;
 use crate::slug::Slug;
 use crate::span::Span;
+use crate::vocabulary::is_name;
 
 /// Content of a line.
 pub(super) enum ParsedLine {
@@ -96,6 +98,10 @@ impl Builder<'_> {
                 ParsedLine::Command(self.arguments(pair)?)
             }
             Rule::args => ParsedLine::Command(CommandKind::Pipeline(self.own_command(&pair)?)),
+            Rule::list if self.functions.contains("list") => {
+                ParsedLine::Command(CommandKind::Pipeline(self.own_command(&pair)?))
+            }
+            Rule::list => ParsedLine::Command(self.list(pair)?),
             Rule::channel if self.functions.contains("channel") => {
                 ParsedLine::Command(CommandKind::Pipeline(self.own_command(&pair)?))
             }
@@ -106,6 +112,7 @@ impl Builder<'_> {
             _ => match self.alone(pair.as_str()) {
                 Some(line) => line,
                 None => {
+                    self.check_list(&pair)?;
                     let piped = self.piped(pair)?;
                     match piped.head {
                         Some(_) => ParsedLine::Piped(piped),
@@ -180,6 +187,49 @@ impl Builder<'_> {
             Rule::assignment => self.assignment(inner, true),
             _ => Ok(CommandKind::Assign { name: Self::name(&inner), value: None, local: true }),
         }
+    }
+
+    /// Builds a `list`.
+    fn list(&mut self, pair: Pair) -> Result<CommandKind> {
+        let span = self.span(&pair);
+        let (mut name, mut adds, mut words) = (None, false, Vec::new());
+        for inner in pair.into_inner() {
+            match inner.as_rule() {
+                Rule::name => name = Some(Self::name(&inner)),
+                Rule::add_word => adds = true,
+                Rule::expression => words.push(self.expr(inner)?),
+                _ => {}
+            }
+        }
+        let name = name.expect("a list has a name");
+        if adds && words.is_empty() {
+            let error = SyntaxError::new(Slug::MissingValue, span, "expected words to add");
+            return Err(Box::new(error.hint(hint!("write `list add {name} \"a word\" *.txt`"))));
+        }
+        let head = if adds { format!("list add {name}") } else { format!("list {name} in") };
+        bashisms::list(&words, &head)?;
+        Ok(CommandKind::List { name, words, adds })
+    }
+
+    /// Refuses a `list` with more than words, such as a redirection.
+    fn check_list(&self, pair: &Pair) -> Result<()> {
+        let mut words = pair.as_str().split([' ', '\t']).filter(|word| !word.is_empty());
+        let (first, second, third) = (words.next(), words.next(), words.next());
+        let is_list = first == Some("list")
+            && !self.functions.contains("list")
+            && match (second, third) {
+                (Some(name), Some("in")) | (Some("add"), Some(name)) => is_name(name),
+                _ => false,
+            };
+        if !is_list {
+            return Ok(());
+        }
+        let message = "`list` takes words, without redirections and pipes";
+        let error = SyntaxError::new(Slug::Unexpected, self.span(pair), message);
+        Err(Box::new(error.hint(hint!(
+            "for the lines that a command prints, write `program -> v` and `list l in lines($v)`; \
+             to run a program of this name, quote the name"
+        ))))
     }
 
     /// Builds a call of the script's function whose name has another meaning without the

@@ -265,7 +265,12 @@ impl<'s> Cursor<'s> {
             return None;
         }
         let span = Span::new(start, self.at);
-        Some(VariableUse { span, parameter: Parameter::Named(name.into()), substitute: None })
+        Some(VariableUse {
+            span,
+            parameter: Parameter::Named(name.into()),
+            index: None,
+            substitute: None,
+        })
     }
 }
 

@@ -2,8 +2,8 @@
 
 use super::builder::Builder;
 use super::document::unindented;
-use super::{Pair, Pairs, Result, Rule, substitutions};
-use crate::ast::{Expr, Parameter, Quoted, Substitute, VariableUse, Word, WordPart};
+use super::{Pair, Pairs, Result, Rule, literal, substitutions};
+use crate::ast::{Expr, Index, Parameter, Quoted, Substitute, VariableUse, Word, WordPart};
 use crate::error::SyntaxError;
 use crate::hint::hint;
 use crate::slug::Slug;
@@ -15,6 +15,7 @@ impl Builder<'_> {
     pub(super) fn word(&mut self, pair: Pair) -> Result<Word> {
         let span = self.span(&pair);
         let parts = self.parts(pair.into_inner())?;
+        check_lists(&parts, span)?;
         let is_dollar =
             |part: &WordPart| matches!(part, WordPart::Bare(text) if text.ends_with('$'));
         if parts.windows(2).any(|two| is_dollar(&two[0]) && matches!(two[1], WordPart::Single(_))) {
@@ -148,6 +149,7 @@ impl Builder<'_> {
         let text = pair.as_str();
         let mut variable = None;
         let mut substitute = None;
+        let mut index = None;
         let mut inner: Vec<Pair> = pair.into_inner().collect();
         if let [only] = &inner[..]
             && matches!(only.as_rule(), Rule::braced | Rule::double_braced | Rule::round)
@@ -178,6 +180,7 @@ impl Builder<'_> {
                         _ => Parameter::Pid,
                     });
                 }
+                Rule::index => index = Some(self.nested(span, |this| this.index(pair, span))?),
                 Rule::substitute | Rule::double_substitute => {
                     substitute = Some(self.nested(span, |this| this.substitute(pair))?);
                 }
@@ -185,9 +188,41 @@ impl Builder<'_> {
             }
         }
         match variable {
-            Some(parameter) => Ok(VariableUse { span, parameter, substitute }),
+            Some(parameter) if index != Some(Index::All) || substitute.is_none() => {
+                Ok(VariableUse { span, parameter, index, substitute })
+            }
+            Some(_) => Err(Box::new(
+                SyntaxError::new(
+                    Slug::ListInText,
+                    span,
+                    "`[@]` stands for all elements, and has no default",
+                )
+                .hint(hint!("the elements in lines have one: `${{l:-none}}`")),
+            )),
             None => Err(substitutions::variable(span, self.text).into()),
         }
+    }
+
+    /// Builds an `index` of a variable at a span.
+    fn index(&mut self, pair: Pair, variable: Span) -> Result<Index> {
+        let inner = pair.into_inner().next().expect("an index is not empty");
+        Ok(match inner.as_rule() {
+            Rule::every => Index::All,
+            _ if inner.as_str().trim_end() == "*" => {
+                return Err(substitutions::variable(variable, self.text).into());
+            }
+            _ => {
+                let index = self.expr(inner)?;
+                if literal::expr(&index).is_some_and(|text| text == "0") {
+                    let message = "the first element of a list has the index 1";
+                    return Err(Box::new(
+                        SyntaxError::new(Slug::OutOfRange, index.span, message)
+                            .hint(hint!("write `${{l[1]}}`, and `${{l[-1]}}` for the last one")),
+                    ));
+                }
+                Index::At(Box::new(index))
+            }
+        })
     }
 
     fn substitute(&mut self, pair: Pair) -> Result<(Substitute, Vec<WordPart>)> {
@@ -199,6 +234,27 @@ impl Builder<'_> {
         };
         Ok((mark, self.parts(inner)?))
     }
+}
+
+/// Refuses `${name[@]}` in a word with anything else.
+fn check_lists(parts: &[WordPart], span: Span) -> Result<()> {
+    let has_all = |part: &WordPart| match part {
+        WordPart::Variable(variable) => variable.is_all() && parts.len() > 1,
+        WordPart::Double(pieces) => pieces.iter().any(|piece| {
+            let is_all = matches!(piece, Quoted::Variable(variable) if variable.is_all());
+            is_all && (pieces.len() > 1 || parts.len() > 1)
+        }),
+        _ => false,
+    };
+    if !parts.iter().any(has_all) {
+        return Ok(());
+    }
+    let message = "`[@]` makes a word of each element, so nothing can stand beside it";
+    let error = SyntaxError::new(Slug::ListInText, span, message);
+    Err(Box::new(error.hint(hint!(
+        "for one text of all elements, write `\"$l\"`, with newlines between them, \
+         or `\"${{join(\", \", ${{l[@]}})}}\"`"
+    ))))
 }
 
 /// Appends quoted text after unescaping.

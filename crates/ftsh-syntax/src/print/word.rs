@@ -1,7 +1,7 @@
 //! Words, strings, variables, here-documents.
 
 use super::Printer;
-use crate::ast::{Expr, Parameter, Quoted, VariableUse, Word, WordPart};
+use crate::ast::{Expr, Index, Parameter, Quoted, VariableUse, Word, WordPart};
 
 /// Surroundings of text, which decide on the characters to escape.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -128,11 +128,22 @@ impl Printer {
         };
         let long = matches!(&variable.parameter, Parameter::Positional(10..));
         let named = matches!(&variable.parameter, Parameter::Named(_) | Parameter::Positional(_));
-        if let Some((substitute, parts)) = &variable.substitute {
+        if variable.index.is_some() || variable.substitute.is_some() {
             self.text.push_str("${");
             self.text.push_str(&name);
-            self.text.push_str(substitute.spelling());
-            self.parts(parts);
+            match &variable.index {
+                Some(Index::All) => self.text.push_str("[@]"),
+                Some(Index::At(index)) => {
+                    self.text.push('[');
+                    self.expr(index);
+                    self.text.push(']');
+                }
+                None => {}
+            }
+            if let Some((substitute, parts)) = &variable.substitute {
+                self.text.push_str(substitute.spelling());
+                self.parts(parts);
+            }
             self.text.push('}');
         } else if long || glued && named {
             self.text.push_str("${");

@@ -87,6 +87,10 @@ impl<'a> ReadAnalysis<'a> {
             CommandKind::Args(declaration) => {
                 set || declaration.arguments.iter().any(|it| &*it.name == self.name)
             }
+            CommandKind::List { name, adds, .. } => {
+                self.head(command, set);
+                set || !adds && &**name == self.name
+            }
             CommandKind::Return(_) | CommandKind::Shift(_) | CommandKind::Channel(_) => {
                 self.head(command, set);
                 set

@@ -67,6 +67,12 @@ fn export(_: &mut CommandRunner<'_>, task: &mut Task, args: &[BString]) -> Resul
         let name = variable_name(&name)?;
         let value = match (value, task.variables.get(&name)) {
             (Some(value), _) => value,
+            (None, Some(Variable { value: Value::List(_), .. })) => {
+                return Err(Suspend::usage(format!(
+                    "export: `{name}` is a list, and the environment holds text: `x=${name}` and \
+                     `export x` pass the elements as lines"
+                )));
+            }
             (None, Some(variable)) => variable.value.clone(),
             (None, None) => {
                 return Err(Suspend::builtin(

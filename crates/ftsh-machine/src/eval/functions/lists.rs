@@ -46,6 +46,7 @@ fn count(context: &FunctionContext) -> Value {
     let counts = context.arguments().iter().map(|value| match value {
         Value::Words(words) => words.len() as u64,
         Value::Split(pieces) => pieces.count(),
+        Value::List(list) => list.len() as u64,
         Value::Range(range) => range.count(),
         _ => 1,
     });

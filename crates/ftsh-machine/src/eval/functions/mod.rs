@@ -170,20 +170,8 @@ impl FunctionContext<'_, '_> {
         mut visit: impl FnMut(&[u8]) -> Result<(), Suspend>,
     ) -> Result<(), Suspend> {
         for at in first..self.arguments().len() {
-            match &self.arguments()[at] {
-                Value::Words(words) => words.iter().try_for_each(|word| visit(word))?,
-                Value::Range(range) => {
-                    for index in 0..range.count() {
-                        visit(range.get(index).to_string().as_bytes())?;
-                    }
-                }
-                Value::Split(pieces) => {
-                    let mut position = 0;
-                    while let Some(word) = pieces.next(&mut position) {
-                        visit(word)?;
-                    }
-                }
-                _ => visit(&self.text(at)?)?,
+            if !self.arguments()[at].each_word(&mut visit)? {
+                visit(&self.text(at)?)?;
             }
         }
         Ok(())

@@ -259,7 +259,7 @@ error[array]: unexpected `2`
   |
 5 | x=(1 2 3)
   |      ^ expected `)`
-  = hint: there are no arrays: a variable holds words, `a="x y"`, for `for x in $a`, or lines, for `for x in lines($a)`
+  = hint: write `list a in x y`, `list add a z`, `${a[1]}` for the first element, and `${a[@]}` for all
 
 error[unexpected]: unexpected `5`
  --> t:6:13

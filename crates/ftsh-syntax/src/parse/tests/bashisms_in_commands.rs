@@ -345,28 +345,28 @@ error[array]: unexpected `2`
   |
 1 | a=(1 2)
   |      ^ expected `)`
-  = hint: there are no arrays: a variable holds words, `a="x y"`, for `for x in $a`, or lines, for `for x in lines($a)`
+  = hint: write `list a in x y`, `list add a z`, `${a[1]}` for the first element, and `${a[@]}` for all
 
 error[array]: unexpected `)`
  --> t:2:4
   |
 2 | a=()
   |    ^ expected a value
-  = hint: there are no arrays: a variable holds words, `a="x y"`, for `for x in $a`, or lines, for `for x in lines($a)`
+  = hint: write `list a in x y`, `list add a z`, `${a[1]}` for the first element, and `${a[@]}` for all
 
 error[array]: assignment to an element of an array
  --> t:3:1
   |
 3 | a[0]=x
   | ^^^^^^
-  = hint: there are no arrays: a variable holds words, `a="x y"`, for `for x in $a`, or lines, for `for x in lines($a)`
+  = hint: write `list a in x y`, `list add a z`, `${a[1]}` for the first element, and `${a[@]}` for all
 
-error[unknown-substitution]: unknown kind of substitution
- --> t:4:6
+error[out-of-range]: the first element of a list has the index 1
+ --> t:4:10
   |
 4 | echo ${a[0]} ${#a[@]}
-  |      ^^^^^^^
-  = hint: there are no arrays: a variable holds words, `a="x y"`, for `for x in $a`, or lines, for `for x in lines($a)`
+  |          ^
+  = hint: write `${l[1]}`, and `${l[-1]}` for the last one
 "#);
     assert!(crate::parse("t", "echo {1..3}\nfor x in \"{1..3}\"\nend\nx[ab]\n./a[0]=b").is_ok());
 }

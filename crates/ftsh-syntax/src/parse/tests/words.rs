@@ -122,10 +122,10 @@ fn substitutes_hold_words() {
     assert_snapshot!(words(r#"echo ${a:-b c} ${a:-"$b"} ${a:+} "${a:-it's \} $b}" ${a:-${b:-c}}"#), @r#"
 bare "echo"
 Named("a") Default ["b c"]
-Named("a") Default ["Double([Variable(VariableUse { span: Span { start: 21, end: 23 }, parameter: Named(\"b\"), substitute: None })])"]
+Named("a") Default ["Double([Variable(VariableUse { span: Span { start: 21, end: 23 }, parameter: Named(\"b\"), index: None, substitute: None })])"]
 Named("a") Alternative []
 double [Named("a")]
-Named("a") Default ["Variable(VariableUse { span: Span { start: 57, end: 64 }, parameter: Named(\"b\"), substitute: Some((Default, [Bare(\"c\")])) })"]
+Named("a") Default ["Variable(VariableUse { span: Span { start: 57, end: 64 }, parameter: Named(\"b\"), index: None, substitute: Some((Default, [Bare(\"c\")])) })"]
 "#);
 }
 
