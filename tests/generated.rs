@@ -17,7 +17,7 @@ use ftsh_syntax::duration::Unit;
 use ftsh_syntax::engine::EngineId;
 use ftsh_syntax::slug::{Severity, Slug};
 use ftsh_syntax::vocabulary::{
-    OPERATOR_ROWS, OPERATORS, PREFIX_LEVEL, QUESTIONS, TIMES, is_loop, loop_clauses,
+    OPERATOR_ROWS, OPERATORS, PREFIX_LEVEL, QUESTIONS, SYMBOLS, TIMES, is_loop, loop_clauses,
 };
 
 /// Variable that has files written instead of compared.
@@ -206,11 +206,16 @@ fn builtins_table() -> String {
 }
 
 fn operators_table() -> String {
-    let mut table = "| operators | |\n|---|---|\n".to_owned();
+    let mut table = "| operators | symbols | |\n|---|---|---|\n".to_owned();
+    let cell = |words: Vec<String>| {
+        if words.is_empty() { " ".to_owned() } else { format!(" {} ", words.join(" ")) }
+    };
     for row in OPERATOR_ROWS {
-        let words: Vec<String> = row.words.iter().map(|word| format!("`{word}`")).collect();
+        let words = row.words.iter().map(|word| format!("`{word}`")).collect();
+        let symbols = SYMBOLS.iter().filter(|(_, dotted)| row.words.contains(dotted));
+        let symbols = symbols.map(|(symbol, _)| format!("`{}`", symbol.replace('|', "\\|")));
         let help = if row.help.is_empty() { String::new() } else { format!("{} ", row.help) };
-        let _ = writeln!(table, "| {} | {help}|", words.join(" "));
+        let _ = writeln!(table, "|{}|{}| {help}|", cell(words), cell(symbols.collect()));
     }
     table
 }
@@ -289,10 +294,12 @@ fn tree_sitter_words() -> String {
     let mut questions = Vec::new();
     let mut levels: Vec<(u8, Vec<&str>)> = Vec::new();
     for row in OPERATOR_ROWS {
+        let symbols = SYMBOLS.iter().filter(|(_, dotted)| row.words.contains(dotted));
+        let words: Vec<_> = row.words.iter().chain(symbols.map(|(symbol, _)| symbol)).collect();
         match levels.last_mut() {
             _ if row.level == PREFIX_LEVEL => questions.extend(row.words),
-            Some((level, words)) if *level == row.level => words.extend(row.words),
-            _ => levels.push((row.level, row.words.to_vec())),
+            Some((level, known)) if *level == row.level => known.extend(words),
+            _ => levels.push((row.level, words.into_iter().copied().collect())),
         }
     }
     for (level, words) in levels {
@@ -378,9 +385,9 @@ fn grammar_rules(
 fn grammar_of_loops() -> String {
     let forms = [
         (ValueForm::Nothing, "nothing", ""),
-        (ValueForm::Number, "number", " ~ (blank* ~ !opener ~ expression)?"),
+        (ValueForm::Number, "number", " ~ (blank* ~ !opener ~ calculation)?"),
         (ValueForm::Time, "time", " ~ (blank* ~ !opener ~ duration)?"),
-        (ValueForm::Times, "times", " ~ (blank* ~ !opener ~ expression ~ (blank* ~ n_times)?)?"),
+        (ValueForm::Times, "times", " ~ (blank* ~ !opener ~ calculation ~ (blank* ~ n_times)?)?"),
         (ValueForm::Order, "order", " ~ (blank* ~ in_order)?"),
     ];
     let (names, rules) = grammar_rules("loop", |row| is_loop(row.head), &forms);
@@ -401,7 +408,7 @@ fn grammar_of_try() -> String {
     let forms = [
         (ValueForm::Nothing, "nothing", ""),
         (ValueForm::Time, "time", " ~ blank* ~ duration"),
-        (ValueForm::Expression, "expression", " ~ blank* ~ expression"),
+        (ValueForm::Expression, "expression", " ~ blank* ~ condition"),
     ];
     let (names, rules) = grammar_rules("try", |row| row.head == "try", &forms);
     let words = grammar_words("clause_word", &phrases_of(|row| row.head == "try"));

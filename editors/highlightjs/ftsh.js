@@ -61,27 +61,46 @@
       { className: 'comment', begin: /(?:^|[ \t])#/, end: /$/ },
       { className: 'meta', begin: /\d?(?:<<<|<<|->>&|->>|->&|->|-<|>>&|&>>|>>|>&|&>|<|>)/ },
     ];
+    // Symbols have blanks around them. Behind another operator, a symbol is a value.
+    const APART = '(?<=[^\\s.(,=!<>&|*/%+-][ \\t])';
+    const calculators = [{ className: 'symbol', begin: `${APART}[-+*/%](?=\\s|$)` }];
+    const symbols = [
+      ...calculators,
+      { className: 'symbol', begin: `${APART}(?:&&|\\|\\||[=!]=|[<>]=?)(?=\\s|$)` },
+      { className: 'symbol', begin: /(?<=[ \t(])!(?=[ \t(])/ },
+    ];
+    // Commands in expressions have no symbols.
+    const command = { begin: /(?<=\.(?:succeeds|yes|output)\.[ \t]*)\(/, end: /\)/ };
+    command.contains = [{ begin: /\(/, end: /\)/, contains: ['self', ...parts] }, ...parts];
+    const group = { begin: /\(/, end: /\)/ };
     const expression = [
       { className: 'symbol', begin: `\\.(?:${OPERATORS}|succeeds|yes|output)\\.(?=[\\s()]|$)` },
       { className: 'built_in', begin: `\\b(?:${FUNCTIONS})(?=\\()` },
+      command,
+      group,
       ...parts,
     ];
+    group.contains = [...symbols, ...expression];
     // Head of a structure: its keyword, and the words that have a meaning in such heads.
-    const head = (keyword, words, contains) => ({
+    const head = (keyword, words, contains, end = /(?=[;|])|$/) => ({
       begin: `${START}(?=${whole(keyword)})`,
-      end: /(?=[;|])|$/,
+      end,
       contains: [
         { className: 'keyword', begin: whole(keyword) },
         ...(words ? [{ className: 'type', begin: `(?:^|[ \\t])${whole(words)}` }] : []),
         ...contains,
       ],
     });
+    // A condition goes on behind `||`.
+    const CONDITION_END = /(?=;|(?<!\|)\|(?!\|))|$/;
+    const condition = [...symbols, ...expression];
     const statements = [
-      head('try', TRY_WORDS, expression),
+      head('try', TRY_WORDS, condition, CONDITION_END),
       head('forany', `${FORANY_CLAUSES}|in`, expression),
       head('forall', `${FORALL_CLAUSES}|in`, expression),
       head('for', 'in', expression),
-      head('else[ \\t]+if|if|case|while|return|shift|else', '', expression),
+      head('else[ \\t]+if|if|while|return|shift|else', '', condition, CONDITION_END),
+      head('case', '', expression),
       head('catch|end|when|function', '', parts),
       head('(?:finally|break|continue)(?=[ \\t]*(?:$|[;#\\r]))', '', parts),
       head('channel', CHANNEL_WORDS, parts),
@@ -96,7 +115,7 @@
         end: /(?=[;|])|$/,
         contains: [{ className: 'built_in', begin: whole(BUILTINS), endsParent: true }],
       },
-      { begin: `${START}(?=[A-Za-z_]\\w*=)`, end: /(?=[;|])|$/, contains: expression },
+      { begin: `${START}(?=[A-Za-z_]\\w*=)`, end: /(?=[;|])|$/, contains: [...calculators, ...expression] },
       ...parts,
       { className: 'meta', begin: /\|&?/ },
     ];

@@ -11,18 +11,23 @@ const joined = (part, glue) => seq(part, repeat(seq(glue, part)));
 // Text that isn't a comment, whatever it begins with.
 const text = (pattern) => token.immediate(prec(1, pattern));
 const either = (words) => (words.length > 1 ? choice(...words) : words[0]);
+const binary = ($, operand, among) =>
+  choice(
+    ...OPERATORS.map(([level, ...operators]) =>
+      prec.left(10 * level, seq(operand, alias(either(among(operators)), $.operator), operand))),
+  );
 const phrase = (first, second) =>
   alias(token(new RegExp(`${first}[ \\t]+${second}`)), `${first} ${second}`);
 
 // generated: words
 const OPERATORS = [
   [1, '.to.', '.step.'],
-  [2, '.or.'],
-  [3, '.and.'],
-  [4, '.eq.', '.ne.', '.eql.', '.neql.', '.lt.', '.le.', '.gt.', '.ge.'],
+  [2, '.or.', '||'],
+  [3, '.and.', '&&'],
+  [4, '.eq.', '.ne.', '==', '!=', '.eql.', '.neql.', '.lt.', '.le.', '.gt.', '.ge.', '<', '<=', '>', '>='],
   [5, '.contains.', '.matches.'],
-  [6, '.add.', '.sub.'],
-  [7, '.mul.', '.div.', '.mod.'],
+  [6, '.add.', '.sub.', '+', '-'],
+  [7, '.mul.', '.div.', '.mod.', '*', '/', '%'],
   [9, '.pow.'],
 ];
 const QUESTIONS = [
@@ -90,8 +95,8 @@ module.exports = grammar({
       seq(
         field('variable', alias($._bare, $.name)),
         choice(
-          seq('in', repeat($._expression)),
-          seq(phrase('from', 'input'), optional(seq('by', $._expression))),
+          seq('in', repeat($._item)),
+          seq(phrase('from', 'input'), optional(seq('by', $._item))),
         ),
       ),
 
@@ -122,7 +127,7 @@ module.exports = grammar({
         seq('from', $.duration),
         seq('to', $.duration),
         seq('by', $._expression),
-        prec.right(seq('jitter', $._expression, optional('%'))),
+        prec.right(seq('jitter', $._item, optional('%'))),
       ),
 
     // generated: loop-clauses
@@ -150,7 +155,7 @@ module.exports = grammar({
         seq(phrase('at', 'most'), $._expression),
         seq('rate', $._expression),
         seq('per', choice($.duration, $.unit)),
-        seq('budget', $._expression, optional('%')),
+        seq('budget', $._item, optional('%')),
         seq('breaker', $._expression),
         seq(choice('failures', 'failure'), $.duration),
       ),
@@ -205,12 +210,21 @@ module.exports = grammar({
     // ---- Expressions
 
     _expression: ($) => choice($.binary, $.unary, $.succeeds, $.group, $.call, alias($._operand, $.word)),
-    binary: ($) =>
+    binary: ($) => binary($, $._expression, (operators) => operators),
+    unary: ($) =>
       choice(
-        ...OPERATORS.map(([level, ...operators]) =>
-          prec.left(level, seq($._expression, alias(either(operators), $.operator), $._expression))),
+        prec.right(80, seq(alias(choice(...QUESTIONS), $.operator), $._expression)),
+        prec.right(35, seq(alias('!', $.operator), $._expression)),
       ),
-    unary: ($) => prec.right(8, seq(alias(choice(...QUESTIONS), $.operator), $._expression)),
+    // Words of lists have no symbols between them, as `-` and `*` may be words.
+    _item: ($) =>
+      choice(
+        alias($._item_binary, $.binary), alias($._item_unary, $.unary), $.succeeds, $.group, $.call,
+        alias($._operand, $.word),
+      ),
+    _item_binary: ($) =>
+      binary($, $._item, (operators) => operators.filter((operator) => operator.startsWith('.'))),
+    _item_unary: ($) => prec.right(80, seq(alias(choice(...QUESTIONS), $.operator), $._item)),
     succeeds: ($) => seq(alias(choice('.succeeds.', '.yes.', '.output.'), $.operator), '(', $._inner_pipeline, ')'),
     group: ($) => seq('(', $._expression, ')'),
     call: ($) =>

@@ -158,7 +158,9 @@ fn expr(value: &Expr) -> String {
         Expr::Word(pieces) => word(pieces),
         Expr::Not(operand) => format!(".not. ({})", expr(operand)),
         Expr::Binary(operator, left, right) => {
-            format!("({}) {operator} ({})", expr(left), expr(right))
+            let text = format!("({}) {operator} ({})", expr(left), expr(right));
+            // A symbol means nothing outside of parentheses in some places.
+            if operator.starts_with('.') { text } else { format!("({text})") }
         }
         Expr::Of(function, value) => format!("{function}({})", expr(value)),
         Expr::Replace(value, this, with) => format!("replace({}, {this}, {with})", expr(value)),

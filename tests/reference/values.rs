@@ -9,7 +9,7 @@ const READ: [&str; 11] =
     ["a", "b", "c", "d", "1", "#", "attempt", "error_kind", "error_code", "failed", "succeeded"];
 const BARE: [&str; 11] = ["x", "y", "0", "1", "7", "-3", "1.5", "2e-1", "true", "false", "x/y.b"];
 const QUOTED: [&str; 7] = ["", " ", "x y", "z\n", "\n", "2", "9223372036854775807"];
-const OPERATORS: [&str; 17] = [
+const OPERATORS: [&str; 30] = [
     ".eq.",
     ".ne.",
     ".lt.",
@@ -27,7 +27,24 @@ const OPERATORS: [&str; 17] = [
     ".and.",
     ".or.",
     ".contains.",
+    "==",
+    "!=",
+    "<",
+    "<=",
+    ">",
+    ">=",
+    "+",
+    "-",
+    "*",
+    "/",
+    "%",
+    "&&",
+    "||",
 ];
+const COMPARISONS: [&str; 12] =
+    [".lt.", ".le.", ".gt.", ".ge.", ".eql.", ".neql.", "<", "<=", ">", ">=", "==", "!="];
+const CALCULATIONS: [&str; 11] =
+    [".add.", ".sub.", ".mul.", ".div.", ".mod.", ".pow.", "+", "-", "*", "/", "%"];
 const FUNCTIONS: [&str; 8] =
     ["length", "lower", "upper", "trim", "basename", "dirname", "stem", "suffix"];
 
@@ -111,7 +128,7 @@ impl Random {
         }
         let texts = self.rng.random_bool(0.4);
         let operator =
-            self.of(if texts { &[".eq.", ".ne.", ".contains."] } else { &OPERATORS[2..8] });
+            self.of(if texts { &[".eq.", ".ne.", ".contains.", "==", "!="] } else { &COMPARISONS });
         let operands = [(); 2].map(|()| if texts { self.quoted() } else { self.number(2) });
         let [left, right] = operands.map(Box::new);
         Expr::Binary(operator, left, right)
@@ -124,7 +141,7 @@ impl Random {
             1 | 2 => Expr::Word(vec![Piece::Text(self.of(&BARE[2..8]))]),
             3 => Expr::Of("length", Box::new(self.quoted())),
             _ => {
-                let operator = self.of(&OPERATORS[8..14]);
+                let operator = self.of(&CALCULATIONS);
                 let (left, right) = (self.number(depth - 1), self.number(depth - 1));
                 Expr::Binary(operator, Box::new(left), Box::new(right))
             }

@@ -11,7 +11,7 @@ use ftsh_syntax::ast::{
 };
 use ftsh_syntax::backoff::{Clauses, PolicyKind};
 use ftsh_syntax::clauses::{ChannelClauses, ForAllClauses, ForAnyClauses, OutputMode, TryClauses};
-use ftsh_syntax::vocabulary::{FUNCTIONS, OPERATORS, function};
+use ftsh_syntax::vocabulary::{FUNCTIONS, OPERATORS, SYMBOLS, function};
 
 /// All constructs except builtins, operators and policies, which the shell lists.
 const CONSTRUCTS: &str = "
@@ -37,6 +37,7 @@ impl Default for Counts {
         let policies = PolicyKind::ALL.iter().map(|kind| kind.name());
         let all =
             CONSTRUCTS.split_whitespace().chain(builtins::names()).chain(OPERATORS).chain(policies);
+        let all = all.chain(SYMBOLS.iter().map(|(symbol, _)| *symbol));
         let all = all.chain(FUNCTIONS.iter().map(|function| function.name));
         Self(all.map(|name| (name.to_owned(), 0)).collect())
     }

@@ -15,7 +15,7 @@ use ftsh_syntax::duration::Unit;
 use ftsh_syntax::nearest::nearest;
 use ftsh_syntax::slug::Slug;
 use ftsh_syntax::vocabulary::{
-    ALONE, CASE, DECLARATIONS, FUNCTIONS, HEADS, KEYWORDS, OPERATORS, TIMES, loop_clauses,
+    ALONE, CASE, DECLARATIONS, FUNCTIONS, HEADS, KEYWORDS, OPERATORS, SYMBOLS, TIMES, loop_clauses,
 };
 
 /// Name of the command.
@@ -55,7 +55,7 @@ pub fn asked(script: &Script, command: &str) -> Option<Vec<String>> {
         return None;
     }
     let words = simple.words.iter().map(|word| match &word.parts[..] {
-        [WordPart::Bare(word)] => Some(word.clone()),
+        [WordPart::Bare(word) | WordPart::Single(word)] => Some(word.clone()),
         [WordPart::Variable(variable)] if variable.substitute.is_none() => {
             Some(match &variable.parameter {
                 Parameter::Named(name) => name.to_string(),
@@ -89,6 +89,7 @@ pub fn topics() -> impl Iterator<Item = &'static str> {
         .chain(TIMES)
         .chain(Unit::names())
         .chain(OPERATORS)
+        .chain(SYMBOLS.map(|(symbol, _)| symbol))
         .chain(meaning::variables())
         .chain(Slug::ALL.iter().map(|slug| slug.name()))
         .collect();
@@ -290,7 +291,7 @@ mod tests {
         ("list", "list a in b\nlist add a c\necho ${a[@]}"),
         (
             "channel",
-            "channel k at most 4 rate 10 per second budget 20% breaker 5 failures 30 seconds\nif .not. .exists. $f\nelse if 1 .add. 2 .lt. 4\nend\nfunction f\nreturn 1\nshift\nend\nwhile true\nbreak\ncontinue\nend\ncase $f\nwhen a b*\nelse\nend",
+            "channel k at most 4 rate 10 per second budget 20% breaker 5 failures 30 seconds\nif .not. .exists. $f\nelse if 1 .add. 2 .lt. 4 && ! $a == 1 + 2\nend\nfunction f\nreturn 1\nshift\nend\nwhile true\nbreak\ncontinue\nend\ncase $f\nwhen a b*\nelse\nend",
         ),
     ];
 

@@ -2,7 +2,7 @@
 
 use ftsh_syntax::clauses::{ClauseRow, rows};
 use ftsh_syntax::engine::EngineId;
-use ftsh_syntax::vocabulary::{DECLARATIONS, HEADS};
+use ftsh_syntax::vocabulary::{DECLARATIONS, HEADS, SYMBOLS};
 
 /// Meaning of `in` in the heads of loops, also as a part of `in order`.
 const IN: [(&str, &str); 3] = [
@@ -121,8 +121,30 @@ pub(crate) fn variables() -> impl Iterator<Item = &'static str> {
 
 /// Returns an example of an operator with its meaning.
 pub(crate) fn operator(word: &str) -> Option<String> {
+    if let Some((symbol, dotted)) = SYMBOLS.iter().find(|(symbol, _)| *symbol == word) {
+        return Some(self::symbol(symbol, dotted));
+    }
     let (_, example, meaning) = OPERATOR_MEANINGS.iter().find(|(known, ..)| *known == word)?;
     Some(format!("`{example}`: {meaning}."))
+}
+
+/// Returns an example of a symbol with its meaning, and the operator of the same meaning.
+fn symbol(symbol: &str, dotted: &str) -> String {
+    let meaning = match symbol {
+        "!" => "`true` if the value, or a whole comparison, is `false`",
+        "==" => "`true` if both numbers are equal; other values than numbers compare as text",
+        "!=" => "`true` if the numbers differ; other values than numbers compare as text",
+        _ => {
+            let (_, example, meaning) = OPERATOR_MEANINGS
+                .iter()
+                .find(|(known, ..)| *known == dotted)
+                .expect("every operator has a meaning");
+            let example = example.replace(dotted, symbol);
+            return format!("`{example}`: {meaning}; the same as `{dotted}`.");
+        }
+    };
+    let example = if symbol == "!" { "! $a".to_owned() } else { format!("$a {symbol} $b") };
+    format!("`{example}`: {meaning}.")
 }
 
 /// Returns the meanings of a word in all clauses that the word belongs to.
@@ -171,7 +193,7 @@ mod tests {
         for word in words("channel") {
             assert!(clause("channel", word, "").is_some_and(|it| it.contains(word)), "{word}");
         }
-        for word in OPERATORS {
+        for word in OPERATORS.into_iter().chain(SYMBOLS.map(|(symbol, _)| symbol)) {
             assert!(operator(word).is_some_and(|it| it.contains(word)), "{word}");
         }
         for name in SPECIAL {

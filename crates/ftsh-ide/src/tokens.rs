@@ -2,6 +2,8 @@
 //!
 //! Only the parser decides on the meaning of a text.
 
+mod symbols;
+
 use std::ops::Range;
 
 use ftsh_syntax::clauses;
@@ -74,6 +76,7 @@ pub fn scan(text: &str) -> Tokens {
         at_start: true,
         target: false,
         asks: 0,
+        depth: 0,
         documents: Vec::new(),
     };
     while scanner.at < text.len() {
@@ -95,6 +98,8 @@ struct TokenScanner<'t> {
     target: bool,
     /// Number of open parentheses since `.succeeds.` or another question.
     asks: usize,
+    /// Number of open parentheses in an expression.
+    depth: usize,
     /// Delimiters of here-documents that begin on the next line, with true after `<<-`.
     documents: Vec<(String, bool)>,
 }
@@ -113,7 +118,12 @@ impl<'t> TokenScanner<'t> {
     fn step(&mut self) {
         let rest = self.rest();
         let first = rest.chars().next().unwrap_or('\n');
+        let symbol = self.symbol();
         match first {
+            _ if symbol > 0 => {
+                self.push(symbol, Role::Operator);
+                self.at_start = false;
+            }
             ' ' | '\t' | '\r' => self.at += 1,
             '\\' if rest[1..].starts_with('\n') => self.at += 2,
             '\n' => {
@@ -149,7 +159,8 @@ impl<'t> TokenScanner<'t> {
 
     fn end_command(&mut self, length: usize) {
         self.push(length, Role::Separator);
-        (self.at_start, self.head, self.target, self.asks) = (true, None, false, 0);
+        (self.at_start, self.head, self.target) = (true, None, false);
+        (self.asks, self.depth) = (0, 0);
     }
 
     fn parenthesis(&mut self, symbol: char) {
@@ -166,7 +177,8 @@ impl<'t> TokenScanner<'t> {
                 self.asks -= 1;
                 self.at_start &= self.asks > 0;
             }
-            _ => {}
+            '(' => self.depth += 1,
+            _ => self.depth = self.depth.saturating_sub(1),
         }
     }
 
@@ -486,6 +498,14 @@ mod tests {
             @"K:if O:.succeeds. S:( C:grep W:-q W:a,b W:f S:) O:.and. W:$x O:.eq. W:f S:( W:1 S:, W:2 S:)");
         insta::assert_snapshot!(shown("# a\nargs \"b c\" url -n|--new --out=FILE files... # d\nargs x | -y"),
             @r#"#:# a K:args W:"b c" W:url W:-n|--new W:--out=FILE W:files... #:# d C:args W:x S:| C:-y"#);
+        insta::assert_snapshot!(shown("x=$a + 1 - (2 * -3); if ! $a == b && $op .eq. + || !($x<=3 > 2)"),
+            @"A:x=$a O:+ W:1 O:- S:( W:2 O:* W:-3 S:) K:if O:! W:$a O:== W:b O:&& W:$op O:.eq. W:+ O:|| O:! S:( W:$x S:< W:=3 O:> W:2 S:)");
+        insta::assert_snapshot!(shown("for x in a - (b < $c) * f(/, -) ! d; y=!; return 1 <= 2; z=1 > f"),
+            @"K:for W:x L:in W:a W:- S:( W:b O:< W:$c S:) W:* W:f S:( W:/ S:, W:- S:) W:! W:d A:y=! K:return W:1 O:<= W:2 A:z=1 S:> W:f");
+        insta::assert_snapshot!(shown("try while $n < 5 or $m * 2 times backoff full jitter 10 % by 3 / 2; forall x in a - b at most $n - 1"),
+            @"K:try L:while W:$n O:< W:5 L:or W:$m O:* W:2 L:times L:backoff L:full L:jitter W:10 W:% L:by W:3 O:/ W:2 K:forall W:x L:in W:a W:- W:b L:at L:most W:$n O:- W:1");
+        insta::assert_snapshot!(shown("A=1 env + 2; echo 1 + 2 > f; if .succeeds. (a - b || c) || d | e"),
+            @"A:A=1 C:env W:+ W:2 C:echo W:1 W:+ W:2 S:> W:f K:if O:.succeeds. S:( C:a W:- W:b S:| S:| C:c S:) O:|| W:d S:| C:e");
         insta::assert_snapshot!(shown("x=$a .add. 1\nA=1 env\nelse if true"),
             @"A:x=$a O:.add. W:1 A:A=1 C:env K:else K:if W:true");
         insta::assert_snapshot!(shown("cat <<< end\nend 3<< E\nend\nE\nx=.not. a .and. b"),

@@ -281,17 +281,21 @@ pub enum ExprKind {
         /// Arguments of the call.
         args: Vec<Expr>,
     },
-    /// `.not. x`, `.exists. x`, …
+    /// `.not. x`, `! x`, `.exists. x`, …
     Unary {
         /// Operator.
         operator: UnaryOperator,
+        /// True if written as a symbol: `! x`.
+        is_symbol: bool,
         /// Operand.
         operand: Box<Expr>,
     },
-    /// `a .add. b`, …
+    /// `a .add. b`, `a + b`, …
     Binary {
         /// Operator.
         operator: BinaryOperator,
+        /// True if written as a symbol: `a + b`.
+        is_symbol: bool,
         /// Left operand.
         left: Box<Expr>,
         /// Right operand.
@@ -362,6 +366,10 @@ pub enum BinaryOperator {
     Ne,
     Eql,
     Neql,
+    /// `==`: equal numbers, or equal texts if a side is not a number.
+    Same,
+    /// `!=`
+    Different,
     Lt,
     Le,
     Gt,

@@ -32,9 +32,11 @@ impl FileTest {
 }
 
 impl BinaryOperator {
-    /// Returns the operator as scripts write it, dots included.
+    /// Returns the operator as scripts write it: with dots, except for `==` and `!=`.
     pub fn spelling(self) -> &'static str {
         match self {
+            Self::Same => "==",
+            Self::Different => "!=",
             Self::Or => ".or.",
             Self::And => ".and.",
             Self::Eq => ".eq.",
@@ -54,6 +56,32 @@ impl BinaryOperator {
             Self::Mod => ".mod.",
             Self::Pow => ".pow.",
         }
+    }
+
+    /// Returns the symbol of the operator, if the operator has a symbol.
+    pub fn symbol(self) -> Option<&'static str> {
+        Some(match self {
+            Self::Or => "||",
+            Self::And => "&&",
+            Self::Same => "==",
+            Self::Different => "!=",
+            Self::Lt => "<",
+            Self::Le => "<=",
+            Self::Gt => ">",
+            Self::Ge => ">=",
+            Self::Add => "+",
+            Self::Sub => "-",
+            Self::Mul => "*",
+            Self::Div => "/",
+            Self::Mod => "%",
+            Self::Eq
+            | Self::Ne
+            | Self::Eql
+            | Self::Neql
+            | Self::Contains
+            | Self::Matches
+            | Self::Pow => return None,
+        })
     }
 }
 

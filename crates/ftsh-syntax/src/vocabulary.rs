@@ -157,6 +157,28 @@ pub const OPERATOR_ROWS: [Operators; 10] = [
     Operators::new(9, &[".pow."], ""),
 ];
 
+/// Symbols of operators, each with the operator of the same precedence. Symbols have blanks around
+/// them, and mean nothing among the words of a list.
+///
+/// A symbol means the same as the operator, except for `==`, `!=` and `!`: `==` compares numbers as
+/// numbers and other values as text, and `!` negates a whole comparison.
+pub const SYMBOLS: [(&str, &str); 14] = [
+    ("||", ".or."),
+    ("&&", ".and."),
+    ("!", ".not."),
+    ("==", ".eq."),
+    ("!=", ".ne."),
+    ("<", ".lt."),
+    ("<=", ".le."),
+    (">", ".gt."),
+    (">=", ".ge."),
+    ("+", ".add."),
+    ("-", ".sub."),
+    ("*", ".mul."),
+    ("/", ".div."),
+    ("%", ".mod."),
+];
+
 /// Precedence of the operators before their operand.
 pub const PREFIX_LEVEL: u8 = 8;
 
@@ -274,6 +296,20 @@ mod tests {
         let operators =
             GRAMMAR.lines().flat_map(dotted).filter(|it| it.len() > 2 && it.starts_with('.'));
         assert_eq!(operators.collect::<BTreeSet<_>>(), BTreeSet::from(OPERATORS));
+    }
+
+    #[test]
+    fn the_parser_takes_the_same_symbols() {
+        for (symbol, dotted) in SYMBOLS {
+            assert!(OPERATORS.contains(&dotted), "{symbol}");
+            let value = if symbol == "!" { "! $a".to_owned() } else { format!("$a {symbol} $b") };
+            let text = format!("if {value}\nend");
+            assert!(crate::parse::parse("symbols", &text).is_ok(), "{symbol}");
+        }
+        for symbol in ["&", "|", "=", "**", "^", "=~", "<>", "++"] {
+            let text = format!("if $a {symbol} $b\nend");
+            assert!(crate::parse::parse("symbols", &text).is_err(), "{symbol}");
+        }
     }
 
     #[test]

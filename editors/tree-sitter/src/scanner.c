@@ -86,6 +86,13 @@ static bool is_operator(TSLexer *lexer) {
   return ends(lexer, true, true);
 }
 
+// Where a sign is: whether an operator, which has a blank behind it; passes the sign.
+static bool is_calculator(TSLexer *lexer) {
+  if (!is_one_of(lexer->lookahead, "+-*/%")) return false;
+  advance(lexer);
+  return is_blank(lexer->lookahead);
+}
+
 // Behind `name=`: whether a value is all that follows, and not a command that has it in its environment.
 static bool is_assignment(TSLexer *lexer) {
   pass_blanks(lexer);
@@ -105,7 +112,7 @@ static bool is_assignment(TSLexer *lexer) {
   }
   pass_blanks(lexer);
   if (lexer->eof(lexer) || is_one_of(lexer->lookahead, "\n;#(")) return true;
-  return lexer->lookahead == '.' && is_operator(lexer);
+  return is_calculator(lexer) || (lexer->lookahead == '.' && is_operator(lexer));
 }
 
 // ---- Here-documents

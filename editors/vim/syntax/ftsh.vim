@@ -49,9 +49,16 @@ syn cluster ftshParts contains=ftshEscape,ftshString,ftshVariable,ftshPlain,ftsh
 
 " Expressions.
 exe 'syn match ftshOperator contained "\%([ \t(=]\|^\)\@1<=\.\%(' . s:operators . '\)\.\ze\%([ \t()]\|$\)"'
-syn match ftshSucceeds contained "\.\%(succeeds\|yes\|output\)\.\ze\%([ \t()]\|$\)"
+syn match ftshSucceeds contained "\.\%(succeeds\|yes\|output\)\.\ze\%([ \t()]\|$\)" nextgroup=ftshCommandParentheses skipwhite
+" Symbols, which have blanks around them. Behind another operator, a symbol is a value.
+syn match ftshCalculator contained "\%([^ \t.(,=!<>&|*/%+-][ \t]\)\@5<=[-+*/%]\ze\%([ \t]\|$\)"
+syn match ftshComparator contained "\%([^ \t.(,=!<>&|*/%+-][ \t]\)\@5<=\%(&&\|||\|[=!]=\|[<>]=\=\)\ze\%([ \t]\|$\)"
+syn match ftshComparator contained "[ \t(]\@1<=!\ze[ \t(]"
+syn cluster ftshSymbols contains=ftshCalculator,ftshComparator
 " Parentheses, which may hold what else ends commands.
-syn region ftshParentheses contained start="(" end=")" extend contains=ftshParentheses,ftshString,ftshVariable,ftshEscape,ftshRedirection,ftshPlain,ftshOperator,ftshSucceeds,ftshFunction
+syn region ftshParentheses contained start="(" end=")" extend contains=ftshParentheses,ftshString,ftshVariable,ftshEscape,ftshRedirection,ftshPlain,ftshOperator,ftshSucceeds,ftshFunction,@ftshSymbols
+" Commands in expressions have no symbols.
+syn region ftshCommandParentheses contained start="(" end=")" extend contains=ftshCommandParentheses,ftshString,ftshVariable,ftshEscape,ftshRedirection,ftshPlain
 
 exe 'syn match ftshFunction contained "\<\%(' . s:functions . '\)\ze("'
 syn cluster ftshExpression contains=@ftshParts,ftshOperator,ftshSucceeds,ftshParentheses,ftshFunction
@@ -69,18 +76,21 @@ syn match ftshRuleName contained "\%(channel\s\+\)\@40<=\h\w*"
 
 " Where commands end. What may go on behind these ends says `extend`.
 let s:ends = 'skip="\\$" end="\ze[;|]" end="$" keepend'
+" A condition goes on behind `||`.
+let s:condition_ends = 'skip="\\$\|||" end="\ze[;|]" end="$" keepend'
 
 " Commands, from the least special to the most: what is defined later wins.
 exe 'syn region ftshCommand start="[^ \t;|#\\]" ' . s:ends . ' contains=@ftshParts'
-exe 'syn region ftshAssignment start="\h\w*=" ' . s:ends . ' contains=@ftshExpression'
+exe 'syn region ftshAssignment start="\h\w*=" ' . s:ends . ' contains=@ftshExpression,ftshCalculator'
 exe 'syn match ftshBuiltin "\%(' . s:builtins . '\)\ze\%([ \t;|<>&]\|$\)" nextgroup=ftshCommandRest'
 exe 'syn region ftshCommandRest contained start="[^;|]" ' . s:ends . ' contains=@ftshParts'
 syn match ftshAlone "\%(break\|continue\|finally\)\ze\s*\%($\|[;#\r]\)"
-exe 'syn region ftshTry matchgroup=ftshKeyword start="try\ze\%([ \t\r;|<>&]\|$\)" matchgroup=NONE ' . s:ends . ' contains=@ftshExpression,ftshTryClause,ftshTryName'
+exe 'syn region ftshTry matchgroup=ftshKeyword start="try\ze\%([ \t\r;|<>&]\|$\)" matchgroup=NONE ' . s:condition_ends . ' contains=@ftshExpression,@ftshSymbols,ftshTryClause,ftshTryName'
 exe 'syn region ftshFor matchgroup=ftshKeyword start="for\ze\%([ \t]\|$\)" matchgroup=NONE ' . s:ends . ' contains=@ftshExpression,ftshIn'
 exe 'syn region ftshForAny matchgroup=ftshKeyword start="forany\ze\%([ \t]\|$\)" matchgroup=NONE ' . s:ends . ' contains=@ftshExpression,ftshIn,ftshAnyClause'
 exe 'syn region ftshForAll matchgroup=ftshKeyword start="forall\ze\%([ \t]\|$\)" matchgroup=NONE ' . s:ends . ' contains=@ftshExpression,ftshIn,ftshAllClause'
-exe 'syn region ftshCondition matchgroup=ftshKeyword start="\%(if\|case\|while\|return\|shift\|else\s\+if\|else\)\ze\%([ \t\r;|<>&]\|$\)" matchgroup=NONE ' . s:ends . ' contains=@ftshExpression'
+exe 'syn region ftshCondition matchgroup=ftshKeyword start="\%(if\|while\|return\|shift\|else\s\+if\|else\)\ze\%([ \t\r;|<>&]\|$\)" matchgroup=NONE ' . s:condition_ends . ' contains=@ftshExpression,@ftshSymbols'
+exe 'syn region ftshCondition matchgroup=ftshKeyword start="case\ze\%([ \t\r;|<>&]\|$\)" matchgroup=NONE ' . s:ends . ' contains=@ftshExpression'
 exe 'syn region ftshPlainHead matchgroup=ftshKeyword start="\%(catch\|end\|when\|function\)\ze\%([ \t\r;|<>&]\|$\)" matchgroup=NONE ' . s:ends . ' contains=@ftshParts'
 exe 'syn region ftshChannel matchgroup=ftshKeyword start="channel\ze\%([ \t]\|$\)" matchgroup=NONE ' . s:ends . ' contains=@ftshParts,ftshRule,ftshRuleName'
 " Options of a script may have a `|` before a dash.
@@ -98,6 +108,8 @@ hi def link ftshRule Type
 hi def link ftshListWord Type
 hi def link ftshOperator Operator
 hi def link ftshSucceeds Operator
+hi def link ftshCalculator Operator
+hi def link ftshComparator Operator
 hi def link ftshString String
 hi def link ftshStringEscape String
 hi def link ftshDocument String

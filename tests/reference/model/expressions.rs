@@ -1,6 +1,6 @@
 //! Expressions.
 
-use super::numbers::{compute, truth};
+use super::numbers::{are_same, compute, truth};
 use super::{Done, Model, failed};
 use crate::reference::tree::{Expr, Piece};
 
@@ -9,9 +9,9 @@ impl Model<'_> {
         Ok(match expr {
             Expr::Word(word) => self.joined(word)?,
             Expr::Not(operand) => (!truth(&self.expr(operand)?)?).to_string(),
-            Expr::Binary(operator @ (".and." | ".or."), left, right) => {
+            Expr::Binary(operator @ (".and." | ".or." | "&&" | "||"), left, right) => {
                 let left = truth(&self.expr(left)?)?;
-                let decided = left == (*operator == ".or.");
+                let decided = left == matches!(*operator, ".or." | "||");
                 if decided { left } else { truth(&self.expr(right)?)? }.to_string()
             }
             Expr::Binary(operator, left, right) => {
@@ -19,6 +19,8 @@ impl Model<'_> {
                 match *operator {
                     ".eq." => (left == right).to_string(),
                     ".ne." => (left != right).to_string(),
+                    "==" => are_same(&left, &right).to_string(),
+                    "!=" => (!are_same(&left, &right)).to_string(),
                     ".contains." => left.contains(&right).to_string(),
                     _ => compute(operator, &left, &right)?,
                 }

@@ -1,5 +1,7 @@
 //! Numbers and logical values as texts.
 
+use std::cmp::Ordering;
+
 use super::{Done, failed};
 
 /// Parses a logical value.
@@ -38,6 +40,17 @@ pub(super) fn compute(operator: &str, left: &str, right: &str) -> Done<String> {
     result.ok_or(failed("expression", 1))
 }
 
+/// Compares two texts as numbers if both are numbers.
+pub(super) fn are_same(left: &str, right: &str) -> bool {
+    let exact = whole(left).ok().zip(whole(right).ok());
+    let number = |text| decimal(text).ok().filter(|_| !is_large(text) || whole(text).is_ok());
+    match (exact, number(left).zip(number(right))) {
+        (Some((left, right)), _) => left == right,
+        (None, Some((left, right))) => left.partial_cmp(&right).is_some_and(Ordering::is_eq),
+        (None, None) => left == right,
+    }
+}
+
 fn is_large(text: &str) -> bool {
     whole(text).is_err() && !text.contains(['.', 'e', 'E'])
 }
@@ -45,10 +58,10 @@ fn is_large(text: &str) -> bool {
 /// Compares two numbers; none if the operator is no comparison.
 fn compare<N: PartialOrd>(operator: &str, left: &N, right: &N) -> Option<String> {
     let holds = match operator {
-        ".lt." => left < right,
-        ".le." => left <= right,
-        ".gt." => left > right,
-        ".ge." => left >= right,
+        ".lt." | "<" => left < right,
+        ".le." | "<=" => left <= right,
+        ".gt." | ">" => left > right,
+        ".ge." | ">=" => left >= right,
         ".eql." => left == right,
         ".neql." => left != right,
         _ => return None,
@@ -58,10 +71,10 @@ fn compare<N: PartialOrd>(operator: &str, left: &N, right: &N) -> Option<String>
 
 fn calculate(operator: &str, left: i128, right: i128) -> Option<String> {
     let number = match operator {
-        ".add." => left + right,
-        ".sub." => left - right,
-        ".mul." => left * right,
-        ".div." => left.checked_div(right)?,
+        ".add." | "+" => left + right,
+        ".sub." | "-" => left - right,
+        ".mul." | "*" => left * right,
+        ".div." | "/" => left.checked_div(right)?,
         ".pow." => power(left, right)?,
         _ => left.checked_rem(right)?,
     };
@@ -80,10 +93,10 @@ fn power(base: i128, exponent: i128) -> Option<i128> {
 
 fn calculate_decimals(operator: &str, left: f64, right: f64) -> Option<String> {
     let number = match operator {
-        ".add." => left + right,
-        ".sub." => left - right,
-        ".mul." => left * right,
-        ".div." => left / right,
+        ".add." | "+" => left + right,
+        ".sub." | "-" => left - right,
+        ".mul." | "*" => left * right,
+        ".div." | "/" => left / right,
         ".pow." => left.powf(right),
         _ => left % right,
     };

@@ -33,8 +33,13 @@ impl Generator {
                 _ => format!("match({}, '[0-9]+')", self.text()),
             };
         }
-        let operator = *self.dice.pick(&["add", "sub", "mul", "div", "mod", "pow"]);
         let (left, right) = (self.number(depth - 1), self.number(depth - 1));
+        if self.dice.chance(0.5) {
+            // Symbols mean nothing among the words of a list outside of parentheses.
+            let symbol = *self.dice.pick(&["+", "-", "*", "/", "%"]);
+            return format!("({left} {symbol} {right})");
+        }
+        let operator = *self.dice.pick(&["add", "sub", "mul", "div", "mod", "pow"]);
         format!("({left}) .{operator}. ({right})")
     }
 
@@ -43,8 +48,13 @@ impl Generator {
         match self.dice.number(0, if depth == 0 { 5 } else { 9 }) {
             0 => "true".into(),
             1 | 2 => {
+                let (left, right) = (self.number(1), self.number(0));
+                if self.dice.chance(0.5) {
+                    let symbol = *self.dice.pick(&["==", "!=", "<", "<=", ">", ">="]);
+                    return format!("({left} {symbol} {right})");
+                }
                 let operator = *self.dice.pick(&["eql", "neql", "lt", "le", "gt", "ge"]);
-                format!("{} .{operator}. {}", self.number(1), self.number(0))
+                format!("{left} .{operator}. {right}")
             }
             3 => {
                 let operator = *self.dice.pick(&["eq", "ne", "contains", "matches"]);
@@ -65,10 +75,15 @@ impl Generator {
                 let question = *self.dice.pick(&["succeeds", "yes"]);
                 format!(".{question}. ({} | {})", self.simple(), self.simple())
             }
+            7 if self.dice.chance(0.5) => format!("(! {})", self.condition(depth - 1)),
             7 => format!(".not. ({})", self.condition(depth - 1)),
             _ => {
-                let operator = *self.dice.pick(&["and", "or"]);
                 let (left, right) = (self.condition(depth - 1), self.condition(depth - 1));
+                if self.dice.chance(0.5) {
+                    let symbol = *self.dice.pick(&["&&", "||"]);
+                    return format!("(({left}) {symbol} ({right}))");
+                }
+                let operator = *self.dice.pick(&["and", "or"]);
                 format!("({left}) .{operator}. ({right})")
             }
         }

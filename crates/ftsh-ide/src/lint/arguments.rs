@@ -70,8 +70,15 @@ fn compares(expr: &Expr) -> bool {
     };
     let here = matches!(
         &expr.kind,
-        ExprKind::Binary { operator: BinaryOperator::Eq | BinaryOperator::Ne, left, right }
-            if is_argument(left) || is_argument(right)
+        ExprKind::Binary {
+            operator: BinaryOperator::Eq
+                | BinaryOperator::Ne
+                | BinaryOperator::Same
+                | BinaryOperator::Different,
+            left,
+            right,
+            ..
+        } if is_argument(left) || is_argument(right)
     );
     here || walk::operands(expr).into_iter().any(compares)
 }

@@ -42,13 +42,10 @@ fn sum(simple: &Simple) -> Option<Warning> {
     simple.words.windows(3).find_map(|words| {
         let [left, symbol, right] = words else { return None };
         let (left_text, right_text) = (literal::written(left)?, literal::written(right)?);
-        let operator = match literal::bare(symbol)? {
-            "+" => ".add.",
-            "-" => ".sub.",
-            "/" => ".div.",
-            "%" => ".mod.",
-            _ => return None,
-        };
+        let operator = literal::bare(symbol)?;
+        if !matches!(operator, "+" | "-" | "/" | "%") {
+            return None;
+        }
         let is_variable = |text: &str| text.starts_with('$');
         let fits = is_number(&left_text) && (is_number(&right_text) || is_variable(&right_text))
             || is_variable(&left_text) && is_number(&right_text);
@@ -113,11 +110,16 @@ fn pattern(word: &Word) -> Option<Warning> {
 /// Checks an expression and its operands.
 fn expression(expr: &Expr, warnings: &mut Vec<Warning>) {
     match &expr.kind {
-        ExprKind::Binary { operator: BinaryOperator::Or | BinaryOperator::And, left, right } => {
+        ExprKind::Binary {
+            operator: BinaryOperator::Or | BinaryOperator::And,
+            left,
+            right,
+            ..
+        } => {
             warnings.extend(condition(left, None));
             warnings.extend(condition(right, Some(&**left)));
         }
-        ExprKind::Binary { operator: BinaryOperator::Pow, left, right } => {
+        ExprKind::Binary { operator: BinaryOperator::Pow, left, right, .. } => {
             let is_power = |expr: &Expr| {
                 matches!(expr.kind, ExprKind::Binary { operator: BinaryOperator::Pow, .. })
             };
@@ -139,7 +141,7 @@ fn expression(expr: &Expr, warnings: &mut Vec<Warning>) {
     }
 }
 
-/// Checks an operand of `.or.` or `.and.` for a text, which is no condition.
+/// Checks an operand of `.or.`, `||`, `.and.` or `&&` for a text, which is no condition.
 fn condition(operand: &Expr, left: Option<&Expr>) -> Option<Warning> {
     let text = literal::expr(operand)?;
     if matches!(&*text, "true" | "false") {
@@ -148,14 +150,20 @@ fn condition(operand: &Expr, left: Option<&Expr>) -> Option<Warning> {
     let message = format!("`{text}` is neither `true` nor `false`: the condition fails");
     let warning = Warning::new(Slug::TextOperand, operand.span, message);
     let compared = left.and_then(|left| match &left.kind {
-        ExprKind::Binary { operator: BinaryOperator::Eq, left, .. } => match &left.kind {
-            ExprKind::Word(word) => literal::written(word),
+        ExprKind::Binary {
+            operator: operator @ (BinaryOperator::Eq | BinaryOperator::Same),
+            left,
+            ..
+        } => match &left.kind {
+            ExprKind::Word(word) => Some((literal::written(word)?, operator.spelling())),
             _ => None,
         },
         _ => None,
     });
     Some(match compared {
-        Some(value) => warning.hint(hint!("compare once more: `{value} .eq. {text}`")),
+        Some((value, operator)) => {
+            warning.hint(hint!("compare once more: `{value} {operator} {text}`"))
+        }
         None => warning,
     })
 }

@@ -29,14 +29,9 @@ fn sum(name: &str, value: &Expr) -> Option<Warning> {
     let text = literal::written(word)?;
     let rest = text.strip_prefix('$').unwrap_or(&text).strip_prefix(name)?;
     let symbol = rest.chars().next()?;
-    let operator = match symbol {
-        '+' => ".add.",
-        '-' => ".sub.",
-        '*' => ".mul.",
-        '/' => ".div.",
-        '%' => ".mod.",
-        _ => return None,
-    };
+    if !matches!(symbol, '+' | '-' | '*' | '/' | '%') {
+        return None;
+    }
     let right = &rest[1..];
     let is_number = !right.is_empty() && right.bytes().all(|byte| byte.is_ascii_digit());
     if !is_number && !right.strip_prefix('$').is_some_and(is_name) {
@@ -45,13 +40,13 @@ fn sum(name: &str, value: &Expr) -> Option<Warning> {
     let message = format!("`{text}` is text: nothing is calculated");
     Some(
         Warning::new(Slug::TextArithmetic, word.span, message)
-            .hint(hint!("write `{name}=${name} {operator} {right}`")),
+            .hint(hint!("write `{name}=${name} {symbol} {right}`")),
     )
 }
 
 /// Checks the operands of operators on numbers.
 fn operators(expr: &Expr, warnings: &mut Vec<Warning>) {
-    if let ExprKind::Binary { operator, left, right } = &expr.kind
+    if let ExprKind::Binary { operator, left, right, .. } = &expr.kind
         && takes_numbers(*operator)
     {
         warnings.extend([left, right].into_iter().filter_map(|operand| not_a_number(operand)));
@@ -67,6 +62,8 @@ fn takes_numbers(operator: BinaryOperator) -> bool {
         | BinaryOperator::And
         | BinaryOperator::Eq
         | BinaryOperator::Ne
+        | BinaryOperator::Same
+        | BinaryOperator::Different
         | BinaryOperator::Contains
         | BinaryOperator::Matches => false,
         BinaryOperator::Eql

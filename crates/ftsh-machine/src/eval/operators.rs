@@ -22,6 +22,8 @@ pub(crate) fn binary<'v>(
     match operator {
         BinaryOperator::Eq => Ok(Value::Boolean(text(left) == text(right))),
         BinaryOperator::Ne => Ok(Value::Boolean(text(left) != text(right))),
+        BinaryOperator::Same => Ok(Value::Boolean(is_same(left, right))),
+        BinaryOperator::Different => Ok(Value::Boolean(!is_same(left, right))),
         BinaryOperator::Contains => Ok(Value::Boolean(text(left).contains_str(&*text(right)))),
         BinaryOperator::Matches => {
             let pattern = text(right);
@@ -47,6 +49,14 @@ pub(crate) fn binary<'v>(
         | BinaryOperator::Pow => {
             number::arithmetic(operator, Number::of(left)?, Number::of(right)?).map(Value::from)
         }
+    }
+}
+
+/// Returns true for equal numbers, or for equal texts if a side is not a number.
+fn is_same(left: &Value, right: &Value) -> bool {
+    match (Number::of(left), Number::of(right)) {
+        (Ok(left), Ok(right)) => number::compare(BinaryOperator::Eql, left, right),
+        _ => left.text().unwrap_or_default() == right.text().unwrap_or_default(),
     }
 }
 
@@ -125,6 +135,29 @@ mod tests {
             (Add, "inf", "1"),
         ] {
             assert!(compute(operator, left, right).is_err(), "{left} {operator:?} {right}");
+        }
+    }
+
+    #[test]
+    fn symbols_compare_numbers_or_else_text() {
+        use BinaryOperator::{Different, Same};
+        for (left, right, is_same) in [
+            ("07", "7", true),
+            (" 7 ", "7.0", true),
+            ("1e3", "1000", true),
+            ("7", "8", false),
+            ("7", "seven", false),
+            ("seven", "seven", true),
+            ("", "", true),
+            ("", "0", false),
+            ("true", "true", true),
+            // Numbers that do not fit in 64 bits are text.
+            ("99999999999999999999", "99999999999999999999", true),
+            ("99999999999999999999", "099999999999999999999", false),
+        ] {
+            let shown = |is_so: bool| Ok(is_so.to_string());
+            assert_eq!(compute(Same, left, right), shown(is_same), "{left} == {right}");
+            assert_eq!(compute(Different, left, right), shown(!is_same), "{left} != {right}");
         }
     }
 

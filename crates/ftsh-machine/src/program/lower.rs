@@ -465,7 +465,7 @@ impl<'a> Lower<'a> {
                 self.at(expr.span);
                 self.emit(Instruction::Call { name: Arc::clone(name), arguments: args.len() });
             }
-            ExprKind::Unary { operator, operand } => {
+            ExprKind::Unary { operator, operand, .. } => {
                 self.expr(operand);
                 self.at(expr.span);
                 self.emit(match operator {
@@ -473,7 +473,7 @@ impl<'a> Lower<'a> {
                     UnaryOperator::Test(test) => Instruction::Test(*test),
                 });
             }
-            ExprKind::Binary { operator, left, right } => {
+            ExprKind::Binary { operator, left, right, .. } => {
                 self.expr(left);
                 let decided = match operator {
                     BinaryOperator::Or => Some(true),

@@ -10,7 +10,7 @@ use crate::hint::{Hint, hint};
 use crate::nearest::nearest;
 use crate::slug::Slug;
 use crate::span::Span;
-use crate::vocabulary::{ALONE, DECLARATIONS, KEYWORDS, OPERATORS, is_name};
+use crate::vocabulary::{ALONE, DECLARATIONS, KEYWORDS, OPERATORS, SYMBOLS, is_name};
 
 /// Returns the hint for a first word without a meaning here, unless the script defines a function
 /// of this name.
@@ -108,18 +108,32 @@ pub(super) fn at_once() -> Hint {
 
 /// Returns the hint for arithmetic on a variable.
 fn count(name: &str) -> Hint {
-    hint!("write `{name}=${name} .add. 1` for numbers, `{name}=\"${name}…\"` for text")
+    hint!("write `{name}=${name} + 1` for numbers, `{name}=\"${name}…\"` for text")
 }
 
-/// Returns the hint for an operator of other languages.
+/// Returns the hint for an operator of other languages, or for a misplaced symbol.
 pub(super) fn operator_hint(symbol: &str) -> Option<Hint> {
+    if matches!(symbol, "=" | "===") {
+        return Some(hint!("`{symbol}` is written `==`"));
+    }
+    if symbol != "!" && SYMBOLS.iter().any(|(known, _)| *known == symbol) {
+        return Some(hint!(
+            "a symbol stands between two values, with blanks around it: `$a {symbol} $b`"
+        ));
+    }
     let meant = operator(symbol)?;
-    let for_numbers = match meant {
-        ".eq." => ".eql.",
-        ".ne." => ".neql.",
-        _ => return Some(hint!("`{symbol}` is written `{meant}`")),
-    };
-    Some(hint!("`{symbol}` is written `{meant}` for text and `{for_numbers}` for numbers"))
+    Some(hint!("`{symbol}` is written `{meant}`"))
+}
+
+/// Returns the hint for a comparison in an assignment without parentheses.
+pub(super) fn compared(name: &str, symbol: &str) -> Hint {
+    hint!("a comparison in an assignment has parentheses: `{name}=($a {symbol} $b)`")
+}
+
+/// Returns true if a symbol compares values, or joins or negates conditions.
+pub(super) fn is_comparison(symbol: &str) -> bool {
+    let is_known = SYMBOLS.iter().any(|(known, _)| *known == symbol);
+    is_known && !matches!(symbol, "+" | "-" | "*" | "/" | "%" | "!")
 }
 
 /// Returns the operator for a symbol of other languages.
@@ -278,7 +292,7 @@ pub(super) fn command(simple: &Simple, functions: &HashSet<&str>, text: &str) ->
         return refuse(
             Slug::Arithmetic,
             "`(( ))` doesn't calculate".to_owned(),
-            hint!("write an assignment: `n=$n .add. 1`"),
+            hint!("write an assignment: `n=$n + 1`"),
         );
     }
     if name.starts_with('(') {
@@ -299,7 +313,21 @@ pub(super) fn command(simple: &Simple, functions: &HashSet<&str>, text: &str) ->
         if simple.words.len() > 1
             && let Some(hint) = operator_hint(name)
         {
-            return refuse(Slug::UnknownOperator, format!("unknown operator `{name}`"), hint);
+            let assigned = &simple.assignments[0].0;
+            let is_symbol = SYMBOLS.iter().any(|(known, _)| *known == name);
+            return match is_symbol {
+                _ if is_comparison(name) => {
+                    let message = format!("an assignment takes `{name}` only in parentheses");
+                    refuse(Slug::MisplacedSymbol, message, compared(assigned, name))
+                }
+                true if name != "!" => {
+                    let message = format!("something follows the value after `{name}`");
+                    let hint =
+                        hint!("an assignment ends with its value: `{assigned}=$a {name} $b`");
+                    refuse(Slug::MisplacedSymbol, message, hint)
+                }
+                _ => refuse(Slug::UnknownOperator, format!("unknown operator `{name}`"), hint),
+            };
         }
         if is_operator(name) {
             let unknown = format!("unknown operator `{name}`");

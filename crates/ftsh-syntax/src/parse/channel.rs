@@ -122,7 +122,7 @@ impl Builder<'_> {
         let like = || hint!("like `rate 10 per second`, or `rate 100 per 5 minutes`");
         let span = self.span(&pair);
         let mut inner = pair.into_inner().peekable();
-        let Some(count) = inner.next_if(|pair| pair.as_rule() == Rule::expression) else {
+        let Some(count) = inner.next_if(|pair| pair.as_rule() == Rule::calculation) else {
             return lacks(Slug::MissingValue, span, "expected a number after `rate`", like());
         };
         let count = self.expr(count)?;
@@ -189,7 +189,7 @@ impl Builder<'_> {
         let like = || hint!("like `breaker 5 failures 30 seconds`");
         let span = self.span(&pair);
         let mut inner = pair.into_inner().peekable();
-        let Some(count) = inner.next_if(|pair| pair.as_rule() == Rule::expression) else {
+        let Some(count) = inner.next_if(|pair| pair.as_rule() == Rule::calculation) else {
             return lacks(
                 Slug::MissingValue,
                 span,

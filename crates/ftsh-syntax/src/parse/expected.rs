@@ -11,7 +11,7 @@ use crate::hint::{Hint, hint};
 use crate::nearest::nearest;
 use crate::slug::Slug;
 use crate::span::Span;
-use crate::vocabulary::{HEADS, OPERATORS, QUESTIONS};
+use crate::vocabulary::{HEADS, OPERATORS, QUESTIONS, SYMBOLS};
 
 /// Explains a failed parse of the text from `base` on, whose command begins at `start`.
 pub(super) fn explain(
@@ -71,6 +71,11 @@ pub(super) fn explain(
             return error.hint(hint!(
                 "words are separated by blanks alone: `for field in split($line, \",\")` splits a text"
             ));
+        }
+        let symbol = before.split([' ', '\t']).rev().nth(1).unwrap_or_default();
+        if assigns(before) && bashisms::is_comparison(symbol) {
+            let name = before.split('=').next().unwrap_or_default();
+            return error.hint(bashisms::compared(name, symbol));
         }
         return error.hint(if before.contains(['<', '>']) {
             hint!("to make an empty file, `echo -n > file`")
@@ -267,8 +272,13 @@ fn advice(keyword: &str, statement: &str, before: &str, found: &str) -> Option<(
     let first = rest.split([' ', '\t', ';']).next().unwrap_or_default();
     let asks = matches!(keyword, "if" | "while") || line.starts_with("else if");
     let expression = asks || matches!(keyword, "return" | "shift") || assigns(line);
+    if assigns(line) && bashisms::is_comparison(found) && !before.contains('(') {
+        let name = line.split('=').next().unwrap_or_default();
+        return Some((Slug::MisplacedSymbol, bashisms::compared(name, found)));
+    }
     if expression && let Some(hint) = bashisms::operator_hint(found) {
-        return Some((Slug::UnknownOperator, hint));
+        let is_symbol = SYMBOLS.iter().any(|(known, _)| *known == found);
+        return Some((if is_symbol { Slug::MisplacedSymbol } else { Slug::UnknownOperator }, hint));
     }
     if bashisms::is_operator(found)
         && let Some(meant) = nearest(found, OPERATORS).filter(|meant| *meant != found)
@@ -327,7 +337,7 @@ fn advice(keyword: &str, statement: &str, before: &str, found: &str) -> Option<(
             ),
         ),
         (_, "&") => (Slug::Background, bashisms::at_once()),
-        ("if" | "while", _) if is_command(first) && before.ends_with(first) => {
+        ("if" | "while", _) if is_command(first) && is_before(first, rest, before) => {
             let command = rest.split([';', '#']).next().unwrap_or_default().trim();
             let negated = command.strip_prefix("! ").or_else(|| command.strip_prefix("not "));
             let (not, command) = negated.map_or(("", command), |command| (".not. ", command));
@@ -401,6 +411,13 @@ fn advice(keyword: &str, statement: &str, before: &str, found: &str) -> Option<(
         _ => return None,
     };
     Some(advice)
+}
+
+/// Returns true if nothing but the name of a program, which may be negated, is before the error.
+fn is_before(first: &str, rest: &str, before: &str) -> bool {
+    let negated = rest.strip_prefix("! ").map(str::trim_start);
+    let program = negated.and_then(|rest| rest.split([' ', '\t', ';']).next());
+    before.ends_with(first) || program.is_some_and(|program| before.ends_with(program))
 }
 
 /// Returns true if a line looks like `name=…`.

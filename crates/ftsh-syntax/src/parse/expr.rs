@@ -20,8 +20,8 @@ struct PendingOperator {
 
 #[derive(Clone, Copy)]
 enum Operator {
-    Prefix(UnaryOperator),
-    Infix(BinaryOperator),
+    Prefix { operator: UnaryOperator, is_symbol: bool },
+    Infix { operator: BinaryOperator, is_symbol: bool },
     Range { step: bool },
 }
 
@@ -32,33 +32,36 @@ struct Operand {
 }
 
 impl Builder<'_> {
-    /// Builds an `expression`, or a pair whose inner pairs are `operations`.
+    /// Builds an `expression`, a `calculation`, a `condition`, or another pair whose inner pairs are
+    /// operands and operators.
     pub(super) fn expr(&mut self, pair: Pair) -> Result<Expr> {
         Ok(self.measured(pair)?.expr)
     }
 
     fn measured(&mut self, pair: Pair) -> Result<Operand> {
-        self.operations(pair.into_inner())
+        let is_condition = pair.as_rule() == Rule::condition;
+        self.operations(pair.into_inner(), is_condition)
     }
 
     /// Builds the tree by Dijkstra's shunting-yard algorithm, which needs no recursion.
     pub(super) fn operations_of(&mut self, pairs: Pairs) -> Result<Expr> {
-        Ok(self.operations(pairs)?.expr)
+        Ok(self.operations(pairs, false)?.expr)
     }
 
-    fn operations(&mut self, pairs: Pairs) -> Result<Operand> {
+    fn operations(&mut self, pairs: Pairs, is_condition: bool) -> Result<Operand> {
         let mut operands = Vec::new();
         let mut pending = Vec::new();
         for pair in pairs {
             let span = self.span(&pair);
             let rule = pair.as_rule();
-            if let Some(operator) = operator::prefix(rule) {
-                let operator = Operator::Prefix(operator);
-                pending.push(PendingOperator { operator, precedence: Precedence::Prefix, span });
+            let is_symbol = !pair.as_str().starts_with('.');
+            if let Some((operator, precedence)) = operator::prefix(rule) {
+                let operator = Operator::Prefix { operator, is_symbol };
+                pending.push(PendingOperator { operator, precedence, span });
             } else if let Some((operator, precedence)) = operator::infix(rule) {
                 reduce(&mut pending, &mut operands, precedence, span)?;
                 pending.push(PendingOperator {
-                    operator: Operator::Infix(operator),
+                    operator: Operator::Infix { operator, is_symbol },
                     precedence,
                     span,
                 });
@@ -69,6 +72,11 @@ impl Builder<'_> {
                 pending.push(PendingOperator { operator, precedence, span });
             } else if rule == Rule::step {
                 step(&mut pending, &mut operands, span)?;
+            } else if is_condition && rule == Rule::call && self.negates(&pair) {
+                let operator = Operator::Prefix { operator: UnaryOperator::Not, is_symbol };
+                let span = Span::new(span.start, span.start + 1);
+                pending.push(PendingOperator { operator, precedence: Precedence::Negation, span });
+                operands.push(self.negated(pair)?);
             } else {
                 operands.push(self.primary(pair)?);
             }
@@ -77,6 +85,28 @@ impl Builder<'_> {
             apply(&operator, &mut operands)?;
         }
         Ok(operands.pop().expect("the grammar begins every expression with an operand"))
+    }
+
+    /// Returns true if a call is `!(x)`, and the script has no function `!`.
+    fn negates(&self, call: &Pair) -> bool {
+        if !call.as_str().starts_with('!') || self.functions.contains("!") {
+            return false;
+        }
+        let mut inner = call.clone().into_inner();
+        inner.next().is_some_and(|name| name.as_str() == "!")
+            && inner.filter(|inner| inner.as_rule() == Rule::condition).count() == 1
+    }
+
+    /// Builds the parentheses of `!(x)`.
+    fn negated(&mut self, call: Pair) -> Result<Operand> {
+        let span = self.span(&call);
+        let span = Span::new(span.start + 1, span.end);
+        let (kind, depth) = self.nested(span, |this| {
+            let inner = call.into_inner().find(|inner| inner.as_rule() == Rule::condition);
+            let Operand { expr, depth } = this.measured(inner.expect("a call with one value"))?;
+            Ok((ExprKind::Group(Box::new(expr)), depth))
+        })?;
+        Ok(Operand { expr: Expr { span, kind }, depth: depth + 1 })
     }
 
     fn primary(&mut self, pair: Pair) -> Result<Operand> {
@@ -93,7 +123,7 @@ impl Builder<'_> {
                 let name = Self::name(&name);
                 let mut args = Vec::new();
                 let mut depth = 0;
-                for argument in inner.filter(|pair| pair.as_rule() == Rule::expression) {
+                for argument in inner.filter(|pair| pair.as_rule() == Rule::condition) {
                     let argument = this.measured(argument)?;
                     depth = depth.max(argument.depth);
                     args.push(argument.expr);
@@ -219,12 +249,14 @@ fn apply(pending: &PendingOperator, operands: &mut Vec<Operand>) -> Result<()> {
         Box::new(left.expr)
     };
     let kind = match pending.operator {
-        Operator::Prefix(operator) => ExprKind::Unary { operator, operand: right },
-        Operator::Infix(operator) => {
+        Operator::Prefix { operator, is_symbol } => {
+            ExprKind::Unary { operator, is_symbol, operand: right }
+        }
+        Operator::Infix { operator, is_symbol } => {
             if operator == BinaryOperator::Matches {
                 literal::check_pattern(&right)?;
             }
-            ExprKind::Binary { operator, left: left(), right }
+            ExprKind::Binary { operator, is_symbol, left: left(), right }
         }
         Operator::Range { step: false } => ExprKind::Range { from: left(), to: right, step: None },
         Operator::Range { step: true } => {

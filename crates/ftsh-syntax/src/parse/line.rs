@@ -3,7 +3,7 @@
 use pest::Parser;
 
 use super::builder::Builder;
-use super::{Grammar, Pair, Result, Rule, bashisms};
+use super::{Grammar, Pair, Result, Rule, bashisms, operator};
 use crate::ast::{CommandKind, Expr, For, Jump, Name, Pipeline, Redirect, Stage, StageKind, Try};
 use crate::error::SyntaxError;
 use crate::hint::hint;
@@ -89,6 +89,9 @@ impl Builder<'_> {
             Rule::end_line => ParsedLine::End(self.end(pair)?),
             Rule::return_line => ParsedLine::Command(CommandKind::Return(self.optional(pair)?)),
             Rule::shift_line => ParsedLine::Command(CommandKind::Shift(self.optional(pair)?)),
+            Rule::assignment if self.calls_symbol(&pair) => {
+                ParsedLine::Command(CommandKind::Pipeline(self.own_command(&pair)?))
+            }
             Rule::assignment => ParsedLine::Command(self.assignment(pair, false)?),
             Rule::local if self.functions.contains("local") => {
                 ParsedLine::Command(CommandKind::Pipeline(self.own_command(&pair)?))
@@ -169,13 +172,22 @@ impl Builder<'_> {
         Some(line)
     }
 
+    /// Returns true if an assignment runs a function of the script: `x=1 + 2` with a function `+`.
+    fn calls_symbol(&self, assignment: &Pair) -> bool {
+        let value = assignment.clone().into_inner().nth(1);
+        let symbol = value.and_then(|value| value.into_inner().nth(1));
+        symbol.is_some_and(|symbol| {
+            operator::infix(symbol.as_rule()).is_some() && self.functions.contains(symbol.as_str())
+        })
+    }
+
     fn assignment(&mut self, pair: Pair, local: bool) -> Result<CommandKind> {
         let mut inner = pair.into_inner();
         let name = inner.next().expect("an assignment begins with a name");
         let name = Self::name(&name);
         let value = match inner.peek() {
             None => None,
-            Some(value) if value.as_rule() == Rule::expression => Some(self.expr(value)?),
+            Some(value) if value.as_rule() == Rule::calculation => Some(self.expr(value)?),
             Some(_) => Some(self.operations_of(inner)?),
         };
         Ok(CommandKind::Assign { name, value, local })

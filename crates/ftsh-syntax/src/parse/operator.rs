@@ -9,6 +9,8 @@ pub(super) enum Precedence {
     Range,
     Or,
     And,
+    /// `!`, which negates a whole comparison.
+    Negation,
     Comparison,
     Sum,
     Product,
@@ -24,8 +26,9 @@ impl Precedence {
 }
 
 /// Returns the operator before an operand for a rule of the grammar.
-pub(super) fn prefix(rule: Rule) -> Option<U> {
-    Some(match rule {
+pub(super) fn prefix(rule: Rule) -> Option<(U, Precedence)> {
+    let operator = match rule {
+        Rule::negation => return Some((U::Not, Precedence::Negation)),
         Rule::not => U::Not,
         Rule::exists => U::Test(F::Exists),
         Rule::isr => U::Test(F::Readable),
@@ -39,30 +42,33 @@ pub(super) fn prefix(rule: Rule) -> Option<U> {
         Rule::isblock => U::Test(F::Block),
         Rule::ischar => U::Test(F::Character),
         _ => return None,
-    })
+    };
+    Some((operator, Precedence::Prefix))
 }
 
 /// Returns the operator between operands for a rule of the grammar.
 pub(super) fn infix(rule: Rule) -> Option<(B, Precedence)> {
     use Precedence as T;
     Some(match rule {
-        Rule::or => (B::Or, T::Or),
-        Rule::and => (B::And, T::And),
+        Rule::or | Rule::either => (B::Or, T::Or),
+        Rule::and | Rule::both => (B::And, T::And),
+        Rule::same => (B::Same, T::Comparison),
+        Rule::different => (B::Different, T::Comparison),
         Rule::eq => (B::Eq, T::Comparison),
         Rule::ne => (B::Ne, T::Comparison),
         Rule::eql => (B::Eql, T::Comparison),
         Rule::neql => (B::Neql, T::Comparison),
-        Rule::lt => (B::Lt, T::Comparison),
-        Rule::le => (B::Le, T::Comparison),
-        Rule::gt => (B::Gt, T::Comparison),
-        Rule::ge => (B::Ge, T::Comparison),
+        Rule::lt | Rule::below => (B::Lt, T::Comparison),
+        Rule::le | Rule::at_most => (B::Le, T::Comparison),
+        Rule::gt | Rule::above => (B::Gt, T::Comparison),
+        Rule::ge | Rule::at_least => (B::Ge, T::Comparison),
         Rule::contains => (B::Contains, T::Comparison),
         Rule::matches => (B::Matches, T::Comparison),
-        Rule::add => (B::Add, T::Sum),
-        Rule::sub => (B::Sub, T::Sum),
-        Rule::mul => (B::Mul, T::Product),
-        Rule::div => (B::Div, T::Product),
-        Rule::modulo => (B::Mod, T::Product),
+        Rule::add | Rule::plus => (B::Add, T::Sum),
+        Rule::sub | Rule::minus => (B::Sub, T::Sum),
+        Rule::mul | Rule::times => (B::Mul, T::Product),
+        Rule::div | Rule::over => (B::Div, T::Product),
+        Rule::modulo | Rule::remainder => (B::Mod, T::Product),
         Rule::pow => (B::Pow, T::Power),
         _ => return None,
     })

@@ -49,11 +49,11 @@ pub(super) fn variable(span: Span, text: &str) -> SyntaxError {
         let target = if target == "v" { "n" } else { target };
         let sum = words_for(sum.strip_suffix("))").unwrap_or(sum).trim())
             .filter(|sum| is_script(&format!("{target}={sum}")))
-            .unwrap_or_else(|| "$a .add. 1".to_owned());
+            .unwrap_or_else(|| "$a + 1".to_owned());
         (
             Slug::Arithmetic,
             "`$(( ))` doesn't calculate",
-            hint!("write an assignment with operators in words: `{target}={sum}`"),
+            hint!("write an assignment, with blanks around operators: `{target}={sum}`"),
         )
     } else if let Some(command) = written.strip_prefix("$(") {
         let command = command.strip_suffix(')').unwrap_or(command).trim();
@@ -178,7 +178,7 @@ fn words_for(sum: &str) -> Option<String> {
         let name = word.strip_prefix('$').unwrap_or(word);
         let name = name.strip_prefix('{').and_then(|name| name.strip_suffix('}')).unwrap_or(name);
         words.push(match word {
-            "(" | ")" => word.to_owned(),
+            "(" | ")" | "+" | "-" | "*" | "/" | "%" => word.to_owned(),
             _ if is_name(name) => format!("${name}"),
             _ if word.parse::<u64>().is_ok() => word.to_owned(),
             _ => operator(word)?.to_owned(),

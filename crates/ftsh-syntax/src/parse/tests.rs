@@ -12,6 +12,7 @@ mod pipelines;
 mod plain;
 mod programs;
 mod roundtrip;
+mod symbols;
 mod tries;
 mod unfinished;
 mod words;

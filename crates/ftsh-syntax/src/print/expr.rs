@@ -29,13 +29,16 @@ impl Printer {
                 }
                 self.text.push(')');
             }
-            ExprKind::Unary { operator, operand } => {
-                self.text.push_str(operator.spelling());
-                self.text.push(' ');
+            ExprKind::Unary { operator, is_symbol, operand } => {
+                self.text.push_str(if *is_symbol { "!" } else { operator.spelling() });
+                if !(*is_symbol && matches!(operand.kind, ExprKind::Group(_))) {
+                    self.text.push(' ');
+                }
                 self.expr(operand);
             }
-            ExprKind::Binary { operator, left, right } => {
-                self.infix(left, operator.spelling(), right);
+            ExprKind::Binary { operator, is_symbol, left, right } => {
+                let symbol = operator.symbol().filter(|_| *is_symbol);
+                self.infix(left, symbol.unwrap_or(operator.spelling()), right);
             }
             ExprKind::Range { from, to, step } => {
                 self.infix(from, ".to.", to);

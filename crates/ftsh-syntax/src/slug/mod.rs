@@ -112,6 +112,7 @@ slugs! {
         LoopHead "loop-head",
         MisplacedClause "misplaced-clause",
         MisplacedKeyword "misplaced-keyword",
+        MisplacedSymbol "misplaced-symbol",
         MissingCommand "missing-command",
         MissingDashes "missing-dashes",
         MissingEnd "missing-end",

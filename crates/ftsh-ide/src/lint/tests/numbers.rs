@@ -12,14 +12,14 @@ warning[text-arithmetic]: `n+1` is text: nothing is calculated
   |
 1 | n=n+1
   |   ^^^
-  = hint: write `n=$n .add. 1`
+  = hint: write `n=$n + 1`
 
 warning[text-arithmetic]: `$n*2` is text: nothing is calculated
  --> t:2:3
   |
 2 | n=$n*2
   |   ^^^^
-  = hint: write `n=$n .mul. 2`
+  = hint: write `n=$n * 2`
 
 warning[text-operand]: `n` is not a number
  --> t:3:4

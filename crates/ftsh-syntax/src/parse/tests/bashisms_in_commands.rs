@@ -232,7 +232,7 @@ error[compound-assignment]: there is no `+=`
   |
 1 | x+=1
   | ^^^^
-  = hint: write `x=$x .add. 1` for numbers, `x="$x…"` for text
+  = hint: write `x=$x + 1` for numbers, `x="$x…"` for text
 
 error[dollar-assignment]: an assignment has no `$` before the name
  --> t:2:1

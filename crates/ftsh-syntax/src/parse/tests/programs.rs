@@ -143,10 +143,10 @@ fn operators_bind_as_the_reference_says() {
         use crate::ast::{CommandKind, Expr, ExprKind};
         fn show(expr: &Expr) -> String {
             match &expr.kind {
-                ExprKind::Unary { operator, operand } => {
+                ExprKind::Unary { operator, operand, .. } => {
                     format!("({} {})", operator.spelling(), show(operand))
                 }
-                ExprKind::Binary { operator, left, right } => {
+                ExprKind::Binary { operator, left, right, .. } => {
                     format!("({} {} {})", show(left), operator.spelling(), show(right))
                 }
                 ExprKind::Range { from, to, step } => {
