@@ -30,7 +30,8 @@ fn command(one: &Command) -> String {
         }
         Command::Case(value, arms, otherwise) => {
             let patterns = |patterns: &[Pattern]| {
-                patterns.iter().map(|it| format!(" {}", pattern(it))).collect::<String>()
+                let texts: Vec<_> = patterns.iter().map(pattern).collect();
+                format!(" {}", texts.join(" "))
             };
             let arms =
                 arms.iter().map(|(all, body)| format!("when{}\n{}", patterns(all), block(body)));

@@ -341,9 +341,8 @@ impl<'t> TokenScanner<'t> {
         let line = rest.split(['\n', ';', '|']).next().unwrap_or_default();
         let mut words = line.split_whitespace();
         match (words.next(), words.next()) {
-            (Some("add"), Some(name)) => is_name(name),
+            (Some("add"), Some(name)) | (Some(name), None) => is_name(name),
             (Some(name), Some(second)) => is_name(name) && "in".starts_with(second),
-            (Some(name), None) => is_name(name),
             (None, _) => false,
         }
     }

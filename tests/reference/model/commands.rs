@@ -200,9 +200,10 @@ impl Model<'_> {
                 Rc::clone(written)
             }
             // State shared with the surrounding task is copied.
-            Some(Value::Written(..)) if append => Rc::new(RefCell::new(self.content(name)?)),
+            Some(Value::Written(..) | Value::List(_)) if append => {
+                Rc::new(RefCell::new(self.content(name)?))
+            }
             Some(Value::Text(text)) if append => Rc::new(RefCell::new(text.clone())),
-            Some(Value::List(_)) if append => Rc::new(RefCell::new(self.content(name)?)),
             _ => Rc::default(),
         };
         // The words of a single command are expanded before its redirections are opened. In a

@@ -8,6 +8,7 @@ use crate::FailureKind;
 use crate::tasks::core::Core;
 use crate::tasks::suspend::Suspend;
 use crate::tasks::task::Task;
+use crate::values::list::List;
 use crate::values::value::Value;
 use ftsh_syntax::ast::{ArgumentKind, ArgumentsDeclaration, DeclaredArgument};
 use ftsh_syntax::nearest::nearest;
@@ -164,7 +165,7 @@ impl<'d> Reader<'d> {
                 ArgumentKind::Optional(default) => {
                     Some(rest.next().map_or_else(|| text(default), |it| Value::from(it.clone())))
                 }
-                ArgumentKind::Rest => Some(words(rest.by_ref())),
+                ArgumentKind::Rest => Some(words(rest.by_ref())?),
                 ArgumentKind::Flag => given.or(Some(Value::Boolean(false))),
                 ArgumentKind::Value(_) => given,
                 ArgumentKind::ValueOr(default) => given.or_else(|| Some(text(default))),
@@ -179,9 +180,13 @@ impl<'d> Reader<'d> {
     }
 }
 
-/// Returns the value of `name...`: the words, a line each.
-fn words<'a>(words: impl Iterator<Item = &'a BString>) -> Value {
-    Value::from(BString::from(bstr::join("\n", words)))
+/// Returns the value of `name...`, a list of the words.
+fn words<'a>(mut words: impl Iterator<Item = &'a BString>) -> Result<Value, Refusal> {
+    let mut list = List::default();
+    words
+        .try_for_each(|word| list.push(word))
+        .map_err(|_| Refusal::Misuse("there is too little memory for the arguments".into()))?;
+    Ok(Value::List(Arc::new(list)))
 }
 
 impl Core {
@@ -201,10 +206,7 @@ impl Core {
         })?;
         for (DeclaredArgument { name, .. }, value) in declaration.arguments.iter().zip(values) {
             match value {
-                Some(value) => {
-                    task.stack.push(value);
-                    self.assign(task, name)?;
-                }
+                Some(value) => self.set(task, name, value),
                 None => self.unset(task, name),
             }
         }

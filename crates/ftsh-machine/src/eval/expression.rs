@@ -161,13 +161,18 @@ impl Core {
             }
             value => value,
         };
+        self.set(task, name, value);
+        Ok(())
+    }
+
+    /// Gives a variable a value, and logs the assignment.
+    pub(crate) fn set(&mut self, task: &mut Task, name: &Name, value: Value) {
         self.log(
             task,
             || LogEvent::Assigned { name: name.to_string(), value: value.brief() },
             Level::COMMANDS,
         );
         task.variables.set(name, value);
-        Ok(())
     }
 
     /// Makes a list of the words of the values on top of the stack, or adds them to a list.

@@ -107,7 +107,7 @@ impl DeclaredArgument {
             ArgumentKind::Optional(text) => {
                 format!("an argument of the script, or the default `{text}`")
             }
-            ArgumentKind::Rest => "the remaining arguments of the script, a line each".to_owned(),
+            ArgumentKind::Rest => "a list of the remaining arguments of the script".to_owned(),
             ArgumentKind::Flag => format!("`true` with the option `{option}`, otherwise `false`"),
             ArgumentKind::Value(_) => {
                 format!("the value of the option `{option}`; unset without the option")

@@ -73,7 +73,8 @@ pub(super) fn explain(
             ));
         }
         let symbol = before.split([' ', '\t']).rev().nth(1).unwrap_or_default();
-        if assigns(before) && bashisms::is_comparison(symbol) {
+        let is_value = before.rsplit([' ', '\t']).next().is_some_and(|it| it.starts_with('$'));
+        if is_value && assigns(before) && bashisms::is_comparison(symbol) {
             let name = before.split('=').next().unwrap_or_default();
             return error.hint(bashisms::compared(name, symbol));
         }

@@ -165,7 +165,7 @@ fn hover_explains_declared_arguments() {
     insta::assert_snapshot!(explained(&text("echo \"${d‸ir}\"")), @"2:7-13 `$dir`: an argument of the script, or the default `/srv`.");
     insta::assert_snapshot!(explained(&text("echo $files").replace("dry-run", "dry-r‸un")), @"1:28-40 `$dry_run`: `true` with the option `-n` or `--dry-run`, otherwise `false`.");
     insta::assert_snapshot!(explained(&text("echo $files").replace("--out", "--o‸ut")), @"1:41-51 `$out`: the value of the option `--out`; unset without the option.");
-    insta::assert_snapshot!(explained(&text("echo $fil‸es")), @"2:6-12 `$files`: the remaining arguments of the script, a line each.");
+    insta::assert_snapshot!(explained(&text("echo $fil‸es")), @"2:6-12 `$files`: a list of the remaining arguments of the script.");
     assert!(explained("ar‸gs name").contains("Declares the arguments of a script"));
     assert_eq!(explained("echo a\nar‸gs name"), "nothing");
 }
