@@ -76,53 +76,31 @@ error[case-form]: this `case` has no `when`
   = hint: write `when a b` before the commands for `a` and `b`
 ");
     assert_snapshot!(rendered_errors("case $x in\n  a) b ;;\nesac\nend\nwhen = a"), @"
-error[other-shell]: there is no `set` in ftsh
+error[case-form]: `case` takes one value
  --> t:1:1
   |
-1 | set -e
-  | ^^^
-  = hint: a group stops at its first failure, so `set -e` isn't needed; nor is `-u`, and `ftsh -l 20` logs commands as `-x` does
-
-error[local-names]: `local` takes one name, with or without a value
- --> t:2:1
-  |
-2 | local x y
-  | ^^^^^
-  = hint: one name at a time: `local name=value`, or `local name`
-
-error[other-shell]: there is no `!` in ftsh
- --> t:3:1
-  |
-3 | ! a
-  | ^
-  = hint: to continue after a failure: `try … catch … end`; to test a command: `if .not. .succeeds. (command)`
-
-error[other-shell]: there is no `[[` in ftsh
- --> t:4:1
-  |
-4 | [[ -f x ]]
-  | ^^
-  = hint: compare with operators: `if $a .eq. $b`, `if .isfile. $f`
-
-error[other-shell]: there is no `trap` in ftsh
- --> t:5:1
-  |
-5 | trap x
-  | ^^^^
-  = hint: `try … finally … end` cleans up after every end of the `try`, also by a signal, and `catch` handles failures; processes of a failed attempt are killed in any case
-
-error[case-form]: `case` takes one value
- --> t:6:1
-  |
-6 | case $x in
+1 | case $x in
   | ^^^^
   = hint: write `case $x`, a line like `when a b*` before the commands for these patterns, `else` for any other value, and `end`
 
 error[other-shell]: there is no `esac` in ftsh
- --> t:7:1
+ --> t:3:1
   |
-7 | esac
+3 | esac
   | ^^^^
   = hint: every structure ends with `end`
+
+error[stray-end]: `end` without a structure to end
+ --> t:4:1
+  |
+4 | end
+  | ^^^
+
+error[assignment-blank]: an assignment has no blank before its `=`
+ --> t:5:1
+  |
+5 | when = a
+  | ^^^^
+  = hint: write `when=value`
 ");
 }
