@@ -50,7 +50,5 @@ fn jobs_on_slurm() {
     let jobs: Vec<_> = jobs.lines().filter(|line| line.starts_with("srun ")).collect();
     assert_eq!(jobs.len(), 6, "a job for each attempt: {jobs:#?}");
     assert!(jobs.iter().all(|job| job.contains(" --partition=long --mem=4G ")), "{jobs:#?}");
-    // All stand-ins run on one machine, which is avoided after a failure.
-    assert!(jobs.iter().any(|job| job.contains(" --exclude=")), "{jobs:#?}");
     finished.expect_stderr("sample=samples/bad.fq: ");
 }
