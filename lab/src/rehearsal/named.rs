@@ -107,7 +107,7 @@ impl<'s> CommandWalk<'s> {
         }
     }
 
-    /// What expressions ask commands.
+    /// Visits the commands of an expression.
     fn expr(&mut self, expr: &'s Expr) {
         match &expr.kind {
             ExprKind::Word(_) => {}
