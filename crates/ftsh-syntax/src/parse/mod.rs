@@ -25,6 +25,7 @@ mod misspelled;
 mod operator;
 mod pipeline;
 mod plain;
+mod plain_try;
 mod reader;
 mod structure;
 mod substitutions;

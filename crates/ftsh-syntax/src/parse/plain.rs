@@ -5,7 +5,7 @@
 //! all scripts of the repository.
 //!
 //! Plain lines are comments, `end`, `else` and `catch` alone, pipelines of commands with
-//! redirections to files, and assignments of one word. Their words consist of letters, digits,
+//! redirections to files, assignments of one word, and some heads of `try`. Their words consist of letters, digits,
 //! characters without a meaning, `$name`, and strings on one line without escapes.
 
 use std::ops::Range;
@@ -15,6 +15,7 @@ use smallvec::{SmallVec, smallvec};
 use super::bashisms;
 use super::builder::Builder;
 use super::line::{EndLine, ParsedLine};
+use super::plain_try;
 use crate::ast::{
     CommandKind, Expr, ExprKind, Mode, Parameter, Pipeline, Quoted, Redirect, RedirectionTarget,
     Simple, Stage, StageKind, VariableUse, Word, WordPart,
@@ -59,6 +60,9 @@ impl<'s> Builder<'s> {
         let first = cursor.skip(is_in_command);
         if cursor.peek() == Some(b'=') {
             return assignment(first, cursor);
+        }
+        if first == "try" && cursor.ends_word() {
+            return plain_try::head(cursor);
         }
         if cursor.ends_line() {
             match first {
@@ -142,9 +146,10 @@ fn assignment(name: &str, cursor: &mut Cursor) -> Option<ParsedLine> {
 }
 
 /// Position in the text.
-struct Cursor<'s> {
+pub(super) struct Cursor<'s> {
     text: &'s str,
-    at: usize,
+    /// Position of the next byte.
+    pub(super) at: usize,
 }
 
 impl<'s> Cursor<'s> {
@@ -164,8 +169,15 @@ impl<'s> Cursor<'s> {
         matches!(self.peek(), None | Some(b' ' | b'\t' | b'\n'))
     }
 
+    /// Parses a word of letters and digits, after blanks.
+    pub(super) fn plain_word(&mut self) -> Option<&'s str> {
+        self.skip(|byte| matches!(byte, b' ' | b'\t'));
+        let word = self.skip(|byte| byte.is_ascii_alphanumeric());
+        (!word.is_empty() && self.ends_word()).then_some(word)
+    }
+
     /// Skips blanks, and returns true at the end of the line.
-    fn ends_line(&mut self) -> bool {
+    pub(super) fn ends_line(&mut self) -> bool {
         self.skip(|byte| matches!(byte, b' ' | b'\t'));
         matches!(self.peek(), None | Some(b'\n'))
     }

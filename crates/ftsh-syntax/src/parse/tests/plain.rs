@@ -109,3 +109,42 @@ fn nearly_plain_lines_have_the_same_tree() {
         }
     }
 }
+
+#[test]
+fn heads_of_try_have_the_same_tree() {
+    let parts = [
+        "",
+        " 5",
+        " for",
+        " or",
+        " 3 times",
+        " 1 time",
+        " for 2 minutes",
+        " or 10 s",
+        " each 1 h",
+        " every 5",
+        " every 0 s",
+        " every 07 seconds",
+        " 0 times",
+        " for 1.5 h",
+        " $n times",
+        " 1h30m",
+        " 5 parsecs",
+        " atomic",
+        " same input",
+        " backoff full",
+        " seconds",
+        " 1234567890 s",
+        "; a",
+        " # c",
+        "\t",
+        " 5 times5",
+    ];
+    for first in parts {
+        for second in parts {
+            for third in parts {
+                same(&format!("try{first}{second}{third}\nend"));
+            }
+        }
+    }
+}
