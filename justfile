@@ -124,6 +124,11 @@ deb RELEASE="bookworm": package
 release *TARGETS="x86_64-unknown-linux-musl aarch64-unknown-linux-musl": pages
     packaging/release/make {{ TARGETS }}
 
+# Write the order of functions in the program anew, after changes of what a start runs; needs x86_64, python3 and nm
+start-order:
+    CARGO_PROFILE_RELEASE_STRIP=none cargo build --release --bin ftsh
+    packaging/start-order/order.py target/release/ftsh
+
 # Put ftsh into cargo's bin directory, and its manual pages and completions where man, bash and fish find them
 install: dist
     cargo install --locked --path .
