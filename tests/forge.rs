@@ -373,8 +373,9 @@ fn the_hooks_check_every_script() {
     // pre-commit splits an entry as a shell does, and appends the names of files.
     let line = format!("exec {} \"$@\"", text(&built["entry"]));
     let directory = tempfile::tempdir().expect("a directory");
-    let scripts = ["good.ftsh", "wrong.ftsh", "also wrong.ftsh"];
-    for (name, script) in scripts.into_iter().zip(["true\n", "echo $(date)\n", "echo $(date)\n"]) {
+    let scripts = ["good.ftsh", "wrong.ftsh", "also wrong.ftsh", "warned.ftsh"];
+    let texts = ["true\n", "echo $(date)\n", "echo $(date)\n", "rm -rf \"$1/cache\"\n"];
+    for (name, script) in scripts.into_iter().zip(texts) {
         fs::write(directory.path().join(name), script).expect("a script");
     }
     let programs = Path::new(FTSH).parent().expect("a folder");
@@ -387,4 +388,6 @@ fn the_hooks_check_every_script() {
     let (is_right, errors) = check(&scripts);
     assert!(!is_right && errors.matches("error[").count() == 2, "{errors}");
     assert!(errors.contains("also wrong.ftsh"), "{errors}");
+    let (is_right, warnings) = check(&scripts[3..]);
+    assert!(!is_right && warnings.contains("warning["), "{warnings}");
 }
