@@ -76,15 +76,15 @@ fn every_recipe_is_tried() {
 
 #[test]
 fn every_recipe_checks_its_arguments() {
-    let argument = regex::Regex::new(r"\$[1-9*@]").expect("a pattern");
+    let argument = regex::Regex::new(r"(?m)^args |\$[1-9*@]").expect("a pattern");
     let text: String =
         pages().iter().map(|page| fs::read_to_string(page).expect("a page")).collect();
     let mut checked = 0;
     for heading in text.lines().filter_map(|line| line.strip_prefix("## ")) {
         let script = script(heading);
         if argument.is_match(&script) {
-            let finished = Recipe::running(script, Ftsh::new()).stdout("").failure(1);
-            finished.expect_stderr("usage: ");
+            let finished = Recipe::running(script, Ftsh::new()).stdout("").failure(2);
+            finished.expect_stderr("usage: script.ftsh ");
             checked += 1;
         }
     }
@@ -229,8 +229,8 @@ fn wait_for_room_on_a_disk() {
     assert_eq!(finished.read("d/data/half"), "half\n");
     assert_eq!(count(&finished, "calls", "df"), 4);
     let recipe = Recipe::new("Wait for room on a disk").program("rm", "").args(&["a.tar"]);
-    let finished = recipe.failure(1);
-    finished.expect_stderr("usage: unpack.ftsh");
+    let finished = recipe.failure(2);
+    finished.expect_stderr("usage: script.ftsh archive directory");
     assert!(!finished.directory.path().join("calls").exists(), "nothing was removed");
 }
 

@@ -27,7 +27,7 @@ fn a_backup_with_warnings() {
 fn roll_back() {
     let recipe = |text: String, curl: &str| {
         let run = Ftsh::new().file("old/version", "old\n").file("new/version", "new\n");
-        let recipe = Recipe::running(format!("ln -s old current\n{text}"), run);
+        let recipe = Recipe::running(text.replacen('\n', "\nln -s old current\n", 1), run);
         recipe.program("systemctl", "").program("curl", curl).args(&["new"])
     };
     let text = script("Roll back");

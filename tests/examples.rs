@@ -62,7 +62,7 @@ fn mirror_goes_on_until_a_mirror_has_the_file() {
         .success();
     assert_eq!(finished.read("a file.iso"), "data\n");
     assert!(finished.read("asked").contains("http://ftp.fr.debian.org/a file.iso"));
-    Ftsh::new().arg(folder().join("mirror.ftsh")).stderr("usage").failure(1);
+    Ftsh::new().arg(folder().join("mirror.ftsh")).stderr("usage").failure(2);
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn watch_works_on_what_is_dropped() {
     let finished = run.wait();
     finished.check_health();
     finished.expect_code(0);
-    assert_eq!(finished.read("worked"), "./one two.drop\n./late.drop\n");
+    assert_eq!(finished.read("worked"), "one two.drop\nlate.drop\n");
     assert_eq!(finished.read("inbox/done/one two.drop"), "first");
     assert_eq!(finished.read("inbox/done/late.drop"), "second");
     let stuck = example("watch.ftsh").args(["inbox", "work"]).file("inbox/a.drop", "");
