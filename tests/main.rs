@@ -14,6 +14,7 @@ mod channels;
 mod ci;
 mod cli;
 mod cluster;
+mod compatibility;
 mod cookbook;
 mod cookbook_elsewhere;
 mod cookbook_endings;

@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::compatibility;
 use crate::support::expectations;
 use crate::support::side_by_side::none;
 
@@ -28,7 +29,8 @@ pub(crate) fn root() -> PathBuf {
 
 fn folder(name: &str) {
     none(scripts(&root().join(name)), |path| {
-        let troubles = expectations::run(&path);
+        let as_before = |finished: &_| compatibility::difference(&path, finished);
+        let troubles = expectations::run_and(&path, as_before);
         let shown = path.strip_prefix(env!("CARGO_MANIFEST_DIR")).unwrap_or(&path);
         (!troubles.is_empty()).then(|| format!("{}\n{troubles}", shown.display()))
     });

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::Ftsh;
-use super::run::Finished;
+use super::run::{Finished, Running};
 
 /// Expected result of a script.
 #[derive(Default)]
@@ -166,23 +166,47 @@ impl Expectations {
 
 /// Runs one script, and returns a description of the differences, or nothing.
 pub(crate) fn run(path: &Path) -> String {
-    run_with(path, None)
+    run_with(path, None, |_| String::new())
+}
+
+/// Runs one script as [`run`], with a further check.
+pub(crate) fn run_and(path: &Path, check: impl FnOnce(&Finished) -> String) -> String {
+    run_with(path, None, check)
 }
 
 /// Runs one script as [`run`] while a journal records the run, with a longer time limit.
 pub(crate) fn run_recorded(path: &Path, journal: &Path) -> String {
-    run_with(path, Some(journal))
+    run_with(path, Some(journal), |_| String::new())
 }
 
-fn run_with(path: &Path, journal: Option<&Path>) -> String {
-    let text = match std::fs::read_to_string(path) {
-        Ok(text) => text,
-        Err(error) => return format!("  {error}\n"),
-    };
-    let mut expectations = match Expectations::parse(&text) {
-        Ok(expectations) => expectations,
-        Err(trouble) => return format!("  {trouble}\n"),
-    };
+/// Starts one script with another shell.
+pub(crate) fn start_with(path: &Path, shell: &Path) -> Result<Running, String> {
+    let bin = shell.parent().ok_or("a shell in a folder expected")?;
+    let (ftsh, _) = prepare(path, None)?;
+    // The first argument is the shell that the tests run.
+    let wrapper = ["sh", "-c", "shift; exec \"$0\" \"$@\""].map(Path::new);
+    let ftsh = ftsh.env("PATH", format!("{}:/usr/local/bin:/usr/bin:/bin", bin.display()));
+    Ok(ftsh.through(wrapper.into_iter().chain([shell])).start())
+}
+
+fn run_with(
+    path: &Path,
+    journal: Option<&Path>,
+    check: impl FnOnce(&Finished) -> String,
+) -> String {
+    match prepare(path, journal) {
+        Err(trouble) => format!("  {trouble}\n"),
+        Ok((ftsh, expectations)) => {
+            let finished = ftsh.start().wait();
+            expectations.check(&finished) + &check(&finished)
+        }
+    }
+}
+
+/// Returns the run of a script, and its expected result.
+fn prepare(path: &Path, journal: Option<&Path>) -> Result<(Ftsh, Expectations), String> {
+    let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
+    let mut expectations = Expectations::parse(&text)?;
     let mut ftsh = Ftsh::new().args(&expectations.options);
     if expectations.unprivileged {
         ftsh = ftsh.file("script.ftsh", &text).arg("script.ftsh").unprivileged();
@@ -208,7 +232,7 @@ fn run_with(path: &Path, journal: Option<&Path>) -> String {
     if let Some(limit) = expectations.limit {
         ftsh = ftsh.limit(limit);
     }
-    expectations.check(&ftsh.start().wait())
+    Ok((ftsh, expectations))
 }
 
 fn pair(text: &str) -> Result<(&str, &str), String> {
