@@ -25,6 +25,7 @@ mod editors;
 mod examples;
 mod forge;
 mod from_loops;
+mod from_sh;
 mod fuzzing;
 mod generated;
 mod hints;
