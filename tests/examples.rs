@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use crate::scripts::scripts;
 use crate::support::Ftsh;
 
-fn folder() -> PathBuf {
+pub(crate) fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("examples")
 }
 
 /// A run of an example that finds stand-ins for programs in `bin`.
-fn example(name: &str) -> Ftsh {
+pub(crate) fn example(name: &str) -> Ftsh {
     let ftsh = Ftsh::new().arg(folder().join(name));
     let path = format!("{}:/usr/local/bin:/usr/bin:/bin", ftsh.path("bin").display());
     ftsh.env("PATH", path)
@@ -20,7 +20,7 @@ fn example(name: &str) -> Ftsh {
 #[test]
 fn every_example_is_right() {
     let examples = scripts(&folder());
-    assert!(examples.len() >= 9);
+    assert!(examples.len() >= 18);
     for path in examples {
         let checked = Ftsh::new().arg("-n").arg(&path).stdout("").success();
         assert_eq!(checked.warnings(), "", "an example is no place for warnings");

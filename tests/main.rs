@@ -74,6 +74,7 @@ mod stress;
 mod supervision;
 mod survivors;
 mod tagged;
+mod tasks;
 mod terminal;
 mod tidy;
 mod timing;
