@@ -499,6 +499,8 @@ mod tests {
             @r#"#:# a K:args W:"b c" W:url W:-n|--new W:--out=FILE W:files... #:# d C:args W:x S:| C:-y"#);
         insta::assert_snapshot!(shown("x=$a + 1 - (2 * -3); if ! $a == b && $op .eq. + || !($x<=3 > 2)"),
             @"A:x=$a O:+ W:1 O:- S:( W:2 O:* W:-3 S:) K:if O:! W:$a O:== W:b O:&& W:$op O:.eq. W:+ O:|| O:! S:( W:$x S:< W:=3 O:> W:2 S:)");
+        insta::assert_snapshot!(shown("while ! .exists. f || ! .yes. (a); if ! .eq. $x"),
+            @"K:while O:! O:.exists. W:f O:|| O:! O:.yes. S:( C:a S:) K:if W:! O:.eq. W:$x");
         insta::assert_snapshot!(shown("for x in a - (b < $c) * f(/, -) ! d; y=!; return 1 <= 2; z=1 > f"),
             @"K:for W:x L:in W:a W:- S:( W:b O:< W:$c S:) W:* W:f S:( W:/ S:, W:- S:) W:! W:d A:y=! K:return W:1 O:<= W:2 A:z=1 S:> W:f");
         insta::assert_snapshot!(shown("try while $n < 5 or $m * 2 times backoff full jitter 10 % by 3 / 2; forall x in a - b at most $n - 1"),

@@ -1,6 +1,6 @@
 //! Symbols as operators, as in `$a + $b`.
 
-use ftsh_syntax::vocabulary::{SYMBOLS, is_loop};
+use ftsh_syntax::vocabulary::{OPERATOR_ROWS, PREFIX_LEVEL, SYMBOLS, is_loop};
 
 use super::{Role, TokenScanner};
 
@@ -17,8 +17,10 @@ impl TokenScanner<'_> {
         let after = rest[symbol.len()..].chars().next();
         let is_apart = after.is_none_or(|c| matches!(c, ' ' | '\t' | '\r' | '\n' | '\\'));
         let fits = if symbol == "!" {
-            let next = rest[1..].trim_start_matches([' ', '\t', '\r']).chars().next();
-            let is_value = next.is_some_and(|c| !matches!(c, '\n' | ';' | '#' | ')' | ',' | '.'));
+            let next = rest[1..].trim_start_matches([' ', '\t', '\r']);
+            let is_value = !next.is_empty()
+                && !next.starts_with(['\n', ';', '#', ')', ','])
+                && !begins_with_infix(next);
             !self.follows_value() && is_value && (is_apart || after == Some('('))
         } else {
             let before = &self.text[..self.at];
@@ -64,4 +66,10 @@ impl TokenScanner<'_> {
         let clause = tokens.find(|token| token.role == Role::Clause)?;
         Some(&self.text[clause.range.clone()])
     }
+}
+
+/// Returns true if a text begins with an operator that stands between two values.
+fn begins_with_infix(text: &str) -> bool {
+    let mut infix = OPERATOR_ROWS.iter().filter(|row| row.level != PREFIX_LEVEL);
+    infix.any(|row| row.words.iter().any(|word| text.starts_with(word)))
 }
