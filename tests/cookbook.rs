@@ -314,6 +314,15 @@ fn keep_what_came_in() {
 }
 
 #[test]
+fn values_from_json() {
+    let reply = "{\"state\": \"done\", \"artifacts\": [{\"url\": \"a b\"}, {\"url\": \"c\"}]}";
+    let curl = format!("case $1 in -fsSO) echo \"got $2\";; *) echo '{reply}';; esac");
+    let recipe = Recipe::new("Values from JSON").program("curl", &curl).args(&["http://host/"]);
+    let finished = recipe.success();
+    assert_eq!(finished.text(), "state: done\ngot a b\ngot c\n");
+}
+
+#[test]
 fn names_from_find() {
     let recipe = Recipe::new("Names from find").file("d/a b.log", "A").file("d/c\nd.log", "");
     let recipe = recipe.program("find", "printf 'd/a b.log\\0d/c\\nd.log\\0'").args(&["d"]);

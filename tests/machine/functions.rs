@@ -24,3 +24,46 @@ fn rows_stand_in_the_order_of_the_vocabulary() {
     let vocabulary = ftsh_syntax::vocabulary::FUNCTIONS.iter().map(|signature| signature.name);
     assert_eq!(rows, vocabulary.collect::<Vec<_>>());
 }
+
+#[test]
+fn json_gives_a_word_for_each_result_of_a_filter() {
+    let reply =
+        "j='{\"items\": [{\"n\": \"a b\"}, {\"n\": null}, {\"n\": [1, 2.50]}, {\"n\": \"\"}]}'";
+    let words = |filter: &str, expected: &str| {
+        let script = format!("{reply}\nfor w in json($j, '{filter}')\necho \"<$w>\"\nend");
+        world().run(&script).succeeds().prints(expected);
+    };
+    words(".items[].n", "<a b>\n<null>\n<[1,2.50]>\n<>\n");
+    words(".none[]?", "");
+    words("[.items[].n | strings] | length, (.[0] | test(\"^a\"; \"i\"))", "<2>\n<true>\n");
+    words(".items | map(.n) | @json", "<[\"a b\",null,[1,2.50],\"\"]>\n");
+    words(
+        "[limit(3; repeat(1))], (try error(\"x\") catch .), @base64 \"\\(1)\"",
+        "<[1,1,1]>\n<x>\n<MQ==>\n",
+    );
+    // A text may hold several values, or none.
+    world()
+        .run("echo ${count(json(\"1 2\n3\", .))} ${count(json(\"\", .))}")
+        .succeeds()
+        .prints("3 0\n");
+}
+
+#[test]
+fn json_outside_of_a_list_has_one_result() {
+    let message = |call: &str| world().run(&format!("x={call}")).fails("expression", 1).message();
+    for (call, expected) in [
+        ("json(\"[1, 2]\", \".[]\")", "exactly one word"),
+        ("json(\"[]\", \".[]\")", "exactly one word"),
+        ("json(\"<html>\", .)", "no JSON"),
+        ("json(\"{}\", \".[\")", "is no filter of jq: expected"),
+        ("json(\"{}\", nosuch)", "there is no filter `nosuch`"),
+        ("json(\"3\", \".a\")", "cannot index 3 with \"a\""),
+        ("json(\"3\", \"halt\")", "calls `halt`"),
+        ("json(\"3\", \"env\")", "`env` is not available"),
+        ("json(\"3\", 'import \"a\" as a; .')", "not available"),
+    ] {
+        let message = message(call);
+        assert!(message.contains(expected), "{call}: {message}");
+        assert_eq!(message.lines().count(), 1, "{message}");
+    }
+}

@@ -54,6 +54,7 @@ pub struct Signature {
 pub const FUNCTIONS: &[Signature] = &[
     Signature::new("lines", &["text"], "in a list: one word for each line, whatever the line contains"),
     Signature::new("split", &["text", "separator"], "in a list: the pieces, also empty ones; `\\0`, `\\n` and `\\t` are a NUL, which ends pieces, a newline and a tab"),
+    Signature::new("json", &["text", "filter"], "in a list: one word for each result of the filter of jq, strings as they are, others as JSON"),
     Signature::new("length", &["text"], "the number of characters; of bytes, if the text isn't UTF-8"),
     Signature::new("lower", &["text"], "the text in lower case"),
     Signature::new("upper", &["text"], "the text in upper case"),

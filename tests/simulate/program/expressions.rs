@@ -93,10 +93,11 @@ impl Generator {
     pub(super) fn text(&mut self) -> String {
         let value = self.value();
         let path = *self.dice.pick(&["/a/b.tar.gz", "b.c", "/", "there/"]);
-        match self.dice.number(0, 14) {
+        match self.dice.number(0, 15) {
             10 => format!("format(\"%s-%02d\", \"{value}\", {})", self.number(0)),
             11 => format!("join(\", \", \"{value}\", $n)"),
             12 => format!("substr(\"{value}\", {}, 2)", self.dice.number(1, 4)),
+            15 => format!("json('[1, \"a b\", null]', '.[{}]')", self.dice.number(0, 3)),
             13 => "time(\"%F %T\")".into(),
             14 => format!("seconds(\"{} min\")", self.dice.number(0, 3)),
             0 => format!("lower(\"{value}\")"),
@@ -122,7 +123,8 @@ impl Generator {
     /// Returns the list of a loop.
     pub(super) fn list(&mut self) -> String {
         let count = self.dice.number(1, 4);
-        match self.dice.number(0, 12) {
+        match self.dice.number(0, 13) {
+            13 => "json('[1, {}, \"b c\"]', '.[]')".into(),
             10 => format!("lines(\"{}\")", self.value()),
             0 if self.dice.chance(0.2) => "files(\"/*.c\")".into(),
             11 => format!("split(\"{},b,$n\", ',')", self.value()),

@@ -52,7 +52,7 @@ pub(crate) enum ValueError {
     /// A text with several words where one word is needed.
     #[error(
         "exactly one word is needed here, but there are several: \
-         `lines`, `split` and `files` are for a loop's list"
+         `lines`, `split`, `json` and `files` are for a loop's list"
     )]
     SeveralWords,
     /// An empty interval of integers.

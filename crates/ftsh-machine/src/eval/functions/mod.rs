@@ -5,11 +5,14 @@
 //! here.
 
 mod format;
+mod json;
 mod lists;
 mod numbers;
 mod outside;
 mod paths;
 mod texts;
+
+pub use crate::eval::filter::check as check_filter;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -30,8 +33,9 @@ use ftsh_syntax::slug::Slug;
 use ftsh_syntax::vocabulary::{self, Signature};
 
 /// Rows in the order of the vocabulary.
-const GROUPS: [&[Function]; 7] = [
+const GROUPS: [&[Function]; 8] = [
     lists::SPLITTING,
+    json::FUNCTIONS,
     texts::FUNCTIONS,
     lists::JOINING,
     format::FUNCTIONS,

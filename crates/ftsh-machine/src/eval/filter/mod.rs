@@ -1,0 +1,261 @@
+//! Filters of jq, for the function `json`.
+//!
+//! A filter is executed by the crates `jaq-core`, `jaq-std` and `jaq-json`. The [`Budget`] limits
+//! steps and native stack. Filters that read clocks or the environment are replaced.
+
+mod budget;
+mod natives;
+mod nesting;
+
+use bstr::{BStr, BString};
+use jaq_core::load::{self, Arena, File, Loader};
+use jaq_core::{Ctx, Vars, compile};
+use jaq_json::{Val, read, write};
+
+use crate::tasks::suspend::Suspend;
+use crate::values::size;
+use budget::{Budget, Context, ExceededLimit, FilterData, Spare};
+use ftsh_syntax::slug::Slug;
+
+/// Maximum length of a filter, in bytes. The parser of filters recurses.
+const MAX_FILTER_LEN: usize = 8 * 1024;
+/// Memory that a byte of JSON needs at most, as a part of a value.
+const EXPANSION: usize = 16;
+
+type Filter = jaq_core::Filter<FilterData>;
+
+/// Result of a filter within its budget.
+pub(crate) enum Filtered {
+    /// Words of all results.
+    Words(Vec<BString>),
+    /// More steps than the budget has.
+    OutOfSteps,
+}
+
+/// Checks the syntax and the names of a filter.
+///
+/// # Errors
+///
+/// One line for people.
+pub fn check(filter: &str) -> Result<(), String> {
+    compile(filter).map(|_| ())
+}
+
+/// Applies a filter to each JSON value of a text, with at most this many steps.
+pub(crate) fn run(text: &[u8], filter: &BStr, steps: u64) -> Result<Filtered, Suspend> {
+    let compiled = match std::str::from_utf8(filter) {
+        Ok(filter) => compile(filter),
+        Err(_) => Err("not UTF-8".to_owned()),
+    };
+    let compiled = compiled.map_err(|why| {
+        Suspend::expression(Slug::Filter, format!("`{filter}` is no filter of jq: {why}"))
+    })?;
+    if nesting::depth(text) > nesting::MAX_DEPTH {
+        return Err(not_json(nesting::TooDeep));
+    }
+    if !size::can_allocate(EXPANSION * text.len()) {
+        return Err(size::no_memory(EXPANSION * text.len()));
+    }
+    let (budget, spare) = (Budget::new(steps), Spare::new(filter.len(), natives::all));
+    let (mut words, mut used) = (Vec::new(), 0);
+    for input in read::parse_many(text) {
+        let input = input.map_err(not_json)?;
+        let context = Context::new(&compiled.lut, &spare, &budget);
+        for result in compiled.id.run((Ctx::<FilterData>::new(context, Vars::new([])), input)) {
+            if budget.cut().is_some() {
+                break;
+            }
+            let value = match result.map_err(jaq_core::Exn::get_err) {
+                Ok(value) => value,
+                Err(Ok(error)) => return Err(failed(word(&error.into_val())?)),
+                Err(Err(_)) => return Err(failed("it calls `halt`")),
+            };
+            let word = word(&value)?;
+            used += word.len() + size_of::<BString>();
+            if used > size::MAX_VALUE_LEN {
+                return Err(Suspend::from(size::ValueTooLong(used)));
+            }
+            words.push(word);
+        }
+        match budget.cut() {
+            Some(ExceededLimit::Steps) => return Ok(Filtered::OutOfSteps),
+            Some(ExceededLimit::Stack) => return Err(failed("it nests too deeply")),
+            None => {}
+        }
+    }
+    Ok(Filtered::Words(words))
+}
+
+/// Returns a string as it is, and other values as JSON.
+fn word(value: &Val) -> Result<BString, Suspend> {
+    if let Val::TStr(text) | Val::BStr(text) = value {
+        return size::copy(text);
+    }
+    let mut json = Vec::new();
+    write::write(&mut json, &write::Pp::default(), 0, value).map_err(failed)?;
+    Ok(BString::from(json))
+}
+
+fn not_json(why: impl std::fmt::Display) -> Suspend {
+    Suspend::expression(Slug::Json, format!("the text of `json` is no JSON: {why}"))
+}
+
+fn failed(why: impl std::fmt::Display) -> Suspend {
+    Suspend::expression(Slug::Filter, format!("the filter of `json` failed: {}", brief(&why)))
+}
+
+/// Returns a message in one line of limited length. Messages of filters contain values.
+fn brief(message: &impl std::fmt::Display) -> String {
+    let message = message.to_string().replace('\n', " ");
+    match message.char_indices().nth(MAX_MESSAGE_LEN) {
+        Some((end, _)) => format!("{} …", &message[..end]),
+        None => message,
+    }
+}
+
+/// Maximum number of characters of a filter's message.
+const MAX_MESSAGE_LEN: usize = 200;
+
+/// Compiles a filter.
+///
+/// # Errors
+///
+/// One line for people.
+fn compile(filter: &str) -> Result<Filter, String> {
+    if filter.len() > MAX_FILTER_LEN {
+        return Err(format!("it has more than {} KiB", MAX_FILTER_LEN / 1024));
+    }
+    let arena = Arena::default();
+    let loader = Loader::new(natives::definitions());
+    let modules = loader.load(&arena, File { code: filter, path: () });
+    let modules = modules.map_err(|errors| {
+        let first = errors.into_iter().next().map(|(file, error)| (file.code, error));
+        first.map_or_else(String::new, |(code, error)| load_error(code, error))
+    })?;
+    let compiler = jaq_core::Compiler::default().with_funs(natives::all());
+    compiler.compile(modules).map_err(|errors| {
+        let first = errors.into_iter().flat_map(|(_, errors)| errors).next();
+        first.map_or_else(String::new, |(name, undefined)| undefined_error(name, &undefined))
+    })
+}
+
+fn load_error(filter: &str, error: load::Error<&str>) -> String {
+    let (expected, found) = match error {
+        load::Error::Lex(errors) => match errors.into_iter().next() {
+            Some((expected, found)) => (expected.as_str(), found),
+            None => return String::new(),
+        },
+        load::Error::Parse(errors) => match errors.into_iter().next() {
+            Some((expected, found)) => (expected.as_str(), found),
+            None => return String::new(),
+        },
+        load::Error::Io(_) => return "`import` and `include` are not available".into(),
+    };
+    // The rest of the filter, or its place in the filter, is part of its text.
+    let at = (found.as_ptr() as usize).checked_sub(filter.as_ptr() as usize);
+    match at.and_then(|at| filter.get(at..)).map(str::trim).filter(|rest| !rest.is_empty()) {
+        Some(rest) => format!("expected {expected} at `{}`", brief(&rest)),
+        None => format!("expected {expected} at its end"),
+    }
+}
+
+fn undefined_error(name: &str, undefined: &compile::Undefined) -> String {
+    match undefined {
+        compile::Undefined::Filter(arguments) => {
+            format!("there is no filter `{name}` with {arguments} arguments")
+        }
+        undefined => format!("there is no {} `{name}`", undefined.as_str()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn result(text: &str, filter: &str) -> Result<Filtered, String> {
+        run(text.as_bytes(), filter.into(), 20_000).map_err(|suspend| match suspend {
+            Suspend::Failed(.., message) => message,
+            _ => String::new(),
+        })
+    }
+
+    #[track_caller]
+    fn words(text: &str, filter: &str) -> Vec<String> {
+        match result(text, filter) {
+            Ok(Filtered::Words(words)) => words.iter().map(ToString::to_string).collect(),
+            Ok(Filtered::OutOfSteps) => panic!("out of steps"),
+            Err(message) => panic!("{message}"),
+        }
+    }
+
+    #[test]
+    fn filters_of_jq_work() {
+        assert_eq!(words("[3, 1]", "sort[], length, (.[0] | tostring)"), ["1", "3", "2", "3"]);
+        assert_eq!(
+            words("null", "[range(3)], [range(1; 3)], [range(5; 0; -2)]"),
+            ["[0,1,2]", "[1,2]", "[5,3,1]"]
+        );
+        assert_eq!(words("{\"a\": \"x,y\"}", ".a / \",\" | .[]"), ["x", "y"]);
+        assert_eq!(words("\"[1]\"", "fromjson | .[0]"), ["1"]);
+        assert_eq!(words("\"2015-03-05T23:51:47Z\"", "fromdate"), ["1425599507"]);
+        assert_eq!(words("[\"a\\\"b\", null, 1]", "@csv, @tsv"), ["\"a\"\"b\",,1", "a\"b\t\t1"]);
+        assert_eq!(words("[\"a\\tb\\\\\", \"\"]", "@tsv"), ["a\\tb\\\\\t"]);
+        assert_eq!(
+            words("[1, [2]]", "walk(if type == \"number\" then . + 1 else . end)"),
+            ["[2,[3]]"]
+        );
+    }
+
+    #[test]
+    fn filters_without_an_end_run_out_of_steps() {
+        for filter in [
+            "last(repeat(1))",
+            "def f: f; f",
+            "[range(1e18)]",
+            "last(range(1e18))",
+            "last(range(0; 1; 0))",
+            "reduce repeat(1) as $i (0; .)",
+            "foreach repeat(1) as $i (0; .; empty)",
+            "try last(repeat(error)) catch last(repeat(.))",
+            "last(repeat(try error(1) catch .))",
+            "last(path(repeat(.)))",
+            "label $a | last(repeat(1))",
+            "[limit(1e9; repeat(1))]",
+            "until(false; .)",
+            "last(recurse(.))",
+            "(. // 1) | last(repeat(. // 2))",
+            "[.] | last(repeat(map(.)))",
+            "last(repeat(.[\"a\"]?))",
+            "sort_by(last(repeat(1)))",
+        ] {
+            let text = if filter.starts_with("sort_by") { "[2, 1]" } else { "1" };
+            match result(text, filter) {
+                Ok(Filtered::OutOfSteps) => {}
+                Ok(Filtered::Words(words)) => panic!("{filter}: {words:?}"),
+                Err(message) => panic!("{filter}: {message}"),
+            }
+        }
+    }
+
+    #[test]
+    fn deep_values_and_filters_do_not_exhaust_the_stack() {
+        for filter in ["def f: [f]; f", "def f: 1 + f; f", "def f: f | .; f"] {
+            let message = result("1", filter).err().unwrap_or_default();
+            let is_out = matches!(result("1", filter), Ok(Filtered::OutOfSteps));
+            assert!(is_out || message.contains("nests too deeply"), "{filter}: {message}");
+        }
+        let deep = "[".repeat(100_000);
+        let message = result(&deep, ".").err().unwrap_or_default();
+        assert!(message.contains("more than 1000 levels"), "{message}");
+        let message = result(&format!("\"{deep}\""), "fromjson").err().unwrap_or_default();
+        assert!(message.contains("more than 1000 levels"), "{message}");
+        let message = result("1", &format!("{}1", "1|".repeat(4_200))).err().unwrap_or_default();
+        assert!(message.contains("more than 8 KiB"), "{message}");
+        assert!(result("1", &"[".repeat(8_000)).is_err());
+        assert_eq!(words("1", &format!("{}1", "1|".repeat(200))), ["1"]);
+        // Longer ones may exceed the stack.
+        let _ = result("1", &format!("{}1", "1|".repeat(4_000)));
+        let nested = format!("{}1{}", "[".repeat(1_000), "]".repeat(1_000));
+        assert_eq!(words(&nested, "."), [nested.as_str()]);
+    }
+}

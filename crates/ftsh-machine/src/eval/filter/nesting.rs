@@ -1,0 +1,41 @@
+//! Depth of JSON, whose parser recurses.
+
+use thiserror::Error;
+
+/// Maximum depth of arrays and objects.
+pub(super) const MAX_DEPTH: usize = 1_000;
+
+/// Error of a text with too many arrays or objects in each other.
+#[derive(Debug, Error)]
+#[error("it has more than {MAX_DEPTH} levels")]
+pub(super) struct TooDeep;
+
+/// Returns the highest number of open brackets and braces outside of strings.
+pub(super) fn depth(text: &[u8]) -> usize {
+    let (mut depth, mut deepest, mut in_string, mut escaped) = (0_usize, 0, false, false);
+    for byte in text {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_string => escaped = true,
+            b'"' => in_string = !in_string,
+            b'[' | b'{' if !in_string => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            b']' | b'}' if !in_string => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::depth;
+
+    #[test]
+    fn brackets_in_strings_do_not_count() {
+        assert_eq!(depth(br#"[{"a": [1, "[[[\"[", {}]}, []]"#), 4);
+        assert_eq!(depth(b"]]]1"), 0);
+    }
+}
