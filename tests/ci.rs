@@ -37,14 +37,15 @@ fn accept_a_partial_success() {
 
 #[test]
 fn read_json() {
-    let recipe = |curl: &str| {
-        recipe("Read JSON").program("curl", curl).args(&["http://ci", "7"])
-    };
-    let finished =
-        recipe(&fails(1, "test $(wc -l < times) -gt 3 && echo '{\"state\": \"done\", \"artifacts\": [{\"url\": \"url\"}]}' || echo '{\"state\": \"running\"}'"));
+    let recipe = |curl: &str| recipe("Read JSON").program("curl", curl).args(&["http://ci", "7"]);
+    let finished = recipe(&fails(
+        1,
+        "test $(wc -l < times) -gt 3 && echo '{\"state\": \"done\", \"artifacts\": [{\"url\": \"url\"}]}' || echo '{\"state\": \"running\"}'",
+    ));
     let finished = finished.stdout("url\n").success();
     assert_eq!(count(&finished, "calls", "curl -fsS -m 5 http://ci/api/builds/7"), 4);
-    let finished = recipe("echo '{\"state\": \"failed\", \"reason\": \"no disk\"}'").stdout("").failure(1);
+    let finished =
+        recipe("echo '{\"state\": \"failed\", \"reason\": \"no disk\"}'").stdout("").failure(1);
     finished.expect_stderr("build 7 failed: no disk");
     assert_eq!(count(&finished, "calls", "curl"), 1);
 }

@@ -80,3 +80,4 @@ mod tidy;
 mod timing;
 mod torn;
 mod unreadable;
+mod uses;

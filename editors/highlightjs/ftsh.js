@@ -5,7 +5,7 @@
 
   // generated: words
   const OPERATORS = 'to|step|or|and|eq|ne|eql|neql|lt|le|gt|ge|contains|matches|add|sub|mul|div|mod|pow|not|exists|isr|isw|isx|isfile|isdir|islink|ispipe|issock|isblock|ischar';
-  const FUNCTIONS = 'lines|split|length|lower|upper|trim|replace|match|substr|starts|ends|join|count|format|round|min|max|abs|basename|dirname|suffix|stem|now|files|time|seconds|random';
+  const FUNCTIONS = 'lines|split|json|length|lower|upper|trim|replace|match|substr|starts|ends|join|count|format|round|min|max|abs|basename|dirname|suffix|stem|now|files|time|seconds|random';
   const BUILTINS = 'cd|pwd|umask|echo|read|local|export|unset|source|exec|success|failure|giveup|defer|exit|sleep';
   const TRY_WORDS = 'for|or|every|each|while|atomic|same|input|backoff|through|from|to|by|jitter|times|time|ethernet|exponential|full|equal|decorrelated|normal|proportional|slotted|windowed|fixed|none|ms|millisecond|milliseconds|s|sec|second|seconds|m|min|minute|minutes|h|hour|hours|d|day|days';
   const FORANY_CLAUSES = 'in\\s+order|hedge\\s+after|at\\s+most';
@@ -105,6 +105,7 @@
       head('(?:finally|break|continue)(?=[ \\t]*(?:$|[;#\\r]))', '', parts),
       head('channel', CHANNEL_WORDS, parts),
       head('list(?=[ \\t]+(?:add[ \\t]+[A-Za-z_]|[A-Za-z_]\\w*[ \\t]+in(?:[ \\t;]|$)))', 'in|add', expression),
+      head('use(?=[ \\t]+[^ \\t;|<>&]+[ \\t]*(?:[;#]|$))', '', parts),
       {
         begin: `${START}(?=args[ \\t]+[A-Za-z_"'-])`,
         end: /(?=;|\|(?!-))|$/,

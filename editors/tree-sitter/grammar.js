@@ -64,7 +64,7 @@ module.exports = grammar({
     block: ($) => seq($._end, repeat($._line)),
 
     _statement: ($) =>
-      choice($.assignment, $.local, $.channel, $.list, $.args, $.return, $.shift, $.function, alias($._jump, $.jump), $._pipeline),
+      choice($.assignment, $.local, $.channel, $.list, $.args, $.use, $.return, $.shift, $.function, alias($._jump, $.jump), $._pipeline),
 
     // ---- Structures
 
@@ -162,6 +162,7 @@ module.exports = grammar({
 
     args: ($) =>
       seq('args', repeat(choice(alias($._command_word, $.word), alias(token.immediate('|'), $.alternative)))),
+    use: ($) => seq('use', alias($._command_word, $.word)),
     list: ($) =>
       seq('list', choice(seq(alias($._bare, $.name), 'in'), seq('add', alias($._bare, $.name))), repeat($._expression)),
 

@@ -146,7 +146,10 @@ fn execute_command_line(words: Vec<OsString>) -> Result<Outcome> {
     if plan.action == Action::Serve {
         return lsp::serve(plan.machine.backoff, directory);
     }
-    let script = plan.script.program.script();
+    let script = match plan.action {
+        Action::Print => plan.script.program.script_alone(),
+        _ => plan.script.program.script(),
+    };
     if plan.action == Action::Run {
         return run::run(script, plan);
     }
@@ -158,12 +161,17 @@ fn execute_command_line(words: Vec<OsString>) -> Result<Outcome> {
         Action::Check { strict } => {
             let programs =
                 SessionSnapshot::along_path(context.directory, (context.variable)("PATH"));
-            let warnings = lint(&script, &plan.machine.backoff, &PathLookup(programs));
-            messages::report(&diagnostic::render_warnings(&script.source, &warnings));
+            let programs = PathLookup(programs);
+            let mut has_warnings = false;
+            for file in script.all_files() {
+                let warnings = lint(file, &plan.machine.backoff, &programs);
+                messages::report(&diagnostic::render_warnings(&file.source, &warnings));
+                has_warnings |= !warnings.is_empty();
+            }
             // The process ends now. Freeing a large tree node by node takes a tenth of the whole
             // time.
             std::mem::forget(script);
-            let fails = *strict && !warnings.is_empty();
+            let fails = *strict && has_warnings;
             Ok(if fails { Outcome::Exited(1) } else { Outcome::Succeeded })
         }
         _ => Ok(print_text(&print(&script))),

@@ -132,8 +132,7 @@ fn workload(
             return Ok(Err(preflight::busy(&name, &reason, skips, reporters.log())));
         }
         (Some(JournalClaim::Earlier(earlier)), script) => {
-            let text = script.as_ref().ok().map(|script| script.source.text());
-            if let Some(text) = earlier.compared(&program, text)? {
+            if let Some(text) = earlier.compared(&program, script.as_ref().ok())? {
                 print_note(&format!("{name}: {text}"));
             }
             reporters.resume(earlier.run());

@@ -12,10 +12,12 @@ use super::blocking_io::BlockingIo;
 use super::messages::{report, usage};
 use super::prefix::Prefix;
 use crate::repl;
+use ftsh_ide::DiskFiles;
 use ftsh_machine::Outcome;
 use ftsh_process as process;
 use ftsh_syntax::diagnostic;
 use ftsh_syntax::slug::Slug;
+use ftsh_syntax::uses::parse_with_files;
 use ftsh_syntax::{MAX_SCRIPT_LENGTH, SCRIPT_TOO_LONG, Script, SyntaxErrors, parse_bytes};
 use ftsh_sys::os_error::plain;
 
@@ -52,8 +54,19 @@ impl ScriptSource {
         }
     }
 
-    /// Reads and parses the script.
+    /// Reads and parses the script, with the files that it uses.
     pub(super) fn script(&self) -> Result<Script, UnusableScript> {
+        let (name, bytes) = (self.name(), self.read().map_err(UnusableScript::Unreadable)?);
+        let directory = match self {
+            Self::File(path) => path.parent().map(ToOwned::to_owned).unwrap_or_default(),
+            _ => PathBuf::new(),
+        };
+        let mut files = DiskFiles::new(&name, directory);
+        parse_with_files(&name, &bytes, &mut files).map_err(UnusableScript::Invalid)
+    }
+
+    /// Reads and parses the script alone.
+    pub(super) fn script_alone(&self) -> Result<Script, UnusableScript> {
         let bytes = self.read().map_err(UnusableScript::Unreadable)?;
         parse_bytes(&self.name(), &bytes).map_err(UnusableScript::Invalid)
     }

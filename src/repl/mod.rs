@@ -38,7 +38,7 @@ pub const NAME: &str = "prompt";
 
 /// Returns an empty script, which begins a session.
 pub fn nothing() -> Script {
-    Script { source: Arc::new(Source::new(NAME, "")), body: Block::default() }
+    Script::new(Arc::new(Source::new(NAME, "")), Block::default())
 }
 
 /// Returns the action that restores the terminal if the shell is killed at its prompt.
@@ -121,8 +121,13 @@ impl<D: Interactive<Edited = Edited>> Session<D> {
         self.reader.remember(&text);
         let functions: Vec<&str> = self.machine.functions().map(|name| &**name).collect();
         let channels: Vec<&str> = self.machine.channels().map(|name| &**name).collect();
-        let names =
-            KnownNames { functions: &functions, channels: &channels, is_open: true, is_part: true };
+        let names = KnownNames {
+            functions: &functions,
+            channels: &channels,
+            is_open: true,
+            is_part: true,
+            has_used: false,
+        };
         let script = match parse_with(NAME, &text, names) {
             Ok(script) => script,
             Err(errors) => {
@@ -233,6 +238,7 @@ impl<D: Interactive<Edited = Edited>> Session<D> {
                 channels: &channels,
                 is_open: true,
                 is_part: true,
+                has_used: false,
             };
             let unfinished = |text: &str| unfinished_with(text, names);
             let lacks = text.as_deref().and_then(unfinished);

@@ -9,7 +9,8 @@ use ftsh_machine::record::Level;
 use ftsh_machine::secrets::Secrets;
 use ftsh_machine::{Config, Effect, Event, Machine, Time};
 use ftsh_sim::{Model, Simulated};
-use ftsh_syntax::parse;
+use ftsh_syntax::uses::{UsedFile, UsedFiles, parse_with_files};
+use ftsh_syntax::{Script, parse};
 
 /// World that counts requests to pass a channel.
 struct Counting {
@@ -43,9 +44,12 @@ impl Driver for Counting {
 
 /// Returns the branches of a script's `forall`s at their start.
 fn packed_with(script: &str, config: Config) -> Vec<Result<PackedBranch, Unpackable>> {
-    let script = parse("script", script).expect("a script");
+    packed_of(&parse("script", script).expect("a script"), config)
+}
+
+fn packed_of(script: &Script, config: Config) -> Vec<Result<PackedBranch, Unpackable>> {
     let environment = ["A", "B", "PASSWORD"].map(|name| (name.into(), "value".into()));
-    let mut machine = Machine::new(&script, vec!["script".into()], environment.into(), config, 7);
+    let mut machine = Machine::new(script, vec!["script".into()], environment.into(), config, 7);
     machine.pack_branches();
     driver::run(&mut machine, &mut Counting::new());
     machine.take_packed().into_iter().map(|(_, packed)| packed).collect()
@@ -166,4 +170,26 @@ fn engines_are_queried_again_after_a_lost_branch() {
     let mut driver = Refusing { world, sent: 0, events };
     driver::run(&mut machine, &mut driver);
     assert_eq!(driver.sent, 4);
+}
+
+/// The file that every `use` names.
+struct OneFile(&'static str);
+
+impl UsedFiles for OneFile {
+    fn read(&mut self, _user: &str, path: &str) -> Result<UsedFile, String> {
+        Ok(UsedFile { name: path.into(), identity: path.into(), text: self.0.into() })
+    }
+}
+
+#[test]
+fn a_branch_needs_no_copy_of_used_files() {
+    let mut files =
+        OneFile("channel k at most 1\nfunction f\n    try through k\n        ok\n    end\nend");
+    let script = b"use lib.ftsh\nforall x in a b\n    f\nend";
+    let script = parse_with_files("script", script, &mut files).expect("a script");
+    let packed = packed_of(&script, Config::default());
+    assert_eq!(packed.len(), 2);
+    for branch in packed {
+        assert_eq!(entered(&branch.expect("a branch")), 1);
+    }
 }

@@ -150,6 +150,8 @@ impl Walk<'_> {
             }
             CommandKind::Jump(jump) => self.is(jump.keyword()),
             CommandKind::Args(_) => self.is("args"),
+            // The random programs have one file; `tests/machine/uses.rs` has several.
+            CommandKind::Use(_) => {}
             CommandKind::List { words, adds, .. } => {
                 self.is(if *adds { "list-add" } else { "list" });
                 self.expressions(words);

@@ -7,7 +7,7 @@ use super::files::{self, Wanted};
 use super::help;
 use super::known::SessionSnapshot;
 use super::lexemes::{TokenPart, assigned};
-use super::tokens::{ARGS, Role, ScriptToken, Tokens, scan};
+use super::tokens::{ARGS, Role, ScriptToken, Tokens, USE, is_head, scan};
 use ftsh_machine::builtins;
 use ftsh_syntax::Script;
 use ftsh_syntax::ast::ArgumentKind;
@@ -16,7 +16,7 @@ use ftsh_syntax::clauses::{self, ClauseRow};
 use ftsh_syntax::duration::Unit;
 use ftsh_syntax::vocabulary::{
     ALONE, CASE, DECLARATIONS, FUNCTIONS, HEADS, KEYWORDS, OPERATORS, QUESTIONS, TIMES, is_loop,
-    loop_clauses,
+    is_name, loop_clauses,
 };
 
 /// Variables set by an attempt or after a failure.
@@ -197,7 +197,11 @@ impl<'a> CompletionContext<'a> {
             (Role::Keyword, "try") => (0, self.clause(&words)),
             (Role::Keyword, "channel") => (0, self.rule(&words)),
             (Role::Keyword, "list") if words.len() == 1 => (0, self.fitting(["add"])),
-            (Role::Keyword, "list") if words.len() == 2 && words[1].0 == "add" => (0, Vec::new()),
+            (Role::Keyword, "list") if words.len() == 2 && words[1].0 == "add" => {
+                let names =
+                    self.known.variables.keys().map(String::as_str).filter(|it| is_name(it));
+                (0, self.fitting(names))
+            }
             (Role::Keyword, "list") if words.len() == 2 => (0, self.fitting(["in"])),
             (Role::Keyword, "else") if words.len() == 1 => (0, self.fitting(["if"])),
             (Role::Keyword, head) if is_loop(head) && words.len() == 1 => (0, Vec::new()),
@@ -279,6 +283,7 @@ impl<'a> CompletionContext<'a> {
             let piped = self.is_piped();
             let fits = |word: &&str| match *word {
                 ARGS => self.is_first(),
+                USE => self.is_in_head(),
                 "function" | "return" | "shift" | "channel" | "list" => !piped,
                 "when" => self.is_in_case() && !piped,
                 word => inside && !piped || HEADS.contains(&word),
@@ -290,6 +295,11 @@ impl<'a> CompletionContext<'a> {
             found.extend(self.known.programs(self.word).into_iter().map(CompletionCandidate::word));
         }
         (0, found)
+    }
+
+    /// Returns true if only `args` and `use` precede the word.
+    fn is_in_head(&self) -> bool {
+        is_head(&self.scanned.all[..self.before], self.text)
     }
 
     /// Returns true if no command precedes the word.

@@ -3,6 +3,7 @@
 pub mod abbreviations;
 pub mod candidate;
 pub mod complete;
+mod disk_files;
 pub mod files;
 pub mod help;
 pub mod highlight;
@@ -12,3 +13,5 @@ pub mod lint;
 pub mod lsp;
 mod meaning;
 pub mod tokens;
+
+pub use disk_files::DiskFiles;

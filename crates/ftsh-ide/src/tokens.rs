@@ -16,6 +16,8 @@ use ftsh_syntax::vocabulary::{
 
 /// Word that begins the declaration of a script's arguments.
 pub(crate) const ARGS: &str = "args";
+/// Keyword before a file with functions and channels.
+pub(crate) const USE: &str = "use";
 
 /// Token of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -318,6 +320,7 @@ impl<'t> TokenScanner<'t> {
     fn declares(&self, word: &str) -> bool {
         match word {
             ARGS => self.declares_arguments(),
+            USE => self.declares_file(),
             "list" => self.declares_list(),
             _ => true,
         }
@@ -333,6 +336,16 @@ impl<'t> TokenScanner<'t> {
         rest.starts_with([' ', '\t', '\\'])
             && after.starts_with(has_form)
             && self.found.all.iter().all(is_nothing)
+    }
+
+    /// Returns true if only `args` and `use` precede the word `use` at the current position, and one
+    /// word follows.
+    fn declares_file(&self) -> bool {
+        let rest = &self.rest()[USE.len()..];
+        let line = rest.split(['\n', ';', '#']).next().unwrap_or_default().trim();
+        let is_word = |text: &str| !text.contains([' ', '\t', '|', '<', '>', '&']);
+        let is_one = line.starts_with(['"', '\'']) || !line.is_empty() && is_word(line);
+        rest.starts_with([' ', '\t', '\\']) && is_one && is_head(&self.found.all, self.text)
     }
 
     /// Returns true if a name and `in`, or `add` and a name, follow the word `list`.
@@ -462,6 +475,15 @@ fn is_operator(word: &str) -> bool {
     OPERATORS.contains(&word)
 }
 
+/// Returns true if tokens are comments, `args` and `use` with their words only.
+pub(crate) fn is_head(tokens: &[ScriptToken], text: &str) -> bool {
+    tokens.iter().all(|token| match token.role {
+        Role::Comment | Role::Separator | Role::Word => true,
+        Role::Keyword => matches!(&text[token.range.clone()], ARGS | USE),
+        _ => false,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -495,6 +517,8 @@ mod tests {
             @"K:try L:for W:5 L:minutes L:every W:2 L:s C:cp W:try W:end K:end");
         insta::assert_snapshot!(shown("if .succeeds. (grep -q a,b f) .and. $x .eq. f(1,2)"),
             @"K:if O:.succeeds. S:( C:grep W:-q W:a,b W:f S:) O:.and. W:$x O:.eq. W:f S:( W:1 S:, W:2 S:)");
+        insta::assert_snapshot!(shown("# a\nargs b\nuse c.ftsh # d\nuse e f\nuse g"),
+            @"#:# a K:args W:b K:use W:c.ftsh #:# d C:use W:e W:f C:use W:g");
         insta::assert_snapshot!(shown("# a\nargs \"b c\" url -n|--new --out=FILE files... # d\nargs x | -y"),
             @r#"#:# a K:args W:"b c" W:url W:-n|--new W:--out=FILE W:files... #:# d C:args W:x S:| C:-y"#);
         insta::assert_snapshot!(shown("x=$a + 1 - (2 * -3); if ! $a == b && $op .eq. + || !($x<=3 > 2)"),

@@ -1,5 +1,6 @@
 //! Inputs of a run.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bstr::{BString, ByteSlice};
@@ -24,7 +25,9 @@ pub struct Beginning {
     pub at: Duration,
     /// Name of the script.
     pub name: String,
-    /// Text of the script.
+    /// Text of the script. For each `use`, the name of the file follows after a NUL, empty if the
+    /// file was used before, and then the text of the file in the same form. No script contains a
+    /// NUL.
     pub text: String,
     /// `$0`, `$1`, …
     pub arguments: Vec<BString>,
@@ -77,7 +80,7 @@ impl Beginning {
             version: env!("CARGO_PKG_VERSION").into(),
             at,
             name: script.source.name().to_string(),
-            text: script.source.text().into(),
+            text: with_files(script),
             arguments: arguments.to_vec(),
             environment: environment.to_vec(),
             seed,
@@ -94,6 +97,11 @@ impl Beginning {
                 on: config.on.clone().map(|on| (on.engine.name().into(), on.options)),
             },
         }
+    }
+
+    /// Returns true if a script and the files that it uses have the recorded texts.
+    pub fn is_of(&self, script: &Script) -> bool {
+        self.text == with_files(script)
     }
 
     /// Returns the process id of the shell.
@@ -118,7 +126,7 @@ impl Beginning {
     ///
     /// Returns `None` if the text is no valid script, or if the policy or the engine is unknown.
     pub fn machine(&self, log_level: Level, secrets: Secrets) -> Option<Machine> {
-        let script = parse(&self.name, &self.text).ok()?;
+        let script = script(&self.name, &mut self.text.split('\0'))?;
         let Settings {
             pid, umask, passing_input, kill_timeout, kill_strong, unset_is_empty, ..
         } = self.settings;
@@ -144,4 +152,31 @@ impl Beginning {
         let (arguments, environment) = (self.arguments.clone(), self.environment.clone());
         Some(Machine::new(&script, arguments, environment, config, self.seed))
     }
+}
+
+/// Returns the text of a script, followed by those of the files that it uses.
+fn with_files(script: &Script) -> String {
+    let mut text = script.source.text().to_owned();
+    for file in &script.used {
+        text.push('\0');
+        if let Some(file) = file {
+            text += file.source.name();
+            text.push('\0');
+            text += &with_files(file);
+        }
+    }
+    text
+}
+
+/// Parses a script and the files that it uses, which were checked before they were recorded.
+fn script(name: &str, parts: &mut std::str::Split<'_, char>) -> Option<Script> {
+    let mut script = parse(name, parts.next()?).ok()?;
+    for _ in 0..script.uses().count() {
+        let file = match parts.next()? {
+            "" => None,
+            name => Some(Arc::new(self::script(name, parts)?)),
+        };
+        script.used.push(file);
+    }
+    Some(script)
 }

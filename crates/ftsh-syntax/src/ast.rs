@@ -28,9 +28,34 @@ pub struct Script {
     pub source: Arc<Source>,
     /// Commands in order, function definitions included.
     pub body: Block,
+    /// For each `use` in order, the file that it uses. `None` if an earlier `use` of the script or
+    /// of its files uses the same file, or if the files were not read.
+    pub used: Vec<Option<Arc<Script>>>,
 }
 
 impl Script {
+    /// Creates a script that uses no files.
+    pub fn new(source: Arc<Source>, body: Block) -> Self {
+        Self { source, body, used: Vec::new() }
+    }
+
+    /// Iterates over the `use` commands, with their spans.
+    pub fn uses(&self) -> impl Iterator<Item = (Span, &Use)> {
+        self.body.commands.iter().filter_map(|command| match &command.kind {
+            CommandKind::Use(used) => Some((command.span, &**used)),
+            _ => None,
+        })
+    }
+
+    /// Returns this script and the files that it uses, each once, in the order of their `use`.
+    pub fn all_files(&self) -> Vec<&Self> {
+        let mut files = vec![self];
+        for used in self.used.iter().flatten() {
+            files.extend(used.all_files());
+        }
+        files
+    }
+
     /// Returns the declaration of the script's arguments.
     pub fn arguments(&self) -> Option<&Arc<ArgumentsDeclaration>> {
         let mut commands = self.body.commands.iter();
@@ -61,6 +86,37 @@ pub struct Command {
     pub redirects: Vec<Redirect>,
 }
 
+impl Command {
+    /// Returns the blocks directly inside of the command. A pipeline has one for each stage that is
+    /// a structure.
+    pub fn blocks(&self) -> Vec<&Block> {
+        match &self.kind {
+            CommandKind::If { arms, otherwise } => {
+                arms.iter().map(|(_, body)| body).chain(otherwise).collect()
+            }
+            CommandKind::Case(case) => case.blocks().collect(),
+            CommandKind::While { body, .. } | CommandKind::Function { body, .. } => vec![body],
+            CommandKind::For(details) => vec![&details.body],
+            CommandKind::Try(details) => {
+                let after = details.catch.iter().chain(&details.finally).map(|(_, block)| block);
+                std::iter::once(&details.body).chain(after).collect()
+            }
+            CommandKind::Pipeline(pipeline) => {
+                pipeline.stages.iter().filter_map(Stage::block).collect()
+            }
+            CommandKind::Comment { .. }
+            | CommandKind::Assign { .. }
+            | CommandKind::Return(_)
+            | CommandKind::Shift(_)
+            | CommandKind::List { .. }
+            | CommandKind::Jump(_)
+            | CommandKind::Channel(_)
+            | CommandKind::Use(_)
+            | CommandKind::Args(_) => Vec::new(),
+        }
+    }
+}
+
 /// Kind of a command, with its parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CommandKind {
@@ -81,6 +137,8 @@ pub enum CommandKind {
         value: Option<Expr>,
         /// True for `local name=expr`, which lasts until the call ends.
         local: bool,
+        /// True for `export name=expr` with operators. With a plain value, `export` is a command.
+        exported: bool,
     },
     /// `if … else if … else … end`.
     If {
@@ -128,8 +186,19 @@ pub enum CommandKind {
     },
     /// `channel NAME rules…`.
     Channel(Box<ChannelDeclaration>),
+    /// `use FILE`, before the other statements of a script.
+    Use(Box<Use>),
     /// `args "summary" arguments…`, the first statement of a script.
     Args(Arc<ArgumentsDeclaration>),
+}
+
+/// Use of another file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Use {
+    /// Path as written.
+    pub file: Word,
+    /// Path, relative to the directory of the file with the `use`.
+    pub path: String,
 }
 
 /// Jump out of the body of a loop.

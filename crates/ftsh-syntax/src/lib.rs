@@ -16,6 +16,7 @@ pub mod print;
 pub mod slug;
 pub mod span;
 mod spelling;
+pub mod uses;
 pub mod vocabulary;
 
 pub use ast::Script;

@@ -120,9 +120,12 @@ impl Printer {
                 self.text.push_str(text);
             }
             CommandKind::Pipeline(pipeline) => self.stages(&pipeline.stages, tasks),
-            CommandKind::Assign { name, value, local } => {
+            CommandKind::Assign { name, value, local, exported } => {
                 if *local {
                     self.text.push_str("local ");
+                }
+                if *exported {
+                    self.text.push_str("export ");
                 }
                 self.text.push_str(name);
                 if !local || value.is_some() {
@@ -144,6 +147,10 @@ impl Printer {
                     self.text.push(' ');
                     self.word(word);
                 }
+            }
+            CommandKind::Use(used) => {
+                self.text.push_str("use ");
+                self.word(&used.file);
             }
             CommandKind::List { name, words, adds } => {
                 self.text.push_str(if *adds { "list add " } else { "list " });
@@ -226,6 +233,7 @@ impl Printer {
             | CommandKind::Jump(_)
             | CommandKind::List { .. }
             | CommandKind::Channel(_)
+            | CommandKind::Use(_)
             | CommandKind::Args(_) => {}
         }
     }

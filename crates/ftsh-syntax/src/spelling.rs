@@ -58,6 +58,11 @@ impl BinaryOperator {
         }
     }
 
+    /// Returns the symbol of the operator if it was written as one, or else the operator with dots.
+    pub fn written(self, is_symbol: bool) -> &'static str {
+        self.symbol().filter(|_| is_symbol).unwrap_or(self.spelling())
+    }
+
     /// Returns the symbol of the operator, if the operator has a symbol.
     pub fn symbol(self) -> Option<&'static str> {
         Some(match self {

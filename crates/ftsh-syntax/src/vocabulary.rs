@@ -23,7 +23,7 @@ pub const ALONE: [&str; 3] = ["break", "continue", "finally"];
 
 /// Words that begin a declaration, which applies to the lines after it. A script's function of the
 /// same name takes precedence.
-pub const DECLARATIONS: [&str; 3] = ["channel", "list", "args"];
+pub const DECLARATIONS: [&str; 4] = ["channel", "list", "args", "use"];
 
 /// Words after a number of attempts.
 pub const TIMES: [&str; 2] = ["times", "time"];

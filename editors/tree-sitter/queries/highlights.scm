@@ -1,7 +1,7 @@
 ; No node is told twice, since editors don't agree on which wins.
 (comment) @comment
 
-["try" "catch" "finally" "if" "case" "when" "else" "end" "forany" "forall" "function" "return" "shift" "channel" "list" "args"] @keyword
+["try" "catch" "finally" "if" "case" "when" "else" "end" "forany" "forall" "function" "return" "shift" "channel" "list" "args" "use"] @keyword
 (for "for" @keyword)
 (while "while" @keyword)
 (jump) @keyword

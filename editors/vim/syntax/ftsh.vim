@@ -9,7 +9,7 @@ syn sync fromstart
 
 " generated: words
 let s:operators = 'to\|step\|or\|and\|eq\|ne\|eql\|neql\|lt\|le\|gt\|ge\|contains\|matches\|add\|sub\|mul\|div\|mod\|pow\|not\|exists\|isr\|isw\|isx\|isfile\|isdir\|islink\|ispipe\|issock\|isblock\|ischar'
-let s:functions = 'lines\|split\|length\|lower\|upper\|trim\|replace\|match\|substr\|starts\|ends\|join\|count\|format\|round\|min\|max\|abs\|basename\|dirname\|suffix\|stem\|now\|files\|time\|seconds\|random'
+let s:functions = 'lines\|split\|json\|length\|lower\|upper\|trim\|replace\|match\|substr\|starts\|ends\|join\|count\|format\|round\|min\|max\|abs\|basename\|dirname\|suffix\|stem\|now\|files\|time\|seconds\|random'
 let s:builtins = 'cd\|pwd\|umask\|echo\|read\|local\|export\|unset\|source\|exec\|success\|failure\|giveup\|defer\|exit\|sleep'
 let s:try_words = 'for\|or\|every\|each\|while\|atomic\|same\|input\|backoff\|through\|from\|to\|by\|jitter\|times\|time\|ethernet\|exponential\|full\|equal\|decorrelated\|normal\|proportional\|slotted\|windowed\|fixed\|none\|ms\|millisecond\|milliseconds\|s\|sec\|second\|seconds\|m\|min\|minute\|minutes\|h\|hour\|hours\|d\|day\|days'
 let s:forany_clauses = 'in\s\+order\|hedge\s\+after\|at\s\+most'
@@ -96,7 +96,8 @@ exe 'syn region ftshChannel matchgroup=ftshKeyword start="channel\ze\%([ \t]\|$\
 " Options of a script may have a `|` before a dash.
 exe 'syn region ftshArgs matchgroup=ftshKeyword start=@args\ze\s\+[A-Za-z_"''-]@ matchgroup=NONE skip="\\$\||-" end="\ze[;|]" end="$" keepend contains=@ftshParts'
 exe 'syn region ftshList matchgroup=ftshKeyword start="list\ze\s\+\%(add\s\+\h\|\h\w*\s\+in\%([ \t\r;]\|$\)\)" matchgroup=NONE ' . s:ends . ' contains=@ftshExpression,ftshListWord'
-syn cluster ftshHeads contains=ftshCommand,ftshAssignment,ftshBuiltin,ftshAlone,ftshTry,ftshFor,ftshForAny,ftshForAll,ftshCondition,ftshPlainHead,ftshChannel,ftshList,ftshArgs
+exe 'syn region ftshUse matchgroup=ftshKeyword start="use\ze\s\+[^ \t;|<>&]\+\s*\%([;#]\|$\)" matchgroup=NONE ' . s:ends . ' contains=@ftshParts'
+syn cluster ftshHeads contains=ftshCommand,ftshAssignment,ftshBuiltin,ftshAlone,ftshTry,ftshFor,ftshForAny,ftshForAll,ftshCondition,ftshPlainHead,ftshChannel,ftshList,ftshArgs,ftshUse
 
 hi def link ftshKeyword Keyword
 hi def link ftshAlone Keyword

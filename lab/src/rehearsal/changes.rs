@@ -215,6 +215,7 @@ fn nth_try<'b>(block: &'b mut Block, before: &mut usize) -> Option<&'b mut Try> 
             | CommandKind::List { .. }
             | CommandKind::Jump(_)
             | CommandKind::Channel(_)
+            | CommandKind::Use(_)
             | CommandKind::Args(_) => Vec::new(),
         };
         for block in inside {

@@ -96,6 +96,7 @@ impl<'s> CommandWalk<'s> {
             CommandKind::Comment { .. }
             | CommandKind::Jump(_)
             | CommandKind::Channel(_)
+            | CommandKind::Use(_)
             | CommandKind::Args(_) => {}
         }
     }

@@ -19,6 +19,7 @@ use ftsh_machine::record::{Level, LogRecord};
 use ftsh_machine::secrets::Secrets;
 use ftsh_machine::{Outcome, Time};
 use ftsh_process as process;
+use ftsh_syntax::Script;
 use ftsh_syntax::slug::Slug;
 use ftsh_sys::os_error::plain;
 
@@ -54,7 +55,7 @@ impl EarlierRun {
         &self.journal.beginning.name
     }
 
-    /// Compares the run with the script of this start, whose text is given if it is readable.
+    /// Compares the run with the script of this start, which is given if it is readable.
     /// Returns a note for the user.
     ///
     /// # Errors
@@ -63,12 +64,12 @@ impl EarlierRun {
     pub(crate) fn compared(
         &self,
         program: &ScriptSource,
-        text: Option<&str>,
+        script: Option<&Script>,
     ) -> Result<Option<String>> {
         let (path, began) = (self.journal_file.path.display(), moment(self.journal.beginning.at));
         let (then, now) = (self.name(), program.name());
         match program {
-            ScriptSource::File(file) if !self.is_of(file, text) => {
+            ScriptSource::File(file) if !self.is_of(file, script) => {
                 let then = self.script();
                 let message = format!(
                     "`{path}` holds a run of `{}` that began at {began}and must be resumed first: start \
@@ -80,7 +81,8 @@ impl EarlierRun {
             }
             ScriptSource::File(_) => {}
             // Only name and text distinguish such scripts.
-            _ if now == then && text == Some(&self.journal.beginning.text) => {}
+            _ if now == then
+                && script.is_some_and(|script| self.journal.beginning.is_of(script)) => {}
             _ => {
                 let message = format!(
                     "`{path}` holds a run of {} that began at {began}and must be resumed first: start that \
@@ -102,9 +104,9 @@ impl EarlierRun {
         }
         let continues =
             format!("the run in `{path}` that began at {began} continues with its original text");
-        Ok(match text {
+        Ok(match script {
             None => Some(format!("the script can't be read; {continues}")),
-            Some(text) if text != self.journal.beginning.text => {
+            Some(script) if !self.journal.beginning.is_of(script) => {
                 Some(format!("the script has changed; {continues}"))
             }
             Some(_) => None,
@@ -119,13 +121,13 @@ impl EarlierRun {
 
     /// True if `file` is the script of the run: it has the same path, resolves to the same file, or
     /// was moved without a change.
-    fn is_of(&self, file: &Path, text: Option<&str>) -> bool {
+    fn is_of(&self, file: &Path, script: Option<&Script>) -> bool {
         let (then, now) = (self.script(), absolute(file).unwrap_or_else(|_| file.into()));
         // Names are recorded as text.
         let is_named_so = then == Path::new(&*now.to_string_lossy());
         let is_same = || Some(then.canonicalize().ok()? == now.canonicalize().ok()?);
-        let is_moved =
-            then.file_name() == now.file_name() && text == Some(&self.journal.beginning.text);
+        let is_moved = then.file_name() == now.file_name()
+            && script.is_some_and(|script| self.journal.beginning.is_of(script));
         is_named_so || is_moved || is_same() == Some(true)
     }
 

@@ -78,7 +78,7 @@ fn script(heads: &[Head], command: &[OsString], style: Style, by_env: bool) -> S
     }
     let bytes = maker.bytes.iter().map(|(name, bytes)| print_bytes(name, bytes));
     let commands = bytes.chain(block).collect();
-    Script { source: Arc::new(Source::new(ENV, "")), body: Block { commands } }
+    Script::new(Arc::new(Source::new(ENV, "")), Block { commands })
 }
 
 /// Returns true if attempts that follow the first are to read the same input: the command or a loop

@@ -12,11 +12,13 @@ use ftsh_syntax::vocabulary::function;
 
 pub(super) fn check(script: &Script) -> Vec<Warning> {
     let mut own = HashSet::new();
-    walk::each(&script.body, &mut |command| {
-        if let CommandKind::Function { name, .. } = &command.kind {
-            own.insert(&**name);
-        }
-    });
+    for file in script.all_files() {
+        walk::each(&file.body, &mut |command| {
+            if let CommandKind::Function { name, .. } = &command.kind {
+                own.insert(&**name);
+            }
+        });
+    }
     let mut warnings = Vec::new();
     walk::each(&script.body, &mut |command| {
         let words = walk::simples(command).flat_map(Simple::all_words);

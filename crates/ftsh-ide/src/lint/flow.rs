@@ -112,6 +112,7 @@ impl<'a> FlowCheck<'a> {
             | CommandKind::Shift(_)
             | CommandKind::List { .. }
             | CommandKind::Channel(_)
+            | CommandKind::Use(_)
             | CommandKind::Args(_) => self.inside(command),
         }
     }
@@ -147,6 +148,7 @@ impl<'a> FlowCheck<'a> {
             | CommandKind::Shift(_)
             | CommandKind::List { .. }
             | CommandKind::Channel(_)
+            | CommandKind::Use(_)
             | CommandKind::Args(_) => {
                 walk::blocks(command).into_iter().all(|block| self.is_idle(block, seen))
             }

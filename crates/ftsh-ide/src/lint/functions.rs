@@ -29,11 +29,19 @@ struct CallGraph<'a> {
 pub(super) fn check(script: &Script) -> Vec<Warning> {
     let mut calls = CallGraph::default();
     calls.block(&script.body, None);
+    // Used files may call functions of the script.
+    let mut used = CallGraph::default();
+    for file in script.all_files().into_iter().skip(1) {
+        used.block(&file.body, None);
+    }
+    calls.open |= used.open;
     // A file of functions only is meant to be sourced by other scripts.
     if calls.open || !calls.runs {
         return Vec::new();
     }
     let mut reached = calls.script;
+    reached.extend(used.script);
+    reached.extend(used.functions.into_values().flat_map(|(_, called)| called));
     while let Some(name) = reached.pop() {
         if let Some((_, more)) = calls.functions.remove(&*name) {
             reached.extend(more);
@@ -57,7 +65,10 @@ impl<'a> CallGraph<'a> {
             self.runs |= inside.is_none()
                 && !matches!(
                     command.kind,
-                    CommandKind::Comment { .. } | CommandKind::Channel(_) | CommandKind::Args(_)
+                    CommandKind::Comment { .. }
+                        | CommandKind::Channel(_)
+                        | CommandKind::Use(_)
+                        | CommandKind::Args(_)
                 );
             if let CommandKind::Pipeline(pipeline) = &command.kind {
                 self.pipeline(pipeline, inside);

@@ -48,11 +48,21 @@ pub(super) fn check(script: &Script, programs: &dyn Programs) -> Vec<Warning> {
         }
         is_open |= changes_path(command);
     });
+    let mut elsewhere = HashSet::new();
+    for file in script.all_files().into_iter().skip(1) {
+        walk::each(&file.body, &mut |command| {
+            if let CommandKind::Function { name, .. } = &command.kind {
+                elsewhere.insert(name.to_string());
+            }
+            is_open |= changes_path(command);
+        });
+    }
+    // Files that were not read may define any function.
+    is_open |= script.used.len() < script.uses().count();
     if is_open {
         return Vec::new();
     }
-    let mut check =
-        ProgramCheck { programs, functions, checked: HashSet::new(), warnings: Vec::new() };
+    let mut check = ProgramCheck { programs, functions, checked: elsewhere, warnings: Vec::new() };
     check.block(&script.body, None);
     check.warnings
 }
@@ -60,7 +70,7 @@ pub(super) fn check(script: &Script, programs: &dyn Programs) -> Vec<Warning> {
 struct ProgramCheck<'a> {
     programs: &'a dyn Programs,
     functions: HashMap<Name, &'a Block>,
-    /// Functions and programs checked already.
+    /// Functions and programs checked already, and functions of used files.
     checked: HashSet<String>,
     warnings: Vec<Warning>,
 }

@@ -192,6 +192,7 @@ impl ScheduleBuilder<'_> {
                 | CommandKind::Shift(_)
                 | CommandKind::List { .. }
                 | CommandKind::Channel(_)
+                | CommandKind::Use(_)
                 | CommandKind::Args(_)
                     if computes_at_once(command) =>
                 {
@@ -222,6 +223,7 @@ impl ScheduleBuilder<'_> {
                 | CommandKind::Shift(_)
                 | CommandKind::List { .. }
                 | CommandKind::Channel(_)
+                | CommandKind::Use(_)
                 | CommandKind::Args(_)
                 | CommandKind::If { .. }
                 | CommandKind::Case(_)

@@ -71,6 +71,7 @@ impl<'a> LimitCheck<'a> {
                 | CommandKind::List { .. }
                 | CommandKind::Jump(_)
                 | CommandKind::Channel(_)
+                | CommandKind::Use(_)
                 | CommandKind::Args(_) => {
                     for block in walk::blocks(command) {
                         self.block(block);
@@ -375,6 +376,7 @@ fn says(block: &Block, names: &[&str]) -> Option<Span> {
         | CommandKind::List { .. }
         | CommandKind::Jump(_)
         | CommandKind::Channel(_)
+        | CommandKind::Use(_)
         | CommandKind::Args(_) => {
             walk::blocks(command).into_iter().find_map(|inner| says(inner, names))
         }

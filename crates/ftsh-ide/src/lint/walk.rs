@@ -11,29 +11,7 @@ use ftsh_syntax::parse::literal;
 /// Returns the blocks directly inside of a command. A pipeline has one for each stage that is a
 /// structure.
 pub(crate) fn blocks(command: &Command) -> Vec<&Block> {
-    match &command.kind {
-        CommandKind::If { arms, otherwise } => {
-            arms.iter().map(|(_, body)| body).chain(otherwise).collect()
-        }
-        CommandKind::Case(case) => case.blocks().collect(),
-        CommandKind::While { body, .. } | CommandKind::Function { body, .. } => vec![body],
-        CommandKind::For(details) => vec![&details.body],
-        CommandKind::Try(details) => {
-            let after = details.catch.iter().chain(&details.finally).map(|(_, block)| block);
-            std::iter::once(&details.body).chain(after).collect()
-        }
-        CommandKind::Pipeline(pipeline) => {
-            pipeline.stages.iter().filter_map(Stage::block).collect()
-        }
-        CommandKind::Comment { .. }
-        | CommandKind::Assign { .. }
-        | CommandKind::Return(_)
-        | CommandKind::Shift(_)
-        | CommandKind::List { .. }
-        | CommandKind::Jump(_)
-        | CommandKind::Channel(_)
-        | CommandKind::Args(_) => Vec::new(),
-    }
+    command.blocks()
 }
 
 /// Returns the expressions of a command, also those in its words, without those of its blocks.
@@ -86,6 +64,7 @@ fn own_expressions(command: &Command) -> Vec<&Expr> {
         CommandKind::Comment { .. }
         | CommandKind::Pipeline(_)
         | CommandKind::Function { .. }
+        | CommandKind::Use(_)
         | CommandKind::Args(_)
         | CommandKind::Jump(_) => Vec::new(),
     }

@@ -114,6 +114,17 @@ fn known(
             _ => {}
         }
     }
+    if let Ok(script) = document.parsed() {
+        for file in script.all_files().into_iter().skip(1) {
+            for it in Names::of(file).all.into_iter().filter(|it| it.defines) {
+                match it.kind {
+                    NameKind::Function => functions.push(it.name),
+                    NameKind::Channel => channels.push(it.name),
+                    NameKind::Variable => {}
+                }
+            }
+        }
+    }
     let mut variables = variables.clone();
     for name in set(document) {
         variables.entry(name).or_insert(None);

@@ -1,12 +1,16 @@
 //! `textDocument/definition` and `textDocument/references`: definitions and uses of names.
 
-use lsp_types::{Location, Position, SymbolKind};
+use std::path::Path;
 
-use super::document::Document;
+use lsp_types::{Location, Position, Range, SymbolKind};
+
+use super::document::{self, Document};
 use super::names::{NameKind, Names};
 use super::outline;
+use super::position::LineIndex;
 use crate::tokens::scan;
-use ftsh_syntax::Span;
+use ftsh_syntax::uses::joined;
+use ftsh_syntax::{Script, Span};
 
 /// Returns the definitions of the name at a position: one for a function or a channel, and every
 /// assignment of a variable.
@@ -14,8 +18,41 @@ pub(super) fn definition(document: &Document, place: Position) -> Vec<Location> 
     let offset = document.offset(place);
     let Ok(script) = document.parsed() else { return guess(document, offset) };
     let names = Names::of(script);
-    let Some(found) = names.at(offset) else { return Vec::new() };
-    locations(document, names.definitions(found.kind, &found.name).map(|it| it.span))
+    let Some(found) = names.at(offset) else { return file(document, script, offset) };
+    let own = locations(document, names.definitions(found.kind, &found.name).map(|it| it.span));
+    if own.is_empty() { elsewhere(script, found.kind, &found.name) } else { own }
+}
+
+/// Returns the definitions of a function or a channel in the files that a script uses.
+fn elsewhere(script: &Script, kind: NameKind, name: &str) -> Vec<Location> {
+    if kind == NameKind::Variable {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    for file in script.all_files().into_iter().skip(1) {
+        for definition in Names::of(file).definitions(kind, name) {
+            found.extend(location(file, definition.span));
+        }
+    }
+    found
+}
+
+/// Returns the beginning of the file of the `use` at an offset.
+fn file(document: &Document, script: &Script, offset: usize) -> Vec<Location> {
+    let Some(directory) = document.directory() else { return Vec::new() };
+    let mut uses = script.uses();
+    let used = uses.find(|(span, _)| span.start <= offset && offset <= span.end);
+    let Some((_, used)) = used else { return Vec::new() };
+    let start = Range::new(Position::new(0, 0), Position::new(0, 0));
+    let uri = document::file_uri(&joined(&directory, &used.path));
+    uri.map(|uri| Location::new(uri, start)).into_iter().collect()
+}
+
+/// Returns the location of a span in a used file.
+fn location(file: &Script, span: Span) -> Option<Location> {
+    let text = file.source.text();
+    let uri = document::file_uri(Path::new(&**file.source.name()))?;
+    Some(Location::new(uri, LineIndex::of(text).range(text, span)))
 }
 
 /// Returns the uses of a name, with the definitions if wanted. Programs have no references.

@@ -11,10 +11,10 @@ use crate::lint::{Schedule, schedules};
 use crate::meaning;
 use crate::tokens::{Role, ScriptToken, scan};
 use ftsh_machine::{FailureKind, builtins};
-use ftsh_syntax::Span;
 use ftsh_syntax::ast::{CommandKind, DeclaredArgument};
 use ftsh_syntax::backoff::{Policy, PolicyKind};
 use ftsh_syntax::vocabulary::{DECLARATIONS, HEADS, function};
+use ftsh_syntax::{Script, Span};
 
 /// Returns the explanation at a position. Tries without a policy use `policy`.
 pub(super) fn hover(document: &Document, place: Position, policy: &Policy) -> Option<Hover> {
@@ -157,6 +157,11 @@ impl<'d> HoverToken<'d> {
     /// Describes a function of the script by its head and the comment above it.
     fn function(&self, name: &str) -> Option<String> {
         let script = self.document.parsed().ok()?;
+        script.all_files().into_iter().find_map(|file| Self::function_of(file, name))
+    }
+
+    /// Describes a function of a file.
+    fn function_of(script: &Script, name: &str) -> Option<String> {
         let commands = &script.body.commands;
         let is_it = |kind: &CommandKind| matches!(kind, CommandKind::Function { name: it, .. } if **it == *name);
         let Some(at) = commands.iter().position(|command| is_it(&command.kind)) else {

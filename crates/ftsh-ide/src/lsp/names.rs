@@ -103,8 +103,11 @@ impl NameCollector<'_, '_> {
 
     fn command(&mut self, command: &Command) {
         match &command.kind {
-            CommandKind::Assign { name, local, .. } => {
-                let words = usize::from(*local);
+            CommandKind::Assign { name, local, exported, .. } => {
+                let words = usize::from(*local || *exported);
+                if *exported {
+                    self.names.exported.insert(name.to_string());
+                }
                 self.push(
                     NameKind::Variable,
                     true,

@@ -49,9 +49,10 @@ pub(crate) fn compute(task: &mut Task, instruction: &Instruction) -> Result<(), 
         }
         Instruction::Not => task.pop()?.boolean().map(|value| Value::Boolean(!value)),
         Instruction::Boolean => task.pop()?.boolean().map(Value::Boolean),
-        Instruction::Binary(operator) => {
+        Instruction::Binary { operator, is_symbol } => {
             let right = task.pop()?;
             operators::binary(*operator, &task.pop()?, &right)
+                .map_err(|error| error.written(*is_symbol))
         }
         Instruction::Range { step } => {
             let step = if *step { task.pop()?.integer() } else { Ok(1) };

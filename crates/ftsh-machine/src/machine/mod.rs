@@ -116,7 +116,7 @@ impl Machine {
     ) -> Result<Self, Unrunnable> {
         let unpacked = Unpacked::new(packed, log_level, secrets)?;
         let source = Arc::new(Source::new("", ""));
-        let nothing = Script { source, body: Block::default() };
+        let nothing = Script::new(source, Block::default());
         let (arguments, config) = (unpacked.arguments, unpacked.config);
         let mut machine = Self::new(&nothing, arguments, Vec::new(), config, unpacked.seed);
         machine.core.scheduler.advance(now);
@@ -144,7 +144,7 @@ impl Machine {
                 .is_none_or(|builtin| builtin.runs_commands() || builtin.is_program())
         };
         let main = self.core.tasks.main();
-        main.is_some_and(|main| self.definitions.may_run_programs(&main.program, runs))
+        main.is_some_and(|main| self.definitions.may_run_programs(&main.program, &runs))
     }
 
     /// Returns the next output. Poll again after `Effect`; wait after `Timeout`.

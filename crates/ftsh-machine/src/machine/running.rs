@@ -209,7 +209,7 @@ impl Machine {
             }
             Instruction::Not
             | Instruction::Test(_)
-            | Instruction::Binary(_)
+            | Instruction::Binary { .. }
             | Instruction::Range { .. }
             | Instruction::Boolean => compute(task, instruction)?,
             Instruction::ShortCircuit(value, address) => {
@@ -248,11 +248,17 @@ impl Machine {
                 local(task, name, made);
             }
             Instruction::Assign(name) => self.core.assign(task, name)?,
+            Instruction::Export(name) => task.variables.export(name),
             Instruction::List { name, values, adds } => {
                 self.core.make_list(task, name, *values, *adds)?;
             }
             Instruction::Channel(code) => self.tries().declare(task, code)?,
             Instruction::Unset(name) => self.core.unset(task, name),
+            Instruction::Use(file) => {
+                if let Some(file) = file {
+                    return self.commands().use_file(task, file);
+                }
+            }
             Instruction::Args(declaration) => self.core.read_arguments(task, declaration)?,
             Instruction::Shift => shift(task)?,
             Instruction::Return { value } => return self.core.unwinder().return_(task, *value),

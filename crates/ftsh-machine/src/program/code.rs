@@ -31,6 +31,16 @@ pub(crate) struct Program {
     pub calls: Vec<(usize, Address)>,
 }
 
+impl Program {
+    /// Iterates over the programs of the files that the script uses itself.
+    pub(crate) fn used(&self) -> impl Iterator<Item = &Arc<Self>> {
+        self.code.iter().filter_map(|instruction| match instruction {
+            Instruction::Use(file) => file.as_ref(),
+            _ => None,
+        })
+    }
+}
+
 /// One step of a program. "Pops" and "pushes" refer to the task's stack of values.
 #[derive(Clone, Debug)]
 pub(crate) enum Instruction {
@@ -45,7 +55,12 @@ pub(crate) enum Instruction {
     /// Pops a file name and pushes the result of the test.
     Test(FileTest),
     /// Pops two values and pushes the result.
-    Binary(BinaryOperator),
+    Binary {
+        /// Operator.
+        operator: BinaryOperator,
+        /// True if written as a symbol.
+        is_symbol: bool,
+    },
     /// Pops the step, if there is one, and two bounds. Pushes the range.
     Range {
         /// True if there is a step.
@@ -90,6 +105,8 @@ pub(crate) enum Instruction {
     Local(Name),
     /// Pops a value into a variable.
     Assign(Name),
+    /// Passes a variable to commands.
+    Export(Name),
     /// Pops the values of words and makes a list of the words, or adds them to a list.
     List {
         /// Name of the variable.
@@ -103,6 +120,8 @@ pub(crate) enum Instruction {
     Unset(Name),
     /// Pops the values of the rules and declares a channel.
     Channel(Arc<ChannelCode>),
+    /// Runs a used file, to declare its channels. `None` if the file was used before.
+    Use(Option<Arc<Program>>),
     /// Sets the variables of the script's arguments, which become the operands.
     Args(Arc<ArgumentsDeclaration>),
     /// Pops the number of arguments to shift.

@@ -21,8 +21,10 @@ pub(crate) struct Definitions {
 }
 
 impl Definitions {
-    /// Adds the functions of a program, and the channels that the program declares.
+    /// Adds the functions of a program and of the files that it uses, and the channels that they
+    /// declare.
     pub(crate) fn add(&mut self, program: &Arc<Program>) {
+        program.used().for_each(|used| self.add(used));
         for (name, address) in &program.functions {
             self.add_function(Arc::clone(name), (Arc::clone(program), *address));
         }
@@ -87,15 +89,21 @@ impl Definitions {
     pub(crate) fn parse(&self, name: &str, text: &[u8]) -> Result<Script, SyntaxErrors> {
         let channels: Vec<&str> = self.channels.keys().map(|name| &**name).collect();
         let functions: Vec<&str> = self.functions.keys().map(|name| &**name).collect();
-        let known =
-            KnownNames { functions: &functions, channels: &channels, is_open: true, is_part: true };
+        let known = KnownNames {
+            functions: &functions,
+            channels: &channels,
+            is_open: true,
+            is_part: true,
+            has_used: false,
+        };
         ftsh_syntax::parse_bytes_with(name, text, known)
     }
 
     /// Returns true if a program may run other programs. `runs` decides for names that are not
     /// functions.
-    pub(crate) fn may_run_programs(&self, program: &Program, runs: impl Fn(&str) -> bool) -> bool {
+    pub(crate) fn may_run_programs(&self, program: &Program, runs: &dyn Fn(&str) -> bool) -> bool {
         program.code.iter().any(|instruction| match instruction {
+            Instruction::Use(Some(used)) => self.may_run_programs(used, runs),
             Instruction::Command(command) => match &command.words[0].parts[..] {
                 [WordPart::Bare(name)] => !self.functions.contains_key(name.as_str()) && runs(name),
                 _ => true,
@@ -137,7 +145,7 @@ mod tests {
         ] {
             let (definitions, program) = definitions(text);
             assert_eq!(
-                definitions.may_run_programs(&program, |name| name != "echo"),
+                definitions.may_run_programs(&program, &|name| name != "echo"),
                 runs,
                 "{text}"
             );

@@ -36,8 +36,11 @@ pub(crate) fn lower(script: &Script) -> Program {
         pending_calls: Vec::new(),
         calls: Vec::new(),
         loops: Loops::default(),
+        used: script.used.iter(),
     };
-    lower.calls_read = lower.may_read_in_functions(&script.body);
+    let mut files = script.all_files().into_iter().skip(1);
+    lower.calls_read = lower.may_read_in_functions(&script.body)
+        || files.any(|file| file.source.text().contains(ERROR_OUTPUT));
     lower.block(&script.body);
     lower.emit(Instruction::Return { value: false });
     // Bodies of functions follow the script, and then calls in words. Nested ones are found on the
@@ -82,6 +85,8 @@ struct Lower<'a> {
     /// Offsets and addresses of lowered calls in words.
     calls: Vec<(usize, Address)>,
     loops: Loops,
+    /// Files of the next `use` commands.
+    used: std::slice::Iter<'a, Option<Arc<Script>>>,
 }
 
 impl<'a> Lower<'a> {
@@ -177,15 +182,18 @@ impl<'a> Lower<'a> {
         match &command.kind {
             CommandKind::Comment { .. } => {}
             CommandKind::Pipeline(pipeline) => self.pipeline(pipeline),
-            CommandKind::Assign { name, value: Some(value), local } => {
+            CommandKind::Assign { name, value: Some(value), local, exported } => {
                 self.expr(value);
                 self.at(command.span);
                 if *local {
                     self.emit(Instruction::Local(Arc::clone(name)));
                 }
                 self.emit(Instruction::Assign(Arc::clone(name)));
+                if *exported {
+                    self.emit(Instruction::Export(Arc::clone(name)));
+                }
             }
-            CommandKind::Assign { name, value: None, local } => {
+            CommandKind::Assign { name, value: None, local, .. } => {
                 if *local {
                     self.emit(Instruction::Local(Arc::clone(name)));
                 }
@@ -224,6 +232,10 @@ impl<'a> Lower<'a> {
             CommandKind::Channel(channel) => self.channel(channel),
             CommandKind::Args(declaration) => {
                 self.emit(Instruction::Args(Arc::clone(declaration)));
+            }
+            CommandKind::Use(_) => {
+                let file = self.used.next().and_then(Option::as_ref);
+                self.emit(Instruction::Use(file.map(|file| Arc::new(lower(file)))));
             }
             CommandKind::List { name, words, adds } => {
                 self.words(words);
@@ -473,7 +485,7 @@ impl<'a> Lower<'a> {
                     UnaryOperator::Test(test) => Instruction::Test(*test),
                 });
             }
-            ExprKind::Binary { operator, left, right, .. } => {
+            ExprKind::Binary { operator, is_symbol, left, right } => {
                 self.expr(left);
                 let decided = match operator {
                     BinaryOperator::Or => Some(true),
@@ -487,7 +499,7 @@ impl<'a> Lower<'a> {
                     self.emit(Instruction::Boolean);
                     self.code[jump] = Instruction::ShortCircuit(value, self.here());
                 } else {
-                    self.emit(Instruction::Binary(*operator));
+                    self.emit(Instruction::Binary { operator: *operator, is_symbol: *is_symbol });
                 }
             }
             ExprKind::Range { from, to, step } => {

@@ -250,6 +250,7 @@ fn programs(
             functions: &functions,
             is_open: true,
             is_part: false,
+            has_used: false,
         };
         let script =
             parse_with(&it.name, &it.text, known).map_err(|_| Unrunnable::Text(it.name.clone()))?;

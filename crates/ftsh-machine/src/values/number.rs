@@ -127,7 +127,7 @@ fn wholes(operator: BinaryOperator, left: i64, right: i64) -> Result<i64, ValueE
         BinaryOperator::Pow => power(left, right),
         _ => left.checked_add(right),
     };
-    result.ok_or(ValueError::Overflow { left, operator, right })
+    result.ok_or(ValueError::Overflow { left, operator, right, is_symbol: false })
 }
 
 fn power(base: i64, exponent: i64) -> Option<i64> {
@@ -152,8 +152,10 @@ fn decimals(operator: BinaryOperator, left: f64, right: f64) -> Result<f64, Valu
     };
     match result {
         result if result.is_finite() => Ok(result),
-        result if result.is_nan() => Err(ValueError::Undefined { left, operator, right }),
-        _ => Err(ValueError::Infinite { left, operator, right }),
+        result if result.is_nan() => {
+            Err(ValueError::Undefined { left, operator, right, is_symbol: false })
+        }
+        _ => Err(ValueError::Infinite { left, operator, right, is_symbol: false }),
     }
 }
 

@@ -76,38 +76,55 @@ pub(crate) enum ValueError {
         exponent: i64,
     },
     /// Decimals with an undefined result.
-    #[error("{left:?} {} {right:?} is not a number", .operator.spelling())]
+    #[error("{left:?} {} {right:?} is not a number", .operator.written(*.is_symbol))]
     Undefined {
         /// The left operand.
         left: f64,
         /// The operator.
         operator: BinaryOperator,
+        /// True if the operator was written as a symbol.
+        is_symbol: bool,
         /// The right operand.
         right: f64,
     },
     /// Decimals with an infinite result.
-    #[error("{left:?} {} {right:?} is too large for a number", .operator.spelling())]
+    #[error("{left:?} {} {right:?} is too large for a number", .operator.written(*.is_symbol))]
     Infinite {
         /// The left operand.
         left: f64,
         /// The operator.
         operator: BinaryOperator,
+        /// True if the operator was written as a symbol.
+        is_symbol: bool,
         /// The right operand.
         right: f64,
     },
     /// Integers with a result of more than 64 bits.
-    #[error("{left} {} {right} doesn't fit in 64 bits", .operator.spelling())]
+    #[error("{left} {} {right} doesn't fit in 64 bits", .operator.written(*.is_symbol))]
     Overflow {
         /// The left operand.
         left: i64,
         /// The operator.
         operator: BinaryOperator,
+        /// True if the operator was written as a symbol.
+        is_symbol: bool,
         /// The right operand.
         right: i64,
     },
 }
 
 impl ValueError {
+    /// Shows the operator as a symbol if it was written as one.
+    pub(crate) fn written(mut self, symbol: bool) -> Self {
+        if let Self::Undefined { is_symbol, .. }
+        | Self::Infinite { is_symbol, .. }
+        | Self::Overflow { is_symbol, .. } = &mut self
+        {
+            *is_symbol = symbol;
+        }
+        self
+    }
+
     /// Returns the slug of the message.
     pub(crate) fn slug(&self) -> Slug {
         match self {

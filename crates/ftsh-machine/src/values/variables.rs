@@ -176,6 +176,13 @@ impl Variables {
         }
     }
 
+    /// Passes a variable to commands, if it is set.
+    pub(crate) fn export(&mut self, name: &Name) {
+        if let Some(variable) = self.get(name).cloned() {
+            self.put(name, Some(Variable { exported: true, inherited: false, ..variable }));
+        }
+    }
+
     /// Sets or unsets a variable.
     pub(crate) fn put(&mut self, name: &Name, change: Change) {
         let was = self.get(name).is_some_and(|variable| variable.exported);

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use super::line::{EndLine, HeadLine, ParsedLine, Piped};
 use super::misspelled::{self, Candidates};
 use super::structure::{CasePart, Structure};
-use super::{MAX_BLOCK_DEPTH, MAX_ERRORS, channel, jump};
+use super::{KnownNames, MAX_BLOCK_DEPTH, MAX_ERRORS, channel, jump};
 use crate::ast::{Block, Command, CommandKind, Expr, Name, Pipeline, Redirect, Stage, StageKind};
 use crate::error::SyntaxError;
 use crate::hint::hint;
@@ -42,6 +42,8 @@ pub(super) struct Blocks {
     expected_ends: usize,
     /// True after the first statement.
     has_begun: bool,
+    /// True after the first statement other than `args` and `use`.
+    is_past_head: bool,
 }
 
 /// Open structure.
@@ -75,6 +77,11 @@ impl Blocks {
         self.has_begun
     }
 
+    /// Returns true as long as there are no statements except `args` and `use`.
+    pub(super) fn is_in_head(&self) -> bool {
+        !self.is_past_head
+    }
+
     /// Returns the number of errors so far.
     pub(super) fn error_count(&self) -> usize {
         self.errors.len()
@@ -94,6 +101,8 @@ impl Blocks {
     /// Adds a line.
     pub(super) fn add(&mut self, line: ParsedLine, layout: LineLayout) {
         self.has_begun = true;
+        let is_head = |kind: &_| matches!(kind, CommandKind::Args(_) | CommandKind::Use(_));
+        self.is_past_head |= !matches!(&line, ParsedLine::Command(kind) if is_head(kind));
         match line {
             ParsedLine::Command(kind) => {
                 let local = matches!(kind, CommandKind::Assign { local: true, .. });
@@ -137,6 +146,7 @@ impl Blocks {
         self.errors.push(error);
         let known = self.errors.len();
         let word = first_word(line);
+        self.is_past_head |= !matches!(word, "args" | "use");
         match word {
             "end" => {
                 self.end(EndLine::default(), layout);
@@ -171,12 +181,12 @@ impl Blocks {
 
     /// Returns the whole script, or all errors.
     ///
-    /// `channels` are declared before the script. An `end` may be missing where text was `lost` to
+    /// Channels may be declared before the script. An `end` may be missing where text was `lost` to
     /// an unterminated string.
     pub(super) fn finish(
         mut self,
         lost: bool,
-        channels: &[&str],
+        known: KnownNames,
     ) -> std::result::Result<Block, Vec<SyntaxError>> {
         let must_stop = self.must_stop();
         let mut suspects = std::mem::take(&mut self.suspects).into_iter();
@@ -186,7 +196,7 @@ impl Blocks {
             }
         }
         self.errors.extend(jump::misplaced(&self.script, &self.functions));
-        self.errors.extend(channel::undeclared(&self.script, channels));
+        self.errors.extend(channel::undeclared(&self.script, known));
         if self.errors.is_empty() {
             return Ok(Block { commands: self.script });
         }

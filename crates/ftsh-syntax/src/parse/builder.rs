@@ -11,6 +11,7 @@ use crate::slug::Slug;
 use crate::span::Span;
 
 /// Builder of the tree, one line after another.
+#[expect(clippy::struct_excessive_bools, reason = "each can be true of any line")]
 pub(super) struct Builder<'s> {
     /// Whole text.
     pub(super) text: &'s str,
@@ -24,8 +25,12 @@ pub(super) struct Builder<'s> {
     pub(super) is_open: bool,
     /// True if the text is no whole script.
     pub(super) is_part: bool,
+    /// True if the names of used files are known.
+    pub(super) has_used: bool,
     /// True if no statement precedes the current one.
     pub(super) is_first: bool,
+    /// True if only `args` and `use` precede the current statement.
+    pub(super) is_in_head: bool,
     /// Names of programs that are not names of variables in the script.
     pub(super) programs: Vec<&'static str>,
     /// Position of an unterminated string in the current line.
@@ -47,7 +52,9 @@ impl<'s> Builder<'s> {
                 .collect(),
             is_open: known.is_open || text.contains("source"),
             is_part: known.is_part,
+            has_used: known.has_used,
             is_first: false,
+            is_in_head: false,
             programs: substitutions::programs(text),
             endless_string: None,
             long_string: None,

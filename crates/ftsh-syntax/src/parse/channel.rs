@@ -5,7 +5,7 @@ use smallvec::smallvec;
 use super::backoff::strip_percent;
 use super::builder::Builder;
 use super::duration::check_count;
-use super::{Pair, Result, Rule, literal};
+use super::{KnownNames, Pair, Result, Rule, literal};
 use crate::ast::{
     Block, ChannelDeclaration, Command, CommandKind, Duration, Expr, Name, Stage, Unit,
 };
@@ -239,14 +239,15 @@ fn no_rule(span: Span, text: &str) -> SyntaxError {
 
 /// Returns the errors of tries whose channel is declared neither in the script nor before.
 ///
-/// A file sourced by the script may declare more channels; the list is then empty.
-pub(super) fn undeclared(script: &[Command], before: &[&str]) -> Vec<SyntaxError> {
+/// A file that the script sources or uses may declare more channels; the list is then empty.
+pub(super) fn undeclared(script: &[Command], known: KnownNames) -> Vec<SyntaxError> {
     let mut uses = ChannelUses::default();
     uses.commands(script);
-    if uses.sources {
+    if uses.sources || uses.has_files && !known.has_used {
         return Vec::new();
     }
-    let declared = || uses.declared.iter().map(|name| &***name).chain(before.iter().copied());
+    let declared =
+        || uses.declared.iter().map(|name| &***name).chain(known.channels.iter().copied());
     let unknown = uses.used.iter().filter(|(_, name)| declared().all(|it| it != &***name));
     let error = |(span, name): &(Span, &Name)| {
         let error =
@@ -265,6 +266,8 @@ struct ChannelUses<'t> {
     used: Vec<(Span, &'t Name)>,
     /// True if the script runs the commands of other files.
     sources: bool,
+    /// True if the script has a `use`.
+    has_files: bool,
 }
 
 impl<'t> ChannelUses<'t> {
@@ -276,6 +279,7 @@ impl<'t> ChannelUses<'t> {
         for command in commands {
             match &command.kind {
                 CommandKind::Channel(channel) => self.declared.push(&channel.name),
+                CommandKind::Use(_) => self.has_files = true,
                 CommandKind::Pipeline(pipeline) => {
                     for stage in &pipeline.stages {
                         let first = stage.simple().and_then(|simple| simple.words.first());

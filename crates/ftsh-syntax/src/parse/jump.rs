@@ -89,6 +89,7 @@ impl JumpCheck<'_> {
             | CommandKind::Shift(_)
             | CommandKind::List { .. }
             | CommandKind::Channel(_)
+            | CommandKind::Use(_)
             | CommandKind::Args(_) => {}
             CommandKind::If { arms, otherwise } => {
                 for block in arms.iter().map(|(_, body)| body).chain(otherwise) {

@@ -4,7 +4,9 @@ use pest::Parser;
 
 use super::builder::Builder;
 use super::{Grammar, Pair, Result, Rule, bashisms, operator};
-use crate::ast::{CommandKind, Expr, For, Jump, Name, Pipeline, Redirect, Stage, StageKind, Try};
+use crate::ast::{
+    CommandKind, Expr, ExprKind, For, Jump, Name, Pipeline, Redirect, Stage, StageKind, Try,
+};
 use crate::error::SyntaxError;
 use crate::hint::hint;
 use crate::slug::Slug;
@@ -97,10 +99,13 @@ impl Builder<'_> {
                 ParsedLine::Command(CommandKind::Pipeline(self.own_command(&pair)?))
             }
             Rule::local => ParsedLine::Command(self.local(pair)?),
+            Rule::export => ParsedLine::Command(self.export(pair)?),
             Rule::args if self.declares_arguments(&pair) => {
                 ParsedLine::Command(self.arguments(pair)?)
             }
             Rule::args => ParsedLine::Command(CommandKind::Pipeline(self.own_command(&pair)?)),
+            Rule::use_line if self.uses_file(&pair) => ParsedLine::Command(self.use_line(pair)?),
+            Rule::use_line => ParsedLine::Command(CommandKind::Pipeline(self.own_command(&pair)?)),
             Rule::list if self.functions.contains("list") => {
                 ParsedLine::Command(CommandKind::Pipeline(self.own_command(&pair)?))
             }
@@ -190,15 +195,32 @@ impl Builder<'_> {
             Some(value) if value.as_rule() == Rule::calculation => Some(self.expr(value)?),
             Some(_) => Some(self.operations_of(inner)?),
         };
-        Ok(CommandKind::Assign { name, value, local })
+        Ok(CommandKind::Assign { name, value, local, exported: false })
     }
 
     fn local(&mut self, pair: Pair) -> Result<CommandKind> {
         let inner = pair.into_inner().next().expect("`local` is followed by a name");
         match inner.as_rule() {
             Rule::assignment => self.assignment(inner, true),
-            _ => Ok(CommandKind::Assign { name: Self::name(&inner), value: None, local: true }),
+            _ => {
+                let name = Self::name(&inner);
+                Ok(CommandKind::Assign { name, value: None, local: true, exported: false })
+            }
         }
+    }
+
+    /// Builds an `export`: an assignment if the value has operators, or else a command.
+    fn export(&mut self, pair: Pair) -> Result<CommandKind> {
+        let assigned = pair.clone().into_inner().next().expect("`export` is followed by a name");
+        if !self.functions.contains("export")
+            && let CommandKind::Assign { name, value: Some(value), .. } =
+                self.assignment(assigned, false)?
+            && matches!(value.kind, ExprKind::Binary { .. } | ExprKind::Range { .. })
+        {
+            let value = Some(value);
+            return Ok(CommandKind::Assign { name, value, local: false, exported: true });
+        }
+        Ok(CommandKind::Pipeline(self.own_command(&pair)?))
     }
 
     /// Builds a `list`.

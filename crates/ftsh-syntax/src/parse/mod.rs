@@ -30,6 +30,7 @@ mod reader;
 mod structure;
 mod substitutions;
 mod try_;
+mod uses;
 mod word;
 
 #[cfg(test)]
@@ -92,6 +93,9 @@ pub struct KnownNames<'n> {
     pub is_open: bool,
     /// True for the text of a prompt and of a sourced file, which can't declare arguments.
     pub is_part: bool,
+    /// True if the functions and channels of the files that the text uses are known. Otherwise any
+    /// name may be theirs.
+    pub has_used: bool,
 }
 
 /// Parses a script that runs where `known` functions and channels are defined.
@@ -111,7 +115,7 @@ pub fn parse_with(
     }
     pest::set_call_limit(std::num::NonZeroUsize::new(MAX_STEPS));
     match reader::script(source.text(), known) {
-        Ok(body) => Ok(Script { source, body }),
+        Ok(body) => Ok(Script::new(source, body)),
         Err(errors) => Err(SyntaxErrors { source, errors }),
     }
 }

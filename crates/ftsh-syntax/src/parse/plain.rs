@@ -94,6 +94,7 @@ impl<'s> Builder<'s> {
         if first.is_empty()
             || !cursor.ends_word()
             || first == "local"
+            || first == "export"
             || first == "when"
             || means_more(&KEYWORDS)
             || means_more(&ALONE)
@@ -142,7 +143,12 @@ fn assignment(name: &str, cursor: &mut Cursor) -> Option<ParsedLine> {
         return None;
     }
     let value = Some(Expr { span: word.span, kind: ExprKind::Word(word) });
-    Some(ParsedLine::Command(CommandKind::Assign { name: name.into(), value, local: false }))
+    Some(ParsedLine::Command(CommandKind::Assign {
+        name: name.into(),
+        value,
+        local: false,
+        exported: false,
+    }))
 }
 
 /// Position in the text.

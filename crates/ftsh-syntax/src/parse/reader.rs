@@ -16,14 +16,14 @@ pub(super) fn script(
     known: KnownNames,
 ) -> std::result::Result<Block, Vec<SyntaxError>> {
     let reader = ScriptReader::read(text, known, true);
-    reader.blocks.finish(reader.lost, known.channels)
+    reader.blocks.finish(reader.lost, known)
 }
 
 /// Parses a whole script by the grammar alone.
 #[cfg(test)]
 pub(super) fn script_by_grammar(text: &str) -> std::result::Result<Block, Vec<SyntaxError>> {
     let reader = ScriptReader::read(text, KnownNames::default(), false);
-    reader.blocks.finish(reader.lost, &[])
+    reader.blocks.finish(reader.lost, KnownNames::default())
 }
 
 /// Returns the missing part at the end of a text without other errors.
@@ -150,6 +150,7 @@ impl<'s> ScriptReader<'s> {
     fn build(&mut self, parsed: Parsed<'s>) {
         self.builder.base = parsed.base;
         self.builder.is_first = !self.blocks.has_begun();
+        self.builder.is_in_head = self.blocks.is_in_head();
         let trailing = parsed.statement.is_some() || parsed.layout.indent.is_none();
         if let Some(pair) = parsed.statement {
             let layout = LineLayout { span: self.builder.span(&pair), ..parsed.layout };

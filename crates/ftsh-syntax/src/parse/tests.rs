@@ -15,6 +15,7 @@ mod roundtrip;
 mod symbols;
 mod tries;
 mod unfinished;
+mod uses;
 mod words;
 
 use super::*;

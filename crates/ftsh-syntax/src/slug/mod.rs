@@ -163,6 +163,7 @@ slugs! {
         UnknownStructure "unknown-structure",
         UnknownSubstitution "unknown-substitution",
         UnknownUnit "unknown-unit",
+        UsedFile "used-file",
         VariableName "variable-name",
         ZeroDuration "zero-duration",
     }

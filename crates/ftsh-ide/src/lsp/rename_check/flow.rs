@@ -81,9 +81,10 @@ impl<'a> ReadAnalysis<'a> {
             CommandKind::For(details) => self.for_(command, details, set),
             CommandKind::Try(details) => self.try_(command, details, set),
             // Functions are analyzed at their calls.
-            CommandKind::Function { .. } | CommandKind::Comment { .. } | CommandKind::Jump(_) => {
-                set
-            }
+            CommandKind::Function { .. }
+            | CommandKind::Comment { .. }
+            | CommandKind::Use(_)
+            | CommandKind::Jump(_) => set,
             CommandKind::Args(declaration) => {
                 set || declaration.arguments.iter().any(|it| &*it.name == self.name)
             }

@@ -4,6 +4,7 @@ mod answers;
 mod flow;
 mod renaming;
 mod server;
+mod uses;
 
 use std::collections::HashMap;
 

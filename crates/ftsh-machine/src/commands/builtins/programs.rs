@@ -9,6 +9,7 @@ use crate::commands::invocation::{CommandStart, Expanded};
 use crate::commands::redirect::{enter_redirects, named_descriptor};
 use crate::effect::Query;
 use crate::event::Reply;
+use crate::program::code::Program;
 use crate::program::lower::lower;
 use crate::tasks::flow::{Flow, Step};
 use crate::tasks::frame::{CallFrame, FrameKind};
@@ -74,18 +75,31 @@ fn source(commands: &mut CommandRunner<'_>, task: &mut Task, command: &Expanded)
     }
     commands.definitions.add(&program);
     enter_redirects(task, true);
-    let frame = CallFrame {
-        function: None,
-        wants_value: false,
-        program: std::mem::replace(&mut task.program, program),
-        return_to: task.at + 1,
-        args: Arc::clone(&task.args),
-        restore: Vec::new(),
-        started: commands.core.now(),
-        command: Some(command.text.clone()),
-        depth: task.depth() + 1,
-    };
-    task.enter(FrameKind::Call(Box::new(frame)));
-    task.jump(0);
-    Ok(Flow::Continue)
+    Ok(commands.enter_file(task, program, command.text.clone()))
+}
+
+impl CommandRunner<'_> {
+    /// Runs a used file.
+    pub(crate) fn use_file(&mut self, task: &mut Task, file: &Arc<Program>) -> Step {
+        let text = format!("use {}", file.source.name());
+        Ok(self.enter_file(task, Arc::clone(file), text))
+    }
+
+    /// Runs another file in place of the current instruction.
+    fn enter_file(&mut self, task: &mut Task, program: Arc<Program>, command: String) -> Flow {
+        let frame = CallFrame {
+            function: None,
+            wants_value: false,
+            program: std::mem::replace(&mut task.program, program),
+            return_to: task.at + 1,
+            args: Arc::clone(&task.args),
+            restore: Vec::new(),
+            started: self.core.now(),
+            command: Some(command),
+            depth: task.depth() + 1,
+        };
+        task.enter(FrameKind::Call(Box::new(frame)));
+        task.jump(0);
+        Flow::Continue
+    }
 }
