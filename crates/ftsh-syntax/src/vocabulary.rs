@@ -132,6 +132,9 @@ pub fn function(name: &str) -> Option<&'static Signature> {
     FUNCTIONS.iter().find(|function| function.name == name)
 }
 
+/// Commands that exit with 0 for "yes", 1 for "no" and 2 or more for an error.
+pub const ANSWERING: [&str; 8] = ["grep", "egrep", "fgrep", "diff", "cmp", "test", "[", "pgrep"];
+
 /// Operators of expressions with the same meaning or similar meanings.
 #[derive(Debug)]
 pub struct Operators {

@@ -88,7 +88,11 @@ fn pattern(word: &Word) -> Option<Warning> {
     };
     if word.parts.iter().filter_map(bare).any(|text| text.contains("**")) {
         let message = "`**` means the same as `*`: it matches names in one directory";
-        return Some(Warning::new(Slug::PatternWord, word.span, message));
+        let warning = Warning::new(Slug::PatternWord, word.span, message);
+        let pattern = literal::written(word).unwrap_or_else(|| "**/*.txt".into());
+        return Some(warning.hint(hint!(
+            "`for f in files(\"{pattern}\")` also finds files in the directories below"
+        )));
     }
     let text = literal::bare(word)?;
     let (before, after) = match text.strip_prefix("--") {

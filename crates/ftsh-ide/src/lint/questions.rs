@@ -6,9 +6,7 @@ use ftsh_syntax::ast::{Expr, ExprKind, Question, Stage};
 use ftsh_syntax::hint::hint;
 use ftsh_syntax::slug::Slug;
 use ftsh_syntax::span::Span;
-
-/// Commands that exit with 0 for "yes", 1 for "no" and 2 or more for an error.
-const ANSWERING: [&str; 8] = ["grep", "egrep", "fgrep", "diff", "cmp", "test", "[", "pgrep"];
+use ftsh_syntax::vocabulary::ANSWERING;
 
 pub(super) fn check(script: &Script) -> Vec<Warning> {
     let mut warnings = Vec::new();

@@ -28,7 +28,7 @@ fn first_word(name: &str) -> Option<Hint> {
         "elif" | "elsif" | "elseif" => hint!("write `else if`"),
         "case" => hint!(
             "write `case $x`, a line like `when a b*` before the commands for these patterns, `else` \
-             for any other value, and `end`"
+             for any other value, and `end`; a program of this name has quotes: `\"case\" x`"
         ),
         "switch" | "match" => hint!(
             "compare with patterns: `case $x`, the lines `when a b*` and `else`, each with its \

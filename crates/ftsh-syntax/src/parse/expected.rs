@@ -6,12 +6,13 @@ use super::Rule;
 use super::bashisms;
 use super::braces::arrays;
 use super::builder::too_nested;
+use crate::ast::Question;
 use crate::error::SyntaxError;
 use crate::hint::{Hint, hint};
 use crate::nearest::nearest;
 use crate::slug::Slug;
 use crate::span::Span;
-use crate::vocabulary::{HEADS, OPERATORS, QUESTIONS, SYMBOLS};
+use crate::vocabulary::{ANSWERING, HEADS, OPERATORS, QUESTIONS, SYMBOLS};
 
 /// Explains a failed parse of the text from `base` on, whose command begins at `start`.
 pub(super) fn explain(
@@ -71,6 +72,10 @@ pub(super) fn explain(
             return error.hint(hint!(
                 "words are separated by blanks alone: `for field in split($line, \",\")` splits a text"
             ));
+        }
+        if assigns(before) && before.contains(',') && !before.contains([' ', '\t', '"', '\'']) {
+            let (name, text) = before.split_once('=').unwrap_or_default();
+            return error.hint(hint!("a text with commas has quotes: `{name}=\"{text}\"`"));
         }
         let symbol = before.split([' ', '\t']).rev().nth(1).unwrap_or_default();
         let is_value = before.rsplit([' ', '\t']).next().is_some_and(|it| it.starts_with('$'));
@@ -346,10 +351,13 @@ fn advice(keyword: &str, statement: &str, before: &str, found: &str) -> Option<(
             let command = read.as_deref().unwrap_or(command);
             let asked = super::parse("hint", &format!("if .succeeds. ({command})\nend"));
             let command = if asked.is_ok() { command } else { "command" };
+            let last = command.rsplit('|').next().unwrap_or(command).split_whitespace().next();
+            let answers = last.is_some_and(|name| ANSWERING.contains(&name));
+            let question = if answers { Question::Yes } else { Question::Succeeds }.spelling();
             (
                 Slug::CommandAsCondition,
                 hint!(
-                    "`{keyword}` takes an expression; to test a command, `{keyword} {not}.succeeds. ({command})`"
+                    "`{keyword}` takes an expression; to test a command, `{keyword} {not}{question} ({command})`"
                 ),
             )
         }

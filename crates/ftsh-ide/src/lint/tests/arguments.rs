@@ -23,12 +23,12 @@ fn unchecked_arguments() {
       = hint: write `${5:?text}`, which fails with the text; a dollar sign is `\$`
     "#);
     assert_quiet(&[
-        "if $# .lt. 1; failure usage; end; rm $1",
-        "args name; rm $1",
-        "rm ${1:-a}",
-        "rm ${1:?no file} $2",
+        "if $# .lt. 1; failure usage; end; rm \"$1\"",
+        "args name; rm \"$1\"",
+        "rm \"${1:-a}\"",
+        "rm \"${1:?no file}\" \"$2\"",
         "x=$1; shift",
-        "for f in \"$@\"; rm \"$f\" $1; end",
+        "for f in \"$@\"; rm \"$f\" \"$1\"; end",
         "if $1 .eq. start; a; else; failure usage; end",
         "function f; rm $1; end; f a",
         "echo $0 $$ '$1'",

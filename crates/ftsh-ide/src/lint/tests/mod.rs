@@ -12,6 +12,7 @@ mod inputs;
 mod lists;
 mod loops;
 mod numbers;
+mod outside;
 mod pauses;
 mod pipelines;
 mod programs;

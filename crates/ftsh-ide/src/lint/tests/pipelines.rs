@@ -25,11 +25,11 @@ fn structures_in_stages_are_checked() {
             "the value of `n` is lost at the end of the branch",
         ),
         (
-            "cat f | while .succeeds. (read h); ssh $h a; end",
+            "cat f | while .succeeds. (read h); ssh h a; end",
             "`ssh` reads the rest of this loop's input",
         ),
         (
-            "while .succeeds. (read h); if true; ssh $h a; end | sort; end < f",
+            "while .succeeds. (read h); if true; ssh h a; end | sort; end < f",
             "`ssh` reads the rest of this loop's input",
         ),
     ] {
@@ -39,7 +39,7 @@ fn structures_in_stages_are_checked() {
         "function f; a; end; b | if true; f; end",
         "exit | a; b",
         "for x in a; exit; end | a; b",
-        "while .succeeds. (read h); a | if true; ssh $h b; end; end < f",
+        "while .succeeds. (read h); a | if true; ssh h b; end; end < f",
         "try; a; catch; b | if true; failure; end; end",
         "try 2 times; try; a | if true; giveup; end; end; end",
         "a | while .succeeds. (read l); n=$l; end; echo $n",

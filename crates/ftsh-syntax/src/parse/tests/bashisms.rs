@@ -34,7 +34,7 @@ error[command-as-condition]: unexpected `-q`
   |
 1 | if grep -q a b; then
   |         ^^ expected an operator, or the end of the command
-  = hint: `if` takes an expression; to test a command, `if .succeeds. (grep -q a b)`
+  = hint: `if` takes an expression; to test a command, `if .yes. (grep -q a b)`
 
 error[other-shell]: there is no `fi` in ftsh
  --> t:3:1
@@ -49,7 +49,7 @@ error[command-as-condition]: unexpected `-q`
   |
 1 | if ! grep -q a b
   |           ^^ expected an operator, or the end of the command
-  = hint: `if` takes an expression; to test a command, `if .not. .succeeds. (grep -q a b)`
+  = hint: `if` takes an expression; to test a command, `if .not. .yes. (grep -q a b)`
 ");
     assert_snapshot!(rendered_errors("if $a == 5\nend\nif $a = 5\nend\nif $a != 5\nend\nwhile $a -lt 5\nend\nif $a > 5\nend"), @"
 error[unknown-operator]: unexpected `=`
@@ -127,7 +127,7 @@ error[command-as-condition]: unexpected `a`
   |
 3 | if ! grep a b; then
   |           ^ expected an operator, or the end of the command
-  = hint: `if` takes an expression; to test a command, `if .not. .succeeds. (grep a b)`
+  = hint: `if` takes an expression; to test a command, `if .not. .yes. (grep a b)`
 
 error[command-as-condition]: unexpected `a`
  --> t:5:8

@@ -76,7 +76,7 @@ error[case-form]: `case` takes one value
   |
 6 | case $x in
   | ^^^^
-  = hint: write `case $x`, a line like `when a b*` before the commands for these patterns, `else` for any other value, and `end`
+  = hint: write `case $x`, a line like `when a b*` before the commands for these patterns, `else` for any other value, and `end`; a program of this name has quotes: `"case" x`
 
 error[other-shell]: there is no `esac` in ftsh
  --> t:7:1
