@@ -144,11 +144,11 @@ impl Model<'_> {
                 let values = [
                     operands.next().unwrap_or_default(),
                     operands.next().unwrap_or((*default).to_owned()),
-                    operands.collect::<Vec<_>>().join("\n"),
                 ];
-                for (name, value) in [first, second, rest].into_iter().zip(values) {
+                for (name, value) in [first, second].into_iter().zip(values) {
                     self.variables.insert(name, Value::Text(value));
                 }
+                self.variables.insert(rest, Value::List(operands.collect()));
                 Ok(())
             }
             Command::Shift if self.arguments.is_empty() => Err(failed("expression", 1)),
