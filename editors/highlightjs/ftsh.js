@@ -112,6 +112,14 @@
         contains: [{ className: 'keyword', begin: whole('args') }, ...parts],
       },
       {
+        begin: `${START}(?=(?:accept[ \\t]+\\d[\\d,]*|keep)[ \\t]+[^\\s;|<>&#])`,
+        end: /(?<=[ \t])(?!accept[ \t]+\d|keep[ \t]|\d[\d,]*[ \t]|[ \t])/,
+        contains: [
+          { className: 'keyword', begin: whole('accept|keep') },
+          { className: 'type', begin: /\d[\d,]*/ },
+        ],
+      },
+      {
         begin: `${START}(?=${whole(BUILTINS)})`,
         end: /(?=[;|])|$/,
         contains: [{ className: 'built_in', begin: whole(BUILTINS), endsParent: true }],

@@ -16,6 +16,8 @@ fn canceled_work_leaves_no_scope() {
     for script in [
         "try for 1 second or 1 time\ntry 2 times\nsleep 9\nend\ncatch # late\nend\n",
         "try for 1 second or 1 time\nforall x in a b\ntry\nsleep 9\nend\nend\ncatch # late\nend\n",
+        "try for 1 second or 1 time\nkeep sleep 9\ncatch # late\nend\n",
+        "try 1 time\nforall x in 1 2\nkeep ok\nkeep fail $x\nend\ncatch # one\nend\n",
         "try 1 time\nforall x in 1 2\ntry 1 time\nsleep $x\nfailure\nend\nend\ncatch # one\nend\n",
     ] {
         assert_eq!(left(script), left(&script.repeat(20)), "{script}");

@@ -34,6 +34,17 @@ fn a_try_repeats_until_it_succeeds() {
 }
 
 #[test]
+fn accepted_statuses_are_successes() {
+    let questions = "if .yes. (accept 2 fail 2); echo yes; end
+if .succeeds. (accept 2 fail 3); echo no; end";
+    exponential().run(questions).succeeds().prints("yes\n");
+    exponential().run("try 3 times; accept 1,2 fail 2; end; echo $status").succeeds().prints("2\n");
+    exponential().run("try 3 times; accept 1,2 fail 4; end").fails("exit", 4).takes(3.0);
+    // A limit is no status.
+    exponential().run("try for 1 second; accept 124 hang; end").fails("timeout", 124).takes(1.0);
+}
+
+#[test]
 fn a_head_without_a_value_fails_its_own_try() {
     let ran = exponential()
         .run(

@@ -158,6 +158,13 @@ impl Random {
             }
             0..4 => Command::Echo(self.words()),
             4 => Command::Status(self.of(&[0, 1, 3])),
+            5 if self.rng.random_bool(0.6) => {
+                let inside = match self.callable {
+                    0 => Command::Status(self.of(&[0, 1, 3])),
+                    callable => Command::Call(self.rng.random_range(0..callable), self.words()),
+                };
+                Command::Accept(self.of(&[0, 1, 3]), Box::new(inside))
+            }
             5 => Command::Missing,
             6 => Command::Show(self.name()),
             7 => Command::Pipe(self.words()),

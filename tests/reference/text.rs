@@ -16,6 +16,9 @@ fn command(one: &Command) -> String {
         Command::Pipe(words) => format!("echo{} | cat", list(words)),
         Command::Status(code) => format!("sh -c \"exit {code}\""),
         Command::Missing => "no_such_program".into(),
+        Command::Accept(status, inside) => {
+            format!("accept {status} {}\necho status $status", command(inside))
+        }
         Command::Show(name) => format!("cat -< {name}"),
         Command::Print(_) => unreachable!("nobody writes this"),
         Command::Assign(name, value) => format!("{name}={}", expr(value)),

@@ -16,6 +16,8 @@ pub(super) enum Command {
     Status(u8),
     /// A missing program.
     Missing,
+    /// `accept n command`, and a line with the status.
+    Accept(u8, Box<Command>),
     /// `cat -< name`
     Show(Name),
     /// `echo words | cat`

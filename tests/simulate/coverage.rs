@@ -18,6 +18,7 @@ const CONSTRUCTS: &str = "
     pipeline |& structure-in-pipeline program call environment assignment unassigned return return-value shift shift-n args
     break continue if else-if else case when case-else while for forany in-order hedge-after hedge-at-most forall at-most at-least keep-going
     grouped grouped-in-order tagged
+    accept keep
     list list-add ${l[@]} ${l[1]}
     try catch finally try-for try-for-joined try-times try-every try-each try-backoff try-while
     try-same-input try-through channel channel-at-most channel-rate channel-budget channel-breaker
@@ -280,7 +281,10 @@ impl Walk<'_> {
         }
     }
 
-    fn simple(&mut self, Simple { assignments, words, redirects, .. }: &Simple) {
+    fn simple(&mut self, Simple { assignments, modifiers, words, redirects, .. }: &Simple) {
+        for modifier in modifiers {
+            self.is(modifier.kind.name());
+        }
         if !assignments.is_empty() {
             self.is("environment");
         }

@@ -15,8 +15,8 @@ use ftsh_syntax::backoff::PolicyKind;
 use ftsh_syntax::clauses::{self, ClauseRow};
 use ftsh_syntax::duration::Unit;
 use ftsh_syntax::vocabulary::{
-    ALONE, CASE, DECLARATIONS, FUNCTIONS, HEADS, KEYWORDS, OPERATORS, QUESTIONS, TIMES, is_loop,
-    is_name, loop_clauses,
+    ALONE, CASE, DECLARATIONS, FUNCTIONS, HEADS, KEYWORDS, MODIFIERS, OPERATORS, QUESTIONS, TIMES,
+    is_loop, is_name, loop_clauses,
 };
 
 /// Variables set by an attempt or after a failure.
@@ -180,6 +180,9 @@ impl<'a> CompletionContext<'a> {
         }
         let mut plain =
             words.iter().filter(|(_, role)| !matches!(role, Role::Assignment(_) | Role::Symbol));
+        let mut plain = plain.by_ref().skip_while(|(word, role)| {
+            *role == Role::Keyword && MODIFIERS.contains(word) || *role == Role::Clause
+        });
         let Some(&(head, role)) = plain.next() else {
             // `name=./fi`
             if let Some(length) = assigned(self.word) {
@@ -190,6 +193,10 @@ impl<'a> CompletionContext<'a> {
             // `name=f(`
             if matches!(last, Some((_, Role::Symbol))) {
                 return self.value(Wanted::Values);
+            }
+            // Statuses follow `accept`.
+            if last == Some(("accept", Role::Keyword)) {
+                return (0, Vec::new());
             }
             return self.command(words.is_empty());
         };
@@ -278,6 +285,7 @@ impl<'a> CompletionContext<'a> {
         let mut found = self.fitting(builtins::names());
         found.extend(self.fitting(super::help::OWN));
         found.extend(self.fitting(self.known.functions.iter().map(String::as_str)));
+        found.extend(self.fitting(MODIFIERS));
         if first {
             let inside = !self.scanned.open.is_empty();
             let piped = self.is_piped();

@@ -15,7 +15,8 @@ use ftsh_syntax::duration::Unit;
 use ftsh_syntax::nearest::nearest;
 use ftsh_syntax::slug::Slug;
 use ftsh_syntax::vocabulary::{
-    ALONE, CASE, DECLARATIONS, FUNCTIONS, HEADS, KEYWORDS, OPERATORS, SYMBOLS, TIMES, loop_clauses,
+    ALONE, CASE, DECLARATIONS, FUNCTIONS, HEADS, KEYWORDS, MODIFIERS, OPERATORS, SYMBOLS, TIMES,
+    loop_clauses,
 };
 
 /// Name of the command.
@@ -214,7 +215,7 @@ fn overview(columns: usize, colors: bool) -> String {
     );
     let policies = PolicyKind::ALL.map(PolicyKind::name);
     let structures = KEYWORDS.into_iter().chain(CASE).chain(ALONE).chain(DECLARATIONS);
-    let structures: Vec<&str> = structures.collect();
+    let structures: Vec<&str> = structures.chain(MODIFIERS).collect();
     let functions: Vec<&str> = FUNCTIONS.iter().map(|function| function.name).collect();
     let builtins: Vec<&str> = builtins::names().collect();
     let groups: [(&str, &[&str]); 5] = [
@@ -278,7 +279,7 @@ mod tests {
     use ftsh_machine::FailureKind;
 
     /// Scripts with all words that have a color of their own.
-    const HIGHLIGHTED: [(&str, &str); 5] = [
+    const HIGHLIGHTED: [(&str, &str); 6] = [
         (
             "try",
             "try for 1 hour or 5 times every 1 s each 2 minutes while $a .eq. b atomic through k\ncatch\nfinally\nend",
@@ -288,6 +289,7 @@ mod tests {
             "loops",
             "for a in b\nend\nforany a in b in order hedge after 1 s at most 2\nend\nforall a in b at most 2 at least 1 keep going output grouped in order on slurm retry lost 2 times\nend\nforall a in b output tagged on ssh c\nend",
         ),
+        ("keep", "keep a"),
         ("list", "list a in b\nlist add a c\necho ${a[@]}"),
         (
             "channel",
@@ -299,7 +301,7 @@ mod tests {
     fn every_word_is_explained() {
         let known: Vec<&str> = topics().collect();
         let words = KEYWORDS.into_iter().chain(CASE).chain(ALONE).chain(DECLARATIONS);
-        let words = words.chain(OPERATORS);
+        let words = words.chain(MODIFIERS).chain(OPERATORS);
         let words = words.chain(TIMES).chain(Unit::names()).chain(SPECIAL).chain(MORE).chain(OWN);
         let words = words.chain(loop_clauses().flat_map(|(_, words)| words));
         let words = words.chain(["try", "channel"].into_iter().flat_map(clauses::words));

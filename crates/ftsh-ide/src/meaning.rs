@@ -19,7 +19,7 @@ const IN: [(&str, &str); 3] = [
 
 const TIMES: &str = "`N times`: the maximum number of attempts.";
 
-const VARIABLES: [(&str, &str); 18] = [
+const VARIABLES: [(&str, &str); 19] = [
     ("attempt", "the number of the attempt of the innermost `try`, from 1"),
     ("elapsed", "the seconds since the innermost `try` began"),
     ("remaining", "the seconds until the time limit"),
@@ -29,6 +29,7 @@ const VARIABLES: [(&str, &str); 18] = [
     ("error_command", "the command that failed"),
     ("error_line", "the line of the command that failed"),
     ("error_output", "the end of the failed attempt's standard error"),
+    ("status", "after a command with `accept`, the status that the command ended with"),
     ("failed", "the words of the `forall` whose branches failed, as a list"),
     ("succeeded", "the words of the `forall` whose branches succeeded, as a list"),
     ("scratch", "the scratch directory of the attempt, in an atomic `try`"),

@@ -11,7 +11,7 @@ use ftsh_syntax::vocabulary::{OPERATORS, QUESTIONS};
 
 use super::lexemes::{TokenPart, assigned, double, redirection, single, variable};
 use ftsh_syntax::vocabulary::{
-    ALONE, CASE, DECLARATIONS, HEADS, KEYWORDS, TIMES, is_loop, is_name, loop_clauses,
+    ALONE, CASE, DECLARATIONS, HEADS, KEYWORDS, MODIFIERS, TIMES, is_loop, is_name, loop_clauses,
 };
 
 /// Word that begins the declaration of a script's arguments.
@@ -276,6 +276,13 @@ impl<'t> TokenScanner<'t> {
         if !self.at_start {
             return self.role_inside(word);
         }
+        if self.is_after("accept") {
+            return Role::Clause;
+        }
+        if MODIFIERS.contains(&word) && self.modifies(word) {
+            self.head = None;
+            return Role::Keyword;
+        }
         if self.asks > 0 {
             self.at_start = false;
             return Role::Command;
@@ -346,6 +353,22 @@ impl<'t> TokenScanner<'t> {
         let is_word = |text: &str| !text.contains([' ', '\t', '|', '<', '>', '&']);
         let is_one = line.starts_with(['"', '\'']) || !line.is_empty() && is_word(line);
         rest.starts_with([' ', '\t', '\\']) && is_one && is_head(&self.found.all, self.text)
+    }
+
+    /// Returns true if a word at the current position changes the meaning of the end of the command
+    /// after it. `accept` is a program, unless statuses follow; `keep` is a program, unless a
+    /// word follows.
+    fn modifies(&self, word: &str) -> bool {
+        let rest = &self.rest()[word.len()..];
+        let next = rest.trim_start_matches([' ', '\t']);
+        let next = next.split([' ', '\t', '\r', '\n', ';', '|', '<', '>', '&']).next();
+        match word {
+            "accept" => next.is_some_and(|next| {
+                next.starts_with(|c: char| c.is_ascii_digit())
+                    && next.bytes().all(|byte| byte.is_ascii_digit() || byte == b',')
+            }),
+            _ => next.is_some_and(|next| !next.is_empty() && !next.starts_with('#')),
+        }
     }
 
     /// Returns true if a name and `in`, or `add` and a name, follow the word `list`.
@@ -547,6 +570,8 @@ mod tests {
             @"C:ls S:| K:while W:true K:break K:end S:> W:f S:|& K:for W:x L:in W:a K:end S:| C:sort");
         insta::assert_snapshot!(shown("channel at at most 4 rate 10 per second\ntry through for every 2 s; x; end"),
             @"K:channel W:at L:at L:most W:4 L:rate W:10 L:per L:second K:try L:through W:for L:every W:2 L:s C:x K:end");
+        insta::assert_snapshot!(shown("A=1 accept 24,3 keep cp a | accept x; keep accept 1 f; keep; if .yes. (accept 2 grep 3)"),
+            @"A:A=1 K:accept L:24,3 K:keep C:cp W:a S:| C:accept W:x K:keep K:accept L:1 C:f C:keep K:if O:.yes. S:( K:accept L:2 C:grep W:3 S:)");
         insta::assert_snapshot!(shown("break; break 2; continue # so\n"),
             @"K:break C:break W:2 K:continue #:# so");
         insta::assert_snapshot!(shown("when a; case f($x)\nwhen a b* .eq.\nif true; when c; end; else; end; case"),

@@ -5,6 +5,7 @@
 
 mod arguments;
 mod case;
+mod modifier;
 mod word;
 
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use crate::backoff::{Clauses, PolicyKind};
 pub use crate::duration::Unit;
 pub use arguments::{ArgumentKind, ArgumentsDeclaration, DeclaredArgument};
 pub use case::{Case, CaseArm};
+pub use modifier::{AcceptedStatuses, Modifier, ModifierKind};
 pub use word::{Index, Parameter, Quoted, Substitute, VariableUse, Word, WordPart, calls};
 
 /// Name of a variable or a function.
@@ -265,13 +267,15 @@ impl Stage {
     }
 }
 
-/// Simple command: `NAME=word… words… redirections…`.
+/// Simple command: `NAME=word… modifiers… words… redirections…`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Simple {
     /// Span of the whole command.
     pub span: Span,
     /// Variables for this command only.
     pub assignments: Vec<(Name, Word)>,
+    /// Words before the command that change the meaning of its end, outermost first.
+    pub modifiers: Vec<Modifier>,
     /// Name of the command and its arguments; at least one word.
     pub words: Vec<Word>,
     /// Redirections from left to right.

@@ -25,6 +25,10 @@ pub const ALONE: [&str; 3] = ["break", "continue", "finally"];
 /// same name takes precedence.
 pub const DECLARATIONS: [&str; 4] = ["channel", "list", "args", "use"];
 
+/// Words before a command that change the meaning of its end, in their forms only: `accept 24,3
+/// command`, `keep command`. A script's function of the same name takes precedence.
+pub const MODIFIERS: [&str; 2] = ["accept", "keep"];
+
 /// Words after a number of attempts.
 pub const TIMES: [&str; 2] = ["times", "time"];
 

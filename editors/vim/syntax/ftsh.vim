@@ -97,10 +97,16 @@ exe 'syn region ftshChannel matchgroup=ftshKeyword start="channel\ze\%([ \t]\|$\
 exe 'syn region ftshArgs matchgroup=ftshKeyword start=@args\ze\s\+[A-Za-z_"''-]@ matchgroup=NONE skip="\\$\||-" end="\ze[;|]" end="$" keepend contains=@ftshParts'
 exe 'syn region ftshList matchgroup=ftshKeyword start="list\ze\s\+\%(add\s\+\h\|\h\w*\s\+in\%([ \t\r;]\|$\)\)" matchgroup=NONE ' . s:ends . ' contains=@ftshExpression,ftshListWord'
 exe 'syn region ftshUse matchgroup=ftshKeyword start="use\ze\s\+[^ \t;|<>&]\+\s*\%([;#]\|$\)" matchgroup=NONE ' . s:ends . ' contains=@ftshParts'
-syn cluster ftshHeads contains=ftshCommand,ftshAssignment,ftshBuiltin,ftshAlone,ftshTry,ftshFor,ftshForAny,ftshForAll,ftshCondition,ftshPlainHead,ftshChannel,ftshList,ftshArgs,ftshUse
+" Words before a command.
+syn match ftshModifier "keep\ze[ \t]\+[^ \t;|<>&#]"
+syn match ftshModifier "accept\ze[ \t]\+\d[0-9,]*\%([ \t;|<>&]\|$\)" nextgroup=ftshStatuses skipwhite
+syn match ftshStatuses contained "\d[0-9,]*"
+syn cluster ftshHeads contains=ftshModifier,ftshCommand,ftshAssignment,ftshBuiltin,ftshAlone,ftshTry,ftshFor,ftshForAny,ftshForAll,ftshCondition,ftshPlainHead,ftshChannel,ftshList,ftshArgs,ftshUse
 
 hi def link ftshKeyword Keyword
 hi def link ftshAlone Keyword
+hi def link ftshModifier Keyword
+hi def link ftshStatuses Type
 hi def link ftshTryClause Type
 hi def link ftshIn Type
 hi def link ftshAnyClause Type

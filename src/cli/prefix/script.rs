@@ -151,7 +151,7 @@ fn simple(
     let exported = variables.iter().filter(|(_, is_named)| *is_named);
     let assignments = exported.map(|(name, _)| (Name::clone(name), value_of(name))).collect();
     let span = Span::default();
-    pipeline(Simple { span, assignments, words, redirects: Vec::new() })
+    pipeline(Simple { span, assignments, modifiers: Vec::new(), words, redirects: Vec::new() })
 }
 
 /// `printf '\377' -> bytes1`
@@ -165,7 +165,8 @@ fn print_bytes(name: &Name, bytes: &[u8]) -> Command {
     let (span, target) = (Span::default(), RedirectionTarget::Variable(bare(name)));
     let into = Redirect { span, descriptor: 1, mode: Mode::Write, with_errors: false, target };
     let words = vec![bare("printf"), octal];
-    pipeline(Simple { span, assignments: Vec::new(), words, redirects: vec![into] })
+    let (assignments, modifiers) = Default::default();
+    pipeline(Simple { span, assignments, modifiers, words, redirects: vec![into] })
 }
 
 fn bare(text: &str) -> Word {

@@ -35,6 +35,7 @@ impl Model<'_> {
             Command::Status(0) => Ok(()),
             Command::Status(code) => Err(failed("exit", i32::from(*code))),
             Command::Missing => Err(failed("notfound", 127)),
+            Command::Accept(accepted, inside) => self.accept(*accepted, inside),
             // cat refuses to copy a file to its own end.
             Command::Show(name) if self.is_output(name) => Err(failed("exit", 1)),
             Command::Show(name) => {
@@ -262,6 +263,22 @@ impl Model<'_> {
             }
             result => result.map(|()| true),
         }
+    }
+
+    /// Runs a command that succeeds also with a status, and prints the status.
+    fn accept(&mut self, accepted: u8, command: &Command) -> Done {
+        let result = self.command(command);
+        let status = match &result {
+            Ok(()) => 0,
+            Err(Stop::Failed(failure)) if !failure.fatal && failure.kind == "exit" => failure.code,
+            Err(_) => return result,
+        };
+        self.variables.insert("status", Value::Text(status.to_string()));
+        if status != 0 && status != i32::from(accepted) {
+            return result;
+        }
+        self.print(&format!("status {status}\n"));
+        Ok(())
     }
 
     pub(super) fn print(&self, text: &str) {

@@ -64,7 +64,10 @@ fn end(g: &mut Generator) -> String {
 
 fn redirected(g: &mut Generator) -> String {
     let environment = g.maybe(0.1, |_| "A=here ".into());
-    format!("{environment}{}{}", g.simple(), g.redirects())
+    let accept =
+        g.maybe(0.1, |g| format!("accept {},{} ", g.dice.number(0, 15), g.dice.number(1, 4)));
+    let keep = g.maybe(0.1, |_| "keep ".into());
+    format!("{environment}{accept}{keep}{}{}", g.simple(), g.redirects())
 }
 
 fn pipeline(g: &mut Generator) -> String {

@@ -59,6 +59,7 @@ impl<'d> HoverToken<'d> {
         let value = match token.role {
             Role::Keyword if word == "try" => self.try_()?,
             Role::Keyword | Role::Operator => topic(word)?,
+            Role::Clause if self.before("accept") => topic("accept")?,
             Role::Clause if self.before("backoff") && PolicyKind::named(word).is_some() => {
                 topic(word)?
             }

@@ -134,7 +134,7 @@ fn is_given(name: &str) -> bool {
     SPECIAL.contains(&name)
         || matches!(
             name,
-            "scratch" | "error_output" | "PATH" | "HOME" | "PWD" | "OLDPWD" | "TMPDIR"
+            "scratch" | "status" | "error_output" | "PATH" | "HOME" | "PWD" | "OLDPWD" | "TMPDIR"
         )
         || name.starts_with("FTSH_")
 }

@@ -437,7 +437,8 @@ impl Unwinder<'_> {
             {
                 self.core.merge(frame.scope, frame.outer_scope);
             }
-            self.abandon_frame(task, kind, false);
+            let is_kept = matches!(kind, FrameKind::Keep { .. });
+            self.abandon_frame(task, kind, is_kept);
         }
     }
 }

@@ -3,6 +3,7 @@
 pub mod builtins;
 pub(crate) mod command;
 pub(crate) mod invocation;
+pub(crate) mod modifiers;
 pub(crate) mod opening;
 pub(crate) mod redirect;
 pub(crate) mod table;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::Machine;
+use crate::commands::modifiers::{begin_accept, end_accept};
 use crate::effect::{Query, TaskId};
 use crate::eval::expression::{compute, local, shift};
 use crate::eval::word_call;
@@ -236,6 +237,10 @@ impl Machine {
             Instruction::BeginOutput => return Ok(self.commands().begin_output(task)),
             Instruction::OutputText => self.core.output_text(task)?,
             Instruction::Command(command) => return self.commands().command(task, command),
+            Instruction::Accept(statuses, end) => begin_accept(task, statuses, *end),
+            Instruction::EndAccept => return Ok(end_accept(task)),
+            Instruction::Keep => self.core.begin_keep(task),
+            Instruction::EndKeep => return Ok(self.core.end_keep(task)),
             Instruction::Pipeline { stages, end } => {
                 return Ok(self.forker().pipeline(task, stages, *end));
             }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use crate::values::value::Value;
 use ftsh_syntax::Source;
 use ftsh_syntax::ast::{
-    ArgumentsDeclaration, BinaryOperator, FileTest, Name, Question, Redirect, Simple, Unit, Word,
+    AcceptedStatuses, ArgumentsDeclaration, BinaryOperator, FileTest, Name, Question, Redirect,
+    Simple, Unit, Word,
 };
 use ftsh_syntax::backoff::{Clauses, PolicyKind};
 use ftsh_syntax::clauses::{ChannelClauses, ForAllClauses, ForAnyClauses, TryClauses};
@@ -90,6 +91,15 @@ pub(crate) enum Instruction {
     OutputText,
     /// Runs a program, a function or a builtin.
     Command(Arc<Simple>),
+    /// Begins a command that succeeds also with these statuses, up to `EndAccept` before the
+    /// address.
+    Accept(AcceptedStatuses, Address),
+    /// Ends a successful command begun by `Accept`.
+    EndAccept,
+    /// Begins a command whose leftover processes belong to the script, up to `EndKeep`.
+    Keep,
+    /// Ends a successful command begun by `Keep`.
+    EndKeep,
     /// Runs stages in parallel, then jumps.
     Pipeline {
         /// Address of each stage; true if its standard error goes into the pipe too.

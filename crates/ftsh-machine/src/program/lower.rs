@@ -13,8 +13,8 @@ use crate::values::value::Value;
 use ftsh_syntax::Script;
 use ftsh_syntax::ast::{
     BinaryOperator, Block, ChannelDeclaration, Command, CommandKind, Duration, Expr, ExprKind, For,
-    ForKind, Mode, Name, Pipeline, Question, Redirect, RedirectionTarget, Stage, StageKind, Try,
-    UnaryOperator, Word, WordPart, calls,
+    ForKind, Mode, Modifier, ModifierKind, Name, Pipeline, Question, Redirect, RedirectionTarget,
+    Stage, StageKind, Try, UnaryOperator, Word, WordPart, calls,
 };
 use ftsh_syntax::span::{Source, Span};
 
@@ -276,9 +276,29 @@ impl<'a> Lower<'a> {
             StageKind::Simple(simple) => {
                 self.at(simple.span);
                 self.pending_calls.extend(simple.all_words().flat_map(|word| calls(&word.parts)));
-                self.emit(Instruction::Command(Arc::new(simple.clone())));
+                self.modified(&simple.modifiers, |lower| {
+                    lower.emit(Instruction::Command(Arc::new(simple.clone())));
+                });
             }
             StageKind::Structure(block) => self.block(block),
+        }
+    }
+
+    /// Emits a command inside its modifiers.
+    fn modified(&mut self, modifiers: &'a [Modifier], command: impl FnOnce(&mut Self)) {
+        let heads = modifiers.iter().map(|_| self.reserve()).collect::<Vec<_>>();
+        command(self);
+        for (head, modifier) in heads.into_iter().zip(modifiers).rev() {
+            self.code[head] = match &modifier.kind {
+                ModifierKind::Accept(statuses) => {
+                    let end = self.emit(Instruction::EndAccept);
+                    Instruction::Accept(statuses.clone(), end + 1)
+                }
+                ModifierKind::Keep => {
+                    self.emit(Instruction::EndKeep);
+                    Instruction::Keep
+                }
+            };
         }
     }
 

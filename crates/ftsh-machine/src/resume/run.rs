@@ -98,6 +98,7 @@ impl Task {
             FrameKind::Try(frame) if frame.phase.is_scoped() => Some(frame.scope),
             FrameKind::Try(frame) => Some(frame.outer_scope),
             FrameKind::Finally(group) => Some(group.scope),
+            FrameKind::Keep { scope, .. } => Some(*scope),
             _ => None,
         });
         innermost.unwrap_or_else(|| self.base_scope())

@@ -24,7 +24,7 @@ use crate::unwind::ending::EndedStage;
 use crate::values::items::Items;
 use crate::values::value::{ResourceHandle, Value};
 use crate::values::variables::SavedVariable;
-use ftsh_syntax::ast::{Name, Question};
+use ftsh_syntax::ast::{AcceptedStatuses, Name, Question};
 use ftsh_syntax::backoff::{Backoff, Policy};
 use ftsh_syntax::clauses::{ForAllClauses, TryClauses};
 
@@ -74,8 +74,43 @@ pub(crate) enum FrameKind {
     Transaction(Box<Transaction>),
     /// A command used as a condition, with the question and the address for the answer `false`.
     Probe(Question, Address),
+    /// A command that succeeds also with these statuses, with the address after it.
+    Accept(AcceptedStatuses, Address),
+    /// A command with `keep`.
+    Keep {
+        /// Scope of the command.
+        scope: ScopeId,
+        /// Scope around the command.
+        outer_scope: ScopeId,
+    },
     /// A call in a word.
     WordCall(Box<WordCallFrame>),
+}
+
+impl FrameKind {
+    /// Returns true for a structure that handles failures instead of passing them on. `accept`
+    /// handles only some failures, and counts as no such structure.
+    pub(crate) fn is_barrier(&self) -> bool {
+        match self {
+            Self::Probe(..)
+            | Self::WordCall(_)
+            | Self::Try(_)
+            | Self::TryHead(_)
+            | Self::ForAny(_)
+            | Self::Catch(_)
+            | Self::Finally(_) => true,
+            Self::For(_)
+            | Self::Guard(_)
+            | Self::Join(_)
+            | Self::Remote(_)
+            | Self::Call(_)
+            | Self::Redirected { .. }
+            | Self::Targets(_)
+            | Self::Accept(..)
+            | Self::Keep { .. }
+            | Self::Transaction(_) => false,
+        }
+    }
 }
 
 /// A call in a word.

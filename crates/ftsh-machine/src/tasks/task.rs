@@ -409,23 +409,7 @@ impl Task {
 
     /// Returns the innermost structure that handles failures instead of passing them on.
     pub(crate) fn barrier(&self) -> Option<&FrameKind> {
-        self.frames.iter().rev().map(|frame| &frame.kind).find(|kind| match kind {
-            FrameKind::Probe(..)
-            | FrameKind::WordCall(_)
-            | FrameKind::Try(_)
-            | FrameKind::TryHead(_)
-            | FrameKind::ForAny(_)
-            | FrameKind::Catch(_)
-            | FrameKind::Finally(_) => true,
-            FrameKind::For(_)
-            | FrameKind::Guard(_)
-            | FrameKind::Join(_)
-            | FrameKind::Remote(_)
-            | FrameKind::Call(_)
-            | FrameKind::Redirected { .. }
-            | FrameKind::Targets(_)
-            | FrameKind::Transaction(_) => false,
-        })
+        self.frames.iter().rev().map(|frame| &frame.kind).find(|kind| kind.is_barrier())
     }
 
     /// Returns the failure that `$error` shows.
@@ -456,6 +440,7 @@ impl Task {
         let outermost = self.frames.iter().find_map(|frame| match &frame.kind {
             FrameKind::Try(frame) => Some(frame.outer_scope),
             FrameKind::Finally(frame) => Some(frame.outer_scope),
+            FrameKind::Keep { outer_scope, .. } => Some(*outer_scope),
             _ => None,
         });
         outermost.unwrap_or(self.scope)

@@ -66,6 +66,14 @@ impl Unwinder<'_> {
                     task.jump(answered);
                     return Flow::Continue;
                 }
+                FrameKind::Accept(statuses, end) => {
+                    if self.core.accept(task, &statuses, end, &thrown) {
+                        return Flow::Continue;
+                    }
+                }
+                FrameKind::Keep { scope, outer_scope } => {
+                    self.core.leave_keep(task, scope, outer_scope);
+                }
                 // Only the command of a condition answers, and not the calls in its words.
                 FrameKind::WordCall(_) => thrown.answers = false,
                 FrameKind::Call(call) => {
@@ -96,6 +104,10 @@ impl Unwinder<'_> {
                 self.core.requests.end_replay(frame.replay);
             }
             FrameKind::Finally(group) => task.scope = group.outer_scope,
+            FrameKind::Keep { scope, outer_scope } if succeeded => {
+                self.core.leave_keep(task, scope, outer_scope);
+            }
+            FrameKind::Keep { outer_scope, .. } => task.scope = outer_scope,
             FrameKind::TryHead(_)
             | FrameKind::Catch(_)
             | FrameKind::Guard(_)
@@ -104,6 +116,7 @@ impl Unwinder<'_> {
             | FrameKind::Targets(_)
             | FrameKind::Remote(_)
             | FrameKind::WordCall(_)
+            | FrameKind::Accept(..)
             | FrameKind::Probe(..) => {}
             FrameKind::Join(mut join) => {
                 self.core.scheduler.cancel(join.timer());
@@ -139,6 +152,10 @@ impl Unwinder<'_> {
                         transaction,
                         Continuation::End(ending),
                     );
+                }
+                // `exit` ends the command like its own end.
+                (FrameKind::Keep { scope, outer_scope }, None) => {
+                    self.core.leave_keep(task, scope, outer_scope);
                 }
                 (kind, _) => {
                     if let FrameKind::Try(frame) = &kind
@@ -267,8 +284,11 @@ impl Core {
 }
 
 impl Tasks {
-    /// Returns true if a failure of the current command answers a condition.
+    /// Returns true if a failure of the current command answers a condition or is accepted.
     fn is_answer(&self, task: &Task, thrown: &Thrown) -> bool {
+        if task.accepts(thrown) {
+            return true;
+        }
         match task.barrier() {
             Some(FrameKind::Probe(question, _)) => thrown.is_negative_answer(*question),
             Some(_) => false,
@@ -286,8 +306,10 @@ impl Tasks {
             FrameKind::Probe(question, _) => {
                 !thrown.retry.is_for_try_only() && thrown.is_negative_answer(*question)
             }
+            FrameKind::Accept(statuses, _) => thrown.is_accepted(statuses),
             FrameKind::Finally(group) => group.then.is_failing(),
-            FrameKind::Catch(_)
+            FrameKind::Keep { .. }
+            | FrameKind::Catch(_)
             | FrameKind::Guard(_)
             | FrameKind::For(_)
             | FrameKind::Call(_)

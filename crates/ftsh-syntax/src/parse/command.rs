@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use super::builder::Builder;
-use super::{Pair, Result, Rule, bashisms, literal};
+use super::{Pair, Result, Rule, bashisms, literal, modifier};
 use crate::ast::{Mode, Name, Redirect, RedirectionTarget, Simple, Word, WordPart};
 use crate::error::SyntaxError;
 use crate::hint::{Hint, hint};
@@ -21,8 +21,13 @@ impl Builder<'_> {
     /// Builds a command that may be an error.
     pub(super) fn unchecked(&mut self, pair: Pair) -> Result<Simple> {
         let span = self.span(&pair);
-        let mut simple =
-            Simple { span, assignments: Vec::new(), words: Vec::new(), redirects: Vec::new() };
+        let mut simple = Simple {
+            span,
+            assignments: Vec::new(),
+            modifiers: Vec::new(),
+            words: Vec::new(),
+            redirects: Vec::new(),
+        };
         for pair in pair.into_inner() {
             match pair.as_rule() {
                 Rule::environment => {
@@ -37,6 +42,7 @@ impl Builder<'_> {
         if simple.assignments.is_empty() {
             simple.words.iter_mut().skip(1).for_each(join);
         }
+        modifier::take(&mut simple, &self.functions)?;
         Ok(simple)
     }
 

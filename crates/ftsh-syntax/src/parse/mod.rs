@@ -22,6 +22,7 @@ mod line;
 pub mod literal;
 mod loop_;
 mod misspelled;
+mod modifier;
 mod operator;
 mod pipeline;
 mod plain;

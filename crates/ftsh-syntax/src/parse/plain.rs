@@ -21,7 +21,7 @@ use crate::ast::{
     Simple, Stage, StageKind, VariableUse, Word, WordPart,
 };
 use crate::span::Span;
-use crate::vocabulary::{ALONE, DECLARATIONS, KEYWORDS};
+use crate::vocabulary::{ALONE, DECLARATIONS, KEYWORDS, MODIFIERS};
 
 /// Plain line.
 pub(super) struct Plain<'s> {
@@ -96,6 +96,7 @@ impl<'s> Builder<'s> {
             || first == "local"
             || first == "export"
             || first == "when"
+            || MODIFIERS.contains(&first)
             || means_more(&KEYWORDS)
             || means_more(&ALONE)
             || means_more(&DECLARATIONS)
@@ -116,7 +117,8 @@ impl<'s> Builder<'s> {
                 words.push(word);
             }
         }
-        let simple = Simple { span, assignments: Vec::new(), words, redirects };
+        let simple =
+            Simple { span, assignments: Vec::new(), modifiers: Vec::new(), words, redirects };
         bashisms::command(&simple, &self.functions, self.text).ok()?;
         Some(Stage { kind: StageKind::Simple(simple), pipe_errors: false })
     }

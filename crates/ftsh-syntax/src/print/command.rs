@@ -45,6 +45,10 @@ impl Printer {
             self.redirect(redirect);
             self.text.push(' ');
         }
+        for modifier in &simple.modifiers {
+            self.text.push_str(&modifier.kind.to_string());
+            self.text.push(' ');
+        }
         for (at, word) in simple.words.iter().enumerate() {
             if at > 0 {
                 self.text.push(' ');

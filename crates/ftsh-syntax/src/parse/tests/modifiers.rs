@@ -1,0 +1,76 @@
+//! Words before a command: `accept` and `keep`.
+
+use crate::ast::{CommandKind, ModifierKind, Simple};
+use crate::{parse, print};
+
+/// Returns the only command of a script.
+fn simple(text: &str) -> Simple {
+    let script = parse("script", text).unwrap_or_else(|errors| panic!("{text}: {errors:?}"));
+    match &script.body.commands[0].kind {
+        CommandKind::Pipeline(pipeline) => pipeline.stages[0].simple().expect("a command").clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn modifiers(text: &str) -> Vec<String> {
+    simple(text).modifiers.iter().map(|it| it.kind.to_string()).collect()
+}
+
+#[test]
+fn modifiers_stand_before_a_command() {
+    assert_eq!(modifiers("accept 24,3 rsync -a x y"), ["accept 24,3"]);
+    assert_eq!(
+        modifiers("A=1 keep accept 0 accept 255 f > out"),
+        ["keep", "accept 0", "accept 255"]
+    );
+    assert!(matches!(simple("keep server").modifiers[0].kind, ModifierKind::Keep));
+    let text = "A=1 accept 24,3 keep rsync -a \"$x\" > out | accept 1 grep x\n";
+    assert_eq!(print(&parse("script", text).expect("a script")), text);
+    let asks = "if .yes. (accept 2 grep x f)\nend\n";
+    assert_eq!(print(&parse("script", asks).expect("a script")), asks);
+}
+
+#[test]
+fn other_forms_are_programs() {
+    for text in [
+        "accept lp",
+        "accept",
+        "accept -h x",
+        "'accept' 24 x",
+        "./accept 24 x",
+        "keep",
+        "keep > f",
+        "\"keep\" x",
+        "accept $n x",
+        "function keep\nend\nkeep x",
+    ] {
+        let simple = text.rsplit('\n').next().expect("a line");
+        let script = parse("script", text).expect("a script");
+        let CommandKind::Pipeline(pipeline) = &script.body.commands.last().expect("one").kind
+        else {
+            panic!("{text}");
+        };
+        let command = pipeline.stages[0].simple().expect("a command");
+        assert!(command.modifiers.is_empty(), "{text}");
+        assert_eq!(print(&script).trim_end().rsplit('\n').next(), Some(simple), "{text}");
+    }
+}
+
+#[test]
+fn mistakes_are_explained() {
+    for (text, message) in [
+        ("accept 24", "the command after `accept` is missing"),
+        ("accept 24 > f", "the command after `accept` is missing"),
+        ("accept 24, 3 rsync", "a status is missing beside a comma"),
+        ("accept 256 rsync", "a status is a number from 0 to 255"),
+        ("accept 1 A=1 rsync", "an assignment stands after `accept`"),
+        ("keep x=1", "an assignment stands after `keep`"),
+        ("keep exec server", "`exec` stands after `keep`"),
+        ("keep try 3 times", "`try` stands after `keep`"),
+        ("accept 1 break", "`break` stands after `accept`"),
+    ] {
+        let errors = parse("script", text).expect_err(text);
+        let all = format!("{errors:?}");
+        assert!(all.contains(message), "{text}: {all}");
+    }
+}
