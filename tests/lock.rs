@@ -199,6 +199,92 @@ fn a_run_may_be_skipped_in_silence() {
 }
 
 #[test]
+fn a_run_may_replace_the_holder() {
+    let script = format!("try; {WAITS}; finally; echo cleaned > cleaned; end");
+    let run = holder_of(&script, &[]);
+    let cleaned = run.directory().join("cleaned");
+    let next = rival(&run, &format!("cat {}", cleaned.display()));
+    next.options(["--lock-busy=replace"]).stdout("cleaned\n").success();
+    run.wait().killed_by(Signal::SIGTERM).nothing_left();
+}
+
+#[test]
+fn a_stopped_holder_is_replaced() {
+    let run = holder(&[]);
+    run.signal(Signal::SIGSTOP);
+    rival(&run, "echo mine").env("FTSH_LOCK_BUSY", "replace").stdout("mine\n").success();
+    run.wait().killed_by(Signal::SIGTERM);
+}
+
+#[test]
+fn of_two_replacing_runs_one_remains() {
+    let run = holder(&[]);
+    let started = run.directory().join("started");
+    let script = format!("echo x >> {}; {WAITS}", started.display());
+    let rivals = [0, 1].map(|_| rival(&run, &script).options(["--lock-busy=replace"]).start());
+    let replaced = run.wait();
+    replaced.killed_by(Signal::SIGTERM);
+    let [first, second] = rivals;
+    // One of them ends the other one, before or after it has begun.
+    let ended = |run: &Running| !std::path::Path::new(&format!("/proc/{}", run.pid())).exists();
+    let is_zombie = |run: &Running| {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", run.pid())).unwrap_or_default();
+        stat.contains(") Z ")
+    };
+    let (gone, left) = loop {
+        match [&first, &second].map(|run| ended(run) || is_zombie(run)) {
+            [true, _] => break (first, second),
+            [_, true] => break (second, first),
+            _ => std::thread::sleep(std::time::Duration::from_millis(5)),
+        }
+    };
+    gone.wait().killed_by(Signal::SIGTERM);
+    left.until_lines("ready", 1);
+    fs::write(left.directory().join("go"), "").expect("a file");
+    left.wait().expect_code(0);
+}
+
+#[test]
+fn only_runs_of_ftsh_are_replaced() {
+    let script = "flock lock ftsh --lock=lock --lock-busy=replace -c 'echo never'";
+    Ftsh::command(script).stderr("it is not replaced").failure(75);
+    // The process in the file does not hold the lock.
+    let run = holder(&[]);
+    let lock = run.directory().join("lock");
+    let text = fs::read_to_string(&lock).expect("a lock");
+    let other = std::process::id().to_string();
+    fs::write(&lock, text.replace(&format!("pid {}", run.pid()), &format!("pid {other}")))
+        .expect("a lock");
+    let refused = rival(&run, "echo never").options(["--lock-busy=replace"]).stdout("");
+    refused.stderr("it is not replaced: its process is not ftsh").failure(75);
+    fs::write(&lock, text.replace("\nhost ", "\nhost un")).expect("a lock");
+    let refused = rival(&run, "echo never").options(["--lock-busy=replace"]).stdout("");
+    refused.stderr("it is not replaced: it is not a run of ftsh on this machine").failure(75);
+    go(&run);
+    run.wait().expect_code(0);
+}
+
+#[test]
+fn a_run_does_not_replace_a_run_around_it() {
+    let inner = "ftsh --lock=lock --lock-busy=replace -c 'echo never'";
+    let run = Ftsh::command(inner).options(["--lock=lock"]);
+    run.stderr("it is not replaced: this run is a part of it").failure(75);
+}
+
+#[test]
+fn a_holder_that_stays_is_awaited_for_a_time() {
+    let script = format!("trap '' TERM; {}", &WAITS["sh -c '".len()..WAITS.len() - 1]);
+    let run = holder_of(&format!("sh -c \"{}\"", script.replace('"', "\\\"")), &[]);
+    let late = rival(&run, "echo never").options(["--lock-busy=replace", "--lock-wait=100ms"]);
+    late.stdout("").stderr("still after").failure(75);
+    go(&run);
+    run.wait().killed_by(Signal::SIGTERM);
+    Ftsh::command("echo never")
+        .options(["--journal=j", "--lock-busy=replace"])
+        .refused(&["`--lock-busy replace` needs `--lock`"]);
+}
+
+#[test]
 fn another_program_s_lock_is_respected() {
     let script = "flock lock ftsh --lock=lock -c 'echo never'";
     Ftsh::command(script).stderr("is held by another program").failure(75);

@@ -10,9 +10,10 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Result, anyhow, bail};
 
 use super::messages::usage;
+use super::replace;
 use jiff::Timestamp;
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
@@ -28,6 +29,10 @@ use ftsh_sys::os_error::plain;
 const MAGIC: &str = "ftsh lock\n";
 /// Maximum size of a lock file in bytes.
 const MAX_FILE_SIZE: u64 = 1 << 16;
+/// Time between two looks at a lock whose holder is being replaced.
+const REPLACE_INTERVAL: Duration = Duration::from_millis(20);
+/// Longest time in which a new holder writes its name into the lock file.
+const NAMING_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Location of a lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -145,26 +150,87 @@ pub(super) fn take(
                     None => continue, // says who holds it by now
                 }
             }
-            Err((_, errno)) => {
-                return Err(failed("take", &errno.into()))
-                    .context(
-                        "the file system may lack locks; name a file elsewhere by `--lock=FILE`",
-                    )
-                    .map_err(|error| anyhow!("{error:#}"));
-            }
+            Err((_, errno)) => return Err(no_lock(path, errno)),
         };
-        // A cleanup may have removed the awaited file.
-        let same = |other: &Metadata| {
-            file.metadata().is_ok_and(|ours| (ours.dev(), ours.ino()) == (other.dev(), other.ino()))
-        };
-        if std::fs::symlink_metadata(path).is_ok_and(|there| same(&there)) {
-            // The lock counts even if the file is not writable.
-            let _ = write_holder(&file, holder);
-            // The supervisor shares the descriptor, so the lock lasts as long as the last process.
-            std::mem::forget(file);
+        if keep(path, file, holder) {
             return Ok(LockResult::Held);
         }
     }
+}
+
+/// Takes a lock like [`take`], after the run that holds the lock was ended. A run that takes the
+/// lock meanwhile is ended as well.
+pub(super) fn replace(
+    path: &Path,
+    holder: &LockHolder,
+    timeout: Duration,
+    mut waiting: impl FnMut(&str),
+) -> Result<LockResult> {
+    let start = Instant::now();
+    let (mut signaled, mut strange) = (None, None);
+    loop {
+        let file = match Flock::lock(open(path)?, FlockArg::LockExclusiveNonblock) {
+            Ok(file) => {
+                if keep(path, file, holder) {
+                    return Ok(LockResult::Held);
+                }
+                continue;
+            }
+            Err((file, Errno::EWOULDBLOCK)) => file,
+            Err((_, errno)) => return Err(no_lock(path, errno)),
+        };
+        let owner = describe(path, &file);
+        let pid = HolderNote::read(&file).and_then(|note| note.pid().filter(|_| note.is_here()));
+        let result = match pid {
+            None => Err("it is not a run of ftsh on this machine"),
+            Some(_) if pid == signaled => Ok(()),
+            Some(pid) => replace::end(pid, &file),
+        };
+        match result {
+            Ok(()) if pid != signaled => {
+                waiting(&format!("{owner}, and is being replaced"));
+                (signaled, strange) = (pid, None);
+            }
+            Ok(()) => {}
+            // A new holder writes its name after it has taken the lock.
+            Err(why) => {
+                if strange.get_or_insert_with(Instant::now).elapsed() >= NAMING_TIMEOUT {
+                    return Ok(LockResult::Busy(format!("{owner}; it is not replaced: {why}")));
+                }
+            }
+        }
+        if start.elapsed() >= timeout {
+            let still = Human(start.elapsed());
+            return Ok(LockResult::Busy(format!("{owner}, still after {still}")));
+        }
+        std::thread::sleep(REPLACE_INTERVAL);
+    }
+}
+
+/// Returns the error of a lock that cannot be taken.
+fn no_lock(path: &Path, errno: Errno) -> anyhow::Error {
+    anyhow!(
+        "the file system may lack locks; name a file elsewhere by `--lock=FILE`: \
+         can't take the lock `{}`: {}",
+        path.display(),
+        plain(&errno.into())
+    )
+}
+
+/// Keeps a lock until the end of all processes of this run. Returns false if the file was removed
+/// meanwhile.
+fn keep(path: &Path, file: Flock<File>, holder: &LockHolder) -> bool {
+    let same = |other: &Metadata| {
+        file.metadata().is_ok_and(|ours| (ours.dev(), ours.ino()) == (other.dev(), other.ino()))
+    };
+    let is_there = std::fs::symlink_metadata(path).is_ok_and(|there| same(&there));
+    if is_there {
+        // The lock counts even if the file is not writable.
+        let _ = write_holder(&file, holder);
+        // The supervisor shares the descriptor, so the lock lasts as long as the last process.
+        std::mem::forget(file);
+    }
+    is_there
 }
 
 fn open(path: &Path) -> Result<File> {
@@ -252,21 +318,41 @@ fn host() -> Option<String> {
     Some(name.trim().to_owned())
 }
 
+/// Content of a lock file, written by its holder.
+struct HolderNote(String);
+
+impl HolderNote {
+    fn read(mut file: &File) -> Option<Self> {
+        let mut text = String::new();
+        file.rewind().ok()?;
+        file.take(MAX_FILE_SIZE).read_to_string(&mut text).ok()?;
+        Some(Self(text))
+    }
+
+    fn field(&self, name: &str) -> &str {
+        let mut lines = self.0.lines();
+        lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')).unwrap_or("")
+    }
+
+    /// Returns the process id of the shell.
+    fn pid(&self) -> Option<i32> {
+        self.field("pid").parse().ok().filter(|pid| *pid > 0)
+    }
+
+    /// Returns true if the holder runs on this machine.
+    fn is_here(&self) -> bool {
+        self.field("host") == host().unwrap_or_default()
+    }
+}
+
 /// Describes the holder of a lock in one line.
 fn describe(path: &Path, file: &File) -> String {
     let lock = format!("the lock `{}` is held by", path.display());
-    let mut text = String::new();
-    let mut file = file;
-    let read = file.rewind().and_then(|()| file.take(MAX_FILE_SIZE).read_to_string(&mut text));
-    let field = |name: &str| {
-        text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')).unwrap_or("")
-    };
-    let pid: Option<i32> = field("pid").parse().ok().filter(|pid| *pid > 0);
-    let (Ok(_), Some(pid)) = (read, pid) else {
+    let note = HolderNote::read(file);
+    let Some((note, pid)) = note.as_ref().and_then(|note| Some((note, note.pid()?))) else {
         return format!("{lock} another program");
     };
-    let here = host().unwrap_or_default();
-    let is_here = field("host") == here;
+    let (field, is_here) = (|name| note.field(name), note.is_here());
     let gone = || nix::sys::signal::kill(Pid::from_raw(pid), None) == Err(Errno::ESRCH);
     if is_here && gone() {
         return format!("{lock} another program");

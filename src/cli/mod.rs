@@ -15,6 +15,7 @@ pub mod options;
 mod plan;
 mod prefix;
 mod preflight;
+mod replace;
 mod reporters;
 mod resolve;
 mod run;

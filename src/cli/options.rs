@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::{Result, anyhow};
 use bstr::BString;
 
+use super::plan::WhenBusy;
 use super::topics;
 use super::values::{self, BadValue, Words};
 use crate::log::Format;
@@ -369,10 +370,11 @@ pub static LOCK_WAIT: Setting<Duration> = Setting {
     write: values::decimal,
 };
 
-const BUSY_WORDS: Words<bool> = &[("fail", false), ("skip", true)];
+const BUSY_WORDS: Words<WhenBusy> =
+    &[("fail", WhenBusy::Fail), ("skip", WhenBusy::Skip), ("replace", WhenBusy::Replace)];
 
-/// True if a run ends with success while another run holds the lock.
-pub static LOCK_BUSY: Setting<bool> = Setting {
+/// End of a run while another run holds the lock.
+pub static LOCK_BUSY: Setting<WhenBusy> = Setting {
     option: Spec {
         names: &["--lock-busy"],
         value: Some("MODE"),
@@ -381,11 +383,11 @@ pub static LOCK_BUSY: Setting<bool> = Setting {
         default: Some("fail"),
         is_private: true,
         heading: CRON,
-        help: "If another run holds the lock: report it and exit with 75 (fail), or exit with 0 silently (skip)",
+        help: "If another run holds the lock: report it and exit with 75 (fail), exit with 0 silently (skip), or end that run first (replace)",
         ..PLAIN
     },
     read: |text| values::word(BUSY_WORDS, text),
-    write: |skip| values::name(BUSY_WORDS, skip),
+    write: |busy| values::name(BUSY_WORDS, busy),
 };
 
 /// Maximum random delay before a run.

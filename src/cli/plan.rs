@@ -98,8 +98,20 @@ pub(super) struct StartPlan {
     pub lock_directory: Option<PathBuf>,
     /// Longest wait for the lock.
     pub lock_wait: Duration,
-    /// True if a run ends with success when another one holds the lock or the journal.
-    pub skips_when_busy: bool,
+    /// End of the run when another one holds the lock or the journal.
+    pub when_busy: WhenBusy,
+}
+
+/// End of a run when another one holds the lock.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WhenBusy {
+    /// The run is refused.
+    #[default]
+    Fail,
+    /// The run ends with success.
+    Skip,
+    /// The other run is ended first.
+    Replace,
 }
 
 /// Recording of a run.

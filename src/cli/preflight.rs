@@ -10,7 +10,7 @@ use rand::{RngExt, SeedableRng};
 
 use super::lock::{self, LockHolder, LockResult};
 use super::messages::{print_message, redirect_to};
-use super::plan::{RunPlan, StartPlan};
+use super::plan::{RunPlan, StartPlan, WhenBusy};
 use super::source::ScriptSource;
 use crate::log::LogWriter;
 use ftsh_machine::record::{Level, LogEvent, LogRecord};
@@ -48,7 +48,7 @@ pub(super) fn capture(plan: &RunPlan) -> Result<Option<OutputCapture>> {
 pub(super) fn wait(plan: &mut RunPlan, seed: u64, log: &mut LogWriter) -> Result<Option<Outcome>> {
     let start = Instant::now();
     let deadline = *plan.deadline_mut();
-    let StartPlan { splay, lock, lock_directory, lock_wait, skips_when_busy } = &plan.start;
+    let StartPlan { splay, lock, lock_directory, lock_wait, when_busy } = &plan.start;
     let remaining = || deadline.remaining(Time::after(start.elapsed()));
     let left = || remaining().unwrap_or(Duration::MAX);
     let name = plan.script.program.name();
@@ -68,14 +68,17 @@ pub(super) fn wait(plan: &mut RunPlan, seed: u64, log: &mut LogWriter) -> Result
         let holder =
             LockHolder { pid: plan.machine.pid, script: &description(&plan.script.program) };
         let longest = (*lock_wait).min(left());
-        if let LockResult::Busy(owner) = lock::take(&path, &holder, longest, |owner| {
-            report(owner, longest);
-        })? {
+        let waiting = |owner: &str| report(owner, longest);
+        let taken = match when_busy {
+            WhenBusy::Replace => lock::replace(&path, &holder, longest, waiting)?,
+            WhenBusy::Fail | WhenBusy::Skip => lock::take(&path, &holder, longest, waiting)?,
+        };
+        if let LockResult::Busy(owner) = taken {
             return Ok(Some(if longest < *lock_wait {
                 print_message(Slug::NotRun, format!("{name}: not run: {owner}"));
                 Outcome::Exited(OUT_OF_TIME)
             } else {
-                busy(&name, &owner, *skips_when_busy, log)
+                busy(&name, &owner, *when_busy == WhenBusy::Skip, log)
             }));
         }
     }

@@ -14,7 +14,7 @@ use super::flags::{Flags, Lock};
 use super::lock::LockLocation;
 use super::options::{self, KILL_TIMEOUT, REDACT, Setting, Spec};
 use super::plan::{
-    Action, JournalPlan, JournalView, ReportingPlan, RunPlan, ScriptPlan, StartPlan,
+    Action, JournalPlan, JournalView, ReportingPlan, RunPlan, ScriptPlan, StartPlan, WhenBusy,
 };
 use super::prefix::{Prefix, is_prefix};
 use super::source::ScriptSource;
@@ -29,6 +29,9 @@ use ftsh_process::{KillTimeout, ProcessConfig};
 use ftsh_syntax::backoff::{Clauses, Policy, PolicyKind};
 use ftsh_syntax::duration::Exact;
 use ftsh_syntax::slug::Slug;
+
+/// Longest wait for the end of a run that `--lock-busy replace` ends, without `--lock-wait`.
+const REPLACE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Variable that holds the directory of channels.
 const CHANNELS: &str = "FTSH_CHANNELS";
@@ -308,7 +311,7 @@ impl RunPlan {
         let lease = resolver.value_or_default(&options::LEASE)?;
         let ship = resolver.value(&options::SHIP)?.unwrap_or_default();
         let lock_wait = resolver.value(&options::LOCK_WAIT)?;
-        let skips_when_busy = resolver.value_or_default(&options::LOCK_BUSY)?;
+        let when_busy = resolver.value_or_default(&options::LOCK_BUSY)?;
         let splay = resolver.value(&options::SPLAY)?.unwrap_or_default();
         let (program, arguments) = resolver.program()?;
         let lock = resolver.lock(&program)?;
@@ -352,6 +355,9 @@ impl RunPlan {
         if lock.is_none() && journal.is_none() && flags.has(&options::LOCK_BUSY.option) {
             return Err(usage(Slug::OptionConflict, "`--lock-busy` needs `--lock` or `--journal`"));
         }
+        if lock.is_none() && when_busy == WhenBusy::Replace && flags.has(&options::LOCK_BUSY.option) {
+            return Err(usage(Slug::OptionConflict, "`--lock-busy replace` needs `--lock`"));
+        }
         let log_level = match log_level {
             Some(level) => Level(level),
             // A prompt shows failures without a log. A log is written only on request.
@@ -384,8 +390,11 @@ impl RunPlan {
                 lock_directory: context
                     .get("FTSH_LOCK_DIR")
                     .map(|path| context.directory.join(path)),
-                lock_wait: lock_wait.unwrap_or_default(),
-                skips_when_busy,
+                lock_wait: lock_wait.unwrap_or(match when_busy {
+                    WhenBusy::Replace => REPLACE_TIMEOUT,
+                    WhenBusy::Fail | WhenBusy::Skip => Duration::ZERO,
+                }),
+                when_busy,
             },
             machine: Config {
                 pid: context.pid,

@@ -12,7 +12,7 @@ use anyhow::{Result, anyhow};
 use super::execute::{RunContext, Workload};
 use super::journal::{self, JournalClaim, Recording, Resumption};
 use super::messages::{print_message, print_note};
-use super::plan::{RunPlan, ScriptPlan};
+use super::plan::{RunPlan, ScriptPlan, WhenBusy};
 use super::reporters::Reporters;
 use super::resolve::DEADLINE;
 use super::source::UnusableScript;
@@ -124,7 +124,7 @@ fn workload(
         .filter(|(name, _)| !options::is_private(name) && is_kept(name))
         .map(|(name, value)| (name.into_vec().into(), value.into_vec().into()))
         .collect();
-    let skips = plan.start.skips_when_busy;
+    let skips = plan.start.when_busy == WhenBusy::Skip;
     let taken = plan.journal.map(|journal| journal::claim(&journal.file)).transpose()?;
     let name = program.name();
     Ok(Ok(match (taken, script) {

@@ -233,7 +233,7 @@ fn wrong_usage_is_reported_in_one_line() {
         (&["-f", ""], "`-f` lacks its value"),
         (&["--unset=x"], "`--unset` can't be `x`: expected `empty` or `fail`"),
         (&["--log-format", "xml"], "`--log-format` can't be `xml`: expected `text` or `json`"),
-        (&["--lock=l", "--lock-busy=x"], "`--lock-busy` can't be `x`: expected `fail` or `skip`"),
+        (&["--lock=l", "--lock-busy=x"], "`--lock-busy` can't be `x`: expected `fail` or `skip` or `replace`"),
         (&["--help=x"], "`--help` takes no value, not `x`"),
     ] {
         let slug = if message.starts_with("unknown") { "unknown-option" } else { "option-value" };

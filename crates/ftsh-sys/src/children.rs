@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 
 use libc::{c_int, pid_t};
 use nix::errno::Errno;
@@ -16,6 +16,12 @@ use rustix::process::{Pid, PidfdFlags, WaitOptions, waitpid};
 pub fn pidfd_open(pid: pid_t) -> io::Result<OwnedFd> {
     let pid = process(pid).ok_or(io::ErrorKind::InvalidInput)?;
     Ok(rustix::process::pidfd_open(pid, PidfdFlags::empty())?)
+}
+
+/// Sends SIGTERM to the process of a pidfd, and SIGCONT in case it is stopped.
+pub fn terminate_process(pidfd: BorrowedFd) -> io::Result<()> {
+    rustix::process::pidfd_send_signal(pidfd, rustix::process::Signal::TERM)?;
+    Ok(rustix::process::pidfd_send_signal(pidfd, rustix::process::Signal::CONT)?)
 }
 
 /// Returns the process, or `None` for a number of no single process.
