@@ -24,6 +24,40 @@ fn a_backup_with_warnings() {
 }
 
 #[test]
+fn replace_a_hung_run() {
+    let fetch = "echo x >> asked; test $(wc -l < asked) -gt 1 || exec sleep 100";
+    let recipe = Recipe::new("Replace a hung run").program("fetch-prices", fetch);
+    let run = recipe.0.env("FTSH_LOCK_DIR", "locks").start();
+    run.until_lines("asked", 1);
+    let place = run.directory();
+    let next = std::process::Command::new(FTSH)
+        .arg("script.ftsh")
+        .current_dir(place)
+        .env("FTSH_LOCK_DIR", place.join("locks"))
+        .env("PATH", format!("{}:/usr/bin:/bin", place.join("bin").display()))
+        .output()
+        .expect("a run");
+    assert!(next.status.success() && next.stderr.is_empty(), "{next:?}");
+    let finished = run.wait();
+    finished.killed_by(Signal::SIGTERM).nothing_left();
+    assert_eq!(count(&finished, "asked", "x"), 2);
+}
+
+#[test]
+fn a_build_server() {
+    let buildctl = "case $1 in
+        ping) kill -0 $(cat server);;
+        start) sleep 5 > /dev/null 2>&1 & echo $! > server;;
+        build) echo x >> built; test $(wc -l < built) -gt 1;;
+        esac";
+    let recipe = Recipe::new("A build server").program("buildctl", buildctl).args(&["all"]);
+    let finished = recipe.0.run();
+    finished.expect_code(0);
+    assert_eq!(count(&finished, "calls", "buildctl start"), 1);
+    assert_eq!(count(&finished, "calls", "buildctl build all"), 2);
+}
+
+#[test]
 fn roll_back() {
     let recipe = |text: String, curl: &str| {
         let run = Ftsh::new().file("old/version", "old\n").file("new/version", "new\n");
