@@ -196,8 +196,10 @@ impl Model<'_> {
     }
 
     fn capture(&mut self, inside: &Command, name: Name, append: bool) -> Done {
+        // A stage is a task of its own.
+        let shares = append && !matches!(inside, Command::Pipe(_));
         let written = match self.variables.get(name) {
-            Some(Value::Written(written, level)) if append && *level == self.level => {
+            Some(Value::Written(written, level)) if shares && *level == self.level => {
                 Rc::clone(written)
             }
             // State shared with the surrounding task is copied.
