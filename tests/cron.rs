@@ -33,6 +33,33 @@ fn a_good_run_is_silent() {
 }
 
 #[test]
+fn a_success_with_errors_may_be_shown() {
+    // Neither the log nor standard output counts.
+    let quiet = "echo out\ntry 2 times backoff none\ntest $attempt = 2\nend";
+    let run = || Ftsh::script(quiet).options(["-l20"]);
+    for finished in [run().options(["--cron=stderr"]), run().env("FTSH_CRON", "stderr")] {
+        assert_eq!(finished.stdout("").success().errors(), "");
+    }
+    let script = "echo one\nsh -c 'echo two >&2'\nsleep 0.2\necho three";
+    let finished = Ftsh::script(script).options(["--cron=stderr"]).stdout("").success();
+    let errors = finished.errors();
+    let lines: Vec<_> = errors.lines().collect();
+    let first = "ftsh: script.ftsh: succeeded with output on standard error; it printed:";
+    assert_eq!(lines[0], first);
+    assert_eq!(lines.len(), 4, "{errors}");
+    assert!(["one", "two", "three"].iter().all(|it| lines.contains(it)), "{errors}");
+    // A builtin of the script writes for the script, and a failure is shown as ever.
+    let finished = Ftsh::script("echo err >&2").options(["--cron=stderr"]).success();
+    assert!(finished.errors().ends_with("printed:\nerr\n"), "{}", finished.errors());
+    let finished = Ftsh::script("echo out; exit 3").options(["--cron=stderr"]).failure(3);
+    assert!(finished.errors().ends_with("ended with status 3; it printed:\nout\n"));
+    // The plain option does not show the success.
+    let finished = cron(script).stdout("").success();
+    assert_eq!(finished.errors(), "");
+    Ftsh::command("echo never").options(["--cron=loud"]).refused(&["`--cron` can't be `loud`"]);
+}
+
+#[test]
 fn a_failed_run_shows_the_reason_and_then_its_output() {
     let script = "echo one\nsh -c 'echo two >&2'\nprintf three\nsh -c 'exit 7'";
     let finished = cron(script).stdout("").failure(7);
@@ -174,7 +201,7 @@ fn a_variable_switches_it_on_but_not_for_others() {
     let finished = Ftsh::script(script).env("FTSH_CRON", "1").stdout("").failure(1);
     finished.expect_stderr("printed:\n<inner>\n<>\n");
     Ftsh::script("echo a").env("FTSH_CRON", "0").stdout("a\n").success();
-    Ftsh::script("echo a").env("FTSH_CRON", "maybe").refused(&["FTSH_CRON", "0 or 1"]);
+    Ftsh::script("echo a").env("FTSH_CRON", "maybe").refused(&["FTSH_CRON", "expected `0`"]);
 }
 
 #[test]

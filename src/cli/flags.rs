@@ -196,7 +196,7 @@ pub fn help() -> Command {
     )
 }
 
-/// Value of `--lock` without a file. No argument can contain a NUL.
+/// Value of an option without its optional value. No argument can contain a NUL.
 const ALONE: &str = "\0";
 
 /// Parses the words of a command line, without the name of the program.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Result, anyhow};
 use bstr::BString;
 
-use super::plan::WhenBusy;
+use super::plan::{CronMode, WhenBusy};
 use super::topics;
 use super::values::{self, BadValue, Words};
 use crate::log::Format;
@@ -325,19 +325,23 @@ pub static CHANNELS: Spec = Spec {
     ..PLAIN
 };
 
-/// True if output is shown only after a failure.
-pub static QUIET: Setting<bool> = Setting {
+/// Runs whose output is shown at their end only.
+pub static QUIET: Setting<CronMode> = Setting {
     option: Spec {
         names: &["--cron"],
+        value: Some("MODE"),
+        suggestions: || vec!["stderr"],
+        is_optional: true,
+        is_joined: true,
         variable: Some("FTSH_CRON"),
         is_private: true,
         heading: CRON,
         is_common: true,
-        help: "Show the output only if the script fails",
+        help: "Show output only if the script fails (stderr: or warns)",
         ..PLAIN
     },
-    read: values::switch,
-    write: |_| "1".into(),
+    read: |text| values::word(CronMode::WORDS, text),
+    write: |mode| values::name(CronMode::WORDS, mode),
 };
 
 /// Lock against a second run.
@@ -370,15 +374,12 @@ pub static LOCK_WAIT: Setting<Duration> = Setting {
     write: values::decimal,
 };
 
-const BUSY_WORDS: Words<WhenBusy> =
-    &[("fail", WhenBusy::Fail), ("skip", WhenBusy::Skip), ("replace", WhenBusy::Replace)];
-
 /// End of a run while another run holds the lock.
 pub static LOCK_BUSY: Setting<WhenBusy> = Setting {
     option: Spec {
         names: &["--lock-busy"],
         value: Some("MODE"),
-        suggestions: || values::names(BUSY_WORDS),
+        suggestions: || values::names(WhenBusy::WORDS),
         variable: Some("FTSH_LOCK_BUSY"),
         default: Some("fail"),
         is_private: true,
@@ -386,8 +387,8 @@ pub static LOCK_BUSY: Setting<WhenBusy> = Setting {
         help: "If another run holds the lock: report it and exit with 75 (fail), exit with 0 silently (skip), or end that run first (replace)",
         ..PLAIN
     },
-    read: |text| values::word(BUSY_WORDS, text),
-    write: |busy| values::name(BUSY_WORDS, busy),
+    read: |text| values::word(WhenBusy::WORDS, text),
+    write: |busy| values::name(WhenBusy::WORDS, busy),
 };
 
 /// Maximum random delay before a run.

@@ -7,6 +7,7 @@ use bstr::BString;
 
 use super::lock;
 use super::source::ScriptSource;
+use super::values::Words;
 use crate::log::Format;
 use ftsh_cluster::ClusterConfig;
 use ftsh_machine::{Config, Deadline};
@@ -114,6 +115,35 @@ pub enum WhenBusy {
     Replace,
 }
 
+/// Runs whose output is shown at their end only.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CronMode {
+    /// None: output passes at once.
+    #[default]
+    Off,
+    /// Failed runs.
+    Failure,
+    /// Failed runs, and those whose commands wrote to standard error.
+    Errors,
+}
+
+impl CronMode {
+    /// Values of `--cron` and its variable.
+    pub const WORDS: Words<Self> =
+        &[("0", Self::Off), ("1", Self::Failure), ("stderr", Self::Errors)];
+
+    /// Returns true if the output is captured.
+    pub fn is_on(self) -> bool {
+        self != Self::Off
+    }
+}
+
+impl WhenBusy {
+    /// Values of `--lock-busy`.
+    pub const WORDS: Words<Self> =
+        &[("fail", Self::Fail), ("skip", Self::Skip), ("replace", Self::Replace)];
+}
+
 /// Recording of a run.
 #[derive(Debug, Default)]
 pub(super) struct JournalPlan {
@@ -125,7 +155,6 @@ pub(super) struct JournalPlan {
 
 /// Reports about a run.
 #[derive(Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each can be true of any run")]
 pub(super) struct ReportingPlan {
     /// File of the log; standard error if none.
     pub log_file: Option<PathBuf>,
@@ -135,8 +164,8 @@ pub(super) struct ReportingPlan {
     pub log_decimal: bool,
     /// True if a failure is reported in one line.
     pub is_brief: bool,
-    /// True if output appears only after a failure.
-    pub is_cron: bool,
+    /// Runs whose output is shown at their end only.
+    pub cron: CronMode,
     /// True if a summary ends the run.
     pub summary: bool,
     /// File that receives a line for each branch.

@@ -10,14 +10,14 @@ use rand::{RngExt, SeedableRng};
 
 use super::lock::{self, LockHolder, LockResult};
 use super::messages::{print_message, redirect_to};
-use super::plan::{RunPlan, StartPlan, WhenBusy};
+use super::plan::{CronMode, RunPlan, StartPlan, WhenBusy};
 use super::source::ScriptSource;
 use crate::log::LogWriter;
 use ftsh_machine::record::{Level, LogEvent, LogRecord};
 use ftsh_machine::time::Deadline;
 use ftsh_machine::{Outcome, Time};
 use ftsh_process::OutputCapture;
-use ftsh_process::non_blocking_writer::NonBlockingWriter;
+use ftsh_process::non_blocking_writer::{self, NonBlockingWriter};
 use ftsh_syntax::slug::Slug;
 use ftsh_sys::os_error::plain;
 
@@ -28,11 +28,15 @@ pub(super) const OUT_OF_TIME: u8 = 124;
 
 /// Begins to capture output, if the plan says so. Messages of the shell are not captured.
 pub(super) fn capture(plan: &RunPlan) -> Result<Option<OutputCapture>> {
-    if !plan.reporting.is_cron {
+    if !plan.reporting.cron.is_on() {
         return Ok(None);
     }
     let begin = || {
-        let capture = OutputCapture::begin(&plan.script.program.name())?;
+        let shows_errors = plan.reporting.cron == CronMode::Errors;
+        let capture = OutputCapture::begin(&plan.script.program.name(), shows_errors)?;
+        if shows_errors {
+            non_blocking_writer::leave_errors();
+        }
         if let Some(uncaptured) = capture.message_fd() {
             redirect_to(NonBlockingWriter::new(File::from(uncaptured.try_clone_to_owned()?)));
         }

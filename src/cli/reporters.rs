@@ -49,7 +49,7 @@ impl Reporters {
             summary: reporting.summary.then(Summary::default),
             results: reporting.results.as_deref().map(open).transpose()?,
             level,
-            is_cron: reporting.is_cron,
+            is_cron: reporting.cron.is_on(),
             is_brief: reporting.is_brief,
         })
     }

@@ -14,7 +14,8 @@ use super::flags::{Flags, Lock};
 use super::lock::LockLocation;
 use super::options::{self, KILL_TIMEOUT, REDACT, Setting, Spec};
 use super::plan::{
-    Action, JournalPlan, JournalView, ReportingPlan, RunPlan, ScriptPlan, StartPlan, WhenBusy,
+    Action, CronMode, JournalPlan, JournalView, ReportingPlan, RunPlan, ScriptPlan, StartPlan,
+    WhenBusy,
 };
 use super::prefix::{Prefix, is_prefix};
 use super::source::ScriptSource;
@@ -103,13 +104,12 @@ impl Resolver<'_> {
     /// Returns the value of an option that was typed.
     fn typed<T>(&self, setting: &Setting<T>) -> Result<Option<T>> {
         let option = &setting.option;
-        if option.value.is_none() {
-            let on =
-                self.flags.has(option).then(|| examine(option.name(), "1".as_ref(), setting.read));
-            return on.transpose();
+        if !self.flags.has(option) {
+            return Ok(None);
         }
-        let value = self.flags.value(option);
-        value.map(|value| examine(option.name(), value, setting.read)).transpose()
+        // An option without a value is on.
+        let value = self.flags.optional_value(option).map_or(OsStr::new("1"), OsString::as_os_str);
+        examine(option.name(), value, setting.read).map(Some)
     }
 
     /// Returns the value of an option, or else of its variable. A variable with a bad value is an
@@ -306,7 +306,7 @@ impl RunPlan {
         let policy_of_2003 = policy_of_2003(context)?;
         let deadline = context.read(DEADLINE, values::moment)?;
         let seed = resolver.value(&options::SEED)?;
-        let is_cron = resolver.value(&options::QUIET)?.unwrap_or_default();
+        let cron = resolver.value(&options::QUIET)?.unwrap_or_default();
         let on = resolver.value(&options::ON)?;
         let lease = resolver.value_or_default(&options::LEASE)?;
         let ship = resolver.value(&options::SHIP)?.unwrap_or_default();
@@ -355,7 +355,8 @@ impl RunPlan {
         if lock.is_none() && journal.is_none() && flags.has(&options::LOCK_BUSY.option) {
             return Err(usage(Slug::OptionConflict, "`--lock-busy` needs `--lock` or `--journal`"));
         }
-        if lock.is_none() && when_busy == WhenBusy::Replace && flags.has(&options::LOCK_BUSY.option) {
+        if lock.is_none() && when_busy == WhenBusy::Replace && flags.has(&options::LOCK_BUSY.option)
+        {
             return Err(usage(Slug::OptionConflict, "`--lock-busy replace` needs `--lock`"));
         }
         let log_level = match log_level {
@@ -368,7 +369,7 @@ impl RunPlan {
             None if context.status_line
                 && log_file.is_none()
                 && log_format == Format::Text
-                && !is_cron =>
+                && !cron.is_on() =>
             {
                 Level::ENDING
             }
@@ -421,7 +422,7 @@ impl RunPlan {
                 log_format,
                 log_decimal,
                 is_brief: is_prefixed,
-                is_cron: is_cron && !is_prompt,
+                cron: if is_prompt { CronMode::Off } else { cron },
                 summary: flags.has(&options::SUMMARY),
                 results,
                 picture,

@@ -56,7 +56,7 @@ pub(super) fn run(script: Result<Script, UnusableScript>, mut plan: RunPlan) -> 
     if let Some(outcome) = preflight::wait(&mut plan, seed, reporters.log())? {
         return Ok(outcome);
     }
-    let (is_cron, has_lock) = (plan.reporting.is_cron, plan.start.lock.is_some());
+    let (is_cron, has_lock) = (plan.reporting.cron.is_on(), plan.start.lock.is_some());
     let name = plan.script.program.name();
     let is_prompt = plan.script.is_prompt();
     if is_prompt {

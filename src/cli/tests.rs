@@ -148,7 +148,9 @@ fn a_crontab_takes_a_variable_back() {
         let plan = plan(&["s"], &variables.map(|name| (name, empty)));
         assert_eq!((plan.start.lock, plan.reporting.log_file), (None, None), "{empty}");
         assert!(
-            plan.start.lock_wait.is_zero() && plan.start.splay.is_zero() && !plan.reporting.is_cron
+            plan.start.lock_wait.is_zero()
+                && plan.start.splay.is_zero()
+                && !plan.reporting.cron.is_on()
         );
     }
 }
@@ -233,7 +235,10 @@ fn wrong_usage_is_reported_in_one_line() {
         (&["-f", ""], "`-f` lacks its value"),
         (&["--unset=x"], "`--unset` can't be `x`: expected `empty` or `fail`"),
         (&["--log-format", "xml"], "`--log-format` can't be `xml`: expected `text` or `json`"),
-        (&["--lock=l", "--lock-busy=x"], "`--lock-busy` can't be `x`: expected `fail` or `skip` or `replace`"),
+        (
+            &["--lock=l", "--lock-busy=x"],
+            "`--lock-busy` can't be `x`: expected `fail` or `skip` or `replace`",
+        ),
         (&["--help=x"], "`--help` takes no value, not `x`"),
     ] {
         let slug = if message.starts_with("unknown") { "unknown-option" } else { "option-value" };

@@ -8,6 +8,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, IsTerminal};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::OpenOptionsExt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -113,9 +114,20 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// True if the shell's own text goes to standard output.
+static LEAVES_ERRORS: AtomicBool = AtomicBool::new(false);
+
+/// Leaves standard error to commands: from now on, the shell's own text goes to standard output.
+pub fn leave_errors() {
+    LEAVES_ERRORS.store(true, Ordering::Relaxed);
+}
+
 /// Returns the writer for standard error, which must not be redirected later.
 pub fn standard_error() -> &'static NonBlockingWriter {
     static ERROR: OnceLock<NonBlockingWriter> = OnceLock::new();
+    if LEAVES_ERRORS.load(Ordering::Relaxed) {
+        return standard_output();
+    }
     ERROR.get_or_init(|| NonBlockingWriter::to(WriteTarget::Error(io::stderr())))
 }
 

@@ -1,13 +1,16 @@
 //! `--cron`: captures the output of a script and its commands, and shows the output only if the
 //! script fails.
 //!
+//! With `--cron=stderr`, the output is also shown if a command wrote to standard error. Standard
+//! error is then a pipe of its own, and the order of the two is that of arrival.
+//!
 //! Standard output and error become one pipe, so their order is kept. With a file, a command that
 //! opens `/dev/stderr` could overwrite earlier output. The supervisor empties the pipe into an
 //! unnamed file. It never waits for the end of the pipe, which a daemon may keep open forever.
 
 use std::fs::File;
 use std::io::{self, PipeReader, Read, Write};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -17,7 +20,7 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::sys::time::TimeSpec;
 
 use super::super::fds::buffer::file_on_disk;
-use super::super::os::reader::start_reader;
+use super::super::os::reader::{DaemonPipe, start_reader};
 use super::spill::SpillBuffer;
 use ftsh_machine::event::CommandStatus;
 use ftsh_sys as sys;
@@ -38,6 +41,8 @@ pub struct OutputCapture {
     /// Name of the script, for messages.
     script: String,
     pipe: PipeReader,
+    /// Pipe of standard error, if a success with output there is shown.
+    errors: Option<PipeReader>,
     file: io::Result<File>,
     /// Standard output and error before the capture.
     replaced: sys::Replaced,
@@ -47,15 +52,17 @@ impl OutputCapture {
     /// Redirects standard output and error of this process into the capture. Must be called before
     /// `supervise`.
     #[expect(unsafe_code, reason = "standard output and error lead elsewhere for a time")]
-    pub fn begin(script: &str) -> io::Result<Self> {
-        let (pipe, writer) = io::pipe()?;
-        let pipe = PipeReader::from(sys::move_up(pipe.into())?);
-        sys::add_flags(pipe.as_fd(), OFlag::O_NONBLOCK)?;
-        let writer = sys::move_up(writer.into())?;
-        let changes = [STANDARD_OUTPUT, STANDARD_ERROR].map(|number| (writer.as_fd(), number));
+    pub fn begin(script: &str, shows_errors: bool) -> io::Result<Self> {
+        let (pipe, writer) = self::pipe()?;
+        let (errors, errors_writer) = if shows_errors { Some(self::pipe()?) } else { None }.unzip();
+        let changes = [
+            (writer.as_fd(), STANDARD_OUTPUT),
+            (errors_writer.as_ref().unwrap_or(&writer).as_fd(), STANDARD_ERROR),
+        ];
         // SAFETY: no value owns standard output and error, and all writers want their current target.
         let replaced = unsafe { sys::Replaced::set(changes) }?;
-        Ok(Self { script: script.to_owned(), pipe, file: file_on_disk().map(File::from), replaced })
+        let (script, file) = (script.to_owned(), file_on_disk().map(File::from));
+        Ok(Self { script, pipe, errors, file, replaced })
     }
 
     /// Captures into a file, after the output of an earlier start. Must be called before
@@ -74,25 +81,22 @@ impl OutputCapture {
     /// pipe.
     pub fn collect(&self) -> io::Result<Collector> {
         self.replaced.restore();
-        let pipe = self.pipe.try_clone()?;
-        let mut store = self.store();
+        let mut pipes = Vec::new();
+        for (pipe, is_errors) in self.pipes() {
+            pipes.push((pipe.try_clone()?, is_errors));
+        }
+        let mut captured = Captured { store: self.store(), has_errors: false };
         let (stopped, stop) = io::pipe()?;
         let thread = std::thread::Builder::new().spawn(move || {
-            let drained =
-                |store: &mut SpillBuffer| drain(&pipe, usize::MAX, |bytes| store.add(bytes));
             loop {
-                let mut waited = [
-                    PollFd::new(pipe.as_fd(), PollFlags::POLLIN),
-                    PollFd::new(stopped.as_fd(), PollFlags::POLLIN),
-                ];
+                let fds = pipes.iter().map(|(pipe, _)| pipe.as_fd()).chain([stopped.as_fd()]);
+                let mut waited: Vec<_> = fds.map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
                 let failed = poll(&mut waited, PollTimeout::NONE).is_err();
-                let is_over = waited[1].any().unwrap_or(failed);
-                if is_over {
-                    // The output up to now is in the pipe. A daemon may write forever.
-                    drain(&pipe, LARGEST_PIPE, |bytes| store.add(bytes));
-                }
-                if is_over || drained(&mut store) {
-                    return store;
+                let is_over = waited.last().and_then(PollFd::any).unwrap_or(failed);
+                // The output up to now is in the pipes. A daemon may write forever.
+                pipes.retain(|(pipe, is_errors)| !captured.take(pipe, *is_errors));
+                if is_over || pipes.is_empty() {
+                    return captured;
                 }
             }
         })?;
@@ -102,18 +106,25 @@ impl OutputCapture {
     /// Shows the captured output if the run failed. Must be called in the supervisor, after all
     /// processes of a failed run have ended.
     pub fn finish(&self, collector: io::Result<Collector>, status: CommandStatus) {
-        let store = collector.ok().and_then(Collector::store);
-        let store = store.unwrap_or_else(|| self.rest());
-        if status != CommandStatus::Exited(0) {
-            self.show(&store, status);
+        let captured = collector.ok().and_then(Collector::captured);
+        let captured = captured.unwrap_or_else(|| self.rest());
+        if status != CommandStatus::Exited(0) || captured.has_errors {
+            self.show(&captured.store, status);
         }
-        let _ = start_reader(&[self.pipe.as_fd().into()]);
+        let pipes: Vec<_> = self.pipes().map(|(pipe, _)| DaemonPipe::from(pipe.as_fd())).collect();
+        let _ = start_reader(&pipes);
     }
 
     /// Shows the captured output in an interpreter whose supervisor was killed.
     pub fn finish_alone(&self, status: CommandStatus) {
         self.replaced.restore();
-        self.show(&self.rest(), status);
+        self.show(&self.rest().store, status);
+    }
+
+    /// Returns the pipes, each with true for standard error alone. What commands print there comes
+    /// before the shell's own text about the commands.
+    fn pipes(&self) -> impl Iterator<Item = (&PipeReader, bool)> {
+        self.errors.iter().map(|pipe| (pipe, true)).chain([(&self.pipe, false)])
     }
 
     fn store(&self) -> SpillBuffer {
@@ -123,11 +134,13 @@ impl OutputCapture {
         })
     }
 
-    /// Returns the captured output, including the bytes still in the pipe.
-    fn rest(&self) -> SpillBuffer {
-        let mut store = self.store();
-        drain(&self.pipe, LARGEST_PIPE, |bytes| store.add(bytes));
-        store
+    /// Returns the captured output, including the bytes still in the pipes.
+    fn rest(&self) -> Captured {
+        let mut captured = Captured { store: self.store(), has_errors: false };
+        for (pipe, is_errors) in self.pipes() {
+            captured.take(pipe, is_errors);
+        }
+        captured
     }
 
     /// Shows the output. Errors are ignored: no other descriptor is available for a message.
@@ -136,6 +149,7 @@ impl OutputCapture {
         let timeout = (!matches!(status, CommandStatus::Exited(_))).then_some(READER_TIMEOUT);
         let mut out = WaitingWriter { fd: message_fd, timeout };
         let how = match status {
+            CommandStatus::Exited(0) => "succeeded with output on standard error".into(),
             CommandStatus::Exited(code) => format!("ended with status {code}"),
             CommandStatus::Signaled(number) => {
                 let name = Signal::try_from(number).map_or("a signal", Signal::as_str);
@@ -156,11 +170,37 @@ impl OutputCapture {
 pub struct Collector {
     /// Closing this pipe ends the thread.
     stop: io::PipeWriter,
-    thread: JoinHandle<SpillBuffer>,
+    thread: JoinHandle<Captured>,
+}
+
+/// Captured output.
+struct Captured {
+    /// Output in the order of arrival.
+    store: SpillBuffer,
+    /// True if a command wrote to the pipe of standard error.
+    has_errors: bool,
+}
+
+impl Captured {
+    /// Adds the bytes of a pipe. Returns true if no more can arrive.
+    fn take(&mut self, pipe: &PipeReader, is_errors: bool) -> bool {
+        drain(pipe, LARGEST_PIPE, |bytes| {
+            self.has_errors |= is_errors;
+            self.store.add(bytes);
+        })
+    }
+}
+
+/// Creates a pipe with a non-blocking read end.
+fn pipe() -> io::Result<(PipeReader, OwnedFd)> {
+    let (pipe, writer) = io::pipe()?;
+    let pipe = PipeReader::from(sys::move_up(pipe.into())?);
+    sys::add_flags(pipe.as_fd(), OFlag::O_NONBLOCK)?;
+    Ok((pipe, sys::move_up(writer.into())?))
 }
 
 impl Collector {
-    fn store(self) -> Option<SpillBuffer> {
+    fn captured(self) -> Option<Captured> {
         drop(self.stop);
         self.thread.join().ok()
     }
