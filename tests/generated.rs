@@ -389,6 +389,7 @@ fn grammar_of_loops() -> String {
         (ValueForm::Time, "time", " ~ (blank* ~ !opener ~ duration)?"),
         (ValueForm::Times, "times", " ~ (blank* ~ !opener ~ calculation ~ (blank* ~ n_times)?)?"),
         (ValueForm::Order, "order", " ~ (blank* ~ in_order)?"),
+        (ValueForm::Expression, "expression", " ~ (blank* ~ !opener ~ expression)?"),
     ];
     let (names, rules) = grammar_rules("loop", |row| is_loop(row.head), &forms);
     let engines = EngineId::ALL.map(|engine| format!("\"{}\"", engine.name())).join(" | ");

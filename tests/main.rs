@@ -44,6 +44,7 @@ mod logging;
 mod lsp;
 mod nesting;
 mod next_start;
+mod once;
 mod out_of_memory;
 mod packaging;
 mod pipelines;

@@ -9,7 +9,7 @@
   const BUILTINS = 'cd|pwd|umask|echo|read|local|export|unset|source|exec|success|failure|giveup|defer|exit|sleep';
   const TRY_WORDS = 'for|or|every|each|while|atomic|same|input|backoff|through|from|to|by|jitter|times|time|ethernet|exponential|full|equal|decorrelated|normal|proportional|slotted|windowed|fixed|none|ms|millisecond|milliseconds|s|sec|second|seconds|m|min|minute|minutes|h|hour|hours|d|day|days';
   const FORANY_CLAUSES = 'in\\s+order|hedge\\s+after|at\\s+most';
-  const FORALL_CLAUSES = 'at\\s+most|at\\s+least|keep\\s+going|output\\s+grouped|output\\s+tagged|retry\\s+lost|on\\s+slurm|on\\s+ssh';
+  const FORALL_CLAUSES = 'at\\s+most|at\\s+least|keep\\s+going|finish\\s+running|output\\s+grouped|output\\s+tagged|retry\\s+lost|once\\s+in|on\\s+slurm|on\\s+ssh';
   const CHANNEL_WORDS = 'at|most|rate|per|budget|breaker|failures|failure|ms|millisecond|milliseconds|s|sec|second|seconds|m|min|minute|minutes|h|hour|hours|d|day|days';
   // end of generated
 

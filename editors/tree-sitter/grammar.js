@@ -142,9 +142,11 @@ module.exports = grammar({
         seq(phrase('at', 'most'), $._expression),
         seq(phrase('at', 'least'), $._expression),
         phrase('keep', 'going'),
+        phrase('finish', 'running'),
         seq(phrase('output', 'grouped'), optional(seq('in', 'order'))),
         phrase('output', 'tagged'),
         seq(phrase('retry', 'lost'), $._expression, optional(choice('times', 'time'))),
+        seq(phrase('once', 'in'), $._expression),
         seq(choice(phrase('on', 'slurm'), phrase('on', 'ssh')), optional($._expression)),
       ),
     // end of generated

@@ -224,6 +224,11 @@ fn describe(event: &LogEvent) -> (&'static str, Details) {
             details.extend(node.as_ref().map(|node| ("node", json!(node))));
             ("branch_ended", details)
         }
+        LogEvent::BranchSkipped { name, word, place: _ } => {
+            let mut details = vec![("name", json!(name)), ("word", json!(word.to_str_lossy()))];
+            details.extend(word_bytes(word));
+            ("branch_skipped", details)
+        }
         LogEvent::Returned(value) => ("returned", vec![("value", json!(value))]),
         LogEvent::Spawned { pid, command } => {
             ("spawned", vec![("process", json!(pid)), ("command", json!(command))])

@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::Path;
+use std::time::Duration;
 
 use bstr::ByteSlice;
 use jiff::tz::TimeZone;
@@ -21,6 +22,9 @@ const COLUMNS: &str = "Seq\tHost\tStarttime\tJobRuntime\tSend\tReceive\tExitval\
 
 /// Host of local branches in GNU parallel's job log.
 const HERE: &str = ":";
+
+/// Outcome of a word without a branch, and its host in GNU parallel's job log.
+const SKIPPED: &str = "skipped";
 
 /// File with a line for each finished branch.
 pub struct Results {
@@ -59,7 +63,7 @@ impl Results {
     /// Writes the line of a branch finished just now. Reports the first write error on standard
     /// error; the run continues.
     pub fn add(&mut self, record: &LogRecord) {
-        if let LogEvent::BranchEnded { .. } = &record.event {
+        if let LogEvent::BranchEnded { .. } | LogEvent::BranchSkipped { .. } = &record.event {
             self.line.clear();
             self.render(record, Timestamp::now());
             self.line.push('\n');
@@ -80,25 +84,34 @@ impl Results {
     }
 
     fn render(&mut self, record: &LogRecord, now: Timestamp) {
-        let LogEvent::BranchEnded { name, word, place, node, failure, attempts, elapsed } =
-            &record.event
-        else {
-            return;
+        let (name, word, place, node, failure, attempts, elapsed) = match &record.event {
+            LogEvent::BranchEnded { name, word, place, node, failure, attempts, elapsed } => {
+                (name, word, place, node.as_deref(), *failure, *attempts, *elapsed)
+            }
+            LogEvent::BranchSkipped { name, word, place } => {
+                (name, word, place, None, None, 0, Duration::ZERO)
+            }
+            _ => return,
         };
-        let length = SignedDuration::try_from(*elapsed).unwrap_or_default();
+        let is_skipped = matches!(record.event, LogEvent::BranchSkipped { .. });
+        let length = SignedDuration::try_from(elapsed).unwrap_or_default();
         let started = now.checked_sub(length).unwrap_or(now);
         if self.columns {
             let (status, signal) = match failure {
                 None => (0, 0),
-                Some((FailureKind::Signal, signal)) => (0, *signal),
-                Some((kind, code)) => (kind.exit_code(*code), 0),
+                Some((FailureKind::Signal, signal)) => (0, signal),
+                Some((kind, code)) => (kind.exit_code(code), 0),
             };
             // Writing to a string can't fail.
             let _ = write!(
                 self.line,
                 "{}\t{}\t{:.3}\t{:.3}\t0\t0\t{status}\t{signal}\t{}",
                 place + 1,
-                node.as_deref().map_or(HERE.into(), |node| escape_field(node.as_bytes())),
+                match node {
+                    Some(node) => escape_field(node.as_bytes()),
+                    None if is_skipped => SKIPPED.into(),
+                    None => HERE.into(),
+                },
                 started.as_microsecond() as f64 / 1e6,
                 elapsed.as_secs_f64(),
                 escape_field(word),
@@ -109,9 +122,9 @@ impl Results {
         let status = failure.map_or(0, |(kind, code)| kind.exit_code(code));
         let mut fields = vec![
             ("start", json::moment(started, zone, &self.style)),
-            ("duration", json::seconds(*elapsed)),
+            ("duration", json::seconds(elapsed)),
             ("status", json!(status)),
-            ("outcome", json!(json::outcome(*failure))),
+            ("outcome", json!(if is_skipped { SKIPPED } else { json::outcome(failure) })),
             ("attempts", json!(attempts)),
             ("name", json!(name)),
             ("word", json!(word.to_str_lossy())),
@@ -120,7 +133,7 @@ impl Results {
             ("run", json!(self.style.run)),
         ];
         fields.extend(json::word_bytes(word));
-        fields.extend(node.as_ref().map(|node| ("node", json!(node))));
+        fields.extend(node.map(|node| ("node", json!(node))));
         json::object(&mut self.line, &fields);
     }
 }

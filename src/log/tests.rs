@@ -132,6 +132,7 @@ fn every_event() -> Vec<LogEvent> {
         LogEvent::Iteration { kind: "forany", name: "x".into(), value: "a".into() },
         ended(None, None, 1),
         ended(Some("node3"), Some((FailureKind::Timeout, 124)), 3),
+        LogEvent::BranchSkipped { name: "host".into(), word: "a\tb".into(), place: 4 },
         LogEvent::Returned("5".into()),
         LogEvent::Spawned { pid: 9, command: command() },
         LogEvent::Exited { pid: 9, status: "exit 3".into() },
@@ -189,6 +190,7 @@ fn text_lines() {
     forany: x=a
     forall: host=a\tb succeeded after 1.5 s
     forall: host=a\tb failed (timeout 124) on node3 after 1.5 s, 3 attempts
+    forall: host=a\tb skipped
     return 5
     process 9 started: sleep 3
     process 9 ended: exit 3
@@ -251,6 +253,7 @@ fn json_lines() {
     {"event":"iteration","loop":"forany","name":"x","value":"a"}
     {"event":"branch_ended","name":"host","word":"a\tb","outcome":"succeeded","code":0,"attempts":1,"duration":1.5}
     {"event":"branch_ended","name":"host","word":"a\tb","outcome":"timeout","code":124,"attempts":3,"duration":1.5,"node":"node3"}
+    {"event":"branch_skipped","name":"host","word":"a\tb"}
     {"event":"returned","value":"5"}
     {"event":"spawned","process":9,"command":"sleep 3"}
     {"event":"exited","process":9,"status":"exit 3"}

@@ -161,6 +161,9 @@ impl fmt::Display for EventText<'_> {
                 write!(f, " after {}", Human(*elapsed))?;
                 if *attempts > 1 { write!(f, ", {attempts} attempts") } else { Ok(()) }
             }
+            LogEvent::BranchSkipped { name, word, .. } => {
+                write!(f, "forall: {name}={word} skipped")
+            }
             LogEvent::Returned(value) => write!(f, "return {value}"),
             LogEvent::Spawned { pid, command } => write!(f, "process {pid} started: {command}"),
             LogEvent::Exited { pid, status } => write!(f, "process {pid} ended: {status}"),

@@ -257,3 +257,31 @@ fn output_of_failed_and_canceled_branches_is_tagged() {
     let script = "forall n in 1 .to. 1000 output tagged at least 600; work 1; echo -n $n; end";
     world().run(script).succeeds().takes(3.0);
 }
+
+#[test]
+fn after_a_failure_those_that_run_finish() {
+    let body = "if $n .eql. 1; work 1; fail 3; end; work 2; echo $n";
+    let script = format!("forall n in 1 2 3 4 at most 2 finish running; {body}; end");
+    world().run(&script).fails("exit", 3).prints("2\n").takes(2.0);
+    // A limit ends them all the same.
+    let limited = format!("try for 1500 ms or 1 time; {script}; end");
+    world().run(&limited).fails("timeout", 124).prints("").takes(1.5);
+    let enough = "forall n in 1 2 3 at most 3 at least 1 finish running; if $n .eql. 1; fail; end; work $n; end";
+    world().run(enough).succeeds().takes(3.0);
+}
+
+#[test]
+fn a_new_branch_takes_the_lowest_slot() {
+    let script = "forall n in 3 1 1 at most 2; work $n; echo $slot; end";
+    world().run(script).succeeds().prints("2\n2\n1\n");
+    world().run("echo $slot").fails("expression", 1);
+}
+
+#[test]
+fn a_recorded_word_takes_no_time() {
+    let script =
+        "forall n in 2 3 once in f; work $n; end; forall n in 2 3 4 2 once in f; work $n; end";
+    world().run(script).succeeds().takes(7.0);
+    let failing = "try 2 times backoff none; forall n in 1 2 keep going once in f; work $n; if $n .eql. 2; fail; end; end; end";
+    world().run(failing).fails("exit", 1).takes(4.0);
+}

@@ -275,12 +275,14 @@ impl Random {
     fn for_all(&mut self, depth: u32) -> Command {
         let one = vec![Piece::Text("1")];
         let in_turn = self.rng.random_bool(0.5);
+        let keep_going = self.rng.random_bool(0.5);
         Command::ForAll(ForAll {
             name: self.name(),
             words: self.list(),
             at_most: if in_turn { Some(one) } else { self.maybe(0.3, Self::amount) },
             at_least: self.maybe(0.3, Self::amount),
-            keep_going: self.rng.random_bool(0.5),
+            keep_going,
+            finish_running: !keep_going && self.rng.random_bool(0.3),
             grouped: if in_turn { self.of(&[None, Some(false), Some(true)]) } else { Some(true) },
             body: self.branch(depth),
         })

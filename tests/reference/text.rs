@@ -108,11 +108,12 @@ fn for_all(all: &ForAll) -> String {
         Some(true) => " output grouped in order",
     };
     format!(
-        "forall {} in{}{}{}{grouped}{}\n{}end",
+        "forall {} in{}{}{}{}{grouped}{}\n{}end",
         all.name,
         list(&all.words),
         number("at most", all.at_most.as_ref()),
         if all.keep_going { " keep going" } else { "" },
+        if all.finish_running { " finish running" } else { "" },
         number("at least", all.at_least.as_ref()),
         block(&all.body)
     )

@@ -77,6 +77,7 @@ pub(super) struct ForAll {
     pub at_most: Option<Word>,
     pub at_least: Option<Word>,
     pub keep_going: bool,
+    pub finish_running: bool,
     /// `output grouped`; true with `in order`.
     pub grouped: Option<bool>,
     pub body: Block,

@@ -5,8 +5,20 @@ use rand::RngExt;
 use super::program::{NAMES, Random};
 use super::tree::{Command, Expr, Piece, Word};
 
-const READ: [&str; 11] =
-    ["a", "b", "c", "d", "1", "#", "attempt", "error_kind", "error_code", "failed", "succeeded"];
+const READ: [&str; 12] = [
+    "a",
+    "b",
+    "c",
+    "d",
+    "1",
+    "#",
+    "attempt",
+    "slot",
+    "error_kind",
+    "error_code",
+    "failed",
+    "succeeded",
+];
 const BARE: [&str; 11] = ["x", "y", "0", "1", "7", "-3", "1.5", "2e-1", "true", "false", "x/y.b"];
 const QUOTED: [&str; 7] = ["", " ", "x y", "z\n", "\n", "2", "9223372036854775807"];
 const OPERATORS: [&str; 30] = [

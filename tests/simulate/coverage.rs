@@ -16,7 +16,7 @@ use ftsh_syntax::vocabulary::{FUNCTIONS, OPERATORS, SYMBOLS, function};
 /// All constructs except builtins, operators and policies, which the shell lists.
 const CONSTRUCTS: &str = "
     pipeline |& structure-in-pipeline program call environment assignment unassigned return return-value shift shift-n args
-    break continue if else-if else case when case-else while for forany in-order hedge-after hedge-at-most forall at-most at-least keep-going
+    break continue if else-if else case when case-else while for forany in-order hedge-after hedge-at-most forall at-most at-least keep-going finish-running once-in
     grouped grouped-in-order tagged
     accept keep
     list list-add ${l[@]} ${l[1]}
@@ -180,8 +180,16 @@ impl Walk<'_> {
                 self.clause("hedge-at-most", at_most.as_ref());
             }
             ForKind::All(clauses) => {
-                let ForAllClauses { at_most, at_least, output, keep_going, on, retry_lost } =
-                    &**clauses;
+                let ForAllClauses {
+                    at_most,
+                    at_least,
+                    output,
+                    keep_going,
+                    finish_running,
+                    on,
+                    retry_lost,
+                    once_in,
+                } = &**clauses;
                 self.is("forall");
                 if let Some(on) = on {
                     self.is("on");
@@ -199,6 +207,10 @@ impl Walk<'_> {
                 if *keep_going {
                     self.is("keep-going");
                 }
+                if *finish_running {
+                    self.is("finish-running");
+                }
+                self.clause("once-in", once_in.as_ref());
             }
         }
         self.expressions(list);

@@ -19,8 +19,8 @@ use ftsh_syntax::vocabulary::{
     is_loop, is_name, loop_clauses,
 };
 
-/// Variables set by an attempt or after a failure.
-pub const SPECIAL: [&str; 10] = [
+/// Variables set by an attempt, in a branch or after a failure.
+pub const SPECIAL: [&str; 12] = [
     "attempt",
     "elapsed",
     "remaining",
@@ -30,7 +30,9 @@ pub const SPECIAL: [&str; 10] = [
     "error_command",
     "error_line",
     "failed",
+    "failed_errors",
     "succeeded",
+    "slot",
 ];
 /// Command that runs a script.
 const FTSH: &str = "ftsh";

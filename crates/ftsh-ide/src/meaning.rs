@@ -13,13 +13,13 @@ const IN: [(&str, &str); 3] = [
     ),
     (
         "forall",
-        "`in WORDS`: one branch runs for each word. With `output grouped in order`, the outputs appear in the order of the words.",
+        "`in WORDS`: one branch runs for each word. With `output grouped in order`, the outputs appear in the order of the words. `once in FILE` skips the words that the file records.",
     ),
 ];
 
 const TIMES: &str = "`N times`: the maximum number of attempts.";
 
-const VARIABLES: [(&str, &str); 19] = [
+const VARIABLES: [(&str, &str); 21] = [
     ("attempt", "the number of the attempt of the innermost `try`, from 1"),
     ("elapsed", "the seconds since the innermost `try` began"),
     ("remaining", "the seconds until the time limit"),
@@ -31,7 +31,12 @@ const VARIABLES: [(&str, &str); 19] = [
     ("error_output", "the end of the failed attempt's standard error"),
     ("status", "after a command with `accept`, the status that the command ended with"),
     ("failed", "the words of the `forall` whose branches failed, as a list"),
+    ("failed_errors", "what failed for each word of `$failed`, as a list in the same order"),
     ("succeeded", "the words of the `forall` whose branches succeeded, as a list"),
+    (
+        "slot",
+        "the number of the branch of the `forall`, from 1; no two running branches have the same",
+    ),
     ("scratch", "the scratch directory of the attempt, in an atomic `try`"),
     ("0", "the name of the script"),
     ("1", "the first argument of the script or the function; `$2` is the second one"),
@@ -181,7 +186,9 @@ mod tests {
         }
         for (head, [first, second]) in loop_clauses() {
             let meaning = clause(head, first, second);
-            assert_eq!(clause(head, second, ""), meaning, "{head} {first} {second}");
+            if second != "in" {
+                assert_eq!(clause(head, second, ""), meaning, "{head} {first} {second}");
+            }
             assert!(
                 meaning.as_deref().is_some_and(|it| it.contains(first)),
                 "{head} {first} {second}"

@@ -14,7 +14,7 @@ use super::replay::ReplayedWorld;
 use super::store::Store;
 use super::writer::{Writer, changes_the_world};
 use ftsh_machine::driver::{Driver, Durable};
-use ftsh_machine::effect::{Effect, IoId, OperationId};
+use ftsh_machine::effect::{Effect, IoId, OperationId, Query};
 use ftsh_machine::event::{
     Blame, CommandStatus, Refusal, Reply, Returned, SpawnError, SpawnErrorKind, Suspension,
 };
@@ -460,6 +460,7 @@ impl<'a, D: Durable, S: Store> Recorder<'a, D, S> {
                 Event::Returned { process: branch.process, returned }
             }
             Effect::Open { operation, .. } | Effect::Commit { operation, .. } => refusal(operation),
+            Effect::Query { operation, query: Query::RecordedWords(_), .. } => refusal(operation),
             Effect::Enter(entry) => refusal(entry.operation),
             _ => return,
         };

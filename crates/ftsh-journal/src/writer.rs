@@ -20,7 +20,7 @@ use super::replay::ReplayResult;
 use super::started::Started;
 use super::store::Store;
 use ftsh_machine::driver::BufferPart;
-use ftsh_machine::effect::{Access, BufferId, Effect, FdSource};
+use ftsh_machine::effect::{Access, BufferId, Effect, FdSource, Query};
 use ftsh_machine::event::Suspension;
 use ftsh_machine::record::LogRecord;
 use ftsh_machine::{Event, Outcome, Time};
@@ -389,6 +389,7 @@ pub(crate) fn changes_the_world(effect: &Effect) -> bool {
         | Effect::Commit { .. }
         | Effect::Enter(_)
         | Effect::Leave(..) => true,
+        Effect::Query { query: Query::RecordedWords(_), .. } => true,
         Effect::Open { redirects, .. } => redirects.iter().any(|it| match &it.source {
             FdSource::File { access, .. } => *access != Access::Read,
             FdSource::StagedFile { .. } => true,

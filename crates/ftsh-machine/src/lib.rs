@@ -28,7 +28,7 @@ mod values;
 pub use crate::config::Config;
 pub use crate::effect::Effect;
 pub use crate::event::Event;
-pub use crate::grouped_output::escape::escape_field;
+pub use crate::grouped_output::escape::{TORN, escape_field};
 pub use crate::machine::Machine;
 pub use crate::outcome::{Failure, FailureKind, Outcome};
 pub use crate::remote::state::Packed;

@@ -9,8 +9,9 @@ use thiserror::Error;
 use super::drafts::{Drafts, Files};
 use super::inputs::{InputSource, Of, SpooledInputs};
 use super::model::Model;
+use ftsh_machine::TORN;
 use ftsh_machine::effect::{
-    Access, BufferId, FdChange, FdSource, IoId, PipeId, Run, Sink, StagedFileId,
+    Access, BufferId, FdChange, FdSource, IoId, PipeId, Run, Sink, StagedFileId, WordFile,
 };
 
 /// Targets of all descriptors.
@@ -207,6 +208,21 @@ impl Descriptors {
             }
             is_used
         });
+    }
+
+    /// Appends a line to a file of words if there is one, and returns the whole lines from an offset on.
+    pub(crate) fn record(&mut self, path: BString, words: &WordFile) -> BString {
+        let content = self.files.entry(path).or_default();
+        if let Some(line) = &words.line {
+            if content.last().is_some_and(|last| *last != b'\n') {
+                content.extend_from_slice(TORN);
+                content.push(b'\n');
+            }
+            content.extend_from_slice(line);
+            content.push(b'\n');
+        }
+        let end = content.rfind_byte(b'\n').map_or(0, |end| end + 1);
+        content.get(words.from as usize..end).unwrap_or_default().into()
     }
 
     /// Appends to a buffer.

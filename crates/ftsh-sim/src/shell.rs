@@ -463,6 +463,10 @@ impl Shell {
             Query::Scratch(scratch) => Ok(Reply::Text(self.descriptors.drafts.scratch(*scratch))),
             Query::Input(io, number) => self.descriptors.read_all(*io, *number).map(Reply::Text),
             Query::InputPart(io) => self.descriptors.read_all(*io, 0).map(Reply::Text),
+            Query::RecordedWords(words) => {
+                let path = absolute(&words.path);
+                Ok(Reply::Text(self.descriptors.record(path, words)))
+            }
             Query::InputEnded(io) => Ok(Reply::Truth(self.descriptors.input_ended(*io))),
         }
     }

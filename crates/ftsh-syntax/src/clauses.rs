@@ -70,9 +70,11 @@ pub const ROWS: &[ClauseRow] = &[
     ClauseRow::new("forany", &["at", "most"], ValueForm::Number, "at most N", "the maximum number of words at once; with `hedge after`"),
     ClauseRow::new("forall", &["at", "least"], ValueForm::Number, "at least N", "the number of branches that must succeed; the other branches are then killed"),
     ClauseRow::new("forall", &["keep", "going"], ValueForm::Nothing, "keep going", "a failed branch doesn't end the others; `$failed` and `$succeeded` list the words"),
+    ClauseRow::new("forall", &["finish", "running"], ValueForm::Nothing, "finish running", "after a failure no further branch begins, and the running branches finish"),
     ClauseRow::new("forall", &["output", "grouped"], ValueForm::Order, "output grouped", "the output of a branch appears as a whole, after the end of the branch"),
     ClauseRow::new("forall", &["output", "tagged"], ValueForm::Nothing, "output tagged", "the output of branches appears line by line, each line after its word and a tab"),
     ClauseRow::new("forall", &["retry", "lost"], ValueForm::Times, "retry lost N times", "the maximum number of restarts of a branch whose machine is lost"),
+    ClauseRow::new("forall", &["once", "in"], ValueForm::Expression, "once in FILE", "words recorded in the file are skipped; the word of each branch that succeeds is recorded there"),
     ClauseRow::new("channel", &["at", "most"], ValueForm::Special, "at most N", "the maximum number of attempts at once; other attempts wait in the order of their arrival"),
     ClauseRow::new("channel", &["rate"], ValueForm::Special, "rate N per D", "the maximum number of attempts that begin in this time").further(&["per"]),
     ClauseRow::new("channel", &["budget"], ValueForm::Special, "budget P%", "the maximum number of retries, as a percentage of first attempts"),
@@ -370,10 +372,14 @@ pub struct ForAllClauses<N, T> {
     pub output: Option<OutputMode>,
     /// `keep going`: a failed branch does not end the other branches.
     pub keep_going: bool,
+    /// `finish running`: after a failure no further branch begins, and the others finish.
+    pub finish_running: bool,
     /// `on …`: the destination of the branches, unless they run on this machine.
     pub on: Option<On<T>>,
     /// `retry lost N times`: the number of restarts of a lost branch.
     pub retry_lost: Option<N>,
+    /// `once in FILE`: the file that records the words of successful branches.
+    pub once_in: Option<T>,
 }
 
 impl<N, T> ForAllClauses<N, T> {
@@ -383,13 +389,15 @@ impl<N, T> ForAllClauses<N, T> {
         at_least: None,
         output: None,
         keep_going: false,
+        finish_running: false,
         on: None,
         retry_lost: None,
+        once_in: None,
     };
 
     /// Returns true if the failure of the `forall` counts those of its branches.
     pub fn is_counted(&self) -> bool {
-        self.keep_going || self.at_least.is_some()
+        self.keep_going || self.finish_running || self.at_least.is_some()
     }
 
     /// Converts each clause, in the order of the fields, and stops at the first error.
@@ -406,8 +414,10 @@ impl<N, T> ForAllClauses<N, T> {
             at_least: self.at_least.as_ref().map(|it| number(context, it)).transpose()?,
             output: self.output,
             keep_going: self.keep_going,
+            finish_running: self.finish_running,
             on: self.on.as_ref().map(|it| it.try_map(|it| text(context, it))).transpose()?,
             retry_lost: self.retry_lost.as_ref().map(|it| number(context, it)).transpose()?,
+            once_in: self.once_in.as_ref().map(|it| text(context, it)).transpose()?,
         })
     }
 

@@ -274,12 +274,23 @@ impl Printer {
                 self.clause(" at most ", at_most.as_ref());
             }
             ForKind::All(clauses) => {
-                let ForAllClauses { at_most, at_least, output, keep_going, on, retry_lost } =
-                    &**clauses;
+                let ForAllClauses {
+                    at_most,
+                    at_least,
+                    output,
+                    keep_going,
+                    finish_running,
+                    on,
+                    retry_lost,
+                    once_in,
+                } = &**clauses;
                 self.clause(" at most ", at_most.as_ref());
                 self.clause(" at least ", at_least.as_ref());
                 if *keep_going {
                     self.text.push_str(" keep going");
+                }
+                if *finish_running {
+                    self.text.push_str(" finish running");
                 }
                 self.text.push_str(match output {
                     Some(OutputMode::Grouped { in_order: false }) => " output grouped",
@@ -296,6 +307,7 @@ impl Printer {
                     self.text.push_str(" retry lost ");
                     self.times(times);
                 }
+                self.clause(" once in ", once_in.as_ref());
             }
         }
     }

@@ -21,7 +21,7 @@
 (limit ["for" "or"] @type)
 (for ["in" "from input" "by"] @type)
 ; generated: loop-clauses
-(for ["in order" "hedge after" "at most" "at least" "keep going" "output grouped" "output tagged" "retry lost" "on slurm" "on ssh"] @type)
+(for ["in order" "hedge after" "at most" "at least" "keep going" "finish running" "output grouped" "output tagged" "retry lost" "once in" "on slurm" "on ssh"] @type)
 ; end of generated
 (list ["in" "add"] @type)
 (channel ["at most" "rate" "per" "budget" "breaker" "failures" "failure"] @type)

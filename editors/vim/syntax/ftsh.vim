@@ -13,7 +13,7 @@ let s:functions = 'lines\|split\|json\|length\|lower\|upper\|trim\|replace\|matc
 let s:builtins = 'cd\|pwd\|umask\|echo\|read\|local\|export\|unset\|source\|exec\|success\|failure\|giveup\|defer\|exit\|sleep'
 let s:try_words = 'for\|or\|every\|each\|while\|atomic\|same\|input\|backoff\|through\|from\|to\|by\|jitter\|times\|time\|ethernet\|exponential\|full\|equal\|decorrelated\|normal\|proportional\|slotted\|windowed\|fixed\|none\|ms\|millisecond\|milliseconds\|s\|sec\|second\|seconds\|m\|min\|minute\|minutes\|h\|hour\|hours\|d\|day\|days'
 let s:forany_clauses = 'in\s\+order\|hedge\s\+after\|at\s\+most'
-let s:forall_clauses = 'at\s\+most\|at\s\+least\|keep\s\+going\|output\s\+grouped\|output\s\+tagged\|retry\s\+lost\|on\s\+slurm\|on\s\+ssh'
+let s:forall_clauses = 'at\s\+most\|at\s\+least\|keep\s\+going\|finish\s\+running\|output\s\+grouped\|output\s\+tagged\|retry\s\+lost\|once\s\+in\|on\s\+slurm\|on\s\+ssh'
 let s:channel_words = 'at\|most\|rate\|per\|budget\|breaker\|failures\|failure\|ms\|millisecond\|milliseconds\|s\|sec\|second\|seconds\|m\|min\|minute\|minutes\|h\|hour\|hours\|d\|day\|days'
 " end of generated
 

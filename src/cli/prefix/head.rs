@@ -38,6 +38,8 @@ pub(super) enum Piece {
     Engine(usize),
     /// Option or host of an engine.
     Option(usize),
+    /// File after `once in`.
+    File(usize),
     /// Word that the parser reads as it is.
     Raw(usize),
 }
@@ -53,6 +55,7 @@ impl Piece {
             | Self::Separator(at)
             | Self::Engine(at)
             | Self::Option(at)
+            | Self::File(at)
             | Self::Raw(at) => at,
         }
     }
@@ -259,6 +262,7 @@ impl Source {
         let word = word.ok_or_else(|| refuse("a word of a head has to be UTF-8".into()))?;
         match piece {
             Piece::Input(_) => self.add("from input", at),
+            Piece::File(_) => self.add(&quoted(word), at),
             Piece::Separator(_) => self.add(&format!("by {}", quoted(word)), at),
             Piece::Engine(_) if EngineId::named(word).is_none() => {
                 let usage = EngineId::usage();

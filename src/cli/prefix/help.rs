@@ -57,10 +57,11 @@ const TOPICS: [Topic; 5] = [
         ],
         about: "Runs a command with each word, at once. {} in an argument is the word, {NAME} that of \
                 the loop with this variable, which the command has in its environment. Without either \
-                the word is the last argument. {{}} is a literal {}. A list ends at the first clause \
-                or head.",
+                the word is the last argument. {{}} is a literal {}. {slot} is the number of the branch \
+                among those that run, from 1. A list ends at the first clause or head.",
         examples: &[
             "forall in host1 host2 host3 keep going -- ssh {} uptime",
+            "forall from input once in done.txt at most 4 -- ./train.sh {} {slot}",
             "forall from input by '\\0' at most 8 output tagged try 3 times -- flac {}",
         ],
     },

@@ -115,6 +115,10 @@ impl<'w> Line<'w> {
             if is_clause {
                 at += 1;
                 self.engine(&mut at, &mut pieces);
+            } else if keyword == "forall" && self.is(at, "once") && self.is(at + 1, "in") {
+                pieces.extend([Piece::Raw(at), Piece::Raw(at + 1)]);
+                pieces.extend(self.heads.get(at + 2).map(|_| Piece::File(at + 2)));
+                at = (at + 3).min(self.heads.len());
             } else if super::head(word).is_some() {
                 break;
             } else {

@@ -20,6 +20,9 @@ use ftsh_syntax::{Source, Span, parse, print};
 /// Program that runs a program, whatever builtin has its name.
 const ENV: &str = "env";
 
+/// Variable with the number of a branch.
+const SLOT: &str = "slot";
+
 /// Returns the text of the script that runs a command inside heads.
 pub(super) fn text(heads: &[Head], command: &[OsString]) -> Result<String> {
     let name = command.first().and_then(|name| name.to_str()).unwrap_or_default();
@@ -40,6 +43,11 @@ pub(super) fn text(heads: &[Head], command: &[OsString]) -> Result<String> {
     Err(anyhow!("no script runs `{name}`: an internal error of ftsh"))
 }
 
+/// True if a word of the command is a program for another shell that reads `$slot`.
+fn reads_slot(word: &[u8]) -> bool {
+    [&b"$slot"[..], b"${slot"].iter().any(|read| word.windows(read.len()).any(|it| it == *read))
+}
+
 /// Builds the tree of the script.
 fn script(heads: &[Head], command: &[OsString], style: Style, by_env: bool) -> Script {
     let mut maker = WordMaker::default();
@@ -51,6 +59,7 @@ fn script(heads: &[Head], command: &[OsString], style: Style, by_env: bool) -> S
     maker.taken.extend(loops.iter().filter_map(|(_, named)| named.map(str::to_owned)));
     let mut marks = Marks::default();
     let mut variables = Vec::new();
+    let loops_count = loops.len();
     let unnamed = maker.fresh("word");
     for (keyword, named) in loops {
         let variable = match named {
@@ -63,7 +72,16 @@ fn script(heads: &[Head], command: &[OsString], style: Style, by_env: bool) -> S
         }
         variables.push((variable, named.is_some()));
     }
+    let is_branch = heads.iter().any(|head| head.keyword == "forall");
+    if is_branch && !maker.taken.iter().any(|taken| taken == SLOT) {
+        let slot = Name::from(SLOT);
+        marks.add(&slot);
+        if command.iter().any(|word| reads_slot(word.as_bytes())) {
+            variables.push((slot, true));
+        }
+    }
     let mut block = vec![simple(&mut maker, &marks, command, &variables, (style, by_env))];
+    variables.truncate(loops_count);
     for (at, head) in heads.iter().enumerate().rev() {
         let command = match &head.structure {
             Structure::Try(details) => attempts(details, reads_again(heads, at), block),

@@ -19,6 +19,11 @@ impl Marks {
         }
     }
 
+    /// Adds the mark of a variable that the shell sets.
+    pub(super) fn add(&mut self, name: &Name) {
+        self.0.push((format!("{{{name}}}"), Name::clone(name)));
+    }
+
     /// Returns the variable of the innermost loop.
     pub(super) fn innermost(&self) -> Option<&Name> {
         self.0.first().map(|(_, name)| name)

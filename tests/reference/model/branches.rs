@@ -30,6 +30,7 @@ impl Model<'_> {
         let (mut outputs, mut good, mut failures) = (Vec::new(), vec![false; total], Vec::new());
         let is_decided = |successes: usize, failures: usize| match at_least {
             _ if all.keep_going => false,
+            _ if all.finish_running && failures > 0 => true,
             None => failures > 0,
             Some(least) => successes >= least || total - failures < least,
         };
@@ -39,7 +40,9 @@ impl Model<'_> {
             }
             let output = if holds { Rc::default() } else { Rc::clone(&self.output) };
             outputs.push(Rc::clone(&output));
+            let slot = self.slot.replace(in_turn);
             let (result, before) = self.branch(all.name, word, output, &all.body);
+            self.slot = slot;
             self.go_back(before);
             match result {
                 Ok(()) => good[place] = true,
@@ -76,7 +79,7 @@ impl Model<'_> {
             words.map(|(word, _)| word.as_str()).collect::<Vec<_>>().join("\n")
         };
         let needed = at_least.unwrap_or(total);
-        let counts = all.keep_going || at_least.is_some();
+        let counts = all.keep_going || all.finish_running || at_least.is_some();
         let first = failures.into_iter().next();
         Err(Stop::Failed(Failure {
             kind: first.as_ref().map_or("failure", |first| first.kind),
@@ -103,7 +106,9 @@ impl Model<'_> {
         let mut last = Err(failed("expression", 1));
         self.held.push(Rc::clone(&self.output));
         for word in &words {
+            let slot = self.slot.take();
             let (result, before) = self.branch(name, word, Rc::default(), body);
+            self.slot = slot;
             match result {
                 Ok(()) => {
                     self.win(before);

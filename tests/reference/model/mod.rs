@@ -68,6 +68,8 @@ pub(super) struct Model<'p> {
     locals: Vec<Vec<(Name, Option<Value>)>>,
     /// Numbers of the enclosing attempts.
     attempts: Vec<u32>,
+    /// True in a branch with the slot 1; false in a branch with another slot; none elsewhere.
+    slot: Option<bool>,
     /// Failures handled by enclosing `catch` and `finally` blocks; none after a success.
     caught: Vec<Option<Failure>>,
     /// Number of enclosing branches.
@@ -91,6 +93,7 @@ pub(super) fn run(script: &Block, functions: &[Block], arguments: &[&str]) -> Op
         output: Rc::default(),
         locals: Vec::new(),
         attempts: Vec::new(),
+        slot: None,
         caught: Vec::new(),
         level: 0,
         held: Vec::new(),

@@ -101,6 +101,10 @@ impl Model<'_> {
             (None, "#") => Some(self.arguments.len().to_string()),
             (None, "1") => Some(self.arguments.first().cloned().unwrap_or_default()),
             (None, "attempt") => self.attempts.last().map(ToString::to_string),
+            (None, "slot") => self.slot.map(|is_first| {
+                self.certain.set(self.certain.get() && is_first);
+                "1".to_owned()
+            }),
             (None, "error_kind") => self.after(|failure| failure.kind.to_owned()),
             (None, "error_code") => self.after(|failure| failure.code.to_string()),
             (None, "failed") => self.branches().map(|[failed, _]| failed.clone()),

@@ -14,8 +14,10 @@ mod hedges;
 mod held;
 mod last_words;
 mod leftovers;
+mod once;
 mod quorum;
 mod resources;
+mod slots;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -64,7 +66,7 @@ pub(crate) trait Oracle {
 }
 
 /// Subjects that do not occur in every run.
-const JUDGED: [&str; 46] = [
+const JUDGED: [&str; 50] = [
     "atomic retries",
     "attempts take place",
     "attempts take place in others",
@@ -99,6 +101,10 @@ const JUDGED: [&str; 46] = [
     "quorum is reached",
     "quorum is reached, keep going",
     "output in order",
+    "once in: recorded",
+    "once in: skipped",
+    "finish running",
+    "slots",
     "channel: admitted",
     "channel: waits",
     "channel: abandoned",
@@ -181,6 +187,8 @@ impl Oracles {
             Box::new(delays::Delays::new(promises, config)),
             Box::new(deadlines::Deadlines::new(promises, config)),
             Box::new(quorum::Quorum::new(promises)),
+            Box::new(slots::Slots::new(promises)),
+            Box::new(once::Once::default()),
             Box::new(hedges::Hedges::new(promises)),
             Box::new(held::Held::new(promises)),
             Box::new(atomic::Atomic::default()),

@@ -12,8 +12,8 @@ use crate::program::{Promises, Site};
 struct SiteReport {
     parent: TaskId,
     variable: String,
-    /// Lists of a failure: the words that failed, and the others.
-    lists: Option<[Vec<String>; 2]>,
+    /// Lists of a failure: the words that failed, the others, and the number of errors.
+    lists: Option<[Vec<String>; 3]>,
 }
 
 pub(super) struct Quorum {
@@ -44,7 +44,7 @@ impl Oracle for Quorum {
                 "done" => None,
                 "failed" => {
                     let mut lists = words[2..].split(|word| word == "/").map(<[_]>::to_vec);
-                    Some([(); 2].map(|()| lists.next().unwrap_or_default()))
+                    Some([(); 3].map(|()| lists.next().unwrap_or_default()))
                 }
                 _ => return Ok(()),
             };
@@ -74,7 +74,9 @@ impl Oracle for Quorum {
         }
         for SiteReport { parent, variable, lists } in std::mem::take(&mut self.reports) {
             let Some((site, all)) = self.branches.of(parent, &variable) else { continue };
-            if all.is_empty() && lists == Some([vec![], vec![]]) {
+            if all.is_empty()
+                && lists.as_ref().is_some_and(|lists| lists[0].is_empty() && lists[1].is_empty())
+            {
                 // The site has not even begun.
                 continue;
             }
@@ -84,6 +86,10 @@ impl Oracle for Quorum {
             match &lists {
                 None => succeeded(site, &all).map_err(wrong)?,
                 Some(lists) => failed(site, &all, lists, refused).map_err(wrong)?,
+            }
+            if site.finish_running {
+                self.judged.count("finish running");
+                continue;
             }
             self.judged.count(match (site.at_least, site.keep_going, lists) {
                 (None, false, None) => "forall succeeds",
@@ -118,6 +124,8 @@ fn bad(all: &All) -> usize {
 fn is_decided(site: &Site, all: &All) -> bool {
     match site.at_least {
         _ if site.keep_going => false,
+        // Those that run finish.
+        _ if site.finish_running && bad(all) > 0 => false,
         None => bad(all) > 0,
         Some(least) => good(all) >= least || site.words.len() - bad(all) < least,
     }
@@ -152,19 +160,23 @@ fn succeeded(site: &Site, all: &All) -> Verdict {
     if good < needed { Err(format!("succeeds with {good} of {needed}")) } else { Ok(()) }
 }
 
-fn failed(site: &Site, all: &All, lists: &[Vec<String>; 2], refused: bool) -> Verdict {
+fn failed(site: &Site, all: &All, lists: &[Vec<String>; 3], refused: bool) -> Verdict {
     let is_good = |word: &&String| {
         all.iter().any(|(_, branch)| branch.word == **word && branch.succeeded == Some(true))
     };
     let (fine, others): (Vec<_>, Vec<_>) = site.words.iter().partition(is_good);
-    let [reported_failed, reported_fine] = lists;
+    let [reported_failed, reported_fine, errors] = lists;
+    if errors.concat() != others.len().to_string() {
+        return Err(format!("{others:?} failed, but it has {errors:?} errors"));
+    }
     if others.iter().ne(&reported_failed.iter().collect::<Vec<_>>())
         || fine.iter().ne(&reported_fine.iter().collect::<Vec<_>>())
     {
         return Err(format!("{others:?} failed and {fine:?} did not, but it says {lists:?}"));
     }
     let needed = site.at_least.unwrap_or(site.words.len());
-    let is_right = good(all) < needed && (site.keep_going || is_decided(site, all));
+    let is_right = good(all) < needed
+        && (site.keep_going || is_decided(site, all) || site.finish_running && bad(all) > 0);
     if is_right || refused {
         Ok(())
     } else {

@@ -2,7 +2,7 @@
 //! and `STRUCTURES` in `structures`.
 
 use super::tries::{self, contained};
-use super::{Node, Program, commands, structures};
+use super::{Node, Program, commands, sites, structures};
 use crate::dice::Dice;
 
 /// State of the generator.
@@ -50,6 +50,11 @@ pub(crate) fn generate(dice: Dice) -> Program {
         let is_safe = generator.dice.chance(0.9);
         let node = if is_safe { contained(&mut generator, 5) } else { generator.node(5) };
         script.push(node);
+    }
+    if generator.dice.chance(0.3) {
+        generator.left = 5;
+        let at = generator.dice.number(0, script.len());
+        script.insert(at, sites::recorded(&mut generator));
     }
     for function in 0..FUNCTIONS {
         generator.left = generator.dice.number(2, 8);

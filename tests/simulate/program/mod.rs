@@ -81,6 +81,9 @@ pub(crate) struct Site {
     /// Required number of successes, if not all.
     pub at_least: Option<usize>,
     pub keep_going: bool,
+    pub finish_running: bool,
+    /// Maximum number of branches at once.
+    pub at_most: Option<usize>,
     /// `output grouped`; true with `in order`.
     pub grouped: Option<bool>,
 }

@@ -8,7 +8,11 @@ use super::{Limits, Node, Promise, Site};
 pub(super) fn forall(g: &mut Generator, depth: usize) -> Node {
     let mut site = site(g, depth);
     let mut head = format!("forall {} in {}", site.variable, site.words.join(" "));
-    head += &g.maybe(0.3, |g| format!(" at most {}", g.dice.number(1, 3)));
+    if g.dice.chance(0.3) {
+        let most = g.dice.number(1, 3);
+        site.at_most = Some(most);
+        head += &format!(" at most {most}");
+    }
     if g.dice.chance(0.6) {
         let too_many = usize::from(g.dice.chance(0.1));
         let least = g.dice.number(1, site.words.len() + too_many);
@@ -18,14 +22,44 @@ pub(super) fn forall(g: &mut Generator, depth: usize) -> Node {
     if g.dice.chance(0.4) {
         site.keep_going = true;
         head += " keep going";
+    } else if g.dice.chance(0.3) {
+        site.finish_running = true;
+        head += " finish running";
     }
     if g.dice.chance(0.5) {
         let in_order = g.dice.chance(0.5);
         site.grouped = Some(in_order);
         head += if in_order { " output grouped in order" } else { " output grouped" };
     }
-    let body = body(g, depth);
-    reporting(site, head, body, "@done", "@failed {} $failed / $succeeded")
+    let mut body = body(g, depth);
+    body[0] = line("echo @branch $slot");
+    reporting(
+        site,
+        head,
+        body,
+        "@done",
+        "@failed {} $failed / $succeeded / ${count(${failed_errors[@]})}",
+    )
+}
+
+/// Generates attempts of a `forall` that records its words, in a file that nothing else uses.
+pub(super) fn recorded(g: &mut Generator) -> Node {
+    let (variable, times) = (g.fresh("once"), g.dice.number(1, 4));
+    let mut head = format!("forall {variable} in a b c a once in /{variable}");
+    head += &g.maybe(0.4, |g| format!(" at most {}", g.dice.number(1, 3)));
+    head += *g.dice.pick(&["", " keep going", " finish running", " at least 2"]);
+    let body = body(g, 1);
+    let branches =
+        Node::Block { promise: None, groups: vec![(head, body)], redirects: String::new() };
+    let tries = Limits { times: Some(times as u64), ..Limits::default() };
+    Node::Block {
+        promise: Some(Promise::Try(tries)),
+        groups: vec![
+            (format!("try {times} times"), vec![branches]),
+            ("catch".into(), vec![line("echo $failed_errors")]),
+        ],
+        redirects: String::new(),
+    }
 }
 
 /// Generates a hedged `forany` that prints `@start` and, with its variable, `@won` or `@lost`. Each
@@ -54,6 +88,8 @@ fn site(g: &mut Generator, depth: usize) -> Site {
         words: words.map(|word| (*word).to_owned()).collect(),
         at_least: None,
         keep_going: false,
+        finish_running: false,
+        at_most: None,
         grouped: None,
     }
 }

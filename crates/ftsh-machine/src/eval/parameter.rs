@@ -208,9 +208,9 @@ impl<'a> Expander<'a> {
         }
     }
 
-    /// Returns the list `$failed` or `$succeeded`, where defined.
+    /// Returns the list `$failed`, `$failed_errors` or `$succeeded`, where defined.
     fn branch_words(&self, name: &str) -> Result<Option<List>, Suspend> {
-        if !matches!(name, "failed" | "succeeded") {
+        if !matches!(name, "failed" | "failed_errors" | "succeeded") {
             return Ok(None);
         }
         let branches = self.task.caught().and_then(|caught| caught.of_branches());
@@ -221,15 +221,20 @@ impl<'a> Expander<'a> {
                 pushed = list.push(word);
             }
         };
-        branches
-            .words
-            .each(name == "succeeded", &mut push)
+        let visited = match name {
+            "failed_errors" => branches.words.each_error(&mut push),
+            _ => branches.words.each(name == "succeeded", &mut push),
+        };
+        visited
             .map_err(|why| Suspend::expression(Slug::LargeValue, format!("`${name}`: {why}")))?;
         pushed.map(|()| Some(list))
     }
 
-    /// Returns the value of a special variable other than `$failed` and `$succeeded`.
+    /// Returns the value of a special variable that is no list.
     fn scalar(&self, name: &str) -> Option<BString> {
+        if name == "slot" {
+            return self.task.slot.map(|slot| slot.to_string().into());
+        }
         if let Some(field) = name.strip_prefix("error") {
             let Some(failure) = self.task.caught() else {
                 let fields = ["", "_kind", "_code", "_command", "_line", "_output"];

@@ -2,21 +2,24 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use bstr::BString;
 
+use crate::commands::command::answer;
 use crate::commands::opening::RedirectPhase;
 use crate::commands::table::IoTable;
-use crate::effect::{Effect, FdChange, FdSource, TaskId};
+use crate::effect::{Effect, FdChange, FdSource, Query, TaskId};
 use crate::forall::Forker;
 use crate::forall::joining::joined;
+use crate::forall::once::Once;
 use crate::grouped_output::buffered::{BufferedOutput, MAX_BUFFERED_BRANCHES, OutputBuffers};
 use crate::grouped_output::escape::escape_field;
 use crate::interface::requests::Requests;
-use crate::loops::loop_block::pop_items;
+use crate::loops::loop_block::{pop_items, take_answer};
 use crate::outcome::FailureKind;
-use crate::pipelines::tally::Tally;
+use crate::pipelines::tally::{Next, Tally};
 use crate::program::code::{Address, Loop};
 use crate::record::{Level, LogEvent, LogRecord};
 use crate::remote::pack::query_for_packing;
@@ -24,9 +27,10 @@ use crate::remote::remote_branch::{MAX_REMOTE_BRANCHES, RemoteTarget};
 use crate::tasks::core::Core;
 use crate::tasks::flow::{Flow, Step};
 use crate::tasks::frame::{FrameKind, JoinFrame, JoinKind};
-use crate::tasks::join::top_join;
+use crate::tasks::join::{reason, top_join};
 use crate::tasks::suspend::Suspend;
 use crate::tasks::task::{Task, TaskState};
+use crate::unwind::ending::TaskEnding;
 use crate::values::value::Value;
 use ftsh_syntax::clauses::{ForAllClauses, OutputMode};
 use ftsh_syntax::slug::Slug;
@@ -55,16 +59,25 @@ impl Forker<'_> {
         if is_remote || self.core.remote.packs_branches() {
             query_for_packing(task)?;
         }
+        let reading = clauses.once_in.map(|()| reading(task)).transpose()?;
         let Some(io) = task.take_opened() else {
             return Ok(self.core.requests.open_for_branches(task));
         };
         task.reverse_top(crate::program::code::forall_values(clauses));
-        let ForAllClauses { at_most, at_least, output, keep_going, on, retry_lost } = clauses
-            .try_map(
-                task,
-                |task, ()| task.pop()?.integer().map_err(Suspend::from),
-                |task, ()| one_word(&task.pop()?),
-            )?;
+        let ForAllClauses {
+            at_most,
+            at_least,
+            output,
+            keep_going,
+            finish_running,
+            on,
+            retry_lost,
+            once_in,
+        } = clauses.try_map(
+            task,
+            |task, ()| task.pop()?.integer().map_err(Suspend::from),
+            |task, ()| one_word(&task.pop()?),
+        )?;
         let at_most = positive(at_most, "at most")?;
         let at_least = positive(at_least, "at least")?;
         let retry_lost = positive(retry_lost, "retry lost")?;
@@ -76,7 +89,20 @@ impl Forker<'_> {
             let retry_lost = retry_lost.unwrap_or(0);
             Arc::new(RemoteTarget { on, at: dispatch, most_pending, retry_lost })
         });
-        let clauses = ForAllClauses { at_most, at_least, output, keep_going, on, retry_lost };
+        let once = reading.zip(once_in.clone()).map(|(reading, path)| {
+            let content = take_answer(task, &reading).unwrap_or_default();
+            Box::new(Once::new(path, task.umask, &content))
+        });
+        let clauses = ForAllClauses {
+            at_most,
+            at_least,
+            output,
+            keep_going,
+            finish_running,
+            on,
+            retry_lost,
+            once_in,
+        };
         let (outputs, relay) = match output {
             Some(OutputMode::Grouped { in_order }) => {
                 (Some(Box::new(OutputBuffers::new(in_order))), None)
@@ -84,7 +110,7 @@ impl Forker<'_> {
             Some(OutputMode::Tagged) => (None, Some(self.core.requests.begin_relay(task, io.id()))),
             None => (None, None),
         };
-        let mut tally = Box::new(Tally::new(pop_items(task, code)?, self.core.now()));
+        let mut tally = Box::new(Tally::new(pop_items(task, code)?, once, self.core.now()));
         tally.decide(&clauses);
         let kind = JoinKind::Branches {
             code: Arc::clone(code),
@@ -103,8 +129,13 @@ impl Forker<'_> {
         Ok(Flow::SpawnMore)
     }
 
-    /// Starts some of the allowed branches. A list may be too long to start all branches at once.
-    pub(crate) fn more_branches(&mut self, task: &mut Task) -> Flow {
+    /// Starts some of the allowed branches. A list may be too long to start all branches at once. Sets
+    /// `decided` to the reason for ending the other branches if they must end.
+    pub(crate) fn more_branches(
+        &mut self,
+        task: &mut Task,
+        decided: &mut Option<&'static str>,
+    ) -> Flow {
         if let Some(JoinKind::Hedge(_)) = top_join(task).map(|it| &it.kind) {
             return self.more_hedges(task);
         }
@@ -115,13 +146,25 @@ impl Forker<'_> {
             if let Some(flow) = self.crowded(task) {
                 return flow;
             }
-            let Some((code, value, io, remote_branch)) = next_branch(task) else {
+            let Some((code, next, io, remote_branch)) = next_branch(task) else {
                 self.core.requests.finish_relay(task);
                 return joined(task);
             };
+            let value = match next {
+                Next::Begins(value) => value,
+                Next::Skipped(value, place) => {
+                    self.skip(task, &code, &value, place);
+                    let is_decided = has_enough(task);
+                    if is_decided {
+                        *decided = Some(reason(&TaskEnding::Succeeded));
+                    }
+                    continue;
+                }
+            };
             let word = value.clone();
             let now = self.core.now();
-            let (branch, buffered) = self.begin_branch(task, "forall", &code, value, io);
+            let slot = top_join(task).and_then(|join| join.kind.take_slot());
+            let (branch, buffered) = self.begin_branch(task, "forall", &code, (value, slot), io);
             if let Some(remote_branch) = remote_branch
                 && let Some(task) = self.core.tasks.get_mut(branch)
             {
@@ -135,7 +178,7 @@ impl Forker<'_> {
             if let Some(JoinKind::Branches { tally, outputs, .. }) =
                 top_join(task).map(|it| &mut it.kind)
             {
-                tally.began(branch, word, now);
+                tally.began(branch, word, slot, now);
                 for (it, (buffered, label)) in outputs.iter_mut().zip(buffered) {
                     it.begin(branch, buffered, label);
                 }
@@ -163,17 +206,19 @@ impl Forker<'_> {
         ))
     }
 
-    /// Starts a branch. Returns its id, and the buffers of its output if grouped.
+    /// Starts the branch of a word, with its `$slot`. Returns its id, and the buffers of its output if
+    /// grouped.
     pub(crate) fn begin_branch(
         &mut self,
         task: &mut Task,
         keyword: &'static str,
         code: &Loop,
-        word: Value,
+        (word, slot): (Value, Option<NonZeroU32>),
         io: IoTable,
     ) -> (TaskId, Option<BufferedOutput>) {
         let scope = self.core.new_scope(Some(task.scope));
         let mut branch = self.fork(task, 0, code.body, io, scope);
+        branch.slot = slot;
         self.core.tag_output(task, &mut branch, &word);
         self.core.iterate(&mut branch, keyword, code, word);
         let buffered = self.core.requests.buffer_output(task, &mut branch);
@@ -188,10 +233,21 @@ impl Forker<'_> {
         (id, buffered)
     }
 
+    /// Logs a word of a `forall` that has no branch.
+    fn skip(&mut self, task: &Task, code: &Loop, word: &Value, place: u64) {
+        let event = || LogEvent::BranchSkipped {
+            name: code.variable.to_string(),
+            word: word.text().unwrap_or_default().into_owned(),
+            place,
+        };
+        self.core.log(task, event, Level::STRUCTURES);
+    }
+
     /// Packs a branch of the innermost `forall`, if requested.
     pub(crate) fn pack_begun(&mut self, task: &Task, word: &Value, branch: TaskId) {
         if self.core.remote.packs_branches() {
-            let packed = self.packer().pack(task, word, branch).map(|(packed, _)| packed);
+            let slot = self.core.tasks.get(branch).and_then(|branch| branch.slot);
+            let packed = self.packer().pack(task, word, (branch, slot)).map(|(packed, _)| packed);
             self.core.remote.keep_packed(branch, packed);
         }
     }
@@ -248,7 +304,7 @@ impl Core {
 }
 
 /// Loop, word and descriptors of a branch, and the address of its dispatch if remote.
-type Branch = (Arc<Loop>, Value, IoTable, Option<Address>);
+type Branch = (Arc<Loop>, Next, IoTable, Option<Address>);
 
 fn next_branch(task: &mut Task) -> Option<Branch> {
     let join = top_join(task)?;
@@ -258,11 +314,34 @@ fn next_branch(task: &mut Task) -> Option<Branch> {
                 && outputs.as_ref().is_none_or(|outputs| outputs.has_room())
                 && (relay.is_none() || join.running.len() < MAX_BUFFERED_BRANCHES) =>
         {
-            let value = tally.next()?;
+            let next = tally.next()?;
             let remote_branch = elsewhere.as_ref().map(|elsewhere| elsewhere.at);
-            Some((Arc::clone(code), value, io.clone(), remote_branch))
+            Some((Arc::clone(code), next, io.clone(), remote_branch))
         }
         _ => None,
+    }
+}
+
+/// Returns the query for the words recorded in the file of `once in`, which has been answered.
+fn reading(task: &Task) -> Result<Query, Suspend> {
+    if task.is_atomic() {
+        let message = "`once in` cannot stand in an atomic attempt, which may be undone";
+        return Err(Suspend::expression(Slug::OnceFile, message));
+    }
+    // The file is the last value of the clauses.
+    let path = task.stack.last().map(one_word).transpose()?.unwrap_or_default();
+    let query = Once::reading(path, task.umask);
+    match answer(task, &query) {
+        Some(_) => Ok(query),
+        None => Err(Suspend::Pending(query)),
+    }
+}
+
+/// Returns true if the words that were skipped decide the `forall`.
+fn has_enough(task: &mut Task) -> bool {
+    match top_join(task).map(|join| &mut join.kind) {
+        Some(JoinKind::Branches { clauses, tally, .. }) => tally.decide(clauses),
+        Some(JoinKind::Hedge(_) | JoinKind::Stages(_)) | None => false,
     }
 }
 

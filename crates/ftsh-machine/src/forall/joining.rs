@@ -42,6 +42,7 @@ impl Forker<'_> {
             args: Arc::clone(&task.args),
             directory: task.directory.clone(),
             umask: task.umask,
+            slot: task.slot,
             io,
             scope,
             inherited,

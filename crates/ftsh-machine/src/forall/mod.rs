@@ -2,6 +2,9 @@
 
 pub(crate) mod branches;
 pub(crate) mod joining;
+pub(crate) mod once;
+pub(crate) mod recording;
+pub(crate) mod slots;
 pub(crate) mod words;
 
 use crate::program::definitions::Definitions;

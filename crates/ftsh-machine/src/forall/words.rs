@@ -23,7 +23,7 @@ impl Requests {
         else {
             return;
         };
-        if tally.is_decided() {
+        if tally.begins_no_more() {
             return self.leave_words(top_join(task));
         }
         let items = tally.items();

@@ -67,7 +67,8 @@ impl Forker<'_> {
             let Some((_, hedge)) = top_hedge(task) else { break };
             let Some(word) = hedge.next() else { break };
             let (code, io) = (Arc::clone(&hedge.code), hedge.io.clone());
-            let (branch, buffered) = self.begin_branch(task, "forany", &code, word.clone(), io);
+            let (branch, buffered) =
+                self.begin_branch(task, "forany", &code, (word.clone(), None), io);
             self.begin_hedge(task, branch, word, buffered);
         }
         joined(task)

@@ -396,6 +396,22 @@ pub enum Query {
     Files(BString),
     /// Local time; `Reply::Text`.
     LocalTime(Box<LocalTime>),
+    /// Part of a file of words from an offset on, after a word was appended if there is one;
+    /// `Reply::Text` with whole lines.
+    RecordedWords(Box<WordFile>),
+}
+
+/// File that records words, one in a line. Several shells may use the file at the same time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WordFile {
+    /// Path of the regular file, which is created if missing.
+    pub path: BString,
+    /// Umask for a new file.
+    pub umask: Umask,
+    /// Number of bytes that are already known.
+    pub from: u64,
+    /// Line to append without its end. The line is on the disk before the answer.
+    pub line: Option<BString>,
 }
 
 /// Local time as text.

@@ -102,12 +102,25 @@ pub trait BranchWords: fmt::Debug + Send + Sync {
     ///
     /// [`UnknownWords`] if another machine ran the branches and sent no words.
     fn each(&self, succeeded: bool, visit: &mut dyn FnMut(&[u8])) -> Result<(), UnknownWords>;
+
+    /// Calls `visit` with what failed, for each word of the branches that did not succeed.
+    ///
+    /// # Errors
+    ///
+    /// [`UnknownWords`] if the texts were too long to be kept or to be sent.
+    fn each_error(&self, visit: &mut dyn FnMut(&[u8])) -> Result<(), UnknownWords>;
 }
 
-/// Absence of the words of branches, which were too many to be sent by another machine.
+/// Absence of a list about branches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("the machine that ran the branches sent no list of words, which is too long")]
-pub struct UnknownWords;
+pub enum UnknownWords {
+    /// The list was too long to be sent by another machine.
+    #[error("the machine that ran the branches sent no list of words, which is too long")]
+    NotSent,
+    /// The list was too long to be kept.
+    #[error("the list is too long")]
+    TooLong,
+}
 
 /// Equal failures have equal words.
 impl PartialEq for BranchResults {

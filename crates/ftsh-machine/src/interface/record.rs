@@ -221,6 +221,15 @@ pub enum LogEvent {
         /// Duration of the branch.
         elapsed: Duration,
     },
+    /// A word of a `forall` has no branch, because it runs only once.
+    BranchSkipped {
+        /// Name of the loop's variable.
+        name: String,
+        /// The word.
+        word: BString,
+        /// Index of the word in the list, from 0.
+        place: u64,
+    },
     /// A function returned this value.
     Returned(String),
     /// A program was started.
@@ -326,7 +335,9 @@ impl LogRecord {
         if let Some(output) = record.event.output() {
             *output = Arc::new(secrets.hide_bytes(output).into_owned().into());
         }
-        if let LogEvent::BranchEnded { word, .. } = &mut record.event {
+        if let LogEvent::BranchEnded { word, .. } | LogEvent::BranchSkipped { word, .. } =
+            &mut record.event
+        {
             *word = secrets.hide_bytes(word).into_owned().into();
         }
         record.event.texts().into_iter().for_each(|text| secrets.hide_in(text));
@@ -358,6 +369,7 @@ impl LogEvent {
             | Self::Survivor { command: text, .. }
             | Self::Note(text) => vec![text],
             Self::BranchEnded { .. }
+            | Self::BranchSkipped { .. }
             | Self::Attempt { .. }
             | Self::Delay { .. }
             | Self::Deferred { .. }
@@ -453,6 +465,7 @@ impl LogEvent {
             | Self::Avoided { .. }
             | Self::Iteration { .. }
             | Self::BranchEnded { .. }
+            | Self::BranchSkipped { .. }
             | Self::Returned(_) => Level::STRUCTURES,
             Self::Spawned { .. }
             | Self::Exited { .. }

@@ -170,7 +170,7 @@ pub(crate) fn pop_items(task: &mut Task, code: &Loop) -> Result<Items, Suspend> 
 }
 
 /// Takes the answer to a query, which may be asked again.
-fn take_answer(task: &mut Task, query: &Query) -> Option<BString> {
+pub(crate) fn take_answer(task: &mut Task, query: &Query) -> Option<BString> {
     let answers = &mut task.progress.as_mut()?.answers;
     let at = answers.iter().position(|(asked, _)| asked == query)?;
     match answers.remove(at) {

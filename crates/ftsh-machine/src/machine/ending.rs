@@ -69,9 +69,12 @@ impl Machine {
     pub(super) fn cancel_children(&mut self, parent: TaskId, why: &str) {
         for child in self.core.tasks.get(parent).map(children).unwrap_or_default() {
             self.resume(child, |machine, task| {
-                if matches!(task.state, TaskState::Emptying(_, AfterEmptied::End(_)))
-                    || machine.core.tasks.is_being_cut(task, 0)
-                {
+                // A branch whose success is being recorded keeps its success.
+                let is_ending = matches!(
+                    task.state,
+                    TaskState::Emptying(_, AfterEmptied::End(_)) | TaskState::Recording(..)
+                );
+                if is_ending || machine.core.tasks.is_being_cut(task, 0) {
                     return Flow::keep_waiting(task);
                 }
                 let message = format!("cancelled: {why}");

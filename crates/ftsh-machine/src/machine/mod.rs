@@ -66,6 +66,7 @@ impl Machine {
         let main = Task {
             id: MAIN,
             parent: None,
+            slot: None,
             program: Arc::clone(&program),
             at: 0,
             stack: Vec::new(),

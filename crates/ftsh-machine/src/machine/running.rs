@@ -31,7 +31,13 @@ impl Machine {
             match self.core.tasks.get(id).map(|task| &task.state) {
                 Some(TaskState::Ready) => self.resume(id, Self::run),
                 Some(TaskState::Forking) => {
-                    self.resume(id, |machine, task| machine.forker().more_branches(task));
+                    let mut decided = None;
+                    self.resume(id, |machine, task| {
+                        machine.forker().more_branches(task, &mut decided)
+                    });
+                    if let Some(why) = decided {
+                        self.cancel_children(id, why);
+                    }
                 }
                 Some(TaskState::Cleaning) => {
                     self.resume(id, |machine, task| machine.core.unwinder().continue_cleanup(task));
@@ -162,6 +168,7 @@ impl Machine {
                 Flow::Continue
             }
             (TaskState::Piped(_), Ok(_)) => Flow::Continue,
+            (TaskState::Recording(_, from), result) => self.core.word_recorded(task, from, result),
             (TaskState::Opening(opening), Ok(_)) => {
                 task.progress().opened = Some(opening.io);
                 if let Some(written) = opening.written {
@@ -334,7 +341,10 @@ fn refused(query: &Query) -> (FailureKind, Slug) {
     match query {
         Query::Directory(_) => (FailureKind::Failure, Slug::Directory),
         Query::File(_) => (FailureKind::Failure, Slug::SourcedFile),
-        Query::Input(..) | Query::InputPart(_) => (FailureKind::Failure, Slug::Input),
+        Query::Input(..) | Query::InputPart(_) => {
+            (FailureKind::Failure, Slug::Input)
+        }
+        Query::RecordedWords(_) => (FailureKind::Failure, Slug::OnceFile),
         Query::Home(_) => (FailureKind::Expression, Slug::UnknownUser),
         _ => (FailureKind::Expression, Slug::Expression),
     }

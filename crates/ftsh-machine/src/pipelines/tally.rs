@@ -1,13 +1,17 @@
 //! Results of the branches of a `forall`, and the decision about the whole.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bstr::BString;
 
 use crate::effect::TaskId;
-use crate::outcome::{BranchFailure, BranchResults, BranchWords, FailureKind, UnknownWords};
+use crate::forall::once::{Once, Place};
+use crate::forall::slots::Slots;
+use crate::outcome::{BranchFailure, BranchResults, FailureKind};
+use crate::pipelines::results::{BranchErrors, Places, TalliedWords};
 use crate::tasks::trace::TraceStep;
 use crate::time::Time;
 use crate::unwind::ending::{Retry, TaskEnding, Thrown};
@@ -38,10 +42,18 @@ pub(crate) struct Tally {
     /// Number of deferred branches, and their longest delay.
     deferred: (u64, Duration),
     reported: Vec<BranchFailure>,
+    /// Failures of the branches.
+    errors: Arc<BranchErrors>,
     first: Option<TaskEnding>,
     /// Step of the first failed branch.
     first_step: Option<TraceStep>,
     decided: bool,
+    /// Set when no further branch begins, and those that run finish.
+    finishing: bool,
+    /// Numbers of the running branches.
+    slots: Slots,
+    /// Words that need not run, by `once in`.
+    once: Option<Box<Once>>,
     /// Failure of the `forall` itself, regardless of the branches.
     broken: Option<Thrown>,
 }
@@ -53,13 +65,15 @@ struct RunningBranch {
     place: u64,
     word: Value,
     started: Time,
+    /// Number among the running branches.
+    slot: Option<NonZeroU32>,
     /// True if the result is already counted.
     counted: bool,
 }
 
 impl Tally {
     /// Creates a tally without branches.
-    pub(crate) fn new(items: Items, now: Time) -> Self {
+    pub(crate) fn new(items: Items, once: Option<Box<Once>>, now: Time) -> Self {
         Self {
             since: now,
             items,
@@ -71,21 +85,52 @@ impl Tally {
             fatal: 0,
             deferred: (0, Duration::ZERO),
             reported: Vec::new(),
+            errors: Arc::default(),
             first: None,
             first_step: None,
             decided: false,
+            finishing: false,
+            slots: Slots::default(),
+            once,
             broken: None,
         }
     }
 
-    /// Returns the next word, unless the result is decided.
-    pub(crate) fn next(&mut self) -> Option<Value> {
-        if self.decided || self.items.needs_input() { None } else { self.items.next() }
+    /// Returns the next word, unless no further branch begins.
+    pub(crate) fn next(&mut self) -> Option<Next> {
+        if self.begins_no_more() || self.items.needs_input() {
+            return None;
+        }
+        let word = self.items.next()?;
+        let Some(once) = &mut self.once else { return Some(Next::Begins(word)) };
+        let place = self.started;
+        match once.find(&word.text().unwrap_or_default(), place) {
+            Place::New => return Some(Next::Begins(word)),
+            Place::Recorded => self.succeeded.insert(place),
+            Place::Repeated => {}
+        }
+        self.started += 1;
+        Some(Next::Skipped(word, place))
+    }
+
+    /// True if no further branch begins.
+    pub(crate) fn begins_no_more(&self) -> bool {
+        self.decided || self.finishing
     }
 
     /// True if more words may come.
     pub(crate) fn awaits_words(&self) -> bool {
-        self.items.is_open() && !self.decided
+        self.items.is_open() && !self.begins_no_more()
+    }
+
+    /// Returns the words that need not run, by `once in`.
+    pub(crate) fn once(&mut self) -> Option<&mut Once> {
+        self.once.as_deref_mut()
+    }
+
+    /// Returns the lowest number that no running branch has.
+    pub(crate) fn take_slot(&mut self) -> NonZeroU32 {
+        self.slots.take()
     }
 
     /// The words.
@@ -94,8 +139,9 @@ impl Tally {
     }
 
     /// Adds a branch that begins.
-    pub(crate) fn began(&mut self, task: TaskId, word: Value, now: Time) {
-        let branch = RunningBranch { place: self.started, word, started: now, counted: false };
+    pub(crate) fn began(&mut self, task: TaskId, word: Value, slot: Option<NonZeroU32>, now: Time) {
+        let branch =
+            RunningBranch { place: self.started, word, started: now, slot, counted: false };
         self.running.insert(task, branch);
         self.started += 1;
     }
@@ -118,12 +164,19 @@ impl Tally {
     /// Removes an ended branch. Returns its index, word and start.
     pub(crate) fn forget(&mut self, task: TaskId) -> Option<(u64, Value, Time)> {
         self.nodes.remove(&task);
-        self.running.remove(&task).map(|it| (it.place, it.word, it.started))
+        let branch = self.running.remove(&task)?;
+        branch.slot.into_iter().for_each(|slot| self.slots.give_back(slot));
+        Some((branch.place, branch.word, branch.started))
     }
 
-    /// Returns the total number of branches.
+    /// Returns the total number of branches. A word that runs once counts once.
     pub(crate) fn total(&self) -> u64 {
-        self.items.len()
+        self.items.len() - self.once.as_ref().map_or(0, |once| once.repeated())
+    }
+
+    /// Returns the number of known words whose branches have not begun.
+    fn never_begun(&self) -> u64 {
+        self.items.len().saturating_sub(self.started)
     }
 
     /// Returns the number of successful branches.
@@ -157,7 +210,11 @@ impl Tally {
         clauses: &ForAllClauses<u64, BString>,
     ) -> bool {
         let Some(branch) = self.running.get_mut(&task) else { return false };
-        if std::mem::replace(&mut branch.counted, true) || self.decided {
+        let is_counted = std::mem::replace(&mut branch.counted, true);
+        if is_counted || self.decided {
+            if let TaskEnding::Succeeded = ending {
+                self.succeeded.insert(branch.place);
+            }
             return false;
         }
         if let TaskEnding::Succeeded = ending {
@@ -171,12 +228,14 @@ impl Tally {
                 }
                 _ => {}
             }
-            if self.reported.len() < MAX_REPORTED_FAILURES
-                && let Some(step) = &step
+            if let Some(step) = &step
                 && let Some((name, word)) = step.branch()
             {
                 let story = describe_failure(ending, step);
-                self.reported.push(BranchFailure { word: format!("{name}={word}"), story });
+                Arc::make_mut(&mut self.errors).push(branch.place, &story);
+                if self.reported.len() < MAX_REPORTED_FAILURES {
+                    self.reported.push(BranchFailure { word: format!("{name}={word}"), story });
+                }
             }
             if self.first.is_none() {
                 (self.first, self.first_step) = (Some(ending.clone()), step);
@@ -194,6 +253,10 @@ impl Tally {
     /// Returns true if the result of the `forall` has just become decided.
     pub(crate) fn decide(&mut self, clauses: &ForAllClauses<u64, BString>) -> bool {
         if self.decided || clauses.keep_going {
+            return false;
+        }
+        if clauses.finish_running && self.failed > 0 {
+            self.finishing = true;
             return false;
         }
         self.decided = match clauses.at_least {
@@ -227,7 +290,7 @@ impl Tally {
         if let Some(broken) = self.broken.take() {
             self.first = Some(TaskEnding::Failed(broken));
         }
-        let message = counted.then(|| self.message(clauses.at_least));
+        let message = counted.then(|| self.message(clauses));
         let retry = if total - self.fatal.min(total) < needed && self.fatal > 0 {
             Retry::Never
         } else if self.deferred.0 > 0 && self.deferred.0 == self.failed {
@@ -241,13 +304,15 @@ impl Tally {
 
     /// Returns the results of the branches up to now, with each failure if `counted`.
     fn current_results(&self, counted: bool) -> Arc<BranchResults> {
-        let (items, succeeded) = (self.items.clone(), self.succeeded.clone());
         let reported = if counted { self.reported.clone() } else { Vec::new() };
-        Arc::new(BranchResults {
-            reported,
-            failed: self.failed,
-            words: Arc::new(TalliedWords { items, succeeded }),
-        })
+        let words = TalliedWords {
+            items: self.items.clone(),
+            started: self.started,
+            succeeded: self.succeeded.clone(),
+            repeated: self.once.as_ref().map(|once| once.repetitions()).unwrap_or_default(),
+            errors: Arc::clone(&self.errors),
+        };
+        Arc::new(BranchResults { reported, failed: self.failed, words: Arc::new(words) })
     }
 
     /// Returns the results of the branches when an enclosing structure cuts the `forall` short.
@@ -255,11 +320,15 @@ impl Tally {
         self.current_results(clauses.is_counted())
     }
 
-    fn message(&self, at_least: Option<u64>) -> String {
+    fn message(&self, clauses: &ForAllClauses<u64, BString>) -> String {
         let total = self.total();
         let noun = if total == 1 { "branch" } else { "branches" };
         let mut message = format!("{} of {total} {noun} failed", self.failed);
-        if let Some(least) = at_least {
+        let never_begun = self.never_begun();
+        if self.finishing && never_begun > 0 {
+            message += &format!(", {never_begun} never began");
+        }
+        if let Some(least) = clauses.at_least {
             message += &format!(", and {least} had to succeed");
             if total < least {
                 let words = if total == 1 { "word" } else { "words" };
@@ -271,6 +340,15 @@ impl Tally {
         }
         message
     }
+}
+
+/// Next word of a `forall`.
+#[derive(Debug)]
+pub(crate) enum Next {
+    /// Word whose branch begins.
+    Begins(Value),
+    /// Word that need not run, with its index in the list.
+    Skipped(Value, u64),
 }
 
 /// Returns the place and the message of a branch's failure.
@@ -304,72 +382,5 @@ impl Failed {
     /// Returns the kind and the code of the failure.
     pub(crate) fn kind(&self) -> (FailureKind, i32) {
         self.first.as_ref().and_then(TaskEnding::failure).unwrap_or((FailureKind::Failure, 1))
-    }
-}
-
-/// Words of a `forall` by result, listed on demand.
-#[derive(Debug)]
-struct TalliedWords {
-    items: Items,
-    succeeded: Places,
-}
-
-impl BranchWords for TalliedWords {
-    fn each(&self, succeeded: bool, visit: &mut dyn FnMut(&[u8])) -> Result<(), UnknownWords> {
-        let mut items = self.items.clone();
-        items.rewind(0);
-        let mut place = 0;
-        while let Some(word) = items.next() {
-            if self.succeeded.contains(place) == succeeded {
-                visit(&word.text().unwrap_or_default());
-            }
-            place += 1;
-        }
-        Ok(())
-    }
-}
-
-/// Set of indices in a list, stored as ranges from start to end. There are usually few ranges.
-#[derive(Clone, Debug, Default)]
-struct Places {
-    ranges: BTreeMap<u64, u64>,
-    count: u64,
-}
-
-impl Places {
-    fn contains(&self, place: u64) -> bool {
-        self.ranges.range(..=place).next_back().is_some_and(|(_, end)| place < *end)
-    }
-
-    fn insert(&mut self, place: u64) {
-        if self.contains(place) {
-            return;
-        }
-        self.count += 1;
-        let end = self.ranges.remove(&(place + 1)).unwrap_or(place + 1);
-        match self.ranges.range_mut(..place).next_back() {
-            Some((_, before)) if *before == place => *before = end,
-            _ => _ = self.ranges.insert(place, end),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use super::*;
-
-    #[test]
-    fn places_are_stored_as_ranges() {
-        let mut places = Places::default();
-        let mut set = BTreeSet::new();
-        for place in [5, 3, 4, 9, 0, 1, 7, 8, 4, 6, 2] {
-            places.insert(place);
-            set.insert(place);
-            assert!((0..12).all(|place| places.contains(place) == set.contains(&place)));
-            assert_eq!(places.count, set.len() as u64);
-        }
-        assert_eq!(places.ranges, BTreeMap::from([(0, 10)]));
     }
 }

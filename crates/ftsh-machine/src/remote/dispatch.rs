@@ -11,7 +11,6 @@ use std::time::Duration;
 use crate::effect::{Dispatch, Effect, ProcessId, TaskId};
 use crate::event::{Blame, Returned};
 use crate::outcome::FailureKind;
-use crate::pipelines::tally::Tally;
 use crate::record::{AvoidReason, Level, LogEvent};
 use crate::remote::Dispatcher;
 use crate::remote::engines::DispatchTurn;
@@ -22,7 +21,6 @@ use crate::remote::unpack::{self, failure};
 use crate::tasks::core::Core;
 use crate::tasks::flow::Flow;
 use crate::tasks::frame::{Frame, FrameKind, JoinKind};
-use crate::tasks::join::top_join;
 use crate::tasks::table::Tasks;
 use crate::tasks::task::{Task, TaskState};
 use crate::tasks::timer::Timer;
@@ -53,7 +51,7 @@ impl Dispatcher<'_> {
             return Flow::Wait(TaskState::Remote(RemoteState::Waiting(timer)));
         }
         let packed = match self.core.tasks.get(parent) {
-            Some(parent) => self.packer().pack(parent, &word, task.id),
+            Some(parent) => self.packer().pack(parent, &word, (task.id, task.slot)),
             None => return Flow::Throw(task.broken("a branch that nobody waits for")),
         };
         let (branch, texts) = match packed {
@@ -302,15 +300,6 @@ impl Tasks {
             JoinKind::Branches { elsewhere, tally, .. } => {
                 Some((parent, Arc::clone(elsewhere.as_ref()?), tally.word(task.id)?.clone()))
             }
-            JoinKind::Hedge(_) | JoinKind::Stages(_) => None,
-        }
-    }
-
-    /// Returns the tally of a branch and its siblings.
-    fn tally_around(&mut self, task: &Task) -> Option<&mut Tally> {
-        let (parent, _) = task.parent?;
-        match &mut top_join(self.get_mut(parent)?)?.kind {
-            JoinKind::Branches { tally, .. } => Some(tally),
             JoinKind::Hedge(_) | JoinKind::Stages(_) => None,
         }
     }

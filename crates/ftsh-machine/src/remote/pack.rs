@@ -1,5 +1,6 @@
 //! Packing of branches: captures a branch of a `forall` at the moment of its beginning.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use bstr::BString;
@@ -8,7 +9,7 @@ use crate::commands::builtins::directories::directory;
 use crate::commands::command::answer;
 use crate::effect::{Query, TaskId};
 use crate::event::Reply;
-use crate::outcome::{BranchResults, Failure, FailureKind, Outcome};
+use crate::outcome::{BranchResults, Failure, FailureKind, Outcome, UnknownWords};
 use crate::program::code::{Address, Program};
 use crate::program::definitions::Definitions;
 use crate::remote::packed::{
@@ -63,7 +64,7 @@ impl Packer<'_> {
         &self,
         task: &Task,
         word: &Value,
-        branch: TaskId,
+        (branch, slot): (TaskId, Option<NonZeroU32>),
     ) -> Result<(PackedBranch, Vec<Arc<Source>>), Unpackable> {
         if task.is_atomic() {
             return Err(Unpackable::Atomic);
@@ -106,6 +107,7 @@ impl Packer<'_> {
             at: self.core.now().elapsed(),
             seed: self.random.seed_of_branch(branch.0),
             settings: self.settings(),
+            slot,
             texts,
         };
         Ok((packed, sources))
@@ -204,6 +206,13 @@ fn packed(task: &Task, name: &str, value: &Value) -> Result<PackedValue, Unpacka
 /// Returns the words of branches that succeeded, or of all others; `None` if they are too long for
 /// a value.
 fn sendable(branches: &BranchResults, succeeded: bool) -> Option<Vec<BString>> {
+    collected(|add| branches.words.each(succeeded, add))
+}
+
+/// Collects the texts that a function visits; `None` if they are too long for a value.
+fn collected(
+    each: impl FnOnce(&mut dyn FnMut(&[u8])) -> Result<(), UnknownWords>,
+) -> Option<Vec<BString>> {
     let (mut words, mut length) = (Vec::new(), 0);
     let mut add = |word: &[u8]| {
         length += word.len() + 1;
@@ -211,7 +220,7 @@ fn sendable(branches: &BranchResults, succeeded: bool) -> Option<Vec<BString>> {
             words.push(BString::from(word));
         }
     };
-    branches.words.each(succeeded, &mut add).ok()?;
+    each(&mut add).ok()?;
     (length <= MAX_VALUE_LEN).then_some(words)
 }
 
@@ -276,6 +285,7 @@ impl Texts {
             failed: branches.failed,
             succeeded: sendable(branches, true),
             others: sendable(branches, false),
+            errors: collected(|add| branches.words.each_error(add)),
         });
         PackedFailure {
             kind: failure.kind,

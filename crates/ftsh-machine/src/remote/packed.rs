@@ -1,6 +1,7 @@
 //! A branch of a `forall` as plain data, for another machine with the same version. The data
 //! contain everything visible to the branch except for descriptors.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use bstr::BString;
@@ -41,6 +42,8 @@ pub struct PackedBranch {
     pub seed: u64,
     /// Settings of the run.
     pub settings: PackedSettings,
+    /// `$slot`
+    pub slot: Option<NonZeroU32>,
 }
 
 /// Script, or file that was sourced.
@@ -165,6 +168,8 @@ pub struct PackedBranchResults {
     pub succeeded: Option<Vec<BString>>,
     /// Words of all other branches, in the same form.
     pub others: Option<Vec<BString>>,
+    /// Failures of the other words, in the same form.
+    pub errors: Option<Vec<BString>>,
 }
 
 /// Configuration of a run, without logging.

@@ -3,6 +3,7 @@
 //! have in a branch.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use bstr::BString;
@@ -66,6 +67,7 @@ pub(crate) struct RootBranch {
     secrets: Secrets,
     directory: BString,
     umask: u16,
+    slot: Option<NonZeroU32>,
     inherited: ParentContext,
 }
 
@@ -126,6 +128,7 @@ impl Unpacked {
             secrets,
             directory: packed.directory,
             umask: packed.umask,
+            slot: packed.slot,
             inherited: inherited(packed.around, &sources),
         };
         let (arguments, seed) = (packed.arguments, packed.seed);
@@ -153,6 +156,7 @@ impl RootBranch {
         task.variables = Variables::of(variables, self.secrets);
         task.directory = Some(Arc::new(self.directory));
         task.umask = Some(self.umask);
+        task.slot = self.slot;
         task.inherited = Arc::new(self.inherited);
         Ok((self.code, word))
     }
@@ -168,18 +172,19 @@ impl Forker<'_> {
             code: Arc::clone(code),
             clauses: ForAllClauses::NONE,
             io: io.clone(),
-            tally: Box::new(Tally::new(items, self.core.now())),
+            tally: Box::new(Tally::new(items, None, self.core.now())),
             outputs: None,
             relay: None,
             elsewhere: None,
         };
         let running = BTreeSet::new();
         task.enter(FrameKind::Join(Box::new(JoinFrame { end: code.end, running, kind })));
-        let (branch, _) = self.begin_branch(task, "forall", code, word.clone(), io);
+        let slot = task.slot;
+        let (branch, _) = self.begin_branch(task, "forall", code, (word.clone(), slot), io);
         let now = self.core.now();
         if let Some(JoinKind::Branches { tally, .. }) = top_join(task).map(|it| &mut it.kind) {
             tally.next();
-            tally.began(branch, word, now);
+            tally.began(branch, word, slot, now);
         }
     }
 }
@@ -290,7 +295,9 @@ pub fn failure(packed: Vec<PackedFailure>, sources: &[Arc<Source>]) -> Option<Ar
             elapsed: tried.elapsed,
         });
         let branches = packed.branches.map(|it| {
-            let words = Arc::new(UnpackedWords { succeeded: it.succeeded, others: it.others });
+            let words =
+                UnpackedWords { succeeded: it.succeeded, others: it.others, errors: it.errors };
+            let words = Arc::new(words);
             Arc::new(BranchResults { reported: it.reported, failed: it.failed, words })
         });
         Some(Arc::new(Failure {
@@ -338,12 +345,22 @@ fn list(elements: &[BString]) -> Option<List> {
 struct UnpackedWords {
     succeeded: Option<Vec<BString>>,
     others: Option<Vec<BString>>,
+    errors: Option<Vec<BString>>,
 }
 
 impl BranchWords for UnpackedWords {
     fn each(&self, succeeded: bool, visit: &mut dyn FnMut(&[u8])) -> Result<(), UnknownWords> {
         let words = if succeeded { &self.succeeded } else { &self.others };
-        words.as_ref().ok_or(UnknownWords)?.iter().for_each(|word| visit(word));
-        Ok(())
+        visit_all(words.as_deref(), visit)
     }
+
+    fn each_error(&self, visit: &mut dyn FnMut(&[u8])) -> Result<(), UnknownWords> {
+        visit_all(self.errors.as_deref(), visit)
+    }
+}
+
+/// Visits a list from another machine.
+fn visit_all(list: Option<&[BString]>, visit: &mut dyn FnMut(&[u8])) -> Result<(), UnknownWords> {
+    list.ok_or(UnknownWords::NotSent)?.iter().for_each(|word| visit(word));
+    Ok(())
 }

@@ -290,6 +290,7 @@ impl Core {
             | TaskState::Piped(_)
             | TaskState::CommittingFiles(_)
             | TaskState::CheckingInput(_)
+            | TaskState::Recording(..)
             | TaskState::Beginning(_)
             | TaskState::Committing(_) => Doing::Files,
             TaskState::Entering(entering) => Doing::Entering(Arc::clone(&entering.channel)),

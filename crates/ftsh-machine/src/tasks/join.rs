@@ -1,5 +1,7 @@
 //! Parallel tasks: the branches of a `forall` or a hedged `forany`, and the stages of a pipeline.
 
+use std::num::NonZeroU32;
+
 use crate::effect::TaskId;
 use crate::grouped_output::buffered::OutputBuffers;
 use crate::grouped_output::relay::state::OutputRelay;
@@ -53,6 +55,14 @@ impl JoinKind {
     pub(crate) fn relay(&self) -> Option<&OutputRelay> {
         match self {
             Self::Branches { relay, .. } => relay.as_ref(),
+            Self::Hedge(_) | Self::Stages(_) => None,
+        }
+    }
+
+    /// Takes the number of a new branch of a `forall`.
+    pub(crate) fn take_slot(&mut self) -> Option<NonZeroU32> {
+        match self {
+            Self::Branches { tally, .. } => Some(tally.take_slot()),
             Self::Hedge(_) | Self::Stages(_) => None,
         }
     }

@@ -1,5 +1,6 @@
 //! A task: a position in a program with a stack of structures.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -52,6 +53,8 @@ pub(crate) struct Task {
     pub directory: Directory,
     /// Umask for new files.
     pub umask: Umask,
+    /// Number of the enclosing branch of a `forall` among those that run.
+    pub slot: Option<NonZeroU32>,
     /// Current descriptors.
     pub io: IoTable,
     /// Scope of new commands.
@@ -181,6 +184,9 @@ pub(crate) enum TaskState {
     Remote(RemoteState),
     /// Waiting for a timer.
     Sleeping(TimerKey),
+    /// Waiting for the record of a branch that succeeded, after which the branch ends; with the number
+    /// of bytes of the file that were read before.
+    Recording(OperationId, u64),
     /// Waiting for the tasks of the innermost frame.
     Children,
     /// Waiting for a turn to start more branches.

@@ -91,6 +91,7 @@ impl Unwinder<'_> {
             TaskState::Query(operation, _)
             | TaskState::Piped(operation)
             | TaskState::CheckingInput(operation)
+            | TaskState::Recording(operation, _)
             | TaskState::ReadingOutput(operation, _)
             | TaskState::Committing(Committing::Files(operation) | Committing::Filled(operation)) =>
             {

@@ -199,10 +199,13 @@ impl Unwinder<'_> {
                 Some(attempt) => self.empty(task, attempt, AfterEmptied::End(ending)),
                 None => Flow::Exited(ending),
             },
-            Some(outer) if good => {
-                self.core.hand_over(task.scope, outer);
-                Flow::Exited(ending)
-            }
+            Some(outer) if good => match self.core.record_word(task) {
+                Some((operation, from)) => Flow::Wait(TaskState::Recording(operation, from)),
+                None => {
+                    self.core.hand_over(task.scope, outer);
+                    Flow::Exited(ending)
+                }
+            },
             _ => Flow::Failing(ending),
         }
     }

@@ -10,16 +10,16 @@ use std::path::{Component, Path, PathBuf};
 
 use bstr::{BString, ByteSlice};
 use nix::errno::Errno;
-use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, open as open_file};
-use nix::sys::stat::{Mode, fchmod, mode_t};
+use nix::fcntl::{AT_FDCWD, AtFlags, OFlag};
 use nix::unistd::{AccessFlags, User, faccessat};
 
-use super::super::os::umask::umask as own_umask;
 use super::super::os::workers::Control;
 use super::error::FdError;
 use super::glob;
 use super::local;
+use super::opening::open_as;
 use super::path::resolve;
+use super::recorded_words;
 use ftsh_machine::effect::{Access, Directory, Query, Umask};
 use ftsh_machine::event::Reply;
 use ftsh_syntax::ast::FileTest;
@@ -42,28 +42,7 @@ pub(crate) fn open(
         Access::Write => OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_TRUNC,
         Access::Append => OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_APPEND,
     };
-    let flags = flags | OFlag::O_CLOEXEC | OFlag::O_NOCTTY;
-    let path = resolve(directory, path);
-    let mode = Mode::from_bits_truncate(0o666 & !mode_t::from(umask.unwrap_or(0)));
-    let lacks = umask.is_some() && mode.bits() & mode_t::from(own_umask()) != 0;
-    // The shell's own umask would remove permissions that the task's umask leaves. A new file
-    // therefore gets its permissions afterwards.
-    if lacks
-        && access != Access::Read
-        && let Ok(fd) = open_file(&path, flags | OFlag::O_EXCL, mode)
-    {
-        fchmod(&fd, mode)?;
-        return Ok(fd);
-    }
-    loop {
-        match open_file(&path, flags, mode) {
-            Err(Errno::EINTR) if !control.is_cancelled() => {}
-            result => {
-                local::learn(&path);
-                return Ok(result?);
-            }
-        }
-    }
+    open_as(&resolve(directory, path), flags, umask, control)
 }
 
 /// Answers a query about files if possible without blocking.
@@ -128,6 +107,9 @@ pub(crate) fn answer(
         Query::File(path) => {
             read(directory, path, control).map(Reply::Text).map_err(|error| say(path, error))
         }
+        Query::RecordedWords(words) => recorded_words::update(directory, words, control)
+            .map(Reply::Text)
+            .map_err(|error| say(&words.path, error)),
         Query::Buffer(_)
         | Query::Clock
         | Query::LocalTime(_)

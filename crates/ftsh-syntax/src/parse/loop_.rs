@@ -78,6 +78,17 @@ impl Builder<'_> {
                     .hint(hint!("`output tagged` prints each line at once, `output grouped` the output of a branch at its end"))
                     .into());
             }
+            let has = |words: &str| words == clause || seen.iter().any(|seen| seen == words);
+            if has("keep going") && has("finish running") {
+                let error = SyntaxError::new(
+                    Slug::ConflictingClauses,
+                    span,
+                    "`keep going` and `finish running` exclude each other",
+                );
+                return Err(error
+                    .hint(hint!("after a failure `keep going` begins all other branches, and `finish running` none"))
+                    .into());
+            }
             seen.push(key);
             match &*clause {
                 "in order" => any.in_order = true,
@@ -112,6 +123,8 @@ impl Builder<'_> {
                     all.retry_lost = Some(self.count(pair, &clause, hint)?);
                 }
                 "keep going" => all.keep_going = true,
+                "finish running" => all.finish_running = true,
+                "once in" => all.once_in = Some(self.file(pair)?),
                 clause => unreachable!("a loop has no clause `{clause}`"),
             }
         }
@@ -200,6 +213,20 @@ impl Builder<'_> {
             return Err(SyntaxError::new(Slug::EngineArgument, span, why).into());
         }
         Ok(On { engine: named, options })
+    }
+
+    /// Builds the file after `once in`.
+    fn file(&mut self, pair: Pair) -> Result<Expr> {
+        let span = self.span(&pair);
+        let Some(file) = self.optional(pair)? else {
+            let message = "expected a file after `once in`, which records the words";
+            return Err(SyntaxError::new(Slug::MissingValue, span, message)
+                .hint(hint!(
+                    "`forall x in … once in done.txt` skips the words in `done.txt`; {QUOTE}"
+                ))
+                .into());
+        };
+        Ok(file)
     }
 
     /// Builds the number after the words of a clause.

@@ -234,6 +234,7 @@ slugs! {
         NotAList "not-a-list",
         NotAName "not-a-name",
         NotExecutable "not-executable",
+        OnceFile "once-file",
         Output "output",
         Overflow "overflow",
         Recursion "recursion",
