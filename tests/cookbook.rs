@@ -333,6 +333,19 @@ fn names_from_find() {
 }
 
 #[test]
+fn a_producer_and_its_workers() {
+    let aws = "case $2 in
+        ls) echo '2026-01-01 10:00:00   5 a/1.jpg'; echo '2026-01-01 10:00:00   5 b.jpg';;
+        cp) case $3 in */b.jpg) exit 1;; esac;;
+        esac";
+    let recipe = Recipe::new("A producer and its workers").program("thumbnail", "");
+    let finished = recipe.program("aws", aws).failure(1);
+    assert_eq!(count(&finished, "calls", "thumbnail in/a/1.jpg"), 1);
+    assert_eq!(count(&finished, "calls", "aws s3 cp s3://photos/b.jpg in/b.jpg"), 5);
+    finished.expect_stderr("1 of 2 branches failed");
+}
+
+#[test]
 fn rotate() {
     let recipe = Recipe::new("Rotate").program("systemctl", "").args(&["a b", "service"]);
     let recipe = recipe.file("a b", "0").file("a b.1", "1").file("a b.2", "2").file("a b.7", "7");

@@ -195,3 +195,33 @@ fn a_batch_that_may_be_interrupted() {
     let calls = count(&finished, "calls", "convert");
     assert!((41..=48).contains(&calls), "{calls} calls");
 }
+
+#[test]
+fn only_what_failed() {
+    let convert = "case $1 in */b.raw) test -e mended;; esac && cp \"$1\" \"$2\"";
+    let recipe = |run: Ftsh| Recipe::of("Only what failed", run).program("convert", convert);
+    let files = ["a", "b", "c"]
+        .iter()
+        .fold(Ftsh::new().file("out/x", ""), |run, name| run.file(&format!("in/{name}.raw"), name));
+    let finished = recipe(files).failure(1);
+    finished.expect_stdout(b"in/b.raw: line 4: `convert in/b.raw out/b.raw.part` exited with 1\n");
+    let again = recipe(Ftsh::after(finished).file("mended", "").file("in/d.raw", "d")).success();
+    assert_eq!(
+        ["a", "b", "c", "d"].map(|name| again.read(&format!("out/{name}.raw"))),
+        ["a", "b", "c", "d"]
+    );
+    assert_eq!(count(&again, "calls", "convert in/a.raw out/a.raw.part"), 1);
+}
+
+#[test]
+fn a_gpu_for_each_job() {
+    let names = ["a", "b", "c", "d", "e", "f"];
+    let jobs = names.iter().fold(Ftsh::new(), |run, job| run.file(&format!("jobs/{job}.json"), ""));
+    // A GPU that is in use is a directory.
+    let train = "gpu=gpu$CUDA_VISIBLE_DEVICES; echo $gpu >> gpus
+        mkdir $gpu && sleep 0.05 && rmdir $gpu";
+    let finished = Recipe::of("A GPU for each job", jobs).program("train", train).success();
+    let gpus = finished.read("gpus");
+    assert_eq!(gpus.lines().count(), names.len());
+    assert!(gpus.lines().all(|gpu| ["gpu0", "gpu1", "gpu2", "gpu3"].contains(&gpu)), "{gpus}");
+}
