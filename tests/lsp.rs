@@ -172,7 +172,10 @@ fn an_editor_is_served_from_hello_to_goodbye() {
     assert_eq!(hover["range"], range(0, 19, 22), "{hover}");
     let text = hover["contents"]["value"].as_str().expect("text");
     assert!(text.contains("attempts: as many as fit into 5 min"), "{text}");
-    assert!(text.contains("delays (`exponential from 1 s to 1 h by 2`): 1 s, then 2 s"), "{text}");
+    assert!(
+        text.contains("delays (`exponential from 1 s to 1 min by 2`): 1 s, then 2 s"),
+        "{text}"
+    );
     assert!(text.contains("takes at most: 5 min"), "{text}");
 
     let offered = editor.ask_at("completion", 1, 11);

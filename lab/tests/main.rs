@@ -3,6 +3,7 @@
 mod advise;
 mod blackhole;
 mod buffer;
+mod cap;
 mod channels;
 mod cluster;
 mod command_line;

@@ -13,7 +13,7 @@ fn pictures_are_drawn_as_svg_and_png() {
         assert!(bytes.starts_with(beginning), "{name}");
     }
     let svg = std::fs::read_to_string(folder.path().join("a.svg")).expect("text");
-    for words in ["full from 1 s to 1 h by 2", "delay, s", "retry", "median"] {
+    for words in ["full from 1 s to 1 min by 2", "delay, s", "retry", "median"] {
         assert!(svg.contains(words), "no {words}");
     }
 }

@@ -175,6 +175,8 @@ fn the_variables_of_2003_describe_a_policy() {
         ]),
         policy("exponential from 2 s to 9 s by 1.5")
     );
+    assert_eq!(of(&[("FTSH_EXPMAX", "3600")]), policy("ethernet from 1 s to 1 h"));
+    assert_eq!(of(&[("FTSH_EXPMIN", "300")]), policy("ethernet from 5 min to 5 min"));
     assert_eq!(of(&[("FTSH_EXPMIN", "0")]), policy("none"));
     assert_eq!(of(&[("FTSH_EXPMIN", "2"), ("FTSH_BACKOFF", "full")]), policy("full"));
     let typed = plan(&["--backoff", "full", "s"], &[("FTSH_EXPMIN", "2")]);

@@ -286,10 +286,10 @@ end
         10: for 2 s → 4 s | try for 4 seconds or 1 time
         10: for 2 s → 1 s | try for 1 second or 1 time
         10: 1 time → 2 | try for 2 seconds or 2 times
-        10: backoff from 1 s → 2 s | try for 2 seconds or 1 time backoff ethernet from 2 seconds to 1 hour by 2
-        10: backoff from 1 s → 500 ms | try for 2 seconds or 1 time backoff ethernet from 500 ms to 1 hour by 2
-        10: backoff to 1 h → 1 min | try for 2 seconds or 1 time backoff ethernet from 1 second to 1 minute by 2
-        10: backoff ethernet → full | try for 2 seconds or 1 time backoff full from 1 second to 1 hour by 2
+        10: backoff from 1 s → 2 s | try for 2 seconds or 1 time backoff ethernet from 2 seconds to 1 minute by 2
+        10: backoff from 1 s → 500 ms | try for 2 seconds or 1 time backoff ethernet from 500 ms to 1 minute by 2
+        10: backoff to 1 min → 15 s | try for 2 seconds or 1 time backoff ethernet from 1 second to 15 seconds by 2
+        10: backoff ethernet → full | try for 2 seconds or 1 time backoff full from 1 second to 1 minute by 2
         10: backoff ethernet → fixed | try for 2 seconds or 1 time backoff fixed from 1 second
         "#);
         let none = changes(&script, &Policy::default(), &BTreeMap::new());

@@ -94,8 +94,9 @@ impl ClientKind {
     }
 }
 
-/// Policy of tries without one: the shell's own.
-const POLICIES: [&str; 1] = ["ethernet"];
+/// Policy of tries without one: the default of 2003, as in the sources. Today's has a cap of a
+/// minute.
+const POLICIES: [&str; 1] = ["ethernet to 1 h"];
 
 /// Returns each requested discipline, or else each of `all`, combined with each crowd if it has
 /// delays.

@@ -19,7 +19,7 @@ use crate::common::{
 /// Outages of about a length are from 1/√2 to √2 times as long, so that their ends fall anywhere
 /// between two attempts.
 ///
-/// Example: ftsh-lab recovery --outage 30s --outage 30min --policy ethernet --policy 'full to 1 min'
+/// Example: ftsh-lab recovery --outage 30s --outage 30min --policy ethernet --policy 'ethernet to 1 h'
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct RecoveryOptions {
@@ -34,7 +34,7 @@ pub struct RecoveryOptions {
     pub common: CommonOptions,
 }
 
-/// The default of the shell, plain backoff of the article, other factors and caps, and other kinds.
+/// The default of 2003 and that of the shell, plain backoff of the article, other factors and caps, and other kinds.
 pub const POLICIES: [&str; 8] = [
     "ethernet from 1 s to 1 h",
     "ethernet from 1 s to 1 h by 1.5",

@@ -58,4 +58,4 @@ pub struct Description {
 /// Default of T for most policies.
 pub(super) const SECOND: Duration = Duration::from_secs(1);
 /// Default of M for most policies.
-pub(super) const HOUR: Duration = Duration::from_secs(3600);
+pub(super) const MINUTE: Duration = Duration::from_secs(60);

@@ -84,7 +84,7 @@ mod tests {
     fn rows_show_formula_defaults_and_clauses() {
         let table = reference_table();
         for row in [
-            "| `ethernet`, the default | min(U(1, 2)·T·Fⁿ, M) | 1 s, 1 h, 2 | `from` `to` `by` |",
+            "| `ethernet`, the default | min(U(1, 2)·T·Fⁿ, M) | 1 s, 1 min, 2 | `from` `to` `by` |",
             "| `fixed` | T | 1 s | `from` |",
             "| `none` | 0 | | |",
         ] {

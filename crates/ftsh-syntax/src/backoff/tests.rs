@@ -70,15 +70,15 @@ fn defaults_are_those_of_the_reference() {
     assert_eq!(
         shown,
         [
-            "ethernet from 1 s to 1 h by 2",
-            "exponential from 1 s to 1 h by 2",
-            "full from 1 s to 1 h by 2",
-            "equal from 1 s to 1 h by 2",
-            "decorrelated from 1 s to 1 h",
-            "normal from 100 ms to 15 min by 2 jitter 10%",
+            "ethernet from 1 s to 1 min by 2",
+            "exponential from 1 s to 1 min by 2",
+            "full from 1 s to 1 min by 2",
+            "equal from 1 s to 1 min by 2",
+            "decorrelated from 1 s to 1 min",
+            "normal from 100 ms to 1 min by 2 jitter 10%",
             "proportional from 500 ms to 1 min by 1.5 jitter 50%",
-            "slotted from 1 s to 1 h",
-            "windowed from 1 s to 1 h",
+            "slotted from 1 s to 1 min",
+            "windowed from 1 s to 1 min",
             "fixed from 1 s",
             "none",
         ]
@@ -87,6 +87,20 @@ fn defaults_are_those_of_the_reference() {
         assert_eq!(Policy::new(kind).check(), Ok(()));
         assert_eq!(policy(kind.name()), Policy::new(kind));
     }
+}
+
+#[test]
+fn a_growing_policy_is_capped_at_a_minute_and_never_below_its_first_delay() {
+    for kind in PolicyKind::ALL.into_iter().filter(|kind| kind.takes(Clause::To)) {
+        assert_eq!(Policy::new(kind).to, Duration::from_secs(60));
+        let late = policy(&format!("{} from 5 minutes", kind.name()));
+        assert_eq!((late.from, late.to), (Duration::from_secs(300), Duration::from_secs(300)));
+        let own = policy(&format!("{} to 1 hour", kind.name()));
+        assert_eq!(own.to, Duration::from_secs(3600));
+    }
+    let delays = delays("exponential", 0, 9);
+    let seconds = [1, 2, 4, 8, 16, 32, 60, 60, 60].map(Duration::from_secs);
+    assert_eq!(delays, seconds);
 }
 
 #[test]

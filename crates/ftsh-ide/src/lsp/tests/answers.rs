@@ -92,7 +92,7 @@ fn hover_shows_the_schedule_of_a_try() {
     ```
 
     - attempts: at most 10
-    - delays (`full from 1 s to 1 h by 2`): 0 ms to 1 s, then 0 ms to 2 s, then 0 ms to 4 s, then 0 ms to 8 s, then 0 ms to 16 s, …
+    - delays (`full from 1 s to 1 min by 2`): 0 ms to 1 s, then 0 ms to 2 s, then 0 ms to 4 s, then 0 ms to 8 s, then 0 ms to 16 s, …
     - gives up: possibly at once, if every attempt fails at once
     - takes at most: 18 min 31 s, with any commands
     ");

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rand::{Rng, RngExt};
 
-use crate::backoff::backoff_policy::{BackoffPolicy, Description, HOUR, SECOND};
+use crate::backoff::backoff_policy::{BackoffPolicy, Description, MINUTE, SECOND};
 use crate::backoff::bounds::Bound;
 use crate::backoff::clause::Clause;
 use crate::backoff::nanos::{capped, nanos};
@@ -20,7 +20,7 @@ impl BackoffPolicy for Decorrelated {
     const DESCRIPTION: Description = Description {
         name: "decorrelated",
         clauses: &[Clause::From, Clause::To],
-        defaults: Parameters { from: SECOND, to: HOUR, by: 2.0, jitter: 0.0 },
+        defaults: Parameters { from: SECOND, to: MINUTE, by: 2.0, jitter: 0.0 },
         depends_on_elapsed: false,
         formula: "min(M, U(T, 3·*prev*)), *prev* starts at T",
         help: "A random delay from T up to three times the delay before, at most M.",

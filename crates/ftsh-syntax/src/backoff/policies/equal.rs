@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rand::{Rng, RngExt};
 
-use crate::backoff::backoff_policy::{BackoffPolicy, Description, HOUR, SECOND};
+use crate::backoff::backoff_policy::{BackoffPolicy, Description, MINUTE, SECOND};
 use crate::backoff::bounds::Bound;
 use crate::backoff::clause::Clause;
 use crate::backoff::growth::Growth;
@@ -19,7 +19,7 @@ impl BackoffPolicy for Equal {
     const DESCRIPTION: Description = Description {
         name: "equal",
         clauses: &[Clause::From, Clause::To, Clause::By],
-        defaults: Parameters { from: SECOND, to: HOUR, by: 2.0, jitter: 0.0 },
+        defaults: Parameters { from: SECOND, to: MINUTE, by: 2.0, jitter: 0.0 },
         depends_on_elapsed: false,
         formula: "v/2 + U(0, v/2), v = min(T·Fⁿ, M)",
         help: "Half of T times F to the power of n, at most M, and a random part of the other \

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rand::{Rng, RngExt};
 
-use crate::backoff::backoff_policy::{BackoffPolicy, Description, HOUR, SECOND};
+use crate::backoff::backoff_policy::{BackoffPolicy, Description, MINUTE, SECOND};
 use crate::backoff::bounds::Bound;
 use crate::backoff::clause::Clause;
 use crate::backoff::growth::Growth;
@@ -19,7 +19,7 @@ impl BackoffPolicy for Ethernet {
     const DESCRIPTION: Description = Description {
         name: "ethernet",
         clauses: &[Clause::From, Clause::To, Clause::By],
-        defaults: Parameters { from: SECOND, to: HOUR, by: 2.0, jitter: 0.0 },
+        defaults: Parameters { from: SECOND, to: MINUTE, by: 2.0, jitter: 0.0 },
         depends_on_elapsed: false,
         formula: "min(U(1, 2)·T·Fⁿ, M)",
         help: "The default policy: the delay is T times F to the power of n, at most M, where \

@@ -5,7 +5,7 @@ use std::time::Duration;
 use rand::{Rng, RngExt};
 use rand_distr::StandardNormal;
 
-use crate::backoff::backoff_policy::{BackoffPolicy, Description};
+use crate::backoff::backoff_policy::{BackoffPolicy, Description, MINUTE};
 use crate::backoff::bounds::Bound;
 use crate::backoff::clause::Clause;
 use crate::backoff::growth::Growth;
@@ -22,12 +22,7 @@ impl BackoffPolicy for Normal {
     const DESCRIPTION: Description = Description {
         name: "normal",
         clauses: &[Clause::From, Clause::To, Clause::By, Clause::Jitter],
-        defaults: Parameters {
-            from: Duration::from_millis(100),
-            to: Duration::from_secs(900),
-            by: 2.0,
-            jitter: 0.1,
-        },
+        defaults: Parameters { from: Duration::from_millis(100), to: MINUTE, by: 2.0, jitter: 0.1 },
         depends_on_elapsed: false,
         formula: "T, then v + N(0, P·v), v = min(*prev*·F, M), at least 0",
         help: "F times the delay before, at most M, with a normally distributed deviation of P.",

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rand::{Rng, RngExt};
 
-use crate::backoff::backoff_policy::{BackoffPolicy, Description};
+use crate::backoff::backoff_policy::{BackoffPolicy, Description, MINUTE};
 use crate::backoff::bounds::Bound;
 use crate::backoff::clause::Clause;
 use crate::backoff::growth::Growth;
@@ -19,12 +19,7 @@ impl BackoffPolicy for Proportional {
     const DESCRIPTION: Description = Description {
         name: "proportional",
         clauses: &[Clause::From, Clause::To, Clause::By, Clause::Jitter],
-        defaults: Parameters {
-            from: Duration::from_millis(500),
-            to: Duration::from_secs(60),
-            by: 1.5,
-            jitter: 0.5,
-        },
+        defaults: Parameters { from: Duration::from_millis(500), to: MINUTE, by: 1.5, jitter: 0.5 },
         depends_on_elapsed: false,
         formula: "v·U(1−P, 1+P), v = min(T·Fⁿ, M)",
         help: "T times F to the power of n, at most M, give or take P.",

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rand::{Rng, RngExt};
 
-use crate::backoff::backoff_policy::{BackoffPolicy, Description, HOUR, SECOND};
+use crate::backoff::backoff_policy::{BackoffPolicy, Description, MINUTE, SECOND};
 use crate::backoff::bounds::Bound;
 use crate::backoff::clause::Clause;
 use crate::backoff::nanos::{capped, nanos};
@@ -33,7 +33,7 @@ impl BackoffPolicy for Slotted {
     const DESCRIPTION: Description = Description {
         name: "slotted",
         clauses: &[Clause::From, Clause::To],
-        defaults: Parameters { from: SECOND, to: HOUR, by: 2.0, jitter: 0.0 },
+        defaults: Parameters { from: SECOND, to: MINUTE, by: 2.0, jitter: 0.0 },
         depends_on_elapsed: false,
         formula: "T times a whole number from 0 to 2^min(n+1, 10) − 1, at most M",
         help: "A random whole number of slots of length T; the range doubles with each \

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rand::{Rng, RngExt};
 
-use crate::backoff::backoff_policy::{BackoffPolicy, Description, HOUR, SECOND};
+use crate::backoff::backoff_policy::{BackoffPolicy, Description, MINUTE, SECOND};
 use crate::backoff::bounds::Bound;
 use crate::backoff::clause::Clause;
 use crate::backoff::nanos::{capped, duration, nanos};
@@ -28,7 +28,7 @@ impl BackoffPolicy for Windowed {
     const DESCRIPTION: Description = Description {
         name: "windowed",
         clauses: &[Clause::From, Clause::To],
-        defaults: Parameters { from: SECOND, to: HOUR, by: 2.0, jitter: 0.0 },
+        defaults: Parameters { from: SECOND, to: MINUTE, by: 2.0, jitter: 0.0 },
         depends_on_elapsed: true,
         formula: "the rest of the window before, plus U(0, min(T·2ⁿ, M/2))",
         help: "For crowds: attempts fall into windows that double and never overlap, so that \
