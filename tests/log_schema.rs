@@ -22,7 +22,7 @@ const SCRIPTS: [&str; 22] = [
     "function f; return $1; end; x=f(5); f 1; function g; giveup no; end; try 5 times; g; end",
     "sh -c 'kill -SEGV $$'",
     "try; nosuch; end",
-    "try for 50 ms or 1 time; try; sleep 10; finally; sleep 10; end; end",
+    "limit 50 ms; try; sleep 10; finally; sleep 10; end; end",
     "cat < /nosuch | cat",
     "try; false; catch; failure; end",
     "channel k at most 1; forall x in 1 2; try through k; sleep 0.1; end; end",

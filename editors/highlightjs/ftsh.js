@@ -96,6 +96,7 @@
     const condition = [...symbols, ...expression];
     const statements = [
       head('try', TRY_WORDS, condition, CONDITION_END),
+      head('limit(?=[ \\t]+["\']?(?:\\$|[0-9.]+[ \\t]*[A-Za-z]))', TRY_WORDS, condition, CONDITION_END),
       head('forany', `${FORANY_CLAUSES}|in`, expression),
       head('forall', `${FORALL_CLAUSES}|in`, expression),
       head('for', 'in', expression),

@@ -68,11 +68,13 @@ module.exports = grammar({
 
     // ---- Structures
 
-    _structure: ($) => choice($.try, $.if, $.case, $.while, $.for),
+    _structure: ($) => choice($.try, $.within, $.if, $.case, $.while, $.for),
     _close: ($) => seq('end', repeat($.redirection)),
 
     try: ($) =>
       seq('try', repeat($._try_clause), $.block, optional($.catch), optional($.finally), $._close),
+    within: ($) =>
+      seq('limit', $.duration, $.block, optional($.catch), optional($.finally), $._close),
     catch: ($) => seq('catch', $.block),
     finally: ($) => seq(alias($._finally, 'finally'), $.block),
 

@@ -42,7 +42,8 @@ fn without_an_outage_to_speak_of_all_is_well() {
 
 #[test]
 fn a_last_attempt_gets_more_clients_served_by_their_deadline() {
-    let rows = small("deadline", &["ethernet from 1 s to 1 h"], &["--deadline", "5min", "--trials", "3"]);
+    let rows =
+        small("deadline", &["ethernet from 1 s to 1 h"], &["--deadline", "5min", "--trials", "3"]);
     let [without, with] = &rows[..] else { panic!("{rows:?}") };
     assert_eq!((&without["last_attempt"], &with["last_attempt"]), (&false.into(), &true.into()));
     let gain = |part: &str| number(with, part) - number(without, part);

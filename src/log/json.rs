@@ -163,6 +163,7 @@ fn describe(event: &LogEvent) -> (&'static str, Details) {
             ("assigned", vec![("name", json!(name)), ("value", json!(value))])
         }
         LogEvent::Attempt { number, .. } => ("attempt", vec![("attempt", json!(number))]),
+        LogEvent::Limit(time) => ("limit", vec![("limit", seconds(*time))]),
         LogEvent::Delay { delay, attempt, last } => (
             "delay",
             vec![("delay", seconds(*delay)), ("attempt", json!(attempt)), ("last", json!(last))],

@@ -95,6 +95,7 @@ impl fmt::Display for EventText<'_> {
             LogEvent::Assigned { name, value: Some(value) } => write!(f, "set {name}={value}"),
             LogEvent::Assigned { name, value: None } => write!(f, "unset {name}"),
             LogEvent::Attempt { number, .. } => write!(f, "try: attempt {number}"),
+            LogEvent::Limit(time) => write!(f, "limit: {}", Human(*time)),
             LogEvent::Delay { delay, attempt, last } => {
                 let last = if *last { ", the last" } else { "" };
                 write!(f, "try: {} until attempt {attempt}{last}", Human(*delay))

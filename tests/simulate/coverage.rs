@@ -20,7 +20,7 @@ const CONSTRUCTS: &str = "
     grouped grouped-in-order tagged
     accept keep
     list list-add ${l[@]} ${l[1]}
-    try catch finally try-for try-for-joined try-times try-every try-each try-backoff try-while
+    try limit catch finally try-for try-for-joined try-times try-every try-each try-backoff try-while
     try-same-input try-through channel channel-at-most channel-rate channel-budget channel-breaker
     backoff-from backoff-to backoff-by backoff-jitter
     read-file write-file append-file read-variable write-variable append-variable
@@ -218,9 +218,9 @@ impl Walk<'_> {
     }
 
     fn attempts(&mut self, it: &Try) {
-        let Try { clauses, condition, through, body, catch, finally } = it;
+        let Try { is_limit, clauses, condition, through, body, catch, finally } = it;
         let TryClauses { time, times, every, each, backoff, atomic, same_input } = clauses;
-        self.is("try");
+        self.is(if *is_limit { "limit" } else { "try" });
         if *atomic {
             self.is("try-atomic");
         }

@@ -374,7 +374,7 @@ fn branches_behave_the_same_elsewhere() {
     let variable = |name: &str, default| crate::number(name).unwrap_or(default);
     let first = variable("FTSH_ELSEWHERE_SEED", 1);
     let mut tried = Tried::default();
-    for seed in first..first + variable("FTSH_ELSEWHERE_PROGRAMS", 500) {
+    for seed in first..first + variable("FTSH_ELSEWHERE_PROGRAMS", 700) {
         let program = generate(Dice::new(seed));
         if let Err(what) = compare(&program, &mut tried) {
             let (script, library, _) = program.texts();

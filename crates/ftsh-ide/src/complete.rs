@@ -15,7 +15,7 @@ use ftsh_syntax::backoff::PolicyKind;
 use ftsh_syntax::clauses::{self, ClauseRow};
 use ftsh_syntax::duration::Unit;
 use ftsh_syntax::vocabulary::{
-    ALONE, CASE, DECLARATIONS, FUNCTIONS, HEADS, KEYWORDS, MODIFIERS, OPERATORS, QUESTIONS, TIMES,
+    ALONE, DECLARATIONS, FORMS, FUNCTIONS, HEADS, KEYWORDS, MODIFIERS, OPERATORS, QUESTIONS, TIMES,
     is_loop, is_name, loop_clauses,
 };
 
@@ -238,6 +238,8 @@ impl<'a> CompletionContext<'a> {
             (Role::Command, "unset" | "export" | "read") => {
                 (0, self.fitting(variable_names(self.known)))
             }
+            (Role::Keyword, "limit") if words.len() == 2 => (0, self.fitting(Unit::names())),
+            (Role::Keyword, "limit") => (0, Vec::new()),
             (Role::Command, "sleep") if words.len() == 2 => (0, self.fitting(Unit::names())),
             (Role::Command, help::COMMAND) => {
                 let more = self.known.topics.iter().map(|topic| topic.name.as_str());
@@ -298,7 +300,7 @@ impl<'a> CompletionContext<'a> {
                 "when" => self.is_in_case() && !piped,
                 word => inside && !piped || HEADS.contains(&word),
             };
-            let words = KEYWORDS.into_iter().chain(CASE).chain(ALONE).chain(DECLARATIONS);
+            let words = KEYWORDS.into_iter().chain(FORMS).chain(ALONE).chain(DECLARATIONS);
             found.extend(self.fitting(words.filter(fits)));
         }
         if !self.word.is_empty() {

@@ -15,7 +15,7 @@ use ftsh_syntax::duration::Unit;
 use ftsh_syntax::nearest::nearest;
 use ftsh_syntax::slug::Slug;
 use ftsh_syntax::vocabulary::{
-    ALONE, CASE, DECLARATIONS, FUNCTIONS, HEADS, KEYWORDS, MODIFIERS, OPERATORS, SYMBOLS, TIMES,
+    ALONE, DECLARATIONS, FORMS, FUNCTIONS, HEADS, KEYWORDS, MODIFIERS, OPERATORS, SYMBOLS, TIMES,
     loop_clauses,
 };
 
@@ -214,7 +214,7 @@ fn overview(columns: usize, colors: bool) -> String {
         columns,
     );
     let policies = PolicyKind::ALL.map(PolicyKind::name);
-    let structures = KEYWORDS.into_iter().chain(CASE).chain(ALONE).chain(DECLARATIONS);
+    let structures = KEYWORDS.into_iter().chain(FORMS).chain(ALONE).chain(DECLARATIONS);
     let structures: Vec<&str> = structures.chain(MODIFIERS).collect();
     let functions: Vec<&str> = FUNCTIONS.iter().map(|function| function.name).collect();
     let builtins: Vec<&str> = builtins::names().collect();
@@ -300,7 +300,7 @@ mod tests {
     #[test]
     fn every_word_is_explained() {
         let known: Vec<&str> = topics().collect();
-        let words = KEYWORDS.into_iter().chain(CASE).chain(ALONE).chain(DECLARATIONS);
+        let words = KEYWORDS.into_iter().chain(FORMS).chain(ALONE).chain(DECLARATIONS);
         let words = words.chain(MODIFIERS).chain(OPERATORS);
         let words = words.chain(TIMES).chain(Unit::names()).chain(SPECIAL).chain(MORE).chain(OWN);
         let words = words.chain(loop_clauses().flat_map(|(_, words)| words));

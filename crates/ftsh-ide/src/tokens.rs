@@ -11,7 +11,7 @@ use ftsh_syntax::vocabulary::{OPERATORS, QUESTIONS};
 
 use super::lexemes::{TokenPart, assigned, double, redirection, single, variable};
 use ftsh_syntax::vocabulary::{
-    ALONE, CASE, DECLARATIONS, HEADS, KEYWORDS, MODIFIERS, TIMES, is_loop, is_name, loop_clauses,
+    ALONE, DECLARATIONS, FORMS, HEADS, KEYWORDS, MODIFIERS, TIMES, is_loop, is_name, loop_clauses,
 };
 
 /// Word that begins the declaration of a script's arguments.
@@ -198,6 +198,7 @@ impl<'t> TokenScanner<'t> {
                         | "return"
                         | "shift"
                         | "try"
+                        | "limit"
                         | "channel"
                         | "list"
                         | "="
@@ -289,7 +290,7 @@ impl<'t> TokenScanner<'t> {
         }
         if KEYWORDS.contains(&word)
             || DECLARATIONS.contains(&word) && self.declares(word)
-            || CASE.contains(&word) && self.is_of_case(word)
+            || FORMS.contains(&word) && self.has_form(word)
         {
             return self.keyword(word);
         }
@@ -316,10 +317,20 @@ impl<'t> TokenScanner<'t> {
         Role::Command
     }
 
-    /// Returns true for a `case` with a value, and for a `when` inside of a `case`.
-    fn is_of_case(&self, word: &str) -> bool {
+    /// Returns true for a `case` with a value, a `when` inside of a `case`, and a `limit` before a
+    /// duration.
+    fn has_form(&self, word: &str) -> bool {
         let is_case = |head: &usize| &self.text[self.found.all[*head].range.clone()] == "case";
-        if word == "case" { !self.ends_after(word) } else { self.found.open.iter().any(is_case) }
+        match word {
+            "case" => !self.ends_after(word),
+            "limit" => {
+                let rest = &self.rest()[word.len()..];
+                let value = rest.trim_start_matches([' ', '\t', '\\', '\r', '\n']);
+                let value = value.strip_prefix(['"', '\'']).unwrap_or(value);
+                rest.starts_with([' ', '\t', '\\']) && begins_duration(value)
+            }
+            _ => self.found.open.iter().any(is_case),
+        }
     }
 
     /// Returns true if a word at the current position begins a declaration. `list` may be a program,
@@ -473,6 +484,7 @@ impl<'t> TokenScanner<'t> {
             // The name of the channel.
             Some("channel") if self.is_after("channel") => Role::Word,
             Some("try") if self.is_after("through") => Role::Word,
+            Some("limit") if ftsh_syntax::duration::Unit::named(word).is_some() => Role::Clause,
             Some("channel")
                 if clauses::words("channel").any(|known| known == word)
                     || ftsh_syntax::duration::Unit::named(word).is_some() =>
@@ -491,6 +503,14 @@ impl<'t> TokenScanner<'t> {
             _ => Role::Word,
         }
     }
+}
+
+/// Returns true if a text begins with a variable, or with a number and a unit.
+fn begins_duration(text: &str) -> bool {
+    let unit = text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let is_unit =
+        unit.trim_start_matches([' ', '\t']).starts_with(|c: char| c.is_ascii_alphabetic());
+    text.starts_with('$') || unit.len() < text.len() && is_unit
 }
 
 /// True if the word is an operator of expressions.

@@ -481,9 +481,11 @@ pub struct Input {
     pub by: Option<Expr>,
 }
 
-/// `try [limits] [clauses] … [catch …] end`.
+/// `try [limits] [clauses] … [catch …] end`, or `limit D … [catch …] end`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Try {
+    /// True for `limit D`: one attempt, with a time limit and without other clauses.
+    pub is_limit: bool,
     /// Limits and clauses, except `while`.
     pub clauses: TryClauses<Duration, Expr, BackoffClause>,
     /// Condition of `while expr`.

@@ -320,6 +320,10 @@ impl Printer {
     }
 
     fn try_head(&mut self, head: &Try) {
+        if let (true, Some(time)) = (head.is_limit, &head.clauses.time) {
+            self.text.push_str("limit ");
+            return self.duration(time);
+        }
         self.text.push_str("try");
         let TryClauses { time, times, every, each, backoff, atomic, same_input } = &head.clauses;
         match (time, times) {

@@ -6,7 +6,8 @@ use super::clauses;
 use super::engine::EngineId;
 
 /// Keywords that begin a structure.
-pub const HEADS: [&str; 8] = ["try", "if", "case", "while", "for", "forany", "forall", "function"];
+pub const HEADS: [&str; 9] =
+    ["try", "limit", "if", "case", "while", "for", "forany", "forall", "function"];
 
 /// Keywords: words with a meaning at the start of a command. A program of this name must be quoted
 /// there.
@@ -15,8 +16,9 @@ pub const KEYWORDS: [&str; 12] = [
     "shift",
 ];
 
-/// Words that begin a `case` and its arms. A script's function of the same name takes precedence.
-pub const CASE: [&str; 2] = ["case", "when"];
+/// Words that begin structures and their parts in one form only, and are commands otherwise. A
+/// script's function of the same name takes precedence.
+pub const FORMS: [&str; 3] = ["case", "when", "limit"];
 
 /// Words with a meaning alone on their line. A script's function of the same name takes precedence.
 pub const ALONE: [&str; 3] = ["break", "continue", "finally"];
@@ -330,7 +332,7 @@ mod tests {
 
     #[test]
     fn heads_are_keywords() {
-        assert!(HEADS.iter().all(|head| KEYWORDS.contains(head) || CASE.contains(head)));
+        assert!(HEADS.iter().all(|head| KEYWORDS.contains(head) || FORMS.contains(head)));
         assert!(
             FOREIGN_HEADS
                 .iter()

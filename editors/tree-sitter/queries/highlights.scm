@@ -1,7 +1,7 @@
 ; No node is told twice, since editors don't agree on which wins.
 (comment) @comment
 
-["try" "catch" "finally" "if" "case" "when" "else" "end" "forany" "forall" "function" "return" "shift" "channel" "list" "args" "use"] @keyword
+["try" "limit" "catch" "finally" "if" "case" "when" "else" "end" "forany" "forall" "function" "return" "shift" "channel" "list" "args" "use"] @keyword
 (for "for" @keyword)
 (while "while" @keyword)
 (jump) @keyword
@@ -27,6 +27,7 @@
 (channel ["at most" "rate" "per" "budget" "breaker" "failures" "failure"] @type)
 (try (duration (unit) @type))
 (limit (duration (unit) @type))
+(within (duration (unit) @type))
 (channel (duration (unit) @type))
 (channel (unit) @type)
 (policy) @type

@@ -85,7 +85,7 @@ exe 'syn region ftshAssignment start="\h\w*=" ' . s:ends . ' contains=@ftshExpre
 exe 'syn match ftshBuiltin "\%(' . s:builtins . '\)\ze\%([ \t;|<>&]\|$\)" nextgroup=ftshCommandRest'
 exe 'syn region ftshCommandRest contained start="[^;|]" ' . s:ends . ' contains=@ftshParts'
 syn match ftshAlone "\%(break\|continue\|finally\)\ze\s*\%($\|[;#\r]\)"
-exe 'syn region ftshTry matchgroup=ftshKeyword start="try\ze\%([ \t\r;|<>&]\|$\)" matchgroup=NONE ' . s:condition_ends . ' contains=@ftshExpression,@ftshSymbols,ftshTryClause,ftshTryName'
+exe 'syn region ftshTry matchgroup=ftshKeyword start="\%(try\ze\%([ \t\r;|<>&]\|$\)\|limit\ze[ \t]\+[\x22\x27]\?\%(\$\|[0-9.]\+[ \t]*\a\)\)" matchgroup=NONE ' . s:condition_ends . ' contains=@ftshExpression,@ftshSymbols,ftshTryClause,ftshTryName'
 exe 'syn region ftshFor matchgroup=ftshKeyword start="for\ze\%([ \t]\|$\)" matchgroup=NONE ' . s:ends . ' contains=@ftshExpression,ftshIn'
 exe 'syn region ftshForAny matchgroup=ftshKeyword start="forany\ze\%([ \t]\|$\)" matchgroup=NONE ' . s:ends . ' contains=@ftshExpression,ftshIn,ftshAnyClause'
 exe 'syn region ftshForAll matchgroup=ftshKeyword start="forall\ze\%([ \t]\|$\)" matchgroup=NONE ' . s:ends . ' contains=@ftshExpression,ftshIn,ftshAllClause'

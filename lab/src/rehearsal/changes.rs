@@ -169,7 +169,9 @@ fn edited(script: &Script, number: usize, edit: &Edit) -> Option<Script> {
     };
     let new = details.clauses;
     let mut script = script.clone();
-    let clauses = &mut nth_try(&mut script.body, &mut number.clone())?.clauses;
+    let changed = nth_try(&mut script.body, &mut number.clone())?;
+    changed.is_limit &= matches!(edit, Edit::Time(_));
+    let clauses = &mut changed.clauses;
     match edit {
         Edit::Time(_) => clauses.time = new.time,
         Edit::Times(_) => clauses.times = new.times,

@@ -126,7 +126,10 @@ impl Head {
             Some(CommandKind::Try(details)) if keyword == "limit" && !is_limit(&details) => {
                 return Err(refuse("`limit` takes nothing but a time"));
             }
-            Some(CommandKind::Try(details)) => Structure::Try(details),
+            Some(CommandKind::Try(details)) => {
+                let is_limit = keyword == "limit";
+                Structure::Try(Box::new(Try { is_limit, ..*details }))
+            }
             Some(CommandKind::For(head)) => loop_of(*head, pieces, words),
             _ => return Err(refuse("this is no head")),
         };

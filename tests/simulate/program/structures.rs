@@ -3,7 +3,7 @@
 use super::Node;
 use super::generate::{Generator, block, line};
 use super::sites;
-use super::tries::{attempts, deferrals, retries};
+use super::tries::{attempts, deferrals, limit, retries};
 
 /// Generator of a structure whose groups may nest to a depth.
 type Make = fn(&mut Generator, usize) -> Node;
@@ -12,6 +12,7 @@ type Make = fn(&mut Generator, usize) -> Node;
 pub(super) const STRUCTURES: &[(u32, Make)] = &[
     (14, attempts),
     (2, deferrals),
+    (3, limit),
     (2, retries),
     (4, decision),
     (3, case),

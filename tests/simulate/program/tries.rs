@@ -42,6 +42,19 @@ pub(super) fn attempts(g: &mut Generator, depth: usize) -> Node {
     Node::Block { promise: Some(Promise::Try(limits)), groups, redirects }
 }
 
+/// Generates a `limit`, possibly with a `catch` or a `finally`.
+pub(super) fn limit(g: &mut Generator, depth: usize) -> Node {
+    let (length, _) = g.dice.pick(&TIMES);
+    let mut groups = vec![(format!("limit {length}"), g.group(depth))];
+    if length.starts_with('(') {
+        groups[0].0 = "limit $n seconds".into();
+    }
+    if g.dice.chance(0.3) {
+        groups.push(("catch".into(), g.group(depth)));
+    }
+    Node::Block { promise: None, groups, redirects: g.around() }
+}
+
 /// Generates attempts that are sometimes deferred, within their time.
 pub(super) fn deferrals(g: &mut Generator, depth: usize) -> Node {
     let kinds = *g.dice.pick(&["d", "dn", "nd"]);

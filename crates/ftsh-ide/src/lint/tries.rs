@@ -100,7 +100,9 @@ impl<'a> LimitCheck<'a> {
     /// Warns of a deferral without a time limit, because deferred attempts do not count as
     /// attempts.
     fn deferred(&mut self, details: &Try) {
-        if self.around.iter().any(|around| around.limits.clauses.time.is_some()) {
+        // A deferral leaves a `limit`.
+        let has_time = |limits: &Try| !limits.is_limit && limits.clauses.time.is_some();
+        if details.is_limit || self.around.iter().any(|around| has_time(around.limits)) {
             return;
         }
         if let Some(span) = says(&details.body, &["defer"]) {
@@ -363,7 +365,10 @@ fn says(block: &Block, names: &[&str]) -> Option<Span> {
         }
         CommandKind::Function { .. } => None,
         CommandKind::Try(details) => {
-            details.catch.as_ref().and_then(|(_, catch)| says(catch, names))
+            // `giveup` and `defer` leave a `limit` without `catch`.
+            let body = (details.is_limit && details.catch.is_none()).then_some(&details.body);
+            let catch = details.catch.as_ref().map(|(_, catch)| catch);
+            body.or(catch).and_then(|block| says(block, names))
         }
         CommandKind::Comment { .. }
         | CommandKind::Assign { .. }

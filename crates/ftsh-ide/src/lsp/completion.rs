@@ -23,7 +23,7 @@ use ftsh_syntax::Span;
 use ftsh_syntax::backoff;
 use ftsh_syntax::clauses;
 use ftsh_syntax::parse::argument_name;
-use ftsh_syntax::vocabulary::{ALONE, CASE, DECLARATIONS, KEYWORDS, OPERATORS, TIMES};
+use ftsh_syntax::vocabulary::{ALONE, DECLARATIONS, FORMS, KEYWORDS, OPERATORS, TIMES};
 
 /// Returns the candidates at a position.
 ///
@@ -75,7 +75,7 @@ fn item(
 }
 
 fn kind(word: &str, ending: &str, known: &SessionSnapshot) -> CompletionItemKind {
-    let lists: [&[&str]; 5] = [&KEYWORDS, &CASE, &ALONE, &DECLARATIONS, &TIMES];
+    let lists: [&[&str]; 5] = [&KEYWORDS, &FORMS, &ALONE, &DECLARATIONS, &TIMES];
     let is_clause = |head| clauses::words(head).any(|known| known == word);
     if known.functions.iter().any(|name| name == word) || ending == "(" {
         CompletionItemKind::FUNCTION

@@ -57,7 +57,7 @@ impl<'d> HoverToken<'d> {
             return Some((whole, found));
         }
         let value = match token.role {
-            Role::Keyword if word == "try" => self.try_()?,
+            Role::Keyword if matches!(word, "try" | "limit") => self.try_(word)?,
             Role::Keyword | Role::Operator => topic(word)?,
             Role::Clause if self.before("accept") => topic("accept")?,
             Role::Clause if self.before("backoff") && PolicyKind::named(word).is_some() => {
@@ -131,10 +131,10 @@ impl<'d> HoverToken<'d> {
         keywords.next().filter(|word| HEADS.contains(word) || DECLARATIONS.contains(word))
     }
 
-    /// Describes a `try` with its bounds, if they are known.
-    fn try_(&self) -> Option<String> {
+    /// Describes a `try` or `limit` with its bounds, if they are known.
+    fn try_(&self, keyword: &str) -> Option<String> {
         let start = self.all[self.index].range.start;
-        let general = topic("try")?;
+        let general = topic(keyword)?;
         let found = match self.document.parsed() {
             Ok(script) => {
                 let mut all = schedules(script, self.policy).into_iter();

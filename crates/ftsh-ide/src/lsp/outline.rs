@@ -77,7 +77,7 @@ fn item(
     let (kind, selection) = match keyword {
         "function" => named(SymbolKind::FUNCTION)?,
         "channel" => named(SymbolKind::INTERFACE)?,
-        "try" => whole(SymbolKind::EVENT),
+        "try" | "limit" => whole(SymbolKind::EVENT),
         _ if is_loop(keyword) => whole(SymbolKind::ARRAY),
         _ => return None,
     };

@@ -4,7 +4,7 @@ use super::names::{NameKind, Names, Occurrence};
 use crate::complete::SPECIAL;
 use ftsh_machine::builtins;
 use ftsh_syntax::ast::{Command, CommandKind};
-use ftsh_syntax::vocabulary::{ALONE, CASE, DECLARATIONS, KEYWORDS, is_name};
+use ftsh_syntax::vocabulary::{ALONE, DECLARATIONS, FORMS, KEYWORDS, is_name};
 use ftsh_syntax::{Script, Span};
 
 pub(super) mod flow;
@@ -116,7 +116,7 @@ pub(super) fn check_new(
         }
         return Ok(());
     }
-    if [&KEYWORDS[..], &CASE, &ALONE, &DECLARATIONS].iter().any(|words| words.contains(&new)) {
+    if [&KEYWORDS[..], &FORMS, &ALONE, &DECLARATIONS].iter().any(|words| words.contains(&new)) {
         return taken("a word of the language");
     }
     if builtins::named(new).is_some() {

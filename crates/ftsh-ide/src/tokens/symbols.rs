@@ -50,7 +50,7 @@ impl TokenScanner<'_> {
             Some("try" | "channel") if symbol == "%" => {
                 !matches!(self.last_clause(), Some("jitter" | "budget"))
             }
-            Some("if" | "while" | "return" | "shift" | "try") => true,
+            Some("if" | "while" | "return" | "shift" | "try" | "limit") => true,
             Some(head) if is_loop(head) => {
                 calculates
                     && !matches!(self.last_clause(), None | Some("in" | "from" | "input" | "by"))

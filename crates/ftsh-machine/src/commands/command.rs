@@ -269,7 +269,7 @@ impl CommandRunner<'_> {
         let functions = self.definitions.functions().map(|(name, _)| &**name);
         let known = functions.chain(builtins::all().map(|builtin| builtin.name)).chain(HEADS);
         let name = text.split(' ').next().unwrap_or_default();
-        synonym(name).or_else(|| nearest(name, known))
+        synonym(name).or_else(|| nearest(name, known.filter(|known| *known != name)))
     }
 
     /// Handles the end of a command.

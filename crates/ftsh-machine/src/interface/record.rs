@@ -154,6 +154,8 @@ pub enum LogEvent {
     InputEnded(u64),
     /// A `try` succeeded at the attempt with this number.
     TrySucceeded(u64),
+    /// A `limit` begins a group that may take this time.
+    Limit(Duration),
     /// A `catch` block begins.
     Catch,
     /// A `finally` group begins.
@@ -377,6 +379,7 @@ impl LogEvent {
             | Self::Entered { .. }
             | Self::InputEnded(_)
             | Self::TrySucceeded(_)
+            | Self::Limit(_)
             | Self::Catch
             | Self::Finally
             | Self::FinallyCut { .. }
@@ -457,6 +460,7 @@ impl LogEvent {
             | Self::Deferred { .. }
             | Self::Entered { .. }
             | Self::TrySucceeded(_)
+            | Self::Limit(_)
             | Self::Catch
             | Self::Finally
             | Self::Cancelled

@@ -240,6 +240,8 @@ pub(crate) struct Loop {
 pub(crate) struct TryCode {
     /// The line of the `try`.
     pub line: u32,
+    /// True for `limit D`: a failure goes on as if there were no `try`.
+    pub is_limit: bool,
     /// Scales of the clauses' values, pushed in this order.
     pub clauses: TryClauses<DurationScale, (), BackoffCode>,
     /// Address of the `while` condition.

@@ -437,8 +437,10 @@ impl<'a> Lower<'a> {
             (address, catch_line)
         });
         let through = details.through.as_ref().map(|(_, channel)| Arc::clone(channel));
+        let is_limit = details.is_limit;
         let end = self.here();
-        let code = Arc::new(TryCode { line, clauses, condition, through, body, catch, end });
+        let code =
+            Arc::new(TryCode { line, is_limit, clauses, condition, through, body, catch, end });
         self.code[start] = Instruction::TryHead(Arc::clone(&code));
         self.code[head] = Instruction::Try(code);
     }

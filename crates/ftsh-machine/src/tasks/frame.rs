@@ -17,6 +17,7 @@ use crate::outcome::{BranchResults, Failure};
 use crate::pipelines::tally::Tally;
 use crate::program::code::{Address, FinallyCode, Loop, Program, TryCode};
 use crate::remote::remote_branch::{RemoteFrame, RemoteTarget};
+use crate::tasks::directory::WorkingDirectory;
 use crate::tasks::timer::TimerKey;
 use crate::time::{Deadline, Time};
 use crate::unwind::continuation::Continuation;
@@ -204,6 +205,8 @@ pub(crate) struct GuardFrame {
     /// Failure caught by the `catch`, if any.
     pub caught: Option<Arc<Failure>>,
     /// Results of the branches of an inner `forall` that was cut short.
+    /// Directory in which the `try` began.
+    pub began_in: WorkingDirectory,
     pub branches: Option<Arc<BranchResults>>,
 }
 
@@ -215,6 +218,8 @@ pub(crate) struct FinallyFrame {
     /// Failure shown by `$error`; `None` after success.
     pub error: Option<Arc<Failure>>,
     /// Continuation after the group.
+    /// Directory in which the `try` ended.
+    pub ended_in: WorkingDirectory,
     pub then: Continuation,
     /// Deadline of the group, if set by the cancellation of the task.
     pub limit: Option<Deadline>,

@@ -2,6 +2,7 @@
 //! timers that drive tasks.
 
 pub(crate) mod core;
+pub(crate) mod directory;
 pub(crate) mod flow;
 pub(crate) mod frame;
 pub(crate) mod join;

@@ -18,6 +18,7 @@ use crate::event::{Refusal, Reply};
 use crate::outcome::{Failure, FailureKind, Outcome};
 use crate::program::code::{Address, Program};
 use crate::remote::remote_branch::RemoteState;
+use crate::tasks::directory::WorkingDirectory;
 use crate::tasks::frame::{Frame, FrameKind, TryFrame, TryPhase};
 use crate::tasks::suspend::Suspend;
 use crate::tasks::timer::TimerKey;
@@ -403,14 +404,29 @@ impl Task {
         })
     }
 
-    /// Returns the attempt of the innermost `try`.
+    /// Returns the current directory, to return to.
+    pub(crate) fn working_directory(&self) -> WorkingDirectory {
+        WorkingDirectory::of(&self.directory, &self.variables)
+    }
+
+    /// Returns to an earlier directory.
+    pub(crate) fn return_to(&mut self, place: &WorkingDirectory) {
+        place.restore(&mut self.directory, &mut self.variables);
+    }
+
+    /// Returns the attempt of the innermost `try`, with the deadline of a `limit` inside it.
     pub(crate) fn attempt(&self) -> Option<AttemptInfo> {
-        let innermost = self.tries().next().map(|frame| AttemptInfo {
+        let info = |frame: &TryFrame| AttemptInfo {
             number: frame.attempt,
             started: frame.started,
             deadline: frame.deadline,
-        });
-        innermost.or(self.inherited.attempt)
+        };
+        let deadline = self.tries().next().map(|frame| frame.deadline);
+        let innermost = self.tries().find(|frame| !frame.code.is_limit).map(info);
+        let innermost = innermost.or(self.inherited.attempt);
+        // A `limit` outside of tries counts as an attempt.
+        let innermost = innermost.or_else(|| self.tries().next().map(info));
+        innermost.map(|it| AttemptInfo { deadline: deadline.unwrap_or(it.deadline), ..it })
     }
 
     /// Returns the innermost structure that handles failures instead of passing them on.

@@ -90,12 +90,16 @@ impl TryRunner<'_> {
         let until = frame.deadline_timer.as_ref().and(frame.deadline.moment());
         let each = frame.clauses.each.map(|each| now + each);
         // Retries of nested tries do not count as retries of the task.
-        if task.tries().count() == 1 {
+        if task.tries().filter(|frame| !frame.code.is_limit).count() == 1 {
             task.attempts = task.attempts.max(number);
+        let limit = frame.clauses.time.filter(|_| frame.code.is_limit);
         }
         let event = || LogEvent::Attempt { number, until, each };
         self.core.log_at(task, line, event, Level::STRUCTURES);
     }
+        if let Some(time) = limit {
+            return self.core.log_at(task, line, || LogEvent::Limit(time), Level::STRUCTURES);
+        }
 
     /// Makes an attempt, in its own scope, which owns the attempt's pass through a channel.
     pub(crate) fn make_attempt(&mut self, task: &mut Task, pass: Option<ChannelPass>) -> Flow {
@@ -112,7 +116,8 @@ impl TryRunner<'_> {
             let timer = Timer::EachAttempt { task: id, id: frame.id };
             frame.attempt_timer = Some(self.core.scheduler.arm(limit.timer_moment(), timer));
         }
-        let body = frame.code.body;
+        let (body, began_in) = (frame.code.body, frame.began_in.clone());
+        task.return_to(&began_in);
         task.scope = scope;
         task.jump(body);
         self.core.requests.check_input(task)
@@ -122,7 +127,9 @@ impl TryRunner<'_> {
     pub(crate) fn try_succeeded(&mut self, task: &mut Task) -> Flow {
         let Some(frame) = task.top_try() else { return Flow::Throw(task.broken(NO_TRY)) };
         let (attempt, end, line) = (frame.attempt, frame.code.end, frame.code.line);
-        self.core.log_at(task, line, || LogEvent::TrySucceeded(attempt), Level::STRUCTURES);
+        if !frame.code.is_limit {
+            self.core.log_at(task, line, || LogEvent::TrySucceeded(attempt), Level::STRUCTURES);
+        }
         self.core.unwinder().leave(task);
         task.jump(end);
         Flow::Continue
@@ -159,14 +166,16 @@ impl TryRunner<'_> {
     /// Applies a decision about the next attempt, after the failure in the frame.
     fn apply_verdict(&mut self, task: &mut Task, verdict: Verdict) -> Flow {
         let Some(frame) = task.top_try() else { return Flow::Throw(task.broken(NO_TRY)) };
-        let Some(failure) = frame.failure.clone() else {
+        let Some(mut failure) = frame.failure.clone() else {
             return Flow::Throw(task.broken(NO_FAILURE));
         };
         match (verdict, frame.code.condition) {
             (Verdict::Ask, Some(condition)) => {
                 frame.phase = TryPhase::Condition;
                 frame.scope = self.core.new_scope(Some(frame.outer_scope));
-                task.scope = frame.scope;
+                let (scope, began_in) = (frame.scope, frame.began_in.clone());
+                task.return_to(&began_in);
+                task.scope = scope;
                 task.jump(condition);
                 Flow::Continue
             }
@@ -185,6 +194,7 @@ impl TryRunner<'_> {
         let verdict = frame.attempts(now).verdict(Occasion::NoBudget);
         frame.failure = Some(failure);
         self.apply_verdict(task, verdict)
+            (Verdict::Leave, _) => self.core.unwinder().try_failed(task, failure),
     }
 
     /// Waits before the next attempt, or fails if no attempt fits.
@@ -279,18 +289,42 @@ impl Unwinder<'_> {
         self.core.requests.end_replay(frame.replay.take());
         let tried = frame.tried(&task.program.source, self.core.now());
         let (line, attempts, elapsed) = (tried.line, tried.attempts, tried.elapsed);
-        let mut failure = Arc::unwrap_or_clone(failure);
-        failure.tries.push(tried);
         let (retry, logged) = (Retry::AsUsual, Logged::Failure);
-        let mut thrown = Thrown { failure: Arc::new(failure), retry, logged, answers: true };
+        self.try_ended(task, Thrown { failure, retry, logged, answers: true })
+    }
+
+    /// Ends a `limit` by a failure of its group. Without `catch`, `giveup` and `defer` concern the
+    /// `try` around it.
+    fn limit_failed(&mut self, task: &mut Task, thrown: Thrown) -> Flow {
+        let retry = match thrown.failure.kind {
+            // The end of the time concerns no `try` around it.
+            FailureKind::Timeout => Retry::AsUsual,
+            _ => thrown.retry,
+        };
+        self.try_ended(task, Thrown { retry, logged: Logged::Failure, answers: true, ..thrown })
+    }
+
+    fn try_ended(&mut self, task: &mut Task, mut thrown: Thrown) -> Flow {
+        if !frame.code.is_limit {
+            let mut failure = Arc::unwrap_or_clone(thrown.failure);
+            failure.tries.push(tried);
+            thrown.failure = Arc::new(failure);
+        }
         let uncaught = self.core.config.log_level > Level::NOTHING
             && frame.code.catch.is_none()
             && self.core.tasks.is_uncaught(task, &thrown);
+        task.return_to(&frame.began_in);
         thrown.logged = Logged::from_uncaught(uncaught);
         let level = Level::of_failure(uncaught);
-        if self.core.config.log_level >= level {
+        // A contained failure of a `limit` is logged where it happens.
+        let is_news = uncaught || !frame.code.is_limit;
+        if is_news && self.core.config.log_level >= level {
             let failure = Box::new(Failure::clone(&thrown.failure));
-            let event = LogEvent::TryFailed { failure, attempts, elapsed };
+            let event = if frame.code.is_limit {
+                LogEvent::Failed(failure)
+            } else {
+                LogEvent::TryFailed { failure, attempts, elapsed }
+            };
             let record = LogRecord { level, uncaught, ..self.core.record(task, line, event) };
             self.core.requests.push(Effect::Log(record));
         }

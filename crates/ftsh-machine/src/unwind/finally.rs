@@ -22,7 +22,8 @@ const NO_GUARD: &str = "the innermost structure has no `finally`";
 
 /// Begins a `try` with a `finally` group.
 pub(crate) fn guard(task: &mut Task, code: &Arc<FinallyCode>) {
-    let guard = GuardFrame { code: Arc::clone(code), caught: None, branches: None };
+    let began_in = task.working_directory();
+    let guard = GuardFrame { code: Arc::clone(code), began_in, caught: None, branches: None };
     task.enter(FrameKind::Guard(Box::new(guard)));
 }
 
@@ -68,7 +69,10 @@ impl Unwinder<'_> {
         self.core.log_at(task, code.line, || LogEvent::Finally, Level::STRUCTURES);
         task.jump(code.at);
         task.scope = scope;
+        let ended_in = task.working_directory();
+        task.return_to(&guard.began_in);
         let frame = FinallyFrame {
+            ended_in,
             code,
             error,
             then,
@@ -98,6 +102,9 @@ impl Unwinder<'_> {
             return Ok(self.empty_within(task, frame.scope, grace, AfterEmptied::NextGroup));
         }
         self.core.hand_over(frame.scope, frame.outer_scope);
+        if !frame.then.is_failing() {
+            task.return_to(&frame.ended_in);
+        }
         self.proceed(task, frame.then)
     }
 

@@ -15,6 +15,9 @@ use crate::slug::Slug;
 use crate::span::Span;
 use crate::vocabulary::HEADS;
 
+/// Keywords of the structures that `catch` and `finally` belong to.
+const TRIES: [&str; 2] = ["try", "limit"];
+
 /// Position and layout of a command.
 #[derive(Clone, Copy, Default)]
 pub(super) struct LineLayout {
@@ -158,7 +161,7 @@ impl Blocks {
                 }
             }
             "catch" => self.catch(layout),
-            "finally" if self.frames.iter().any(|it| it.structure.keyword() == "try") => {
+            "finally" if self.frames.iter().any(|it| TRIES.contains(&it.structure.keyword())) => {
                 self.finally(layout);
             }
             "else" => self.next_arm(None, layout),
@@ -274,7 +277,7 @@ impl Blocks {
             } else if self.expected_ends == 0 {
                 let message = format!("`{word}` without `{}`", keywords[0]);
                 let error = SyntaxError::new(Slug::StrayPart, layout.span, message);
-                let is_inside = keywords == ["try"] && !self.frames.is_empty();
+                let is_inside = keywords == TRIES && !self.frames.is_empty();
                 self.errors.push(if is_inside {
                     error
                         .hint(hint!("`catch` and `finally` belong to a `try` around the structure"))
@@ -315,7 +318,7 @@ impl Blocks {
 
     fn catch(&mut self, layout: LineLayout) {
         let candidates = self.candidates.end();
-        let Some(frame) = self.innermost(&["try"], "catch", layout) else { return };
+        let Some(frame) = self.innermost(&TRIES, "catch", layout) else { return };
         let Structure::Try { head, catch, finally } = &mut frame.structure else { return };
         if let Some(first) = *finally {
             let error =
@@ -337,7 +340,7 @@ impl Blocks {
 
     fn finally(&mut self, layout: LineLayout) {
         let candidates = self.candidates.end();
-        let Some(frame) = self.innermost(&["try"], "finally", layout) else { return };
+        let Some(frame) = self.innermost(&TRIES, "finally", layout) else { return };
         let Structure::Try { head, catch, finally } = &mut frame.structure else { return };
         if let Some(first) = *finally {
             let error =

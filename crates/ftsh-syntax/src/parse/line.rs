@@ -76,10 +76,10 @@ impl Builder<'_> {
             Rule::try_head | Rule::if_head | Rule::while_head | Rule::for_head => {
                 ParsedLine::Head(self.head(pair)?)
             }
-            Rule::case_head if self.functions.contains("case") => {
+            Rule::case_head | Rule::limit_head if self.is_own_head(pair.as_rule()) => {
                 ParsedLine::Command(CommandKind::Pipeline(self.own_command(&pair)?))
             }
-            Rule::case_head => ParsedLine::Head(self.head(pair)?),
+            Rule::case_head | Rule::limit_head => ParsedLine::Head(self.head(pair)?),
             Rule::else_if => ParsedLine::ElseIf(self.condition(pair)?),
             Rule::function_head => {
                 let name = pair.into_inner().next().expect("`function` is followed by a name");
@@ -138,11 +138,21 @@ impl Builder<'_> {
     pub(super) fn head(&mut self, pair: Pair) -> Result<HeadLine> {
         Ok(match pair.as_rule() {
             Rule::try_head => HeadLine::Try(Box::new(self.try_head(pair)?)),
+            Rule::limit_head => HeadLine::Try(Box::new(self.limit_head(pair)?)),
             Rule::if_head => HeadLine::If(self.condition(pair)?),
             Rule::case_head => HeadLine::Case(self.condition(pair)?),
             Rule::while_head => HeadLine::While(self.condition(pair)?),
             _ => HeadLine::For(self.for_head(pair)?),
         })
+    }
+
+    /// Returns true if the first word of a head is a function of the script.
+    pub(super) fn is_own_head(&self, rule: Rule) -> bool {
+        match rule {
+            Rule::case_head => self.functions.contains("case"),
+            Rule::limit_head => self.functions.contains("limit"),
+            _ => false,
+        }
     }
 
     /// Returns true if a line may begin an arm of a `case`.

@@ -57,7 +57,7 @@ impl Builder<'_> {
                 return Err(in_the_way(document, span).into());
             }
             let is_inner = pair.as_rule() == Rule::inner_command;
-            if pair.as_rule() == Rule::case_head && self.functions.contains("case") {
+            if self.is_own_head(pair.as_rule()) {
                 piped.stages.extend(self.own_command(&pair)?.stages);
                 break;
             }

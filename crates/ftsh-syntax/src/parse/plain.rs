@@ -21,7 +21,7 @@ use crate::ast::{
     Simple, Stage, StageKind, VariableUse, Word, WordPart,
 };
 use crate::span::Span;
-use crate::vocabulary::{ALONE, DECLARATIONS, KEYWORDS, MODIFIERS};
+use crate::vocabulary::{ALONE, DECLARATIONS, FORMS, KEYWORDS, MODIFIERS};
 
 /// Plain line.
 pub(super) struct Plain<'s> {
@@ -95,9 +95,9 @@ impl<'s> Builder<'s> {
             || !cursor.ends_word()
             || first == "local"
             || first == "export"
-            || first == "when"
-            || MODIFIERS.contains(&first)
+            || means_more(&MODIFIERS)
             || means_more(&KEYWORDS)
+            || means_more(&FORMS)
             || means_more(&ALONE)
             || means_more(&DECLARATIONS)
         {

@@ -33,6 +33,7 @@ impl Structure {
     /// Returns the keyword of the head.
     pub(super) fn keyword(&self) -> &'static str {
         match self {
+            Self::Try { head, .. } if head.is_limit => "limit",
             Self::Try { .. } => "try",
             Self::If { .. } => "if",
             Self::Case(..) => "case",

@@ -3,7 +3,7 @@
 use super::builder::Builder;
 use super::duration::TimeOrTimes;
 use super::{Pair, Result, Rule};
-use crate::ast::{Block, Try};
+use crate::ast::{Block, Expr, ExprKind, Try, Word, WordPart};
 use crate::clauses::TryClauses;
 use crate::error::SyntaxError;
 use crate::hint::hint;
@@ -13,6 +13,7 @@ use crate::span::Span;
 impl Builder<'_> {
     pub(super) fn try_head(&mut self, pair: Pair) -> Result<Try> {
         let mut head = Try {
+            is_limit: false,
             clauses: TryClauses::NONE,
             condition: None,
             through: None,
@@ -60,6 +61,29 @@ impl Builder<'_> {
             ));
         }
         Ok(head)
+    }
+
+    /// Builds the head of a `limit`: a `try` of one attempt within a time limit.
+    pub(super) fn limit_head(&mut self, pair: Pair) -> Result<Try> {
+        let duration = pair.into_inner().next().expect("`limit` is followed by a duration");
+        let end = self.span(&duration).end;
+        let span = Span::new(end, end);
+        let part = WordPart::Bare("1".to_owned());
+        let once = Word { span, parts: std::iter::once(part).collect() };
+        let clauses = TryClauses {
+            time: Some(self.duration(duration)?),
+            times: Some(Expr { span, kind: ExprKind::Word(once) }),
+            ..TryClauses::NONE
+        };
+        Ok(Try {
+            is_limit: true,
+            clauses,
+            condition: None,
+            through: None,
+            body: Block::default(),
+            catch: None,
+            finally: None,
+        })
     }
 
     /// Adds one clause to the head, and returns its name.

@@ -1,7 +1,7 @@
 use super::*;
 use crate::lsp::rename::rename;
 use ftsh_machine::builtins;
-use ftsh_syntax::vocabulary::{ALONE, CASE};
+use ftsh_syntax::vocabulary::{ALONE, FORMS};
 
 /// Returns the text with the name at the cursor changed, or the reason against it.
 fn renamed(text: &str, new: &str) -> String {
@@ -165,7 +165,7 @@ fn renamings_can_be_reversed() {
             let Ok(edit) = rename(&original, place, "a_new_name", &is_outside) else { continue };
             if builtins::named(&it.name).is_some()
                 || ALONE.contains(&&*it.name)
-                || CASE.contains(&&*it.name)
+                || FORMS.contains(&&*it.name)
             {
                 // A function may be called so, but isn't to be by accident.
                 continue;
