@@ -4,6 +4,7 @@
 
 mod arguments;
 mod atomic;
+mod attempts;
 mod builtins;
 mod bytes;
 mod calls;

@@ -73,7 +73,9 @@ fn every_zero_leaves_the_delays_of_the_policy() {
 
 #[test]
 fn three_days_or_a_hundred_times_take_no_time_to_test() {
-    let ran = exponential().run("try for 3 days or 100 times\nfail 9\nend").fails("exit", 9);
+    let ran = exponential()
+        .run("try for 3 days or 100 times backoff exponential to 1 h\nfail 9\nend")
+        .fails("exit", 9);
     // 1 + 2 + … + 2048 s, then one hour each; the last attempt comes before the deadline.
     assert!(ran.elapsed <= seconds(3.0 * 86400.0));
     assert_eq!(starts(&ran, "fail"), 1 + 12 + 70 + 1);
@@ -443,7 +445,7 @@ fn the_first_long_delay_is_logged_with_failures() {
     };
     // Once for each `try`, including the inner `try`.
     let script = "for n in 1 2\n try 2 times every 1 minute\n  try 4 times backoff exponential \
-                  from 20 s by 2\n   fail\n  catch\n  ok\n  failure\n  end\n catch\n end\nend";
+                  from 20 s to 1 h by 2\n   fail\n  catch\n  ok\n  failure\n  end\n catch\n end\nend";
     assert_snapshot!(quiet(script), @r"
     1 min 3: Delay { delay: 80s, attempt: 4, last: false }
     3 min 20 s 3: Delay { delay: 80s, attempt: 4, last: false }

@@ -3,12 +3,14 @@
 
 mod atomic;
 mod attempts;
+mod beginnings;
 mod branches;
 mod channels;
 mod deadlines;
 mod delays;
 pub(crate) mod elsewhere;
 mod families;
+mod futile;
 mod groups;
 mod hedges;
 mod held;
@@ -66,7 +68,9 @@ pub(crate) trait Oracle {
 }
 
 /// Subjects that do not occur in every run.
-const JUDGED: [&str; 50] = [
+const JUDGED: [&str; 52] = [
+    "beginnings of attempts",
+    "failures that time does not mend",
     "atomic retries",
     "attempts take place",
     "attempts take place in others",
@@ -184,6 +188,8 @@ impl Oracles {
             Box::new(resources::Resources::default()),
             Box::new(channels::Channels::default()),
             Box::new(attempts::Attempts::new(promises)),
+            Box::new(beginnings::Beginnings::default()),
+            Box::new(futile::Futile::new(promises)),
             Box::new(delays::Delays::new(promises, config)),
             Box::new(deadlines::Deadlines::new(promises, config)),
             Box::new(quorum::Quorum::new(promises)),

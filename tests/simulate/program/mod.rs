@@ -61,6 +61,8 @@ pub(crate) struct Limits {
     pub policy: Option<String>,
     /// True if the attempts use a channel.
     pub through: bool,
+    /// True if a condition decides about attempts, by `while`.
+    pub conditional: bool,
     /// True if the head has no value, so no attempt is made.
     pub headless: bool,
 }

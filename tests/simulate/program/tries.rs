@@ -168,6 +168,7 @@ impl Generator {
             head += " same input";
         }
         if self.dice.chance(0.2) {
+            limits.conditional = true;
             head += &format!(" while {}", self.condition(1));
         }
         (head, limits)

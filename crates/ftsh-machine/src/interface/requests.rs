@@ -4,10 +4,13 @@ use std::collections::{BTreeMap, VecDeque};
 
 use crate::effect::{Effect, OperationId, ProcessId, Query, TaskId};
 use crate::eval::word_call;
+use crate::program::code::Instruction;
 use crate::tasks::flow::Flow;
 use crate::tasks::suspend::Suspend;
 use crate::tasks::task::{Task, TaskState};
+use crate::values::number::Number;
 use crate::values::value::{Released, Resource, ResourceHandle};
+use ftsh_syntax::slug::Slug;
 
 /// Effects not yet performed by the driver, and the tasks waiting for the events of earlier
 /// effects.
@@ -167,10 +170,25 @@ impl Requests {
             }
             Suspend::Broken(what) => Flow::Throw(task.broken(what)),
             Suspend::Failed(kind, slug, message) => {
+                let slug = operand_slug(task, slug);
                 Flow::Throw(task.thrown(kind, kind.code(), message, "").named(slug))
             }
         }
     }
+}
+
+/// Returns the slug of a failed instruction: an operand without a numeric value has a slug of its
+/// own if it is a literal.
+fn operand_slug(task: &Task, slug: Slug) -> Slug {
+    // The right operand, or the left one before a single instruction.
+    let is_wrong = |back: usize| {
+        let at = task.at.checked_sub(back);
+        at.is_some_and(|at| match &task.program.code[at] {
+            Instruction::Push(value) => Number::of(value).is_err(),
+            _ => false,
+        })
+    };
+    if slug == Slug::NotANumber && (is_wrong(1) || is_wrong(2)) { Slug::TextOperand } else { slug }
 }
 
 #[cfg(test)]

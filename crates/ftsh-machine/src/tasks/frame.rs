@@ -20,6 +20,7 @@ use crate::remote::remote_branch::{RemoteFrame, RemoteTarget};
 use crate::tasks::directory::WorkingDirectory;
 use crate::tasks::timer::TimerKey;
 use crate::time::{Deadline, Time};
+use crate::tries::futile::FutileFailures;
 use crate::unwind::continuation::Continuation;
 use crate::unwind::ending::EndedStage;
 use crate::values::items::Items;
@@ -162,6 +163,10 @@ pub(crate) struct TryFrame {
     pub delay_logged: bool,
     /// Scope of the current attempt or condition.
     pub scope: ScopeId,
+    /// Failures that time does not mend.
+    pub futile: FutileFailures,
+    /// Directory in which the `try` began. Each attempt begins there.
+    pub began_in: WorkingDirectory,
     /// Scope around the `try`.
     pub outer_scope: ScopeId,
     /// Failure of the last attempt.
@@ -200,26 +205,26 @@ impl TryPhase {
 /// A `try` with a `finally` group.
 #[derive(Debug)]
 pub(crate) struct GuardFrame {
+    /// Directory in which the `try` began.
+    pub began_in: WorkingDirectory,
     /// Code of the group.
     pub code: Arc<FinallyCode>,
     /// Failure caught by the `catch`, if any.
     pub caught: Option<Arc<Failure>>,
     /// Results of the branches of an inner `forall` that was cut short.
-    /// Directory in which the `try` began.
-    pub began_in: WorkingDirectory,
     pub branches: Option<Arc<BranchResults>>,
 }
 
 /// A running `finally` group.
 #[derive(Debug)]
 pub(crate) struct FinallyFrame {
+    /// Directory in which the `try` ended.
+    pub ended_in: WorkingDirectory,
     /// Code of the group.
     pub code: Arc<FinallyCode>,
     /// Failure shown by `$error`; `None` after success.
     pub error: Option<Arc<Failure>>,
     /// Continuation after the group.
-    /// Directory in which the `try` ended.
-    pub ended_in: WorkingDirectory,
     pub then: Continuation,
     /// Deadline of the group, if set by the cancellation of the task.
     pub limit: Option<Deadline>,

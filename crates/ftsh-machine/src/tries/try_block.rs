@@ -15,7 +15,8 @@ use crate::tasks::task::{Task, TaskState};
 use crate::tasks::timer::Timer;
 use crate::time::{Deadline, Time};
 use crate::tries::TryRunner;
-use crate::tries::verdict::{Occasion, Verdict};
+use crate::tries::futile::{FutileFailures, give_up};
+use crate::tries::verdict::{Occasion, StopReason, Verdict};
 use crate::unwind::Unwinder;
 use crate::unwind::ending::{Logged, Retry, Thrown};
 use crate::unwind::propagate::RunningWork;
@@ -68,6 +69,8 @@ impl TryRunner<'_> {
             last: false,
             deferred: false,
             delay_logged: false,
+            futile: FutileFailures::default(),
+            began_in: task.working_directory(),
             outer_scope: task.scope,
             scope: task.scope,
             failure: None,
@@ -89,17 +92,17 @@ impl TryRunner<'_> {
         let (number, line) = (frame.attempt, frame.code.line);
         let until = frame.deadline_timer.as_ref().and(frame.deadline.moment());
         let each = frame.clauses.each.map(|each| now + each);
+        let limit = frame.clauses.time.filter(|_| frame.code.is_limit);
         // Retries of nested tries do not count as retries of the task.
         if task.tries().filter(|frame| !frame.code.is_limit).count() == 1 {
             task.attempts = task.attempts.max(number);
-        let limit = frame.clauses.time.filter(|_| frame.code.is_limit);
+        }
+        if let Some(time) = limit {
+            return self.core.log_at(task, line, || LogEvent::Limit(time), Level::STRUCTURES);
         }
         let event = || LogEvent::Attempt { number, until, each };
         self.core.log_at(task, line, event, Level::STRUCTURES);
     }
-        if let Some(time) = limit {
-            return self.core.log_at(task, line, || LogEvent::Limit(time), Level::STRUCTURES);
-        }
 
     /// Makes an attempt, in its own scope, which owns the attempt's pass through a channel.
     pub(crate) fn make_attempt(&mut self, task: &mut Task, pass: Option<ChannelPass>) -> Flow {
@@ -139,6 +142,10 @@ impl TryRunner<'_> {
     pub(crate) fn attempt_failed(&mut self, task: &mut Task, thrown: Thrown) -> Flow {
         let now = self.core.now();
         let Some(frame) = task.top_try() else { return Flow::Throw(task.broken(NO_TRY)) };
+        if frame.code.is_limit && thrown.retry != Retry::BrokenPipe {
+            return self.core.unwinder().limit_failed(task, thrown);
+        }
+        frame.futile.record(&thrown.failure);
         let verdict = frame.verdict(now, thrown.retry);
         if verdict == Verdict::Leave {
             self.core.unwinder().leave_cut(task);
@@ -181,9 +188,13 @@ impl TryRunner<'_> {
             }
             (Verdict::Retry | Verdict::Ask, _) => self.delay(task),
             (Verdict::Defer(by), _) => self.defer(task, by),
-            (Verdict::Stop(_) | Verdict::Leave, _) => {
+            (Verdict::Stop(reason), _) => {
+                if reason == StopReason::Futile {
+                    give_up(&mut failure);
+                }
                 self.core.unwinder().try_failed(task, failure)
             }
+            (Verdict::Leave, _) => self.core.unwinder().try_failed(task, failure),
         }
     }
 
@@ -194,7 +205,6 @@ impl TryRunner<'_> {
         let verdict = frame.attempts(now).verdict(Occasion::NoBudget);
         frame.failure = Some(failure);
         self.apply_verdict(task, verdict)
-            (Verdict::Leave, _) => self.core.unwinder().try_failed(task, failure),
     }
 
     /// Waits before the next attempt, or fails if no attempt fits.
@@ -279,16 +289,6 @@ impl TryRunner<'_> {
 impl Unwinder<'_> {
     /// Ends a `try` without further attempts: catches the failure, or fails.
     pub(crate) fn try_failed(&mut self, task: &mut Task, failure: Arc<Failure>) -> Flow {
-        let Some(Frame { height, kind: FrameKind::Try(mut frame) }) = task.frames.pop() else {
-            return Flow::Throw(task.broken(NO_TRY));
-        };
-        task.stack.truncate(height);
-        self.core.scheduler.cancel(frame.deadline_timer);
-        self.core.scheduler.cancel(frame.attempt_timer);
-        task.scope = frame.outer_scope;
-        self.core.requests.end_replay(frame.replay.take());
-        let tried = frame.tried(&task.program.source, self.core.now());
-        let (line, attempts, elapsed) = (tried.line, tried.attempts, tried.elapsed);
         let (retry, logged) = (Retry::AsUsual, Logged::Failure);
         self.try_ended(task, Thrown { failure, retry, logged, answers: true })
     }
@@ -305,6 +305,17 @@ impl Unwinder<'_> {
     }
 
     fn try_ended(&mut self, task: &mut Task, mut thrown: Thrown) -> Flow {
+        let Some(Frame { height, kind: FrameKind::Try(mut frame) }) = task.frames.pop() else {
+            return Flow::Throw(task.broken(NO_TRY));
+        };
+        task.stack.truncate(height);
+        self.core.scheduler.cancel(frame.deadline_timer);
+        self.core.scheduler.cancel(frame.attempt_timer);
+        task.scope = frame.outer_scope;
+        task.return_to(&frame.began_in);
+        self.core.requests.end_replay(frame.replay.take());
+        let tried = frame.tried(&task.program.source, self.core.now());
+        let (line, attempts, elapsed) = (tried.line, tried.attempts, tried.elapsed);
         if !frame.code.is_limit {
             let mut failure = Arc::unwrap_or_clone(thrown.failure);
             failure.tries.push(tried);
@@ -313,7 +324,6 @@ impl Unwinder<'_> {
         let uncaught = self.core.config.log_level > Level::NOTHING
             && frame.code.catch.is_none()
             && self.core.tasks.is_uncaught(task, &thrown);
-        task.return_to(&frame.began_in);
         thrown.logged = Logged::from_uncaught(uncaught);
         let level = Level::of_failure(uncaught);
         // A contained failure of a `limit` is logged where it happens.

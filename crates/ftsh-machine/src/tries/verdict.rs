@@ -18,6 +18,8 @@ pub(crate) struct TryProgress {
     pub made: u64,
     /// Number of attempts that the head allows.
     pub allowed: Option<u64>,
+    /// True if attempts fail again and again in a way that time does not mend.
+    pub is_futile: bool,
     /// True if the current attempt is the last before the deadline.
     pub is_last: bool,
     /// True if the head has a condition, by `while`.
@@ -59,6 +61,8 @@ pub(crate) enum Verdict {
 /// The reason why no attempt follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StopReason {
+    /// Attempts in a row failed at one place in a way that time does not mend.
+    Futile,
     /// The failure is marked as permanent, as by `giveup`.
     Permanent,
     /// The condition of `while` failed.
@@ -104,6 +108,9 @@ impl TryProgress {
             Some(StopReason::Permanent)
         } else if self.allowed.is_some_and(|allowed| self.made >= allowed) {
             Some(StopReason::Times)
+        } else if self.is_futile && !self.has_condition {
+            // A script with a condition decides itself.
+            Some(StopReason::Futile)
         } else {
             None
         }
@@ -116,6 +123,7 @@ impl TryFrame {
         TryProgress {
             made: self.attempt,
             allowed: self.clauses.attempts(),
+            is_futile: self.futile.are_enough(),
             is_last: self.last,
             has_condition: self.code.condition.is_some(),
             left: self.deadline.remaining(now).unwrap_or(Duration::MAX),
@@ -142,6 +150,7 @@ mod tests {
     const SECOND_OF_THREE: TryProgress = TryProgress {
         made: 2,
         allowed: Some(3),
+        is_futile: false,
         is_last: false,
         has_condition: false,
         left: Duration::from_secs(10),
@@ -171,6 +180,14 @@ mod tests {
         let late = TryProgress { left: Duration::ZERO, ..SECOND_OF_THREE };
         assert_eq!(late.verdict(FAILED), stop(StopReason::Deadline));
         assert_eq!(SECOND_OF_THREE.verdict(Occasion::NoBudget), stop(StopReason::Budget));
+    }
+
+    #[test]
+    fn a_failure_that_time_does_not_mend_stops_unless_a_condition_decides() {
+        let futile = TryProgress { is_futile: true, ..SECOND_OF_THREE };
+        assert_eq!(futile.verdict(FAILED), stop(StopReason::Futile));
+        assert_eq!(TryProgress { made: 3, ..futile }.verdict(FAILED), stop(StopReason::Times));
+        assert_eq!(TryProgress { has_condition: true, ..futile }.verdict(FAILED), Verdict::Ask);
     }
 
     #[test]
