@@ -39,6 +39,7 @@ pub(super) fn head(cursor: &mut Cursor) -> Option<ParsedLine> {
         clauses,
         condition: None,
         through: None,
+        is_limit: false,
         body: Block::default(),
         catch: None,
         finally: None,

@@ -17,9 +17,10 @@ const STEP_BYTES: u64 = 64;
 pub(super) const FUNCTIONS: &[Function] = &[Function::in_steps(
     "json",
     &[
-        ("json('{\"items\": [{\"name\": \"a b\"}, {\"name\": \"c\"}]}', \".items[].name\")", &[
-            "a b", "c",
-        ]),
+        (
+            "json('{\"items\": [{\"name\": \"a b\"}, {\"name\": \"c\"}]}', \".items[].name\")",
+            &["a b", "c"],
+        ),
         ("json('{\"a\": [1, null]}', .a)", &["[1,null]"]),
     ],
     json,
