@@ -99,13 +99,14 @@ impl Builder<'_> {
                 ParsedLine::Command(CommandKind::Pipeline(self.own_command(&pair)?))
             }
             Rule::local => ParsedLine::Command(self.local(pair)?),
-            Rule::export => ParsedLine::Command(self.export(pair)?),
+            Rule::export => ParsedLine::Command(self.export(&pair)?),
             Rule::args if self.declares_arguments(&pair) => {
                 ParsedLine::Command(self.arguments(pair)?)
             }
-            Rule::args => ParsedLine::Command(CommandKind::Pipeline(self.own_command(&pair)?)),
             Rule::use_line if self.uses_file(&pair) => ParsedLine::Command(self.use_line(pair)?),
-            Rule::use_line => ParsedLine::Command(CommandKind::Pipeline(self.own_command(&pair)?)),
+            Rule::args | Rule::use_line => {
+                ParsedLine::Command(CommandKind::Pipeline(self.own_command(&pair)?))
+            }
             Rule::list if self.functions.contains("list") => {
                 ParsedLine::Command(CommandKind::Pipeline(self.own_command(&pair)?))
             }
@@ -220,7 +221,7 @@ impl Builder<'_> {
     }
 
     /// Builds an `export`: an assignment if the value has operators, or else a command.
-    fn export(&mut self, pair: Pair) -> Result<CommandKind> {
+    fn export(&mut self, pair: &Pair) -> Result<CommandKind> {
         let assigned = pair.clone().into_inner().next().expect("`export` is followed by a name");
         if !self.functions.contains("export")
             && let CommandKind::Assign { name, value: Some(value), .. } =
@@ -230,7 +231,7 @@ impl Builder<'_> {
             let value = Some(value);
             return Ok(CommandKind::Assign { name, value, local: false, exported: true });
         }
-        Ok(CommandKind::Pipeline(self.own_command(&pair)?))
+        Ok(CommandKind::Pipeline(self.own_command(pair)?))
     }
 
     /// Builds a `list`.

@@ -64,7 +64,8 @@ fn from_json<'a>(cv: Cv<'a, FilterData>) -> BoxIter<'a, ValX<'a, Val>> {
     let fail = |error: &dyn std::fmt::Display| {
         Err(Exn::from(Error::str(format_args!("cannot parse a text as JSON: {error}"))))
     };
-    let text = match cv.1.try_as_utf8_bytes() {
+    let (_, input) = cv;
+    let text = match input.try_as_utf8_bytes() {
         Ok(text) if nesting::depth(text) > nesting::MAX_DEPTH => {
             return box_once(fail(&nesting::TooDeep));
         }
