@@ -101,7 +101,8 @@ impl Walk<'_> {
             self.redirects(&command.redirects);
         }
         match &command.kind {
-            CommandKind::Comment { .. } => {}
+            // The random programs have one file; `tests/uses.rs` has several.
+            CommandKind::Comment { .. } | CommandKind::Use(_) => {}
             CommandKind::Pipeline(pipeline) => self.pipeline(pipeline),
             CommandKind::Assign { value, local, .. } => {
                 if *local {
@@ -151,8 +152,6 @@ impl Walk<'_> {
             }
             CommandKind::Jump(jump) => self.is(jump.keyword()),
             CommandKind::Args(_) => self.is("args"),
-            // The random programs have one file; `tests/machine/uses.rs` has several.
-            CommandKind::Use(_) => {}
             CommandKind::List { words, adds, .. } => {
                 self.is(if *adds { "list-add" } else { "list" });
                 self.expressions(words);

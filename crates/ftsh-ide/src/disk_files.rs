@@ -30,7 +30,7 @@ impl UsedFiles for DiskFiles {
             Path::new(user).parent().unwrap_or(Path::new(""))
         };
         let place = joined(directory, path);
-        let identity = fs::canonicalize(&place).map_err(|error| plain(&error).to_string())?;
+        let identity = fs::canonicalize(&place).map_err(|error| plain(&error))?;
         // A FIFO would block an editor.
         if !identity.is_file() {
             return Err("not a regular file".to_owned());
@@ -38,7 +38,7 @@ impl UsedFiles for DiskFiles {
         let (mut text, limit) = (Vec::new(), MAX_SCRIPT_LENGTH as u64 + 1);
         File::open(&identity)
             .and_then(|file| file.take(limit).read_to_end(&mut text))
-            .map_err(|error| plain(&error).to_string())?;
+            .map_err(|error| plain(&error))?;
         if text.len() > MAX_SCRIPT_LENGTH {
             return Err(SCRIPT_TOO_LONG.to_owned());
         }

@@ -48,7 +48,9 @@ impl<'a> Origins<'a> {
     fn block(&mut self, block: &'a Block) {
         for command in &block.commands {
             self.command(command);
-            walk::blocks(command).into_iter().for_each(|inner| self.block(inner));
+            for inner in walk::blocks(command) {
+                self.block(inner);
+            }
         }
     }
 

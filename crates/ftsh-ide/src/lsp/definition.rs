@@ -40,11 +40,11 @@ fn elsewhere(script: &Script, kind: NameKind, name: &str) -> Vec<Location> {
 /// Returns the beginning of the file of the `use` at an offset.
 fn file(document: &Document, script: &Script, offset: usize) -> Vec<Location> {
     let Some(directory) = document.directory() else { return Vec::new() };
-    let mut uses = script.uses();
-    let used = uses.find(|(span, _)| span.start <= offset && offset <= span.end);
-    let Some((_, used)) = used else { return Vec::new() };
+    let is_there = |span: Span| span.start <= offset && offset <= span.end;
+    let found = script.uses().find(|(span, _)| is_there(*span));
+    let Some((_, named)) = found else { return Vec::new() };
     let start = Range::new(Position::new(0, 0), Position::new(0, 0));
-    let uri = document::file_uri(&joined(&directory, &used.path));
+    let uri = document::file_uri(&joined(&directory, &named.path));
     uri.map(|uri| Location::new(uri, start)).into_iter().collect()
 }
 

@@ -268,7 +268,7 @@ impl Machine {
             Instruction::Unset(name) => self.core.unset(task, name),
             Instruction::Use(file) => {
                 if let Some(file) = file {
-                    return self.commands().use_file(task, file);
+                    return Ok(self.commands().use_file(task, file));
                 }
             }
             Instruction::Args(declaration) => self.core.read_arguments(task, declaration)?,

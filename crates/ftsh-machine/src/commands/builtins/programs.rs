@@ -80,9 +80,9 @@ fn source(commands: &mut CommandRunner<'_>, task: &mut Task, command: &Expanded)
 
 impl CommandRunner<'_> {
     /// Runs a used file.
-    pub(crate) fn use_file(&mut self, task: &mut Task, file: &Arc<Program>) -> Step {
+    pub(crate) fn use_file(&mut self, task: &mut Task, file: &Arc<Program>) -> Flow {
         let text = format!("use {}", file.source.name());
-        Ok(self.enter_file(task, Arc::clone(file), text))
+        self.enter_file(task, Arc::clone(file), text)
     }
 
     /// Runs another file in place of the current instruction.

@@ -60,7 +60,7 @@ fn unavailable<'a>(name: &str) -> BoxIter<'a, ValX<'a, Val>> {
     bome(Err(Error::str(format_args!("`{name}` is not available, since it reads the system"))))
 }
 
-fn from_json<'a>(cv: Cv<'a, FilterData>) -> BoxIter<'a, ValX<'a, Val>> {
+fn from_json(cv: Cv<'_, FilterData>) -> BoxIter<'_, ValX<'_, Val>> {
     let fail = |error: &dyn std::fmt::Display| {
         Err(Exn::from(Error::str(format_args!("cannot parse a text as JSON: {error}"))))
     };
