@@ -12,6 +12,7 @@ pub mod braces;
 mod builder;
 mod channel;
 mod command;
+mod cursor;
 mod document;
 mod documents;
 mod duration;

@@ -5,8 +5,8 @@
 
 use smallvec::smallvec;
 
+use super::cursor::Cursor;
 use super::line::{HeadLine, ParsedLine};
-use super::plain::Cursor;
 use crate::ast::{Block, Duration, Expr, ExprKind, Try, Unit, Word, WordPart};
 use crate::clauses::TryClauses;
 use crate::span::Span;
