@@ -238,9 +238,10 @@ impl<'a> CompletionContext<'a> {
             (Role::Command, "unset" | "export" | "read") => {
                 (0, self.fitting(variable_names(self.known)))
             }
-            (Role::Keyword, "limit") if words.len() == 2 => (0, self.fitting(Unit::names())),
+            (Role::Keyword, "limit") | (Role::Command, "sleep") if words.len() == 2 => {
+                (0, self.fitting(Unit::names()))
+            }
             (Role::Keyword, "limit") => (0, Vec::new()),
-            (Role::Command, "sleep") if words.len() == 2 => (0, self.fitting(Unit::names())),
             (Role::Command, help::COMMAND) => {
                 let more = self.known.topics.iter().map(|topic| topic.name.as_str());
                 let mut found = self.fitting(help::topics());

@@ -459,8 +459,9 @@ impl<'a, D: Durable, S: Store> Recorder<'a, D, S> {
                     Returned::NotBegun { node: None, why: message(), blame: Blame::Request };
                 Event::Returned { process: branch.process, returned }
             }
-            Effect::Open { operation, .. } | Effect::Commit { operation, .. } => refusal(operation),
-            Effect::Query { operation, query: Query::RecordedWords(_), .. } => refusal(operation),
+            Effect::Open { operation, .. }
+            | Effect::Commit { operation, .. }
+            | Effect::Query { operation, query: Query::RecordedWords(_), .. } => refusal(operation),
             Effect::Enter(entry) => refusal(entry.operation),
             _ => return,
         };

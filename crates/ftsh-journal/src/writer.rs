@@ -388,8 +388,8 @@ pub(crate) fn changes_the_world(effect: &Effect) -> bool {
         | Effect::Dispatch(_)
         | Effect::Commit { .. }
         | Effect::Enter(_)
-        | Effect::Leave(..) => true,
-        Effect::Query { query: Query::RecordedWords(_), .. } => true,
+        | Effect::Leave(..)
+        | Effect::Query { query: Query::RecordedWords(_), .. } => true,
         Effect::Open { redirects, .. } => redirects.iter().any(|it| match &it.source {
             FdSource::File { access, .. } => *access != Access::Read,
             FdSource::StagedFile { .. } => true,

@@ -36,7 +36,9 @@ mod tests {
     fn the_lowest_free_number_comes_next() {
         let mut slots = Slots::default();
         let mut take = |back: &[u32]| {
-            back.iter().for_each(|slot| slots.give_back(NonZeroU32::new(*slot).expect("above 0")));
+            for slot in back {
+                slots.give_back(NonZeroU32::new(*slot).expect("above 0"));
+            }
             [slots.take(), slots.take(), slots.take()].map(NonZeroU32::get)
         };
         assert_eq!(take(&[]), [1, 2, 3]);
