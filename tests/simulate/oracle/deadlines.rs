@@ -100,6 +100,12 @@ impl Oracle for Deadlines {
                 if !is_on || !within.counts || within.condition || self.deadline(within) > now {
                     continue;
                 }
+                // `keep` moved the process out of the `try`.
+                if look.families.handed_over.contains(&start.scope)
+                    && !look.families.is_within(start.scope, within.scope)
+                {
+                    continue;
+                }
                 let cut = *self.cuts.entry(within.scope).or_insert(now);
                 if cut + share <= now
                     && !look.families.is_ending(start.scope)

@@ -90,7 +90,7 @@ mod tests {
         ] {
             assert!(table.lines().any(|line| line == row), "{table}");
         }
-        assert!(table.contains("| 100 ms, 15 min, 2, 10 % |"), "{table}");
+        assert!(table.contains("| 100 ms, 1 min, 2, 10 % |"), "{table}");
     }
 
     #[test]
@@ -98,7 +98,7 @@ mod tests {
         assert_eq!(help(PolicyKind::Fixed), "Always T. T is 1 s.\n");
         let help = help(PolicyKind::Normal);
         assert!(
-            help.contains(" T is 100 ms, M is 15 min, F is 2, P is 10 %.\n\nSource: "),
+            help.contains(" T is 100 ms, M is 1 min, F is 2, P is 10 %.\n\nSource: "),
             "{help}"
         );
     }

@@ -191,7 +191,7 @@ fn proportional_spreads_to_both_sides_of_the_cap_too() {
 #[test]
 fn slotted_draws_whole_slots_from_a_doubling_range() {
     for (n, slots) in [(0, 2), (1, 4), (4, 32), (9, 1024), (10, 1024), (30, 1024)] {
-        let drawn: Vec<f64> = crowd("slotted", n).collect();
+        let drawn: Vec<f64> = crowd("slotted to 1 h", n).collect();
         assert!(drawn.iter().all(|d| d.fract() == 0.0 && (0.0..f64::from(slots)).contains(d)));
         let (first, last) = (
             drawn.iter().fold(9e9_f64, |a, b| a.min(*b)),
@@ -209,7 +209,7 @@ fn windowed_retries_fall_in_their_own_windows() {
     for n in [0, 1, 6] {
         let (start, length) = (f64::from((1 << n) - 1), f64::from(1 << n));
         let times = (0..20_000).map(|seed| {
-            let series = delays("windowed", seed, n + 1);
+            let series = delays("windowed to 1 h", seed, n + 1);
             (series.iter().sum::<Duration>().as_secs_f64() - start) / length
         });
         assert_uniform(&format!("n = {n}"), times);
@@ -233,7 +233,7 @@ fn windows_continue_while_attempts_run() {
     // what is left of the third one, and one that ends at 100 in the one that lasts up to 127.
     let at = |elapsed: f64| {
         (0..20_000).map(move |seed| {
-            let mut backoff = Backoff::new(policy("windowed"));
+            let mut backoff = Backoff::new(policy("windowed to 1 h"));
             let mut rng = rng(seed);
             backoff.next_delay(Duration::ZERO, &mut rng);
             elapsed + backoff.next_delay(Duration::from_secs_f64(elapsed), &mut rng).as_secs_f64()

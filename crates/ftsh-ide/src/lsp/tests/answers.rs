@@ -94,7 +94,7 @@ fn hover_shows_the_schedule_of_a_try() {
     - attempts: at most 10
     - delays (`full from 1 s to 1 min by 2`): 0 ms to 1 s, then 0 ms to 2 s, then 0 ms to 4 s, then 0 ms to 8 s, then 0 ms to 16 s, …
     - gives up: possibly at once, if every attempt fails at once
-    - takes at most: 18 min 31 s, with any commands
+    - takes at most: 14 min 3 s, with any commands
     ");
     insta::assert_snapshot!(schedule("‸try for 1 hour every 5 minutes"), @"
     1:1-4 ```ftsh
@@ -176,7 +176,7 @@ fn hover_explains_words() {
     insta::assert_snapshot!(explained("try 3 times backoff fi‸xed from 1 s"), @"1:21-26 Always T. T is 1 s.");
     insta::assert_snapshot!(explained("echo 🦀; f=1; forall x in a b at ‸most 3"), @"1:34-38 `at most N`: the maximum number of branches at once.");
     insta::assert_snapshot!(explained("forall x in a b keep goi‸ng"), @"1:22-27 `keep going`: a failed branch doesn't end the others; `$failed` and `$succeeded` list the words.");
-    insta::assert_snapshot!(explained("forall x in a b output grouped in or‸der"), @"1:35-40 `in WORDS`: one branch runs for each word. With `output grouped in order`, the outputs appear in the order of the words.");
+    insta::assert_snapshot!(explained("forall x in a b output grouped in or‸der"), @"1:35-40 `in WORDS`: one branch runs for each word. With `output grouped in order`, the outputs appear in the order of the words. `once in FILE` skips the words that the file records.");
     assert_eq!(explained("forall x in or‸der output grouped"), "nothing");
     insta::assert_snapshot!(explained("channel c at most 2 bu‸dget 20%"), @"1:21-27 `budget P%`: the maximum number of retries, as a percentage of first attempts.");
     insta::assert_snapshot!(explained("sh‸ift"), @"1:1-6 Drops the first argument: $2 becomes $1. `shift 2` drops two.");
