@@ -13,7 +13,7 @@ use super::jobs::JobResult;
 use super::os::poll::Token;
 use super::program::ProgramSpec;
 use super::{FdError, ProcessDriver};
-use ftsh_machine::effect::{IoId, OperationId, ScratchId, Sink, SpoolId, StagedFileId};
+use ftsh_machine::effect::{BufferId, IoId, OperationId, ScratchId, Sink, SpoolId, StagedFileId};
 use ftsh_machine::event::{Reply, SpawnError};
 use ftsh_machine::record::LogEvent;
 use ftsh_sys as sys;
@@ -34,6 +34,12 @@ impl ProcessDriver {
         self.operate(operation, move |control| {
             JobResult::Reply(commit::commit(&staged_files, &registry, control))
         });
+    }
+
+    /// Answers with the buffers that are not empty.
+    pub(super) fn find_filled(&mut self, operation: OperationId, buffers: &[BufferId]) {
+        let filled = self.io.filled(buffers);
+        self.answer(operation, Ok(Reply::Buffers(filled)));
     }
 
     /// Commits the input read by an attempt.
@@ -106,11 +112,14 @@ impl ProcessDriver {
             Ok(plan) => plan,
             Err(error) => return self.answer(operation, Err(error)),
         };
-        // What is left in the pipe of a replayed input would be lost.
-        let amount = if plan.table.replays.is_empty() { amount } else { Amount::All };
+        let amount = match amount {
+            // What is left in the pipe of a replayed input would be lost.
+            Amount::Part if !plan.table.replays.is_empty() => Amount::All,
+            amount => amount,
+        };
         self.operate(operation, move |control| {
             let table = plan.carry_out(control);
-            let text = table.and_then(|table| stream::read_input(&table, number, amount, control));
+            let text = table.and_then(|table| stream::read_input(&table, number, &amount, control));
             drop(kept);
             JobResult::Reply(text.map(Reply::Text))
         });

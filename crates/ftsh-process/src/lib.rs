@@ -327,13 +327,11 @@ impl ProcessDriver {
                 return self.answer(operation, text.map_err(FdError::LocalTime));
             }
             Query::Tail(sinks, most) => return self.tail(operation, &sinks, most),
-            Query::Filled(buffers) => {
-                let filled = self.io.filled(&buffers);
-                return self.answer(operation, Ok(Reply::Buffers(filled)));
-            }
+            Query::Filled(buffers) => return self.find_filled(operation, &buffers),
             Query::InputEnded(io) => return self.query_input_end(operation, io),
             Query::Input(io, number) => return self.read_input(operation, io, number, Amount::All),
             Query::InputPart(io) => return self.read_input(operation, io, 0, Amount::Part),
+            Query::InputWord(io, to) => return self.read_input(operation, io, 0, Amount::Word(to)),
             Query::Scratch(id) => return self.find_scratch(operation, id),
             query => {
                 if let Some(reply) = files::answer_now(&directory, &query) {

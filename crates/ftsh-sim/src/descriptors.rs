@@ -440,6 +440,18 @@ impl Descriptors {
         Ok(rest)
     }
 
+    /// Reads the input of descriptor 0 up to a text.
+    pub(crate) fn read_word(&mut self, io: IoId, end: &BString) -> Result<BString, Missing> {
+        let target = self.table(io).remove(&0).ok_or(Missing::Descriptor(0))?;
+        let DescriptorTarget::Input(source) = target else { return Ok(BString::default()) };
+        let mut rest = self.rest(&source).unwrap_or_default();
+        if let Some(at) = rest.find(&**end) {
+            rest.truncate(at + end.len());
+        }
+        source.go_to(source.at() + rest.len());
+        Ok(rest)
+    }
+
     /// Returns the remaining input of a source; none while its pipe has a writer.
     fn rest(&self, source: &InputSource) -> Option<BString> {
         let input = match &source.of {

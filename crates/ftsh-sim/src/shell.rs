@@ -462,6 +462,7 @@ impl Shell {
             Query::Tail(buffers, most) => Ok(Reply::Text(self.descriptors.tail(buffers, *most))),
             Query::Scratch(scratch) => Ok(Reply::Text(self.descriptors.drafts.scratch(*scratch))),
             Query::Input(io, number) => self.descriptors.read_all(*io, *number).map(Reply::Text),
+            Query::InputWord(io, end) => self.descriptors.read_word(*io, end).map(Reply::Text),
             Query::InputPart(io) => self.descriptors.read_all(*io, 0).map(Reply::Text),
             Query::RecordedWords(words) => {
                 let path = absolute(&words.path);

@@ -391,6 +391,9 @@ pub enum Query {
     /// The next bytes that come from descriptor 0 of this table, as many as are there, none at the end;
     /// `Reply::Text`.
     InputPart(IoId),
+    /// The next bytes of descriptor 0 of this table up to this text, and not a byte more; the rest of the
+    /// input if the text does not come; `Reply::Text`.
+    InputWord(IoId, BString),
     /// Sorted names of files matching a pattern as in `Glob`, or none; `Reply::Words`. A part `**`
     /// matches any number of directories.
     Files(BString),

@@ -57,6 +57,15 @@ impl Loops {
     }
 }
 
+/// True if the body of a `for` may leave words over: by a `break`, which goes to the end, or a `return`.
+pub(crate) fn ends_early(body: &[Instruction], end: Address) -> bool {
+    let leaves = |instruction: &Instruction| match instruction {
+        Instruction::JumpOut { to, .. } => *to == end,
+        instruction => matches!(instruction, Instruction::Return { .. }),
+    };
+    body.iter().any(leaves)
+}
+
 impl Unwinder<'_> {
     /// Leaves a number of structures, whose attempts count as successful, and jumps.
     pub(crate) fn jump_out(&mut self, task: &mut Task, frames: usize, to: Address) -> Flow {

@@ -9,12 +9,13 @@ use crate::commands::command::answer;
 use crate::effect::Query;
 use crate::event::Reply;
 use crate::forall::Forker;
-use crate::program::code::{DurationScale, Loop};
+use crate::program::code::{DurationScale, Instruction, Loop};
 use crate::record::{Level, LogEvent};
 use crate::tasks::core::Core;
 use crate::tasks::flow::{Flow, Step};
 use crate::tasks::frame::{ForAnyFrame, Frame, FrameKind};
 use crate::tasks::suspend::Suspend;
+use crate::tasks::table::Tasks;
 use crate::tasks::task::Task;
 use crate::values::incoming::Incoming;
 use crate::values::items::Items;
@@ -40,7 +41,17 @@ pub(crate) fn end_for_any(task: &mut Task) -> Flow {
 
 impl Core {
     pub(crate) fn next_for(&mut self, task: &mut Task, code: &Loop) -> Step {
-        let query = Query::InputPart(task.io.id());
+        let io = task.io.id();
+        let query = match task.frames.last().map(|frame| &frame.kind) {
+            // Words after a `break` are left to the next reader.
+            Some(FrameKind::For(items))
+                if code.ends_early && !self.tasks.ends_with_loop(task, code) =>
+            {
+                let end = items.end_of_words().cloned();
+                end.map_or(Query::InputPart(io), |end| Query::InputWord(io, end))
+            }
+            _ => Query::InputPart(io),
+        };
         let part = take_answer(task, &query);
         let next = match task.frames.last_mut() {
             Some(Frame { kind: FrameKind::For(items), .. }) => {
@@ -100,6 +111,19 @@ impl Core {
             self.scheduler.handle(text.len());
         }
         task.variables.set(&code.variable, value);
+    }
+}
+
+impl Tasks {
+    /// True if a loop is a whole stage that reads the stage before it, so that nothing reads the input
+    /// after the loop.
+    fn ends_with_loop(&self, task: &Task, code: &Loop) -> bool {
+        let is_after_another = task.parent.is_some_and(|(_, index)| index > 0);
+        let is_last = matches!(task.program.code.get(code.end), Some(Instruction::EndTask));
+        is_after_another
+            && is_last
+            && task.frames.len() == 1
+            && self.parent_of_stage(task).is_some()
     }
 }
 

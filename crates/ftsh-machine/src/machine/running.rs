@@ -341,7 +341,9 @@ fn refused(query: &Query) -> (FailureKind, Slug) {
     match query {
         Query::Directory(_) => (FailureKind::Failure, Slug::Directory),
         Query::File(_) => (FailureKind::Failure, Slug::SourcedFile),
-        Query::Input(..) | Query::InputPart(_) => (FailureKind::Failure, Slug::Input),
+        Query::Input(..) | Query::InputPart(_) | Query::InputWord(..) => {
+            (FailureKind::Failure, Slug::Input)
+        }
         Query::RecordedWords(_) => (FailureKind::Failure, Slug::OnceFile),
         Query::Home(_) => (FailureKind::Expression, Slug::UnknownUser),
         _ => (FailureKind::Expression, Slug::Expression),

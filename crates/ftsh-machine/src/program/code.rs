@@ -229,6 +229,8 @@ pub(crate) struct Loop {
     /// True if its words come from standard input. The value on the stack is the text that ends each
     /// word, if there is one.
     pub is_input: bool,
+    /// True if the body may end the loop before the last word, by `break` or `return`.
+    pub ends_early: bool,
     /// Address of the body.
     pub body: Address,
     /// Address after the loop.

@@ -4,7 +4,7 @@ mod arms;
 
 use std::sync::Arc;
 
-use crate::loops::jumps::{Exits, Loops};
+use crate::loops::jumps::{Exits, Loops, ends_early};
 use crate::program::code::{
     Address, BackoffCode, ChannelCode, DurationScale, FinallyCode, Instruction, Loop, Program,
     TryCode,
@@ -338,6 +338,7 @@ impl<'a> Lower<'a> {
             variable: Arc::clone(&details.variable),
             items: details.list.len() + usize::from(by.is_some()),
             is_input: details.input.is_some(),
+            ends_early: ends_early(&self.code[body..], self.here()),
             body,
             end: self.here(),
         });

@@ -33,6 +33,11 @@ impl Incoming {
         (!end.is_empty()).then(|| Self { end, skips_empty: false, ..Self::lines() })
     }
 
+    /// Returns the bytes that end a word.
+    pub(crate) fn end(&self) -> &BString {
+        &self.end
+    }
+
     /// Adds the words that end in this input.
     pub(crate) fn take(&mut self, bytes: &[u8], words: &mut Vec<BString>) {
         // The end of a word may have come in two parts.

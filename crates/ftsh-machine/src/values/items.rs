@@ -105,6 +105,11 @@ impl Items {
         self.incoming.is_some() && self.at == self.segments.first().map_or(0, Segment::len)
     }
 
+    /// Returns the bytes that end each word of the input.
+    pub(crate) fn end_of_words(&self) -> Option<&BString> {
+        self.incoming.as_ref().map(Incoming::end)
+    }
+
     /// Adds the words in the next part of the input. An empty part is the end.
     pub(crate) fn feed(&mut self, part: &[u8]) {
         let Some(Segment::Words(words)) = self.segments.first_mut() else { return };

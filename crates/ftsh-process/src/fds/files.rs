@@ -118,6 +118,7 @@ pub(crate) fn answer(
         | Query::Scratch(_)
         | Query::Input(..)
         | Query::InputPart(_)
+        | Query::InputWord(..)
         | Query::InputEnded(_) => Err(FdError::Gone("the variable's file")),
     }
 }

@@ -103,24 +103,33 @@ pub(crate) fn copy(table: &FdTable, control: &Control) -> Ended {
 }
 
 /// Amount of input to read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Amount {
     /// All that is still to come.
     All,
     /// As much as is there, at least a byte; nothing at the end.
     Part,
+    /// Everything up to a text, and not a byte more.
+    Word(BString),
 }
 
 /// Reads what is still to come from a descriptor, unless that is more than a value can have.
 pub(crate) fn read_input(
     table: &FdTable,
     number: u8,
-    amount: Amount,
+    amount: &Amount,
     control: &Control,
 ) -> Result<BString, FdError> {
     let from = table.get(number).ok_or(FdError::Closed(number))?;
     let trouble = |error| FdError::Copy { number, error };
-    let (mut text, mut block) = (Vec::new(), vec![0; FILE_ROOM]);
+    let block = match amount {
+        Amount::Word(end) if end == "\n" => block_for(from),
+        // A terminal gives lines, which may have more than one word.
+        Amount::Word(_) if lseek(from, 0, Whence::SeekCur).is_err() => vec![0; 1],
+        Amount::Word(_) => vec![0; BLOCK],
+        Amount::All | Amount::Part => vec![0; FILE_ROOM],
+    };
+    let (mut text, mut block) = (Vec::new(), block);
     loop {
         match read(from, &mut block) {
             Ok(0) => return Ok(text.into()),
@@ -130,8 +139,21 @@ pub(crate) fn read_input(
             Ok(count) => {
                 text.try_reserve(count).map_err(|error| trouble(error.into()))?;
                 text.extend_from_slice(&block[..count]);
-                if amount == Amount::Part {
-                    return Ok(text.into());
+                match amount {
+                    Amount::All => {}
+                    Amount::Part => return Ok(text.into()),
+                    Amount::Word(end) => {
+                        let before = (text.len() - count).saturating_sub(end.len() - 1);
+                        if let Some(at) = text[before..].find(&**end) {
+                            let surplus = text.split_off(before + at + end.len());
+                            if !surplus.is_empty() {
+                                let back = -(surplus.len() as i64);
+                                lseek(from, back, Whence::SeekCur)
+                                    .map_err(|error| trouble(error.into()))?;
+                            }
+                            return Ok(text.into());
+                        }
+                    }
                 }
             }
             Err(Errno::EINTR) if !control.is_cancelled() => {}
