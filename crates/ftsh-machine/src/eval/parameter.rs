@@ -9,8 +9,9 @@ use crate::effect::Query;
 use crate::eval::expand::Expander;
 use crate::eval::expression::not_a_list;
 use crate::event::Reply;
-use crate::outcome::FailureKind;
+use crate::outcome::{BranchResults, FailureKind};
 use crate::tasks::suspend::Suspend;
+use crate::tasks::task::Task;
 use crate::values::list::List;
 use crate::values::size::{self, MAX_VALUE_LEN, ValueTooLong};
 use crate::values::value::Value;
@@ -210,11 +211,7 @@ impl<'a> Expander<'a> {
 
     /// Returns the list `$failed`, `$failed_errors` or `$succeeded`, where defined.
     fn branch_words(&self, name: &str) -> Result<Option<List>, Suspend> {
-        if !matches!(name, "failed" | "failed_errors" | "succeeded") {
-            return Ok(None);
-        }
-        let branches = self.task.caught().and_then(|caught| caught.of_branches());
-        let Some(branches) = branches else { return Ok(None) };
+        let Some(branches) = branches_of(self.task, name) else { return Ok(None) };
         let (mut list, mut pushed) = (List::default(), Ok(()));
         let mut push = |word: &[u8]| {
             if pushed.is_ok() {
@@ -288,6 +285,13 @@ impl<'a> Expander<'a> {
         };
         Ok((home, &rest[user.len()..]))
     }
+}
+
+/// Returns the results of branches that the list `$failed`, `$failed_errors` or `$succeeded` shows, where
+/// defined.
+pub(crate) fn branches_of<'a>(task: &'a Task, name: &str) -> Option<&'a BranchResults> {
+    let is_list = matches!(name, "failed" | "failed_errors" | "succeeded");
+    task.caught().filter(|_| is_list)?.of_branches().map(Arc::as_ref)
 }
 
 /// Names a parameter in a message.

@@ -5,6 +5,7 @@ use bstr::{BString, ByteSlice};
 use super::{Arguments, Builtin, Execution};
 use crate::commands::CommandRunner;
 use crate::commands::redirect::variable_name;
+use crate::eval::parameter::branches_of;
 use crate::tasks::suspend::Suspend;
 use crate::tasks::task::Task;
 use crate::values::value::Value;
@@ -65,9 +66,14 @@ fn export(_: &mut CommandRunner<'_>, task: &mut Task, args: &[BString]) -> Resul
             None => (arg.clone(), None),
         };
         let name = variable_name(&name)?;
-        let value = match (value, task.variables.get(&name)) {
+        let set = task.variables.get(&name);
+        let is_list = match set {
+            Some(variable) => matches!(variable.value, Value::List(_)),
+            None => branches_of(task, &name).is_some(),
+        };
+        let value = match (value, set) {
             (Some(value), _) => value,
-            (None, Some(Variable { value: Value::List(_), .. })) => {
+            _ if is_list => {
                 return Err(Suspend::usage(format!(
                     "export: `{name}` is a list, and the environment holds text: `x=${name}` and \
                      `export x` pass the elements as lines"
