@@ -59,6 +59,7 @@ mod replayed;
 mod resources;
 mod results;
 mod resuming;
+mod resuming_input;
 mod scripts;
 mod secrets;
 mod shebang;

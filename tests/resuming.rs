@@ -14,13 +14,13 @@ use crate::support::run::{Finished, Running};
 
 /// Victims of the out-of-memory killer.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Victim {
+pub(crate) enum Victim {
     Supervisor,
     Interpreter,
     Both,
 }
 
-const VICTIMS: [Victim; 3] = [Victim::Supervisor, Victim::Interpreter, Victim::Both];
+pub(crate) const VICTIMS: [Victim; 3] = [Victim::Supervisor, Victim::Interpreter, Victim::Both];
 
 /// A command that reports its first start and then waits forever. A word after it distinguishes
 /// several of them.
@@ -32,12 +32,12 @@ fn script(text: &str) -> String {
 }
 
 /// A recorded run of a script.
-fn recorded(text: &str) -> Ftsh {
+pub(crate) fn recorded(text: &str) -> Ftsh {
     Ftsh::script(script(text)).options(["--journal=j"])
 }
 
 /// Kills the run and its commands once the command has started.
-fn killed(run: Ftsh, victim: Victim) -> Finished {
+pub(crate) fn killed(run: Ftsh, victim: Victim) -> Finished {
     let before = fs::read_to_string(run.path("ready")).unwrap_or_default().lines().count();
     let run = run.start();
     run.until_lines("ready", before + 1);
@@ -60,7 +60,7 @@ fn struck(run: Running, victim: Victim) -> Finished {
 }
 
 /// The next start with the same words.
-fn again(before: Finished) -> Ftsh {
+pub(crate) fn again(before: Finished) -> Ftsh {
     Ftsh::after(before).options(["--journal=j", "script.ftsh"])
 }
 
@@ -75,7 +75,7 @@ fn says(of: &Path, text: &str) {
 }
 
 /// Checks the last start of a run, which is over.
-fn over(finished: Finished) -> Finished {
+pub(crate) fn over(finished: Finished) -> Finished {
     finished.nothing_left();
     says(finished.directory.path(), "the run has succeeded");
     finished
@@ -252,47 +252,6 @@ fn effects_and_input_of_a_finished_block_stay() {
         let finished = over(again(finished).stdout("4\n5\n6\n").success());
         assert_eq!(finished.read("file"), "1\n2\n3\n", "{victim:?}");
         assert_eq!(finished.read("out"), "old\ngot a\ngot b\ngot c\n", "{victim:?}");
-    }
-}
-
-#[test]
-fn standard_input_that_is_a_file_is_read_on() {
-    let text = "read one\ntry 2 times every 1 ms\nSTAYS\nend\nread two\necho \"$one $two\"";
-    let finished = killed(recorded(text).stdin("first\nsecond\nthird\n"), Victim::Both);
-    over(again(finished).stdin("first\nsecond\nthird\n").stdout("first second\n").success());
-}
-
-#[test]
-fn input_between_atomic_attempts_is_not_read_again() {
-    let fails = "try 1 time atomic
-            read line
-            failure \"$line is of no use\"
-        catch
-        end\n";
-    let succeeds = "try atomic\nread line\nend\n";
-    let goes_on = "try 2 times every 1 ms\nSTAYS\nend\nread line\necho $line";
-    for before in [format!("{fails}read line\n"), format!("{succeeds}{fails}")] {
-        let run = recorded(&format!("{before}{goes_on}")).stdin("1\n2\n3\n");
-        let again = again(killed(run, Victim::Both)).stdin("1\n2\n3\n");
-        over(again.stdout("2\n").success());
-    }
-}
-
-#[test]
-fn a_pipe_is_gone_and_never_looks_like_an_end() {
-    // The shell reads, because it cannot see the writer's end when both are killed.
-    let text = "function drain
-            while .succeeds. (read line)
-            end
-            echo whole >> out
-        end
-        try 2 times every 1 ms
-            echo attempt >> out
-            sh -c 'echo a; test -e ready || { echo > ready; exec sleep 1000; }' | drain
-        end";
-    for victim in VICTIMS {
-        let finished = over(again(killed(recorded(text), victim)).success());
-        assert_eq!(finished.read("out"), "attempt\nattempt\nwhole\n", "{victim:?}");
     }
 }
 

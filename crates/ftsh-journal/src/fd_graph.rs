@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::scopes::OpenScopes;
 use ftsh_machine::effect::{
-    Access, BufferId, Dispatch, FdChange, FdSource, IoId, OperationId, ProcessId, Run, ScopeId,
-    SpoolId,
+    Access, BufferId, Dispatch, FdChange, FdSource, IoId, OperationId, ProcessId, Query, Run,
+    ScopeId, SpoolId,
 };
 use ftsh_machine::{Effect, Event};
 
@@ -41,6 +41,8 @@ type FdTargets = [FdTarget; 10];
 pub(crate) struct FdGraph {
     tables: BTreeMap<IoId, FdTargets>,
     relays: BTreeMap<OperationId, FdTargets>,
+    /// Inputs that the shell itself reads.
+    queries: BTreeMap<OperationId, Reading>,
     replays: BTreeMap<SpoolId, SharedInput>,
     /// Tables of atomic attempts.
     attempts: BTreeSet<IoId>,
@@ -72,7 +74,7 @@ pub struct Reading {
 pub(crate) struct Changed {
     /// Buffers that commands may have written.
     pub buffers: Vec<BufferId>,
-    /// Inputs that commands may have read.
+    /// Inputs that commands or the shell may have read.
     pub inputs: Vec<Reading>,
 }
 
@@ -96,8 +98,19 @@ impl FdGraph {
             Effect::Relay { operation, io } => {
                 self.relays.insert(*operation, self.targets(*io));
             }
+            Effect::Query { operation, query, .. } => {
+                let from = match query {
+                    Query::Input(io, number) => Some((*io, *number)),
+                    Query::InputPart(io) | Query::InputWord(io, _) => Some((*io, 0)),
+                    _ => None,
+                };
+                if let Some(reading) = from.and_then(|(io, number)| self.own_reading(io, number)) {
+                    self.queries.insert(*operation, reading);
+                }
+            }
             Effect::Abandon(operation) => {
                 self.relays.remove(operation);
+                self.queries.remove(operation);
             }
             Effect::DropSpool(replay) => {
                 self.replays.remove(replay);
@@ -129,6 +142,7 @@ impl FdGraph {
             }
             Event::Done { operation, .. } => {
                 self.relays.remove(operation);
+                self.queries.remove(operation);
             }
             Event::Emptied { scope } => {
                 for process in self.scopes.members(*scope) {
@@ -162,6 +176,7 @@ impl FdGraph {
             Event::Done { operation, .. } => {
                 let targets = self.relays.get(operation);
                 changed.buffers.extend(targets.into_iter().flatten().filter_map(FdTarget::buffer));
+                changed.inputs.extend(self.queries.get(operation));
             }
             _ => {}
         }
@@ -247,6 +262,16 @@ impl FdGraph {
         let targets = targets.or_else(|| self.tables.get(&io).copied())?;
         let descriptor = targets.iter().position(|target| *target == FdTarget::Input(input))?;
         Some(Reading { input, io, descriptor: descriptor as u8 })
+    }
+
+    /// Returns the input that a descriptor of a table leads to.
+    fn own_reading(&self, io: IoId, descriptor: u8) -> Option<Reading> {
+        match self.targets(io)[usize::from(descriptor)] {
+            FdTarget::Input(input) => {
+                Some(self.reading(input).unwrap_or(Reading { input, io, descriptor }))
+            }
+            _ => None,
+        }
     }
 
     fn targets(&self, io: IoId) -> FdTargets {
