@@ -1,10 +1,12 @@
 //! `once in` with real files: kills at random moments, several shells, and files that cannot be written.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
+use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
 use std::thread;
 use std::time::Duration;
 
+use nix::fcntl::{Flock, FlockArg};
 use nix::sys::signal::{Signal, kill};
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
@@ -84,6 +86,34 @@ fn two_shells_share_the_words() {
     assert_eq!(counts(&again.read("ran")), ran);
     let skipped = again.read("r.jsonl").matches(r#""outcome":"skipped""#).count();
     assert_eq!(skipped, 20);
+}
+
+#[test]
+fn a_resumed_run_makes_the_record_that_a_kill_cut_off() {
+    let script = "
+        forall n in a b at most 1 once in done
+            echo $n >> ran
+        end";
+    let run = Ftsh::script(script).options(["--journal=j"]).file("done", "");
+    let done = File::open(run.path("done")).expect("a file");
+    let inode = format!(":{} ", done.metadata().expect("an inode").ino());
+    let lock = Flock::lock(done, FlockArg::LockShared).map_err(|(_, error)| error);
+    let lock = lock.expect("a lock");
+    let run = run.start();
+    run.until("the record waits for the lock", |_| {
+        let locks = fs::read_to_string("/proc/locks").unwrap_or_default();
+        locks.lines().any(|line| line.contains("->") && line.contains(&inode))
+    });
+    for pid in [Some(run.pid()), run.interpreter()].into_iter().flatten() {
+        // The interpreter may have ended with the supervisor.
+        let _ = kill(pid, Signal::SIGKILL);
+    }
+    let killed = run.leave();
+    drop(lock);
+    assert_eq!((killed.read("ran"), killed.read("done")), ("a\n".into(), String::new()));
+    let again = Ftsh::after(killed).options(["--journal=j", "script.ftsh"]).success();
+    // The branch had succeeded, and does not run again.
+    assert_eq!((again.read("ran"), again.read("done")), ("a\nb\n".into(), "a\nb\n".into()));
 }
 
 #[test]
