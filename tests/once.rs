@@ -131,7 +131,7 @@ fn a_word_without_a_record_has_failed() {
     let limited = "text=$( (ulimit -f 0; exec \"$@\") 2>&1 ); echo \"$text\"";
     let full = Ftsh::command(script).through(["sh", "-c", limited, "sh"]);
     let text = full.run().text();
-    assert!(text.contains("\na b\nfailure: "), "{text}");
+    assert!(text.contains("\na b\nio: "), "{text}");
     assert!(text.contains("the word was not recorded: done: file too large"), "{text}");
 }
 

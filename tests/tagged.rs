@@ -153,7 +153,7 @@ fn a_write_error_fails_the_loop() {
         catch; echo \"$error_kind: $error\"; end";
     let finished = Ftsh::command(script).options(["-l", "0"]).success();
     let expected =
-        "failure: the output of a branch cannot be written: no space left on device\n".to_owned();
+        "io: the output of a branch cannot be written: no space left on device\n".to_owned();
     assert_eq!(finished.text(), expected);
     finished.nothing_left();
 }

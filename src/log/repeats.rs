@@ -120,6 +120,7 @@ mod tests {
         let failure = Failure {
             kind: FailureKind::Exit,
             code: 1,
+            errno: None,
             slug: FailureKind::Exit.slug(),
             message: message.into(),
             command: "false".into(),

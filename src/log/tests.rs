@@ -40,6 +40,7 @@ fn failure() -> Failure {
     Failure {
         kind: FailureKind::Exit,
         code: 7,
+        errno: None,
         slug: FailureKind::Exit.slug(),
         message: "`rsync a b` exited with 7".into(),
         command: "rsync a b".into(),

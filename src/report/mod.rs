@@ -172,6 +172,7 @@ mod tests {
         Failure {
             kind: FailureKind::Exit,
             code: 4,
+            errno: None,
             slug: FailureKind::Exit.slug(),
             message: "`wget http://a` exited with 4".into(),
             command: "wget http://a".into(),

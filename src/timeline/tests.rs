@@ -195,6 +195,7 @@ fn lost(command: &str) -> LogEvent {
     LogEvent::CommandFailed(Box::new(Failure {
         kind: FailureKind::Lost,
         code: 1,
+        errno: None,
         slug: FailureKind::Lost.slug(),
         message: format!("`{command}` was running when the shell ended"),
         command: command.into(),

@@ -441,6 +441,26 @@ fn no_attempt_follows_the_first_committed_file() {
 }
 
 #[test]
+fn refused_files_have_the_reason_of_the_system() {
+    for fails in [0, 1] {
+        let refuses = move |it: Simulated| it.settles(move |_| Some(fails));
+        for inside in [
+            "try 1 time atomic; echo a; warn b; end > f 2> g",
+            "try 1 time atomic; echo a > f 2> g; end",
+        ] {
+            let script = format!(
+                "try 1 time
+{inside}
+catch
+echo $error_kind $error_errno
+end"
+            );
+            atomic().model(refuses).run(&script).prints("redirect ENOSPC\n");
+        }
+    }
+}
+
+#[test]
 fn limits_and_failing_siblings_drop_all_effects() {
     let ran = atomic().run("try for 3 seconds atomic; echo a; hang; catch; echo c; end > f");
     holds(&ran, "f", "c\n");

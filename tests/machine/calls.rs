@@ -86,7 +86,7 @@ fn a_sourced_file_shares_everything() {
     let ran =
         world().model(|simulated| simulated.file("/lib.ftsh", "v=5\nfunction g; echo g $1; end\n"));
     ran.run("source /lib.ftsh; echo $v; g x").succeeds().prints("5\ng x\n");
-    world().run("source /nowhere").fails("failure", 1);
+    world().run("source /nowhere").fails("io", 1);
 }
 
 #[test]

@@ -406,7 +406,7 @@ fn a_broken_channel_fails_attempts_with_the_usual_delays() {
 #[test]
 fn a_channel_that_cannot_be_used_fails_the_attempt() {
     let (gate, outcome) = run(&[Refuse, Refuse], "try 2 times through k\n ok\nend");
-    assert_eq!(kind(&outcome), ("failure", 1));
+    assert_eq!(kind(&outcome), ("io", 1));
     takes(&gate, 1.0);
     let (_, outcome) = run(&[Refuse], "try 2 times through k\n ok\nend");
     assert_eq!(outcome, Outcome::Succeeded);

@@ -24,7 +24,7 @@ impl Driver for FailingQuery {
         match effect {
             Effect::Query { operation, query: Query::Filled(_), .. } if !self.is_answered => {
                 self.is_answered = true;
-                let result = Err(Refusal { message: "nobody can tell".into() });
+                let result = Err(Refusal::new("nobody can tell"));
                 self.answer = Some(Event::Done { operation, result });
             }
             effect => self.world.perform(effect),

@@ -162,6 +162,7 @@ fn failed(kind: FailureKind, again: PackedRetry) -> Fate {
         branches: None,
         output: None,
         slug: kind.slug().name().into(),
+        errno: None,
     };
     Ends(BranchEnd::Failed { failure: vec![failure], again })
 }

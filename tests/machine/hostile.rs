@@ -38,7 +38,7 @@ fn event() -> impl Strategy<Value = Event> {
             }
         ),
         2 => (id.clone(), kind).prop_map(|(process, kind)| {
-            let error = SpawnError { kind, message: "no".into() };
+            let error = SpawnError::new(kind, "no".into());
             Event::SpawnFailed { process: ProcessId(process), error }
         }),
         8 => (id.clone(), reply()).prop_map(|(operation, result)| {

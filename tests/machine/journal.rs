@@ -103,6 +103,18 @@ fn recorded_runs_replay() {
     assert!(attempts > 10 && lines.is_sorted_by_key(|record| record.level.min(Level::NOTHING)));
 }
 
+#[test]
+fn reasons_of_the_system_are_recorded() {
+    let disk = Disk::default();
+    let caught = "catch\nif $error_errno .ne. ENOENT; exit 3; end\nend\n";
+    let script =
+        format!("try 1 time\ncat < /none\n{caught}try 1 time\nsource /none\n{caught}exit 5");
+    let (outcome, _) = record(&disk, &script);
+    assert_eq!(outcome, Outcome::Exited(5));
+    let replayed = replay(&disk.journal(), Level::NOTHING, |_: &LogRecord| {}).expect("again");
+    assert_eq!(replayed.outcome, Some(outcome));
+}
+
 /// World that suspends the run during the only command, and then records a further event.
 #[derive(Default)]
 struct Ending(VecDeque<Event>);

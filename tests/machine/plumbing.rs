@@ -169,3 +169,32 @@ fn a_command_that_never_started_has_emptied_its_variable() {
     let script = "p=old; try for 2 s; hang -> p 2-> q < /f; catch; echo [$p] [$q]; end";
     world().model(|simulated| simulated.file("/f", "")).run(script).succeeds().prints("[] []\n");
 }
+
+#[test]
+fn reasons_of_the_system_are_named() {
+    let file = |simulated: ftsh_sim::Simulated| simulated.file("/f", "text");
+    let told = |command: &str| {
+        let script = format!(
+            "try 1 time\n{command}\ncatch\necho $error_kind $error_code \"<$error_errno>\"\nend"
+        );
+        let ran = world().model(file).run(&script).succeeds();
+        let printed = ran.world.stdout();
+        printed.trim_end().to_owned()
+    };
+    assert_eq!(told("cat < /none"), "redirect 1 <ENOENT>");
+    assert_eq!(told("for x in 1; ok; end < /none"), "redirect 1 <ENOENT>");
+    assert_eq!(told("cd /f"), "io 1 <ENOTDIR>");
+    assert_eq!(told("source /none"), "io 1 <ENOENT>");
+    assert_eq!(told("nothing_such"), "notfound 127 <ENOENT>");
+    // The first branch that failed gives the reason, also from inside calls and other tries.
+    let branches = "forall d in /f keep going; try 2 times; cd $d; catch; failure; end; end";
+    assert_eq!(told(branches), "io 1 <ENOTDIR>");
+    assert_eq!(told("ok | cd /f"), "io 1 <ENOTDIR>");
+    for command in ["fail 3", "failure", "giveup", "echo $none", "defer many"] {
+        assert!(told(command).ends_with(" <>"), "{command}");
+    }
+    let script = "try 9 times while $error_errno .ne. ENOTDIR\necho $attempt\ncd /f\nend";
+    world().model(file).run(script).fails("io", 1).prints("1\n");
+    world().model(file).run("if .succeeds. (cd /f); else; echo no; end").prints("no\n");
+    world().run("try; ok; finally; echo \"<$error_errno>\"; end").prints("<>\n");
+}

@@ -19,13 +19,14 @@ const IN: [(&str, &str); 3] = [
 
 const TIMES: &str = "`N times`: the maximum number of attempts.";
 
-const VARIABLES: [(&str, &str); 21] = [
+const VARIABLES: [(&str, &str); 22] = [
     ("attempt", "the number of the attempt of the innermost `try`, from 1"),
     ("elapsed", "the seconds since the innermost `try` began"),
     ("remaining", "the seconds until the time limit"),
     ("error", "the failure, in a sentence; empty in `finally` after success"),
     ("error_kind", "the kind of the failure: `exit`, `signal`, `timeout`, …"),
     ("error_code", "the status of the command that failed"),
+    ("error_errno", "the name of the reason that the system gave, such as `ENOSPC`; or empty"),
     ("error_command", "the command that failed"),
     ("error_line", "the line of the command that failed"),
     ("error_output", "the end of the failed attempt's standard error"),

@@ -136,6 +136,8 @@ pub(crate) enum Delivered {
     Placed { process: u64, node: String },
     /// `Event::Returned`, stored as in messages between machines
     Returned { process: u64, returned: Returned },
+    /// `Event::SpawnFailed` with the name of the system's error
+    SpawnRefused { process: u64, kind: RecordedSpawnError, message: String, errno: String },
 }
 
 /// `CommandStatus`
@@ -172,17 +174,25 @@ pub enum RecordedReply {
     Recorded {
         buffer: u64,
     },
+    /// Refusal with the name of the system's error.
+    RefusedBySystem {
+        message: String,
+        errno: String,
+    },
 }
 
 impl From<&Event> for Delivered {
     fn from(event: &Event) -> Self {
         match event {
             Event::Spawned { process, pid } => Self::Spawned { process: process.0, pid: *pid },
-            Event::SpawnFailed { process, error } => Self::SpawnFailed {
-                process: process.0,
-                kind: error.kind.into(),
-                message: error.message.clone(),
-            },
+            Event::SpawnFailed { process, error } => {
+                let SpawnError { kind, message, errno } = error.clone();
+                let (process, kind) = (process.0, kind.into());
+                match errno {
+                    Some(errno) => Self::SpawnRefused { process, kind, message, errno },
+                    None => Self::SpawnFailed { process, kind, message },
+                }
+            }
             Event::Exited { process, status, line, reader_gone } => Self::Exited {
                 process: process.0,
                 end: (*status).into(),
@@ -218,7 +228,11 @@ impl Delivered {
             Self::Spawned { process, pid } => Event::Spawned { process: ProcessId(process), pid },
             Self::SpawnFailed { process, kind, message } => Event::SpawnFailed {
                 process: ProcessId(process),
-                error: SpawnError { kind: kind.into(), message },
+                error: SpawnError::new(kind.into(), message),
+            },
+            Self::SpawnRefused { process, kind, message, errno } => Event::SpawnFailed {
+                process: ProcessId(process),
+                error: SpawnError { kind: kind.into(), message, errno: Some(errno) },
             },
             Self::Exited { process, end, line, unread } => Event::Exited {
                 process: ProcessId(process),
@@ -302,7 +316,10 @@ impl From<&Result<Reply, Refusal>> for RecordedReply {
             Ok(Reply::Admission(Admission::Admitted)) => Self::Admitted,
             Ok(Reply::Admission(Admission::NoBudget)) => Self::NoBudget,
             Ok(Reply::Admission(Admission::Broken(time))) => Self::Broken(*time),
-            Err(refusal) => Self::Refused(refusal.message.clone()),
+            Err(Refusal { message, errno: None }) => Self::Refused(message.clone()),
+            Err(Refusal { message, errno: Some(errno) }) => {
+                Self::RefusedBySystem { message: message.clone(), errno: errno.clone() }
+            }
         }
     }
 }
@@ -319,10 +336,13 @@ impl From<RecordedReply> for Result<Reply, Refusal> {
             RecordedReply::Admitted => Reply::Admission(Admission::Admitted),
             RecordedReply::NoBudget => Reply::Admission(Admission::NoBudget),
             RecordedReply::Broken(time) => Reply::Admission(Admission::Broken(time)),
-            RecordedReply::Refused(message) => return Err(Refusal { message }),
+            RecordedReply::Refused(message) => return Err(Refusal::new(message)),
+            RecordedReply::RefusedBySystem { message, errno } => {
+                return Err(Refusal { message, errno: Some(errno) });
+            }
             RecordedReply::Recorded { buffer } => {
                 let message = format!("the content of buffer {buffer} isn't known");
-                return Err(Refusal { message });
+                return Err(Refusal::new(message));
             }
         })
     }

@@ -186,7 +186,7 @@ impl<'a, D: Durable, S: Store> Recorder<'a, D, S> {
                     self.late.push(effect);
                 }
                 Effect::Commit { operation, .. } => {
-                    let result = Err(Refusal { message: COMMIT_NOT_BEGUN.into() });
+                    let result = Err(Refusal::new(COMMIT_NOT_BEGUN));
                     self.unrecorded.push_back(Event::Done { operation, result });
                 }
                 effect => {
@@ -446,12 +446,12 @@ impl<'a, D: Durable, S: Store> Recorder<'a, D, S> {
             }
         };
         let refusal = |operation| {
-            let result = Err(Refusal { message: message() });
+            let result = Err(Refusal::new(message()));
             Event::Done { operation, result }
         };
         let event = match effect {
             Effect::Run(run) | Effect::Exec(run) => {
-                let error = SpawnError { kind: SpawnErrorKind::System, message: message() };
+                let error = SpawnError::new(SpawnErrorKind::System, message());
                 Event::SpawnFailed { process: run.process, error }
             }
             Effect::Dispatch(branch) => {

@@ -19,7 +19,7 @@ use ftsh_machine::event::{CommandStatus, Event, SpawnError, SpawnErrorKind};
 use ftsh_machine::record::LogEvent;
 use ftsh_machine::time::Deadline;
 use ftsh_sys as sys;
-use ftsh_sys::os_error::plain;
+use ftsh_sys::os_error::{self, plain};
 
 /// Interval of checks for cancellation while an `exec` waits.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -57,7 +57,7 @@ impl ProcessDriver {
         });
         let mut plan = match plan {
             Ok(plan) => plan,
-            Err(error) => return self.refuse(process, redirect_error(&error)),
+            Err(error) => return self.refuse(process, redirect_error(error)),
         };
         command.kept.extend(plan.written());
         command.readers = match &action {
@@ -77,7 +77,7 @@ impl ProcessDriver {
         // If it got the terminal at once, no status line could be shown.
         let is_quiet = command.quiet;
         if let Err(error) = plan.begin() {
-            return self.refuse(process, redirect_error(&error));
+            return self.refuse(process, redirect_error(error));
         }
         match action {
             Action::Program { words, environment, overrides } => {
@@ -103,9 +103,8 @@ impl ProcessDriver {
                     let table = plan.carry_out(&Control::default());
                     let interactive =
                         !is_quiet && table.as_ref().is_ok_and(|table| !table.reads_nothing());
-                    let started = table
-                        .map_err(|error| redirect_error(&error))
-                        .and_then(|table| program.start(&table));
+                    let started =
+                        table.map_err(redirect_error).and_then(|table| program.start(&table));
                     self.enter(process, scope, command);
                     self.started(process, started, interactive);
                 } else {
@@ -113,7 +112,7 @@ impl ProcessDriver {
                         let table = match plan.carry_out(control) {
                             Ok(table) => table,
                             Err(error) => {
-                                return JobResult::Started(Err(redirect_error(&error)), false);
+                                return JobResult::Started(Err(redirect_error(error)), false);
                             }
                         };
                         if !control.commit() {
@@ -130,12 +129,12 @@ impl ProcessDriver {
                 self.work(process, scope, command, move |control| {
                     JobResult::Ended(match plan.carry_out(control) {
                         Ok(table) => stream::print(&table, &bytes, control),
-                        Err(error) => Err(redirect_error(&error)),
+                        Err(error) => Err(redirect_error(error)),
                     })
                 });
             }
             Action::Print(bytes) => match plan.carry_out(&Control::default()) {
-                Err(error) => self.refuse(process, redirect_error(&error)),
+                Err(error) => self.refuse(process, redirect_error(error)),
                 Ok(table) => match stream::print_now(&table, &bytes) {
                     Ok(ended) => self.ended(process, ended, &command.readers),
                     Err(left) => self.work(process, scope, command, move |control| {
@@ -147,19 +146,19 @@ impl ProcessDriver {
             Action::Copy => self.work(process, scope, command, move |control| {
                 JobResult::Ended(match plan.carry_out(control) {
                     Ok(table) => stream::copy(&table, control),
-                    Err(error) => Err(redirect_error(&error)),
+                    Err(error) => Err(redirect_error(error)),
                 })
             }),
             Action::ReadLine if plan.may_block() => {
                 self.work(process, scope, command, move |control| {
                     JobResult::Ended(match plan.carry_out(control) {
                         Ok(table) => stream::read_line(&table, Vec::new(), control),
-                        Err(error) => Err(redirect_error(&error)),
+                        Err(error) => Err(redirect_error(error)),
                     })
                 });
             }
             Action::ReadLine => match plan.carry_out(&Control::default()) {
-                Err(error) => self.refuse(process, redirect_error(&error)),
+                Err(error) => self.refuse(process, redirect_error(error)),
                 Ok(table) if table.get(0).is_some_and(Fd::is_memory) => {
                     let ended = stream::read_line(&table, Vec::new(), &Control::default());
                     self.ended(process, ended, &command.readers);
@@ -182,7 +181,7 @@ impl ProcessDriver {
         } = run;
         let Action::Program { words, environment, overrides } = action else {
             let message = "only a program can replace the shell".into();
-            let error = SpawnError { kind: SpawnErrorKind::NotExecutable, message };
+            let error = SpawnError::new(SpawnErrorKind::NotExecutable, message);
             return self.refuse(process, error);
         };
         let plan = self.io.plan(io, &directory, umask, redirects).and_then(|mut plan| {
@@ -191,7 +190,7 @@ impl ProcessDriver {
         });
         let plan = match plan {
             Ok(plan) => plan,
-            Err(error) => return self.refuse(process, redirect_error(&error)),
+            Err(error) => return self.refuse(process, redirect_error(error)),
         };
         self.tty.status_line.hide();
         let child_env =
@@ -236,7 +235,7 @@ impl ProcessDriver {
             let _ = sys::kill(reader, libc::SIGKILL);
         }
         let message = format!("{}: {}", replacement.file(), plain(&error));
-        SpawnError { kind: SpawnErrorKind::System, message }
+        SpawnError { kind: SpawnErrorKind::System, message, errno: os_error::name(&error) }
     }
 
     /// Returns the kill timeout for shells inside a command.
@@ -345,8 +344,8 @@ impl ProcessDriver {
                 true
             }
             Err(error) => {
-                let message = FdError::Worker(error).to_string();
-                self.refuse(process, SpawnError { kind: SpawnErrorKind::System, message });
+                let error = FdError::Worker(error).into_spawn_error(SpawnErrorKind::System);
+                self.refuse(process, error);
                 false
             }
         }
@@ -383,7 +382,7 @@ impl ProcessDriver {
             JobResult::Ready(program, table) => {
                 if self.leave_wanted(process) {
                     let replacement = table
-                        .map_err(|error| redirect_error(&error))
+                        .map_err(redirect_error)
                         .and_then(|table| Replacement::of(&program, &table));
                     let error = match replacement {
                         Ok(replacement) => self.replace_shell(&replacement),
@@ -449,8 +448,8 @@ impl ProcessDriver {
     }
 }
 
-fn redirect_error(error: &FdError) -> SpawnError {
-    SpawnError { kind: SpawnErrorKind::Redirect, message: error.to_string() }
+fn redirect_error(error: FdError) -> SpawnError {
+    error.into_spawn_error(SpawnErrorKind::Redirect)
 }
 
 /// Returns a moment since 1970 in seconds, as the environment of commands has it.

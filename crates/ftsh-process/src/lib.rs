@@ -298,7 +298,7 @@ impl ProcessDriver {
     }
 
     fn answer(&mut self, operation: OperationId, result: Result<Reply, FdError>) {
-        let result = result.map_err(Refusal::new);
+        let result = result.map_err(Refusal::from);
         self.ready.push_back(Event::Done { operation, result });
     }
 

@@ -13,6 +13,7 @@ use ftsh_machine::TORN;
 use ftsh_machine::effect::{
     Access, BufferId, FdChange, FdSource, IoId, PipeId, Run, Sink, StagedFileId, WordFile,
 };
+use ftsh_machine::event::Refusal;
 
 /// Targets of all descriptors.
 #[derive(Default)]
@@ -118,9 +119,23 @@ pub(crate) enum Missing {
     /// A file.
     #[error("{0}: no such file")]
     File(BString),
+    /// A directory, in whose place is a file.
+    #[error("{0}: not a directory")]
+    Directory(BString),
     /// A descriptor.
     #[error("descriptor {0} is not open")]
     Descriptor(u8),
+}
+
+impl From<Missing> for Refusal {
+    fn from(missing: Missing) -> Self {
+        let errno = match &missing {
+            Missing::File(_) => Some("ENOENT"),
+            Missing::Directory(_) => Some("ENOTDIR"),
+            Missing::Descriptor(_) => None,
+        };
+        Self { message: missing.to_string(), errno: errno.map(Into::into) }
+    }
 }
 
 impl Descriptors {

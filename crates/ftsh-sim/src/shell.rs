@@ -136,12 +136,12 @@ impl Shell {
             Effect::Dispatch(branch) => self.events.push_back(Event::no_engine(branch.process)),
             Effect::Open { operation, io, base, redirects, .. } => {
                 let result = self.descriptors.open(io, base, &redirects);
-                let result = result.map(|()| Reply::Truth(true)).map_err(Refusal::new);
+                let result = result.map(|()| Reply::Truth(true)).map_err(Refusal::from);
                 self.events.push_back(Event::Done { operation, result });
             }
             Effect::Query { operation, directory, query } => {
                 let result =
-                    self.answer(directory.as_deref(), &query, world.now()).map_err(Refusal::new);
+                    self.answer(directory.as_deref(), &query, world.now()).map_err(Refusal::from);
                 self.events.push_back(Event::Done { operation, result });
             }
             Effect::Relay { .. } => {}
@@ -257,8 +257,8 @@ impl Shell {
             // The command reads a pipe with a writer, and starts at the end of the writer.
             Ok(None) => return self.descriptors.waiting.push(run),
             Err(missing) => {
-                let message = missing.to_string();
-                let error = SpawnError { kind: SpawnErrorKind::Redirect, message };
+                let Refusal { message, errno } = missing.into();
+                let error = SpawnError { kind: SpawnErrorKind::Redirect, message, errno };
                 return self.events.push_back(Event::SpawnFailed { process: run.process, error });
             }
         };
@@ -271,7 +271,7 @@ impl Shell {
         };
         if uses.iter().any(|descriptor| self.descriptors.is_gone(&run, *descriptor)) {
             let (kind, message) = (SpawnErrorKind::Builtin, "where it led is gone".into());
-            let error = SpawnError { kind, message };
+            let error = SpawnError { kind, message, errno: Some("EIO".into()) };
             return self.events.push_back(Event::SpawnFailed { process, error });
         }
         let (name, mut model) = match &run.action {
@@ -294,7 +294,8 @@ impl Shell {
                     Some(model) => (name, model),
                     None => {
                         let message = format!("`{name}` was not found");
-                        let error = SpawnError { kind: SpawnErrorKind::NotFound, message };
+                        let errno = Some("ENOENT".into());
+                        let error = SpawnError { kind: SpawnErrorKind::NotFound, message, errno };
                         return self.events.push_back(Event::SpawnFailed { process, error });
                     }
                 }
@@ -412,8 +413,10 @@ impl Shell {
         }
         match fails {
             None => Ok(Reply::Truth(true)),
-            Some(0) => Err(Refusal::new("the disk is full")),
-            Some(_) => Ok(Reply::Text("the disk is full".into())),
+            Some(0) => {
+                Err(Refusal { message: "the disk is full".into(), errno: Some("ENOSPC".into()) })
+            }
+            Some(_) => Ok(Reply::Words(vec!["the disk is full".into(), "ENOSPC".into()])),
         }
     }
 
@@ -448,6 +451,7 @@ impl Shell {
             }
             Query::OwnDirectory => Ok(Reply::Text("/".into())),
             Query::Directory(path) if *path == "." => Ok(Reply::Text("/".into())),
+            Query::Directory(path) if file(path).is_some() => Err(Missing::Directory(path.clone())),
             Query::Directory(path) => Ok(Reply::Text(absolute(path))),
             Query::Home(user) => Ok(Reply::Text(format!("/home/{user}").into())),
             Query::File(path) => match file(path) {

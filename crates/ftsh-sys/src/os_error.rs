@@ -2,6 +2,8 @@
 
 use std::io;
 
+use nix::errno::Errno;
+
 /// Returns the text of an error without the number that std adds.
 pub fn plain(error: &io::Error) -> String {
     let Some(number) = error.raw_os_error() else { return error.to_string() };
@@ -13,9 +15,25 @@ pub fn plain(error: &io::Error) -> String {
     words.to_lowercase()
 }
 
+/// Returns the name of a system error, such as `ENOENT`, if the system gave one.
+pub fn name(error: &io::Error) -> Option<String> {
+    match Errno::from_raw(error.raw_os_error()?) {
+        Errno::UnknownErrno => None,
+        errno => Some(format!("{errno:?}")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_are_symbols() {
+        let named = |number| name(&io::Error::from_raw_os_error(number));
+        assert_eq!(named(libc::ENOSPC).as_deref(), Some("ENOSPC"));
+        assert_eq!(named(99_999), None);
+        assert_eq!(name(&io::Error::other("no number")), None);
+    }
 
     #[test]
     fn texts_have_no_number() {

@@ -267,6 +267,7 @@ fn failed() -> BranchEnd {
         branches: None,
         output: None,
         slug: FailureKind::Exit.slug().name().into(),
+        errno: None,
     };
     BranchEnd::Failed { failure: vec![failure], again: PackedRetry::AsUsual }
 }

@@ -285,7 +285,7 @@ impl Atomic {
     fn settled(&mut self, drafts: Vec<StagedFileId>, reply: Option<&Reply>) {
         match reply {
             None => self.judged.count("files are refused"),
-            Some(Reply::Text(_)) => {
+            Some(Reply::Text(_) | Reply::Words(_)) => {
                 self.judged.count("some files are refused");
                 let owners = drafts.iter().filter_map(|draft| self.drafts.get(draft));
                 for owner in owners {

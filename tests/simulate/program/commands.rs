@@ -178,6 +178,7 @@ impl Generator {
                 "${error_kind:-}",
                 "${error:-}",
                 "$error_code",
+                "$error_errno",
                 "$error_output",
             ]))
             .into(),

@@ -245,10 +245,10 @@ impl Faulty {
                 self.hung.insert(operation);
             }
             Effect::Open { operation, .. } if faults.happens(dice, "open", faults.open) => {
-                self.post(Event::Done { operation, result: Err(Refusal::new("can't be opened")) });
+                self.post(Event::Done { operation, result: Err(by_system("can't be opened")) });
             }
             Effect::Query { operation, .. } if faults.happens(dice, "query", faults.query) => {
-                self.post(Event::Done { operation, result: Err(Refusal::new("can't be known")) });
+                self.post(Event::Done { operation, result: Err(by_system("can't be known")) });
             }
             Effect::Enter(entry) if faults.happens(dice, "channel", faults.channel) => {
                 let result = Err(Refusal::new("cannot use the channel"));
@@ -305,7 +305,8 @@ impl Faulty {
         if kind != SpawnErrorKind::Redirect && !self.shell.redirect(run) {
             kind = SpawnErrorKind::Redirect;
         }
-        let error = SpawnError { kind, message: "can't be started".into() };
+        let error =
+            SpawnError { kind, message: "can't be started".into(), errno: Some("EIO".into()) };
         self.post(Event::SpawnFailed { process: run.process, error });
     }
 
@@ -463,4 +464,9 @@ impl Faulty {
             self.forward(kill);
         }
     }
+}
+
+/// Returns a refusal for a reason of the system.
+fn by_system(message: &str) -> Refusal {
+    Refusal { message: message.into(), errno: Some("EIO".into()) }
 }

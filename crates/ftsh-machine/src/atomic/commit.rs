@@ -104,9 +104,9 @@ impl Committer<'_> {
         match (waited, result) {
             (Committing::Files(_), result) => match commit_result(result) {
                 Ok(()) => self.files_in_place(task),
-                Err(FileCommitError { why, retry }) => {
+                Err(FileCommitError { why, errno, retry }) => {
                     let thrown = task.thrown(FailureKind::Redirect, 1, why, "").named(Slug::Commit);
-                    Flow::Throw(Thrown { retry, ..thrown })
+                    Flow::Throw(Thrown { retry, ..thrown.caused_by(errno) })
                 }
             },
             (Committing::Filled(_), Ok(Reply::Buffers(filled))) => {
@@ -131,14 +131,14 @@ impl Committer<'_> {
                 self.commit_files(task)
             }
             (Committing::Filled(_), Err(refusal)) => {
-                let thrown = task.thrown(FailureKind::Builtin, 1, refusal.message, "");
+                let thrown = task.refused(FailureKind::Builtin, refusal);
                 Flow::Throw(thrown.named(Slug::Output))
             }
             (Committing::Relay(_), Ok(Reply::Truth(true))) => self.committed(task),
             (Committing::Relay(_), result) => {
                 let refused = match result {
                     Ok(_) => WriteError::BrokenPipe(SIGPIPE),
-                    Err(refusal) => WriteError::Error(refusal.message),
+                    Err(refusal) => WriteError::Error(refusal),
                 };
                 self.stream_failed(task, 2, refused, Retry::AsUsual)
             }
@@ -319,15 +319,23 @@ impl Task {
 pub(crate) struct FileCommitError {
     /// Message for people.
     pub why: String,
+    /// Name of the system's error, if known.
+    pub errno: Option<String>,
     /// Permission for another attempt, given if no file has taken its place.
     pub retry: Retry,
 }
 
 /// Converts the result of a commit of files.
 pub(crate) fn commit_result(result: Result<Reply, Refusal>) -> Result<(), FileCommitError> {
-    match result {
-        Ok(Reply::Text(why)) => Err(FileCommitError { why: why.to_string(), retry: Retry::Never }),
-        Ok(_) => Ok(()),
-        Err(refusal) => Err(FileCommitError { why: refusal.message, retry: Retry::AsUsual }),
-    }
+    let (Refusal { message: why, errno }, retry) = match result {
+        Ok(Reply::Text(why)) => (Refusal::new(why), Retry::Never),
+        Ok(Reply::Words(why)) => {
+            let mut words = why.into_iter().map(|word| word.to_string());
+            let (message, errno) = (words.next().unwrap_or_default(), words.next());
+            (Refusal { message, errno }, Retry::Never)
+        }
+        Ok(_) => return Ok(()),
+        Err(refusal) => (refusal, Retry::AsUsual),
+    };
+    Err(FileCommitError { why, errno, retry })
 }

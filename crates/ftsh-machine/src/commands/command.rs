@@ -257,7 +257,8 @@ impl CommandRunner<'_> {
             },
             _ => format!("`{}`: {}", shorten(&command.text), error.message),
         };
-        Flow::Throw(task.thrown(kind, code, message, &command.text).named(slug))
+        let thrown = task.thrown(kind, code, message, &command.text);
+        Flow::Throw(thrown.named(slug).caused_by(error.errno))
     }
 
     /// Suggests a name for a command that was not found.
@@ -373,10 +374,10 @@ impl CommandRunner<'_> {
         let RunningCommand { text, last, .. } = *command;
         match commit_result(result) {
             Ok(()) => self.command_succeeded(task, text, elapsed, last),
-            Err(FileCommitError { why, .. }) => {
+            Err(FileCommitError { why, errno, .. }) => {
                 let message = format!("`{}`: {why}", shorten(&text));
                 let thrown = task.thrown(FailureKind::Redirect, 1, message, &text);
-                Flow::Throw(thrown.after(elapsed).named(Slug::Commit))
+                Flow::Throw(thrown.after(elapsed).named(Slug::Commit).caused_by(errno))
             }
         }
     }

@@ -234,7 +234,7 @@ impl<'a> Expander<'a> {
         }
         if let Some(field) = name.strip_prefix("error") {
             let Some(failure) = self.task.caught() else {
-                let fields = ["", "_kind", "_code", "_command", "_line", "_output"];
+                let fields = ["", "_kind", "_code", "_errno", "_command", "_line", "_output"];
                 let is_known = fields.contains(&field);
                 return (is_known && self.task.is_after_success()).then(BString::default);
             };
@@ -242,6 +242,7 @@ impl<'a> Expander<'a> {
                 "" => failure.summary().into(),
                 "_kind" => failure.kind.name().into(),
                 "_code" => failure.code.to_string().into(),
+                "_errno" => failure.errno.as_deref().unwrap_or_default().into(),
                 "_command" => failure.command.as_str().into(),
                 "_line" => failure.line.to_string().into(),
                 "_output" => {

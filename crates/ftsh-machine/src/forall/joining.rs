@@ -172,9 +172,10 @@ pub(crate) fn joined(task: &mut Task) -> Flow {
 /// Creates the failure of a `forall`.
 pub(crate) fn branches_failed(task: &Task, failed: Failed) -> Thrown {
     let (kind, code) = failed.kind();
+    let errno = failed.errno();
     let mut thrown = match (failed.message, failed.first) {
         (Some(message), _) => {
-            Thrown { retry: failed.retry, ..task.thrown(kind, code, message, "") }
+            Thrown { retry: failed.retry, ..task.thrown(kind, code, message, "").caused_by(errno) }
         }
         (None, Some(TaskEnding::Failed(thrown))) => thrown,
         (None, Some(TaskEnding::Exited(code))) => exited(task, "branch", code).inside(failed.step),

@@ -39,7 +39,8 @@ impl Core {
             Ok(_) => return Flow::Throw(task.broken("a record was answered by no text")),
             Err(refusal) => {
                 let message = format!("the word was not recorded: {}", refusal.message);
-                let thrown = task.thrown(FailureKind::Failure, 1, message, "");
+                let refusal = Refusal { message, ..refusal };
+                let thrown = task.refused(FailureKind::Io, refusal);
                 return Flow::Throw(thrown.named(Slug::OnceFile));
             }
         };

@@ -56,9 +56,7 @@ pub(crate) fn words_came(task: &mut Task, result: Result<Reply, Refusal>) -> boo
     let part = match result {
         Ok(Reply::Text(part)) => Ok(part),
         Ok(_) => Ok(Vec::new().into()),
-        Err(refusal) => {
-            Err(task.thrown(FailureKind::Failure, 1, refusal.message, "").named(Slug::Input))
-        }
+        Err(refusal) => Err(task.refused(FailureKind::Io, refusal).named(Slug::Input)),
     };
     let Some(JoinKind::Branches { tally, .. }) = top_join(task).map(|join| &mut join.kind) else {
         return false;

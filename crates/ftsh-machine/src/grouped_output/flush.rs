@@ -4,7 +4,7 @@ use crate::commands::table::IoTable;
 use crate::effect::{
     Action, BufferId, Effect, FdChange, FdSource, IoId, ProcessId, Run, ScopeId, TaskId,
 };
-use crate::event::{CommandStatus, SpawnError};
+use crate::event::{CommandStatus, Refusal, SpawnError};
 use crate::grouped_output::GroupedOutput;
 use crate::grouped_output::buffered::{
     BufferedOutput, Flushing, GroupPart, OutputBuffers, OutputGroup,
@@ -234,8 +234,8 @@ impl Tasks {
 pub(crate) enum WriteError {
     /// The reader is gone; the writer was killed by this signal.
     BrokenPipe(i32),
-    /// An error with a message.
-    Error(String),
+    /// An error.
+    Error(Refusal),
     /// The shell ended meanwhile.
     Lost,
 }
@@ -246,8 +246,8 @@ impl WriteError {
         match result {
             Ok(CommandStatus::Exited(0)) => Ok(()),
             Ok(CommandStatus::Signaled(signal)) => Err(Self::BrokenPipe(signal)),
-            Ok(_) => Err(Self::Error("the exit status of the writer was lost".into())),
-            Err(error) => Err(Self::Error(error.message)),
+            Ok(_) => Err(Self::Error(Refusal::new("the exit status of the writer was lost"))),
+            Err(SpawnError { message, errno, .. }) => Err(Self::Error(Refusal { message, errno })),
         }
     }
 
@@ -259,12 +259,15 @@ impl WriteError {
     /// Creates the failure; `what` describes the action that failed.
     pub(crate) fn thrown(self, task: &Task, what: &str) -> Thrown {
         let (kind, code, why) = match self {
-            Self::BrokenPipe(signal) => (FailureKind::Signal, signal, "the reader is gone".into()),
-            Self::Error(error) => (FailureKind::Builtin, 1, error),
-            Self::Lost => (FailureKind::Lost, 1, "the shell ended meanwhile".into()),
+            Self::BrokenPipe(signal) => (FailureKind::Signal, signal, "the reader is gone"),
+            Self::Lost => (FailureKind::Lost, 1, "the shell ended meanwhile"),
+            Self::Error(Refusal { message, errno }) => {
+                let message = format!("{what}: {message}");
+                let refusal = Refusal { message, errno };
+                return task.refused(FailureKind::Builtin, refusal).named(Slug::Output);
+            }
         };
-        let thrown = task.thrown(kind, code, format!("{what}: {why}"), "");
-        if kind == FailureKind::Builtin { thrown.named(Slug::Output) } else { thrown }
+        task.thrown(kind, code, format!("{what}: {why}"), "")
     }
 }
 

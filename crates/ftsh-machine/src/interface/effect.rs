@@ -105,7 +105,8 @@ pub enum Effect {
     /// its place.
     ///
     /// Answered by `Done`: `Truth(true)`; a refusal if no file has taken its place; `Text` with the
-    /// reason if only some have. If abandoned before the first file takes its place, no file does.
+    /// reason if only some have, or `Words` with the reason and the name of the system's error. If
+    /// abandoned before the first file takes its place, no file does.
     Commit {
         /// Id of the request.
         operation: OperationId,

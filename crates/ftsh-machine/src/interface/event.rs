@@ -154,12 +154,14 @@ pub enum Suspension {
 pub struct Refusal {
     /// Line for people.
     pub message: String,
+    /// Name of the system's error, such as `ENOENT`, if the system gave the reason.
+    pub errno: Option<String>,
 }
 
 impl Refusal {
     /// Creates a refusal from an error of the driver.
     pub fn new(error: impl Display) -> Self {
-        Self { message: error.to_string() }
+        Self { message: error.to_string(), errno: None }
     }
 }
 
@@ -183,6 +185,15 @@ pub struct SpawnError {
     pub kind: SpawnErrorKind,
     /// One line for people.
     pub message: String,
+    /// Name of the system's error, such as `ENOENT`, if the system gave the reason.
+    pub errno: Option<String>,
+}
+
+impl SpawnError {
+    /// Creates an error for which the system gave no reason.
+    pub fn new(kind: SpawnErrorKind, message: String) -> Self {
+        Self { kind, message, errno: None }
+    }
 }
 
 /// Kind of an error of starting a command or of executing a builtin.

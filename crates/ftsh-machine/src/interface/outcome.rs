@@ -45,6 +45,8 @@ pub struct Failure {
     /// Exit code or signal number; for other kinds the exit status of a script that ends by the
     /// failure.
     pub code: i32,
+    /// Name of the system's error, such as `ENOENT`, if the system gave the reason.
+    pub errno: Option<String>,
     /// Slug of the message: that of the kind, or a finer one.
     pub slug: Slug,
     /// Description in one line for people, without the place.
@@ -165,7 +167,7 @@ pub enum FailureKind {
     Expression,
     /// The script executed `failure`, or a builtin returned a negative result.
     Failure,
-    /// A builtin could not write or read. Scripts see the kind `failure`, but as a condition the
+    /// A builtin could not write or read. Scripts see the kind `io`, but as a condition the
     /// failure is no answer.
     Builtin,
     /// The script executed `giveup`.
@@ -182,12 +184,14 @@ pub enum FailureKind {
     Internal,
     /// A value that the caller of the script must give is missing.
     Usage,
+    /// A directory could not be entered, or a file could not be read by the shell itself.
+    Io,
 }
 
 impl FailureKind {
     /// Names of the kinds, in the order of the language's description.
-    pub const NAMES: [&'static str; 16] = {
-        let mut names = [""; 16];
+    pub const NAMES: [&'static str; 17] = {
+        let mut names = [""; 17];
         let mut at = 0;
         // The kinds are the last rows of the slugs, after the finer slugs of failures.
         while at < names.len() {
@@ -216,7 +220,8 @@ impl FailureKind {
             | Self::Lost
             | Self::Engine
             | Self::Internal
-            | Self::Usage => code.clamp(1, 255) as u8,
+            | Self::Usage
+            | Self::Io => code.clamp(1, 255) as u8,
         }
     }
 
@@ -244,7 +249,8 @@ impl FailureKind {
             Self::Spawn => Slug::Spawn,
             Self::Redirect => Slug::Redirect,
             Self::Expression => Slug::Expression,
-            Self::Failure | Self::Builtin => Slug::Failure,
+            Self::Failure => Slug::Failure,
+            Self::Builtin | Self::Io => Slug::Io,
             Self::Giveup => Slug::Giveup,
             Self::Deferred => Slug::Deferred,
             Self::Refused => Slug::Refused,
@@ -261,7 +267,6 @@ impl FailureKind {
             Self::Exit
             | Self::Signal
             | Self::Failure
-            | Self::Builtin
             | Self::Giveup
             | Self::Deferred
             | Self::Usage => false,
@@ -274,7 +279,9 @@ impl FailureKind {
             | Self::Refused
             | Self::Lost
             | Self::Engine
-            | Self::Internal => true,
+            | Self::Internal
+            | Self::Builtin
+            | Self::Io => true,
         }
     }
 }

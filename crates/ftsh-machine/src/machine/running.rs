@@ -183,7 +183,7 @@ impl Machine {
             }
             (TaskState::Query(_, query), Err(refusal)) => {
                 let (kind, slug) = refused(&query);
-                Flow::Throw(task.thrown(kind, 1, refusal.message, "").named(slug))
+                Flow::Throw(task.refused(kind, refusal).named(slug))
             }
             (
                 TaskState::Ready
@@ -339,12 +339,12 @@ impl Machine {
 /// Returns the kind and the slug of the failure of an unanswered query.
 fn refused(query: &Query) -> (FailureKind, Slug) {
     match query {
-        Query::Directory(_) => (FailureKind::Failure, Slug::Directory),
-        Query::File(_) => (FailureKind::Failure, Slug::SourcedFile),
+        Query::Directory(_) => (FailureKind::Io, Slug::Directory),
+        Query::File(_) => (FailureKind::Io, Slug::SourcedFile),
         Query::Input(..) | Query::InputPart(_) | Query::InputWord(..) => {
-            (FailureKind::Failure, Slug::Input)
+            (FailureKind::Io, Slug::Input)
         }
-        Query::RecordedWords(_) => (FailureKind::Failure, Slug::OnceFile),
+        Query::RecordedWords(_) => (FailureKind::Io, Slug::OnceFile),
         Query::Home(_) => (FailureKind::Expression, Slug::UnknownUser),
         _ => (FailureKind::Expression, Slug::Expression),
     }

@@ -383,4 +383,12 @@ impl Failed {
     pub(crate) fn kind(&self) -> (FailureKind, i32) {
         self.first.as_ref().and_then(TaskEnding::failure).unwrap_or((FailureKind::Failure, 1))
     }
+
+    /// Returns the name of the system's error that caused the failure, if known.
+    pub(crate) fn errno(&self) -> Option<String> {
+        match &self.first {
+            Some(TaskEnding::Failed(thrown)) => thrown.failure.errno.clone(),
+            _ => None,
+        }
+    }
 }

@@ -299,6 +299,7 @@ impl Texts {
             branches,
             output: Some(failure.all_output().into()).filter(|output: &BString| !output.is_empty()),
             slug: failure.slug.name().to_owned(),
+            errno: failure.errno.clone(),
         }
     }
 }

@@ -142,6 +142,8 @@ pub struct PackedFailure {
     pub output: Option<BString>,
     /// Name of the slug of the message.
     pub slug: String,
+    /// Name of the system's error, if the system gave the reason.
+    pub errno: Option<String>,
 }
 
 /// Number of attempts and duration of a `try`.

@@ -303,6 +303,7 @@ pub fn failure(packed: Vec<PackedFailure>, sources: &[Arc<Source>]) -> Option<Ar
         Some(Arc::new(Failure {
             kind: packed.kind,
             code: packed.code,
+            errno: packed.errno,
             slug: Slug::named(&packed.slug).unwrap_or(packed.kind.slug()),
             message: packed.message,
             command: packed.command,

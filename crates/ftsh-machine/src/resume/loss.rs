@@ -23,6 +23,7 @@ pub(crate) fn lost(
     Arc::new(Failure {
         kind: FailureKind::Lost,
         code: 1,
+        errno: None,
         slug: Slug::Lost,
         message,
         command: running.command,

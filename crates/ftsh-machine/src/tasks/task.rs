@@ -275,6 +275,7 @@ impl Task {
         let failure = Failure {
             kind,
             code,
+            errno: None,
             slug: kind.slug(),
             message,
             command: secrets.hide(command).into_owned(),
@@ -298,7 +299,12 @@ impl Task {
 
     /// Returns the failure of redirections that cannot be opened.
     pub(crate) fn not_opened(&self, refusal: Refusal) -> Thrown {
-        self.thrown(FailureKind::Redirect, 1, refusal.message, "")
+        self.refused(FailureKind::Redirect, refusal)
+    }
+
+    /// Returns the failure of a request that the driver refused.
+    pub(crate) fn refused(&self, kind: FailureKind, refusal: Refusal) -> Thrown {
+        self.thrown(kind, 1, refusal.message, "").caused_by(refusal.errno)
     }
 
     /// Returns the failure of a violated invariant, an internal error of the shell. The failure is

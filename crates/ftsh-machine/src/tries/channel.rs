@@ -130,17 +130,18 @@ impl TryRunner<'_> {
                 let message = format!(
                     "the channel `{channel}` refuses attempts {until}: too many have failed"
                 );
-                self.not_made(task, FailureKind::Refused, EX_TEMPFAIL, message)
+                self.not_made(task, FailureKind::Refused, EX_TEMPFAIL, Refusal::new(message))
             }
-            Err(refusal) => self.not_made(task, FailureKind::Builtin, 1, refusal.message),
+            Err(refusal) => self.not_made(task, FailureKind::Builtin, 1, refusal),
             Ok(_) => Flow::Throw(task.broken("no admission")),
         }
     }
 
     /// Fails an attempt that was refused.
-    fn not_made(&mut self, task: &mut Task, kind: FailureKind, code: i32, message: String) -> Flow {
+    fn not_made(&mut self, task: &mut Task, kind: FailureKind, code: i32, why: Refusal) -> Flow {
         self.begin_counting(task);
-        let failure = refused(task, kind, code, message);
+        let mut failure = refused(task, kind, code, why.message);
+        Arc::make_mut(&mut failure).errno = why.errno;
         self.core.log_failure(task, &failure, Level::FAILURES, false);
         let thrown =
             Thrown { failure, retry: Retry::AsUsual, logged: Logged::Failure, answers: true };

@@ -405,6 +405,7 @@ pub(crate) fn timeout(
     Arc::new(Failure {
         kind: FailureKind::Timeout,
         code: 124,
+        errno: None,
         slug: Slug::Timeout,
         message,
         command: running.command,

@@ -133,7 +133,8 @@ pub(crate) struct TaskResidue {
 impl Thrown {
     /// Returns true if a condition treats the failure as the answer `false`.
     pub(crate) fn is_negative_answer(&self, question: Question) -> bool {
-        let is_status = matches!(self.failure.kind, FailureKind::Exit | FailureKind::Failure);
+        let is_status =
+            matches!(self.failure.kind, FailureKind::Exit | FailureKind::Failure | FailureKind::Io);
         let is_no = match question {
             Question::Succeeds => true,
             Question::Yes => self.failure.code == 1,
@@ -154,6 +155,13 @@ impl Thrown {
     #[must_use]
     pub(crate) fn named(mut self, slug: Slug) -> Self {
         Arc::make_mut(&mut self.failure).slug = slug;
+        self
+    }
+
+    /// Sets the name of the system's error that caused a new failure.
+    #[must_use]
+    pub(crate) fn caused_by(mut self, errno: Option<String>) -> Self {
+        Arc::make_mut(&mut self.failure).errno = errno;
         self
     }
 

@@ -54,7 +54,7 @@ pub(crate) fn commit(
             }
             Err(CommitError { error, is_whole }) => {
                 let error = staged.refuse(error);
-                return Ok(Reply::Text(reported(&error, is_whole, &placed).into()));
+                return Ok(incomplete(&error, is_whole, &placed));
             }
         }
         placed.push(staged.path.clone());
@@ -68,10 +68,16 @@ pub(crate) fn commit(
         {
             let path = directory.into_os_string().into_encoded_bytes().into();
             let error = FdError::File { path, error: Errno::EIO.into() };
-            return Ok(Reply::Text(reported(&error, true, &placed).into()));
+            return Ok(incomplete(&error, true, &placed));
         }
     }
     Ok(Reply::Truth(true))
+}
+
+/// Returns the answer to an incomplete commit.
+fn incomplete(error: &FdError, is_whole: bool, placed: &[BString]) -> Reply {
+    let reason = reported(error, is_whole, placed);
+    Reply::Words([reason].into_iter().chain(error.errno()).map(BString::from).collect())
 }
 
 /// Formats the reason why the commit is incomplete.

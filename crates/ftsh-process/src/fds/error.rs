@@ -8,8 +8,9 @@ use thiserror::Error;
 
 use super::super::os::local_time::LocalTimeError;
 use super::path::shown;
+use ftsh_machine::event::{Refusal, SpawnError, SpawnErrorKind};
 use ftsh_machine::size::ValueTooLong;
-use ftsh_sys::os_error::plain;
+use ftsh_sys::os_error::{name, plain};
 
 /// Error of a redirection or a query, as one line for people.
 #[derive(Debug, Error)]
@@ -101,4 +102,47 @@ pub enum FdError {
     /// The machine named an unknown object.
     #[error("{0} is missing: an internal error of ftsh")]
     Gone(&'static str),
+}
+
+impl FdError {
+    /// Returns the name of the system's error, if the system gave the reason.
+    pub fn errno(&self) -> Option<String> {
+        self.system_error().and_then(name)
+    }
+
+    /// Returns the system's error, if the system gave the reason.
+    fn system_error(&self) -> Option<&io::Error> {
+        match self {
+            Self::File { error, .. }
+            | Self::Beside { error, .. }
+            | Self::Scratch { error, .. }
+            | Self::Copy { error, .. }
+            | Self::User { error, .. }
+            | Self::Input(error)
+            | Self::Variable(error)
+            | Self::Unreadable(error)
+            | Self::Null(error)
+            | Self::NoLonger(error)
+            | Self::Pipe(error)
+            | Self::Worker(error) => Some(error),
+            Self::LocalTime(_)
+            | Self::NoNumber(_)
+            | Self::Closed(_)
+            | Self::TooLong(_)
+            | Self::NoUser(_)
+            | Self::Gone(_) => None,
+        }
+    }
+
+    /// Converts the error to a command's error of a kind.
+    pub fn into_spawn_error(self, kind: SpawnErrorKind) -> SpawnError {
+        let Refusal { message, errno } = self.into();
+        SpawnError { kind, message, errno }
+    }
+}
+
+impl From<FdError> for Refusal {
+    fn from(error: FdError) -> Self {
+        Self { message: error.to_string(), errno: error.errno() }
+    }
 }

@@ -179,7 +179,7 @@ fn enter(directory: &Directory, path: &[u8]) -> io::Result<PathBuf> {
 }
 
 fn require_directory(path: &Path) -> io::Result<()> {
-    if path.metadata()?.is_dir() { Ok(()) } else { Err(ErrorKind::NotADirectory.into()) }
+    if path.metadata()?.is_dir() { Ok(()) } else { Err(Errno::ENOTDIR.into()) }
 }
 
 /// Returns the shell's own directory, under the name in `PWD` if correct.
@@ -230,7 +230,7 @@ fn listed_home(user: &BString) -> io::Result<Option<BString>> {
 fn read(directory: &Directory, path: &[u8], control: &Control) -> io::Result<BString> {
     let mut file = File::from(open(directory, path, Access::Read, None, control)?);
     if file.metadata()?.is_dir() {
-        return Err(ErrorKind::IsADirectory.into());
+        return Err(Errno::EISDIR.into());
     }
     let mut content = Vec::new();
     let mut part = vec![0; 64 * 1024];

@@ -16,7 +16,7 @@ use super::{Fd, FdError, FdTable};
 use ftsh_machine::event::{CommandStatus, SpawnError, SpawnErrorKind};
 use ftsh_machine::size::{MAX_VALUE_LEN, ValueTooLong};
 use ftsh_sys as sys;
-use ftsh_sys::os_error::plain;
+use ftsh_sys::os_error::{name, plain};
 
 /// Bytes that a pipe accepts without blocking if it polls as writable.
 pub(crate) const PIPE_ROOM: usize = libc::PIPE_BUF;
@@ -259,10 +259,10 @@ fn write_failed(error: &io::Error) -> Ended {
 }
 
 fn failed(error: &io::Error) -> SpawnError {
-    SpawnError { kind: SpawnErrorKind::Builtin, message: plain(error) }
+    SpawnError { kind: SpawnErrorKind::Builtin, message: plain(error), errno: name(error) }
 }
 
 fn closed(number: u8) -> SpawnError {
     let message = format!("descriptor {number} is not open");
-    SpawnError { kind: SpawnErrorKind::Builtin, message }
+    SpawnError::new(SpawnErrorKind::Builtin, message)
 }

@@ -20,9 +20,9 @@ use super::super::os::reader::DaemonPipe;
 use super::super::os::workers::Control;
 use super::{JobRecipient, JobResult, WorkerJobs};
 use ftsh_machine::effect::{BufferId, IoId, OperationId, ScopeId};
-use ftsh_machine::event::{CommandStatus, Event, Refusal, Reply};
+use ftsh_machine::event::{CommandStatus, Event, Refusal, Reply, SpawnError};
 use ftsh_machine::size::MAX_REPORTED_OUTPUT;
-use ftsh_sys::os_error::plain;
+use ftsh_sys::os_error::{name, plain};
 
 /// Base of the poller tokens of sources.
 pub(crate) const RELAYS: Token = 1 << 33;
@@ -398,7 +398,9 @@ impl Relays {
         match ended {
             Ok((CommandStatus::Exited(0), _)) => {}
             Ok(_) => self.refused(context, id, Err(ErrorKind::BrokenPipe.into())),
-            Err(error) => self.refused(context, id, Ok(error.message)),
+            Err(SpawnError { message, errno, .. }) => {
+                self.refused(context, id, Ok(Refusal { message, errno }));
+            }
         }
         self.advance(context, id);
     }
@@ -408,7 +410,7 @@ impl Relays {
         &mut self,
         context: &mut JobContext,
         id: OperationId,
-        why: Result<String, io::Error>,
+        why: Result<Refusal, io::Error>,
     ) {
         let Some(mut relay) = self.all.remove(&id) else { return };
         for number in &relay.sources {
@@ -419,8 +421,8 @@ impl Relays {
         }
         let result = match why {
             Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(Reply::Truth(false)),
-            Err(error) => Err(Refusal { message: plain(&error) }),
-            Ok(message) => Err(Refusal { message }),
+            Err(error) => Err(Refusal { message: plain(&error), errno: name(&error) }),
+            Ok(refusal) => Err(refusal),
         };
         if relay.keeps.is_some() && relay.state == State::Open {
             (relay.sources, relay.due) = (BTreeSet::new(), BTreeSet::new());

@@ -19,12 +19,12 @@ use super::super::fds::FdTable;
 use super::super::fds::buffer::FileBuffer;
 use super::super::fds::path::resolve;
 use super::super::os::umask::umask as own_umask;
-use super::spawn::{ProgramSpec, SHELL, error_of, interpreter, is_text, start_of};
+use super::spawn::{ProgramSpec, SHELL, interpreter, is_text, start_of};
 use ftsh_machine::effect::Umask;
 use ftsh_machine::event::{SpawnError, SpawnErrorKind};
 use ftsh_sys as sys;
 use ftsh_sys::CStringArray;
-use ftsh_sys::os_error::plain;
+use ftsh_sys::os_error::{self, plain};
 
 /// The kernel's limit for one argument or variable, including its NUL.
 const MAX_STRING_SIZE: usize = 128 * 1024;
@@ -72,7 +72,8 @@ impl Replacement {
         for (from, to) in table.changes() {
             let copy = sys::duplicate(from).map_err(|error| {
                 let message = format!("descriptor {to}: {}", plain(&error));
-                error_of(SpawnErrorKind::Redirect, message)
+                let errno = os_error::name(&error);
+                SpawnError { kind: SpawnErrorKind::Redirect, message, errno }
             })?;
             descriptors.push((copy, to));
         }

@@ -19,7 +19,7 @@ use ftsh_machine::effect::{Directory, Environment, Umask};
 use ftsh_machine::event::{SpawnError, SpawnErrorKind};
 use ftsh_sys as sys;
 use ftsh_sys::CStringArray;
-use ftsh_sys::os_error::plain;
+use ftsh_sys::os_error::{self, plain};
 
 /// Total size of arguments above any system's limit. Larger ones are refused before copying.
 const MAX_ARGUMENTS_SIZE: usize = 16 * 1024 * 1024;
@@ -232,9 +232,12 @@ impl ProgramSpec {
         Err(match blocked {
             Some(file) => self.explain(&file, Errno::EACCES),
             None if name.is_empty() => {
-                error_of(SpawnErrorKind::NotFound, "the command's name is empty".into())
+                SpawnError::new(SpawnErrorKind::NotFound, "the command's name is empty".into())
             }
-            None => error_of(SpawnErrorKind::NotFound, format!("{name}: not found along PATH")),
+            None => {
+                let message = format!("{name}: not found along PATH");
+                error_by(SpawnErrorKind::NotFound, message, Errno::ENOENT)
+            }
         })
     }
 
@@ -242,7 +245,7 @@ impl ProgramSpec {
     fn require_text(&self, file: &Path) -> Result<(), SpawnError> {
         if !is_text(&start_of(&resolve(&self.directory, file.as_os_str().as_bytes()))) {
             let message = format!("{}: not a program for this machine", self.name());
-            return Err(error_of(SpawnErrorKind::NotExecutable, message));
+            return Err(error_by(SpawnErrorKind::NotExecutable, message, Errno::ENOEXEC));
         }
         Ok(())
     }
@@ -256,7 +259,7 @@ impl ProgramSpec {
             && error.kind() != ErrorKind::PermissionDenied
         {
             let message = format!("{name}: the directory {directory} no longer exists");
-            return error_of(SpawnErrorKind::System, message);
+            return error_by(SpawnErrorKind::System, message, errno);
         }
         let (kind, what) = match errno {
             Errno::ENOENT if seen.exists() => {
@@ -277,7 +280,7 @@ impl ProgramSpec {
             Errno::EAGAIN => (SpawnErrorKind::System, "too many processes".into()),
             _ => (SpawnErrorKind::System, plain(&errno.into())),
         };
-        error_of(kind, format!("{name}: {what}"))
+        error_by(kind, format!("{name}: {what}"), errno)
     }
 }
 
@@ -336,7 +339,7 @@ fn add(environment: &mut CStringArray, name: &[u8], value: &[u8]) -> Result<(), 
 fn without_nul(text: &[u8]) -> Result<(), SpawnError> {
     if text.contains(&0) {
         let message = "a NUL byte cannot be passed to a program".into();
-        return Err(error_of(SpawnErrorKind::System, message));
+        return Err(SpawnError::new(SpawnErrorKind::System, message));
     }
     Ok(())
 }
@@ -346,6 +349,7 @@ fn c_string(text: &[u8]) -> Result<CString, SpawnError> {
     Ok(CString::new(text).unwrap_or_default())
 }
 
-pub(super) fn error_of(kind: SpawnErrorKind, message: String) -> SpawnError {
-    SpawnError { kind, message }
+/// Returns an error for which the system gave the reason.
+pub(super) fn error_by(kind: SpawnErrorKind, message: String, errno: Errno) -> SpawnError {
+    SpawnError { kind, message, errno: os_error::name(&errno.into()) }
 }

@@ -289,6 +289,11 @@ impl World {
     }
 }
 
+/// Returns a refusal for a reason of the system.
+fn refused(message: impl Into<String>, errno: &str) -> Refusal {
+    Refusal { message: message.into(), errno: Some(errno.into()) }
+}
+
 /// Kills all processes of the test.
 impl Drop for World {
     fn drop(&mut self) {

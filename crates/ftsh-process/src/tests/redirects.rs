@@ -248,10 +248,10 @@ each_alone! {
         assert_eq!(world.ask(Query::Glob("*.txt".into())), Ok(Reply::Words(vec!["a.txt".into()])));
         assert_eq!(world.ask(Query::Directory(".".into())), Ok(Reply::Text(text.into())));
         assert_eq!(world.ask(Query::File("a.txt".into())), Ok(Reply::Text("content".into())));
-        assert_eq!(world.ask(Query::File(".".into())), Err(Refusal::new(".: is a directory")));
+        assert_eq!(world.ask(Query::File(".".into())), Err(refused(".: is a directory", "EISDIR")));
         assert_eq!(
             world.ask(Query::Directory("none".into())),
-            Err(Refusal::new("none: no such file or directory"))
+            Err(refused("none: no such file or directory", "ENOENT"))
         );
     }
 }

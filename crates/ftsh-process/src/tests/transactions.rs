@@ -314,16 +314,15 @@ each_alone! {
             let result = settle(world, &ids);
             drop_all(world, &ids);
             if first == &a {
-                let Ok(Reply::Text(text)) = result else { panic!("{result:?}") };
                 let wanted = format!(
                     "{}: no such file or directory; written already: {}", b.display(), a.display()
                 );
-                assert_eq!(text, wanted);
+                assert_eq!(result, Ok(Reply::Words(vec![wanted.into(), "ENOENT".into()])));
                 assert_eq!(read(&a), "one\n");
                 fs::remove_file(&a).expect("it was there");
             } else {
                 let wanted = format!("{}: no such file or directory", b.display());
-                assert_eq!(result, Err(Refusal::new(wanted)));
+                assert_eq!(result, Err(refused(wanted, "ENOENT")));
             }
             assert!(names(place.path()).is_empty());
         }
@@ -367,12 +366,15 @@ each_alone! {
         let limit = 1_000_000;
         nix::sys::resource::setrlimit(nix::sys::resource::Resource::RLIMIT_FSIZE, limit, limit)
             .expect("a limit");
-        let wanted = |path: &Path| Err(Refusal::new(format!("{}: file too large", path.display())));
+        let wanted =
+            |path: &Path| Err(refused(format!("{}: file too large", path.display()), "EFBIG"));
         assert_eq!(settle(world, &[1, 3]), wanted(&path));
         assert_eq!(settle(world, &[2, 3]), wanted(&new));
         assert_eq!((read(&path).as_str(), new.exists()), ("old\n", false));
-        let Ok(Reply::Text(text)) = settle(world, &[3, 1]) else { panic!("it can't be") };
-        assert!(text.to_string().contains("f: file too large; written already: "), "{text}");
+        let Ok(Reply::Words(words)) = settle(world, &[3, 1]) else { panic!("it can't be") };
+        let text = words[0].to_string();
+        assert!(text.contains("f: file too large; written already: "), "{text}");
+        assert_eq!(words[1], "EFBIG");
         assert_eq!(read(&path), "old\n");
     }
 

@@ -32,6 +32,7 @@ fn record(message: &str) -> BranchRecord {
         branches: None,
         output: Some("last\x1e words\n".into()),
         slug: "exit".into(),
+        errno: Some("ENOSPC".into()),
     };
     BranchRecord {
         ended: EndedBranch {

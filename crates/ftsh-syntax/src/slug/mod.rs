@@ -263,6 +263,7 @@ slugs! {
         Engine "engine",
         Internal "internal",
         Usage "usage",
+        Io "io",
     }
 }
 

@@ -74,7 +74,7 @@ impl GroupedOutput<'_> {
         let refused = match result {
             Ok(Reply::Truth(true)) => None,
             Ok(_) => Some(WriteError::BrokenPipe(SIGPIPE)),
-            Err(refusal) => Some(WriteError::Error(refusal.message)),
+            Err(refusal) => Some(WriteError::Error(refusal)),
         };
         if let Some(relay) = top_relay(top_join(task)) {
             relay.end();
