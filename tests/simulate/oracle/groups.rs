@@ -48,6 +48,8 @@ struct Since {
     at: Time,
     /// Groups that were run or skipped.
     turns: BTreeSet<(String, u32)>,
+    /// Lines of failed expressions, which may be those of heads.
+    failed: BTreeSet<(String, u32)>,
 }
 
 impl Groups {
@@ -82,6 +84,7 @@ impl Groups {
         let since = self.since.entry(task).or_default();
         let is_first = since.turns.insert(place.clone());
         let may_wait = limits.is_some_and(|limits| limits.through)
+            || since.failed.contains(&place)
             || is_first && self.cancelled.iter().any(|at| *at >= since.at);
         let tries = self.begun.entry(task).or_default();
         let Some(begun) = tries.pop_if(|begun| begun.place == place) else {
@@ -125,7 +128,10 @@ impl Groups {
         let Some(task) = record.task else { return Ok(()) };
         let place = (record.file.to_string(), record.line);
         if let LogEvent::Attempt { .. } | LogEvent::Iteration { .. } = record.event {
-            self.since.insert(task, Since { at: record.at, turns: BTreeSet::new() });
+            self.since.insert(task, Since { at: record.at, ..Since::default() });
+        }
+        if let LogEvent::Failed(_) = record.event {
+            self.since.entry(task).or_default().failed.insert(place.clone());
         }
         let tries = self.begun.entry(task).or_default();
         match record.event {

@@ -35,7 +35,13 @@ impl Oracle for Leftovers {
             }
             let is_over =
                 |scope| !present.contains(&scope) && !families.handed_over.contains(&scope);
-            if let Some(within) = start.tries.iter().find(|within| is_over(within.scope)) {
+            // `keep` moves processes out of their attempts.
+            let is_kept = |scope| {
+                families.handed_over.contains(&start.scope)
+                    && !families.is_within(start.scope, scope)
+            };
+            let left = |scope| is_over(scope) && !is_kept(scope);
+            if let Some(within) = start.tries.iter().find(|within| left(within.scope)) {
                 let (attempt, line, text) = (within.attempt, within.line, &start.text);
                 return Err(format!("`{text}` outlives attempt {attempt} at line {line}"));
             }
