@@ -29,7 +29,7 @@ use ftsh_sys::os_error::plain;
 const MAGIC: &str = "ftsh lock\n";
 /// Maximum size of a lock file in bytes.
 const MAX_FILE_SIZE: u64 = 1 << 16;
-/// Time between two looks at a lock whose holder is being replaced.
+/// Polling interval of a lock whose holder is being replaced.
 const REPLACE_INTERVAL: Duration = Duration::from_millis(20);
 /// Longest time in which a new holder writes its name into the lock file.
 const NAMING_TIMEOUT: Duration = Duration::from_secs(1);

@@ -100,7 +100,7 @@ impl<'a> LimitCheck<'a> {
     /// Warns of a deferral without a time limit, because deferred attempts do not count as
     /// attempts.
     fn deferred(&mut self, details: &Try) {
-        // A deferral leaves a `limit`.
+        // `defer` inside a `limit` concerns the `try` around the `limit`.
         let has_time = |limits: &Try| !limits.is_limit && limits.clauses.time.is_some();
         if details.is_limit || self.around.iter().any(|around| has_time(around.limits)) {
             return;

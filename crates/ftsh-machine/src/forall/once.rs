@@ -15,7 +15,8 @@ pub(crate) struct Once {
     umask: Umask,
     /// Number of bytes of the file that were read.
     read: u64,
-    /// Each word with the index of its branch, or without if the file had the word before.
+    /// Each word with the index of its branch, or without an index if the file already contained
+    /// the word.
     known: BTreeMap<BString, Option<u64>>,
     repetitions: Arc<BTreeMap<u64, u64>>,
 }
@@ -27,7 +28,7 @@ pub(crate) enum Place {
     New,
     /// The file has the word.
     Recorded,
-    /// The word stands in the list before.
+    /// The list contains the word at a lower index.
     Repeated,
 }
 

@@ -37,7 +37,7 @@ pub fn escape_field(word: &[u8]) -> String {
 /// the rest is.
 pub const TORN: &[u8] = b"?\\?";
 
-/// Returns the word of a field, or none if no word is escaped like this.
+/// Returns the word of a field, or none if the field is not the escaped form of a word.
 pub(crate) fn unescape_field(field: &[u8]) -> Option<BString> {
     let (mut word, mut rest) = (Vec::with_capacity(field.len()), field);
     while let [first, after @ ..] = rest {
@@ -83,7 +83,7 @@ mod tests {
         for word in words {
             let field = escape_field(word);
             assert_eq!(unescape_field(field.as_bytes()), Some(word.into()), "{field}");
-            // No part of a line is taken for a word when the line is ended.
+            // The end of an incomplete line never turns the line into a word.
             for end in 0..=field.len() {
                 let torn = [&field.as_bytes()[..end], TORN].concat();
                 assert_eq!(unescape_field(&torn), None, "{field}");

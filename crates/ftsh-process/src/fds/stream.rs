@@ -109,7 +109,7 @@ pub(crate) enum Amount {
     All,
     /// As much as is there, at least a byte; nothing at the end.
     Part,
-    /// Everything up to a text, and not a byte more.
+    /// Bytes up to and including a text, and none after the text.
     Word(BString),
 }
 

@@ -1,8 +1,8 @@
 //! Limits of a filter in execution.
 //!
-//! jaq looks up each term of a filter in a table, which it asks of the context. The context counts
-//! these questions. Past the limit it answers with a spare table, in which every term ends the
-//! execution.
+//! jaq looks up each term of a filter in a table that the context returns. The context counts the
+//! requests for the table. Past the limit, the context returns a spare table, in which every term
+//! ends the execution.
 
 use std::cell::{Cell, OnceCell};
 
@@ -19,7 +19,7 @@ use super::Filter;
 const MAX_STACK: usize = 2 * 1024 * 1024;
 /// Number of terms of the standard filters, rounded up.
 const STANDARD_TERMS: usize = 16 * 1024;
-/// Maximum number of terms for a byte of a filter.
+/// Maximum number of terms per byte of a filter.
 const TERMS_PER_BYTE: usize = 8;
 
 /// Limit that a filter exceeded.
