@@ -40,6 +40,18 @@ fn a_terminal_shows_the_current_wait() {
 }
 
 #[test]
+fn the_line_of_a_prefix_names_no_line_of_a_script() {
+    let head = ["try", "2", "times", "every", "1", "hour", "--", "sh", "-c", "exit 7"];
+    let mut user = User::start(&head, &[ABLE], 100, None);
+    user.sees("\x1b[2mattempt 2 of 2 in ");
+    let shown = user.sees("exited with 7");
+    assert!(!shown.contains("line"), "{shown:?}");
+    user.types("\x03");
+    let (status, _) = user.ends_after();
+    assert_eq!(status.signal(), Some(libc::SIGINT));
+}
+
+#[test]
 fn the_line_has_a_line_of_its_own_and_keeps_the_cursor() {
     let script = "printf unfinished; try 2 times every 700 ms; test $attempt = 2; end; echo done";
     let user = User::start(&["-f", "/dev/null", "-c", script], &[ABLE], 50, None);

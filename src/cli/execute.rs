@@ -149,6 +149,7 @@ impl RunContext {
     ) -> Result<ClusterDriver> {
         let Self { file, reporters, process, cluster, is_prompt, .. } = self;
         let (level, is_wordy) = (reporters.borrow().level(), reporters.borrow().is_wordy());
+        let is_brief = reporters.borrow().is_brief();
         let level = story.as_ref().map_or(level, |_| level.max(Story::LEVEL));
         let (notes, elapsed) = journal.unzip();
         let hidden = secrets.clone();
@@ -168,6 +169,7 @@ impl RunContext {
                 reporters.borrow_mut().report(&record);
             }),
             status_line: is_prompt || is_wordy,
+            has_lines: !is_brief,
             line_shows: Box::new(move |shown| shown_beside.borrow_mut().log().line_shows(shown)),
             supervision,
             restore: if is_prompt { repl::restore() } else { None },

@@ -66,6 +66,11 @@ impl Reporters {
         self.level > Level::NOTHING
     }
 
+    /// True if a failure is reported in one line, without a place in a script.
+    pub(super) fn is_brief(&self) -> bool {
+        self.is_brief
+    }
+
     /// Names the run after its first start.
     pub(super) fn resume(&mut self, run: u64) {
         self.log.name_run(&named(run));

@@ -58,6 +58,10 @@ fn status_page(script: &str, at: f64) -> String {
     page(&status(script, at, TASKS_ON_PAGE), "job", 42)
 }
 
+fn layout(columns: usize) -> Layout {
+    Layout { columns, has_places: true }
+}
+
 #[test]
 fn commands_in_a_try_are_shown() {
     let script =
@@ -155,7 +159,7 @@ fn a_line_shows_the_first_delay_in_the_available_width() {
         "try for 1 hour or 9 times every 5 minutes\n  fail \"$attempt 世界世界世界世界\"\nend";
     let status = status(script, 601.5, TASKS_FOR_LINE);
     let lines: Vec<_> =
-        [100, 70, 37, 20, 5, 1, 0].iter().map(|columns| line(&status, *columns)).collect();
+        [100, 70, 37, 20, 5, 1, 0].iter().map(|columns| line(&status, layout(*columns))).collect();
     let lines: Vec<String> = lines.into_iter().flatten().collect();
     for (line, columns) in lines.iter().zip([100, 70, 37, 20, 5, 1, 0]) {
         assert!(line.width() <= columns.max(1), "{line}");
@@ -174,7 +178,7 @@ fn a_line_shows_the_first_delay_in_the_available_width() {
 #[test]
 fn a_line_counts_the_branches_of_a_forall() {
     let status = status(BRANCHES, 31.0, TASKS_FOR_LINE);
-    let line = |columns| line(&status, columns).expect("a line");
+    let line = |columns| line(&status, layout(columns)).expect("a line");
     insta::assert_snapshot!([line(120), line(60), line(37)].join("\n"), @"
     1/6 done, 1 run, 3 wait, 29s, ~2m35s left: `fail c` exited with 7
     1/6 done, 1 run, 3 wait, 29s, ~2m35s left: `fail c` exited …
@@ -184,7 +188,7 @@ fn a_line_counts_the_branches_of_a_forall() {
 
 fn lines(script: &str, at: f64) -> String {
     let status = status(script, at, TASKS_FOR_LINE);
-    [120, 50].map(|columns| line(&status, columns).expect("a line")).join("\n")
+    [120, 50].map(|columns| line(&status, layout(columns)).expect("a line")).join("\n")
 }
 
 #[test]
@@ -247,7 +251,7 @@ fn lists_of_any_length_have_a_bar() {
 
 #[test]
 fn there_is_no_line_while_nothing_waits() {
-    assert_eq!(line(&status("ok; sleep 5", 0.0, 9), 80), None);
+    assert_eq!(line(&status("ok; sleep 5", 0.0, 9), layout(80)), None);
 }
 
 #[test]
@@ -283,7 +287,7 @@ end";
       and 2 more:
         line 3: 2 waiting for a channel
     ");
-    let shown = line(&status(script, 31.0, TASKS_FOR_LINE), 200).expect("a line");
+    let shown = line(&status(script, 31.0, TASKS_FOR_LINE), layout(200)).expect("a line");
     assert_eq!(shown, "forall [----------] 0 of 3 done, 1 running, 2 waiting for channels");
     let alone = "channel mirror rate 1 per minute
 try for 1 hour or 5 times every 1 second through mirror
@@ -296,7 +300,8 @@ end";
         `try` at line 2: 59 min 29 s left
         last failure: line 3: `fail` exited with 7
     ");
-    let shown = |columns| line(&status(alone, 31.0, TASKS_FOR_LINE), columns).expect("a line");
+    let shown =
+        |columns| line(&status(alone, 31.0, TASKS_FOR_LINE), layout(columns)).expect("a line");
     assert_eq!(
         shown(200),
         "attempt 2 of 5 waiting for channel mirror, 59 min 29 s left: line 3: `fail` exited with 7"

@@ -134,6 +134,8 @@ pub struct Attachments {
     pub log: Log,
     /// True if a terminal may show the state of the run.
     pub status_line: bool,
+    /// True if the script has lines that its user knows.
+    pub has_lines: bool,
     /// Receiver of the visibility of the status line, called shortly after a `try` has begun to
     /// wait. The argument is true if the line shows the delay.
     pub line_shows: Box<dyn FnMut(bool)>,
@@ -155,6 +157,7 @@ impl Default for Attachments {
             log_level: Level::NOTHING,
             log: Box::new(|_| ()),
             status_line: false,
+            has_lines: true,
             line_shows: Box::new(|_| ()),
             supervision: None,
             restore: None,

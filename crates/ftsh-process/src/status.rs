@@ -68,7 +68,11 @@ impl ProcessDriver {
         }
         let status = machine.status(status::TASKS_FOR_LINE, self.now());
         let columns = columns().unwrap_or(80);
-        let line = status::line(&status, columns.saturating_sub(ECHO));
+        let layout = status::Layout {
+            columns: columns.saturating_sub(ECHO),
+            has_places: self.attachments.has_lines,
+        };
+        let line = status::line(&status, layout);
         match line.filter(|_| is_in_foreground()) {
             Some(text) => self.tty.status_line.show(text, columns),
             None => self.tty.status_line.hide(),

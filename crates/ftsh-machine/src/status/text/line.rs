@@ -17,16 +17,25 @@ const BAR_WIDTH: usize = 10;
 /// Number of columns below which the failure is omitted.
 const MIN_CUT_FAILURE_WIDTH: usize = 8;
 
-/// Returns the status line for a number of columns; `None` if no task waits between attempts.
+/// Options of the status line.
+#[derive(Clone, Copy, Debug)]
+pub struct Layout {
+    /// Number of columns.
+    pub columns: usize,
+    /// True if failures name the line of the script.
+    pub has_places: bool,
+}
+
+/// Returns the status line; `None` if no task waits between attempts.
 ///
 /// The outermost loop takes precedence. A `forall` shows the counts of its branches; otherwise, the
 /// first delay is shown.
-pub fn line(status: &Status, columns: usize) -> Option<String> {
+pub fn line(status: &Status, layout: Layout) -> Option<String> {
     for task in &status.tasks {
         match &task.doing {
-            Doing::Branches(branches) => return Some(of_branches(branches, status.now, columns)),
-            Doing::Waiting { until } => return of_try(task, *until, status.now, columns),
-            Doing::Entering(channel) => return of_channel(task, channel, status.now, columns),
+            Doing::Branches(branches) => return Some(of_branches(branches, status.now, layout)),
+            Doing::Waiting { until } => return of_try(task, *until, status.now, layout),
+            Doing::Entering(channel) => return of_channel(task, channel, status.now, layout),
             _ => {}
         }
     }
@@ -34,7 +43,7 @@ pub fn line(status: &Status, columns: usize) -> Option<String> {
 }
 
 /// `attempt 3 of 10 in 4.2 s, 3 min 12 s left: line 3: wget … exited with 4`
-fn of_try(task: &TaskStatus, until: Time, now: Time, columns: usize) -> Option<String> {
+fn of_try(task: &TaskStatus, until: Time, now: Time, layout: Layout) -> Option<String> {
     let tried = task.tries.first()?;
     let wait = until - now;
     let left = tried.deadline.remaining(now);
@@ -45,11 +54,11 @@ fn of_try(task: &TaskStatus, until: Time, now: Time, columns: usize) -> Option<S
         full.push_str(&format!(", {} left", countdown(left)));
         brief.push_str(&format!(", {} left", compact(left)));
     }
-    Some(joined(&full, &brief, tried.failure.as_deref(), columns))
+    Some(joined(&full, &brief, tried.failure.as_deref(), layout))
 }
 
 /// `attempt 3 of 10 waiting for channel mirror, 3 min 12 s left: line 3: wget … exited with 4`
-fn of_channel(task: &TaskStatus, channel: &str, now: Time, columns: usize) -> Option<String> {
+fn of_channel(task: &TaskStatus, channel: &str, now: Time, layout: Layout) -> Option<String> {
     let tried = task.tries.first()?;
     let mut full = format!("{} waiting for channel {channel}", next_attempt(tried));
     let mut brief = format!("waiting for channel {channel}");
@@ -57,12 +66,12 @@ fn of_channel(task: &TaskStatus, channel: &str, now: Time, columns: usize) -> Op
         full.push_str(&format!(", {} left", countdown(left)));
         brief.push_str(&format!(", {} left", compact(left)));
     }
-    Some(joined(&full, &brief, tried.failure.as_deref(), columns))
+    Some(joined(&full, &brief, tried.failure.as_deref(), layout))
 }
 
 /// `forall [###x-    ] 30 of 100 done, 8 running, 9 failed, 3 waiting, next in 4.2 s, about 5 min
 /// left: line 3: …`
-fn of_branches(branches: &Branches, now: Time, columns: usize) -> String {
+fn of_branches(branches: &Branches, now: Time, layout: Layout) -> String {
     let Branches { keyword, total, done, failed, running, waiting, queued, next, .. } = branches;
     let counts = format!("{done} of {total} done, {running} running");
     let mut full = format!("{keyword} {} {counts}", bar(branches));
@@ -77,7 +86,7 @@ fn of_branches(branches: &Branches, now: Time, columns: usize) -> String {
     if branches.ending {
         let why = if is_enough(branches) { "enough: " } else { "" };
         add(&format!("{why}ending the others"), "ending");
-        return joined(&full, &brief, None, columns);
+        return joined(&full, &brief, None, layout);
     }
     if *waiting > 0 {
         add(&format!("{waiting} waiting"), &format!("{waiting} wait"));
@@ -91,7 +100,7 @@ fn of_branches(branches: &Branches, now: Time, columns: usize) -> String {
     if let Some(left) = time_left(branches, now) {
         add(&format!("about {} left", Human(left)), &format!("~{} left", compact(left)));
     }
-    joined(&full, &brief, next.as_ref().map(|(_, failure)| &**failure), columns)
+    joined(&full, &brief, next.as_ref().map(|(_, failure)| &**failure), layout)
 }
 
 /// Returns a bar such as `[####x--   ]`: the shares of successful, failed, begun and future
@@ -126,9 +135,11 @@ fn time_left(branches: &Branches, now: Time) -> Option<Duration> {
 }
 
 /// Joins the next event and the last failure, as far as the columns suffice.
-fn joined(full: &str, brief: &str, failed: Option<&Failure>, columns: usize) -> String {
+fn joined(full: &str, brief: &str, failed: Option<&Failure>, layout: Layout) -> String {
+    let Layout { columns, has_places } = layout;
     let message = failed.map(|failure| printable(&failure.message)).unwrap_or_default();
-    let place = failed.map(|failure| format!("line {}: ", failure.line)).unwrap_or_default();
+    let place = failed.filter(|_| has_places).map(|failure| format!("line {}: ", failure.line));
+    let place = place.unwrap_or_default();
     let needed = MIN_FAILURE_WIDTH.min(place.width() + message.width());
     if full.width() + 2 + needed <= columns {
         let full =
