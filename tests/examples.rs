@@ -12,7 +12,12 @@ pub(crate) fn folder() -> PathBuf {
 
 /// A run of an example that finds stand-ins for programs in `bin`.
 pub(crate) fn example(name: &str) -> Ftsh {
-    let ftsh = Ftsh::new().arg(folder().join(name));
+    example_with(&[], name)
+}
+
+/// Returns an example with options before those of its first line.
+fn example_with(options: &[&str], name: &str) -> Ftsh {
+    let ftsh = Ftsh::new().args(options).arg(folder().join(name));
     let path = format!("{}:/usr/local/bin:/usr/bin:/bin", ftsh.path("bin").display());
     ftsh.env("PATH", path)
 }
@@ -128,7 +133,7 @@ fn submit_listens_first() {
 #[test]
 fn nightly_makes_its_reports() {
     let rsync = "#!/bin/sh\necho data > a.csv\necho data > 'b c.csv'\n";
-    let finished = example("nightly.ftsh")
+    let finished = example_with(&["-f", "log"], "nightly.ftsh")
         .arg("data")
         .file("data/keep", "")
         .program("bin/rsync", rsync)
@@ -136,7 +141,7 @@ fn nightly_makes_its_reports() {
         .stdout("")
         .success();
     assert_eq!(finished.read("data/b c.csv.report"), "report of b c.csv\n");
-    let failed = example("nightly.ftsh")
+    let failed = example_with(&["-f", "log"], "nightly.ftsh")
         .arg("data")
         .file("data/keep", "")
         .program("bin/rsync", rsync)

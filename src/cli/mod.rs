@@ -29,7 +29,6 @@ mod values;
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
-use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Result, anyhow};
@@ -105,7 +104,8 @@ fn execute_command_line(words: Vec<OsString>) -> Result<Outcome> {
     if branch::is_requested(&words) {
         return branch::serve();
     }
-    let directory = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
+    // In a removed directory, relative paths stay relative; the root directory has nothing to do with them.
+    let directory = std::env::current_dir().unwrap_or_default();
     let context = ProcessContext {
         variable: &|name| std::env::var_os(name),
         kill_timeout: &process::KillTimeout::inherited,

@@ -58,16 +58,17 @@ pub(crate) fn marked(mark: &str) -> Vec<Survivor> {
 /// Returns the environment of a process; empty for a zombie.
 ///
 /// A program in the middle of an `exec` has no environment for a moment, which may end at any time.
+/// Processes of other users hide their environment, and seem to be in an `exec` for ever.
 fn environment(pid: i32) -> Vec<u8> {
-    let read = || fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    let read = || fs::read(format!("/proc/{pid}/environ"));
     let start = Instant::now();
     loop {
-        let environment = read();
-        if !environment.is_empty() {
-            return environment;
+        match read() {
+            Ok(environment) if environment.is_empty() => {}
+            found => return found.unwrap_or_default(),
         }
         if !is_being_replaced(pid) || start.elapsed() > Duration::from_secs(10) {
-            return read();
+            return read().unwrap_or_default();
         }
         thread::sleep(Duration::from_millis(1));
     }
