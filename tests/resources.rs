@@ -168,6 +168,12 @@ fn what_is_too_long_for_a_value_or_for_the_memory_is_a_failure() {
 }
 
 #[test]
+fn a_filter_without_memory_is_a_failure() {
+    let script = "try; x=json(1, '[range(1e7)] | length'); catch; echo $error_kind; end; echo one";
+    with_memory(60_000, script).stdout("expression\none\n").success();
+}
+
+#[test]
 fn a_long_list_holds_up_neither_limits_nor_memory() {
     let script = "
         yes a | head -c 40000000 | tr '\\n' ' ' -> v

@@ -104,7 +104,10 @@ fn execute_command_line(words: Vec<OsString>) -> Result<Outcome> {
     if branch::is_requested(&words) {
         return branch::serve();
     }
-    // In a removed directory, relative paths stay relative; the root directory has nothing to do with them.
+    if process::is_filter(&words) {
+        process::serve_filter(&words);
+    }
+    // In a removed directory, relative paths stay relative.
     let directory = std::env::current_dir().unwrap_or_default();
     let context = ProcessContext {
         variable: &|name| std::env::var_os(name),

@@ -49,6 +49,14 @@ fn json_gives_a_word_for_each_result_of_a_filter() {
 }
 
 #[test]
+fn a_limit_cuts_a_filter_without_an_end() {
+    let script = "try for 3 seconds or 1 time; x=json(1, \"last(repeat(1))\"); end";
+    world().run(script).fails("timeout", 124).takes(3.0);
+    let script = "forany f in \"last(repeat(1))\" . hedge after 1 second; x=json(1, $f); end";
+    world().run(script).succeeds().takes(1.0);
+}
+
+#[test]
 fn json_outside_of_a_list_has_one_result() {
     let message = |call: &str| world().run(&format!("x={call}")).fails("expression", 1).message();
     for (call, expected) in [

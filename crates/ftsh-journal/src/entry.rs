@@ -16,6 +16,7 @@ use ftsh_machine::event::{
 };
 use ftsh_machine::outcome::Outcome;
 use ftsh_machine::record::LogEvent;
+use ftsh_syntax::slug::Slug;
 
 /// Head of a frame, which precedes the entries.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -179,6 +180,11 @@ pub enum RecordedReply {
         message: String,
         errno: String,
     },
+    /// Failure of a filter.
+    Failed {
+        slug: String,
+        message: String,
+    },
 }
 
 impl From<&Event> for Delivered {
@@ -316,6 +322,9 @@ impl From<&Result<Reply, Refusal>> for RecordedReply {
             Ok(Reply::Admission(Admission::Admitted)) => Self::Admitted,
             Ok(Reply::Admission(Admission::NoBudget)) => Self::NoBudget,
             Ok(Reply::Admission(Admission::Broken(time))) => Self::Broken(*time),
+            Ok(Reply::Failed(slug, message)) => {
+                Self::Failed { slug: slug.name().into(), message: message.clone() }
+            }
             Err(Refusal { message, errno: None }) => Self::Refused(message.clone()),
             Err(Refusal { message, errno: Some(errno) }) => {
                 Self::RefusedBySystem { message: message.clone(), errno: errno.clone() }
@@ -336,6 +345,10 @@ impl From<RecordedReply> for Result<Reply, Refusal> {
             RecordedReply::Admitted => Reply::Admission(Admission::Admitted),
             RecordedReply::NoBudget => Reply::Admission(Admission::NoBudget),
             RecordedReply::Broken(time) => Reply::Admission(Admission::Broken(time)),
+            RecordedReply::Failed { slug, message } => match Slug::named(&slug) {
+                Some(slug) => Reply::Failed(slug, message),
+                None => return Err(Refusal::new(message)),
+            },
             RecordedReply::Refused(message) => return Err(Refusal::new(message)),
             RecordedReply::RefusedBySystem { message, errno } => {
                 return Err(Refusal { message, errno: Some(errno) });

@@ -214,6 +214,7 @@ impl ProcessDriver {
                 ..,
                 Query::Test(..) | Query::Tail(..) | Query::Filled(_) | Query::InputEnded(_),
             ) => Need::NOTHING,
+            DescriptorRequest::Query(.., Query::Filter(_)) => Need::of(0, 3),
             DescriptorRequest::Query(..) => Need::of(0, 2),
             DescriptorRequest::Enter(entry) => self.turns.need(&entry.channel),
             DescriptorRequest::Run(_) | DescriptorRequest::Exec(_) | DescriptorRequest::Open(_) => {

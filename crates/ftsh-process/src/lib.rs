@@ -49,6 +49,7 @@ pub use self::os::local_time::local_zone;
 pub use self::os::signal::die_by;
 pub use self::os::umask::{assume_umask, umask};
 pub use self::procs::{CLIENTS, kill_stale_runs};
+pub use self::program::filter::{is_requested as is_filter, serve as serve_filter};
 pub use self::supervisor::{
     AtEnd, LivenessLocks, OutputCapture, ShellLiveness, Supervision, SupervisorOptions, liveness,
     supervise,
@@ -336,6 +337,11 @@ impl ProcessDriver {
             Query::InputPart(io) => return self.read_input(operation, io, 0, Amount::Part),
             Query::InputWord(io, to) => return self.read_input(operation, io, 0, Amount::Word(to)),
             Query::Scratch(id) => return self.find_scratch(operation, id),
+            Query::Filter(call) => {
+                return self.operate(operation, move |control| {
+                    JobResult::Reply(program::filter::results(&call, control))
+                });
+            }
             query => {
                 if let Some(reply) = files::answer_now(&directory, &query) {
                     return self.answer(operation, Ok(reply));

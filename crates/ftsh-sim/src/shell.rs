@@ -11,11 +11,13 @@ use super::descriptors::{Descriptors, Missing};
 use super::model::{self, Call, Model};
 use ftsh_machine::effect::{Action, FdChange, IoId, ProcessId, Query, Run, ScopeId, StagedFileId};
 use ftsh_machine::event::{CommandStatus, Refusal, Reply, SpawnError, SpawnErrorKind};
-use ftsh_machine::{Effect, Event, Time};
+use ftsh_machine::{Effect, Event, Time, filter};
 use ftsh_syntax::ast::FileTest;
 
 /// Signal that kills a writer without a reader.
 const SIGPIPE: i32 = 13;
+/// Maximum number of steps of a filter.
+const FILTER_STEPS: u64 = 500_000;
 /// Start of all worlds, since 1970.
 const EPOCH: Duration = Duration::from_secs(1_700_000_000);
 
@@ -138,6 +140,12 @@ impl Shell {
                 let result = self.descriptors.open(io, base, &redirects);
                 let result = result.map(|()| Reply::Truth(true)).map_err(Refusal::from);
                 self.events.push_back(Event::Done { operation, result });
+            }
+            Effect::Query { operation, query: Query::Filter(call), .. } => {
+                // A filter that takes more steps never ends, as in a process of its own.
+                let reply = filter::results(&call, FILTER_STEPS);
+                let done = |reply| Event::Done { operation, result: Ok(reply) };
+                self.events.extend(reply.map(done));
             }
             Effect::Query { operation, directory, query } => {
                 let result =
@@ -450,6 +458,9 @@ impl Shell {
                 Ok(Reply::Text(universal_time(&wanted.pattern, at).into()))
             }
             Query::OwnDirectory => Ok(Reply::Text("/".into())),
+            Query::PhysicalDirectory => {
+                Ok(Reply::Text(directory.cloned().unwrap_or_else(|| "/".into())))
+            }
             Query::Directory(path) if *path == "." => Ok(Reply::Text("/".into())),
             Query::Directory(path) if file(path).is_some() => Err(Missing::Directory(path.clone())),
             Query::Directory(path) => Ok(Reply::Text(absolute(path))),
@@ -473,6 +484,7 @@ impl Shell {
                 Ok(Reply::Text(self.descriptors.record(path, words)))
             }
             Query::InputEnded(io) => Ok(Reply::Truth(self.descriptors.input_ended(*io))),
+            Query::Filter(_) => Ok(Reply::Words(Vec::new())), // answered by the caller
         }
     }
 }

@@ -72,6 +72,15 @@ pub fn wait_for(pid: pid_t, stopped_too: bool) -> Result<Option<(pid_t, ChildCha
     }))
 }
 
+/// Waits for the end of a child. Fails with EINTR after a signal to the thread.
+pub fn wait_for_end(pid: pid_t) -> Result<ExitStatus, Errno> {
+    let found = waitpid(process(pid), WaitOptions::empty())
+        .map_err(|errno| Errno::from_raw(errno.raw_os_error()))?;
+    let (_, status) = found.ok_or(Errno::ECHILD)?;
+    let killed = status.terminating_signal().map(ExitStatus::Signaled);
+    Ok(killed.unwrap_or(ExitStatus::Exited(status.exit_status().unwrap_or_default())))
+}
+
 /// Returns some child with a change of these kinds, with its status, without waiting.
 ///
 /// rustix does not return the child, and nix fails for a child killed by a real-time signal.

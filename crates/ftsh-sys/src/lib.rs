@@ -26,7 +26,7 @@ pub use c_string_array::CStringArray;
 pub use children::{
     ChildChange, ExitStatus, become_subreaper, continue_without_parent, die_with_parent,
     ended_child, exit_now, group_of, has_no_children, has_pidfds, is_group_alive, is_parent, kill,
-    pidfd_open, set_variable, stopped_child, terminate_process, wait_for,
+    pidfd_open, set_variable, stopped_child, terminate_process, wait_for, wait_for_end,
 };
 pub use descriptors::epoll_wait;
 pub use descriptors::{

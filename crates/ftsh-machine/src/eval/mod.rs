@@ -4,7 +4,7 @@ pub(crate) mod amount;
 pub mod arguments;
 pub(crate) mod expand;
 pub(crate) mod expression;
-pub(crate) mod filter;
+pub mod filter;
 pub mod functions;
 pub(crate) mod operators;
 pub(crate) mod parameter;

@@ -403,6 +403,20 @@ pub enum Query {
     /// Part of a file of words from an offset on, after a word was appended if there is one;
     /// `Reply::Text` with whole lines.
     RecordedWords(Box<WordFile>),
+    /// Absolute path of the directory without symbolic links; `Reply::Text`.
+    PhysicalDirectory,
+    /// Results of a filter of jq, by [`filter::results`](crate::filter::results); `Reply::Words`, or
+    /// `Reply::Failed`.
+    Filter(Box<FilterCall>),
+}
+
+/// Call of the function `json`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FilterCall {
+    /// Text with JSON values.
+    pub text: Arc<BString>,
+    /// Filter in the language of jq.
+    pub filter: Arc<BString>,
 }
 
 /// File that records words, one in a line. Several shells may use the file at the same time.

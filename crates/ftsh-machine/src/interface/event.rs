@@ -10,6 +10,7 @@ use thiserror::Error;
 use crate::channels::Admission;
 use crate::effect::{BufferId, OperationId, ProcessId, ScopeId};
 use crate::remote::packed::EndedBranch;
+use ftsh_syntax::slug::Slug;
 
 /// Signal that kills a command writing to a pipe without a reader.
 pub const SIGPIPE: i32 = 13;
@@ -224,6 +225,8 @@ pub enum Reply {
     Buffers(Vec<BufferId>),
     /// Answer of a channel to an attempt.
     Admission(Admission),
+    /// Failure of a filter: slug and line for people.
+    Failed(Slug, String),
 }
 
 impl Reply {

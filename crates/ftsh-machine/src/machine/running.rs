@@ -345,6 +345,7 @@ fn refused(query: &Query) -> (FailureKind, Slug) {
             (FailureKind::Io, Slug::Input)
         }
         Query::RecordedWords(_) => (FailureKind::Io, Slug::OnceFile),
+        Query::Filter(_) => (FailureKind::Expression, Slug::Filter),
         Query::Home(_) => (FailureKind::Expression, Slug::UnknownUser),
         _ => (FailureKind::Expression, Slug::Expression),
     }

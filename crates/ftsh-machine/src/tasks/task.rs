@@ -94,8 +94,6 @@ pub(crate) struct InstructionProgress {
     pub redirects: Redirects,
     /// Replacement in progress.
     pub replacing: Option<Replacing>,
-    /// Number of steps after which the filter of `json` is interrupted.
-    pub filter_steps: Option<u64>,
     /// Table opened for the instruction.
     pub opened: Option<IoTable>,
 }

@@ -88,6 +88,9 @@ pub enum FdError {
     /// No worker thread can be created.
     #[error("cannot start a thread: {}", plain(.0))]
     Worker(io::Error),
+    /// No process for a filter can be created.
+    #[error("cannot start a process for the filter of `json`: {}", plain(.0))]
+    Filter(io::Error),
     /// The user does not exist.
     #[error("there is no user {0}")]
     NoUser(String),
@@ -124,6 +127,7 @@ impl FdError {
             | Self::Null(error)
             | Self::NoLonger(error)
             | Self::Pipe(error)
+            | Self::Filter(error)
             | Self::Worker(error) => Some(error),
             Self::LocalTime(_)
             | Self::NoNumber(_)

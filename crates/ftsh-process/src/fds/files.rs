@@ -103,6 +103,9 @@ pub(crate) fn answer(
             Ok(path) => Reply::Text(path.into_os_string().into_vec().into()),
             Err(_) => Reply::Truth(false),
         }),
+        Query::PhysicalDirectory => std::fs::canonicalize(resolve(directory, b"."))
+            .map(|path| Reply::Text(path.into_os_string().into_vec().into()))
+            .map_err(|error| say(&".".into(), error)),
         Query::Home(user) => home(user).map(Reply::Text),
         Query::File(path) => {
             read(directory, path, control).map(Reply::Text).map_err(|error| say(path, error))
@@ -112,6 +115,7 @@ pub(crate) fn answer(
             .map_err(|error| say(&words.path, error)),
         Query::Buffer(_)
         | Query::Clock
+        | Query::Filter(_)
         | Query::LocalTime(_)
         | Query::Tail(..)
         | Query::Filled(_)

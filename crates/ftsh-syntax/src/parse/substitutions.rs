@@ -128,8 +128,6 @@ fn collected(command: &str, span: Span, text: &str) -> Hint {
     {
         return hint!("write `{target}={name}({path})`{then}");
     }
-    // The directory printed by the builtin has no links, with `-P` or without.
-    let command = if matches!(command, "pwd -P" | "pwd -L") { "pwd" } else { command };
     let read = command.strip_prefix('<').map(|file| format!("cat {}", file.trim_start()));
     let command = read.as_deref().unwrap_or(command);
     let is_short =

@@ -28,8 +28,8 @@ pub(super) const BUILTINS: &[Builtin] = &[
     },
     Builtin {
         name: "pwd",
-        usage: &["pwd"],
-        help: "prints the directory",
+        usage: &["pwd [-P]"],
+        help: "prints the directory; with `-P`, its path without symbolic links",
         details: "",
         examples: &[("cd /\npwd", "/\n")],
         arguments: Arguments::Split,
@@ -76,14 +76,26 @@ fn cd(commands: &mut CommandRunner<'_>, task: &mut Task, args: &[BString]) -> Re
 }
 
 fn pwd(task: &Task, args: &[BString]) -> Result<CommandStart, Suspend> {
-    if !args.is_empty() {
-        return Err(Suspend::usage("pwd takes no arguments"));
-    }
-    let mut directory = directory(task)?.ok_or_else(|| {
+    let directory = match args {
+        [physical] if *physical == "-P" => physical_directory(task)?,
+        [] => directory(task)?,
+        [logical] if *logical == "-L" => directory(task)?,
+        _ => return Err(Suspend::usage("pwd takes only `-P`")),
+    };
+    let mut directory = directory.ok_or_else(|| {
         Suspend::builtin(Slug::LostDirectory, "the current directory is gone: `cd` to another one")
     })?;
     directory.push(b'\n');
     Ok(CommandStart::new(Action::Print(directory)))
+}
+
+/// Returns the task's directory without symbolic links.
+fn physical_directory(task: &Task) -> Result<Option<BString>, Suspend> {
+    match answer(task, &Query::PhysicalDirectory) {
+        Some(Reply::Text(directory)) => Ok(Some(directory.clone())),
+        Some(_) => Ok(None),
+        None => Err(Suspend::Pending(Query::PhysicalDirectory)),
+    }
 }
 
 fn print_umask(commands: &CommandRunner<'_>, task: &Task) -> BString {

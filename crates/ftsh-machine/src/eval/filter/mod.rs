@@ -1,5 +1,8 @@
 //! Filters of jq, for the function `json`.
 //!
+//! The machine requests the results of a filter by an effect, since a single step of a filter can
+//! take any time and memory. Drivers call [`results`], the process driver in a process of its own.
+//!
 //! A filter is executed by the crates `jaq-core`, `jaq-std` and `jaq-json`. The [`Budget`] limits
 //! steps and native stack. Filters that read clocks or the environment are replaced.
 
@@ -7,30 +10,21 @@ mod budget;
 mod natives;
 mod nesting;
 
-use bstr::{BStr, BString};
+use bstr::{BStr, BString, ByteSlice};
 use jaq_core::load::{self, Arena, File, Loader};
 use jaq_core::{Ctx, Vars, compile};
 use jaq_json::{Val, read, write};
 
-use crate::tasks::suspend::Suspend;
+use crate::effect::FilterCall;
+use crate::event::Reply;
 use crate::values::size;
 use budget::{Budget, Context, ExceededLimit, FilterData, Spare};
 use ftsh_syntax::slug::Slug;
 
 /// Maximum length of a filter, in bytes. The parser of filters recurses.
 const MAX_FILTER_LEN: usize = 8 * 1024;
-/// Memory that a byte of JSON needs at most, as a part of a value.
-const EXPANSION: usize = 16;
 
 type Filter = jaq_core::Filter<FilterData>;
-
-/// Result of a filter within its budget.
-pub(crate) enum Filtered {
-    /// Words of all results.
-    Words(Vec<BString>),
-    /// More steps than the budget has.
-    OutOfSteps,
-}
 
 /// Checks the syntax and the names of a filter.
 ///
@@ -41,20 +35,33 @@ pub fn check(filter: &str) -> Result<(), String> {
     compile(filter).map(|_| ())
 }
 
-/// Applies a filter to each JSON value of a text, with at most this many steps.
-pub(crate) fn run(text: &[u8], filter: &BStr, steps: u64) -> Result<Filtered, Suspend> {
+/// Applies a filter to each JSON value of a text. Returns nothing if the filter takes more than this
+/// many steps.
+pub fn results(call: &FilterCall, steps: u64) -> Option<Reply> {
+    match run(&call.text, call.filter.as_bstr(), steps) {
+        Ok(words) => Some(Reply::Words(words)),
+        Err(Unfinished::OutOfSteps) => None,
+        Err(Unfinished::Failed(slug, message)) => Some(Reply::Failed(slug, message)),
+    }
+}
+
+/// Reason why a filter has no results.
+#[derive(Debug)]
+enum Unfinished {
+    OutOfSteps,
+    Failed(Slug, String),
+}
+
+fn run(text: &[u8], filter: &BStr, steps: u64) -> Result<Vec<BString>, Unfinished> {
     let compiled = match std::str::from_utf8(filter) {
         Ok(filter) => compile(filter),
         Err(_) => Err("not UTF-8".to_owned()),
     };
     let compiled = compiled.map_err(|why| {
-        Suspend::expression(Slug::Filter, format!("`{filter}` is no filter of jq: {why}"))
+        Unfinished::Failed(Slug::Filter, format!("`{filter}` is no filter of jq: {why}"))
     })?;
     if nesting::depth(text) > nesting::MAX_DEPTH {
         return Err(not_json(nesting::TooDeep));
-    }
-    if !size::can_allocate(EXPANSION * text.len()) {
-        return Err(size::no_memory(EXPANSION * text.len()));
     }
     let (budget, spare) = (Budget::new(steps), Spare::new(filter.len(), natives::all));
     let (mut words, mut used) = (Vec::new(), 0);
@@ -73,35 +80,44 @@ pub(crate) fn run(text: &[u8], filter: &BStr, steps: u64) -> Result<Filtered, Su
             let word = word(&value)?;
             used += word.len() + size_of::<BString>();
             if used > size::MAX_VALUE_LEN {
-                return Err(Suspend::from(size::ValueTooLong(used)));
+                let message = size::ValueTooLong(used).to_string();
+                return Err(Unfinished::Failed(Slug::LargeValue, message));
             }
             words.push(word);
         }
         match budget.cut() {
-            Some(ExceededLimit::Steps) => return Ok(Filtered::OutOfSteps),
-            Some(ExceededLimit::Stack) => return Err(failed("it nests too deeply")),
+            Some(ExceededLimit::Steps) => return Err(Unfinished::OutOfSteps),
+            Some(ExceededLimit::Stack) => return Err(failed(TOO_DEEP)),
             None => {}
         }
     }
-    Ok(Filtered::Words(words))
+    Ok(words)
 }
 
 /// Returns a string as it is, and other values as JSON.
-fn word(value: &Val) -> Result<BString, Suspend> {
+fn word(value: &Val) -> Result<BString, Unfinished> {
     if let Val::TStr(text) | Val::BStr(text) = value {
-        return size::copy(text);
+        return Ok(BString::from(&text[..]));
     }
     let mut json = Vec::new();
     write::write(&mut json, &write::Pp::default(), 0, value).map_err(failed)?;
     Ok(BString::from(json))
 }
 
-fn not_json(why: impl std::fmt::Display) -> Suspend {
-    Suspend::expression(Slug::Json, format!("the text of `json` is no JSON: {why}"))
+fn not_json(why: impl std::fmt::Display) -> Unfinished {
+    Unfinished::Failed(Slug::Json, format!("the text of `json` is no JSON: {why}"))
 }
 
-fn failed(why: impl std::fmt::Display) -> Suspend {
-    Suspend::expression(Slug::Filter, format!("the filter of `json` failed: {}", brief(&why)))
+fn failed(why: impl std::fmt::Display) -> Unfinished {
+    Unfinished::Failed(Slug::Filter, failure(brief(&why)))
+}
+
+/// Reason of the failure of a filter that exhausts the native stack.
+pub const TOO_DEEP: &str = "it nests too deeply";
+
+/// Returns the message of a filter's failure.
+pub fn failure(why: impl std::fmt::Display) -> String {
+    format!("the filter of `json` failed: {why}")
 }
 
 /// Returns a message in one line of limited length. Messages of filters contain values.
@@ -172,19 +188,21 @@ fn undefined_error(name: &str, undefined: &compile::Undefined) -> String {
 mod tests {
     use super::*;
 
-    fn result(text: &str, filter: &str) -> Result<Filtered, String> {
-        run(text.as_bytes(), filter.into(), 20_000).map_err(|suspend| match suspend {
-            Suspend::Failed(.., message) => message,
-            _ => String::new(),
-        })
+    fn result(text: &str, filter: &str) -> Result<Vec<BString>, Unfinished> {
+        run(text.as_bytes(), filter.into(), 20_000)
     }
 
     #[track_caller]
     fn words(text: &str, filter: &str) -> Vec<String> {
+        let words = result(text, filter).unwrap_or_else(|why| panic!("{filter}: {why:?}"));
+        words.iter().map(ToString::to_string).collect()
+    }
+
+    #[track_caller]
+    fn reason(text: &str, filter: &str) -> String {
         match result(text, filter) {
-            Ok(Filtered::Words(words)) => words.iter().map(ToString::to_string).collect(),
-            Ok(Filtered::OutOfSteps) => panic!("out of steps"),
-            Err(message) => panic!("{message}"),
+            Err(Unfinished::Failed(_, message)) => message,
+            other => panic!("{filter}: {other:?}"),
         }
     }
 
@@ -229,27 +247,26 @@ mod tests {
             "sort_by(last(repeat(1)))",
         ] {
             let text = if filter.starts_with("sort_by") { "[2, 1]" } else { "1" };
-            match result(text, filter) {
-                Ok(Filtered::OutOfSteps) => {}
-                Ok(Filtered::Words(words)) => panic!("{filter}: {words:?}"),
-                Err(message) => panic!("{filter}: {message}"),
-            }
+            let result = result(text, filter);
+            assert!(matches!(result, Err(Unfinished::OutOfSteps)), "{filter}: {result:?}");
         }
     }
 
     #[test]
     fn deep_values_and_filters_do_not_exhaust_the_stack() {
         for filter in ["def f: [f]; f", "def f: 1 + f; f", "def f: f | .; f"] {
-            let message = result("1", filter).err().unwrap_or_default();
-            let is_out = matches!(result("1", filter), Ok(Filtered::OutOfSteps));
-            assert!(is_out || message.contains("nests too deeply"), "{filter}: {message}");
+            match result("1", filter) {
+                Err(Unfinished::OutOfSteps) => {}
+                Err(Unfinished::Failed(_, message)) => assert!(message.contains(TOO_DEEP)),
+                Ok(words) => panic!("{filter}: {words:?}"),
+            }
         }
         let deep = "[".repeat(100_000);
-        let message = result(&deep, ".").err().unwrap_or_default();
+        let message = reason(&deep, ".");
         assert!(message.contains("more than 1000 levels"), "{message}");
-        let message = result(&format!("\"{deep}\""), "fromjson").err().unwrap_or_default();
+        let message = reason(&format!("\"{deep}\""), "fromjson");
         assert!(message.contains("more than 1000 levels"), "{message}");
-        let message = result("1", &format!("{}1", "1|".repeat(4_200))).err().unwrap_or_default();
+        let message = reason("1", &format!("{}1", "1|".repeat(4_200)));
         assert!(message.contains("more than 8 KiB"), "{message}");
         assert!(result("1", &"[".repeat(8_000)).is_err());
         assert_eq!(words("1", &format!("{}1", "1|".repeat(200))), ["1"]);

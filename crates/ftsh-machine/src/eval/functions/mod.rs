@@ -12,8 +12,6 @@ mod outside;
 mod paths;
 mod texts;
 
-pub use crate::eval::filter::check as check_filter;
-
 use std::borrow::Cow;
 use std::sync::Arc;
 
