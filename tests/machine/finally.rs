@@ -50,6 +50,8 @@ fn its_own_failure_replaces_success_only() {
     world().run("try; ok; finally; fail 5; end; echo no").fails("exit", 5).prints("");
     world().run("try; fail 4; finally; fail 5; end").fails("exit", 4);
     world().run("for n in 1 2; try; break; finally; fail 5; end; end").fails("exit", 5);
+    world().run("try; return 4; finally; fail 5; end").fails("exit", 5);
+    world().run("function f; try; return 4; finally; fail 5; end; end; f").fails("exit", 5);
     let ran = world().run("try; exit 4; finally; fail 5; end");
     assert_eq!(ran.outcome, Outcome::Exited(4));
     world().run("function f; exit; end; try; ok; finally; f; end").fails("failure", 1);

@@ -278,16 +278,10 @@ impl Unwinder<'_> {
     /// Executes `return`, or the end of a function.
     pub(crate) fn return_(&mut self, task: &mut Task, has_value: bool) -> Step {
         let value = if has_value { Some(task.pop()?) } else { None };
-        if let Some(code) = value.as_ref().and_then(exit_code)
-            && !task.frames.iter().any(|frame| matches!(frame.kind, FrameKind::Call(_)))
-        {
-            let code = FailureKind::Exit.exit_code(code);
-            return Ok(Flow::Exiting(TaskEnding::Exited(code)));
-        }
         self.leave_function(task, value)
     }
 
-    /// Returns to the caller of a function.
+    /// Returns to the caller of a function, or ends the script or the branch.
     pub(crate) fn leave_function(&mut self, task: &mut Task, value: Option<Value>) -> Step {
         while let Some(frame) = task.frames.pop() {
             task.stack.truncate(frame.height);
@@ -338,7 +332,10 @@ impl Unwinder<'_> {
             }
             return Ok(Flow::Continue);
         }
-        Ok(Flow::Exiting(TaskEnding::Succeeded))
+        Ok(Flow::Exiting(match value.as_ref().and_then(exit_code) {
+            Some(code) => TaskEnding::Exited(FailureKind::Exit.exit_code(code)),
+            None => TaskEnding::Succeeded,
+        }))
     }
 }
 
