@@ -8,7 +8,7 @@ use ftsh_syntax::ast::{CommandKind, Simple, Word, WordPart};
 use ftsh_syntax::hint::{Hint, hint};
 use ftsh_syntax::slug::Slug;
 use ftsh_syntax::span::Span;
-use ftsh_syntax::vocabulary::function;
+use ftsh_syntax::vocabulary::{function, is_name};
 
 pub(super) fn check(script: &Script) -> Vec<Warning> {
     let mut own = HashSet::new();
@@ -27,16 +27,38 @@ pub(super) fn check(script: &Script) -> Vec<Warning> {
     warnings
 }
 
-/// Checks a word for the unquoted name of a function before a parenthesis.
+/// Checks a word for the unquoted name of a function before a parenthesis. A whole word like `f(2)`
+/// is also meant as a call if there is no such function.
 fn call(script: &Script, own: &HashSet<&str>, word: &Word) -> Option<Warning> {
-    let name = word.parts.iter().find_map(|part| {
+    let known = word.parts.iter().find_map(|part| {
         let WordPart::Bare(text) = part else { return None };
         let name = text.split_once('(')?.0.rsplit(|c: char| !is_in_name(c)).next()?;
         (own.contains(name) || function(name).is_some()).then_some(name)
-    })?;
+    });
+    let Some(name) = known else { return unknown(script, word) };
     let message = format!("`{name}(` is text in the words of a command: nothing is called");
     let (hint, span) = advice(script.source.text(), word.span, name);
     Some(Warning::new(Slug::CallInWord, span, message).hint(hint))
+}
+
+/// Checks a word for the call of a function that does not exist.
+fn unknown(script: &Script, word: &Word) -> Option<Warning> {
+    let (Some(WordPart::Bare(first)), Some(WordPart::Bare(last))) =
+        (word.parts.first(), word.parts.last())
+    else {
+        return None;
+    };
+    let name = first.split_once('(').filter(|_| last.ends_with(')'))?.0;
+    if !is_name(name) {
+        return None;
+    }
+    let message =
+        format!("`{name}(` is text in the words of a command, and no function `{name}` exists");
+    let (_, span) = advice(script.source.text(), word.span, name);
+    Some(
+        Warning::new(Slug::CallInWord, span, message)
+            .hint(hint!("quotes show that the word is text")),
+    )
 }
 
 /// Returns the hint for a call in a text from the start of a word, and the span of the name.

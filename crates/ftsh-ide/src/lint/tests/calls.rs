@@ -22,8 +22,16 @@ warning[call-in-word]: `f(` is text in the words of a command: nothing is called
   |        ^
   = hint: a call in a word stands in `${` and `}`
 ");
+    assert_snapshot!(warnings("echo nosuch(2)"), @"
+warning[call-in-word]: `nosuch(` is text in the words of a command, and no function `nosuch` exists
+ --> t:1:6
+  |
+1 | echo nosuch(2)
+  |      ^^^^^^
+  = hint: quotes show that the word is text
+");
     assert_quiet(&[
-        "echo \"length($x)\" 'length(x)' other(x) length ${length(abc)} x=1",
+        "echo \"length($x)\" 'length(x)' 'other(x)' an-other(x) a/b(1) (c) length ${length(abc)} x=1",
         "x=length(abc)",
         "if .succeeds. (echo ${length(abc)}); a; end",
     ]);
