@@ -17,12 +17,30 @@ const REST: &str = "...";
 impl Builder<'_> {
     /// Returns true if a line that begins with the word `args` declares the script's arguments.
     ///
-    /// Elsewhere `args` is a program.
+    /// Other words after `args` are those of a program.
     pub(super) fn declares_arguments(&self, pair: &Pair) -> bool {
+        self.is_first && self.may_declare(pair)
+    }
+
+    fn may_declare(&self, pair: &Pair) -> bool {
         let first = pair.clone().into_inner().next().map_or("", |word| word.as_str());
         let name = first.strip_suffix(REST).or(first.split('=').next()).unwrap_or(first);
         let has_form = first.starts_with(['"', '\'', '-']) || is_name(name);
-        self.is_first && has_form && !self.functions.contains("args")
+        has_form && !self.functions.contains("args")
+    }
+
+    /// Refuses a declaration after the first statement.
+    pub(super) fn refuse_late_arguments(&mut self, pair: &Pair) -> Result<()> {
+        if !self.may_declare(pair) || self.arguments(pair.clone()).is_err() {
+            return Ok(());
+        }
+        let message = "`args` stands before all other statements";
+        let hint = if self.is_in_head {
+            hint!("move the line before `use`")
+        } else {
+            hint!("move the line to the beginning of the script")
+        };
+        refuse(self.span(pair), message, hint)
     }
 
     /// Builds an `args`.

@@ -105,6 +105,9 @@ impl Builder<'_> {
             }
             Rule::use_line if self.uses_file(&pair) => ParsedLine::Command(self.use_line(pair)?),
             Rule::args | Rule::use_line => {
+                if pair.as_rule() == Rule::args {
+                    self.refuse_late_arguments(&pair)?;
+                }
                 ParsedLine::Command(CommandKind::Pipeline(self.own_command(&pair)?))
             }
             Rule::list if self.functions.contains("list") => {
