@@ -109,10 +109,15 @@ impl Document {
 
     /// Returns the directory of the document's file, if there is one.
     pub fn directory(&self) -> Option<PathBuf> {
+        self.path()?.parent().map(ToOwned::to_owned)
+    }
+
+    /// Returns the path of the document's file, if there is one.
+    pub fn path(&self) -> Option<PathBuf> {
         let path = self.uri.path().as_estr().decode().into_bytes();
         let is_file = self.uri.scheme().is_some_and(|scheme| scheme.as_str() == "file");
         let path = path.to_path().ok().filter(|path| is_file && path.is_absolute())?;
-        path.parent().map(ToOwned::to_owned)
+        Some(path.to_owned())
     }
 }
 

@@ -16,6 +16,7 @@ mod outline;
 mod position;
 mod rename;
 mod rename_check;
+mod rename_files;
 mod schedule;
 mod server;
 #[cfg(test)]

@@ -17,15 +17,16 @@ use lsp_types::{
     CompletionList, CompletionOptions, CompletionParams, DidChangeTextDocumentParams,
     DidCloseTextDocumentParams, DidOpenTextDocumentParams, DocumentFormattingParams,
     DocumentSymbolParams, GotoDefinitionParams, HoverParams, HoverProviderCapability,
-    InitializeResult, OneOf, PrepareRenameResponse, PublishDiagnosticsParams, ReferenceParams,
-    RenameOptions, RenameParams, ServerCapabilities, ServerInfo, TextDocumentPositionParams,
-    TextDocumentSyncCapability, TextDocumentSyncKind, Uri,
+    InitializeResult, OneOf, Position, PrepareRenameResponse, PublishDiagnosticsParams,
+    ReferenceParams, RenameOptions, RenameParams, ServerCapabilities, ServerInfo,
+    TextDocumentPositionParams, TextDocumentSyncCapability, TextDocumentSyncKind, Uri,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::document::Document;
+use super::rename_files::{SharedFunction, Workspace};
 use super::{completion, definition, diagnostics, formatting, hover, outline, rename};
 use crate::lint::Programs;
 use ftsh_syntax::backoff::Policy;
@@ -164,19 +165,38 @@ impl LanguageServer {
             PrepareRenameRequest::METHOD => {
                 let TextDocumentPositionParams { text_document, position } = read(params)?;
                 let document = self.document(&text_document.uri)?;
-                let (range, placeholder) = rename::prepare(document, position, &is_outside)
-                    .map_err(|reason| error(ErrorCode::RequestFailed, &reason))?;
+                let shared = self.shared_function(document, position)?;
+                let prepared = match shared {
+                    Some(function) => function.prepare(document),
+                    None => rename::prepare(document, position, &is_outside),
+                };
+                let (range, placeholder) =
+                    prepared.map_err(|reason| error(ErrorCode::RequestFailed, &reason))?;
                 answered(PrepareRenameResponse::RangeWithPlaceholder { range, placeholder })
             }
             Rename::METHOD => {
                 let RenameParams { text_document_position: at, new_name, .. } = read(params)?;
                 let document = self.document(&at.text_document.uri)?;
-                let edit = rename::rename(document, at.position, &new_name, &is_outside)
-                    .map_err(|reason| error(ErrorCode::RequestFailed, &reason))?;
+                let edit = match self.shared_function(document, at.position)? {
+                    Some(function) => function.rename(&new_name),
+                    None => rename::rename(document, at.position, &new_name, &is_outside),
+                };
+                let edit = edit.map_err(|reason| error(ErrorCode::RequestFailed, &reason))?;
                 answered(edit)
             }
             _ => refused(ErrorCode::MethodNotFound, &format!("unknown method `{method}`")),
         }
+    }
+
+    /// Returns the function at a position, if several files share the function.
+    fn shared_function(
+        &self,
+        document: &Document,
+        place: Position,
+    ) -> Result<Option<SharedFunction>, ResponseError> {
+        let workspace = Workspace { open: &self.documents, root: &self.context.directory };
+        SharedFunction::at(document, place, &workspace)
+            .map_err(|reason| error(ErrorCode::RequestFailed, &reason))
     }
 
     fn document(&self, uri: &Uri) -> Result<&Document, ResponseError> {
