@@ -67,7 +67,8 @@
     const symbols = [
       ...calculators,
       { className: 'symbol', begin: `${APART}(?:&&|\\|\\||[=!]=|[<>]=?)(?=\\s|$)` },
-      { className: 'symbol', begin: /(?<=[ \t(])!(?=[ \t(])/ },
+      // Before an operator between two values, `!` is a value.
+      { className: 'symbol', begin: /(?<=[ \t(])!(?=[ \t(])(?![ \t]*(?:[;#),\n]|$|\.(?!(?:not|exists|is[a-z]+|succeeds|yes|output)\.)[a-z]+\.))/ },
     ];
     // Commands in expressions have no symbols.
     const command = { begin: /(?<=\.(?:succeeds|yes|output)\.[ \t]*)\(/, end: /\)/ };
@@ -119,6 +120,11 @@
           { className: 'keyword', begin: whole('accept|keep') },
           { className: 'type', begin: /\d[\d,]*/ },
         ],
+      },
+      {
+        begin: `${START}(?=(?:local|export)[ \\t]+[A-Za-z_]\\w*=)`,
+        end: /(?=[;|])|$/,
+        contains: [{ className: 'built_in', begin: whole('local|export') }, ...calculators, ...expression],
       },
       {
         begin: `${START}(?=${whole(BUILTINS)})`,

@@ -236,6 +236,7 @@ impl<'t> TokenScanner<'t> {
     fn word(&mut self) {
         let (mut expression, asks) = (self.in_expression(), self.asks > 0);
         let start = self.at;
+        let assigns = self.at_start || self.follows_declaration();
         let mut parts = Vec::new();
         let mut at = start;
         while let Some(c) = self.text[at..].chars().next() {
@@ -262,7 +263,7 @@ impl<'t> TokenScanner<'t> {
                 _ => at += c.len_utf8(),
             }
             // A value follows: `x=f(1)`.
-            expression |= c == '=' && self.at_start && is_name(&self.text[start..at - 1]);
+            expression |= c == '=' && assigns && is_name(&self.text[start..at - 1]);
         }
         let role = self.role(&self.text[start..at]);
         self.at = at;
@@ -273,6 +274,12 @@ impl<'t> TokenScanner<'t> {
     fn role(&mut self, word: &'t str) -> Role {
         if std::mem::take(&mut self.target) {
             return Role::Word;
+        }
+        if self.follows_declaration()
+            && let Some(length) = assigned(word)
+        {
+            self.head = Some("=");
+            return Role::Assignment(length);
         }
         if !self.at_start {
             return self.role_inside(word);

@@ -53,7 +53,8 @@ syn match ftshSucceeds contained "\.\%(succeeds\|yes\|output\)\.\ze\%([ \t()]\|$
 " Symbols, which have blanks around them. Behind another operator, a symbol is a value.
 syn match ftshCalculator contained "\%([^ \t.(,=!<>&|*/%+-][ \t]\)\@5<=[-+*/%]\ze\%([ \t]\|$\)"
 syn match ftshComparator contained "\%([^ \t.(,=!<>&|*/%+-][ \t]\)\@5<=\%(&&\|||\|[=!]=\|[<>]=\=\)\ze\%([ \t]\|$\)"
-syn match ftshComparator contained "[ \t(]\@1<=!\ze[ \t(]"
+" Before an operator between two values, `!` is a value.
+syn match ftshComparator contained "[ \t(]\@1<=!\ze[ \t(]\%([ \t]*\%($\|[;#),]\|\.\%(\%(not\|exists\|is\a\+\|succeeds\|yes\|output\)\.\)\@!\a\+\.\)\)\@!"
 syn cluster ftshSymbols contains=ftshCalculator,ftshComparator
 " Parentheses, which may hold what else ends commands.
 syn region ftshParentheses contained start="(" end=")" extend contains=ftshParentheses,ftshString,ftshVariable,ftshEscape,ftshRedirection,ftshPlain,ftshOperator,ftshSucceeds,ftshFunction,@ftshSymbols
@@ -83,6 +84,8 @@ let s:condition_ends = 'skip="\\$\|||" end="\ze[;|]" end="$" keepend'
 exe 'syn region ftshCommand start="[^ \t;|#\\]" ' . s:ends . ' contains=@ftshParts'
 exe 'syn region ftshAssignment start="\h\w*=" ' . s:ends . ' contains=@ftshExpression,ftshCalculator'
 exe 'syn match ftshBuiltin "\%(' . s:builtins . '\)\ze\%([ \t;|<>&]\|$\)" nextgroup=ftshCommandRest'
+syn match ftshBuiltin "\%(local\|export\)\ze[ \t]\+\h\w*=" nextgroup=ftshDeclared
+exe 'syn region ftshDeclared contained start="[ \t]" ' . s:ends . ' contains=@ftshExpression,ftshCalculator'
 exe 'syn region ftshCommandRest contained start="[^;|]" ' . s:ends . ' contains=@ftshParts'
 syn match ftshAlone "\%(break\|continue\|finally\)\ze\s*\%($\|[;#\r]\)"
 exe 'syn region ftshTry matchgroup=ftshKeyword start="\%(try\ze\%([ \t\r;|<>&]\|$\)\|limit\ze[ \t]\+[\x22\x27]\?\%(\$\|[0-9.]\+[ \t]*\a\)\)" matchgroup=NONE ' . s:condition_ends . ' contains=@ftshExpression,@ftshSymbols,ftshTryClause,ftshTryName'

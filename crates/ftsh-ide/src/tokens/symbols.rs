@@ -29,6 +29,15 @@ impl TokenScanner<'_> {
         if fits && self.takes(symbol) { symbol.len() } else { 0 }
     }
 
+    /// Returns true after `local` and `export`, which take an assignment.
+    pub(super) fn follows_declaration(&self) -> bool {
+        self.asks == 0
+            && self.found.all.last().is_some_and(|token| {
+                token.role == Role::Command
+                    && matches!(&self.text[token.range.clone()], "local" | "export")
+            })
+    }
+
     /// Returns true if the last token ends a value.
     fn follows_value(&self) -> bool {
         self.found.all.last().is_some_and(|token| {
