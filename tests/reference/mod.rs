@@ -10,7 +10,7 @@ mod tree;
 mod values;
 
 use super::support::Ftsh;
-use program::Program;
+use program::{Program, USED};
 
 const ARGUMENTS: [&str; 2] = ["one", "two words"];
 
@@ -30,11 +30,12 @@ fn programs_match_the_model() {
         let Some((output, status)) = expected else { continue };
         left -= 1;
         let text = program.text();
-        let finished = Ftsh::script(&text).args(ARGUMENTS).run();
+        let used = program.used_text();
+        let finished = Ftsh::script(&text).file(USED, &used).args(ARGUMENTS).run();
         let code = finished.status.and_then(|status| status.code());
         assert!(
             finished.text() == output && code == Some(status.into()),
-            "FTSH_REFERENCE_SEED={seed}\n{text}\nthe model: status {status}\n{output}\n\
+            "FTSH_REFERENCE_SEED={seed}\n{text}\n{USED}:\n{used}\nthe model: status {status}\n{output}\n\
              the shell: {}",
             finished.story()
         );

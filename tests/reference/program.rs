@@ -1,6 +1,7 @@
 //! Random programs.
 
 use std::fmt::Write;
+use std::ops::Range;
 
 use rand::rngs::ChaCha8Rng;
 use rand::seq::IndexedRandom;
@@ -17,7 +18,12 @@ const JUMPS: &[bool] = &[true, false];
 pub(super) struct Program {
     pub script: Block,
     pub functions: Vec<Block>,
+    /// Number of functions in a file that the script uses, from the first.
+    used: usize,
 }
+
+/// File that programs use.
+pub(super) const USED: &str = "functions.ftsh";
 
 impl Program {
     /// Generates the program of a seed.
@@ -61,14 +67,29 @@ impl Program {
                 script.extend(part);
             }
         }
-        Self { script, functions }
+        let used = random.of(&[0, 0, 1, 3]);
+        Self { script, functions, used }
     }
 
     /// Returns the text of the program.
     pub(super) fn text(&self) -> String {
-        let mut text = block(&self.script);
-        for (number, body) in self.functions.iter().enumerate() {
-            let _ = write!(text, "function f{number}\n{}end\n", block(body));
+        let has_args = matches!(self.script.first(), Some(Command::Args(..)));
+        let (args, rest) = self.script.split_at(usize::from(has_args));
+        let uses = if self.used > 0 { format!("use {USED}\n") } else { String::new() };
+        let own = self.functions_text(self.used..self.functions.len());
+        format!("{}{uses}{}{own}", block(args), block(rest))
+    }
+
+    /// Returns the text of the file that the program uses.
+    pub(super) fn used_text(&self) -> String {
+        self.functions_text(0..self.used)
+    }
+
+    fn functions_text(&self, numbers: Range<usize>) -> String {
+        let mut text = String::new();
+        for number in numbers {
+            let body = block(&self.functions[number]);
+            let _ = write!(text, "function f{number}\n{body}end\n");
         }
         text
     }
@@ -168,6 +189,7 @@ impl Random {
             5 => Command::Missing,
             6 => Command::Show(self.name()),
             7 => Command::Pipe(self.words()),
+            8 if self.rng.random_bool(0.3) => Command::Export(self.name(), self.expr(2)),
             8..11 => Command::Assign(self.name(), self.expr(2)),
             11 => match self.rng.random_range(0..if self.jumps.is_empty() { 6 } else { 10 }) {
                 0 => Command::Unset(self.name()),
@@ -217,6 +239,9 @@ impl Random {
                 let ends = [self.rng.random_range(-1..3), self.rng.random_range(0..3)];
                 let step = self.maybe(0.5, |it| it.of(&[-2, -1, 0, 1, 2, 3]));
                 Command::Range(self.name(), ends, step, self.body(JUMPS, depth))
+            }
+            4 if self.rng.random_bool(0.3) => {
+                Command::Values(self.name(), self.expr(1), self.body(JUMPS, depth))
             }
             4 => Command::Lines(self.name(), self.expr(1), self.body(JUMPS, depth)),
             5 => {

@@ -3,7 +3,7 @@
 use super::tree::{Block, Command, Expr, ForAll, Input, Pattern, Piece, Word};
 
 /// Formats commands, one per line.
-pub(super) fn block(commands: &Block) -> String {
+pub(super) fn block(commands: &[Command]) -> String {
     commands.iter().map(|one| command(one) + "\n").collect::<Vec<_>>().concat()
 }
 
@@ -22,6 +22,7 @@ fn command(one: &Command) -> String {
         Command::Show(name) => format!("cat -< {name}"),
         Command::Print(_) => unreachable!("nobody writes this"),
         Command::Assign(name, value) => format!("{name}={}", expr(value)),
+        Command::Export(name, value) => format!("export {name}={}", expr(value)),
         Command::Local(name, None) => format!("local {name}"),
         Command::Local(name, Some(value)) => format!("local {name}={}", expr(value)),
         Command::Read(names, input) => format!("read {}{}", names.join(" "), self::input(input)),
@@ -51,6 +52,9 @@ fn command(one: &Command) -> String {
         }
         Command::Lines(name, value, body) => {
             format!("for {name} in lines({})\n{}end", expr(value), block(body))
+        }
+        Command::Values(name, value, body) => {
+            format!("for {name} in json({}, .)\n{}end", expr(value), block(body))
         }
         Command::Split(name, value, separator, body) => {
             format!("for {name} in split({}, \"{separator}\")\n{}end", expr(value), block(body))
@@ -170,6 +174,7 @@ fn expr(value: &Expr) -> String {
         Expr::Of(function, value) => format!("{function}({})", expr(value)),
         Expr::Replace(value, this, with) => format!("replace({}, {this}, {with})", expr(value)),
         Expr::Digits(value) => format!("match({}, '[0-9]+')", expr(value)),
+        Expr::Json(value, filter) => format!("json({}, '{filter}')", expr(value)),
         Expr::Succeeds(inside) => format!(".succeeds. ({})", command(inside)),
         Expr::Call(function, arguments) => {
             let arguments: Vec<_> = arguments.iter().map(expr).collect();

@@ -25,6 +25,8 @@ pub(super) enum Command {
     /// Prints a text; `Show` before a redirection.
     Print(String),
     Assign(Name, Expr),
+    /// `export name=expression`
+    Export(Name, Expr),
     Unset(Name),
     /// `list name in words`, or else `list add name words`
     List(Name, Vec<Word>, bool),
@@ -42,6 +44,8 @@ pub(super) enum Command {
     Lines(Name, Expr, Block),
     /// `for name in split(value, separator)`
     Split(Name, Expr, &'static str, Block),
+    /// `for name in json(value, ".")`
+    Values(Name, Expr, Block),
     /// `for name in a .to. b .step. c`
     Range(Name, [i64; 2], Option<i64>, Block),
     /// `while .succeeds. (read names)`, with a variable as input.
@@ -139,6 +143,8 @@ pub(super) enum Expr {
     Replace(Box<Expr>, &'static str, &'static str),
     /// `match(value, '[0-9]+')`
     Digits(Box<Expr>),
+    /// `json(value, filter)`
+    Json(Box<Expr>, &'static str),
     /// `.succeeds. (command)`
     Succeeds(Box<Command>),
 }

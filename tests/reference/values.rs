@@ -60,6 +60,8 @@ const CALCULATIONS: [&str; 11] =
 const FUNCTIONS: [&str; 8] =
     ["length", "lower", "upper", "trim", "basename", "dirname", "stem", "suffix"];
 
+const JSON_FILTERS: [&str; 4] = [".", "[.]", ". == 1", "type"];
+
 impl Random {
     pub(super) fn words(&mut self) -> Vec<Word> {
         (0..self.rng.random_range(0..4)).map(|_| self.word()).collect()
@@ -112,7 +114,8 @@ impl Random {
             }
             6 if self.rng.random_bool(0.4) => {
                 let value = Box::new(self.expr(depth - 1));
-                match self.rng.random_range(0..4) {
+                match self.rng.random_range(0..5) {
+                    4 => Expr::Json(value, self.of(&JSON_FILTERS)),
                     0 => Expr::Digits(value),
                     1 => Expr::Succeeds(Box::new(self.question())),
                     _ => {

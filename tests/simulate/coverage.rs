@@ -15,7 +15,7 @@ use ftsh_syntax::vocabulary::{FUNCTIONS, OPERATORS, SYMBOLS, function};
 
 /// All constructs except builtins, operators and policies, which the shell lists.
 const CONSTRUCTS: &str = "
-    pipeline |& structure-in-pipeline program call environment assignment unassigned return return-value shift shift-n args
+    pipeline |& structure-in-pipeline program call environment assignment unassigned return return-value shift shift-n args use export-expression
     break continue if else-if else case when case-else while for forany in-order hedge-after hedge-at-most forall at-most at-least keep-going finish-running once-in
     grouped grouped-in-order tagged
     accept keep
@@ -101,12 +101,16 @@ impl Walk<'_> {
             self.redirects(&command.redirects);
         }
         match &command.kind {
-            // The random programs have one file; `tests/uses.rs` has several.
-            CommandKind::Comment { .. } | CommandKind::Use(_) => {}
+            CommandKind::Comment { .. } => {}
+            // A declaration is not executed.
+            CommandKind::Use(_) => _ = self.found.insert("use".into()),
             CommandKind::Pipeline(pipeline) => self.pipeline(pipeline),
-            CommandKind::Assign { value, local, .. } => {
+            CommandKind::Assign { value, local, exported, .. } => {
                 if *local {
                     self.is("local");
+                }
+                if *exported {
+                    self.is("export-expression");
                 }
                 self.is(if value.is_some() { "assignment" } else { "unassigned" });
                 self.expressions(value);

@@ -15,7 +15,6 @@ use ftsh_machine::{Config, Effect, Event, FailureKind, Machine, Output, Packed, 
 use ftsh_remote::{Frames, frame};
 use ftsh_sim::{Ask, Call, Due, Model, Shell, SimulatedChannels, World};
 use ftsh_syntax::backoff::{Policy, PolicyKind};
-use ftsh_syntax::parse;
 
 use crate::dice::Dice;
 use crate::program::{LIBRARY, Program, SCRIPT, generate};
@@ -308,11 +307,12 @@ fn compare(program: &Program, tried: &mut Tried) -> Result<(), String> {
     if script
         .lines()
         .chain(library.lines())
+        .chain(program.used_text().lines())
         .any(|line| line.trim_start().starts_with("end") && (line.contains("->")))
     {
         return Ok(());
     }
-    let parsed = parse(SCRIPT, &script).expect("a script");
+    let parsed = program.parse(&script).expect("a script");
     let args = vec![SCRIPT.into(), "first".into(), "second one".into()];
     let environment = vec![("HOME".into(), "/home".into()), ("ENV".into(), "1".into())];
     let mut machine = Machine::new(&parsed, args, environment, config(), 1);
@@ -378,7 +378,10 @@ fn branches_behave_the_same_elsewhere() {
         let program = generate(Dice::new(seed));
         if let Err(what) = compare(&program, &mut tried) {
             let (script, library, _) = program.texts();
-            panic!("FTSH_ELSEWHERE_SEED={seed}: {what}\n\n{script}\nlibrary:\n{library}");
+            let used = program.used_text();
+            panic!(
+                "FTSH_ELSEWHERE_SEED={seed}: {what}\n\n{script}\nlibrary:\n{library}\nused:\n{used}"
+            );
         }
     }
     println!("{} branches, {} lines, {:?}", tried.branches, tried.lines, tried.ends);

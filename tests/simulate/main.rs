@@ -30,7 +30,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use crate::coverage::Counts;
 use crate::oracle::{Judged, Violation};
-use crate::program::LIBRARY;
+use crate::program::{LIBRARY, USED};
 use crate::run::{Ran, WORLDS, check, program, trace};
 use crate::shrink::shrink;
 
@@ -158,10 +158,10 @@ fn explain(seed: u64, violation: &Violation) -> String {
     let small = shrink(&program(seed), seed, violation.oracle);
     let now = trace(&small, seed);
     let what = now.violation.map_or_else(|| violation.what.clone(), |violation| violation.what);
-    let (script, library, _) = small.texts();
+    let ((script, library, _), used) = (small.texts(), small.used_text());
     let last = now.trace.len().saturating_sub(LAST);
     format!(
-        "seed {seed}, {}: {what}\n\n{script}\n{LIBRARY}:\n{library}\n{}\n\nrepeat it with\n    \
+        "seed {seed}, {}: {what}\n\n{script}\n{LIBRARY}:\n{library}\n{USED}:\n{used}\n{}\n\nrepeat it with\n    \
          {SEED}={seed} cargo test --test simulate every_program -- --nocapture",
         violation.oracle,
         now.trace[last..].join("\n"),
@@ -170,9 +170,13 @@ fn explain(seed: u64, violation: &Violation) -> String {
 
 /// Prints the trace of the program of a seed.
 fn show(seed: u64) {
-    let (script, library, _) = program(seed).texts();
+    let ((script, library, _), used) = (program(seed).texts(), program(seed).used_text());
     let ran = trace(&program(seed), seed);
-    println!("{script}\nlibrary:\n{library}\n{}\n{:?}", ran.trace.join("\n"), ran.faults);
+    println!(
+        "{script}\nlibrary:\n{library}\nused:\n{used}\n{}\n{:?}",
+        ran.trace.join("\n"),
+        ran.faults
+    );
     if let Some(violation) = check(&program(seed), seed).violation {
         println!("{}: {}", violation.oracle, violation.what);
         panic!("{}", explain(seed, &violation));

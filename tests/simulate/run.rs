@@ -68,7 +68,7 @@ struct Ready {
 impl Ready {
     fn new(program: &Program) -> Result<Self, Violation> {
         let (script, library, promises) = program.texts();
-        let script = ftsh_syntax::parse(SCRIPT, &script).map_err(|errors| Violation {
+        let script = program.parse(&script).map_err(|errors| Violation {
             oracle: "syntax",
             what: format!("{:?}\n{script}", errors.errors),
         })?;

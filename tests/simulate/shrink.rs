@@ -40,7 +40,8 @@ fn candidates(program: &Program, at: usize) -> Option<Vec<Program>> {
         let mut smaller = program.clone();
         let mut left = at;
         let done = apply(&mut smaller.script, &mut left, change)
-            .or_else(|| apply(&mut smaller.library, &mut left, change));
+            .or_else(|| apply(&mut smaller.library, &mut left, change))
+            .or_else(|| apply(&mut smaller.used, &mut left, change));
         found |= done.is_some();
         if done == Some(true) {
             candidates.push(smaller);

@@ -42,7 +42,7 @@ impl Model<'_> {
                 self.print(&self.content(name)?);
                 Ok(())
             }
-            Command::Assign(name, expr) => self.assign(name, expr),
+            Command::Assign(name, expr) | Command::Export(name, expr) => self.assign(name, expr),
             Command::Local(name, expr) => {
                 let before = self.variables.get(name).cloned();
                 match expr {
@@ -96,6 +96,10 @@ impl Model<'_> {
             Command::For(name, words, body) => {
                 let words = self.words(words)?;
                 self.each(name, words, body)
+            }
+            Command::Values(name, value, body) => {
+                let text = self.expr(value)?;
+                self.each(name, self.json_values(&text)?, body)
             }
             Command::Lines(name, value, body) => {
                 let text = self.expr(value)?;

@@ -32,6 +32,10 @@ impl Model<'_> {
                 let mut runs = text.split(|c: char| !c.is_ascii_digit());
                 runs.find(|run| !run.is_empty()).ok_or(failed("expression", 1))?.to_owned()
             }
+            Expr::Json(value, filter) => {
+                let text = self.expr(value)?;
+                self.json(&text, filter)?
+            }
             Expr::Succeeds(command) => self.succeeds(command)?.to_string(),
             Expr::Call(function, arguments) => {
                 let mut values = Vec::new();

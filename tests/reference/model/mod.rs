@@ -5,6 +5,7 @@ mod branches;
 mod commands;
 mod expressions;
 mod input;
+mod json;
 mod loops;
 mod numbers;
 mod stages;

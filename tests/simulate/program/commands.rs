@@ -1,7 +1,7 @@
 //! Commands: programs of the world, builtins, calls and assignments, with their redirections.
 
 use super::LIBRARY;
-use super::generate::{FUNCTIONS, Generator};
+use super::generate::{FUNCTIONS, Generator, USED_FUNCTION};
 use super::tries::CHANNELS;
 
 /// Generator of a command.
@@ -20,6 +20,7 @@ pub(super) const COMMANDS: &[(u32, Make)] = &[
     (3, |g| format!("read {}{}", g.variable(), g.input())),
     (2, |g| format!("export {}", g.variable())),
     (2, |g| format!("export {}=exported", g.variable())),
+    (2, |g| format!("export {}={}", g.variable(), g.number(2))),
     (1, |g| format!("unset {}", g.variable())),
     (2, |g| format!("cd {}", g.dice.pick(&["/", "/here", "there", ""]))),
     (2, |g| format!("pwd{}", g.redirects())),
@@ -158,6 +159,9 @@ impl Generator {
 
     pub(super) fn function(&mut self) -> Option<String> {
         let first = self.callable;
+        if self.uses && first < FUNCTIONS && self.dice.chance(0.2) {
+            return Some(USED_FUNCTION.to_owned());
+        }
         (first < FUNCTIONS).then(|| format!("f{}", self.dice.number(first, FUNCTIONS - 1)))
     }
 

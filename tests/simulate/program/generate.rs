@@ -2,7 +2,7 @@
 //! and `STRUCTURES` in `structures`.
 
 use super::tries::{self, contained};
-use super::{Node, Program, commands, sites, structures};
+use super::{Node, Program, USED, commands, sites, structures};
 use crate::dice::Dice;
 
 /// State of the generator.
@@ -24,15 +24,22 @@ pub(super) struct Generator {
     pub atomic: usize,
     /// Counter for names.
     pub names: usize,
+    /// True if the script uses a file with the function [`USED_FUNCTION`].
+    pub uses: bool,
 }
 
 /// Number of functions. Each function may call later ones.
 pub(super) const FUNCTIONS: usize = 3;
 
+/// Function in the file that a script uses.
+pub(super) const USED_FUNCTION: &str = "used";
+
 /// Generates a random program.
-pub(crate) fn generate(dice: Dice) -> Program {
+pub(crate) fn generate(mut dice: Dice) -> Program {
+    let uses = dice.chance(0.3);
     let mut generator = Generator {
         dice,
+        uses,
         left: 0,
         callable: 0,
         may_source: true,
@@ -82,15 +89,34 @@ pub(crate) fn generate(dice: Dice) -> Program {
         body.insert(generator.dice.number(0, 1), generator.node(1));
         body
     }));
+    let used = if uses { vec![generator.used_function()] } else { Vec::new() };
     generator.may_source = false;
     let library = generator.group(2);
+    if uses {
+        script.insert(0, line(format!("use {USED}")));
+    }
     if generator.dice.chance(0.2) {
         script.insert(0, line("args first second=x --level=3 -q"));
     }
-    Program { script, library }
+    Program { script, library, used }
 }
 
 impl Generator {
+    /// Generates a function that calls no other one, and uses no channel of the script.
+    fn used_function(&mut self) -> Node {
+        self.callable = FUNCTIONS;
+        self.left = 5;
+        let bodies = (0..5).map(|_| self.group(2)).collect::<Vec<_>>();
+        let is_alone = |body: &Vec<Node>| {
+            let mut lines = Vec::new();
+            super::write(body, USED, 0, &mut lines, &mut super::Promises::default());
+            !lines.iter().any(|line| line.contains(" through ") || line.contains("channel "))
+        };
+        let mut body = bodies.into_iter().find(is_alone).unwrap_or_else(|| vec![line("ok")]);
+        body.push(line("return $# .add. 1.5"));
+        block(format!("function {USED_FUNCTION}"), body)
+    }
+
     /// Generates the commands of a script or a structure.
     pub(super) fn group(&mut self, depth: usize) -> Vec<Node> {
         let mut group = vec![self.node(depth)];

@@ -10,18 +10,35 @@ mod tries;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use ftsh_syntax::Script;
+use ftsh_syntax::error::SyntaxErrors;
+use ftsh_syntax::uses::{UsedFile, UsedFiles, parse_with_files};
+
 pub(crate) use generate::generate;
 
 /// File that programs may `source`.
 pub(crate) const LIBRARY: &str = "/library";
+/// File that programs may `use`.
+pub(crate) const USED: &str = "/used.ftsh";
 /// Name of the script.
 pub(crate) const SCRIPT: &str = "script";
 
-/// A script and the file that it may source.
+/// A script, the file that it may source, and the file that it may use.
 #[derive(Clone, Default)]
 pub(crate) struct Program {
     pub script: Vec<Node>,
     pub library: Vec<Node>,
+    pub used: Vec<Node>,
+}
+
+/// Text of the used file.
+struct UsedText(String);
+
+impl UsedFiles for UsedText {
+    fn read(&mut self, _: &str, path: &str) -> Result<UsedFile, String> {
+        let text = self.0.clone().into_bytes();
+        Ok(UsedFile { name: path.to_owned(), identity: path.into(), text })
+    }
 }
 
 /// A command or a structure.
@@ -120,7 +137,20 @@ impl Program {
             lines.join("\n") + "\n"
         };
         let (script, library) = (text(SCRIPT, &self.script), text(LIBRARY, &self.library));
+        text(USED, &self.used);
         (script, library, promises)
+    }
+
+    /// Returns the text of the used file.
+    pub(crate) fn used_text(&self) -> String {
+        let mut lines = Vec::new();
+        write(&self.used, USED, 0, &mut lines, &mut Promises::default());
+        lines.join("\n") + "\n"
+    }
+
+    /// Parses the text of the script, with the used file.
+    pub(crate) fn parse(&self, script: &str) -> Result<Script, SyntaxErrors> {
+        parse_with_files(SCRIPT, script.as_bytes(), &mut UsedText(self.used_text()))
     }
 }
 
