@@ -64,6 +64,7 @@ fn misuse_is_a_failure_before_the_first_command() {
         (&["u", "--out"], "the option `--out` lacks its value"),
         (&["u", "-vo"], "the option `-o` lacks its value"),
         (&["--dry-run=no", "u"], "the option `--dry-run` takes no value"),
+        (&["u", "-v=3"], "the option `-v` takes no value"),
     ] {
         let ran = world().args(args).run(SHOW).fails("usage", 2);
         assert!(ran.message().contains(message), "{args:?}: {}", ran.message());

@@ -113,6 +113,11 @@ impl<'d> Reader<'d> {
                     self.unknown(&argument.to_str_lossy());
                     break;
                 }
+                None if letter == '=' => {
+                    let flag = argument[1..start].chars().next_back().unwrap_or(letter);
+                    self.misuse(format!("the option `-{flag}` takes no value"));
+                    break;
+                }
                 None => {
                     self.unknown(&name);
                     break;
