@@ -23,6 +23,16 @@ pub enum FdError {
         /// Error.
         error: io::Error,
     },
+    /// A relative path names no file.
+    #[error("{}: no such file or directory; a relative path begins in {}", shown(.path.as_bstr()), .directory.display())]
+    NotIn {
+        /// Path as written in the script.
+        path: BString,
+        /// Directory of the script.
+        directory: PathBuf,
+        /// Error.
+        error: io::Error,
+    },
     /// No file can be created beside a target.
     #[error(
         "{}: cannot create a new file in its directory for the replacement: {}",
@@ -118,6 +128,7 @@ impl FdError {
         match self {
             Self::File { error, .. }
             | Self::Beside { error, .. }
+            | Self::NotIn { error, .. }
             | Self::Scratch { error, .. }
             | Self::Copy { error, .. }
             | Self::User { error, .. }

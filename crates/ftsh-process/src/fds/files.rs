@@ -1,10 +1,11 @@
 //! Queries to the file system. They may block, so workers perform all queries except those answered
 //! from the page cache.
 
+use std::ffi::OsStr;
 use std::fs::{File, FileType};
 use std::io::{self, ErrorKind, Read};
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStringExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Component, Path, PathBuf};
 
@@ -107,9 +108,15 @@ pub(crate) fn answer(
             .map(|path| Reply::Text(path.into_os_string().into_vec().into()))
             .map_err(|error| say(&".".into(), error)),
         Query::Home(user) => home(user).map(Reply::Text),
-        Query::File(path) => {
-            read(directory, path, control).map(Reply::Text).map_err(|error| say(path, error))
-        }
+        Query::File(path) => read(directory, path, control).map(Reply::Text).map_err(|error| {
+            let is_relative = !path.starts_with(b"/");
+            match current_of(directory) {
+                Ok(directory) if is_relative && error.kind() == ErrorKind::NotFound => {
+                    FdError::NotIn { path: path.clone(), directory, error }
+                }
+                _ => say(path, error),
+            }
+        }),
         Query::RecordedWords(words) => recorded_words::update(directory, words, control)
             .map(Reply::Text)
             .map_err(|error| say(&words.path, error)),
@@ -229,6 +236,14 @@ fn listed_home(user: &BString) -> io::Result<Option<BString>> {
         let is_theirs = fields.next() == Some(user.as_slice());
         fields.nth(4).filter(|_| is_theirs).map(Into::into)
     }))
+}
+
+/// Returns the directory in which relative paths begin.
+fn current_of(directory: &Directory) -> io::Result<PathBuf> {
+    match directory {
+        Some(directory) => Ok(OsStr::from_bytes(directory).into()),
+        None => current(),
+    }
 }
 
 fn read(directory: &Directory, path: &[u8], control: &Control) -> io::Result<BString> {
