@@ -139,7 +139,7 @@ pub enum CommandKind {
         value: Option<Expr>,
         /// True for `local name=expr`, which lasts until the call ends.
         local: bool,
-        /// True for `export name=expr` with operators. With a plain value, `export` is a command.
+        /// True for `export name=expr` with a calculated value. With a word, `export` is a command.
         exported: bool,
     },
     /// `if … else if … else … end`.

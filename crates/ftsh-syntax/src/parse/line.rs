@@ -223,13 +223,13 @@ impl Builder<'_> {
         }
     }
 
-    /// Builds an `export`: an assignment if the value has operators, or else a command.
+    /// Builds an `export`: an assignment if the value is calculated, or else a command.
     fn export(&mut self, pair: &Pair) -> Result<CommandKind> {
         let assigned = pair.clone().into_inner().next().expect("`export` is followed by a name");
         if !self.functions.contains("export")
             && let CommandKind::Assign { name, value: Some(value), .. } =
                 self.assignment(assigned, false)?
-            && matches!(value.kind, ExprKind::Binary { .. } | ExprKind::Range { .. })
+            && !matches!(value.kind, ExprKind::Word(_))
         {
             let value = Some(value);
             return Ok(CommandKind::Assign { name, value, local: false, exported: true });
