@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use super::{Warning, walk};
+use ftsh_machine::builtins;
 use ftsh_syntax::Script;
 use ftsh_syntax::ast::{CommandKind, Simple, Word, WordPart};
 use ftsh_syntax::hint::{Hint, hint};
@@ -52,13 +53,19 @@ fn unknown(script: &Script, word: &Word) -> Option<Warning> {
     if !is_name(name) {
         return None;
     }
-    let message =
-        format!("`{name}(` is text in the words of a command, and no function `{name}` exists");
     let (_, span) = advice(script.source.text(), word.span, name);
-    Some(
-        Warning::new(Slug::CallInWord, span, message)
-            .hint(hint!("quotes show that the word is text")),
-    )
+    let (message, hint) = if builtins::named(name).is_some() {
+        (
+            format!("`{name}(` is text: the words of a command have no parentheses"),
+            hint!("a blank stands before each word of a command"),
+        )
+    } else {
+        (
+            format!("`{name}(` is text in the words of a command, and no function `{name}` exists"),
+            hint!("quotes show that the word is text"),
+        )
+    };
+    Some(Warning::new(Slug::CallInWord, span, message).hint(hint))
 }
 
 /// Returns the hint for a call in a text from the start of a word, and the span of the name.

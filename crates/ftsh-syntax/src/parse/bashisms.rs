@@ -157,6 +157,7 @@ pub(super) fn operator(symbol: &str) -> Option<&'static str> {
         "%" => ".mod.",
         "**" | "^" => ".pow.",
         ".." => ".to.",
+        "is" => ".eq.",
         "not" | "!" => ".not.",
         _ => return None,
     })
@@ -234,6 +235,9 @@ pub(super) fn command(simple: &Simple, functions: &HashSet<&str>, text: &str) ->
                 arrays(),
             );
         }
+        [WordPart::Bare(text), ..] if text.contains("+=(") => {
+            return refuse(Slug::Array, "there is no `+=`".to_owned(), arrays());
+        }
         [WordPart::Bare(word), ..] if let Some((name, operator)) = changed(simple, word, text) => {
             return refuse(
                 Slug::CompoundAssignment,
@@ -264,6 +268,13 @@ pub(super) fn command(simple: &Simple, functions: &HashSet<&str>, text: &str) ->
                  or the whole script: `ftsh script > file`"
             ),
         );
+    }
+    if name == "set"
+        && let Some(variable) = simple.words.get(1).and_then(literal::bare)
+        && is_name(variable)
+    {
+        let hint = hint!("write `{variable}=value`");
+        return refuse(Slug::OtherShell, "there is no `set` in ftsh".to_owned(), hint);
     }
     if let Some(hint) = first_word(name).filter(|_| !is_sourced(name, text)) {
         let (slug, message) = if ALONE.contains(&name) {

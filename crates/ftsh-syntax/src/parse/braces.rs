@@ -100,11 +100,10 @@ fn substring(name: &str, range: &str) -> Option<BraceReplacement> {
         Some((offset, length)) => (offset, Some(length.trim().parse::<u32>().ok()?)),
         None => (range, None),
     };
-    let offset: u32 = offset.trim().parse().ok()?;
-    let wanted = length.map_or(".*".to_owned(), |length| format!(".{{0,{length}}}"));
-    let regex =
-        if offset == 0 { format!("^{wanted}") } else { format!("^.{{{offset}}}({wanted})") };
-    Some(BraceReplacement::Value(format!("match(${name}, '{regex}')")))
+    let offset: i64 = offset.trim().parse().ok()?;
+    let from = if offset < 0 { offset } else { offset + 1 };
+    let length = length.map_or(String::new(), |length| format!(", {length}"));
+    Some(BraceReplacement::Value(format!("substr(${name}, {from}{length})")))
 }
 
 /// Translates a simple pattern of file names to a regular expression.
@@ -197,9 +196,10 @@ mod tests {
             ("#x", "length($x)"),
             ("x^^", "upper($x)"),
             ("x,,", "lower($x)"),
-            ("x:0:3", "match($x, '^.{0,3}')"),
-            ("x:2:3", "match($x, '^.{2}(.{0,3})')"),
-            ("x:2", "match($x, '^.{2}(.*)')"),
+            ("x:0:3", "substr($x, 1, 3)"),
+            ("x:2:3", "substr($x, 3, 3)"),
+            ("x:2", "substr($x, 3)"),
+            ("x: -2", "substr($x, -2)"),
             ("x-y", "${x:-y}"),
             ("x+y", "${x:+y}"),
             ("x?no x", "${x:?no x}"),

@@ -78,7 +78,9 @@ pub(super) fn explain(
             return error.hint(hint!("a text with commas has quotes: `{name}=\"{text}\"`"));
         }
         let symbol = before.split([' ', '\t']).rev().nth(1).unwrap_or_default();
-        let is_value = before.rsplit([' ', '\t']).next().is_some_and(|it| it.starts_with('$'));
+        let is_value = before.rsplit([' ', '\t']).next().is_some_and(|it| {
+            it.starts_with('$') || !it.is_empty() && it.bytes().all(|byte| byte.is_ascii_digit())
+        });
         if is_value && assigns(before) && bashisms::is_comparison(symbol) {
             let name = before.split('=').next().unwrap_or_default();
             return error.hint(bashisms::compared(name, symbol));
@@ -298,6 +300,16 @@ fn advice(keyword: &str, statement: &str, before: &str, found: &str) -> Option<(
     }
     if asks && matches!(first, "not" | "!") && bashisms::is_operator(found) {
         return Some((Slug::UnknownOperator, hint!("`{first}` is written `.not.`")));
+    }
+    if asks
+        && first.starts_with('-')
+        && let Some(test) = bashisms::test(rest)
+    {
+        return Some((Slug::UnknownOperator, hint!("write `{keyword} {test}`")));
+    }
+    if asks && found == "in" {
+        let hint = hint!("`in` is written `.contains.`, after the longer text");
+        return Some((Slug::UnknownOperator, hint));
     }
     let question = QUESTIONS.iter().find(|question| before.ends_with(**question));
     if let Some(question) = question.filter(|_| !found.is_empty()) {

@@ -186,6 +186,19 @@ impl Builder<'_> {
         let span = Span::new(call.start, call.start + name.len());
         let message = format!("there is no function `{name}`");
         let error = SyntaxError::new(Slug::UnknownFunction, span, message);
+        let foreign = match name {
+            "len" | "strlen" => Some(hint!("did you mean `length`?")),
+            "size" => Some(hint!("did you mean `count`?")),
+            "range" | "seq" => Some(hint!("a range has an operator: `1 .to. 3`")),
+            "exists" | "isfile" | "isdir" => {
+                Some(hint!("tests of files are operators: `.exists. $f`, `.isfile. $f`"))
+            }
+            "defined" | "isset" => Some(hint!("compare with a default: `${{x:-}} .ne. \"\"`")),
+            _ => None,
+        };
+        if let Some(hint) = foreign {
+            return error.hint(hint);
+        }
         let known = FUNCTIONS.iter().map(|function| function.name);
         match nearest(name, known.chain(self.functions.iter().copied())) {
             Some(meant) => error.hint(hint!("did you mean `{meant}`?")),
