@@ -1,6 +1,6 @@
 //! Text of programs.
 
-use super::tree::{Block, Command, Expr, ForAll, Input, Pattern, Piece, Word};
+use super::tree::{Command, Expr, ForAll, Input, Pattern, Piece, Word};
 
 /// Formats commands, one per line.
 pub(super) fn block(commands: &[Command]) -> String {

@@ -181,6 +181,9 @@ impl Seen {
                     }
                     // The ids of tasks differ.
                     LogEvent::GroupEnded(_) => return,
+                    // The end of a `limit` repeats a failure that nothing contains. Whether the
+                    // surroundings of the branch contain the failure is not known elsewhere.
+                    LogEvent::Failed(failure) if failure.line != record.line => return,
                     _ => {}
                 }
                 let line = format!(
