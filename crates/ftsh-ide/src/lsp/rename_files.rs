@@ -173,7 +173,9 @@ impl Workspace<'_> {
         let mut left = MAX_ENTRIES;
         let own = [script, definition].into_iter().filter_map(Path::parent);
         own.for_each(|directory| search(directory, false, &mut left, &mut found));
-        if fs::canonicalize(self.root).is_ok_and(|root| script.starts_with(root)) {
+        // A server that was started in `/` has no workspace.
+        let root = fs::canonicalize(self.root).ok().filter(|root| root.parent().is_some());
+        if root.is_some_and(|root| script.starts_with(root)) {
             search(self.root, true, &mut left, &mut found);
         }
         found.sort();
