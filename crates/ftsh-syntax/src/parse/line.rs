@@ -5,7 +5,8 @@ use pest::Parser;
 use super::builder::Builder;
 use super::{Grammar, Pair, Result, Rule, bashisms, operator};
 use crate::ast::{
-    CommandKind, Expr, ExprKind, For, Jump, Name, Pipeline, Redirect, Stage, StageKind, Try,
+    CommandKind, Expr, ExprKind, For, Jump, Name, Pipeline, Redirect, Stage, StageKind, Try, Word,
+    WordPart,
 };
 use crate::error::SyntaxError;
 use crate::hint::hint;
@@ -67,6 +68,11 @@ pub(super) enum HeadLine {
     },
     /// Head that does not parse, whose `end` is still expected.
     Broken(&'static str),
+}
+
+/// Returns true for `${l[@]}`.
+fn is_list(word: &Word) -> bool {
+    matches!(&word.parts[..], [WordPart::Variable(variable)] if variable.is_all())
 }
 
 impl Builder<'_> {
@@ -229,7 +235,7 @@ impl Builder<'_> {
         if !self.functions.contains("export")
             && let CommandKind::Assign { name, value: Some(value), .. } =
                 self.assignment(assigned, false)?
-            && !matches!(value.kind, ExprKind::Word(_))
+            && !matches!(&value.kind, ExprKind::Word(word) if !is_list(word))
         {
             let value = Some(value);
             return Ok(CommandKind::Assign { name, value, local: false, exported: true });

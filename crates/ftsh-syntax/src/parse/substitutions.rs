@@ -71,7 +71,11 @@ pub(super) fn variable(span: Span, text: &str) -> SyntaxError {
             Some(braces::BraceReplacement::Variable(code)) => hint!("write `{code}`"),
             Some(braces::BraceReplacement::Value(code)) => {
                 let (target, then) = target(span, text);
-                hint!("write `{target}={code}`{then}")
+                if then.is_empty() {
+                    hint!("write `{target}={code}`")
+                } else {
+                    hint!("write `${{{code}}}`")
+                }
             }
             Some(braces::BraceReplacement::Other(hint)) => hint,
             None => hint!(

@@ -269,14 +269,14 @@ error[unknown-substitution]: unknown kind of substitution
   |
 1 | echo ${#x}
   |      ^^^^^
-  = hint: write `v=length($x)`, then use `$v`
+  = hint: write `${length($x)}`
 
 error[unknown-substitution]: unknown kind of substitution
  --> t:2:6
   |
 2 | echo ${x%.c}
   |      ^^^^^^^
-  = hint: write `v=replace($x, '\.c$', "")`, then use `$v`
+  = hint: write `${replace($x, '\.c$', "")}`
 
 error[unclosed-brace]: this `${` has no `}`
  --> t:3:6
