@@ -40,25 +40,25 @@ pub fn check(filter: &str) -> Result<(), String> {
 pub fn results(call: &FilterCall, steps: u64) -> Option<Reply> {
     match run(&call.text, call.filter.as_bstr(), steps) {
         Ok(words) => Some(Reply::Words(words)),
-        Err(Unfinished::OutOfSteps) => None,
-        Err(Unfinished::Failed(slug, message)) => Some(Reply::Failed(slug, message)),
+        Err(NoResults::OutOfSteps) => None,
+        Err(NoResults::Failed(slug, message)) => Some(Reply::Failed(slug, message)),
     }
 }
 
 /// Reason why a filter has no results.
 #[derive(Debug)]
-enum Unfinished {
+enum NoResults {
     OutOfSteps,
     Failed(Slug, String),
 }
 
-fn run(text: &[u8], filter: &BStr, steps: u64) -> Result<Vec<BString>, Unfinished> {
+fn run(text: &[u8], filter: &BStr, steps: u64) -> Result<Vec<BString>, NoResults> {
     let compiled = match std::str::from_utf8(filter) {
         Ok(filter) => compile(filter),
         Err(_) => Err("not UTF-8".to_owned()),
     };
     let compiled = compiled.map_err(|why| {
-        Unfinished::Failed(Slug::Filter, format!("`{filter}` is no filter of jq: {why}"))
+        NoResults::Failed(Slug::Filter, format!("`{filter}` is no filter of jq: {why}"))
     })?;
     if nesting::depth(text) > nesting::MAX_DEPTH {
         return Err(not_json(nesting::TooDeep));
@@ -81,12 +81,12 @@ fn run(text: &[u8], filter: &BStr, steps: u64) -> Result<Vec<BString>, Unfinishe
             used += word.len() + size_of::<BString>();
             if used > size::MAX_VALUE_LEN {
                 let message = size::ValueTooLong(used).to_string();
-                return Err(Unfinished::Failed(Slug::LargeValue, message));
+                return Err(NoResults::Failed(Slug::LargeValue, message));
             }
             words.push(word);
         }
         match budget.cut() {
-            Some(ExceededLimit::Steps) => return Err(Unfinished::OutOfSteps),
+            Some(ExceededLimit::Steps) => return Err(NoResults::OutOfSteps),
             Some(ExceededLimit::Stack) => return Err(failed(TOO_DEEP)),
             None => {}
         }
@@ -95,7 +95,7 @@ fn run(text: &[u8], filter: &BStr, steps: u64) -> Result<Vec<BString>, Unfinishe
 }
 
 /// Returns a string as it is, and other values as JSON.
-fn word(value: &Val) -> Result<BString, Unfinished> {
+fn word(value: &Val) -> Result<BString, NoResults> {
     if let Val::TStr(text) | Val::BStr(text) = value {
         return Ok(BString::from(&text[..]));
     }
@@ -104,12 +104,12 @@ fn word(value: &Val) -> Result<BString, Unfinished> {
     Ok(BString::from(json))
 }
 
-fn not_json(why: impl std::fmt::Display) -> Unfinished {
-    Unfinished::Failed(Slug::Json, format!("the text of `json` is no JSON: {why}"))
+fn not_json(why: impl std::fmt::Display) -> NoResults {
+    NoResults::Failed(Slug::Json, format!("the text of `json` is no JSON: {why}"))
 }
 
-fn failed(why: impl std::fmt::Display) -> Unfinished {
-    Unfinished::Failed(Slug::Filter, failure(brief(&why)))
+fn failed(why: impl std::fmt::Display) -> NoResults {
+    NoResults::Failed(Slug::Filter, failure(brief(&why)))
 }
 
 /// Reason of the failure of a filter that exhausts the native stack.
@@ -188,7 +188,7 @@ fn undefined_error(name: &str, undefined: &compile::Undefined) -> String {
 mod tests {
     use super::*;
 
-    fn result(text: &str, filter: &str) -> Result<Vec<BString>, Unfinished> {
+    fn result(text: &str, filter: &str) -> Result<Vec<BString>, NoResults> {
         run(text.as_bytes(), filter.into(), 20_000)
     }
 
@@ -201,7 +201,7 @@ mod tests {
     #[track_caller]
     fn reason(text: &str, filter: &str) -> String {
         match result(text, filter) {
-            Err(Unfinished::Failed(_, message)) => message,
+            Err(NoResults::Failed(_, message)) => message,
             other => panic!("{filter}: {other:?}"),
         }
     }
@@ -248,7 +248,7 @@ mod tests {
         ] {
             let text = if filter.starts_with("sort_by") { "[2, 1]" } else { "1" };
             let result = result(text, filter);
-            assert!(matches!(result, Err(Unfinished::OutOfSteps)), "{filter}: {result:?}");
+            assert!(matches!(result, Err(NoResults::OutOfSteps)), "{filter}: {result:?}");
         }
     }
 
@@ -256,8 +256,8 @@ mod tests {
     fn deep_values_and_filters_do_not_exhaust_the_stack() {
         for filter in ["def f: [f]; f", "def f: 1 + f; f", "def f: f | .; f"] {
             match result("1", filter) {
-                Err(Unfinished::OutOfSteps) => {}
-                Err(Unfinished::Failed(_, message)) => assert!(message.contains(TOO_DEEP)),
+                Err(NoResults::OutOfSteps) => {}
+                Err(NoResults::Failed(_, message)) => assert!(message.contains(TOO_DEEP)),
                 Ok(words) => panic!("{filter}: {words:?}"),
             }
         }
