@@ -67,8 +67,7 @@ use self::cleanup::Cleanup;
 use self::fds::{FdError, FdTables, TreePosition};
 use self::input_spool::InputSpools;
 use self::jobs::{
-    ActiveCommand, Children, JobContext, JobRecipient, JobResult, Relays, Turns, UserNote,
-    WorkerJobs, children,
+    ActiveCommand, Children, JobContext, JobResult, Relays, Turns, UserNote, WorkerJobs, children,
 };
 use self::os::clock::RunClock;
 use self::os::poll::{self, Poller};
