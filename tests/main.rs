@@ -23,6 +23,7 @@ mod descriptors;
 mod docs;
 mod editors;
 mod examples;
+mod filters;
 mod forge;
 mod from_loops;
 mod from_sh;
