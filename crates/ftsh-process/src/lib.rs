@@ -21,7 +21,6 @@ pub mod non_blocking_writer;
 mod os;
 mod procs;
 mod program;
-mod queries;
 mod remote_control;
 mod scopes;
 mod status;
