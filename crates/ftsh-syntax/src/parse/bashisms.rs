@@ -139,7 +139,7 @@ pub(super) fn is_comparison(symbol: &str) -> bool {
 /// Returns the operator for a symbol of other languages.
 pub(super) fn operator(symbol: &str) -> Option<&'static str> {
     Some(match symbol {
-        "=" | "==" | "===" => ".eq.",
+        "=" | "==" | "===" | "is" => ".eq.",
         "!=" => ".ne.",
         "-eq" => ".eql.",
         "-ne" => ".neql.",
@@ -157,7 +157,6 @@ pub(super) fn operator(symbol: &str) -> Option<&'static str> {
         "%" => ".mod.",
         "**" | "^" => ".pow.",
         ".." => ".to.",
-        "is" => ".eq.",
         "not" | "!" => ".not.",
         _ => return None,
     })

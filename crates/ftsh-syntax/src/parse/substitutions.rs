@@ -6,7 +6,7 @@ use crate::error::SyntaxError;
 use crate::hint::{Hint, hint};
 use crate::slug::Slug;
 use crate::span::Span;
-use crate::vocabulary::is_name;
+use crate::vocabulary::{is_loop, is_name};
 
 /// Programs often run in `$( )` without arguments, where their names look like variables.
 const PROGRAMS: [&str; 13] = [
@@ -137,7 +137,19 @@ fn collected(command: &str, span: Span, text: &str) -> Hint {
     let is_short =
         !command.is_empty() && command.len() <= MAX_COMMAND_LENGTH && !command.contains('\n');
     let fits = is_short && is_script(&format!("{command} -> {target}"));
-    hint!("write `{} -> {target}`{then}", if fits { command } else { "command" })
+    let command = if fits { command } else { "command" };
+    match loop_head(&text[..span.start]) {
+        Some(head) => hint!("write `{command} -> v`, then `{head} lines($v)`"),
+        None => hint!("write `{command} -> {target}`{then}"),
+    }
+}
+
+/// Returns the head of a loop if a text ends where its list begins.
+fn loop_head(before: &str) -> Option<&str> {
+    let head = before.rsplit(['\n', ';']).next()?.trim();
+    let mut words = head.split_whitespace();
+    let is_head = words.next().is_some_and(is_loop) && words.next().is_some_and(is_name);
+    (is_head && words.next() == Some("in") && words.next().is_none()).then_some(head)
 }
 
 /// Returns true if a proposal parses.
