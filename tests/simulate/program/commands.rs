@@ -1,7 +1,7 @@
 //! Commands: programs of the world, builtins, calls and assignments, with their redirections.
 
 use super::LIBRARY;
-use super::generate::{FUNCTIONS, Generator, USED_FUNCTION};
+use super::generate::{FUNCTIONS, Generator};
 use super::tries::CHANNELS;
 
 /// Generator of a command.
@@ -159,8 +159,11 @@ impl Generator {
 
     pub(super) fn function(&mut self) -> Option<String> {
         let first = self.callable;
-        if self.uses && first < FUNCTIONS && self.dice.chance(0.2) {
-            return Some(USED_FUNCTION.to_owned());
+        if let Some(used) = self.used_name
+            && first < FUNCTIONS
+            && self.dice.chance(0.2)
+        {
+            return Some(used.to_owned());
         }
         (first < FUNCTIONS).then(|| format!("f{}", self.dice.number(first, FUNCTIONS - 1)))
     }

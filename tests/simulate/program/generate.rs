@@ -24,22 +24,22 @@ pub(super) struct Generator {
     pub atomic: usize,
     /// Counter for names.
     pub names: usize,
-    /// True if the script uses a file with the function [`USED_FUNCTION`].
-    pub uses: bool,
+    /// Function in the file that the script uses, if any.
+    pub used_name: Option<&'static str>,
 }
 
 /// Number of functions. Each function may call later ones.
 pub(super) const FUNCTIONS: usize = 3;
 
 /// Function in the file that a script uses.
-pub(super) const USED_FUNCTION: &str = "used";
+const USED_FUNCTION: &str = "used";
 
 /// Generates a random program.
 pub(crate) fn generate(mut dice: Dice) -> Program {
-    let uses = dice.chance(0.3);
+    let used_name = dice.chance(0.3).then_some(USED_FUNCTION);
     let mut generator = Generator {
         dice,
-        uses,
+        used_name,
         left: 0,
         callable: 0,
         may_source: true,
@@ -89,10 +89,10 @@ pub(crate) fn generate(mut dice: Dice) -> Program {
         body.insert(generator.dice.number(0, 1), generator.node(1));
         body
     }));
-    let used = if uses { vec![generator.used_function()] } else { Vec::new() };
+    let used: Vec<Node> = used_name.map(|_| generator.used_function()).into_iter().collect();
     generator.may_source = false;
     let library = generator.group(2);
-    if uses {
+    if used_name.is_some() {
         script.insert(0, line(format!("use {USED}")));
     }
     if generator.dice.chance(0.2) {
