@@ -12,6 +12,7 @@ mod constants;
 mod filters;
 mod flow;
 mod functions;
+mod glued;
 mod habits;
 mod indexes;
 mod inputs;
@@ -51,6 +52,7 @@ pub fn lint(script: &Script, policy: &Policy, programs: &dyn Programs) -> Vec<Wa
     warnings.extend(loops::check(script));
     warnings.extend(flow::check(script));
     warnings.extend(functions::check(script));
+    warnings.extend(glued::check(script));
     warnings.extend(habits::check(script));
     warnings.extend(unset::check(script));
     warnings.extend(atomic::check(script));

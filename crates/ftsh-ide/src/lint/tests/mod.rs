@@ -7,6 +7,7 @@ mod channels;
 mod constants;
 mod flow;
 mod functions;
+mod glued;
 mod habits;
 mod inputs;
 mod lists;

@@ -1,0 +1,65 @@
+//! Lint of operators without blanks on both sides, which are text.
+
+use super::{Warning, walk};
+use ftsh_syntax::Script;
+use ftsh_syntax::ast::{CommandKind, Expr, ExprKind, Simple};
+use ftsh_syntax::hint::hint;
+use ftsh_syntax::parse::literal;
+use ftsh_syntax::slug::Slug;
+use ftsh_syntax::span::Span;
+
+pub(super) fn check(script: &Script) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    walk::each(&script.body, &mut |command| {
+        warnings.extend(walk::simples(command).filter_map(signed));
+        match &command.kind {
+            CommandKind::If { arms, .. } => {
+                warnings.extend(arms.iter().filter_map(|(condition, _)| compared(condition)));
+            }
+            CommandKind::While { condition, .. } => warnings.extend(compared(condition)),
+            _ => {}
+        }
+    });
+    warnings
+}
+
+/// Checks a command for `x=$y -2`, which runs `-2` with a variable.
+fn signed(simple: &Simple) -> Option<Warning> {
+    let ([(name, value)], [word]) = (&simple.assignments[..], &simple.words[..]) else {
+        return None;
+    };
+    let text = literal::bare(word)?;
+    let (sign, number) = text.split_at_checked(1)?;
+    if !matches!(sign, "+" | "-" | "*" | "/" | "%") || literal::number(number).is_none() {
+        return None;
+    }
+    let value = literal::written(value).filter(|value| !value.is_empty())?;
+    let message = format!("`{text}` is a command here, and `{name}` is set for this command only");
+    let span = Span::new(word.span.start, word.span.end);
+    let hint = hint!("blanks stand around an operator: `{name}={value} {sign} {number}`");
+    Some(Warning::new(Slug::TextArithmetic, span, message).hint(hint))
+}
+
+/// Checks a condition for the texts `$a=1` and `!$a`.
+fn compared(condition: &Expr) -> Option<Warning> {
+    let ExprKind::Word(word) = &condition.kind else { return None };
+    let text = literal::written(word)?;
+    let meant = match text.strip_prefix('!') {
+        Some(value) if value.starts_with('$') => format!("! {value}"),
+        _ => {
+            let (left, right) = text.split_once('=').filter(|(left, _)| left.starts_with('$'))?;
+            let (left, symbol) = match left.strip_suffix('!') {
+                Some(left) => (left, "!="),
+                None => (left, "=="),
+            };
+            let right = right.trim_start_matches('=');
+            if right.is_empty() {
+                return None;
+            }
+            format!("{left} {symbol} {right}")
+        }
+    };
+    let message = format!("`{text}` is one text, and neither `true` nor `false`");
+    let hint = hint!("blanks stand around an operator: `{meant}`");
+    Some(Warning::new(Slug::TextOperand, word.span, message).hint(hint))
+}
