@@ -9,7 +9,7 @@ use crate::support::run;
 use crate::support::{FTSH, Ftsh};
 
 /// Scripts, with their options, that say `one` and nothing else.
-const SCRIPTS: [(&str, &[&str]); 10] = [
+const SCRIPTS: [(&str, &[&str]); 11] = [
     ("/bin/echo one", &[]),
     ("/bin/echo one -> v; echo $v", &[]),
     ("echo one | /bin/cat | cat", &[]),
@@ -17,6 +17,7 @@ const SCRIPTS: [(&str, &[&str]); 10] = [
     ("cat <<E\none\nE", &[]),
     ("function f; if $1 .gt. 0; f ($1 .sub. 1); end; end; f 100; echo one", &[]),
     ("x=\"${y:-a}\"; if ((1 .add. 1) .eql. 2) .and. $x .eq. a; sh -c 'echo one'; end", &[]),
+    ("x=json(1, .); if $x .eql. 1; echo one; end", &[]),
     ("/bin/true; echo one", &["-l", "20", "-f", "log"]),
     ("echo one > f; cat f; sh -c 'exit 0'; failure", &["--cron"]),
     ("/bin/true; echo one", &["--lock=lock"]),
