@@ -2,7 +2,7 @@
 
 use super::{Warning, walk};
 use ftsh_syntax::Script;
-use ftsh_syntax::ast::{CommandKind, Expr, ExprKind, Simple};
+use ftsh_syntax::ast::{BinaryOperator, CommandKind, Expr, ExprKind, Simple, UnaryOperator, Word};
 use ftsh_syntax::hint::hint;
 use ftsh_syntax::parse::literal;
 use ftsh_syntax::slug::Slug;
@@ -14,9 +14,9 @@ pub(super) fn check(script: &Script) -> Vec<Warning> {
         warnings.extend(walk::simples(command).filter_map(signed));
         match &command.kind {
             CommandKind::If { arms, .. } => {
-                warnings.extend(arms.iter().filter_map(|(condition, _)| compared(condition)));
+                arms.iter().for_each(|(expr, _)| condition(expr, &mut warnings));
             }
-            CommandKind::While { condition, .. } => warnings.extend(compared(condition)),
+            CommandKind::While { condition: expr, .. } => condition(expr, &mut warnings),
             _ => {}
         }
     });
@@ -40,9 +40,29 @@ fn signed(simple: &Simple) -> Option<Warning> {
     Some(Warning::new(Slug::TextArithmetic, span, message).hint(hint))
 }
 
+/// Checks a condition and the conditions that it consists of.
+fn condition(expr: &Expr, warnings: &mut Vec<Warning>) {
+    match &expr.kind {
+        ExprKind::Word(word) => warnings.extend(compared(word)),
+        ExprKind::Group(inner) => condition(inner, warnings),
+        ExprKind::Unary { operator: UnaryOperator::Not, operand, .. } => {
+            condition(operand, warnings);
+        }
+        ExprKind::Binary {
+            operator: BinaryOperator::And | BinaryOperator::Or,
+            left,
+            right,
+            ..
+        } => {
+            condition(left, warnings);
+            condition(right, warnings);
+        }
+        _ => {}
+    }
+}
+
 /// Checks a condition for the texts `$a=1` and `!$a`.
-fn compared(condition: &Expr) -> Option<Warning> {
-    let ExprKind::Word(word) = &condition.kind else { return None };
+fn compared(word: &Word) -> Option<Warning> {
     let text = literal::written(word)?;
     let meant = match text.strip_prefix('!') {
         Some(value) if value.starts_with('$') => format!("! {value}"),

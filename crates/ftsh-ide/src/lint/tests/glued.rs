@@ -12,6 +12,10 @@ fn operators_that_stick_to_a_value() {
             "a=true; if $a; b; else if !$a; c; end",
             "`!$a` is one text, and neither `true` nor `false`",
         ),
+        (
+            "a=1; if ! ($a==1) && true; b; end",
+            "`$a==1` is one text, and neither `true` nor `false`",
+        ),
     ];
     for (text, message) in all {
         assert_eq!(messages(text), [message], "{text}");
