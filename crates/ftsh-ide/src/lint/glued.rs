@@ -14,7 +14,9 @@ pub(super) fn check(script: &Script) -> Vec<Warning> {
         warnings.extend(walk::simples(command).filter_map(signed));
         match &command.kind {
             CommandKind::If { arms, .. } => {
-                arms.iter().for_each(|(expr, _)| condition(expr, &mut warnings));
+                for (expr, _) in arms {
+                    condition(expr, &mut warnings);
+                }
             }
             CommandKind::While { condition: expr, .. } => condition(expr, &mut warnings),
             _ => {}
