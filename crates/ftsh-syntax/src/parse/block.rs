@@ -308,9 +308,13 @@ impl Blocks {
         let error = SyntaxError::new(
             Slug::UnknownStructure,
             span,
-            format!("`{head}` does not begin a structure"),
+            format!("`{head}` does not begin a structure{}", if head == meant { " here" } else { "" }),
         )
-        .hint(hint!("did you mean `{meant}`?"))
+        .hint(if head == meant {
+            hint!("a time with a unit stands alone after `{head}`: `limit 5 minutes`")
+        } else {
+            hint!("did you mean `{meant}`?")
+        })
         .related(layout.span, format!("this `{word}` belongs to no structure"));
         self.errors.push(error);
         true

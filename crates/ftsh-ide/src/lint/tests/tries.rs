@@ -40,6 +40,28 @@ warning[multiplied-attempts]: attempts multiply without bound
 }
 
 #[test]
+fn a_limit_is_no_retry() {
+    assert_quiet(&[
+        "limit 5 minutes\n  a\nend",
+        "try 5 times\n  limit 1 minute\n    a\n  end\nend",
+        "limit 1 hour\n  try 3 times\n    a\n  end\nend",
+        "try for 1 hour\n  limit 1 minute\n    defer 5\n  end\nend",
+        "try for 1 hour\n  limit 1 minute\n    giveup\n  end\nend",
+        "try signal INT\n  a\nend",
+        "try 2 times\n  try signal INT\n    a\n  end\nend",
+    ]);
+    let longer = messages("limit 1 minute\n  try for 1 hour\n    a\n  end\nend");
+    assert_eq!(longer, ["this limit is longer than an outer limit"]);
+    let longer = messages("limit 1 minute\n  limit 2 minutes\n    a\n  end\nend");
+    assert_eq!(longer, ["this limit is longer than an outer limit"]);
+    // Deferred attempts are those of the `try`, which has no limit of time.
+    let deferred = messages("try 2 times\n  limit 1 minute\n    defer 5\n  end\nend");
+    assert_eq!(deferred, ["a `try` without a time limit may be deferred forever"]);
+    let unused = messages("limit 1 minute signal $sig\n  a\nend");
+    assert_eq!(unused, [""; 0]);
+}
+
+#[test]
 fn attempts_multiply_through_several_levels() {
     assert_eq!(
         messages(
