@@ -410,6 +410,7 @@ fn grammar_of_try() -> String {
         (ValueForm::Nothing, "nothing", ""),
         (ValueForm::Time, "time", " ~ blank* ~ duration"),
         (ValueForm::Expression, "expression", " ~ blank* ~ condition"),
+        (ValueForm::Signal, "signal", " ~ (blank* ~ !clause_word ~ expression)?"),
     ];
     let (names, rules) = grammar_rules("try", |row| row.head == "try", &forms);
     let words = grammar_words("clause_word", &phrases_of(|row| row.head == "try"));
@@ -428,7 +429,7 @@ fn tree_sitter_clause(row: &ClauseRow) -> Option<String> {
     };
     let value = match row.value {
         ValueForm::Nothing => return Some(format!("        {words},\n")),
-        ValueForm::Number | ValueForm::Expression => "$._expression",
+        ValueForm::Number | ValueForm::Expression | ValueForm::Signal => "$._expression",
         ValueForm::Time => "$.duration",
         ValueForm::Times => "$._expression, optional(choice('times', 'time'))",
         ValueForm::Order => "optional(seq('in', 'order'))",

@@ -74,7 +74,15 @@ module.exports = grammar({
     try: ($) =>
       seq('try', repeat($._try_clause), $.block, optional($.catch), optional($.finally), $._close),
     within: ($) =>
-      seq('limit', $.duration, $.block, optional($.catch), optional($.finally), $._close),
+      seq(
+        'limit',
+        $.duration,
+        optional(seq('signal', $._expression)),
+        $.block,
+        optional($.catch),
+        optional($.finally),
+        $._close,
+      ),
     catch: ($) => seq('catch', $.block),
     finally: ($) => seq(alias($._finally, 'finally'), $.block),
 

@@ -29,6 +29,7 @@ mod properties;
 mod resuming;
 mod scopes;
 mod sessions;
+mod signals;
 mod status_text;
 mod suspending;
 mod trying;
@@ -55,7 +56,7 @@ struct Ran {
     pub elapsed: Duration,
 }
 
-/// Returns a world with `ok`, `fail N`, `hang`, `work SECONDS`, `print WORDS`, `cat` and `daemon`.
+/// Returns a world with `ok`, `fail N`, `hang`, `deaf` (to signals before SIGTERM), `work SECONDS`, `print WORDS`, `cat` and `daemon`.
 fn world() -> World {
     let number = |call: &Call| call.words[1].to_string().parse().unwrap_or(1.0);
     let simulated = Simulated::new(1)
@@ -66,6 +67,7 @@ fn world() -> World {
         })
         .command("hang", |_, _| Model::hangs())
         .command("stubborn", |_, _| Model::hangs().stubborn())
+        .command("deaf", |_, _| Model::hangs().ignores_others())
         .command("work", move |call, _| Model::succeeds().takes(seconds(number(call))))
         .command("slowfail", move |call, _| Model::fails(1).takes(seconds(number(call))))
         .command("daemon", |_, _| Model::succeeds().leaves_a_daemon())

@@ -21,7 +21,7 @@ const CONSTRUCTS: &str = "
     accept keep
     list list-add ${l[@]} ${l[1]}
     try limit catch finally try-for try-for-joined try-times try-every try-each try-backoff try-while
-    try-same-input try-through channel channel-at-most channel-rate channel-budget channel-breaker
+    try-same-input try-signal try-through channel channel-at-most channel-rate channel-budget channel-breaker
     backoff-from backoff-to backoff-by backoff-jitter
     read-file write-file append-file read-variable write-variable append-variable
     with-errors errors other-descriptor duplicate here-document here-string around-block
@@ -222,7 +222,7 @@ impl Walk<'_> {
 
     fn attempts(&mut self, it: &Try) {
         let Try { is_limit, clauses, condition, through, body, catch, finally } = it;
-        let TryClauses { time, times, every, each, backoff, atomic, same_input } = clauses;
+        let TryClauses { time, times, every, each, backoff, signal, atomic, same_input } = clauses;
         self.is(if *is_limit { "limit" } else { "try" });
         if *atomic {
             self.is("try-atomic");
@@ -238,6 +238,7 @@ impl Walk<'_> {
         self.length("try-each", each.as_ref());
         self.clause("try-times", times.as_ref());
         self.clause("try-while", condition.as_ref());
+        self.clause("try-signal", signal.as_ref());
         if through.is_some() {
             self.is("try-through");
         }

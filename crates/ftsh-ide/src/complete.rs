@@ -14,6 +14,7 @@ use ftsh_syntax::ast::ArgumentKind;
 use ftsh_syntax::backoff::PolicyKind;
 use ftsh_syntax::clauses::{self, ClauseRow};
 use ftsh_syntax::duration::Unit;
+use ftsh_syntax::signal::Signal;
 use ftsh_syntax::vocabulary::{
     ALONE, DECLARATIONS, FORMS, FUNCTIONS, HEADS, KEYWORDS, MODIFIERS, OPERATORS, QUESTIONS, TIMES,
     is_loop, is_name, loop_clauses,
@@ -242,7 +243,7 @@ impl<'a> CompletionContext<'a> {
             (Role::Keyword, "limit") | (Role::Command, "sleep") if words.len() == 2 => {
                 (0, self.fitting(Unit::names()))
             }
-            (Role::Keyword, "limit") => (0, Vec::new()),
+            (Role::Keyword, "limit") => (0, self.after_limit(&words)),
             (Role::Command, help::COMMAND) => {
                 let more = self.known.topics.iter().map(|topic| topic.name.as_str());
                 let mut found = self.fitting(help::topics());
@@ -369,6 +370,15 @@ impl<'a> CompletionContext<'a> {
         if found.is_empty() { self.value(Wanted::Files) } else { (0, found) }
     }
 
+    /// Completes a word after the time of a `limit`.
+    fn after_limit(&self, words: &[(&str, Role)]) -> Vec<CompletionCandidate> {
+        match words.last() {
+            Some(("signal", _)) => self.fitting(Signal::ALL.map(Signal::name)),
+            _ if words.len() <= 3 => self.fitting(clauses::words("limit")),
+            _ => Vec::new(),
+        }
+    }
+
     /// Returns the channels of the session and of the text before the word.
     fn channels(&self) -> Vec<CompletionCandidate> {
         let all = &self.scanned.all[..self.before];
@@ -428,6 +438,7 @@ impl<'a> CompletionContext<'a> {
         match last {
             "backoff" => self.fitting(PolicyKind::ALL.map(PolicyKind::name)),
             "through" => self.channels(),
+            "signal" => self.fitting(Signal::ALL.map(Signal::name)),
             "every" | "each" | "from" | "to" | "for" | "or" | "by" | "jitter" => Vec::new(),
             _ if is_number && !matches!(before, "by" | "jitter") => {
                 let limit = !matches!(before, "every" | "each" | "from" | "to");
@@ -530,6 +541,11 @@ mod tests {
         assert_eq!(tab("try for $d ato"), "try for $d atomic ");
         assert_eq!(tab("try for $d same "), "try for $d same input ");
         assert_eq!(tab("try atomic 5 times atom"), "");
+        assert_eq!(tab("try 5 times sig"), "try 5 times signal ");
+        assert_eq!(tab("try 5 times signal IN"), "try 5 times signal INT ");
+        assert_eq!(tab("limit 5 minutes sig"), "limit 5 minutes signal ");
+        assert_eq!(tab("limit 5 minutes signal US"), "USR1 USR2");
+        assert_eq!(tab("limit 5 minutes signal INT "), "");
         assert_eq!(tab("sleep 5 mill"), "millisecond milliseconds");
         assert_eq!(tab("if $x .con"), "if $x .contains. ");
         assert_eq!(tab("for x "), "from in");

@@ -491,7 +491,13 @@ impl<'t> TokenScanner<'t> {
             // The name of the channel.
             Some("channel") if self.is_after("channel") => Role::Word,
             Some("try") if self.is_after("through") => Role::Word,
-            Some("limit") if ftsh_syntax::duration::Unit::named(word).is_some() => Role::Clause,
+            Some("try" | "limit") if self.is_after("signal") => Role::Word,
+            Some("limit")
+                if clauses::words("limit").any(|known| known == word)
+                    || ftsh_syntax::duration::Unit::named(word).is_some() =>
+            {
+                Role::Clause
+            }
             Some("channel")
                 if clauses::words("channel").any(|known| known == word)
                     || ftsh_syntax::duration::Unit::named(word).is_some() =>

@@ -134,6 +134,8 @@ impl LiveState {
                 }
             }
             Effect::Dispatch(_)
+            | Effect::SetSignal(..)
+            | Effect::Escalate(_)
             | Effect::Kill { .. }
             | Effect::OpenScope { .. }
             | Effect::DropStagedFile(_)

@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 use nix::errno::Errno;
 
 use super::jobs::{CommandChild, CommandStage, SystemView};
+use super::os::signal::number;
 use super::procs::features::needs_ps;
 use super::procs::{kill_tree, list};
-use super::scopes::{ScopeAction, ScopeTree};
+use super::scopes::{EndStep, ScopeAction, ScopeTree};
 use super::{CHILDREN, ProcessDriver};
 use ftsh_machine::effect::{ProcessId, ScopeId};
 use ftsh_machine::event::{CommandStatus, Event};
@@ -122,12 +123,18 @@ impl ProcessDriver {
         scopes.hand_over(scope, into, &mut system);
     }
 
+    /// Takes a step towards the end of everything in a scope.
+    pub(super) fn end_scope(&mut self, scope: ScopeId, step: EndStep) {
+        self.scopes.end(scope, step, Instant::now());
+        self.act();
+    }
+
     /// Performs the actions requested by the scope tree.
     pub(super) fn act(&mut self) {
         while let Some(action) = self.scopes.take_action() {
             match action {
-                ScopeAction::SendSigterm(pid) => {
-                    for signal in [libc::SIGTERM, libc::SIGCONT] {
+                ScopeAction::Signal(pid, signal) => {
+                    for signal in [number(signal), libc::SIGCONT] {
                         if sys::kill(pid, signal).is_ok() {
                             self.log(0, LogEvent::Signaled { pid, signal });
                         }

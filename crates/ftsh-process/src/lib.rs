@@ -77,7 +77,7 @@ use self::procs::list;
 use self::procs::scanner::ProcessScanner;
 use self::program::ProgramCache;
 use self::remote_control::ControlState;
-use self::scopes::ScopeTree;
+use self::scopes::{EndStep, ScopeTree};
 use self::tag::Tagger;
 use self::tty::{StatusLine, Terminal, Tty};
 use ftsh_machine::Machine;
@@ -407,14 +407,10 @@ impl Driver for ProcessDriver {
                     self.turns.set_pass(scope, pass);
                 }
             }
-            Effect::Terminate(scope) => {
-                self.scopes.terminate(scope, Instant::now());
-                self.act();
-            }
-            Effect::Kill { scope, strong } => {
-                self.scopes.kill(scope, strong, Instant::now());
-                self.act();
-            }
+            Effect::SetSignal(scope, signal) => self.scopes.set_signal(scope, signal),
+            Effect::Terminate(scope) => self.end_scope(scope, EndStep::First),
+            Effect::Escalate(scope) => self.end_scope(scope, EndStep::Escalate),
+            Effect::Kill { scope, strong } => self.end_scope(scope, EndStep::Kill { strong }),
             Effect::HandOver { scope, into } => self.hand_over(scope, into),
             Effect::Relay { operation, io } => {
                 self.relays.begin(&self.io, operation, io);

@@ -51,6 +51,8 @@ pub struct Model {
     pub errors: BString,
     /// Time from SIGTERM to the end; none if the command ignores SIGTERM.
     pub terminates_after: Option<Duration>,
+    /// True if the command ignores the other signals that `signal NAME` can send.
+    pub ignores_others: bool,
     /// True if a process continues after a success.
     pub leaves: bool,
     /// True if a reader exists although the command dies of SIGPIPE.
@@ -68,6 +70,7 @@ impl Model {
             output: BString::default(),
             errors: BString::default(),
             terminates_after: Some(Duration::ZERO),
+            ignores_others: false,
             leaves: false,
             read: false,
             consumes: false,
@@ -105,6 +108,12 @@ impl Model {
     #[must_use]
     pub fn stubborn(self) -> Self {
         Self { terminates_after: None, ..self }
+    }
+
+    /// Ignores the signals of `signal NAME` except for SIGTERM.
+    #[must_use]
+    pub fn ignores_others(self) -> Self {
+        Self { ignores_others: true, ..self }
     }
 
     /// Marks the output as read to its end.

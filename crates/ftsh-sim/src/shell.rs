@@ -9,7 +9,9 @@ use bstr::{BStr, BString, ByteSlice};
 use super::channels::Ask;
 use super::descriptors::{Descriptors, Missing};
 use super::model::{self, Call, Model};
-use ftsh_machine::effect::{Action, FdChange, IoId, ProcessId, Query, Run, ScopeId, StagedFileId};
+use ftsh_machine::effect::{
+    Action, FdChange, IoId, ProcessId, Query, Run, ScopeId, Signal, StagedFileId,
+};
 use ftsh_machine::event::{CommandStatus, Refusal, Reply, SpawnError, SpawnErrorKind};
 use ftsh_machine::{Effect, Event, Time, filter};
 use ftsh_syntax::ast::FileTest;
@@ -59,7 +61,7 @@ pub trait World {
 pub enum Due {
     /// The command ends without a signal.
     Ends(ProcessId),
-    /// The command ends because of SIGTERM.
+    /// The command ends because of SIGTERM, or of the signal that comes before.
     Terminated(ProcessId),
 }
 
@@ -81,6 +83,8 @@ pub struct Shell {
     parents: BTreeMap<ScopeId, ScopeId>,
     pub(super) processes: BTreeMap<ProcessId, SimulatedProcess>,
     pub(super) terminating: BTreeSet<ScopeId>,
+    /// Scopes whose first signal is not SIGTERM, until SIGTERM follows.
+    signals: BTreeMap<ScopeId, Signal>,
     pub(super) events: VecDeque<Event>,
 }
 
@@ -160,7 +164,18 @@ impl Shell {
             Effect::OpenScope { scope, parent, .. } => {
                 self.parents.insert(scope, parent);
             }
+            Effect::SetSignal(scope, signal) => drop(self.signals.insert(scope, signal)),
             Effect::Terminate(scope) => self.terminate(scope, world),
+            Effect::Escalate(scope) => {
+                for id in self.members(scope) {
+                    let own = self.processes.get(&id).map(|process| process.scope);
+                    if own.is_some_and(|own| self.signals.contains_key(&own)) {
+                        self.signal(id, Signal::Term, world);
+                    }
+                }
+                let parents = &self.parents;
+                self.signals.retain(|inner, _| !is_within(parents, *inner, scope));
+            }
             Effect::Kill { scope, .. } => {
                 for id in self.members(scope) {
                     if let Some(process) = self.processes.remove(&id) {
@@ -372,15 +387,26 @@ impl Shell {
     fn terminate(&mut self, scope: ScopeId, world: &mut impl World) {
         for id in self.members(scope) {
             let Some(process) = self.processes.get(&id) else { continue };
-            if let Some(after) = process.model.terminates_after {
-                world.schedule(world.now() + after, Due::Terminated(id));
-            }
-            world.note(format_args!("terminate {}", process.name));
+            let signal = self.signals.get(&process.scope).copied().unwrap_or_default();
+            self.signal(id, signal, world);
         }
         let parents = &self.parents;
         self.descriptors.waiting.retain(|run| !is_within(parents, run.scope, scope));
         self.terminating.insert(scope);
         self.check_emptied();
+    }
+
+    /// Sends a signal to a command.
+    fn signal(&self, id: ProcessId, signal: Signal, world: &mut impl World) {
+        let Some(process) = self.processes.get(&id) else { return };
+        let is_ignored = signal != Signal::Term && process.model.ignores_others;
+        if let Some(after) = process.model.terminates_after.filter(|_| !is_ignored) {
+            world.schedule(world.now() + after, Due::Terminated(id));
+        }
+        match signal {
+            Signal::Term => world.note(format_args!("terminate {}", process.name)),
+            other => world.note(format_args!("signal {} {}", other.name(), process.name)),
+        }
     }
 
     /// Returns the commands of a scope and its inner scopes, and the processes that commands left
@@ -407,6 +433,7 @@ impl Shell {
 
     /// Removes a closed scope, which bounds the memory of an endless script.
     fn forget(&mut self, scope: ScopeId) {
+        self.signals.remove(&scope);
         let Some(parent) = self.parents.remove(&scope) else { return };
         for inner in self.parents.values_mut().filter(|inner| **inner == scope) {
             *inner = parent;

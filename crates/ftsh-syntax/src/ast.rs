@@ -481,13 +481,14 @@ pub struct Input {
     pub by: Option<Expr>,
 }
 
-/// `try [limits] [clauses] … [catch …] end`, or `limit D … [catch …] end`.
+/// `try [limits] [clauses] … [catch …] end`, or `limit D [signal NAME] … [catch …] end`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Try {
-    /// True for `limit D`: one attempt, with a time limit and without other clauses.
+    /// True for `limit D`: one attempt, with a time limit and no other clause but
+    /// `signal`.
     pub is_limit: bool,
     /// Limits and clauses, except `while`.
-    pub clauses: TryClauses<Duration, Expr, BackoffClause>,
+    pub clauses: TryClauses<Duration, Expr, BackoffClause, Expr>,
     /// Condition of `while expr`.
     pub condition: Option<Expr>,
     /// Name after `through`, with its span.

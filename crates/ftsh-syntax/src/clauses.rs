@@ -24,6 +24,8 @@ pub enum ValueForm {
     Times,
     /// Optionally `in order`.
     Order,
+    /// Name of a signal.
+    Signal,
     /// A form of its own, which has a rule of its own in the grammar.
     Special,
 }
@@ -58,12 +60,14 @@ pub const ROWS: &[ClauseRow] = &[
     ClauseRow::new("try", &["while"], ValueForm::Expression, "while EXPR", "another attempt is made only while the expression is `true`; it may use `$error_code` and the other variables of a failure"),
     ClauseRow::new("try", &["atomic"], ValueForm::Nothing, "atomic", "an attempt is all or nothing: its output and files appear only after success"),
     ClauseRow::new("try", &["same", "input"], ValueForm::Nothing, "same input", "each attempt reads the same standard input, from where the first attempt began; a terminal is read directly"),
+    ClauseRow::new("try", &["signal"], ValueForm::Signal, "signal NAME", "the signal that cancels an attempt, such as INT; TERM follows after half of the kill timeout"),
     ClauseRow::new("try", &["backoff"], ValueForm::Special, "backoff POLICY", "the delays between attempts"),
     ClauseRow::new("try", &["through"], ValueForm::Special, "through CHANNEL", "attempts follow the rules of the channel, together with the attempts of all your other shells"),
     ClauseRow::new("try", &["from"], ValueForm::Special, "from D", "the first delay, or the base of the formula"),
     ClauseRow::new("try", &["to"], ValueForm::Special, "to D", "the longest delay"),
     ClauseRow::new("try", &["by"], ValueForm::Special, "by F", "the factor of the delay after each failure"),
     ClauseRow::new("try", &["jitter"], ValueForm::Special, "jitter P%", "the random part of a delay"),
+    ClauseRow::new("limit", &["signal"], ValueForm::Signal, "signal NAME", "the signal that cancels the group, such as INT; TERM follows after half of the kill timeout"),
     ClauseRow::new("forany", &["in", "order"], ValueForm::Nothing, "in order", "begins with the first word instead of a random word"),
     ClauseRow::new("forany", &["hedge", "after"], ValueForm::Time, "hedge after D", "the next word begins beside a word that takes longer; the first success wins"),
     ClauseRow::new("forall", &["at", "most"], ValueForm::Number, "at most N", "the maximum number of branches at once"),
@@ -107,9 +111,9 @@ pub fn words(head: &str) -> impl Iterator<Item = &'static str> + Clone {
     rows(head).flat_map(|row| row.words.iter().chain(row.further)).copied()
 }
 
-/// Clauses of a `try`, with lengths of time `L`, numbers `N` and policies `P`.
+/// Clauses of a `try`, with lengths of time `L`, numbers `N`, policies `P` and signals `S`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TryClauses<L, N, P> {
+pub struct TryClauses<L, N, P, S> {
     /// Time limit.
     pub time: Option<L>,
     /// `N times`
@@ -120,13 +124,15 @@ pub struct TryClauses<L, N, P> {
     pub each: Option<L>,
     /// `backoff NAME …`
     pub backoff: Option<P>,
+    /// `signal NAME`: the signal that cancels an attempt.
+    pub signal: Option<S>,
     /// `atomic`: the effects of an attempt appear as a whole or not at all.
     pub atomic: bool,
     /// `same input`: each attempt reads the same standard input.
     pub same_input: bool,
 }
 
-impl<L, N, P> TryClauses<L, N, P> {
+impl<L, N, P, S> TryClauses<L, N, P, S> {
     /// Clauses of a `try` without any clause.
     pub const NONE: Self = Self {
         time: None,
@@ -134,58 +140,64 @@ impl<L, N, P> TryClauses<L, N, P> {
         every: None,
         each: None,
         backoff: None,
+        signal: None,
         atomic: false,
         same_input: false,
     };
 
     /// Converts each clause, in the order of the fields, and stops at the first error.
     ///
-    /// `context` is passed to all three functions.
-    pub fn try_map<'c, C, L2, N2, P2, E>(
+    /// `context` is passed to all four functions.
+    pub fn try_map<'c, C, L2, N2, P2, S2, E>(
         &'c self,
         context: &mut C,
         length: impl Fn(&mut C, &'c L) -> Result<L2, E>,
         number: impl Fn(&mut C, &'c N) -> Result<N2, E>,
         policy: impl Fn(&mut C, &'c P) -> Result<P2, E>,
-    ) -> Result<TryClauses<L2, N2, P2>, E> {
+        signal: impl Fn(&mut C, &'c S) -> Result<S2, E>,
+    ) -> Result<TryClauses<L2, N2, P2, S2>, E> {
         Ok(TryClauses {
             time: self.time.as_ref().map(|it| length(context, it)).transpose()?,
             times: self.times.as_ref().map(|it| number(context, it)).transpose()?,
             every: self.every.as_ref().map(|it| length(context, it)).transpose()?,
             each: self.each.as_ref().map(|it| length(context, it)).transpose()?,
             backoff: self.backoff.as_ref().map(|it| policy(context, it)).transpose()?,
+            signal: self.signal.as_ref().map(|it| signal(context, it)).transpose()?,
             atomic: self.atomic,
             same_input: self.same_input,
         })
     }
 
     /// Converts each clause like [`Self::try_map`], by functions without errors.
-    pub fn map<'c, C, L2, N2, P2>(
+    pub fn map<'c, C, L2, N2, P2, S2>(
         &'c self,
         context: &mut C,
         length: impl Fn(&mut C, &'c L) -> L2,
         number: impl Fn(&mut C, &'c N) -> N2,
         policy: impl Fn(&mut C, &'c P) -> P2,
-    ) -> TryClauses<L2, N2, P2> {
+        signal: impl Fn(&mut C, &'c S) -> S2,
+    ) -> TryClauses<L2, N2, P2, S2> {
         let Ok(clauses) = self.try_map(
             context,
             |context, it| Ok::<_, Infallible>(length(context, it)),
             |context, it| Ok(number(context, it)),
             |context, it| Ok(policy(context, it)),
+            |context, it| Ok(signal(context, it)),
         );
         clauses
     }
 }
 
-impl<L, N, P> TryClauses<L, N, P> {
+impl<L, N, P, S> TryClauses<L, N, P, S> {
     /// Returns true if a clause changes a `try` that makes one attempt.
     pub fn changes_one_attempt(&self) -> bool {
-        let Self { time: _, times: _, every: _, each, backoff: _, atomic, same_input: _ } = self;
-        each.is_some() || *atomic
+        let Self { time: _, times: _, every: _, each, backoff: _, signal, atomic, same_input: _ } =
+            self;
+        each.is_some() || signal.is_some() || *atomic
     }
 }
 
-impl<L, P> TryClauses<L, u64, P> {
+impl<L, P, S> TryClauses<L, u64, P, S> {
     /// Returns the maximum number of attempts, or `None` if only time limits them. The default is
     /// 1.
     pub fn attempts(&self) -> Option<u64> {

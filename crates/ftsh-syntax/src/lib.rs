@@ -15,6 +15,7 @@ pub mod parse;
 pub mod print;
 pub mod slug;
 pub mod span;
+pub mod signal;
 mod spelling;
 pub mod uses;
 pub mod vocabulary;

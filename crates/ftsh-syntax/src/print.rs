@@ -322,10 +322,12 @@ impl Printer {
     fn try_head(&mut self, head: &Try) {
         if let (true, Some(time)) = (head.is_limit, &head.clauses.time) {
             self.text.push_str("limit ");
-            return self.duration(time);
+            self.duration(time);
+            return self.clause(" signal ", head.clauses.signal.as_ref());
         }
         self.text.push_str("try");
-        let TryClauses { time, times, every, each, backoff, atomic, same_input } = &head.clauses;
+        let TryClauses { time, times, every, each, backoff, signal, atomic, same_input } =
+            &head.clauses;
         match (time, times) {
             (Some(time), times) => {
                 self.text.push_str(" for ");
@@ -352,6 +354,7 @@ impl Printer {
         if let Some(backoff) = backoff {
             self.backoff(backoff);
         }
+        self.clause(" signal ", signal.as_ref());
         if *atomic {
             self.text.push_str(" atomic");
         }

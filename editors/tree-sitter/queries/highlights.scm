@@ -19,6 +19,7 @@
 (try ["every" "each" "while" "atomic" "same input" "backoff" "through" "from" "to" "by" "jitter"] @type)
 ; end of generated
 (limit ["for" "or"] @type)
+(within "signal" @type)
 (for ["in" "from input" "by"] @type)
 ; generated: loop-clauses
 (for ["in order" "hedge after" "at most" "at least" "keep going" "finish running" "output grouped" "output tagged" "retry lost" "once in" "on slurm" "on ssh"] @type)

@@ -34,7 +34,7 @@ const TOPICS: [Topic; 5] = [
     },
     Topic {
         head: "limit",
-        forms: &["limit TIME -- COMMAND [ARGUMENT ...]"],
+        forms: &["limit TIME [signal NAME] -- COMMAND [ARGUMENT ...]"],
         about: "Runs a command once and ends it, with all that it started, when the time is over. The \
                 status is 124 then.",
         examples: &["limit 5 min -- make check"],

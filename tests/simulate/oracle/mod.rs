@@ -19,6 +19,7 @@ mod leftovers;
 mod once;
 mod quorum;
 mod resources;
+mod signals;
 mod slots;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -68,7 +69,7 @@ pub(crate) trait Oracle {
 }
 
 /// Subjects that do not occur in every run.
-const JUDGED: [&str; 52] = [
+const JUDGED: [&str; 54] = [
     "beginnings of attempts",
     "failures that time does not mend",
     "atomic retries",
@@ -109,6 +110,8 @@ const JUDGED: [&str; 52] = [
     "once in: skipped",
     "finish running",
     "slots",
+    "signals of attempts",
+    "SIGTERM after another signal",
     "channel: admitted",
     "channel: waits",
     "channel: abandoned",
@@ -194,6 +197,7 @@ impl Oracles {
             Box::new(deadlines::Deadlines::new(promises, config)),
             Box::new(quorum::Quorum::new(promises)),
             Box::new(slots::Slots::new(promises)),
+            Box::new(signals::Signals::new(promises)),
             Box::new(once::Once::default()),
             Box::new(hedges::Hedges::new(promises)),
             Box::new(held::Held::new(promises)),

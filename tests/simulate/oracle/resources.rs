@@ -151,6 +151,12 @@ impl Oracle for Resources {
                 let new = self.scopes.insert(*scope, *parent).is_none();
                 demand(new, || format!("{scope:?} is opened twice"))
             }
+            Effect::SetSignal(scope, _) | Effect::Escalate(scope) => {
+                let known = *scope == ScopeId::SCRIPT || self.scopes.contains_key(scope);
+                // The end of a scope may be noticed late.
+                let known = known || self.terminated.contains(scope);
+                demand(known, || format!("{scope:?} gets a signal, but isn't there"))
+            }
             Effect::Terminate(scope) => {
                 let known = *scope == ScopeId::SCRIPT || self.scopes.contains_key(scope);
                 self.ending.insert(*scope);

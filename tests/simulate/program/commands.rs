@@ -123,7 +123,7 @@ impl Generator {
     pub(super) fn program(&mut self) -> String {
         let seconds = *self.dice.pick(&["0.1", "0.7", "1", "3", "8"]);
         let number = self.dice.number(1, 15);
-        match self.dice.number(0, 24) {
+        match self.dice.number(0, 25) {
             0..=4 => "ok".into(),
             5..=7 => format!("fail {number}"),
             8..=10 => format!("work {seconds}"),
@@ -137,6 +137,7 @@ impl Generator {
             21 => format!("dies {number}"),
             22 => "noisy".into(),
             23 => "cat".into(),
+            24 => "deaf".into(),
             _ => "nosuch".into(),
         }
     }

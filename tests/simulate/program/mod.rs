@@ -13,6 +13,7 @@ use std::time::Duration;
 use ftsh_syntax::Script;
 use ftsh_syntax::error::SyntaxErrors;
 use ftsh_syntax::uses::{UsedFile, UsedFiles, parse_with_files};
+use ftsh_syntax::signal::Signal;
 
 pub(crate) use generate::generate;
 
@@ -76,6 +77,8 @@ pub(crate) struct Limits {
     pub every: Option<Duration>,
     /// Policy as written; none for the policy of the run.
     pub policy: Option<String>,
+    /// First signal to canceled attempts.
+    pub signal: Option<Signal>,
     /// True if the attempts use a channel.
     pub through: bool,
     /// True if a condition decides about attempts, by `while`.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use ftsh_syntax::backoff::{Clause, PolicyKind};
+use ftsh_syntax::signal::Signal;
 
 use super::generate::{Generator, line};
 use super::{Limits, Node, Promise};
@@ -17,6 +18,16 @@ const TIMES: [(&str, u64); 8] = [
     ("10 sec", 10_000),
     ("0.5 minutes", 30_000),
     ("1m30s", 90_000),
+];
+
+/// Names of signals, literal or in a variable.
+const SIGNALS: [(&str, Signal); 6] = [
+    ("INT", Signal::Int),
+    ("SIGHUP", Signal::Hup),
+    ("\"SIGUSR2\"", Signal::Usr2),
+    ("TERM", Signal::Term),
+    ("KILL", Signal::Kill),
+    ("$signal", Signal::Quit),
 ];
 
 /// Channels that scripts declare.
@@ -48,6 +59,9 @@ pub(super) fn limit(g: &mut Generator, depth: usize) -> Node {
     let mut groups = vec![(format!("limit {length}"), g.group(depth))];
     if length.starts_with('(') {
         groups[0].0 = "limit $n seconds".into();
+    }
+    if g.dice.chance(0.2) {
+        groups[0].0 += &format!(" signal {}", g.dice.pick(&SIGNALS).0);
     }
     if g.dice.chance(0.3) {
         groups.push(("catch".into(), g.group(depth)));
@@ -166,6 +180,11 @@ impl Generator {
         }
         if self.dice.chance(0.1) {
             head += " same input";
+        }
+        if self.dice.chance(0.2) {
+            let (text, signal) = self.dice.pick(&SIGNALS);
+            limits.signal = Some(*signal);
+            head += &format!(" signal {text}");
         }
         if self.dice.chance(0.2) {
             limits.conditional = true;

@@ -20,6 +20,7 @@ pub(crate) fn model(call: &Call, dice: &mut Dice) -> Option<Model> {
         "flaky" => Model::fails(i32::from(dice.chance(0.5))),
         "hang" => Model::hangs(),
         "stubborn" => Model::hangs().stubborn(),
+        "deaf" => Model::hangs().ignores_others(),
         "obeys" => Model { terminates_after: Some(time), ..Model::hangs() },
         "daemon" => Model::succeeds().leaves_a_daemon(),
         "demon" => Model::succeeds().leaves_a_daemon().stubborn(),

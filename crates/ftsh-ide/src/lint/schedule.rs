@@ -136,7 +136,9 @@ impl ScheduleBuilder<'_> {
             literal::expr(times).and_then(|times| times.parse().ok()).ok_or(Computed)
         };
         let policy = |(): &mut (), clause| literal_policy(clause).ok_or(Computed);
-        let clauses = details.clauses.try_map(&mut (), literal_length, times, policy).ok()?;
+        let signal = |(): &mut (), _| Ok(());
+        let clauses =
+            details.clauses.try_map(&mut (), literal_length, times, policy, signal).ok()?;
         let TryClauses { time, every, each, backoff, .. } = &clauses;
         Some(Limits {
             time: *time,

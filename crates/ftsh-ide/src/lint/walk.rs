@@ -46,9 +46,15 @@ fn own_expressions(command: &Command) -> Vec<&Expr> {
         }
         CommandKind::Try(details) => {
             let mut found: Vec<&Expr> = Vec::new();
-            details.clauses.map(&mut found, amount, Vec::push, |found, backoff| {
-                backoff.clauses.map(found, amount, Vec::push);
-            });
+            details.clauses.map(
+                &mut found,
+                amount,
+                Vec::push,
+                |found, backoff| {
+                    backoff.clauses.map(found, amount, Vec::push);
+                },
+                Vec::push,
+            );
             found.extend(&details.condition);
             found
         }
@@ -193,9 +199,15 @@ pub(crate) fn head_words(command: &Command) -> Vec<&Word> {
     let mut found = Vec::new();
     match &command.kind {
         CommandKind::Try(details) => {
-            details.clauses.map(&mut found, length, number, |found, backoff| {
-                backoff.clauses.map(found, length, number);
-            });
+            details.clauses.map(
+                &mut found,
+                length,
+                number,
+                |found, backoff| {
+                    backoff.clauses.map(found, length, number);
+                },
+                number,
+            );
         }
         CommandKind::For(details) => {
             details.kind.map(&mut found, length, number);

@@ -21,7 +21,7 @@ pub struct Config {
     pub passing_input: bool,
     /// Default policy of a `try` without a policy.
     pub backoff: Policy,
-    /// Time between SIGTERM and SIGKILL.
+    /// Time between the first signal to canceled processes and SIGKILL.
     pub kill_timeout: Duration,
     /// True if SIGKILL is repeated until nothing is left.
     pub kill_strong: bool,

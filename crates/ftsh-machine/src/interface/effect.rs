@@ -15,6 +15,7 @@ use crate::remote::packed::PackedBranch;
 use crate::time::{Deadline, Time};
 use ftsh_syntax::ast::{FileTest, Name};
 use ftsh_syntax::clauses::On;
+pub use ftsh_syntax::signal::Signal;
 
 /// Request to the driver. Requests are performed in order.
 #[derive(Clone, Debug)]
@@ -63,10 +64,16 @@ pub enum Effect {
         /// Pass of the attempt through a channel. Processes of the scope occupy the channel too.
         pass: Option<PassId>,
     },
-    /// End everything in the scope and the scopes below, by SIGTERM and SIGCONT. Answered by
-    /// `Emptied`, at once if nothing is left. Commands of the scope that end from now on need no
-    /// `Exited`.
+    /// Set the first signal that the next `Terminate` sends to the processes of the scope itself,
+    /// without the scopes below. Otherwise the signal is SIGTERM.
+    SetSignal(ScopeId, Signal),
+    /// End everything in the scope and the scopes below, by the signal of each scope and SIGCONT.
+    /// Answered by `Emptied`, at once if nothing is left. Commands of the scope that end from now
+    /// on need no `Exited`.
     Terminate(ScopeId),
+    /// Send SIGTERM to the processes in the scope and the scopes below that `Terminate` sent
+    /// another signal.
+    Escalate(ScopeId),
     /// Send SIGKILL, because the kill timeout after `Terminate` has passed.
     Kill {
         /// Scope to kill.
@@ -186,7 +193,7 @@ pub struct Run {
     pub feeds: u16,
     /// Tightest enclosing deadline, passed to the command in `FTSH_DEADLINE`.
     pub deadline: Deadline,
-    /// Time from SIGTERM to SIGKILL if the command is canceled, where shorter than the run's kill
+    /// Time from the first signal to SIGKILL if the command is canceled, where shorter than the run's kill
     /// timeout.
     pub grace: Option<Duration>,
     /// Line of the script.

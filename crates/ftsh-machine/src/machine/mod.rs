@@ -124,6 +124,7 @@ impl Machine {
         machine.core.scheduler.clear();
         machine.definitions = unpacked.definitions;
         machine.core.remote.set_root(unpacked.root);
+        machine.core.scopes.set_root_signal(unpacked.signal);
         let mut entered = Ok(());
         machine.resume(MAIN, |machine, task| {
             task.since = now;
@@ -201,6 +202,7 @@ impl Machine {
                 Timer::EachAttempt { task, id } => self.attempt_limit_passed(task, id),
                 Timer::Wake(task) => self.wake(task),
                 Timer::Hedge(task) => self.hedge_due(task),
+                Timer::Escalation(scope) => self.core.escalate(scope),
                 Timer::KillGrace(scope) => self.core.grace_passed(scope),
                 Timer::Cleaning { task, keep } => self.cleanup_deadline_passed(task, keep),
                 Timer::RunDeadline => self.run_deadline_passed(),

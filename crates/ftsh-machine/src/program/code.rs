@@ -245,7 +245,7 @@ pub(crate) struct TryCode {
     /// True for `limit D`: a failure goes on as if there were no `try`.
     pub is_limit: bool,
     /// Scales of the clauses' values, pushed in this order.
-    pub clauses: TryClauses<DurationScale, (), BackoffCode>,
+    pub clauses: TryClauses<DurationScale, (), BackoffCode, ()>,
     /// Address of the `while` condition.
     pub condition: Option<Address>,
     /// Channel of `through NAME`.
@@ -321,6 +321,7 @@ impl TryCode {
             |count, backoff| {
                 backoff.clauses.map(count, |count, _| *count += 1, |count, ()| *count += 1);
             },
+            |count, ()| *count += 1,
         );
         count
     }

@@ -12,7 +12,7 @@ use crate::program::code::{
 use crate::values::value::Value;
 use ftsh_syntax::Script;
 use ftsh_syntax::ast::{
-    BinaryOperator, Block, ChannelDeclaration, Command, CommandKind, Duration, Expr, ExprKind, For,
+    BackoffClause, BinaryOperator, Block, ChannelDeclaration, Command, CommandKind, Duration, Expr, ExprKind, For,
     ForKind, Mode, Modifier, ModifierKind, Name, Pipeline, Question, Redirect, RedirectionTarget,
     Stage, StageKind, Try, UnaryOperator, Word, WordPart, calls,
 };
@@ -404,11 +404,12 @@ impl<'a> Lower<'a> {
     fn attempts(&mut self, details: &'a Try, redirected: bool) {
         let line = self.line;
         let start = self.reserve();
+        let policy = |lower: &mut Self, backoff: &'a BackoffClause| BackoffCode {
+            kind: backoff.kind,
+            clauses: backoff.clauses.map(lower, Self::duration, Self::expr),
+        };
         let clauses =
-            details.clauses.map(self, Self::duration, Self::expr, |lower, backoff| BackoffCode {
-                kind: backoff.kind,
-                clauses: backoff.clauses.map(lower, Self::duration, Self::expr),
-            });
+            details.clauses.map(self, Self::duration, Self::expr, policy, Self::expr);
         let head = self.reserve();
         let condition = details.condition.as_ref().map(|condition| {
             let address = self.here();

@@ -126,6 +126,7 @@ impl Packer<'_> {
             is_guarded: around.is_guarded,
             inside: self.channels_around(task),
             is_retried: self.is_in_retry(task),
+            signal: self.core.scopes.signal(task.scope),
         }
     }
 

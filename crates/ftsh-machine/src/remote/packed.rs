@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::channels::Rules;
 use crate::outcome::{BranchFailure, FailureKind};
 use ftsh_syntax::backoff::Policy;
+use ftsh_syntax::signal::Signal;
 
 /// Branch that has not begun.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -115,6 +116,8 @@ pub struct PackedContext {
     pub inside: Vec<String>,
     /// True if an enclosing attempt is a retry.
     pub is_retried: bool,
+    /// First signal for the processes of the branch if it is canceled.
+    pub signal: Signal,
 }
 
 /// Failure without its explanation, which is the next element of the chain.
@@ -181,7 +184,7 @@ pub struct PackedSettings {
     pub pid: u32,
     /// Default policy of a `try` without a policy.
     pub backoff: Policy,
-    /// Time between SIGTERM and SIGKILL.
+    /// Time between the first signal to canceled processes and SIGKILL.
     pub kill_timeout: Duration,
     /// True if SIGKILL is repeated until nothing is left.
     pub kill_strong: bool,

@@ -38,6 +38,7 @@ use crate::values::value::{Range, Value};
 use crate::values::variables::{Variable, Variables};
 use ftsh_syntax::ast::Name;
 use ftsh_syntax::clauses::ForAllClauses;
+use ftsh_syntax::signal::Signal;
 use ftsh_syntax::slug::Slug;
 use ftsh_syntax::{KnownNames, Script, Source, parse_with};
 
@@ -53,6 +54,8 @@ pub(crate) struct Unpacked {
     pub definitions: Definitions,
     /// Context of the branch.
     pub root: RemoteRoot,
+    /// First signal for the processes of the branch if it is canceled.
+    pub signal: Signal,
     /// The branch itself.
     pub branch: RootBranch,
 }
@@ -119,6 +122,7 @@ impl Unpacked {
             ending: None,
             attempts: 0,
         };
+        let signal = packed.around.signal;
         let branch = RootBranch {
             program: main,
             at: packed.place.at,
@@ -132,7 +136,7 @@ impl Unpacked {
             inherited: inherited(packed.around, &sources),
         };
         let (arguments, seed) = (packed.arguments, packed.seed);
-        Ok(Self { arguments, config, seed, definitions, root, branch })
+        Ok(Self { arguments, config, seed, definitions, root, signal, branch })
     }
 }
 

@@ -10,6 +10,7 @@ use crate::tasks::flow::Flow;
 use crate::tasks::task::{AfterEmptied, Task, TaskState};
 use crate::tasks::timer::Timer;
 use crate::unwind::Unwinder;
+use ftsh_syntax::signal::Signal;
 
 impl Core {
     /// Creates a scope inside `parent`. The driver learns of the scope with its first command.
@@ -83,11 +84,30 @@ impl Core {
         if !self.scopes.is_opened(scope) {
             return false;
         }
+        let signals = self.scopes.take_signals(scope);
+        // After a signal that no process survives, and without time between the signals, SIGTERM
+        // has no purpose.
+        let has_gentle = signals.iter().any(|(_, signal)| *signal != Signal::Kill);
+        let escalates = has_gentle && !(grace / 2).is_zero();
+        for (scope, signal) in signals {
+            self.requests.push(Effect::SetSignal(scope, signal));
+        }
         self.requests.push(Effect::Terminate(scope));
+        if escalates {
+            let timer = self.scheduler.arm(self.now() + grace / 2, Timer::Escalation(scope));
+            let before = self.scopes.set_escalation(scope, Some(timer));
+            self.scheduler.cancel(before);
+        }
         let grace = self.scheduler.arm(self.now() + grace, Timer::KillGrace(scope));
         let before = self.scopes.terminate(scope, grace);
         self.scheduler.cancel(before);
         true
+    }
+
+    /// Sends SIGTERM after the signal of `signal NAME`.
+    pub(crate) fn escalate(&mut self, scope: ScopeId) {
+        self.scopes.set_escalation(scope, None);
+        self.requests.push(Effect::Escalate(scope));
     }
 
     /// Handles the end of the kill timeout.
@@ -99,6 +119,8 @@ impl Core {
     /// Kills the processes left in a scope. An interrupted run ends even if a process cannot be
     /// killed.
     pub(crate) fn kill(&mut self, scope: ScopeId) {
+        let escalation = self.scopes.set_escalation(scope, None);
+        self.scheduler.cancel(escalation);
         let strong = self.config.kill_strong && !self.scopes.is_interrupted(scope);
         self.requests.push(Effect::Kill { scope, strong });
     }
@@ -110,7 +132,7 @@ impl Unwinder<'_> {
         self.empty_within(task, scope, self.core.config.kill_timeout, after)
     }
 
-    /// Empties a scope like `empty`, with another time from SIGTERM to SIGKILL.
+    /// Empties a scope like `empty`, with another time from the first signal to SIGKILL.
     pub(crate) fn empty_within(
         &mut self,
         task: &mut Task,

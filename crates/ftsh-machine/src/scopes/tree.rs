@@ -7,6 +7,7 @@ use crate::channels::Passed;
 use crate::effect::{PassId, ScopeId, TaskId};
 use crate::tasks::timer::TimerKey;
 use ftsh_syntax::ast::Name;
+use ftsh_syntax::signal::Signal;
 
 /// Scopes in use.
 #[derive(Debug, Default)]
@@ -16,6 +17,8 @@ pub(crate) struct Scopes {
     emptying: BTreeMap<ScopeId, TaskId>,
     /// Scope emptied because of a signal.
     interrupted: Option<ScopeId>,
+    /// First signal for the processes of the script's own scope.
+    root_signal: Signal,
 }
 
 #[derive(Debug)]
@@ -25,8 +28,15 @@ struct ScopeNode {
     opened: bool,
     /// True if the scope was terminated.
     ending: bool,
+    /// First signal for the processes of a canceled scope.
+    signal: Signal,
+    /// True if the driver knows the signal.
+    signal_sent: bool,
     /// Inner scopes.
     inner: BTreeSet<ScopeId>,
+    /// Timer of SIGTERM after another signal.
+    escalation: Option<TimerKey>,
+    /// Timer of the kill timeout.
     grace: Option<TimerKey>,
     /// Scratch directory of the scope's attempt, removed after the scope has ended.
     scratch: Option<Scratch>,
@@ -60,9 +70,13 @@ impl Scopes {
         self.tree.len()
     }
 
-    /// Adds a scope inside `parent`.
+    /// Adds a scope inside `parent`, with the signal of the parent.
     pub(crate) fn add(&mut self, id: ScopeId, parent: Option<ScopeId>) {
+        let signal = parent.map_or(self.root_signal, |parent| self.signal(parent));
         let scope = ScopeNode {
+            signal,
+            signal_sent: false,
+            escalation: None,
             parent,
             opened: false,
             ending: false,
@@ -102,6 +116,48 @@ impl Scopes {
     /// Returns true if a scope exists and has not been terminated.
     pub(crate) fn goes_on(&self, scope: ScopeId) -> bool {
         self.tree.get(&scope).is_some_and(|scope| !scope.ending)
+    }
+
+    /// Returns the first signal for the processes of a scope.
+    pub(crate) fn signal(&self, scope: ScopeId) -> Signal {
+        self.tree.get(&scope).map_or(self.root_signal, |scope| scope.signal)
+    }
+
+    /// Sets the first signal for the processes of a scope, in which nothing ran yet.
+    pub(crate) fn set_signal(&mut self, scope: ScopeId, signal: Signal) {
+        if let Some(scope) = self.tree.get_mut(&scope) {
+            scope.signal = signal;
+        }
+    }
+
+    /// Sets the first signal for the processes of the script's own scope.
+    pub(crate) fn set_root_signal(&mut self, signal: Signal) {
+        self.root_signal = signal;
+        self.set_signal(ScopeId::SCRIPT, signal);
+    }
+
+    /// Returns the scopes known to the driver, among a scope and its inner scopes, whose signals the
+    /// driver must still learn. Outer scopes come first.
+    pub(crate) fn take_signals(&mut self, scope: ScopeId) -> Vec<(ScopeId, Signal)> {
+        let (mut signals, mut left) = (Vec::new(), vec![scope]);
+        while let Some(id) = left.pop() {
+            let Some(scope) = self.tree.get_mut(&id) else { continue };
+            left.extend(scope.inner.iter().rev());
+            let is_usual = scope.signal == Signal::default();
+            if scope.opened && !is_usual && !std::mem::replace(&mut scope.signal_sent, true) {
+                signals.push((id, scope.signal));
+            }
+        }
+        signals
+    }
+
+    /// Sets the timer of SIGTERM. Returns the previous timer.
+    pub(crate) fn set_escalation(
+        &mut self,
+        scope: ScopeId,
+        timer: Option<TimerKey>,
+    ) -> Option<TimerKey> {
+        std::mem::replace(&mut self.tree.get_mut(&scope)?.escalation, timer)
     }
 
     /// Marks a scope as terminated, with the timer of its kill timeout. Returns the previous timer.
@@ -190,7 +246,7 @@ impl Scopes {
         let mut left = vec![scope];
         while let Some(id) = left.pop() {
             let Some(scope) = self.tree.remove(&id) else { continue };
-            gone.timers.extend(scope.grace);
+            gone.timers.extend(scope.escalation.into_iter().chain(scope.grace));
             gone.passes.extend(scope.pass.map(|pass| *pass));
             left.extend(scope.inner);
             if let Some(parent) = scope.parent.and_then(|parent| self.tree.get_mut(&parent)) {
@@ -236,6 +292,18 @@ mod tests {
         assert_eq!(scopes.open(ScopeId(2)), [one, (ScopeId(2), ScopeId(1), None)]);
         assert!(scopes.open(ScopeId(2)).is_empty());
         assert!(scopes.is_opened(ScopeId::SCRIPT));
+    }
+
+    #[test]
+    fn inner_scopes_inherit_the_signal_that_the_driver_learns_once() {
+        let mut scopes = scopes();
+        scopes.set_signal(ScopeId(2), Signal::Int);
+        scopes.add(ScopeId(3), Some(ScopeId(2)));
+        scopes.open(ScopeId(2));
+        assert_eq!(scopes.take_signals(ScopeId::SCRIPT), [(ScopeId(2), Signal::Int)]);
+        scopes.open(ScopeId(3));
+        assert_eq!(scopes.take_signals(ScopeId(1)), [(ScopeId(3), Signal::Int)]);
+        assert_eq!(scopes.take_signals(ScopeId(1)), []);
     }
 
     #[test]

@@ -29,6 +29,7 @@ use crate::values::variables::SavedVariable;
 use ftsh_syntax::ast::{AcceptedStatuses, Name, Question};
 use ftsh_syntax::backoff::{Backoff, Policy};
 use ftsh_syntax::clauses::{ForAllClauses, TryClauses};
+use ftsh_syntax::signal::Signal;
 
 /// Structure entered and not yet left.
 #[derive(Debug)]
@@ -142,7 +143,7 @@ pub(crate) struct TryFrame {
     /// Timer of the deadline, if the deadline is the frame's own.
     pub deadline_timer: Option<TimerKey>,
     /// Clauses of the `try`.
-    pub clauses: TryClauses<Duration, u64, Policy>,
+    pub clauses: TryClauses<Duration, u64, Policy, Signal>,
     /// Number of the current attempt, from 1.
     pub attempt: u64,
     /// Beginning of the current attempt.

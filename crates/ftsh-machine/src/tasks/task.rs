@@ -30,6 +30,7 @@ use crate::values::value::{ResourceHandle, Value};
 use crate::values::variables::{Change, SavedVariable, Variables};
 use ftsh_syntax::Source;
 use ftsh_syntax::ast::Name;
+use ftsh_syntax::signal::Signal;
 
 /// A script, a branch or a stage.
 #[derive(Debug)]
@@ -116,7 +117,9 @@ pub(crate) struct Cancellation {
     pub since: Time,
     /// Deadline of the groups.
     pub limit: Deadline,
-    /// Time from SIGTERM to SIGKILL for processes left by the groups.
+    /// First signal for processes left by the groups.
+    pub signal: Signal,
+    /// Time from the first signal to SIGKILL for processes left by the groups.
     pub grace: Duration,
     /// Timer of the deadline.
     pub timer: Option<TimerKey>,

@@ -26,7 +26,9 @@ pub(crate) enum Timer {
     Wake(TaskId),
     /// Start of the next alternative of a hedged `forany` in this task.
     Hedge(TaskId),
-    /// End of the kill timeout after SIGTERM.
+    /// End of the time that a scope has after the signal of `signal NAME`, before SIGTERM.
+    Escalation(ScopeId),
+    /// End of the kill timeout after the first signal.
     KillGrace(ScopeId),
     /// Deadline of the `finally` groups of a canceled task.
     Cleaning {

@@ -22,8 +22,9 @@ use crate::unwind::ending::{Logged, Retry, Thrown};
 use crate::unwind::propagate::RunningWork;
 use crate::values::value::Value;
 use ftsh_syntax::backoff::{Backoff, Policy, deferral, last_attempt};
+use ftsh_syntax::signal::Signal;
 use ftsh_syntax::slug::Slug;
-use ftsh_syntax::{Source, duration};
+use ftsh_syntax::{Source, duration, signal};
 
 /// Violated invariant: the innermost structure is a `try`.
 pub(crate) const NO_TRY: &str = "the innermost structure is no `try`";
@@ -35,7 +36,13 @@ impl TryRunner<'_> {
     pub(crate) fn begin_try(&mut self, task: &mut Task, code: &Arc<TryCode>) -> Step {
         task.reverse_top(code.values());
         let length = |task: &mut Task, scale: &DurationScale| length(task, *scale);
-        let mut clauses = code.clauses.try_map(task, length, |task, ()| count(task), backoff)?;
+        let mut clauses = code.clauses.try_map(
+            task,
+            length,
+            |task, ()| count(task),
+            backoff,
+            |task, ()| signal(task),
+        )?;
         for limit in [clauses.time, clauses.each] {
             limit.map_or(Ok(()), not_zero)?;
         }
@@ -111,6 +118,9 @@ impl TryRunner<'_> {
         let Some(frame) = task.top_try() else { return Flow::Throw(task.broken(NO_TRY)) };
         let scope = self.core.new_scope(Some(frame.outer_scope));
         self.core.scopes.set_pass(scope, pass);
+        if let Some(signal) = frame.clauses.signal {
+            self.core.scopes.set_signal(scope, signal);
+        }
         frame.phase = TryPhase::Attempt;
         frame.scope = scope;
         let limit = Deadline::of_limit(now, frame.clauses.each);
@@ -430,6 +440,13 @@ fn count(task: &mut Task) -> Result<u64, Suspend> {
             Err(Suspend::expression(Slug::OutOfRange, format!("a try can't make {times} attempts")))
         }
     }
+}
+
+/// Pops the name of a signal.
+fn signal(task: &mut Task) -> Result<Signal, Suspend> {
+    let name = plain(&task.pop()?)?;
+    Signal::named(&name)
+        .ok_or_else(|| Suspend::expression(Slug::UnknownSignal, signal::unknown(&name)))
 }
 
 /// Pops a duration.

@@ -63,6 +63,7 @@ impl Unwinder<'_> {
             scope,
             since: self.core.now(),
             limit: Deadline::NONE,
+            signal: self.core.scopes.signal(scope),
             grace: self.core.config.kill_timeout / 2,
             timer: None,
             waits: false,
@@ -187,6 +188,7 @@ impl Unwinder<'_> {
         cancellation.grace =
             cancellation.since + self.core.config.kill_timeout - cancellation.limit.timer_moment();
         cancellation.scope = self.core.new_scope(Some(cancellation.scope));
+        self.core.scopes.set_signal(cancellation.scope, cancellation.signal);
         cancellation.emptied.get_or_insert(cancellation.scope);
         if cancellation.limit.is_past(self.core.now()) {
             self.drop_structures(task, cancellation.keep, cancellation.reason());
@@ -252,6 +254,7 @@ impl Unwinder<'_> {
                 scope: cancellation.scope,
                 since: cancellation.since,
                 limit: cancellation.limit,
+                signal: cancellation.signal,
                 grace: cancellation.grace,
                 timer: None,
                 waits: false,

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use nix::fcntl::OFlag;
 use nix::sys::signal::{SigSet, Signal};
 
+use ftsh_machine::effect;
 use ftsh_sys as sys;
 
 use ftsh_sys::Caught;
@@ -17,6 +18,22 @@ const ENDING: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQU
 /// Returns the signals of the line editor's thread, which other threads must block.
 pub(crate) fn editor_signals() -> SigSet {
     SigSet::from_iter([Signal::SIGINT, Signal::SIGWINCH])
+}
+
+/// Returns the number that a signal of a script has on this system.
+pub(crate) fn number(signal: effect::Signal) -> i32 {
+    match signal {
+        effect::Signal::Term => libc::SIGTERM,
+        effect::Signal::Int => libc::SIGINT,
+        effect::Signal::Hup => libc::SIGHUP,
+        effect::Signal::Quit => libc::SIGQUIT,
+        effect::Signal::Usr1 => libc::SIGUSR1,
+        effect::Signal::Usr2 => libc::SIGUSR2,
+        effect::Signal::Alrm => libc::SIGALRM,
+        effect::Signal::Abrt => libc::SIGABRT,
+        effect::Signal::Winch => libc::SIGWINCH,
+        effect::Signal::Kill => libc::SIGKILL,
+    }
 }
 
 /// Signals caught by handlers.

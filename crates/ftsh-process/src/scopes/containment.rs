@@ -15,9 +15,11 @@ use ftsh_machine::effect::ScopeId;
 pub(super) struct StrayProcess {
     /// Process id.
     pub pid: i32,
+    /// Scope of the process.
+    pub scope: ScopeId,
     /// Number of nested shells between this shell and the process.
     pub depth: usize,
-    /// True if a living nested shell, or a living process that already received SIGTERM, started
+    /// True if a living nested shell, or a living process that already received a signal, started
     /// the process. That parent ends the process, within the kill timeout.
     pub nested: bool,
 }

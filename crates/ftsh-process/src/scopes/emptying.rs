@@ -3,21 +3,28 @@
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
+use ftsh_machine::effect::Signal;
+
 /// First interval between two checks of processes whose end is not reported. The intervals grow.
 pub(super) const FIRST_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Scope that is being emptied.
 pub(super) struct Emptying {
-    /// Time of the SIGTERM.
+    /// Time of the first signal.
     pub since: Instant,
-    /// Process groups of commands, which received SIGTERM as groups.
+    /// Process groups of commands, which received the signal as groups.
     pub groups: HashSet<i32>,
     /// State of the SIGKILL phase, after the kill timeout.
     pub killing: Option<Killing>,
-    /// All processes that received SIGTERM or SIGKILL.
+    /// All processes that received a signal.
     pub processes: HashSet<i32>,
-    /// Those of `processes` whose children could not be listed yet, with their nesting depths.
-    pub unlisted: HashMap<i32, usize>,
+    /// Those of `processes` that received another signal than SIGTERM.
+    pub gentle: HashSet<i32>,
+    /// Those of `processes` that still need SIGTERM after another signal.
+    pub again: HashSet<i32>,
+    /// Those of `processes` whose children could not be listed yet, with their nesting depths and
+    /// signals.
+    pub unlisted: HashMap<i32, (usize, Signal)>,
     /// Processes found by the last full scan, with start times.
     pub known: Option<HashMap<i32, u64>>,
     /// True if the last scan found no process.
@@ -49,6 +56,8 @@ impl Emptying {
             groups: HashSet::new(),
             killing: None,
             processes: HashSet::new(),
+            gentle: HashSet::new(),
+            again: HashSet::new(),
             unlisted: HashMap::new(),
             known: None,
             clean: false,

@@ -183,8 +183,14 @@ impl Containment for Groups {
         let tag = |pid| self.tagged.get(&pid).map(|&(_, tag)| tag);
         let lives = |shell| tag(shell).is_some_and(|tag| tag.depth == 0);
         let asked = tree.emptying.get(&scope).map(|emptying| &emptying.processes);
+        // The parent of an untagged process may be gone, but its group names the scope.
+        let owner = |pid: i32| match self.tagged.get(&pid) {
+            Some(&(scope, _)) => scope,
+            None => tree.guess(self.processes.get(&pid).map(|process| process.group)),
+        };
         let other = |pid| StrayProcess {
             pid,
+            scope: owner(pid),
             depth: tag(pid).map_or(0, |tag| tag.depth),
             nested: tag(pid).and_then(|tag| tag.shell).is_some_and(lives)
                 || asked.is_some_and(|asked| self.is_new(pid, asked)),

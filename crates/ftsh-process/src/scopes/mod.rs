@@ -23,14 +23,14 @@ use self::groups::Groups;
 use self::subreaper::Subreaper;
 use self::tree::Tree;
 use super::tag::LimitGrants;
-use ftsh_machine::effect::{ProcessId, ScopeId};
+use ftsh_machine::effect::{ProcessId, ScopeId, Signal};
 use ftsh_machine::record::LogEvent;
 
 /// Action for the driver. Actions must be performed in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ScopeAction {
-    /// Send SIGTERM and SIGCONT to a process or, if negative, to a group.
-    SendSigterm(i32),
+    /// Send a signal and SIGCONT to a process or, if negative, to a group.
+    Signal(i32, Signal),
     /// Send SIGKILL to the group of a command whose scope was closed before the start.
     KillGroup(i32),
     /// Kill processes with all their descendants, and call [`ScopeTree::killed`] with the result.
@@ -41,6 +41,20 @@ pub(crate) enum ScopeAction {
     Emptied(ScopeId),
     /// Write an event to the log.
     Log(LogEvent),
+}
+
+/// Step towards the end of everything in a scope.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EndStep {
+    /// First signal of the scopes: SIGTERM, or the signal that was set.
+    First,
+    /// SIGTERM where the first signal was another one.
+    Escalate,
+    /// SIGKILL.
+    Kill {
+        /// True if killing is never given up.
+        strong: bool,
+    },
 }
 
 /// Command that has ended.
@@ -99,6 +113,20 @@ impl ScopeTree {
     /// Opens a scope outside all others.
     pub(crate) fn open_apart(&mut self, scope: ScopeId) {
         self.tree.open_apart(scope);
+    }
+
+    /// Sets the first signal for the processes of an open scope.
+    pub(crate) fn set_signal(&mut self, scope: ScopeId, signal: Signal) {
+        self.tree.set_signal(scope, signal);
+    }
+
+    /// Takes a step towards the end of everything in a scope.
+    pub(crate) fn end(&mut self, scope: ScopeId, step: EndStep, now: Instant) {
+        match step {
+            EndStep::First => self.terminate(scope, now),
+            EndStep::Escalate => self.escalate(scope),
+            EndStep::Kill { strong } => self.kill(scope, strong, now),
+        }
     }
 
     /// Closes a scope and moves its running processes to another scope.

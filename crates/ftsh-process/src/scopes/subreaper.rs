@@ -123,7 +123,12 @@ impl Containment for Subreaper {
         let scopes: HashSet<ScopeId> = tree.subtree(scope).into_iter().collect();
         let of_scopes = self.orphans.iter().filter(|(_, orphan)| scopes.contains(&orphan.scope));
         of_scopes
-            .map(|(&pid, orphan)| StrayProcess { pid, depth: orphan.depth, nested: false })
+            .map(|(&pid, orphan)| StrayProcess {
+                pid,
+                scope: orphan.scope,
+                depth: orphan.depth,
+                nested: false,
+            })
             .collect()
     }
 

@@ -1,4 +1,4 @@
-//! Emptying of scopes: SIGTERM, then after the kill timeout SIGKILL until no process is left.
+//! Emptying of scopes: SIGTERM or another signal, then after the kill timeout SIGKILL until no process is left.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -7,8 +7,9 @@ use super::super::procs::list::TagLookup;
 use super::containment::StrayProcess;
 use super::emptying::{Emptying, FIRST_INTERVAL};
 use super::system::ScopeQueries;
+use super::tree::Member;
 use super::{ScopeAction, ScopeTree};
-use ftsh_machine::effect::{ProcessId, ScopeId};
+use ftsh_machine::effect::{ProcessId, ScopeId, Signal};
 use ftsh_machine::record::LogEvent;
 
 /// Time after which a program that is still being loaded counts as hanging.
@@ -21,8 +22,8 @@ const SURVIVOR_TIMEOUT: Duration = Duration::from_secs(1);
 struct Remaining {
     /// Commands that are not started yet, but may be.
     starting: Vec<ProcessId>,
-    /// Running commands, which lead their own groups.
-    commands: Vec<i32>,
+    /// Running commands with their scopes. Each leads its own group.
+    commands: Vec<(i32, ScopeId)>,
     /// Other processes.
     others: Vec<StrayProcess>,
     /// True if further processes may exist.
@@ -38,13 +39,14 @@ impl Remaining {
     }
 
     fn pids(&self) -> Vec<i32> {
-        self.commands.iter().copied().chain(self.others.iter().map(|other| other.pid)).collect()
+        let commands = self.commands.iter().map(|(pid, _)| *pid);
+        commands.chain(self.others.iter().map(|other| other.pid)).collect()
     }
 }
 
 impl ScopeTree {
-    /// Sends SIGTERM to all processes of a scope.
-    pub(crate) fn terminate(&mut self, scope: ScopeId, now: Instant) {
+    /// Sends the first signal to all processes of a scope.
+    pub(super) fn terminate(&mut self, scope: ScopeId, now: Instant) {
         if !self.tree.has(scope) {
             // No process ever ran in the scope, or its processes were handed over.
             return self.tree.act(ScopeAction::Emptied(scope));
@@ -64,13 +66,36 @@ impl ScopeTree {
         }
         // Commands are signaled at once. The search for their orphans follows when all requests of
         // this moment are known.
-        for pid in commands.iter().filter_map(|(_, member)| member.pid) {
-            self.tree.act(ScopeAction::SendSigterm(-pid));
+        for (_, Member { scope, pid, .. }) in commands {
+            if let Some(pid) = pid {
+                self.tree.act(ScopeAction::Signal(-pid, self.tree.signal(scope)));
+            }
         }
     }
 
+    /// Sends SIGTERM to the processes of a scope that received another signal.
+    pub(super) fn escalate(&mut self, scope: ScopeId) {
+        let mut scopes = self.tree.subtree(scope);
+        let Some(emptying) = self.tree.emptying.get_mut(&scope) else { return }; // empty by now
+        if emptying.killing.is_some() {
+            return;
+        }
+        emptying.again.extend(std::mem::take(&mut emptying.gentle));
+        emptying.known = None;
+        scopes.retain(|scope| self.tree.escalate(*scope));
+        // What ended commands have left receives SIGTERM process by process.
+        let groups: Vec<i32> = self.tree.groups_of(&scopes).collect();
+        if let Some(emptying) = self.tree.emptying.get_mut(&scope) {
+            emptying.groups.retain(|group| !groups.contains(group));
+        }
+        for pid in self.tree.running_in(&scopes) {
+            self.tree.act(ScopeAction::Signal(-pid, Signal::Term));
+        }
+        self.tree.suspect(scope);
+    }
+
     /// Begins the SIGKILL phase of a scope.
-    pub(crate) fn kill(&mut self, scope: ScopeId, strong: bool, now: Instant) {
+    pub(super) fn kill(&mut self, scope: ScopeId, strong: bool, now: Instant) {
         let Some(emptying) = self.tree.emptying.get_mut(&scope) else { return }; // empty by now
         emptying.kill(strong, now);
         self.tree.act(ScopeAction::Log(LogEvent::Emptying { scope: scope.0, kill: true }));
@@ -83,7 +108,7 @@ impl ScopeTree {
         if above.is_empty() {
             return;
         }
-        self.tree.act(ScopeAction::SendSigterm(-pid));
+        self.tree.act(ScopeAction::Signal(-pid, self.tree.signal(scope)));
         self.tree.suspect(scope);
         for id in above {
             if let Some(emptying) = self.tree.emptying.get_mut(&id) {
@@ -121,7 +146,10 @@ impl ScopeTree {
         let starting = members.iter().filter(|(_, member)| member.pid.is_none());
         Remaining {
             starting: starting.map(|(process, _)| *process).collect(),
-            commands: members.iter().filter_map(|(_, member)| member.pid).collect(),
+            commands: members
+                .iter()
+                .filter_map(|(_, member)| Some((member.pid?, member.scope)))
+                .collect(),
             others: self.containment.others(&self.tree, system, scope),
             uncertain: !certain,
         }
@@ -140,7 +168,8 @@ impl ScopeTree {
         emptying.known = self.containment.starts(&remaining.pids());
         if now - emptying.since >= LOADING_TIMEOUT {
             let loading = remaining.starting.iter().flat_map(|&process| system.loading(process));
-            let others = loading.map(|pid| StrayProcess { pid, depth: 0, nested: false });
+            let others =
+                loading.map(|pid| StrayProcess { pid, scope, depth: 0, nested: false });
             remaining.others.extend(others.collect::<Vec<_>>());
         }
         if remaining.is_empty() {
@@ -170,7 +199,7 @@ impl ScopeTree {
         }
     }
 
-    /// Sends SIGTERM to new processes outside the groups of commands.
+    /// Sends the signal of their scopes to new processes outside the groups of commands.
     fn ask_rest(
         &mut self,
         scope: ScopeId,
@@ -178,19 +207,21 @@ impl ScopeTree {
         system: &mut dyn ScopeQueries,
         now: Instant,
     ) {
+        let commands = remaining.commands.iter().map(|&(pid, scope)| (pid, 0, scope));
+        let others = remaining.others.iter().filter(|other| !other.nested);
+        let others = others.map(|other| (other.pid, other.depth, other.scope));
+        let stack = commands.chain(others);
+        let mut stack: Vec<(i32, usize, Signal)> =
+            stack.map(|(pid, depth, scope)| (pid, depth, self.tree.signal(scope))).collect();
         let Some(emptying) = self.tree.emptying.get_mut(&scope) else {
             return debug_assert!(false, "{scope:?} is looked at, but not being emptied");
         };
-        let commands = remaining.commands.iter().map(|&pid| (pid, 0));
-        let others = remaining.others.iter().filter(|other| !other.nested);
-        let others = others.map(|other| (other.pid, other.depth));
-        let mut stack: Vec<(i32, usize)> = commands.chain(others).collect();
-        let roots: HashSet<i32> = stack.iter().map(|&(pid, _)| pid).collect();
+        let roots: HashSet<i32> = stack.iter().map(|&(pid, ..)| pid).collect();
         let mut asked = Vec::new();
         let mut unlisted = std::mem::take(&mut emptying.unlisted);
-        stack.extend(unlisted.iter().map(|(&pid, &depth)| (pid, depth)));
-        while let Some((pid, depth)) = stack.pop() {
-            let is_new = !emptying.processes.contains(&pid);
+        stack.extend(unlisted.iter().map(|(&pid, &(depth, signal))| (pid, depth, signal)));
+        while let Some((pid, depth, signal)) = stack.pop() {
+            let is_new = emptying.again.remove(&pid) || !emptying.processes.contains(&pid);
             if !is_new && unlisted.remove(&pid).is_none() {
                 continue;
             }
@@ -202,19 +233,24 @@ impl ScopeTree {
                 {
                     continue;
                 }
-                asked.push(pid);
+                asked.push((pid, signal));
             }
             emptying.processes.insert(pid);
+            if signal != Signal::Term {
+                emptying.gentle.insert(pid);
+            }
             match system.children(pid) {
-                Ok(children) => stack.extend(children.into_iter().map(|child| (child, depth))),
-                Err(_) => drop(emptying.unlisted.insert(pid, depth)),
+                Ok(children) => {
+                    stack.extend(children.into_iter().map(|child| (child, depth, signal)));
+                }
+                Err(_) => drop(emptying.unlisted.insert(pid, (depth, signal))),
             }
         }
         if !emptying.unlisted.is_empty() {
             emptying.look.get_or_insert(now + emptying.interval());
         }
-        for pid in asked {
-            self.tree.act(ScopeAction::SendSigterm(pid));
+        for (pid, signal) in asked {
+            self.tree.act(ScopeAction::Signal(pid, signal));
         }
     }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use super::ScopeAction;
 use super::emptying::Emptying;
 use super::system::ScopeQueries;
-use ftsh_machine::effect::{ProcessId, ScopeId};
+use ftsh_machine::effect::{ProcessId, ScopeId, Signal};
 
 /// Maximum number of remembered scopes that ended in success.
 const MAX_SUCCESSORS: usize = 100_000;
@@ -36,6 +36,8 @@ pub(super) struct Tree {
 #[derive(Default)]
 pub(super) struct ScopeMembers {
     parent: Option<ScopeId>,
+    /// First signal for the processes of the scope, unless SIGTERM.
+    signal: Option<Signal>,
     /// Inner scopes.
     pub below: BTreeSet<ScopeId>,
     /// Commands.
@@ -97,6 +99,24 @@ impl Tree {
     /// Opens a scope outside all others.
     pub(super) fn open_apart(&mut self, scope: ScopeId) {
         self.scopes.entry(scope).or_default();
+    }
+
+    /// Sets the first signal for the processes of an open scope.
+    pub(super) fn set_signal(&mut self, scope: ScopeId, signal: Signal) {
+        if let Some(scope) = self.scopes.get_mut(&scope) {
+            scope.signal = Some(signal);
+        }
+    }
+
+    /// Returns the first signal for the processes of a scope.
+    pub(super) fn signal(&self, scope: ScopeId) -> Signal {
+        self.scopes.get(&scope).and_then(|scope| scope.signal).unwrap_or_default()
+    }
+
+    /// Makes SIGTERM the signal of a scope. Returns true if the signal was another one before.
+    pub(super) fn escalate(&mut self, scope: ScopeId) -> bool {
+        let signal = self.scopes.get_mut(&scope).and_then(|scope| scope.signal.take());
+        signal.is_some_and(|signal| signal != Signal::default())
     }
 
     /// Returns a scope; an unknown one is created inside the script's.

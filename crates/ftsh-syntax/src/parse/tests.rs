@@ -8,6 +8,7 @@ mod cases;
 mod channels;
 mod errors;
 mod errors_in_words;
+mod limits;
 mod modifiers;
 mod pipelines;
 mod plain;

@@ -2,11 +2,12 @@
 
 use super::builder::Builder;
 use super::duration::TimeOrTimes;
-use super::{Pair, Result, Rule};
+use super::{Pair, Result, Rule, literal};
 use crate::ast::{Block, Expr, ExprKind, Try, Word, WordPart};
 use crate::clauses::TryClauses;
 use crate::error::SyntaxError;
 use crate::hint::hint;
+use crate::signal::{self, Signal};
 use crate::slug::Slug;
 use crate::span::Span;
 
@@ -65,7 +66,8 @@ impl Builder<'_> {
 
     /// Builds the head of a `limit`: a `try` of one attempt within a time limit.
     pub(super) fn limit_head(&mut self, pair: Pair) -> Result<Try> {
-        let duration = pair.into_inner().next().expect("`limit` is followed by a duration");
+        let mut parts = pair.into_inner();
+        let duration = parts.next().expect("`limit` is followed by a duration");
         let end = self.span(&duration).end;
         let span = Span::new(end, end);
         let part = WordPart::Bare("1".to_owned());
@@ -73,6 +75,7 @@ impl Builder<'_> {
         let clauses = TryClauses {
             time: Some(self.duration(duration)?),
             times: Some(Expr { span, kind: ExprKind::Word(once) }),
+            signal: parts.next().map(|signal| self.signal(signal)).transpose()?,
             ..TryClauses::NONE
         };
         Ok(Try {
@@ -86,6 +89,28 @@ impl Builder<'_> {
         })
     }
 
+    /// Builds the name of a signal, and checks a literal name.
+    fn signal(&mut self, pair: Pair) -> Result<Expr> {
+        let span = self.span(&pair);
+        let Some(name) = pair.into_inner().next() else {
+            let error = SyntaxError::new(
+                Slug::MissingValue,
+                span,
+                "expected the name of a signal after `signal`",
+            );
+            return Err(error.hint(hint!("like `signal INT`")).into());
+        };
+        let name = self.expr(name)?;
+        match literal::expr(&name) {
+            Some(text) if Signal::named(&text).is_none() => {
+                let error =
+                    SyntaxError::new(Slug::UnknownSignal, name.span, signal::unknown(&text));
+                Err(error.hint(signal::unknown_hint(&text)).into())
+            }
+            _ => Ok(name),
+        }
+    }
+
     /// Adds one clause to the head, and returns its name.
     fn clause(&mut self, head: &mut Try, pair: Pair) -> Result<&'static str> {
         let rule = pair.as_rule();
@@ -97,6 +122,10 @@ impl Builder<'_> {
         if rule == Rule::through {
             head.through = Some(self.through(pair)?);
             return Ok("`through`");
+        }
+        if rule == Rule::try_signal {
+            clauses.signal = Some(self.signal(pair)?);
+            return Ok("`signal`");
         }
         let text = pair.as_str();
         let word = text.split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default();

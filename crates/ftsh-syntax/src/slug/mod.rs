@@ -159,6 +159,7 @@ slugs! {
         UnknownOperator "unknown-operator",
         UnknownOption "unknown-option",
         UnknownPolicy "unknown-policy",
+        UnknownSignal "unknown-signal",
         UnknownSlug "unknown-slug",
         UnknownStructure "unknown-structure",
         UnknownSubstitution "unknown-substitution",

@@ -26,7 +26,9 @@ fn step() -> impl Strategy<Value = Step> {
         12 => happening().prop_map(Step::Happens),
         2 => one.clone().prop_map(Step::Open),
         2 => one.clone().prop_map(Step::HandOver),
+        1 => one.clone().prop_map(Step::Interrupt),
         1 => one.clone().prop_map(Step::Terminate),
+        1 => one.clone().prop_map(Step::Escalate),
         1 => one.clone().prop_map(Step::Kill),
         2 => one.clone().prop_map(Step::Start),
         3 => one.prop_map(Step::Submit),
@@ -99,6 +101,44 @@ fn an_unreadable_list_of_children_is_read_again() {
             }
         }
         assert_eq!(shell.living(), 1, "after {looks} looks, the child was not asked to end");
+        shell.finish();
+    }
+}
+
+/// SIGTERM follows SIGINT in every process, also in orphans and in groups without a leader, and
+/// never goes to a scope that received SIGTERM at once.
+#[test]
+fn sigterm_follows_another_signal() {
+    for adopts in [true, false] {
+        let mut shell = Shell::new(adopts);
+        let fork = |which, leads| {
+            let (wipes, ends_on_sigterm, loading) = (false, true, 0);
+            Step::Happens(Happening::Fork { which, leads, wipes, ends_on_sigterm, loading })
+        };
+        let settle = |shell: &mut Shell| {
+            for _ in 0..5 {
+                for step in [Step::Look(Vec::new()), Step::Reap, Step::Settle(100)] {
+                    shell.step(&step);
+                }
+            }
+        };
+        // A command of the script, and in an inner scope two commands, a process in the group of
+        // the first and a process in a group of its own.
+        for step in [Step::Start(0), Step::Open(0), Step::Interrupt(1)] {
+            shell.step(&step);
+        }
+        for step in [Step::Start(1), fork(1, false), fork(1, true), Step::Start(1)] {
+            shell.step(&step);
+        }
+        shell.step(&Step::Terminate(0));
+        settle(&mut shell);
+        assert_eq!(shell.living(), 4, "SIGTERM ends only the command of the script");
+        shell.step(&Step::Happens(Happening::End(0, 1)));
+        settle(&mut shell);
+        assert_eq!(shell.living(), 3, "the leader of a group is gone");
+        shell.step(&Step::Escalate(0));
+        settle(&mut shell);
+        assert_eq!(shell.living(), 0, "SIGTERM ends the rest");
         shell.finish();
     }
 }

@@ -6,12 +6,13 @@ use std::io;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use super::super::{OrphanList, ScopeAction, ScopeQueries, ScopeTree};
+use super::super::{EndStep, OrphanList, ScopeAction, ScopeQueries, ScopeTree};
 use super::world::{Happening, SHELL, Worker, World};
 use crate::jobs::{Children, CommandChild};
+use crate::os::signal::number;
 use crate::procs::list::{ProcessEntry, TagLookup};
 use crate::tag::ScopeTag;
-use ftsh_machine::effect::{ProcessId, ScopeId};
+use ftsh_machine::effect::{ProcessId, ScopeId, Signal};
 use ftsh_machine::event::CommandStatus;
 
 /// Step of the shell or of the world.
@@ -22,8 +23,12 @@ pub(super) enum Step {
     Open(usize),
     /// A scope ends in success.
     HandOver(usize),
+    /// The first signal of a scope is SIGINT, which ends no process.
+    Interrupt(usize),
     /// A scope is to be emptied.
     Terminate(usize),
+    /// Half of the kill timeout of a scope has passed.
+    Escalate(usize),
     /// The kill timeout of a scope has passed.
     Kill(usize),
     /// The event loop starts a command itself.
@@ -238,6 +243,15 @@ impl Shell {
                 tree.open(scope, parent, &mut view, now);
             }
             Step::HandOver(which) => self.hand_over(which),
+            Step::Interrupt(which) => {
+                let Some(scope) = self.choose(which, |&id| !self.is_doomed(id)) else { return };
+                self.tree.set_signal(scope, Signal::Int);
+            }
+            Step::Escalate(which) => {
+                let fits = |id: &ScopeId| self.scopes[id].is_ending;
+                let Some(scope) = self.choose(which, fits) else { return };
+                self.tree.end(scope, EndStep::Escalate, self.now);
+            }
             Step::Terminate(which) => {
                 let fits = |id: &ScopeId| !self.scopes[id].is_ending;
                 let Some(scope) = self.choose(which, fits) else { return };
@@ -246,7 +260,7 @@ impl Shell {
             Step::Kill(which) => {
                 let fits = |id: &ScopeId| self.scopes[id].is_ending;
                 let Some(scope) = self.choose(which, fits) else { return };
-                self.tree.kill(scope, true, self.now);
+                self.tree.end(scope, EndStep::Kill { strong: true }, self.now);
             }
             Step::Start(which) => {
                 let Some(scope) = self.choose(which, |&id| !self.is_doomed(id)) else { return };
@@ -307,7 +321,7 @@ impl Shell {
         let cut = commands.into_iter().filter(|&(_, of)| self.is_in(of, scope));
         let cut: Vec<ProcessId> = cut.map(|(process, _)| process).collect();
         self.cut.extend(cut);
-        self.tree.terminate(scope, self.now);
+        self.tree.end(scope, EndStep::First, self.now);
     }
 
     fn reap(&mut self) {
@@ -335,7 +349,8 @@ impl Shell {
         if process.tagged && is_known {
             assert!(self.is_doomed(process.scope), "{pid} of {:?} is signalled", process.scope);
         }
-        if process.ends_on_sigterm || signal == libc::SIGKILL {
+        let ends = signal == libc::SIGTERM && process.ends_on_sigterm;
+        if ends || signal == libc::SIGKILL {
             world.end(pid, CommandStatus::Signaled(signal));
         }
     }
@@ -343,8 +358,8 @@ impl Shell {
     fn act(&mut self) {
         while let Some(action) = self.tree.take_action() {
             match action {
-                ScopeAction::SendSigterm(pid) if pid > 0 => self.signal(pid, libc::SIGTERM),
-                ScopeAction::SendSigterm(group) => self.signal_group(-group, libc::SIGTERM),
+                ScopeAction::Signal(pid, signal) if pid > 0 => self.signal(pid, number(signal)),
+                ScopeAction::Signal(group, signal) => self.signal_group(-group, number(signal)),
                 ScopeAction::KillGroup(group) => self.signal_group(group, libc::SIGKILL),
                 ScopeAction::KillTrees(scope, pids) => {
                     let world = self.world.borrow();

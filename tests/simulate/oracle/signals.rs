@@ -1,0 +1,187 @@
+//! `signal NAME`: what is canceled in an attempt receives this signal first, and SIGTERM at half of the
+//! time before SIGKILL.
+
+use std::collections::BTreeMap;
+
+use ftsh_machine::effect::{ScopeId, Signal, TaskId};
+use ftsh_machine::record::LogEvent;
+use ftsh_machine::{Effect, Event, Time};
+
+use super::{Judged, Oracle, Verdict};
+use crate::program::Promises;
+
+pub(super) struct Signals {
+    promises: Promises,
+    /// Signal of the attempt that a task began last, as long as its next command is in this attempt.
+    begun: BTreeMap<TaskId, Signal>,
+    /// Signals of the scopes in which attempts with the clause run commands.
+    wanted: BTreeMap<ScopeId, Signal>,
+    parents: BTreeMap<ScopeId, ScopeId>,
+    /// Signals that the machine has set.
+    set: BTreeMap<ScopeId, Signal>,
+    /// Scopes terminated with another signal than SIGTERM inside, until SIGTERM follows.
+    gentle: BTreeMap<ScopeId, Time>,
+    /// Scopes to which SIGTERM was sent, with the time since the first signal.
+    escalated: BTreeMap<ScopeId, (Time, Time)>,
+    /// True if the shell received a signal, of which the second one shortens all times.
+    is_hastened: bool,
+    judged: Judged,
+}
+
+impl Signals {
+    pub(super) fn new(promises: &Promises) -> Self {
+        Self {
+            promises: promises.clone(),
+            begun: BTreeMap::new(),
+            wanted: BTreeMap::new(),
+            parents: BTreeMap::new(),
+            set: BTreeMap::new(),
+            gentle: BTreeMap::new(),
+            escalated: BTreeMap::new(),
+            is_hastened: false,
+            judged: Judged::default(),
+        }
+    }
+
+    fn is_within(&self, scope: ScopeId, outer: ScopeId) -> bool {
+        let up = |scope: &ScopeId| self.parents.get(scope).copied();
+        outer == ScopeId::SCRIPT || std::iter::successors(Some(scope), up).any(|it| it == outer)
+    }
+
+    /// Checks that each attempt in a scope has its signal.
+    fn terminated(&mut self, now: Time, scope: ScopeId) -> Verdict {
+        for (inner, wanted) in &self.wanted {
+            if !self.is_within(*inner, scope) {
+                continue;
+            }
+            let set = self.set.get(inner).copied().unwrap_or_default();
+            if set != *wanted {
+                return Err(format!("{inner:?} gets {} instead of {}", set.name(), wanted.name()));
+            }
+            if *wanted != Signal::Term {
+                self.judged.count("signals of attempts");
+            }
+        }
+        let is_gentle =
+            |(inner, signal): (&ScopeId, &Signal)| {
+                !matches!(signal, Signal::Term | Signal::Kill) && self.is_within(*inner, scope)
+            };
+        if self.set.iter().any(is_gentle) {
+            self.gentle.entry(scope).or_insert(now);
+        }
+        Ok(())
+    }
+
+    /// Checks that SIGTERM came at half of the time before SIGKILL.
+    fn killed(&mut self, now: Time, scope: ScopeId) -> Verdict {
+        if self.is_hastened {
+            return Ok(());
+        }
+        match (self.escalated.remove(&scope), self.gentle.get(&scope)) {
+            (Some((first, second)), _) => {
+                self.judged.count("SIGTERM after another signal");
+                let (half, all) = (second - first, now - first);
+                let difference = (half * 2).abs_diff(all);
+                if difference.as_millis() > 1 {
+                    return Err(format!("{scope:?}: SIGTERM after {half:?}, SIGKILL after {all:?}"));
+                }
+                Ok(())
+            }
+            (None, Some(since)) if now > *since => {
+                Err(format!("{scope:?} is killed without SIGTERM after another signal"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Forgets a scope and the scopes inside.
+    fn ended(&mut self, scope: ScopeId) {
+        let inside: Vec<ScopeId> = self
+            .parents
+            .keys()
+            .copied()
+            .filter(|inner| self.is_within(*inner, scope))
+            .chain([scope])
+            .collect();
+        for inner in inside {
+            self.wanted.remove(&inner);
+            self.set.remove(&inner);
+            self.gentle.remove(&inner);
+            self.escalated.remove(&inner);
+            self.parents.remove(&inner);
+        }
+    }
+}
+
+impl Oracle for Signals {
+    fn name(&self) -> &'static str {
+        "signals"
+    }
+
+    fn effect(&mut self, now: Time, effect: &Effect) -> Verdict {
+        match effect {
+            Effect::Log(record) => {
+                let Some(task) = record.task else { return Ok(()) };
+                match &record.event {
+                    LogEvent::CommandStarted(_) => {}
+                    LogEvent::Attempt { .. } => {
+                        let place = (record.file.to_string(), record.line);
+                        let limits = self.promises.tries.get(&place);
+                        match limits.and_then(|limits| limits.signal) {
+                            Some(signal) => _ = self.begun.insert(task, signal),
+                            None => _ = self.begun.remove(&task),
+                        }
+                    }
+                    _ => _ = self.begun.remove(&task),
+                }
+            }
+            Effect::OpenScope { scope, parent, .. } => _ = self.parents.insert(*scope, *parent),
+            Effect::Run(run) => {
+                let begun = self.begun.get(&run.task);
+                self.wanted.extend(begun.map(|signal| (run.scope, *signal)));
+            }
+            Effect::SetSignal(scope, signal) => {
+                if self.set.insert(*scope, *signal).is_some() {
+                    return Err(format!("{scope:?} gets a signal twice"));
+                }
+            }
+            Effect::Terminate(scope) => return self.terminated(now, *scope),
+            Effect::Escalate(scope) => {
+                let Some(since) = self.gentle.remove(scope) else {
+                    return Err(format!("{scope:?} got SIGTERM before"));
+                };
+                self.escalated.insert(*scope, (since, now));
+                let inside = |inner: &ScopeId| {
+                    let up = |scope: &ScopeId| self.parents.get(scope).copied();
+                    std::iter::successors(Some(*inner), up).any(|it| it == *scope)
+                };
+                let over: Vec<ScopeId> =
+                    self.set.keys().copied().filter(|inner| inside(inner)).collect();
+                // Another cancellation around the scope sends SIGTERM again.
+                for inner in over {
+                    self.set.insert(inner, Signal::Term);
+                    self.wanted.remove(&inner);
+                }
+            }
+            Effect::Kill { scope, .. } => return self.killed(now, *scope),
+            Effect::HandOver { scope, .. } => self.ended(*scope),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn event(&mut self, _: Time, event: &Event) -> Verdict {
+        match event {
+            Event::Emptied { scope } => self.ended(*scope),
+            Event::Interrupted(_) | Event::Resumed { .. } | Event::Suspended(_) => {
+                self.is_hastened = true;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn judged(&self) -> &Judged {
+        &self.judged
+    }
+}
