@@ -124,6 +124,7 @@ module.exports = grammar({
         seq('while', $._expression),
         'atomic',
         phrase('same', 'input'),
+        seq('signal', $._expression),
         // end of generated
         $.limit,
         seq('through', $._expression),

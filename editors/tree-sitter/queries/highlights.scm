@@ -16,7 +16,7 @@
 ["(" ")" ","] @punctuation.bracket
 
 ; generated: try-words
-(try ["every" "each" "while" "atomic" "same input" "backoff" "through" "from" "to" "by" "jitter"] @type)
+(try ["every" "each" "while" "atomic" "same input" "signal" "backoff" "through" "from" "to" "by" "jitter"] @type)
 ; end of generated
 (limit ["for" "or"] @type)
 (within "signal" @type)

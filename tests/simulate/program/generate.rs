@@ -50,7 +50,9 @@ pub(crate) fn generate(mut dice: Dice) -> Program {
         names: 0,
     };
     let mut script: Vec<Node> =
-        ["n=1", "v=value", "w=\"two words\"", "limit=700ms", "signal=QUIT", "echo first -> o"].map(line).into();
+        ["n=1", "v=value", "w=\"two words\"", "limit=700ms", "signal=QUIT", "echo first -> o"]
+            .map(line)
+            .into();
     script.extend(tries::CHANNELS.map(|name| line(generator.channel(name))));
     generator.left = generator.dice.number(3, 50);
     while generator.left > 0 {

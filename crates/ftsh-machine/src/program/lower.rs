@@ -12,9 +12,9 @@ use crate::program::code::{
 use crate::values::value::Value;
 use ftsh_syntax::Script;
 use ftsh_syntax::ast::{
-    BackoffClause, BinaryOperator, Block, ChannelDeclaration, Command, CommandKind, Duration, Expr, ExprKind, For,
-    ForKind, Mode, Modifier, ModifierKind, Name, Pipeline, Question, Redirect, RedirectionTarget,
-    Stage, StageKind, Try, UnaryOperator, Word, WordPart, calls,
+    BackoffClause, BinaryOperator, Block, ChannelDeclaration, Command, CommandKind, Duration, Expr,
+    ExprKind, For, ForKind, Mode, Modifier, ModifierKind, Name, Pipeline, Question, Redirect,
+    RedirectionTarget, Stage, StageKind, Try, UnaryOperator, Word, WordPart, calls,
 };
 use ftsh_syntax::span::{Source, Span};
 
@@ -408,8 +408,7 @@ impl<'a> Lower<'a> {
             kind: backoff.kind,
             clauses: backoff.clauses.map(lower, Self::duration, Self::expr),
         };
-        let clauses =
-            details.clauses.map(self, Self::duration, Self::expr, policy, Self::expr);
+        let clauses = details.clauses.map(self, Self::duration, Self::expr, policy, Self::expr);
         let head = self.reserve();
         let condition = details.condition.as_ref().map(|condition| {
             let address = self.here();

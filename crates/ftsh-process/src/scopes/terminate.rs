@@ -168,8 +168,7 @@ impl ScopeTree {
         emptying.known = self.containment.starts(&remaining.pids());
         if now - emptying.since >= LOADING_TIMEOUT {
             let loading = remaining.starting.iter().flat_map(|&process| system.loading(process));
-            let others =
-                loading.map(|pid| StrayProcess { pid, scope, depth: 0, nested: false });
+            let others = loading.map(|pid| StrayProcess { pid, scope, depth: 0, nested: false });
             remaining.others.extend(others.collect::<Vec<_>>());
         }
         if remaining.is_empty() {
