@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use super::line::{EndLine, HeadLine, ParsedLine, Piped};
 use super::misspelled::{self, Candidates};
 use super::structure::{CasePart, Structure};
-use super::{KnownNames, MAX_BLOCK_DEPTH, MAX_ERRORS, channel, jump};
+use super::{KnownNames, MAX_BLOCK_DEPTH, MAX_ERRORS, channel, jump, modifier};
 use crate::ast::{Block, Command, CommandKind, Expr, Name, Pipeline, Redirect, Stage, StageKind};
 use crate::error::SyntaxError;
 use crate::hint::hint;
@@ -308,7 +308,10 @@ impl Blocks {
         let error = SyntaxError::new(
             Slug::UnknownStructure,
             span,
-            format!("`{head}` does not begin a structure{}", if head == meant { " here" } else { "" }),
+            format!(
+                "`{head}` does not begin a structure{}",
+                if head == meant { " here" } else { "" }
+            ),
         )
         .hint(if head == meant {
             hint!("a time with a unit stands alone after `{head}`: `limit 5 minutes`")
@@ -466,6 +469,7 @@ fn first_word(line: &str) -> &str {
 
 /// Returns the head that a line was meant to be, in this or another shell.
 fn opened(line: &str) -> Option<&'static str> {
+    let line = modifier::skipped(line);
     let last_stage = line.rsplit('|').next().unwrap_or(line).trim_start();
     let words = [first_word(line), first_word(last_stage)];
     let head = HEADS.into_iter().find(|head| words.contains(head));

@@ -22,6 +22,22 @@ pub(super) fn take(simple: &mut Simple, functions: &HashSet<&str>) -> Result<()>
     check_command(last, simple.words.first(), functions)
 }
 
+/// Returns a line without the modifiers at its beginning.
+pub(super) fn skipped(line: &str) -> &str {
+    let mut line = line;
+    loop {
+        let word = line.split([' ', '\t']).next().unwrap_or_default();
+        let rest = line[word.len()..].trim_start();
+        line = match word {
+            "keep" => rest,
+            "accept" => {
+                rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == ',').trim_start()
+            }
+            _ => return line,
+        };
+    }
+}
+
 /// Returns the modifier at the beginning of the words, and the number of its words.
 fn modifier(words: &[Word], functions: &HashSet<&str>) -> Result<Option<(Modifier, usize)>> {
     let [first, rest @ ..] = words else { return Ok(None) };

@@ -74,3 +74,17 @@ fn mistakes_are_explained() {
         assert!(all.contains(message), "{text}: {all}");
     }
 }
+
+/// A structure after a modifier is refused, and its `end` is no second mistake.
+#[test]
+fn a_refused_structure_is_one_mistake() {
+    for text in [
+        "keep try 3 times\na\ncatch\nb\nend",
+        "accept 1,2 if true\na\nelse\nb\nend",
+        "accept 24 keep for x in a b\na\nend\nb",
+        "keep keep forall x in a\na\nend",
+    ] {
+        let errors = parse("script", text).expect_err(text);
+        assert_eq!(errors.errors.len(), 1, "{text}: {errors:?}");
+    }
+}
