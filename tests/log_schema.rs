@@ -10,7 +10,7 @@ use crate::support::Ftsh;
 const SCHEMA: &str = include_str!("../docs/reference/log.schema.json");
 
 /// Scripts that make the shell log every kind of record.
-const SCRIPTS: [&str; 22] = [
+const SCRIPTS: [&str; 23] = [
     "x=1; unset x; x=2; if $x .eql. 2; /bin/echo a; end; for i in 1 2; sh -c true; end",
     "try 3 times every 1 ms; sh -c 'exit 7'; catch; echo $error; end; sh -c 'exit 3'",
     "try for 50 ms; defer 10ms busy; end",
@@ -32,6 +32,7 @@ const SCRIPTS: [&str; 22] = [
     "try 1 time; sh -c 'setsid sleep 1000 & exit 1'; catch; end; $none",
     "forall x in 1 1 once in f; true; end",
     "forall x in 1 2 3 on ssh 'down h*2'; true; end",
+    "accept 3 sh -c 'exit 3'; try 1 time; cd /nowhere; catch; end; cat < /nowhere",
     "function f; sh -c 'exit 7'; end; try; source /dev/stdin < /dev/null; forall x in a; f; end; end",
 ];
 

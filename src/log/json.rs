@@ -107,6 +107,9 @@ fn failure(failure: &Failure) -> Details {
     if !failure.command.is_empty() {
         details.push(("command", json!(failure.command)));
     }
+    if let Some(errno) = &failure.errno {
+        details.push(("errno", json!(errno)));
+    }
     if let Some(elapsed) = failure.elapsed {
         details.push(("duration", seconds(elapsed)));
     }
@@ -155,10 +158,11 @@ fn describe(event: &LogEvent) -> (&'static str, Details) {
             ("waiting", vec![("reason", json!(reason)), ("delay", seconds(*time))])
         }
         LogEvent::CommandStarted(command) => ("command_started", vec![("command", json!(command))]),
-        LogEvent::CommandSucceeded { command, elapsed } => (
-            "command_succeeded",
-            vec![("command", json!(command)), ("code", json!(0)), ("duration", seconds(*elapsed))],
-        ),
+        LogEvent::CommandSucceeded { command, elapsed, status } => {
+            let code = ("code", json!(status));
+            let details = vec![("command", json!(command)), code, ("duration", seconds(*elapsed))];
+            ("command_succeeded", details)
+        }
         LogEvent::Assigned { name, value } => {
             ("assigned", vec![("name", json!(name)), ("value", json!(value))])
         }

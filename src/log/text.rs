@@ -89,8 +89,9 @@ impl fmt::Display for EventText<'_> {
                 write!(f, "waiting for up to {}: {reason}", Human(*time))
             }
             LogEvent::CommandStarted(command) => write!(f, "start: {command}"),
-            LogEvent::CommandSucceeded { command, elapsed } => {
-                write!(f, "exit 0 after {}: {command}", Human(*elapsed))
+            LogEvent::CommandSucceeded { command, elapsed, status } => {
+                let accepted = if *status == 0 { "" } else { ", accepted" };
+                write!(f, "exit {status} after {}{accepted}: {command}", Human(*elapsed))
             }
             LogEvent::Assigned { name, value: Some(value) } => write!(f, "set {name}={value}"),
             LogEvent::Assigned { name, value: None } => write!(f, "unset {name}"),

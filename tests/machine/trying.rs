@@ -337,7 +337,7 @@ fn attempts_delays_and_kills_are_in_the_trace() {
     1 min 3 s 4: CommandStarted("ok")
     1 min 3 s run ok
     1 min 3 s end ok Exited(0)
-    1 min 3 s 4: CommandSucceeded { command: "ok", elapsed: 0ns }
+    1 min 3 s 4: CommandSucceeded { command: "ok", elapsed: 0ns, status: 0 }
     "#);
 }
 

@@ -393,7 +393,7 @@ impl CommandRunner<'_> {
         if outcome == Outcome::Succeeded {
             self.core.log(
                 task,
-                || LogEvent::CommandSucceeded { command, elapsed },
+                || LogEvent::CommandSucceeded { command, elapsed, status: 0 },
                 Level::COMMANDS,
             );
         }
@@ -409,7 +409,11 @@ impl CommandRunner<'_> {
         elapsed: Duration,
         last: bool,
     ) -> Flow {
-        self.core.log(task, || LogEvent::CommandSucceeded { command, elapsed }, Level::COMMANDS);
+        self.core.log(
+            task,
+            || LogEvent::CommandSucceeded { command, elapsed, status: 0 },
+            Level::COMMANDS,
+        );
         if last {
             return Flow::Exiting(TaskEnding::Succeeded);
         }

@@ -1,9 +1,9 @@
 //! Words before a command that change the meaning of its end: `accept 24,3` and `keep`.
 
 use crate::effect::ScopeId;
-use crate::outcome::FailureKind;
+use crate::outcome::{Failure, FailureKind};
 use crate::program::code::Address;
-use crate::record::Level;
+use crate::record::{Level, LogEvent};
 use crate::tasks::core::Core;
 use crate::tasks::flow::Flow;
 use crate::tasks::frame::{Frame, FrameKind};
@@ -68,7 +68,10 @@ impl Core {
         }
         let accepted = thrown.is_accepted(statuses);
         if accepted {
-            self.log_failure(task, &thrown.failure, Level::COMMANDS, false);
+            let Failure { command, elapsed, code, .. } = &*thrown.failure;
+            let (command, elapsed) = (command.clone(), elapsed.unwrap_or_default());
+            let event = || LogEvent::CommandSucceeded { command, elapsed, status: *code };
+            self.log_at(task, thrown.failure.line, event, Level::COMMANDS);
             task.jump(end);
         }
         accepted

@@ -98,6 +98,8 @@ pub enum LogEvent {
         command: String,
         /// Duration of the command.
         elapsed: Duration,
+        /// Status of the command; not 0 if `accept` lists the status.
+        status: i32,
     },
     /// A variable was assigned or unset.
     Assigned {

@@ -128,7 +128,7 @@ impl Builtin {
             }
         }
         let (text, elapsed) = (command.text.clone(), Duration::ZERO);
-        let event = || LogEvent::CommandSucceeded { command: text, elapsed };
+        let event = || LogEvent::CommandSucceeded { command: text, elapsed, status: 0 };
         commands.core.log(task, event, Level::COMMANDS);
         task.advance();
         Ok(Flow::Continue)
