@@ -68,6 +68,19 @@ fn without_failures_all_succeed_and_the_times_add_up() {
 }
 
 #[test]
+fn a_limit_is_counted_and_changed() {
+    let script = "limit 1 minute\n\ttry for 10 minutes every 1 s\n\t\ta\n\tend\nend\n";
+    let rows = rows(script, "tries", &["a takes 50s to 100s"], &["--trials", "10"]);
+    let heads: Vec<&str> =
+        rows.iter().filter_map(|row| row["try"].as_str()).map(str::trim).collect();
+    assert_eq!(heads, ["limit 1 minute", "try for 10 minutes every 1 s"]);
+    assert_eq!((number(&rows[0], "begun"), number(&rows[0], "most")), (1.0, 1.0), "{}", rows[0]);
+    let models = ["--command", "a takes 50s to 100s", "--trials", "100"];
+    let text = rehearse(script, &models);
+    assert!(text.contains("for 1 min → 2 min"), "{text}");
+}
+
+#[test]
 fn no_deadline_is_exceeded() {
     let script = "try for 1 minute\n\ttry 3 times each 7 seconds\n\t\ta\n\tend\n\tb\nend\n";
     let models =

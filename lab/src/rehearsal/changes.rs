@@ -69,6 +69,9 @@ fn edits(schedule: &Schedule, tried: &TryCounts) -> Vec<(String, Edit)> {
     length("for", schedule.time, Edit::Time);
     length("each", schedule.each, Edit::Each);
     length("every", schedule.every, Edit::Every);
+    if schedule.is_limit {
+        return edits;
+    }
     if let Some(times) = schedule.times {
         let halves = [times.saturating_mul(2), times / 2];
         for to in halves.into_iter().filter(|to| (1..u64::MAX / 2).contains(to)) {
@@ -247,7 +250,7 @@ end
 if true
 \ttry for 1 hour each 10 minutes backoff full from 5 s to 30 s
 \t\tf | while true
-\t\t\ttry for 2 s or 1 time
+\t\t\tlimit 2 s
 \t\t\t\tb
 \t\t\tcatch
 \t\t\t\ttry $n times
@@ -285,14 +288,8 @@ end
         8: backoff to 30 s → 7.5 s | try for 1 hour each 10 minutes backoff full from 5 seconds to 7500 ms by 2
         8: backoff full → ethernet | try for 1 hour each 10 minutes backoff ethernet from 5 seconds to 30 seconds by 2
         8: backoff full → fixed | try for 1 hour each 10 minutes backoff fixed from 5 seconds
-        10: for 2 s → 4 s | try for 4 seconds or 1 time
-        10: for 2 s → 1 s | try for 1 second or 1 time
-        10: 1 time → 2 | try for 2 seconds or 2 times
-        10: backoff from 1 s → 2 s | try for 2 seconds or 1 time backoff ethernet from 2 seconds to 1 minute by 2
-        10: backoff from 1 s → 500 ms | try for 2 seconds or 1 time backoff ethernet from 500 ms to 1 minute by 2
-        10: backoff to 1 min → 15 s | try for 2 seconds or 1 time backoff ethernet from 1 second to 15 seconds by 2
-        10: backoff ethernet → full | try for 2 seconds or 1 time backoff full from 1 second to 1 minute by 2
-        10: backoff ethernet → fixed | try for 2 seconds or 1 time backoff fixed from 1 second
+        10: for 2 s → 4 s | limit 4 seconds
+        10: for 2 s → 1 s | limit 1 second
         "#);
         let none = changes(&script, &Policy::default(), &BTreeMap::new());
         assert!(none.is_empty(), "what was never begun is left alone");

@@ -95,6 +95,12 @@ impl TryStatistics {
                 tried.attempts += 1;
                 tried.most = tried.most.max(*number);
             }
+            LogEvent::Limit(_) => {
+                let tried = self.of(record.line);
+                tried.begun += 1;
+                tried.attempts += 1;
+                tried.most = 1;
+            }
             LogEvent::TrySucceeded(_) => {
                 let took = self.since.remove(&place).map(|since| record.at - since);
                 let tried = self.of(record.line);

@@ -20,6 +20,8 @@ pub struct Schedule {
     pub line: u32,
     /// Head as written.
     pub head: String,
+    /// True for a `limit`.
+    pub is_limit: bool,
     /// Number of enclosing tries.
     pub depth: usize,
     /// Shortest known limit of the enclosing tries, which also ends this `try`.
@@ -118,6 +120,7 @@ impl ScheduleBuilder<'_> {
             span: command.span,
             line: source.line(command.span.start),
             head: source.text()[std::ops::Range::from(command.span)].trim().to_owned(),
+            is_limit: details.is_limit,
             depth: self.depth,
             around: self.around,
             times: limits.as_ref().and_then(|it| it.times),

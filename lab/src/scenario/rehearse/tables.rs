@@ -236,8 +236,13 @@ fn tries(found: &RehearsalResult, script: &Script) -> ReportTable {
     for schedule in schedules(script, &found.rehearsal.policy) {
         let tried = found.tries.by_line.get(&schedule.line).copied().unwrap_or_default();
         let begun = tried.begun as f64;
+        // The log has no end of a `limit`.
         let part = |count: u64| {
-            if tried.begun == 0 { Cell::Missing } else { percent(count as f64 / begun) }
+            if tried.begun == 0 || schedule.is_limit {
+                Cell::Missing
+            } else {
+                percent(count as f64 / begun)
+            }
         };
         let cut = tried.begun.saturating_sub(tried.succeeded + tried.gave_up);
         table.push(vec![
