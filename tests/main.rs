@@ -73,6 +73,7 @@ mod ssh;
 mod stalled;
 mod start;
 mod storm;
+mod storm_once;
 mod stress;
 mod supervision;
 mod survivors;

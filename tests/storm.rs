@@ -136,7 +136,7 @@ fn storm(number: u64) -> (u32, usize) {
 }
 
 /// Performs one start, which may end before it is killed.
-fn killed(run: Ftsh, longest: Duration, random: &mut ChaCha8Rng) -> Finished {
+pub(crate) fn killed(run: Ftsh, longest: Duration, random: &mut ChaCha8Rng) -> Finished {
     let blow = *BLOWS.choose(random).expect("blows");
     let longest = if random.random_bool(0.3) { BEGINNING } else { longest };
     let moment = longest.mul_f64(random.random());
