@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use ftsh_machine::driver::{self, Driver};
 use ftsh_machine::{Config, FailureKind, Machine, Outcome, Time};
+use ftsh_sim::Simulated;
 use ftsh_sim::cluster::{Clustered, Fault, NodeClock, SimulatedCluster, SimulatedNode};
 use ftsh_syntax::parse;
 use insta::assert_snapshot;
@@ -33,10 +34,14 @@ struct Ran {
 }
 
 fn run(cluster: SimulatedCluster, script: &str) -> Ran {
+    run_in(world().simulated, cluster, script)
+}
+
+fn run_in(world: Simulated, cluster: SimulatedCluster, script: &str) -> Ran {
     let script = parse("script", script).expect("a script");
     let config = Config { kill_timeout: seconds(5.0), ..Config::default() };
     let mut machine = Machine::new(&script, vec!["script".into()], Vec::new(), config, 7);
-    let mut there = Clustered { world: world().simulated, cluster };
+    let mut there = Clustered { world, cluster };
     let outcome = driver::run(&mut machine, &mut there);
     let is_left = there.cluster.attempts().iter().any(|it| it.over.is_none());
     assert!(!is_left, "something is left:\n{}", there.world.trace());
@@ -115,6 +120,44 @@ fn the_trace_of_a_failure_comes_back() {
     let Outcome::Failed(failure) = &ran.outcome else { panic!("{:?}", ran.outcome) };
     let steps = failure.trace.steps().iter().map(|step| step.brief("script"));
     assert_eq!(steps.collect::<Vec<_>>(), ["called at line 5", "x=a"]);
+}
+
+#[test]
+fn words_of_branches_that_succeeded_elsewhere_run_once() {
+    let script = "forall x in a b c keep going once in done on slurm\n\
+                  work 1\nif $x == b\nfail 3\nend\nend";
+    let first = run(cluster(nodes()), script);
+    assert_eq!(first.outcome.exit_code(), 3);
+    assert_eq!(first.there.world.content("done").as_deref(), Some("a\nc\n"));
+    // Another run sends only the rest.
+    let recorded = world().simulated.file("done", "a\nc\n");
+    let second = run_in(recorded, cluster(nodes()), script);
+    assert_snapshot!(second.attempts(), @"n1 0.004 to 1.004: `fail 3` exited with 3");
+    assert_eq!(second.there.world.content("done").as_deref(), Some("a\nc\n"));
+}
+
+#[test]
+fn a_lost_branch_is_recorded_when_its_success_is_known() {
+    let mut first = true;
+    let lying = cluster(nodes())
+        .faults(move |_| std::mem::take(&mut first).then_some(Fault::Lies(Duration::from_secs(2))));
+    let script = "forall x in a once in done on slurm retry lost 1 time\nwork 10\nend";
+    let ran = run(lying, script);
+    assert_eq!((ran.kind(), ran.there.cluster.attempts().len()), (None, 2));
+    assert_eq!(ran.there.world.content("done").as_deref(), Some("a\n"));
+}
+
+#[test]
+fn branches_elsewhere_inherit_the_signal() {
+    let script = "try for 3 seconds or 1 time signal INT\nforall x in a on slurm\ndeaf\nend\nend";
+    let ran = run(cluster(nodes()), script);
+    let trace = ran.there.world.trace();
+    let signals: Vec<&str> = trace
+        .lines()
+        .filter(|line| line.contains("signal") || line.contains("terminate"))
+        .filter_map(|line| line.split_once(": ").map(|it| it.1))
+        .collect();
+    assert_eq!(signals, ["signal INT deaf", "terminate deaf"], "{trace}");
 }
 
 #[test]

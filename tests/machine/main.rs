@@ -21,6 +21,7 @@ mod forall;
 mod functions;
 mod hedge;
 mod hostile;
+mod inputs;
 mod journal;
 mod loops;
 mod pipelines;
