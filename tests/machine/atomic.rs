@@ -14,6 +14,7 @@ fn atomic() -> World {
     world().model(|it| {
         it.command("drain", |call, _| Model::succeeds().prints(call.input.clone()).consumes())
             .command("warn", |call, _| Model::succeeds().complains(format!("{}\n", call.words[1])))
+            .command("moan", |call, _| Model::fails(1).complains(format!("{}\n", call.words[1])))
             .file("f", "old\n")
             .file("in", "1\n2\n3\n")
     })
@@ -342,44 +343,54 @@ fn standard_error_of_attempts_is_kept_if_used() {
     };
     // A condition reads the output of the failure, and attempts continue until the output changes.
     let script = "try 9 times backoff none while $error_output .contains. \"not ready\"\n\
-                  if $attempt .lt. 3; warn \"not ready\"; fail; end; warn broken; fail\n\
+                  if $attempt .lt. 3; moan \"not ready\"; end; moan broken\n\
                   catch; echo \"$error_output\"; end";
     shown(script, "broken\n", "not ready\nnot ready\nbroken\n");
     let report = "catch; echo \"<$error_output>\"; end";
     // Standard output is not included, and neither is output to other targets.
-    shown(
-        &format!("try; echo a; warn b; warn c 2> f; warn d 2-> v; fail; {report}"),
-        "a\n<b>\n",
-        "b\n",
-    );
-    shown(&format!("try; warn b; fail; {report} 2> f"), "<b>\n", "");
-    // All commands of the attempt count: stages, branches, calls, inner attempts.
-    shown(&format!("try; warn a | cat; fail; {report}"), "<a>\n", "a\n");
-    shown(&format!("try; forall x in a; warn $x; end; fail; {report}"), "<a>\n", "a\n");
-    shown(&format!("function f; warn a; fail; end; try; f; {report}"), "<a>\n", "a\n");
-    let inner = "try; warn a; try 1 time; warn b; fail; end";
-    shown(&format!("{inner}; {report}"), "<a\nb>\n", "a\nb\n");
-    let both = "try; warn a; try 1 time; warn b; fail; catch; echo $error_output; failure; end";
-    shown(&format!("{both}; {report}"), "b\n<a\nb>\n", "a\nb\n");
+    shown(&format!("try; echo a; moan b; {report}"), "a\n<b>\n", "b\n");
+    for elsewhere in ["2> f", "2-> v", ">& f"] {
+        shown(&format!("try; moan c {elsewhere}; {report}"), "<>\n", "");
+    }
+    shown(&format!("try; moan b; {report} 2> f"), "<b>\n", "");
+    // Only the failed command counts, with all stages or branches.
+    shown(&format!("try; warn a; moan b; {report}"), "<b>\n", "a\nb\n");
+    shown(&format!("try; warn a; fail; {report}"), "<>\n", "a\n");
+    shown(&format!("try; warn a; x=1 / 0; {report}"), "<>\n", "a\n");
+    shown(&format!("try; warn a; warn b | moan c; {report}"), "<b\nc>\n", "a\nb\nc\n");
+    shown(&format!("try; warn a | cat; fail; {report}"), "<>\n", "a\n");
+    shown(&format!("try; warn z; forall x in a; moan $x; end; {report}"), "<a>\n", "z\na\n");
+    shown(&format!("try; forall x in a; warn $x; end; fail; {report}"), "<>\n", "a\n");
+    shown(&format!("function f; warn a; moan b; end; try; f; {report}"), "<b>\n", "a\nb\n");
+    // Failures that are answers or accepted leave nothing.
+    shown(&format!("try; if .succeeds. (moan a); end; x=1 / 0; {report}"), "<>\n", "a\n");
+    shown(&format!("try; accept 1 moan a; x=1 / 0; {report}"), "<>\n", "a\n");
+    shown(&format!("try; forany x in a b in order; moan $x; end; {report}"), "<b>\n", "a\nb\n");
+    let inner = "try; warn a; try 1 time; warn b; moan c; end";
+    shown(&format!("{inner}; {report}"), "<c>\n", "a\nb\nc\n");
+    let both = "try; warn a; try 1 time; moan b; catch; echo $error_output; failure; end";
+    shown(&format!("{both}; {report}"), "b\n<b>\n", "a\nb\n");
+    let caught = "try; try 1 time; moan b; catch; echo $error_output; failure new; end";
+    shown(&format!("{caught}; {report}"), "b\n<>\n", "b\n");
     // The output of an inner atomic attempt is lost except for `$error_output`, and the reverse.
-    shown(&format!("try; warn a; try atomic; warn b; fail; end; {report}"), "<a\nb>\n", "a\n");
-    let both = "try atomic; warn a; try 1 time; warn b; fail; catch; x=$error_output; failure; end";
+    shown(&format!("try; warn a; try atomic; warn b; fail; end; {report}"), "<b>\n", "a\n");
+    let both = "try atomic; warn a; try 1 time; moan b; catch; x=$error_output; failure; end";
     shown(&format!("{both}; {report}"), "<a\nb>\n", "");
     // Functions and `finally` may read the variable.
     let script = "function report; echo \"<$error_output>\"; end\n\
-                  try; warn a; fail; catch; report; end";
+                  try; moan a; catch; report; end";
     shown(script, "<a>\n", "a\n");
-    let script = "try 1 time; warn a; fail; finally; echo \"<$error_output>\"; end";
+    let script = "try 1 time; moan a; finally; echo \"<$error_output>\"; end";
     shown(script, "<a>\n", "a\n");
     // A limit, and the other ends.
-    shown(&format!("try for 3 seconds or 1 time; warn a; hang; {report}"), "<a>\n", "a\n");
+    shown(&format!("limit 3 seconds; warn a; hang; {report}"), "<>\n", "a\n");
     let script = "for x in 1 2 3; try; warn $x; if $x .eq. 2; break; end; continue; catch\n\
                   echo $error_output; end; end; warn out";
     shown(script, "", "1\n2\nout\n");
     // At most 64 KiB, in whole lines.
     let long = "x".repeat(100);
     let script = format!(
-        "try; for n in 1 .to. 1000; warn {long}; end; fail\n\
+        "try; forall n in 1 .to. 1000; warn {long}; if $n .eq. 999; fail; end; end\n\
          catch; x=\"$error_output\"; n=length($x); echo $n; end"
     );
     atomic().run(&script).prints(&format!("{}\n", 65536 / 101 * 101 - 1));

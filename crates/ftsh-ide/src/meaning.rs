@@ -29,7 +29,7 @@ const VARIABLES: [(&str, &str); 22] = [
     ("error_errno", "the name of the reason that the system gave, such as `ENOSPC`; or empty"),
     ("error_command", "the command that failed"),
     ("error_line", "the line of the command that failed"),
-    ("error_output", "the end of the failed attempt's standard error"),
+    ("error_output", "the end of the failed command's standard error"),
     ("status", "after a command with `accept`, the status that the command ended with"),
     ("failed", "the words of the `forall` whose branches failed, as a list"),
     ("failed_errors", "what failed for each word of `$failed`, as a list in the same order"),

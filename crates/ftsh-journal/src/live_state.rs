@@ -136,6 +136,7 @@ impl LiveState {
             Effect::Dispatch(_)
             | Effect::SetSignal(..)
             | Effect::Escalate(_)
+            | Effect::ForgetOutput(_)
             | Effect::Kill { .. }
             | Effect::OpenScope { .. }
             | Effect::DropStagedFile(_)

@@ -430,6 +430,7 @@ impl Driver for ProcessDriver {
                 self.admission.note_free();
             }
             Effect::Fill(buffer, bytes) => self.io.fill(buffer, bytes),
+            Effect::ForgetOutput(buffer) => self.relays.forget_kept(buffer),
             Effect::DropBuffer(buffer) => {
                 self.io.drop_buffer(buffer);
                 self.relays.take_kept(buffer);

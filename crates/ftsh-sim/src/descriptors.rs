@@ -291,6 +291,13 @@ impl Descriptors {
         }
     }
 
+    /// Empties a buffer that is read only by `tail`.
+    pub(crate) fn empty_buffer(&mut self, buffer: BufferId) {
+        if let Some(content) = self.buffers.get_mut(&buffer) {
+            content.clear();
+        }
+    }
+
     /// Returns the content of a buffer, if the buffer exists.
     pub(crate) fn content(&self, buffer: BufferId) -> Option<&BString> {
         self.buffers.get(&buffer)

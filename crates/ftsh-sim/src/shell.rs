@@ -201,6 +201,7 @@ impl Shell {
                 }
             }
             Effect::Fill(buffer, content) => self.descriptors.fill(buffer, content.as_ref()),
+            Effect::ForgetOutput(buffer) => self.descriptors.empty_buffer(buffer),
             Effect::DropBuffer(buffer) => self.descriptors.drop_buffer(buffer),
             Effect::Commit { operation, files: drafts } => {
                 let result = self.settle(&drafts, world.settle(drafts.len()));

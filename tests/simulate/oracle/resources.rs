@@ -176,6 +176,7 @@ impl Oracle for Resources {
             Effect::CloseIo(io) => {
                 demand(self.ios.remove(io), || format!("{io:?} is closed, but isn't there"))
             }
+            Effect::ForgetOutput(buffer) => self.buffer(*buffer),
             // Its creation may have failed before.
             Effect::DropBuffer(buffer) => {
                 self.buffers.remove(buffer);

@@ -105,9 +105,8 @@ impl Committer<'_> {
             operation,
             vec![FdChange { descriptor: 2, source }],
         );
-        let transaction =
-            Transaction::bare(TransactionKind::Tee { relay, buffer }, task.io.clone());
-        let transaction = Box::new(transaction);
+        let kind = TransactionKind::Tee { relay, buffer, is_used: false };
+        let transaction = Box::new(Transaction::bare(kind, task.io.clone()));
         Flow::Wait(TaskState::Beginning(OpeningTransaction { operation, io, transaction }))
     }
 
@@ -206,8 +205,9 @@ impl Committer<'_> {
         Flow::Wait(TaskState::ReadingOutput(operation, then))
     }
 
-    /// Adds the last output of a failed attempt to its failure. The output of a failed inner
-    /// attempt comes after it.
+    /// Adds the last output of a failed attempt to its failure. For an atomic attempt, the output of
+    /// a failed inner attempt comes after it. Otherwise an inner attempt may have added that of the
+    /// failed command.
     pub(crate) fn output_received(
         &mut self,
         task: &mut Task,
@@ -219,11 +219,13 @@ impl Committer<'_> {
             && (failure.printed.is_some() || !text.is_empty())
         {
             let failure = Arc::make_mut(failure);
+            if dropped.is_some_and(|dropped| !dropped.is_lost) {
+                failure.printed.get_or_insert_with(|| Arc::new(text));
+                return self.core.unwinder().emptied(task, then);
+            }
             // The kept output of an inner attempt is part of the text.
             failure.printed = None;
-            if dropped.is_some_and(|dropped| !dropped.is_lost) {
-                failure.printed = Some(Arc::new(text));
-            } else if !text.is_empty() {
+            if !text.is_empty() {
                 let inside = failure.output.take();
                 let inside = inside.as_ref().map_or(&b""[..], |output| &output[..]);
                 failure.output = Some(Arc::new(BString::from([&text[..], inside].concat())));

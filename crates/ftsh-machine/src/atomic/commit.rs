@@ -210,6 +210,10 @@ impl Committer<'_> {
             }
             _ => return Flow::Throw(task.broken(NO_TRANSACTION)),
         };
+        if let TransactionKind::Tee { .. } = transaction.kind {
+            task.note_output();
+            self.core.requests.forget_output(task);
+        }
         task.io = transaction.before;
         let Some(Commit { then, .. }) = transaction.commit else {
             return Flow::Throw(task.broken(NO_TRANSACTION));

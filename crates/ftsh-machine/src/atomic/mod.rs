@@ -2,6 +2,7 @@
 
 pub(crate) mod atomic_block;
 pub(crate) mod commit;
+pub(crate) mod kept_output;
 pub(crate) mod transaction;
 
 use crate::tasks::core::Core;

@@ -51,6 +51,8 @@ pub(crate) enum TransactionKind {
         relay: OperationId,
         /// Buffer of the last output.
         buffer: ResourceHandle<BufferId>,
+        /// True if output may have come into the buffer since it was emptied.
+        is_used: bool,
     },
     /// An attempt that is not atomic and reads the same standard input as the first one.
     Input(SpoolId),

@@ -213,6 +213,7 @@ impl CommandRunner<'_> {
             grace: task.leaves_time_to_clean_up().then(|| self.core.config.kill_timeout / 2),
             line: task.line(),
         });
+        self.core.requests.keep_output(task);
         let replaces_shell = last && task.parent.is_none();
         let effect = if replaces_shell { Effect::Exec(run) } else { Effect::Run(run) };
         self.core.requests.push(effect);
@@ -414,6 +415,7 @@ impl CommandRunner<'_> {
             || LogEvent::CommandSucceeded { command, elapsed, status: 0 },
             Level::COMMANDS,
         );
+        self.core.requests.forget_output(task);
         if last {
             return Flow::Exiting(TaskEnding::Succeeded);
         }

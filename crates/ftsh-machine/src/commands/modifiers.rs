@@ -72,6 +72,7 @@ impl Core {
             let (command, elapsed) = (command.clone(), elapsed.unwrap_or_default());
             let event = || LogEvent::CommandSucceeded { command, elapsed, status: *code };
             self.log_at(task, thrown.failure.line, event, Level::COMMANDS);
+            self.requests.forget_output(task);
             task.jump(end);
         }
         accepted

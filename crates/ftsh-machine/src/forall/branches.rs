@@ -12,7 +12,6 @@ use crate::commands::opening::RedirectPhase;
 use crate::commands::table::IoTable;
 use crate::effect::{Effect, FdChange, FdSource, Query, TaskId};
 use crate::forall::Forker;
-use crate::forall::joining::joined;
 use crate::forall::once::Once;
 use crate::grouped_output::buffered::{BufferedOutput, MAX_BUFFERED_BRANCHES, OutputBuffers};
 use crate::grouped_output::escape::escape_field;
@@ -121,6 +120,7 @@ impl Forker<'_> {
             relay,
             elsewhere,
         };
+        self.core.requests.keep_output(task);
         task.enter(FrameKind::Join(Box::new(JoinFrame {
             end: code.end,
             running: BTreeSet::new(),
@@ -148,7 +148,7 @@ impl Forker<'_> {
             }
             let Some((code, next, io, remote_branch)) = next_branch(task) else {
                 self.core.requests.finish_relay(task);
-                return joined(task);
+                return self.joined(task);
             };
             let value = match next {
                 Next::Begins(value) => value,

@@ -56,6 +56,15 @@ impl Forker<'_> {
         })
     }
 
+    /// Continues after all children have ended, of which a success leaves no output to report.
+    pub(crate) fn joined(&mut self, task: &mut Task) -> Flow {
+        let flow = joined(task);
+        if let Flow::Continue = flow {
+            self.core.requests.forget_output(task);
+        }
+        flow
+    }
+
     /// Handles the end of a child task. Returns the parent's control flow, and the reason for
     /// ending the other children if they must end.
     pub(crate) fn child_ended(
@@ -100,7 +109,7 @@ impl Forker<'_> {
                         return (Flow::Throw(broken), None);
                     }
                 }
-                (joined(task), None)
+                (self.joined(task), None)
             }
             JoinKind::Branches { clauses, tally, outputs, .. } => {
                 if let Some(outputs) = outputs {
@@ -131,7 +140,7 @@ pub(crate) fn absorb(task: &mut Task, residue: TaskResidue) {
 }
 
 /// Continues after all children have ended.
-pub(crate) fn joined(task: &mut Task) -> Flow {
+fn joined(task: &mut Task) -> Flow {
     if top_join(task).is_some_and(|join| !join.is_done()) {
         return Flow::Wait(TaskState::Children);
     }

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use crate::effect::TaskId;
 use crate::forall::Forker;
 use crate::forall::branches::positive;
-use crate::forall::joining::joined;
 use crate::forany::state::Hedge;
 use crate::grouped_output::buffered::BufferedOutput;
 use crate::program::code::{DurationScale, Loop};
@@ -44,6 +43,7 @@ impl Forker<'_> {
         let at_most = positive(clauses.at_most, "at most")?.unwrap_or(u64::MAX);
         let items = self.items_of_any(task, code, clauses.in_order)?;
         let hedge = Hedge::new(Arc::clone(code), io, items, after, at_most);
+        self.core.requests.keep_output(task);
         task.enter(FrameKind::Join(Box::new(JoinFrame {
             end: code.end,
             running: BTreeSet::new(),
@@ -71,7 +71,7 @@ impl Forker<'_> {
                 self.begin_branch(task, "forany", &code, (word.clone(), None), io);
             self.begin_hedge(task, branch, word, buffered);
         }
-        joined(task)
+        self.joined(task)
     }
 
     /// Adds a branch that begins, and arms the timer of the next word.

@@ -106,6 +106,9 @@ pub enum Effect {
     /// Close a table of descriptors. Input of a relay that was made for the table ends with a whole
     /// line.
     CloseIo(IoId),
+    /// Forget the output that a tee has kept in its buffer, and the output that is in its pipe now.
+    /// Later output is kept.
+    ForgetOutput(BufferId),
     /// Drop a buffer.
     DropBuffer(BufferId),
     /// Put staged files in place, in order. All content is on the disk before the first file takes

@@ -20,6 +20,7 @@ impl Forker<'_> {
         stages: &Arc<[(Address, bool)]>,
         end: Address,
     ) -> Flow {
+        self.core.requests.keep_output(task);
         let kind = JoinKind::Stages(stages.iter().map(|_| None).collect());
         let mut pipe: Option<PipeId> = None;
         let mut children = Vec::with_capacity(stages.len());

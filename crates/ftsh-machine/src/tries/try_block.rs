@@ -367,6 +367,7 @@ impl Unwinder<'_> {
             Some((address, line)) => {
                 self.core.log_at(task, line, || LogEvent::Catch, Level::STRUCTURES);
                 task.note_caught(&thrown.failure);
+                self.core.requests.forget_output(task);
                 task.enter(FrameKind::Catch(thrown.failure));
                 task.jump(address);
                 Flow::Continue

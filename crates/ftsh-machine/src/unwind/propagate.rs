@@ -56,12 +56,14 @@ impl Unwinder<'_> {
                 }
                 FrameKind::ForAny(details) if !thrown.retry.is_for_try_only() => {
                     if self.core.next_item(task, details) {
+                        self.core.requests.forget_output(task);
                         return Flow::Continue;
                     }
                 }
                 FrameKind::Probe(question, answered)
                     if thrown.is_negative_answer(question) && !thrown.retry.is_for_try_only() =>
                 {
+                    self.core.requests.forget_output(task);
                     task.stack.push(Value::Boolean(false));
                     task.jump(answered);
                     return Flow::Continue;

@@ -22,6 +22,7 @@ use super::{JobRecipient, JobResult, WorkerJobs};
 use ftsh_machine::effect::{BufferId, IoId, OperationId, ScopeId};
 use ftsh_machine::event::{CommandStatus, Event, Refusal, Reply, SpawnError};
 use ftsh_machine::size::MAX_REPORTED_OUTPUT;
+use ftsh_sys as sys;
 use ftsh_sys::os_error::{name, plain};
 
 /// Base of the poller tokens of sources.
@@ -91,6 +92,8 @@ struct RelaySource {
     lines: LineAssembler,
     /// True if an incomplete line is completed after the last byte.
     is_ending: bool,
+    /// Number of the next bytes that are forwarded without being kept.
+    forgotten: usize,
 }
 
 /// Parts of the driver that jobs use.
@@ -115,6 +118,21 @@ impl Relays {
             let target = relay.and_then(|it| it.targets[usize::from(source.errors)].get(1));
             DaemonPipe { reader: source.reader.as_fd(), target: target.map(Fd::as_fd) }
         })
+    }
+
+    /// Forgets the output kept in a buffer, and the bytes that are in the pipe now. The pipe is not
+    /// read, so that a writer still waits for a slow reader.
+    pub(crate) fn forget_kept(&mut self, buffer: BufferId) {
+        self.kept.remove(&buffer);
+        let keeping: Vec<OperationId> = self
+            .all
+            .iter()
+            .filter(|(_, relay)| relay.keeps == Some(buffer))
+            .map(|(id, _)| *id)
+            .collect();
+        for source in self.sources.values_mut().filter(|it| keeping.contains(&it.relay)) {
+            source.forgotten = sys::unread(source.reader.as_fd()).unwrap_or(0);
+        }
     }
 
     /// Removes and returns the last bytes of the output kept in a buffer.
@@ -182,7 +200,8 @@ impl Relays {
             relay.sources.insert(source);
             self.of_table.entry(io).or_default().push(source);
             let errors = descriptor == 2;
-            let source_of = RelaySource { relay: id, errors, reader, lines, is_ending: false };
+            let (is_ending, forgotten) = (false, 0);
+            let source_of = RelaySource { relay: id, errors, reader, lines, is_ending, forgotten };
             self.sources.insert(source, source_of);
         }
     }
@@ -328,6 +347,8 @@ impl Relays {
                 Err(_) => source.lines.end(&mut out),
             }
             let (id, errors, is_open) = (source.relay, source.errors, source.lines.is_open());
+            let forgotten = source.forgotten.min(out.len());
+            source.forgotten -= forgotten;
             let is_over = !matches!(result, Ok(1..) | Err(Errno::EAGAIN));
             if let Some(relay) = self.all.get_mut(&id)
                 && relay.may_read(number)
@@ -335,7 +356,7 @@ impl Relays {
                 relay.line = is_open.then_some(number);
             }
             if let Some(buffer) = self.all.get(&id).and_then(|relay| relay.keeps) {
-                keep(self.kept.entry(buffer).or_default(), &out);
+                keep(self.kept.entry(buffer).or_default(), &out[forgotten..]);
             }
             if is_over {
                 self.remove_source(context, number);
