@@ -87,7 +87,9 @@ fn command(one: &Command) -> String {
             let catch = catch.unwrap_or_default();
             let finally = finally.as_ref().map(|finally| format!("finally\n{}", block(finally)));
             let finally = finally.unwrap_or_default();
-            format!("try {times} times backoff none\n{}{catch}{finally}end", block(body))
+            // A signal to canceled attempts changes no result.
+            let signal = if *times == 2 { " signal INT" } else { "" };
+            format!("try {times} times backoff none{signal}\n{}{catch}{finally}end", block(body))
         }
         Command::Capture(inside, name, append) => {
             let arrow = if *append { "->>" } else { "->" };
