@@ -71,6 +71,19 @@ fn row_a_time_limits_each_attempt() {
 }
 
 #[test]
+fn a_signal_comes_before_sigterm() {
+    let script = "trap 'echo int > got; kill $!; exit' INT; sleep 60 & echo > ready; wait";
+    let other = "until test -e ready; do sleep 0.01; done; exit 7";
+    let heads = "-t 20 try signal INT forall in 1 2";
+    let words = ["--", "sh", "-c", "if test $1 = 1; then eval \"$2\"; else eval \"$3\"; fi", "sh"];
+    let run = ftsh(heads, &[&words[..], &["{}", script, other]].concat());
+    let finished = run.failure(7);
+    assert_eq!(finished.read("got"), "int\n");
+    let printed = ftsh("-p limit 5 min signal SIGINT", &["--", "make"]).success();
+    assert_eq!(printed.text(), "limit 5 minutes signal SIGINT\n    make\nend\n");
+}
+
+#[test]
 fn row_delays_grow() {
     let heads = "-l 30 -f log try 4 times backoff exponential from 20 ms by 3";
     let finished = sh(heads, "false").failure(1);
