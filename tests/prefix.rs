@@ -333,7 +333,10 @@ fn row_a_mistake_is_one_line_and_nothing_runs() {
             "no `--` before the command: write `ftsh try 3 times -- touch ran`",
         ),
         ("try 3 times --", "try 3 times «»: the command is missing after `--`"),
-        ("limit -- touch ran", "«limit»: the time is missing; write `ftsh limit TIME -- "),
+        (
+            "limit -- touch ran",
+            "«limit»: the time is missing; write `ftsh limit TIME [signal NAME] -- ",
+        ),
         ("limit 5 -- touch ran", "limit «5»: `5` needs a unit"),
         ("forall x y -- touch ran", "forall x «y»: unexpected `y`; expected `in` and a list"),
         ("forall in a on nowhere -- touch ran", "there is no engine `nowhere`"),
@@ -341,7 +344,7 @@ fn row_a_mistake_is_one_line_and_nothing_runs() {
         ("on ssh -- touch ran", "on «ssh»: expected a list of hosts, like "),
         ("forall in a on -- touch ran", "forall in a on «»: the engine is missing; after `on` "),
         ("try 3 times", "no `--` and no command: write `ftsh try 3 times -- COMMAND`"),
-        ("limit", "«limit»: the time is missing; write `ftsh limit TIME -- "),
+        ("limit", "«limit»: the time is missing; write `ftsh limit TIME [signal NAME] -- "),
         ("forany in a at least 2 -- touch ran", "`forany` takes no `at least`"),
         (
             "try -l 20 3 times -- touch ran",

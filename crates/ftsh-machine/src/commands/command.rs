@@ -392,11 +392,7 @@ impl CommandRunner<'_> {
         outcome: Outcome,
     ) -> Flow {
         if outcome == Outcome::Succeeded {
-            self.core.log(
-                task,
-                || LogEvent::CommandSucceeded { command, elapsed, status: 0 },
-                Level::COMMANDS,
-            );
+            self.core.log_success(task, command, elapsed);
         }
         self.core.unwinder().leave_all(task);
         Flow::Finish(outcome)
@@ -410,11 +406,7 @@ impl CommandRunner<'_> {
         elapsed: Duration,
         last: bool,
     ) -> Flow {
-        self.core.log(
-            task,
-            || LogEvent::CommandSucceeded { command, elapsed, status: 0 },
-            Level::COMMANDS,
-        );
+        self.core.log_success(task, command, elapsed);
         self.core.requests.forget_output(task);
         if last {
             return Flow::Exiting(TaskEnding::Succeeded);

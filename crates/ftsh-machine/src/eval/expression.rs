@@ -325,8 +325,7 @@ impl Unwinder<'_> {
                 }
                 _ => {
                     let elapsed = self.core.now() - started;
-                    let event = || LogEvent::CommandSucceeded { command, elapsed, status: 0 };
-                    self.core.log(task, event, Level::COMMANDS);
+                    self.core.log_success(task, command, elapsed);
                     return Ok(self.leave_redirects_of_call(task));
                 }
             }

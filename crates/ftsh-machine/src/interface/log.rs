@@ -1,6 +1,7 @@
 //! Creation of log records, as far as the level of the log requires.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::effect::Effect;
 use crate::outcome::Failure;
@@ -16,6 +17,12 @@ impl Core {
             let record = self.record(task, task.line(), event());
             self.requests.push(Effect::Log(record));
         }
+    }
+
+    /// Logs the success of a command.
+    pub(crate) fn log_success(&mut self, task: &Task, command: String, elapsed: Duration) {
+        let event = || LogEvent::CommandSucceeded { command, elapsed, status: 0 };
+        self.log(task, event, Level::COMMANDS);
     }
 
     /// Logs an event of the whole run.

@@ -12,7 +12,6 @@ use bstr::BString;
 
 use crate::commands::CommandRunner;
 use crate::commands::invocation::{CommandStart, Expanded};
-use crate::record::{Level, LogEvent};
 use crate::tasks::flow::{Flow, Step};
 use crate::tasks::suspend::Suspend;
 use crate::tasks::task::Task;
@@ -127,9 +126,7 @@ impl Builtin {
                 return Err(Suspend::Broken("a builtin of the driver was run by the machine"));
             }
         }
-        let (text, elapsed) = (command.text.clone(), Duration::ZERO);
-        let event = || LogEvent::CommandSucceeded { command: text, elapsed, status: 0 };
-        commands.core.log(task, event, Level::COMMANDS);
+        commands.core.log_success(task, command.text.clone(), Duration::ZERO);
         task.advance();
         Ok(Flow::Continue)
     }
