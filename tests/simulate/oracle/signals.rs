@@ -110,6 +110,8 @@ impl Oracle for Signals {
                 let Some(task) = record.task else { return Ok(()) };
                 match &record.event {
                     LogEvent::CommandStarted(_) => {}
+                    // The condition of `while` may follow, also on the failure of a stage.
+                    event if event.failure().is_some() => self.begun.clear(),
                     LogEvent::Attempt { .. } => {
                         let place = (record.file.to_string(), record.line);
                         let limits = self.promises.tries.get(&place);
@@ -132,6 +134,7 @@ impl Oracle for Signals {
                 }
             }
             Effect::Terminate(scope) => {
+                self.begun.clear();
                 self.over.remove(scope);
                 return self.terminated(*scope);
             }
