@@ -89,6 +89,7 @@ impl Oracle for Deadlines {
                 && limit.is_past(now)
                 && !look.families.is_ending(start.scope)
                 && !look.families.is_spared(start.scope)
+                && !look.families.is_kept(start.scope)
             {
                 let text = &start.text;
                 return Err(format!("`{text}` outlives the time of `finally`, {limit:?}"));

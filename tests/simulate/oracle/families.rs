@@ -152,6 +152,11 @@ impl Families {
         self.around(scope).any(|scope| self.ending.contains(&scope))
     }
 
+    /// True if the processes of a scope were moved to the script, as by `keep`.
+    pub(crate) fn is_kept(&self, scope: ScopeId) -> bool {
+        self.handed_over.contains(&scope) && self.parents.get(&scope) == Some(&ScopeId::SCRIPT)
+    }
+
     /// True if a process of a killed scope may be alive.
     pub(crate) fn is_spared(&self, scope: ScopeId) -> bool {
         self.around(scope).any(|scope| self.spared.contains(&scope))

@@ -1,6 +1,6 @@
 //! A failure that time does not mend is attempted three times in a row at most.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ftsh_machine::effect::TaskId;
 use ftsh_machine::outcome::Failure;
@@ -21,6 +21,8 @@ pub(super) struct Futile {
     promises: Promises,
     /// Last failure of each task, if time does not mend it.
     failed: BTreeMap<TaskId, Option<Story>>,
+    /// Tasks with a `finally` group in the attempt. A failure before the group takes precedence.
+    grouped: BTreeSet<TaskId>,
     /// Failures before delays of a `try`, with their number in a row.
     repeated: BTreeMap<(TaskId, Place), (Story, u32)>,
     judged: Judged,
@@ -31,6 +33,7 @@ impl Futile {
         Self {
             promises: promises.clone(),
             failed: BTreeMap::new(),
+            grouped: BTreeSet::new(),
             repeated: BTreeMap::new(),
             judged: Judged::default(),
         }
@@ -69,7 +72,11 @@ impl Oracle for Futile {
         let Effect::Log(record) = effect else { return Ok(()) };
         let Some(task) = record.task else { return Ok(()) };
         let place = || (record.file.to_string(), record.line);
+        if let LogEvent::Attempt { .. } | LogEvent::Delay { .. } = record.event {
+            self.grouped.remove(&task);
+        }
         match &record.event {
+            LogEvent::Finally => _ = self.grouped.insert(task),
             LogEvent::Attempt { number: 1, .. } => {
                 self.failed.remove(&task);
                 self.repeated.remove(&(task, place()));
@@ -77,7 +84,8 @@ impl Oracle for Futile {
             LogEvent::Attempt { .. } => _ = self.failed.remove(&task),
             LogEvent::Delay { .. } => return self.delayed(task, place()),
             event => {
-                if let Some(failure) = event.failure() {
+                let is_second = self.grouped.contains(&task) && self.failed.contains_key(&task);
+                if let Some(failure) = event.failure().filter(|_| !is_second) {
                     self.failed.insert(task, story(failure));
                 }
             }
