@@ -85,8 +85,10 @@ impl Oracle for Futile {
             LogEvent::Delay { .. } => return self.delayed(task, place()),
             event => {
                 let is_second = self.grouped.contains(&task) && self.failed.contains_key(&task);
-                if let Some(failure) = event.failure().filter(|_| !is_second) {
-                    self.failed.insert(task, story(failure));
+                if let Some(story) = event.failure().map(story)
+                    && !(is_second && story.is_some())
+                {
+                    self.failed.insert(task, story);
                 }
             }
         }
