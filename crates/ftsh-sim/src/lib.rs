@@ -22,7 +22,7 @@ use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
 
 pub use channels::{Ask, SimulatedChannels};
-pub use model::{Call, Model};
+pub use model::{Call, EndsBy, Model};
 pub use shell::{Due, ProgramEnd, Shell, World};
 
 use ftsh_machine::driver::Driver;

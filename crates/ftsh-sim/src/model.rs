@@ -38,6 +38,15 @@ impl Call<'_> {
     }
 }
 
+/// Signals that end a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndsBy {
+    /// Every signal that ends a process by default.
+    AnySignal,
+    /// SIGTERM alone.
+    Sigterm,
+}
+
 /// Behavior of a command.
 #[derive(Clone, Debug)]
 pub struct Model {
@@ -51,8 +60,8 @@ pub struct Model {
     pub errors: BString,
     /// Time from SIGTERM to the end; none if the command ignores SIGTERM.
     pub terminates_after: Option<Duration>,
-    /// True if the command ignores the other signals that `signal NAME` can send.
-    pub ignores_others: bool,
+    /// Signals of `signal NAME` that end the command.
+    pub ends_by: EndsBy,
     /// True if a process continues after a success.
     pub leaves: bool,
     /// True if a reader exists although the command dies of SIGPIPE.
@@ -70,7 +79,7 @@ impl Model {
             output: BString::default(),
             errors: BString::default(),
             terminates_after: Some(Duration::ZERO),
-            ignores_others: false,
+            ends_by: EndsBy::AnySignal,
             leaves: false,
             read: false,
             consumes: false,
@@ -113,7 +122,7 @@ impl Model {
     /// Ignores the signals of `signal NAME` except for SIGTERM.
     #[must_use]
     pub fn ignores_others(self) -> Self {
-        Self { ignores_others: true, ..self }
+        Self { ends_by: EndsBy::Sigterm, ..self }
     }
 
     /// Marks the output as read to its end.

@@ -8,7 +8,7 @@ use bstr::{BStr, BString, ByteSlice};
 
 use super::channels::Ask;
 use super::descriptors::{Descriptors, Missing};
-use super::model::{self, Call, Model};
+use super::model::{self, Call, EndsBy, Model};
 use ftsh_machine::effect::{
     Action, FdChange, IoId, ProcessId, Query, Run, ScopeId, Signal, StagedFileId,
 };
@@ -400,7 +400,7 @@ impl Shell {
     /// Sends a signal to a command.
     fn signal(&self, id: ProcessId, signal: Signal, world: &mut impl World) {
         let Some(process) = self.processes.get(&id) else { return };
-        let is_ignored = signal != Signal::Term && process.model.ignores_others;
+        let is_ignored = signal != Signal::Term && process.model.ends_by == EndsBy::Sigterm;
         if let Some(after) = process.model.terminates_after.filter(|_| !is_ignored) {
             world.schedule(world.now() + after, Due::Terminated(id));
         }

@@ -129,9 +129,8 @@ impl Oracle for Signals {
                 self.wanted.extend(begun.map(|signal| (run.scope, *signal)));
             }
             Effect::SetSignal(scope, signal) => {
-                if self.set.insert(*scope, *signal).is_some() {
-                    return Err(format!("{scope:?} gets a signal twice"));
-                }
+                let before = self.set.insert(*scope, *signal);
+                return before.map_or(Ok(()), |_| Err(format!("{scope:?} gets a signal twice")));
             }
             Effect::Terminate(scope) => {
                 self.begun.clear();
@@ -166,12 +165,9 @@ impl Oracle for Signals {
     }
 
     fn event(&mut self, _: Time, event: &Event) -> Verdict {
-        match event {
-            Event::Emptied { scope } => {
-                let over = self.ended(*scope);
-                self.over.extend(over);
-            }
-            _ => {}
+        if let Event::Emptied { scope } = event {
+            let over = self.ended(*scope);
+            self.over.extend(over);
         }
         Ok(())
     }
