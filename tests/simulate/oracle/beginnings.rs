@@ -42,7 +42,11 @@ impl Oracle for Beginnings {
             Effect::OpenScope { scope, .. } => {
                 self.scopes.extend(self.begun.take().map(|begun| (*scope, begun)));
             }
-            Effect::Query { query: Query::Directory(_), .. } => self.scopes.clear(),
+            Effect::Query { query: Query::Directory(_), .. } => {
+                self.scopes.clear();
+                // The scope of an attempt is opened with the first command.
+                self.begun = None;
+            }
             Effect::Run(run) => {
                 let begun = self.scopes.remove(&run.scope);
                 if let Some((place, number)) = begun.filter(|(place, _)| place.0 == run.task) {
