@@ -126,12 +126,18 @@ fn part(file: &str, name: &str) -> String {
         }
         ("editors/tree-sitter/grammar.js", "loop-clauses") => tree_sitter_loops(),
         ("editors/tree-sitter/queries/highlights.scm", "try-words") => {
-            let words = clauses::rows("try").map(|row| row.words.join(" "));
-            let words: Vec<_> = words.filter(|words| !matches!(&**words, "for" | "or")).collect();
+            let words = clauses::rows("try").flat_map(|row| {
+                let further = row.further.iter().map(|word| (*word).to_owned());
+                std::iter::once(row.words.join(" ")).chain(further)
+            });
+            let words: Vec<_> = words.filter(|words| words != "for").collect();
             format!("(try [\"{}\"] @type)\n", words.join("\" \""))
         }
         ("editors/tree-sitter/queries/highlights.scm", "loop-clauses") => {
-            let phrases: Vec<_> = loop_phrases().iter().map(|words| words.join(" ")).collect();
+            let further = clauses::rows("forany").flat_map(|row| row.further);
+            let further = further.map(|word| (*word).to_owned());
+            let phrases = loop_phrases().into_iter().map(|words| words.join(" "));
+            let phrases: Vec<_> = phrases.chain(further).collect();
             format!("(for [\"{}\"] @type)\n", phrases.join("\" \""))
         }
         (_, "words") => vim_words(),
@@ -143,7 +149,17 @@ fn part(file: &str, name: &str) -> String {
 fn words(name: &str) -> Vec<String> {
     let phrases = |head: &str| {
         let own = loop_clauses().filter(|(owner, _)| *owner == head);
-        own.map(|(_, words)| words.join(r"\s+")).collect()
+        let is_usual = |words: [&str; 2]| {
+            let mut rows = clauses::rows(head);
+            rows.any(|row| row.words == words && row.value == ValueForm::UsualTime)
+        };
+        // The first alternative that matches counts.
+        let forms = own.flat_map(|(_, words)| {
+            let phrase = words.join(r"\s+");
+            let usual = is_usual(words).then(|| format!(r"{phrase}\s+usual\s+or"));
+            usual.into_iter().chain([phrase])
+        });
+        forms.collect()
     };
     let policies = backoff::PolicyKind::ALL.map(backoff::PolicyKind::name);
     let owned = |words: Vec<&str>| words.into_iter().map(str::to_owned).collect::<Vec<_>>();
@@ -370,7 +386,8 @@ fn grammar_rules(
 ) -> (Vec<String>, String) {
     let (mut names, mut text) = (Vec::new(), String::new());
     for (value, form, rest) in forms {
-        let mut phrases = phrases_of(|row| is_wanted(row) && row.value == *value);
+        let rows = clauses::ROWS.iter().filter(|row| is_wanted(row) && row.value == *value);
+        let mut phrases: Vec<_> = rows.map(|row| sequence(row.words)).collect();
         phrases.dedup();
         if phrases.is_empty() {
             continue;
@@ -387,6 +404,7 @@ fn grammar_of_loops() -> String {
         (ValueForm::Nothing, "nothing", ""),
         (ValueForm::Number, "number", " ~ (blank* ~ !opener ~ calculation)?"),
         (ValueForm::Time, "time", " ~ (blank* ~ !opener ~ duration)?"),
+        (ValueForm::UsualTime, "usual", " ~ (blank* ~ !opener ~ (usual | duration))?"),
         (ValueForm::Times, "times", " ~ (blank* ~ !opener ~ calculation ~ (blank* ~ n_times)?)?"),
         (ValueForm::Order, "order", " ~ (blank* ~ in_order)?"),
         (ValueForm::Expression, "expression", " ~ (blank* ~ !opener ~ expression)?"),
@@ -409,6 +427,7 @@ fn grammar_of_try() -> String {
     let forms = [
         (ValueForm::Nothing, "nothing", ""),
         (ValueForm::Time, "time", " ~ blank* ~ duration"),
+        (ValueForm::UsualTime, "usual", " ~ blank* ~ (usual | duration)"),
         (ValueForm::Expression, "expression", " ~ blank* ~ condition"),
         (ValueForm::Signal, "signal", " ~ (blank* ~ !clause_word ~ expression)?"),
     ];
@@ -431,6 +450,7 @@ fn tree_sitter_clause(row: &ClauseRow) -> Option<String> {
         ValueForm::Nothing => return Some(format!("        {words},\n")),
         ValueForm::Number | ValueForm::Expression | ValueForm::Signal => "$._expression",
         ValueForm::Time => "$.duration",
+        ValueForm::UsualTime => "optional(seq('usual', 'or')), $.duration",
         ValueForm::Times => "$._expression, optional(choice('times', 'time'))",
         ValueForm::Order => "optional(seq('in', 'order'))",
         ValueForm::Special => return None,

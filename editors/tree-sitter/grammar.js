@@ -120,7 +120,7 @@ module.exports = grammar({
       choice(
         // generated: try-clauses
         seq('every', $.duration),
-        seq('each', $.duration),
+        seq('each', optional(seq('usual', 'or')), $.duration),
         seq('while', $._expression),
         'atomic',
         phrase('same', 'input'),
@@ -145,7 +145,7 @@ module.exports = grammar({
     _forany_clause: ($) =>
       choice(
         phrase('in', 'order'),
-        seq(phrase('hedge', 'after'), $.duration),
+        seq(phrase('hedge', 'after'), optional(seq('usual', 'or')), $.duration),
         seq(phrase('at', 'most'), $._expression),
       ),
     _forall_clause: ($) =>

@@ -16,11 +16,11 @@ use ftsh_syntax::vocabulary::{FUNCTIONS, OPERATORS, SYMBOLS, function};
 /// All constructs except builtins, operators and policies, which the shell lists.
 const CONSTRUCTS: &str = "
     pipeline |& structure-in-pipeline program call environment assignment unassigned return return-value shift shift-n args use export-expression
-    break continue if else-if else case when case-else while for forany in-order hedge-after hedge-at-most forall at-most at-least keep-going finish-running once-in
+    break continue if else-if else case when case-else while for forany in-order hedge-after hedge-usual hedge-at-most forall at-most at-least keep-going finish-running once-in
     grouped grouped-in-order tagged
     accept keep
     list list-add ${l[@]} ${l[1]}
-    try limit catch finally try-for try-for-joined try-times try-every try-each try-backoff try-while
+    try limit catch finally try-for try-for-joined try-times try-every try-each try-usual try-backoff try-while
     try-same-input try-signal try-through channel channel-at-most channel-rate channel-budget channel-breaker
     backoff-from backoff-to backoff-by backoff-jitter
     read-file write-file append-file read-variable write-variable append-variable
@@ -174,7 +174,10 @@ impl Walk<'_> {
         }
     }
 
-    fn looping(&mut self, For { kind, list, body, .. }: &For) {
+    fn looping(&mut self, For { kind, list, body, usual, .. }: &For) {
+        if usual.is_some() {
+            self.is("hedge-usual");
+        }
         match kind {
             ForKind::Each => self.is("for"),
             ForKind::Any(ForAnyClauses { in_order, hedge_after, at_most }) => {
@@ -221,7 +224,7 @@ impl Walk<'_> {
     }
 
     fn attempts(&mut self, it: &Try) {
-        let Try { is_limit, clauses, condition, through, body, catch, finally } = it;
+        let Try { is_limit, clauses, usual, condition, through, body, catch, finally } = it;
         let TryClauses { time, times, every, each, backoff, signal, atomic, same_input } = clauses;
         self.is(if *is_limit { "limit" } else { "try" });
         if *atomic {
@@ -236,6 +239,9 @@ impl Walk<'_> {
         self.length("try-for", time.as_ref());
         self.length("try-every", every.as_ref());
         self.length("try-each", each.as_ref());
+        if usual.is_some() {
+            self.is("try-usual");
+        }
         self.clause("try-times", times.as_ref());
         self.clause("try-while", condition.as_ref());
         self.clause("try-signal", signal.as_ref());

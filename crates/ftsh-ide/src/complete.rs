@@ -357,6 +357,11 @@ impl<'a> CompletionContext<'a> {
         let seconds = clauses.clone().filter(|(_, [first, _])| *first == last);
         let mut found = self.fitting(seconds.map(|(_, [_, second])| second));
         let is_number = last.starts_with(|c: char| c.is_ascii_digit() || c == '$');
+        match last {
+            "after" => found.extend(self.fitting(["usual"])),
+            "usual" => found.extend(self.fitting(["or"])),
+            _ => {}
+        }
         if is_number && words.iter().rev().nth(1).is_some_and(|(word, _)| *word == "after") {
             found.extend(self.fitting(Unit::names()));
         }
@@ -439,7 +444,9 @@ impl<'a> CompletionContext<'a> {
             "backoff" => self.fitting(PolicyKind::ALL.map(PolicyKind::name)),
             "through" => self.channels(),
             "signal" => self.fitting(Signal::ALL.map(Signal::name)),
-            "every" | "each" | "from" | "to" | "for" | "or" | "by" | "jitter" => Vec::new(),
+            "each" => self.fitting(["usual"]),
+            "usual" => self.fitting(["or"]),
+            "every" | "from" | "to" | "for" | "or" | "by" | "jitter" => Vec::new(),
             _ if is_number && !matches!(before, "by" | "jitter") => {
                 let limit = !matches!(before, "every" | "each" | "from" | "to");
                 let mut found = self.fitting(Unit::names());
@@ -595,6 +602,9 @@ mod tests {
         assert_eq!(tab("forany x in a hed"), "forany x in a hedge ");
         assert_eq!(tab("forany x in a hedge "), "forany x in a hedge after ");
         assert_eq!(tab("forany x in a hedge after 5 minu"), "minute minutes");
+        assert_eq!(tab("forany x in a hedge after us"), "forany x in a hedge after usual ");
+        assert_eq!(tab("try 5 times each us"), "try 5 times each usual ");
+        assert_eq!(tab("try 5 times each usual "), "try 5 times each usual or ");
         assert_eq!(
             tab("forany x in a hedge after 5s at "),
             "forany x in a hedge after 5s at most "

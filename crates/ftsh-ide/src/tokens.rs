@@ -452,6 +452,15 @@ impl<'t> TokenScanner<'t> {
         }
     }
 
+    /// True if a word belongs to `hedge after usual or`.
+    fn is_of_usual(&self, word: &str) -> bool {
+        match word {
+            "usual" => self.is_after("after"),
+            "or" => self.is_after("usual"),
+            _ => false,
+        }
+    }
+
     /// Returns true for `in` after the name of a list, and for `add` before it.
     fn is_of_list(&self, word: &str) -> bool {
         let before = self.found.all.iter().rev().nth(1);
@@ -487,6 +496,7 @@ impl<'t> TokenScanner<'t> {
                 Role::Clause
             }
             Some(head) if is_loop(head) && self.is_of_input(word) => Role::Clause,
+            Some("forany") if self.is_of_usual(word) => Role::Clause,
             Some("list") if self.is_of_list(word) => Role::Clause,
             // The name of the channel.
             Some("channel") if self.is_after("channel") => Role::Word,

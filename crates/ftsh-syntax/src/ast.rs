@@ -468,6 +468,8 @@ pub struct For {
     pub list: Vec<Expr>,
     /// `from input`, instead of a list.
     pub input: Option<Box<Input>>,
+    /// Span of `or D` after `hedge after usual`. Without `usual`, `None`.
+    pub usual: Option<Span>,
     /// Body of the loop.
     pub body: Block,
 }
@@ -489,6 +491,8 @@ pub struct Try {
     pub is_limit: bool,
     /// Limits and clauses, except `while`.
     pub clauses: TryClauses<Duration, Expr, BackoffClause, Expr>,
+    /// Span of `or D` after `each usual`. Without `usual`, `None`.
+    pub usual: Option<Span>,
     /// Condition of `while expr`.
     pub condition: Option<Expr>,
     /// Name after `through`, with its span.

@@ -18,6 +18,8 @@ pub enum ValueForm {
     Number,
     /// A length of time.
     Time,
+    /// A length of time, or `usual or` and a length of time.
+    UsualTime,
     /// An expression.
     Expression,
     /// A number, and optionally `times`.
@@ -56,7 +58,7 @@ pub const ROWS: &[ClauseRow] = &[
     ClauseRow::new("try", &["for"], ValueForm::Special, "for D", "the time limit of the `try`; a running attempt is killed at the limit"),
     ClauseRow::new("try", &["or"], ValueForm::Special, "or LIMIT", "a second limit, a time or a number of times; the first limit reached ends the `try`"),
     ClauseRow::new("try", &["every"], ValueForm::Time, "every D", "the minimum time between the starts of attempts, without other delays"),
-    ClauseRow::new("try", &["each"], ValueForm::Time, "each D", "the time limit of each attempt; an attempt that takes longer is killed and fails"),
+    ClauseRow::new("try", &["each"], ValueForm::UsualTime, "each D", "the time limit of each attempt; an attempt that takes longer is killed and fails; `each usual or D` learns the limit from earlier attempts, and is at most `D`").further(&["usual"]),
     ClauseRow::new("try", &["while"], ValueForm::Expression, "while EXPR", "another attempt is made only while the expression is `true`; it may use `$error_code` and the other variables of a failure"),
     ClauseRow::new("try", &["atomic"], ValueForm::Nothing, "atomic", "an attempt is all or nothing: its output and files appear only after success"),
     ClauseRow::new("try", &["same", "input"], ValueForm::Nothing, "same input", "each attempt reads the same standard input, from where the first attempt began; a terminal is read directly"),
@@ -69,7 +71,7 @@ pub const ROWS: &[ClauseRow] = &[
     ClauseRow::new("try", &["jitter"], ValueForm::Special, "jitter P%", "the random part of a delay"),
     ClauseRow::new("limit", &["signal"], ValueForm::Signal, "signal NAME", "the signal that cancels the group, such as INT; TERM follows after half of the kill timeout"),
     ClauseRow::new("forany", &["in", "order"], ValueForm::Nothing, "in order", "begins with the first word instead of a random word"),
-    ClauseRow::new("forany", &["hedge", "after"], ValueForm::Time, "hedge after D", "the next word begins beside a word that takes longer; the first success wins"),
+    ClauseRow::new("forany", &["hedge", "after"], ValueForm::UsualTime, "hedge after D", "the next word begins beside a word that takes longer; the first success wins; `hedge after usual or D` learns the time, and is at most `D`").further(&["usual", "or"]),
     ClauseRow::new("forall", &["at", "most"], ValueForm::Number, "at most N", "the maximum number of branches at once"),
     ClauseRow::new("forany", &["at", "most"], ValueForm::Number, "at most N", "the maximum number of words at once; with `hedge after`"),
     ClauseRow::new("forall", &["at", "least"], ValueForm::Number, "at least N", "the number of branches that must succeed; the other branches are then killed"),

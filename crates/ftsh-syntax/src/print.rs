@@ -269,6 +269,7 @@ impl Printer {
                 }
                 if let Some(after) = hedge_after {
                     self.text.push_str(" hedge after ");
+                    self.text.push_str(if head.usual.is_some() { "usual or " } else { "" });
                     self.duration(after);
                 }
                 self.clause(" at most ", at_most.as_ref());
@@ -349,6 +350,7 @@ impl Printer {
         }
         if let Some(each) = each {
             self.text.push_str(" each ");
+            self.text.push_str(if head.usual.is_some() { "usual or " } else { "" });
             self.duration(each);
         }
         if let Some(backoff) = backoff {

@@ -68,6 +68,42 @@ impl Builder<'_> {
         }
     }
 
+    /// Builds a `duration` above zero or a `usual`, with the place of `or D` after `usual`.
+    /// `clause` is the clause before.
+    pub(super) fn usual_time(
+        &mut self,
+        pair: Pair,
+        clause: &str,
+    ) -> Result<(Duration, Option<Span>)> {
+        if pair.as_rule() != Rule::usual {
+            return Ok((self.duration(pair)?, None));
+        }
+        let span = self.span(&pair);
+        let word = pair.as_str().find("or").unwrap_or_default();
+        let limit = pair.into_inner().last();
+        let of_limit = limit.as_ref().map(|limit| self.span(limit));
+        match limit.map(|limit| self.limit(limit)).transpose()? {
+            Some(TimeOrTimes::Time(limit)) => {
+                Ok((limit, Some(Span::new(span.start + word, span.end))))
+            }
+            Some(TimeOrTimes::Times(_)) | None => {
+                let message = format!("`{clause} usual` needs `or` and a length of time");
+                let error = SyntaxError::new(Slug::MissingValue, of_limit.unwrap_or(span), message);
+                Err(Box::new(error.hint(if clause == "each" {
+                    hint!(
+                        "`each usual or 20 minutes` is 20 minutes until 10 durations are known, \
+                         and never more; another `or` gives a second limit of the `try`"
+                    )
+                } else {
+                    hint!(
+                        "`hedge after usual or 5 seconds` waits for 5 seconds until 10 durations \
+                         are known, and never longer"
+                    )
+                })))
+            }
+        }
+    }
+
     fn amount(&mut self, pair: Pair) -> Result<TimeOrTimes> {
         let span = self.span(&pair);
         let mut inner = pair.into_inner();

@@ -24,6 +24,7 @@ impl Builder<'_> {
         let variable = Self::name(&variable);
         let mut list = Vec::new();
         let mut input = None;
+        let mut usual = None;
         let mut any = ForAnyClauses::NONE;
         let mut all = ForAllClauses::NONE;
         let mut seen = Vec::new();
@@ -92,7 +93,10 @@ impl Builder<'_> {
             seen.push(key);
             match &*clause {
                 "in order" => any.in_order = true,
-                "hedge after" => any.hedge_after = Some(self.after(pair, &clause)?),
+                "hedge after" => {
+                    let (after, learned) = self.after(pair, &clause)?;
+                    (any.hedge_after, usual) = (Some(after), learned);
+                }
                 "at most" if keyword == "forany" => {
                     let hint = || {
                         hint!("`forany x in … hedge after 5s at most 2` runs 2 at once; {QUOTE}")
@@ -146,7 +150,7 @@ impl Builder<'_> {
             "forall" => ForKind::All(Box::new(all)),
             _ => ForKind::Each,
         };
-        Ok(For { kind, variable, list, input, body: Block::default() })
+        Ok(For { kind, variable, list, input, usual, body: Block::default() })
     }
 
     /// A `from_input`.
@@ -171,8 +175,9 @@ impl Builder<'_> {
         }
     }
 
-    /// Builds the length of time after the words of a clause.
-    fn after(&mut self, pair: Pair, clause: &str) -> Result<Duration> {
+    /// Builds the length of time after the words of a clause, with the place of `or D` after
+    /// `usual`.
+    fn after(&mut self, pair: Pair, clause: &str) -> Result<(Duration, Option<Span>)> {
         let span = self.span(&pair);
         let Some(length) = pair.into_inner().next() else {
             let message = format!("expected a length of time after `{clause}`");
@@ -183,19 +188,22 @@ impl Builder<'_> {
                 ))
                 .into());
         };
+        if length.as_rule() == Rule::usual {
+            return self.usual_time(length, clause);
+        }
         let (span, text) = (self.span(&length), length.as_str().trim().to_owned());
-        self.duration(length).map_err(|error| match literal::number(&text) {
-            Some(_) => {
-                let error =
-                    SyntaxError::new(Slug::MissingUnit, span, format!("`{text}` needs a unit"));
-                Box::new(
-                    error.hint(hint!(
+        let after =
+            self.duration(length).map_err(|error| match literal::number(&text) {
+                Some(_) => {
+                    let error =
+                        SyntaxError::new(Slug::MissingUnit, span, format!("`{text}` needs a unit"));
+                    Box::new(error.hint(hint!(
                         "write `hedge after {text} seconds`, or `{text}m` for minutes"
-                    )),
-                )
-            }
-            None => error,
-        })
+                    )))
+                }
+                None => error,
+            })?;
+        Ok((after, None))
     }
 
     /// Builds an `on_engine`.

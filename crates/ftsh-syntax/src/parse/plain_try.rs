@@ -37,6 +37,7 @@ pub(super) fn head(cursor: &mut Cursor) -> Option<ParsedLine> {
     }
     let details = Try {
         clauses,
+        usual: None,
         condition: None,
         through: None,
         is_limit: false,

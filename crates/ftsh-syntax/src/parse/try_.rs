@@ -16,6 +16,7 @@ impl Builder<'_> {
         let mut head = Try {
             is_limit: false,
             clauses: TryClauses::NONE,
+            usual: None,
             condition: None,
             through: None,
             body: Block::default(),
@@ -81,6 +82,7 @@ impl Builder<'_> {
         Ok(Try {
             is_limit: true,
             clauses,
+            usual: None,
             condition: None,
             through: None,
             body: Block::default(),
@@ -143,8 +145,9 @@ impl Builder<'_> {
                 clauses.every = Some(self.interval(value)?);
                 "`every`"
             }
-            (Rule::try_time, "each") => {
-                clauses.each = Some(self.duration(value)?);
+            (Rule::try_usual, "each") => {
+                let (each, usual) = self.usual_time(value, "each")?;
+                (clauses.each, head.usual) = (Some(each), usual);
                 "`each`"
             }
             (Rule::try_expression, "while") => {

@@ -3,6 +3,7 @@
 use insta::assert_snapshot;
 
 use super::rendered_errors;
+use crate::{parse, print};
 
 #[test]
 fn durations() {
@@ -299,4 +300,38 @@ fn a_delay_without_from_is_no_second_limit() {
     assert!(errors.contains("`backoff fixed from 100 ms`"), "{errors}");
     let errors = rendered_errors("try for 5 seconds 100 ms backoff fixed\na\nend");
     assert!(!errors.contains("from"), "{errors}");
+}
+
+#[test]
+fn usual_needs_a_bound() {
+    assert_snapshot!(rendered_errors("try 5 times each usual\nend\ntry each usual or 5 times\nend\nforany x in a hedge after usual\nend"), @"
+error[missing-value]: `each usual` needs `or` and a length of time
+ --> t:1:18
+  |
+1 | try 5 times each usual
+  |                  ^^^^^
+  = hint: `each usual or 20 minutes` is 20 minutes until 10 durations are known, and never more; another `or` gives a second limit of the `try`
+
+error[missing-value]: `each usual` needs `or` and a length of time
+ --> t:3:19
+  |
+3 | try each usual or 5 times
+  |                   ^^^^^^^
+  = hint: `each usual or 20 minutes` is 20 minutes until 10 durations are known, and never more; another `or` gives a second limit of the `try`
+
+error[missing-value]: `hedge after usual` needs `or` and a length of time
+ --> t:5:27
+  |
+5 | forany x in a hedge after usual
+  |                           ^^^^^
+  = hint: `hedge after usual or 5 seconds` waits for 5 seconds until 10 durations are known, and never longer
+");
+}
+
+#[test]
+fn usual_is_printed_with_its_bound() {
+    let text = "try for 6 hours or 5 times each usual or 20 minutes\n    a\nend\n\
+                forany x in a b hedge after usual or 5 seconds at most 2\n    a\nend\n";
+    let script = parse("t", text).expect("a script");
+    assert_eq!(print(&script), text);
 }
