@@ -34,6 +34,7 @@ mod signals;
 mod status_text;
 mod suspending;
 mod trying;
+mod usual;
 
 use std::time::Duration;
 

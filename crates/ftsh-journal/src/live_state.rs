@@ -142,6 +142,7 @@ impl LiveState {
             | Effect::DropStagedFile(_)
             | Effect::DropScratch(_)
             | Effect::Leave(..)
+            | Effect::RecordDurations(..)
             | Effect::Log(_) => {}
         }
     }

@@ -6,6 +6,7 @@
 mod atomic;
 pub mod channels;
 mod commands;
+pub mod durations;
 mod eval;
 mod forall;
 mod forany;
@@ -31,6 +32,7 @@ pub use crate::event::Event;
 pub use crate::grouped_output::escape::{TORN, escape_field};
 pub use crate::machine::Machine;
 pub use crate::outcome::{Failure, FailureKind, Outcome};
+pub use crate::program::learned::learned_limits;
 pub use crate::remote::state::Packed;
 pub use crate::remote::unpack::failure;
 pub use crate::time::{Deadline, Time};

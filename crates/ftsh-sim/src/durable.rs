@@ -59,6 +59,7 @@ impl Shell {
         let Descriptors { files, stdin, stdout, stderr, .. } =
             std::mem::take(&mut self.descriptors);
         let mut successor = Self::default();
+        successor.durations = std::mem::take(&mut self.durations);
         let there = &mut successor.descriptors;
         (there.files, there.stdin, there.stdout, there.stderr) = (files, stdin, stdout, stderr);
         successor

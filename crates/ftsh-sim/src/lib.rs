@@ -9,6 +9,7 @@ pub mod cluster;
 mod descriptors;
 mod drafts;
 mod durable;
+mod durations;
 mod inputs;
 mod model;
 mod shell;
@@ -95,6 +96,18 @@ impl Simulated {
     pub fn file(mut self, path: &str, content: &str) -> Self {
         self.shell.add_file(path, content);
         self
+    }
+
+    /// Adds durations of earlier attempts of the script, as the text of a history.
+    #[must_use]
+    pub fn durations(mut self, text: &str) -> Self {
+        self.shell.add_durations(text);
+        self
+    }
+
+    /// Returns the recorded durations of the script, as the text of a history.
+    pub fn recorded_durations(&self) -> String {
+        self.shell.durations.of_script()
     }
 
     /// Gives the shell a standard input: a pipe with the given content.

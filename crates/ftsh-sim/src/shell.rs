@@ -8,6 +8,7 @@ use bstr::{BStr, BString, ByteSlice};
 
 use super::channels::Ask;
 use super::descriptors::{Descriptors, Missing};
+use super::durations::{RecordedDurations, SCRIPT};
 use super::model::{self, Call, EndsBy, Model};
 use ftsh_machine::effect::{
     Action, FdChange, IoId, ProcessId, Query, Run, ScopeId, Signal, StagedFileId,
@@ -86,6 +87,7 @@ pub struct Shell {
     /// Scopes whose first signal is not SIGTERM, until SIGTERM follows.
     signals: BTreeMap<ScopeId, Signal>,
     pub(super) events: VecDeque<Event>,
+    pub(super) durations: RecordedDurations,
 }
 
 /// Running command, or the process that a command left running.
@@ -106,6 +108,11 @@ impl Shell {
     /// Adds a file.
     pub fn add_file(&mut self, path: &str, content: &str) {
         self.descriptors.files.insert(path.into(), content.into());
+    }
+
+    /// Adds durations of earlier attempts of the script, as the text of a history.
+    pub fn add_durations(&mut self, text: &str) {
+        self.durations.append(SCRIPT.into(), text.as_bytes());
     }
 
     /// Gives the shell a standard input: a pipe with the given content.
@@ -217,6 +224,7 @@ impl Shell {
             Effect::Enter(entry) => world.ask(Ask::Enter(entry)),
             Effect::Leave(pass, passed) => world.ask(Ask::Leave(pass, passed)),
             Effect::Abandon(operation) => world.ask(Ask::Abandon(operation)),
+            Effect::RecordDurations(name, lines) => self.durations.append(name, &lines),
             Effect::Log(record) => {
                 world.note(format_args!("{}: {:?}", record.line, record.event));
             }
@@ -511,6 +519,7 @@ impl Shell {
                 let path = absolute(&words.path);
                 Ok(Reply::Text(self.descriptors.record(path, words)))
             }
+            Query::Durations(of) => Ok(Reply::Text(self.durations.answer(of, directory))),
             Query::InputEnded(io) => Ok(Reply::Truth(self.descriptors.input_ended(*io))),
             Query::Filter(_) => Ok(Reply::Words(Vec::new())), // answered by the caller
         }

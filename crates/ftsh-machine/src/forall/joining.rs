@@ -121,8 +121,8 @@ impl Forker<'_> {
                 (fork_again(task), decided)
             }
             JoinKind::Hedge(_) => {
-                self.core.branch_ended(task, (child, attempts), ending.failure());
                 let decided = self.hedge_ended(task, child, &ending, residue);
+                self.core.branch_ended(task, (child, attempts), ending.failure());
                 (fork_again(task), decided)
             }
         }

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use crate::durations::estimate::{Sample, SampleKind};
 use crate::effect::TaskId;
 use crate::forall::Forker;
 use crate::forall::branches::positive;
@@ -38,8 +39,12 @@ impl Forker<'_> {
             |task, scale| length(task, *scale),
             |task, ()| task.pop()?.integer().map_err(Suspend::from),
         )?;
-        let after = clauses.hedge_after.unwrap_or_default();
-        not_zero(after)?;
+        let most = clauses.hedge_after.unwrap_or_default();
+        not_zero(most)?;
+        let after = match code.usual {
+            Some(key) => self.core.durations.delay(&task.program.source, key, most),
+            None => most,
+        };
         let at_most = positive(clauses.at_most, "at most")?.unwrap_or(u64::MAX);
         let items = self.items_of_any(task, code, clauses.in_order)?;
         let hedge = Hedge::new(Arc::clone(code), io, items, after, at_most);
@@ -126,11 +131,18 @@ impl Forker<'_> {
                 (Err(exited(task, "branch", *code).inside(step)), "another word exited")
             }
         };
+        let is_success = result.is_ok();
         let (_, hedge) = top_hedge(task)?;
+        let learned = hedge.usual.zip(hedge.start(branch)).filter(|_| is_success);
         if !hedge.record_result(branch, result) {
             return None;
         }
         self.core.scheduler.cancel(hedge.timer.take());
+        if let Some((key, started)) = learned {
+            let length = self.core.now() - started;
+            let sample = Sample { length, kind: SampleKind::Success };
+            self.core.add_durations(&task.program.source, key, &[sample]);
+        }
         Some(why)
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::commands::table::IoTable;
+use crate::durations::learned::LimitKey;
 use crate::effect::TaskId;
 use crate::grouped_output::buffered::{BufferedOutput, OutputBuffers};
 use crate::program::code::Loop;
@@ -41,6 +42,8 @@ pub(crate) struct Hedge {
     /// State returned by the winner, or the failure of the last branch.
     result: Option<Result<TaskResidue, Thrown>>,
     decided: bool,
+    /// Key of the learned delay, while the words' durations are known.
+    pub usual: Option<LimitKey>,
 }
 
 impl Hedge {
@@ -53,6 +56,7 @@ impl Hedge {
         at_most: u64,
     ) -> Self {
         Self {
+            usual: code.usual,
             code,
             io,
             outputs: Some(Box::new(OutputBuffers::new(false))),
@@ -133,6 +137,11 @@ impl Hedge {
     /// Returns the word of a branch that has not ended.
     pub(crate) fn word(&self, task: TaskId) -> Option<&Value> {
         self.begun.get(&task).map(|(_, word, _)| word)
+    }
+
+    /// Returns the start of a branch that has not ended.
+    pub(crate) fn start(&self, task: TaskId) -> Option<Time> {
+        self.begun.get(&task).map(|(_, _, start)| *start)
     }
 
     /// Removes an ended branch. Returns its index, word and start.

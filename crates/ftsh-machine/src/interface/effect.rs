@@ -144,6 +144,9 @@ pub enum Effect {
     Fill(BufferId, BString),
     /// Write to the log.
     Log(LogRecord),
+    /// Append lines of samples to a record of durations, by the name from the answer to
+    /// `Query::Durations`.
+    RecordDurations(BString, BString),
 }
 
 /// Directory of a task: an absolute path, or `None` for the directory in which the shell was
@@ -418,6 +421,9 @@ pub enum Query {
     /// Results of a filter of jq, by [`filter::results`](crate::filter::results); `Reply::Words`, or
     /// `Reply::Failed`.
     Filter(Box<FilterCall>),
+    /// Durations of earlier attempts in a file; `Reply::Text` with the name of the record in a line
+    /// (empty without a record), and the text of the history.
+    Durations(DurationsOf),
 }
 
 /// Call of the function `json`.
@@ -427,6 +433,17 @@ pub struct FilterCall {
     pub text: Arc<BString>,
     /// Filter in the language of jq.
     pub filter: Arc<BString>,
+}
+
+/// File whose durations are queried.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DurationsOf {
+    /// The script that the run began with.
+    Script,
+    /// A file that the script uses, relative to the shell's own directory.
+    Used(BString),
+    /// A sourced file, relative to the directory of the query.
+    Sourced(BString),
 }
 
 /// File that records words, one in a line. Several shells may use the file at the same time.

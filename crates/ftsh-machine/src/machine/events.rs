@@ -236,7 +236,10 @@ impl Machine {
         self.handle_timeout(now);
         // Parents precede their children.
         for id in self.core.tasks.ids() {
-            self.resume(id, |machine, task| machine.core.unwinder().resumed(task, &passes));
+            self.resume(id, |machine, task| {
+                task.forget_durations();
+                machine.core.unwinder().resumed(task, &passes)
+            });
         }
         for process in lost {
             self.command_result_lost(process);

@@ -12,6 +12,7 @@ use bstr::BString;
 use crate::commands::table::IoTable;
 use crate::commands::{CommandRunner, builtins};
 use crate::config::Config;
+use crate::durations::known::KnownDurations;
 use crate::effect::{Environment, IoId, ScopeId};
 use crate::forall::Forker;
 use crate::interface::requests::Requests;
@@ -94,6 +95,7 @@ impl Machine {
             requests,
             scopes: Scopes::default(),
             remote: Remote::new(names),
+            durations: KnownDurations::default(),
         };
         core.tasks.put(Box::new(main));
         core.scheduler.queue(MAIN);

@@ -181,6 +181,11 @@ impl Machine {
             (TaskState::Opening(..) | TaskState::Piped(_), Err(refusal)) => {
                 Flow::Throw(task.not_opened(refusal))
             }
+            // Without durations, the bounds after `or` hold.
+            (TaskState::Query(_, query @ Query::Durations(_)), Err(_)) => {
+                task.progress().answers.push((query, Reply::Text("".into())));
+                Flow::Continue
+            }
             (TaskState::Query(_, query), Err(refusal)) => {
                 let (kind, slug) = refused(&query);
                 Flow::Throw(task.refused(kind, refusal).named(slug))
@@ -326,6 +331,7 @@ impl Machine {
             Instruction::SameInput => return Ok(self.core.committer().begin_same_input(task)),
             Instruction::EndAtomic => return Ok(self.core.committer().end_transaction(task)),
             Instruction::EndTry => return Ok(self.tries().try_succeeded(task)),
+            Instruction::Durations(of) => self.core.read_durations(task, of)?,
             Instruction::EndCatch => match task.frames.pop() {
                 Some(Frame { kind: FrameKind::Catch(_), .. }) => {}
                 _ => return Ok(Flow::Throw(task.broken("a `catch` ends that has not begun"))),

@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use crate::durations::learned::{LearnedLimit, LimitKey};
+use crate::effect::DurationsOf;
 use crate::values::value::Value;
 use ftsh_syntax::Source;
 use ftsh_syntax::ast::{
@@ -30,6 +32,8 @@ pub(crate) struct Program {
     pub channels: Vec<Name>,
     /// Addresses of the calls in words, sorted by their offsets in the source.
     pub calls: Vec<(usize, Address)>,
+    /// Learned limits.
+    pub learned: Vec<LearnedLimit>,
 }
 
 impl Program {
@@ -217,6 +221,8 @@ pub(crate) enum Instruction {
     EndAtomic,
     /// Ends a successful `catch` block.
     EndCatch,
+    /// Reads the durations of earlier attempts in a file that begins to run.
+    Durations(DurationsOf),
 }
 
 /// Loop over a list of items.
@@ -231,6 +237,8 @@ pub(crate) struct Loop {
     pub is_input: bool,
     /// True if the body may end the loop before the last word, by `break` or `return`.
     pub ends_early: bool,
+    /// Key of the delay by `hedge after usual`.
+    pub usual: Option<LimitKey>,
     /// Address of the body.
     pub body: Address,
     /// Address after the loop.
@@ -250,6 +258,8 @@ pub(crate) struct TryCode {
     pub condition: Option<Address>,
     /// Channel of `through NAME`.
     pub through: Option<Name>,
+    /// Key of the limit by `each usual`.
+    pub usual: Option<LimitKey>,
     /// Address of the body.
     pub body: Address,
     /// Address and line of the `catch` block.

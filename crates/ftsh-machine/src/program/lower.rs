@@ -1,13 +1,16 @@
 //! Lowers the syntax tree to instructions.
 
 mod arms;
+mod learned;
+mod loops;
 
 use std::sync::Arc;
 
-use crate::loops::jumps::{Exits, Loops, ends_early};
+use crate::durations::learned::{LimitFinder, LimitKey};
+use crate::effect::DurationsOf;
+use crate::loops::jumps::{Exits, Loops};
 use crate::program::code::{
-    Address, BackoffCode, ChannelCode, DurationScale, FinallyCode, Instruction, Loop, Program,
-    TryCode,
+    Address, BackoffCode, ChannelCode, DurationScale, FinallyCode, Instruction, Program, TryCode,
 };
 use crate::values::value::Value;
 use ftsh_syntax::Script;
@@ -21,8 +24,13 @@ use ftsh_syntax::span::{Source, Span};
 /// Variable holding the last standard error of a failed attempt.
 const ERROR_OUTPUT: &str = "error_output";
 
-/// Lowers a script.
+/// Lowers a script that a run begins with.
 pub(crate) fn lower(script: &Script) -> Program {
+    lower_file(script, Some(DurationsOf::Script))
+}
+
+/// Lowers a file, with the place of its durations if it has one.
+pub(crate) fn lower_file(script: &Script, durations: Option<DurationsOf>) -> Program {
     let mut lower = Lower {
         source: &script.source,
         line: 1,
@@ -36,11 +44,15 @@ pub(crate) fn lower(script: &Script) -> Program {
         pending_calls: Vec::new(),
         calls: Vec::new(),
         loops: Loops::default(),
+        limits: LimitFinder::default(),
         used: script.used.iter(),
     };
     let mut files = script.all_files().into_iter().skip(1);
     lower.calls_read = lower.may_read_in_functions(&script.body)
         || files.any(|file| file.source.text().contains(ERROR_OUTPUT));
+    if let Some(of) = durations.filter(|_| may_learn(script)) {
+        lower.emit(Instruction::Durations(of));
+    }
     lower.block(&script.body);
     lower.emit(Instruction::Return { value: false });
     // Bodies of functions follow the script, and then calls in words. Nested ones are found on the
@@ -48,6 +60,7 @@ pub(crate) fn lower(script: &Script) -> Program {
     while let Some((name, body, until)) = lower.pending.pop() {
         lower.until = until;
         lower.functions.push((Arc::clone(name), lower.here()));
+        lower.limits.function = Some(Arc::clone(name));
         lower.block(body);
         lower.emit(Instruction::Return { value: false });
     }
@@ -65,7 +78,13 @@ pub(crate) fn lower(script: &Script) -> Program {
         functions: lower.functions,
         channels: lower.channels,
         calls: lower.calls,
+        learned: lower.limits.found,
     }
+}
+
+/// Returns false if a script certainly has no learned limit.
+pub(crate) fn may_learn(script: &Script) -> bool {
+    script.source.text().contains("usual")
 }
 
 struct Lower<'a> {
@@ -85,6 +104,7 @@ struct Lower<'a> {
     /// Offsets and addresses of lowered calls in words.
     calls: Vec<(usize, Address)>,
     loops: Loops,
+    limits: LimitFinder,
     /// Files of the next `use` commands.
     used: std::slice::Iter<'a, Option<Arc<Script>>>,
 }
@@ -213,8 +233,14 @@ impl<'a> Lower<'a> {
                 let exits = Exits { to_break: (0, self.here()), to_continue: (0, start) };
                 self.loops.leave(0, &exits, &mut self.code);
             }
-            CommandKind::For(details) => self.for_loop(details),
-            CommandKind::Try(details) => self.try_block(details, writes(&command.redirects)),
+            CommandKind::For(details) => {
+                let usual = self.learned_limit(command);
+                self.for_loop(details, usual);
+            }
+            CommandKind::Try(details) => {
+                let usual = self.learned_limit(command);
+                self.try_block(details, writes(&command.redirects), usual);
+            }
             CommandKind::Function { name, body, .. } => self.pending.push((name, body, self.until)),
             CommandKind::Return(value) => {
                 if let Some(value) = value {
@@ -235,7 +261,7 @@ impl<'a> Lower<'a> {
             }
             CommandKind::Use(_) => {
                 let file = self.used.next().and_then(Option::as_ref);
-                self.emit(Instruction::Use(file.map(|file| Arc::new(lower(file)))));
+                self.emit(Instruction::Use(file.map(|file| Arc::new(Self::lower_used(file)))));
             }
             CommandKind::List { name, words, adds } => {
                 self.words(words);
@@ -302,66 +328,6 @@ impl<'a> Lower<'a> {
         }
     }
 
-    fn for_loop(&mut self, details: &'a For) {
-        self.words(&details.list);
-        let by = details.input.as_ref().and_then(|input| input.by.as_ref());
-        if let Some(by) = by {
-            self.expr(by);
-        }
-        let kind = details.kind.map(self, Self::duration, Self::expr);
-        let head = self.reserve();
-        let next = matches!(kind, ForKind::Each).then(|| self.reserve());
-        let body = self.here();
-        let line = self.line;
-        // A branch is a task of its own, and begins without frames.
-        let frames = usize::from(!kind.has_branches());
-        self.loops.enter(frames);
-        if details.input.is_some() && frames > 0 {
-            self.reading_nothing(&details.body);
-        } else {
-            self.block(&details.body);
-        }
-        self.line = line;
-        let tail = self.reserve();
-        let exits = match kind {
-            ForKind::Each => Exits { to_break: (1, self.here()), to_continue: (0, head + 1) },
-            ForKind::Any(_) | ForKind::All(_) => {
-                Exits { to_break: (0, tail), to_continue: (0, tail) }
-            }
-        };
-        self.loops.leave(frames, &exits, &mut self.code);
-        let dispatch = self.here();
-        if matches!(kind, ForKind::All(_)) {
-            self.emit(Instruction::Dispatch);
-        }
-        let code = Arc::new(Loop {
-            variable: Arc::clone(&details.variable),
-            items: details.list.len() + usize::from(by.is_some()),
-            is_input: details.input.is_some(),
-            ends_early: ends_early(&self.code[body..], self.here()),
-            body,
-            end: self.here(),
-        });
-        if let Some(next) = next {
-            self.code[next] = Instruction::NextFor(Arc::clone(&code));
-        }
-        let (first, last) = match kind {
-            ForKind::Each => (Instruction::For(code), Instruction::Jump(head + 1)),
-            ForKind::Any(clauses) => {
-                let last = match clauses.hedge_after {
-                    Some(_) => Instruction::EndTask,
-                    None => Instruction::EndForAny,
-                };
-                (Instruction::ForAny { code, clauses }, last)
-            }
-            ForKind::All(clauses) => {
-                (Instruction::ForAll { code, clauses, dispatch }, Instruction::EndTask)
-            }
-        };
-        self.code[head] = first;
-        self.code[tail] = last;
-    }
-
     /// Pushes the words of a list.
     fn words(&mut self, list: &'a [Expr]) {
         for item in list {
@@ -372,23 +338,13 @@ impl<'a> Lower<'a> {
         }
     }
 
-    /// Emits a block whose standard input is empty.
-    fn reading_nothing(&mut self, block: &'a Block) {
-        let (span, parts) = (Span::default(), vec![WordPart::Bare("/dev/null".to_owned())].into());
-        let (mode, target) = (Mode::Read, RedirectionTarget::File(Word { span, parts }));
-        let nothing = Redirect { span, descriptor: 0, mode, with_errors: false, target };
-        self.emit(Instruction::Redirect([nothing].into()));
-        self.inside(1, block);
-        self.emit(Instruction::EndRedirect);
-    }
-
-    fn try_block(&mut self, details: &'a Try, redirected: bool) {
+    fn try_block(&mut self, details: &'a Try, redirected: bool, usual: Option<LimitKey>) {
         let Some((span, finally)) = &details.finally else {
-            return self.attempts(details, redirected);
+            return self.attempts(details, redirected, usual);
         };
         let guard = self.reserve();
         self.loops.depth += 1;
-        self.attempts(details, redirected);
+        self.attempts(details, redirected, usual);
         self.loops.depth -= 1;
         self.emit(Instruction::RunFinally);
         self.at(*span);
@@ -401,7 +357,7 @@ impl<'a> Lower<'a> {
     }
 
     /// Lowers a `try`, except for its `finally`.
-    fn attempts(&mut self, details: &'a Try, redirected: bool) {
+    fn attempts(&mut self, details: &'a Try, redirected: bool, usual: Option<LimitKey>) {
         let line = self.line;
         let start = self.reserve();
         let policy = |lower: &mut Self, backoff: &'a BackoffClause| BackoffCode {
@@ -440,8 +396,8 @@ impl<'a> Lower<'a> {
         let through = details.through.as_ref().map(|(_, channel)| Arc::clone(channel));
         let is_limit = details.is_limit;
         let end = self.here();
-        let code =
-            Arc::new(TryCode { line, is_limit, clauses, condition, through, body, catch, end });
+        let code = TryCode { line, is_limit, clauses, condition, through, usual, body, catch, end };
+        let code = Arc::new(code);
         self.code[start] = Instruction::TryHead(Arc::clone(&code));
         self.code[head] = Instruction::Try(code);
     }

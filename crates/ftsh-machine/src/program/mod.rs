@@ -2,4 +2,5 @@
 
 pub(crate) mod code;
 pub(crate) mod definitions;
+pub(crate) mod learned;
 pub(crate) mod lower;

@@ -1,6 +1,7 @@
 //! Parts of a machine used by every statement.
 
 use crate::config::Config;
+use crate::durations::known::KnownDurations;
 use crate::interface::requests::Requests;
 use crate::remote::state::Remote;
 use crate::scopes::tree::Scopes;
@@ -23,6 +24,8 @@ pub(crate) struct Core {
     /// Engines of remote branches, and the context of a branch that this machine runs for another
     /// machine.
     pub remote: Remote,
+    /// Durations of earlier attempts.
+    pub durations: KnownDurations,
 }
 
 impl Core {

@@ -9,6 +9,7 @@ use bstr::BString;
 use crate::atomic::transaction::{Dropped, Transaction};
 use crate::commands::opening::Targets;
 use crate::commands::table::IoTable;
+use crate::durations::limit::UsualLimit;
 use crate::effect::{ScopeId, SpoolId, TaskId};
 use crate::forany::state::Hedge;
 use crate::grouped_output::buffered::OutputBuffers;
@@ -144,6 +145,8 @@ pub(crate) struct TryFrame {
     pub deadline_timer: Option<TimerKey>,
     /// Clauses of the `try`.
     pub clauses: TryClauses<Duration, u64, Policy, Signal>,
+    /// State of `each usual`. The clause `each` has the limit of the current attempt.
+    pub usual: Option<Box<UsualLimit>>,
     /// Number of the current attempt, from 1.
     pub attempt: u64,
     /// Beginning of the current attempt.

@@ -49,6 +49,9 @@ impl TryRunner<'_> {
         // `every` of zero means the usual delays.
         clauses.every = clauses.every.filter(|every| !every.is_zero());
         let policy = clauses.backoff.as_ref().unwrap_or(&self.core.config.backoff).clone();
+        let source = &task.program.source;
+        let usual = code.usual.zip(clauses.each);
+        let usual = usual.map(|(key, most)| Box::new(self.core.begin_usual(source, key, most)));
         let enclosing = self.core.deadline_of(task);
         let own = Deadline::of_limit(self.core.now(), clauses.time);
         if let Some(channel) = &code.through {
@@ -67,6 +70,7 @@ impl TryRunner<'_> {
             deadline: own.min(enclosing),
             deadline_timer,
             clauses,
+            usual,
             attempt: 0,
             attempt_started: self.core.now(),
             attempt_deadline: own.min(enclosing),
@@ -96,6 +100,7 @@ impl TryRunner<'_> {
         frame.attempt = frame.next_attempt();
         frame.deferred = false;
         frame.attempt_started = now;
+        frame.set_usual_limit();
         let (number, line) = (frame.attempt, frame.code.line);
         let until = frame.deadline_timer.as_ref().and(frame.deadline.moment());
         let each = frame.clauses.each.map(|each| now + each);
@@ -143,6 +148,7 @@ impl TryRunner<'_> {
         if !frame.code.is_limit {
             self.core.log_at(task, line, || LogEvent::TrySucceeded(attempt), Level::STRUCTURES);
         }
+        self.core.try_learns(task);
         self.core.unwinder().leave(task);
         task.jump(end);
         Flow::Continue
@@ -319,6 +325,7 @@ impl Unwinder<'_> {
             return Flow::Throw(task.broken(NO_TRY));
         };
         task.stack.truncate(height);
+        self.core.learn(&task.program.source, &mut frame, false);
         self.core.scheduler.cancel(frame.deadline_timer);
         self.core.scheduler.cancel(frame.attempt_timer);
         task.scope = frame.outer_scope;

@@ -63,6 +63,11 @@ impl Unwinder<'_> {
                     return self.try_failed(task, failure);
                 }
                 self.core.scopes.note_passed(scope, Passed::Failed);
+                if let (Cut::Attempt, Some(FrameKind::Try(frame))) =
+                    (by, task.frames.get_mut(position).map(|frame| &mut frame.kind))
+                {
+                    frame.note_attempt_cut();
+                }
                 failure
             }
         };

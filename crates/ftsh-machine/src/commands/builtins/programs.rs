@@ -7,10 +7,10 @@ use crate::commands::CommandRunner;
 use crate::commands::command::{answer, program};
 use crate::commands::invocation::{CommandStart, Expanded};
 use crate::commands::redirect::{enter_redirects, named_descriptor};
-use crate::effect::Query;
+use crate::effect::{DurationsOf, Query};
 use crate::event::Reply;
 use crate::program::code::Program;
-use crate::program::lower::lower;
+use crate::program::lower::lower_file;
 use crate::tasks::flow::{Flow, Step};
 use crate::tasks::frame::{CallFrame, FrameKind};
 use crate::tasks::suspend::Suspend;
@@ -69,7 +69,8 @@ fn source(commands: &mut CommandRunner<'_>, task: &mut Task, command: &Expanded)
         let line = errors.source.line(first.span.start);
         Suspend::builtin(Slug::SourcedError, format!("{name}:{line}: {}", first.message))
     })?;
-    let program = Arc::new(lower(&script));
+    let durations = matches!(query, Query::File(_)).then(|| DurationsOf::Sourced(path.clone()));
+    let program = Arc::new(lower_file(&script, durations));
     if task.depth() >= 1000 {
         return Err(Suspend::builtin(Slug::Recursion, "files source each other too deeply"));
     }

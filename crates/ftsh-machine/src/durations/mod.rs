@@ -1,0 +1,10 @@
+//! Limits learned from the durations of earlier attempts: `each usual or D` and `hedge after usual
+//! or D`.
+
+pub mod estimate;
+pub mod execution;
+pub mod history;
+pub(crate) mod known;
+pub mod learned;
+mod learning;
+pub(crate) mod limit;

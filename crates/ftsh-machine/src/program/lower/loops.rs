@@ -1,0 +1,84 @@
+//! Lowers `for`, `forany` and `forall`.
+
+use std::sync::Arc;
+
+use super::Lower;
+use crate::durations::learned::LimitKey;
+use crate::loops::jumps::{Exits, ends_early};
+use crate::program::code::{Instruction, Loop};
+use ftsh_syntax::ast::{Block, For, ForKind, Mode, Redirect, RedirectionTarget, Word, WordPart};
+use ftsh_syntax::span::Span;
+
+impl<'a> Lower<'a> {
+    /// Lowers a loop over words.
+    pub(super) fn for_loop(&mut self, details: &'a For, usual: Option<LimitKey>) {
+        self.words(&details.list);
+        let by = details.input.as_ref().and_then(|input| input.by.as_ref());
+        if let Some(by) = by {
+            self.expr(by);
+        }
+        let kind = details.kind.map(self, Self::duration, Self::expr);
+        let head = self.reserve();
+        let next = matches!(kind, ForKind::Each).then(|| self.reserve());
+        let body = self.here();
+        let line = self.line;
+        // A branch is a task of its own, and begins without frames.
+        let frames = usize::from(!kind.has_branches());
+        self.loops.enter(frames);
+        if details.input.is_some() && frames > 0 {
+            self.reading_nothing(&details.body);
+        } else {
+            self.block(&details.body);
+        }
+        self.line = line;
+        let tail = self.reserve();
+        let exits = match kind {
+            ForKind::Each => Exits { to_break: (1, self.here()), to_continue: (0, head + 1) },
+            ForKind::Any(_) | ForKind::All(_) => {
+                Exits { to_break: (0, tail), to_continue: (0, tail) }
+            }
+        };
+        self.loops.leave(frames, &exits, &mut self.code);
+        let dispatch = self.here();
+        if matches!(kind, ForKind::All(_)) {
+            self.emit(Instruction::Dispatch);
+        }
+        let code = Arc::new(Loop {
+            variable: Arc::clone(&details.variable),
+            items: details.list.len() + usize::from(by.is_some()),
+            is_input: details.input.is_some(),
+            ends_early: ends_early(&self.code[body..], self.here()),
+            usual,
+            body,
+            end: self.here(),
+        });
+        if let Some(next) = next {
+            self.code[next] = Instruction::NextFor(Arc::clone(&code));
+        }
+        let (first, last) = match kind {
+            ForKind::Each => (Instruction::For(code), Instruction::Jump(head + 1)),
+            ForKind::Any(clauses) => {
+                let last = match clauses.hedge_after {
+                    Some(_) => Instruction::EndTask,
+                    None => Instruction::EndForAny,
+                };
+                (Instruction::ForAny { code, clauses }, last)
+            }
+            ForKind::All(clauses) => {
+                (Instruction::ForAll { code, clauses, dispatch }, Instruction::EndTask)
+            }
+        };
+        self.code[head] = first;
+        self.code[tail] = last;
+    }
+
+    /// Emits a block whose standard input is empty.
+    fn reading_nothing(&mut self, block: &'a Block) {
+        let (span, parts) = (Span::default(), vec![WordPart::Bare("/dev/null".to_owned())].into());
+        let (mode, target) = (Mode::Read, RedirectionTarget::File(Word { span, parts }));
+        let nothing = Redirect { span, descriptor: 0, mode, with_errors: false, target };
+        self.emit(Instruction::Redirect([nothing].into()));
+        self.inside(1, block);
+        self.emit(Instruction::EndRedirect);
+    }
+}
