@@ -7,7 +7,7 @@ use super::tidy::{assert_none, code};
 
 /// Rooms of `crates/ftsh-process/src/` from the bottom up, each with the rooms that it may use.
 /// None may use the driver.
-const ROOMS: [(&str, &[&str]); 15] = [
+const ROOMS: [(&str, &[&str]); 16] = [
     ("non_blocking_writer", &[]),
     ("user_directory", &[]),
     ("os", &[]),
@@ -17,6 +17,7 @@ const ROOMS: [(&str, &[&str]); 15] = [
     ("fds", &["cleanup", "procs", "os"]),
     ("input_spool", &["fds", "os"]),
     ("channels", &["user_directory", "os"]),
+    ("durations", &["fds"]),
     ("program", &["fds", "os"]),
     ("tty", &["non_blocking_writer", "procs"]),
     ("control", &["os"]),

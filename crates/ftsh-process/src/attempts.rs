@@ -58,6 +58,10 @@ impl ProcessDriver {
             Query::InputPart(io) => return self.read_input(operation, io, 0, Amount::Part),
             Query::InputWord(io, to) => return self.read_input(operation, io, 0, Amount::Word(to)),
             Query::Scratch(id) => return self.find_scratch(operation, id),
+            Query::Durations(of) => {
+                let read = self.durations.reader(of, directory);
+                return self.operate(operation, |_| JobResult::Reply(Ok(Reply::Text(read()))));
+            }
             Query::Filter(call) => {
                 return self.operate(operation, move |control| {
                     JobResult::Reply(filter::results(&call, control))

@@ -121,6 +121,8 @@ impl Interactive for ProcessDriver {
             outcome = Outcome::Interrupted(*signal);
         }
         self.io.close_tables();
+        self.durations.finish();
+        self.log_notes_on_durations();
         // Errors are ignored: without the process, a daemon ends at its next output.
         let _ = self.start_reader();
         if non_blocking_writer::is_quiet() {

@@ -208,6 +208,7 @@ impl ProcessDriver {
     /// Replaces the shell by a program. Returns only on failure.
     fn replace_shell(&mut self, replacement: &Replacement) -> SpawnError {
         self.admission.limit.restore_in(self.children.parent);
+        self.durations.finish();
         self.stop_key_monitor();
         // The new program does not clean up.
         self.cleanup.registry.clear();

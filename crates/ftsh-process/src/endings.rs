@@ -12,7 +12,7 @@ use super::procs::features::needs_ps;
 use super::procs::{kill_tree, list};
 use super::scopes::{EndStep, ScopeAction, ScopeTree};
 use super::{CHILDREN, ProcessDriver};
-use ftsh_machine::effect::{ProcessId, ScopeId};
+use ftsh_machine::effect::{OperationId, ProcessId, ScopeId};
 use ftsh_machine::event::{CommandStatus, Event};
 use ftsh_machine::record::{Level, LogEvent};
 use ftsh_sys as sys;
@@ -24,6 +24,28 @@ const BETWEEN_ORPHANS: usize = 64;
 pub(crate) const SWEEP_INTERVAL: Duration = Duration::from_millis(20);
 
 impl ProcessDriver {
+    /// Ends an operation whose answer nothing waits for.
+    pub(super) fn abandon(&mut self, operation: OperationId) {
+        let (relays, mut external_fds) = self.relays();
+        relays.leave(&mut external_fds, operation);
+        let mut is_turn = false;
+        self.take_turns(|turns, external_fds| {
+            let note = turns.cancel(external_fds, operation);
+            is_turn = note.is_some();
+            note.flatten()
+        });
+        if is_turn {
+            return;
+        }
+        if !self.withdraw(operation)
+            && let Some(handle) = self.work.operations.remove(&operation)
+        {
+            self.work.waiting.remove(&handle.ticket);
+            self.work.pool.cancel(&handle);
+            self.admission.note_free();
+        }
+    }
+
     /// Watches the process of a command for its end.
     pub(super) fn watch(&mut self, pid: i32, process: ProcessId) {
         let wanted = self.children.pidfds && self.has_room_for_pidfd();

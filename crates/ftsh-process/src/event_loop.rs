@@ -229,6 +229,7 @@ impl ProcessDriver {
                     self.work.operations.remove(&operation);
                     self.admission.note_free();
                     self.reconsider_inputs();
+                    self.log_notes_on_durations();
                     let result = match answer {
                         JobResult::Reply(result) => result,
                         JobResult::Table(io, table) => table.map(|table| {

@@ -10,6 +10,7 @@ mod channels;
 mod cleanup;
 mod commands;
 mod control;
+mod durations;
 mod endings;
 mod event_loop;
 mod external_fds;
@@ -42,6 +43,7 @@ use ftsh_sys as sys;
 pub use self::background::BackgroundJob;
 pub use self::channels::{BreakerSnapshot, ChannelSnapshot, ListedChannel, list_channels};
 pub use self::control::{ControlLink, Controller, Order, SharedDeadline};
+pub use self::durations::{DurationStore, DurationsConfig, ScriptIdentity};
 pub use self::external_fds::Readiness;
 pub use self::fds::spilling_log::SpillingLog;
 pub use self::os::clock::{BOOT_ID, boot_id, since_boot};
@@ -63,6 +65,7 @@ pub use ftsh_sys::{
 
 use self::admission::{AdmissionQueue, DescriptorRequest};
 use self::cleanup::Cleanup;
+use self::durations::DurationRecorder;
 use self::fds::{FdError, FdTables, TreePosition};
 use self::input_spool::InputSpools;
 use self::jobs::{
@@ -109,6 +112,8 @@ pub struct ProcessConfig {
     pub kill_timeout: KillTimeout,
     /// Directory of the channels, if it is not the usual one.
     pub channels: Option<PathBuf>,
+    /// Durations of earlier attempts.
+    pub durations: DurationsConfig,
 }
 
 impl Default for ProcessConfig {
@@ -117,6 +122,7 @@ impl Default for ProcessConfig {
             child_env: Vec::new(),
             kill_timeout: KillTimeout::of(Duration::ZERO),
             channels: None,
+            durations: DurationsConfig::default(),
         }
     }
 }
@@ -181,6 +187,7 @@ pub struct ProcessDriver {
     input_spools: InputSpools,
     relays: Relays,
     turns: Turns,
+    durations: DurationRecorder,
     found: ProgramCache,
     commands: HashMap<ProcessId, ActiveCommand>,
     children: Children,
@@ -247,6 +254,7 @@ impl ProcessDriver {
         }
         let begun = clock.start;
         let turns = Turns::new(config.channels.clone());
+        let durations = DurationRecorder::new(config.durations.clone());
         let mut driver = Self {
             config,
             attachments,
@@ -261,6 +269,7 @@ impl ProcessDriver {
             input_spools: InputSpools::default(),
             relays: Relays::default(),
             turns,
+            durations,
             found: ProgramCache::default(),
             commands: HashMap::new(),
             children,
@@ -445,6 +454,7 @@ impl Driver for ProcessDriver {
             Effect::Leave(pass, passed) => {
                 self.take_turns(|turns, external_fds| turns.leave(external_fds, pass, passed));
             }
+            Effect::RecordDurations(name, lines) => self.durations.record(name, lines),
             Effect::Log(record) => {
                 if record.level <= self.attachments.log_level {
                     self.tty.status_line.hide();

@@ -112,6 +112,13 @@ impl ProcessDriver {
         }
     }
 
+    /// Logs the messages about durations.
+    pub(super) fn log_notes_on_durations(&mut self) {
+        for (level, note) in self.durations.take_notes() {
+            self.log_at(level, 0, LogEvent::Note(note));
+        }
+    }
+
     /// Shows a message to the user.
     pub(super) fn show_note(&mut self, note: UserNote) {
         if let Some(note) = note {

@@ -130,6 +130,7 @@ pub(crate) fn answer(
         | Query::Input(..)
         | Query::InputPart(_)
         | Query::InputWord(..)
+        | Query::Durations(_)
         | Query::InputEnded(_) => Err(FdError::Gone("the variable's file")),
     }
 }
