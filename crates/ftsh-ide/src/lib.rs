@@ -4,6 +4,7 @@ pub mod abbreviations;
 pub mod candidate;
 pub mod complete;
 mod disk_files;
+pub mod durations;
 pub mod files;
 pub mod help;
 pub mod highlight;

@@ -1,10 +1,12 @@
 //! `textDocument/hover`: meaning of a word at a position.
 
+use bstr::ByteSlice;
 use lsp_types::{Hover, HoverContents, MarkupContent, MarkupKind, Position};
 
 use super::document::Document;
 use super::names::{NameKind, Names};
 use super::schedule;
+use crate::durations::{Durations, summaries};
 use crate::help;
 use crate::lexemes::TokenPart;
 use crate::lint::{Schedule, schedules};
@@ -17,12 +19,17 @@ use ftsh_syntax::vocabulary::{DECLARATIONS, HEADS, function};
 use ftsh_syntax::{Script, Span};
 
 /// Returns the explanation at a position. Tries without a policy use `policy`.
-pub(super) fn hover(document: &Document, place: Position, policy: &Policy) -> Option<Hover> {
+pub(super) fn hover(
+    document: &Document,
+    place: Position,
+    policy: &Policy,
+    durations: &dyn Durations,
+) -> Option<Hover> {
     let text = document.text();
     let offset = document.offset(place);
     let all = scan(text).all;
     let index = all.iter().position(|it| it.range.start <= offset && offset < it.range.end)?;
-    let word = HoverToken { document, policy, all: &all, index };
+    let word = HoverToken { document, policy, durations, all: &all, index };
     let (span, value) = word.explained(offset)?;
     Some(Hover {
         contents: HoverContents::Markup(MarkupContent { kind: MarkupKind::Markdown, value }),
@@ -34,6 +41,7 @@ pub(super) fn hover(document: &Document, place: Position, policy: &Policy) -> Op
 struct HoverToken<'d> {
     document: &'d Document,
     policy: &'d Policy,
+    durations: &'d dyn Durations,
     all: &'d [ScriptToken],
     index: usize,
 }
@@ -58,6 +66,9 @@ impl<'d> HoverToken<'d> {
         }
         let value = match token.role {
             Role::Keyword if matches!(word, "try" | "limit") => self.try_(word)?,
+            Role::Keyword if word == "forany" => {
+                topic(word)? + &self.learned(whole.start).unwrap_or_default()
+            }
             Role::Keyword | Role::Operator => topic(word)?,
             Role::Clause if self.before("accept") => topic("accept")?,
             Role::Clause if self.before("backoff") && PolicyKind::named(word).is_some() => {
@@ -138,7 +149,9 @@ impl<'d> HoverToken<'d> {
         let found = match self.document.parsed() {
             Ok(script) => {
                 let mut all = schedules(script, self.policy).into_iter();
-                all.find(|it| it.span.start == start).map(|it| (schedule::describe(&it), it.head))
+                let durations = self.learned(start).unwrap_or_default();
+                all.find(|it| it.span.start == start)
+                    .map(|it| (schedule::describe(&it) + &durations, it.head))
             }
             Err(_) => {
                 let mut rest = self.all[self.index..].iter();
@@ -153,6 +166,15 @@ impl<'d> HoverToken<'d> {
             }
             None => general,
         })
+    }
+
+    /// Describes the learned limit of the head that begins at a position.
+    fn learned(&self, start: usize) -> Option<String> {
+        let script = self.document.parsed().ok()?;
+        let history = self.document.path().and_then(|path| self.durations.of_file(path.as_bstr()));
+        let mut all = summaries(script, history.as_ref()).into_iter();
+        let summary = all.find(|it| it.limit.start == start)?;
+        Some(format!("- usual: {}\n", summary.sentence()))
     }
 
     /// Describes a function of the script by its head and the comment above it.

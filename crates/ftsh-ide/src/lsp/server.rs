@@ -28,6 +28,7 @@ use serde_json::Value;
 use super::document::Document;
 use super::rename_files::{SharedFunction, Workspace};
 use super::{completion, definition, diagnostics, formatting, hover, outline, rename};
+use crate::durations::Durations;
 use crate::lint::Programs;
 use ftsh_syntax::backoff::Policy;
 
@@ -37,6 +38,8 @@ pub struct ServerContext {
     pub policy: Policy,
     /// Programs that a script would find.
     pub programs: Box<dyn Programs>,
+    /// Durations of earlier attempts.
+    pub durations: Box<dyn Durations>,
     /// Variables of the environment.
     pub variables: HashMap<String, Option<BString>>,
     /// Working directory.
@@ -135,7 +138,10 @@ impl LanguageServer {
             HoverRequest::METHOD => {
                 let HoverParams { text_document_position_params: at, .. } = read(params)?;
                 let document = self.document(&at.text_document.uri)?;
-                answered(hover::hover(document, at.position, &self.context.policy))
+                {
+                    let ServerContext { policy, durations, .. } = &self.context;
+                    answered(hover::hover(document, at.position, policy, &**durations))
+                }
             }
             Completion::METHOD => {
                 let CompletionParams { text_document_position: at, .. } = read(params)?;

@@ -1,11 +1,18 @@
 use std::path::Path;
+use std::time::Duration;
 
+use bstr::BStr;
 use lsp_types::{DocumentSymbol, HoverContents, TextDocumentContentChangeEvent};
 
 use super::*;
+use crate::durations::{Durations, NoDurations};
 use crate::lint::UnknownPrograms;
 use crate::lsp::names::{NameKind, Names};
 use crate::lsp::{completion, definition, diagnostics, formatting, hover, outline};
+use ftsh_machine::durations::estimate::{Sample, SampleKind};
+use ftsh_machine::durations::history::DurationHistory;
+use ftsh_machine::durations::learned::LimitKey;
+use ftsh_machine::learned_limits;
 use ftsh_syntax::ast::CommandKind;
 use ftsh_syntax::{parse, print};
 
@@ -65,7 +72,9 @@ fn changes_are_applied() {
 
 fn explained(text: &str) -> String {
     let (document, place) = cursor(text);
-    let Some(hover) = hover::hover(&document, place, &policy()) else { return "nothing".into() };
+    let Some(hover) = hover::hover(&document, place, &policy(), &NoDurations) else {
+        return "nothing".into();
+    };
     let HoverContents::Markup(it) = hover.contents else { panic!("Markdown") };
     format!("{} {}", shown(hover.range.expect("a range")), it.value)
 }
@@ -375,5 +384,36 @@ fn names_have_the_spans_of_the_tree() {
             let is_plain = written.replace('-', "_") == it.name;
             assert!(is_plain || it.kind == NameKind::Function, "{name}: {it:?} is {written:?}");
         }
+    }
+}
+
+/// Durations of one file.
+struct Known(LimitKey);
+
+impl Durations for Known {
+    fn of_file(&self, path: &BStr) -> Option<DurationHistory> {
+        assert_eq!(path, "/nowhere/a script.ftsh");
+        let mut history = DurationHistory::default();
+        for _ in 0..60 {
+            let length = Duration::from_secs(60);
+            history.add(self.0, Sample { length, kind: SampleKind::Success });
+        }
+        Some(history)
+    }
+}
+
+#[test]
+fn hover_shows_learned_limits() {
+    for (text, known) in [
+        ("t‸ry 5 times each usual or 20 minutes\n  a\nend", "the limit is now 3 min"),
+        ("fora‸ny x in a b hedge after usual or 5 min\n  a\nend", "the delay is now 1 min"),
+    ] {
+        let script = ftsh_syntax::parse("script", &text.replace('‸', "")).expect("a script");
+        let known_durations = Known(learned_limits(&script)[0].key);
+        let (document, place) = cursor(text);
+        let hover = hover::hover(&document, place, &policy(), &known_durations).expect("a hover");
+        let HoverContents::Markup(it) = hover.contents else { panic!("Markdown") };
+        let expected = format!("- usual: 60 samples, median 1 min, p95 1 min; {known}\n");
+        assert!(it.value.contains(&expected), "{}", it.value);
     }
 }

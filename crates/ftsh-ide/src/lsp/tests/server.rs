@@ -4,6 +4,7 @@ use lsp_server::Message;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::durations::NoDurations;
 use crate::lint::UnknownPrograms;
 use crate::lsp::{LanguageServer, ServerContext};
 
@@ -13,6 +14,7 @@ fn server() -> LanguageServer {
     LanguageServer::new(ServerContext {
         policy: policy(),
         programs: Box::new(UnknownPrograms),
+        durations: Box::new(NoDurations),
         variables: variables(),
         directory: PathBuf::from("/nowhere"),
     })
