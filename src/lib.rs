@@ -7,4 +7,5 @@ pub mod cli;
 pub mod log;
 pub mod repl;
 pub mod report;
+mod state;
 pub mod timeline;

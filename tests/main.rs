@@ -21,6 +21,7 @@ mod cookbook_endings;
 mod cron;
 mod descriptors;
 mod docs;
+mod durations;
 mod editors;
 mod examples;
 mod filters;

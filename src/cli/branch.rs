@@ -159,6 +159,7 @@ fn prepare(branch: Branch, identity: &Identity) -> Result<PreparedBranch> {
         child_env: known_variables(child_env),
         kill_timeout: process::KillTimeout::of(kill_timeout).inside(),
         channels,
+        durations: process::DurationsConfig::default(),
     };
     Ok(PreparedBranch { machine, file, config, kill_timeout, at })
 }

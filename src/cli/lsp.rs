@@ -9,16 +9,22 @@ use std::path::PathBuf;
 use anyhow::{Result, anyhow};
 
 use super::PathLookup;
+use super::durations::RecordedDurations;
 use super::messages::print_message;
 use ftsh_ide::known::SessionSnapshot;
 use ftsh_ide::lsp::{ServerContext, serve as serve_editor};
 use ftsh_machine::Outcome;
+use ftsh_process::DurationStore;
 use ftsh_syntax::backoff::Policy;
 use ftsh_syntax::slug::Slug;
 use ftsh_sys::os_error::plain;
 
 /// Serves an editor until the editor closes the connection.
-pub(super) fn serve(policy: Policy, directory: PathBuf) -> Result<Outcome> {
+pub(super) fn serve(
+    policy: Policy,
+    durations: Option<DurationStore>,
+    directory: PathBuf,
+) -> Result<Outcome> {
     let programs = SessionSnapshot::along_path(&directory, std::env::var_os("PATH"));
     let variables = std::env::vars_os().filter_map(|(name, value)| {
         Some((name.into_string().ok()?, Some(value.into_vec().into())))
@@ -26,6 +32,7 @@ pub(super) fn serve(policy: Policy, directory: PathBuf) -> Result<Outcome> {
     let context = ServerContext {
         policy,
         programs: Box::new(PathLookup(programs)),
+        durations: Box::new(RecordedDurations(durations)),
         variables: variables.collect(),
         directory,
     };

@@ -4,6 +4,7 @@ mod arguments;
 mod blocking_io;
 mod branch;
 mod channels;
+mod durations;
 mod execute;
 mod explain;
 pub mod flags;
@@ -148,7 +149,7 @@ fn execute_command_line(words: Vec<OsString>) -> Result<Outcome> {
         return journal::view(*view, file, &plan);
     }
     if plan.action == Action::Serve {
-        return lsp::serve(plan.machine.backoff, directory);
+        return lsp::serve(plan.machine.backoff, plan.process.durations.store, directory);
     }
     let script = match plan.action {
         Action::Print => plan.script.program.script_alone(),
@@ -172,12 +173,15 @@ fn execute_command_line(words: Vec<OsString>) -> Result<Outcome> {
                 messages::report(&diagnostic::render_warnings(&file.source, &warnings));
                 has_warnings |= !warnings.is_empty();
             }
+            durations::note(&script, &plan);
             // The process ends now. Freeing a large tree node by node takes a tenth of the whole
             // time.
             std::mem::forget(script);
             let fails = *strict && has_warnings;
             Ok(if fails { Outcome::Exited(1) } else { Outcome::Succeeded })
         }
+        Action::Durations { forgets: true } => durations::forget(&script, &plan),
+        Action::Durations { forgets: false } => Ok(durations::show(&script, &plan)),
         _ => Ok(print_text(&print(&script))),
     }
 }

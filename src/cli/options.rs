@@ -3,86 +3,28 @@
 //! Parsing, help and the completions are generated from [`TABLE`]. A test compares the page on the
 //! command line with it.
 
+mod spec;
+
 use std::ffi::OsStr;
 use std::time::Duration;
 
-use anyhow::{Result, anyhow};
 use bstr::BString;
 
+use self::spec::PLAIN;
+pub use self::spec::{Setting, Spec, short};
 use super::plan::{CronMode, WhenBusy};
 use super::topics;
-use super::values::{self, BadValue, Words};
+use super::values::{self, Words};
 use crate::log::Format;
 use ftsh_syntax::backoff::{Policy, PolicyKind};
 use ftsh_syntax::clauses::On;
 use ftsh_syntax::slug::Slug;
 
-/// An option of the command line.
-#[derive(Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each can be true of any option")]
-pub struct Spec {
-    /// Names on the command line, such as `-l` and `--log-format`; the first is the main name.
-    pub names: &'static [&'static str],
-    /// Name of the value; none for a switch.
-    pub value: Option<&'static str>,
-    /// True if the value is optional.
-    pub is_optional: bool,
-    /// True if a value has to stand in the same word as the option, after a `=`.
-    pub is_joined: bool,
-    /// True if the option may be repeated and all values count.
-    pub is_repeated: bool,
-    /// Values that completions suggest. Other values may be valid.
-    pub suggestions: fn() -> Vec<&'static str>,
-    /// True if completions suggest files.
-    pub is_file: bool,
-    /// Variable of the environment with the same meaning.
-    pub variable: Option<&'static str>,
-    /// True if the variable applies to one shell only, not to shells that a script starts.
-    pub is_private: bool,
-    /// Default value.
-    pub default: Option<&'static str>,
-    /// Heading of the option in the help.
-    pub heading: &'static str,
-    /// True if the short help lists the option.
-    pub is_common: bool,
-    /// Description in the help.
-    pub help: &'static str,
-}
-
-/// An option whose value has a type of its own.
-#[derive(Debug)]
-pub struct Setting<T> {
-    /// The option.
-    pub option: Spec,
-    /// Parser of a value.
-    pub read: fn(&str) -> Result<T, BadValue>,
-    /// Formatter of a value for nested shells.
-    pub write: fn(&T) -> String,
-}
-
-const GENERAL: &str = "General";
 const TRYING: &str = "Trying and ending";
 const LOG: &str = "Log";
 const CRON: &str = "Cron";
 const RECORDED: &str = "Recorded runs";
 const ELSEWHERE: &str = "Other machines";
-
-/// Defaults of the fields.
-const PLAIN: Spec = Spec {
-    names: &[],
-    value: None,
-    is_optional: false,
-    is_joined: false,
-    is_repeated: false,
-    suggestions: Vec::new,
-    is_file: false,
-    variable: None,
-    is_private: false,
-    default: None,
-    heading: GENERAL,
-    is_common: false,
-    help: "",
-};
 
 /// Text of a script.
 pub static TEXT: Spec = Spec {
@@ -325,6 +267,22 @@ pub static CHANNELS: Spec = Spec {
     ..PLAIN
 };
 
+/// List of the durations that limits are learned from.
+pub static DURATIONS: Spec = Spec {
+    names: &["--durations"],
+    heading: TRYING,
+    help: "List the durations and limits of the script's usual clauses; run nothing",
+    ..PLAIN
+};
+
+/// Removal of the durations.
+pub static DURATIONS_FORGET: Spec = Spec {
+    names: &["--durations-forget"],
+    heading: TRYING,
+    help: "Drop the durations of the script's usual clauses; run nothing",
+    ..PLAIN
+};
+
 /// Runs whose output is shown at their end only.
 pub static QUIET: Setting<CronMode> = Setting {
     option: Spec {
@@ -504,7 +462,7 @@ pub static OUTPUT: Spec = Spec {
 };
 
 /// All options in the order of the help.
-pub static TABLE: [&Spec; 35] = [
+pub static TABLE: [&Spec; 37] = [
     &TEXT,
     &CHECK,
     &STRICT,
@@ -520,6 +478,8 @@ pub static TABLE: [&Spec; 35] = [
     &KILL_MODE.option,
     &SEED.option,
     &CHANNELS,
+    &DURATIONS,
+    &DURATIONS_FORGET,
     &LOG_FILE,
     &LOG_LEVEL.option,
     &LOG_DECIMAL.option,
@@ -563,51 +523,6 @@ pub const STATUS: [(&str, &str); 8] = [
         "wrong usage or a syntax error in the script, and nothing was run; or a command's own status",
     ),
 ];
-
-impl<T> Setting<T> {
-    /// Returns the value that applies without the option.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the table has no default for the option, or one that cannot be parsed.
-    pub fn default(&self) -> Result<T> {
-        let option = &self.option;
-        let text = option.default.ok_or_else(|| anyhow!("`{}` has no default", option.name()))?;
-        (self.read)(text)
-            .map_err(|reason| anyhow!("`{}` has a bad default: {reason}", option.name()))
-    }
-}
-
-impl Spec {
-    /// Returns the main name.
-    pub fn name(&self) -> &'static str {
-        self.names[0]
-    }
-
-    /// True if `letter` is a name of the option and the option takes a value.
-    pub fn takes_value_as(&self, letter: char) -> bool {
-        self.value.is_some() && self.names.iter().any(|name| short(name) == Some(letter))
-    }
-
-    /// Returns the description with the default.
-    pub fn meaning(&self) -> String {
-        let default = self.default.map(|default| format!(" [{default}]"));
-        format!("{}{}", self.help, default.unwrap_or_default())
-    }
-
-    /// Returns the variable in the form of an assignment; a switch has the value that turns it on.
-    pub fn assignment(&self) -> Option<String> {
-        let on = if self.value.is_none() { "=1" } else { "" };
-        self.variable.map(|variable| format!("{variable}{on}"))
-    }
-}
-
-/// Returns the letter of an option with a single letter.
-pub fn short(name: &str) -> Option<char> {
-    let rest = name.strip_prefix('-')?;
-    let mut letters = rest.chars();
-    letters.next().filter(|letter| *letter != '-' && letters.next().is_none())
-}
 
 /// True if a variable of the environment applies to one shell only, not to shells that it starts.
 pub fn is_private(variable: &OsStr) -> bool {

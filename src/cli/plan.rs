@@ -53,6 +53,8 @@ pub(super) enum Action {
     Check { strict: bool },
     /// Print the script.
     Print,
+    /// List the durations of the script, or forget them.
+    Durations { forgets: bool },
     /// Serve an editor, which provides scripts.
     Serve,
     /// Show a journal.

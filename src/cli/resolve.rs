@@ -21,12 +21,13 @@ use super::prefix::{Prefix, is_prefix};
 use super::source::ScriptSource;
 use super::values::{self, BadValue};
 use crate::log::Format;
+use crate::state;
 use ftsh_cluster::ClusterConfig;
 use ftsh_machine::Config;
 use ftsh_machine::record::Level;
 use ftsh_machine::secrets::Secrets;
 use ftsh_machine::time::Deadline;
-use ftsh_process::{KillTimeout, ProcessConfig};
+use ftsh_process::{DurationStore, DurationsConfig, KillTimeout, ProcessConfig};
 use ftsh_syntax::backoff::{Clauses, Policy, PolicyKind};
 use ftsh_syntax::duration::Exact;
 use ftsh_syntax::slug::Slug;
@@ -36,6 +37,9 @@ const REPLACE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Variable that holds the directory of channels.
 const CHANNELS: &str = "FTSH_CHANNELS";
+
+/// Variable that holds the directory of durations. Empty if none are recorded.
+const DURATIONS: &str = "FTSH_DURATIONS";
 
 /// Variable that holds the deadline of the run.
 pub(super) const DEADLINE: &str = "FTSH_DEADLINE";
@@ -206,6 +210,24 @@ impl Resolver<'_> {
         Some(directory)
     }
 
+    /// Returns the directory of durations, for nested shells as well, which may run elsewhere.
+    fn durations(&mut self) -> DurationsConfig {
+        let variable = |name: &str| self.context.get(name).map(PathBuf::from);
+        let (store, missing) = match variable(DURATIONS) {
+            Some(folder) => {
+                let folder = self.context.directory.join(folder);
+                self.child_env.push((DURATIONS, folder.clone().into_os_string().into_vec().into()));
+                (Some(folder), None)
+            }
+            None if (self.context.variable)(DURATIONS).is_some() => (None, None),
+            None => match state::directory(variable) {
+                Some(state) => (Some(state.join("ftsh/durations")), None),
+                None => (None, Some("there is no home directory".to_owned())),
+            },
+        };
+        DurationsConfig { store: store.map(DurationStore::new), missing, script: None }
+    }
+
     /// Returns the script and its arguments.
     fn program(&self) -> Result<(ScriptSource, Vec<BString>)> {
         if is_prefix(self.flags) {
@@ -213,7 +235,9 @@ impl Resolver<'_> {
             return Ok((ScriptSource::Prefix(prefix), vec!["ftsh".into()]));
         }
         let mut words = self.flags.words.iter().cloned().peekable();
-        let only_looks = self.flags.has(&options::CHECK) || self.flags.has(&options::PRINT);
+        let only_looks =
+            [&options::CHECK, &options::PRINT, &options::DURATIONS, &options::DURATIONS_FORGET];
+        let only_looks = only_looks.into_iter().any(|option| self.flags.has(option));
         let program = match self.flags.value(&options::TEXT) {
             Some(text) => ScriptSource::Text { text: text.clone(), named: words.peek().cloned() },
             None => match words.peek() {
@@ -271,6 +295,10 @@ impl Resolver<'_> {
         if strict && !self.flags.has(&options::CHECK) {
             let message = "`--strict` needs `-n`, whose warnings it makes a failure";
             return Err(usage(Slug::OptionConflict, message));
+        }
+        let forgets = self.flags.has(&options::DURATIONS_FORGET);
+        if forgets || self.flags.has(&options::DURATIONS) {
+            return Ok(Action::Durations { forgets });
         }
         Ok(match (self.flags.has(&options::CHECK), self.flags.has(&options::PRINT)) {
             (_, true) => Action::Print,
@@ -382,6 +410,7 @@ impl RunPlan {
             None => (None, deadline),
         };
         let channels = resolver.channels();
+        let durations = resolver.durations();
         Ok(Self {
             action,
             script: ScriptPlan { program, arguments, seed },
@@ -414,6 +443,7 @@ impl RunPlan {
                 child_env: resolver.child_env,
                 kill_timeout: kill_timeout.inside(),
                 channels,
+                durations,
             },
             cluster: ClusterConfig { lease, ship },
             journal,

@@ -48,6 +48,7 @@ pub(super) fn run(script: Result<Script, UnusableScript>, mut plan: RunPlan) -> 
     if has_earlier {
         plan.start.splay = Duration::ZERO;
     }
+    plan.process.durations.script = plan.script.program.identity(script.as_ref().ok());
     let mut capture = preflight::capture(&plan)?;
     let run = random()?;
     let mut reporters = Reporters::open(&plan, run)?;

@@ -15,6 +15,7 @@ use crate::repl;
 use ftsh_ide::DiskFiles;
 use ftsh_machine::Outcome;
 use ftsh_process as process;
+use ftsh_process::ScriptIdentity;
 use ftsh_syntax::diagnostic;
 use ftsh_syntax::slug::Slug;
 use ftsh_syntax::uses::parse_with_files;
@@ -51,6 +52,17 @@ impl ScriptSource {
             Self::StandardInput => "stdin".into(),
             Self::Prefix(prefix) => prefix.head.into(),
             Self::Prompt => repl::NAME.into(),
+        }
+    }
+
+    /// Returns the identity under which durations are recorded; `None` for a prompt.
+    pub(super) fn identity(&self, script: Option<&Script>) -> Option<ScriptIdentity> {
+        match self {
+            Self::File(path) => Some(ScriptIdentity::File(path.clone())),
+            Self::Prompt => None,
+            Self::Text { .. } | Self::StandardInput | Self::Prefix(_) => {
+                Some(ScriptIdentity::Text(script?.source.text().into()))
+            }
         }
     }
 

@@ -6,7 +6,7 @@ use ftsh_ide::help::ProgramTopic;
 /// Variables of the environment without an option.
 pub const WITHOUT_OPTION: [(&str, &str); 5] = [
     ("FTSH_REDACT", "values to hide as --redact does, one a line"),
-    ("FTSH_CHANNELS", "directory of the files of channels"),
+    ("FTSH_CHANNELS, _DURATIONS", "directories of channels and of durations for usual"),
     ("FTSH_LOCK_DIR", "directory of the locks of --lock without FILE"),
     ("FTSH_EXPMIN, _EXPMAX, _EXPFACTOR, _EXPRAND", "delays, as in the ftsh of 2003"),
     ("FTSH_DEADLINE", "a limit for the whole run, in seconds since 1970"),

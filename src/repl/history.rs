@@ -11,6 +11,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsE
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use crate::state;
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg, OFlag};
 
@@ -35,13 +36,8 @@ impl History {
     /// Returns the history of the user: `ftsh/history` in `$XDG_STATE_HOME`, or in `~/.local/state`
     /// by the XDG rules.
     pub(super) fn of_user(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<Self> {
-        let absolute = |path: &PathBuf| path.is_absolute();
-        let home = variable("HOME").filter(absolute);
-        let state = variable("XDG_STATE_HOME")
-            .filter(absolute)
-            .or_else(|| home.as_ref().map(|home| home.join(".local/state")))?;
-        let path = state.join("ftsh/history");
-        let home = home.filter(|home| path.starts_with(home));
+        let path = state::directory(&variable)?.join("ftsh/history");
+        let home = variable("HOME").filter(|home| home.is_absolute() && path.starts_with(home));
         Some(Self { home, ..Self::at(path) })
     }
 
