@@ -30,6 +30,7 @@ type Recording<'a> = Recorder<'a, Shared, Memory>;
 pub(crate) struct Run<'a> {
     pub script: &'a Script,
     pub library: &'a str,
+    pub durations: &'a str,
     pub arguments: &'a [BString],
     pub environment: &'a [(BString, BString)],
     pub config: Config,
@@ -63,7 +64,7 @@ fn violation(what: impl Into<String>) -> Violation {
 
 impl Run<'_> {
     fn world(&self) -> Faulty {
-        Faulty::new(&mut Dice::new(self.seed), self.library).without_restarts()
+        Faulty::new(&mut Dice::new(self.seed), self.library, self.durations).without_restarts()
     }
 
     fn begin(&self) -> Life {

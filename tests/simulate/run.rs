@@ -6,6 +6,9 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
+use ftsh_machine::durations::estimate::{Sample, SampleKind};
+use ftsh_machine::durations::history::line;
+use ftsh_machine::learned_limits;
 use ftsh_machine::record::Level;
 use ftsh_machine::time::Deadline;
 use ftsh_machine::{Config, Effect, Machine, Outcome, Output, Time};
@@ -62,6 +65,8 @@ pub(crate) fn program(seed: u64) -> Program {
 struct Ready {
     script: Script,
     library: String,
+    /// Durations of earlier attempts, as the text of a history.
+    durations: String,
     promises: Promises,
 }
 
@@ -72,8 +77,23 @@ impl Ready {
             oracle: "syntax",
             what: format!("{:?}\n{script}", errors.errors),
         })?;
-        Ok(Self { script, library, promises })
+        let durations = durations(&script);
+        Ok(Self { script, library, durations, promises })
     }
+}
+
+/// Returns durations of earlier attempts: many, as many as needed, and too few.
+fn durations(script: &Script) -> String {
+    let limits = learned_limits(script).into_iter().enumerate();
+    let samples = limits.flat_map(|(index, limit)| {
+        let count = [60, 10, 9, 60][index % 4];
+        let scale = [1, 5, 9][index % 3];
+        (0..count).map(move |at| {
+            let length = Duration::from_millis(scale * (20 + 15 * (at * 7 % 11)));
+            line(limit.key, Sample { length, kind: SampleKind::Success })
+        })
+    });
+    samples.collect()
 }
 
 /// Runs a program in all its worlds, and checks every promise in each.
@@ -115,6 +135,7 @@ fn resumed(ready: &Ready, seed: u64) -> Result<(), Violation> {
     let run = resume::Run {
         script: &ready.script,
         library: &ready.library,
+        durations: &ready.durations,
         arguments: &[SCRIPT.into(), "first".into(), "second one".into()],
         environment: &[("HOME".into(), "/home".into()), ("ENV".into(), "1".into())],
         config,
@@ -187,17 +208,18 @@ fn config(dice: &mut Dice, log_level: Level) -> Config {
 
 impl Ran {
     fn run(&mut self, ready: &Ready, seed: u64, level: Level) -> Result<(), Violation> {
-        let Ready { script, library, promises } = ready;
+        let Ready { script, library, durations, promises } = ready;
         // The world uses another sequence than the program.
         let mut dice = Dice::new(!seed);
         let config = config(&mut dice, level);
-        let mut oracles = (level == Level::STRUCTURES).then(|| Oracles::new(promises, &config));
+        let mut oracles =
+            (level == Level::STRUCTURES).then(|| Oracles::new(script, promises, &config));
         let environment = vec![("HOME".into(), "/home".into()), ("ENV".into(), "1".into())];
         let args = vec![SCRIPT.into(), "first".into(), "second one".into()];
         let choices = dice.seed();
         let mut tape = Tape::new(script, &args, &environment, &config, choices);
         let mut machine = Machine::new(script, args, environment, config, choices);
-        let mut world = Faulty::new(&mut dice, library);
+        let mut world = Faulty::new(&mut dice, library, durations);
         let outcome = self.drive(&mut machine, &mut world, oracles.as_mut(), Some(&mut tape));
         self.judged = oracles.as_ref().map(Oracles::judged).unwrap_or_default();
         let outcome = outcome?;

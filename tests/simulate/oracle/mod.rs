@@ -21,6 +21,7 @@ mod quorum;
 mod resources;
 mod signals;
 mod slots;
+mod usual;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,6 +31,7 @@ use ftsh_machine::status::{InProgress, Status, TaskStatus};
 use ftsh_machine::time::Deadline;
 use ftsh_machine::{Config, Effect, Event, Outcome, Time};
 use ftsh_sim::cluster::NodeAttempt;
+use ftsh_syntax::Script;
 
 use self::families::{Families, Start};
 use crate::program::Promises;
@@ -69,7 +71,7 @@ pub(crate) trait Oracle {
 }
 
 /// Subjects that do not occur in every run.
-const JUDGED: [&str; 54] = [
+const JUDGED: [&str; 56] = [
     "beginnings of attempts",
     "failures that time does not mend",
     "atomic retries",
@@ -124,6 +126,9 @@ const JUDGED: [&str; 54] = [
     "elsewhere: output",
     "elsewhere: sent again",
     "elsewhere: succeeds",
+    "usual: bound",
+    "usual: doubles",
+    "usual: learned",
 ];
 
 /// Number of judgments of subjects that do not occur in every run.
@@ -186,7 +191,7 @@ pub(crate) struct Violation {
 }
 
 impl Oracles {
-    pub(crate) fn new(promises: &Promises, config: &Config) -> Self {
+    pub(crate) fn new(script: &Script, promises: &Promises, config: &Config) -> Self {
         let oracles: Vec<Box<dyn Oracle>> = vec![
             Box::new(resources::Resources::default()),
             Box::new(channels::Channels::default()),
@@ -204,6 +209,7 @@ impl Oracles {
             Box::new(atomic::Atomic::default()),
             Box::new(groups::Groups::new(promises, config)),
             Box::new(elsewhere::Elsewhere::default()),
+            Box::new(usual::Usual::new(script, promises)),
             Box::new(last_words::LastWords::default()),
             Box::new(leftovers::Leftovers),
             Box::new(leftovers::Nothing { limited: config.deadline != Deadline::NONE }),

@@ -194,6 +194,7 @@ impl Oracle for Resources {
             | Effect::DropScratch(_)
             | Effect::Leave(..)
             | Effect::Fill(..)
+            | Effect::RecordDurations(..)
             | Effect::Log(_) => Ok(()),
         }
     }

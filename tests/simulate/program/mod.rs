@@ -69,11 +69,14 @@ pub(crate) enum Promise {
 
 /// Promises of the head of a `try`.
 #[derive(Clone, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each can be true of any `try`")]
 pub(crate) struct Limits {
     pub limit: Option<Duration>,
     /// Time limit, if there is one.
     pub times: Option<u64>,
     pub each: Option<Duration>,
+    /// True if `each` is the bound of a learned limit.
+    pub usual: bool,
     pub every: Option<Duration>,
     /// Policy as written; none for the policy of the run.
     pub policy: Option<String>,

@@ -67,8 +67,9 @@ pub(super) fn recorded(g: &mut Generator) -> Node {
 pub(super) fn hedge(g: &mut Generator, depth: usize) -> Node {
     let site = site(g, depth);
     let after = *g.dice.pick(&["$limit", "300 ms", "2s"]);
+    let usual = g.maybe(0.3, |_| " usual or".into());
     let mut head =
-        format!("forany {} in {} hedge after {after}", site.variable, site.words.join(" "));
+        format!("forany {} in {} hedge after{usual} {after}", site.variable, site.words.join(" "));
     head += &g.maybe(0.4, |_| " in order".into());
     head += &g.maybe(0.3, |g| format!(" at most {}", g.dice.number(1, 3)));
     // No other exit is possible.

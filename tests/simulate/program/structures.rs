@@ -109,7 +109,10 @@ impl Generator {
     fn hedge(&mut self) -> String {
         const AFTER: [&str; 5] = ["$limit", "300 ms", "2s", "$n seconds", "(2 .mul. 3) seconds"];
         let mut clauses = [
-            format!(" hedge after {}", self.dice.pick(&AFTER)),
+            {
+                let usual = self.maybe(0.3, |_| " usual or".into());
+                format!(" hedge after{usual} {}", self.dice.pick(&AFTER))
+            },
             self.in_order(),
             self.maybe(0.4, |g| format!(" at most {}", g.dice.pick(&["1", "2", "(1 .add. 1)"]))),
         ];

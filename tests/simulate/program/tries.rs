@@ -162,6 +162,8 @@ impl Generator {
         }
         if self.dice.chance(0.25) {
             head += " each";
+            limits.usual = self.dice.chance(0.4);
+            head += if limits.usual { " usual or" } else { "" };
             head += &self.length(&mut limits.each);
         }
         if self.dice.chance(0.05) {

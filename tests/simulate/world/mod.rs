@@ -115,12 +115,13 @@ impl Around {
 }
 
 impl Faulty {
-    pub(crate) fn new(dice: &mut Dice, library: &str) -> Self {
+    pub(crate) fn new(dice: &mut Dice, library: &str, durations: &str) -> Self {
         let faults = Faults::random(dice);
         let mut shell = Shell::default();
         for (path, content) in [(LIBRARY, library), ("/data", "one\ntwo\n"), ("/a.c", "")] {
             shell.add_file(path, content);
         }
+        shell.add_durations(durations);
         shell.set_stdin("first\nsecond\nthird\n");
         let mut mail = Mail::default();
         for (at, signal) in &faults.signals {
