@@ -10,7 +10,7 @@ use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand};
 use crate::common::{CommonOptions, RenderedError, Report, ReportOutput};
 use crate::scenario::overload::serve::SERVE;
 use crate::scenario::{
-    advise, blackhole, buffer, channels, cluster, delays, ethernet, occ, outage, overload,
+    advise, blackhole, buffer, channels, cluster, delays, ethernet, limits, occ, outage, overload,
     recovery, rehearse,
 };
 
@@ -38,6 +38,7 @@ enum Scenario {
     Buffer(buffer::BufferOptions),
     Channels(channels::ChannelsOptions),
     Cluster(cluster::ClusterOptions),
+    Limits(limits::LimitsOptions),
     Rehearse(Box<rehearse::RehearseOptions>),
 }
 
@@ -55,6 +56,7 @@ impl Scenario {
             Self::Buffer(options) => &options.common,
             Self::Channels(options) => &options.common,
             Self::Cluster(options) => &options.common,
+            Self::Limits(options) => &options.common,
             Self::Rehearse(options) => &options.common,
         }
     }
@@ -72,6 +74,7 @@ impl Scenario {
             Self::Buffer(options) => buffer::run(options),
             Self::Channels(options) => channels::run(options),
             Self::Cluster(options) => cluster::run(options),
+            Self::Limits(options) => limits::run(options),
             Self::Rehearse(options) => rehearse::run(options),
         }
     }

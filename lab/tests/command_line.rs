@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use crate::support::{lab, printed};
 
 /// A quick command line of each scenario.
-const SCENARIOS: [&[&str]; 12] = [
+const SCENARIOS: [&[&str]; 13] = [
     &["occ", "--clients", "10,20", "--trials", "3"],
     &["outage", "--clients", "2000", "--outage", "20s"],
     &["recovery", "--outage", "30s", "--trials", "100"],
@@ -14,6 +14,7 @@ const SCENARIOS: [&[&str]; 12] = [
     &["advise", "--clients", "100", "--capacity", "50/s", "--p99", "10ms", "--notice", "1min"],
     &["ethernet", "--clients", "10,30", "--descriptors", "1000", "--time", "1min"],
     &["buffer", "--producers", "2,9", "--buffer", "5", "--time", "1min", "--trials", "1"],
+    &["limits", "--sigma", "0.6", "--hangs", "5", "--trials", "3"],
     &["blackhole", "--trials", "3"],
     &["cluster", "--jobs", "30", "--most", "8,30", "--trials", "2"],
     &["overload", "--clients", "100", "--limit", "3", "--backlog", "99", "--trials", "2"],

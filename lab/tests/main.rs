@@ -9,6 +9,7 @@ mod cluster;
 mod command_line;
 mod delays;
 mod ethernet;
+mod limits;
 mod live;
 mod occ;
 mod outage;

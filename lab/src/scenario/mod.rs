@@ -9,6 +9,7 @@ pub mod delays;
 pub mod discipline;
 pub mod ethernet;
 pub mod last_attempt;
+pub mod limits;
 pub mod occ;
 pub mod outage;
 pub mod overload;
