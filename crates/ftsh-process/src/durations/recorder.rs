@@ -15,7 +15,7 @@ use ftsh_sys::has_room;
 use ftsh_sys::os_error::plain;
 
 /// Longest wait for the records at the end of the shell.
-const END_TIMEOUT: Duration = Duration::from_secs(1);
+const END_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// Size of the stack of the thread.
 const STACK_SIZE: usize = 128 * 1024;
@@ -105,7 +105,14 @@ impl DurationRecorder {
         let (ends, ended) = mpsc::channel::<()>();
         let work = move || {
             let mut has_failed = false;
-            for (name, lines) in received {
+            let mut next = received.recv().ok();
+            while let Some((name, mut lines)) = next {
+                // Lines that came meanwhile are written together.
+                next = received.try_recv().ok();
+                while let Some((_, more)) = next.take_if(|(other, _)| *other == name) {
+                    lines.extend_from_slice(&more);
+                    next = received.try_recv().ok();
+                }
                 let name = name.to_str_lossy();
                 if let Err(error) = store.append(&name, &lines)
                     && !std::mem::replace(&mut has_failed, true)
@@ -114,6 +121,7 @@ impl DurationRecorder {
                     let note = format!("can't record durations in `{folder}`: {}", plain(&error));
                     add_note(&notes, Level::COMMANDS, note);
                 }
+                next = next.or_else(|| received.recv().ok());
             }
             drop(ends);
         };

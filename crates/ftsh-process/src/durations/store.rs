@@ -21,7 +21,7 @@ use ftsh_machine::durations::learned::digest;
 const COMPACTION_SIZE: u64 = 64 * 1024;
 
 /// Longest wait for the lock. Only a stopped process holds the lock longer.
-const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(3);
 /// Interval of attempts to get the lock.
 const LOCK_INTERVAL: Duration = Duration::from_millis(1);
 
