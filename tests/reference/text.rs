@@ -91,7 +91,10 @@ fn command(one: &Command) -> String {
             let signal = if *times == 2 { " signal INT" } else { "" };
             // Attempts take no time, so that a learned limit never passes.
             let each = if times % 2 == 0 { " each usual or 1 hour" } else { "" };
-            format!("try {times} times{each} backoff none{signal}\n{}{catch}{finally}end", block(body))
+            format!(
+                "try {times} times{each} backoff none{signal}\n{}{catch}{finally}end",
+                block(body)
+            )
         }
         Command::Capture(inside, name, append) => {
             let arrow = if *append { "->>" } else { "->" };

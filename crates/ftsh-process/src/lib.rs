@@ -311,27 +311,6 @@ impl ProcessDriver {
         self.ready.push_back(Event::Done { operation, result });
     }
 
-    fn abandon(&mut self, operation: OperationId) {
-        let (relays, mut external_fds) = self.relays();
-        relays.leave(&mut external_fds, operation);
-        let mut is_turn = false;
-        self.take_turns(|turns, external_fds| {
-            let note = turns.cancel(external_fds, operation);
-            is_turn = note.is_some();
-            note.flatten()
-        });
-        if is_turn {
-            return;
-        }
-        if !self.withdraw(operation)
-            && let Some(handle) = self.work.operations.remove(&operation)
-        {
-            self.work.waiting.remove(&handle.ticket);
-            self.work.pool.cancel(&handle);
-            self.admission.note_free();
-        }
-    }
-
     fn open(&mut self, effect: Effect, place: TreePosition) {
         let Effect::Open { operation, io, base, directory, umask, redirects } = effect else {
             return self.report_bug("an effect other than `Open` was to be opened");

@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use ftsh_syntax::Script;
 use ftsh_syntax::error::SyntaxErrors;
-use ftsh_syntax::uses::{UsedFile, UsedFiles, parse_with_files};
 use ftsh_syntax::signal::Signal;
+use ftsh_syntax::uses::{UsedFile, UsedFiles, parse_with_files};
 
 pub(crate) use generate::generate;
 

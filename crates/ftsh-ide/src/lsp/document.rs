@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use bstr::{BString, ByteSlice};
+use bstr::ByteSlice;
 use lsp_types::{Position, Range, TextDocumentContentChangeEvent, Uri};
 
 use super::position::LineIndex;

@@ -1,5 +1,7 @@
 //! `textDocument/hover`: meaning of a word at a position.
 
+use std::os::unix::ffi::OsStrExt;
+
 use bstr::ByteSlice;
 use lsp_types::{Hover, HoverContents, MarkupContent, MarkupKind, Position};
 
@@ -171,7 +173,10 @@ impl<'d> HoverToken<'d> {
     /// Describes the learned limit of the head that begins at a position.
     fn learned(&self, start: usize) -> Option<String> {
         let script = self.document.parsed().ok()?;
-        let history = self.document.path().and_then(|path| self.durations.of_file(path.as_os_str().as_bytes().as_bstr()));
+        let history = self
+            .document
+            .path()
+            .and_then(|path| self.durations.of_file(path.as_os_str().as_bytes().as_bstr()));
         let mut all = summaries(script, history.as_ref()).into_iter();
         let summary = all.find(|it| it.limit.start == start)?;
         Some(format!("- usual: {}\n", summary.sentence()))

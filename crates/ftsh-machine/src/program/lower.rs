@@ -16,8 +16,8 @@ use crate::values::value::Value;
 use ftsh_syntax::Script;
 use ftsh_syntax::ast::{
     BackoffClause, BinaryOperator, Block, ChannelDeclaration, Command, CommandKind, Duration, Expr,
-    ExprKind, For, ForKind, Mode, Modifier, ModifierKind, Name, Pipeline, Question, Redirect,
-    RedirectionTarget, Stage, StageKind, Try, UnaryOperator, Word, WordPart, calls,
+    ExprKind, Mode, Modifier, ModifierKind, Name, Pipeline, Question, Redirect, Stage, StageKind,
+    Try, UnaryOperator, Word, calls,
 };
 use ftsh_syntax::span::{Source, Span};
 
