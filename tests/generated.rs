@@ -15,6 +15,7 @@ use ftsh_syntax::backoff;
 use ftsh_syntax::clauses::{self, ClauseRow, ValueForm};
 use ftsh_syntax::duration::Unit;
 use ftsh_syntax::engine::EngineId;
+use ftsh_syntax::size::ByteUnit;
 use ftsh_syntax::slug::{Severity, Slug};
 use ftsh_syntax::vocabulary::{
     OPERATOR_ROWS, OPERATORS, PREFIX_LEVEL, QUESTIONS, SYMBOLS, TIMES, is_loop, loop_clauses,
@@ -172,7 +173,8 @@ fn words(name: &str) -> Vec<String> {
             operators.map(|operator| operator.trim_matches('.').to_owned()).collect()
         }
         "try-words" => {
-            owned(clauses::words("try").chain(TIMES).chain(policies).chain(Unit::names()).collect())
+            let units = Unit::names().chain(ByteUnit::names());
+            owned(clauses::words("try").chain(TIMES).chain(policies).chain(units).collect())
         }
         "channel-words" => owned(clauses::words("channel").chain(Unit::names()).collect()),
         "forany-clauses" => phrases("forany"),
@@ -324,9 +326,10 @@ fn tree_sitter_words() -> String {
     let units: Vec<&str> = TIMES.into_iter().chain(Unit::names()).collect();
     let _ = write!(
         text,
-        "];\nconst QUESTIONS = [\n  {},\n];\nconst UNITS = [\n  {},\n];\n",
+        "];\nconst QUESTIONS = [\n  {},\n];\nconst UNITS = [\n  {},\n];\nconst BYTE_UNITS = [\n  {},\n];\n",
         quoted(&questions),
-        quoted(&units)
+        quoted(&units),
+        quoted(&ByteUnit::names().collect::<Vec<_>>())
     );
     text
 }
@@ -408,6 +411,7 @@ fn grammar_of_loops() -> String {
         (ValueForm::Times, "times", " ~ (blank* ~ !opener ~ calculation ~ (blank* ~ n_times)?)?"),
         (ValueForm::Order, "order", " ~ (blank* ~ in_order)?"),
         (ValueForm::Expression, "expression", " ~ (blank* ~ !opener ~ expression)?"),
+        (ValueForm::Size, "size", " ~ (blank* ~ !opener ~ duration)?"),
     ];
     let (names, rules) = grammar_rules("loop", |row| is_loop(row.head), &forms);
     let engines = EngineId::ALL.map(|engine| format!("\"{}\"", engine.name())).join(" | ");
@@ -428,6 +432,7 @@ fn grammar_of_try() -> String {
         (ValueForm::Nothing, "nothing", ""),
         (ValueForm::Time, "time", " ~ blank* ~ duration"),
         (ValueForm::UsualTime, "usual", " ~ blank* ~ (usual | duration)"),
+        (ValueForm::Size, "size", " ~ blank* ~ duration"),
         (ValueForm::Expression, "expression", " ~ blank* ~ condition"),
         (ValueForm::Signal, "signal", " ~ (blank* ~ !clause_word ~ expression)?"),
     ];
@@ -451,6 +456,7 @@ fn tree_sitter_clause(row: &ClauseRow) -> Option<String> {
         ValueForm::Number | ValueForm::Expression | ValueForm::Signal => "$._expression",
         ValueForm::Time => "$.duration",
         ValueForm::UsualTime => "optional(seq('usual', 'or')), $.duration",
+        ValueForm::Size => "$.size",
         ValueForm::Times => "$._expression, optional(choice('times', 'time'))",
         ValueForm::Order => "optional(seq('in', 'order'))",
         ValueForm::Special => return None,

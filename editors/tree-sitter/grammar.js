@@ -77,7 +77,7 @@ module.exports = grammar({
       seq(
         'limit',
         $.duration,
-        optional(seq('signal', $._expression)),
+        repeat(choice($._watch_clause, seq('signal', $._expression))),
         $.block,
         optional($.catch),
         optional($.finally),
@@ -131,8 +131,11 @@ module.exports = grammar({
         seq('backoff', alias($._bare, $.policy), repeat($._backoff_clause)),
       ),
     limit: ($) => prec.right(seq(optional(choice('for', 'or')), $.duration)),
+    _watch_clause: ($) => choice(seq('stalled', $.duration), seq('memory', $.size)),
     duration: ($) => prec.right(seq($._expression, optional($.unit))),
     unit: () => choice(...UNITS),
+    size: ($) => prec.right(seq($._expression, optional(alias($._byte_unit, $.unit)))),
+    _byte_unit: () => choice(...BYTE_UNITS),
     _backoff_clause: ($) =>
       choice(
         seq('from', $.duration),

@@ -15,6 +15,7 @@ use ftsh_syntax::backoff::PolicyKind;
 use ftsh_syntax::clauses::{self, ClauseRow};
 use ftsh_syntax::duration::Unit;
 use ftsh_syntax::signal::Signal;
+use ftsh_syntax::size::ByteUnit;
 use ftsh_syntax::vocabulary::{
     ALONE, DECLARATIONS, FORMS, FUNCTIONS, HEADS, KEYWORDS, MODIFIERS, OPERATORS, QUESTIONS, TIMES,
     is_loop, is_name, loop_clauses,
@@ -365,6 +366,9 @@ impl<'a> CompletionContext<'a> {
         if is_number && words.iter().rev().nth(1).is_some_and(|(word, _)| *word == "after") {
             found.extend(self.fitting(Unit::names()));
         }
+        if is_number && words.iter().rev().nth(1).is_some_and(|(word, _)| *word == "free") {
+            found.extend(self.fitting(ByteUnit::names()));
+        }
         if !self.word.is_empty() {
             let firsts: BTreeSet<&str> = clauses.map(|(_, [first, _])| first).collect();
             found.extend(self.fitting(firsts));
@@ -446,9 +450,12 @@ impl<'a> CompletionContext<'a> {
             "signal" => self.fitting(Signal::ALL.map(Signal::name)),
             "each" => self.fitting(["usual"]),
             "usual" => self.fitting(["or"]),
-            "every" | "from" | "to" | "for" | "or" | "by" | "jitter" => Vec::new(),
+            "every" | "stalled" | "memory" | "from" | "to" | "for" | "or" | "by" | "jitter" => {
+                Vec::new()
+            }
+            _ if is_number && before == "memory" => self.fitting(ByteUnit::names()),
             _ if is_number && !matches!(before, "by" | "jitter") => {
-                let limit = !matches!(before, "every" | "each" | "from" | "to");
+                let limit = !matches!(before, "every" | "each" | "stalled" | "from" | "to");
                 let mut found = self.fitting(Unit::names());
                 if limit {
                     found.extend(self.fitting(TIMES));

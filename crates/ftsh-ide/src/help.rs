@@ -13,6 +13,7 @@ use ftsh_syntax::backoff::{self, PolicyKind};
 use ftsh_syntax::clauses;
 use ftsh_syntax::duration::Unit;
 use ftsh_syntax::nearest::nearest;
+use ftsh_syntax::size::ByteUnit;
 use ftsh_syntax::slug::Slug;
 use ftsh_syntax::vocabulary::{
     ALONE, DECLARATIONS, FORMS, FUNCTIONS, HEADS, KEYWORDS, MODIFIERS, OPERATORS, SYMBOLS, TIMES,
@@ -89,6 +90,7 @@ pub fn topics() -> impl Iterator<Item = &'static str> {
         .chain(["in", "order"])
         .chain(TIMES)
         .chain(Unit::names())
+        .chain(ByteUnit::names())
         .chain(OPERATORS)
         .chain(SYMBOLS.map(|(symbol, _)| symbol))
         .chain(meaning::variables())
@@ -163,6 +165,9 @@ fn parts(topic: &str) -> Vec<String> {
     parts.extend(clauses.map(|text| format!("Clause of {text}\n")));
     if Unit::named(topic).is_some() {
         parts.extend(own_text("units").map(str::to_owned));
+    }
+    if ByteUnit::named(topic).is_some() {
+        parts.extend(own_text("sizes").map(str::to_owned));
     }
     parts.extend(
         meaning::operator(topic)
@@ -302,7 +307,8 @@ mod tests {
         let known: Vec<&str> = topics().collect();
         let words = KEYWORDS.into_iter().chain(FORMS).chain(ALONE).chain(DECLARATIONS);
         let words = words.chain(MODIFIERS).chain(OPERATORS);
-        let words = words.chain(TIMES).chain(Unit::names()).chain(SPECIAL).chain(MORE).chain(OWN);
+        let words = words.chain(TIMES).chain(Unit::names()).chain(ByteUnit::names());
+        let words = words.chain(SPECIAL).chain(MORE).chain(OWN);
         let words = words.chain(loop_clauses().flat_map(|(_, words)| words));
         let words = words.chain(["try", "channel"].into_iter().flat_map(clauses::words));
         let words = words.chain(builtins::names()).chain(PolicyKind::ALL.map(PolicyKind::name));

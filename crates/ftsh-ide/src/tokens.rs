@@ -7,6 +7,8 @@ mod symbols;
 use std::ops::Range;
 
 use ftsh_syntax::clauses;
+use ftsh_syntax::duration::Unit;
+use ftsh_syntax::size::ByteUnit;
 use ftsh_syntax::vocabulary::{OPERATORS, QUESTIONS};
 
 use super::lexemes::{TokenPart, assigned, double, redirection, single, variable};
@@ -503,21 +505,20 @@ impl<'t> TokenScanner<'t> {
             Some("try") if self.is_after("through") => Role::Word,
             Some("try" | "limit") if self.is_after("signal") => Role::Word,
             Some("limit")
-                if clauses::words("limit").any(|known| known == word)
-                    || ftsh_syntax::duration::Unit::named(word).is_some() =>
+                if is_unit(word) || clauses::words("limit").any(|known| known == word) =>
             {
                 Role::Clause
             }
             Some("channel")
                 if clauses::words("channel").any(|known| known == word)
-                    || ftsh_syntax::duration::Unit::named(word).is_some() =>
+                    || Unit::named(word).is_some() =>
             {
                 Role::Clause
             }
             Some("try")
                 if clauses::words("try").any(|known| known == word)
                     || TIMES.contains(&word)
-                    || ftsh_syntax::duration::Unit::named(word).is_some()
+                    || is_unit(word)
                     || ftsh_syntax::backoff::PolicyKind::named(word).is_some() =>
             {
                 Role::Clause
@@ -526,6 +527,11 @@ impl<'t> TokenScanner<'t> {
             _ => Role::Word,
         }
     }
+}
+
+/// Returns true for a unit of time or of a size.
+fn is_unit(word: &str) -> bool {
+    Unit::named(word).is_some() || ByteUnit::named(word).is_some()
 }
 
 /// Returns true if a text begins with a variable, or with a number and a unit.

@@ -12,7 +12,8 @@ use super::started::Started;
 use ftsh_machine::channels::Admission;
 use ftsh_machine::effect::{BufferId, OperationId, ProcessId, ScopeId};
 use ftsh_machine::event::{
-    CommandStatus, Event, Refusal, Reply, Returned, SpawnError, SpawnErrorKind, Suspension,
+    CommandStatus, Event, MemoryUse, Refusal, Reply, Returned, SpawnError, SpawnErrorKind,
+    Suspension,
 };
 use ftsh_machine::outcome::Outcome;
 use ftsh_machine::record::LogEvent;
@@ -139,6 +140,10 @@ pub(crate) enum Delivered {
     Returned { process: u64, returned: Returned },
     /// `Event::SpawnFailed` with the name of the system's error
     SpawnRefused { process: u64, kind: RecordedSpawnError, message: String, errno: String },
+    /// `Event::Stalled`
+    Stalled { scope: u64 },
+    /// `Event::OverMemory`
+    OverMemory { scope: u64, used: u64, largest: String, size: u64 },
 }
 
 /// `CommandStatus`
@@ -216,6 +221,11 @@ impl From<&Event> for Delivered {
             }
             Event::Queued { operation } => Self::Queued { operation: operation.0 },
             Event::Emptied { scope } => Self::Emptied { scope: scope.0 },
+            Event::Stalled { scope } => Self::Stalled { scope: scope.0 },
+            Event::OverMemory { scope, memory: MemoryUse { used, largest, size } } => {
+                let largest = largest.clone();
+                Self::OverMemory { scope: scope.0, used: *used, largest, size: *size }
+            }
             Event::Interrupted(signal) => Self::Interrupted(*signal),
             Event::Resumed { lost } => {
                 Self::Resumed { lost: lost.iter().map(|process| process.0).collect() }
@@ -255,6 +265,11 @@ impl Delivered {
             }
             Self::Queued { operation } => Event::Queued { operation: OperationId(operation) },
             Self::Emptied { scope } => Event::Emptied { scope: ScopeId(scope) },
+            Self::Stalled { scope } => Event::Stalled { scope: ScopeId(scope) },
+            Self::OverMemory { scope, used, largest, size } => {
+                let memory = MemoryUse { used, largest, size };
+                Event::OverMemory { scope: ScopeId(scope), memory }
+            }
             Self::Interrupted(signal) => Event::Interrupted(signal),
             Self::Resumed { lost } => {
                 Event::Resumed { lost: lost.into_iter().map(ProcessId).collect() }

@@ -139,6 +139,7 @@ impl LiveState {
             | Effect::ForgetOutput(_)
             | Effect::Kill { .. }
             | Effect::OpenScope { .. }
+            | Effect::Watch { .. }
             | Effect::DropStagedFile(_)
             | Effect::DropScratch(_)
             | Effect::Leave(..)

@@ -172,6 +172,7 @@ impl Shell {
                 self.parents.insert(scope, parent);
             }
             Effect::SetSignal(scope, signal) => drop(self.signals.insert(scope, signal)),
+            Effect::Watch { scope, watch } => self.watch(scope, watch, world),
             Effect::Terminate(scope) => self.terminate(scope, world),
             Effect::Escalate(scope) => {
                 for id in self.members(scope) {

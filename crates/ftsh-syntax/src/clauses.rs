@@ -8,6 +8,7 @@
 use std::convert::Infallible;
 
 use super::engine::EngineId;
+use super::size::Size;
 
 /// Form of the value after a clause's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +23,8 @@ pub enum ValueForm {
     UsualTime,
     /// An expression.
     Expression,
+    /// A size in bytes.
+    Size,
     /// A number, and optionally `times`.
     Times,
     /// Optionally `in order`.
@@ -59,6 +62,8 @@ pub const ROWS: &[ClauseRow] = &[
     ClauseRow::new("try", &["or"], ValueForm::Special, "or LIMIT", "a second limit, a time or a number of times; the first limit reached ends the `try`"),
     ClauseRow::new("try", &["every"], ValueForm::Time, "every D", "the minimum time between the starts of attempts, without other delays"),
     ClauseRow::new("try", &["each"], ValueForm::UsualTime, "each D", "the time limit of each attempt; an attempt that takes longer is killed and fails; `each usual or D` learns the limit from earlier attempts, and is at most `D`").further(&["usual"]),
+    ClauseRow::new("try", &["stalled"], ValueForm::Time, "stalled D", "an attempt fails when its processes have made no progress for this time: no processor time, no input or output, no start or end of a process"),
+    ClauseRow::new("try", &["memory"], ValueForm::Size, "memory N", "an attempt fails when its processes together use more memory than this, such as `4 GB`"),
     ClauseRow::new("try", &["while"], ValueForm::Expression, "while EXPR", "another attempt is made only while the expression is `true`; it may use `$error_code` and the other variables of a failure"),
     ClauseRow::new("try", &["atomic"], ValueForm::Nothing, "atomic", "an attempt is all or nothing: its output and files appear only after success"),
     ClauseRow::new("try", &["same", "input"], ValueForm::Nothing, "same input", "each attempt reads the same standard input, from where the first attempt began; a terminal is read directly"),
@@ -81,6 +86,8 @@ pub const ROWS: &[ClauseRow] = &[
     ClauseRow::new("forall", &["output", "tagged"], ValueForm::Nothing, "output tagged", "the output of branches appears line by line, each line after its word and a tab"),
     ClauseRow::new("forall", &["retry", "lost"], ValueForm::Times, "retry lost N times", "the maximum number of restarts of a branch whose machine is lost"),
     ClauseRow::new("forall", &["once", "in"], ValueForm::Expression, "once in FILE", "words recorded in the file are skipped; the word of each branch that succeeds is recorded there"),
+    ClauseRow::new("forall", &["while", "free"], ValueForm::Size, "while free N", "a further branch begins only while at least this memory is available, such as `2 GB`"),
+    ClauseRow::new("forall", &["while", "load"], ValueForm::Number, "while load N", "a further branch begins only while the load of the machine is at most this number"),
     ClauseRow::new("channel", &["at", "most"], ValueForm::Special, "at most N", "the maximum number of attempts at once; other attempts wait in the order of their arrival"),
     ClauseRow::new("channel", &["rate"], ValueForm::Special, "rate N per D", "the maximum number of attempts that begin in this time").further(&["per"]),
     ClauseRow::new("channel", &["budget"], ValueForm::Special, "budget P%", "the maximum number of retries, as a percentage of first attempts"),
@@ -124,6 +131,10 @@ pub struct TryClauses<L, N, P, S> {
     pub every: Option<L>,
     /// `each D`: the time limit of each attempt.
     pub each: Option<L>,
+    /// `stalled D`: the time without progress after which an attempt fails.
+    pub stalled: Option<L>,
+    /// `memory N`: the memory of the processes of an attempt.
+    pub memory: Option<Size<N>>,
     /// `backoff NAME …`
     pub backoff: Option<P>,
     /// `signal NAME`: the signal that cancels an attempt.
@@ -141,6 +152,8 @@ impl<L, N, P, S> TryClauses<L, N, P, S> {
         times: None,
         every: None,
         each: None,
+        stalled: None,
+        memory: None,
         backoff: None,
         signal: None,
         atomic: false,
@@ -155,6 +168,7 @@ impl<L, N, P, S> TryClauses<L, N, P, S> {
         context: &mut C,
         length: impl Fn(&mut C, &'c L) -> Result<L2, E>,
         number: impl Fn(&mut C, &'c N) -> Result<N2, E>,
+        size: impl Fn(&mut C, &'c Size<N>) -> Result<Size<N2>, E>,
         policy: impl Fn(&mut C, &'c P) -> Result<P2, E>,
         signal: impl Fn(&mut C, &'c S) -> Result<S2, E>,
     ) -> Result<TryClauses<L2, N2, P2, S2>, E> {
@@ -163,6 +177,8 @@ impl<L, N, P, S> TryClauses<L, N, P, S> {
             times: self.times.as_ref().map(|it| number(context, it)).transpose()?,
             every: self.every.as_ref().map(|it| length(context, it)).transpose()?,
             each: self.each.as_ref().map(|it| length(context, it)).transpose()?,
+            stalled: self.stalled.as_ref().map(|it| length(context, it)).transpose()?,
+            memory: self.memory.as_ref().map(|it| size(context, it)).transpose()?,
             backoff: self.backoff.as_ref().map(|it| policy(context, it)).transpose()?,
             signal: self.signal.as_ref().map(|it| signal(context, it)).transpose()?,
             atomic: self.atomic,
@@ -183,6 +199,7 @@ impl<L, N, P, S> TryClauses<L, N, P, S> {
             context,
             |context, it| Ok::<_, Infallible>(length(context, it)),
             |context, it| Ok(number(context, it)),
+            |context, it| it.try_map(|amount| Ok(number(context, amount))),
             |context, it| Ok(policy(context, it)),
             |context, it| Ok(signal(context, it)),
         );
@@ -193,9 +210,9 @@ impl<L, N, P, S> TryClauses<L, N, P, S> {
 impl<L, N, P, S> TryClauses<L, N, P, S> {
     /// Returns true if a clause changes a `try` that makes one attempt.
     pub fn changes_one_attempt(&self) -> bool {
-        let Self { time: _, times: _, every: _, each, backoff: _, signal, atomic, same_input: _ } =
-            self;
-        each.is_some() || signal.is_some() || *atomic
+        let Self { each, stalled, memory, signal, atomic, .. } = self;
+        let is_watched = stalled.is_some() || memory.is_some();
+        each.is_some() || is_watched || signal.is_some() || *atomic
     }
 }
 
@@ -392,6 +409,10 @@ pub struct ForAllClauses<N, T> {
     pub on: Option<On<T>>,
     /// `retry lost N times`: the number of restarts of a lost branch.
     pub retry_lost: Option<N>,
+    /// `while free N`: the available memory without which no further branch begins.
+    pub while_free: Option<Size<T>>,
+    /// `while load N`: the load above which no further branch begins.
+    pub while_load: Option<T>,
     /// `once in FILE`: the file that records the words of successful branches.
     pub once_in: Option<T>,
 }
@@ -406,6 +427,8 @@ impl<N, T> ForAllClauses<N, T> {
         finish_running: false,
         on: None,
         retry_lost: None,
+        while_free: None,
+        while_load: None,
         once_in: None,
     };
 
@@ -431,6 +454,12 @@ impl<N, T> ForAllClauses<N, T> {
             finish_running: self.finish_running,
             on: self.on.as_ref().map(|it| it.try_map(|it| text(context, it))).transpose()?,
             retry_lost: self.retry_lost.as_ref().map(|it| number(context, it)).transpose()?,
+            while_free: self
+                .while_free
+                .as_ref()
+                .map(|it| it.try_map(|it| text(context, it)))
+                .transpose()?,
+            while_load: self.while_load.as_ref().map(|it| text(context, it)).transpose()?,
             once_in: self.once_in.as_ref().map(|it| text(context, it)).transpose()?,
         })
     }

@@ -62,25 +62,27 @@ impl Unit {
 
     /// Returns `amount` units, for a decimal number without a sign: `5`, `1.5`, `.5`.
     pub fn times(self, amount: &str) -> Option<Duration> {
-        let (whole, fraction) = amount.split_once('.').unwrap_or((amount, ""));
-        let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-        if !digits(whole) || !digits(fraction) || whole.len() + fraction.len() == 0 {
-            return None;
-        }
-        // Further digits are finer than a nanosecond, in every unit.
-        let fraction = &fraction[..fraction.len().min(15)];
-        let nanos = self.duration().as_nanos();
-        let number = |text: &str| {
-            text.bytes().try_fold(0_u128, |number, digit| {
-                number.checked_mul(10)?.checked_add(u128::from(digit - b'0'))
-            })
-        };
-        let part = number(fraction)? * nanos / 10_u128.pow(fraction.len() as u32);
-        let total = number(whole)
-            .and_then(|whole| whole.checked_mul(nanos)?.checked_add(part))
-            .unwrap_or(u128::MAX);
-        Some(from_nanos(total))
+        decimal(amount, self.duration().as_nanos()).map(from_nanos)
     }
+}
+
+/// Returns a decimal number without a sign times `unit`, rounded down; `u128::MAX` if out of range.
+pub(crate) fn decimal(amount: &str, unit: u128) -> Option<u128> {
+    let (whole, fraction) = amount.split_once('.').unwrap_or((amount, ""));
+    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if !digits(whole) || !digits(fraction) || whole.len() + fraction.len() == 0 {
+        return None;
+    }
+    // Further digits are finer than a nanosecond, in every unit of time.
+    let fraction = &fraction[..fraction.len().min(15)];
+    let number = |text: &str| {
+        text.bytes().try_fold(0_u128, |number, digit| {
+            number.checked_mul(10)?.checked_add(u128::from(digit - b'0'))
+        })
+    };
+    let part = number(fraction)? * unit / 10_u128.pow(fraction.len() as u32);
+    let total = number(whole).and_then(|whole| whole.checked_mul(unit)?.checked_add(part));
+    Some(total.unwrap_or(u128::MAX))
 }
 
 /// Parses amounts with their units in one word, like `500ms`, `1h30m`, `1.5h`.

@@ -14,6 +14,7 @@ pub mod nearest;
 pub mod parse;
 pub mod print;
 pub mod signal;
+pub mod size;
 pub mod slug;
 pub mod span;
 mod spelling;

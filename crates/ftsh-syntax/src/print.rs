@@ -283,6 +283,8 @@ impl Printer {
                     finish_running,
                     on,
                     retry_lost,
+                    while_free,
+                    while_load,
                     once_in,
                 } = &**clauses;
                 self.clause(" at most ", at_most.as_ref());
@@ -308,6 +310,8 @@ impl Printer {
                     self.text.push_str(" retry lost ");
                     self.times(times);
                 }
+                self.size(" while free ", while_free.as_ref());
+                self.clause(" while load ", while_load.as_ref());
                 self.clause(" once in ", once_in.as_ref());
             }
         }
@@ -324,10 +328,11 @@ impl Printer {
         if let (true, Some(time)) = (head.is_limit, &head.clauses.time) {
             self.text.push_str("limit ");
             self.duration(time);
+            self.watch(head);
             return self.clause(" signal ", head.clauses.signal.as_ref());
         }
         self.text.push_str("try");
-        let TryClauses { time, times, every, each, backoff, signal, atomic, same_input } =
+        let TryClauses { time, times, every, each, backoff, signal, atomic, same_input, .. } =
             &head.clauses;
         match (time, times) {
             (Some(time), times) => {
@@ -353,6 +358,7 @@ impl Printer {
             self.text.push_str(if head.usual.is_some() { "usual or " } else { "" });
             self.duration(each);
         }
+        self.watch(head);
         if let Some(backoff) = backoff {
             self.backoff(backoff);
         }

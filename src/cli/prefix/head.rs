@@ -124,7 +124,7 @@ impl Head {
         };
         let structure = match only_command(script) {
             Some(CommandKind::Try(details)) if keyword == "limit" && !is_limit(&details) => {
-                return Err(refuse("`limit` takes nothing but a time and `signal`"));
+                return Err(refuse("`limit` takes only a time, `stalled`, `memory` and `signal`"));
             }
             Some(CommandKind::Try(details)) => {
                 let is_limit = keyword == "limit";
@@ -165,10 +165,10 @@ impl Head {
     }
 }
 
-/// Returns true if a `try` has no clause but a time and a signal, and one attempt.
+/// Returns true if a `try` has no clauses but those of a `limit`, and one attempt.
 fn is_limit(details: &Try) -> bool {
     let Try { clauses, condition, through, .. } = details;
-    let TryClauses { time, times, every, each, backoff, signal: _, atomic, same_input } = clauses;
+    let TryClauses { time, times, every, each, backoff, atomic, same_input, .. } = clauses;
     let has_more = every.is_some() || each.is_some() || backoff.is_some() || *atomic || *same_input;
     let is_one = times.as_ref().is_some_and(is_one);
     time.is_some() && is_one && !has_more && condition.is_none() && through.is_none()

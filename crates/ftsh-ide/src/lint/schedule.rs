@@ -9,6 +9,7 @@ use ftsh_syntax::ast::{
 use ftsh_syntax::backoff::Policy;
 use ftsh_syntax::clauses::TryClauses;
 use ftsh_syntax::parse::literal;
+use ftsh_syntax::size::Size;
 use ftsh_syntax::{Script, Span, parse};
 
 /// Bounds of a `try`.
@@ -138,10 +139,12 @@ impl ScheduleBuilder<'_> {
         let times = |(): &mut (), times| {
             literal::expr(times).and_then(|times| times.parse().ok()).ok_or(Computed)
         };
+        // The memory of an attempt does not change the schedule.
+        let size = |(): &mut (), size: &Size<_>| Ok(Size { amount: 0, unit: size.unit });
         let policy = |(): &mut (), clause| literal_policy(clause).ok_or(Computed);
         let signal = |(): &mut (), _| Ok(());
         let clauses =
-            details.clauses.try_map(&mut (), literal_length, times, policy, signal).ok()?;
+            details.clauses.try_map(&mut (), literal_length, times, size, policy, signal).ok()?;
         let TryClauses { time, every, each, backoff, .. } = &clauses;
         Some(Limits {
             time: *time,

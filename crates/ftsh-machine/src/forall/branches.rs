@@ -12,6 +12,7 @@ use crate::commands::opening::RedirectPhase;
 use crate::commands::table::IoTable;
 use crate::effect::{Effect, FdChange, FdSource, Query, TaskId};
 use crate::forall::Forker;
+use crate::forall::gate::ResourceGate;
 use crate::forall::once::Once;
 use crate::grouped_output::buffered::{BufferedOutput, MAX_BUFFERED_BRANCHES, OutputBuffers};
 use crate::grouped_output::escape::escape_field;
@@ -71,6 +72,8 @@ impl Forker<'_> {
             finish_running,
             on,
             retry_lost,
+            while_free,
+            while_load,
             once_in,
         } = clauses.try_map(
             task,
@@ -80,6 +83,7 @@ impl Forker<'_> {
         let at_most = positive(at_most, "at most")?;
         let at_least = positive(at_least, "at least")?;
         let retry_lost = positive(retry_lost, "retry lost")?;
+        let gate = ResourceGate::new(while_free.as_ref(), while_load.as_ref())?;
         let at_most = at_most.or(is_remote.then_some(MAX_REMOTE_BRANCHES));
         let on = on.or_else(|| self.core.config.on.clone()).filter(|_| is_remote);
         let elsewhere = on.clone().map(|on| {
@@ -100,6 +104,8 @@ impl Forker<'_> {
             finish_running,
             on,
             retry_lost,
+            while_free,
+            while_load,
             once_in,
         };
         let (outputs, relay) = match output {
@@ -119,6 +125,7 @@ impl Forker<'_> {
             outputs,
             relay,
             elsewhere,
+            gate,
         };
         self.core.requests.keep_output(task);
         task.enter(FrameKind::Join(Box::new(JoinFrame {
@@ -145,6 +152,9 @@ impl Forker<'_> {
             self.core.scheduler.count_branch();
             if let Some(flow) = self.crowded(task) {
                 return flow;
+            }
+            if !self.core.passes_gate(task) {
+                return self.joined(task);
             }
             let Some((code, next, io, remote_branch)) = next_branch(task) else {
                 self.core.requests.finish_relay(task);
@@ -175,10 +185,11 @@ impl Forker<'_> {
                 let word = escape_field(self.core.shown_word(&word).as_bytes());
                 (buffered, format!("{}={word}", code.variable))
             });
-            if let Some(JoinKind::Branches { tally, outputs, .. }) =
+            if let Some(JoinKind::Branches { tally, outputs, gate, .. }) =
                 top_join(task).map(|it| &mut it.kind)
             {
                 tally.began(branch, word, slot, now);
+                gate.iter_mut().for_each(|gate| gate.close());
                 for (it, (buffered, label)) in outputs.iter_mut().zip(buffered) {
                     it.begin(branch, buffered, label);
                 }
@@ -309,7 +320,7 @@ type Branch = (Arc<Loop>, Next, IoTable, Option<Address>);
 fn next_branch(task: &mut Task) -> Option<Branch> {
     let join = top_join(task)?;
     match &mut join.kind {
-        JoinKind::Branches { code, clauses, io, tally, outputs, relay, elsewhere }
+        JoinKind::Branches { code, clauses, io, tally, outputs, relay, elsewhere, .. }
             if clauses.at_most.is_none_or(|most| (join.running.len() as u64) < most)
                 && outputs.as_ref().is_none_or(|outputs| outputs.has_room())
                 && (relay.is_none() || join.running.len() < MAX_BUFFERED_BRANCHES) =>
@@ -349,7 +360,7 @@ fn has_enough(task: &mut Task) -> bool {
 fn one_word(value: &Value) -> Result<BString, Suspend> {
     let text = value.text().map(Cow::into_owned);
     text.ok_or_else(|| {
-        Suspend::expression(Slug::WordCount, "the argument of the engine must be one word")
+        Suspend::expression(Slug::WordCount, "the value of a clause must be one word")
     })
 }
 

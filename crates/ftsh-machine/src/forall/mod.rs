@@ -1,6 +1,7 @@
 //! The branches of `forall`.
 
 pub(crate) mod branches;
+pub(crate) mod gate;
 pub(crate) mod joining;
 pub(crate) mod once;
 pub(crate) mod recording;

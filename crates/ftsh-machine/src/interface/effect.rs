@@ -10,6 +10,7 @@ pub use crate::interface::id::{
     BufferId, IoId, OperationId, PassId, PipeId, ProcessId, ScopeId, ScratchId, SpoolId,
     StagedFileId, TaskId,
 };
+pub use crate::interface::watch::Watch;
 use crate::record::LogRecord;
 use crate::remote::packed::PackedBranch;
 use crate::time::{Deadline, Time};
@@ -63,6 +64,14 @@ pub enum Effect {
         parent: ScopeId,
         /// Pass of the attempt through a channel. Processes of the scope occupy the channel too.
         pass: Option<PassId>,
+    },
+    /// Watch the processes of a scope and of the scopes inside, until the scope ends. Answered by
+    /// `Stalled` and `OverMemory`, by each at most once. Requested after `OpenScope`.
+    Watch {
+        /// Scope to watch.
+        scope: ScopeId,
+        /// Conditions to report, at least one.
+        watch: Watch,
     },
     /// Set the first signal that the next `Terminate` sends to the processes of the scope itself,
     /// without the scopes below. Otherwise the signal is SIGTERM.
@@ -413,6 +422,9 @@ pub enum Query {
     Files(BString),
     /// Local time; `Reply::Text`.
     LocalTime(Box<LocalTime>),
+    /// Bytes of memory available for new programs, and the load of the machine during the last
+    /// minute; `Reply::Text` of two numbers, with `-` for an unknown one.
+    FreeResources,
     /// Part of a file of words from an offset on, after a word was appended if there is one;
     /// `Reply::Text` with whole lines.
     RecordedWords(Box<WordFile>),

@@ -9,6 +9,7 @@ use thiserror::Error;
 
 use crate::channels::Admission;
 use crate::effect::{BufferId, OperationId, ProcessId, ScopeId};
+pub use crate::interface::watch::MemoryUse;
 use crate::remote::packed::EndedBranch;
 use ftsh_syntax::slug::Slug;
 
@@ -74,6 +75,18 @@ pub enum Event {
     Emptied {
         /// Id of the scope.
         scope: ScopeId,
+    },
+    /// The processes of a watched scope made no progress for the time of its condition.
+    Stalled {
+        /// Id of the scope.
+        scope: ScopeId,
+    },
+    /// The processes of a watched scope use more memory than its condition allows.
+    OverMemory {
+        /// Id of the scope.
+        scope: ScopeId,
+        /// Memory of the processes.
+        memory: MemoryUse,
     },
     /// A signal, given by its number, ends the shell.
     Interrupted(i32),

@@ -12,3 +12,4 @@ pub mod outcome;
 pub mod record;
 pub(crate) mod requests;
 pub mod time;
+pub(crate) mod watch;

@@ -186,12 +186,16 @@ pub enum FailureKind {
     Usage,
     /// A directory could not be entered, or a file could not be read by the shell itself.
     Io,
+    /// The processes of an attempt made no progress for the time of `stalled`.
+    Stalled,
+    /// The processes of an attempt used more memory than the size of `memory`.
+    Memory,
 }
 
 impl FailureKind {
     /// Names of the kinds, in the order of the language's description.
-    pub const NAMES: [&'static str; 17] = {
-        let mut names = [""; 17];
+    pub const NAMES: [&'static str; 19] = {
+        let mut names = [""; 19];
         let mut at = 0;
         // The kinds are the last rows of the slugs, after the finer slugs of failures.
         while at < names.len() {
@@ -200,6 +204,11 @@ impl FailureKind {
         }
         names
     };
+
+    /// Returns true if a limit of the script ended something that was still running.
+    pub const fn is_limit(self) -> bool {
+        matches!(self, Self::Timeout | Self::Stalled | Self::Memory)
+    }
 
     /// Returns the exit status of a script that ends by a failure of this kind with a code.
     pub fn exit_code(self, code: i32) -> u8 {
@@ -221,6 +230,8 @@ impl FailureKind {
             | Self::Engine
             | Self::Internal
             | Self::Usage
+            | Self::Stalled
+            | Self::Memory
             | Self::Io => code.clamp(1, 255) as u8,
         }
     }
@@ -258,6 +269,8 @@ impl FailureKind {
             Self::Engine => Slug::Engine,
             Self::Internal => Slug::Internal,
             Self::Usage => Slug::Usage,
+            Self::Stalled => Slug::Stalled,
+            Self::Memory => Slug::Memory,
         }
     }
 
@@ -281,6 +294,8 @@ impl FailureKind {
             | Self::Engine
             | Self::Internal
             | Self::Builtin
+            | Self::Stalled
+            | Self::Memory
             | Self::Io => true,
         }
     }
@@ -337,7 +352,7 @@ impl Failure {
     /// Returns the results of the branches of the `forall` that failed or was cut short.
     pub fn of_branches(&self) -> Option<&Arc<BranchResults>> {
         let is_cut =
-            matches!(self.kind, FailureKind::Timeout | FailureKind::Cancelled | FailureKind::Lost);
+            self.kind.is_limit() || matches!(self.kind, FailureKind::Cancelled | FailureKind::Lost);
         let earlier = self.earlier.as_deref().filter(|_| is_cut);
         self.branches.as_ref().or_else(|| earlier?.of_branches())
     }

@@ -1,22 +1,27 @@
 //! Events and timers, dispatched to the waiting tasks.
 
+use std::sync::Arc;
+
 use bstr::BString;
 
 use crate::Machine;
 use crate::commands::command::command_lost;
-use crate::effect::{OperationId, ProcessId, ScopeId, TaskId};
+use crate::effect::{OperationId, ProcessId, ScopeId, TaskId, Watch};
 use crate::event::{CommandStatus, Refusal, Reply, Returned, SpawnError};
+use crate::forall::gate::check_is_due;
 use crate::forall::words::{NOT_READ, words_came};
 use crate::forany::run::next_word_is_due;
 use crate::grouped_output::flush::{NOT_WRITTEN, WriteError};
-use crate::record::LogEvent;
+use crate::record::{Level, LogEvent};
 use crate::remote::dispatch::engine_of;
 use crate::tasks::flow::Flow;
 use crate::tasks::frame::TryPhase;
 use crate::tasks::join::fork_again;
-use crate::tasks::task::{Task, TaskState};
+use crate::tasks::task::{AfterEmptied, Task, TaskState};
 use crate::time::Time;
+use crate::tries::watching::{Breach, breached};
 use crate::unwind::cancel::Cut;
+use crate::unwind::ending::{Logged, Retry, TaskEnding, Thrown};
 
 impl Machine {
     /// Handles the start of a program, whose redirections are now set up. The driver logs the
@@ -112,6 +117,12 @@ impl Machine {
             if self.core.tasks.is_fed_by(task, operation) {
                 return self.words_came(task, result);
             }
+            if self.core.tasks.is_gated_by(task, operation) {
+                return self.resume(task, |machine, task| {
+                    machine.core.resources_known(task, &result);
+                    fork_again(task)
+                });
+            }
             self.resume(task, |machine, task| match &task.state {
                 TaskState::Entering(_) => machine.tries().entered(task, result),
                 _ => machine.operation_done(task, result),
@@ -165,6 +176,14 @@ impl Machine {
         });
     }
 
+    /// Handles the time of another check of the machine's resources.
+    pub(super) fn gate_due(&mut self, task: TaskId) {
+        self.resume(task, |_, task| {
+            check_is_due(task);
+            fork_again(task)
+        });
+    }
+
     /// Handles the deadline of a `try`.
     pub(super) fn deadline_passed(&mut self, task: TaskId, id: u64) {
         self.resume(task, |machine, task| machine.core.unwinder().cut(task, id, Cut::Try));
@@ -173,6 +192,30 @@ impl Machine {
     /// Handles the deadline of a single attempt.
     pub(super) fn attempt_limit_passed(&mut self, task: TaskId, id: u64) {
         self.resume(task, |machine, task| machine.core.unwinder().cut(task, id, Cut::Attempt));
+    }
+
+    /// Handles a condition that the processes of a scope met.
+    pub(super) fn scope_breached(&mut self, scope: ScopeId, breach: Breach) {
+        let Some(watch) = self.core.scopes.watch(scope) else { return };
+        let (owner, attempt, conditions) = (watch.owner, watch.attempt, watch.conditions);
+        self.resume(owner, |machine, task| match attempt {
+            Some(id) => machine.core.unwinder().cut(task, id, Cut::Breach(breach)),
+            None => machine.branch_breached(task, conditions, &breach),
+        });
+    }
+
+    /// Fails the branch for which the machine was created.
+    fn branch_breached(&mut self, task: &mut Task, conditions: Watch, breach: &Breach) -> Flow {
+        if self.core.tasks.is_being_cut(task, 0) {
+            return Flow::keep_waiting(task);
+        }
+        let running = self.core.running_inside(task, 0);
+        let failure = breached(task, conditions, breach, running, None);
+        self.core.log_failure(task, &failure, Level::FAILURES, false);
+        let (retry, logged) = (Retry::AsUsual, Logged::Failure);
+        let thrown = Thrown { failure: Arc::clone(&failure), retry, logged, answers: true };
+        let (scope, after) = (task.base_scope(), AfterEmptied::End(TaskEnding::Failed(thrown)));
+        self.core.unwinder().cut_down(task, 0, scope, &failure, after)
     }
 
     /// Handles the deadline of `finally` groups.
@@ -234,6 +277,7 @@ impl Machine {
         // Passes ended with the previous shell, so they are not returned.
         let passes = self.core.scopes.lose_passes();
         self.handle_timeout(now);
+        self.core.watch_again();
         // Parents precede their children.
         for id in self.core.tasks.ids() {
             self.resume(id, |machine, task| {

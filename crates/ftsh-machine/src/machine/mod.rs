@@ -35,6 +35,7 @@ use crate::tasks::task::{ParentContext, Task, TaskState};
 use crate::tasks::timer::Timer;
 use crate::time::Time;
 use crate::tries::TryRunner;
+use crate::tries::watching::Breach;
 use crate::values::variables::Variables;
 use crate::{Event, MAIN, Output};
 use ftsh_syntax::ast::Block;
@@ -187,6 +188,10 @@ impl Machine {
             Event::Queued { operation } => self.queued(operation),
             Event::Done { operation, result } => self.done(operation, result),
             Event::Emptied { scope } => self.scope_emptied(scope),
+            Event::Stalled { scope } => self.scope_breached(scope, Breach::Stalled),
+            Event::OverMemory { scope, memory } => {
+                self.scope_breached(scope, Breach::Memory(memory))
+            }
             Event::Interrupted(signal) => self.interrupted(signal),
             Event::Resumed { .. } => {} // handled above
             Event::Suspended(reason) => self.suspended(reason),
@@ -205,6 +210,7 @@ impl Machine {
                 Timer::Wake(task) => self.wake(task),
                 Timer::Hedge(task) => self.hedge_due(task),
                 Timer::Escalation(scope) => self.core.escalate(scope),
+                Timer::Gate(task) => self.gate_due(task),
                 Timer::KillGrace(scope) => self.core.grace_passed(scope),
                 Timer::Cleaning { task, keep } => self.cleanup_deadline_passed(task, keep),
                 Timer::RunDeadline => self.run_deadline_passed(),

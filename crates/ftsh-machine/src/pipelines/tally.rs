@@ -113,6 +113,11 @@ impl Tally {
         Some(Next::Skipped(word, place))
     }
 
+    /// True if a word has come that is still to be handled.
+    pub(crate) fn has_word(&self) -> bool {
+        !self.begins_no_more() && self.items.has_next()
+    }
+
     /// True if no further branch begins.
     pub(crate) fn begins_no_more(&self) -> bool {
         self.decided || self.finishing

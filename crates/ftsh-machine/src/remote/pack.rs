@@ -127,6 +127,7 @@ impl Packer<'_> {
             inside: self.channels_around(task),
             is_retried: self.is_in_retry(task),
             signal: self.core.scopes.signal(task.scope),
+            conditions: self.core.conditions_around(task),
         }
     }
 

@@ -8,6 +8,7 @@ use bstr::BString;
 use serde::{Deserialize, Serialize};
 
 use crate::channels::Rules;
+use crate::effect::Watch;
 use crate::outcome::{BranchFailure, FailureKind};
 use ftsh_syntax::backoff::Policy;
 use ftsh_syntax::signal::Signal;
@@ -118,6 +119,8 @@ pub struct PackedContext {
     pub is_retried: bool,
     /// First signal for the processes of the branch if it is canceled.
     pub signal: Signal,
+    /// Conditions of the enclosing attempts on the processes of the branch.
+    pub conditions: Watch,
 }
 
 /// Failure without its explanation, which is the next element of the chain.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::MAIN;
-use crate::effect::{ProcessId, TaskId};
+use crate::effect::{ProcessId, TaskId, Watch};
 use crate::remote::engines::{EngineLoad, Engines};
 use crate::remote::packed::{PackedBranch, Unpackable};
 use crate::unwind::ending::TaskEnding;
@@ -23,6 +23,8 @@ pub(crate) struct RemoteRoot {
     pub inside: Vec<String>,
     /// True if an enclosing attempt is a retry.
     pub is_retried: bool,
+    /// Conditions of the enclosing attempts on the processes of the branch.
+    pub conditions: Watch,
     /// Ending of the branch, once ended.
     pub ending: Option<TaskEnding>,
     /// Number of attempts made by the branch's tries, once ended.

@@ -119,6 +119,7 @@ impl Unpacked {
             texts: sources.clone(),
             inside: packed.around.inside.clone(),
             is_retried: packed.around.is_retried,
+            conditions: packed.around.conditions,
             ending: None,
             attempts: 0,
         };
@@ -180,6 +181,7 @@ impl Forker<'_> {
             outputs: None,
             relay: None,
             elsewhere: None,
+            gate: None,
         };
         let running = BTreeSet::new();
         task.enter(FrameKind::Join(Box::new(JoinFrame { end: code.end, running, kind })));
@@ -190,6 +192,7 @@ impl Forker<'_> {
             tally.next();
             tally.began(branch, word, slot, now);
         }
+        self.core.watch_root(branch);
     }
 }
 

@@ -27,6 +27,9 @@ impl Core {
     pub(crate) fn open_scope(&mut self, scope: ScopeId) {
         for (scope, parent, pass) in self.scopes.open(scope) {
             self.requests.push(Effect::OpenScope { scope, parent, pass });
+            if let Some(watch) = self.scopes.watch(scope).map(|watch| watch.conditions) {
+                self.requests.push(Effect::Watch { scope, watch });
+            }
         }
     }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::atomic::transaction::Scratch;
 use crate::channels::Passed;
-use crate::effect::{PassId, ScopeId, TaskId};
+use crate::effect::{PassId, ScopeId, TaskId, Watch};
 use crate::tasks::timer::TimerKey;
 use ftsh_syntax::ast::Name;
 use ftsh_syntax::signal::Signal;
@@ -42,6 +42,19 @@ struct ScopeNode {
     scratch: Option<Scratch>,
     /// Pass of the scope's attempt through a channel.
     pass: Option<Box<ChannelPass>>,
+    /// Conditions on the processes of the scope.
+    watch: Option<Box<ScopeWatch>>,
+}
+
+/// Conditions on the processes of a scope, and the work that ends by them.
+#[derive(Debug)]
+pub(crate) struct ScopeWatch {
+    /// Conditions.
+    pub conditions: Watch,
+    /// Task of the work.
+    pub owner: TaskId,
+    /// Id of the `try` whose attempt ends; `None` if the whole task ends.
+    pub attempt: Option<u64>,
 }
 
 /// Pass of an attempt through a channel.
@@ -84,6 +97,7 @@ impl Scopes {
             grace: None,
             scratch: None,
             pass: None,
+            watch: None,
         };
         self.tree.insert(id, scope);
         if let Some(parent) = parent.and_then(|parent| self.tree.get_mut(&parent)) {
@@ -232,6 +246,24 @@ impl Scopes {
     /// Returns the pass of a scope, mutable.
     pub(crate) fn pass_mut(&mut self, scope: ScopeId) -> Option<&mut ChannelPass> {
         self.tree.get_mut(&scope)?.pass.as_deref_mut()
+    }
+
+    /// Sets conditions on the processes of a scope that the driver does not know yet.
+    pub(crate) fn set_watch(&mut self, scope: ScopeId, watch: ScopeWatch) {
+        if let Some(scope) = self.tree.get_mut(&scope) {
+            scope.watch = Some(Box::new(watch));
+        }
+    }
+
+    /// Returns the conditions on a scope that has not been terminated.
+    pub(crate) fn watch(&self, scope: ScopeId) -> Option<&ScopeWatch> {
+        self.tree.get(&scope).filter(|scope| !scope.ending)?.watch.as_deref()
+    }
+
+    /// Returns the scopes with conditions that the driver knows.
+    pub(crate) fn watched(&self) -> Vec<(ScopeId, Watch)> {
+        let known = self.tree.iter().filter(|(_, scope)| scope.opened && !scope.ending);
+        known.filter_map(|(id, scope)| Some((*id, scope.watch.as_ref()?.conditions))).collect()
     }
 
     /// Drops all passes. Returns the scopes of their attempts.

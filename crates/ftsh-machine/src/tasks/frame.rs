@@ -11,6 +11,7 @@ use crate::commands::opening::Targets;
 use crate::commands::table::IoTable;
 use crate::durations::limit::UsualLimit;
 use crate::effect::{ScopeId, SpoolId, TaskId};
+use crate::forall::gate::ResourceGate;
 use crate::forany::state::Hedge;
 use crate::grouped_output::buffered::OutputBuffers;
 use crate::grouped_output::relay::state::OutputRelay;
@@ -313,6 +314,8 @@ pub(crate) enum JoinKind {
         relay: Option<OutputRelay>,
         /// Engine of the branches, if remote.
         elsewhere: Option<Arc<RemoteTarget>>,
+        /// Resources that a further branch needs.
+        gate: Option<Box<ResourceGate>>,
     },
     /// The alternatives of a hedged `forany`.
     Hedge(Box<Hedge>),

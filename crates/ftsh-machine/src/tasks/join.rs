@@ -37,6 +37,7 @@ impl JoinFrame {
     pub(crate) fn is_done(&self) -> bool {
         self.running.is_empty()
             && !self.kind.awaits_words()
+            && !self.kind.awaits_resources()
             && self.kind.outputs().is_none_or(OutputBuffers::is_done)
             && self.kind.relay().is_none_or(OutputRelay::is_done)
     }
@@ -45,7 +46,8 @@ impl JoinFrame {
     pub(crate) fn timer(&self) -> Option<TimerKey> {
         match &self.kind {
             JoinKind::Hedge(hedge) => hedge.timer,
-            JoinKind::Branches { .. } | JoinKind::Stages(_) => None,
+            JoinKind::Branches { gate, .. } => gate.as_ref().and_then(|gate| gate.timer()),
+            JoinKind::Stages(_) => None,
         }
     }
 }
@@ -71,6 +73,14 @@ impl JoinKind {
     pub(crate) fn awaits_words(&self) -> bool {
         match self {
             Self::Branches { tally, .. } => tally.awaits_words(),
+            Self::Hedge(_) | Self::Stages(_) => false,
+        }
+    }
+
+    /// Returns true if the next branch waits for resources of the machine.
+    fn awaits_resources(&self) -> bool {
+        match self {
+            Self::Branches { gate, .. } => gate.as_ref().is_some_and(|gate| gate.is_awaited()),
             Self::Hedge(_) | Self::Stages(_) => false,
         }
     }

@@ -26,6 +26,8 @@ pub(crate) enum Timer {
     Wake(TaskId),
     /// Start of the next alternative of a hedged `forany` in this task.
     Hedge(TaskId),
+    /// Check of the resources for the next branch of a `forall` in this task.
+    Gate(TaskId),
     /// End of the time that a scope has after the signal of `signal NAME`, before SIGTERM.
     Escalation(ScopeId),
     /// End of the kill timeout after the first signal.

@@ -6,6 +6,7 @@ pub(crate) mod futile;
 pub(crate) mod input;
 pub(crate) mod try_block;
 pub(crate) mod verdict;
+pub(crate) mod watching;
 
 use crate::program::definitions::Definitions;
 use crate::tasks::core::Core;

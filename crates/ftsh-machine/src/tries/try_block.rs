@@ -17,6 +17,7 @@ use crate::time::{Deadline, Time};
 use crate::tries::TryRunner;
 use crate::tries::futile::{FutileFailures, give_up};
 use crate::tries::verdict::{Occasion, StopReason, Verdict};
+use crate::tries::watching::size;
 use crate::unwind::Unwinder;
 use crate::unwind::ending::{Logged, Retry, Thrown};
 use crate::unwind::propagate::RunningWork;
@@ -40,10 +41,11 @@ impl TryRunner<'_> {
             task,
             length,
             |task, ()| count(task),
+            size,
             backoff,
             |task, ()| signal(task),
         )?;
-        for limit in [clauses.time, clauses.each] {
+        for limit in [clauses.time, clauses.each, clauses.stalled] {
             limit.map_or(Ok(()), not_zero)?;
         }
         // `every` of zero means the usual delays.
@@ -126,6 +128,7 @@ impl TryRunner<'_> {
         if let Some(signal) = frame.clauses.signal {
             self.core.scopes.set_signal(scope, signal);
         }
+        self.core.watch_attempt(scope, id, frame);
         frame.phase = TryPhase::Attempt;
         frame.scope = scope;
         let limit = Deadline::of_limit(now, frame.clauses.each);
@@ -507,7 +510,8 @@ pub(crate) fn number(value: &Value) -> Result<f64, Suspend> {
     number.ok_or_else(|| Suspend::expression(Slug::NotANumber, format!("`{text}` is not a number")))
 }
 
-fn plain(value: &Value) -> Result<String, Suspend> {
+/// Returns the text of a value that is no list.
+pub(crate) fn plain(value: &Value) -> Result<String, Suspend> {
     match value.not_text() {
         Some(error) => Err(error.into()),
         None => Ok(value.text().unwrap_or_default().to_string()),

@@ -14,6 +14,7 @@ use crate::tasks::join::top_join;
 use crate::tasks::table::Tasks;
 use crate::tasks::task::{AfterEmptied, Task, TaskState};
 use crate::tries::try_block::{NO_TRY, timeout};
+use crate::tries::watching::{Breach, breached};
 use crate::unwind::Unwinder;
 use crate::unwind::ending::{Logged, Retry, Thrown};
 
@@ -41,8 +42,9 @@ impl Unwinder<'_> {
         let limit = match by {
             Cut::Try => frame.clauses.time,
             Cut::Attempt => frame.clauses.each,
-            Cut::Loss => None,
+            Cut::Breach(_) | Cut::Loss => None,
         };
+        let conditions = frame.conditions();
         let failure = match (phase, last) {
             (TryPhase::Delay, Some(last)) => {
                 self.halt_task(task);
@@ -53,8 +55,9 @@ impl Unwinder<'_> {
             | (TryPhase::Condition | TryPhase::Delay, None) => {
                 let running = self.core.running_inside(task, position + 1);
                 let caught = caught_around(task, position);
-                let failure = match by {
+                let failure = match &by {
                     Cut::Try | Cut::Attempt => timeout(task, limit, running, caught),
+                    Cut::Breach(breach) => breached(task, conditions, breach, running, caught),
                     Cut::Loss => lost(task, "an attempt", running, caught),
                 };
                 self.core.log_failure(task, &failure, Level::FAILURES, false);
@@ -73,7 +76,8 @@ impl Unwinder<'_> {
         };
         // A half-committed attempt is not repeated. A loss is an exception, as the extent of its
         // commit is unknown, like that of a lost command.
-        let is_half_done = by == Cut::Attempt && task.is_committing(position + 1);
+        let is_limit = matches!(by, Cut::Attempt | Cut::Breach(_));
+        let is_half_done = is_limit && task.is_committing(position + 1);
         let is_over = by == Cut::Try || is_half_done;
         let retry = if is_over { Retry::Never } else { Retry::AsUsual };
         let thrown =
@@ -135,6 +139,7 @@ impl Unwinder<'_> {
                 }
                 self.core.requests.leave_relay(top_join(task));
                 self.core.requests.leave_words(top_join(task));
+                self.core.leave_gate(task);
                 // The timer ends now. The structure remains while branches clean up, but starts no
                 // more branches.
                 self.core.scheduler.cancel(top_join(task).and_then(|join| join.timer()));
@@ -167,12 +172,14 @@ impl Tasks {
 }
 
 /// Cause that cuts a `try` short.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Cut {
     /// The deadline of the `try`.
     Try,
     /// The deadline of the attempt.
     Attempt,
+    /// The processes of the attempt.
+    Breach(Breach),
     /// The end of the shell that began the attempt.
     Loss,
 }

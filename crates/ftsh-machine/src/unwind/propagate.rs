@@ -7,7 +7,7 @@ use crate::channels::Passed;
 use crate::effect::ScopeId;
 use crate::eval::expression::leave_call;
 use crate::event::SIGPIPE;
-use crate::outcome::{BranchResults, Failure, FailureKind, Outcome, TrySummary};
+use crate::outcome::{BranchResults, Failure, Outcome, TrySummary};
 use crate::pipelines::stages::has_failed_before;
 use crate::record::Level;
 use crate::tasks::core::Core;
@@ -262,9 +262,9 @@ impl Core {
         running.walk.leave_structures(task);
         let tries = task.placed_tries();
         running.tries.extend(tries.map(|(frame, source)| frame.tried(source, self.now())));
-        // An earlier timeout explains nothing, but its own cause may.
+        // An earlier limit explains nothing, but its own cause may.
         let earlier = |failure: &Arc<Failure>| match failure.kind {
-            FailureKind::Timeout => failure.earlier.clone(),
+            kind if kind.is_limit() => failure.earlier.clone(),
             _ => Some(Arc::clone(failure)),
         };
         let remote_branch = task.frames.last().and_then(|frame| match &frame.kind {

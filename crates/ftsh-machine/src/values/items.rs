@@ -147,6 +147,16 @@ impl Items {
         None
     }
 
+    /// Returns true if an item has come that is still to be taken.
+    pub(crate) fn has_next(&self) -> bool {
+        let mut at = self.at;
+        self.segments.iter().skip(self.segment).any(|segment| {
+            let has_next = segment.take(&mut at).is_some();
+            at = 0;
+            has_next
+        })
+    }
+
     /// Returns the next item, starting over after the last.
     pub(crate) fn next_round(&mut self) -> Option<Value> {
         self.next().or_else(|| {

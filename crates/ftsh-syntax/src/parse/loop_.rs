@@ -8,6 +8,7 @@ use crate::clauses::{ForAllClauses, ForAnyClauses, On, OutputMode};
 use crate::engine::EngineId;
 use crate::error::SyntaxError;
 use crate::hint::{Hint, hint};
+use crate::size::Size;
 use crate::slug::Slug;
 use crate::span::Span;
 use crate::vocabulary::loop_clauses;
@@ -128,6 +129,8 @@ impl Builder<'_> {
                 }
                 "keep going" => all.keep_going = true,
                 "finish running" => all.finish_running = true,
+                "while free" => all.while_free = Some(self.free(pair)?),
+                "while load" => all.while_load = Some(self.load(pair)?),
                 "once in" => all.once_in = Some(self.file(pair)?),
                 clause => unreachable!("a loop has no clause `{clause}`"),
             }
@@ -235,6 +238,41 @@ impl Builder<'_> {
                 .into());
         };
         Ok(file)
+    }
+
+    /// Builds the size after `while free`.
+    fn free(&mut self, pair: Pair) -> Result<Size<Expr>> {
+        let span = self.span(&pair);
+        let Some(size) = pair.into_inner().next() else {
+            let message = "expected a size after `while free`";
+            return Err(SyntaxError::new(Slug::MissingValue, span, message)
+                .hint(hint!(
+                    "`forall x in … while free 2 GB` begins no branch while less memory is \
+                     available; {QUOTE}"
+                ))
+                .into());
+        };
+        self.size(size)
+    }
+
+    /// Builds the number after `while load`, which may have a fraction.
+    fn load(&mut self, pair: Pair) -> Result<Expr> {
+        let span = self.span(&pair);
+        let Some(load) = self.optional(pair)? else {
+            let message = "expected a number after `while load`";
+            return Err(SyntaxError::new(Slug::MissingValue, span, message)
+                .hint(hint!(
+                    "`forall x in … while load 8` begins no branch while the load is higher; {QUOTE}"
+                ))
+                .into());
+        };
+        match literal::expr(&load) {
+            Some(text) if literal::number(&text).is_none_or(|load| load <= 0.0) => {
+                let message = format!("expected a number above zero, not `{text}`");
+                Err(SyntaxError::new(Slug::NotANumber, load.span, message).into())
+            }
+            _ => Ok(load),
+        }
     }
 
     /// Builds the number after the words of a clause.

@@ -29,6 +29,7 @@ mod pipeline;
 mod plain;
 mod plain_try;
 mod reader;
+mod size;
 mod structure;
 mod substitutions;
 mod try_;

@@ -65,10 +65,11 @@ impl Builder<'_> {
         Ok(head)
     }
 
-    /// Builds the head of a `limit`: a `try` of one attempt within a time limit.
+    /// Builds the head of a `limit`: a `try` of one attempt within a time limit, which may watch
+    /// its processes as well.
     pub(super) fn limit_head(&mut self, pair: Pair) -> Result<Try> {
-        let mut parts = pair.into_inner();
-        let duration = parts.next().expect("`limit` is followed by a duration");
+        let mut inner = pair.into_inner();
+        let duration = inner.next().expect("`limit` is followed by a duration");
         let end = self.span(&duration).end;
         let span = Span::new(end, end);
         let part = WordPart::Bare("1".to_owned());
@@ -76,10 +77,9 @@ impl Builder<'_> {
         let clauses = TryClauses {
             time: Some(self.duration(duration)?),
             times: Some(Expr { span, kind: ExprKind::Word(once) }),
-            signal: parts.next().map(|signal| self.signal(signal)).transpose()?,
             ..TryClauses::NONE
         };
-        Ok(Try {
+        let mut head = Try {
             is_limit: true,
             clauses,
             usual: None,
@@ -88,7 +88,18 @@ impl Builder<'_> {
             body: Block::default(),
             catch: None,
             finally: None,
-        })
+        };
+        let mut given = Vec::new();
+        for pair in inner {
+            let span = self.span(&pair);
+            let clause = self.clause(&mut head, pair)?;
+            if given.contains(&clause) {
+                let message = format!("{clause} is given twice");
+                return Err(SyntaxError::new(Slug::DuplicateClause, span, message).into());
+            }
+            given.push(clause);
+        }
+        Ok(head)
     }
 
     /// Builds the name of a signal, and checks a literal name.
@@ -149,6 +160,14 @@ impl Builder<'_> {
                 let (each, usual) = self.usual_time(value, "each")?;
                 (clauses.each, head.usual) = (Some(each), usual);
                 "`each`"
+            }
+            (Rule::try_time | Rule::limit_clause, "stalled") => {
+                clauses.stalled = Some(self.duration(value)?);
+                "`stalled`"
+            }
+            (Rule::try_size | Rule::limit_clause, "memory") => {
+                clauses.memory = Some(self.size(value)?);
+                "`memory`"
             }
             (Rule::try_expression, "while") => {
                 head.condition = Some(self.expr(value)?);

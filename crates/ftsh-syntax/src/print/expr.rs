@@ -1,9 +1,12 @@
 //! Expressions, durations and backoff clauses.
 
 use super::Printer;
-use crate::ast::{BackoffClause, ChannelDeclaration, Duration, Expr, ExprKind, Word, WordPart};
+use crate::ast::{
+    BackoffClause, ChannelDeclaration, Duration, Expr, ExprKind, Try, Word, WordPart,
+};
 use crate::backoff::Clauses;
 use crate::clauses::ChannelClauses;
+use crate::size::Size;
 
 impl Printer {
     /// Prints an expression.
@@ -78,6 +81,25 @@ impl Printer {
             }
             Duration::Whole(word) => self.word(word),
         }
+    }
+
+    pub(super) fn size(&mut self, words: &str, size: Option<&Size<Expr>>) {
+        let Some(Size { amount, unit }) = size else { return };
+        self.text.push_str(words);
+        self.expr(amount);
+        if let Some(unit) = unit {
+            self.text.push(' ');
+            self.text.push_str(unit.spelling());
+        }
+    }
+
+    /// Prints the clauses that watch the processes of an attempt.
+    pub(super) fn watch(&mut self, head: &Try) {
+        if let Some(stalled) = &head.clauses.stalled {
+            self.text.push_str(" stalled ");
+            self.duration(stalled);
+        }
+        self.size(" memory ", head.clauses.memory.as_ref());
     }
 
     pub(super) fn backoff(&mut self, clause: &BackoffClause) {

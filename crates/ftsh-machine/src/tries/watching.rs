@@ -1,0 +1,174 @@
+//! The clauses `stalled` and `memory`: attempts that end because of their processes.
+//!
+//! The driver watches the scope of an attempt from its first command on, and reports each condition
+//! at most once. A remote branch is watched on its machine by the conditions around it.
+
+use std::sync::Arc;
+
+use crate::effect::{Effect, ScopeId, TaskId};
+use crate::event::MemoryUse;
+use crate::interface::watch::Watch;
+use crate::outcome::{Failure, FailureKind, Human, shorten};
+use crate::scopes::tree::ScopeWatch;
+use crate::tasks::core::Core;
+use crate::tasks::frame::{FrameKind, TryFrame, TryPhase};
+use crate::tasks::suspend::Suspend;
+use crate::tasks::task::Task;
+use crate::unwind::propagate::RunningWork;
+use ftsh_syntax::size::{self, ByteUnit, Bytes, Size};
+use ftsh_syntax::slug::Slug;
+
+/// Condition that the processes of a scope met.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Breach {
+    /// No progress for the time of `stalled`.
+    Stalled,
+    /// More memory than the size of `memory`.
+    Memory(MemoryUse),
+}
+
+impl Core {
+    /// Watches the scope of an attempt that begins.
+    pub(crate) fn watch_attempt(&mut self, scope: ScopeId, owner: TaskId, frame: &TryFrame) {
+        let conditions = frame.conditions();
+        if !conditions.is_empty() {
+            let attempt = Some(frame.id);
+            self.scopes.set_watch(scope, ScopeWatch { conditions, owner, attempt });
+        }
+    }
+
+    /// Watches the scope of the branch for which the machine was created.
+    pub(crate) fn watch_root(&mut self, branch: TaskId) {
+        let Some(scope) = self.tasks.get(branch).map(|branch| branch.scope) else { return };
+        let Some(conditions) = self.remote.root().map(|root| root.conditions) else { return };
+        if !conditions.is_empty() {
+            let watch = ScopeWatch { conditions, owner: branch, attempt: None };
+            self.scopes.set_watch(scope, watch);
+        }
+    }
+
+    /// Returns the conditions of all attempts around the current instruction of a task.
+    pub(crate) fn conditions_around(&self, task: &Task) -> Watch {
+        let frames = self.tasks.and_around(task).flat_map(|task| &task.frames);
+        frames.fold(Watch::default(), |all, frame| match &frame.kind {
+            FrameKind::Try(frame) if frame.phase == TryPhase::Attempt => {
+                all.and(frame.conditions())
+            }
+            _ => all,
+        })
+    }
+
+    /// Watches all scopes again, because another process continues the run.
+    pub(crate) fn watch_again(&mut self) {
+        for (scope, watch) in self.scopes.watched() {
+            self.requests.push(Effect::Watch { scope, watch });
+        }
+    }
+}
+
+impl TryFrame {
+    /// Returns the conditions that the clauses set.
+    pub(crate) fn conditions(&self) -> Watch {
+        let memory = self.clauses.memory.as_ref().map(|size| size.amount);
+        Watch { stalled: self.clauses.stalled, memory }
+    }
+}
+
+/// Creates the failure of work whose processes met a condition.
+pub(crate) fn breached(
+    task: &Task,
+    conditions: Watch,
+    breach: &Breach,
+    running: RunningWork,
+    caught: Option<Arc<Failure>>,
+) -> Arc<Failure> {
+    let (kind, code, predicate) = match breach {
+        Breach::Stalled => {
+            let time = conditions.stalled.unwrap_or_default();
+            (FailureKind::Stalled, 124, format!("made no progress for {}", Human(time)))
+        }
+        Breach::Memory(memory) => {
+            let limit = conditions.memory.unwrap_or_default();
+            (FailureKind::Memory, 137, over_memory(limit, memory))
+        }
+    };
+    let message = match running.command.as_str() {
+        "" => format!("the processes {predicate}"),
+        command => format!("`{}` {predicate}", shorten(command)),
+    };
+    let (source, line) =
+        running.place.unwrap_or_else(|| (Arc::clone(&task.program.source), task.line()));
+    Arc::new(Failure {
+        kind,
+        code,
+        errno: None,
+        slug: kind.slug(),
+        message,
+        command: running.command,
+        elapsed: running.elapsed,
+        source,
+        line,
+        tries: running.tries,
+        trace: running.walk.trace,
+        earlier: running.earlier.or(caught),
+        branches: running.branches,
+        printed: None,
+        output: None,
+    })
+}
+
+fn over_memory(limit: u64, memory: &MemoryUse) -> String {
+    let MemoryUse { used, largest, size } = memory;
+    let (used, limit, size) = (Bytes(*used), Bytes(limit), Bytes(*size));
+    format!(
+        "used {used} of memory, more than {limit}; the largest process is `{largest}` with {size}"
+    )
+}
+
+/// Pops a size in bytes.
+pub(crate) fn size(task: &mut Task, size: &Size<()>) -> Result<Size<u64>, Suspend> {
+    let text = crate::tries::try_block::plain(&task.pop()?)?;
+    let amount = bytes(&text, size.unit)?;
+    Ok(Size { amount, unit: Some(ByteUnit::Bytes) })
+}
+
+/// Converts the text of a size in a clause.
+pub(crate) fn bytes(text: &str, unit: Option<ByteUnit>) -> Result<u64, Suspend> {
+    match size::bytes(text, unit) {
+        Some(0) => Err(Suspend::expression(Slug::OutOfRange, "a size must be above zero")),
+        Some(bytes) => Ok(bytes),
+        None if unit.is_some() => Err(Suspend::expression(
+            Slug::NotASize,
+            format!("`{text}` is not a size: a number above 0 is needed"),
+        )),
+        None => Err(Suspend::expression(
+            Slug::NotASize,
+            format!("`{text}` is not a size, like `4 GB` or `512MiB`"),
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn the_largest_process_is_named() {
+        let memory = MemoryUse { used: 2_140_000_000, largest: "cc1".into(), size: 900_000_000 };
+        let text = "used 2.1 GB of memory, more than 2 GB; \
+                    the largest process is `cc1` with 900 MB";
+        assert_eq!(over_memory(2_000_000_000, &memory), text);
+    }
+
+    #[test]
+    fn the_tighter_conditions_hold() {
+        let minutes = |count| Some(Duration::from_secs(60 * count));
+        let outer = Watch { stalled: minutes(2), memory: Some(1000) };
+        let inner = Watch { stalled: minutes(3), memory: None };
+        assert_eq!(outer.and(inner), outer);
+        assert_eq!(inner.and(Watch::default()), inner);
+        assert!(Watch::default().is_empty());
+    }
+}
