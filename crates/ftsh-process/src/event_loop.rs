@@ -13,7 +13,7 @@ use super::procs::shutdown_sweep::ShutdownSweep;
 use super::tty::Terminal;
 use super::{
     ANSWERS, BACKGROUND, CHILDREN, CONTROL_FD, CONTROL_TIMER, KEYS, ProcessDriver, SIGNALS,
-    SUPERVISOR,
+    SUPERVISOR, WATCHES,
 };
 use ftsh_machine::driver::Interactive;
 use ftsh_machine::event::Reply;
@@ -41,6 +41,7 @@ impl ProcessDriver {
             self.relays.due,
             self.remote_control.due(),
             self.turns.due(),
+            self.watches.due(),
         ];
         all.into_iter().flatten().min()
     }
@@ -88,6 +89,7 @@ impl ProcessDriver {
                 KEYS => self.read_keys(),
                 CONTROL_FD => self.read_control(),
                 CONTROL_TIMER => self.apply_control(),
+                WATCHES => self.take_samples(),
                 BACKGROUND => {} // handled by the caller
                 EXTERNAL_FDS.. => self.external_fds.push(token - EXTERNAL_FDS),
                 HELD.. => self.io.held.take_in(token, &mut self.poller),
@@ -121,6 +123,7 @@ impl ProcessDriver {
         if self.remote_control.is_due() {
             self.apply_control();
         }
+        self.sample_scopes(now);
         if self.children.sweep.take_if(|due| *due <= now).is_some() {
             self.reap_unwatched();
         }

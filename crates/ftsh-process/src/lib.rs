@@ -31,6 +31,8 @@ mod tag;
 mod tests;
 mod tty;
 pub mod user_directory;
+mod watch;
+mod watching;
 
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
@@ -83,6 +85,7 @@ use self::remote_control::ControlState;
 use self::scopes::{EndStep, ScopeTree};
 use self::tag::Tagger;
 use self::tty::{StatusLine, Terminal, Tty};
+use self::watch::ScopeWatches;
 use ftsh_machine::Machine;
 use ftsh_machine::driver::{BufferPart, Driver, Durable};
 use ftsh_machine::effect::{BufferId, Effect, FdChange, FdSource, IoId, OperationId, ProcessId};
@@ -192,6 +195,8 @@ pub struct ProcessDriver {
     commands: HashMap<ProcessId, ActiveCommand>,
     children: Children,
     scopes: ScopeTree,
+    /// Scopes whose processes are watched.
+    watches: ScopeWatches,
     /// Scanner of all processes, used without a subreaper.
     scanner: ProcessScanner,
     admission: AdmissionQueue,
@@ -211,6 +216,7 @@ const BACKGROUND: poll::Token = 3;
 const KEYS: poll::Token = 4;
 const CONTROL_FD: poll::Token = 5;
 const CONTROL_TIMER: poll::Token = 6;
+const WATCHES: poll::Token = 7;
 /// Base of the poller tokens of pidfds.
 const CHILDREN: poll::Token = 1 << 32;
 
@@ -274,6 +280,7 @@ impl ProcessDriver {
             commands: HashMap::new(),
             children,
             scopes: ScopeTree::new(adopts),
+            watches: ScopeWatches::default(),
             scanner: ProcessScanner::new(tagger),
             admission: AdmissionQueue::new(begun),
             supervision,
@@ -395,11 +402,18 @@ impl Driver for ProcessDriver {
                     self.turns.set_pass(scope, pass);
                 }
             }
+            Effect::Watch { scope, watch } => self.watch_scope(scope, watch),
             Effect::SetSignal(scope, signal) => self.scopes.set_signal(scope, signal),
-            Effect::Terminate(scope) => self.end_scope(scope, EndStep::First),
+            Effect::Terminate(scope) => {
+                self.end_watches(scope);
+                self.end_scope(scope, EndStep::First);
+            }
             Effect::Escalate(scope) => self.end_scope(scope, EndStep::Escalate),
             Effect::Kill { scope, strong } => self.end_scope(scope, EndStep::Kill { strong }),
-            Effect::HandOver { scope, into } => self.hand_over(scope, into),
+            Effect::HandOver { scope, into } => {
+                self.watches.end(&[scope]);
+                self.hand_over(scope, into);
+            }
             Effect::Relay { operation, io } => {
                 self.relays.begin(&self.io, operation, io);
                 if self.relays.use_the_terminal() {

@@ -12,7 +12,9 @@ mod durable;
 mod durations;
 mod inputs;
 mod model;
+mod queries;
 mod shell;
+mod watches;
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -68,6 +68,10 @@ pub struct Model {
     pub read: bool,
     /// True if the command reads its standard input to the end.
     pub consumes: bool,
+    /// Time of progress after the start; none for a command that always makes progress.
+    pub progress: Option<Duration>,
+    /// Memory in bytes, and the time after the start at which the command has it.
+    pub memory: (Duration, u64),
 }
 
 impl Model {
@@ -83,6 +87,8 @@ impl Model {
             leaves: false,
             read: false,
             consumes: false,
+            progress: None,
+            memory: (Duration::ZERO, 0),
         }
     }
 
@@ -111,6 +117,18 @@ impl Model {
     #[must_use]
     pub fn prints(self, output: impl Into<BString>) -> Self {
         Self { output: output.into(), ..self }
+    }
+
+    /// Makes no progress from a time after the start on.
+    #[must_use]
+    pub fn stalls_after(self, progress: Duration) -> Self {
+        Self { progress: Some(progress), ..self }
+    }
+
+    /// Has this memory in bytes, from a time after the start on.
+    #[must_use]
+    pub fn grows(self, after: Duration, memory: u64) -> Self {
+        Self { memory: (after, memory), ..self }
     }
 
     /// Ignores SIGTERM.

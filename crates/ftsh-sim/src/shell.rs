@@ -2,27 +2,24 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
-use std::time::Duration;
 
 use bstr::{BStr, BString, ByteSlice};
 
 use super::channels::Ask;
-use super::descriptors::{Descriptors, Missing};
+use super::descriptors::Descriptors;
 use super::durations::{RecordedDurations, SCRIPT};
-use super::model::{self, Call, EndsBy, Model};
+use super::model::{Call, EndsBy, Model};
+use super::watches::Watches;
 use ftsh_machine::effect::{
     Action, FdChange, IoId, ProcessId, Query, Run, ScopeId, Signal, StagedFileId,
 };
 use ftsh_machine::event::{CommandStatus, Refusal, Reply, SpawnError, SpawnErrorKind};
 use ftsh_machine::{Effect, Event, Time, filter};
-use ftsh_syntax::ast::FileTest;
 
 /// Signal that kills a writer without a reader.
 const SIGPIPE: i32 = 13;
 /// Maximum number of steps of a filter.
 const FILTER_STEPS: u64 = 500_000;
-/// Start of all worlds, since 1970.
-const EPOCH: Duration = Duration::from_secs(1_700_000_000);
 
 /// Common part of all shells: the time, and the programs. A world may hold many shells. The world
 /// passes each effect of a machine to its shell, and each [`Due`] at its time.
@@ -46,6 +43,16 @@ pub trait World {
     /// Passes a request of the shell to the shared channels.
     fn ask(&mut self, ask: Ask);
 
+    /// Returns the bytes of available memory and the load of the machine.
+    fn resources(&mut self) -> (u64, f64) {
+        (u64::MAX, 0.0)
+    }
+
+    /// Returns false if the processes of a scope cannot be read, so that no condition is reported.
+    fn can_watch(&mut self) -> bool {
+        true
+    }
+
     /// Records the end of a program.
     fn ended(&mut self, process: ProcessId, ending: ProgramEnd) {
         let _ = (process, ending);
@@ -64,6 +71,8 @@ pub enum Due {
     Ends(ProcessId),
     /// The command ends because of SIGTERM, or of the signal that comes before.
     Terminated(ProcessId),
+    /// A watched scope is checked.
+    Check(ScopeId),
 }
 
 /// Kind of the end of a program.
@@ -88,20 +97,18 @@ pub struct Shell {
     signals: BTreeMap<ScopeId, Signal>,
     pub(super) events: VecDeque<Event>,
     pub(super) durations: RecordedDurations,
+    pub(super) watches: Watches,
 }
 
 /// Running command, or the process that a command left running.
 pub(crate) struct SimulatedProcess {
     scope: ScopeId,
-    name: String,
+    pub(super) name: String,
+    pub(super) started: Time,
+    /// True for a program, false for a builtin.
+    pub(super) is_program: bool,
     pub(super) run: Option<Run>,
     pub(super) model: Model,
-}
-
-impl SimulatedProcess {
-    fn is_program(&self) -> bool {
-        self.run.as_ref().is_some_and(|run| matches!(run.action, Action::Program { .. }))
-    }
 }
 
 impl Shell {
@@ -159,8 +166,9 @@ impl Shell {
                 self.events.extend(reply.map(done));
             }
             Effect::Query { operation, directory, query } => {
-                let result =
-                    self.answer(directory.as_deref(), &query, world.now()).map_err(Refusal::from);
+                let resources = world.resources();
+                let result = self.answer(directory.as_deref(), &query, world.now(), resources);
+                let result = result.map_err(Refusal::from);
                 self.events.push_back(Event::Done { operation, result });
             }
             Effect::Relay { .. } => {}
@@ -188,14 +196,16 @@ impl Shell {
                 for id in self.members(scope) {
                     if let Some(process) = self.processes.remove(&id) {
                         world.note(format_args!("kill {}", process.name));
-                        if process.is_program() {
+                        if process.is_program && process.run.is_some() {
                             world.ended(id, ProgramEnd::Killed);
                         }
+                        self.check_watches(process.scope, world);
                     }
                 }
                 self.check_emptied();
             }
             Effect::HandOver { scope, into } => {
+                self.watches.end(scope);
                 for process in self.processes.values_mut() {
                     if process.scope == scope {
                         process.scope = into;
@@ -257,6 +267,7 @@ impl Shell {
                 }
             }
             Due::Terminated(id) => self.finish(id, ProgramEnd::Terminated, world),
+            Due::Check(scope) => self.check_watch(scope, world),
         }
     }
 
@@ -347,8 +358,14 @@ impl Shell {
         if let Some(takes) = model.takes {
             world.schedule(world.now() + takes, Due::Ends(process));
         }
-        self.processes
-            .insert(process, SimulatedProcess { scope: run.scope, name, run: Some(run), model });
+        let (scope, started) = (run.scope, world.now());
+        let is_program = matches!(run.action, Action::Program { .. });
+        let run = Some(run);
+        let running = SimulatedProcess { scope, name, started, is_program, run, model };
+        self.processes.insert(process, running);
+        if is_program {
+            self.check_watches(scope, world);
+        }
     }
 
     fn read_line(&mut self, run: &Run, input: &BString) {
@@ -364,7 +381,7 @@ impl Shell {
 
     fn finish(&mut self, id: ProcessId, ending: ProgramEnd, world: &mut impl World) {
         let Some(mut process) = self.processes.remove(&id) else { return };
-        let is_program = process.is_program();
+        let (is_program, scope) = (process.is_program, process.scope);
         if let Some(run) = process.run.take() {
             let status = match ending {
                 ProgramEnd::Itself(status) => status,
@@ -384,6 +401,9 @@ impl Shell {
                 self.processes.insert(id, process);
             }
         }
+        if is_program {
+            self.check_watches(scope, world);
+        }
         self.check_emptied();
         self.start_waiting(world);
     }
@@ -395,6 +415,11 @@ impl Shell {
     }
 
     fn terminate(&mut self, scope: ScopeId, world: &mut impl World) {
+        for watched in self.watches.scopes() {
+            if self.is_inside(watched, scope) {
+                self.watches.end(watched);
+            }
+        }
         for id in self.members(scope) {
             let Some(process) = self.processes.get(&id) else { continue };
             let signal = self.signals.get(&process.scope).copied().unwrap_or_default();
@@ -426,6 +451,11 @@ impl Shell {
             scope == ScopeId::SCRIPT || is_within(&self.parents, process.scope, scope)
         });
         members.map(|(id, _)| *id).collect()
+    }
+
+    /// Returns true if a scope is another scope or inside the other scope.
+    pub(crate) fn is_inside(&self, scope: ScopeId, outer: ScopeId) -> bool {
+        outer == ScopeId::SCRIPT || is_within(&self.parents, scope, outer)
     }
 
     fn check_emptied(&mut self) {
@@ -464,74 +494,6 @@ impl Shell {
             Some(_) => Ok(Reply::Words(vec!["the disk is full".into(), "ENOSPC".into()])),
         }
     }
-
-    fn answer(
-        &mut self,
-        directory: Option<&BString>,
-        query: &Query,
-        now: Time,
-    ) -> Result<Reply, Missing> {
-        let absolute = |path: &BString| -> BString {
-            match directory {
-                Some(directory) if !path.starts_with(b"/") => format!("{directory}/{path}").into(),
-                _ => path.clone(),
-            }
-        };
-        let file = |path: &BString| self.descriptors.files.get(&absolute(path));
-        match query {
-            Query::Test(FileTest::Directory, _) => Ok(Reply::Truth(false)),
-            Query::Test(_, path) => Ok(Reply::Truth(file(path).is_some())),
-            Query::Buffer(buffer) => Ok(Reply::Text(self.descriptors.buffer(*buffer))),
-            Query::Glob(pattern) | Query::Files(pattern) => {
-                let mut names: Vec<BString> = self.descriptors.files.keys().cloned().collect();
-                names.retain(|name| model::matches(pattern, name));
-                names.sort();
-                Ok(Reply::Words(names))
-            }
-            Query::Clock => Ok(Reply::clock(EPOCH + now.elapsed())),
-            Query::LocalTime(wanted) => {
-                let now = EPOCH + now.elapsed();
-                let at = wanted.at.unwrap_or((now.as_secs() as i64, now.subsec_nanos()));
-                Ok(Reply::Text(universal_time(&wanted.pattern, at).into()))
-            }
-            Query::OwnDirectory => Ok(Reply::Text("/".into())),
-            Query::PhysicalDirectory => {
-                Ok(Reply::Text(directory.cloned().unwrap_or_else(|| "/".into())))
-            }
-            Query::Directory(path) if *path == "." => Ok(Reply::Text("/".into())),
-            Query::Directory(path) if file(path).is_some() => Err(Missing::Directory(path.clone())),
-            Query::Directory(path) => Ok(Reply::Text(absolute(path))),
-            Query::Home(user) => Ok(Reply::Text(format!("/home/{user}").into())),
-            Query::File(path) => match file(path) {
-                Some(content) => Ok(Reply::Text(content.clone())),
-                None => Err(Missing::File(path.clone())),
-            },
-            Query::Filled(buffers) => {
-                let mut buffers = buffers.clone();
-                buffers.retain(|buffer| self.descriptors.is_filled(*buffer));
-                Ok(Reply::Buffers(buffers))
-            }
-            Query::Tail(buffers, most) => Ok(Reply::Text(self.descriptors.tail(buffers, *most))),
-            Query::Scratch(scratch) => Ok(Reply::Text(self.descriptors.drafts.scratch(*scratch))),
-            Query::Input(io, number) => self.descriptors.read_all(*io, *number).map(Reply::Text),
-            Query::InputWord(io, end) => self.descriptors.read_word(*io, end).map(Reply::Text),
-            Query::InputPart(io) => self.descriptors.read_all(*io, 0).map(Reply::Text),
-            Query::RecordedWords(words) => {
-                let path = absolute(&words.path);
-                Ok(Reply::Text(self.descriptors.record(path, words)))
-            }
-            Query::Durations(of) => Ok(Reply::Text(self.durations.answer(of, directory))),
-            Query::InputEnded(io) => Ok(Reply::Truth(self.descriptors.input_ended(*io))),
-            Query::Filter(_) => Ok(Reply::Words(Vec::new())), // answered by the caller
-        }
-    }
-}
-
-/// Returns a moment in universal time by a pattern; empty if that is impossible.
-fn universal_time(pattern: &[u8], (seconds, nanos): (i64, u32)) -> String {
-    let moment = jiff::Timestamp::new(seconds, nanos.min(999_999_999) as i32);
-    let moment = moment.map(|moment| moment.to_zoned(jiff::tz::TimeZone::UTC));
-    moment.and_then(|it| jiff::fmt::strtime::format(pattern, &it)).unwrap_or_default()
 }
 
 /// True if a scope is another scope or inside the other scope.

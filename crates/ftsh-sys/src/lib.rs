@@ -18,6 +18,7 @@ mod pipes;
 mod pre_main;
 mod random;
 mod signals;
+mod sock_diag;
 mod vfork;
 
 pub use attributes::{attribute, attributes, remove_attribute, set_attribute};
@@ -47,4 +48,5 @@ pub use signals::{
     Caught, Mask, Thread, catch, catch_children, die_by, hold_signals, is_ignored, next_signal,
     preserving_sigchld, release_signals, suspend, suspend_self, without_stopping,
 };
+pub use sock_diag::tcp_bytes;
 pub use vfork::spawn;

@@ -124,6 +124,7 @@ pub(crate) fn answer(
         | Query::Clock
         | Query::Filter(_)
         | Query::LocalTime(_)
+        | Query::FreeResources
         | Query::Tail(..)
         | Query::Filled(_)
         | Query::Scratch(_)

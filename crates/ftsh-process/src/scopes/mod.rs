@@ -202,6 +202,22 @@ impl ScopeTree {
         self.containment.adopt(&mut self.tree, system, now);
     }
 
+    /// Returns a scope and all scopes inside.
+    pub(crate) fn inside(&self, scope: ScopeId) -> Vec<ScopeId> {
+        self.tree.subtree(scope)
+    }
+
+    /// Returns processes of a scope and of the scopes inside from which all others descend: the
+    /// running commands and the known orphans. Without a subreaper, orphans are missing.
+    pub(crate) fn roots(&self, scope: ScopeId, system: &mut dyn ScopeQueries) -> Vec<i32> {
+        let mut roots = self.tree.running_in(&self.tree.subtree(scope));
+        if self.adopts() {
+            let orphans = self.containment.others(&self.tree, system, scope);
+            roots.extend(orphans.into_iter().map(|orphan| orphan.pid));
+        }
+        roots
+    }
+
     /// True if any scope is being emptied.
     pub(crate) fn is_emptying(&self) -> bool {
         !self.tree.emptying.is_empty()

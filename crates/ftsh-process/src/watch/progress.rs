@@ -1,0 +1,214 @@
+//! Progress of the processes of one scope.
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::{Duration, Instant};
+
+use super::reading::{ProcessReader, Work};
+
+/// Part of the time between two samples that is too little processor time for progress.
+const IDLE_PART: u32 = 1000;
+
+/// Progress of the processes of a scope, up to the last sample.
+pub(super) struct Progress {
+    /// Last time at which progress was seen, or at which there was no process.
+    last: Instant,
+    /// Time of the last sample.
+    sampled: Instant,
+    work: BTreeMap<i32, Work>,
+    /// Bytes of sockets at the last sample without other progress.
+    sockets: Option<HashMap<u64, u64>>,
+    /// Set when no process could be read.
+    is_unreadable: bool,
+}
+
+impl Progress {
+    /// Begins to observe a scope.
+    pub(super) fn new(now: Instant) -> Self {
+        let (work, sockets) = (BTreeMap::new(), None);
+        Self { last: now, sampled: now, work, sockets, is_unreadable: false }
+    }
+
+    /// Adds a sample of these processes. `None` stands for processes that cannot be listed.
+    pub(super) fn add(
+        &mut self,
+        now: Instant,
+        family: Option<&[i32]>,
+        reader: &mut dyn ProcessReader,
+    ) {
+        let Some(family) = family else { return self.cannot_read(now) };
+        let work = family.iter().map(|&pid| (pid, reader.work(pid))).collect::<BTreeMap<_, _>>();
+        let is_read = |work: &Work| work.cpu.is_some() || work.bytes.is_some();
+        if !work.is_empty() && !work.values().any(is_read) {
+            return self.cannot_read(now);
+        }
+        let before = std::mem::replace(&mut self.work, work);
+        let interval = now.saturating_duration_since(self.sampled);
+        let mut progresses = self.work.is_empty() || has_progress(&before, &self.work, interval);
+        if !progresses {
+            let sockets = reader.sockets(family);
+            progresses = self.sockets.as_ref().is_some_and(|before| *before != sockets);
+            self.sockets = Some(sockets);
+        }
+        self.sampled = now;
+        if progresses {
+            self.last = now;
+        }
+    }
+
+    fn cannot_read(&mut self, now: Instant) {
+        (self.last, self.sampled, self.is_unreadable) = (now, now, true);
+    }
+
+    /// Returns true once after the processes could not be read.
+    pub(super) fn take_unreadable(&mut self) -> bool {
+        std::mem::take(&mut self.is_unreadable)
+    }
+
+    /// Returns the time at which the scope counts as stalled, unless progress is seen before.
+    pub(super) fn stalls_at(&self, after: Duration) -> Option<Instant> {
+        self.last.checked_add(after)
+    }
+}
+
+/// Returns true if processes appeared, ended, ran or moved bytes between two samples.
+fn has_progress(
+    before: &BTreeMap<i32, Work>,
+    now: &BTreeMap<i32, Work>,
+    interval: Duration,
+) -> bool {
+    if !before.keys().eq(now.keys()) {
+        return true;
+    }
+    let pairs = || before.values().zip(now.values());
+    if pairs().any(|(before, now)| before.bytes != now.bytes) {
+        return true;
+    }
+    let mut ran = Duration::ZERO;
+    for (before, now) in pairs() {
+        match (before.cpu, now.cpu) {
+            // A smaller time belongs to another process with the same id.
+            (Some(before), Some(now)) if now < before => return true,
+            (Some(before), Some(now)) => ran += now - before,
+            (None, None) => {}
+            (Some(_), None) | (None, Some(_)) => return true,
+        }
+    }
+    ran > interval / IDLE_PART
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[derive(Default)]
+    struct Fake {
+        work: BTreeMap<i32, Work>,
+        sockets: HashMap<u64, u64>,
+    }
+
+    impl Fake {
+        fn set(&mut self, pid: i32, cpu: u64, bytes: u64) {
+            let cpu = Some(Duration::from_micros(cpu));
+            self.work.insert(pid, Work { cpu, bytes: Some(bytes) });
+        }
+
+        /// Adds a sample, and returns true if the scope makes progress.
+        fn sample(&mut self, progress: &mut Progress, now: Instant) -> bool {
+            let pids: Vec<i32> = self.work.keys().copied().collect();
+            progress.add(now, Some(&pids), self);
+            progress.last == now
+        }
+    }
+
+    impl ProcessReader for Fake {
+        fn family(&mut self, roots: &[i32]) -> io::Result<Vec<i32>> {
+            Ok(roots.to_vec())
+        }
+
+        fn work(&mut self, pid: i32) -> Work {
+            self.work.get(&pid).copied().unwrap_or_default()
+        }
+
+        fn sockets(&mut self, _: &[i32]) -> HashMap<u64, u64> {
+            self.sockets.clone()
+        }
+
+        fn memory_bound(&mut self, _: i32) -> u64 {
+            0
+        }
+
+        fn memory_share(&mut self, _: i32) -> Option<u64> {
+            None
+        }
+
+        fn name(&mut self, _: i32) -> String {
+            String::new()
+        }
+    }
+
+    #[test]
+    fn work_above_a_thousandth_is_progress() {
+        let start = Instant::now();
+        let (mut fake, mut progress) = (Fake::default(), Progress::new(start));
+        fake.set(7, 0, 0);
+        assert!(fake.sample(&mut progress, start + SECOND), "a process appeared");
+        fake.set(7, 1000, 0);
+        assert!(!fake.sample(&mut progress, start + 2 * SECOND), "1 ms of 1 s is idle");
+        fake.set(7, 2001, 0);
+        assert!(fake.sample(&mut progress, start + 3 * SECOND));
+        fake.set(7, 2001, 1);
+        assert!(fake.sample(&mut progress, start + 4 * SECOND), "a byte");
+        assert!(!fake.sample(&mut progress, start + 5 * SECOND));
+        assert_eq!(progress.stalls_at(2 * SECOND), Some(start + 6 * SECOND));
+        fake.work.clear();
+        assert!(fake.sample(&mut progress, start + 6 * SECOND), "the process ended");
+        assert!(fake.sample(&mut progress, start + 9 * SECOND), "there is no process");
+    }
+
+    #[test]
+    fn idle_times_of_processes_add_up() {
+        let start = Instant::now();
+        let (mut fake, mut progress) = (Fake::default(), Progress::new(start));
+        for pid in 1..=4 {
+            fake.set(pid, 0, 0);
+        }
+        fake.sample(&mut progress, start + SECOND);
+        for pid in 1..=4 {
+            fake.set(pid, 300, 0);
+        }
+        assert!(fake.sample(&mut progress, start + 2 * SECOND));
+    }
+
+    #[test]
+    fn bytes_over_the_network_are_progress() {
+        let start = Instant::now();
+        let (mut fake, mut progress) = (Fake::default(), Progress::new(start));
+        fake.set(7, 0, 0);
+        fake.sample(&mut progress, start + SECOND);
+        fake.sockets.insert(99, 5);
+        assert!(!fake.sample(&mut progress, start + 2 * SECOND), "the first look at sockets");
+        fake.sockets.insert(99, 6);
+        assert!(fake.sample(&mut progress, start + 3 * SECOND));
+        assert!(!fake.sample(&mut progress, start + 4 * SECOND));
+    }
+
+    #[test]
+    fn unreadable_processes_count_as_progressing() {
+        let start = Instant::now();
+        let (mut fake, mut progress) = (Fake::default(), Progress::new(start));
+        fake.work.insert(7, Work::default());
+        assert!(fake.sample(&mut progress, start + SECOND));
+        assert!(fake.sample(&mut progress, start + 2 * SECOND));
+        assert!(progress.take_unreadable() && !progress.take_unreadable());
+        // Another process can be read, so the first one is left out.
+        fake.set(8, 0, 0);
+        fake.sample(&mut progress, start + 3 * SECOND);
+        assert!(!fake.sample(&mut progress, start + 4 * SECOND));
+        progress.add(start + 5 * SECOND, None, &mut fake);
+        assert_eq!(progress.last, start + 5 * SECOND);
+    }
+}
