@@ -36,6 +36,9 @@ const QUESTIONS = [
 const UNITS = [
   'times', 'time', 'ms', 'millisecond', 'milliseconds', 's', 'sec', 'second', 'seconds', 'm', 'min', 'minute', 'minutes', 'h', 'hour', 'hours', 'd', 'day', 'days',
 ];
+const BYTE_UNITS = [
+  'B', 'kB', 'KB', 'MB', 'GB', 'TB', 'KiB', 'MiB', 'GiB', 'TiB',
+];
 // end of generated
 
 module.exports = grammar({
@@ -120,7 +123,9 @@ module.exports = grammar({
       choice(
         // generated: try-clauses
         seq('every', $.duration),
-        seq('each', optional(seq('usual', 'or')), $.duration),
+        seq('each', $.duration),
+        seq('stalled', $.duration),
+        seq('memory', $.size),
         seq('while', $._expression),
         'atomic',
         phrase('same', 'input'),
@@ -161,6 +166,8 @@ module.exports = grammar({
         phrase('output', 'tagged'),
         seq(phrase('retry', 'lost'), $._expression, optional(choice('times', 'time'))),
         seq(phrase('once', 'in'), $._expression),
+        seq(phrase('while', 'free'), $.size),
+        seq(phrase('while', 'load'), $._expression),
         seq(choice(phrase('on', 'slurm'), phrase('on', 'ssh')), optional($._expression)),
       ),
     // end of generated

@@ -35,6 +35,7 @@ mod status_text;
 mod suspending;
 mod trying;
 mod usual;
+mod watching;
 
 use std::time::Duration;
 

@@ -51,6 +51,7 @@ struct SimulatedWorld {
     trace: Vec<String>,
     starts: Vec<Time>,
     settles: Box<dyn FnMut(usize) -> Option<usize>>,
+    resources: Box<dyn FnMut(Time) -> (u64, f64)>,
     channels: SimulatedChannels,
 }
 
@@ -77,6 +78,7 @@ impl Simulated {
             trace: Vec::new(),
             starts: Vec::new(),
             settles: Box::new(|_| None),
+            resources: Box::new(|_| (u64::MAX, 0.0)),
             channels: SimulatedChannels::default(),
         };
         Self { shell: Shell::default(), around }
@@ -138,6 +140,13 @@ impl Simulated {
     #[must_use]
     pub fn settles(mut self, settles: impl FnMut(usize) -> Option<usize> + 'static) -> Self {
         self.around.settles = Box::new(settles);
+        self
+    }
+
+    /// Sets the function that returns the available memory in bytes and the load at a time.
+    #[must_use]
+    pub fn resources(mut self, resources: impl FnMut(Time) -> (u64, f64) + 'static) -> Self {
+        self.around.resources = Box::new(resources);
         self
     }
 
@@ -212,6 +221,10 @@ impl World for SimulatedWorld {
 
     fn settle(&mut self, drafts: usize) -> Option<usize> {
         (self.settles)(drafts)
+    }
+
+    fn resources(&mut self) -> (u64, f64) {
+        (self.resources)(self.now)
     }
 
     fn ask(&mut self, ask: Ask) {

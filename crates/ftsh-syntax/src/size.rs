@@ -109,7 +109,7 @@ pub fn bytes(amount: &str, unit: Option<ByteUnit>) -> Option<u64> {
     }
 }
 
-/// Size for people, in a decimal unit: `640 B`, `1.2 MB`, `4 GB`.
+/// Size for people, in a decimal unit: `640 B`, `1.25 MB`, `4 GB`.
 pub struct Bytes(
     /// Size to display.
     pub u64,
@@ -126,11 +126,12 @@ impl fmt::Display for Bytes {
         ];
         let unit = units.into_iter().find(|unit| self.0 >= unit.bytes()).unwrap_or(ByteUnit::Bytes);
         let (whole, rest) = (self.0 / unit.bytes(), self.0 % unit.bytes());
-        let tenths = u128::from(rest) * 10 / u128::from(unit.bytes());
-        match tenths {
-            0 => write!(f, "{whole} {}", unit.spelling()),
-            _ => write!(f, "{whole}.{tenths} {}", unit.spelling()),
+        let hundredths = u128::from(rest) * 100 / u128::from(unit.bytes());
+        if hundredths == 0 {
+            return write!(f, "{whole} {}", unit.spelling());
         }
+        let fraction = format!("{hundredths:02}");
+        write!(f, "{whole}.{} {}", fraction.trim_end_matches('0'), unit.spelling())
     }
 }
 
@@ -165,7 +166,8 @@ mod tests {
             (999, "999 B"),
             (1500, "1.5 kB"),
             (2_000_000_000, "2 GB"),
-            (3_970_000_000, "3.9 GB"),
+            (3_970_000_000, "3.97 GB"),
+            (2_040_999_999, "2.04 GB"),
             (1 << 40, "1 TB"),
         ] {
             assert_eq!(Bytes(bytes).to_string(), text);

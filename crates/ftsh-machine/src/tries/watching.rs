@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn the_largest_process_is_named() {
         let memory = MemoryUse { used: 2_140_000_000, largest: "cc1".into(), size: 900_000_000 };
-        let text = "used 2.1 GB of memory, more than 2 GB; \
+        let text = "used 2.14 GB of memory, more than 2 GB; \
                     the largest process is `cc1` with 900 MB";
         assert_eq!(over_memory(2_000_000_000, &memory), text);
     }
