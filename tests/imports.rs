@@ -13,6 +13,7 @@ const ROOMS: [(&str, &[&str]); 16] = [
     ("os", &[]),
     ("tag", &[]),
     ("procs", &["tag"]),
+    ("watch", &["procs", "os"]),
     ("cleanup", &["user_directory"]),
     ("fds", &["cleanup", "procs", "os"]),
     ("input_spool", &["fds", "os"]),

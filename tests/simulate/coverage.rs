@@ -16,11 +16,11 @@ use ftsh_syntax::vocabulary::{FUNCTIONS, OPERATORS, SYMBOLS, function};
 /// All constructs except builtins, operators and policies, which the shell lists.
 const CONSTRUCTS: &str = "
     pipeline |& structure-in-pipeline program call environment assignment unassigned return return-value shift shift-n args use export-expression
-    break continue if else-if else case when case-else while for forany in-order hedge-after hedge-usual hedge-at-most forall at-most at-least keep-going finish-running once-in
+    break continue if else-if else case when case-else while for forany in-order hedge-after hedge-usual hedge-at-most forall at-most at-least keep-going finish-running once-in while-free while-load
     grouped grouped-in-order tagged
     accept keep
     list list-add ${l[@]} ${l[1]}
-    try limit catch finally try-for try-for-joined try-times try-every try-each try-usual try-backoff try-while
+    try limit catch finally try-for try-for-joined try-times try-every try-each try-usual try-stalled try-memory try-backoff try-while
     try-same-input try-signal try-through channel channel-at-most channel-rate channel-budget channel-breaker
     backoff-from backoff-to backoff-by backoff-jitter
     read-file write-file append-file read-variable write-variable append-variable
@@ -194,6 +194,8 @@ impl Walk<'_> {
                     finish_running,
                     on,
                     retry_lost,
+                    while_free,
+                    while_load,
                     once_in,
                 } = &**clauses;
                 self.is("forall");
@@ -216,6 +218,8 @@ impl Walk<'_> {
                 if *finish_running {
                     self.is("finish-running");
                 }
+                self.clause("while-free", while_free.as_ref().map(|size| &size.amount));
+                self.clause("while-load", while_load.as_ref());
                 self.clause("once-in", once_in.as_ref());
             }
         }
@@ -225,7 +229,18 @@ impl Walk<'_> {
 
     fn attempts(&mut self, it: &Try) {
         let Try { is_limit, clauses, usual, condition, through, body, catch, finally } = it;
-        let TryClauses { time, times, every, each, backoff, signal, atomic, same_input } = clauses;
+        let TryClauses {
+            time,
+            times,
+            every,
+            each,
+            stalled,
+            memory,
+            backoff,
+            signal,
+            atomic,
+            same_input,
+        } = clauses;
         self.is(if *is_limit { "limit" } else { "try" });
         if *atomic {
             self.is("try-atomic");
@@ -242,6 +257,8 @@ impl Walk<'_> {
         if usual.is_some() {
             self.is("try-usual");
         }
+        self.length("try-stalled", stalled.as_ref());
+        self.clause("try-memory", memory.as_ref().map(|size| &size.amount));
         self.clause("try-times", times.as_ref());
         self.clause("try-while", condition.as_ref());
         self.clause("try-signal", signal.as_ref());

@@ -15,7 +15,6 @@ use super::os::clock::since_1970;
 use super::os::poll::Token;
 use super::os::workers::Control;
 use super::program::{ProgramSpec, filter};
-use super::watch::free_resources;
 use super::{FdError, LINE_END, ProcessDriver, SMALL};
 use ftsh_machine::effect::{
     BufferId, Directory, IoId, OperationId, Query, ScratchId, Sink, SpoolId, StagedFileId,
@@ -51,9 +50,6 @@ impl ProcessDriver {
             Query::LocalTime(wanted) => {
                 let text = os::local_time::text(&wanted).map(|text| Reply::Text(text.into()));
                 return self.answer(operation, text.map_err(FdError::LocalTime));
-            }
-            Query::FreeResources => {
-                return self.answer(operation, Ok(Reply::Text(free_resources().into())));
             }
             Query::Tail(sinks, most) => return self.tail(operation, &sinks, most),
             Query::Filled(buffers) => return self.find_filled(operation, &buffers),

@@ -1,4 +1,4 @@
-//! Ends of commands, and actions requested by [`ScopeTree`].
+//! Ends of commands, actions requested by [`ScopeTree`], and samples of watched scopes.
 
 use std::collections::HashSet;
 use std::os::fd::{AsFd, OwnedFd};
@@ -11,7 +11,8 @@ use super::os::signal::number;
 use super::procs::features::needs_ps;
 use super::procs::{kill_tree, list};
 use super::scopes::{EndStep, ScopeAction, ScopeTree};
-use super::{CHILDREN, ProcessDriver};
+use super::watch::Report;
+use super::{CHILDREN, ProcessDriver, WATCHES};
 use ftsh_machine::effect::{OperationId, ProcessId, ScopeId};
 use ftsh_machine::event::{CommandStatus, Event};
 use ftsh_machine::record::{Level, LogEvent};
@@ -141,14 +142,66 @@ impl ProcessDriver {
 
     /// Closes a scope that ended in success.
     pub(super) fn hand_over(&mut self, scope: ScopeId, into: ScopeId) {
+        self.watches.end(&[scope]);
         let (scopes, mut system) = self.scopes_and_system();
         scopes.hand_over(scope, into, &mut system);
     }
 
-    /// Takes a step towards the end of everything in a scope.
+    /// Takes a step towards the end of everything in a scope, which is not watched any more.
     pub(super) fn end_scope(&mut self, scope: ScopeId, step: EndStep) {
+        if !self.watches.is_empty() {
+            self.watches.end(&self.scopes.inside(scope));
+        }
         self.scopes.end(scope, step, Instant::now());
         self.act();
+    }
+
+    /// Handles the result of the last sample.
+    pub(super) fn take_samples(&mut self) {
+        for report in self.watches.take_reports() {
+            match report {
+                Report::Stalled(scope) => self.ready.push_back(Event::Stalled { scope }),
+                Report::OverMemory(scope, memory) => {
+                    self.ready.push_back(Event::OverMemory { scope, memory });
+                }
+                Report::Unreadable(scope) => {
+                    let note = format!(
+                        "no process of scope {} can be read, so `stalled` counts it as progressing",
+                        scope.0
+                    );
+                    self.log_at(Level::FAILURES, 0, LogEvent::Note(note));
+                }
+            }
+        }
+    }
+
+    /// Requests a sample of the watched scopes if one is due.
+    pub(super) fn sample_scopes(&mut self, now: Instant) {
+        if self.watches.due().is_none_or(|due| due > now) {
+            return;
+        }
+        self.take_samples();
+        if !self.watches.is_sample_due(now) {
+            return;
+        }
+        if self.scopes.adopts() {
+            self.adopt_orphans();
+        }
+        let scopes = self.watches.scopes();
+        let (tree, mut system) = self.scopes_and_system();
+        let mut roots: Vec<(ScopeId, Vec<i32>)> = Vec::with_capacity(scopes.len());
+        for scope in scopes {
+            roots.push((scope, tree.roots(scope, &mut system)));
+        }
+        match self.watches.sample(now, roots.into_iter().collect()) {
+            // Without this descriptor, news is taken when the next sample is due.
+            Ok(Some(news)) => drop(self.poller.add(news, WATCHES)),
+            Ok(None) => {}
+            Err(error) => {
+                let note = format!("cannot watch processes: {error}");
+                self.log(0, LogEvent::Note(note));
+            }
+        }
     }
 
     /// Performs the actions requested by the scope tree.

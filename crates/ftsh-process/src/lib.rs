@@ -32,7 +32,6 @@ mod tests;
 mod tty;
 pub mod user_directory;
 mod watch;
-mod watching;
 
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
@@ -402,18 +401,12 @@ impl Driver for ProcessDriver {
                     self.turns.set_pass(scope, pass);
                 }
             }
-            Effect::Watch { scope, watch } => self.watch_scope(scope, watch),
+            Effect::Watch { scope, watch } => self.watches.begin(scope, watch, Instant::now()),
             Effect::SetSignal(scope, signal) => self.scopes.set_signal(scope, signal),
-            Effect::Terminate(scope) => {
-                self.end_watches(scope);
-                self.end_scope(scope, EndStep::First);
-            }
+            Effect::Terminate(scope) => self.end_scope(scope, EndStep::First),
             Effect::Escalate(scope) => self.end_scope(scope, EndStep::Escalate),
             Effect::Kill { scope, strong } => self.end_scope(scope, EndStep::Kill { strong }),
-            Effect::HandOver { scope, into } => {
-                self.watches.end(&[scope]);
-                self.hand_over(scope, into);
-            }
+            Effect::HandOver { scope, into } => self.hand_over(scope, into),
             Effect::Relay { operation, io } => {
                 self.relays.begin(&self.io, operation, io);
                 if self.relays.use_the_terminal() {

@@ -15,6 +15,7 @@ mod model;
 mod queries;
 mod shell;
 mod watches;
+mod watching;
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -22,6 +22,7 @@ mod resources;
 mod signals;
 mod slots;
 mod usual;
+mod watches;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -71,7 +72,7 @@ pub(crate) trait Oracle {
 }
 
 /// Subjects that do not occur in every run.
-const JUDGED: [&str; 57] = [
+const JUDGED: [&str; 59] = [
     "beginnings of attempts",
     "failures that time does not mend",
     "atomic retries",
@@ -129,6 +130,8 @@ const JUDGED: [&str; 57] = [
     "usual: bound",
     "usual: doubles",
     "usual: learned",
+    "watch: stalled",
+    "watch: memory",
 ];
 
 /// Number of judgments of subjects that do not occur in every run.
@@ -204,6 +207,7 @@ impl Oracles {
             Box::new(slots::Slots::new(promises)),
             Box::new(signals::Signals::new(promises)),
             Box::new(once::Once::default()),
+            Box::new(watches::Watches::default()),
             Box::new(hedges::Hedges::new(promises)),
             Box::new(held::Held::new(promises)),
             Box::new(atomic::Atomic::default()),

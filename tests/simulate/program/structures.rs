@@ -126,6 +126,8 @@ impl Generator {
             self.maybe(0.4, |g| format!(" at most {}", g.dice.pick(&["1", "2", "(1 .add. 1)"]))),
             self.maybe(0.3, |g| format!(" at least {}", g.dice.pick(&["1", "2", "$n", "3"]))),
             self.maybe(0.4, |_| " keep going".into()),
+            self.maybe(0.15, |g| format!(" while free {}", g.dice.pick(&["2 GB", "$n MB"]))),
+            self.maybe(0.15, |g| format!(" while load {}", g.dice.pick(&["8", "9.5", "$n"]))),
             self.maybe(0.6, |g| match g.dice.number(0, 2) {
                 0 => " output tagged".into(),
                 _ => format!(" output grouped{}", g.maybe(0.5, |_| " in order".into())),

@@ -29,6 +29,8 @@ const SIGNALS: [(&str, Signal); 6] = [
     ("KILL", Signal::Kill),
     ("$signal", Signal::Quit),
 ];
+/// Sizes of memory.
+const SIZES: [&str; 4] = ["2 GB", "$n GiB", "5000MB", "(1 .add. 0.5) GB"];
 
 /// Channels that scripts declare.
 pub(super) const CHANNELS: [&str; 2] = ["mirror", "disk"];
@@ -63,6 +65,7 @@ pub(super) fn limit(g: &mut Generator, depth: usize) -> Node {
     if g.dice.chance(0.2) {
         groups[0].0 += &format!(" signal {}", g.dice.pick(&SIGNALS).0);
     }
+    groups[0].0 += &g.maybe(0.2, |g| format!(" memory {}", g.dice.pick(&SIZES)));
     if g.dice.chance(0.3) {
         groups.push(("catch".into(), g.group(depth)));
     }
@@ -165,6 +168,13 @@ impl Generator {
             limits.usual = self.dice.chance(0.4);
             head += if limits.usual { " usual or" } else { "" };
             head += &self.length(&mut limits.each);
+        }
+        if self.dice.chance(0.2) {
+            head += " stalled";
+            head += &self.length(&mut None);
+        }
+        if self.dice.chance(0.15) {
+            head += &format!(" memory {}", self.dice.pick(&SIZES));
         }
         if self.dice.chance(0.05) {
             head += " every 0 seconds";

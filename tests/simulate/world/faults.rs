@@ -20,6 +20,8 @@ pub(crate) struct Faults {
     pub channel: f64,
     /// A file system never answers.
     pub hang: f64,
+    /// The processes of a scope cannot be read.
+    pub unwatched: f64,
     /// An event is late.
     pub late: f64,
     /// Time jumps while the machine waits.
@@ -53,6 +55,7 @@ impl Faults {
             &mut faults.query,
             &mut faults.channel,
             &mut faults.hang,
+            &mut faults.unwatched,
             &mut faults.late,
             &mut faults.jump,
             &mut faults.spurious,

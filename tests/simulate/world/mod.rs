@@ -81,6 +81,8 @@ struct Around {
     replies: Vec<Event>,
     /// Next time at which channels check the clock.
     wake: Option<Time>,
+    /// Probability that the processes of a scope cannot be read.
+    unwatched: f64,
 }
 
 impl World for Around {
@@ -99,6 +101,14 @@ impl World for Around {
 
     fn settle(&mut self, _: usize) -> Option<usize> {
         self.fails.take()
+    }
+
+    fn resources(&mut self) -> (u64, f64) {
+        (*self.dice.pick(&[1_000_000_000, 3_000_000_000]), *self.dice.pick(&[2.0, 9.5]))
+    }
+
+    fn can_watch(&mut self) -> bool {
+        !self.dice.chance(self.unwatched)
     }
 
     fn ask(&mut self, ask: Ask) {
@@ -138,6 +148,7 @@ impl Faulty {
             channels: SimulatedChannels::default(),
             replies: Vec::new(),
             wake: None,
+            unwatched: faults.unwatched,
         };
         Self {
             shell,
@@ -210,6 +221,7 @@ impl Faulty {
         self.restarts.clear();
         self.mail.forget_signals();
         self.faults = Faults::default();
+        self.around.unwatched = 0.0;
     }
 
     pub(crate) fn perform(&mut self, effect: Effect) {

@@ -31,5 +31,9 @@ pub(crate) fn model(call: &Call, dice: &mut Dice) -> Option<Model> {
     };
     // Durations vary a little.
     let more = if dice.chance(0.3) { dice.time(Duration::from_secs(2)) } else { Duration::ZERO };
-    Some(Model { takes: model.takes.map(|takes| takes + more), ..model })
+    let takes = model.takes.map(|takes| takes + more);
+    let progress = dice.chance(0.3).then(|| dice.time(Duration::from_secs(3)));
+    let memory = if dice.chance(0.2) { 3_000_000_000 } else { 0 };
+    let memory = (dice.time(Duration::from_secs(1)), memory);
+    Some(Model { takes, progress, memory, ..model })
 }

@@ -12,7 +12,7 @@ use crate::commands::opening::RedirectPhase;
 use crate::commands::table::IoTable;
 use crate::effect::{Effect, FdChange, FdSource, Query, TaskId};
 use crate::forall::Forker;
-use crate::forall::gate::ResourceGate;
+use crate::forall::gating;
 use crate::forall::once::Once;
 use crate::grouped_output::buffered::{BufferedOutput, MAX_BUFFERED_BRANCHES, OutputBuffers};
 use crate::grouped_output::escape::escape_field;
@@ -83,7 +83,7 @@ impl Forker<'_> {
         let at_most = positive(at_most, "at most")?;
         let at_least = positive(at_least, "at least")?;
         let retry_lost = positive(retry_lost, "retry lost")?;
-        let gate = ResourceGate::new(while_free.as_ref(), while_load.as_ref())?;
+        let gate = gating::gate(while_free.as_ref(), while_load.as_ref())?;
         let at_most = at_most.or(is_remote.then_some(MAX_REMOTE_BRANCHES));
         let on = on.or_else(|| self.core.config.on.clone()).filter(|_| is_remote);
         let elsewhere = on.clone().map(|on| {

@@ -2,6 +2,7 @@
 
 pub(crate) mod branches;
 pub(crate) mod gate;
+pub(crate) mod gating;
 pub(crate) mod joining;
 pub(crate) mod once;
 pub(crate) mod recording;

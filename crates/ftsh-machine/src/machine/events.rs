@@ -8,7 +8,7 @@ use crate::Machine;
 use crate::commands::command::command_lost;
 use crate::effect::{OperationId, ProcessId, ScopeId, TaskId, Watch};
 use crate::event::{CommandStatus, Refusal, Reply, Returned, SpawnError};
-use crate::forall::gate::check_is_due;
+use crate::forall::gating::check_is_due;
 use crate::forall::words::{NOT_READ, words_came};
 use crate::forany::run::next_word_is_due;
 use crate::grouped_output::flush::{NOT_WRITTEN, WriteError};

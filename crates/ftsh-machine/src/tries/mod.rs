@@ -4,6 +4,7 @@ pub(crate) mod channel;
 pub(crate) mod entering;
 pub(crate) mod futile;
 pub(crate) mod input;
+pub(crate) mod size;
 pub(crate) mod try_block;
 pub(crate) mod verdict;
 pub(crate) mod watching;

@@ -16,8 +16,8 @@ use crate::tasks::timer::Timer;
 use crate::time::{Deadline, Time};
 use crate::tries::TryRunner;
 use crate::tries::futile::{FutileFailures, give_up};
+use crate::tries::size::{plain, size};
 use crate::tries::verdict::{Occasion, StopReason, Verdict};
-use crate::tries::watching::size;
 use crate::unwind::Unwinder;
 use crate::unwind::ending::{Logged, Retry, Thrown};
 use crate::unwind::propagate::RunningWork;
@@ -508,12 +508,4 @@ pub(crate) fn number(value: &Value) -> Result<f64, Suspend> {
     let text = plain(value)?;
     let number = text.trim().parse().ok().filter(|number: &f64| number.is_finite());
     number.ok_or_else(|| Suspend::expression(Slug::NotANumber, format!("`{text}` is not a number")))
-}
-
-/// Returns the text of a value that is no list.
-pub(crate) fn plain(value: &Value) -> Result<String, Suspend> {
-    match value.not_text() {
-        Some(error) => Err(error.into()),
-        None => Ok(value.text().unwrap_or_default().to_string()),
-    }
 }

@@ -12,11 +12,9 @@ use crate::outcome::{Failure, FailureKind, Human, shorten};
 use crate::scopes::tree::ScopeWatch;
 use crate::tasks::core::Core;
 use crate::tasks::frame::{FrameKind, TryFrame, TryPhase};
-use crate::tasks::suspend::Suspend;
 use crate::tasks::task::Task;
 use crate::unwind::propagate::RunningWork;
-use ftsh_syntax::size::{self, ByteUnit, Bytes, Size};
-use ftsh_syntax::slug::Slug;
+use ftsh_syntax::size::Bytes;
 
 /// Condition that the processes of a scope met.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -123,29 +121,6 @@ fn over_memory(limit: u64, memory: &MemoryUse) -> String {
     format!(
         "used {used} of memory, more than {limit}; the largest process is `{largest}` with {size}"
     )
-}
-
-/// Pops a size in bytes.
-pub(crate) fn size(task: &mut Task, size: &Size<()>) -> Result<Size<u64>, Suspend> {
-    let text = crate::tries::try_block::plain(&task.pop()?)?;
-    let amount = bytes(&text, size.unit)?;
-    Ok(Size { amount, unit: Some(ByteUnit::Bytes) })
-}
-
-/// Converts the text of a size in a clause.
-pub(crate) fn bytes(text: &str, unit: Option<ByteUnit>) -> Result<u64, Suspend> {
-    match size::bytes(text, unit) {
-        Some(0) => Err(Suspend::expression(Slug::OutOfRange, "a size must be above zero")),
-        Some(bytes) => Ok(bytes),
-        None if unit.is_some() => Err(Suspend::expression(
-            Slug::NotASize,
-            format!("`{text}` is not a size: a number above 0 is needed"),
-        )),
-        None => Err(Suspend::expression(
-            Slug::NotASize,
-            format!("`{text}` is not a size, like `4 GB` or `512MiB`"),
-        )),
-    }
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, AtFlags, OFlag};
 use nix::unistd::{AccessFlags, User, faccessat};
 
+use super::super::os::resources;
 use super::super::os::workers::Control;
 use super::error::FdError;
 use super::glob;
@@ -107,6 +108,7 @@ pub(crate) fn answer(
         Query::PhysicalDirectory => std::fs::canonicalize(resolve(directory, b"."))
             .map(|path| Reply::Text(path.into_os_string().into_vec().into()))
             .map_err(|error| say(&".".into(), error)),
+        Query::FreeResources => Ok(Reply::Text(resources::free_resources().into())),
         Query::Home(user) => home(user).map(Reply::Text),
         Query::File(path) => read(directory, path, control).map(Reply::Text).map_err(|error| {
             let is_relative = !path.starts_with(b"/");
@@ -124,7 +126,6 @@ pub(crate) fn answer(
         | Query::Clock
         | Query::Filter(_)
         | Query::LocalTime(_)
-        | Query::FreeResources
         | Query::Tail(..)
         | Query::Filled(_)
         | Query::Scratch(_)

@@ -8,6 +8,7 @@ pub(crate) mod local_time;
 pub(crate) mod locks;
 pub(crate) mod poll;
 pub(crate) mod reader;
+pub(crate) mod resources;
 pub(crate) mod signal;
 pub(crate) mod umask;
 pub(crate) mod workers;

@@ -11,6 +11,5 @@ mod reading;
 mod sampler;
 mod targets;
 
-pub(crate) use self::reading::free_resources;
 pub(crate) use self::sampler::Report;
 pub(crate) use self::targets::ScopeWatches;

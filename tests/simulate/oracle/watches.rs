@@ -1,0 +1,83 @@
+//! An attempt whose processes meet a condition ends, and no other scope is watched.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ftsh_machine::effect::{ScopeId, Watch};
+use ftsh_machine::{Effect, Event, Time};
+
+use super::{Judged, Look, Oracle, Verdict};
+
+#[derive(Default)]
+pub(super) struct Watches {
+    open: BTreeSet<ScopeId>,
+    watched: BTreeMap<ScopeId, Watch>,
+    /// Scopes whose processes have met a condition, up to the next look.
+    breached: Vec<ScopeId>,
+    judged: Judged,
+}
+
+impl Watches {
+    fn forget(&mut self, scope: ScopeId) {
+        self.open.remove(&scope);
+        self.watched.remove(&scope);
+    }
+
+    fn breach(&mut self, scope: ScopeId) {
+        if self.watched.contains_key(&scope) {
+            self.breached.push(scope);
+        }
+    }
+}
+
+impl Oracle for Watches {
+    fn name(&self) -> &'static str {
+        "watches"
+    }
+
+    fn effect(&mut self, _: Time, effect: &Effect) -> Verdict {
+        match effect {
+            Effect::OpenScope { scope, .. } => _ = self.open.insert(*scope),
+            Effect::Watch { scope, watch } => {
+                if watch.is_empty() || !self.open.contains(scope) {
+                    return Err(format!("{scope:?} is watched for {watch:?} before its beginning"));
+                }
+                self.watched.insert(*scope, *watch);
+            }
+            Effect::HandOver { scope, .. } => self.forget(*scope),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn event(&mut self, _: Time, event: &Event) -> Verdict {
+        match event {
+            Event::Stalled { scope } => {
+                self.judged.count("watch: stalled");
+                self.breach(*scope);
+            }
+            Event::OverMemory { scope, .. } => {
+                self.judged.count("watch: memory");
+                self.breach(*scope);
+            }
+            Event::Emptied { scope } => self.forget(*scope),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn look(&mut self, look: &Look) -> Verdict {
+        for scope in std::mem::take(&mut self.breached) {
+            let goes_on = self.watched.contains_key(&scope)
+                && !look.families.is_ending(scope)
+                && !look.spares_a_group();
+            if goes_on && look.outcome.is_none() {
+                return Err(format!("{scope:?} goes on after its condition is met"));
+            }
+        }
+        Ok(())
+    }
+
+    fn judged(&self) -> &Judged {
+        &self.judged
+    }
+}
