@@ -38,6 +38,7 @@ mod keys;
 mod kills;
 mod lease;
 mod leftovers;
+mod limits;
 mod links;
 mod live;
 mod lock;

@@ -195,6 +195,7 @@ impl Oracle for Resources {
             | Effect::Leave(..)
             | Effect::Fill(..)
             | Effect::RecordDurations(..)
+            | Effect::Watch { .. }
             | Effect::Log(_) => Ok(()),
         }
     }
