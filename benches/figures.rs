@@ -22,6 +22,23 @@ fn main() {
     deadline(&shell, rounds / 10 + 1);
     daemons(&shell, rounds / 40 + 1);
     killed(&shell, rounds / 10);
+    watches(&shell, rounds / 20 + 1);
+}
+
+/// Measures many short commands with and without the clauses that watch them, alternately.
+fn watches(shell: &Path, rounds: usize) {
+    let text = |clauses: &str| {
+        format!("forall i in 1 .to. 2000 at most 8\n try 2 times{clauses}; /bin/true; end\nend")
+    };
+    let (watched, plain) = (text(" stalled 10 minutes memory 1 TB"), text(""));
+    let ratios = (0..rounds).map(|_| {
+        let plain = timed(&mut script(shell, &plain));
+        timed(&mut script(shell, &watched)).as_secs_f64() / plain.as_secs_f64()
+    });
+    let mut ratios: Vec<f64> = ratios.collect();
+    ratios.sort_unstable_by(f64::total_cmp);
+    let ratio = ratios[ratios.len() / 2];
+    println!("2000 commands with `stalled` and `memory`: {:+.1} % time", 100.0 * (ratio - 1.0));
 }
 
 fn timed(command: &mut Command) -> Duration {

@@ -171,11 +171,11 @@ fn judge(servers: &Servers, (name, label, _, script): &Labeled) -> Result<Durati
 
 /// Runs programs at once. Returns the wrong ones, and the longest time of a stall.
 fn judge_all(programs: &[&Labeled]) -> (String, Duration) {
-    let servers = Servers::start();
+    let servers = &Servers::start();
     let mut wrong = String::new();
     let mut longest = Duration::ZERO;
     thread::scope(|scope| {
-        let judge = |program| scope.spawn(|| (judge(&servers, program), program));
+        let judge = |program| scope.spawn(move || (judge(servers, program), program));
         let all: Vec<_> = programs.iter().copied().map(judge).collect();
         for judged in all {
             match judged.join().expect("a judgment") {

@@ -244,7 +244,7 @@ impl<'a> CompletionContext<'a> {
             (Role::Keyword, "limit") | (Role::Command, "sleep") if words.len() == 2 => {
                 (0, self.fitting(Unit::names()))
             }
-            (Role::Keyword, "limit") => (0, self.after_limit(&words)),
+            (Role::Keyword, "limit") => (0, self.after_limit(words.last().map(|(word, _)| *word))),
             (Role::Command, help::COMMAND) => {
                 let more = self.known.topics.iter().map(|topic| topic.name.as_str());
                 let mut found = self.fitting(help::topics());
@@ -380,11 +380,15 @@ impl<'a> CompletionContext<'a> {
     }
 
     /// Completes a word after the time of a `limit`.
-    fn after_limit(&self, words: &[(&str, Role)]) -> Vec<CompletionCandidate> {
-        match words.last() {
-            Some(("signal", _)) => self.fitting(Signal::ALL.map(Signal::name)),
-            _ if words.len() <= 3 => self.fitting(clauses::words("limit")),
-            _ => Vec::new(),
+    fn after_limit(&self, last: Option<&str>) -> Vec<CompletionCandidate> {
+        let last = last.unwrap_or_default();
+        match last {
+            "stalled" | "memory" => Vec::new(),
+            "signal" => self.fitting(Signal::ALL.map(Signal::name)),
+            _ if last.starts_with(|c: char| c.is_ascii_digit() || c == '$') => {
+                self.fitting(Unit::names().chain(ByteUnit::names()))
+            }
+            _ => self.fitting(clauses::words("limit").chain(["stalled", "memory"])),
         }
     }
 
