@@ -48,6 +48,11 @@ impl ResourceGate {
         matches!(self.state, GateState::Asked(_) | GateState::Waiting(_))
     }
 
+    /// Returns true if the driver has been asked.
+    pub(crate) fn is_asked(&self) -> bool {
+        matches!(self.state, GateState::Asked(_))
+    }
+
     /// Closes the gate after a branch that begins.
     pub(crate) fn close(&mut self) {
         self.state = GateState::Closed;

@@ -204,10 +204,13 @@ impl Core {
             join(task).and_then(|join| join.kind.relay()).is_some_and(|relay| !relay.is_done())
         };
         let relays = self.tasks.iter().filter(|task| is_open(task)).count();
+        // The branches of these tasks wait for resources of the machine.
+        let asks = |task: &&Task| join(task).is_some_and(|join| join.kind.asks_for_resources());
+        let asking = self.tasks.iter().filter(asks).count();
         InProgress {
             tasks: self.tasks.count(),
             commands: self.requests.processes(),
-            operations: self.requests.operations().saturating_sub(relays),
+            operations: self.requests.operations().saturating_sub(relays + asking),
             relays,
             scopes: self.scopes.count(),
             emptying: self.scopes.emptying(),

@@ -77,6 +77,14 @@ impl JoinKind {
         }
     }
 
+    /// Returns true if the driver has been asked for the resources of the machine.
+    pub(crate) fn asks_for_resources(&self) -> bool {
+        match self {
+            Self::Branches { gate, .. } => gate.as_ref().is_some_and(|gate| gate.is_asked()),
+            Self::Hedge(_) | Self::Stages(_) => false,
+        }
+    }
+
     /// Returns true if the next branch waits for resources of the machine.
     fn awaits_resources(&self) -> bool {
         match self {
