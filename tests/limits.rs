@@ -41,10 +41,20 @@ type Labeled = (&'static str, Label, &'static [&'static str], &'static str);
 const FEW: &[Labeled] = &[
     ("sleep", Hangs, &[], "exec sleep 600"),
     ("stopped process", Hangs, &[], "kill -STOP $$"),
-    ("busy loop of a shell", Works, &[], "end=$(($(date +%s) + SECONDS)); while [ $(date +%s) -lt $end ]; do n=$((n + 1)); done"),
-    ("a byte each second, by recv", Works, &["python3"], "exec python3 -c 'import socket
+    (
+        "busy loop of a shell",
+        Works,
+        &[],
+        "end=$(($(date +%s) + SECONDS)); while [ $(date +%s) -lt $end ]; do n=$((n + 1)); done",
+    ),
+    (
+        "a byte each half second, by recv",
+        Works,
+        &["python3"],
+        "exec python3 -c 'import socket
 s = socket.create_connection((\"127.0.0.1\", PORT_SLOW))
-while s.recv(1): pass'"),
+while s.recv(1): pass'",
+    ),
 ];
 
 const MANY: &[Labeled] = &[
@@ -54,41 +64,131 @@ const MANY: &[Labeled] = &[
     ("read of a shell", Hangs, &[], "mkfifo f; exec 3<>f; read line <&3"),
     ("shell that waits for a child", Hangs, &[], "sleep 600 & wait"),
     ("waiter for a lock", Hangs, &["flock"], "flock lock sleep 600 & sleep 0.1; flock lock true"),
-    ("stopped gzip", Hangs, &["gzip"], "gzip -c /dev/zero > /dev/null & sleep 0.2; kill -STOP $!; wait"),
+    (
+        "stopped gzip",
+        Hangs,
+        &["gzip"],
+        "gzip -c /dev/zero > /dev/null & sleep 0.2; kill -STOP $!; wait",
+    ),
     ("connection without data", Hangs, &["curl"], "exec curl -s http://127.0.0.1:PORT_SILENT/"),
-    ("connection that is not accepted", Hangs, &["curl"], "exec curl -s http://127.0.0.1:PORT_FULL/"),
-    ("recv without data", Hangs, &["python3"], "exec python3 -c 'import socket
-socket.create_connection((\"127.0.0.1\", PORT_SILENT)).recv(1)'"),
-    ("poll once a second", Hangs, &["python3"], "exec python3 -c 'import time
-while True: time.sleep(1)'"),
-    ("wait for a thread", Hangs, &["python3"], "exec python3 -c 'import threading
-threading.Event().wait()'"),
-    ("database behind a lock", Hangs, &["sqlite3"], "sqlite3 d 'create table t(a)'
+    (
+        "connection that is not accepted",
+        Hangs,
+        &["curl"],
+        "exec curl -s http://127.0.0.1:PORT_FULL/",
+    ),
+    (
+        "recv without data",
+        Hangs,
+        &["python3"],
+        "exec python3 -c 'import socket
+socket.create_connection((\"127.0.0.1\", PORT_SILENT)).recv(1)'",
+    ),
+    (
+        "poll once a second",
+        Hangs,
+        &["python3"],
+        "exec python3 -c 'import time
+while True: time.sleep(1)'",
+    ),
+    (
+        "wait for a thread",
+        Hangs,
+        &["python3"],
+        "exec python3 -c 'import threading
+threading.Event().wait()'",
+    ),
+    (
+        "database behind a lock",
+        Hangs,
+        &["sqlite3"],
+        "sqlite3 d 'create table t(a)'
 mkfifo f; exec 3<>f; sqlite3 d <&3 & echo 'begin exclusive;' >&3; sleep 0.3
-exec sqlite3 -cmd '.timeout 600000' d 'insert into t values(1)'"),
+exec sqlite3 -cmd '.timeout 600000' d 'insert into t values(1)'",
+    ),
     ("gzip", Works, &["gzip", "timeout"], "timeout SECONDS gzip -c /dev/zero > /dev/null; true"),
-    ("sort", Works, &["timeout"], "timeout SECONDS sh -c 'while :; do seq 300000 | sort -R > /dev/null; done'; true"),
-    ("compiler", Works, &["gcc", "timeout"], "echo 'int f(int a) { return a; }' > a.c; timeout SECONDS sh -c 'while :; do gcc -O2 -c a.c; done'; true"),
-    ("make -j2", Works, &["make"], "printf 'all: 1 2 3 4 5 6 7 8\\n%%:\\n\\tsleep 1; sleep 0.8\\n' > Makefile; exec make -s -j2"),
-    ("curl --limit-rate 1k", Works, &["curl"], "exec curl -s --limit-rate 1k http://127.0.0.1:PORT_DATA/ -o data"),
-    ("a byte each second, by curl", Works, &["curl"], "exec curl -s http://127.0.0.1:PORT_SLOW/ -o data"),
-    ("a byte each second, sent", Works, &["python3"], "exec python3 -c 'import socket, time
+    (
+        "sort",
+        Works,
+        &["timeout"],
+        "timeout SECONDS sh -c 'while :; do seq 300000 | sort -R > /dev/null; done'; true",
+    ),
+    (
+        "compiler",
+        Works,
+        &["gcc", "timeout"],
+        "echo 'int f(int a) { return a; }' > a.c; timeout SECONDS sh -c 'while :; do gcc -O2 -c a.c; done'; true",
+    ),
+    (
+        "make -j2",
+        Works,
+        &["make"],
+        "printf 'all: 1 2 3 4 5 6 7 8\\n%%:\\n\\tsleep 1; sleep 0.8\\n' > Makefile; exec make -s -j2",
+    ),
+    (
+        "curl --limit-rate 1k",
+        Works,
+        &["curl"],
+        "exec curl -s --limit-rate 1k http://127.0.0.1:PORT_DATA/ -o data",
+    ),
+    (
+        "a byte each half second, by curl",
+        Works,
+        &["curl"],
+        "exec curl -s --http0.9 http://127.0.0.1:PORT_SLOW/ -o data",
+    ),
+    (
+        "a byte each second, sent",
+        Works,
+        &["python3"],
+        "exec python3 -c 'import socket, time
 s = socket.create_connection((\"127.0.0.1\", PORT_SILENT))
 for i in range(SECONDS):
-    s.send(b\"x\"); time.sleep(1)'"),
-    ("rsync --bwlimit=1", Works, &["rsync"], "head -c 7000 /dev/urandom > data; exec rsync --bwlimit=1 data copy"),
-    ("database import", Works, &["sqlite3", "timeout"], "sqlite3 d 'create table t(a)'; timeout SECONDS sh -c 'while :; do seq 20000 > s; sqlite3 d \".import s t\"; done'; true"),
-    ("thread that computes", Works, &["python3"], "exec python3 -c 'import threading, time
+    s.send(b\"x\"); time.sleep(1)'",
+    ),
+    (
+        "rsync --bwlimit=1",
+        Works,
+        &["rsync"],
+        "head -c 7000 /dev/urandom > data; exec rsync --bwlimit=1 data copy",
+    ),
+    (
+        "database import",
+        Works,
+        &["sqlite3", "timeout"],
+        "sqlite3 d 'create table t(a)'; timeout SECONDS sh -c 'while :; do seq 20000 > s; sqlite3 d \".import s t\"; done'; true",
+    ),
+    (
+        "thread that computes",
+        Works,
+        &["python3"],
+        "exec python3 -c 'import threading, time
 end = time.time() + SECONDS
 def work():
     while time.time() < end: pass
-t = threading.Thread(target=work); t.start(); t.join()'"),
+t = threading.Thread(target=work); t.start(); t.join()'",
+    ),
     ("shell that polls", Works, &[], "for i in 1 2 3 4 5 6 7; do sleep 1; done"),
-    ("pipeline with a slow source", Works, &[], "for i in 1 2 3 4 5 6 7; do echo $i; sleep 1; done | cat | cat > /dev/null"),
-    ("file that grows slowly", Works, &["python3"], "exec python3 -c 'import time
+    (
+        "pipeline with a slow source",
+        Works,
+        &[],
+        "for i in 1 2 3 4 5 6 7; do echo $i; sleep 1; done | cat | cat > /dev/null",
+    ),
+    (
+        "file that grows slowly",
+        Works,
+        &["python3"],
+        "exec python3 -c 'import time
 with open(\"log\", \"w\") as f:
-    for i in range(SECONDS): f.write(\"x\"); f.flush(); time.sleep(1)'"),
-    ("copies of a file", Works, &["timeout"], "timeout SECONDS sh -c 'while :; do head -c 1000000 /dev/zero > a; cp a b; done'; true"),
+    for i in range(SECONDS): f.write(\"x\"); f.flush(); time.sleep(1)'",
+    ),
+    (
+        "copies of a file",
+        Works,
+        &["timeout"],
+        "timeout SECONDS sh -c 'while :; do head -c 1000000 /dev/zero > a; cp a b; done'; true",
+    ),
 ];
 
 /// Servers on ports of their own, until the end of the tests.
@@ -105,11 +205,11 @@ impl Servers {
     fn start() -> Self {
         let silent = serve(|mut stream| _ = std::io::copy(&mut stream, &mut std::io::sink()));
         let slow = serve(|mut stream| {
-            for _ in 0..WORK {
+            for _ in 0..2 * WORK {
                 if stream.write_all(b"x").is_err() {
                     return;
                 }
-                thread::sleep(Duration::from_secs(1));
+                thread::sleep(Duration::from_millis(500));
             }
         });
         let data = serve(|mut stream| {
@@ -238,4 +338,26 @@ fn limits_of_all_labeled_programs() {
         }
     }
     assert!(wrong.is_empty(), "{wrong}");
+}
+
+/// Program that takes 1 GB of memory a second, and prints its memory in MB after each step.
+const ALLOCATOR: &str = "import time
+blocks, begun, taken = [], time.time(), 0
+while taken < 6000:
+    blocks.append(bytearray(b'x') * 20_000_000)
+    taken += 20
+    print(taken, flush=True)
+    time.sleep(max(0, begun + taken / 1000 - time.time()))
+";
+
+#[test]
+#[ignore = "takes 3 GB of memory: run by hand"]
+fn limits_of_an_allocator_of_1_gb_a_second() {
+    let text = "try memory 2 GB\n python3 program > steps\ncatch\n echo $error_kind\nend";
+    let run = Ftsh::script(text).file("program", ALLOCATOR).limit(Duration::from_secs(60));
+    let finished = run.stdout("memory\n").success();
+    let steps = finished.read("steps");
+    let most: u64 = steps.lines().last().and_then(|line| line.parse().ok()).expect("a number");
+    eprintln!("ended with {most} MB");
+    assert!(most < 3000, "{most} MB");
 }

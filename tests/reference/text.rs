@@ -91,10 +91,10 @@ fn command(one: &Command) -> String {
             let signal = if *times == 2 { " signal INT" } else { "" };
             // Attempts take no time, so that a learned limit never passes.
             let each = if times % 2 == 0 { " each usual or 1 hour" } else { "" };
-            format!(
-                "try {times} times{each} backoff none{signal}\n{}{catch}{finally}end",
-                block(body)
-            )
+            // Conditions that no program of these scripts meets change nothing.
+            let watch = if *times == 2 { " stalled 1 hour memory 1 TB" } else { "" };
+            let clauses = format!("{each}{watch} backoff none{signal}");
+            format!("try {times} times{clauses}\n{}{catch}{finally}end", block(body))
         }
         Command::Capture(inside, name, append) => {
             let arrow = if *append { "->>" } else { "->" };
@@ -119,13 +119,15 @@ fn for_all(all: &ForAll) -> String {
         Some(true) => " output grouped in order",
     };
     format!(
-        "forall {} in{}{}{}{}{grouped}{}\n{}end",
+        "forall {} in{}{}{}{}{grouped}{}{}\n{}end",
         all.name,
         list(&all.words),
         number("at most", all.at_most.as_ref()),
         if all.keep_going { " keep going" } else { "" },
         if all.finish_running { " finish running" } else { "" },
         number("at least", all.at_least.as_ref()),
+        // Resources that are there change nothing.
+        if all.keep_going { " while free 1 GB while load 8" } else { "" },
         block(&all.body)
     )
 }

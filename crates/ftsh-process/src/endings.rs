@@ -11,7 +11,7 @@ use super::os::signal::number;
 use super::procs::features::needs_ps;
 use super::procs::{kill_tree, list};
 use super::scopes::{EndStep, ScopeAction, ScopeTree};
-use super::watch::Report;
+use super::watch::SampleReport;
 use super::{CHILDREN, ProcessDriver, WATCHES};
 use ftsh_machine::effect::{OperationId, ProcessId, ScopeId};
 use ftsh_machine::event::{CommandStatus, Event};
@@ -160,11 +160,11 @@ impl ProcessDriver {
     pub(super) fn take_samples(&mut self) {
         for report in self.watches.take_reports() {
             match report {
-                Report::Stalled(scope) => self.ready.push_back(Event::Stalled { scope }),
-                Report::OverMemory(scope, memory) => {
+                SampleReport::Stalled(scope) => self.ready.push_back(Event::Stalled { scope }),
+                SampleReport::OverMemory(scope, memory) => {
                     self.ready.push_back(Event::OverMemory { scope, memory });
                 }
-                Report::Unreadable(scope) => {
+                SampleReport::Unreadable(scope) => {
                     let note = format!(
                         "no process of scope {} can be read, so `stalled` counts it as progressing",
                         scope.0

@@ -110,12 +110,12 @@ pub fn bytes(amount: &str, unit: Option<ByteUnit>) -> Option<u64> {
 }
 
 /// Size for people, in a decimal unit: `640 B`, `1.25 MB`, `4 GB`.
-pub struct Bytes(
+pub struct HumanBytes(
     /// Size to display.
     pub u64,
 );
 
-impl fmt::Display for Bytes {
+impl fmt::Display for HumanBytes {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         let units = [
             ByteUnit::Terabytes,
@@ -170,7 +170,7 @@ mod tests {
             (2_040_999_999, "2.04 GB"),
             (1 << 40, "1 TB"),
         ] {
-            assert_eq!(Bytes(bytes).to_string(), text);
+            assert_eq!(HumanBytes(bytes).to_string(), text);
         }
     }
 }

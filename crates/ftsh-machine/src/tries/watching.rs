@@ -14,7 +14,7 @@ use crate::tasks::core::Core;
 use crate::tasks::frame::{FrameKind, TryFrame, TryPhase};
 use crate::tasks::task::Task;
 use crate::unwind::propagate::RunningWork;
-use ftsh_syntax::size::Bytes;
+use ftsh_syntax::size::HumanBytes;
 
 /// Condition that the processes of a scope met.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -117,7 +117,7 @@ pub(crate) fn breached(
 
 fn over_memory(limit: u64, memory: &MemoryUse) -> String {
     let MemoryUse { used, largest, size } = memory;
-    let (used, limit, size) = (Bytes(*used), Bytes(limit), Bytes(*size));
+    let (used, limit, size) = (HumanBytes(*used), HumanBytes(limit), HumanBytes(*size));
     format!(
         "used {used} of memory, more than {limit}; the largest process is `{largest}` with {size}"
     )

@@ -11,5 +11,5 @@ mod reading;
 mod sampler;
 mod targets;
 
-pub(crate) use self::sampler::Report;
+pub(crate) use self::sampler::SampleReport;
 pub(crate) use self::targets::ScopeWatches;

@@ -51,7 +51,7 @@ struct SampleRequest {
 
 /// News of a sample.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Report {
+pub(crate) enum SampleReport {
     /// The processes of the scope made no progress for the time of `stalled`.
     Stalled(ScopeId),
     /// The processes of the scope use more memory than `memory` allows.
@@ -62,7 +62,7 @@ pub(crate) enum Report {
 
 /// Result of a sample.
 pub(super) struct Sampled {
-    pub reports: Vec<Report>,
+    pub reports: Vec<SampleReport>,
     /// Time of the next sample.
     pub next: Instant,
     /// Present interval of samples.
@@ -81,14 +81,14 @@ pub(super) struct Sampler {
 }
 
 struct Shared {
-    state: Mutex<State>,
+    state: Mutex<SamplerState>,
     requested: Condvar,
     /// Event descriptor that wakes the event loop.
     news: OwnedFd,
 }
 
 #[derive(Default)]
-struct State {
+struct SamplerState {
     request: Option<SampleRequest>,
     is_busy: bool,
     sampled: Option<Sampled>,
@@ -96,7 +96,7 @@ struct State {
 }
 
 impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, SamplerState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -111,7 +111,7 @@ impl Sampler {
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
         let news = sys::move_up(EventFd::from_flags(flags)?.into())?;
         let shared = Arc::new(Shared {
-            state: Mutex::new(State::default()),
+            state: Mutex::new(SamplerState::default()),
             requested: Condvar::new(),
             news,
         });
@@ -213,7 +213,7 @@ fn sample_one(
     scopes: &mut BTreeMap<ScopeId, Progress>,
     target: &Target,
     reader: &mut dyn ProcessReader,
-    reports: &mut Vec<Report>,
+    reports: &mut Vec<SampleReport>,
 ) -> (Duration, Option<Instant>) {
     let (scope, watch) = (target.scope, target.watch);
     let family = reader.family(&target.roots).ok();
@@ -223,11 +223,11 @@ fn sample_one(
         let now = Instant::now();
         progress.add(now, family.as_deref(), reader);
         if progress.take_unreadable() {
-            reports.push(Report::Unreadable(scope));
+            reports.push(SampleReport::Unreadable(scope));
         }
         stalls_at = progress.stalls_at(time);
         if stalls_at.is_some_and(|at| at <= now) {
-            reports.push(Report::Stalled(scope));
+            reports.push(SampleReport::Stalled(scope));
             stalls_at = None;
         }
     }
@@ -236,7 +236,7 @@ fn sample_one(
         match sample(family, limit, reader) {
             MemorySample::Low => {}
             MemorySample::High => interval = interval.min(HIGH_MEMORY_INTERVAL),
-            MemorySample::Over(memory) => reports.push(Report::OverMemory(scope, memory)),
+            MemorySample::Over(memory) => reports.push(SampleReport::OverMemory(scope, memory)),
         }
     }
     (interval, stalls_at)
@@ -269,13 +269,15 @@ mod tests {
             let roots = vec![child.id() as i32];
             let target = Target { scope, watch, since, roots };
             let sampled = sample_all(&mut scopes, &[target], &mut SystemReader);
-            if sampled.reports.contains(&Report::Stalled(scope)) {
+            if sampled.reports.contains(&SampleReport::Stalled(scope)) {
                 break sampled.reports;
             }
             std::thread::sleep(sampled.next.saturating_duration_since(Instant::now()));
         };
         assert!(since.elapsed() >= time);
-        let Some(Report::OverMemory(_, memory)) = reports.pop() else { panic!("{reports:?}") };
+        let Some(SampleReport::OverMemory(_, memory)) = reports.pop() else {
+            panic!("{reports:?}")
+        };
         assert_eq!(memory.largest, "sleep");
         child.kill().expect("it lives");
         child.wait().expect("it ends");

@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
-use super::sampler::{Report, Sampler, Target, interval};
+use super::sampler::{SampleReport, Sampler, Target, interval};
 use ftsh_machine::effect::{ScopeId, Watch};
 
 /// Time after which the loop looks again for a sample that is still being taken, or tries again to
@@ -62,7 +62,7 @@ impl ScopeWatches {
 
     /// Takes the reports of the last sample, without those about scopes and conditions that are not
     /// watched any more.
-    pub(crate) fn take_reports(&mut self) -> Vec<Report> {
+    pub(crate) fn take_reports(&mut self) -> Vec<SampleReport> {
         let Some(sampled) = self.sampler.as_ref().and_then(Sampler::take) else {
             return Vec::new();
         };
@@ -74,14 +74,14 @@ impl ScopeWatches {
         reports
     }
 
-    fn is_wanted(&mut self, report: &Report) -> bool {
+    fn is_wanted(&mut self, report: &SampleReport) -> bool {
         match report {
-            Report::Unreadable(_) => !std::mem::replace(&mut self.has_reported, true),
-            Report::Stalled(scope) => {
+            SampleReport::Unreadable(_) => !std::mem::replace(&mut self.has_reported, true),
+            SampleReport::Stalled(scope) => {
                 let watch = self.watched.get_mut(scope).map(|(watch, _)| watch);
                 watch.and_then(|watch| watch.stalled.take()).is_some()
             }
-            Report::OverMemory(scope, _) => {
+            SampleReport::OverMemory(scope, _) => {
                 let watch = self.watched.get_mut(scope).map(|(watch, _)| watch);
                 watch.and_then(|watch| watch.memory.take()).is_some()
             }
