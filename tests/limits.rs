@@ -332,7 +332,7 @@ fn limits_of_all_labeled_programs() {
         // A few at once, so that starting the programs takes no time of its own.
         for programs in there.chunks(4) {
             let (more, longest) = judge_all(programs);
-            eprint!("{}", more);
+            eprint!("{more}");
             eprintln!("round {round}: longest time to end a stall {longest:?}");
             wrong += &more;
         }

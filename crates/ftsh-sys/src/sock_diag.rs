@@ -1,4 +1,4 @@
-//! Bytes sent and received by TCP sockets, from the kernel's socket monitoring (sock_diag(7)).
+//! Bytes sent and received by TCP sockets, from the kernel's socket monitoring (`sock_diag(7)`).
 //!
 //! `recv` does not count as input in `/proc/PID/io`, so a transfer may be visible only here.
 

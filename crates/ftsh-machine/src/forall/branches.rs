@@ -119,7 +119,7 @@ impl Forker<'_> {
         tally.decide(&clauses);
         let kind = JoinKind::Branches {
             code: Arc::clone(code),
-            clauses,
+            clauses: Box::new(clauses),
             io,
             tally,
             outputs,
@@ -189,7 +189,9 @@ impl Forker<'_> {
                 top_join(task).map(|it| &mut it.kind)
             {
                 tally.began(branch, word, slot, now);
-                gate.iter_mut().for_each(|gate| gate.close());
+                if let Some(gate) = gate {
+                    gate.close();
+                }
                 for (it, (buffered, label)) in outputs.iter_mut().zip(buffered) {
                     it.begin(branch, buffered, label);
                 }

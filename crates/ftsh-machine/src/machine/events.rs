@@ -186,12 +186,12 @@ impl Machine {
 
     /// Handles the deadline of a `try`.
     pub(super) fn deadline_passed(&mut self, task: TaskId, id: u64) {
-        self.resume(task, |machine, task| machine.core.unwinder().cut(task, id, Cut::Try));
+        self.resume(task, |machine, task| machine.core.unwinder().cut(task, id, &Cut::Try));
     }
 
     /// Handles the deadline of a single attempt.
     pub(super) fn attempt_limit_passed(&mut self, task: TaskId, id: u64) {
-        self.resume(task, |machine, task| machine.core.unwinder().cut(task, id, Cut::Attempt));
+        self.resume(task, |machine, task| machine.core.unwinder().cut(task, id, &Cut::Attempt));
     }
 
     /// Handles a condition that the processes of a scope met.
@@ -199,7 +199,7 @@ impl Machine {
         let Some(watch) = self.core.scopes.watch(scope) else { return };
         let (owner, attempt, conditions) = (watch.owner, watch.attempt, watch.conditions);
         self.resume(owner, |machine, task| match attempt {
-            Some(id) => machine.core.unwinder().cut(task, id, Cut::Breach(breach)),
+            Some(id) => machine.core.unwinder().cut(task, id, &Cut::Breach(breach)),
             None => machine.branch_breached(task, conditions, &breach),
         });
     }

@@ -190,7 +190,7 @@ impl Machine {
             Event::Emptied { scope } => self.scope_emptied(scope),
             Event::Stalled { scope } => self.scope_breached(scope, Breach::Stalled),
             Event::OverMemory { scope, memory } => {
-                self.scope_breached(scope, Breach::Memory(memory))
+                self.scope_breached(scope, Breach::Memory(memory));
             }
             Event::Interrupted(signal) => self.interrupted(signal),
             Event::Resumed { .. } => {} // handled above

@@ -130,6 +130,7 @@ mod tests {
             texts: Vec::new(),
             inside: vec!["disk".into()],
             is_retried: true,
+            conditions: Watch::default(),
             ending: None,
             attempts: 0,
         });

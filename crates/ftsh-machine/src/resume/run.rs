@@ -31,7 +31,7 @@ impl Unwinder<'_> {
     pub(crate) fn resumed(&mut self, task: &mut Task, passes: &BTreeSet<ScopeId>) -> Flow {
         let is_cut = self.core.tasks.is_being_cut(task, 0);
         match task.find_lost(passes, is_cut) {
-            Some(Lost::Attempt(id)) => self.cut(task, id, Cut::Loss),
+            Some(Lost::Attempt(id)) => self.cut(task, id, &Cut::Loss),
             Some(Lost::Structure(at, what)) => self.lose(task, at, what),
             None => Flow::keep_waiting(task),
         }

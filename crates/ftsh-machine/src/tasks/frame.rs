@@ -303,7 +303,7 @@ pub(crate) enum JoinKind {
         /// Code of the loop.
         code: Arc<Loop>,
         /// Clauses of the loop.
-        clauses: ForAllClauses<u64, BString>,
+        clauses: Box<ForAllClauses<u64, BString>>,
         /// Descriptors of every branch.
         io: IoTable,
         /// Results of the branches.

@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn the_tighter_conditions_hold() {
-        let minutes = |count| Some(Duration::from_secs(60 * count));
+        let minutes = |count: u64| Some(Duration::from_secs(60 * count));
         let outer = Watch { stalled: minutes(2), memory: Some(1000) };
         let inner = Watch { stalled: minutes(3), memory: None };
         assert_eq!(outer.and(inner), outer);

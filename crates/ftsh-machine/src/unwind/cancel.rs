@@ -20,7 +20,7 @@ use crate::unwind::ending::{Logged, Retry, Thrown};
 
 impl Unwinder<'_> {
     /// Ends everything inside a `try`, and then the `try` or only its attempt.
-    pub(crate) fn cut(&mut self, task: &mut Task, id: u64, by: Cut) -> Flow {
+    pub(crate) fn cut(&mut self, task: &mut Task, id: u64, by: &Cut) -> Flow {
         let position = task
             .frames
             .iter()
@@ -55,7 +55,7 @@ impl Unwinder<'_> {
             | (TryPhase::Condition | TryPhase::Delay, None) => {
                 let running = self.core.running_inside(task, position + 1);
                 let caught = caught_around(task, position);
-                let failure = match &by {
+                let failure = match by {
                     Cut::Try | Cut::Attempt => timeout(task, limit, running, caught),
                     Cut::Breach(breach) => breached(task, conditions, breach, running, caught),
                     Cut::Loss => lost(task, "an attempt", running, caught),
@@ -78,7 +78,7 @@ impl Unwinder<'_> {
         // commit is unknown, like that of a lost command.
         let is_limit = matches!(by, Cut::Attempt | Cut::Breach(_));
         let is_half_done = is_limit && task.is_committing(position + 1);
-        let is_over = by == Cut::Try || is_half_done;
+        let is_over = *by == Cut::Try || is_half_done;
         let retry = if is_over { Retry::Never } else { Retry::AsUsual };
         let thrown =
             Thrown { failure: Arc::clone(&failure), retry, logged: Logged::Failure, answers: true };

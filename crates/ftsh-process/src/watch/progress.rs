@@ -88,7 +88,7 @@ fn has_progress(
         match (before.cpu, now.cpu) {
             // A smaller time belongs to another process with the same id.
             (Some(before), Some(now)) if now < before => return true,
-            (Some(before), Some(now)) => ran += now - before,
+            (Some(before), Some(now)) => ran += now.saturating_sub(before),
             (None, None) => {}
             (Some(_), None) | (None, Some(_)) => return true,
         }
