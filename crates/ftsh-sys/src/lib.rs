@@ -8,15 +8,18 @@ mod c_string_array;
 mod children;
 mod descriptors;
 mod fd_kind;
+mod file_handle;
 mod inotify;
 mod key_monitor;
 mod launch;
 mod memory;
 mod oom_score;
 pub mod os_error;
+mod overlays;
 mod pipes;
 mod pre_main;
 mod random;
+mod remove_tree;
 mod signals;
 mod sock_diag;
 mod vfork;
@@ -36,17 +39,20 @@ pub use descriptors::{
     set_foreground, size,
 };
 pub use fd_kind::{FdKind, fd_kind};
+pub use file_handle::file_handle;
 pub use inotify::{CloseEvents, WatchNumber, report_closing, watch_changes};
 pub use key_monitor::start_key_monitor;
 pub use launch::{Launch, detach, exec, forbid_starts, fork, is_starting, prepare_exec};
 pub use memory::{has_room, is_static, shared_number, with_large_stack};
+pub use overlays::{MountFailure, MountStep, Namespaces, Overlay, mount_overlays};
 pub use pipes::{read_now, unread, write_now};
 pub use pre_main::was_ignored;
 pub use pre_main::{ignore_file_size_limit, ignore_only, ignored_signals, keep_closed, was_closed};
 pub use random::random;
+pub use remove_tree::remove_tree;
 pub use signals::{
     Caught, Mask, Thread, catch, catch_children, die_by, hold_signals, is_ignored, next_signal,
     preserving_sigchld, release_signals, suspend, suspend_self, without_stopping,
 };
 pub use sock_diag::tcp_bytes;
-pub use vfork::spawn;
+pub use vfork::{spawn, spawn_within};

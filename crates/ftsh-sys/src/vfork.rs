@@ -22,6 +22,7 @@ use rustix::process::{WaitOptions, waitpid};
 use super::children::process;
 use super::launch::{Launch, StartGuard};
 use super::oom_score;
+use super::overlays::Namespaces;
 use super::pre_main::restore_ignored;
 use super::signals::{caught, set_default};
 
@@ -39,6 +40,8 @@ thread_local! {
 /// Inputs of the child, prepared before its start because the child cannot allocate.
 struct SpawnedChild<'a> {
     launch: &'a Launch<'a>,
+    /// Namespaces of the program; `None` for those of the shell.
+    namespaces: Option<&'a Namespaces>,
     arguments: Vec<*mut c_char>,
     environment: Vec<*mut c_char>,
     /// Score with which the kernel kills the child before the shell when memory runs out.
@@ -52,9 +55,16 @@ struct SpawnedChild<'a> {
 /// The program has an empty signal mask, the dispositions that the shell was started with, and the
 /// umask of the launch or of the shell.
 pub fn spawn(launch: &Launch) -> Result<pid_t, Errno> {
+    spawn_within(launch, None)
+}
+
+/// Starts a program as [`spawn`] does, within namespaces if there are any. The paths of the launch
+/// are resolved there.
+pub fn spawn_within(launch: &Launch, namespaces: Option<&Namespaces>) -> Result<pid_t, Errno> {
     let _start = StartGuard::begin().ok_or(Errno::ECANCELED)?;
     let mut child = SpawnedChild {
         launch,
+        namespaces,
         arguments: launch.arguments.pointers(),
         environment: launch.environment.pointers(),
         score: oom_score::of_commands(),
@@ -123,6 +133,7 @@ impl SpawnedChild<'_> {
             umask(Mode::from_bits_truncate(mask.into()));
         }
         setpgid(Pid::from_raw(0), Pid::from_raw(0))?;
+        self.namespaces.map_or(Ok(()), Namespaces::enter)?;
         // The directory is set first, because the path of the program may be relative.
         self.launch.directory.map_or(Ok(()), chdir)?;
         for &(from, to) in self.launch.descriptors {

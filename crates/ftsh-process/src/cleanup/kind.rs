@@ -5,8 +5,6 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use super::remove;
-
 /// Kind of a registered file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoteKind {
@@ -68,7 +66,7 @@ impl NoteKind {
                 Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
                 _ => Ok(()),
             },
-            Self::Tree => remove::tree(path),
+            Self::Tree => ftsh_sys::remove_tree(path),
             Self::Addition { from, to } => {
                 let mut options = File::options();
                 let file = options.write(true).custom_flags(libc::O_NOFOLLOW).open(path)?;

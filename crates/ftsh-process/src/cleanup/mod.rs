@@ -9,7 +9,6 @@
 mod kind;
 mod named;
 mod registry;
-mod remove;
 mod scratch;
 mod sweep;
 #[cfg(test)]

@@ -15,7 +15,7 @@ use nix::sys::stat::Mode;
 use nix::unistd::{UnlinkatFlags, unlinkat};
 
 /// Removes a directory, if present. Deeper entries are moved up, so path lengths have no limit.
-pub(super) fn tree(path: &Path) -> io::Result<()> {
+pub fn remove_tree(path: &Path) -> io::Result<()> {
     match empty(path).and_then(|()| std::fs::remove_dir(path)) {
         // Another process or thread may be removing the same directory.
         Err(error)

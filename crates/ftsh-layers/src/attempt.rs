@@ -1,0 +1,183 @@
+//! Attempts whose changes to directories are kept apart.
+
+use std::ffi::CString;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use ftsh_sys::{Namespaces, Overlay, mount_overlays};
+
+use crate::commit::{self, Change, Committed};
+use crate::entry::{FileId, c_string};
+use crate::error::{CommitError, Refusal};
+use crate::layers::{Layers, Start};
+use crate::mounts;
+use crate::places::{Place, Places};
+use crate::translate;
+
+/// Options of overlays of an administrator. The overlay records renamed directories.
+const PRIVILEGED: &str = "redirect_dir=on,index=off,metacopy=off";
+
+/// Options of overlays of other users.
+const UNPRIVILEGED: &str = "userxattr";
+
+/// Overlays over directories, in namespaces of their own. Dropping an attempt discards its changes.
+pub struct Attempt {
+    /// `None` once the overlays are released.
+    namespaces: Option<Namespaces>,
+    trees: Vec<Tree>,
+}
+
+/// Covered directory with its layers.
+pub(crate) struct Tree {
+    pub(crate) path: PathBuf,
+    pub(crate) directory: File,
+    pub(crate) id: FileId,
+    pub(crate) layers: Layers,
+    pub(crate) start: Start,
+}
+
+impl Attempt {
+    /// Covers directories. The mark is a part of the layers' names, which [`Places::layers`]
+    /// returns; each mark serves one attempt.
+    ///
+    /// The call waits for the kernel, so it does not belong on an event loop.
+    pub fn begin(places: &Places, mark: &str) -> Result<Self, Refusal> {
+        let mut attempt = Self { namespaces: None, trees: Vec::new() };
+        for (place, path) in places.places.iter().zip(places.layers(mark)) {
+            if !place.is_current() {
+                let error = io::Error::other("the directory was moved or replaced");
+                return Err(Refusal::Directory { path: place.path.clone(), error });
+            }
+            let primary = attempt.trees.first().map(|tree| tree.layers.path.clone());
+            let tree = Tree::create(place, path, primary.as_deref())
+                .map_err(|error| Refusal::Layers { path: place.path.clone(), error })?;
+            attempt.trees.push(tree);
+        }
+        let is_privileged = attempt.trees.iter().all(|tree| tree.start.is_privileged);
+        let overlays: io::Result<Vec<Overlay>> =
+            attempt.trees.iter().map(|tree| tree.overlay(is_privileged)).collect();
+        let namespaces = mount_overlays(&overlays?, !is_privileged).map_err(|failure| {
+            let trees = &attempt.trees;
+            mounts::refusal(failure, |index| {
+                trees.get(index).map(|tree| (tree.path.as_path(), &tree.directory))
+            })
+        })?;
+        attempt.namespaces = Some(namespaces);
+        Ok(attempt)
+    }
+
+    /// Returns the namespaces, for [`ftsh_sys::spawn_within`].
+    pub fn namespaces(&self) -> Option<&Namespaces> {
+        self.namespaces.as_ref()
+    }
+
+    /// Returns the locks on the layers. The layers belong to a living shell as long as any process
+    /// has one of them open.
+    pub fn locks(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.trees.iter().map(|tree| tree.layers.fd())
+    }
+
+    /// Returns the path by which the shell itself reaches what the programs of the attempt reach by
+    /// an absolute path. With `follow`, the last component may be a link.
+    ///
+    /// A path that leads to no covered directory is returned unchanged.
+    pub fn translate(&self, path: &Path, follow: bool) -> io::Result<PathBuf> {
+        let Some(namespaces) = &self.namespaces else { return Ok(path.into()) };
+        let covered = |path: &Path| self.trees.iter().any(|tree| path.starts_with(&tree.path));
+        translate::translate(namespaces.root.as_fd(), path, follow, &covered)
+    }
+
+    /// Returns the changes so far, sorted by path.
+    ///
+    /// All programs of the attempt have ended.
+    pub fn changes(&self) -> Result<Vec<Change>, CommitError> {
+        commit::changes(&self.trees)
+    }
+
+    /// Makes all changes take place.
+    ///
+    /// All programs of the attempt have ended. After an error other than
+    /// [`CommitError::Unfinished`], the directories are as before the attempt.
+    pub fn commit(self) -> Result<Committed, CommitError> {
+        self.commit_observed(&mut || {})
+    }
+
+    /// Commits, with a call before each step.
+    pub(crate) fn commit_observed(
+        mut self,
+        observe: &mut dyn FnMut(),
+    ) -> Result<Committed, CommitError> {
+        // The kernel removes the mounts.
+        drop(self.namespaces.take());
+        let trees = std::mem::take(&mut self.trees);
+        let result = commit::commit(&trees, observe);
+        if !matches!(result, Err(CommitError::Unfinished { .. })) {
+            // The next sweep removes what cannot be removed now.
+            let _ = remove_layers(trees, observe);
+        }
+        result
+    }
+
+    /// Discards all changes.
+    pub fn discard(mut self) -> io::Result<()> {
+        self.release()
+    }
+
+    fn release(&mut self) -> io::Result<()> {
+        drop(self.namespaces.take());
+        remove_layers(std::mem::take(&mut self.trees), &mut || {})
+    }
+}
+
+impl Drop for Attempt {
+    fn drop(&mut self) {
+        // The next sweep removes what cannot be removed now.
+        let _ = self.release();
+    }
+}
+
+/// Removes layers, those with the note of the attempt last.
+fn remove_layers(trees: Vec<Tree>, observe: &mut dyn FnMut()) -> io::Result<()> {
+    let mut result = Ok(());
+    for tree in trees.into_iter().rev() {
+        observe();
+        result = tree.layers.remove().and(result);
+    }
+    result
+}
+
+impl Tree {
+    fn create(place: &Place, path: PathBuf, primary: Option<&Path>) -> io::Result<Self> {
+        let directory = place.directory.try_clone()?;
+        let layers = Layers::create(path)?;
+        match layers.fill(place, primary) {
+            Ok(start) => {
+                Ok(Self { path: place.path.clone(), directory, id: place.id, layers, start })
+            }
+            Err(error) => {
+                let _ = layers.remove();
+                Err(error)
+            }
+        }
+    }
+
+    fn overlay(&self, is_privileged: bool) -> io::Result<Overlay> {
+        let own = if is_privileged { PRIVILEGED } else { UNPRIVILEGED };
+        // Without `volatile`, the kernel writes all of the file system to disk at the end of each
+        // attempt.
+        let options = format!("lowerdir=lower,upperdir=upper,workdir=work,volatile,{own}");
+        Ok(Overlay {
+            target: c_string(&self.path)?,
+            layers: c_string(&self.layers.path)?,
+            options: CString::new(options.as_bytes())?,
+        })
+    }
+
+    /// Returns the path of an entry of the directory.
+    pub(crate) fn full(&self, path: &[u8]) -> PathBuf {
+        self.path.join(std::ffi::OsStr::from_bytes(path))
+    }
+}

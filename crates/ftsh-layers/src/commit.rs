@@ -1,0 +1,242 @@
+//! Commit of the changes of an attempt.
+
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::fcntl::{Flock, FlockArg};
+use rustix::fs::{FileType, lstat, syncfs};
+
+use crate::attempt::Tree;
+use crate::entry::FileId;
+use crate::error::CommitError;
+use crate::execute::{Executor, Roots, Strictness};
+use crate::note::{Note, NotedTree};
+use crate::plan::{self, Plan};
+use crate::step::Step;
+use crate::upper::{Node, strip, survey};
+
+/// Time limit of the wait for the lock on a directory. Another commit takes far less, but a user
+/// may have locked the directory for longer.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Interval between tries to get a lock.
+const LOCK_INTERVAL: Duration = Duration::from_millis(5);
+
+/// Kind of a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ChangeKind {
+    /// A new entry.
+    Added,
+    /// New content or new attributes.
+    Modified,
+    /// An entry that is gone.
+    Removed,
+}
+
+impl fmt::Display for ChangeKind {
+    fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Added => "A",
+            Self::Modified => "M",
+            Self::Removed => "D",
+        })
+    }
+}
+
+/// Change that an attempt made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// Path of the entry. Entries below a removed directory are not listed.
+    pub path: PathBuf,
+    /// Kind of the change.
+    pub kind: ChangeKind,
+}
+
+/// Result of a commit.
+#[derive(Debug)]
+#[must_use]
+pub struct Committed {
+    /// Number of changes.
+    pub changes: usize,
+}
+
+/// Returns the changes of an attempt.
+pub(crate) fn changes(trees: &[Tree]) -> Result<Vec<Change>, CommitError> {
+    let mut changes = Vec::new();
+    for tree in trees {
+        let (_, plan) = compare(tree)?;
+        changes.extend(plan.changes.into_iter().map(|(path, kind)| {
+            let path = if path.is_empty() { tree.path.clone() } else { tree.full(&path) };
+            Change { path, kind }
+        }));
+    }
+    changes.sort_by(|one, other| one.path.cmp(&other.path));
+    Ok(changes)
+}
+
+fn compare(tree: &Tree) -> Result<(Node, Plan), CommitError> {
+    let root = survey(tree.layers.fd()).map_err(|error| tree.failed(b"", error))?;
+    let plan = plan::plan(tree, &root)?;
+    Ok((root, plan))
+}
+
+/// Commits the changes of an attempt, with a call of `observe` before each step.
+pub(crate) fn commit(trees: &[Tree], observe: &mut dyn FnMut()) -> Result<Committed, CommitError> {
+    let _locks = lock(trees)?;
+    for tree in trees {
+        let found = lstat(&tree.path);
+        let is_same = found.is_ok_and(|found| {
+            FileType::from_raw_mode(found.st_mode).is_dir() && FileId::from(&found) == tree.id
+        });
+        if !is_same {
+            return Err(CommitError::Moved { path: tree.path.clone() });
+        }
+    }
+    let (mut roots, mut steps, mut changes) = (Vec::new(), Vec::new(), 0);
+    for (index, tree) in trees.iter().enumerate() {
+        let (root, plan) = compare(tree)?;
+        roots.push(root);
+        steps.extend(plan.steps.into_iter().map(|step| (index as u32, step)));
+        changes += plan.changes.len();
+    }
+    observe();
+    if steps.is_empty() {
+        return Ok(Committed { changes });
+    }
+    for (tree, root) in trees.iter().zip(&roots) {
+        strip(tree.layers.fd(), root).map_err(|error| tree.failed(b"", error))?;
+    }
+    let noted = trees.iter().map(|tree| NotedTree::new(&tree.path, tree.id, &tree.layers.path));
+    let note = Note { trees: noted.collect(), steps };
+    decide(trees, &note, observe)?;
+    execute(trees, &note, observe)?;
+    finish(trees, observe)?;
+    Ok(Committed { changes })
+}
+
+/// Locks the covered directories, in an order that all attempts share.
+fn lock(trees: &[Tree]) -> Result<Vec<Flock<File>>, CommitError> {
+    let mut order: Vec<&Tree> = trees.iter().collect();
+    order.sort_by_key(|tree| tree.id);
+    order.into_iter().map(lock_tree).collect()
+}
+
+fn lock_tree(tree: &Tree) -> Result<Flock<File>, CommitError> {
+    let failed = |error| tree.failed(b"", error);
+    let path = crate::entry::path_in(tree.directory.as_fd(), c".");
+    // Another open file: the lock of a shared one would not exclude other attempts of this shell.
+    let mut file = File::open(path).map_err(failed)?;
+    let start = Instant::now();
+    loop {
+        match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+            Ok(locked) => return Ok(locked),
+            Err((back, Errno::EWOULDBLOCK)) if start.elapsed() < LOCK_TIMEOUT => file = back,
+            Err((_, Errno::EWOULDBLOCK)) => {
+                return Err(CommitError::Locked { path: tree.path.clone() });
+            }
+            Err((_, errno)) => return Err(failed(errno.into())),
+        }
+        std::thread::sleep(LOCK_INTERVAL);
+    }
+}
+
+/// Makes the changes durable, and then the note.
+fn decide(trees: &[Tree], note: &Note, observe: &mut dyn FnMut()) -> Result<(), CommitError> {
+    let Some(primary) = trees.first() else { return Ok(()) };
+    let failed = |error| primary.failed(b"", error);
+    observe();
+    note.prepare(primary.layers.fd()).map_err(failed)?;
+    let mut synced = Vec::new();
+    for tree in trees.iter().filter(|tree| changes_files(note, trees, tree)) {
+        if !synced.contains(&tree.id.device) {
+            observe();
+            syncfs(tree.layers.fd()).map_err(|errno| tree.failed(b"", errno.into()))?;
+            synced.push(tree.id.device);
+        }
+    }
+    observe();
+    Note::decide(primary.layers.fd()).map_err(failed)
+}
+
+/// True if a commit changes anything in a tree.
+fn changes_files(note: &Note, trees: &[Tree], tree: &Tree) -> bool {
+    let index = trees.iter().position(|other| other.id == tree.id);
+    note.steps.iter().any(|(tree, _)| Some(*tree as usize) == index)
+}
+
+fn roots(trees: &[Tree]) -> Vec<Roots<'_>> {
+    trees
+        .iter()
+        .map(|tree| Roots { directory: tree.directory.as_fd(), layers: tree.layers.fd() })
+        .collect()
+}
+
+/// Executes all steps. After an error, undoes the steps executed already.
+fn execute(trees: &[Tree], note: &Note, observe: &mut dyn FnMut()) -> Result<(), CommitError> {
+    let mut executor = Executor::new(roots(trees), Strictness::Exact);
+    for (index, (tree, step)) in note.steps.iter().enumerate() {
+        observe();
+        let Err(error) = executor.execute(*tree as usize, step) else { continue };
+        let tree = &trees[*tree as usize];
+        let path = tree.full(step.subject());
+        let is_undone = undo(trees, &note.steps, index).is_ok()
+            && trees.first().is_none_or(|primary| Note::remove(primary.layers.fd()).is_ok());
+        if !is_undone {
+            let layers = trees[0].layers.path.clone();
+            return Err(CommitError::Unfinished { path, layers, error });
+        }
+        return Err(match error.kind() {
+            io::ErrorKind::AlreadyExists => CommitError::Conflict { path },
+            _ => CommitError::Failed { path, error },
+        });
+    }
+    Ok(())
+}
+
+/// Undoes the first steps.
+fn undo(trees: &[Tree], steps: &[(u32, Step)], executed: usize) -> io::Result<()> {
+    let mut executor = Executor::new(roots(trees), Strictness::Resumed);
+    for (tree, step) in steps[..executed].iter().rev() {
+        executor.execute(*tree as usize, &step.clone().reversed())?;
+    }
+    for (tree, step) in steps {
+        if let Step::Adjust(adjust) = step {
+            executor.restore_time(*tree as usize, adjust)?;
+        }
+    }
+    Ok(())
+}
+
+/// Removes the note after its last step.
+fn finish(trees: &[Tree], observe: &mut dyn FnMut()) -> Result<(), CommitError> {
+    let Some(primary) = trees.first() else { return Ok(()) };
+    // One file system keeps the order of its changes; another one may be behind.
+    for tree in trees.iter().filter(|tree| tree.id.device != primary.id.device) {
+        observe();
+        let _ = syncfs(&tree.directory);
+    }
+    observe();
+    Note::remove(primary.layers.fd()).map_err(|error| CommitError::Unfinished {
+        path: primary.path.clone(),
+        layers: primary.layers.path.clone(),
+        error,
+    })
+}
+
+/// Executes the remaining steps of a note that another process left.
+pub(crate) fn resume(note: &Note, roots: Vec<Roots>) -> Result<(), (PathBuf, io::Error)> {
+    let mut executor = Executor::new(roots, Strictness::Resumed);
+    for (tree, step) in &note.steps {
+        executor.execute(*tree as usize, step).map_err(|error| {
+            let subject = std::os::unix::ffi::OsStrExt::from_bytes(step.subject());
+            let directory = note.trees.get(*tree as usize).map(NotedTree::directory);
+            (directory.unwrap_or_default().join(Path::new::<std::ffi::OsStr>(subject)), error)
+        })?;
+    }
+    Ok(())
+}

@@ -1,0 +1,120 @@
+//! Errors for users: why an attempt cannot begin, and why its changes were not committed.
+
+use std::io;
+use std::path::PathBuf;
+
+use ftsh_sys::os_error::plain;
+
+/// Reason why directories cannot be covered.
+#[derive(Debug, thiserror::Error)]
+pub enum Refusal {
+    /// A directory that does not exist or cannot be opened.
+    #[error("`{}`: {}", .path.display(), plain(.error))]
+    Directory {
+        /// Path as given.
+        path: PathBuf,
+        /// Error of the system.
+        error: io::Error,
+    },
+    /// The root directory.
+    #[error("`/` cannot be covered as a whole: name the directories below that matter")]
+    Root,
+    /// A directory with another file system mounted below.
+    #[error(
+        "`{}` has a file system mounted below, on `{}`: name directories that are on one file \
+         system",
+        .path.display(),
+        .below.display()
+    )]
+    Mounted {
+        /// Directory to cover.
+        path: PathBuf,
+        /// Mount point below.
+        below: PathBuf,
+    },
+    /// Neither the directory nor its parent accepts the layers.
+    #[error("neither `{}` nor its parent accepts new files: {}", .path.display(), plain(.error))]
+    Layers {
+        /// Directory to cover.
+        path: PathBuf,
+        /// Error of the system.
+        error: io::Error,
+    },
+    /// A file system that cannot be covered.
+    #[error("`{}` is on {system}, which cannot be covered: {}", .path.display(), plain(.error))]
+    FileSystem {
+        /// Directory to cover.
+        path: PathBuf,
+        /// Name of the file system.
+        system: String,
+        /// Error of the system.
+        error: io::Error,
+    },
+    /// The kernel does not permit namespaces to this user.
+    #[error("this user may not create namespaces: {}{}", plain(.error), hint(*.setting))]
+    Namespaces {
+        /// Setting of the kernel that forbids namespaces, if known.
+        setting: Option<&'static str>,
+        /// Error of the system.
+        error: io::Error,
+    },
+    /// Any other error.
+    #[error("{}", plain(.0))]
+    System(#[from] io::Error),
+}
+
+fn hint(setting: Option<&'static str>) -> String {
+    setting.map(|setting| format!(" (see `{setting}`)")).unwrap_or_default()
+}
+
+/// Reason why the changes of an attempt were not committed. Unless stated otherwise, the directories
+/// are as before.
+#[derive(Debug, thiserror::Error)]
+pub enum CommitError {
+    /// Another process changed an entry that the attempt has changed.
+    #[error("`{}` was changed by another process meanwhile", .path.display())]
+    Conflict {
+        /// Path of the entry.
+        path: PathBuf,
+    },
+    /// Another process holds the lock on a directory.
+    #[error("another process holds the lock on `{}`", .path.display())]
+    Locked {
+        /// Path of the directory.
+        path: PathBuf,
+    },
+    /// The directory is no longer at its path.
+    #[error("`{}` was moved or replaced meanwhile", .path.display())]
+    Moved {
+        /// Path of the directory.
+        path: PathBuf,
+    },
+    /// An overlay cannot change one of several hard links.
+    #[error(
+        "`{}` was changed and has other hard links, which would keep the old content",
+        .path.display()
+    )]
+    Linked {
+        /// Path of the file.
+        path: PathBuf,
+    },
+    /// A step failed, and all earlier steps were undone.
+    #[error("`{}`: {}", .path.display(), plain(.error))]
+    Failed {
+        /// Path of the file.
+        path: PathBuf,
+        /// Error of the system.
+        error: io::Error,
+    },
+    /// A step failed, and earlier steps could not be undone. [`crate::roll_forward`] finishes the
+    /// commit.
+    #[error("`{}`: {}; some files are new already, the rest follows later", .path.display(), plain(.error))]
+    Unfinished {
+        /// Path of the file.
+        path: PathBuf,
+        /// Directory with the note.
+        layers: PathBuf,
+        /// Error of the system.
+        error: io::Error,
+    },
+}

@@ -1,0 +1,32 @@
+//! Directories that change completely or not at all.
+//!
+//! An [`Attempt`] covers directories with overlays in namespaces of its own. Programs started
+//! within the namespaces see the directories, and their changes go to layers beside the
+//! directories. A commit moves the changed files from the layers to their places; until then, the
+//! directories are untouched.
+//!
+//! A durable note with all steps precedes the first step of a commit. After a kill, [`sweep`]
+//! finishes a commit that has a note, and removes the layers of other attempts.
+
+mod attempt;
+mod commit;
+mod entry;
+mod error;
+mod execute;
+mod layers;
+mod mounts;
+mod note;
+mod places;
+mod plan;
+mod step;
+mod sweep;
+#[cfg(test)]
+mod tests;
+mod translate;
+mod upper;
+
+pub use attempt::Attempt;
+pub use commit::{Change, ChangeKind, Committed};
+pub use error::{CommitError, Refusal};
+pub use places::Places;
+pub use sweep::{Swept, leftovers, roll_forward, sweep};

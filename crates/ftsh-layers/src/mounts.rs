@@ -1,0 +1,114 @@
+//! Mount points and file systems of the machine.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+use ftsh_sys::{MountFailure, MountStep};
+use nix::errno::Errno;
+use rustix::fs::fstatfs;
+
+use crate::error::Refusal;
+
+/// Returns a mount point below a directory, if there is one.
+pub(crate) fn mounted_below(directory: &Path) -> io::Result<Option<PathBuf>> {
+    let text = std::fs::read("/proc/self/mountinfo")?;
+    let points = text.split(|byte| *byte == b'\n').filter_map(|line| {
+        line.split(|byte| *byte == b' ').nth(4).map(|point| PathBuf::from(unescape(point)))
+    });
+    let mut below = points.filter(|point| point != directory && point.starts_with(directory));
+    Ok(below.next())
+}
+
+/// Decodes the octal escapes of `/proc/self/mountinfo`.
+fn unescape(text: &[u8]) -> OsString {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((&first, after)) = rest.split_first() {
+        let digits = after.get(..3).filter(|_| first == b'\\');
+        let code =
+            digits.and_then(|digits| u8::from_str_radix(str::from_utf8(digits).ok()?, 8).ok());
+        bytes.push(code.unwrap_or(first));
+        rest = if code.is_some() { &after[3..] } else { after };
+    }
+    OsString::from_vec(bytes)
+}
+
+/// Returns the name of the file system of an open file.
+pub(crate) fn file_system(file: impl AsFd) -> String {
+    let Ok(found) = fstatfs(file) else { return "an unknown file system".into() };
+    let kind = found.f_type as u32;
+    let name = match kind {
+        0x6969 => "NFS",
+        0xff53_4d42 | 0xfe53_4d42 | 0x517b => "SMB",
+        0x6573_5546 => "FUSE",
+        0x794c_7630 => "overlayfs",
+        0x0102_1997 => "9p",
+        0x4d44 => "FAT",
+        0x9fa0 => "proc",
+        0x6265_6572 => "sysfs",
+        0xef53 => "ext4",
+        0x0102_1994 => "tmpfs",
+        0x5846_5342 => "XFS",
+        0x9123_683e => "btrfs",
+        _ => return format!("a file system of type {kind:#x}"),
+    };
+    name.into()
+}
+
+/// Settings of the kernel that forbid namespaces, with the value that forbids them.
+const SETTINGS: [(&str, &str, &str); 3] = [
+    ("user.max_user_namespaces", "/proc/sys/user/max_user_namespaces", "0"),
+    ("kernel.unprivileged_userns_clone", "/proc/sys/kernel/unprivileged_userns_clone", "0"),
+    (
+        "kernel.apparmor_restrict_unprivileged_userns",
+        "/proc/sys/kernel/apparmor_restrict_unprivileged_userns",
+        "1",
+    ),
+];
+
+/// Returns the setting that forbids namespaces, if there is one.
+fn forbidding_setting() -> Option<&'static str> {
+    let forbids = |path: &str, value: &str| {
+        std::fs::read_to_string(path).is_ok_and(|text| text.trim() == value)
+    };
+    let (name, ..) = SETTINGS.iter().find(|(_, path, value)| forbids(path, value))?;
+    Some(name)
+}
+
+/// Explains a failure to mount over directories, of which `directory` returns path and descriptor.
+pub(crate) fn refusal<'a, F: AsFd + 'a>(
+    failure: MountFailure,
+    directory: impl FnOnce(usize) -> Option<(&'a Path, &'a F)>,
+) -> Refusal {
+    let error = io::Error::from(failure.errno);
+    let is_denied = matches!(failure.errno, Errno::EPERM | Errno::EACCES);
+    match failure.step {
+        MountStep::Start | MountStep::Open => Refusal::System(error),
+        // AppArmor permits the namespace, and then no mount.
+        MountStep::Overlay(index) if !is_denied => match directory(index) {
+            None => Refusal::System(error),
+            Some((path, _)) if failure.errno != Errno::EINVAL => {
+                Refusal::Directory { path: path.into(), error }
+            }
+            Some((path, fd)) => {
+                Refusal::FileSystem { path: path.into(), system: file_system(fd), error }
+            }
+        },
+        _ => Refusal::Namespaces { setting: forbidding_setting(), error },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mount_points_are_decoded() {
+        assert_eq!(unescape(br"/a\040b\134c\"), OsString::from(r"/a b\c\"));
+        assert_eq!(mounted_below(Path::new("/none")).expect("a list"), None);
+        assert!(mounted_below(Path::new("/")).expect("a list").is_some());
+    }
+}

@@ -1,0 +1,92 @@
+//! Note of a commit, from which any process can finish the commit.
+
+use std::ffi::{CStr, OsStr};
+use std::io::{self, Read, Write};
+use std::os::fd::BorrowedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use nix::unistd::{UnlinkatFlags, unlinkat};
+use rustix::fs::{Mode, OFlags, fsync, openat, renameat};
+use serde::{Deserialize, Serialize};
+
+use crate::entry::FileId;
+use crate::step::Step;
+
+/// Name of the note in the layers.
+pub(crate) const NOTE: &CStr = c"note";
+/// Version of the format. Variants are added at the end of a type.
+const VERSION: u32 = 1;
+
+/// Directory that a commit changes, and the place of its layers.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct NotedTree {
+    directory: Vec<u8>,
+    pub(crate) id: FileId,
+    layers: Vec<u8>,
+}
+
+impl NotedTree {
+    pub(crate) fn new(directory: &Path, id: FileId, layers: &Path) -> Self {
+        let bytes = |path: &Path| path.as_os_str().as_bytes().to_vec();
+        Self { directory: bytes(directory), id, layers: bytes(layers) }
+    }
+
+    pub(crate) fn directory(&self) -> PathBuf {
+        OsStr::from_bytes(&self.directory).into()
+    }
+
+    pub(crate) fn layers(&self) -> PathBuf {
+        OsStr::from_bytes(&self.layers).into()
+    }
+}
+
+/// All steps of a commit, with the indexes of their trees.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Note {
+    pub(crate) trees: Vec<NotedTree>,
+    pub(crate) steps: Vec<(u32, Step)>,
+}
+
+impl Note {
+    /// Name of an incomplete note.
+    pub(crate) const INCOMPLETE: &CStr = c"note-incomplete";
+
+    /// Writes the note under a name that does not count yet.
+    pub(crate) fn prepare(&self, layers: BorrowedFd) -> io::Result<()> {
+        let bytes = postcard::to_allocvec(&(VERSION, self)).map_err(io::Error::other)?;
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::CLOEXEC;
+        let mut file =
+            std::fs::File::from(openat(layers, Self::INCOMPLETE, flags, Mode::RUSR | Mode::WUSR)?);
+        file.write_all(&bytes)?;
+        file.sync_all()
+    }
+
+    /// Makes the prepared note count. Afterwards, the commit is finished by any process.
+    pub(crate) fn decide(layers: BorrowedFd) -> io::Result<()> {
+        renameat(layers, Self::INCOMPLETE, layers, NOTE)?;
+        Ok(fsync(layers)?)
+    }
+
+    /// Reads the note of layers, if there is one.
+    pub(crate) fn read(layers: BorrowedFd) -> io::Result<Option<Self>> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = match openat(layers, NOTE, flags, Mode::empty()) {
+            Err(rustix::io::Errno::NOENT) => return Ok(None),
+            file => file?,
+        };
+        let mut bytes = Vec::new();
+        std::fs::File::from(file).read_to_end(&mut bytes)?;
+        let unknown = || io::Error::other("the note is of another version of ftsh");
+        let (version, rest) = postcard::take_from_bytes::<u32>(&bytes).map_err(|_| unknown())?;
+        if version != VERSION {
+            return Err(unknown());
+        }
+        Ok(Some(postcard::from_bytes(rest).map_err(|_| unknown())?))
+    }
+
+    /// Removes the note.
+    pub(crate) fn remove(layers: BorrowedFd) -> io::Result<()> {
+        Ok(unlinkat(layers, NOTE, UnlinkatFlags::NoRemoveDir)?)
+    }
+}

@@ -1,0 +1,127 @@
+//! Layers that a killed shell left.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{fstat, syncfs};
+
+use crate::commit::resume;
+use crate::entry::{FileId, PREFIX, names};
+use crate::execute::Roots;
+use crate::layers::{ASIDE, LOWER, Layers, PRIMARY, UPPER, WORK};
+use crate::note::{NOTE, Note};
+
+/// Result of a sweep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Swept {
+    /// A living shell holds the lock.
+    InUse,
+    /// There are no layers.
+    Missing,
+    /// The changes were discarded, because their commit had not begun.
+    Discarded,
+    /// The commit is finished.
+    RolledForward,
+}
+
+/// Returns paths of layers beside or inside a directory. Some may belong to living shells.
+pub fn leftovers(directory: &Path) -> Vec<PathBuf> {
+    let homes = [directory.parent(), Some(directory)].into_iter().flatten();
+    let entries = homes.filter_map(|home| std::fs::read_dir(home).ok()).flatten().flatten();
+    let ours = entries.filter(|entry| {
+        entry.file_name().as_encoded_bytes().starts_with(PREFIX.as_bytes())
+            && entry.path().join("lower").is_symlink()
+    });
+    ours.map(|entry| entry.path()).collect()
+}
+
+/// Finishes the commit of layers that a killed shell left, or removes the layers if their commit
+/// had not begun.
+pub fn sweep(path: &Path) -> io::Result<Swept> {
+    let layers = match Layers::lock(path.into()) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Swept::Missing),
+        layers => layers?,
+    };
+    let Some(layers) = layers else { return Ok(Swept::InUse) };
+    check_contents(&layers)?;
+    if layers.has(NOTE) {
+        return finish(layers).map(|()| Swept::RolledForward);
+    }
+    if layers.has(PRIMARY) {
+        let primary = std::fs::read_link(layers.path.join("primary"))?;
+        // Layers with a note are removed last. If they are missing, their file system is.
+        let Some(first) = Layers::lock(primary)? else { return Ok(Swept::InUse) };
+        if first.has(NOTE) {
+            drop(layers);
+            return finish(first).map(|()| Swept::RolledForward);
+        }
+    }
+    layers.remove()?;
+    Ok(Swept::Discarded)
+}
+
+/// Finishes the commit of layers, if it has begun. Returns false otherwise.
+pub fn roll_forward(path: &Path) -> io::Result<bool> {
+    match Layers::lock(path.into())? {
+        Some(layers) if layers.has(NOTE) => finish(layers).map(|()| true),
+        _ => Ok(false),
+    }
+}
+
+/// Fails if a directory contains anything but layers.
+fn check_contents(layers: &Layers) -> io::Result<()> {
+    let fresh = crate::entry::open_directory(layers.fd(), c".")?;
+    let known = [LOWER, UPPER, WORK, ASIDE, PRIMARY, NOTE, Note::INCOMPLETE];
+    match names(fresh)?.into_iter().find(|name| !known.contains(&name.as_c_str())) {
+        None => Ok(()),
+        Some(name) => {
+            let name = name.to_string_lossy().into_owned();
+            Err(io::Error::other(format!("`{name}` does not belong to layers")))
+        }
+    }
+}
+
+/// Executes the remaining steps of a note, and removes all layers of the attempt.
+fn finish(layers: Layers) -> io::Result<()> {
+    let Some(note) = Note::read(layers.fd())? else { return Ok(()) };
+    let (mut directories, mut others) = (Vec::new(), Vec::new());
+    for (index, tree) in note.trees.iter().enumerate() {
+        let path = tree.directory();
+        let directory = File::open(&path)?;
+        if FileId::from(&fstat(&directory)?) != tree.id {
+            let text = format!("`{}` was moved or replaced", path.display());
+            return Err(io::Error::other(text));
+        }
+        directories.push(directory);
+        if index > 0 {
+            others.push(other_layers(tree.layers())?);
+        }
+    }
+    // Layers that are gone have no steps left.
+    let roots = directories.iter().enumerate().map(|(index, directory)| {
+        let own = if index == 0 { Some(&layers) } else { others[index - 1].as_ref() };
+        Roots { directory: directory.as_fd(), layers: own.unwrap_or(&layers).fd() }
+    });
+    resume(&note, roots.collect()).map_err(|(path, error)| {
+        io::Error::new(error.kind(), format!("`{}`: {error}", path.display()))
+    })?;
+    for directory in &directories {
+        let _ = syncfs(directory);
+    }
+    Note::remove(layers.fd())?;
+    for other in others.into_iter().flatten() {
+        other.remove()?;
+    }
+    layers.remove()
+}
+
+/// Locks other layers of a note. Returns none if they are gone.
+fn other_layers(path: PathBuf) -> io::Result<Option<Layers>> {
+    match Layers::lock(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Ok(None) => Err(io::Error::other("another process holds the lock on the layers")),
+        layers => layers,
+    }
+}

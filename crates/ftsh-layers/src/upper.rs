@@ -1,0 +1,151 @@
+//! Survey of the changes in the layers.
+
+use std::ffi::{CStr, CString};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use rustix::fs::{AtFlags, Mode, Stat, chmodat, lremovexattr};
+
+use crate::entry::{self, Attributes, is_directory, is_whiteout, mode, path_in};
+use crate::layers::{UPPER, is_of_overlay};
+
+/// Entry of the layers.
+pub(crate) struct Node {
+    pub(crate) name: CString,
+    /// Facts about the entry, with the mode that the attempt gave it.
+    pub(crate) stat: Stat,
+    /// True if the survey gave the owner all permissions of the directory.
+    pub(crate) is_opened: bool,
+    pub(crate) marks: Marks,
+    /// Extended attributes of a directory.
+    pub(crate) attributes: Attributes,
+    pub(crate) children: Vec<Node>,
+}
+
+/// Attributes that the overlay set.
+#[derive(Default)]
+pub(crate) struct Marks {
+    /// True for a directory that hides the directory below.
+    pub(crate) is_opaque: bool,
+    /// Handle of the copied entry; empty where the user may not use handles.
+    pub(crate) origin: Option<Vec<u8>>,
+    /// Name or path of the directory below.
+    pub(crate) redirect: Option<Vec<u8>>,
+    names: Vec<CString>,
+}
+
+impl Node {
+    pub(crate) fn inode(&self) -> u64 {
+        self.stat.st_ino as _
+    }
+
+    pub(crate) fn is_directory(&self) -> bool {
+        is_directory(&self.stat)
+    }
+
+    pub(crate) fn is_whiteout(&self) -> bool {
+        is_whiteout(&self.stat)
+    }
+}
+
+/// Returns the root of the changes with everything below.
+pub(crate) fn survey(layers: BorrowedFd) -> io::Result<Node> {
+    let found = entry::find(layers, UPPER)?.ok_or(io::ErrorKind::NotFound)?;
+    node(layers, UPPER.to_owned(), found)
+}
+
+fn node(parent: BorrowedFd, name: CString, stat: Stat) -> io::Result<Node> {
+    let marks = if is_whiteout(&stat) { Marks::default() } else { marks(parent, &name)? };
+    let mut node = Node {
+        is_opened: false,
+        marks,
+        attributes: Attributes::new(),
+        children: Vec::new(),
+        name,
+        stat,
+    };
+    if node.is_directory() {
+        node.is_opened = open_for_owner(parent, &node.name, mode(&stat))?;
+        node.attributes = crate::layers::attributes(&path_in(parent, &node.name))?;
+        let directory = entry::open_directory(parent, &node.name)?;
+        for name in entry::names(&directory)? {
+            if let Some(found) = entry::find(&directory, &name)? {
+                node.children.push(self::node(directory.as_fd(), name, found)?);
+            }
+        }
+        node.children.sort_by(|one, other| one.name.cmp(&other.name));
+    }
+    Ok(node)
+}
+
+/// Gives the owner all permissions of a directory. Returns true if the owner lacked one.
+fn open_for_owner(parent: BorrowedFd, name: &CStr, mode: u32) -> io::Result<bool> {
+    let lacks = mode & 0o700 != 0o700 && !rustix::process::geteuid().is_root();
+    if lacks {
+        chmodat(parent, name, Mode::from_raw_mode(mode | 0o700), AtFlags::empty())?;
+    }
+    Ok(lacks)
+}
+
+fn marks(parent: BorrowedFd, name: &CStr) -> io::Result<Marks> {
+    let path = path_in(parent, name);
+    let names = match ftsh_sys::attributes(&path) {
+        Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => Vec::new(),
+        names => names?,
+    };
+    let mut marks = Marks::default();
+    for name in names.into_iter().filter(is_of_overlay) {
+        let read = || ftsh_sys::attribute(&path, &name);
+        match name.to_bytes().split(|byte| *byte == b'.').nth(2) {
+            Some(b"opaque") => marks.is_opaque = read()? == b"y",
+            Some(b"origin") => marks.origin = Some(read()?),
+            Some(b"redirect") => marks.redirect = Some(read()?),
+            _ => {}
+        }
+        marks.names.push(name);
+    }
+    Ok(marks)
+}
+
+/// Removes the attributes that the overlay set, and the whiteouts below directories that hide
+/// nothing.
+pub(crate) fn strip(layers: BorrowedFd, root: &Node) -> io::Result<()> {
+    // The root itself never leaves the layers.
+    let directory = entry::open_directory(layers, &root.name)?;
+    root.children.iter().try_for_each(|child| strip_below(directory.as_fd(), child))
+}
+
+fn strip_below(parent: BorrowedFd, node: &Node) -> io::Result<()> {
+    if !node.marks.names.is_empty() {
+        remove_marks(parent, node)?;
+    }
+    if node.children.is_empty() {
+        return Ok(());
+    }
+    let directory = entry::open_directory(parent, &node.name)?;
+    node.children.iter().try_for_each(|child| strip_below(directory.as_fd(), child))
+}
+
+fn remove_marks(parent: BorrowedFd, node: &Node) -> io::Result<()> {
+    let path = path_in(parent, &node.name);
+    let remove = || {
+        let names = node.marks.names.iter();
+        names.map(|name| lremovexattr(&path, name.as_c_str())).collect::<Result<(), _>>()
+    };
+    match remove() {
+        Err(rustix::io::Errno::ACCESS) if !node.is_directory() => {}
+        result => return Ok(result?),
+    }
+    // The removal requires permission to write.
+    let set = |mode| chmodat(parent, &node.name, Mode::from_raw_mode(mode), AtFlags::empty());
+    let before = mode(&node.stat);
+    set(before | 0o200)?;
+    // Names removed already are missing now.
+    for name in &node.marks.names {
+        match lremovexattr(&path, name.as_c_str()) {
+            Err(rustix::io::Errno::NODATA) => {}
+            result => result?,
+        }
+    }
+    Ok(set(before)?)
+}

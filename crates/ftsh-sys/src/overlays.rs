@@ -1,0 +1,235 @@
+//! Overlay mounts in namespaces of their own.
+//!
+//! A short-lived child makes the namespaces and the mounts, and opens them in the table of
+//! descriptors that the child shares with the shell. The descriptors keep the namespaces alive, so
+//! no process has to stay, and the kernel removes the mounts after any end of the shell.
+//!
+//! The child shares the memory of a process with possibly several threads: it may only call
+//! async-signal-safe functions.
+
+use std::ffi::{CStr, CString, c_void};
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+
+use libc::c_int;
+use nix::errno::Errno;
+use nix::sys::signal::{SigSet, SigmaskHow};
+use nix::unistd::{chdir, chroot, fchdir, getegid, geteuid};
+
+use super::descriptors::move_up;
+use super::launch::StartGuard;
+
+/// Size of the child's stack in bytes.
+const STACK: usize = 64 * 1024;
+
+/// Overlay to mount.
+pub struct Overlay {
+    /// Absolute path of the directory that the overlay covers.
+    pub target: CString,
+    /// Working directory of the mount, from which relative paths in the options are resolved.
+    pub layers: CString,
+    /// Options of the file system.
+    pub options: CString,
+}
+
+/// Namespaces in which overlays are mounted.
+pub struct Namespaces {
+    /// User namespace; `None` if the mount namespace belongs to the shell's user namespace.
+    pub user: Option<OwnedFd>,
+    /// Mount namespace.
+    pub mount: OwnedFd,
+    /// Root directory in the mount namespace.
+    pub root: OwnedFd,
+}
+
+/// Step of the creation of namespaces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MountStep {
+    /// Start of the child.
+    Start,
+    /// Creation of a user and a mount namespace.
+    UserNamespace,
+    /// Creation of a mount namespace only.
+    MountNamespace,
+    /// Mapping of the user and the group.
+    Maps,
+    /// Separation of the mounts from the mounts of the machine.
+    Propagation,
+    /// Mount of the overlay with this index.
+    Overlay(usize),
+    /// Opening of the namespaces.
+    Open,
+}
+
+/// Failed step, with its error.
+#[derive(Clone, Copy, Debug)]
+pub struct MountFailure {
+    /// Step that failed.
+    pub step: MountStep,
+    /// Error of the system.
+    pub errno: Errno,
+}
+
+/// Inputs and results of the child.
+struct Child<'a> {
+    overlays: &'a [Overlay],
+    /// Lines of the maps of users and groups; `None` to stay in the shell's user namespace.
+    maps: Option<(CString, CString)>,
+    user: RawFd,
+    mount: RawFd,
+    root: RawFd,
+    step: MountStep,
+    result: Result<(), Errno>,
+}
+
+/// Mounts overlays in a new mount namespace, and in a new user namespace if `with_user` is true.
+///
+/// The new user namespace maps only the effective user and group of the shell, to themselves.
+pub fn mount_overlays(overlays: &[Overlay], with_user: bool) -> Result<Namespaces, MountFailure> {
+    let fail = |step, errno| MountFailure { step, errno };
+    let start = |errno| fail(MountStep::Start, errno);
+    let _start = StartGuard::begin().ok_or(start(Errno::ECANCELED))?;
+    let map = |id: u32| CString::new(format!("{id} {id} 1\n")).unwrap_or_default();
+    let mut child = Child {
+        overlays,
+        maps: with_user.then(|| (map(geteuid().as_raw()), map(getegid().as_raw()))),
+        user: -1,
+        mount: -1,
+        root: -1,
+        step: MountStep::Start,
+        result: Err(Errno::ECHILD),
+    };
+    let mut stack = Box::<[MaybeUninit<u128>]>::new_uninit_slice(STACK / size_of::<u128>());
+    // No handler of this process runs in the child.
+    let before = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK).map_err(start)?;
+    // No signal reports the end of the child, so other waits of this process never find the child.
+    // SAFETY: the stack is aligned and belongs to the child alone. Other memory of the child lives
+    // and is not touched here, because this thread waits until the child ends (CLONE_VFORK).
+    let result = Errno::result(unsafe {
+        libc::clone(
+            begin,
+            stack.as_mut_ptr_range().end.cast(),
+            libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_FILES,
+            (&raw mut child).cast(),
+        )
+    });
+    let _ = before.thread_set_mask();
+    let pid = result.map_err(start)?;
+    // SAFETY: the status is not wanted, so the pointer may be null.
+    while Errno::result(unsafe { libc::waitpid(pid, std::ptr::null_mut(), libc::__WCLONE) })
+        == Err(Errno::EINTR)
+    {}
+    let [user, mount, root] = [child.user, child.mount, child.root].map(|number| {
+        // SAFETY: the child opened the number in the shared table, and nothing else owns it.
+        (number >= 0).then(|| unsafe { OwnedFd::from_raw_fd(number) })
+    });
+    child.result.map_err(|errno| fail(child.step, errno))?;
+    let up = |fd: Option<OwnedFd>| {
+        let fd = fd.ok_or(io::ErrorKind::NotFound)?;
+        move_up(fd)
+    };
+    let open = |error: io::Error| {
+        fail(MountStep::Open, Errno::from_raw(error.raw_os_error().unwrap_or(libc::EBADF)))
+    };
+    Ok(Namespaces {
+        user: user.map(move_up).transpose().map_err(open)?,
+        mount: up(mount).map_err(open)?,
+        root: up(root).map_err(open)?,
+    })
+}
+
+extern "C" fn begin(child: *mut c_void) -> c_int {
+    // SAFETY: the pointer comes from `mount_overlays`, which waits.
+    let child = unsafe { &mut *child.cast::<Child>() };
+    child.result = child.run();
+    0
+}
+
+impl Child<'_> {
+    fn run(&mut self) -> Result<(), Errno> {
+        if self.maps.is_some() {
+            self.step = MountStep::UserNamespace;
+            unshare(libc::CLONE_NEWUSER | libc::CLONE_NEWNS)?;
+        } else {
+            self.step = MountStep::MountNamespace;
+            unshare(libc::CLONE_NEWNS)?;
+        }
+        if let Some((users, groups)) = &self.maps {
+            self.step = MountStep::Maps;
+            write(c"/proc/self/setgroups", c"deny")?;
+            write(c"/proc/self/uid_map", users)?;
+            write(c"/proc/self/gid_map", groups)?;
+        }
+        self.step = MountStep::Propagation;
+        mount(c"none", c"/", c"none", libc::MS_REC | libc::MS_PRIVATE, c"")?;
+        for (index, overlay) in self.overlays.iter().enumerate() {
+            self.step = MountStep::Overlay(index);
+            chdir(overlay.layers.as_c_str())?;
+            mount(c"ftsh", &overlay.target, c"overlay", 0, &overlay.options)?;
+        }
+        self.step = MountStep::Open;
+        if self.maps.is_some() {
+            self.user = open(c"/proc/self/ns/user", libc::O_RDONLY)?;
+        }
+        self.mount = open(c"/proc/self/ns/mnt", libc::O_RDONLY)?;
+        self.root = open(c"/", libc::O_PATH | libc::O_DIRECTORY)?;
+        Ok(())
+    }
+}
+
+fn unshare(flags: c_int) -> Result<(), Errno> {
+    // SAFETY: the call changes only this child.
+    Errno::result(unsafe { libc::unshare(flags) }).map(drop)
+}
+
+fn mount(
+    source: &CStr,
+    target: &CStr,
+    kind: &CStr,
+    flags: libc::c_ulong,
+    options: &CStr,
+) -> Result<(), Errno> {
+    // SAFETY: the strings are live.
+    Errno::result(unsafe {
+        libc::mount(source.as_ptr(), target.as_ptr(), kind.as_ptr(), flags, options.as_ptr().cast())
+    })
+    .map(drop)
+}
+
+fn open(path: &CStr, flags: c_int) -> Result<RawFd, Errno> {
+    // SAFETY: the string is live, and the flags need no mode.
+    Errno::result(unsafe { libc::open(path.as_ptr(), flags | libc::O_CLOEXEC) })
+}
+
+/// Writes a file of `/proc` in one call, as the kernel requires.
+fn write(path: &CStr, text: &CStr) -> Result<(), Errno> {
+    let file = open(path, libc::O_WRONLY)?;
+    let bytes = text.to_bytes();
+    // SAFETY: the buffer is live and has this length.
+    let result = Errno::result(unsafe { libc::write(file, bytes.as_ptr().cast(), bytes.len()) });
+    // SAFETY: the number was opened above, and nothing else owns it.
+    unsafe { libc::close(file) };
+    result.map(drop)
+}
+
+impl Namespaces {
+    /// Moves the calling process into the namespaces. Its working directory becomes the root.
+    ///
+    /// The function is async-signal-safe. The process has one thread, and shares neither its
+    /// working directory nor its root with another process.
+    pub fn enter(&self) -> Result<(), Errno> {
+        if let Some(user) = &self.user {
+            set_namespace(user.as_raw_fd(), libc::CLONE_NEWUSER)?;
+        }
+        set_namespace(self.mount.as_raw_fd(), libc::CLONE_NEWNS)?;
+        // The kernel selects the topmost root, which differs in a `chroot`.
+        fchdir(&self.root)?;
+        chroot(c".")
+    }
+}
+
+fn set_namespace(number: RawFd, kind: c_int) -> Result<(), Errno> {
+    // SAFETY: the call changes only this process.
+    Errno::result(unsafe { libc::setns(number, kind) }).map(drop)
+}
