@@ -229,9 +229,14 @@ fn finish(trees: &[Tree], observe: &mut dyn FnMut()) -> Result<(), CommitError> 
 }
 
 /// Executes the remaining steps of a note that another process left.
-pub(crate) fn resume(note: &Note, roots: Vec<Roots>) -> Result<(), (PathBuf, io::Error)> {
+pub(crate) fn resume(
+    note: &Note,
+    roots: Vec<Roots>,
+    observe: &mut dyn FnMut(),
+) -> Result<(), (PathBuf, io::Error)> {
     let mut executor = Executor::new(roots, Strictness::Resumed);
     for (tree, step) in &note.steps {
+        observe();
         executor.execute(*tree as usize, step).map_err(|error| {
             let subject = std::os::unix::ffi::OsStrExt::from_bytes(step.subject());
             let directory = note.trees.get(*tree as usize).map(NotedTree::directory);

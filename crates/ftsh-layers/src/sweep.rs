@@ -40,6 +40,11 @@ pub fn leftovers(directory: &Path) -> Vec<PathBuf> {
 /// Finishes the commit of layers that a killed shell left, or removes the layers if their commit
 /// had not begun.
 pub fn sweep(path: &Path) -> io::Result<Swept> {
+    sweep_observed(path, &mut || {})
+}
+
+/// Sweeps layers, with a call before each step.
+pub(crate) fn sweep_observed(path: &Path, observe: &mut dyn FnMut()) -> io::Result<Swept> {
     let layers = match Layers::lock(path.into()) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Swept::Missing),
         layers => layers?,
@@ -47,7 +52,7 @@ pub fn sweep(path: &Path) -> io::Result<Swept> {
     let Some(layers) = layers else { return Ok(Swept::InUse) };
     check_contents(&layers)?;
     if layers.has(NOTE) {
-        return finish(layers).map(|()| Swept::RolledForward);
+        return finish(layers, observe).map(|()| Swept::RolledForward);
     }
     if layers.has(PRIMARY) {
         let primary = std::fs::read_link(layers.path.join("primary"))?;
@@ -55,9 +60,10 @@ pub fn sweep(path: &Path) -> io::Result<Swept> {
         let Some(first) = Layers::lock(primary)? else { return Ok(Swept::InUse) };
         if first.has(NOTE) {
             drop(layers);
-            return finish(first).map(|()| Swept::RolledForward);
+            return finish(first, observe).map(|()| Swept::RolledForward);
         }
     }
+    observe();
     layers.remove()?;
     Ok(Swept::Discarded)
 }
@@ -65,7 +71,7 @@ pub fn sweep(path: &Path) -> io::Result<Swept> {
 /// Finishes the commit of layers, if it has begun. Returns false otherwise.
 pub fn roll_forward(path: &Path) -> io::Result<bool> {
     match Layers::lock(path.into())? {
-        Some(layers) if layers.has(NOTE) => finish(layers).map(|()| true),
+        Some(layers) if layers.has(NOTE) => finish(layers, &mut || {}).map(|()| true),
         _ => Ok(false),
     }
 }
@@ -84,7 +90,7 @@ fn check_contents(layers: &Layers) -> io::Result<()> {
 }
 
 /// Executes the remaining steps of a note, and removes all layers of the attempt.
-fn finish(layers: Layers) -> io::Result<()> {
+fn finish(layers: Layers, observe: &mut dyn FnMut()) -> io::Result<()> {
     let Some(note) = Note::read(layers.fd())? else { return Ok(()) };
     let (mut directories, mut others) = (Vec::new(), Vec::new());
     for (index, tree) in note.trees.iter().enumerate() {
@@ -104,16 +110,19 @@ fn finish(layers: Layers) -> io::Result<()> {
         let own = if index == 0 { Some(&layers) } else { others[index - 1].as_ref() };
         Roots { directory: directory.as_fd(), layers: own.unwrap_or(&layers).fd() }
     });
-    resume(&note, roots.collect()).map_err(|(path, error)| {
+    resume(&note, roots.collect(), observe).map_err(|(path, error)| {
         io::Error::new(error.kind(), format!("`{}`: {error}", path.display()))
     })?;
     for directory in &directories {
         let _ = syncfs(directory);
     }
+    observe();
     Note::remove(layers.fd())?;
     for other in others.into_iter().flatten() {
+        observe();
         other.remove()?;
     }
+    observe();
     layers.remove()
 }
 

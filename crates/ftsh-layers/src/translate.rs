@@ -12,8 +12,8 @@ const MAX_LINKS: usize = 40;
 /// Resolves an absolute path below another root, component by component.
 ///
 /// The kernel resolves absolute links from the root of this process, so this function resolves the
-/// links itself. Paths into `/proc` depend on the process, and stay unresolved. Missing components
-/// lead nowhere else and are kept. `covered` returns true for paths that differ from those of this
+/// links itself. Paths into `/proc` depend on the process, and stay unresolved. A missing component
+/// is kept, unless `..` follows. `covered` returns true for paths that differ from those of this
 /// process.
 pub(crate) fn translate(
     root: BorrowedFd,
@@ -31,6 +31,9 @@ pub(crate) fn translate(
     let (mut resolved, mut links) = (PathBuf::from("/"), 0);
     while let Some(name) = rest.pop_front() {
         if name == ".." {
+            if !std::fs::metadata(within(&resolved))?.is_dir() {
+                return Err(io::Error::from_raw_os_error(libc::ENOTDIR));
+            }
             resolved.pop();
             continue;
         }

@@ -107,8 +107,7 @@ fn marks(parent: BorrowedFd, name: &CStr) -> io::Result<Marks> {
     Ok(marks)
 }
 
-/// Removes the attributes that the overlay set, and the whiteouts below directories that hide
-/// nothing.
+/// Removes the attributes that the overlay set.
 pub(crate) fn strip(layers: BorrowedFd, root: &Node) -> io::Result<()> {
     // The root itself never leaves the layers.
     let directory = entry::open_directory(layers, &root.name)?;
@@ -129,8 +128,11 @@ fn strip_below(parent: BorrowedFd, node: &Node) -> io::Result<()> {
 fn remove_marks(parent: BorrowedFd, node: &Node) -> io::Result<()> {
     let path = path_in(parent, &node.name);
     let remove = || {
-        let names = node.marks.names.iter();
-        names.map(|name| lremovexattr(&path, name.as_c_str())).collect::<Result<(), _>>()
+        node.marks.names.iter().try_for_each(|name| match lremovexattr(&path, name.as_c_str()) {
+            // Another hard link of the file has lost the attribute already.
+            Err(rustix::io::Errno::NODATA) => Ok(()),
+            result => result,
+        })
     };
     match remove() {
         Err(rustix::io::Errno::ACCESS) if !node.is_directory() => {}
@@ -140,12 +142,6 @@ fn remove_marks(parent: BorrowedFd, node: &Node) -> io::Result<()> {
     let set = |mode| chmodat(parent, &node.name, Mode::from_raw_mode(mode), AtFlags::empty());
     let before = mode(&node.stat);
     set(before | 0o200)?;
-    // Names removed already are missing now.
-    for name in &node.marks.names {
-        match lremovexattr(&path, name.as_c_str()) {
-            Err(rustix::io::Errno::NODATA) => {}
-            result => result?,
-        }
-    }
+    remove()?;
     Ok(set(before)?)
 }

@@ -1,0 +1,154 @@
+//! Attempts on one and several directories, and refusals.
+
+use std::fs;
+use std::path::Path;
+
+use super::{assert_clean, begin, is_nobody, is_root, layers_in, scratch, sh};
+use crate::{ChangeKind, CommitError, Places, Refusal, Swept, leftovers, sweep};
+
+#[test]
+fn changes_as_root() {
+    if is_root() {
+        try_changes();
+        try_several();
+    }
+}
+
+#[test]
+fn changes_as_nobody() {
+    if is_nobody("attempts::changes_as_nobody") {
+        try_changes();
+        try_several();
+    }
+}
+
+const CHANGES: &str = "
+    echo new > new; echo more >> kept; rm gone; rm -r emptied; mkdir emptied; touch emptied/x
+    ln kept link; ln -s kept symbolic; mkdir -p deep/er; echo x > deep/er/file; mv moved to";
+
+fn plant(directory: &Path) {
+    fs::create_dir_all(directory.join("emptied/inner")).expect("a directory");
+    for name in ["kept", "gone", "moved", "emptied/inner/file"] {
+        fs::write(directory.join(name), name).expect("a file");
+    }
+}
+
+fn try_changes() {
+    let scratch = scratch();
+    let directory = scratch.path().join("it, with: a\\name");
+    plant(&directory);
+    let Some(attempt) = begin(&[&directory]) else { return };
+    assert_eq!(sh(&attempt, &directory, CHANGES), 0);
+    let own = attempt.translate(&directory.join("symbolic"), true).expect("a path");
+    assert_eq!(fs::read_to_string(own).expect("a file"), "keptmore\n");
+    assert!(!directory.join("new").exists());
+    let changes = attempt.changes().expect("changes");
+    let found: Vec<String> = changes
+        .iter()
+        .map(|change| {
+            let path = change.path.strip_prefix(&directory).expect("below");
+            format!("{} {}", change.kind, path.display())
+        })
+        .collect();
+    let should_be = [
+        "A deep", "A deep/er", "A deep/er/file", "M emptied", "A emptied/x", "D gone", "M kept",
+        "A link", "D moved", "A new", "A symbolic", "A to",
+    ];
+    assert_eq!(found, should_be);
+    assert_eq!(changes[0].kind, ChangeKind::Added);
+    let _ = attempt.commit().expect("a commit");
+    assert_clean(&directory);
+    let read = |name: &str| fs::read_to_string(directory.join(name)).ok();
+    assert_eq!(read("link").as_deref(), Some("keptmore\n"));
+    assert_eq!(read("to").as_deref(), Some("moved"));
+    assert_eq!(read("gone"), None);
+    assert!(!directory.join("emptied/inner").exists());
+    for name in ["kept", "link", "deep", "deep/er", "emptied", "to"] {
+        let attributes = ftsh_sys::attributes(&directory.join(name)).expect("attributes");
+        assert!(attributes.is_empty(), "{name}: {attributes:?}");
+    }
+}
+
+fn try_several() {
+    let scratch = scratch();
+    let [one, two] = ["one", "two"].map(|name| scratch.path().join(name));
+    plant(&one);
+    plant(&two);
+    let inner = two.join("emptied");
+    let Some(attempt) = begin(&[&two, &one, &inner]) else { return };
+    assert_eq!(layers_in(scratch.path()).len(), 2);
+    assert_eq!(sh(&attempt, &one, "echo 1 > ../two/emptied/both; echo 2 > both"), 0);
+    drop(attempt);
+    assert_clean(&one);
+    assert!(!one.join("both").exists() && !inner.join("both").exists());
+    let attempt = begin(&[&one, &two]).expect("an attempt");
+    assert_eq!(sh(&attempt, &one, "echo 1 > ../two/emptied/both; echo 2 > both"), 0);
+    assert_eq!(attempt.commit().expect("a commit").changes, 2);
+    assert_clean(&one);
+    assert!(one.join("both").exists() && inner.join("both").exists());
+}
+
+#[test]
+fn layers_inside_a_directory_are_hidden() {
+    if !is_nobody("attempts::layers_inside_a_directory_are_hidden") {
+        return;
+    }
+    let scratch = scratch();
+    let parent = scratch.path().join("parent");
+    let directory = parent.join("directory");
+    plant(&directory);
+    let mode = |mode| std::os::unix::fs::PermissionsExt::from_mode(mode);
+    fs::set_permissions(&parent, mode(0o555)).expect("permissions");
+    if let Some(attempt) = begin(&[&directory]) {
+        assert_eq!(layers_in(&directory).len(), 1);
+        assert_eq!(leftovers(&directory), layers_in(&directory));
+        assert_eq!(sweep(&layers_in(&directory)[0]).expect("a sweep"), Swept::InUse);
+        let hidden = "test \"$(ls -A | grep -c ftsh)\" = 0 && find . -delete; echo x > y";
+        assert_eq!(sh(&attempt, &directory, hidden), 0);
+        assert_eq!(attempt.changes().expect("changes").len(), 5);
+        let _ = attempt.commit().expect("a commit");
+        assert_clean(&directory);
+        assert_eq!(fs::read_dir(&directory).expect("a directory").count(), 1);
+    }
+    fs::set_permissions(&parent, mode(0o755)).expect("permissions");
+}
+
+#[test]
+fn refusals_name_the_directory() {
+    let refusal = |path: &str| Places::find(&[path]).expect_err("a refusal").to_string();
+    assert_eq!(refusal("/missing"), "`/missing`: no such file or directory");
+    assert_eq!(refusal("/etc/passwd"), "`/etc/passwd`: not a directory");
+    assert!(refusal("/").starts_with("`/` cannot be covered"));
+    let found = Places::find(&["/proc/self"]).and_then(|it| crate::Attempt::begin(&it, "x").map(drop));
+    assert!(
+        matches!(found, Err(Refusal::Layers { .. } | Refusal::Mounted { .. } | Refusal::Directory { .. })),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn hard_links_are_not_separated() {
+    if !is_nobody("attempts::hard_links_are_not_separated") {
+        return;
+    }
+    for change in ["echo x >> linked", "mv linked renamed", "chmod 600 other", "ln linked third"] {
+        let scratch = scratch();
+        let directory = scratch.path().join("it");
+        plant(&directory);
+        fs::write(directory.join("linked"), "old").expect("a file");
+        fs::hard_link(directory.join("linked"), directory.join("other")).expect("a link");
+        let Some(attempt) = begin(&[&directory]) else { return };
+        assert_eq!(sh(&attempt, &directory, change), 0);
+        let result = attempt.commit();
+        assert!(matches!(result, Err(CommitError::Linked { .. })), "{change}: {result:?}");
+        assert_clean(&directory);
+        assert_eq!(fs::read_to_string(directory.join("linked")).expect("a file"), "old");
+    }
+    let scratch = scratch();
+    let directory = scratch.path().join("it");
+    plant(&directory);
+    fs::hard_link(directory.join("kept"), directory.join("other")).expect("a link");
+    let Some(attempt) = begin(&[&directory]) else { return };
+    assert_eq!(sh(&attempt, &directory, "rm other; echo x > new"), 0);
+    let _ = attempt.commit().expect("a removal separates nothing");
+}

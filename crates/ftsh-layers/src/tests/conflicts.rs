@@ -1,0 +1,124 @@
+//! Changes by other processes during an attempt.
+
+use std::fs;
+use std::path::Path;
+
+use super::{assert_clean, begin, is_nobody, is_root, scratch, sh};
+use crate::CommitError;
+
+#[test]
+fn conflicts_as_root() {
+    if is_root() {
+        try_conflicts();
+    }
+}
+
+#[test]
+fn conflicts_as_nobody() {
+    if is_nobody("conflicts::conflicts_as_nobody") {
+        try_conflicts();
+    }
+}
+
+/// Commands of an attempt, a change outside, and the path of the conflict.
+const CASES: [(&str, fn(&Path), Option<&str>); 14] = [
+    ("echo x >> file", |it| write(&it.join("file")), Some("file")),
+    ("echo x >> file", |it| fs::remove_file(it.join("file")).expect("a file"), Some("file")),
+    ("rm file", |it| write(&it.join("file")), Some("file")),
+    ("rm file", |it| fs::remove_file(it.join("file")).expect("a file"), None),
+    ("echo x > new", |it| write(&it.join("new")), Some("new")),
+    ("echo x > new", |it| write(&it.join("other")), None),
+    ("echo x > sub/new", |it| write(&it.join("sub/other")), None),
+    ("echo x > sub/new", |it| replace(&it.join("sub")), Some("sub")),
+    ("echo x > file", |it| write(&it.join("sub/file")), None),
+    ("rm -r sub", |it| write(&it.join("sub/other")), Some("sub")),
+    ("rm -r sub", |it| write(&it.join("sub/file")), Some("sub/file")),
+    ("rm -r sub; mkdir sub", |it| write(&it.join("sub/file")), Some("sub/file")),
+    ("chmod 700 sub", |it| fs::set_permissions(it.join("sub"), mode(0o711)).expect("it"), Some("sub")),
+    ("mkdir made", |it| fs::create_dir(it.join("made")).expect("it"), Some("made")),
+];
+
+fn write(path: &Path) {
+    fs::write(path, "outside").expect("a file");
+}
+
+fn replace(path: &Path) {
+    fs::rename(path, path.with_extension("old")).expect("a directory");
+    fs::create_dir(path).expect("a directory");
+}
+
+fn mode(mode: u32) -> fs::Permissions {
+    std::os::unix::fs::PermissionsExt::from_mode(mode)
+}
+
+/// Waits until the clock of the file system has passed the begin of an attempt.
+fn wait_for_tick(directory: &Path) {
+    use std::os::unix::fs::MetadataExt;
+    let probe = directory.join("probe");
+    let time = || {
+        fs::write(&probe, "").expect("a file");
+        let found = probe.metadata().expect("a file");
+        let time = (found.ctime(), found.ctime_nsec());
+        fs::remove_file(&probe).expect("a file");
+        time
+    };
+    let first = time();
+    while time() == first {}
+}
+
+fn try_conflicts() {
+    for (commands, change, conflict) in CASES {
+        let scratch = scratch();
+        let directory = scratch.path().join("it");
+        fs::create_dir_all(directory.join("sub")).expect("a directory");
+        fs::write(directory.join("file"), "old").expect("a file");
+        fs::write(directory.join("sub/file"), "old").expect("a file");
+        let Some(attempt) = begin(&[&directory]) else { return };
+        wait_for_tick(scratch.path());
+        assert_eq!(sh(&attempt, &directory, commands), 0, "{commands}");
+        change(&directory);
+        let before = super::snapshot::snapshot(&directory);
+        match (attempt.commit(), conflict) {
+            (Ok(_), None) => {}
+            (Err(CommitError::Conflict { path }), Some(expected)) => {
+                assert_eq!(path, directory.join(expected), "{commands}");
+                assert_eq!(super::snapshot::snapshot(&directory), before, "{commands}");
+            }
+            (result, expected) => panic!("{commands}: {result:?} instead of {expected:?}"),
+        }
+        assert_clean(&directory);
+    }
+}
+
+#[test]
+fn branches_that_add_names_do_not_conflict() {
+    if !is_nobody("conflicts::branches_that_add_names_do_not_conflict") {
+        return;
+    }
+    let scratch = scratch();
+    let directory = scratch.path().join("it");
+    fs::create_dir_all(directory.join("sub")).expect("a directory");
+    let attempts: Vec<_> = (0..5).filter_map(|_| begin(&[&directory])).collect();
+    for (index, attempt) in attempts.into_iter().enumerate() {
+        let commands = format!("echo {index} > sub/{index}; mkdir {index}; touch {index}/x");
+        assert_eq!(sh(&attempt, &directory, &commands), 0);
+        let _ = attempt.commit().expect("a commit");
+        assert!(directory.join(format!("{index}/x")).exists());
+    }
+    assert_clean(&directory);
+}
+
+#[test]
+fn a_moved_directory_is_an_error() {
+    let scratch = scratch();
+    let directory = scratch.path().join("it");
+    fs::create_dir(&directory).expect("a directory");
+    let Some(attempt) = begin(&[&directory]) else { return };
+    assert_eq!(sh(&attempt, &directory, "echo x > new"), 0);
+    let moved = scratch.path().join("moved");
+    fs::rename(&directory, &moved).expect("a directory");
+    let result = attempt.commit();
+    assert!(matches!(result, Err(CommitError::Moved { .. })), "{result:?}");
+    assert_clean(&moved);
+    assert_eq!(fs::read_dir(moved).expect("a directory").count(), 0);
+}

@@ -1,0 +1,92 @@
+//! Full and read-only file systems, in a mount namespace of the test's thread.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use nix::sched::{CloneFlags, unshare};
+use tempfile::TempDir;
+
+use super::snapshot::{assert_same, snapshot};
+use super::{assert_clean, begin, is_root, scratch, sh};
+use crate::{Attempt, CommitError, Places, Swept, leftovers, sweep};
+
+/// Small file system that only this thread and its children see.
+struct Disk {
+    root: PathBuf,
+    _scratch: TempDir,
+}
+
+fn disk(size: &str) -> Option<Disk> {
+    if !is_root() || unshare(CloneFlags::CLONE_NEWNS).is_err() {
+        return None;
+    }
+    let scratch = scratch();
+    let root = scratch.path().join("disk");
+    fs::create_dir(&root).expect("a directory");
+    mount(&["--make-rprivate", "/"])?;
+    mount(&["-t", "tmpfs", "-o", &format!("size={size}"), "disk", root.to_str()?])?;
+    Some(Disk { root, _scratch: scratch })
+}
+
+fn mount(arguments: &[&str]) -> Option<()> {
+    Command::new("mount").args(arguments).status().ok()?.success().then_some(())
+}
+
+fn remount(root: &Path, how: &str) {
+    mount(&["-o", &format!("remount,{how}"), root.to_str().expect("a name")]).expect("a mount");
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.root).status();
+    }
+}
+
+fn plant(directory: &Path) {
+    fs::create_dir(directory).expect("a directory");
+    fs::write(directory.join("file"), "old").expect("a file");
+}
+
+#[test]
+fn a_full_disk_fails_the_attempt() {
+    let Some(disk) = disk("1M") else { return };
+    let directory = disk.root.join("it");
+    plant(&directory);
+    let before = snapshot(&directory);
+    let Some(attempt) = begin(&[&directory]) else { return };
+    let fill = "echo x >> file; head -c 4000000 /dev/zero > big";
+    assert_ne!(sh(&attempt, &directory, fill), 0);
+    // The note does not fit.
+    let result = attempt.commit();
+    assert!(matches!(result, Err(CommitError::Failed { .. })), "{result:?}");
+    assert!(result.expect_err("full").to_string().contains("no space left on device"));
+    assert_same(&snapshot(&directory), &before, "full");
+    assert_clean(&directory);
+    fs::write(disk.root.join("big"), vec![0; 4 << 20]).expect_err("full");
+    let places = Places::find(&[&directory]).expect("a directory");
+    let refusal = Attempt::begin(&places, "x").map(drop).expect_err("full").to_string();
+    assert!(refusal.contains("no space left on device"), "{refusal}");
+    assert_clean(&directory);
+}
+
+#[test]
+fn a_disk_that_becomes_read_only_fails_the_attempt() {
+    let Some(disk) = disk("10M") else { return };
+    let directory = disk.root.join("it");
+    plant(&directory);
+    let before = snapshot(&directory);
+    let Some(attempt) = begin(&[&directory]) else { return };
+    assert_eq!(sh(&attempt, &directory, "echo x >> file"), 0);
+    let layers = leftovers(&directory);
+    // The overlay writes as long as the mount is busy, so the file system changes through a new
+    // mount of the same disk.
+    remount(&disk.root, "ro,bind");
+    let result = attempt.commit();
+    let text = result.expect_err("read-only").to_string();
+    assert!(text.contains("read-only file system"), "{text}");
+    assert_same(&snapshot(&directory), &before, "read-only");
+    remount(&disk.root, "rw,bind");
+    assert_eq!(sweep(&layers[0]).expect("a sweep"), Swept::Discarded);
+    assert_clean(&directory);
+}
