@@ -17,8 +17,9 @@ use crate::mounts;
 use crate::places::{Place, Places};
 use crate::translate;
 
-/// Options of overlays of an administrator. The overlay records renamed directories.
-const PRIVILEGED: &str = "redirect_dir=on,index=off,metacopy=off";
+/// Options of overlays of an administrator. The overlay records renamed directories, and keeps hard
+/// links together.
+const PRIVILEGED: &str = "redirect_dir=on,index=on,metacopy=off";
 
 /// Options of overlays of other users.
 const UNPRIVILEGED: &str = "userxattr";

@@ -100,7 +100,7 @@ pub(crate) fn commit(trees: &[Tree], observe: &mut dyn FnMut()) -> Result<Commit
     let (mut roots, mut steps, mut changes) = (Vec::new(), Vec::new(), 0);
     for (index, tree) in trees.iter().enumerate() {
         let (root, plan) = compare(tree)?;
-        roots.push(root);
+        roots.push((root, plan.prepared));
         steps.extend(plan.steps.into_iter().map(|step| (index as u32, step)));
         changes += plan.changes.len();
     }
@@ -108,8 +108,11 @@ pub(crate) fn commit(trees: &[Tree], observe: &mut dyn FnMut()) -> Result<Commit
     if steps.is_empty() {
         return Ok(Committed { changes });
     }
-    for (tree, root) in trees.iter().zip(&roots) {
-        strip(tree.layers.fd(), root).map_err(|error| tree.failed(b"", error))?;
+    for (tree, (root, prepared)) in trees.iter().zip(&roots) {
+        tree.layers
+            .prepare(prepared)
+            .and_then(|()| strip(tree.layers.fd(), root))
+            .map_err(|error| tree.failed(b"", error))?;
     }
     let noted = trees.iter().map(|tree| NotedTree::new(&tree.path, tree.id, &tree.layers.path));
     let note = Note { trees: noted.collect(), steps };
@@ -128,7 +131,7 @@ fn lock(trees: &[Tree]) -> Result<Vec<Flock<File>>, CommitError> {
 
 fn lock_tree(tree: &Tree) -> Result<Flock<File>, CommitError> {
     let failed = |error| tree.failed(b"", error);
-    let path = crate::entry::path_in(tree.directory.as_fd(), c".");
+    let path = crate::entry::path_of(tree.directory.as_fd());
     // Another open file: the lock of a shared one would not exclude other attempts of this shell.
     let mut file = File::open(path).map_err(failed)?;
     let start = Instant::now();

@@ -96,6 +96,12 @@ pub(crate) fn path_in(directory: BorrowedFd, name: &CStr) -> PathBuf {
     directory.join(OsStr::from_bytes(name.to_bytes()))
 }
 
+/// Returns a path to an open directory. The path needs no permission to search the directory.
+pub(crate) fn path_of(directory: BorrowedFd) -> PathBuf {
+    // The slash at the end makes the kernel follow the link.
+    path_in(directory, c"")
+}
+
 /// True if the name can belong to layers of some attempt.
 pub(crate) fn is_reserved(name: &CStr) -> bool {
     name.to_bytes().starts_with(PREFIX.as_bytes())

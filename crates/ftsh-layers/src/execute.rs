@@ -10,7 +10,7 @@ use rustix::fs::{
     XattrFlags, chmod, chownat, fstat, openat2, removexattr, renameat_with, setxattr, utimensat,
 };
 
-use crate::entry::{self, FileTime, find, path_in};
+use crate::entry::{self, FileTime, find, path_of};
 use crate::step::{Adjust, Rename, Spot, Step};
 
 /// Descriptors of a covered directory and of its layers.
@@ -107,7 +107,7 @@ impl<'a> Executor<'a> {
             return if self.is_resumed() { Ok(()) } else { Err(error) };
         }
         // Descriptors of this kind accept no changes, but paths through the descriptors do.
-        let path = path_in(directory.as_fd(), c".");
+        let path = path_of(directory.as_fd());
         let set_mode = |mode| chmod(&path, Mode::from_raw_mode(mode));
         if let Some(owner) = &adjust.owner {
             let (user, group) = owner.new;
@@ -155,7 +155,7 @@ fn set_time(directory: BorrowedFd, (seconds, nanoseconds): FileTime) -> io::Resu
         last_access: Timespec { tv_sec: 0, tv_nsec: rustix::fs::UTIME_OMIT },
         last_modification: Timespec { tv_sec: seconds, tv_nsec: nanoseconds as _ },
     };
-    Ok(utimensat(CWD, path_in(directory, c"."), &times, AtFlags::empty())?)
+    Ok(utimensat(CWD, path_of(directory), &times, AtFlags::empty())?)
 }
 
 /// Returns the last component of a path.

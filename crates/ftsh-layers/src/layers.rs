@@ -12,13 +12,16 @@ use nix::fcntl::{Flock, FlockArg};
 use rustix::fs::{AtFlags, Stat};
 use rustix::fs::{
     CWD, FileType, Gid, Mode, Timespec, Timestamps, Uid, XattrFlags, chmodat, chownat, fstat,
-    lremovexattr, lsetxattr, mknodat, utimensat,
+    linkat, lremovexattr, lsetxattr, mkdirat, mknodat, utimensat,
 };
 
 use crate::entry::{
-    Attributes, FileId, FileTime, change_time, find, is_reserved, mode, names, path_in,
+    self,
+    Attributes, FileId, FileTime, change_time, find, is_reserved, mode, names, path_in, path_of,
 };
+use crate::plan::Prepared;
 use crate::places::{Place, accepts_files};
+use crate::upper::strip_file;
 
 /// Link to the covered directory.
 pub(crate) const LOWER: &CStr = c"lower";
@@ -26,6 +29,8 @@ pub(crate) const LOWER: &CStr = c"lower";
 pub(crate) const UPPER: &CStr = c"upper";
 /// Directory for the kernel.
 pub(crate) const WORK: &CStr = c"work";
+/// Index of changed files with several hard links, which some overlays keep.
+pub(crate) const INDEX: &CStr = c"work/index";
 /// Directory for entries that are between two places, and for removed entries.
 pub(crate) const ASIDE: &CStr = c"aside";
 /// Link to the layers that have the note of the attempt, in all other layers.
@@ -82,8 +87,8 @@ impl Layers {
             symlink(primary, self.path.join("primary"))?;
         }
         symlink(&place.path, self.path.join("lower"))?;
-        for part in [UPPER, WORK, ASIDE] {
-            rustix::fs::mkdirat(&*self.directory, part, Mode::RWXU)?;
+        for part in [UPPER, WORK] {
+            mkdirat(&*self.directory, part, Mode::RWXU)?;
         }
         let is_privileged = self.try_attributes();
         self.hide_layers(place)?;
@@ -105,8 +110,8 @@ impl Layers {
         if !place.is_inside {
             return Ok(());
         }
-        let upper = crate::entry::open_directory(&*self.directory, UPPER)?;
-        let fresh = File::open(path_in(place.directory.as_fd(), c"."))?;
+        let upper = entry::open_directory(&*self.directory, UPPER)?;
+        let fresh = File::open(path_of(place.directory.as_fd()))?;
         for name in names(fresh)?.iter().filter(|name| is_reserved(name)) {
             mknodat(&upper, name.as_c_str(), FileType::CharacterDevice, Mode::empty(), 0)?;
         }
@@ -124,7 +129,7 @@ impl Layers {
         let denied = if accepts_files(&place.directory) { 0 } else { 0o222 };
         chmodat(CWD, &upper, Mode::from_raw_mode(mode(&lower) & !denied), AtFlags::empty())?;
         let mut copied = Attributes::new();
-        for (name, value) in attributes(&path_in(place.directory.as_fd(), c"."))? {
+        for (name, value) in attributes(&path_of(place.directory.as_fd()))? {
             if lsetxattr(&upper, name.as_c_str(), &value, XattrFlags::empty()).is_ok() {
                 copied.push((name, value));
             }
@@ -145,6 +150,23 @@ impl Layers {
     /// True if the layers contain this name.
     pub(crate) fn has(&self, name: &CStr) -> bool {
         find(self.fd(), name).is_ok_and(|found| found.is_some())
+    }
+
+    /// True if the overlay keeps an index.
+    pub(crate) fn has_index(&self) -> bool {
+        self.has(INDEX)
+    }
+
+    /// Creates the directory for entries between two places, with links to files of the index.
+    pub(crate) fn prepare(&self, links: &[Prepared]) -> io::Result<()> {
+        mkdirat(&*self.directory, ASIDE, Mode::RWXU)?;
+        for link in links {
+            let from = entry::open_directory(self.fd(), INDEX)?;
+            let to = CString::new(link.aside.as_slice())?;
+            linkat(&from, link.name.as_c_str(), self.fd(), to.as_c_str(), AtFlags::empty())?;
+            strip_file(self.fd(), &to)?;
+        }
+        Ok(())
     }
 
     /// Removes the layers.

@@ -43,6 +43,12 @@ impl Node {
         is_directory(&self.stat)
     }
 
+    /// Returns the entry with this name.
+    pub(crate) fn child(&self, name: &CStr) -> Option<&Self> {
+        let found = self.children.binary_search_by(|child| child.name.as_c_str().cmp(name)).ok()?;
+        self.children.get(found)
+    }
+
     pub(crate) fn is_whiteout(&self) -> bool {
         is_whiteout(&self.stat)
     }
@@ -144,4 +150,13 @@ fn remove_marks(parent: BorrowedFd, node: &Node) -> io::Result<()> {
     set(before | 0o200)?;
     remove()?;
     Ok(set(before)?)
+}
+
+/// Removes the attributes that the overlay set on a file.
+pub(crate) fn strip_file(parent: BorrowedFd, name: &CStr) -> io::Result<()> {
+    let path = path_in(parent, name);
+    for name in ftsh_sys::attributes(&path)?.iter().filter(|name| is_of_overlay(name)) {
+        lremovexattr(&path, name.as_c_str())?;
+    }
+    Ok(())
 }

@@ -12,9 +12,26 @@ use crate::error::CommitError;
 use crate::step::join;
 use crate::upper::Node;
 
-/// Position of the type of a handle in the attribute of an overlay, and of its bytes.
-const ORIGIN_KIND: usize = 4;
-const ORIGIN_BYTES: usize = 21;
+/// Type and bytes of a file's handle.
+pub(super) type Handle = (i32, Vec<u8>);
+
+/// Position of the type of a handle in the record of an overlay.
+const RECORD_KIND: usize = 4;
+
+/// Position of the bytes of a handle in the record of an overlay, after the file system's id.
+const RECORD_BYTES: usize = 21;
+
+/// Returns the handle in an attribute of an overlay, if the attribute has one.
+fn recorded_handle(record: &[u8]) -> Option<Handle> {
+    let bytes = record.get(RECORD_BYTES..)?;
+    Some((record[RECORD_KIND].into(), bytes.to_vec()))
+}
+
+/// Returns the handle that the name of an entry of the index encodes.
+pub(super) fn indexed_handle(name: &[u8]) -> Option<Handle> {
+    let digits = name.chunks(2).map(|digits| u8::from_str_radix(str::from_utf8(digits).ok()?, 16).ok());
+    recorded_handle(&digits.collect::<Option<Vec<u8>>>()?)
+}
 
 impl Planner<'_> {
     /// Fails if an entry to remove or to replace, or anything below, was changed since the attempt
@@ -85,16 +102,13 @@ impl Planner<'_> {
         node: &Node,
         path: &[u8],
     ) -> Result<(), CommitError> {
-        let is_same = match node.marks.origin.as_deref() {
-            Some(origin) if origin.len() > ORIGIN_BYTES => {
-                match ftsh_sys::file_handle(parent.as_fd(), &node.name) {
-                    Ok((kind, bytes)) => {
-                        i32::from(origin[ORIGIN_KIND]) == kind && origin[ORIGIN_BYTES..] == bytes
-                    }
-                    Err(_) => true,
-                }
+        let recorded = node.marks.origin.as_deref().and_then(recorded_handle);
+        let is_same = match recorded {
+            Some(recorded) => {
+                let found = ftsh_sys::file_handle(parent.as_fd(), &node.name);
+                found.map_or(true, |found| found == recorded)
             }
-            _ => {
+            None => {
                 // The user may not use handles.
                 let flags = AtFlags::SYMLINK_NOFOLLOW;
                 let found = statx(&parent, node.name.as_c_str(), flags, StatxFlags::BTIME);

@@ -1,8 +1,9 @@
 //! Hard links that a change would separate.
 //!
-//! An overlay copies one of several links before a write, and the other links keep the old content.
-//! Such a copy has no mark of its origin, so a new file in the place of one of several links may be
-//! such a copy.
+//! Without an index, an overlay copies one of several links before a write, and the other links keep
+//! the old content. The copy has no mark of its origin, so a new file in the place of one of several
+//! links may be a copy. A renamed link is found by the times that the copy keeps. A link that the
+//! attempt renames, writes and then reads is not found.
 
 use rustix::fs::Stat;
 
@@ -11,8 +12,29 @@ use crate::entry::{FileTime, is_directory, modification_time};
 use crate::error::CommitError;
 use crate::upper::Node;
 
-/// Facts that a rename keeps.
-type Trace = (FileTime, i64);
+/// Facts that a copy has in common with its original.
+#[derive(Clone, Copy)]
+struct Trace {
+    modified: FileTime,
+    size: i64,
+    accessed: FileTime,
+}
+
+impl Trace {
+    fn of(stat: &Stat) -> Self {
+        Self {
+            modified: modification_time(stat),
+            size: stat.st_size as _,
+            accessed: (stat.st_atime as _, stat.st_atime_nsec as _),
+        }
+    }
+
+    /// True if one file may be a copy of the other. A write keeps the time of the last access.
+    fn may_be_copy(&self, other: &Self) -> bool {
+        (self.modified, self.size) == (other.modified, other.size)
+            || self.accessed == other.accessed
+    }
+}
 
 /// Hard links found in a comparison.
 #[derive(Default)]
@@ -25,10 +47,6 @@ pub(super) struct Links {
     removed: Vec<Trace>,
 }
 
-fn trace(stat: &Stat) -> Trace {
-    (modification_time(stat), stat.st_size as _)
-}
-
 impl Links {
     pub(super) fn replaced(&mut self, node: &Node, path: &[u8], found: &Stat) {
         let is_link = !is_directory(found) && found.st_nlink > 1;
@@ -39,13 +57,13 @@ impl Links {
 
     pub(super) fn created(&mut self, node: &Node, path: &[u8]) {
         if node.marks.origin.is_none() {
-            self.created.push((path.to_vec(), trace(&node.stat)));
+            self.created.push((path.to_vec(), Trace::of(&node.stat)));
         }
     }
 
     pub(super) fn removed(&mut self, found: &Stat) {
         if found.st_nlink > 1 {
-            self.removed.push(trace(found));
+            self.removed.push(Trace::of(found));
         }
     }
 
@@ -53,7 +71,7 @@ impl Links {
     pub(super) fn check(&self, tree: &Tree) -> Result<(), CommitError> {
         let renamed = || {
             let mut created = self.created.iter();
-            let (path, _) = created.find(|(_, trace)| self.removed.contains(trace))?;
+            let (path, _) = created.find(|(_, new)| self.removed.iter().any(|old| new.may_be_copy(old)))?;
             Some(path)
         };
         match self.replaced.as_ref().or_else(renamed) {

@@ -4,6 +4,7 @@
 //! their changes are put aside, new entries take their places, removed entries are put aside, and
 //! at last directories get their attributes.
 
+mod aliases;
 mod below;
 mod links;
 mod renamed;
@@ -33,7 +34,15 @@ pub(crate) type Found = (Vec<u8>, ChangeKind);
 /// Steps that make the changes of one tree take place.
 pub(crate) struct Plan {
     pub(crate) steps: Vec<Step>,
+    /// Links to create before the first step.
+    pub(crate) prepared: Vec<Prepared>,
     pub(crate) changes: Vec<Found>,
+}
+
+/// Link to a file of the index, at a place below the layers.
+pub(crate) struct Prepared {
+    pub(crate) name: CString,
+    pub(crate) aside: Vec<u8>,
 }
 
 /// Comparison in progress.
@@ -45,6 +54,7 @@ struct Planner<'a> {
     places: Vec<Step>,
     removals: Vec<Step>,
     adjustments: Vec<Step>,
+    prepared: Vec<Prepared>,
     changes: Vec<Found>,
     /// Inodes of directories with an opening.
     opened: BTreeSet<u64>,
@@ -86,6 +96,7 @@ pub(crate) fn plan(tree: &Tree, root: &Node) -> Result<Plan, CommitError> {
         places: Vec::new(),
         removals: Vec::new(),
         adjustments: Vec::new(),
+        prepared: Vec::new(),
         changes: Vec::new(),
         opened: BTreeSet::new(),
         aside: 0,
@@ -101,14 +112,18 @@ pub(crate) fn plan(tree: &Tree, root: &Node) -> Result<Plan, CommitError> {
         path: Vec::new(),
         lower,
     })?;
-    planner.links.check(tree)?;
+    if tree.layers.has_index() {
+        planner.aliases(root)?;
+    } else {
+        planner.links.check(tree)?;
+    }
     let mut steps = planner.openings;
     steps.extend(moves);
     steps.extend(planner.places);
     steps.extend(planner.removals);
     steps.extend(planner.adjustments);
     planner.changes.sort();
-    Ok(Plan { steps, changes: planner.changes })
+    Ok(Plan { steps, prepared: planner.prepared, changes: planner.changes })
 }
 
 impl Tree {
@@ -297,7 +312,7 @@ impl Planner<'_> {
         let inode = lower.stat.st_ino as _;
         let mut adjust = Adjust::new(path, inode);
         let lower_attributes = || {
-            let path = entry::path_in(lower.fd.as_fd(), c".");
+            let path = entry::path_of(lower.fd.as_fd());
             crate::layers::attributes(&path)
         };
         // The root of the changes may differ from the start, if this user is not its owner.

@@ -5,11 +5,9 @@
 //! exchange directories or move one into another.
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStrExt;
 
-use rustix::fs::{Mode, OFlags, ResolveFlags, Stat, fstat, openat2};
+use rustix::fs::{Stat, fstat};
 
 use super::{Lower, Merged, Planner};
 use crate::commit::ChangeKind;
@@ -34,6 +32,8 @@ struct RenamedDirectory {
     lower: Vec<u8>,
     /// Directory at the old path, with the places of its changes and itself below the layers.
     found: Option<(OwnedFd, Stat, Vec<u8>, Vec<u8>)>,
+    /// Final path, once planned.
+    placed: Option<Vec<u8>>,
 }
 
 impl Renamed {
@@ -61,7 +61,13 @@ impl Renamed {
                 let inode = child.inode();
                 self.by_inode.insert(inode, self.list.len());
                 let upper = upper.clone();
-                self.list.push(RenamedDirectory { upper, inode, lower: recorded, found: None });
+                self.list.push(RenamedDirectory {
+                    upper,
+                    inode,
+                    lower: recorded,
+                    found: None,
+                    placed: None,
+                });
             }
             self.search(child, &upper, lower.as_deref());
         }
@@ -74,6 +80,15 @@ impl Renamed {
     /// True if the directory at this path was renamed.
     pub(super) fn is_source(&self, path: &[u8]) -> bool {
         self.list.iter().any(|it| it.lower == path)
+    }
+
+    /// Returns old path, final path and inode of the changes of all directories.
+    pub(super) fn placed(&self) -> Vec<(Vec<u8>, Vec<u8>, u64)> {
+        let placed = self.list.iter().filter_map(|it| {
+            let path = it.placed.clone()?;
+            Some((it.lower.clone(), path, it.inode))
+        });
+        placed.collect()
     }
 
     /// Returns indexes by decreasing depth of a path.
@@ -91,17 +106,7 @@ impl Planner<'_> {
         let mut steps = Vec::new();
         for index in 0..self.renamed.list.len() {
             let path = self.renamed.list[index].lower.clone();
-            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let within = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-            let opened = openat2(
-                &self.tree.directory,
-                OsStr::from_bytes(&path),
-                flags,
-                Mode::empty(),
-                within,
-            );
-            // Another process removed or replaced the directory.
-            let fd = opened.map_err(|_| self.tree.conflict(&path))?;
+            let fd = self.open_below(&path)?;
             let stat = fstat(&fd).map_err(|errno| self.tree.failed(&path, errno.into()))?;
             let (changes, itself) = (self.aside(), self.aside());
             self.renamed.list[index].found = Some((fd, stat, changes, itself));
@@ -142,6 +147,7 @@ impl Planner<'_> {
         let Some((fd, stat, changes, itself)) = self.renamed.list[index].found.take() else {
             return Err(self.tree.conflict(&path));
         };
+        self.renamed.list[index].placed = Some(path.clone());
         self.note(&old, ChangeKind::Removed);
         self.note(&path, ChangeKind::Added);
         self.places.push(Step::Rename(Rename {

@@ -16,8 +16,8 @@ fn the_shell_reaches_what_programs_reach() {
         let scratch = scratch();
         let root = scratch.path().canonicalize().expect("a path");
         let (inside, outside) = (root.join("inside"), root.join("outside"));
-        plant(&inside, seed, false);
-        plant(&outside, seed + 1, false);
+        plant(&inside, seed);
+        plant(&outside, seed + 1);
         symlink(&outside, inside.join("out")).expect("a link");
         symlink("../outside", inside.join("up")).expect("a link");
         symlink(&inside, outside.join("in")).expect("a link");

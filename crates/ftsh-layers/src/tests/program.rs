@@ -39,15 +39,21 @@ impl Random {
     }
 }
 
-/// Creates a random tree, all of whose times are old. With links, some files have several names.
-pub(super) fn plant(root: &Path, seed: u64, with_links: bool) {
+/// True if some files of the tree of a seed have several names.
+pub(super) fn has_links(seed: u64) -> bool {
+    seed % 4 == 0
+}
+
+/// Creates a random tree, all of whose times are old.
+pub(super) fn plant(root: &Path, seed: u64) {
+    let with_links = has_links(seed);
     let mut random = Random::new(seed);
     fs::create_dir(root).expect("a directory");
     for _ in 0..14 {
         let path = root.join(random.path());
         match random.below(if with_links { 6 } else { 5 }) {
-            0 => drop(fs::create_dir_all(&path)),
-            1 => drop(symlink(random.path(), &path)),
+            0 => fs::create_dir_all(&path).unwrap_or_default(),
+            1 => symlink(random.path(), &path).unwrap_or_default(),
             5 => {
                 let other = root.join(random.path());
                 let _ = path.parent().map(fs::create_dir_all);
@@ -57,9 +63,9 @@ pub(super) fn plant(root: &Path, seed: u64, with_links: bool) {
                 let _ = path.parent().map(fs::create_dir_all);
                 drop(fs::write(&path, random.content()));
                 if random.below(3) == 0 {
-                    drop(lsetxattr(&path, c"user.kept", b"yes", XattrFlags::empty()));
+                    let _ = lsetxattr(&path, c"user.kept", b"yes", XattrFlags::empty());
                 }
-                if random.below(4) == 0 {
+                if random.below(4) == 0 && path.is_file() && !path.is_symlink() {
                     let mode = [0o600, 0o444, 0o755][random.below(3)];
                     drop(fs::set_permissions(&path, Permissions::from_mode(mode)));
                 }
@@ -91,12 +97,13 @@ fn age(path: &Path, count: &mut u64) {
 pub(super) fn perform(root: &Path, seed: u64, length: usize) {
     let mut random = Random::new(seed ^ 0x5eed);
     for _ in 0..length {
-        // Errors are a part of the program.
-        let _ = operation(root, &mut random);
+        // Errors are a part of the program. Copies of hard links that are read later are not found.
+        let can_read = !has_links(seed) || rustix::process::geteuid().is_root();
+        let _ = operation(root, &mut random, can_read);
     }
 }
 
-fn operation(root: &Path, random: &mut Random) -> io::Result<()> {
+fn operation(root: &Path, random: &mut Random, can_read: bool) -> io::Result<()> {
     let (path, other) = (root.join(random.path()), root.join(random.path()));
     let content = random.content();
     match random.below(18) {
@@ -119,7 +126,7 @@ fn operation(root: &Path, random: &mut Random) -> io::Result<()> {
             Ok(lsetxattr(&path, c"user.random", &value, XattrFlags::empty())?)
         }
         14 => Ok(lremovexattr(&path, c"user.kept")?),
-        15 => write_mapped(&path, random.below(50)),
+        15 if can_read => write_mapped(&path, random.below(50)),
         16 => {
             let file = OpenOptions::new().write(true).create(true).truncate(false).open(&path)?;
             file.write_all_at(&content, 70_000)
