@@ -54,7 +54,9 @@ fn start(
     let program = CString::new(program.as_os_str().as_bytes())?;
     let directory = CString::new(std::env::current_dir()?.as_os_str().as_bytes())?;
     let (mut arguments, mut environment) = (CStringArray::default(), CStringArray::default());
-    command.iter().for_each(|word| arguments.push(&[word.as_bytes()]));
+    for word in command {
+        arguments.push(&[word.as_bytes()]);
+    }
     for (name, value) in std::env::vars_os() {
         environment.push(&[name.as_bytes(), b"=", value.as_bytes()]);
     }

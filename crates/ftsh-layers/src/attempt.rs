@@ -53,7 +53,7 @@ impl Attempt {
                 return Err(Refusal::Directory { path: place.path.clone(), error });
             }
             let primary = attempt.trees.first().map(|tree| tree.layers.path.clone());
-            let tree = Tree::create(place, path, primary.as_deref())
+            let tree = Tree::create(place, &path, primary.as_deref())
                 .map_err(|error| Refusal::Layers { path: place.path.clone(), error })?;
             attempt.trees.push(tree);
         }
@@ -151,7 +151,7 @@ fn remove_layers(trees: Vec<Tree>, observe: &mut dyn FnMut()) -> io::Result<()> 
 }
 
 impl Tree {
-    fn create(place: &Place, path: PathBuf, primary: Option<&Path>) -> io::Result<Self> {
+    fn create(place: &Place, path: &Path, primary: Option<&Path>) -> io::Result<Self> {
         let directory = place.directory.try_clone()?;
         let layers = Layers::create(path)?;
         match layers.fill(place, primary) {

@@ -53,9 +53,13 @@ pub(crate) fn is_whiteout(stat: &Stat) -> bool {
     kind(stat) == FileType::CharacterDevice && stat.st_rdev == 0
 }
 
+pub(crate) fn inode(stat: &Stat) -> u64 {
+    stat.st_ino as _
+}
+
 /// Returns the permission bits.
 pub(crate) fn mode(stat: &Stat) -> u32 {
-    u32::from(stat.st_mode) & 0o7777
+    stat.st_mode & 0o7777
 }
 
 pub(crate) fn change_time(stat: &Stat) -> FileTime {

@@ -73,7 +73,7 @@ impl<'a> Executor<'a> {
         let from = Parent::open(self.from.take(), roots, tree, &rename.from)?;
         if self.is_resumed() {
             let found = find(&from.fd, &from_name)?;
-            if found.is_none_or(|found| found.st_ino as u64 != rename.inode) {
+            if found.is_none_or(|found| entry::inode(&found) != rename.inode) {
                 return Ok(());
             }
         }
@@ -102,7 +102,7 @@ impl<'a> Executor<'a> {
     fn adjust(&mut self, tree: usize, adjust: &Adjust) -> io::Result<()> {
         let directory = open(self.roots[tree].directory, &adjust.path)?;
         let found = fstat(&directory)?;
-        if found.st_ino as u64 != adjust.inode {
+        if entry::inode(&found) != adjust.inode {
             let error = io::Error::other("another process replaced the directory");
             return if self.is_resumed() { Ok(()) } else { Err(error) };
         }
@@ -143,7 +143,7 @@ impl<'a> Executor<'a> {
     pub(crate) fn restore_time(&self, tree: usize, adjust: &Adjust) -> io::Result<()> {
         let Some(time) = &adjust.time else { return Ok(()) };
         let directory = open(self.roots[tree].directory, &adjust.path)?;
-        if fstat(&directory)?.st_ino as u64 != adjust.inode {
+        if entry::inode(&fstat(&directory)?) != adjust.inode {
             return Ok(());
         }
         set_time(directory.as_fd(), time.old)

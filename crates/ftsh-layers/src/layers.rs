@@ -16,11 +16,11 @@ use rustix::fs::{
 };
 
 use crate::entry::{
-    self,
-    Attributes, FileId, FileTime, change_time, find, is_reserved, mode, names, path_in, path_of,
+    self, Attributes, FileId, FileTime, change_time, find, is_reserved, mode, names, path_in,
+    path_of,
 };
-use crate::plan::Prepared;
 use crate::places::{Place, accepts_files};
+use crate::plan::Prepared;
 use crate::upper::strip_file;
 
 /// Link to the covered directory.
@@ -55,13 +55,13 @@ pub(crate) struct Start {
 
 impl Layers {
     /// Creates and locks the directory.
-    pub(crate) fn create(path: PathBuf) -> io::Result<Self> {
-        DirBuilder::new().mode(0o700).create(&path)?;
-        let layers = Self::lock(path.clone()).and_then(|locked| {
+    pub(crate) fn create(path: &Path) -> io::Result<Self> {
+        DirBuilder::new().mode(0o700).create(path)?;
+        let layers = Self::lock(path.to_owned()).and_then(|locked| {
             locked.ok_or_else(|| io::Error::other("another process has just removed the layers"))
         });
         if layers.is_err() {
-            let _ = std::fs::remove_dir(&path);
+            let _ = std::fs::remove_dir(path);
         }
         layers
     }

@@ -29,7 +29,8 @@ fn recorded_handle(record: &[u8]) -> Option<Handle> {
 
 /// Returns the handle that the name of an entry of the index encodes.
 pub(super) fn indexed_handle(name: &[u8]) -> Option<Handle> {
-    let digits = name.chunks(2).map(|digits| u8::from_str_radix(str::from_utf8(digits).ok()?, 16).ok());
+    let digits =
+        name.chunks(2).map(|digits| u8::from_str_radix(str::from_utf8(digits).ok()?, 16).ok());
     recorded_handle(&digits.collect::<Option<Vec<u8>>>()?)
 }
 

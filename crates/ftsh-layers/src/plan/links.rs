@@ -71,7 +71,8 @@ impl Links {
     pub(super) fn check(&self, tree: &Tree) -> Result<(), CommitError> {
         let renamed = || {
             let mut created = self.created.iter();
-            let (path, _) = created.find(|(_, new)| self.removed.iter().any(|old| new.may_be_copy(old)))?;
+            let (path, _) =
+                created.find(|(_, new)| self.removed.iter().any(|old| new.may_be_copy(old)))?;
             Some(path)
         };
         match self.replaced.as_ref().or_else(renamed) {

@@ -51,8 +51,18 @@ fn try_changes() {
         })
         .collect();
     let should_be = [
-        "A deep", "A deep/er", "A deep/er/file", "M emptied", "A emptied/x", "D gone", "M kept",
-        "A link", "D moved", "A new", "A symbolic", "A to",
+        "A deep",
+        "A deep/er",
+        "A deep/er/file",
+        "M emptied",
+        "A emptied/x",
+        "D gone",
+        "M kept",
+        "A link",
+        "D moved",
+        "A new",
+        "A symbolic",
+        "A to",
     ];
     assert_eq!(found, should_be);
     assert_eq!(changes[0].kind, ChangeKind::Added);
@@ -119,9 +129,13 @@ fn refusals_name_the_directory() {
     assert_eq!(refusal("/missing"), "`/missing`: no such file or directory");
     assert_eq!(refusal("/etc/passwd"), "`/etc/passwd`: not a directory");
     assert!(refusal("/").starts_with("`/` cannot be covered"));
-    let found = Places::find(&["/proc/self"]).and_then(|it| crate::Attempt::begin(&it, "x").map(drop));
+    let found =
+        Places::find(&["/proc/self"]).and_then(|it| crate::Attempt::begin(&it, "x").map(drop));
     assert!(
-        matches!(found, Err(Refusal::Layers { .. } | Refusal::Mounted { .. } | Refusal::Directory { .. })),
+        matches!(
+            found,
+            Err(Refusal::Layers { .. } | Refusal::Mounted { .. } | Refusal::Directory { .. })
+        ),
         "{found:?}"
     );
 }

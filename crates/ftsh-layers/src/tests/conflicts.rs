@@ -21,7 +21,9 @@ fn conflicts_as_nobody() {
 }
 
 /// Commands of an attempt, a change outside, and the path of the conflict.
-const CASES: [(&str, fn(&Path), Option<&str>); 14] = [
+type Case = (&'static str, fn(&Path), Option<&'static str>);
+
+const CASES: [Case; 14] = [
     ("echo x >> file", |it| write(&it.join("file")), Some("file")),
     ("echo x >> file", |it| fs::remove_file(it.join("file")).expect("a file"), Some("file")),
     ("rm file", |it| write(&it.join("file")), Some("file")),
@@ -34,7 +36,11 @@ const CASES: [(&str, fn(&Path), Option<&str>); 14] = [
     ("rm -r sub", |it| write(&it.join("sub/other")), Some("sub")),
     ("rm -r sub", |it| write(&it.join("sub/file")), Some("sub/file")),
     ("rm -r sub; mkdir sub", |it| write(&it.join("sub/file")), Some("sub/file")),
-    ("chmod 700 sub", |it| fs::set_permissions(it.join("sub"), mode(0o711)).expect("it"), Some("sub")),
+    (
+        "chmod 700 sub",
+        |it| fs::set_permissions(it.join("sub"), mode(0o711)).expect("it"),
+        Some("sub"),
+    ),
     ("mkdir made", |it| fs::create_dir(it.join("made")).expect("it"), Some("made")),
 ];
 
@@ -121,4 +127,47 @@ fn a_moved_directory_is_an_error() {
     assert!(matches!(result, Err(CommitError::Moved { .. })), "{result:?}");
     assert_clean(&moved);
     assert_eq!(fs::read_dir(moved).expect("a directory").count(), 0);
+}
+
+const CHANGES: &str =
+    "echo x > a; echo x >> file; rm -r sub; mkdir sub; touch sub/x; rm gone; echo x > zz
+    touch closed/new; chmod 500 closed";
+
+#[test]
+fn steps_before_a_conflict_are_undone() {
+    if !is_nobody("conflicts::steps_before_a_conflict_are_undone") {
+        return;
+    }
+    for late in 3.. {
+        let scratch = scratch();
+        let directory = scratch.path().join("it");
+        for name in ["sub", "closed"] {
+            fs::create_dir_all(directory.join(name)).expect("a directory");
+        }
+        for name in ["file", "sub/file", "gone"] {
+            fs::write(directory.join(name), "old").expect("a file");
+        }
+        let before = super::snapshot::snapshot(&directory);
+        let Some(attempt) = begin(&[&directory]) else { return };
+        assert_eq!(sh(&attempt, &directory, CHANGES), 0);
+        // Another process creates the last new file after the comparison.
+        let (mut steps, new) = (0, directory.join("zz"));
+        let result = attempt.commit_observed(&mut || {
+            steps += 1;
+            if steps == late && !new.exists() {
+                write(&new);
+            }
+        });
+        assert_clean(&directory);
+        match result {
+            Ok(_) => {
+                assert!(late > 8, "the file came too late for step {late}");
+                return;
+            }
+            Err(CommitError::Conflict { path }) => assert_eq!(path, new),
+            Err(error) => panic!("{error}"),
+        }
+        fs::remove_file(&new).expect("a file");
+        assert_eq!(super::snapshot::snapshot(&directory), before, "step {late}");
+    }
 }

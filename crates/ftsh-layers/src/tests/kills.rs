@@ -1,13 +1,14 @@
 //! Kills at every step of a commit, and of the sweep after it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use tempfile::TempDir;
 
 use super::program::{has_links, perform, plant};
-use super::programs::perform_within;
+use super::programs::{LENGTH, perform_within};
 use super::snapshot::{Snapshot, assert_same, snapshot};
 use super::{assert_clean, begin, child, is_nobody, is_root, rounds, scratch};
 use crate::sweep::sweep_observed;
@@ -59,45 +60,87 @@ enum Found {
     RolledForward,
 }
 
+/// Two directories, if possible on two file systems, each with a plain twin.
+struct Twins {
+    tried: [PathBuf; 2],
+    plain: [PathBuf; 2],
+    _scratches: [TempDir; 2],
+}
+
+impl Twins {
+    fn plant(seed: u64) -> Self {
+        let in_memory = tempfile::Builder::new().prefix("ftsh-layers-").tempdir_in("/dev/shm");
+        let scratches = [scratch(), in_memory.unwrap_or_else(|_| scratch())];
+        let paths = |name| scratches.each_ref().map(|it| it.path().join(name));
+        let (tried, plain) = (paths("tried"), paths("plain"));
+        for roots in [&tried, &plain] {
+            plant(&roots[0], seed);
+            plant(&roots[1], seed + OTHER);
+        }
+        Self { tried, plain, _scratches: scratches }
+    }
+
+    fn is(&self) -> Snapshot {
+        both(&self.tried)
+    }
+
+    /// Returns the layers in both directories and beside them.
+    fn left(&self) -> Vec<PathBuf> {
+        self.tried.iter().flat_map(|root| leftovers(root)).collect()
+    }
+}
+
+/// Distance of the seeds of the two directories. Both have hard links, or none has.
+const OTHER: u64 = 400;
+
+fn both(roots: &[PathBuf; 2]) -> Snapshot {
+    let below = |index: usize| {
+        snapshot(&roots[index]).into_iter().map(move |(path, mut facts)| {
+            facts.links.0 = Path::new(&index.to_string()).join(facts.links.0);
+            (Path::new(&index.to_string()).join(path), facts)
+        })
+    };
+    below(0).chain(below(1)).collect()
+}
+
 fn try_kill(victim: &str, seed: u64, step: u64) -> Option<Found> {
     let context = format!("seed {seed}, step {step}");
-    let scratch = scratch();
-    let [plain, tried] = ["plain", "tried"].map(|name| scratch.path().join(name));
-    plant(&plain, seed);
-    plant(&tried, seed);
-    drop(begin(&[&tried])?);
-    let old = snapshot(&tried);
-    perform(&plain, seed, super::programs::LENGTH);
-    let new = snapshot(&plain);
+    let twins = Twins::plant(seed);
+    drop(begin(&twins.tried.each_ref().map(PathBuf::as_path))?);
+    let old = twins.is();
+    perform(&twins.plain[0], seed, LENGTH);
+    perform(&twins.plain[1], seed + OTHER, LENGTH);
+    let new = both(&twins.plain);
 
-    let path = tried.to_str().expect("a name").to_owned();
+    let path = |index: usize| twins.tried[index].to_str().expect("a name").to_owned();
     let variables = |task: &str| {
         let task = task.to_owned();
         [
             ("FTSH_TEST_KILL", task),
-            ("FTSH_TEST_KILLED", path.clone()),
+            ("FTSH_TEST_KILLED", path(0)),
+            ("FTSH_TEST_KILLED_TOO", path(1)),
             ("FTSH_TEST_SEED", seed.to_string()),
             ("FTSH_TEST_STEP", step.to_string()),
         ]
     };
     let status = child(None, victim, &variables("commit"));
     if status == 0 {
-        assert_same(&snapshot(&tried), &new, &context);
-        assert_clean(&tried);
+        assert_same(&twins.is(), &new, &context);
+        assert!(twins.left().is_empty(), "{context}");
         return Some(Found::Finished);
     }
     assert_eq!(status, KILLED, "{context}");
-    assert_old_or_new(&snapshot(&tried), &old, &new, &context);
+    assert_old_or_new(&twins.is(), &old, &new, &context);
     // Every other time, the sweep is killed as well.
-    if step % 2 == 0 {
+    if step.is_multiple_of(2) {
         let status = child(None, victim, &variables("sweep"));
         assert!(matches!(status, 0 | KILLED), "{context}: {status}");
-        assert_old_or_new(&snapshot(&tried), &old, &new, &context);
+        assert_old_or_new(&twins.is(), &old, &new, &context);
     }
-    let left = leftovers(&tried);
+    let left = twins.left();
     let swept: Vec<_> = left.iter().map(|layers| sweep(layers).expect("a sweep")).collect();
-    assert_clean(&tried);
-    let is = snapshot(&tried);
+    twins.tried.iter().for_each(|root| assert_clean(root));
+    let is = twins.is();
     // Without layers, the kill came after the note was removed.
     let is_new = swept.contains(&Swept::RolledForward) || is == new;
     assert_same(&is, if is_new { &new } else { &old }, &context);
@@ -124,8 +167,8 @@ fn assert_old_or_new(is: &Snapshot, old: &Snapshot, new: &Snapshot, context: &st
 fn killed() {
     let variable = |name: &str| std::env::var(name).ok();
     let Some(task) = variable("FTSH_TEST_KILL") else { return };
-    let root = variable("FTSH_TEST_KILLED").expect("a path");
-    let root = Path::new(&root);
+    let path = |name| PathBuf::from(variable(name).expect("a path"));
+    let roots = [path("FTSH_TEST_KILLED"), path("FTSH_TEST_KILLED_TOO")];
     let number = |name| variable(name).and_then(|it| it.parse().ok()).expect("a number");
     let (seed, step): (u64, u64) = (number("FTSH_TEST_SEED"), number("FTSH_TEST_STEP"));
     let mut steps = 0;
@@ -136,15 +179,13 @@ fn killed() {
         }
     };
     if task == "sweep" {
-        for layers in leftovers(root) {
+        for layers in roots.iter().flat_map(|root| leftovers(root)) {
             let _ = sweep_observed(&layers, &mut observe).expect("a sweep");
         }
         return;
     }
-    let attempt = begin(&[root]).expect("an attempt");
-    perform_within(&attempt, root, seed);
-    match attempt.commit_observed(&mut observe) {
-        Ok(_) => {}
-        Err(error) => panic!("{error}"),
-    }
+    let attempt = begin(&roots.each_ref().map(PathBuf::as_path)).expect("an attempt");
+    perform_within(&attempt, &roots[0], seed);
+    perform_within(&attempt, &roots[1], seed + OTHER);
+    let _ = attempt.commit_observed(&mut observe).expect("a commit");
 }

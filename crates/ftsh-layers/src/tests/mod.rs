@@ -92,7 +92,9 @@ fn begin(directories: &[&Path]) -> Option<Attempt> {
 /// Runs a program within an attempt, or outside, and returns its status.
 fn run(attempt: Option<&Attempt>, program: &[&str], variables: &[(&str, String)]) -> i32 {
     let (mut arguments, mut environment) = (CStringArray::default(), CStringArray::default());
-    program.iter().for_each(|word| arguments.push(&[word.as_bytes()]));
+    for word in program {
+        arguments.push(&[word.as_bytes()]);
+    }
     for (name, value) in std::env::vars_os() {
         environment.push(&[name.as_bytes(), b"=", value.as_bytes()]);
     }

@@ -30,7 +30,8 @@ fn the_shell_reaches_what_programs_reach() {
         );
         assert_eq!(run(Some(&attempt), &["/bin/sh", "-c", &mark], &[]), 0);
         let mut random = Random::new(seed);
-        let prefixes = ["inside", "outside", "inside/out", "inside/up", "outside/in", "outside/loop"];
+        let prefixes =
+            ["inside", "outside", "inside/out", "inside/up", "outside/in", "outside/loop"];
         let paths: Vec<PathBuf> = (0..40)
             .map(|index| {
                 let prefix = root.join(prefixes[index % prefixes.len()]);

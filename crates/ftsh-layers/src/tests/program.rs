@@ -41,7 +41,7 @@ impl Random {
 
 /// True if some files of the tree of a seed have several names.
 pub(super) fn has_links(seed: u64) -> bool {
-    seed % 4 == 0
+    seed.is_multiple_of(4)
 }
 
 /// Creates a random tree, all of whose times are old.
@@ -82,7 +82,9 @@ fn age(path: &Path, count: &mut u64) {
         let mut names: Vec<_> =
             fs::read_dir(path).into_iter().flatten().flatten().map(|it| it.path()).collect();
         names.sort();
-        names.iter().for_each(|path| age(path, count));
+        for path in &names {
+            age(path, count);
+        }
     }
     *count += 1;
     if let Ok(file) = File::open(path)

@@ -76,7 +76,9 @@ fn try_program(seed: u64) -> Option<Outcome> {
             let is_changed = !differences(&is, &before).is_empty();
             Some(if is_changed { Outcome::Changed } else { Outcome::Unchanged })
         }
-        Err(CommitError::Linked { .. }) if has_links(seed) && !rustix::process::geteuid().is_root() => {
+        Err(CommitError::Linked { .. })
+            if has_links(seed) && !rustix::process::geteuid().is_root() =>
+        {
             assert_same(&snapshot(&tried), &before, &format!("{context}, refused"));
             assert_eq!(inodes(&tried), times, "{context}");
             Some(Outcome::Refused)

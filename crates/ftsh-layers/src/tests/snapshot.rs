@@ -85,7 +85,11 @@ pub(super) fn differences(is: &Snapshot, should_be: &Snapshot) -> Vec<String> {
     let different = paths.into_iter().filter(|path| is.get(*path) != should_be.get(*path));
     different
         .map(|path| {
-            format!("{path:?}\n  is        {:?}\n  should be {:?}", is.get(path), should_be.get(path))
+            format!(
+                "{path:?}\n  is        {:?}\n  should be {:?}",
+                is.get(path),
+                should_be.get(path)
+            )
         })
         .collect()
 }
