@@ -5,6 +5,9 @@
 //! directories. A commit moves the changed files from the layers to their places; until then, the
 //! directories are untouched.
 //!
+//! Renames are the only steps that change files, so each file is old or new at any time. Only entries
+//! of a renamed directory that takes the place of another directory are missing for a moment.
+//!
 //! A durable note with all steps precedes the first step of a commit. After a kill, [`sweep`]
 //! finishes a commit that has a note, and removes the layers of other attempts.
 

@@ -5,16 +5,15 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use nix::sched::{CloneFlags, unshare};
-use tempfile::TempDir;
 
 use super::snapshot::{assert_same, snapshot};
-use super::{assert_clean, begin, is_root, scratch, sh};
+use super::{Scratch, assert_clean, begin, is_root, scratch, sh};
 use crate::{CommitError, Swept, leftovers, sweep};
 
 /// Small file system that only this thread and its children see.
 struct Disk {
     root: PathBuf,
-    _scratch: TempDir,
+    _scratch: Scratch,
 }
 
 fn disk(size: &str) -> Option<Disk> {

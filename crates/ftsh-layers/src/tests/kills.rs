@@ -5,12 +5,11 @@ use std::process;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use tempfile::TempDir;
 
 use super::program::{has_links, perform, plant};
 use super::programs::{LENGTH, perform_within};
 use super::snapshot::{Snapshot, assert_same, snapshot};
-use super::{assert_clean, begin, child, is_nobody, is_root, rounds, scratch};
+use super::{Scratch, assert_clean, begin, child, is_nobody, is_root, rounds, scratch};
 use crate::sweep::sweep_observed;
 use crate::{Swept, leftovers, sweep};
 
@@ -64,13 +63,13 @@ enum Found {
 struct Twins {
     tried: [PathBuf; 2],
     plain: [PathBuf; 2],
-    _scratches: [TempDir; 2],
+    _scratches: [Scratch; 2],
 }
 
 impl Twins {
     fn plant(seed: u64) -> Self {
         let in_memory = tempfile::Builder::new().prefix("ftsh-layers-").tempdir_in("/dev/shm");
-        let scratches = [scratch(), in_memory.unwrap_or_else(|_| scratch())];
+        let scratches = [scratch(), in_memory.map_or_else(|_| scratch(), Scratch)];
         let paths = |name| scratches.each_ref().map(|it| it.path().join(name));
         let (tried, plain) = (paths("tried"), paths("plain"));
         for roots in [&tried, &plain] {
@@ -148,7 +147,8 @@ fn try_kill(victim: &str, seed: u64, step: u64) -> Option<Found> {
 }
 
 /// Asserts that every path has its old or its new entry. Permissions of directories may be on their
-/// way, and so are numbers of links.
+/// way, and so are numbers of links. Below a renamed directory that takes the place of another one,
+/// entries may be missing until the sweep.
 fn assert_old_or_new(is: &Snapshot, old: &Snapshot, new: &Snapshot, context: &str) {
     for path in is.keys().chain(old.keys()).chain(new.keys()) {
         let facts = |of: &Snapshot| {
@@ -158,7 +158,14 @@ fn assert_old_or_new(is: &Snapshot, old: &Snapshot, new: &Snapshot, context: &st
             Some((facts.kind, mode, facts.content.clone()))
         };
         let found = facts(is);
-        assert!(found == facts(old) || found == facts(new), "{context}: {path:?} is {found:?}");
+        let is_below = || {
+            path.ancestors().any(|path| {
+                path.components().count() > 1 && old.get(path).is_some_and(|it| it.kind == 'd')
+            })
+        };
+        let is_on_its_way = found.is_none() && rustix::process::geteuid().is_root() && is_below();
+        let is_right = found == facts(old) || found == facts(new) || is_on_its_way;
+        assert!(is_right, "{context}: {path:?} is {found:?}");
     }
 }
 

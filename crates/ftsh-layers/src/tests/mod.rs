@@ -67,8 +67,23 @@ fn open_to_all(directory: &Path) {
     std::fs::set_permissions(directory, all).expect("permissions");
 }
 
-fn scratch() -> TempDir {
-    tempfile::Builder::new().prefix("ftsh-layers-").tempdir().expect("a directory")
+/// Directory for a test. Removal succeeds in spite of permissions that programs changed.
+struct Scratch(TempDir);
+
+impl Scratch {
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = ftsh_sys::remove_tree(self.path());
+    }
+}
+
+fn scratch() -> Scratch {
+    Scratch(tempfile::Builder::new().prefix("ftsh-layers-").tempdir().expect("a directory"))
 }
 
 /// Returns a new mark.
