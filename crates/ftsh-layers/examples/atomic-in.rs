@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use ftsh_layers::{Attempt, Places};
+use ftsh_layers::{Attempt, Directories};
 use ftsh_sys::{CStringArray, ChildChange, ExitStatus, Launch};
 
 fn main() -> ExitCode {
@@ -23,7 +23,7 @@ fn run() -> Result<u8, Box<dyn std::error::Error>> {
     let mut parts = arguments.splitn(2, |argument| argument == "--");
     let directories = parts.next().unwrap_or_default();
     let command = parts.next().filter(|command| !command.is_empty()).ok_or("no command")?;
-    let places = Places::find(directories)?;
+    let places = Directories::find(directories)?;
     let mark = format!("{:016x}", ftsh_sys::random()?);
     let attempt = Attempt::begin(&places, &mark)?;
     let status = start(&attempt, command)?;

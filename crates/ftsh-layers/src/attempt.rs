@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 use ftsh_sys::{Namespaces, Overlay, mount_overlays};
 
 use crate::commit::{self, Change, Committed};
+use crate::directories::{CoveredDirectory, Directories};
 use crate::entry::{FileId, c_string};
-use crate::error::{CommitError, Refusal};
+use crate::error::{CommitFailure, CoverError};
 use crate::layers::{Layers, Start};
 use crate::mounts;
-use crate::places::{Place, Places};
 use crate::translate;
 
 /// Options of overlays of an administrator. The overlay records renamed directories, and keeps hard
@@ -28,11 +28,11 @@ const UNPRIVILEGED: &str = "userxattr";
 pub struct Attempt {
     /// `None` once the overlays are released.
     namespaces: Option<Namespaces>,
-    trees: Vec<Tree>,
+    trees: Vec<CoveredTree>,
 }
 
 /// Covered directory with its layers.
-pub(crate) struct Tree {
+pub(crate) struct CoveredTree {
     pub(crate) path: PathBuf,
     pub(crate) directory: File,
     pub(crate) id: FileId,
@@ -41,20 +41,20 @@ pub(crate) struct Tree {
 }
 
 impl Attempt {
-    /// Covers directories. The mark is a part of the layers' names, which [`Places::layers`]
+    /// Covers directories. The mark is a part of the layers' names, which [`Directories::layers`]
     /// returns; each mark serves one attempt.
     ///
     /// The call waits for the kernel, so it does not belong on an event loop.
-    pub fn begin(places: &Places, mark: &str) -> Result<Self, Refusal> {
+    pub fn begin(places: &Directories, mark: &str) -> Result<Self, CoverError> {
         let mut attempt = Self { namespaces: None, trees: Vec::new() };
         for (place, path) in places.places.iter().zip(places.layers(mark)) {
             if !place.is_current() {
                 let error = io::Error::other("the directory was moved or replaced");
-                return Err(Refusal::Directory { path: place.path.clone(), error });
+                return Err(CoverError::Directory { path: place.path.clone(), error });
             }
             let primary = attempt.trees.first().map(|tree| tree.layers.path.clone());
-            let tree = Tree::create(place, &path, primary.as_deref())
-                .map_err(|error| Refusal::Layers { path: place.path.clone(), error })?;
+            let tree = CoveredTree::create(place, &path, primary.as_deref())
+                .map_err(|error| CoverError::Layers { path: place.path.clone(), error })?;
             attempt.trees.push(tree);
         }
         let is_privileged = attempt.trees.iter().all(|tree| tree.start.is_privileged);
@@ -94,15 +94,15 @@ impl Attempt {
     /// Returns the changes so far, sorted by path.
     ///
     /// All programs of the attempt have ended.
-    pub fn changes(&self) -> Result<Vec<Change>, CommitError> {
+    pub fn changes(&self) -> Result<Vec<Change>, CommitFailure> {
         commit::changes(&self.trees)
     }
 
     /// Makes all changes take place.
     ///
     /// All programs of the attempt have ended. After an error other than
-    /// [`CommitError::Unfinished`], the directories are as before the attempt.
-    pub fn commit(self) -> Result<Committed, CommitError> {
+    /// [`CommitFailure::Unfinished`], the directories are as before the attempt.
+    pub fn commit(self) -> Result<Committed, CommitFailure> {
         self.commit_observed(&mut || {})
     }
 
@@ -110,12 +110,12 @@ impl Attempt {
     pub(crate) fn commit_observed(
         mut self,
         observe: &mut dyn FnMut(),
-    ) -> Result<Committed, CommitError> {
+    ) -> Result<Committed, CommitFailure> {
         // The kernel removes the mounts.
         drop(self.namespaces.take());
         let trees = std::mem::take(&mut self.trees);
         let result = commit::commit(&trees, observe);
-        if !matches!(result, Err(CommitError::Unfinished { .. })) {
+        if !matches!(result, Err(CommitFailure::Unfinished { .. })) {
             // The next sweep removes what cannot be removed now.
             let _ = remove_layers(trees, observe);
         }
@@ -141,7 +141,7 @@ impl Drop for Attempt {
 }
 
 /// Removes layers, those with the note of the attempt last.
-fn remove_layers(trees: Vec<Tree>, observe: &mut dyn FnMut()) -> io::Result<()> {
+fn remove_layers(trees: Vec<CoveredTree>, observe: &mut dyn FnMut()) -> io::Result<()> {
     let mut result = Ok(());
     for tree in trees.into_iter().rev() {
         observe();
@@ -150,8 +150,8 @@ fn remove_layers(trees: Vec<Tree>, observe: &mut dyn FnMut()) -> io::Result<()> 
     result
 }
 
-impl Tree {
-    fn create(place: &Place, path: &Path, primary: Option<&Path>) -> io::Result<Self> {
+impl CoveredTree {
+    fn create(place: &CoveredDirectory, path: &Path, primary: Option<&Path>) -> io::Result<Self> {
         let directory = place.directory.try_clone()?;
         let layers = Layers::create(path)?;
         match layers.fill(place, primary) {

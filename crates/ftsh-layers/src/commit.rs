@@ -11,12 +11,12 @@ use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 use rustix::fs::{FileType, lstat, syncfs};
 
-use crate::attempt::Tree;
+use crate::attempt::CoveredTree;
 use crate::entry::FileId;
-use crate::error::CommitError;
+use crate::error::CommitFailure;
 use crate::execute::{Executor, Roots, Strictness};
-use crate::note::{Note, NotedTree};
-use crate::plan::{self, Plan};
+use crate::note::{CommitNote, NotedTree};
+use crate::plan::{self, CommitPlan};
 use crate::step::Step;
 use crate::upper::{Node, strip, survey};
 
@@ -66,7 +66,7 @@ pub struct Committed {
 }
 
 /// Returns the changes of an attempt.
-pub(crate) fn changes(trees: &[Tree]) -> Result<Vec<Change>, CommitError> {
+pub(crate) fn changes(trees: &[CoveredTree]) -> Result<Vec<Change>, CommitFailure> {
     let mut changes = Vec::new();
     for tree in trees {
         let (_, plan) = compare(tree)?;
@@ -79,14 +79,17 @@ pub(crate) fn changes(trees: &[Tree]) -> Result<Vec<Change>, CommitError> {
     Ok(changes)
 }
 
-fn compare(tree: &Tree) -> Result<(Node, Plan), CommitError> {
+fn compare(tree: &CoveredTree) -> Result<(Node, CommitPlan), CommitFailure> {
     let root = survey(tree.layers.fd()).map_err(|error| tree.failed(b"", error))?;
     let plan = plan::plan(tree, &root)?;
     Ok((root, plan))
 }
 
 /// Commits the changes of an attempt, with a call of `observe` before each step.
-pub(crate) fn commit(trees: &[Tree], observe: &mut dyn FnMut()) -> Result<Committed, CommitError> {
+pub(crate) fn commit(
+    trees: &[CoveredTree],
+    observe: &mut dyn FnMut(),
+) -> Result<Committed, CommitFailure> {
     let _locks = lock(trees)?;
     for tree in trees {
         let found = lstat(&tree.path);
@@ -94,7 +97,7 @@ pub(crate) fn commit(trees: &[Tree], observe: &mut dyn FnMut()) -> Result<Commit
             FileType::from_raw_mode(found.st_mode).is_dir() && FileId::from(&found) == tree.id
         });
         if !is_same {
-            return Err(CommitError::Moved { path: tree.path.clone() });
+            return Err(CommitFailure::Moved { path: tree.path.clone() });
         }
     }
     let (mut roots, mut steps, mut changes) = (Vec::new(), Vec::new(), 0);
@@ -115,7 +118,7 @@ pub(crate) fn commit(trees: &[Tree], observe: &mut dyn FnMut()) -> Result<Commit
             .map_err(|error| tree.failed(b"", error))?;
     }
     let noted = trees.iter().map(|tree| NotedTree::new(&tree.path, tree.id, &tree.layers.path));
-    let note = Note { trees: noted.collect(), steps };
+    let note = CommitNote { trees: noted.collect(), steps };
     decide(trees, &note, observe)?;
     execute(trees, &note, observe)?;
     finish(trees, observe)?;
@@ -123,13 +126,13 @@ pub(crate) fn commit(trees: &[Tree], observe: &mut dyn FnMut()) -> Result<Commit
 }
 
 /// Locks the covered directories, in an order that all attempts share.
-fn lock(trees: &[Tree]) -> Result<Vec<Flock<File>>, CommitError> {
-    let mut order: Vec<&Tree> = trees.iter().collect();
+fn lock(trees: &[CoveredTree]) -> Result<Vec<Flock<File>>, CommitFailure> {
+    let mut order: Vec<&CoveredTree> = trees.iter().collect();
     order.sort_by_key(|tree| tree.id);
     order.into_iter().map(lock_tree).collect()
 }
 
-fn lock_tree(tree: &Tree) -> Result<Flock<File>, CommitError> {
+fn lock_tree(tree: &CoveredTree) -> Result<Flock<File>, CommitFailure> {
     let failed = |error| tree.failed(b"", error);
     let path = crate::entry::path_of(tree.directory.as_fd());
     // Another open file: the lock of a shared one would not exclude other attempts of this shell.
@@ -140,7 +143,7 @@ fn lock_tree(tree: &Tree) -> Result<Flock<File>, CommitError> {
             Ok(locked) => return Ok(locked),
             Err((back, Errno::EWOULDBLOCK)) if start.elapsed() < LOCK_TIMEOUT => file = back,
             Err((_, Errno::EWOULDBLOCK)) => {
-                return Err(CommitError::Locked { path: tree.path.clone() });
+                return Err(CommitFailure::Locked { path: tree.path.clone() });
             }
             Err((_, errno)) => return Err(failed(errno.into())),
         }
@@ -149,7 +152,11 @@ fn lock_tree(tree: &Tree) -> Result<Flock<File>, CommitError> {
 }
 
 /// Makes the changes durable, and then the note.
-fn decide(trees: &[Tree], note: &Note, observe: &mut dyn FnMut()) -> Result<(), CommitError> {
+fn decide(
+    trees: &[CoveredTree],
+    note: &CommitNote,
+    observe: &mut dyn FnMut(),
+) -> Result<(), CommitFailure> {
     let Some(primary) = trees.first() else { return Ok(()) };
     let failed = |error| primary.failed(b"", error);
     observe();
@@ -163,16 +170,16 @@ fn decide(trees: &[Tree], note: &Note, observe: &mut dyn FnMut()) -> Result<(), 
         }
     }
     observe();
-    Note::decide(primary.layers.fd()).map_err(failed)
+    CommitNote::decide(primary.layers.fd()).map_err(failed)
 }
 
 /// True if a commit changes anything in a tree.
-fn changes_files(note: &Note, trees: &[Tree], tree: &Tree) -> bool {
+fn changes_files(note: &CommitNote, trees: &[CoveredTree], tree: &CoveredTree) -> bool {
     let index = trees.iter().position(|other| other.id == tree.id);
     note.steps.iter().any(|(tree, _)| Some(*tree as usize) == index)
 }
 
-fn roots(trees: &[Tree]) -> Vec<Roots<'_>> {
+fn roots(trees: &[CoveredTree]) -> Vec<Roots<'_>> {
     trees
         .iter()
         .map(|tree| Roots { directory: tree.directory.as_fd(), layers: tree.layers.fd() })
@@ -180,7 +187,11 @@ fn roots(trees: &[Tree]) -> Vec<Roots<'_>> {
 }
 
 /// Executes all steps. After an error, undoes the steps executed already.
-fn execute(trees: &[Tree], note: &Note, observe: &mut dyn FnMut()) -> Result<(), CommitError> {
+fn execute(
+    trees: &[CoveredTree],
+    note: &CommitNote,
+    observe: &mut dyn FnMut(),
+) -> Result<(), CommitFailure> {
     let mut executor = Executor::new(roots(trees), Strictness::Exact);
     for (index, (tree, step)) in note.steps.iter().enumerate() {
         observe();
@@ -188,21 +199,21 @@ fn execute(trees: &[Tree], note: &Note, observe: &mut dyn FnMut()) -> Result<(),
         let tree = &trees[*tree as usize];
         let path = tree.full(step.subject());
         let is_undone = undo(trees, &note.steps, index).is_ok()
-            && trees.first().is_none_or(|primary| Note::remove(primary.layers.fd()).is_ok());
+            && trees.first().is_none_or(|primary| CommitNote::remove(primary.layers.fd()).is_ok());
         if !is_undone {
             let layers = trees[0].layers.path.clone();
-            return Err(CommitError::Unfinished { path, layers, error });
+            return Err(CommitFailure::Unfinished { path, layers, error });
         }
         return Err(match error.kind() {
-            io::ErrorKind::AlreadyExists => CommitError::Conflict { path },
-            _ => CommitError::Failed { path, error },
+            io::ErrorKind::AlreadyExists => CommitFailure::Conflict { path },
+            _ => CommitFailure::Failed { path, error },
         });
     }
     Ok(())
 }
 
 /// Undoes the first steps.
-fn undo(trees: &[Tree], steps: &[(u32, Step)], executed: usize) -> io::Result<()> {
+fn undo(trees: &[CoveredTree], steps: &[(u32, Step)], executed: usize) -> io::Result<()> {
     let mut executor = Executor::new(roots(trees), Strictness::Resumed);
     for (tree, step) in steps[..executed].iter().rev() {
         executor.execute(*tree as usize, &step.clone().reversed())?;
@@ -216,7 +227,7 @@ fn undo(trees: &[Tree], steps: &[(u32, Step)], executed: usize) -> io::Result<()
 }
 
 /// Removes the note after its last step.
-fn finish(trees: &[Tree], observe: &mut dyn FnMut()) -> Result<(), CommitError> {
+fn finish(trees: &[CoveredTree], observe: &mut dyn FnMut()) -> Result<(), CommitFailure> {
     let Some(primary) = trees.first() else { return Ok(()) };
     // One file system keeps the order of its changes; another one may be behind.
     for tree in trees.iter().filter(|tree| tree.id.device != primary.id.device) {
@@ -224,7 +235,7 @@ fn finish(trees: &[Tree], observe: &mut dyn FnMut()) -> Result<(), CommitError> 
         let _ = syncfs(&tree.directory);
     }
     observe();
-    Note::remove(primary.layers.fd()).map_err(|error| CommitError::Unfinished {
+    CommitNote::remove(primary.layers.fd()).map_err(|error| CommitFailure::Unfinished {
         path: primary.path.clone(),
         layers: primary.layers.path.clone(),
         error,
@@ -233,7 +244,7 @@ fn finish(trees: &[Tree], observe: &mut dyn FnMut()) -> Result<(), CommitError> 
 
 /// Executes the remaining steps of a note that another process left.
 pub(crate) fn resume(
-    note: &Note,
+    note: &CommitNote,
     roots: Vec<Roots>,
     observe: &mut dyn FnMut(),
 ) -> Result<(), (PathBuf, io::Error)> {

@@ -29,7 +29,7 @@ impl From<&Stat> for FileId {
 }
 
 /// Extended attributes of a file, with their values.
-pub(crate) type Attributes = Vec<(CString, Vec<u8>)>;
+pub(crate) type AttributeSet = Vec<(CString, Vec<u8>)>;
 
 /// Returns the facts about a name in a directory, or none if there is no such name.
 pub(crate) fn find(directory: impl AsFd, name: &CStr) -> io::Result<Option<Stat>> {

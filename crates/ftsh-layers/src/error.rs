@@ -7,7 +7,7 @@ use ftsh_sys::os_error::plain;
 
 /// Reason why directories cannot be covered.
 #[derive(Debug, thiserror::Error)]
-pub enum Refusal {
+pub enum CoverError {
     /// A directory that does not exist or cannot be opened.
     #[error("`{}`: {}", .path.display(), plain(.error))]
     Directory {
@@ -51,7 +51,7 @@ pub enum Refusal {
         error: io::Error,
     },
     /// The kernel does not permit namespaces to this user.
-    #[error("this user may not create namespaces: {}{}", plain(.error), hint(*.setting))]
+    #[error("this user may not create namespaces: {}", reason(*.setting, .error))]
     Namespaces {
         /// Setting of the kernel that forbids namespaces, if known.
         setting: Option<&'static str>,
@@ -63,14 +63,14 @@ pub enum Refusal {
     System(#[from] io::Error),
 }
 
-fn hint(setting: Option<&'static str>) -> String {
-    setting.map(|setting| format!(" (see `{setting}`)")).unwrap_or_default()
+fn reason(setting: Option<&'static str>, error: &io::Error) -> String {
+    setting.map_or_else(|| plain(error), |setting| format!("see the setting `{setting}`"))
 }
 
 /// Reason why the changes of an attempt were not committed. Unless stated otherwise, the directories
 /// are as before.
 #[derive(Debug, thiserror::Error)]
-pub enum CommitError {
+pub enum CommitFailure {
     /// Another process changed an entry that the attempt has changed.
     #[error("`{}` was changed by another process meanwhile", .path.display())]
     Conflict {

@@ -33,12 +33,12 @@ pub(crate) enum Strictness {
 pub(crate) struct Executor<'a> {
     roots: Vec<Roots<'a>>,
     strictness: Strictness,
-    from: Option<Parent>,
-    to: Option<Parent>,
+    from: Option<OpenParent>,
+    to: Option<OpenParent>,
 }
 
 /// Open parent of an entry.
-struct Parent {
+struct OpenParent {
     tree: usize,
     is_in_layers: bool,
     path: Vec<u8>,
@@ -70,14 +70,14 @@ impl<'a> Executor<'a> {
     fn rename(&mut self, tree: usize, rename: &Rename) -> io::Result<()> {
         let roots = self.roots[tree];
         let (from_name, to_name) = (name(&rename.from)?, name(&rename.to)?);
-        let from = Parent::open(self.from.take(), roots, tree, &rename.from)?;
+        let from = OpenParent::open(self.from.take(), roots, tree, &rename.from)?;
         if self.is_resumed() {
             let found = find(&from.fd, &from_name)?;
             if found.is_none_or(|found| entry::inode(&found) != rename.inode) {
                 return Ok(());
             }
         }
-        let to = match Parent::open(self.to.take(), roots, tree, &rename.to) {
+        let to = match OpenParent::open(self.to.take(), roots, tree, &rename.to) {
             // This is no step executed before, so the caller must not skip the error.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(io::Error::other("the directory is missing"));
@@ -91,7 +91,7 @@ impl<'a> Executor<'a> {
         let flags = if exchange { RenameFlags::EXCHANGE } else { RenameFlags::NOREPLACE };
         renameat_with(&from.fd, from_name.as_c_str(), &to.fd, to_name.as_c_str(), flags)?;
         // The path of a parent may lead elsewhere after the rename of a directory.
-        let is_moved = |parent: &Parent| {
+        let is_moved = |parent: &OpenParent| {
             parent.path.starts_with(rename.from.path()) || parent.path.starts_with(rename.to.path())
         };
         self.from = Some(from).filter(|parent| !is_moved(parent));
@@ -164,7 +164,7 @@ fn name(spot: &Spot) -> io::Result<CString> {
     Ok(CString::new(name)?)
 }
 
-impl Parent {
+impl OpenParent {
     /// Opens the parent of an entry, unless the previous parent is the same.
     fn open(last: Option<Self>, roots: Roots, tree: usize, spot: &Spot) -> io::Result<Self> {
         let path = spot.path();

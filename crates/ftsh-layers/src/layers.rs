@@ -15,11 +15,11 @@ use rustix::fs::{
     linkat, lremovexattr, lsetxattr, mkdirat, mknodat, utimensat,
 };
 
+use crate::directories::{CoveredDirectory, accepts_files};
 use crate::entry::{
-    self, Attributes, FileId, FileTime, change_time, find, is_reserved, mode, names, path_in,
+    self, AttributeSet, FileId, FileTime, change_time, find, is_reserved, mode, names, path_in,
     path_of,
 };
-use crate::places::{Place, accepts_files};
 use crate::plan::Prepared;
 use crate::upper::strip_file;
 
@@ -48,7 +48,7 @@ pub(crate) struct Start {
     pub(crate) since: FileTime,
     /// Facts about the root of the changes.
     pub(crate) root: Stat,
-    pub(crate) root_attributes: Attributes,
+    pub(crate) root_attributes: AttributeSet,
     /// True if the overlay can use attributes for administrators.
     pub(crate) is_privileged: bool,
 }
@@ -82,7 +82,11 @@ impl Layers {
     }
 
     /// Creates the parts of the layers for a directory.
-    pub(crate) fn fill(&self, place: &Place, primary: Option<&Path>) -> io::Result<Start> {
+    pub(crate) fn fill(
+        &self,
+        place: &CoveredDirectory,
+        primary: Option<&Path>,
+    ) -> io::Result<Start> {
         if let Some(primary) = primary {
             symlink(primary, self.path.join("primary"))?;
         }
@@ -106,7 +110,7 @@ impl Layers {
     }
 
     /// Hides layers inside the covered directory.
-    fn hide_layers(&self, place: &Place) -> io::Result<()> {
+    fn hide_layers(&self, place: &CoveredDirectory) -> io::Result<()> {
         if !place.is_inside {
             return Ok(());
         }
@@ -120,7 +124,7 @@ impl Layers {
 
     /// Gives the root of the changes the attributes of the covered directory. Returns the extended
     /// attributes set.
-    fn copy_root(&self, place: &Place) -> io::Result<Attributes> {
+    fn copy_root(&self, place: &CoveredDirectory) -> io::Result<AttributeSet> {
         let lower = fstat(&place.directory)?;
         let upper = path_in(self.fd(), UPPER);
         let owner = (Uid::from_raw(lower.st_uid), Gid::from_raw(lower.st_gid));
@@ -128,7 +132,7 @@ impl Layers {
         let _ = chownat(CWD, &upper, Some(owner.0), Some(owner.1), AtFlags::SYMLINK_NOFOLLOW);
         let denied = if accepts_files(&place.directory) { 0 } else { 0o222 };
         chmodat(CWD, &upper, Mode::from_raw_mode(mode(&lower) & !denied), AtFlags::empty())?;
-        let mut copied = Attributes::new();
+        let mut copied = AttributeSet::new();
         for (name, value) in attributes(&path_of(place.directory.as_fd()))? {
             if lsetxattr(&upper, name.as_c_str(), &value, XattrFlags::empty()).is_ok() {
                 copied.push((name, value));
@@ -177,7 +181,7 @@ impl Layers {
 
 /// Returns the extended attributes of a file, except for those of overlays. Attributes that this
 /// user cannot read are left out.
-pub(crate) fn attributes(path: &Path) -> io::Result<Attributes> {
+pub(crate) fn attributes(path: &Path) -> io::Result<AttributeSet> {
     let names = match ftsh_sys::attributes(path) {
         Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => return Ok(Vec::new()),
         names => names?,

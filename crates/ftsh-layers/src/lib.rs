@@ -13,13 +13,13 @@
 
 mod attempt;
 mod commit;
+mod directories;
 mod entry;
 mod error;
 mod execute;
 mod layers;
 mod mounts;
 mod note;
-mod places;
 mod plan;
 mod step;
 mod sweep;
@@ -30,6 +30,6 @@ mod upper;
 
 pub use attempt::Attempt;
 pub use commit::{Change, ChangeKind, Committed};
-pub use error::{CommitError, Refusal};
-pub use places::Places;
+pub use directories::Directories;
+pub use error::{CommitFailure, CoverError};
 pub use sweep::{Swept, leftovers, roll_forward, sweep};

@@ -10,7 +10,7 @@ use ftsh_sys::{MountFailure, MountStep};
 use nix::errno::Errno;
 use rustix::fs::fstatfs;
 
-use crate::error::Refusal;
+use crate::error::CoverError;
 
 /// Returns a mount point below a directory, if there is one.
 pub(crate) fn mounted_below(directory: &Path) -> io::Result<Option<PathBuf>> {
@@ -44,7 +44,7 @@ pub(crate) fn file_system(file: impl AsFd) -> String {
         0x6969 => "NFS",
         0xff53_4d42 | 0xfe53_4d42 | 0x517b => "SMB",
         0x6573_5546 => "FUSE",
-        0x794c_7630 => "overlayfs",
+        OVERLAY => "overlayfs",
         0x0102_1997 => "9p",
         0x4d44 => "FAT",
         0x9fa0 => "proc",
@@ -56,6 +56,14 @@ pub(crate) fn file_system(file: impl AsFd) -> String {
         _ => return format!("a file system of type {kind:#x}"),
     };
     name.into()
+}
+
+/// Number of an overlay in the results of `statfs`.
+const OVERLAY: u32 = 0x794c_7630;
+
+/// True if a file is on an overlay, over which the kernel mounts no other overlay.
+pub(crate) fn is_on_overlay(file: impl AsFd) -> bool {
+    fstatfs(file).is_ok_and(|found| found.f_type as u32 == OVERLAY)
 }
 
 /// Settings of the kernel that forbid namespaces, with the value that forbids them.
@@ -82,22 +90,26 @@ fn forbidding_setting() -> Option<&'static str> {
 pub(crate) fn refusal<'a, F: AsFd + 'a>(
     failure: MountFailure,
     directory: impl FnOnce(usize) -> Option<(&'a Path, &'a F)>,
-) -> Refusal {
+) -> CoverError {
     let error = io::Error::from(failure.errno);
     let is_denied = matches!(failure.errno, Errno::EPERM | Errno::EACCES);
     match failure.step {
-        MountStep::Start | MountStep::Open => Refusal::System(error),
+        MountStep::Start | MountStep::Open => CoverError::System(error),
         // AppArmor permits the namespace, and then no mount.
         MountStep::Overlay(index) if !is_denied => match directory(index) {
-            None => Refusal::System(error),
+            None => CoverError::System(error),
             Some((path, _)) if failure.errno != Errno::EINVAL => {
-                Refusal::Directory { path: path.into(), error }
+                CoverError::Directory { path: path.into(), error }
             }
             Some((path, fd)) => {
-                Refusal::FileSystem { path: path.into(), system: file_system(fd), error }
+                CoverError::FileSystem { path: path.into(), system: file_system(fd), error }
             }
         },
-        _ => Refusal::Namespaces { setting: forbidding_setting(), error },
+        _ => {
+            let is_limit = failure.errno == Errno::ENOSPC;
+            let setting = forbidding_setting().or(is_limit.then_some(SETTINGS[0].0));
+            CoverError::Namespaces { setting, error }
+        }
     }
 }
 

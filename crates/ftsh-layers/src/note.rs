@@ -43,12 +43,12 @@ impl NotedTree {
 
 /// All steps of a commit, with the indexes of their trees.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Note {
+pub(crate) struct CommitNote {
     pub(crate) trees: Vec<NotedTree>,
     pub(crate) steps: Vec<(u32, Step)>,
 }
 
-impl Note {
+impl CommitNote {
     /// Name of an incomplete note.
     pub(crate) const INCOMPLETE: &CStr = c"note-incomplete";
 

@@ -11,7 +11,7 @@ use crate::commit::resume;
 use crate::entry::{FileId, PREFIX, names};
 use crate::execute::Roots;
 use crate::layers::{ASIDE, LOWER, Layers, PRIMARY, UPPER, WORK};
-use crate::note::{NOTE, Note};
+use crate::note::{CommitNote, NOTE};
 
 /// Result of a sweep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,7 +79,7 @@ pub fn roll_forward(path: &Path) -> io::Result<bool> {
 /// Fails if a directory contains anything but layers.
 fn check_contents(layers: &Layers) -> io::Result<()> {
     let fresh = crate::entry::open_directory(layers.fd(), c".")?;
-    let known = [LOWER, UPPER, WORK, ASIDE, PRIMARY, NOTE, Note::INCOMPLETE];
+    let known = [LOWER, UPPER, WORK, ASIDE, PRIMARY, NOTE, CommitNote::INCOMPLETE];
     match names(fresh)?.into_iter().find(|name| !known.contains(&name.as_c_str())) {
         None => Ok(()),
         Some(name) => {
@@ -91,7 +91,7 @@ fn check_contents(layers: &Layers) -> io::Result<()> {
 
 /// Executes the remaining steps of a note, and removes all layers of the attempt.
 fn finish(layers: Layers, observe: &mut dyn FnMut()) -> io::Result<()> {
-    let Some(note) = Note::read(layers.fd())? else { return Ok(()) };
+    let Some(note) = CommitNote::read(layers.fd())? else { return Ok(()) };
     let (mut directories, mut others) = (Vec::new(), Vec::new());
     for (index, tree) in note.trees.iter().enumerate() {
         let path = tree.directory();
@@ -117,7 +117,7 @@ fn finish(layers: Layers, observe: &mut dyn FnMut()) -> io::Result<()> {
         let _ = syncfs(directory);
     }
     observe();
-    Note::remove(layers.fd())?;
+    CommitNote::remove(layers.fd())?;
     for other in others.into_iter().flatten() {
         observe();
         other.remove()?;

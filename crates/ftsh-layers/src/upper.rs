@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use rustix::fs::{AtFlags, Mode, Stat, chmodat, lremovexattr};
 
-use crate::entry::{self, Attributes, is_directory, is_whiteout, mode, path_in};
+use crate::entry::{self, AttributeSet, is_directory, is_whiteout, mode, path_in};
 use crate::layers::{UPPER, is_of_overlay};
 
 /// Entry of the layers.
@@ -18,7 +18,7 @@ pub(crate) struct Node {
     pub(crate) is_opened: bool,
     pub(crate) marks: Marks,
     /// Extended attributes of a directory.
-    pub(crate) attributes: Attributes,
+    pub(crate) attributes: AttributeSet,
     pub(crate) children: Vec<Node>,
 }
 
@@ -65,7 +65,7 @@ fn node(parent: BorrowedFd, name: CString, stat: Stat) -> io::Result<Node> {
     let mut node = Node {
         is_opened: false,
         marks,
-        attributes: Attributes::new(),
+        attributes: AttributeSet::new(),
         children: Vec::new(),
         name,
         stat,

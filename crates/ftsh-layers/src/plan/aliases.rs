@@ -16,7 +16,7 @@ use super::below::{Handle, indexed_handle};
 use super::{Planner, Prepared};
 use crate::commit::ChangeKind;
 use crate::entry::{self, find, is_directory, is_reserved, is_whiteout, modification_time};
-use crate::error::CommitError;
+use crate::error::CommitFailure;
 use crate::layers::INDEX;
 use crate::step::{Adjust, Rename, Replaced, Spot, Step, join};
 use crate::upper::Node;
@@ -45,7 +45,7 @@ struct View<'a> {
 
 impl Planner<'_> {
     /// Plans the names that the attempt did not touch of the files that it changed.
-    pub(super) fn aliases(&mut self, root: &Node) -> Result<(), CommitError> {
+    pub(super) fn aliases(&mut self, root: &Node) -> Result<(), CommitFailure> {
         let failed = |error| self.tree.failed(b"", error);
         let mut index = read_index(self.tree.layers.fd()).map_err(failed)?;
         if index.is_empty() {
@@ -59,14 +59,14 @@ impl Planner<'_> {
             self.scan(&mut index, &directory, &lower, Some(View { path: &path, node }))?;
         }
         match index.into_values().find(|it| it.found < it.links) {
-            Some(it) => Err(CommitError::Linked { path: self.tree.full(&it.path) }),
+            Some(it) => Err(CommitFailure::Linked { path: self.tree.full(&it.path) }),
             None => Ok(()),
         }
     }
 
     /// Opens a directory that the attempt renamed. Fails if another process removed the
     /// directory.
-    pub(super) fn open_below(&self, path: &[u8]) -> Result<OwnedFd, CommitError> {
+    pub(super) fn open_below(&self, path: &[u8]) -> Result<OwnedFd, CommitFailure> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let within = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
         openat2(&self.tree.directory, OsStr::from_bytes(path), flags, Mode::empty(), within)
@@ -80,7 +80,7 @@ impl Planner<'_> {
         directory: &OwnedFd,
         lower: &[u8],
         view: Option<View>,
-    ) -> Result<(), CommitError> {
+    ) -> Result<(), CommitFailure> {
         let names = entry::open_directory(directory, c".").and_then(entry::names);
         for name in names.map_err(|error| self.tree.failed(lower, error))? {
             let lower_path = join(lower, name.to_bytes());
@@ -126,7 +126,7 @@ impl Planner<'_> {
         lower_path: &[u8],
         parent: &OwnedFd,
         found: &Stat,
-    ) -> Result<(), CommitError> {
+    ) -> Result<(), CommitFailure> {
         if self.is_changed(found) {
             return Err(self.tree.conflict(lower_path));
         }

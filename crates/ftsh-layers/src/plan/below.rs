@@ -8,7 +8,7 @@ use rustix::fs::{AtFlags, Stat, StatxFlags, statx};
 
 use super::Planner;
 use crate::entry::{self, find, is_directory, is_reserved};
-use crate::error::CommitError;
+use crate::error::CommitFailure;
 use crate::step::join;
 use crate::upper::Node;
 
@@ -43,7 +43,7 @@ impl Planner<'_> {
         name: &CStr,
         path: &[u8],
         found: &Stat,
-    ) -> Result<(), CommitError> {
+    ) -> Result<(), CommitFailure> {
         if self.is_changed(found) {
             return Err(self.tree.conflict(path));
         }
@@ -84,7 +84,7 @@ impl Planner<'_> {
         name: &CStr,
         path: &[u8],
         found: &Stat,
-    ) -> Result<(), CommitError> {
+    ) -> Result<(), CommitFailure> {
         let before = self.openings.len();
         let result = self.check_removal(parent, name, path, found);
         // Only the directory at the top is renamed.
@@ -102,7 +102,7 @@ impl Planner<'_> {
         parent: impl AsFd,
         node: &Node,
         path: &[u8],
-    ) -> Result<(), CommitError> {
+    ) -> Result<(), CommitFailure> {
         let recorded = node.marks.origin.as_deref().and_then(recorded_handle);
         let is_same = match recorded {
             Some(recorded) => {

@@ -7,20 +7,20 @@
 
 use rustix::fs::Stat;
 
-use crate::attempt::Tree;
+use crate::attempt::CoveredTree;
 use crate::entry::{FileTime, is_directory, modification_time};
-use crate::error::CommitError;
+use crate::error::CommitFailure;
 use crate::upper::Node;
 
 /// Facts that a copy has in common with its original.
 #[derive(Clone, Copy)]
-struct Trace {
+struct CopyTrace {
     modified: FileTime,
     size: i64,
     accessed: FileTime,
 }
 
-impl Trace {
+impl CopyTrace {
     fn of(stat: &Stat) -> Self {
         Self {
             modified: modification_time(stat),
@@ -42,9 +42,9 @@ pub(super) struct Links {
     /// New file in the place of one of several links.
     replaced: Option<Vec<u8>>,
     /// New files, which may be renamed links.
-    created: Vec<(Vec<u8>, Trace)>,
+    created: Vec<(Vec<u8>, CopyTrace)>,
     /// Links that were removed or renamed.
-    removed: Vec<Trace>,
+    removed: Vec<CopyTrace>,
 }
 
 impl Links {
@@ -57,18 +57,18 @@ impl Links {
 
     pub(super) fn created(&mut self, node: &Node, path: &[u8]) {
         if node.marks.origin.is_none() {
-            self.created.push((path.to_vec(), Trace::of(&node.stat)));
+            self.created.push((path.to_vec(), CopyTrace::of(&node.stat)));
         }
     }
 
     pub(super) fn removed(&mut self, found: &Stat) {
         if found.st_nlink > 1 {
-            self.removed.push(Trace::of(found));
+            self.removed.push(CopyTrace::of(found));
         }
     }
 
     /// Fails if a change separates hard links.
-    pub(super) fn check(&self, tree: &Tree) -> Result<(), CommitError> {
+    pub(super) fn check(&self, tree: &CoveredTree) -> Result<(), CommitFailure> {
         let renamed = || {
             let mut created = self.created.iter();
             let (path, _) =
@@ -76,7 +76,7 @@ impl Links {
             Some(path)
         };
         match self.replaced.as_ref().or_else(renamed) {
-            Some(path) => Err(CommitError::Linked { path: tree.full(path) }),
+            Some(path) => Err(CommitFailure::Linked { path: tree.full(path) }),
             None => Ok(()),
         }
     }

@@ -18,12 +18,12 @@ use rustix::fs::Stat;
 
 use self::links::Links;
 use self::renamed::Renamed;
-use crate::attempt::Tree;
+use crate::attempt::CoveredTree;
 use crate::commit::ChangeKind;
 use crate::entry::{
-    self, Attributes, change_time, find, is_directory, is_reserved, mode, modification_time,
+    self, AttributeSet, change_time, find, is_directory, is_reserved, mode, modification_time,
 };
-use crate::error::CommitError;
+use crate::error::CommitFailure;
 use crate::layers::{ASIDE, UPPER};
 use crate::step::{Adjust, Rename, Replaced, Spot, Step, join};
 use crate::upper::Node;
@@ -32,7 +32,7 @@ use crate::upper::Node;
 pub(crate) type Found = (Vec<u8>, ChangeKind);
 
 /// Steps that make the changes of one tree take place.
-pub(crate) struct Plan {
+pub(crate) struct CommitPlan {
     pub(crate) steps: Vec<Step>,
     /// Links to create before the first step.
     pub(crate) prepared: Vec<Prepared>,
@@ -47,7 +47,7 @@ pub(crate) struct Prepared {
 
 /// Comparison in progress.
 struct Planner<'a> {
-    tree: &'a Tree,
+    tree: &'a CoveredTree,
     renamed: Renamed,
     links: Links,
     openings: Vec<Step>,
@@ -87,7 +87,7 @@ struct Lower {
 }
 
 /// Makes the plan of one tree.
-pub(crate) fn plan(tree: &Tree, root: &Node) -> Result<Plan, CommitError> {
+pub(crate) fn plan(tree: &CoveredTree, root: &Node) -> Result<CommitPlan, CommitFailure> {
     let mut planner = Planner {
         tree,
         renamed: Renamed::find(root),
@@ -123,16 +123,16 @@ pub(crate) fn plan(tree: &Tree, root: &Node) -> Result<Plan, CommitError> {
     steps.extend(planner.removals);
     steps.extend(planner.adjustments);
     planner.changes.sort();
-    Ok(Plan { steps, prepared: planner.prepared, changes: planner.changes })
+    Ok(CommitPlan { steps, prepared: planner.prepared, changes: planner.changes })
 }
 
-impl Tree {
-    pub(crate) fn failed(&self, path: &[u8], error: io::Error) -> CommitError {
-        CommitError::Failed { path: self.full(path), error }
+impl CoveredTree {
+    pub(crate) fn failed(&self, path: &[u8], error: io::Error) -> CommitFailure {
+        CommitFailure::Failed { path: self.full(path), error }
     }
 
-    fn conflict(&self, path: &[u8]) -> CommitError {
-        CommitError::Conflict { path: self.full(path) }
+    fn conflict(&self, path: &[u8]) -> CommitFailure {
+        CommitFailure::Conflict { path: self.full(path) }
     }
 }
 
@@ -153,7 +153,7 @@ impl Planner<'_> {
     }
 
     /// Plans the entries of a directory that exists below.
-    fn merge(&mut self, merged: &Merged) -> Result<(), CommitError> {
+    fn merge(&mut self, merged: &Merged) -> Result<(), CommitFailure> {
         let before = self.places.len() + self.removals.len();
         for child in merged.node.children.iter().filter(|child| !is_reserved(&child.name)) {
             let name = child.name.to_bytes();
@@ -179,7 +179,7 @@ impl Planner<'_> {
     }
 
     /// Plans the removal of an entry.
-    fn remove(&mut self, entry: &Entry) -> Result<(), CommitError> {
+    fn remove(&mut self, entry: &Entry) -> Result<(), CommitFailure> {
         let Some(found) = &entry.found else { return Ok(()) };
         self.check_removal(&entry.merged.lower.fd, &entry.child.name, &entry.lower_path, found)?;
         self.note(&entry.path, ChangeKind::Removed);
@@ -191,7 +191,7 @@ impl Planner<'_> {
     }
 
     /// Plans a file, or anything else but a directory.
-    fn file(&mut self, entry: &Entry) -> Result<(), CommitError> {
+    fn file(&mut self, entry: &Entry) -> Result<(), CommitFailure> {
         let is_copied = entry.child.marks.origin.is_some();
         match &entry.found {
             None => {
@@ -228,7 +228,7 @@ impl Planner<'_> {
         }));
     }
 
-    fn directory(&mut self, entry: Entry) -> Result<(), CommitError> {
+    fn directory(&mut self, entry: Entry) -> Result<(), CommitFailure> {
         if let Some(index) = self.renamed.index(entry.child) {
             if let Some(found) = &entry.found {
                 self.check_removal(
@@ -261,7 +261,7 @@ impl Planner<'_> {
     }
 
     /// Plans what a directory that exists only in the layers needs after it has taken its place.
-    fn fresh(&mut self, node: &Node, path: &[u8]) -> Result<(), CommitError> {
+    fn fresh(&mut self, node: &Node, path: &[u8]) -> Result<(), CommitFailure> {
         let mut takes_renamed = false;
         for child in &node.children {
             let path = join(path, child.name.to_bytes());
@@ -307,7 +307,7 @@ impl Planner<'_> {
     }
 
     /// Plans new attributes of a directory that exists below.
-    fn adjust(&mut self, merged: &Merged, has_steps: bool) -> Result<(), CommitError> {
+    fn adjust(&mut self, merged: &Merged, has_steps: bool) -> Result<(), CommitFailure> {
         let Merged { node, path, lower, .. } = merged;
         let inode = lower.stat.st_ino as _;
         let mut adjust = Adjust::new(path, inode);
@@ -371,8 +371,8 @@ struct Entry<'a> {
 }
 
 /// Returns the differences between two sorted or unsorted sets of attributes.
-fn changed_attributes(old: &Attributes, new: &Attributes) -> Vec<crate::step::AttributeChange> {
-    let get = |set: &Attributes, name: &CString| {
+fn changed_attributes(old: &AttributeSet, new: &AttributeSet) -> Vec<crate::step::AttributeChange> {
+    let get = |set: &AttributeSet, name: &CString| {
         set.iter().find(|(own, _)| own == name).map(|(_, value)| value.clone())
     };
     let mut names: Vec<&CString> = old.iter().chain(new).map(|(name, _)| name).collect();

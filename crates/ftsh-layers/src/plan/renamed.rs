@@ -11,7 +11,7 @@ use rustix::fs::{Stat, fstat};
 
 use super::{Lower, Merged, Planner};
 use crate::commit::ChangeKind;
-use crate::error::CommitError;
+use crate::error::CommitFailure;
 use crate::layers::UPPER;
 use crate::step::{Rename, Spot, Step, join};
 use crate::upper::Node;
@@ -102,7 +102,7 @@ impl Renamed {
 
 impl Planner<'_> {
     /// Returns the steps that put renamed directories and their changes aside.
-    pub(super) fn put_renamed_aside(&mut self) -> Result<Vec<Step>, CommitError> {
+    pub(super) fn put_renamed_aside(&mut self) -> Result<Vec<Step>, CommitFailure> {
         let mut steps = Vec::new();
         for index in 0..self.renamed.list.len() {
             let path = self.renamed.list[index].lower.clone();
@@ -142,7 +142,7 @@ impl Planner<'_> {
         path: Vec<u8>,
         index: usize,
         exchange: bool,
-    ) -> Result<(), CommitError> {
+    ) -> Result<(), CommitFailure> {
         let old = self.renamed.list[index].lower.clone();
         let Some((fd, stat, changes, itself)) = self.renamed.list[index].found.take() else {
             return Err(self.tree.conflict(&path));

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use super::{assert_clean, begin, is_nobody, is_root, layers_in, scratch, sh};
-use crate::{ChangeKind, CommitError, Places, Refusal, Swept, leftovers, sweep};
+use crate::{ChangeKind, CommitFailure, CoverError, Directories, Swept, leftovers, sweep};
 
 #[test]
 fn changes_as_root() {
@@ -125,16 +125,18 @@ fn layers_inside_a_directory_are_hidden() {
 
 #[test]
 fn refusals_name_the_directory() {
-    let refusal = |path: &str| Places::find(&[path]).expect_err("a refusal").to_string();
+    let refusal = |path: &str| Directories::find(&[path]).expect_err("a refusal").to_string();
     assert_eq!(refusal("/missing"), "`/missing`: no such file or directory");
     assert_eq!(refusal("/etc/passwd"), "`/etc/passwd`: not a directory");
     assert!(refusal("/").starts_with("`/` cannot be covered"));
     let found =
-        Places::find(&["/proc/self"]).and_then(|it| crate::Attempt::begin(&it, "x").map(drop));
+        Directories::find(&["/proc/self"]).and_then(|it| crate::Attempt::begin(&it, "x").map(drop));
     assert!(
         matches!(
             found,
-            Err(Refusal::Layers { .. } | Refusal::Mounted { .. } | Refusal::Directory { .. })
+            Err(CoverError::Layers { .. }
+                | CoverError::Mounted { .. }
+                | CoverError::Directory { .. })
         ),
         "{found:?}"
     );
@@ -154,7 +156,7 @@ fn hard_links_are_not_separated() {
         let Some(attempt) = begin(&[&directory]) else { return };
         assert_eq!(sh(&attempt, &directory, change), 0);
         let result = attempt.commit();
-        assert!(matches!(result, Err(CommitError::Linked { .. })), "{change}: {result:?}");
+        assert!(matches!(result, Err(CommitFailure::Linked { .. })), "{change}: {result:?}");
         assert_clean(&directory);
         assert_eq!(fs::read_to_string(directory.join("linked")).expect("a file"), "old");
     }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use super::{assert_clean, begin, is_nobody, is_root, scratch, sh};
-use crate::CommitError;
+use crate::CommitFailure;
 
 #[test]
 fn conflicts_as_root() {
@@ -86,7 +86,7 @@ fn try_conflicts() {
         let before = super::snapshot::snapshot(&directory);
         match (attempt.commit(), conflict) {
             (Ok(_), None) => {}
-            (Err(CommitError::Conflict { path }), Some(expected)) => {
+            (Err(CommitFailure::Conflict { path }), Some(expected)) => {
                 assert_eq!(path, directory.join(expected), "{commands}");
                 assert_eq!(super::snapshot::snapshot(&directory), before, "{commands}");
             }
@@ -124,7 +124,7 @@ fn a_moved_directory_is_an_error() {
     let moved = scratch.path().join("moved");
     fs::rename(&directory, &moved).expect("a directory");
     let result = attempt.commit();
-    assert!(matches!(result, Err(CommitError::Moved { .. })), "{result:?}");
+    assert!(matches!(result, Err(CommitFailure::Moved { .. })), "{result:?}");
     assert_clean(&moved);
     assert_eq!(fs::read_dir(moved).expect("a directory").count(), 0);
 }
@@ -164,7 +164,7 @@ fn steps_before_a_conflict_are_undone() {
                 assert!(late > 8, "the file came too late for step {late}");
                 return;
             }
-            Err(CommitError::Conflict { path }) => assert_eq!(path, new),
+            Err(CommitFailure::Conflict { path }) => assert_eq!(path, new),
             Err(error) => panic!("{error}"),
         }
         fs::remove_file(&new).expect("a file");

@@ -8,7 +8,7 @@ use nix::sched::{CloneFlags, unshare};
 
 use super::snapshot::{assert_same, snapshot};
 use super::{Scratch, assert_clean, begin, is_root, scratch, sh};
-use crate::{CommitError, Swept, leftovers, sweep};
+use crate::{CommitFailure, Directories, Swept, leftovers, sweep};
 
 /// Small file system that only this thread and its children see.
 struct Disk {
@@ -58,10 +58,31 @@ fn a_full_disk_fails_the_attempt() {
     assert_ne!(sh(&attempt, &directory, fill), 0);
     // The note does not fit.
     let result = attempt.commit();
-    assert!(matches!(result, Err(CommitError::Failed { .. })), "{result:?}");
+    assert!(matches!(result, Err(CommitFailure::Failed { .. })), "{result:?}");
     assert!(result.expect_err("full").to_string().contains("no space left on device"));
     assert_same(&snapshot(&directory), &before, "full");
     assert_clean(&directory);
+}
+
+#[test]
+fn an_overlay_is_refused() {
+    let Some(disk) = disk("10M") else { return };
+    for name in ["lower", "upper", "work", "over"] {
+        fs::create_dir(disk.root.join(name)).expect("a directory");
+    }
+    let over = disk.root.join("over");
+    let options = ["lowerdir=lower", "upperdir=upper", "workdir=work"]
+        .map(|option| option.replace('=', &format!("={}/", disk.root.display())));
+    let mounted =
+        mount(&["-t", "overlay", "-o", &options.join(","), "over", over.to_str().expect("a name")]);
+    if mounted.is_none() {
+        eprintln!("not tried: there are no overlays");
+        return;
+    }
+    let error = Directories::find(&[&over]).expect_err("an overlay").to_string();
+    assert!(error.ends_with("is on overlayfs, which cannot be covered: operation not supported"));
+    let error = Directories::find(&[&disk.root]).expect_err("a mount below").to_string();
+    assert!(error.contains("has a file system mounted below"), "{error}");
 }
 
 #[test]

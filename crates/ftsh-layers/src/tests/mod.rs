@@ -20,7 +20,7 @@ use ftsh_sys::{CStringArray, ChildChange, ExitStatus, Launch};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use tempfile::TempDir;
 
-use crate::{Attempt, Places, Refusal};
+use crate::{Attempt, CoverError, Directories};
 
 /// User and group without rights.
 const NOBODY: u32 = 65534;
@@ -93,10 +93,10 @@ fn mark() -> String {
 
 /// Begins an attempt. Returns none where namespaces or overlays are forbidden.
 fn begin(directories: &[&Path]) -> Option<Attempt> {
-    let places = Places::find(directories).expect("directories");
+    let places = Directories::find(directories).expect("directories");
     match Attempt::begin(&places, &mark()) {
         Ok(attempt) => Some(attempt),
-        Err(refusal @ (Refusal::Namespaces { .. } | Refusal::FileSystem { .. })) => {
+        Err(refusal @ (CoverError::Namespaces { .. } | CoverError::FileSystem { .. })) => {
             eprintln!("not tried: {refusal}");
             None
         }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::program::{has_links, perform, plant};
 use super::snapshot::{Snapshot, assert_same, differences, snapshot};
 use super::{assert_clean, begin, child, is_nobody, is_root, rounds, scratch};
-use crate::{Attempt, CommitError};
+use crate::{Attempt, CommitFailure};
 
 /// Number of operations of a program.
 pub(super) const LENGTH: usize = 25;
@@ -76,7 +76,7 @@ fn try_program(seed: u64) -> Option<Outcome> {
             let is_changed = !differences(&is, &before).is_empty();
             Some(if is_changed { Outcome::Changed } else { Outcome::Unchanged })
         }
-        Err(CommitError::Linked { .. })
+        Err(CommitFailure::Linked { .. })
             if has_links(seed) && !rustix::process::geteuid().is_root() =>
         {
             assert_same(&snapshot(&tried), &before, &format!("{context}, refused"));

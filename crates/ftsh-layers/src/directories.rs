@@ -9,18 +9,18 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Access, AtFlags, CWD, StatxFlags, accessat, fstat, statx};
 
 use crate::entry::{FileId, PREFIX};
-use crate::error::Refusal;
+use crate::error::CoverError;
 use crate::mounts;
 
 /// Directories to cover, resolved once for all attempts.
 #[derive(Debug)]
-pub struct Places {
-    pub(crate) places: Vec<Place>,
+pub struct Directories {
+    pub(crate) places: Vec<CoveredDirectory>,
 }
 
 /// One directory to cover.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct CoveredDirectory {
     /// Absolute path without links.
     pub(crate) path: PathBuf,
     /// The directory, open for reading.
@@ -32,13 +32,13 @@ pub(crate) struct Place {
     pub(crate) is_inside: bool,
 }
 
-impl Places {
+impl Directories {
     /// Resolves directories. A directory below another one is a part of that one.
-    pub fn find(directories: &[impl AsRef<Path>]) -> Result<Self, Refusal> {
+    pub fn find(directories: &[impl AsRef<Path>]) -> Result<Self, CoverError> {
         let mut paths = Vec::new();
         for given in directories {
             let given = given.as_ref();
-            let refuse = |error| Refusal::Directory { path: given.into(), error };
+            let refuse = |error| CoverError::Directory { path: given.into(), error };
             let path = given.canonicalize().map_err(refuse)?;
             if !path.is_dir() {
                 return Err(refuse(io::ErrorKind::NotADirectory.into()));
@@ -48,10 +48,10 @@ impl Places {
         paths.sort();
         paths.dedup();
         // In this order, a directory precedes everything below.
-        let mut places: Vec<Place> = Vec::new();
+        let mut places: Vec<CoveredDirectory> = Vec::new();
         for path in paths {
             if !places.iter().any(|place| path.starts_with(&place.path)) {
-                places.push(Place::find(path)?);
+                places.push(CoveredDirectory::find(path)?);
             }
         }
         Ok(Self { places })
@@ -68,18 +68,23 @@ impl Places {
     }
 }
 
-impl Place {
-    fn find(path: PathBuf) -> Result<Self, Refusal> {
-        let refuse = |error| Refusal::Directory { path: path.clone(), error };
+impl CoveredDirectory {
+    fn find(path: PathBuf) -> Result<Self, CoverError> {
+        let refuse = |error| CoverError::Directory { path: path.clone(), error };
         let directory = File::open(&path).map_err(refuse)?;
         let id = FileId::from(&fstat(&directory).map_err(|errno| refuse(errno.into()))?);
-        let Some(parent) = path.parent() else { return Err(Refusal::Root) };
+        let Some(parent) = path.parent() else { return Err(CoverError::Root) };
         if let Some(below) = mounts::mounted_below(&path)? {
-            return Err(Refusal::Mounted { path: path.clone(), below });
+            return Err(CoverError::Mounted { path: path.clone(), below });
+        }
+        if mounts::is_on_overlay(&directory) {
+            let error = io::Error::from_raw_os_error(libc::EOPNOTSUPP);
+            let system = mounts::file_system(&directory);
+            return Err(CoverError::FileSystem { path: path.clone(), system, error });
         }
         let is_inside = !(is_writable(parent).is_ok() && are_on_one_mount(parent, &path));
         if is_inside && let Err(error) = is_writable(&path) {
-            return Err(Refusal::Layers { path: path.clone(), error });
+            return Err(CoverError::Layers { path: path.clone(), error });
         }
         let home = if is_inside { &path } else { parent }.to_owned();
         Ok(Self { path, directory, id, home, is_inside })
