@@ -14,7 +14,7 @@ use crate::error::CoverError;
 
 /// Returns a mount point below a directory, if there is one.
 pub(crate) fn mounted_below(directory: &Path) -> io::Result<Option<PathBuf>> {
-    let text = std::fs::read("/proc/self/mountinfo")?;
+    let text = std::fs::read("/proc/thread-self/mountinfo")?;
     let points = text.split(|byte| *byte == b'\n').filter_map(|line| {
         line.split(|byte| *byte == b' ').nth(4).map(|point| PathBuf::from(unescape(point)))
     });
@@ -22,7 +22,7 @@ pub(crate) fn mounted_below(directory: &Path) -> io::Result<Option<PathBuf>> {
     Ok(below.next())
 }
 
-/// Decodes the octal escapes of `/proc/self/mountinfo`.
+/// Decodes the octal escapes of `mountinfo`.
 fn unescape(text: &[u8]) -> OsString {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text;

@@ -49,7 +49,9 @@ fn is_nobody(test: &str) -> bool {
     let scratch = scratch();
     let own = std::env::current_exe().expect("a program");
     let copy = scratch.path().join("tests");
-    std::fs::copy(&own, &copy).expect("a copy");
+    // No other thread's child inherits a descriptor of the copy, which would make the file busy.
+    let copied = Command::new("cp").args([&own, &copy]).status().expect("a process");
+    assert!(copied.success());
     open_to_all(scratch.path());
     let status = Command::new(copy)
         .args(["--exact", &format!("tests::{test}"), "--nocapture"])
