@@ -1,43 +1,24 @@
 //! Attempts whose changes to directories are kept apart.
 
-use std::ffi::CString;
-use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use ftsh_sys::{Namespaces, Overlay, mount_overlays};
 
-use crate::commit::{self, Change, Committed};
-use crate::directories::{CoveredDirectory, Directories};
-use crate::entry::{FileId, c_string};
+use crate::change::Change;
+use crate::commit::{self, Committed};
+use crate::directories::Directories;
 use crate::error::{CommitFailure, CoverError};
-use crate::layers::{Layers, Start};
 use crate::mounts;
 use crate::translate;
-
-/// Options of overlays of an administrator. The overlay records renamed directories, and keeps hard
-/// links together.
-const PRIVILEGED: &str = "redirect_dir=on,index=on,metacopy=off";
-
-/// Options of overlays of other users.
-const UNPRIVILEGED: &str = "userxattr";
+use crate::tree::CoveredTree;
 
 /// Overlays over directories, in namespaces of their own. Dropping an attempt discards its changes.
 pub struct Attempt {
     /// `None` once the overlays are released.
     namespaces: Option<Namespaces>,
     trees: Vec<CoveredTree>,
-}
-
-/// Covered directory with its layers.
-pub(crate) struct CoveredTree {
-    pub(crate) path: PathBuf,
-    pub(crate) directory: File,
-    pub(crate) id: FileId,
-    pub(crate) layers: Layers,
-    pub(crate) start: Start,
 }
 
 impl Attempt {
@@ -148,37 +129,4 @@ fn remove_layers(trees: Vec<CoveredTree>, observe: &mut dyn FnMut()) -> io::Resu
         result = tree.layers.remove().and(result);
     }
     result
-}
-
-impl CoveredTree {
-    fn create(place: &CoveredDirectory, path: &Path, primary: Option<&Path>) -> io::Result<Self> {
-        let directory = place.directory.try_clone()?;
-        let layers = Layers::create(path)?;
-        match layers.fill(place, primary) {
-            Ok(start) => {
-                Ok(Self { path: place.path.clone(), directory, id: place.id, layers, start })
-            }
-            Err(error) => {
-                let _ = layers.remove();
-                Err(error)
-            }
-        }
-    }
-
-    fn overlay(&self, is_privileged: bool) -> io::Result<Overlay> {
-        let own = if is_privileged { PRIVILEGED } else { UNPRIVILEGED };
-        // Without `volatile`, the kernel writes all of the file system to disk at the end of each
-        // attempt.
-        let options = format!("lowerdir=lower,upperdir=upper,workdir=work,volatile,{own}");
-        Ok(Overlay {
-            target: c_string(&self.path)?,
-            layers: c_string(&self.layers.path)?,
-            options: CString::new(options.as_bytes())?,
-        })
-    }
-
-    /// Returns the path of an entry of the directory.
-    pub(crate) fn full(&self, path: &[u8]) -> PathBuf {
-        self.path.join(std::ffi::OsStr::from_bytes(path))
-    }
 }

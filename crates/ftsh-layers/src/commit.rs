@@ -1,6 +1,5 @@
 //! Commit of the changes of an attempt.
 
-use std::fmt;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
@@ -11,13 +10,14 @@ use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 use rustix::fs::{FileType, lstat, syncfs};
 
-use crate::attempt::CoveredTree;
+use crate::change::Change;
 use crate::entry::FileId;
 use crate::error::CommitFailure;
 use crate::execute::{Executor, Roots, Strictness};
 use crate::note::{CommitNote, NotedTree};
 use crate::plan::{self, CommitPlan};
 use crate::step::Step;
+use crate::tree::CoveredTree;
 use crate::upper::{Node, strip, survey};
 
 /// Time limit of the wait for the lock on a directory. Another commit takes far less, but a user
@@ -26,36 +26,6 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Interval between tries to get a lock.
 const LOCK_INTERVAL: Duration = Duration::from_millis(5);
-
-/// Kind of a change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum ChangeKind {
-    /// A new entry.
-    Added,
-    /// New content or new attributes.
-    Modified,
-    /// An entry that is gone.
-    Removed,
-}
-
-impl fmt::Display for ChangeKind {
-    fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::Added => "A",
-            Self::Modified => "M",
-            Self::Removed => "D",
-        })
-    }
-}
-
-/// Change that an attempt made.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Change {
-    /// Path of the entry. Entries below a removed directory are not listed.
-    pub path: PathBuf,
-    /// Kind of the change.
-    pub kind: ChangeKind,
-}
 
 /// Result of a commit.
 #[derive(Debug)]

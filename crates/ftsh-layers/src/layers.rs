@@ -20,8 +20,7 @@ use crate::entry::{
     self, AttributeSet, FileId, FileTime, change_time, find, is_reserved, mode, names, path_in,
     path_of,
 };
-use crate::plan::Prepared;
-use crate::upper::strip_file;
+use crate::step::Prepared;
 
 /// Link to the covered directory.
 pub(crate) const LOWER: &CStr = c"lower";
@@ -199,4 +198,13 @@ pub(crate) fn attributes(path: &Path) -> io::Result<AttributeSet> {
 pub(crate) fn is_of_overlay(name: &CString) -> bool {
     let name = name.to_bytes();
     name.starts_with(b"user.overlay.") || name.starts_with(b"trusted.overlay.")
+}
+
+/// Removes the attributes that the overlay set on a file.
+fn strip_file(parent: BorrowedFd, name: &CStr) -> io::Result<()> {
+    let path = path_in(parent, name);
+    for name in ftsh_sys::attributes(&path)?.iter().filter(|name| is_of_overlay(name)) {
+        lremovexattr(&path, name.as_c_str())?;
+    }
+    Ok(())
 }

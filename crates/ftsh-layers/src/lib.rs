@@ -12,6 +12,7 @@
 //! finishes a commit that has a note, and removes the layers of other attempts.
 
 mod attempt;
+mod change;
 mod commit;
 mod directories;
 mod entry;
@@ -26,10 +27,12 @@ mod sweep;
 #[cfg(test)]
 mod tests;
 mod translate;
+mod tree;
 mod upper;
 
 pub use attempt::Attempt;
-pub use commit::{Change, ChangeKind, Committed};
+pub use change::{Change, ChangeKind};
+pub use commit::Committed;
 pub use directories::Directories;
 pub use error::{CommitFailure, CoverError};
 pub use sweep::{Swept, leftovers, roll_forward, sweep};

@@ -1,5 +1,7 @@
 //! Steps of a commit.
 
+use std::ffi::CString;
+
 use serde::{Deserialize, Serialize};
 
 use crate::entry::FileTime;
@@ -26,12 +28,12 @@ impl Spot {
 
 /// Value before and after a step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Replaced<T> {
+pub(crate) struct ValueChange<T> {
     pub(crate) old: T,
     pub(crate) new: T,
 }
 
-impl<T> Replaced<T> {
+impl<T> ValueChange<T> {
     fn reversed(self) -> Self {
         Self { old: self.new, new: self.old }
     }
@@ -41,7 +43,7 @@ impl<T> Replaced<T> {
 pub(crate) type Owner = (u32, u32);
 
 /// Name of an extended attribute, with its values.
-pub(crate) type AttributeChange = (Vec<u8>, Replaced<Option<Vec<u8>>>);
+pub(crate) type AttributeChange = (Vec<u8>, ValueChange<Option<Vec<u8>>>);
 
 /// Rename of an entry within one file system.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -60,11 +62,11 @@ pub(crate) struct Adjust {
     /// Path below the covered directory.
     pub(crate) path: RelativePath,
     pub(crate) inode: u64,
-    pub(crate) owner: Option<Replaced<Owner>>,
-    pub(crate) mode: Option<Replaced<u32>>,
+    pub(crate) owner: Option<ValueChange<Owner>>,
+    pub(crate) mode: Option<ValueChange<u32>>,
     pub(crate) attributes: Vec<AttributeChange>,
     /// Time of modification.
-    pub(crate) time: Option<Replaced<FileTime>>,
+    pub(crate) time: Option<ValueChange<FileTime>>,
 }
 
 impl Adjust {
@@ -99,13 +101,13 @@ impl Step {
                 Self::Adjust(Adjust {
                     path,
                     inode,
-                    owner: owner.map(Replaced::reversed),
-                    mode: mode.map(Replaced::reversed),
+                    owner: owner.map(ValueChange::reversed),
+                    mode: mode.map(ValueChange::reversed),
                     attributes: attributes
                         .into_iter()
                         .map(|(name, values)| (name, values.reversed()))
                         .collect(),
-                    time: time.map(Replaced::reversed),
+                    time: time.map(ValueChange::reversed),
                 })
             }
         }
@@ -126,4 +128,10 @@ impl Step {
 /// Appends a name to a relative path.
 pub(crate) fn join(path: &[u8], name: &[u8]) -> RelativePath {
     if path.is_empty() { name.to_vec() } else { [path, b"/", name].concat() }
+}
+
+/// Link to a file of the index, at a place below the layers.
+pub(crate) struct Prepared {
+    pub(crate) name: CString,
+    pub(crate) aside: Vec<u8>,
 }

@@ -16,7 +16,7 @@ pub(crate) struct Node {
     pub(crate) stat: Stat,
     /// True if the survey gave the owner all permissions of the directory.
     pub(crate) is_opened: bool,
-    pub(crate) marks: Marks,
+    pub(crate) marks: OverlayMarks,
     /// Extended attributes of a directory.
     pub(crate) attributes: AttributeSet,
     pub(crate) children: Vec<Node>,
@@ -24,7 +24,7 @@ pub(crate) struct Node {
 
 /// Attributes that the overlay set.
 #[derive(Default)]
-pub(crate) struct Marks {
+pub(crate) struct OverlayMarks {
     /// True for a directory that hides the directory below.
     pub(crate) is_opaque: bool,
     /// Handle of the copied entry; empty where the user may not use handles.
@@ -61,7 +61,7 @@ pub(crate) fn survey(layers: BorrowedFd) -> io::Result<Node> {
 }
 
 fn node(parent: BorrowedFd, name: CString, stat: Stat) -> io::Result<Node> {
-    let marks = if is_whiteout(&stat) { Marks::default() } else { marks(parent, &name)? };
+    let marks = if is_whiteout(&stat) { OverlayMarks::default() } else { marks(parent, &name)? };
     let mut node = Node {
         is_opened: false,
         marks,
@@ -93,13 +93,13 @@ fn open_for_owner(parent: BorrowedFd, name: &CStr, mode: u32) -> io::Result<bool
     Ok(lacks)
 }
 
-fn marks(parent: BorrowedFd, name: &CStr) -> io::Result<Marks> {
+fn marks(parent: BorrowedFd, name: &CStr) -> io::Result<OverlayMarks> {
     let path = path_in(parent, name);
     let names = match ftsh_sys::attributes(&path) {
         Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => Vec::new(),
         names => names?,
     };
-    let mut marks = Marks::default();
+    let mut marks = OverlayMarks::default();
     for name in names.into_iter().filter(is_of_overlay) {
         let read = || ftsh_sys::attribute(&path, &name);
         match name.to_bytes().split(|byte| *byte == b'.').nth(2) {
@@ -150,13 +150,4 @@ fn remove_marks(parent: BorrowedFd, node: &Node) -> io::Result<()> {
     set(before | 0o200)?;
     remove()?;
     Ok(set(before)?)
-}
-
-/// Removes the attributes that the overlay set on a file.
-pub(crate) fn strip_file(parent: BorrowedFd, name: &CStr) -> io::Result<()> {
-    let path = path_in(parent, name);
-    for name in ftsh_sys::attributes(&path)?.iter().filter(|name| is_of_overlay(name)) {
-        lremovexattr(&path, name.as_c_str())?;
-    }
-    Ok(())
 }

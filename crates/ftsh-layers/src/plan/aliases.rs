@@ -12,13 +12,13 @@ use std::os::unix::ffi::OsStrExt;
 
 use rustix::fs::{Mode, OFlags, ResolveFlags, Stat, fstat, openat2};
 
+use super::Planner;
 use super::below::{Handle, indexed_handle};
-use super::{Planner, Prepared};
-use crate::commit::ChangeKind;
+use crate::change::ChangeKind;
 use crate::entry::{self, find, is_directory, is_reserved, is_whiteout, modification_time};
 use crate::error::CommitFailure;
 use crate::layers::INDEX;
-use crate::step::{Adjust, Rename, Replaced, Spot, Step, join};
+use crate::step::{Adjust, Prepared, Rename, Spot, Step, ValueChange, join};
 use crate::upper::Node;
 
 /// Changed file of the index.
@@ -136,7 +136,7 @@ impl Planner<'_> {
         let stat = fstat(parent).map_err(|errno| self.tree.failed(lower_path, errno.into()))?;
         let time = modification_time(&stat);
         let mut adjust = Adjust::new(&path[..end], stat.st_ino as _);
-        adjust.time = Some(Replaced { old: time, new: time });
+        adjust.time = Some(ValueChange { old: time, new: time });
         // A directory with other changes gets its time later.
         self.adjustments.insert(0, Step::Adjust(adjust));
         self.prepared.push(Prepared { name: indexed.name.clone(), aside: aside.clone() });

@@ -7,9 +7,9 @@
 
 use rustix::fs::Stat;
 
-use crate::attempt::CoveredTree;
 use crate::entry::{FileTime, is_directory, modification_time};
 use crate::error::CommitFailure;
+use crate::tree::CoveredTree;
 use crate::upper::Node;
 
 /// Facts that a copy has in common with its original.

@@ -18,14 +18,14 @@ use rustix::fs::Stat;
 
 use self::links::Links;
 use self::renamed::Renamed;
-use crate::attempt::CoveredTree;
-use crate::commit::ChangeKind;
+use crate::change::ChangeKind;
 use crate::entry::{
     self, AttributeSet, change_time, find, is_directory, is_reserved, mode, modification_time,
 };
 use crate::error::CommitFailure;
 use crate::layers::{ASIDE, UPPER};
-use crate::step::{Adjust, Rename, Replaced, Spot, Step, join};
+use crate::step::{Adjust, Prepared, Rename, Spot, Step, ValueChange, join};
+use crate::tree::CoveredTree;
 use crate::upper::Node;
 
 /// Path and kind of a change.
@@ -37,12 +37,6 @@ pub(crate) struct CommitPlan {
     /// Links to create before the first step.
     pub(crate) prepared: Vec<Prepared>,
     pub(crate) changes: Vec<Found>,
-}
-
-/// Link to a file of the index, at a place below the layers.
-pub(crate) struct Prepared {
-    pub(crate) name: CString,
-    pub(crate) aside: Vec<u8>,
 }
 
 /// Comparison in progress.
@@ -69,7 +63,7 @@ struct Merged<'a> {
     source: Vec<u8>,
     /// Final path.
     path: Vec<u8>,
-    lower: Lower,
+    lower: LowerDirectory,
 }
 
 impl Merged<'_> {
@@ -79,7 +73,7 @@ impl Merged<'_> {
 }
 
 /// Directory below the covered directory, or the covered directory.
-struct Lower {
+struct LowerDirectory {
     fd: OwnedFd,
     /// Present path.
     path: Vec<u8>,
@@ -105,7 +99,7 @@ pub(crate) fn plan(tree: &CoveredTree, root: &Node) -> Result<CommitPlan, Commit
     let fd = entry::open_place(&tree.directory, c".").map_err(failed)?;
     let stat = rustix::fs::fstat(&fd).map_err(|errno| failed(errno.into()))?;
     let moves = planner.put_renamed_aside()?;
-    let lower = Lower { fd, path: Vec::new(), stat };
+    let lower = LowerDirectory { fd, path: Vec::new(), stat };
     planner.merge(&Merged {
         node: root,
         source: UPPER.to_bytes().to_vec(),
@@ -162,7 +156,7 @@ impl Planner<'_> {
             let found = find(&merged.lower.fd, &child.name)
                 .map_err(|error| self.tree.failed(&path, error))?
                 .filter(|_| !self.renamed.is_source(&lower_path));
-            let entry = Entry { child, merged, path, lower_path, found };
+            let entry = MergedEntry { child, merged, path, lower_path, found };
             if child.is_whiteout() {
                 self.remove(&entry)?;
             } else if child.is_directory() {
@@ -179,7 +173,7 @@ impl Planner<'_> {
     }
 
     /// Plans the removal of an entry.
-    fn remove(&mut self, entry: &Entry) -> Result<(), CommitFailure> {
+    fn remove(&mut self, entry: &MergedEntry) -> Result<(), CommitFailure> {
         let Some(found) = &entry.found else { return Ok(()) };
         self.check_removal(&entry.merged.lower.fd, &entry.child.name, &entry.lower_path, found)?;
         self.note(&entry.path, ChangeKind::Removed);
@@ -191,7 +185,7 @@ impl Planner<'_> {
     }
 
     /// Plans a file, or anything else but a directory.
-    fn file(&mut self, entry: &Entry) -> Result<(), CommitFailure> {
+    fn file(&mut self, entry: &MergedEntry) -> Result<(), CommitFailure> {
         let is_copied = entry.child.marks.origin.is_some();
         match &entry.found {
             None => {
@@ -217,7 +211,7 @@ impl Planner<'_> {
     }
 
     /// Plans the move of a whole entry from the layers to its place.
-    fn place(&mut self, entry: &Entry) {
+    fn place(&mut self, entry: &MergedEntry) {
         let kind = if entry.found.is_some() { ChangeKind::Modified } else { ChangeKind::Added };
         self.note(&entry.path, kind);
         self.places.push(Step::Rename(Rename {
@@ -228,7 +222,7 @@ impl Planner<'_> {
         }));
     }
 
-    fn directory(&mut self, entry: Entry) -> Result<(), CommitFailure> {
+    fn directory(&mut self, entry: MergedEntry) -> Result<(), CommitFailure> {
         if let Some(index) = self.renamed.index(entry.child) {
             if let Some(found) = &entry.found {
                 self.check_removal(
@@ -240,14 +234,14 @@ impl Planner<'_> {
             }
             return self.place_renamed(entry.child, entry.path, index, entry.found.is_some());
         }
-        let Entry { child, merged, path, lower_path, found } = &entry;
+        let MergedEntry { child, merged, path, lower_path, found } = &entry;
         match found {
             Some(found) if is_directory(found) && !child.marks.is_opaque => {
                 let failed = |error| self.tree.failed(path, error);
                 let fd = entry::open_place(&merged.lower.fd, &child.name).map_err(failed)?;
                 self.check_same(&merged.lower.fd, child, path)?;
                 let source = join(&merged.source, child.name.to_bytes());
-                let lower = Lower { fd, path: lower_path.clone(), stat: *found };
+                let lower = LowerDirectory { fd, path: lower_path.clone(), stat: *found };
                 self.merge(&Merged { node: child, source, path: path.clone(), lower })
             }
             found => {
@@ -284,11 +278,11 @@ impl Planner<'_> {
         let mut adjust = Adjust::new(path, node.inode());
         if node.is_opened {
             let new = mode(&node.stat);
-            adjust.mode = Some(Replaced { old: new | 0o700, new });
+            adjust.mode = Some(ValueChange { old: new | 0o700, new });
         }
         if takes_renamed {
             let new = modification_time(&node.stat);
-            adjust.time = Some(Replaced { old: new, new });
+            adjust.time = Some(ValueChange { old: new, new });
         }
         self.push_adjustment(adjust);
         Ok(())
@@ -301,7 +295,7 @@ impl Planner<'_> {
         let lacks = old & 0o300 != 0o300 && !user.is_root() && stat.st_uid == user.as_raw();
         if lacks && self.opened.insert(stat.st_ino as _) {
             let mut adjust = Adjust::new(path, stat.st_ino as _);
-            adjust.mode = Some(Replaced { old, new: old | 0o700 });
+            adjust.mode = Some(ValueChange { old, new: old | 0o700 });
             self.openings.push(Step::Adjust(adjust));
         }
     }
@@ -326,7 +320,7 @@ impl Planner<'_> {
         let new_owner = (node.stat.st_uid, node.stat.st_gid);
         if (base.st_uid, base.st_gid) != new_owner {
             let old = (lower.stat.st_uid, lower.stat.st_gid);
-            adjust.owner = Some(Replaced { old, new: new_owner });
+            adjust.owner = Some(ValueChange { old, new: new_owner });
         }
         adjust.attributes = changed_attributes(&attributes, &node.attributes);
         let is_mode_changed = mode(base) != mode(&node.stat);
@@ -340,12 +334,12 @@ impl Planner<'_> {
         let old = mode(&lower.stat) | opened;
         let new = mode(if is_mode_changed { &node.stat } else { &lower.stat });
         if old != new {
-            adjust.mode = Some(Replaced { old, new });
+            adjust.mode = Some(ValueChange { old, new });
         }
         let (old, new) = (modification_time(&lower.stat), modification_time(&node.stat));
         let is_touched = self.is_changed(&lower.stat) && old > self.tree.start.since;
         if !is_touched && (has_steps || old != new) {
-            adjust.time = Some(Replaced { old, new });
+            adjust.time = Some(ValueChange { old, new });
         }
         self.push_adjustment(adjust);
         Ok(())
@@ -359,7 +353,7 @@ impl Planner<'_> {
 }
 
 /// Entry of a merged directory.
-struct Entry<'a> {
+struct MergedEntry<'a> {
     child: &'a Node,
     merged: &'a Merged<'a>,
     /// Final path.
@@ -380,7 +374,7 @@ fn changed_attributes(old: &AttributeSet, new: &AttributeSet) -> Vec<crate::step
     names.dedup();
     let changes = names.into_iter().filter_map(|name| {
         let (old, new) = (get(old, name), get(new, name));
-        (old != new).then(|| (name.to_bytes().to_vec(), Replaced { old, new }))
+        (old != new).then(|| (name.to_bytes().to_vec(), ValueChange { old, new }))
     });
     changes.collect()
 }

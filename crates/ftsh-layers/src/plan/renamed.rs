@@ -9,8 +9,8 @@ use std::os::fd::OwnedFd;
 
 use rustix::fs::{Stat, fstat};
 
-use super::{Lower, Merged, Planner};
-use crate::commit::ChangeKind;
+use super::{LowerDirectory, Merged, Planner};
+use crate::change::ChangeKind;
 use crate::error::CommitFailure;
 use crate::layers::UPPER;
 use crate::step::{Rename, Spot, Step, join};
@@ -156,7 +156,7 @@ impl Planner<'_> {
             inode: stat.st_ino as _,
             exchange,
         }));
-        let lower = Lower { fd, path: old, stat };
+        let lower = LowerDirectory { fd, path: old, stat };
         self.merge(&Merged { node, source: changes, path, lower })
     }
 }
