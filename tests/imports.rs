@@ -7,7 +7,7 @@ use super::tidy::{assert_none, code};
 
 /// Rooms of `crates/ftsh-process/src/` from the bottom up, each with the rooms that it may use.
 /// None may use the driver.
-const ROOMS: [(&str, &[&str]); 16] = [
+const ROOMS: [(&str, &[&str]); 17] = [
     ("non_blocking_writer", &[]),
     ("user_directory", &[]),
     ("os", &[]),

@@ -123,7 +123,7 @@ module.exports = grammar({
       choice(
         // generated: try-clauses
         seq('every', $.duration),
-        seq('each', $.duration),
+        seq('each', optional(seq('usual', 'or')), $.duration),
         seq('stalled', $.duration),
         seq('memory', $.size),
         seq('while', $._expression),
