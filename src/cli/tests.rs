@@ -275,8 +275,8 @@ fn help_at_the_prompt_names_what_there_is() {
     let variables: Vec<&str> =
         variables.chain(WITHOUT_OPTION.map(|(name, _)| name)).chain(["FTSH_PROMPT"]).collect();
     let mut seen = 0;
-    // These topics have options of scripts.
-    let is_own = |topic: &&str| !["args", "argument-declaration"].contains(topic);
+    // These topics have options of scripts and of a builtin.
+    let is_own = |topic: &&str| !["args", "argument-declaration", "pwd"].contains(topic);
     for topic in help::topics().filter(is_own) {
         let text = help::text(topic).unwrap_or_default();
         // Examples contain options of other programs, on lines of their own and in quotes.

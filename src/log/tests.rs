@@ -167,6 +167,7 @@ fn text_lines() {
     try gave up after 5 attempts in 1.5 s: `rsync a b` exited with 7
     start: sleep 3
     exit 0 after 1.5 s: sleep 3
+    exit 24 after 1.5 s, accepted: sleep 3
     set x=1
     unset x
     try: attempt 2
@@ -230,6 +231,7 @@ fn json_lines() {
     {"event":"try_failed","error":"exit","code":7,"message":"`rsync a b` exited with 7","command":"rsync a b","command_line":3,"attempts":5,"duration":1.5}
     {"event":"command_started","command":"sleep 3"}
     {"event":"command_succeeded","command":"sleep 3","code":0,"duration":1.5}
+    {"event":"command_succeeded","command":"sleep 3","code":24,"duration":1.5}
     {"event":"assigned","name":"x","value":"1"}
     {"event":"assigned","name":"x","value":null}
     {"event":"attempt","attempt":2}

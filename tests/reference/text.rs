@@ -127,7 +127,7 @@ fn for_all(all: &ForAll) -> String {
         if all.finish_running { " finish running" } else { "" },
         number("at least", all.at_least.as_ref()),
         // Resources that are there change nothing.
-        if all.keep_going { " while free 1 GB while load 8" } else { "" },
+        if all.keep_going { " while free 1 kB while load 100000" } else { "" },
         block(&all.body)
     )
 }

@@ -388,7 +388,7 @@ impl<'a> CompletionContext<'a> {
             _ if last.starts_with(|c: char| c.is_ascii_digit() || c == '$') => {
                 self.fitting(Unit::names().chain(ByteUnit::names()))
             }
-            _ => self.fitting(clauses::words("limit").chain(["stalled", "memory"])),
+            _ => self.fitting(clauses::words("limit")),
         }
     }
 
@@ -563,7 +563,7 @@ mod tests {
         assert_eq!(tab("try 5 times signal IN"), "try 5 times signal INT ");
         assert_eq!(tab("limit 5 minutes sig"), "limit 5 minutes signal ");
         assert_eq!(tab("limit 5 minutes signal US"), "USR1 USR2");
-        assert_eq!(tab("limit 5 minutes signal INT "), "");
+        assert_eq!(tab("limit 5 minutes signal INT "), "memory signal stalled");
         assert_eq!(tab("sleep 5 mill"), "millisecond milliseconds");
         assert_eq!(tab("if $x .con"), "if $x .contains. ");
         assert_eq!(tab("for x "), "from in");

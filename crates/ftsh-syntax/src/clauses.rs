@@ -74,6 +74,8 @@ pub const ROWS: &[ClauseRow] = &[
     ClauseRow::new("try", &["to"], ValueForm::Special, "to D", "the longest delay"),
     ClauseRow::new("try", &["by"], ValueForm::Special, "by F", "the factor of the delay after each failure"),
     ClauseRow::new("try", &["jitter"], ValueForm::Special, "jitter P%", "the random part of a delay"),
+    ClauseRow::new("limit", &["stalled"], ValueForm::Time, "stalled D", "the group fails when its processes have made no progress for this time: no processor time, no input or output, no start or end of a process"),
+    ClauseRow::new("limit", &["memory"], ValueForm::Size, "memory N", "the group fails when its processes together use more memory than this, such as `4 GB`"),
     ClauseRow::new("limit", &["signal"], ValueForm::Signal, "signal NAME", "the signal that cancels the group, such as INT; TERM follows after half of the kill timeout"),
     ClauseRow::new("forany", &["in", "order"], ValueForm::Nothing, "in order", "begins with the first word instead of a random word"),
     ClauseRow::new("forany", &["hedge", "after"], ValueForm::UsualTime, "hedge after D", "the next word begins beside a word that takes longer; the first success wins; `hedge after usual or D` learns the time, and is at most `D`").further(&["usual", "or"]),

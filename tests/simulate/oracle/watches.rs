@@ -1,6 +1,6 @@
 //! An attempt whose processes meet a condition ends, and no other scope is watched.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use ftsh_machine::effect::{ScopeId, Watch};
 use ftsh_machine::{Effect, Event, Time};
@@ -9,7 +9,8 @@ use super::{Judged, Look, Oracle, Verdict};
 
 #[derive(Default)]
 pub(super) struct Watches {
-    open: BTreeSet<ScopeId>,
+    /// Open scopes with their enclosing ones.
+    open: BTreeMap<ScopeId, ScopeId>,
     watched: BTreeMap<ScopeId, Watch>,
     /// Scopes whose processes have met a condition, up to the next look.
     breached: Vec<ScopeId>,
@@ -20,6 +21,16 @@ impl Watches {
     fn forget(&mut self, scope: ScopeId) {
         self.open.remove(&scope);
         self.watched.remove(&scope);
+    }
+
+    /// Forgets the watches in a scope that ends.
+    fn terminate(&mut self, ending: ScopeId) {
+        let open = &self.open;
+        let is_outside = |scope: &ScopeId| {
+            let mut around = std::iter::successors(Some(*scope), |scope| open.get(scope).copied());
+            around.all(|scope| scope != ending)
+        };
+        self.watched.retain(|scope, _| is_outside(scope));
     }
 
     fn breach(&mut self, scope: ScopeId) {
@@ -36,14 +47,15 @@ impl Oracle for Watches {
 
     fn effect(&mut self, _: Time, effect: &Effect) -> Verdict {
         match effect {
-            Effect::OpenScope { scope, .. } => _ = self.open.insert(*scope),
+            Effect::OpenScope { scope, parent, .. } => _ = self.open.insert(*scope, *parent),
             Effect::Watch { scope, watch } => {
-                if watch.is_empty() || !self.open.contains(scope) {
+                if watch.is_empty() || !self.open.contains_key(scope) {
                     return Err(format!("{scope:?} is watched for {watch:?} before its beginning"));
                 }
                 self.watched.insert(*scope, *watch);
             }
             Effect::HandOver { scope, .. } => self.forget(*scope),
+            Effect::Terminate(scope) => self.terminate(*scope),
             _ => {}
         }
         Ok(())
