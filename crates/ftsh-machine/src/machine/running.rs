@@ -128,9 +128,13 @@ impl Machine {
                 step = Ok(self.tries().attempt_failed(task, thrown));
             }
             self.core.scheduler.count_instruction();
+            // Effects are performed before anything that may depend on them.
+            if matches!(step, Ok(Flow::Continue)) && self.core.requests.is_empty() {
+                // Most instructions end here, with nothing to drop.
+                std::mem::forget(step);
+                continue;
+            }
             match step {
-                // Effects are performed before anything that may depend on them.
-                Ok(Flow::Continue) if self.core.requests.is_empty() => {}
                 Ok(Flow::Continue)
                     if self.core.scheduler.has_budget() && self.core.requests.only_logs() =>
                 {

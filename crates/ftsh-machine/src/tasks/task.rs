@@ -325,7 +325,10 @@ impl Task {
     pub(crate) fn jump(&mut self, to: Address) {
         self.at = to;
         self.expanded = None;
-        self.progress = None;
+        // Dropping nothing is a call all the same.
+        if self.progress.is_some() {
+            self.progress = None;
+        }
     }
 
     /// Returns the progress of the current instruction, created if missing.
