@@ -38,7 +38,7 @@ pub use crate::remote::unpack::failure;
 pub use crate::time::{Deadline, Time};
 
 pub use crate::commands::builtins;
-pub use crate::eval::{arguments, filter, functions};
+pub use crate::eval::{arguments, functions};
 pub use crate::interface::{config, control, driver, effect, event, outcome, record, time};
 pub use crate::remote::packed;
 pub use crate::tasks::trace;

@@ -14,7 +14,7 @@ use ftsh_machine::effect::{
     Action, FdChange, IoId, ProcessId, Query, Run, ScopeId, Signal, StagedFileId,
 };
 use ftsh_machine::event::{CommandStatus, Refusal, Reply, SpawnError, SpawnErrorKind};
-use ftsh_machine::{Effect, Event, Time, filter};
+use ftsh_machine::{Effect, Event, Time};
 
 /// Signal that kills a writer without a reader.
 const SIGPIPE: i32 = 13;
@@ -161,7 +161,7 @@ impl Shell {
             }
             Effect::Query { operation, query: Query::Filter(call), .. } => {
                 // A filter that takes more steps never ends, as in a process of its own.
-                let reply = filter::results(&call, FILTER_STEPS);
+                let reply = ftsh_filter::results(&call, FILTER_STEPS);
                 let done = |reply| Event::Done { operation, result: Ok(reply) };
                 self.events.extend(reply.map(done));
             }

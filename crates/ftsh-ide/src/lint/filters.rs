@@ -1,7 +1,6 @@
 //! Lint of filters of `json`.
 
 use super::{Warning, walk};
-use ftsh_machine::filter;
 use ftsh_syntax::Script;
 use ftsh_syntax::ast::{CommandKind, Expr, ExprKind};
 use ftsh_syntax::hint::hint;
@@ -35,7 +34,7 @@ fn expression(expr: &Expr, warnings: &mut Vec<Warning>) {
         && **name == *FUNCTION
         && let Some(filter) = args.get(1)
         && let Some(text) = literal::expr(filter)
-        && let Err(why) = filter::check(&text)
+        && let Err(why) = ftsh_filter::check(&text)
     {
         let message = format!("not a filter of jq: {why}");
         let warning = Warning::new(Slug::InvalidFilter, filter.span, message);

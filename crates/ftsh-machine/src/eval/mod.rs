@@ -4,7 +4,6 @@ pub(crate) mod amount;
 pub mod arguments;
 pub(crate) mod expand;
 pub(crate) mod expression;
-pub mod filter;
 pub mod functions;
 pub(crate) mod operators;
 pub(crate) mod parameter;

@@ -430,8 +430,7 @@ pub enum Query {
     RecordedWords(Box<WordFile>),
     /// Absolute path of the directory without symbolic links; `Reply::Text`.
     PhysicalDirectory,
-    /// Results of a filter of jq, by [`filter::results`](crate::filter::results); `Reply::Words`, or
-    /// `Reply::Failed`.
+    /// Results of a filter of jq, by the crate `ftsh-filter`; `Reply::Words`, or `Reply::Failed`.
     Filter(Box<FilterCall>),
     /// Durations of earlier attempts in a file; `Reply::Text` with the name of the record in a line
     /// (empty without a record), and the text of the history.

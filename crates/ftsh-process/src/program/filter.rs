@@ -21,7 +21,6 @@ use super::super::fds::buffer::FileBuffer;
 use super::super::os::workers::Control;
 use ftsh_machine::effect::FilterCall;
 use ftsh_machine::event::Reply;
-use ftsh_machine::filter;
 use ftsh_machine::size::can_allocate;
 use ftsh_syntax::slug::Slug;
 use ftsh_sys::{self as sys, CStringArray, ExitStatus};
@@ -63,14 +62,14 @@ pub(crate) fn results(call: &FilterCall, control: &Control) -> Result<Reply, FdE
 fn explain(ended: ExitStatus) -> Reply {
     match ended {
         ExitStatus::Signaled(libc::SIGSEGV | libc::SIGBUS) => {
-            Reply::Failed(Slug::Filter, filter::failure(filter::TOO_DEEP))
+            Reply::Failed(Slug::Filter, ftsh_filter::failure(ftsh_filter::TOO_DEEP))
         }
         // The allocator aborts, and the kernel kills if memory runs out.
         ExitStatus::Signaled(libc::SIGABRT | libc::SIGKILL) => {
             let message = "the filter of `json` needs more memory than there is, or than 1 GiB";
             Reply::Failed(Slug::NoMemory, message.into())
         }
-        _ => Reply::Failed(Slug::Filter, filter::failure("its process ended unexpectedly")),
+        _ => Reply::Failed(Slug::Filter, ftsh_filter::failure("its process ended unexpectedly")),
     }
 }
 
@@ -164,7 +163,7 @@ fn answer() -> io::Result<()> {
         FilterCall { text: BString::from(text).into(), filter: BString::from(filter).into() };
     drop(input);
     let mut out = BufWriter::new(File::from(io::stdout().as_fd().try_clone_to_owned()?));
-    match filter::results(&call, u64::MAX) {
+    match ftsh_filter::results(&call, u64::MAX) {
         Some(Reply::Words(words)) => {
             out.write_all(&[WORDS])?;
             for word in words {

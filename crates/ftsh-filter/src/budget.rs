@@ -13,7 +13,7 @@ use jaq_core::native::{Fun, v};
 use jaq_core::{DataT, Exn, Lut, Native};
 use jaq_json::Val;
 
-use super::Filter;
+use crate::Filter;
 
 /// Native stack that a filter may use, in bytes. A shell has a stack of 8 MiB.
 const MAX_STACK: usize = 2 * 1024 * 1024;
@@ -24,26 +24,26 @@ const TERMS_PER_BYTE: usize = 8;
 
 /// Limit that a filter exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ExceededLimit {
+pub(crate) enum ExceededLimit {
     Steps,
     Stack,
 }
 
 /// Steps left for a filter, and the native stack at its beginning.
 #[derive(Debug)]
-pub(super) struct Budget {
+pub(crate) struct Budget {
     steps: Cell<u64>,
     stack: usize,
     cut: Cell<Option<ExceededLimit>>,
 }
 
 impl Budget {
-    pub(super) fn new(steps: u64) -> Self {
+    pub(crate) fn new(steps: u64) -> Self {
         Self { steps: Cell::new(steps), stack: stack_pointer(), cut: Cell::new(None) }
     }
 
     /// Returns the limit that was exceeded, if any.
-    pub(super) fn cut(&self) -> Option<ExceededLimit> {
+    pub(crate) fn cut(&self) -> Option<ExceededLimit> {
         self.cut.get()
     }
 
@@ -71,7 +71,7 @@ fn stack_pointer() -> usize {
 }
 
 /// Table of terms that end the execution, compiled on the first use.
-pub(super) struct Spare {
+pub(crate) struct Spare {
     terms: usize,
     natives: fn() -> Vec<Fun<FilterData>>,
     filter: OnceCell<Filter>,
@@ -79,7 +79,7 @@ pub(super) struct Spare {
 
 impl Spare {
     /// Creates a table for a filter of this many bytes, compiled with these native filters.
-    pub(super) fn new(bytes: usize, natives: fn() -> Vec<Fun<FilterData>>) -> Self {
+    pub(crate) fn new(bytes: usize, natives: fn() -> Vec<Fun<FilterData>>) -> Self {
         let terms = STANDARD_TERMS + TERMS_PER_BYTE * bytes;
         Self { terms, natives, filter: OnceCell::new() }
     }
@@ -116,7 +116,7 @@ fn end() -> Native<FilterData> {
 }
 
 /// Types of jaq's values and context.
-pub(super) struct FilterData;
+pub(crate) struct FilterData;
 
 impl DataT for FilterData {
     type V<'a> = Val;
@@ -125,14 +125,14 @@ impl DataT for FilterData {
 
 /// Context of a filter in execution.
 #[derive(Clone)]
-pub(super) struct Context<'a> {
+pub(crate) struct Context<'a> {
     table: &'a Lut<FilterData>,
     spare: &'a Spare,
     budget: &'a Budget,
 }
 
 impl<'a> Context<'a> {
-    pub(super) fn new(table: &'a Lut<FilterData>, spare: &'a Spare, budget: &'a Budget) -> Self {
+    pub(crate) fn new(table: &'a Lut<FilterData>, spare: &'a Spare, budget: &'a Budget) -> Self {
         Self { table, spare, budget }
     }
 }

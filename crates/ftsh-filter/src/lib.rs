@@ -15,10 +15,10 @@ use jaq_core::load::{self, Arena, File, Loader};
 use jaq_core::{Ctx, Vars, compile};
 use jaq_json::{Val, read, write};
 
-use crate::effect::FilterCall;
-use crate::event::Reply;
-use crate::values::size;
 use budget::{Budget, Context, ExceededLimit, FilterData, Spare};
+use ftsh_machine::effect::FilterCall;
+use ftsh_machine::event::Reply;
+use ftsh_machine::size;
 use ftsh_syntax::slug::Slug;
 
 /// Maximum length of a filter, in bytes. The parser of filters recurses.

@@ -3,15 +3,15 @@
 use thiserror::Error;
 
 /// Maximum depth of arrays and objects.
-pub(super) const MAX_DEPTH: usize = 1_000;
+pub(crate) const MAX_DEPTH: usize = 1_000;
 
 /// Error of a text with too many arrays or objects in each other.
 #[derive(Debug, Error)]
 #[error("it has more than {MAX_DEPTH} levels")]
-pub(super) struct TooDeep;
+pub(crate) struct TooDeep;
 
 /// Returns the highest number of open brackets and braces outside of strings.
-pub(super) fn depth(text: &[u8]) -> usize {
+pub(crate) fn depth(text: &[u8]) -> usize {
     let (mut depth, mut deepest, mut in_string, mut escaped) = (0_usize, 0, false, false);
     for byte in text {
         match byte {

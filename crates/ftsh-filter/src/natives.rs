@@ -7,8 +7,8 @@ use jaq_core::{Cv, Error, Exn, ValX};
 use jaq_json::{Val, read};
 use jaq_std::ValT as _;
 
-use super::budget::FilterData;
-use super::nesting;
+use crate::budget::FilterData;
+use crate::nesting;
 
 /// Native filters that are replaced: clocks, environment and time zones, which only an effect may
 /// read, and filters without a limit.
@@ -37,14 +37,14 @@ def @tsv: map(
 "#;
 
 /// Returns the filters defined in the language of jq.
-pub(super) fn definitions() -> impl Iterator<Item = Def<&'static str>> {
+pub(crate) fn definitions() -> impl Iterator<Item = Def<&'static str>> {
     let own = |text| jaq_core::load::parse(text, |parser| parser.defs()).unwrap_or_default();
     let theirs = jaq_core::defs().chain(jaq_std::defs()).chain(jaq_json::defs());
     own(RANGE).into_iter().chain(theirs).chain(own(FORMATS))
 }
 
 /// Returns the native filters.
-pub(super) fn all() -> Vec<Fun<FilterData>> {
+pub(crate) fn all() -> Vec<Fun<FilterData>> {
     let natives = jaq_core::funs().chain(jaq_std::funs()).chain(jaq_json::funs());
     let own = [
         run::<FilterData>(("env", v(0), |_| unavailable("env"))),
