@@ -58,8 +58,8 @@ fn status_page(script: &str, at: f64) -> String {
     page(&status(script, at, TASKS_ON_PAGE), "job", 42)
 }
 
-fn layout(columns: usize) -> LineLayout {
-    LineLayout { columns, has_places: true }
+fn layout(columns: usize) -> StatusLayout {
+    StatusLayout { columns, has_places: true }
 }
 
 #[test]

@@ -68,7 +68,7 @@ impl ProcessDriver {
         }
         let status = machine.status(status::TASKS_FOR_LINE, self.now());
         let columns = columns().unwrap_or(80);
-        let layout = status::LineLayout {
+        let layout = status::StatusLayout {
             columns: columns.saturating_sub(ECHO),
             has_places: self.attachments.has_lines,
         };

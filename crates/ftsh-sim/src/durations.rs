@@ -11,9 +11,9 @@ pub(crate) const SCRIPT: &str = "script";
 
 /// Records of durations.
 #[derive(Default)]
-pub(crate) struct RecordedDurations(BTreeMap<BString, BString>);
+pub(crate) struct SimulatedDurations(BTreeMap<BString, BString>);
 
-impl RecordedDurations {
+impl SimulatedDurations {
     /// Answers the query for the durations of a file.
     pub(crate) fn answer(&self, of: &DurationsOf, directory: Option<&BString>) -> BString {
         let name: BString = match (of, directory) {

@@ -7,7 +7,7 @@ use bstr::{BStr, BString, ByteSlice};
 
 use super::channels::Ask;
 use super::descriptors::Descriptors;
-use super::durations::{RecordedDurations, SCRIPT};
+use super::durations::{SCRIPT, SimulatedDurations};
 use super::model::{Call, EndsBy, Model};
 use super::watches::Watches;
 use ftsh_machine::effect::{
@@ -96,7 +96,7 @@ pub struct Shell {
     /// Scopes whose first signal is not SIGTERM, until SIGTERM follows.
     signals: BTreeMap<ScopeId, Signal>,
     pub(super) events: VecDeque<Event>,
-    pub(super) durations: RecordedDurations,
+    pub(super) durations: SimulatedDurations,
     pub(super) watches: Watches,
 }
 

@@ -24,7 +24,7 @@ struct Watched {
 }
 
 /// Running command as a watch sees it.
-pub(crate) struct Activity {
+pub(crate) struct ModelledActivity {
     /// Name of the command.
     pub name: String,
     /// Time of the start.
@@ -35,7 +35,7 @@ pub(crate) struct Activity {
     pub memory: (Duration, u64),
 }
 
-impl Activity {
+impl ModelledActivity {
     /// Describes a command by its model.
     pub(crate) fn new(name: &str, started: Time, model: &Model) -> Self {
         let Model { progress, memory, .. } = model;
@@ -78,7 +78,7 @@ impl Watches {
     pub(crate) fn check(
         &mut self,
         scope: ScopeId,
-        commands: &[Activity],
+        commands: &[ModelledActivity],
         now: Time,
     ) -> (Vec<Event>, Vec<Time>) {
         let (mut events, mut checks) = (Vec::new(), Vec::new());
@@ -86,7 +86,8 @@ impl Watches {
         if let Some(time) = watched.watch.stalled
             && !commands.is_empty()
         {
-            let ends: Option<Vec<Time>> = commands.iter().map(Activity::progress_until).collect();
+            let ends: Option<Vec<Time>> =
+                commands.iter().map(ModelledActivity::progress_until).collect();
             // A command with endless progress keeps the scope from stalling.
             let at = ends.map(|ends| ends.into_iter().fold(watched.changed, Time::max) + time);
             if at.is_some_and(|at| at <= now) {

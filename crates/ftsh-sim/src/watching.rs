@@ -1,7 +1,7 @@
 //! Checks of the watched scopes of a shell.
 
 use super::shell::{Due, Shell, SimulatedProcess, World};
-use super::watches::Activity;
+use super::watches::ModelledActivity;
 use ftsh_machine::effect::{ScopeId, Watch};
 
 impl Shell {
@@ -23,7 +23,7 @@ impl Shell {
 
     /// Checks a watch.
     pub(crate) fn check_watch(&mut self, scope: ScopeId, world: &mut impl World) {
-        let commands: Vec<Activity> = self.activities(scope);
+        let commands: Vec<ModelledActivity> = self.activities(scope);
         let (events, checks) = self.watches.check(scope, &commands, world.now());
         for event in events {
             world.note(format_args!("{event:?}"));
@@ -37,9 +37,9 @@ impl Shell {
     }
 
     /// Returns the activities of the programs of a scope.
-    fn activities(&self, scope: ScopeId) -> Vec<Activity> {
+    fn activities(&self, scope: ScopeId) -> Vec<ModelledActivity> {
         let processes = self.members(scope).into_iter().filter_map(|id| self.processes.get(&id));
-        let of = |it: &SimulatedProcess| Activity::new(&it.name, it.started, &it.model);
+        let of = |it: &SimulatedProcess| ModelledActivity::new(&it.name, it.started, &it.model);
         processes.filter(|it| it.is_program).map(of).collect()
     }
 }

@@ -45,7 +45,7 @@ mod tests {
     use std::collections::{BTreeMap, HashMap};
     use std::io;
 
-    use super::super::reading::Work;
+    use super::super::reading::ProcessWork;
     use super::*;
 
     /// Bounds and shares of processes.
@@ -56,8 +56,8 @@ mod tests {
             Ok(roots.to_vec())
         }
 
-        fn work(&mut self, _: i32) -> Work {
-            Work::default()
+        fn work(&mut self, _: i32) -> ProcessWork {
+            ProcessWork::default()
         }
 
         fn sockets(&mut self, _: &[i32]) -> HashMap<u64, u64> {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
-use super::reading::{ProcessReader, Work};
+use super::reading::{ProcessReader, ProcessWork};
 
 /// Part of the time between two samples that is too little processor time for progress.
 const IDLE_PART: u32 = 1000;
@@ -14,7 +14,7 @@ pub(super) struct Progress {
     last: Instant,
     /// Time of the last sample.
     sampled: Instant,
-    work: BTreeMap<i32, Work>,
+    work: BTreeMap<i32, ProcessWork>,
     /// Bytes of sockets at the last sample without other progress.
     sockets: Option<HashMap<u64, u64>>,
     /// Set when no process could be read.
@@ -37,7 +37,7 @@ impl Progress {
     ) {
         let Some(family) = family else { return self.cannot_read(now) };
         let work = family.iter().map(|&pid| (pid, reader.work(pid))).collect::<BTreeMap<_, _>>();
-        let is_read = |work: &Work| work.cpu.is_some() || work.bytes.is_some();
+        let is_read = |work: &ProcessWork| work.cpu.is_some() || work.bytes.is_some();
         if !work.is_empty() && !work.values().any(is_read) {
             return self.cannot_read(now);
         }
@@ -72,8 +72,8 @@ impl Progress {
 
 /// Returns true if processes appeared, ended, ran or moved bytes between two samples.
 fn has_progress(
-    before: &BTreeMap<i32, Work>,
-    now: &BTreeMap<i32, Work>,
+    before: &BTreeMap<i32, ProcessWork>,
+    now: &BTreeMap<i32, ProcessWork>,
     interval: Duration,
 ) -> bool {
     if !before.keys().eq(now.keys()) {
@@ -106,14 +106,14 @@ mod tests {
 
     #[derive(Default)]
     struct Fake {
-        work: BTreeMap<i32, Work>,
+        work: BTreeMap<i32, ProcessWork>,
         sockets: HashMap<u64, u64>,
     }
 
     impl Fake {
         fn set(&mut self, pid: i32, cpu: u64, bytes: u64) {
             let cpu = Some(Duration::from_micros(cpu));
-            self.work.insert(pid, Work { cpu, bytes: Some(bytes) });
+            self.work.insert(pid, ProcessWork { cpu, bytes: Some(bytes) });
         }
 
         /// Adds a sample, and returns true if the scope makes progress.
@@ -129,7 +129,7 @@ mod tests {
             Ok(roots.to_vec())
         }
 
-        fn work(&mut self, pid: i32) -> Work {
+        fn work(&mut self, pid: i32) -> ProcessWork {
             self.work.get(&pid).copied().unwrap_or_default()
         }
 
@@ -200,7 +200,7 @@ mod tests {
     fn unreadable_processes_count_as_progressing() {
         let start = Instant::now();
         let (mut fake, mut progress) = (Fake::default(), Progress::new(start));
-        fake.work.insert(7, Work::default());
+        fake.work.insert(7, ProcessWork::default());
         assert!(fake.sample(&mut progress, start + SECOND));
         assert!(fake.sample(&mut progress, start + 2 * SECOND));
         assert!(progress.take_unreadable() && !progress.take_unreadable());

@@ -14,7 +14,7 @@ use ftsh_sys as sys;
 
 /// Work that a process has done so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Work {
+pub(crate) struct ProcessWork {
     /// Processor time of all threads; `None` if unreadable.
     pub cpu: Option<Duration>,
     /// Bytes read and written; `None` if unreadable.
@@ -28,7 +28,7 @@ pub(crate) trait ProcessReader {
     fn family(&mut self, roots: &[i32]) -> io::Result<Vec<i32>>;
 
     /// Returns the work of a process.
-    fn work(&mut self, pid: i32) -> Work;
+    fn work(&mut self, pid: i32) -> ProcessWork;
 
     /// Returns the bytes sent and received by each TCP socket of some processes.
     fn sockets(&mut self, pids: &[i32]) -> HashMap<u64, u64>;
@@ -64,11 +64,11 @@ impl ProcessReader for SystemReader {
         Ok(found)
     }
 
-    fn work(&mut self, pid: i32) -> Work {
+    fn work(&mut self, pid: i32) -> ProcessWork {
         let clock = clock_getcpuclockid(Pid::from_raw(pid));
         let cpu = clock.and_then(clock_gettime).ok().map(Duration::from);
         let io = fs::read_to_string(format!("/proc/{pid}/io")).ok();
-        Work { cpu, bytes: io.as_deref().map(moved_bytes) }
+        ProcessWork { cpu, bytes: io.as_deref().map(moved_bytes) }
     }
 
     fn sockets(&mut self, pids: &[i32]) -> HashMap<u64, u64> {
@@ -139,7 +139,7 @@ mod tests {
         // No process has the largest id, which is the limit of the kernel.
         let nobody = 4_194_304;
         assert_eq!(reader.memory_bound(nobody), 0);
-        assert_eq!(reader.work(nobody), Work::default());
+        assert_eq!(reader.work(nobody), ProcessWork::default());
     }
 
     #[test]

@@ -19,7 +19,7 @@ const MIN_CUT_FAILURE_WIDTH: usize = 8;
 
 /// Options of the status line.
 #[derive(Clone, Copy, Debug)]
-pub struct LineLayout {
+pub struct StatusLayout {
     /// Number of columns.
     pub columns: usize,
     /// True if failures name the line of the script.
@@ -30,7 +30,7 @@ pub struct LineLayout {
 ///
 /// The outermost loop takes precedence. A `forall` shows the counts of its branches; otherwise, the
 /// first delay is shown.
-pub fn line(status: &Status, layout: LineLayout) -> Option<String> {
+pub fn line(status: &Status, layout: StatusLayout) -> Option<String> {
     for task in &status.tasks {
         match &task.doing {
             Doing::Branches(branches) => return Some(of_branches(branches, status.now, layout)),
@@ -43,7 +43,7 @@ pub fn line(status: &Status, layout: LineLayout) -> Option<String> {
 }
 
 /// `attempt 3 of 10 in 4.2 s, 3 min 12 s left: line 3: wget … exited with 4`
-fn of_try(task: &TaskStatus, until: Time, now: Time, layout: LineLayout) -> Option<String> {
+fn of_try(task: &TaskStatus, until: Time, now: Time, layout: StatusLayout) -> Option<String> {
     let tried = task.tries.first()?;
     let wait = until - now;
     let left = tried.deadline.remaining(now);
@@ -58,7 +58,7 @@ fn of_try(task: &TaskStatus, until: Time, now: Time, layout: LineLayout) -> Opti
 }
 
 /// `attempt 3 of 10 waiting for channel mirror, 3 min 12 s left: line 3: wget … exited with 4`
-fn of_channel(task: &TaskStatus, channel: &str, now: Time, layout: LineLayout) -> Option<String> {
+fn of_channel(task: &TaskStatus, channel: &str, now: Time, layout: StatusLayout) -> Option<String> {
     let tried = task.tries.first()?;
     let mut full = format!("{} waiting for channel {channel}", next_attempt(tried));
     let mut brief = format!("waiting for channel {channel}");
@@ -71,7 +71,7 @@ fn of_channel(task: &TaskStatus, channel: &str, now: Time, layout: LineLayout) -
 
 /// `forall [###x-    ] 30 of 100 done, 8 running, 9 failed, 3 waiting, next in 4.2 s, about 5 min
 /// left: line 3: …`
-fn of_branches(branches: &Branches, now: Time, layout: LineLayout) -> String {
+fn of_branches(branches: &Branches, now: Time, layout: StatusLayout) -> String {
     let Branches { keyword, total, done, failed, running, waiting, queued, next, .. } = branches;
     let counts = format!("{done} of {total} done, {running} running");
     let mut full = format!("{keyword} {} {counts}", bar(branches));
@@ -135,8 +135,8 @@ fn time_left(branches: &Branches, now: Time) -> Option<Duration> {
 }
 
 /// Joins the next event and the last failure, as far as the columns suffice.
-fn joined(full: &str, brief: &str, failed: Option<&Failure>, layout: LineLayout) -> String {
-    let LineLayout { columns, has_places } = layout;
+fn joined(full: &str, brief: &str, failed: Option<&Failure>, layout: StatusLayout) -> String {
+    let StatusLayout { columns, has_places } = layout;
     let message = failed.map(|failure| printable(&failure.message)).unwrap_or_default();
     let place = failed.filter(|_| has_places).map(|failure| format!("line {}: ", failure.line));
     let place = place.unwrap_or_default();

@@ -3,7 +3,7 @@
 mod line;
 mod page;
 
-pub use self::line::{LineLayout, line};
+pub use self::line::{StatusLayout, line};
 pub use self::page::page;
 
 use std::time::Duration;
