@@ -271,6 +271,10 @@ impl CommandRunner<'_> {
         let functions = self.definitions.functions().map(|(name, _)| &**name);
         let known = functions.chain(builtins::all().map(|builtin| builtin.name)).chain(HEADS);
         let name = text.split(' ').next().unwrap_or_default();
+        // A path names a file.
+        if name.contains('/') {
+            return None;
+        }
         synonym(name).or_else(|| nearest(name, known.filter(|known| *known != name)))
     }
 
