@@ -5,7 +5,6 @@ use std::sync::Arc;
 use crate::outcome::{Failure, FailureKind, shorten};
 use crate::tasks::task::Task;
 use crate::unwind::propagate::RunningWork;
-use ftsh_syntax::slug::Slug;
 
 /// Creates the failure of work that was in progress when the shell ended.
 pub(crate) fn lost(
@@ -18,23 +17,6 @@ pub(crate) fn lost(
         "" => format!("{what} was in progress when the shell ended"),
         command => format!("`{}` was running when the shell ended", shorten(command)),
     };
-    let (source, line) =
-        running.place.unwrap_or_else(|| (Arc::clone(&task.program.source), task.line()));
-    Arc::new(Failure {
-        kind: FailureKind::Lost,
-        code: 1,
-        errno: None,
-        slug: Slug::Lost,
-        message,
-        command: running.command,
-        elapsed: None,
-        source,
-        line,
-        tries: running.tries,
-        trace: running.walk.trace,
-        earlier: running.earlier.or(caught),
-        branches: running.branches,
-        printed: None,
-        output: None,
-    })
+    let running = RunningWork { elapsed: None, ..running };
+    running.failure(task, FailureKind::Lost, 1, message, caught)
 }

@@ -421,25 +421,7 @@ pub(crate) fn timeout(
         },
         command => format!("`{}` ran out of time{after}", shorten(command)),
     };
-    let (source, line) =
-        running.place.unwrap_or_else(|| (Arc::clone(&task.program.source), task.line()));
-    Arc::new(Failure {
-        kind: FailureKind::Timeout,
-        code: 124,
-        errno: None,
-        slug: Slug::Timeout,
-        message,
-        command: running.command,
-        elapsed: running.elapsed,
-        source,
-        line,
-        tries: running.tries,
-        trace: running.walk.trace,
-        earlier: running.earlier.or(caught),
-        branches: running.branches,
-        printed: None,
-        output: None,
-    })
+    running.failure(task, FailureKind::Timeout, 124, message, caught)
 }
 
 /// Pops a number of attempts.

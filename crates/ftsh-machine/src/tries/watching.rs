@@ -94,25 +94,7 @@ pub(crate) fn breached(
         "" => format!("the processes {predicate}"),
         command => format!("`{}` {predicate}", shorten(command)),
     };
-    let (source, line) =
-        running.place.unwrap_or_else(|| (Arc::clone(&task.program.source), task.line()));
-    Arc::new(Failure {
-        kind,
-        code,
-        errno: None,
-        slug: kind.slug(),
-        message,
-        command: running.command,
-        elapsed: running.elapsed,
-        source,
-        line,
-        tries: running.tries,
-        trace: running.walk.trace,
-        earlier: running.earlier.or(caught),
-        branches: running.branches,
-        printed: None,
-        output: None,
-    })
+    running.failure(task, kind, code, message, caught)
 }
 
 fn over_memory(limit: u64, memory: &MemoryUse) -> String {

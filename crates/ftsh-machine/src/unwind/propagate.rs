@@ -7,7 +7,7 @@ use crate::channels::Passed;
 use crate::effect::ScopeId;
 use crate::eval::expression::leave_call;
 use crate::event::SIGPIPE;
-use crate::outcome::{BranchResults, Failure, Outcome, TrySummary};
+use crate::outcome::{BranchResults, Failure, FailureKind, Outcome, TrySummary};
 use crate::pipelines::stages::has_failed_before;
 use crate::record::Level;
 use crate::tasks::core::Core;
@@ -371,4 +371,36 @@ pub(crate) struct RunningWork {
     pub earlier: Option<Arc<Failure>>,
     /// Results of the branches of the outermost `forall`.
     pub branches: Option<Arc<BranchResults>>,
+}
+
+impl RunningWork {
+    /// Creates the failure of this work. `caught` is the failure that a `catch` around it handles.
+    pub(crate) fn failure(
+        self,
+        task: &Task,
+        kind: FailureKind,
+        code: i32,
+        message: String,
+        caught: Option<Arc<Failure>>,
+    ) -> Arc<Failure> {
+        let (source, line) =
+            self.place.unwrap_or_else(|| (Arc::clone(&task.program.source), task.line()));
+        Arc::new(Failure {
+            kind,
+            code,
+            errno: None,
+            slug: kind.slug(),
+            message,
+            command: self.command,
+            elapsed: self.elapsed,
+            source,
+            line,
+            tries: self.tries,
+            trace: self.walk.trace,
+            earlier: self.earlier.or(caught),
+            branches: self.branches,
+            printed: None,
+            output: None,
+        })
+    }
 }
