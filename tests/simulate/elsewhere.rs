@@ -195,7 +195,7 @@ impl Seen {
             Effect::Run(run) => {
                 let Run { action, directory, umask, deadline, grace, line, .. } = &**run;
                 let directory =
-                    directory.as_deref().map_or_else(|| "/".into(), ToString::to_string);
+                    directory.path.as_deref().map_or_else(|| "/".into(), ToString::to_string);
                 let umask = umask.unwrap_or(UMASK);
                 // Buffered output is written on behalf of other tasks.
                 if !matches!(action, Action::Copy) {

@@ -7,7 +7,8 @@ use super::connection::{Connection, ConnectionPipe};
 use super::engines::{self, Engine, FailedSubmission, StartRefusal};
 use ftsh_machine::Time;
 use ftsh_machine::effect::{
-    Action, Dispatch, Effect, FdChange, IoId, OperationId, ProcessId, Run, ScopeId, TaskId,
+    Action, Directory, Dispatch, Effect, FdChange, IoId, OperationId, ProcessId, Run, ScopeId,
+    TaskId,
 };
 use ftsh_machine::event::Returned;
 use ftsh_machine::time::Deadline;
@@ -60,7 +61,7 @@ impl ReservedIds {
             task: dispatched.task,
             scope: self.scope(),
             action,
-            directory: None,
+            directory: Directory::default(),
             umask: None,
             io,
             is_last: io == self.engine_io(),

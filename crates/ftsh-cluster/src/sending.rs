@@ -15,7 +15,7 @@ use super::hosts::Hosts;
 use super::remote_branch::{Dispatched, HostPlace, RemoteBranch, ReservedIds};
 use super::ship;
 use ftsh_machine::driver::Driver;
-use ftsh_machine::effect::{Action, Dispatch, Effect, Environment};
+use ftsh_machine::effect::{Action, Directory, Dispatch, Effect, Environment};
 use ftsh_machine::event::{Blame, Returned};
 use ftsh_machine::{Event, Time};
 use ftsh_process as process;
@@ -164,7 +164,7 @@ impl ClusterDriver {
             operation: ids.opening(),
             io: ids.printing_io(),
             base: branch_io,
-            directory: None,
+            directory: Directory::default(),
             umask: None,
             redirects: Vec::new(),
         });

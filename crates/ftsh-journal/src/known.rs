@@ -57,7 +57,9 @@ impl RecordedState {
                 self.queries.remove(operation);
                 self.committing_files.remove(operation);
             }
-            Effect::Commit { operation, .. } => _ = self.committing_files.insert(*operation),
+            Effect::Commit { operation, .. } | Effect::CommitView { operation, .. } => {
+                _ = self.committing_files.insert(*operation);
+            }
             Effect::CloseIo(io) => {
                 let of = |change| SharedInput { io: *io, change };
                 while let Some((input, _)) = self.positions.range(of(0)..=of(u32::MAX)).next() {

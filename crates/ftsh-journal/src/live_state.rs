@@ -85,10 +85,11 @@ impl LiveState {
                 self.use_table(base, 1);
                 self.start(operation, effect);
             }
-            Effect::Query { operation, .. } | Effect::Commit { operation, .. } => {
-                self.start(operation, effect);
-            }
-            Effect::FinishRelay(operation) => self.start(operation, effect),
+            Effect::Query { operation, .. }
+            | Effect::Commit { operation, .. }
+            | Effect::CommitView { operation, .. }
+            | Effect::FinishRelay(operation) => self.start(operation, effect),
+            Effect::BeginView(ref begin) => self.start(begin.operation, effect),
             Effect::Enter(ref entry) => self.start(entry.operation, effect),
             Effect::Terminate(scope) => {
                 if let Some(before) = self.by_scope.insert(scope, self.count) {
@@ -141,6 +142,7 @@ impl LiveState {
             | Effect::OpenScope { .. }
             | Effect::Watch { .. }
             | Effect::DropStagedFile(_)
+            | Effect::DropView(_)
             | Effect::DropScratch(_)
             | Effect::Leave(..)
             | Effect::RecordDurations(..)

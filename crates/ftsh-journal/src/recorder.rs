@@ -170,7 +170,7 @@ impl<'a, D: Durable, S: Store> Recorder<'a, D, S> {
         }
         for effect in alive.in_flight() {
             match effect {
-                Effect::Commit { operation, .. } => {
+                Effect::Commit { operation, .. } | Effect::CommitView { operation, .. } => {
                     let result = Ok(Reply::Text(COMMIT_INTERRUPTED.into()));
                     self.unrecorded.push_back(Event::Done { operation: *operation, result });
                 }
@@ -185,7 +185,7 @@ impl<'a, D: Durable, S: Store> Recorder<'a, D, S> {
                 Effect::Run(_) | Effect::Exec(_) | Effect::Dispatch(_) if self.is_recording() => {
                     self.late.push(effect);
                 }
-                Effect::Commit { operation, .. } => {
+                Effect::Commit { operation, .. } | Effect::CommitView { operation, .. } => {
                     let result = Err(Refusal::new(COMMIT_NOT_BEGUN));
                     self.unrecorded.push_back(Event::Done { operation, result });
                 }
@@ -461,8 +461,10 @@ impl<'a, D: Durable, S: Store> Recorder<'a, D, S> {
             }
             Effect::Open { operation, .. }
             | Effect::Commit { operation, .. }
+            | Effect::CommitView { operation, .. }
             | Effect::Query { operation, query: Query::RecordedWords(_), .. } => refusal(operation),
             Effect::Enter(entry) => refusal(entry.operation),
+            Effect::BeginView(begin) => refusal(begin.operation),
             _ => return,
         };
         self.unjournaled.push_back(event);

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::fd_graph::SharedInput;
 use super::live_state::{LiveBuffer, LiveState, LiveTable};
 use ftsh_machine::Effect;
-use ftsh_machine::effect::{Access, BufferId, FdChange, FdSource, IoId, OperationId};
+use ftsh_machine::effect::{Access, BufferId, Directory, FdChange, FdSource, IoId, OperationId};
 
 /// Ids of a temporary table that sets the position of standard input.
 const SEEK: (OperationId, IoId) = (OperationId(u64::MAX), IoId(u64::MAX));
@@ -41,7 +41,7 @@ impl LiveState {
         let Some(at) = self.positions.get(&SharedInput::STANDARD) else { return Vec::new() };
         let (operation, io) = SEEK;
         let redirects = vec![FdChange { descriptor: 0, source: FdSource::Position(*at) }];
-        let (base, directory, umask) = (IoId::INHERITED, None, None);
+        let (base, directory, umask) = (IoId::INHERITED, Directory::default(), None);
         let open = Effect::Open { operation, io, base, directory, umask, redirects };
         vec![open, Effect::CloseIo(io)]
     }

@@ -387,6 +387,7 @@ pub(crate) fn changes_the_world(effect: &Effect) -> bool {
         | Effect::Exec(_)
         | Effect::Dispatch(_)
         | Effect::Commit { .. }
+        | Effect::CommitView { .. }
         | Effect::Enter(_)
         | Effect::Leave(..)
         | Effect::RecordDurations(..)

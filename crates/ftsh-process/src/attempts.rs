@@ -193,10 +193,11 @@ impl ProcessDriver {
         number: u8,
         amount: Amount,
     ) {
-        let plan = self.io.plan(io, &None, None, Vec::new()).and_then(|mut plan| {
-            let kept = self.input_spools.connect(&mut plan, &mut self.poller);
-            Ok((plan, kept.map_err(FdError::Pipe)?))
-        });
+        let plan =
+            self.io.plan(io, &Directory::default(), None, Vec::new()).and_then(|mut plan| {
+                let kept = self.input_spools.connect(&mut plan, &mut self.poller);
+                Ok((plan, kept.map_err(FdError::Pipe)?))
+            });
         let (plan, kept) = match plan {
             Ok(plan) => plan,
             Err(error) => return self.answer(operation, Err(error)),
@@ -225,7 +226,7 @@ impl ProcessDriver {
             environment: Arc::new(environment),
             child_env: Vec::new(),
             overrides: Vec::new(),
-            directory: None,
+            directory: Directory::default(),
             umask: None,
             file: None,
         };

@@ -259,7 +259,7 @@ impl ProcessDriver {
         {
             *time = kill_timeout.written().into();
         }
-        if let Some(directory) = directory
+        if let Some(directory) = &directory.path
             && environment.iter().any(|(name, _)| name == "PWD")
         {
             child_env.push(("PWD", BString::clone(directory)));

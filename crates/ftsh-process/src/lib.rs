@@ -432,6 +432,14 @@ impl Driver for ProcessDriver {
                 self.admission.note_free();
             }
             Effect::Commit { operation, files } => self.commit_staged_files(operation, &files),
+            Effect::BeginView(begin) => {
+                let result = Err(Refusal::new("views of directories are not supported"));
+                self.ready.push_back(Event::Done { operation: begin.operation, result });
+            }
+            Effect::CommitView { operation, files, .. } => {
+                self.commit_staged_files(operation, &files);
+            }
+            Effect::DropView(_) => {}
             Effect::DropStagedFile(draft) => self.io.drop_staged_file(draft),
             Effect::KeepInput(input_spool) => self.keep_input(input_spool),
             Effect::DropSpool(input_spool) => self.drop_replay(input_spool),

@@ -167,11 +167,11 @@ impl Shell {
             }
             Effect::Query { operation, directory, query } => {
                 let resources = world.resources();
-                let result = self.answer(directory.as_deref(), &query, world.now(), resources);
+                let result = self.answer(directory.path.as_deref(), &query, world.now(), resources);
                 let result = result.map_err(Refusal::from);
                 self.events.push_back(Event::Done { operation, result });
             }
-            Effect::Relay { .. } => {}
+            Effect::Relay { .. } | Effect::DropView(_) => {}
             Effect::FinishRelay(operation) => {
                 let result = Ok(Reply::Truth(true));
                 self.events.push_back(Event::Done { operation, result });
@@ -221,7 +221,13 @@ impl Shell {
             Effect::Fill(buffer, content) => self.descriptors.fill(buffer, content.as_ref()),
             Effect::ForgetOutput(buffer) => self.descriptors.empty_buffer(buffer),
             Effect::DropBuffer(buffer) => self.descriptors.drop_buffer(buffer),
-            Effect::Commit { operation, files: drafts } => {
+            Effect::BeginView(begin) => {
+                let directories = begin.directories;
+                let result = Ok(Reply::Words(directories));
+                self.events.push_back(Event::Done { operation: begin.operation, result });
+            }
+            Effect::Commit { operation, files: drafts }
+            | Effect::CommitView { operation, files: drafts, .. } => {
                 let result = self.settle(&drafts, world.settle(drafts.len()));
                 self.events.push_back(Event::Done { operation, result });
             }

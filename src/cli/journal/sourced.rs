@@ -48,7 +48,11 @@ impl<F: FnMut(&LogRecord)> ReplayObserver for &mut SourcedFiles<F> {
 
     fn on_effect(&mut self, effect: &Effect) {
         if let Effect::Query { operation, directory, query: Query::File(path) } = effect {
-            let directory = directory.as_ref().map_or(&b""[..], |directory| &directory[..]);
+            // Files of an attempt's view are gone with the attempt.
+            if directory.view.is_some() {
+                return;
+            }
+            let directory = directory.path.as_ref().map_or(&b""[..], |directory| &directory[..]);
             let path = Path::new(OsStr::from_bytes(directory)).join(OsStr::from_bytes(path));
             self.pending.insert(*operation, path);
         }

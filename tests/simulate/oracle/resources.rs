@@ -134,6 +134,7 @@ impl Oracle for Resources {
                     _ => Ok(()),
                 }
             }
+            Effect::BeginView(begin) => self.operation(begin.operation),
             Effect::Relay { operation, io } => {
                 self.operation(*operation)?;
                 self.io(*io)
@@ -182,7 +183,9 @@ impl Oracle for Resources {
                 self.buffers.remove(buffer);
                 demand(self.dropped.insert(*buffer), || format!("{buffer:?} is dropped twice"))
             }
-            Effect::Commit { operation, .. } => self.operation(*operation),
+            Effect::Commit { operation, .. } | Effect::CommitView { operation, .. } => {
+                self.operation(*operation)
+            }
             Effect::Enter(entry) => self.operation(entry.operation),
             Effect::Dispatch(branch) => {
                 self.scope(branch.scope)?;
@@ -192,6 +195,7 @@ impl Oracle for Resources {
             | Effect::KeepInput(_)
             | Effect::DropSpool(_)
             | Effect::DropScratch(_)
+            | Effect::DropView(_)
             | Effect::Leave(..)
             | Effect::Fill(..)
             | Effect::RecordDurations(..)

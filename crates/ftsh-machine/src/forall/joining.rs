@@ -158,7 +158,7 @@ fn joined(task: &mut Task) -> Flow {
         JoinKind::Hedge(hedge) => match hedge.result() {
             Some(Ok(mut residue)) => {
                 task.args = std::mem::take(&mut residue.args);
-                task.directory = residue.directory.take();
+                task.directory = std::mem::take(&mut residue.directory);
                 task.umask = residue.umask;
                 absorb(task, residue);
                 None

@@ -1,5 +1,6 @@
 //! Requests of the machine to its driver.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use bstr::BString;
 use crate::channels::{Claim, Passed, Rules};
 pub use crate::interface::id::{
     BufferId, IoId, OperationId, PassId, PipeId, ProcessId, ScopeId, ScratchId, SpoolId,
-    StagedFileId, TaskId,
+    StagedFileId, TaskId, ViewId,
 };
 pub use crate::interface::watch::Watch;
 use crate::record::LogRecord;
@@ -37,7 +38,7 @@ pub enum Effect {
         io: IoId,
         /// Table to copy first.
         base: IoId,
-        /// Base of relative paths; `None` for the shell's own directory.
+        /// Base of relative paths.
         directory: Directory,
         /// Umask for new files.
         umask: Umask,
@@ -132,6 +133,28 @@ pub enum Effect {
         /// Staged files to put in place.
         files: Vec<StagedFileId>,
     },
+    /// Begin a view of directories for an attempt. Changes below the directories by programs and
+    /// requests of the view are kept apart until a commit. Answered by `Done`: `Words` with the
+    /// absolute paths of the directories without links, which later attempts of the same `try` name;
+    /// a refusal if the directories cannot be covered.
+    BeginView(Box<BeginView>),
+    /// Put the changes of a view and staged files in place: staged files inside the view first, then
+    /// all changes of the view, then the other staged files. Nothing runs in the view any more.
+    ///
+    /// Answered by `Done` as by `Commit`, or with `Failed` and the reason if another process changed
+    /// the same files, and nothing has taken place. Staged files outside an inner view are not put
+    /// in place unless named by a later commit; those inside are, and naming them again has no
+    /// effect.
+    CommitView {
+        /// Id of the request.
+        operation: OperationId,
+        /// View to commit.
+        view: ViewId,
+        /// Staged files to put in place.
+        files: Vec<StagedFileId>,
+    },
+    /// Drop a view, in which nothing runs any more. Unless committed, all changes are discarded.
+    DropView(ViewId),
     /// Drop a staged file. Unless committed, the file is removed.
     DropStagedFile(StagedFileId),
     /// Consume the input that was read since the replay began. The rest is available to the next
@@ -158,9 +181,44 @@ pub enum Effect {
     RecordDurations(BString, BString),
 }
 
-/// Directory of a task: an absolute path, or `None` for the directory in which the shell was
-/// started.
-pub type Directory = Option<Arc<BString>>;
+/// Directory of a task, and the view in which the task finds files.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Directory {
+    /// Absolute path; `None` for the directory in which the shell was started.
+    pub path: Option<Arc<BString>>,
+    /// View of the innermost attempt that has one.
+    pub view: Option<ViewId>,
+}
+
+impl Directory {
+    /// Creates a directory outside all views.
+    pub fn at(path: impl Into<BString>) -> Self {
+        Self { path: Some(Arc::new(path.into())), view: None }
+    }
+}
+
+/// Journals of earlier versions, which had no views, contain checksums of this text.
+impl fmt::Debug for Directory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.view {
+            None => self.path.fmt(f),
+            Some(view) => write!(f, "{:?} in {view:?}", self.path),
+        }
+    }
+}
+
+/// View of directories for an attempt.
+#[derive(Clone, Debug)]
+pub struct BeginView {
+    /// Id of the request.
+    pub operation: OperationId,
+    /// New view.
+    pub view: ViewId,
+    /// Paths of directories, at least one.
+    pub directories: Vec<BString>,
+    /// Base of relative paths, and the enclosing view.
+    pub directory: Directory,
+}
 
 /// Umask of a task, or `None` for the umask with which the shell was started.
 pub type Umask = Option<u16>;

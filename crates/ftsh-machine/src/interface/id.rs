@@ -29,6 +29,8 @@ ids! {
     SpoolId
     /// The directory of an atomic attempt.
     ScratchId
+    /// A view of directories in which an attempt keeps its changes apart.
+    ViewId
     /// Admission of an attempt to a channel.
     PassId
 }

@@ -13,6 +13,7 @@ use crate::commands::table::IoTable;
 use crate::commands::{CommandRunner, builtins};
 use crate::config::Config;
 use crate::durations::known::KnownDurations;
+use crate::effect::Directory;
 use crate::effect::{Environment, IoId, ScopeId};
 use crate::forall::Forker;
 use crate::interface::requests::Requests;
@@ -75,7 +76,7 @@ impl Machine {
             frames: Vec::new(),
             variables,
             args: Arc::new(args),
-            directory: None,
+            directory: Directory::default(),
             umask: None,
             io: IoTable::new(requests.handle(IoId::INHERITED), config.passing_input),
             scope: ScopeId::SCRIPT,

@@ -67,7 +67,7 @@ impl Machine {
 
     /// Returns the directory of the session, unless it is the shell's own.
     pub fn working_directory(&self) -> Option<&BString> {
-        self.core.tasks.get(MAIN)?.directory.as_deref()
+        self.core.tasks.get(MAIN)?.directory.path.as_deref()
     }
 
     /// Returns the names of defined functions.

@@ -34,7 +34,7 @@ const MAX_CAUSES: usize = 16;
 
 /// Queries the information for packing branches that only the driver has.
 pub(crate) fn query_for_packing(task: &Task) -> Result<(), Suspend> {
-    if task.directory.is_none() {
+    if task.directory.path.is_none() {
         directory(task)?;
     }
     for (_, variable) in task.variables.iter() {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use bstr::BString;
 
 use crate::Config;
-use crate::effect::{BufferId, Effect};
+use crate::effect::{BufferId, Directory, Effect};
 use crate::forall::Forker;
 use crate::interface::requests::Requests;
 use crate::outcome::{BranchResults, BranchWords, Failure, Outcome, TrySummary, UnknownWords};
@@ -159,7 +159,7 @@ impl RootBranch {
         task.program = self.program;
         task.at = self.at;
         task.variables = Variables::of(variables, self.secrets);
-        task.directory = Some(Arc::new(self.directory));
+        task.directory = Directory::at(self.directory);
         task.umask = Some(self.umask);
         task.slot = self.slot;
         task.inherited = Arc::new(self.inherited);

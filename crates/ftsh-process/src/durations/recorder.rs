@@ -58,7 +58,9 @@ impl DurationRecorder {
         move || {
             let script = match of {
                 DurationsOf::Script => script,
-                DurationsOf::Used(path) => Some(ScriptIdentity::File(resolve(&None, &path))),
+                DurationsOf::Used(path) => {
+                    Some(ScriptIdentity::File(resolve(&Directory::default(), &path)))
+                }
                 DurationsOf::Sourced(path) => {
                     Some(ScriptIdentity::File(resolve(&directory, &path)))
                 }

@@ -243,7 +243,7 @@ fn listed_home(user: &BString) -> io::Result<Option<BString>> {
 
 /// Returns the directory in which relative paths begin.
 fn current_of(directory: &Directory) -> io::Result<PathBuf> {
-    match directory {
+    match &directory.path {
         Some(directory) => Ok(OsStr::from_bytes(directory).into()),
         None => current(),
     }
@@ -274,7 +274,6 @@ fn read(directory: &Directory, path: &[u8], control: &Control) -> io::Result<BSt
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
 
     use super::*;
 
@@ -290,7 +289,7 @@ mod tests {
 
     #[test]
     fn a_directory_is_named_as_shells_name_it() {
-        let base: Directory = Some(Arc::new("/usr/bin".into()));
+        let base = Directory::at("/usr/bin");
         let enter = |path: &str| enter(&base, path.as_bytes()).map_err(|error| error.kind());
         assert_eq!(enter("../lib/.//"), Ok("/usr/lib".into()));
         assert_eq!(enter("/.."), Ok("/".into()));

@@ -208,8 +208,7 @@ mod tests {
             std::fs::create_dir_all(path.parent().unwrap_or(&path))?;
             std::fs::write(path, "")?;
         }
-        let directory: Directory =
-            Some(std::sync::Arc::new(place.path().as_os_str().as_encoded_bytes().into()));
+        let directory = Directory::at(place.path().as_os_str().as_encoded_bytes());
         let expand = |pattern: &str| {
             expand(&directory, pattern.as_bytes(), &Control::default()).expect("readable")
         };

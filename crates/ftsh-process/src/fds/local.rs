@@ -171,7 +171,7 @@ mod tests {
 
     fn open_in(directory: &TempDir, name: &str, access: Access) -> Option<Fd> {
         let path = directory.path().join(name);
-        open(&None, path.as_os_str().as_encoded_bytes(), access)
+        open(&Directory::default(), path.as_os_str().as_encoded_bytes(), access)
     }
 
     #[test]

@@ -11,7 +11,7 @@ use ftsh_machine::effect::Directory;
 /// Resolves a path against a task's directory.
 pub(crate) fn resolve(directory: &Directory, path: &[u8]) -> PathBuf {
     let path = Path::new(OsStr::from_bytes(path));
-    match directory {
+    match &directory.path {
         Some(directory) => Path::new(OsStr::from_bytes(directory)).join(path),
         None => path.into(),
     }

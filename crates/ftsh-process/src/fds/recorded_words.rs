@@ -133,7 +133,7 @@ mod tests {
     fn words(path: &Path, from: u64, line: Option<&str>) -> io::Result<BString> {
         let (path, line) = (path.to_str().expect("a path").into(), line.map(Into::into));
         let words = WordFile { path, umask: Some(0o027), from, line };
-        update(&None, &words, &Control::default())
+        update(&Directory::default(), &words, &Control::default())
     }
 
     #[test]

@@ -20,6 +20,7 @@ use super::super::fds::buffer::FileBuffer;
 use super::super::fds::path::resolve;
 use super::super::os::umask::umask as own_umask;
 use super::spawn::{ProgramSpec, SHELL, interpreter, is_text, start_of};
+use ftsh_machine::effect::Directory;
 use ftsh_machine::effect::Umask;
 use ftsh_machine::event::{SpawnError, SpawnErrorKind};
 use ftsh_sys as sys;
@@ -79,7 +80,11 @@ impl Replacement {
         }
         Ok(Self {
             file: CString::new(file.as_os_str().as_bytes()).map_err(|_| refuse(Errno::ENOENT))?,
-            directory: program.directory.as_ref().map(|path| resolve(&None, path)),
+            directory: program
+                .directory
+                .path
+                .as_ref()
+                .map(|path| resolve(&Directory::default(), path)),
             umask: prepared.umask,
             arguments: prepared.arguments,
             environment: prepared.environment,

@@ -88,7 +88,7 @@ impl ProgramCache {
                 .find(|file| is_executable(file));
         }
         let system = program.file.as_deref().and_then(Path::parent).is_some_and(is_system);
-        system && program.directory.is_none()
+        system && program.directory == Directory::default()
     }
 
     /// Adds the path of a program to the cache.
@@ -197,7 +197,7 @@ impl ProgramSpec {
                 add(&mut environment, name, value)?;
             }
         }
-        let directory = match &self.directory {
+        let directory = match &self.directory.path {
             Some(directory) => Some(c_string(directory)?),
             None => None,
         };
@@ -253,7 +253,7 @@ impl ProgramSpec {
     pub fn explain(&self, file: &Path, errno: Errno) -> SpawnError {
         let name = self.name();
         let seen = resolve(&self.directory, file.as_os_str().as_bytes());
-        if let Some(directory) = &self.directory
+        if let Some(directory) = &self.directory.path
             && matches!(errno, Errno::ENOENT | Errno::ENOTDIR | Errno::EACCES)
             && let Err(error) = Path::new(OsStr::from_bytes(directory)).read_dir()
             && error.kind() != ErrorKind::PermissionDenied

@@ -47,7 +47,7 @@ each_alone! {
         let (end, output) = world.output(with_variables(&["prog"], &[("PATH", &text)]));
         assert_eq!((end.as_str(), output), ("exit 0", format!("found {text}/prog\n").into()));
         // Relative paths start at the task's directory.
-        world.directory = Some(Arc::new(text.clone().into()));
+        world.directory.path = Some(Arc::new(text.clone().into()));
         for (path, word) in [(".", "prog"), ("", "prog"), ("/", "./prog")] {
             let (end, _) = world.output(with_variables(&[word], &[("PATH", path)]));
             assert_eq!(end, "exit 0", "{path} {word}");
@@ -72,7 +72,7 @@ each_alone! {
             script(place.path(), "plain", b"true", 0o644);
             script(place.path(), "garbage", b"\0\x01\x02", 0o755);
             script(place.path(), "orphan", b"#!/no/such/interpreter -x", 0o755);
-            world.directory = Some(Arc::new(place.path().to_str().expect("a name").into()));
+            world.directory.path = Some(Arc::new(place.path().to_str().expect("a name").into()));
             let mut end = |words: &[&str]| {
                 let process = world.start(program(words));
                 world.end_of(process)
@@ -89,10 +89,10 @@ each_alone! {
             assert_eq!(end(&["true", "a\0b"]), "System: a NUL byte cannot be passed to a program");
             let long = "x".repeat(3 << 20);
             assert_eq!(end(&["true", &long]), "System: true: too many arguments, or too long");
-            world.directory = Some(Arc::new("/no/such/place".into()));
+            world.directory.path = Some(Arc::new("/no/such/place".into()));
             let process = world.start(program(&["true"]));
             assert_eq!(world.end_of(process), "System: true: the directory /no/such/place no longer exists");
-            world.directory = None;
+            world.directory.path = None;
         }
     }
 
@@ -250,12 +250,12 @@ each_alone! {
         let buffer = BufferId(world.id());
         let text = BString::from("kept");
         world.with(&[(1, FdSource::BufferCreate(buffer, text)), (0, FdSource::Null)]);
-        world.directory = Some(Arc::new("/".into()));
+        world.directory.path = Some(Arc::new("/".into()));
         let run = world.request(process, ScopeId::SCRIPT, program(&["no-such-program"]));
         world.driver.perform(Effect::Exec(Box::new(run)));
         assert_eq!(world.end_of(process), "NotFound: no-such-program: not found along PATH");
         world.with(&[]);
-        world.directory = None;
+        world.directory.path = None;
         let before = std::env::current_dir().expect("a directory");
         let (_, output) = world.output(program(&["pwd", "-P"]));
         assert_eq!(output, format!("{}\n", before.display()));

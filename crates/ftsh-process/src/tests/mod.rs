@@ -24,8 +24,8 @@ use super::{Attachments, ProcessConfig, ProcessDriver};
 
 use ftsh_machine::driver::Driver;
 use ftsh_machine::effect::{
-    Action, BufferId, Effect, FdChange, FdSource, IoId, OperationId, ProcessId, Query, Run,
-    ScopeId, ScratchId, TaskId,
+    Action, BufferId, Directory, Effect, FdChange, FdSource, IoId, OperationId, ProcessId, Query,
+    Run, ScopeId, ScratchId, TaskId,
 };
 use ftsh_machine::event::{CommandStatus, Event, Refusal, Reply};
 use ftsh_machine::time::{Deadline, Time};
@@ -112,7 +112,7 @@ struct World {
     driver: ProcessDriver,
     last: u64,
     events: VecDeque<Event>,
-    directory: Option<Arc<BString>>,
+    directory: Directory,
     umask: Option<u16>,
     redirects: Vec<FdChange>,
     deadline: Deadline,
@@ -125,7 +125,7 @@ impl World {
                 .expect("a driver can be made"),
             last: 0,
             events: VecDeque::new(),
-            directory: None,
+            directory: Directory::default(),
             umask: None,
             redirects: Vec::new(),
             deadline: Deadline::NONE,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::*;
-use ftsh_machine::effect::{Access, PipeId};
+use ftsh_machine::effect::{Access, Directory, PipeId};
 
 fn file(path: &std::path::Path, access: Access) -> FdSource {
     FdSource::File { path: path.to_str().expect("a name").into(), access }
@@ -56,7 +56,7 @@ each_alone! {
 
     fn files_are_made_emptied_and_added_to(world) {
         let place = tempfile::tempdir().expect("a directory");
-        world.directory = Some(Arc::new(place.path().to_str().expect("a name").into()));
+        world.directory.path = Some(Arc::new(place.path().to_str().expect("a name").into()));
         let path = std::path::Path::new("f");
         for (access, text) in [
             (Access::Write, "one"), (Access::Append, "two"), (Access::Write, "three"),
@@ -159,7 +159,7 @@ each_alone! {
                 operation,
                 io,
                 base: IoId::INHERITED,
-                directory: None,
+                directory: Directory::default(),
                 umask: None,
                 redirects: vec![
                     FdChange { descriptor: 0, source },
@@ -196,7 +196,7 @@ each_alone! {
             operation,
             io: IoId(1),
             base: IoId::INHERITED,
-            directory: None,
+            directory: Directory::default(),
                 umask: None,
             redirects: vec![FdChange { descriptor: 1, source: file(&fifo, Access::Write) }],
         });
@@ -217,7 +217,7 @@ each_alone! {
                 operation,
                 io: IoId(2),
                 base: IoId::INHERITED,
-                directory: None,
+                directory: Directory::default(),
                 umask: None,
                 redirects: vec![FdChange { descriptor: 0, source }],
             });
@@ -244,7 +244,7 @@ each_alone! {
         let place = tempfile::tempdir().expect("a directory");
         let text = place.path().to_str().expect("a name").to_owned();
         std::fs::write(place.path().join("a.txt"), "content").expect("a file");
-        world.directory = Some(Arc::new(text.clone().into()));
+        world.directory.path = Some(Arc::new(text.clone().into()));
         assert_eq!(world.ask(Query::Glob("*.txt".into())), Ok(Reply::Words(vec!["a.txt".into()])));
         assert_eq!(world.ask(Query::Directory(".".into())), Ok(Reply::Text(text.into())));
         assert_eq!(world.ask(Query::File("a.txt".into())), Ok(Reply::Text("content".into())));

@@ -383,7 +383,7 @@ each_alone! {
         let path = made(place.path().join("f"), "old\n");
         world.with(&[(1, draft(1, &path)), (2, FdSource::Null)]);
         let process = world.start(shell("(while ! test -e go; do sleep 0.01; done; echo late) & echo soon"));
-        world.directory = Some(Arc::new(text(place.path())));
+        world.directory.path = Some(Arc::new(text(place.path())));
         let _ = world.end_of(process);
         let process = world.start(shell("(while ! test -e go; do sleep 0.01; done; echo later) & echo soon"));
         assert_eq!(world.end_of(process), "exit 0");

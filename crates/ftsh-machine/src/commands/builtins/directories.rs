@@ -71,7 +71,7 @@ fn cd(commands: &mut CommandRunner<'_>, task: &mut Task, args: &[BString]) -> Re
         let exported = |value| Variable { value, exported: true, inherited: false };
         task.variables.put(&name.into(), value.map(Value::from).map(exported));
     }
-    task.directory = Some(Arc::new(directory));
+    task.directory.path = Some(Arc::new(directory));
     Ok(())
 }
 
@@ -121,7 +121,7 @@ fn mode(args: &[BString]) -> Result<u16, Suspend> {
 
 /// Returns the task's directory as an absolute path; `None` if the shell's own directory is gone.
 pub(crate) fn directory(task: &Task) -> Result<Option<BString>, Suspend> {
-    if let Some(directory) = &task.directory {
+    if let Some(directory) = &task.directory.path {
         return Ok(Some(directory.to_vec().into()));
     }
     match answer(task, &Query::OwnDirectory) {
