@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::clock::ChannelClock;
-use super::directory::Directory;
+use super::directory::ChannelDirectory;
 use super::error::ChannelFileError;
 use super::file::ChannelFile;
 use super::file_watch::FileWatch;
@@ -63,7 +63,10 @@ pub(super) struct Advanced {
 
 impl OpenChannel {
     /// Opens the file of a channel.
-    pub(super) fn open(directory: &Directory, name: &Arc<str>) -> Result<Self, ChannelFileError> {
+    pub(super) fn open(
+        directory: &ChannelDirectory,
+        name: &Arc<str>,
+    ) -> Result<Self, ChannelFileError> {
         let file = Arc::new(ChannelFile::open(directory, name)?);
         Ok(Self {
             name: name.clone(),
@@ -119,7 +122,7 @@ impl OpenChannel {
     /// Advances the channel as far as possible without waiting.
     pub(super) fn advance(
         &mut self,
-        directory: &Directory,
+        directory: &ChannelDirectory,
         clock: &ChannelClock,
         waited: Option<Waited>,
     ) -> Advanced {
@@ -140,7 +143,7 @@ impl OpenChannel {
 
     fn try_advance(
         &mut self,
-        directory: &Directory,
+        directory: &ChannelDirectory,
         clock: &ChannelClock,
         advanced: &mut Advanced,
     ) -> Result<(), ChannelFileError> {
@@ -438,7 +441,7 @@ impl OpenChannel {
     }
 
     /// Records the end of all attempts in the file, if possible within a short time.
-    pub(super) fn finish(&mut self, directory: &Directory, clock: &ChannelClock) {
+    pub(super) fn finish(&mut self, directory: &ChannelDirectory, clock: &ChannelClock) {
         for waiter in std::mem::take(&mut self.waiting) {
             waiter.give_up(&self.file);
         }

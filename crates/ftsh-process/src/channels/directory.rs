@@ -6,14 +6,14 @@ use super::error::ChannelFileError;
 use crate::user_directory;
 
 /// Directory with the files of channels.
-pub(super) struct Directory {
+pub(super) struct ChannelDirectory {
     /// Path.
     path: PathBuf,
     /// Parent directory, if also private to ftsh.
     above: Option<PathBuf>,
 }
 
-impl Directory {
+impl ChannelDirectory {
     /// Uses the given directory, or else one in the user's private directory.
     pub(super) fn new(given: Option<PathBuf>) -> Self {
         match given {

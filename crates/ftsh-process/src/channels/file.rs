@@ -7,7 +7,7 @@ use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::directory::Directory;
+use super::directory::ChannelDirectory;
 use super::error::ChannelFileError;
 use super::locks::{self, STATE};
 use ftsh_machine::channels::{Damaged, SIZE};
@@ -22,7 +22,7 @@ pub(super) struct ChannelFile {
 
 impl ChannelFile {
     /// Opens the file of a channel, and creates it if missing.
-    pub(super) fn open(directory: &Directory, name: &str) -> Result<Self, ChannelFileError> {
+    pub(super) fn open(directory: &ChannelDirectory, name: &str) -> Result<Self, ChannelFileError> {
         directory.make()?;
         let path = directory.path().join(name);
         if !is_name(name) {

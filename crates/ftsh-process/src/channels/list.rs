@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::super::os::clock::BOOT_ID;
 use super::clock::ChannelClock;
-use super::directory::Directory;
+use super::directory::ChannelDirectory;
 use super::error::ChannelFileError;
 use super::file::{ChannelFile, is_name};
 use super::locks::{self, ATTEMPTS};
@@ -52,7 +52,7 @@ pub enum BreakerSnapshot {
 
 /// Returns the directory of channels, and its channels by name. Creates nothing.
 pub fn list_channels(given: Option<PathBuf>) -> Result<(PathBuf, Vec<ListedChannel>), String> {
-    let directory = Directory::new(given);
+    let directory = ChannelDirectory::new(given);
     let path = directory.path().to_owned();
     if !path.exists() {
         return Ok((path, Vec::new()));

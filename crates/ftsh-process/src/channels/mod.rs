@@ -27,7 +27,7 @@ use thiserror::Error;
 
 use self::channel::OpenChannel;
 use self::clock::ChannelClock;
-use self::directory::Directory;
+use self::directory::ChannelDirectory;
 use self::error::ChannelFileError;
 use self::file_watch::FileWatch;
 use self::outer_passes::OuterPasses;
@@ -74,7 +74,7 @@ pub(crate) struct ChannelUpdate {
 
 /// Channels of one shell.
 pub(crate) struct ShellChannels {
-    directory: Directory,
+    directory: ChannelDirectory,
     outer_passes: OuterPasses,
     clock: Option<ChannelClock>,
     all: HashMap<Name, OpenChannel>,
@@ -90,7 +90,7 @@ impl ShellChannels {
     /// Creates the channels in a directory; without one, in the user's own.
     pub(crate) fn new(directory: Option<PathBuf>) -> Self {
         Self {
-            directory: Directory::new(directory),
+            directory: ChannelDirectory::new(directory),
             outer_passes: OuterPasses::from_env(),
             clock: None,
             all: HashMap::new(),
