@@ -121,13 +121,7 @@ impl<D: Interactive<Edited = Edited>> Session<D> {
         self.reader.remember(&text);
         let functions: Vec<&str> = self.machine.functions().map(|name| &**name).collect();
         let channels: Vec<&str> = self.machine.channels().map(|name| &**name).collect();
-        let names = KnownNames {
-            functions: &functions,
-            channels: &channels,
-            is_open: true,
-            is_part: true,
-            has_used: false,
-        };
+        let names = known_names(&functions, &channels);
         let script = match parse_with(NAME, &text, names) {
             Ok(script) => script,
             Err(errors) => {
@@ -233,13 +227,7 @@ impl<D: Interactive<Edited = Edited>> Session<D> {
             let functions: Vec<&str> = functions.iter().map(|name| &**name).collect();
             let channels: Vec<Name> = self.machine.channels().cloned().collect();
             let channels: Vec<&str> = channels.iter().map(|name| &**name).collect();
-            let names = KnownNames {
-                functions: &functions,
-                channels: &channels,
-                is_open: true,
-                is_part: true,
-                has_used: false,
-            };
+            let names = known_names(&functions, &channels);
             let unfinished = |text: &str| unfinished_with(text, names);
             let lacks = text.as_deref().and_then(unfinished);
             let mut known = SessionSnapshot::of(&self.machine);
@@ -333,6 +321,11 @@ impl<D: Interactive<Edited = Edited>> Session<D> {
 }
 
 /// Writes to standard output.
+/// Returns the names that are defined at the prompt.
+fn known_names<'n>(functions: &'n [&'n str], channels: &'n [&'n str]) -> KnownNames<'n> {
+    KnownNames { functions, channels, is_open: true, is_part: true, has_used: false }
+}
+
 fn write_output(text: &str) {
     non_blocking_writer::standard_output().print(text);
 }
