@@ -119,7 +119,7 @@ fn missing(command: &str, recipes: &BTreeSet<&str>) -> Option<String> {
         let recipe = words.next().unwrap_or_default();
         return (!recipes.contains(recipe)).then(|| format!("no recipe `{recipe}`"));
     }
-    let is_file = program.contains('/') && !program.contains(['$', '*', '"']);
+    let is_file = program.contains('/') && !program.contains(['$', '*', '"', '^']);
     (is_file && !root().join(program).exists()).then(|| format!("no file {program}"))
 }
 
@@ -130,15 +130,21 @@ fn workflows_run_recipes_and_files_that_exist() {
     let recipes: BTreeSet<_> = recipes.filter_map(|line| line.split([' ', ':']).next()).collect();
     assert!(missing("just nosuch", &recipes).is_some());
     assert!(missing("packaging/nosuch x", &recipes).is_some());
-    let mut problems = Vec::new();
-    let mut run = BTreeSet::new();
-    let workflow = yaml(CI);
-    for line in steps(&workflow).filter_map(|it| it["run"].as_str()).flat_map(str::lines) {
-        problems.extend(missing(line, &recipes));
-        run.insert(line);
-    }
+    let (workflow, release) = (yaml(CI), yaml(RELEASE));
+    let lines = |workflow| steps(workflow).filter_map(|it| it["run"].as_str()).flat_map(str::lines);
+    let run: BTreeSet<_> = lines(&workflow).chain(lines(&release)).collect();
+    let problems: Vec<_> = run.iter().filter_map(|line| missing(line, &recipes)).collect();
     assert!(problems.is_empty(), "{problems:?}");
-    for needed in [".ci/run", "just msrv", "just deny", "just doc", "just book", "just editors"] {
+    for needed in [
+        ".ci/run",
+        "just msrv",
+        "just deny",
+        "just doc",
+        "just book",
+        "just editors",
+        "just release",
+        "packaging/release/try dist/release",
+    ] {
         assert!(run.contains(needed), "no job runs {needed}");
     }
     let machines = items(&workflow["jobs"]["checks"]["strategy"]["matrix"]["os"]);
