@@ -16,6 +16,22 @@ pub(crate) struct Survivor {
     pub command: String,
 }
 
+impl Survivor {
+    /// Describes the process for people: parent, state, the system call it waits in.
+    pub(crate) fn state(&self) -> String {
+        let read = |file| fs::read_to_string(format!("/proc/{}/{file}", self.pid));
+        let status = read("status").unwrap_or_default();
+        let fields: Vec<_> = ["State", "PPid", "SigPnd", "ShdPnd", "SigBlk"]
+            .into_iter()
+            .filter_map(|name| status.lines().find(|line| line.starts_with(name)))
+            .map(|line| line.replace('\t', " "))
+            .collect();
+        let waits = [read("wchan"), read("syscall")].map(Result::unwrap_or_default);
+        let (pid, command) = (self.pid, &self.command);
+        format!("{pid} {command}: {}, {}\n", fields.join(", "), waits.join(" ").trim())
+    }
+}
+
 /// Variable with the mark in the environment of a run's processes.
 pub(crate) const MARK: &str = "FTSH_TEST_RUN";
 

@@ -264,10 +264,11 @@ impl Running {
     pub(crate) fn wait(mut self) -> Finished {
         let (status, elapsed) = self.await_end();
         let survivors = marked(&self.mark);
+        let hang = if status.is_none() { self.hang(&survivors) } else { String::new() };
         // No process is left to kill or to search for.
         self.over = status.is_some() && survivors.is_empty();
         self.end();
-        self.finished(status, elapsed, survivors)
+        Finished { hang, ..self.finished(status, elapsed, survivors) }
     }
 
     /// Waits for the end like [`Running::wait`], and leaves the remaining processes to the next run
@@ -282,6 +283,13 @@ impl Running {
         let rest = self.limit.saturating_sub(self.started.elapsed());
         let status = self.child.wait_timeout(rest).expect("the shell can be waited for");
         (status, self.started.elapsed())
+    }
+
+    /// Describes what hangs: the script, and each process with its state.
+    fn hang(&self, survivors: &[Survivor]) -> String {
+        let script = fs::read(self.directory().join("script.ftsh")).unwrap_or_default();
+        let states: String = survivors.iter().map(Survivor::state).collect();
+        format!("{}\n{states}", String::from_utf8_lossy(&script))
     }
 
     fn finished(
@@ -300,6 +308,7 @@ impl Running {
             directory: self.directory.take().expect("taken once"),
             mark: self.mark.clone(),
             command_line: std::mem::take(&mut self.command_line),
+            hang: String::new(),
         }
     }
 
@@ -360,6 +369,8 @@ pub(crate) struct Finished {
     /// Mark in the environment of the run's processes.
     pub(super) mark: String,
     command_line: String,
+    /// State of the processes that a hang left; empty for a run that ended.
+    hang: String,
 }
 
 impl Finished {
@@ -404,7 +415,7 @@ impl Finished {
 
     /// Checks for a hang and for a panic.
     pub(crate) fn check_health(&self) {
-        assert!(self.status.is_some(), "hung: {}", self.story());
+        assert!(self.status.is_some(), "hung: {}\n{}", self.story(), self.hang);
         assert!(!self.errors().contains("panicked at"), "panicked: {}", self.story());
     }
 
