@@ -45,7 +45,9 @@ function letters(names, told) {
   for (const { bytes, name, start, end } of found) bytes.fill(CLASSES[name] || '.', start, end);
   // Mistakes win over all; what is missing has no length.
   for (const { bytes, name, start, end } of found) {
-    if (name === 'error') bytes.fill('!', Math.min(start, bytes.length - 1), Math.max(end, start + 1));
+    if (name !== 'error') continue;
+    const last = bytes.length - 1;
+    bytes.fill('!', Math.min(start, last), Math.min(Math.max(end, start + 1), last + 1));
   }
   return names.map((name) => `${name}\n${classes.get(name)}\n`).join('');
 }

@@ -1,5 +1,5 @@
-// The grammar of ftsh for editors. It takes the scripts that ftsh takes, but for calls of functions that are named `channel`,
-// `list` or `local`, and some that it refuses: what is wrong with a script `ftsh --lsp` tells.
+// The grammar of ftsh for editors. It takes the scripts that ftsh takes, but for calls of functions that are named like a
+// keyword (`accept`, `args`, `case`, `channel`, `limit`, `list`, `local`), and some that it refuses: what is wrong with a script `ftsh --lsp` tells.
 //
 // Words are three kinds by where they stand: in commands, in the commands of `.succeeds. ( … )`, which end at a
 // parenthesis, and in expressions, where `( ) ,` are tokens. Words of small letters and points are told apart here, since
@@ -49,6 +49,7 @@ module.exports = grammar({
     $._command_glue, $._inner_glue, $._operand_glue,
     $._assigned, $._environment_name, $._equals, $._equals_nothing,
     $._finally, $._jump,
+    $._call_start, $._call_end,
     $._document_start, $.document_word, $._document_begin, $._document_text, $.document_end,
     $._error,
   ],
@@ -75,7 +76,15 @@ module.exports = grammar({
     _close: ($) => seq('end', repeat($.redirection)),
 
     try: ($) =>
-      seq('try', repeat($._try_clause), $.block, optional($.catch), optional($.finally), $._close),
+      seq(
+        'try',
+        optional(alias($._first_limit, $.limit)),
+        repeat($._try_clause),
+        $.block,
+        optional($.catch),
+        optional($.finally),
+        $._close,
+      ),
     within: ($) =>
       seq(
         'limit',
@@ -135,7 +144,9 @@ module.exports = grammar({
         seq('through', $._expression),
         seq('backoff', alias($._bare, $.policy), repeat($._backoff_clause)),
       ),
-    limit: ($) => prec.right(seq(optional(choice('for', 'or')), $.duration)),
+    // Only the first limit may lack a word before it; thus a symbol cannot begin a later clause.
+    _first_limit: ($) => $.duration,
+    limit: ($) => seq(choice('for', 'or'), $.duration),
     _watch_clause: ($) => choice(seq('stalled', $.duration), seq('memory', $.size)),
     duration: ($) => prec.right(seq($._expression, optional($.unit))),
     unit: () => choice(...UNITS),
@@ -201,10 +212,14 @@ module.exports = grammar({
     _stage: ($) => choice($.command, $._structure),
 
     command: ($) =>
-      seq(
-        repeat(choice($.environment, $.redirection)), field('name', alias($._command_word, $.word)),
-        repeat(choice($.redirection, alias($._command_word, $.word))),
+      choice(
+        seq(
+          repeat(choice($.environment, $.redirection, $.prefix)), field('name', alias($._command_word, $.word)),
+          repeat(choice($.redirection, alias($._command_word, $.word))),
+        ),
+        field('name', alias('keep', $.word)),
       ),
+    prefix: ($) => choice('keep', seq('accept', alias($._command_word, $.statuses))),
     environment: ($) =>
       seq(
         alias($._environment_name, $.name),
@@ -277,14 +292,19 @@ module.exports = grammar({
     variable: () => token(/\$([A-Za-z_][A-Za-z0-9_]*|[0-9#*@$])/),
     expansion: ($) =>
       choice(
+        $._called,
         seq('${', $.parameter, optional($.index), optional($._default), token.immediate('}')),
         seq('$(', $.parameter, token.immediate(')')),
       ),
     _variable_inside: ($) =>
       choice(
+        $._called,
         seq('${', $.parameter, optional($.index), optional($._default_inside), token.immediate('}')),
         seq('$(', $.parameter, token.immediate(')')),
       ),
+    _called: ($) => 
+      seq('${', $._call_start, optional(list($._expression)), ')', optional($._sum), $._call_end),
+    _sum: ($) => repeat1(seq(alias(choice(...OPERATORS.flatMap(([, ...all]) => all)), $.operator), $._expression)),
     parameter: () => token.immediate(/[A-Za-z0-9_]+|[#*@$]/),
     index: () => token.immediate(/\[[^\]\n]*\]/),
     _default: ($) =>

@@ -5,6 +5,7 @@
 (for "for" @keyword)
 (while "while" @keyword)
 (jump) @keyword
+(prefix ["accept" "keep"] @keyword (statuses)? @type)
 
 (command name: (word) @function)
 (call name: (function_name) @function)
@@ -13,13 +14,15 @@
 (operator) @operator
 (redirect_operator) @punctuation.special
 ["|" "|&"] @punctuation.special
-["(" ")" ","] @punctuation.bracket
+(group ["(" ")"] @punctuation.bracket)
+(succeeds ["(" ")"] @punctuation.bracket)
+(call ["(" ")" ","] @punctuation.bracket)
 
 ; generated: try-words
 (try ["or" "every" "each" "usual" "stalled" "memory" "while" "atomic" "same input" "signal" "backoff" "through" "from" "to" "by" "jitter"] @type)
 ; end of generated
 (limit ["for" "or"] @type)
-(within "signal" @type)
+(within ["stalled" "memory" "signal"] @type)
 (for ["in" "from input" "by"] @type)
 ; generated: loop-clauses
 (for ["in order" "hedge after" "at most" "at least" "keep going" "finish running" "output grouped" "output tagged" "retry lost" "once in" "while free" "while load" "on slurm" "on ssh" "usual" "or"] @type)
@@ -27,6 +30,8 @@
 (list ["in" "add"] @type)
 (channel ["at most" "rate" "per" "budget" "breaker" "failures" "failure"] @type)
 (try (duration (unit) @type))
+(try (size (unit) @type))
+(within (size (unit) @type))
 (limit (duration (unit) @type))
 (within (duration (unit) @type))
 (channel (duration (unit) @type))

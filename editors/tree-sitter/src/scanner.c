@@ -11,6 +11,7 @@ enum Token {
   COMMAND_GLUE, INNER_GLUE, OPERAND_GLUE,
   ASSIGNED, ENVIRONMENT_NAME, EQUALS, EQUALS_NOTHING,
   FINALLY, JUMP,
+  CALL_START, CALL_END,
   DOCUMENT_START, DOCUMENT_WORD, DOCUMENT_BEGIN, DOCUMENT_TEXT, DOCUMENT_END,
   ERROR,
 };
@@ -22,6 +23,8 @@ enum { DOCUMENTS = 4, LENGTH = 64 };
 enum { NOTHING, GLUE, EQUAL_SIGN };
 
 typedef struct {
+  // How many calls in braces are open, whose words end at `}`.
+  unsigned char calls;
   unsigned char before, is_inside, count;
   unsigned char is_quoted[DOCUMENTS];
   // After `<<-`, blanks may stand before the last line's word.
@@ -241,6 +244,26 @@ static bool is_word(const char *word, const char *const *words) {
 static const char *const KEYWORDS[] = {"try", "if", "while", "return", "shift", NULL};
 static const char *const JUMPS[] = {"break", "continue", NULL};
 
+static const char *const QUESTIONS[] = {"not", "exists", "succeeds", "yes", "output", NULL};
+
+// Behind a `!` and blanks: whether it is an operator, and not a value that is compared or stands alone.
+static bool is_negation(TSLexer *lexer) {
+  if (lexer->lookahead == '(') return true;
+  if (!is_blank(lexer->lookahead)) return false;
+  pass_blanks(lexer);
+  if (lexer->eof(lexer) || is_one_of(lexer->lookahead, "\n;#),")) return false;
+  if (is_one_of(lexer->lookahead, "=<>&|")) return false;
+  if (lexer->lookahead != '.') return true;
+  char name[16] = "";
+  unsigned length = 0;
+  for (advance(lexer); lexer->lookahead >= 'a' && lexer->lookahead <= 'z' && length < sizeof name - 1; length++) {
+    name[length] = (char)lexer->lookahead;
+    advance(lexer);
+  }
+  if (lexer->lookahead != '.') return true;
+  return is_word(name, QUESTIONS) || !strncmp(name, "is", 2);
+}
+
 static bool word(Scanner *scanner, TSLexer *lexer, const bool *valid) {
   // Where more than a piece may stand, what came before was something else, which isn't told here.
   bool is_piece = !valid[ASSIGNED] && !valid[ENVIRONMENT_NAME] && !valid[DOCUMENT_START];
@@ -281,6 +304,7 @@ static bool word(Scanner *scanner, TSLexer *lexer, const bool *valid) {
   for (;; length++) {
     int32_t c = lexer->lookahead;
     if (ends(lexer, is_operand || is_inner, is_operand) || is_quote(c)) break;
+    if (c == '}' && is_operand && scanner->calls) break;
     if (c == '$' || c == '\\') {
       lexer->mark_end(lexer);
       advance(lexer);
@@ -320,6 +344,7 @@ static bool word(Scanner *scanner, TSLexer *lexer, const bool *valid) {
   }
   lexer->mark_end(lexer);
   if (!length) return false;
+  if (is_operand && !is_joined && !strcmp(text, "!") && is_negation(lexer)) return false;
   if (is_plainly && !is_quote(lexer->lookahead)) {
     if (!valid[ASSIGNED] || length >= sizeof text) return false;
     // Alone on its line?
@@ -350,6 +375,7 @@ static bool glue(Scanner *scanner, TSLexer *lexer, const bool *valid) {
     lexer->mark_end(lexer);
   }
   if (ends(lexer, is_inner || is_operand, is_operand) || lexer->lookahead == '`') return false;
+  if (lexer->lookahead == '}' && is_operand && scanner->calls) return false;
   if (is_joint && lexer->lookahead == '#') return false;
 found:
   scanner->before = GLUE;
@@ -357,9 +383,36 @@ found:
   return true;
 }
 
+// Behind `${`: the name of a function and a parenthesis.
+static bool call_start(Scanner *scanner, TSLexer *lexer) {
+  while (is_blank(lexer->lookahead)) advance(lexer);
+  if (is_one_of(lexer->lookahead, "(")) return false;
+  while (!ends(lexer, true, false) && !is_quote(lexer->lookahead) && !is_one_of(lexer->lookahead, "${}:[]")) advance(lexer);
+  while (is_blank(lexer->lookahead)) advance(lexer);
+  if (lexer->lookahead != '(') return false;
+  advance(lexer);
+  lexer->mark_end(lexer);
+  scanner->calls++;
+  scanner->before = NOTHING;
+  lexer->result_symbol = CALL_START;
+  return true;
+}
+
+static bool call_end(Scanner *scanner, TSLexer *lexer) {
+  while (is_blank(lexer->lookahead)) skip(lexer);
+  if (lexer->lookahead != '}') return false;
+  advance(lexer);
+  lexer->mark_end(lexer);
+  if (scanner->calls) scanner->calls--;
+  lexer->result_symbol = CALL_END;
+  return true;
+}
+
 bool tree_sitter_ftsh_external_scanner_scan(void *payload, TSLexer *lexer, const bool *valid) {
   Scanner *scanner = payload;
   if (valid[ERROR]) return false;
+  if (valid[CALL_START]) return call_start(scanner, lexer);
+  if (valid[CALL_END] && call_end(scanner, lexer)) return true;
   if (scanner->is_inside && valid[DOCUMENT_TEXT]) return document(scanner, lexer);
   if (valid[DOCUMENT_BEGIN] && scanner->count) {
     lexer->mark_end(lexer);
