@@ -412,6 +412,7 @@ fn grammar_of_loops() -> String {
         (ValueForm::Order, "order", " ~ (blank* ~ in_order)?"),
         (ValueForm::Expression, "expression", " ~ (blank* ~ !opener ~ expression)?"),
         (ValueForm::Size, "size", " ~ (blank* ~ !opener ~ duration)?"),
+        (ValueForm::Words, "words", " ~ (blank* ~ !opener ~ expression)*"),
     ];
     let (names, rules) = grammar_rules("loop", |row| is_loop(row.head), &forms);
     let engines = EngineId::ALL.map(|engine| format!("\"{}\"", engine.name())).join(" | ");
@@ -429,6 +430,8 @@ fn grammar_of_loops() -> String {
 
 fn grammar_of_try() -> String {
     let forms = [
+        // `atomic in` before `atomic`.
+        (ValueForm::Words, "words", " ~ (blank* ~ !clause_word ~ expression)*"),
         (ValueForm::Nothing, "nothing", ""),
         (ValueForm::Time, "time", " ~ blank* ~ duration"),
         (ValueForm::UsualTime, "usual", " ~ blank* ~ (usual | duration)"),
@@ -459,6 +462,7 @@ fn tree_sitter_clause(row: &ClauseRow) -> Option<String> {
         ValueForm::Size => "$.size",
         ValueForm::Times => "$._expression, optional(choice('times', 'time'))",
         ValueForm::Order => "optional(seq('in', 'order'))",
+        ValueForm::Words => "repeat($._item)",
         ValueForm::Special => return None,
     };
     Some(format!("        seq({words}, {value}),\n"))

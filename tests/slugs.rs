@@ -10,8 +10,8 @@ use crate::support::{FTSH, Ftsh};
 use crate::tidy::assert_none;
 
 /// Messages without a program: no program causes one on purpose within the time of a test.
-const WITHOUT_PROGRAM: [Slug; 4] =
-    [Slug::Engine, Slug::Internal, Slug::ManyBranches, Slug::NoMemory];
+const WITHOUT_PROGRAM: [Slug; 5] =
+    [Slug::Conflict, Slug::Engine, Slug::Internal, Slug::ManyBranches, Slug::NoMemory];
 
 /// Builds a run of a program that can start the shell itself.
 fn run(program: &str) -> Ftsh {

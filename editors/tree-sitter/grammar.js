@@ -136,6 +136,7 @@ module.exports = grammar({
         seq('stalled', $.duration),
         seq('memory', $.size),
         seq('while', $._expression),
+        seq(phrase('atomic', 'in'), repeat($._item)),
         'atomic',
         phrase('same', 'input'),
         seq('signal', $._expression),
@@ -165,6 +166,7 @@ module.exports = grammar({
       choice(
         phrase('in', 'order'),
         seq(phrase('hedge', 'after'), optional(seq('usual', 'or')), $.duration),
+        seq(phrase('atomic', 'in'), repeat($._item)),
         seq(phrase('at', 'most'), $._expression),
       ),
     _forall_clause: ($) =>
@@ -177,6 +179,7 @@ module.exports = grammar({
         phrase('output', 'tagged'),
         seq(phrase('retry', 'lost'), $._expression, optional(choice('times', 'time'))),
         seq(phrase('once', 'in'), $._expression),
+        seq(phrase('atomic', 'in'), repeat($._item)),
         seq(phrase('while', 'free'), $.size),
         seq(phrase('while', 'load'), $._expression),
         seq(choice(phrase('on', 'slurm'), phrase('on', 'ssh')), optional($._expression)),

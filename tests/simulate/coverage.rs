@@ -174,7 +174,7 @@ impl Walk<'_> {
         }
     }
 
-    fn looping(&mut self, For { kind, list, body, usual, .. }: &For) {
+    fn looping(&mut self, For { kind, list, body, usual, atomic_in, .. }: &For) {
         if usual.is_some() {
             self.is("hedge-usual");
         }
@@ -223,12 +223,17 @@ impl Walk<'_> {
                 self.clause("once-in", once_in.as_ref());
             }
         }
+        if !atomic_in.is_empty() {
+            self.is("loop-atomic-in");
+        }
         self.expressions(list);
+        self.expressions(atomic_in);
         self.block(body);
     }
 
     fn attempts(&mut self, it: &Try) {
-        let Try { is_limit, clauses, usual, condition, through, body, catch, finally } = it;
+        let Try { is_limit, clauses, usual, condition, atomic_in, through, body, catch, finally } =
+            it;
         let TryClauses {
             time,
             times,
@@ -243,8 +248,9 @@ impl Walk<'_> {
         } = clauses;
         self.is(if *is_limit { "limit" } else { "try" });
         if *atomic {
-            self.is("try-atomic");
+            self.is(if atomic_in.is_empty() { "try-atomic" } else { "try-atomic-in" });
         }
+        self.expressions(atomic_in);
         if *same_input {
             self.is("try-same-input");
         }

@@ -206,6 +206,10 @@ impl<'a> CompletionContext<'a> {
             return self.command(words.is_empty());
         };
         match (role, head) {
+            (Role::Keyword, "try") if follows_directories(&words) => {
+                let clauses = if self.word.is_empty() { Vec::new() } else { self.clause(&words) };
+                if clauses.is_empty() { self.files(Wanted::Directories) } else { (0, clauses) }
+            }
             (Role::Keyword, "try") => (0, self.clause(&words)),
             (Role::Keyword, "channel") => (0, self.rule(&words)),
             (Role::Keyword, "list") if words.len() == 1 => (0, self.fitting(["add"])),
@@ -441,6 +445,11 @@ impl<'a> CompletionContext<'a> {
             });
             self.fitting(clauses)
         };
+        if last == "atomic" {
+            let mut found = self.fitting(["in"]);
+            found.extend(clauses());
+            return found;
+        }
         let second_word = clauses::rows("try").find_map(|row| match row.words {
             [first, second] if *first == last => Some(*second),
             _ => None,
@@ -473,6 +482,12 @@ impl<'a> CompletionContext<'a> {
             _ => clauses(),
         }
     }
+}
+
+/// True if the words of a `try` end with directories of `atomic in`.
+fn follows_directories(words: &[(&str, Role)]) -> bool {
+    let clause = words.iter().rposition(|(_, role)| *role == Role::Clause);
+    clause.is_some_and(|at| at > 0 && words[at].0 == "in" && words[at - 1].0 == "atomic")
 }
 
 #[cfg(test)]
@@ -621,7 +636,8 @@ mod tests {
             "forany x in a hedge after 5s at most "
         );
         assert_eq!(tab("forany x in a at "), "");
-        assert_eq!(tab("forany x in a at"), "");
+        assert_eq!(tab("forany x in a at"), "forany x in a atomic ");
+        assert_eq!(tab("forany x in a atomic "), "forany x in a atomic in ");
         assert_eq!(tab("forall x in 1 .t"), "forall x in 1 .to. ");
     }
 

@@ -515,6 +515,7 @@ impl<'t> TokenScanner<'t> {
             {
                 Role::Clause
             }
+            Some("try") if word == "in" && !self.is_after("atomic") => Role::Word,
             Some("try")
                 if clauses::words("try").any(|known| known == word)
                     || TIMES.contains(&word)

@@ -470,6 +470,9 @@ pub struct For {
     pub input: Option<Box<Input>>,
     /// Span of `or D` after `hedge after usual`. Without `usual`, `None`.
     pub usual: Option<Span>,
+    /// Directories of `atomic in`, whose words are expanded like those of a list; empty without the
+    /// clause. Each word of the loop is an atomic attempt.
+    pub atomic_in: Vec<Expr>,
     /// Body of the loop.
     pub body: Block,
 }
@@ -495,6 +498,9 @@ pub struct Try {
     pub usual: Option<Span>,
     /// Condition of `while expr`.
     pub condition: Option<Expr>,
+    /// Directories of `atomic in`, whose words are expanded like those of a list; empty without the
+    /// clause.
+    pub atomic_in: Vec<Expr>,
     /// Name after `through`, with its span.
     pub through: Option<(Span, Name)>,
     /// Body, executed by each attempt.

@@ -31,6 +31,8 @@ pub enum ValueForm {
     Order,
     /// Name of a signal.
     Signal,
+    /// Words of a list, up to the next clause.
+    Words,
     /// A form of its own, which has a rule of its own in the grammar.
     Special,
 }
@@ -65,6 +67,7 @@ pub const ROWS: &[ClauseRow] = &[
     ClauseRow::new("try", &["stalled"], ValueForm::Time, "stalled D", "an attempt fails when its processes have made no progress for this time: no processor time, no input or output, no start or end of a process"),
     ClauseRow::new("try", &["memory"], ValueForm::Size, "memory N", "an attempt fails when its processes together use more memory than this, such as `4 GB`"),
     ClauseRow::new("try", &["while"], ValueForm::Expression, "while EXPR", "another attempt is made only while the expression is `true`; it may use `$error_code` and the other variables of a failure"),
+    ClauseRow::new("try", &["atomic", "in"], ValueForm::Words, "atomic in DIR…", "as `atomic`; what the commands of an attempt change below the directories takes place only after success"),
     ClauseRow::new("try", &["atomic"], ValueForm::Nothing, "atomic", "an attempt is all or nothing: its output and files appear only after success"),
     ClauseRow::new("try", &["same", "input"], ValueForm::Nothing, "same input", "each attempt reads the same standard input, from where the first attempt began; a terminal is read directly"),
     ClauseRow::new("try", &["signal"], ValueForm::Signal, "signal NAME", "the signal that cancels an attempt, such as INT; TERM follows after half of the kill timeout"),
@@ -79,6 +82,7 @@ pub const ROWS: &[ClauseRow] = &[
     ClauseRow::new("limit", &["signal"], ValueForm::Signal, "signal NAME", "the signal that cancels the group, such as INT; TERM follows after half of the kill timeout"),
     ClauseRow::new("forany", &["in", "order"], ValueForm::Nothing, "in order", "begins with the first word instead of a random word"),
     ClauseRow::new("forany", &["hedge", "after"], ValueForm::UsualTime, "hedge after D", "the next word begins beside a word that takes longer; the first success wins; `hedge after usual or D` learns the time, and is at most `D`").further(&["usual", "or"]),
+    ClauseRow::new("forany", &["atomic", "in"], ValueForm::Words, "atomic in DIR…", "each word is an atomic attempt: what its commands change below the directories takes place only after success"),
     ClauseRow::new("forall", &["at", "most"], ValueForm::Number, "at most N", "the maximum number of branches at once"),
     ClauseRow::new("forany", &["at", "most"], ValueForm::Number, "at most N", "the maximum number of words at once; with `hedge after`"),
     ClauseRow::new("forall", &["at", "least"], ValueForm::Number, "at least N", "the number of branches that must succeed; the other branches are then killed"),
@@ -88,6 +92,7 @@ pub const ROWS: &[ClauseRow] = &[
     ClauseRow::new("forall", &["output", "tagged"], ValueForm::Nothing, "output tagged", "the output of branches appears line by line, each line after its word and a tab"),
     ClauseRow::new("forall", &["retry", "lost"], ValueForm::Times, "retry lost N times", "the maximum number of restarts of a branch whose machine is lost"),
     ClauseRow::new("forall", &["once", "in"], ValueForm::Expression, "once in FILE", "words recorded in the file are skipped; the word of each branch that succeeds is recorded there"),
+    ClauseRow::new("forall", &["atomic", "in"], ValueForm::Words, "atomic in DIR…", "each branch is an atomic attempt: what its commands change below the directories takes place only after success"),
     ClauseRow::new("forall", &["while", "free"], ValueForm::Size, "while free N", "a further branch begins only while at least this memory is available, such as `2 GB`"),
     ClauseRow::new("forall", &["while", "load"], ValueForm::Number, "while load N", "a further branch begins only while the load of the machine is at most this number"),
     ClauseRow::new("channel", &["at", "most"], ValueForm::Special, "at most N", "the maximum number of attempts at once; other attempts wait in the order of their arrival"),

@@ -257,10 +257,7 @@ impl Printer {
             }
             None => self.text.push_str(" in"),
         }
-        for item in &head.list {
-            self.text.push(' ');
-            self.expr(item);
-        }
+        self.words(&head.list);
         match &head.kind {
             ForKind::Each => {}
             ForKind::Any(ForAnyClauses { in_order, hedge_after, at_most }) => {
@@ -315,6 +312,17 @@ impl Printer {
                 self.clause(" once in ", once_in.as_ref());
             }
         }
+        if !head.atomic_in.is_empty() {
+            self.text.push_str(" atomic in");
+            self.words(&head.atomic_in);
+        }
+    }
+
+    fn words(&mut self, words: &[Expr]) {
+        for word in words {
+            self.text.push(' ');
+            self.expr(word);
+        }
     }
 
     fn clause(&mut self, words: &str, value: Option<&Expr>) {
@@ -364,7 +372,8 @@ impl Printer {
         }
         self.clause(" signal ", signal.as_ref());
         if *atomic {
-            self.text.push_str(" atomic");
+            self.text.push_str(if head.atomic_in.is_empty() { " atomic" } else { " atomic in" });
+            self.words(&head.atomic_in);
         }
         if *same_input {
             self.text.push_str(" same input");

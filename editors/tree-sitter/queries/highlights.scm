@@ -19,13 +19,13 @@
 (call ["(" ")" ","] @punctuation.bracket)
 
 ; generated: try-words
-(try ["or" "every" "each" "usual" "stalled" "memory" "while" "atomic" "same input" "signal" "backoff" "through" "from" "to" "by" "jitter"] @type)
+(try ["or" "every" "each" "usual" "stalled" "memory" "while" "atomic in" "atomic" "same input" "signal" "backoff" "through" "from" "to" "by" "jitter"] @type)
 ; end of generated
 (limit ["for" "or"] @type)
 (within ["stalled" "memory" "signal"] @type)
 (for ["in" "from input" "by"] @type)
 ; generated: loop-clauses
-(for ["in order" "hedge after" "at most" "at least" "keep going" "finish running" "output grouped" "output tagged" "retry lost" "once in" "while free" "while load" "on slurm" "on ssh" "usual" "or"] @type)
+(for ["in order" "hedge after" "atomic in" "at most" "at least" "keep going" "finish running" "output grouped" "output tagged" "retry lost" "once in" "while free" "while load" "on slurm" "on ssh" "usual" "or"] @type)
 ; end of generated
 (list ["in" "add"] @type)
 (channel ["at most" "rate" "per" "budget" "breaker" "failures" "failure"] @type)

@@ -119,6 +119,13 @@ impl<'w> Line<'w> {
                 pieces.extend([Piece::Raw(at), Piece::Raw(at + 1)]);
                 pieces.extend(self.heads.get(at + 2).map(|_| Piece::File(at + 2)));
                 at = (at + 3).min(self.heads.len());
+            } else if self.is(at, "atomic") && self.is(at + 1, "in") {
+                pieces.extend([Piece::Raw(at), Piece::Raw(at + 1)]);
+                at += 2;
+                while at < self.heads.len() && !self.ends_directories(keyword, at) {
+                    pieces.push(Piece::File(at));
+                    at += 1;
+                }
             } else if super::head(word).is_some() {
                 break;
             } else {
@@ -169,6 +176,12 @@ impl<'w> Line<'w> {
             pieces.push(Piece::Option(*at));
             *at += 1;
         }
+    }
+
+    /// True if the directories of `atomic in` end here.
+    fn ends_directories(&self, keyword: &str, at: usize) -> bool {
+        let mut rows = clauses::rows(keyword);
+        self.ends_list(at) || rows.any(|row| row.words.len() == 1 && self.is(at, row.words[0]))
     }
 
     /// True if a clause or a head begins here.

@@ -42,6 +42,7 @@ fn own_expressions(command: &Command) -> Vec<&Expr> {
         CommandKind::For(details) => {
             let mut found: Vec<_> = details.list.iter().collect();
             details.kind.map(&mut found, amount, Vec::push);
+            found.extend(&details.atomic_in);
             found
         }
         CommandKind::Try(details) => {
@@ -56,6 +57,7 @@ fn own_expressions(command: &Command) -> Vec<&Expr> {
                 Vec::push,
             );
             found.extend(&details.condition);
+            found.extend(&details.atomic_in);
             found
         }
         CommandKind::List { words, .. } => words.iter().collect(),

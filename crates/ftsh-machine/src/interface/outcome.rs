@@ -190,12 +190,14 @@ pub enum FailureKind {
     Stalled,
     /// The processes of an attempt used more memory than the size of `memory`.
     Memory,
+    /// Another process changed what an attempt of `atomic in` changed.
+    Conflict,
 }
 
 impl FailureKind {
     /// Names of the kinds, in the order of the language's description.
-    pub const NAMES: [&'static str; 19] = {
-        let mut names = [""; 19];
+    pub const NAMES: [&'static str; 20] = {
+        let mut names = [""; 20];
         let mut at = 0;
         // The kinds are the last rows of the slugs, after the finer slugs of failures.
         while at < names.len() {
@@ -232,6 +234,7 @@ impl FailureKind {
             | Self::Usage
             | Self::Stalled
             | Self::Memory
+            | Self::Conflict
             | Self::Io => code.clamp(1, 255) as u8,
         }
     }
@@ -271,6 +274,7 @@ impl FailureKind {
             Self::Usage => Slug::Usage,
             Self::Stalled => Slug::Stalled,
             Self::Memory => Slug::Memory,
+            Self::Conflict => Slug::Conflict,
         }
     }
 
@@ -296,6 +300,7 @@ impl FailureKind {
             | Self::Builtin
             | Self::Stalled
             | Self::Memory
+            | Self::Conflict
             | Self::Io => true,
         }
     }

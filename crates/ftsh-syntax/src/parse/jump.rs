@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::literal::bare;
-use crate::ast::{Block, Command, CommandKind, ForKind, Jump, Name, Pipeline, Stage};
+use crate::ast::{Block, Command, CommandKind, ForKind, Jump, ModifierKind, Name, Pipeline, Stage};
 use crate::error::SyntaxError;
 use crate::hint::{Hint, hint};
 use crate::slug::Slug;
@@ -33,8 +33,13 @@ pub(super) fn ends() -> Hint {
 /// Returns the errors of misplaced jumps in a script that defines `functions`.
 pub(super) fn misplaced(script: &[Command], functions: &HashMap<Name, Span>) -> Vec<SyntaxError> {
     let functions = functions.keys().map(|name| &**name).collect();
-    let mut check =
-        JumpCheck { functions, enclosing: Vec::new(), atomic: false, errors: Vec::new() };
+    let mut check = JumpCheck {
+        functions,
+        enclosing: Vec::new(),
+        atomic: false,
+        in_view: false,
+        errors: Vec::new(),
+    };
     check.commands(script);
     check.errors
 }
@@ -51,6 +56,8 @@ struct JumpCheck<'f> {
     enclosing: Vec<Enclosing>,
     /// True inside an atomic attempt.
     atomic: bool,
+    /// True inside an attempt of `atomic in`.
+    in_view: bool,
     errors: Vec<SyntaxError>,
 }
 
@@ -80,6 +87,7 @@ impl JumpCheck<'_> {
                     self.end(name, command.span);
                 }
                 self.exec(pipeline);
+                self.keep(pipeline);
                 for block in pipeline.stages.iter().filter_map(Stage::block) {
                     self.inside(STAGE, block);
                 }
@@ -109,13 +117,15 @@ impl JumpCheck<'_> {
                     ForKind::Any(_) => Enclosing::Any,
                     ForKind::All(_) => Enclosing::Task("a branch of `forall`"),
                 };
+                let around =
+                    self.attempt(!details.atomic_in.is_empty(), !details.atomic_in.is_empty());
                 self.inside(enclosing, &details.body);
+                (self.atomic, self.in_view) = around;
             }
             CommandKind::Try(details) => {
-                let atomic = self.atomic;
-                self.atomic |= details.clauses.atomic;
+                let around = self.attempt(details.clauses.atomic, !details.atomic_in.is_empty());
                 self.commands(&details.body.commands);
-                self.atomic = atomic;
+                (self.atomic, self.in_view) = around;
                 if let Some((_, catch)) = &details.catch {
                     self.commands(&catch.commands);
                 }
@@ -124,12 +134,20 @@ impl JumpCheck<'_> {
                 }
             }
             CommandKind::Function { body, .. } => {
-                let enclosing =
-                    (std::mem::take(&mut self.enclosing), std::mem::take(&mut self.atomic));
+                let enclosing = std::mem::take(&mut self.enclosing);
+                let around = std::mem::take(&mut self.atomic);
+                let in_view = std::mem::take(&mut self.in_view);
                 self.commands(&body.commands);
-                (self.enclosing, self.atomic) = enclosing;
+                (self.enclosing, self.atomic, self.in_view) = (enclosing, around, in_view);
             }
         }
+    }
+
+    /// Enters an attempt, and returns the state around it.
+    fn attempt(&mut self, atomic: bool, in_view: bool) -> (bool, bool) {
+        let around = (self.atomic, self.in_view);
+        (self.atomic, self.in_view) = (around.0 || atomic, around.1 || in_view);
+        around
     }
 
     /// Checks a statement that ends more than the current block.
@@ -161,6 +179,21 @@ impl JumpCheck<'_> {
             let error =
                 SyntaxError::new(Slug::ExecInAtomic, span, "`exec` can't stand in an atomic `try`");
             self.errors.push(error.hint(hint!("the shell must commit the attempt after its success; run the command without `exec`")));
+        }
+    }
+
+    /// Checks for `keep` in an attempt of `atomic in`, whose processes end before the commit.
+    fn keep(&mut self, pipeline: &Pipeline) {
+        let stages = pipeline.stages.iter().filter_map(Stage::simple);
+        let mut modifiers = stages.flat_map(|simple| &simple.modifiers);
+        if self.in_view
+            && let Some(keep) = modifiers.find(|it| matches!(it.kind, ModifierKind::Keep))
+        {
+            let message = "`keep` can't stand in an attempt of `atomic in`";
+            let error = SyntaxError::new(Slug::KeepInView, keep.span, message);
+            self.errors.push(error.hint(hint!(
+                "its processes end before its files take place; start the program after the attempt"
+            )));
         }
     }
 

@@ -61,7 +61,7 @@ pub(super) enum HeadLine {
     If(Expr),
     Case(Expr),
     While(Expr),
-    For(For),
+    For(Box<For>),
     Function {
         name: Name,
         name_span: Span,
@@ -152,7 +152,7 @@ impl Builder<'_> {
             Rule::if_head => HeadLine::If(self.condition(pair)?),
             Rule::case_head => HeadLine::Case(self.condition(pair)?),
             Rule::while_head => HeadLine::While(self.condition(pair)?),
-            _ => HeadLine::For(self.for_head(pair)?),
+            _ => HeadLine::For(Box::new(self.for_head(pair)?)),
         })
     }
 

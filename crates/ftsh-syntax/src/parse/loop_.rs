@@ -26,6 +26,7 @@ impl Builder<'_> {
         let mut list = Vec::new();
         let mut input = None;
         let mut usual = None;
+        let mut atomic_in = Vec::new();
         let mut any = ForAnyClauses::NONE;
         let mut all = ForAllClauses::NONE;
         let mut seen = Vec::new();
@@ -131,6 +132,7 @@ impl Builder<'_> {
                 "finish running" => all.finish_running = true,
                 "while free" => all.while_free = Some(self.free(pair)?),
                 "while load" => all.while_load = Some(self.load(pair)?),
+                "atomic in" => atomic_in = self.atomic_in(pair)?,
                 "once in" => all.once_in = Some(self.file(pair)?),
                 clause => unreachable!("a loop has no clause `{clause}`"),
             }
@@ -153,7 +155,7 @@ impl Builder<'_> {
             "forall" => ForKind::All(Box::new(all)),
             _ => ForKind::Each,
         };
-        Ok(For { kind, variable, list, input, usual, body: Block::default() })
+        Ok(For { kind, variable, list, input, usual, atomic_in, body: Block::default() })
     }
 
     /// A `from_input`.

@@ -5,6 +5,7 @@
 //! reported, and neither the length nor the nesting of a script costs native stack.
 
 mod arguments;
+mod atomic_in;
 mod backoff;
 mod bashisms;
 mod block;

@@ -39,6 +39,7 @@ pub(super) fn head(cursor: &mut Cursor) -> Option<ParsedLine> {
         clauses,
         usual: None,
         condition: None,
+        atomic_in: Vec::new(),
         through: None,
         is_limit: false,
         body: Block::default(),

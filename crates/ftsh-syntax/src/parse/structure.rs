@@ -20,7 +20,7 @@ pub(super) enum Structure {
     /// `case`, with the part that the current block belongs to.
     Case(Box<Case>, CasePart),
     While(Expr),
-    For(For),
+    For(Box<For>),
     Function {
         name: Name,
         name_span: Span,
@@ -65,7 +65,10 @@ impl Structure {
                 CommandKind::Case(head)
             }
             Self::While(condition) => CommandKind::While { condition, body: block },
-            Self::For(head) => CommandKind::For(Box::new(For { body: block, ..head })),
+            Self::For(mut head) => {
+                head.body = block;
+                CommandKind::For(head)
+            }
             Self::Function { name, name_span } => {
                 CommandKind::Function { name, name_span, body: block }
             }

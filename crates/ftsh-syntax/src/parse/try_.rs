@@ -18,6 +18,7 @@ impl Builder<'_> {
             clauses: TryClauses::NONE,
             usual: None,
             condition: None,
+            atomic_in: Vec::new(),
             through: None,
             body: Block::default(),
             catch: None,
@@ -84,6 +85,7 @@ impl Builder<'_> {
             clauses,
             usual: None,
             condition: None,
+            atomic_in: Vec::new(),
             through: None,
             body: Block::default(),
             catch: None,
@@ -135,6 +137,11 @@ impl Builder<'_> {
         if rule == Rule::through {
             head.through = Some(self.through(pair)?);
             return Ok("`through`");
+        }
+        if rule == Rule::try_words {
+            head.atomic_in = self.atomic_in(pair)?;
+            clauses.atomic = true;
+            return Ok("`atomic`");
         }
         if rule == Rule::try_signal {
             clauses.signal = Some(self.signal(pair)?);
