@@ -6,7 +6,7 @@ use bstr::BString;
 
 use crate::atomic::Committer;
 use crate::atomic::transaction::{
-    BufferedStream, Dropped, OpeningTransaction, Scratch, Transaction, TransactionKind,
+    BufferedStream, Dropped, OpeningTransaction, Scratch, Transaction, TransactionKind, View,
 };
 use crate::commands::opening::{RedirectTarget, Redirects, Resolved, Targets, WrittenVariable};
 use crate::effect::{
@@ -40,14 +40,31 @@ impl Committer<'_> {
         Ok(())
     }
 
-    /// Begins an attempt of an atomic `try`, or its `catch`. Output is staged from now on.
+    /// Begins an attempt of an atomic `try`, or its `catch`. An attempt of `atomic in` has a view
+    /// first.
     pub(crate) fn begin_atomic(&mut self, task: &mut Task, attempt: bool) -> Flow {
+        match task.top_try() {
+            Some(frame) if attempt && !frame.directories.is_empty() => {
+                let directories = frame.directories.clone();
+                self.request_view(task, directories)
+            }
+            _ => self.stage_output(task, attempt, None),
+        }
+    }
+
+    /// Stages the output of an attempt or a `catch` from now on.
+    pub(super) fn stage_output(
+        &mut self,
+        task: &mut Task,
+        attempt: bool,
+        view: Option<View>,
+    ) -> Flow {
         let targets = task.targets();
         let resolved = targets.as_ref().map(|targets| targets.resolved.iter().cloned());
         let mut changes = Vec::new();
         let mut buffered = Vec::new();
         let kind = if attempt {
-            self.attempt(task, &mut changes, &mut buffered)
+            self.attempt(task, &mut changes, &mut buffered, view)
         } else {
             Some(TransactionKind::Catch)
         };
@@ -130,6 +147,7 @@ impl Committer<'_> {
         task: &mut Task,
         changes: &mut Vec<FdChange>,
         buffered: &mut Vec<BufferedStream>,
+        view: Option<View>,
     ) -> Option<TransactionKind> {
         let replay = self.core.requests.replay(task)?;
         let frame = task.top_try()?;
@@ -141,7 +159,7 @@ impl Committer<'_> {
         }
         let scratch = self.core.requests.new_handle(ScratchId);
         self.core.scopes.set_scratch(frame.scope, scratch.clone());
-        Some(TransactionKind::Attempt { replay, scratch })
+        Some(TransactionKind::Attempt { replay, scratch, view })
     }
 
     /// Handles the result of opening a transaction's descriptors.
@@ -153,10 +171,8 @@ impl Committer<'_> {
     ) -> Flow {
         if let Err(refusal) = result {
             self.core.requests.leave_tee(&beginning.transaction.kind);
-            // Before the first attempt a retry is pointless.
-            let is_first = task.top_try().is_some_and(|frame| frame.first_failed.is_none());
-            let retry = if is_first { Retry::Never } else { Retry::AsUsual };
-            return Flow::Throw(Thrown { retry, ..task.not_opened(refusal) });
+            task.leave_view(&beginning.transaction);
+            return Flow::Throw(task.not_begun(refusal));
         }
         task.io = beginning.io;
         task.enter(FrameKind::Transaction(beginning.transaction));
@@ -168,6 +184,7 @@ impl Committer<'_> {
     /// nothing of the attempt runs.
     pub(crate) fn roll_back(&mut self, task: &mut Task, transaction: Transaction) {
         self.core.requests.leave_tee(&transaction.kind);
+        task.leave_view(&transaction);
         let Transaction { kind, before, mut buffered, drafts, written, .. } = transaction;
         task.io = before;
         let Some(frame) = task.top_try() else { return };
@@ -344,6 +361,14 @@ impl AfterEmptied {
 }
 
 impl Task {
+    /// Returns the failure of an attempt that could not begin. Before the first attempt a retry is
+    /// pointless.
+    pub(super) fn not_begun(&mut self, refusal: Refusal) -> Thrown {
+        let is_first = self.top_try().is_some_and(|frame| frame.first_failed.is_none());
+        let retry = if is_first { Retry::Never } else { Retry::AsUsual };
+        Thrown { retry, ..self.not_opened(refusal) }
+    }
+
     /// Returns the targets of output for the innermost structure, a `try` or its `catch`.
     fn targets(&self) -> Option<Arc<Targets>> {
         let mut around = self.frames.iter().rev().skip(1).map(|frame| &frame.kind);

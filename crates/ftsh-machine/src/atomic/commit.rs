@@ -9,7 +9,7 @@ use crate::atomic::Committer;
 use crate::atomic::transaction::{
     BufferedStream, Commit, Committing, Transaction, TransactionKind,
 };
-use crate::effect::{Effect, OperationId, ProcessId, Query, StagedFileId, TaskId};
+use crate::effect::{Effect, OperationId, ProcessId, Query, StagedFileId, TaskId, ViewId};
 use crate::event::{Refusal, Reply, SIGPIPE};
 use crate::grouped_output::flush::WriteError;
 use crate::interface::requests::Requests;
@@ -42,6 +42,29 @@ impl Committer<'_> {
 
     /// Begins the commit of a successful transaction, which was taken off the frames.
     pub(crate) fn begin_commit(
+        &mut self,
+        task: &mut Task,
+        transaction: Box<Transaction>,
+        then: Continuation,
+    ) -> Flow {
+        let Some(view) = transaction.view().cloned() else {
+            return self.commit_transaction(task, transaction, then);
+        };
+        task.enter(FrameKind::Transaction(transaction));
+        self.empty_view(task, &view, then)
+    }
+
+    /// Commits a transaction in whose view nothing runs any more.
+    pub(crate) fn view_is_empty(&mut self, task: &mut Task, then: Continuation) -> Flow {
+        match task.frames.pop() {
+            Some(Frame { kind: FrameKind::Transaction(transaction), .. }) => {
+                self.commit_transaction(task, transaction, then)
+            }
+            _ => Flow::Throw(task.broken(NO_TRANSACTION)),
+        }
+    }
+
+    fn commit_transaction(
         &mut self,
         task: &mut Task,
         mut transaction: Box<Transaction>,
@@ -79,18 +102,25 @@ impl Committer<'_> {
         else {
             return Flow::Throw(task.broken(NO_TRANSACTION));
         };
+        let view = transaction.view().map(|view| view.handle.id());
+        let mut wanted: Vec<StagedFileId> =
+            transaction.inner.iter().map(ResourceHandle::id).collect();
+        let mut is_inner = false;
         if !matches!(transaction.kind, TransactionKind::Redirected { .. })
-            && !transaction.inner.is_empty()
             && let Some(outer) = self.core.tasks.enclosing(task)
         {
             outer.inner.append(&mut transaction.inner);
+            is_inner = true;
         }
-        let wanted: Vec<StagedFileId> = transaction.inner.iter().map(ResourceHandle::id).collect();
+        if is_inner && view.is_none() {
+            wanted.clear();
+        }
         task.frames.push(Frame { height, kind: FrameKind::Transaction(transaction) });
-        if wanted.is_empty() {
-            return self.files_in_place(task);
-        }
-        let operation = self.core.requests.request_commit(task, wanted);
+        let operation = match view {
+            Some(view) => self.core.requests.request_view_commit(task, view, wanted, is_inner),
+            None if wanted.is_empty() => return self.files_in_place(task),
+            None => self.core.requests.request_commit(task, wanted),
+        };
         Flow::Wait(TaskState::Committing(Committing::Files(operation)))
     }
 
@@ -104,8 +134,12 @@ impl Committer<'_> {
         match (waited, result) {
             (Committing::Files(_), result) => match commit_result(result) {
                 Ok(()) => self.files_in_place(task),
-                Err(FileCommitError { why, errno, retry }) => {
-                    let thrown = task.thrown(FailureKind::Redirect, 1, why, "").named(Slug::Commit);
+                Err(FileCommitError { why, errno, retry, kind }) => {
+                    let thrown = task.thrown(kind, 1, why, "");
+                    let thrown = match kind {
+                        FailureKind::Conflict => thrown,
+                        _ => thrown.named(Slug::Commit),
+                    };
                     Flow::Throw(Thrown { retry, ..thrown.caused_by(errno) })
                 }
             },
@@ -214,6 +248,7 @@ impl Committer<'_> {
             task.note_output();
             self.core.requests.forget_output(task);
         }
+        task.leave_view(&transaction);
         task.io = transaction.before;
         let Some(Commit { then, .. }) = transaction.commit else {
             return Flow::Throw(task.broken(NO_TRANSACTION));
@@ -245,6 +280,18 @@ impl Requests {
     pub(crate) fn request_commit(&mut self, task: &Task, drafts: Vec<StagedFileId>) -> OperationId {
         let operation = self.new_operation(task);
         self.push(Effect::Commit { operation, files: drafts });
+        operation
+    }
+
+    fn request_view_commit(
+        &mut self,
+        task: &Task,
+        view: ViewId,
+        files: Vec<StagedFileId>,
+        is_inner: bool,
+    ) -> OperationId {
+        let operation = self.new_operation(task);
+        self.push(Effect::CommitView { operation, view, files, is_inner });
         operation
     }
 }
@@ -327,11 +374,18 @@ pub(crate) struct FileCommitError {
     pub errno: Option<String>,
     /// Permission for another attempt, given if no file has taken its place.
     pub retry: Retry,
+    /// Kind of the failure.
+    pub kind: FailureKind,
 }
 
 /// Converts the result of a commit of files.
 pub(crate) fn commit_result(result: Result<Reply, Refusal>) -> Result<(), FileCommitError> {
+    let mut kind = FailureKind::Redirect;
     let (Refusal { message: why, errno }, retry) = match result {
+        Ok(Reply::Failed(_, why)) => {
+            kind = FailureKind::Conflict;
+            (Refusal::new(why), Retry::AsUsual)
+        }
         Ok(Reply::Text(why)) => (Refusal::new(why), Retry::Never),
         Ok(Reply::Words(why)) => {
             let mut words = why.into_iter().map(|word| word.to_string());
@@ -341,5 +395,5 @@ pub(crate) fn commit_result(result: Result<Reply, Refusal>) -> Result<(), FileCo
         Ok(_) => return Ok(()),
         Err(refusal) => (refusal, Retry::AsUsual),
     };
-    Err(FileCommitError { why, errno, retry })
+    Err(FileCommitError { why, errno, retry, kind })
 }

@@ -4,6 +4,7 @@ pub(crate) mod atomic_block;
 pub(crate) mod commit;
 pub(crate) mod kept_output;
 pub(crate) mod transaction;
+pub(crate) mod view;
 
 use crate::tasks::core::Core;
 

@@ -5,7 +5,9 @@ use std::collections::VecDeque;
 
 use crate::commands::opening::WrittenVariable;
 use crate::commands::table::IoTable;
-use crate::effect::{BufferId, OperationId, ProcessId, ScratchId, Sink, SpoolId, StagedFileId};
+use crate::effect::{
+    BufferId, OperationId, ProcessId, ScopeId, ScratchId, Sink, SpoolId, StagedFileId, ViewId,
+};
 use crate::unwind::continuation::Continuation;
 use crate::values::value::ResourceHandle;
 
@@ -44,6 +46,8 @@ pub(crate) enum TransactionKind {
         replay: SpoolId,
         /// Scratch directory.
         scratch: Scratch,
+        /// View of the directories of `atomic in`.
+        view: Option<View>,
     },
     /// An ordinary attempt whose standard error is kept and forwarded.
     Tee {
@@ -63,6 +67,28 @@ pub(crate) enum TransactionKind {
         /// True if the redirections end with the call inside.
         around_call: bool,
     },
+}
+
+/// View of an attempt, and what it replaces.
+#[derive(Clone, Debug)]
+pub(crate) struct View {
+    /// The view.
+    pub handle: ResourceHandle<ViewId>,
+    /// Scope of everything that runs in the view.
+    pub scope: ScopeId,
+    /// View around the attempt.
+    pub outer: Option<ViewId>,
+    /// Scope around the view.
+    pub outer_scope: ScopeId,
+}
+
+/// Request for the view of an attempt that begins.
+#[derive(Debug)]
+pub(crate) struct OpeningView {
+    /// Id of the request.
+    pub operation: OperationId,
+    /// View being created.
+    pub handle: ResourceHandle<ViewId>,
 }
 
 /// Commit in progress.
@@ -123,6 +149,14 @@ impl Transaction {
         drafts: Vec<ResourceHandle<StagedFileId>>,
     ) -> Self {
         Self { inner: drafts, ..Self::bare(TransactionKind::Redirected { around_call }, before) }
+    }
+
+    /// Returns the view of an attempt.
+    pub(crate) fn view(&self) -> Option<&View> {
+        match &self.kind {
+            TransactionKind::Attempt { view, .. } => view.as_ref(),
+            _ => None,
+        }
     }
 
     /// Returns true if the redirections end with the call inside.

@@ -7,10 +7,12 @@ use crate::record::{Level, LogEvent};
 use crate::tasks::core::Core;
 use crate::tasks::flow::Flow;
 use crate::tasks::frame::{Frame, FrameKind};
+use crate::tasks::suspend::Suspend;
 use crate::tasks::task::Task;
 use crate::unwind::ending::{Retry, Thrown};
 use crate::values::value::Value;
 use ftsh_syntax::ast::{AcceptedStatuses, Name};
+use ftsh_syntax::slug::Slug;
 
 /// Variable with the status of the last command with `accept`.
 const STATUS: &str = "status";
@@ -31,11 +33,17 @@ pub(crate) fn end_accept(task: &mut Task) -> Flow {
 }
 
 impl Core {
-    /// Begins a command whose leftover processes belong to the script.
-    pub(crate) fn begin_keep(&mut self, task: &mut Task) {
+    /// Begins a command whose leftover processes belong to the script. An attempt of `atomic in`
+    /// leaves no processes.
+    pub(crate) fn begin_keep(&mut self, task: &mut Task) -> Result<(), Suspend> {
+        if task.directory.view.is_some() {
+            let message = "`keep` can't stand in an attempt of `atomic in`";
+            return Err(Suspend::builtin(Slug::KeepInView, message));
+        }
         let outer_scope = task.scope;
         task.scope = self.new_scope(Some(outer_scope));
         task.enter(FrameKind::Keep { scope: task.scope, outer_scope });
+        Ok(())
     }
 
     /// Ends a successful command with `keep`.

@@ -142,9 +142,8 @@ pub enum Effect {
     /// all changes of the view, then the other staged files. Nothing runs in the view any more.
     ///
     /// Answered by `Done` as by `Commit`, or with `Failed` and the reason if another process changed
-    /// the same files, and nothing has taken place. Staged files outside an inner view are not put
-    /// in place unless named by a later commit; those inside are, and naming them again has no
-    /// effect.
+    /// the same files, and nothing has taken place. With a journal, a view whose commit had begun
+    /// before a resume is in place.
     CommitView {
         /// Id of the request.
         operation: OperationId,
@@ -152,6 +151,9 @@ pub enum Effect {
         view: ViewId,
         /// Staged files to put in place.
         files: Vec<StagedFileId>,
+        /// True inside another atomic attempt. Files outside the view are then not put in place,
+        /// and a later commit names all files again.
+        is_inner: bool,
     },
     /// Drop a view, in which nothing runs any more. Unless committed, all changes are discarded.
     DropView(ViewId),

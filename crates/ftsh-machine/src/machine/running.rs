@@ -154,6 +154,9 @@ impl Machine {
         result: Result<Reply, Refusal>,
     ) -> Flow {
         match (std::mem::replace(&mut task.state, TaskState::Ready), result) {
+            (TaskState::OpeningView(opening), result) => {
+                self.core.committer().view_opened(task, opening, result)
+            }
             (TaskState::Beginning(beginning), result) => {
                 self.core.committer().begun(task, beginning, result)
             }
@@ -255,7 +258,7 @@ impl Machine {
             Instruction::Command(command) => return self.commands().command(task, command),
             Instruction::Accept(statuses, end) => begin_accept(task, statuses, *end),
             Instruction::EndAccept => return Ok(end_accept(task)),
-            Instruction::Keep => self.core.begin_keep(task),
+            Instruction::Keep => self.core.begin_keep(task)?,
             Instruction::EndKeep => return Ok(self.core.end_keep(task)),
             Instruction::Pipeline { stages, end } => {
                 return Ok(self.forker().pipeline(task, stages, *end));

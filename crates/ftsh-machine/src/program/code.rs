@@ -256,6 +256,9 @@ pub(crate) struct TryCode {
     pub clauses: TryClauses<DurationScale, (), BackoffCode, ()>,
     /// Address of the `while` condition.
     pub condition: Option<Address>,
+    /// Number of the values on the stack for the directories of `atomic in`, below those of the
+    /// clauses.
+    pub directories: usize,
     /// Channel of `through NAME`.
     pub through: Option<Name>,
     /// Key of the limit by `each usual`.

@@ -19,6 +19,7 @@ use ftsh_syntax::ast::{
     ExprKind, Mode, Modifier, ModifierKind, Name, Pipeline, Question, Redirect, Stage, StageKind,
     Try, UnaryOperator, Word, calls,
 };
+use ftsh_syntax::clauses::TryClauses;
 use ftsh_syntax::span::{Source, Span};
 
 /// Variable holding the last standard error of a failed attempt.
@@ -360,6 +361,7 @@ impl<'a> Lower<'a> {
     fn attempts(&mut self, details: &'a Try, redirected: bool, usual: Option<LimitKey>) {
         let line = self.line;
         let start = self.reserve();
+        self.words(&details.atomic_in);
         let policy = |lower: &mut Self, backoff: &'a BackoffClause| BackoffCode {
             kind: backoff.kind,
             clauses: backoff.clauses.map(lower, Self::duration, Self::expr),
@@ -396,8 +398,47 @@ impl<'a> Lower<'a> {
         let through = details.through.as_ref().map(|(_, channel)| Arc::clone(channel));
         let is_limit = details.is_limit;
         let end = self.here();
-        let code = TryCode { line, is_limit, clauses, condition, through, usual, body, catch, end };
+        let directories = details.atomic_in.len();
+        let code = TryCode {
+            line,
+            is_limit,
+            clauses,
+            condition,
+            directories,
+            through,
+            usual,
+            body,
+            catch,
+            end,
+        };
         let code = Arc::new(code);
+        self.code[start] = Instruction::TryHead(Arc::clone(&code));
+        self.code[head] = Instruction::Try(code);
+    }
+
+    /// Lowers the body of a loop with `atomic in`: a single attempt, which is no `try` for `$attempt`,
+    /// `giveup` and `defer`.
+    fn atomic_body(&mut self, directories: &'a [Expr], block: &'a Block) {
+        let line = self.line;
+        let start = self.reserve();
+        self.words(directories);
+        let head = self.reserve();
+        let body = self.here();
+        self.transactions(vec![Instruction::Atomic { attempt: true }], block);
+        self.line = line;
+        self.emit(Instruction::EndTry);
+        let code = Arc::new(TryCode {
+            line,
+            is_limit: true,
+            clauses: TryClauses { atomic: true, ..TryClauses::NONE },
+            condition: None,
+            directories: directories.len(),
+            through: None,
+            usual: None,
+            body,
+            catch: None,
+            end: self.here(),
+        });
         self.code[start] = Instruction::TryHead(Arc::clone(&code));
         self.code[head] = Instruction::Try(code);
     }

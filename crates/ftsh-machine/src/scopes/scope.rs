@@ -163,6 +163,7 @@ impl Unwinder<'_> {
         match after {
             AfterEmptied::EndFinally(thrown) => self.finally_failed(task, thrown),
             AfterEmptied::NextGroup => self.continue_cleanup(task),
+            AfterEmptied::Commit(then) => self.core.committer().view_is_empty(task, then),
             AfterEmptied::Leave(ending) => Flow::Exiting(ending),
             AfterEmptied::Throw(thrown, scope) => {
                 task.scope = scope;

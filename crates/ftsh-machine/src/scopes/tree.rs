@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::atomic::transaction::Scratch;
 use crate::channels::Passed;
-use crate::effect::{PassId, ScopeId, TaskId, Watch};
+use crate::effect::{PassId, ScopeId, TaskId, ViewId, Watch};
 use crate::tasks::timer::TimerKey;
+use crate::values::value::ResourceHandle;
 use ftsh_syntax::ast::Name;
 use ftsh_syntax::signal::Signal;
 
@@ -40,6 +41,8 @@ struct ScopeNode {
     grace: Option<TimerKey>,
     /// Scratch directory of the scope's attempt, removed after the scope has ended.
     scratch: Option<Scratch>,
+    /// View of the scope's attempt, dropped after the scope has ended.
+    view: Option<ResourceHandle<ViewId>>,
     /// Pass of the scope's attempt through a channel.
     pass: Option<Box<ChannelPass>>,
     /// Conditions on the processes of the scope.
@@ -96,6 +99,7 @@ impl Scopes {
             inner: BTreeSet::new(),
             grace: None,
             scratch: None,
+            view: None,
             pass: None,
             watch: None,
         };
@@ -223,6 +227,13 @@ impl Scopes {
     pub(crate) fn set_scratch(&mut self, scope: ScopeId, scratch: Scratch) {
         if let Some(scope) = self.tree.get_mut(&scope) {
             scope.scratch = Some(scratch);
+        }
+    }
+
+    /// Keeps a view for the lifetime of a scope.
+    pub(crate) fn set_view(&mut self, scope: ScopeId, view: ResourceHandle<ViewId>) {
+        if let Some(scope) = self.tree.get_mut(&scope) {
+            scope.view = Some(view);
         }
     }
 

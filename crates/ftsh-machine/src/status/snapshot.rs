@@ -294,6 +294,7 @@ impl Core {
             | TaskState::CommittingFiles(_)
             | TaskState::CheckingInput(_)
             | TaskState::Recording(..)
+            | TaskState::OpeningView(_)
             | TaskState::Beginning(_)
             | TaskState::Committing(_) => Doing::Files,
             TaskState::Entering(entering) => Doing::Entering(Arc::clone(&entering.channel)),

@@ -144,6 +144,8 @@ pub(crate) struct TryFrame {
     pub deadline: Deadline,
     /// Timer of the deadline, if the deadline is the frame's own.
     pub deadline_timer: Option<TimerKey>,
+    /// Directories of `atomic in`; absolute and without links once the first attempt has begun.
+    pub directories: Vec<BString>,
     /// Clauses of the `try`.
     pub clauses: TryClauses<Duration, u64, Policy, Signal>,
     /// State of `each usual`. The clause `each` has the limit of the current attempt.

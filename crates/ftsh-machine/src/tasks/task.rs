@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bstr::BString;
 
-use crate::atomic::transaction::{Committing, OpeningTransaction, Scratch};
+use crate::atomic::transaction::{Committing, OpeningTransaction, OpeningView, Scratch};
 use crate::commands::invocation::Expanded;
 use crate::commands::opening::{Opening, Redirects, WrittenVariable};
 use crate::commands::table::IoTable;
@@ -25,6 +25,7 @@ use crate::tasks::timer::TimerKey;
 use crate::tasks::trace::Trace;
 use crate::time::{Deadline, Time};
 use crate::tries::entering::Entering;
+use crate::unwind::continuation::Continuation;
 use crate::unwind::ending::{Logged, Retry, TaskEnding, TaskResidue, Thrown};
 use crate::values::value::{ResourceHandle, Value};
 use crate::values::variables::{Change, SavedVariable, Variables};
@@ -176,6 +177,8 @@ pub(crate) enum TaskState {
     CommittingFiles(Box<CommittingFiles>),
     /// Waiting for the result of an end-of-input check, after which the attempt continues.
     CheckingInput(OperationId),
+    /// Waiting for the view of an attempt, which then begins.
+    OpeningView(OpeningView),
     /// Waiting for the descriptors of a transaction, which then begins.
     Beginning(OpeningTransaction),
     /// Waiting for a step of a commit.
@@ -245,6 +248,8 @@ pub(crate) enum AfterEmptied {
     EndFinally(Thrown),
     /// Continue with the next `finally` group of a canceled task.
     NextGroup,
+    /// Commit the transaction of the innermost frame, and continue.
+    Commit(Continuation),
     /// Continue leaving the structures.
     Leave(TaskEnding),
     /// Fail in the given scope.

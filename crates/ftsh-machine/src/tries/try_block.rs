@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bstr::BString;
+
 use crate::effect::Effect;
 use crate::outcome::{Failure, FailureKind, Human, TrySummary, shorten};
 use crate::program::code::{BackoffCode, DurationScale, TryCode};
@@ -21,6 +23,7 @@ use crate::tries::verdict::{Occasion, StopReason, Verdict};
 use crate::unwind::Unwinder;
 use crate::unwind::ending::{Logged, Retry, Thrown};
 use crate::unwind::propagate::RunningWork;
+use crate::values::items::Items;
 use crate::values::value::Value;
 use ftsh_syntax::backoff::{Backoff, Policy, deferral, last_attempt};
 use ftsh_syntax::signal::Signal;
@@ -50,6 +53,7 @@ impl TryRunner<'_> {
         }
         // `every` of zero means the usual delays.
         clauses.every = clauses.every.filter(|every| !every.is_zero());
+        let directories = pop_directories(task, code.directories)?;
         let policy = clauses.backoff.as_ref().unwrap_or(&self.core.config.backoff).clone();
         let source = &task.program.source;
         let usual = code.usual.zip(clauses.each);
@@ -71,6 +75,7 @@ impl TryRunner<'_> {
             started: self.core.now(),
             deadline: own.min(enclosing),
             deadline_timer,
+            directories,
             clauses,
             usual,
             attempt: 0,
@@ -303,6 +308,22 @@ impl TryRunner<'_> {
         task.since = self.core.now();
         Flow::Wait(TaskState::Sleeping(self.core.scheduler.arm(next, Timer::Wake(task.id))))
     }
+}
+
+/// Pops the values of the directories of `atomic in`.
+fn pop_directories(task: &mut Task, values: usize) -> Result<Vec<BString>, Suspend> {
+    let mut items = Items::default();
+    for value in task.stack.split_off(task.stack.len().saturating_sub(values)) {
+        items.push(value);
+    }
+    let mut directories = Vec::new();
+    while let Some(item) = items.next() {
+        directories.push(item.text().unwrap_or_default().into_owned());
+    }
+    if values > 0 && directories.is_empty() {
+        return Err(Suspend::expression(Slug::WordCount, "`atomic in` has no directory"));
+    }
+    Ok(directories)
 }
 
 impl Unwinder<'_> {

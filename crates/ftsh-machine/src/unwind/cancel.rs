@@ -106,6 +106,7 @@ impl Unwinder<'_> {
             {
                 self.core.requests.abandon(operation);
             }
+            TaskState::OpeningView(opening) => self.core.requests.abandon(opening.operation),
             TaskState::Beginning(beginning) => {
                 self.core.requests.abandon(beginning.operation);
                 self.core.requests.leave_tee(&beginning.transaction.kind);

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use bstr::{BStr, BString, ByteSlice};
 
-use crate::effect::{BufferId, Effect, IoId, ScratchId, SpoolId, StagedFileId};
+use crate::effect::{BufferId, Effect, IoId, ScratchId, SpoolId, StagedFileId, ViewId};
 use crate::tasks::suspend::Suspend;
 use crate::values::list::List;
 use crate::values::size;
@@ -287,6 +287,8 @@ pub(crate) enum Resource {
     Spool(SpoolId),
     /// The scratch directory of an attempt.
     Scratch(ScratchId),
+    /// The view of an attempt.
+    View(ViewId),
 }
 
 impl Resource {
@@ -299,6 +301,7 @@ impl Resource {
             Self::StagedFile(draft) => Effect::DropStagedFile(draft),
             Self::Spool(replay) => Effect::DropSpool(replay),
             Self::Scratch(scratch) => Effect::DropScratch(scratch),
+            Self::View(view) => Effect::DropView(view),
         })
     }
 }
@@ -330,6 +333,12 @@ impl From<SpoolId> for Resource {
 impl From<ScratchId> for Resource {
     fn from(id: ScratchId) -> Self {
         Self::Scratch(id)
+    }
+}
+
+impl From<ViewId> for Resource {
+    fn from(id: ViewId) -> Self {
+        Self::View(id)
     }
 }
 

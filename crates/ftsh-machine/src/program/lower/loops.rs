@@ -6,7 +6,7 @@ use super::Lower;
 use crate::durations::learned::LimitKey;
 use crate::loops::jumps::{Exits, ends_early};
 use crate::program::code::{Instruction, Loop};
-use ftsh_syntax::ast::{Block, For, ForKind, Mode, Redirect, RedirectionTarget, Word, WordPart};
+use ftsh_syntax::ast::{For, ForKind, Mode, Redirect, RedirectionTarget, Word, WordPart};
 use ftsh_syntax::span::Span;
 
 impl<'a> Lower<'a> {
@@ -26,9 +26,9 @@ impl<'a> Lower<'a> {
         let frames = usize::from(!kind.has_branches());
         self.loops.enter(frames);
         if details.input.is_some() && frames > 0 {
-            self.reading_nothing(&details.body);
+            self.reading_nothing(details);
         } else {
-            self.block(&details.body);
+            self.loop_body(details);
         }
         self.line = line;
         let tail = self.reserve();
@@ -72,13 +72,23 @@ impl<'a> Lower<'a> {
         self.code[tail] = last;
     }
 
-    /// Emits a block whose standard input is empty.
-    fn reading_nothing(&mut self, block: &'a Block) {
+    /// Emits the body of a loop whose standard input is empty.
+    fn reading_nothing(&mut self, details: &'a For) {
         let (span, parts) = (Span::default(), vec![WordPart::Bare("/dev/null".to_owned())].into());
         let (mode, target) = (Mode::Read, RedirectionTarget::File(Word { span, parts }));
         let nothing = Redirect { span, descriptor: 0, mode, with_errors: false, target };
         self.emit(Instruction::Redirect([nothing].into()));
-        self.inside(1, block);
+        self.loops.depth += 1;
+        self.loop_body(details);
+        self.loops.depth -= 1;
         self.emit(Instruction::EndRedirect);
+    }
+
+    fn loop_body(&mut self, details: &'a For) {
+        if details.atomic_in.is_empty() {
+            self.block(&details.body);
+        } else {
+            self.atomic_body(&details.atomic_in, &details.body);
+        }
     }
 }

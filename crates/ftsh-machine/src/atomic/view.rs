@@ -1,0 +1,65 @@
+//! Views of directories, in which the attempts of `atomic in` find files.
+
+use bstr::BString;
+
+use crate::atomic::Committer;
+use crate::atomic::transaction::{OpeningView, Transaction, View};
+use crate::effect::{BeginView, Effect, ViewId};
+use crate::event::{Refusal, Reply};
+use crate::tasks::flow::Flow;
+use crate::tasks::task::{AfterEmptied, Task, TaskState};
+use crate::unwind::continuation::Continuation;
+
+impl Committer<'_> {
+    /// Requests the view of an attempt that begins.
+    pub(super) fn request_view(&mut self, task: &Task, directories: Vec<BString>) -> Flow {
+        let handle = self.core.requests.new_handle(ViewId);
+        let operation = self.core.requests.new_operation(task);
+        let (view, directory) = (handle.id(), task.directory.clone());
+        let request = BeginView { operation, view, directories, directory };
+        self.core.requests.push(Effect::BeginView(Box::new(request)));
+        Flow::Wait(TaskState::OpeningView(OpeningView { operation, handle }))
+    }
+
+    /// Begins an attempt in its view. Later attempts use the same directories, whatever a path
+    /// leads to by then.
+    pub(crate) fn view_opened(
+        &mut self,
+        task: &mut Task,
+        opening: OpeningView,
+        result: Result<Reply, Refusal>,
+    ) -> Flow {
+        let directories = match result {
+            Ok(Reply::Words(directories)) => directories,
+            Ok(_) => return Flow::Throw(task.broken("a view has no directories")),
+            Err(refusal) => return Flow::Throw(task.not_begun(refusal)),
+        };
+        if let Some(frame) = task.top_try() {
+            frame.directories = directories;
+            self.core.scopes.set_view(frame.scope, opening.handle.clone());
+        }
+        let (outer, outer_scope) = (task.directory.view, task.scope);
+        let scope = self.core.new_scope(Some(outer_scope));
+        let view = View { handle: opening.handle, scope, outer, outer_scope };
+        task.directory.view = Some(view.handle.id());
+        task.scope = scope;
+        self.stage_output(task, true, Some(view))
+    }
+
+    /// Ends what a successful attempt has left running in its view, since its files are about to
+    /// change their places.
+    pub(super) fn empty_view(&mut self, task: &mut Task, view: &View, then: Continuation) -> Flow {
+        task.scope = view.outer_scope;
+        self.core.unwinder().empty(task, view.scope, AfterEmptied::Commit(then))
+    }
+}
+
+impl Task {
+    /// Leaves the view of an attempt, if the attempt has one.
+    pub(super) fn leave_view(&mut self, transaction: &Transaction) {
+        if let Some(view) = transaction.view() {
+            self.directory.view = view.outer;
+            self.scope = view.outer_scope;
+        }
+    }
+}
