@@ -7,7 +7,7 @@ use super::tidy::{assert_none, code};
 
 /// Rooms of `crates/ftsh-process/src/` from the bottom up, each with the rooms that it may use.
 /// None may use the driver.
-const ROOMS: [(&str, &[&str]); 17] = [
+const ROOMS: [(&str, &[&str]); 18] = [
     ("non_blocking_writer", &[]),
     ("user_directory", &[]),
     ("os", &[]),
@@ -15,11 +15,12 @@ const ROOMS: [(&str, &[&str]); 17] = [
     ("procs", &["tag"]),
     ("watch", &["procs", "os"]),
     ("cleanup", &["user_directory"]),
-    ("fds", &["cleanup", "procs", "os"]),
+    ("views", &["cleanup"]),
+    ("fds", &["views", "cleanup", "procs", "os"]),
     ("input_spool", &["fds", "os"]),
     ("channels", &["user_directory", "os"]),
     ("durations", &["fds"]),
-    ("program", &["fds", "os"]),
+    ("program", &["views", "fds", "os"]),
     ("tty", &["non_blocking_writer", "procs"]),
     ("control", &["os"]),
     (

@@ -56,6 +56,11 @@ impl Attempt {
         self.namespaces.as_ref()
     }
 
+    /// Returns the path by which the shell itself reaches the root directory of the namespaces.
+    pub fn root(&self) -> Option<PathBuf> {
+        self.namespaces.as_ref().map(|namespaces| translate::root(namespaces.root.as_fd()))
+    }
+
     /// Returns the locks on the layers. The layers belong to a living shell as long as any process
     /// has one of them open.
     pub fn locks(&self) -> impl Iterator<Item = BorrowedFd<'_>> {

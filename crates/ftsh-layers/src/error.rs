@@ -63,6 +63,33 @@ pub enum CoverError {
     System(#[from] io::Error),
 }
 
+impl CoverError {
+    /// Returns the system's error, if the system gave the reason.
+    pub fn system_error(&self) -> Option<&io::Error> {
+        match self {
+            Self::Directory { error, .. }
+            | Self::Layers { error, .. }
+            | Self::FileSystem { error, .. }
+            | Self::Namespaces { error, .. }
+            | Self::System(error) => Some(error),
+            Self::Root | Self::Mounted { .. } => None,
+        }
+    }
+}
+
+impl CommitFailure {
+    /// Returns the system's error, if the system gave the reason.
+    pub fn system_error(&self) -> Option<&io::Error> {
+        match self {
+            Self::Failed { error, .. } | Self::Unfinished { error, .. } => Some(error),
+            Self::Conflict { .. }
+            | Self::Locked { .. }
+            | Self::Moved { .. }
+            | Self::Linked { .. } => None,
+        }
+    }
+}
+
 fn reason(setting: Option<&'static str>, error: &io::Error) -> String {
     setting.map_or_else(|| plain(error), |setting| format!("see the setting `{setting}`"))
 }

@@ -21,7 +21,7 @@ pub(crate) fn translate(
     follow: bool,
     covered: &dyn Fn(&Path) -> bool,
 ) -> io::Result<PathBuf> {
-    let view = PathBuf::from(format!("/proc/self/fd/{}", root.as_raw_fd()));
+    let view = self::root(root);
     let within = |path: &Path| match path.strip_prefix("/") {
         Ok(rest) => view.join(rest),
         Err(_) => view.join(path),
@@ -66,6 +66,11 @@ pub(crate) fn translate(
         translated.push("");
     }
     Ok(translated)
+}
+
+/// Returns the path of a directory that is open.
+pub(crate) fn root(root: BorrowedFd) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}", root.as_raw_fd()))
 }
 
 /// Returns names and `..` of a path.

@@ -452,7 +452,7 @@ impl ProcessDriver {
             DescriptorRequest::Exec(run) => self.exec(*run),
             DescriptorRequest::Open(effect) => self.open(effect, place.opened()),
             DescriptorRequest::Query(operation, directory, query) => {
-                self.query(operation, directory, query);
+                self.query(operation, &directory, query);
             }
             DescriptorRequest::Enter(entry) => {
                 self.take_turns(|turns, outside| turns.enter(outside, *entry));

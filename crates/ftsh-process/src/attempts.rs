@@ -2,12 +2,14 @@
 //! scratch directories, input.
 
 use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use bstr::BString;
 
 use super::cleanup::scratch_place;
-use super::fds::{Amount, commit, ended, files, stream};
+use super::fds::path::TaskDirectory;
+use super::fds::{Amount, commit, commit_view, ended, files, stream};
 use super::input_spool::FEED;
 use super::jobs::{JobRecipient, JobResult};
 use super::os;
@@ -17,7 +19,8 @@ use super::os::workers::Control;
 use super::program::{ProgramSpec, filter};
 use super::{FdError, LINE_END, ProcessDriver, SMALL};
 use ftsh_machine::effect::{
-    BufferId, Directory, IoId, OperationId, Query, ScratchId, Sink, SpoolId, StagedFileId,
+    BeginView, BufferId, Directory, IoId, OperationId, Query, ScratchId, Sink, SpoolId,
+    StagedFileId, ViewId,
 };
 use ftsh_machine::event::{Reply, SpawnError};
 use ftsh_machine::record::LogEvent;
@@ -42,7 +45,8 @@ impl ProcessDriver {
     }
 
     /// Answers a query, off the loop if the answer may take time.
-    pub(super) fn query(&mut self, operation: OperationId, directory: Directory, query: Query) {
+    pub(super) fn query(&mut self, operation: OperationId, directory: &Directory, query: Query) {
+        let directory = TaskDirectory::of(directory, &self.views);
         let id = match query {
             Query::Buffer(id) => id,
             Query::Clock => return self.answer(operation, Ok(Reply::clock(since_1970()))),
@@ -125,6 +129,50 @@ impl ProcessDriver {
         });
     }
 
+    /// Begins a view of directories.
+    pub(super) fn begin_view(&mut self, request: BeginView) {
+        let BeginView { operation, view, directories, directory } = request;
+        if directory.view.is_some() {
+            return self.answer(operation, Err(FdError::NestedView));
+        }
+        let around = TaskDirectory::of(&directory, &self.views);
+        let paths: Vec<_> = directories.iter().map(|path| around.join(path)).collect();
+        let (view, registry) = (self.views.add(view), self.cleanup.registry.clone());
+        self.operate(operation, move |_| {
+            let begun = view.begin(&paths, &registry).map_err(FdError::from);
+            let name = |path: PathBuf| path.into_os_string().into_vec().into();
+            let names = |paths: Vec<PathBuf>| paths.into_iter().map(name).collect();
+            JobResult::Reply(begun.map(|paths| Reply::Words(names(paths))))
+        });
+    }
+
+    /// Commits a view and staged files.
+    pub(super) fn commit_view(
+        &mut self,
+        operation: OperationId,
+        view: ViewId,
+        files: &[StagedFileId],
+        is_inner: bool,
+    ) {
+        let (view, files) = (self.views.get(view), self.io.staged_files(files));
+        let registry = self.cleanup.registry.clone();
+        self.operate(operation, move |control| {
+            JobResult::Reply(commit_view::commit(&view, &files, is_inner, &registry, control))
+        });
+    }
+
+    /// Drops a view with its changes.
+    pub(super) fn drop_view(&mut self, view: ViewId) {
+        let Some(view) = self.views.remove(view) else { return };
+        let busy = self.cleanup.registry.begin();
+        // Without a worker, the view ends with its last user.
+        let _ = self.work.pool.submit(move |_| {
+            view.end();
+            drop(busy);
+            JobResult::Cancelled
+        });
+    }
+
     /// Answers with the buffers that are not empty.
     pub(super) fn find_filled(&mut self, operation: OperationId, buffers: &[BufferId]) {
         let filled = self.io.filled(buffers);
@@ -194,7 +242,7 @@ impl ProcessDriver {
         amount: Amount,
     ) {
         let plan =
-            self.io.plan(io, &Directory::default(), None, Vec::new()).and_then(|mut plan| {
+            self.io.plan(io, &TaskDirectory::default(), None, Vec::new()).and_then(|mut plan| {
                 let kept = self.input_spools.connect(&mut plan, &mut self.poller);
                 Ok((plan, kept.map_err(FdError::Pipe)?))
             });
@@ -226,7 +274,7 @@ impl ProcessDriver {
             environment: Arc::new(environment),
             child_env: Vec::new(),
             overrides: Vec::new(),
-            directory: Directory::default(),
+            directory: TaskDirectory::default(),
             umask: None,
             file: None,
         };

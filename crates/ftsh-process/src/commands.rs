@@ -6,6 +6,7 @@ use bstr::BString;
 
 use super::ProcessDriver;
 use super::channels;
+use super::fds::path::TaskDirectory;
 use super::fds::stream::{self, Ended};
 use super::fds::{Fd, FdError, Readers};
 use super::jobs::{ActiveCommand, CommandStage, JobRecipient, JobResult};
@@ -14,7 +15,7 @@ use super::program::{ProgramSpec, Replacement, StartedProgram};
 use super::scopes::EndedCommand;
 use super::tag::{self, KillTimeout, limit_grants};
 use crate::non_blocking_writer;
-use ftsh_machine::effect::{Action, Directory, Environment, ProcessId, Run, ScopeId};
+use ftsh_machine::effect::{Action, Environment, ProcessId, Run, ScopeId};
 use ftsh_machine::event::{CommandStatus, Event, SpawnError, SpawnErrorKind};
 use ftsh_machine::record::LogEvent;
 use ftsh_machine::time::Deadline;
@@ -43,6 +44,7 @@ impl ProcessDriver {
             grace,
             ..
         } = run;
+        let directory = TaskDirectory::of(&directory, &self.views);
         let plan = self.io.plan(io, &directory, umask, redirects);
         if is_last {
             self.io.close(io);
@@ -184,6 +186,7 @@ impl ProcessDriver {
             let error = SpawnError::new(SpawnErrorKind::NotExecutable, message);
             return self.refuse(process, error);
         };
+        let directory = TaskDirectory::of(&directory, &self.views);
         let plan = self.io.plan(io, &directory, umask, redirects).and_then(|mut plan| {
             self.input_spools.hand_over(&mut plan)?;
             Ok(plan)
@@ -249,7 +252,7 @@ impl ProcessDriver {
         &self,
         deadline: Deadline,
         kill_timeout: KillTimeout,
-        directory: &Directory,
+        directory: &TaskDirectory,
         environment: &Environment,
     ) -> Vec<(&'static str, BString)> {
         let mut child_env = self.config.child_env.clone();

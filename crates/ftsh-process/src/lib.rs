@@ -31,6 +31,7 @@ mod tag;
 mod tests;
 mod tty;
 pub mod user_directory;
+mod views;
 mod watch;
 
 use std::collections::{HashMap, VecDeque};
@@ -67,6 +68,7 @@ pub use ftsh_sys::{
 use self::admission::{AdmissionQueue, DescriptorRequest};
 use self::cleanup::Cleanup;
 use self::durations::DurationRecorder;
+use self::fds::path::TaskDirectory;
 use self::fds::{FdError, FdTables, TreePosition};
 use self::input_spool::InputSpools;
 use self::jobs::{
@@ -84,6 +86,7 @@ use self::remote_control::ControlState;
 use self::scopes::{EndStep, ScopeTree};
 use self::tag::Tagger;
 use self::tty::{StatusLine, Terminal, Tty};
+use self::views::Views;
 use self::watch::ScopeWatches;
 use ftsh_machine::Machine;
 use ftsh_machine::driver::{BufferPart, Driver, Durable};
@@ -185,6 +188,8 @@ pub struct ProcessDriver {
     signals: Signals,
     work: WorkerJobs,
     io: FdTables,
+    /// Dropped before the registry of their layers is cleared.
+    views: Views,
     cleanup: Cleanup,
     input_spools: InputSpools,
     relays: Relays,
@@ -270,6 +275,7 @@ impl ProcessDriver {
             signals,
             work,
             io,
+            views: Views::default(),
             cleanup,
             input_spools: InputSpools::default(),
             relays: Relays::default(),
@@ -329,6 +335,7 @@ impl ProcessDriver {
             )
         };
         let holds = redirects.iter().any(adds);
+        let directory = TaskDirectory::of(&directory, &self.views);
         let mut plan = match self.io.plan(base, &directory, umask, redirects) {
             Ok(plan) => plan,
             Err(error) => return self.answer(operation, Err(error)),
@@ -432,14 +439,11 @@ impl Driver for ProcessDriver {
                 self.admission.note_free();
             }
             Effect::Commit { operation, files } => self.commit_staged_files(operation, &files),
-            Effect::BeginView(begin) => {
-                let result = Err(Refusal::new("views of directories are not supported"));
-                self.ready.push_back(Event::Done { operation: begin.operation, result });
+            Effect::BeginView(request) => self.begin_view(*request),
+            Effect::CommitView { operation, view, files, is_inner } => {
+                self.commit_view(operation, view, &files, is_inner);
             }
-            Effect::CommitView { operation, files, .. } => {
-                self.commit_staged_files(operation, &files);
-            }
-            Effect::DropView(_) => {}
+            Effect::DropView(view) => self.drop_view(view),
             Effect::DropStagedFile(draft) => self.io.drop_staged_file(draft),
             Effect::KeepInput(input_spool) => self.keep_input(input_spool),
             Effect::DropSpool(input_spool) => self.drop_replay(input_spool),

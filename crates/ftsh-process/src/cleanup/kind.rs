@@ -5,6 +5,8 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
+use ftsh_layers::Swept;
+
 /// Kind of a registered file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoteKind {
@@ -12,6 +14,8 @@ pub(crate) enum NoteKind {
     File,
     /// A directory and its contents.
     Tree,
+    /// Layers of a view of directories. A commit that has begun is finished.
+    Layers,
     /// Bytes being appended to a file, removed if only part of them was written.
     Addition {
         /// Length of the file before the addition.
@@ -27,6 +31,7 @@ impl NoteKind {
         match self {
             Self::File => format!("file-{number}"),
             Self::Tree => format!("tree-{number}"),
+            Self::Layers => format!("layers-{number}"),
             Self::Addition { from, to } => format!("addition-{number}-{from}-{to}"),
         }
     }
@@ -40,6 +45,7 @@ impl NoteKind {
         match kind {
             "file" => Some(Self::File),
             "tree" => Some(Self::Tree),
+            "layers" => Some(Self::Layers),
             "addition" => Some(Self::Addition { from: number()?, to: number()? }),
             _ => None,
         }
@@ -54,7 +60,7 @@ impl NoteKind {
     /// True if the path is missing or has another kind now.
     pub(crate) fn is_gone(self, path: &Path) -> bool {
         match path.symlink_metadata() {
-            Ok(found) => found.is_dir() != (self == Self::Tree),
+            Ok(found) => found.is_dir() != matches!(self, Self::Tree | Self::Layers),
             Err(error) => matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory),
         }
     }
@@ -67,6 +73,10 @@ impl NoteKind {
                 _ => Ok(()),
             },
             Self::Tree => ftsh_sys::remove_tree(path),
+            Self::Layers => match ftsh_layers::sweep(path)? {
+                Swept::InUse => Err(ErrorKind::ResourceBusy.into()),
+                Swept::Missing | Swept::Discarded | Swept::RolledForward => Ok(()),
+            },
             Self::Addition { from, to } => {
                 let mut options = File::options();
                 let file = options.write(true).custom_flags(libc::O_NOFOLLOW).open(path)?;

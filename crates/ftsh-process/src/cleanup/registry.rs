@@ -28,6 +28,8 @@ pub(crate) struct Registry {
     rested: Condvar,
     /// Socket to the supervisor, if any, which receives the lock.
     supervisor: Option<Arc<UnixStream>>,
+    /// False if no other process can remove the files.
+    has_notes: bool,
 }
 
 #[derive(Default)]
@@ -51,7 +53,12 @@ struct RunDirectory {
 impl Registry {
     /// Creates a registry without notes.
     pub(crate) fn new(supervisor: Option<Arc<UnixStream>>) -> Self {
-        Self { state: Mutex::default(), rested: Condvar::new(), supervisor }
+        Self { state: Mutex::default(), rested: Condvar::new(), supervisor, has_notes: true }
+    }
+
+    /// Creates a registry of files that only this process can reach.
+    pub(crate) fn without_notes() -> Self {
+        Self { has_notes: false, ..Self::new(None) }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -72,7 +79,7 @@ impl Registry {
     /// this process removes the file.
     pub(crate) fn note(self: &Arc<Self>, kind: NoteKind, path: PathBuf) -> Note {
         let mut state = self.state();
-        if state.run.is_none() && !state.closed {
+        if state.run.is_none() && !state.closed && self.has_notes {
             state.run = self.open().ok();
         }
         state.count += 1;

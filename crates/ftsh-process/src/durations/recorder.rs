@@ -8,8 +8,8 @@ use bstr::{BString, ByteSlice};
 
 use super::DurationsConfig;
 use super::store::{DurationStore, ScriptIdentity};
-use crate::fds::path::resolve;
-use ftsh_machine::effect::{Directory, DurationsOf};
+use crate::fds::path::TaskDirectory;
+use ftsh_machine::effect::DurationsOf;
 use ftsh_machine::record::Level;
 use ftsh_sys::has_room;
 use ftsh_sys::os_error::plain;
@@ -51,7 +51,7 @@ impl DurationRecorder {
     pub(crate) fn reader(
         &self,
         of: DurationsOf,
-        directory: Directory,
+        directory: TaskDirectory,
     ) -> impl FnOnce() -> BString + Send + 'static {
         let DurationsConfig { store, missing, script } = self.config.clone();
         let notes = Arc::clone(&self.notes);
@@ -59,11 +59,9 @@ impl DurationRecorder {
             let script = match of {
                 DurationsOf::Script => script,
                 DurationsOf::Used(path) => {
-                    Some(ScriptIdentity::File(resolve(&Directory::default(), &path)))
+                    Some(ScriptIdentity::File(TaskDirectory::default().join(&path)))
                 }
-                DurationsOf::Sourced(path) => {
-                    Some(ScriptIdentity::File(resolve(&directory, &path)))
-                }
+                DurationsOf::Sourced(path) => Some(ScriptIdentity::File(directory.join(&path))),
             };
             if let Some(reason) = missing {
                 let note = format!("no durations are kept: {reason}; `usual` uses its bound");

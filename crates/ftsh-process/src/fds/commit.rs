@@ -47,7 +47,7 @@ pub(crate) fn commit(
     for staged_file in staged_files {
         let mut state = staged_file.state();
         let State::Staged(staged) = &*state else { continue };
-        match staged.take_place(registry) {
+        match staged.take_place() {
             Ok(()) => {}
             Err(CommitError { error, is_whole: true }) if placed.is_empty() => {
                 return Err(staged.refuse(error));
@@ -115,7 +115,7 @@ impl StagedContent {
         FdError::File { path: self.path.clone(), error }
     }
 
-    fn take_place(&self, registry: &Arc<Registry>) -> Result<(), CommitError> {
+    fn take_place(&self) -> Result<(), CommitError> {
         if matches!(self.strategy, CommitStrategy::Replace { if_written: true, .. })
             && fstat(&self.file)?.st_size == 0
         {
@@ -130,7 +130,7 @@ impl StagedContent {
             Err(error) => return Err(error.into()),
         };
         match &self.strategy {
-            CommitStrategy::Append(mode) => self.append(there, *mode, registry),
+            CommitStrategy::Append(mode) => self.append(there, *mode),
             CommitStrategy::Replace { hidden: Some(hidden), .. } => {
                 Ok(std::fs::rename(hidden.path(), &self.target)?)
             }
@@ -142,7 +142,7 @@ impl StagedContent {
                     }
                 }
                 let directory = self.target.parent().unwrap_or(Path::new("/"));
-                let hidden = registry.note(NoteKind::File, directory.join(hidden_name()?));
+                let hidden = self.registry.note(NoteKind::File, directory.join(hidden_name()?));
                 self.link(hidden.path())?;
                 Ok(std::fs::rename(hidden.path(), &self.target)?)
             }
@@ -162,12 +162,7 @@ impl StagedContent {
 
     /// Appends the staged content. After an error, removes the appended part again, unless another
     /// process has appended too.
-    fn append(
-        &self,
-        before: Option<u64>,
-        mode: Mode,
-        registry: &Arc<Registry>,
-    ) -> Result<(), CommitError> {
+    fn append(&self, before: Option<u64>, mode: Mode) -> Result<(), CommitError> {
         let flags = OFlag::O_WRONLY | OFlag::O_APPEND | OFlag::O_CREAT | OFlag::O_CLOEXEC;
         let file = File::from(open(&self.target, flags, mode)?);
         if before.is_none() {
@@ -177,7 +172,7 @@ impl StagedContent {
         let kind =
             NoteKind::Addition { from: start, to: start + fstat(&self.file)?.st_size as u64 };
         // After a kill, the survivor or the next shell removes the appended part.
-        let note = registry.note(kind, self.target.clone());
+        let note = self.registry.note(kind, self.target.clone());
         let mut done = 0;
         let result = self.copy(&file, &mut done).and_then(|()| file.sync_all());
         note.keep();

@@ -4,9 +4,11 @@ use std::io;
 use std::path::PathBuf;
 
 use bstr::{BString, ByteSlice};
+use ftsh_layers::{CommitFailure, CoverError};
 use thiserror::Error;
 
 use super::super::os::local_time::LocalTimeError;
+use super::super::views::BeginError;
 use super::path::shown;
 use ftsh_machine::event::{Refusal, SpawnError, SpawnErrorKind};
 use ftsh_machine::size::ValueTooLong;
@@ -112,6 +114,21 @@ pub enum FdError {
         /// Error.
         error: io::Error,
     },
+    /// Directories cannot be covered for an attempt.
+    #[error("atomic in: {0}")]
+    Cover(CoverError),
+    /// A view inside another view.
+    #[error(
+        "`atomic in` cannot stand in an attempt of another `atomic in`; name all directories in \
+         the outer one"
+    )]
+    NestedView,
+    /// Changes of a view cannot take place.
+    #[error("atomic in: {0}")]
+    View(CommitFailure),
+    /// Files in a view could not be put in place.
+    #[error("{0}")]
+    Incomplete(String),
     /// The machine named an unknown object.
     #[error("{0} is missing: an internal error of ftsh")]
     Gone(&'static str),
@@ -140,7 +157,11 @@ impl FdError {
             | Self::Pipe(error)
             | Self::Filter(error)
             | Self::Worker(error) => Some(error),
+            Self::Cover(error) => error.system_error(),
+            Self::View(error) => error.system_error(),
             Self::LocalTime(_)
+            | Self::NestedView
+            | Self::Incomplete(_)
             | Self::NoNumber(_)
             | Self::Closed(_)
             | Self::TooLong(_)
@@ -153,6 +174,15 @@ impl FdError {
     pub fn into_spawn_error(self, kind: SpawnErrorKind) -> SpawnError {
         let Refusal { message, errno } = self.into();
         SpawnError { kind, message, errno }
+    }
+}
+
+impl From<BeginError> for FdError {
+    fn from(error: BeginError) -> Self {
+        match error {
+            BeginError::Dropped => Self::Gone("a view of directories"),
+            BeginError::Cover(error) => Self::Cover(error),
+        }
     }
 }
 

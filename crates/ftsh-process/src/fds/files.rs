@@ -20,9 +20,9 @@ use super::error::FdError;
 use super::glob;
 use super::local;
 use super::opening::open_as;
-use super::path::resolve;
+use super::path::TaskDirectory;
 use super::recorded_words;
-use ftsh_machine::effect::{Access, Directory, Query, Umask};
+use ftsh_machine::effect::{Access, Query, Umask};
 use ftsh_machine::event::Reply;
 use ftsh_syntax::ast::FileTest;
 use ftsh_syntax::{MAX_SCRIPT_LENGTH, SCRIPT_TOO_LONG};
@@ -30,7 +30,7 @@ use ftsh_sys as sys;
 
 /// Opens a file for a redirection. Blocks until the file is open or the job is canceled.
 pub(crate) fn open(
-    directory: &Directory,
+    directory: &TaskDirectory,
     path: &[u8],
     access: Access,
     umask: Umask,
@@ -44,17 +44,20 @@ pub(crate) fn open(
         Access::Write => OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_TRUNC,
         Access::Append => OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_APPEND,
     };
-    open_as(&resolve(directory, path), flags, umask, control)
+    open_as(&directory.resolve(path), flags, umask, control)
 }
 
 /// Answers a query about files if possible without blocking.
-pub(crate) fn answer_now(directory: &Directory, query: &Query) -> Option<Reply> {
+pub(crate) fn answer_now(directory: &TaskDirectory, query: &Query) -> Option<Reply> {
     let Query::Test(test, path) = query else { return None };
+    if directory.view.is_some() {
+        return None;
+    }
     if path.is_empty() {
         return Some(Reply::Truth(false));
     }
     let last = if *test == FileTest::Link { OFlag::O_NOFOLLOW } else { OFlag::empty() };
-    let result = match local::find(&resolve(directory, path), last)? {
+    let result = match local::find(&directory.resolve(path), last)? {
         Ok(file) => look_at(*test, file),
         Err(errno) => Err(errno.into()),
     };
@@ -87,13 +90,18 @@ fn is_kind(test: FileTest, kind: FileType) -> bool {
 
 /// Answers a query about files.
 pub(crate) fn answer(
-    directory: &Directory,
+    directory: &TaskDirectory,
     query: &Query,
     control: &Control,
 ) -> Result<Reply, FdError> {
     let say = |path: &BString, error| FdError::File { path: path.clone(), error };
     match query {
-        Query::Test(test, path) => passes(*test, &resolve(directory, path), path.is_empty())
+        Query::Test(test @ FileTest::Link, path) => {
+            passes(*test, &directory.resolve_link(path), path.is_empty())
+                .map(Reply::Truth)
+                .map_err(|error| say(path, error))
+        }
+        Query::Test(test, path) => passes(*test, &directory.resolve(path), path.is_empty())
             .map(Reply::Truth)
             .map_err(|error| say(path, error)),
         Query::Glob(pattern) => glob::expand(directory, pattern, control).map(Reply::Words),
@@ -105,7 +113,7 @@ pub(crate) fn answer(
             Ok(path) => Reply::Text(path.into_os_string().into_vec().into()),
             Err(_) => Reply::Truth(false),
         }),
-        Query::PhysicalDirectory => std::fs::canonicalize(resolve(directory, b"."))
+        Query::PhysicalDirectory => physical(directory)
             .map(|path| Reply::Text(path.into_os_string().into_vec().into()))
             .map_err(|error| say(&".".into(), error)),
         Query::FreeResources => Ok(Reply::Text(resources::free_resources().into())),
@@ -169,11 +177,12 @@ fn lenient(result: io::Result<bool>) -> io::Result<bool> {
 
 /// Returns the absolute path of a directory that the user may enter. As in shells, `..` cancels the
 /// name before it, even if the name is a symbolic link.
-fn enter(directory: &Directory, path: &[u8]) -> io::Result<PathBuf> {
+fn enter(directory: &TaskDirectory, path: &[u8]) -> io::Result<PathBuf> {
     if path.is_empty() {
         return Err(Errno::ENOENT.into());
     }
-    let given = resolve(directory, path);
+    let given = directory.join(path);
+    let require_directory = |path: &Path| require_directory(&directory.reach(path));
     let whole = if given.is_absolute() { given } else { current()?.join(given) };
     let mut absolute = PathBuf::from("/");
     for component in whole.components() {
@@ -188,8 +197,16 @@ fn enter(directory: &Directory, path: &[u8]) -> io::Result<PathBuf> {
         }
     }
     require_directory(&absolute)?;
-    faccessat(AT_FDCWD, &absolute, AccessFlags::X_OK, AtFlags::AT_EACCESS)?;
+    faccessat(AT_FDCWD, &directory.reach(&absolute), AccessFlags::X_OK, AtFlags::AT_EACCESS)?;
     Ok(absolute)
+}
+
+/// Returns the absolute path of a directory without links.
+fn physical(directory: &TaskDirectory) -> io::Result<PathBuf> {
+    match &directory.view {
+        Some(view) => view.canonicalize(&directory.join(b".")),
+        None => std::fs::canonicalize(directory.join(b".")),
+    }
 }
 
 fn require_directory(path: &Path) -> io::Result<()> {
@@ -242,14 +259,14 @@ fn listed_home(user: &BString) -> io::Result<Option<BString>> {
 }
 
 /// Returns the directory in which relative paths begin.
-fn current_of(directory: &Directory) -> io::Result<PathBuf> {
+fn current_of(directory: &TaskDirectory) -> io::Result<PathBuf> {
     match &directory.path {
         Some(directory) => Ok(OsStr::from_bytes(directory).into()),
         None => current(),
     }
 }
 
-fn read(directory: &Directory, path: &[u8], control: &Control) -> io::Result<BString> {
+fn read(directory: &TaskDirectory, path: &[u8], control: &Control) -> io::Result<BString> {
     let mut file = File::from(open(directory, path, Access::Read, None, control)?);
     if file.metadata()?.is_dir() {
         return Err(Errno::EISDIR.into());
@@ -289,7 +306,7 @@ mod tests {
 
     #[test]
     fn a_directory_is_named_as_shells_name_it() {
-        let base = Directory::at("/usr/bin");
+        let base = TaskDirectory::at("/usr/bin");
         let enter = |path: &str| enter(&base, path.as_bytes()).map_err(|error| error.kind());
         assert_eq!(enter("../lib/.//"), Ok("/usr/lib".into()));
         assert_eq!(enter("/.."), Ok("/".into()));

@@ -7,8 +7,7 @@ use bstr::BString;
 
 use super::super::os::workers::Control;
 use super::error::FdError;
-use super::path::resolve;
-use ftsh_machine::effect::Directory;
+use super::path::TaskDirectory;
 use ftsh_machine::pattern::matches;
 
 /// Returns the sorted names of existing files that match. In the pattern, `*`, `?` and `[…]` are
@@ -18,7 +17,7 @@ use ftsh_machine::pattern::matches;
 ///
 /// A path could not be read, so the result would be incomplete.
 pub(super) fn expand(
-    directory: &Directory,
+    directory: &TaskDirectory,
     pattern: &[u8],
     control: &Control,
 ) -> Result<Vec<BString>, FdError> {
@@ -32,7 +31,7 @@ pub(super) fn expand(
 ///
 /// A path could not be read, so the result would be incomplete.
 pub(super) fn find(
-    directory: &Directory,
+    directory: &TaskDirectory,
     pattern: &[u8],
     control: &Control,
 ) -> Result<Vec<BString>, FdError> {
@@ -40,7 +39,7 @@ pub(super) fn find(
 }
 
 fn names(
-    directory: &Directory,
+    directory: &TaskDirectory,
     pattern: &[u8],
     finds_below: bool,
     control: &Control,
@@ -85,7 +84,7 @@ fn names(
     let mut names = Vec::new();
     for path in found {
         let is_there = are_listed || {
-            let data = resolve(directory, &path).symlink_metadata();
+            let data = directory.resolve_link(&path).symlink_metadata();
             existing(data).map_err(|error| FdError::File { path: path.clone(), error })?.is_some()
         };
         if is_there {
@@ -99,7 +98,7 @@ fn names(
 
 /// Returns a directory and all directories below, each as a prefix of names.
 fn below(
-    directory: &Directory,
+    directory: &TaskDirectory,
     prefix: &BString,
     control: &Control,
 ) -> Result<Vec<BString>, FdError> {
@@ -109,7 +108,7 @@ fn below(
         let mut inside = Vec::new();
         matching(directory, &prefix, b"*", true, &mut inside)?;
         for mut path in inside {
-            let data = existing(resolve(directory, &path).symlink_metadata());
+            let data = existing(directory.resolve_link(&path).symlink_metadata());
             let data = data.map_err(|error| FdError::File { path: path.clone(), error })?;
             if data.is_some_and(|data| data.is_dir()) {
                 path.push(b'/');
@@ -165,7 +164,7 @@ fn literal(part: &[u8]) -> impl Iterator<Item = u8> + '_ {
 
 /// Adds the names in a directory that match one part of a pattern.
 fn matching(
-    directory: &Directory,
+    directory: &TaskDirectory,
     prefix: &BString,
     part: &[u8],
     directories_only: bool,
@@ -173,7 +172,7 @@ fn matching(
 ) -> Result<(), FdError> {
     let place = if prefix.is_empty() { b"." } else { prefix.as_slice() };
     let trouble = |error| FdError::File { path: place.into(), error };
-    let entries = existing(resolve(directory, place).read_dir()).map_err(trouble)?;
+    let entries = existing(directory.resolve(place).read_dir()).map_err(trouble)?;
     let dots = part.first() == Some(&b'.') || part.starts_with(b"\\.");
     for entry in entries.into_iter().flatten() {
         let name = entry.map_err(trouble)?.file_name().into_vec();
@@ -190,8 +189,8 @@ fn matching(
     Ok(())
 }
 
-fn is_directory(directory: &Directory, path: &BString) -> Result<bool, FdError> {
-    let data = existing(resolve(directory, path).metadata());
+fn is_directory(directory: &TaskDirectory, path: &BString) -> Result<bool, FdError> {
+    let data = existing(directory.resolve(path).metadata());
     let data = data.map_err(|error| FdError::File { path: path.clone(), error })?;
     Ok(data.is_some_and(|data| data.is_dir()))
 }
@@ -208,7 +207,7 @@ mod tests {
             std::fs::create_dir_all(path.parent().unwrap_or(&path))?;
             std::fs::write(path, "")?;
         }
-        let directory = Directory::at(place.path().as_os_str().as_encoded_bytes());
+        let directory = TaskDirectory::at(place.path().as_os_str().as_encoded_bytes());
         let expand = |pattern: &str| {
             expand(&directory, pattern.as_bytes(), &Control::default()).expect("readable")
         };

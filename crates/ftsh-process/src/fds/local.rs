@@ -18,9 +18,9 @@ use nix::unistd::{AccessFlags, geteuid};
 
 use ftsh_sys as sys;
 
-use super::path::resolve;
+use super::path::TaskDirectory;
 use super::table::Fd;
-use ftsh_machine::effect::{Access, Directory};
+use ftsh_machine::effect::Access;
 use ftsh_sys::FdKind;
 
 /// Size in bytes above which truncation may take long.
@@ -54,14 +54,15 @@ pub(super) fn find(path: &Path, flags: OFlag) -> Option<Result<OwnedFd, Errno>> 
 }
 
 /// Opens an existing file for a redirection, if possible without blocking.
-pub(super) fn open(directory: &Directory, path: &[u8], access: Access) -> Option<Fd> {
+pub(super) fn open(directory: &TaskDirectory, path: &[u8], access: Access) -> Option<Fd> {
     if path == b"/dev/null" {
         return null();
     }
-    if path.is_empty() {
+    // Overlays may be slow.
+    if path.is_empty() || directory.view.is_some() {
         return None;
     }
-    let found = find(&resolve(directory, path), OFlag::empty())?.ok()?;
+    let found = find(&directory.resolve(path), OFlag::empty())?.ok()?;
     let kind = sys::fd_kind(found.as_fd()).ok()?;
     // Opening a FIFO wakes processes at its other end, and opening a device may have any effect.
     if kind.file_type != SFlag::S_IFREG || access != Access::Read && !may_be_written(&kind, access)
@@ -171,7 +172,7 @@ mod tests {
 
     fn open_in(directory: &TempDir, name: &str, access: Access) -> Option<Fd> {
         let path = directory.path().join(name);
-        open(&Directory::default(), path.as_os_str().as_encoded_bytes(), access)
+        open(&TaskDirectory::default(), path.as_os_str().as_encoded_bytes(), access)
     }
 
     #[test]

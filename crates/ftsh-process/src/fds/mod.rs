@@ -2,6 +2,7 @@
 
 pub(crate) mod buffer;
 pub(crate) mod commit;
+pub(crate) mod commit_view;
 mod contents;
 pub(crate) mod ended;
 mod error;

@@ -13,10 +13,10 @@ use super::error::FdError;
 use super::files;
 use super::line_assembler::LineAssembler;
 use super::local;
-use super::path::resolve;
+use super::path::TaskDirectory;
 use super::staged_file::StagedFile;
 use super::table::{Fd, FdTable, SIZE};
-use ftsh_machine::effect::{Access, BufferId, CommitMode, Directory, OperationId, SpoolId, Umask};
+use ftsh_machine::effect::{Access, BufferId, CommitMode, OperationId, SpoolId, Umask};
 use ftsh_sys as sys;
 
 /// Maximum size of content written on the event loop.
@@ -25,7 +25,7 @@ const SMALL: usize = 64 * 1024;
 /// Prepared changes to a table, for execution on the event loop or by a worker.
 pub(crate) struct Plan {
     pub table: FdTable,
-    pub directory: Directory,
+    pub directory: TaskDirectory,
     pub umask: Umask,
     pub steps: Vec<PlanStep>,
     /// Read ends of pipes into relays.
@@ -191,7 +191,11 @@ impl Plan {
                 self.table.set(to, fd)
             }
             PlanStep::StageFile { to, path, mode, staged_file, registry } => {
-                let whole = resolve(&self.directory, &path);
+                let whole = self.directory.resolve(&path);
+                let registry = match &self.directory.view {
+                    Some(view) if view.contains(&whole) => view.registry(),
+                    _ => registry,
+                };
                 let fd = match staged_file.begin(&path, &whole, mode, self.umask, &registry)? {
                     Some(file) => Fd::Owned(file),
                     None => {

@@ -162,7 +162,7 @@ mod tests {
         let fd = Fd::Owned(Arc::new(writer.into()));
         let plan = Plan {
             table: FdTable::default(),
-            directory: ftsh_machine::effect::Directory::default(),
+            directory: super::super::path::TaskDirectory::default(),
             umask: None,
             steps: vec![PlanStep::Set(1, fd), PlanStep::Copy { to: 2, from: 1 }],
             relayed: Vec::new(),

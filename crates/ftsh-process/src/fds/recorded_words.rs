@@ -11,17 +11,17 @@ use nix::fcntl::{Flock, FlockArg, OFlag};
 
 use super::super::os::workers::Control;
 use super::opening::open_as;
-use super::path::resolve;
+use super::path::TaskDirectory;
 use ftsh_machine::TORN;
-use ftsh_machine::effect::{Directory, WordFile};
+use ftsh_machine::effect::WordFile;
 
 /// Appends a line if there is one, and returns the whole lines of the file from an offset on.
 pub(super) fn update(
-    directory: &Directory,
+    directory: &TaskDirectory,
     words: &WordFile,
     control: &Control,
 ) -> io::Result<BString> {
-    let path = resolve(directory, &words.path);
+    let path = directory.resolve(&words.path);
     // Without blocking, since the path may be that of a named pipe.
     let flags = OFlag::O_RDWR | OFlag::O_CREAT | OFlag::O_APPEND | OFlag::O_NONBLOCK;
     let file = File::from(open_as(&path, flags, words.umask, control)?);
@@ -133,7 +133,7 @@ mod tests {
     fn words(path: &Path, from: u64, line: Option<&str>) -> io::Result<BString> {
         let (path, line) = (path.to_str().expect("a path").into(), line.map(Into::into));
         let words = WordFile { path, umask: Some(0o027), from, line };
-        update(&Directory::default(), &words, &Control::default())
+        update(&TaskDirectory::default(), &words, &Control::default())
     }
 
     #[test]

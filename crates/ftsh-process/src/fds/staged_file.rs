@@ -49,6 +49,8 @@ pub(super) struct StagedContent {
     pub target: PathBuf,
     /// New content.
     pub file: Arc<OwnedFd>,
+    /// Registry of hidden names beside the target.
+    pub registry: Arc<Registry>,
     pub strategy: CommitStrategy,
 }
 
@@ -119,9 +121,18 @@ impl StagedFile {
             path: path.clone(),
             target,
             file: file.clone(),
+            registry: registry.clone(),
             strategy,
         });
         Ok(Some(file))
+    }
+
+    /// True if the file is in the view with this registry.
+    pub(crate) fn is_in(&self, view: &Arc<Registry>) -> bool {
+        match &*self.state() {
+            State::Staged(staged) => Arc::ptr_eq(&staged.registry, view),
+            State::Nothing => false,
+        }
     }
 
     /// Returns the number of bytes that wait for the commit.

@@ -13,13 +13,14 @@ use super::buffer::FileBuffer;
 use super::error::FdError;
 use super::held_output::{Content, HeldOutput};
 use super::line_assembler::LineAssembler;
+use super::path::TaskDirectory;
 use super::pipe_watches::PipeWatches;
 use super::plan::{Plan, PlanStep, RelayPipe, ReplayedInput};
 use super::staged_file::StagedFile;
 use super::table::{Fd, FdTable};
 use super::tree_position::TreePosition;
 use ftsh_machine::effect::{
-    BufferId, Directory, FdChange, FdSource, IoId, OperationId, PipeId, StagedFileId, Umask,
+    BufferId, FdChange, FdSource, IoId, OperationId, PipeId, StagedFileId, Umask,
 };
 use ftsh_machine::size::MAX_VALUE_LEN;
 use ftsh_sys as sys;
@@ -211,7 +212,7 @@ impl FdTables {
     pub(crate) fn plan(
         &mut self,
         base: IoId,
-        directory: &Directory,
+        directory: &TaskDirectory,
         umask: Umask,
         redirects: Vec<FdChange>,
     ) -> Result<Plan, FdError> {

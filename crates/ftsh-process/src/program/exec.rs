@@ -17,10 +17,8 @@ use nix::unistd::{AccessFlags, access};
 
 use super::super::fds::FdTable;
 use super::super::fds::buffer::FileBuffer;
-use super::super::fds::path::resolve;
 use super::super::os::umask::umask as own_umask;
 use super::spawn::{ProgramSpec, SHELL, interpreter, is_text, start_of};
-use ftsh_machine::effect::Directory;
 use ftsh_machine::effect::Umask;
 use ftsh_machine::event::{SpawnError, SpawnErrorKind};
 use ftsh_sys as sys;
@@ -48,7 +46,7 @@ impl Replacement {
     /// Prepares a program and checks that it can be executed.
     pub fn of(program: &ProgramSpec, table: &FdTable) -> Result<Self, SpawnError> {
         let found = program.find()?;
-        let file = resolve(&program.directory, found.as_os_str().as_bytes());
+        let file = program.directory.resolve(found.as_os_str().as_bytes());
         let refuse = |errno| program.explain(&found, errno);
         if !file.exists() {
             return Err(refuse(Errno::ENOENT));
@@ -80,11 +78,7 @@ impl Replacement {
         }
         Ok(Self {
             file: CString::new(file.as_os_str().as_bytes()).map_err(|_| refuse(Errno::ENOENT))?,
-            directory: program
-                .directory
-                .path
-                .as_ref()
-                .map(|path| resolve(&Directory::default(), path)),
+            directory: program.directory.path.is_some().then(|| program.directory.resolve(b"")),
             umask: prepared.umask,
             arguments: prepared.arguments,
             environment: prepared.environment,

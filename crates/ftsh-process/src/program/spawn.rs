@@ -13,9 +13,10 @@ use nix::errno::Errno;
 use nix::unistd::{AccessFlags, access};
 
 use super::super::fds::FdTable;
-use super::super::fds::path::resolve;
+use super::super::fds::path::TaskDirectory;
 use super::super::os::umask::umask as own_umask;
-use ftsh_machine::effect::{Directory, Environment, Umask};
+use super::super::views::OpenView;
+use ftsh_machine::effect::{Environment, Umask};
 use ftsh_machine::event::{SpawnError, SpawnErrorKind};
 use ftsh_sys as sys;
 use ftsh_sys::CStringArray;
@@ -49,7 +50,7 @@ pub struct ProgramSpec {
     /// Variables for this command only; override all others.
     pub overrides: Vec<(BString, BString)>,
     /// Working directory, from which relative paths start.
-    pub directory: Directory,
+    pub(crate) directory: TaskDirectory,
     /// Umask of the program.
     pub umask: Umask,
     /// File, if already found.
@@ -77,6 +78,9 @@ impl ProgramCache {
         let path = program.path();
         if name.contains(&b'/') {
             program.file = Some(Path::new(OsStr::from_bytes(name)).into());
+        } else if program.directory.view.is_some() {
+            // A view may have other programs.
+            return false;
         } else if let Some(file) = self.0.get(path).and_then(|known| known.get(name)) {
             program.file = Some(file.clone());
         } else {
@@ -88,7 +92,8 @@ impl ProgramCache {
                 .find(|file| is_executable(file));
         }
         let system = program.file.as_deref().and_then(Path::parent).is_some_and(is_system);
-        system && program.directory == Directory::default()
+        let TaskDirectory { path, view } = &program.directory;
+        system && path.is_none() && view.is_none()
     }
 
     /// Adds the path of a program to the cache.
@@ -128,11 +133,12 @@ impl ProgramSpec {
         let prepared = self.prepare()?;
         let file = self.find()?;
         let changes = table.changes();
-        match prepared.spawn(&file, &changes) {
+        let view = self.directory.view.as_deref();
+        match prepared.spawn(&file, &changes, view) {
             // The cached path is stale.
             Err(Errno::ENOENT) if self.file.is_some() && !self.name().contains(&b'/') => {
                 let file = self.search()?;
-                let result = prepared.spawn(&file, &changes);
+                let result = prepared.spawn(&file, &changes, view);
                 result
                     .map_err(|errno| self.explain(&file, errno))
                     .map(|pid| StartedProgram { pid, file })
@@ -141,7 +147,7 @@ impl ProgramSpec {
                 self.require_text(&file)?;
                 let prepared = self.prepare_script(&file)?;
                 let pid = prepared
-                    .spawn(Path::new(SHELL), &changes)
+                    .spawn(Path::new(SHELL), &changes, view)
                     .map_err(|errno| self.explain(Path::new(SHELL), errno))?;
                 Ok(StartedProgram { pid, file })
             }
@@ -197,9 +203,14 @@ impl ProgramSpec {
                 add(&mut environment, name, value)?;
             }
         }
-        let directory = match &self.directory.path {
-            Some(directory) => Some(c_string(directory)?),
-            None => None,
+        let directory = match (&self.directory.path, &self.directory.view) {
+            (Some(directory), _) => Some(c_string(directory)?),
+            // The root directory of a view is the directory otherwise.
+            (None, Some(_)) => {
+                let own = std::env::current_dir().unwrap_or_default();
+                Some(c_string(own.as_os_str().as_bytes())?)
+            }
+            (None, None) => None,
         };
         let umask = self.umask.filter(|umask| *umask != own_umask());
         Ok(PreparedProgram { arguments, environment, directory, umask })
@@ -219,13 +230,14 @@ impl ProgramSpec {
         if !name.is_empty() {
             for place in self.path().split(|&byte| byte == b':') {
                 let file = Path::new(OsStr::from_bytes(place)).join(OsStr::from_bytes(name));
-                let seen = resolve(&self.directory, file.as_os_str().as_bytes());
+                let path = self.directory.join(file.as_os_str().as_bytes());
+                let seen = self.directory.reach(&path);
                 if is_executable(&seen) {
                     // Relative to the directory in which the program starts.
-                    return Ok(seen);
+                    return Ok(path);
                 }
                 if seen.is_file() {
-                    blocked.get_or_insert(seen);
+                    blocked.get_or_insert(path);
                 }
             }
         }
@@ -243,7 +255,7 @@ impl ProgramSpec {
 
     /// Fails unless the file looks like a script.
     fn require_text(&self, file: &Path) -> Result<(), SpawnError> {
-        if !is_text(&start_of(&resolve(&self.directory, file.as_os_str().as_bytes()))) {
+        if !is_text(&start_of(&self.directory.resolve(file.as_os_str().as_bytes()))) {
             let message = format!("{}: not a program for this machine", self.name());
             return Err(error_by(SpawnErrorKind::NotExecutable, message, Errno::ENOEXEC));
         }
@@ -252,10 +264,10 @@ impl ProgramSpec {
 
     pub fn explain(&self, file: &Path, errno: Errno) -> SpawnError {
         let name = self.name();
-        let seen = resolve(&self.directory, file.as_os_str().as_bytes());
+        let seen = self.directory.resolve(file.as_os_str().as_bytes());
         if let Some(directory) = &self.directory.path
             && matches!(errno, Errno::ENOENT | Errno::ENOTDIR | Errno::EACCES)
-            && let Err(error) = Path::new(OsStr::from_bytes(directory)).read_dir()
+            && let Err(error) = self.directory.resolve(directory).read_dir()
             && error.kind() != ErrorKind::PermissionDenied
         {
             let message = format!("{name}: the directory {directory} no longer exists");
@@ -294,7 +306,12 @@ pub struct PreparedProgram {
 }
 
 impl PreparedProgram {
-    fn spawn(&self, file: &Path, descriptors: &[(BorrowedFd, i32)]) -> Result<i32, Errno> {
+    fn spawn(
+        &self,
+        file: &Path,
+        descriptors: &[(BorrowedFd, i32)],
+        view: Option<&OpenView>,
+    ) -> Result<i32, Errno> {
         let program = CString::new(file.as_os_str().as_bytes()).map_err(|_| Errno::ENOENT)?;
         let launch = sys::Launch {
             program: &program,
@@ -304,7 +321,10 @@ impl PreparedProgram {
             descriptors,
             umask: self.umask,
         };
-        sys::spawn(&launch)
+        match view {
+            Some(view) => view.spawn(&launch),
+            None => sys::spawn(&launch),
+        }
     }
 }
 

@@ -1,0 +1,67 @@
+//! Commit of a view with the staged files of its attempt.
+
+use std::sync::Arc;
+
+use bstr::BString;
+use ftsh_layers::CommitFailure;
+
+use super::super::cleanup::Registry;
+use super::super::os::workers::Control;
+use super::super::views::OpenView;
+use super::commit as staged;
+use super::error::FdError;
+use super::staged_file::StagedFile;
+use ftsh_machine::event::Reply;
+use ftsh_syntax::slug::Slug;
+
+/// Commits staged files in the view, then the view, then the other staged files unless `is_inner`.
+///
+/// Fails only if nothing has taken place.
+pub(crate) fn commit(
+    view: &OpenView,
+    files: &[Arc<StagedFile>],
+    is_inner: bool,
+    registry: &Arc<Registry>,
+    control: &Control,
+) -> Result<Reply, FdError> {
+    let own = view.registry();
+    let (inside, outside): (Vec<_>, Vec<_>) =
+        files.iter().cloned().partition(|file| file.is_in(&own));
+    let end = || FdError::Gone("the end of the run");
+    let _busy = registry.begin().ok_or_else(end)?;
+    // From here on, the commit cannot be canceled.
+    if !control.commit() {
+        return Err(end());
+    }
+    let rest = Control::default();
+    match staged::commit(&inside, registry, &rest)? {
+        Reply::Truth(true) => {}
+        // Part of the files are in the view only, which is about to be dropped.
+        Reply::Words(reason) => {
+            let reason = reason.into_iter().next().unwrap_or_default();
+            return Err(FdError::Incomplete(reason.to_string()));
+        }
+        other => return Ok(other),
+    }
+    match view.commit() {
+        Ok(()) => {}
+        Err(error @ CommitFailure::Unfinished { .. }) => {
+            return Ok(Reply::Text(error.to_string().into()));
+        }
+        Err(
+            error @ (CommitFailure::Conflict { .. }
+            | CommitFailure::Locked { .. }
+            | CommitFailure::Moved { .. }),
+        ) => {
+            return Ok(Reply::Failed(Slug::Commit, error.to_string()));
+        }
+        Err(error) => return Err(FdError::View(error)),
+    }
+    if is_inner || outside.is_empty() {
+        return Ok(Reply::Truth(true));
+    }
+    staged::commit(&outside, registry, &rest).or_else(|error| {
+        let reason = format!("{error}; the directories are changed already");
+        Ok(Reply::Words([reason].into_iter().chain(error.errno()).map(BString::from).collect()))
+    })
+}

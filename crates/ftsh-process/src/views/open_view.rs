@@ -1,0 +1,164 @@
+//! View of directories: paths, programs, and the end.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use ftsh_layers::{Attempt, CommitFailure, CoverError, Directories};
+use nix::errno::Errno;
+
+use crate::cleanup::{Note, NoteKind, Registry};
+use ftsh_sys as sys;
+use ftsh_sys::Launch;
+
+/// View of directories for one attempt.
+#[derive(Default)]
+pub(crate) struct OpenView(RwLock<State>);
+
+#[derive(Default)]
+enum State {
+    /// Not yet begun.
+    #[default]
+    Unbegun,
+    Open(Overlays),
+    /// Committed, dropped or refused.
+    Ended,
+}
+
+/// Overlays of a view.
+struct Overlays {
+    attempt: Attempt,
+    /// Directory in which the shell finds the root directory of the view.
+    root: PathBuf,
+    /// Notes of the layers.
+    notes: Vec<Note>,
+    /// Registry of files in the view, which end with the view.
+    registry: Arc<Registry>,
+}
+
+impl OpenView {
+    /// Covers directories, given as paths of the shell. Returns their absolute paths without links.
+    pub(crate) fn begin(
+        &self,
+        paths: &[PathBuf],
+        registry: &Arc<Registry>,
+    ) -> Result<Vec<PathBuf>, BeginError> {
+        let _busy = registry.begin().ok_or(BeginError::Dropped)?;
+        let result = Overlays::cover(paths, registry);
+        let mut state = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        match (&*state, result) {
+            (State::Unbegun, Ok((overlays, directories))) => {
+                *state = State::Open(overlays);
+                Ok(directories)
+            }
+            (_, Ok(_)) => Err(BeginError::Dropped),
+            (_, Err(error)) => {
+                *state = State::Ended;
+                Err(BeginError::Cover(error))
+            }
+        }
+    }
+
+    /// Returns the path by which the shell reaches what programs of the view see by a path. With
+    /// `follow`, the last component may be a link.
+    pub(crate) fn translate(&self, path: &Path, follow: bool) -> PathBuf {
+        let state = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let State::Open(overlays) = &*state else { return PathBuf::new() };
+        match overlays.translate(path, follow) {
+            Ok(path) => path,
+            // The kernel reports the same error for this path.
+            Err(_) => overlays.root.join(path.strip_prefix("/").unwrap_or(path)),
+        }
+    }
+
+    /// Returns the absolute path without links of what programs of the view see by a path.
+    pub(crate) fn canonicalize(&self, path: &Path) -> io::Result<PathBuf> {
+        let state = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let State::Open(overlays) = &*state else { return Err(Errno::ENOENT.into()) };
+        let reached = overlays.translate(path, true)?;
+        reached.metadata()?;
+        match reached.strip_prefix(&overlays.root) {
+            Ok(below) => Ok(Path::new("/").join(below)),
+            Err(_) => reached.canonicalize(),
+        }
+    }
+
+    /// True if a path of the shell leads into the covered directories.
+    pub(crate) fn contains(&self, path: &Path) -> bool {
+        match &*self.0.read().unwrap_or_else(PoisonError::into_inner) {
+            State::Open(overlays) => path.starts_with(&overlays.root),
+            State::Unbegun | State::Ended => true,
+        }
+    }
+
+    /// Returns the registry of files that end with the view.
+    pub(crate) fn registry(&self) -> Arc<Registry> {
+        match &*self.0.read().unwrap_or_else(PoisonError::into_inner) {
+            State::Open(overlays) => overlays.registry.clone(),
+            State::Unbegun | State::Ended => Arc::new(Registry::without_notes()),
+        }
+    }
+
+    /// Starts a program in the view.
+    pub(crate) fn spawn(&self, launch: &Launch) -> Result<i32, Errno> {
+        match &*self.0.read().unwrap_or_else(PoisonError::into_inner) {
+            State::Open(overlays) => sys::spawn_within(launch, overlays.attempt.namespaces()),
+            State::Unbegun | State::Ended => Err(Errno::ECANCELED),
+        }
+    }
+
+    /// Makes the changes take place, and ends the view.
+    pub(crate) fn commit(&self) -> Result<(), CommitFailure> {
+        match self.take() {
+            // The notes outlive the commit. They finish a commit that was interrupted.
+            Some(Overlays { attempt, notes: _notes, .. }) => attempt.commit().map(|_| ()),
+            None => Ok(()),
+        }
+    }
+
+    /// Ends the view, and discards its changes unless committed.
+    pub(crate) fn end(&self) {
+        drop(self.take());
+    }
+
+    fn take(&self) -> Option<Overlays> {
+        let mut state = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        match std::mem::replace(&mut *state, State::Ended) {
+            State::Open(overlays) => Some(overlays),
+            State::Unbegun | State::Ended => None,
+        }
+    }
+}
+
+/// Reason why a view cannot begin.
+pub(crate) enum BeginError {
+    /// The view was dropped meanwhile, or the run ends.
+    Dropped,
+    /// The directories cannot be covered.
+    Cover(CoverError),
+}
+
+impl Overlays {
+    fn cover(
+        paths: &[PathBuf],
+        registry: &Arc<Registry>,
+    ) -> Result<(Self, Vec<PathBuf>), CoverError> {
+        let directories = Directories::find(paths)?;
+        let mark = format!("{:016x}", sys::random()?);
+        let layers = directories.layers(&mark);
+        let notes = layers.map(|path| registry.note(NoteKind::Layers, path)).collect();
+        let attempt = Attempt::begin(&directories, &mark)?;
+        let root = attempt.root().unwrap_or_default();
+        let registry = Arc::new(Registry::without_notes());
+        let covered = directories.directories().map(Path::to_owned).collect();
+        Ok((Self { attempt, root, notes, registry }, covered))
+    }
+
+    fn translate(&self, path: &Path, follow: bool) -> io::Result<PathBuf> {
+        if path.is_absolute() {
+            self.attempt.translate(path, follow)
+        } else {
+            self.attempt.translate(&std::env::current_dir()?.join(path), follow)
+        }
+    }
+}
