@@ -7,6 +7,7 @@
 mod support;
 
 mod atomic;
+mod atomic_in;
 mod bad_input;
 mod branch;
 mod bytes;

@@ -1,0 +1,311 @@
+//! `atomic in`: directories that change completely or not at all.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use ftsh_layers::{Attempt, CoverError, Directories};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::{Uid, chown};
+use rand::rngs::ChaCha8Rng;
+use rand::{RngExt, SeedableRng};
+
+use crate::support::run::Finished;
+use crate::support::{Ftsh, rounds};
+
+/// User of unprivileged runs.
+const NOBODY: u32 = 65534;
+
+/// Returns false, with a line, where users may not create namespaces.
+fn can_cover(unprivileged: bool) -> bool {
+    let place = tempfile::tempdir().expect("a directory");
+    let covered = Directories::find(&[place.path()]).and_then(|it| Attempt::begin(&it, "probe"));
+    let limit = fs::read_to_string("/proc/sys/user/max_user_namespaces").unwrap_or_default();
+    match covered {
+        Err(CoverError::Namespaces { .. } | CoverError::FileSystem { .. }) => {
+            eprintln!("skipped: no overlays here");
+            false
+        }
+        _ if unprivileged && limit.trim() == "0" => {
+            eprintln!("skipped: no namespaces for users");
+            false
+        }
+        _ => true,
+    }
+}
+
+/// Creates a run of a script with a directory `d` that contains the file `old`.
+fn script(text: &str) -> Ftsh {
+    Ftsh::script(text).file("d/old", "old\n")
+}
+
+/// Returns names and contents of the files below the directory of a run, sorted, without the script.
+fn tree(run: &Finished) -> Vec<(String, String)> {
+    let root = run.directory.path();
+    let (mut found, mut left) = (Vec::new(), vec![root.to_owned()]);
+    while let Some(directory) = left.pop() {
+        for entry in fs::read_dir(directory).expect("a directory").flatten() {
+            let path = entry.path();
+            let name = path.strip_prefix(root).expect("below").display().to_string();
+            if path.is_dir() {
+                left.push(path);
+            } else if name != "script.ftsh" {
+                found.push((name, fs::read_to_string(&path).unwrap_or_default()));
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+fn expect_tree(run: &Finished, wanted: &[(&str, &str)]) {
+    let found = tree(run);
+    let found: Vec<_> = found.iter().map(|(name, text)| (&**name, &**text)).collect();
+    assert_eq!(found, wanted, "{}", run.story());
+}
+
+#[test]
+fn a_failed_attempt_leaves_nothing_and_a_good_one_everything() {
+    let text = "cd d\n\
+        try 3 times backoff none atomic in .\n\
+        \tsh -c 'echo \"$1\" >> log; rm -f old; mkdir new; echo x > new/f; wc -l < log' sh $attempt\n\
+        \tif $attempt < 3; failure \"attempt $attempt\"; end\n\
+        end";
+    for unprivileged in [false, true] {
+        if !can_cover(unprivileged) {
+            return;
+        }
+        let mut run = script(text);
+        if unprivileged && Uid::effective().is_root() {
+            for name in ["d", "d/old"] {
+                chown(&run.path(name), Some(Uid::from_raw(NOBODY)), None).expect("another owner");
+            }
+            run = run.unprivileged();
+        }
+        let run = run.stdout("1\n").success();
+        expect_tree(&run, &[("d/log", "3\n"), ("d/new/f", "x\n")]);
+    }
+}
+
+#[test]
+fn the_shell_and_its_commands_see_the_same_files() {
+    if !can_cover(false) {
+        return;
+    }
+    // Each line is an operation of the shell on files that only the attempt has.
+    let text = "try atomic in d\n\
+        sh -c 'cd d; echo made > made; mkdir sub; ln -s made link; echo \"echo sourced\" > lib; rm old'\n\
+        cat < d/made\n\
+        echo written > d/written; cat d/written\n\
+        echo more >> d/made; cat d/made\n\
+        if .isfile. d/made && .isdir. d/sub && .islink. d/link && .isr. d/made; echo tests; end\n\
+        if .exists. d/old; echo wrong; end\n\
+        echo d/*\n\
+        for f in files(\"d/**\"); echo $f; end\n\
+        source d/lib\n\
+        cd d; pwd | sed 's/.*\\///'; cat made -> v; echo $v\n\
+        cd sub; pwd -P | sed 's/.*\\/d/d/'; cd ..\n\
+        echo piped | cat > piped; cat piped\n\
+        forall x in a b at most 1; echo $x > $x; end\n\
+        echo *\n\
+        end\n\
+        pwd | sed 's/.*\\///'";
+    let wanted = "made\nwritten\nmade\nmore\ntests\nd/lib d/link d/made d/sub d/written\n\
+        d/lib\nd/link\nd/made\nd/sub\nd/written\nsourced\nd\nmade more\nd/sub\npiped\n\
+        a b lib link made piped sub written\nd\n";
+    let run = script(text).stdout(wanted).success();
+    assert_eq!(run.read("d/made"), "made\nmore\n", "{}", run.story());
+}
+
+#[test]
+fn programs_are_found_in_the_view() {
+    if !can_cover(false) {
+        return;
+    }
+    let text = "pwd -> here; export PATH=\"$here/d:$PATH\"\n\
+        try atomic in d\n\
+        \tsh -c 'printf \"#!/bin/sh\\necho ran\\n\" > d/tool; chmod +x d/tool'\n\
+        \ttool; d/tool; cd d; ./tool\n\
+        end\n\
+        tool";
+    script(text).stdout("ran\nran\nran\nran\n").success();
+}
+
+#[test]
+fn output_of_the_try_takes_its_place_after_the_files() {
+    if !can_cover(false) {
+        return;
+    }
+    let text = "try atomic in d\n\
+        sh -c 'echo a > d/a; test ! -e d/report'\n\
+        echo good\n\
+        end > d/report";
+    let run = script(text).success();
+    expect_tree(&run, &[("d/a", "a\n"), ("d/old", "old\n"), ("d/report", "good\n")]);
+}
+
+#[test]
+fn each_branch_has_its_own_view() {
+    if !can_cover(false) {
+        return;
+    }
+    let text = "forall x in a b c keep going atomic in d\n\
+        sh -c 'echo $0 > d/$0; ls d | wc -l' $x\n\
+        if $x .eq. b; failure; end\n\
+        end";
+    let run = script(text).failure(1);
+    expect_tree(&run, &[("d/a", "a\n"), ("d/c", "c\n"), ("d/old", "old\n")]);
+}
+
+#[test]
+fn only_the_winner_of_a_hedge_changes_files() {
+    if !can_cover(false) {
+        return;
+    }
+    let text = "forany x in slow fast in order hedge after 100 ms atomic in d\n\
+        sh -c 'echo $0 > d/$0' $x\n\
+        if $x .eq. slow; sleep 1 minute; end\n\
+        end";
+    let run = script(text).success();
+    expect_tree(&run, &[("d/fast", "fast\n"), ("d/old", "old\n")]);
+}
+
+#[test]
+fn a_change_by_another_process_is_a_conflict() {
+    if !can_cover(false) {
+        return;
+    }
+    // The second branch has begun before the first one takes its place.
+    let text = "cd d\n\
+        forall x in 1 2 keep going\n\
+        try 3 times backoff none atomic in .\n\
+        \tsh -c 'touch ../begun-$0-$1; echo $0 >> old' $x $attempt\n\
+        \twhile .not. (.exists. ../begun-1-1 && .exists. ../begun-2-1); sleep 10 ms; end\n\
+        catch\n\
+        \techo $error_kind\n\
+        end\n\
+        end";
+    let run = script(text).stdout("").success();
+    let old = run.read("d/old");
+    assert!(old == "old\n1\n2\n" || old == "old\n2\n1\n", "{old}\n{}", run.story());
+    let attempts = fs::read_dir(run.directory.path()).expect("a directory").flatten();
+    let begun = attempts.filter(|it| it.file_name().to_string_lossy().starts_with("begun"));
+    assert!(begun.count() > 2, "{}", run.story());
+    assert!(run.errors().contains("was changed by another process meanwhile"), "{}", run.story());
+}
+
+#[test]
+fn a_limit_leaves_nothing_of_an_attempt() {
+    if !can_cover(false) {
+        return;
+    }
+    let text = "try 2 times each 200 ms backoff none atomic in d\n\
+        sh -c 'echo a > d/a; sleep 60'\n\
+        end";
+    let run = script(text).failure(124);
+    run.nothing_left();
+    expect_tree(&run, &[("d/old", "old\n")]);
+}
+
+#[test]
+fn what_a_good_attempt_leaves_running_ends_before_the_commit() {
+    if !can_cover(false) {
+        return;
+    }
+    let text = "try atomic in d\n\
+        \tsh d/start\n\
+        end";
+    let start = "(trap 'echo ended > d/end; exit' TERM; echo up > d/up; while :; do sleep 0.01; done) \
+        < /dev/null > /dev/null 2>&1 &\n\
+        while ! test -e d/up; do sleep 0.01; done\n";
+    let run = script(text).file("d/start", start).success();
+    run.nothing_left();
+    let wanted = [("d/end", "ended\n"), ("d/old", "old\n"), ("d/start", start), ("d/up", "up\n")];
+    expect_tree(&run, &wanted);
+}
+
+#[test]
+fn what_cannot_be_covered_is_refused_before_the_first_attempt() {
+    if !can_cover(false) {
+        return;
+    }
+    let refused = [
+        ("try 3 times atomic in missing\necho a\nend", "`missing`: no such file or directory"),
+        ("try 3 times atomic in /\necho a\nend", "`/` cannot be covered as a whole"),
+        (
+            "try 3 times atomic in d\ntry 3 times atomic in d\necho a\nend\nend",
+            "`atomic in` cannot stand in an attempt of another `atomic in`",
+        ),
+        ("function f\nkeep true\nend\ntry atomic in d\nf\nend", "`keep` can't stand"),
+        ("list none in\ntry atomic in ${none[@]}\necho a\nend", "has no directory"),
+    ];
+    for (text, message) in refused {
+        let run = script(text).stdout("").stderr(message).failure(1);
+        expect_tree(&run, &[("d/old", "old\n")]);
+    }
+}
+
+#[test]
+fn a_command_line_has_directories_too() {
+    if !can_cover(false) {
+        return;
+    }
+    let head = ["try", "2", "times", "backoff", "none", "atomic", "in", "d e", "--"];
+    let command = ["sh", "-c", "echo x >> 'd e/f'; cat 'd e/f'; exit 3"];
+    let run = Ftsh::new().file("d e/old", "").args(head).args(command).failure(3);
+    expect_tree(&run, &[("d e/old", "")]);
+}
+
+/// Kills the interpreter, the supervisor or both at random moments; a survivor or the next shell
+/// cleans up.
+#[test]
+fn a_kill_leaves_all_files_old_or_new() {
+    if !can_cover(false) {
+        return;
+    }
+    rounds::rounds(&["0"], |round| {
+        let mut random = ChaCha8Rng::seed_from_u64(round.number as u64);
+        let new = (0..KILLS).filter(|number| killed(&mut random, *number)).count();
+        eprintln!("{KILLS} kills: all files are new {new} times");
+    });
+}
+
+/// Kills in each round.
+const KILLS: usize = 12;
+
+/// Kills a run at a random moment. Returns true if the attempt has succeeded.
+fn killed(random: &mut ChaCha8Rng, number: usize) -> bool {
+    let text = "try atomic in d\n\
+        sh -c 'for i in 1 2 3 4 5 6 7 8; do echo new > d/f$i; done; rm d/old'\n\
+        end";
+    let names: Vec<String> = (1..=8).map(|it| format!("d/f{it}")).collect();
+    let run = names.iter().fold(script(text), |run, name| run.file(name, "old\n")).start();
+    std::thread::sleep(Duration::from_micros(random.random_range(0..40_000)));
+    let interpreter = run.interpreter();
+    match (number % 3, interpreter) {
+        (0, _) => run.signal(Signal::SIGKILL),
+        (1, Some(interpreter)) => _ = kill(interpreter, Signal::SIGKILL),
+        _ => {
+            interpreter.map(|it| kill(it, Signal::SIGKILL));
+            run.signal(Signal::SIGKILL);
+        }
+    }
+    let mut run = run.leave();
+    let begin = Instant::now();
+    while !layers(run.directory.path()).is_empty() {
+        assert!(begin.elapsed() < Duration::from_secs(30), "layers stay: {}", run.story());
+        run = Ftsh::after(run).arg("-c").arg("sleep 0.02").success();
+    }
+    let texts: Vec<String> = names.iter().map(|name| run.read(name)).collect();
+    let has_old = run.directory.path().join("d/old").exists();
+    let all = |text: &str| texts.iter().all(|it| it == text);
+    assert!(all("new\n") && !has_old || all("old\n") && has_old, "{texts:?} {has_old}");
+    !has_old
+}
+
+/// Returns the names of layers in a directory.
+fn layers(directory: &Path) -> Vec<String> {
+    let entries = fs::read_dir(directory).expect("a directory").flatten();
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    names.filter(|name| name.starts_with(".ftsh-")).collect()
+}
