@@ -6,7 +6,7 @@ use bstr::BString;
 
 use crate::atomic::Committer;
 use crate::atomic::transaction::{
-    BufferedStream, Dropped, OpeningTransaction, Scratch, Transaction, TransactionKind, View,
+    AttemptView, BufferedStream, Dropped, OpeningTransaction, Scratch, Transaction, TransactionKind,
 };
 use crate::commands::opening::{RedirectTarget, Redirects, Resolved, Targets, WrittenVariable};
 use crate::effect::{
@@ -57,7 +57,7 @@ impl Committer<'_> {
         &mut self,
         task: &mut Task,
         attempt: bool,
-        view: Option<View>,
+        view: Option<AttemptView>,
     ) -> Flow {
         let targets = task.targets();
         let resolved = targets.as_ref().map(|targets| targets.resolved.iter().cloned());
@@ -147,7 +147,7 @@ impl Committer<'_> {
         task: &mut Task,
         changes: &mut Vec<FdChange>,
         buffered: &mut Vec<BufferedStream>,
-        view: Option<View>,
+        view: Option<AttemptView>,
     ) -> Option<TransactionKind> {
         let replay = self.core.requests.replay(task)?;
         let frame = task.top_try()?;

@@ -47,7 +47,7 @@ pub(crate) enum TransactionKind {
         /// Scratch directory.
         scratch: Scratch,
         /// View of the directories of `atomic in`.
-        view: Option<View>,
+        view: Option<AttemptView>,
     },
     /// An ordinary attempt whose standard error is kept and forwarded.
     Tee {
@@ -71,7 +71,7 @@ pub(crate) enum TransactionKind {
 
 /// View of an attempt, and what it replaces.
 #[derive(Clone, Debug)]
-pub(crate) struct View {
+pub(crate) struct AttemptView {
     /// The view.
     pub handle: ResourceHandle<ViewId>,
     /// Scope of everything that runs in the view.
@@ -152,7 +152,7 @@ impl Transaction {
     }
 
     /// Returns the view of an attempt.
-    pub(crate) fn view(&self) -> Option<&View> {
+    pub(crate) fn view(&self) -> Option<&AttemptView> {
         match &self.kind {
             TransactionKind::Attempt { view, .. } => view.as_ref(),
             _ => None,

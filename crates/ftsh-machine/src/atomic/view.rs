@@ -3,7 +3,7 @@
 use bstr::BString;
 
 use crate::atomic::Committer;
-use crate::atomic::transaction::{OpeningView, Transaction, View};
+use crate::atomic::transaction::{AttemptView, OpeningView, Transaction};
 use crate::effect::{BeginView, Effect, ViewId};
 use crate::event::{Refusal, Reply};
 use crate::tasks::flow::Flow;
@@ -40,7 +40,7 @@ impl Committer<'_> {
         }
         let (outer, outer_scope) = (task.directory.view, task.scope);
         let scope = self.core.new_scope(Some(outer_scope));
-        let view = View { handle: opening.handle, scope, outer, outer_scope };
+        let view = AttemptView { handle: opening.handle, scope, outer, outer_scope };
         task.directory.view = Some(view.handle.id());
         task.scope = scope;
         self.stage_output(task, true, Some(view))
@@ -48,7 +48,12 @@ impl Committer<'_> {
 
     /// Ends what a successful attempt has left running in its view, since its files are about to
     /// change their places.
-    pub(super) fn empty_view(&mut self, task: &mut Task, view: &View, then: Continuation) -> Flow {
+    pub(super) fn empty_view(
+        &mut self,
+        task: &mut Task,
+        view: &AttemptView,
+        then: Continuation,
+    ) -> Flow {
         task.scope = view.outer_scope;
         self.core.unwinder().empty(task, view.scope, AfterEmptied::Commit(then))
     }

@@ -13,10 +13,10 @@ use ftsh_sys::Launch;
 
 /// View of directories for one attempt.
 #[derive(Default)]
-pub(crate) struct OpenView(RwLock<State>);
+pub(crate) struct OpenView(RwLock<ViewState>);
 
 #[derive(Default)]
-enum State {
+enum ViewState {
     /// Not yet begun.
     #[default]
     Unbegun,
@@ -47,13 +47,13 @@ impl OpenView {
         let result = Overlays::cover(paths, registry);
         let mut state = self.0.write().unwrap_or_else(PoisonError::into_inner);
         match (&*state, result) {
-            (State::Unbegun, Ok((overlays, directories))) => {
-                *state = State::Open(overlays);
+            (ViewState::Unbegun, Ok((overlays, directories))) => {
+                *state = ViewState::Open(overlays);
                 Ok(directories)
             }
             (_, Ok(_)) => Err(BeginError::Dropped),
             (_, Err(error)) => {
-                *state = State::Ended;
+                *state = ViewState::Ended;
                 Err(BeginError::Cover(error))
             }
         }
@@ -63,7 +63,7 @@ impl OpenView {
     /// `follow`, the last component may be a link.
     pub(crate) fn translate(&self, path: &Path, follow: bool) -> PathBuf {
         let state = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        let State::Open(overlays) = &*state else { return PathBuf::new() };
+        let ViewState::Open(overlays) = &*state else { return PathBuf::new() };
         match overlays.translate(path, follow) {
             Ok(path) => path,
             // The kernel reports the same error for this path.
@@ -74,7 +74,7 @@ impl OpenView {
     /// Returns the absolute path without links of what programs of the view see by a path.
     pub(crate) fn canonicalize(&self, path: &Path) -> io::Result<PathBuf> {
         let state = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        let State::Open(overlays) = &*state else { return Err(Errno::ENOENT.into()) };
+        let ViewState::Open(overlays) = &*state else { return Err(Errno::ENOENT.into()) };
         let reached = overlays.translate(path, true)?;
         reached.metadata()?;
         match reached.strip_prefix(&overlays.root) {
@@ -86,24 +86,24 @@ impl OpenView {
     /// True if a path of the shell leads into the covered directories.
     pub(crate) fn contains(&self, path: &Path) -> bool {
         match &*self.0.read().unwrap_or_else(PoisonError::into_inner) {
-            State::Open(overlays) => path.starts_with(&overlays.root),
-            State::Unbegun | State::Ended => true,
+            ViewState::Open(overlays) => path.starts_with(&overlays.root),
+            ViewState::Unbegun | ViewState::Ended => true,
         }
     }
 
     /// Returns the registry of files that end with the view.
     pub(crate) fn registry(&self) -> Arc<Registry> {
         match &*self.0.read().unwrap_or_else(PoisonError::into_inner) {
-            State::Open(overlays) => overlays.registry.clone(),
-            State::Unbegun | State::Ended => Arc::new(Registry::without_notes()),
+            ViewState::Open(overlays) => overlays.registry.clone(),
+            ViewState::Unbegun | ViewState::Ended => Arc::new(Registry::without_notes()),
         }
     }
 
     /// Starts a program in the view.
     pub(crate) fn spawn(&self, launch: &Launch) -> Result<i32, Errno> {
         match &*self.0.read().unwrap_or_else(PoisonError::into_inner) {
-            State::Open(overlays) => sys::spawn_within(launch, overlays.attempt.namespaces()),
-            State::Unbegun | State::Ended => Err(Errno::ECANCELED),
+            ViewState::Open(overlays) => sys::spawn_within(launch, overlays.attempt.namespaces()),
+            ViewState::Unbegun | ViewState::Ended => Err(Errno::ECANCELED),
         }
     }
 
@@ -123,9 +123,9 @@ impl OpenView {
 
     fn take(&self) -> Option<Overlays> {
         let mut state = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        match std::mem::replace(&mut *state, State::Ended) {
-            State::Open(overlays) => Some(overlays),
-            State::Unbegun | State::Ended => None,
+        match std::mem::replace(&mut *state, ViewState::Ended) {
+            ViewState::Open(overlays) => Some(overlays),
+            ViewState::Unbegun | ViewState::Ended => None,
         }
     }
 }
