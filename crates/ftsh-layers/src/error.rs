@@ -91,7 +91,13 @@ impl CommitFailure {
 }
 
 fn reason(setting: Option<&'static str>, error: &io::Error) -> String {
-    setting.map_or_else(|| plain(error), |setting| format!("see the setting `{setting}`"))
+    let Some(setting) = setting else { return plain(error) };
+    let profile = if setting.starts_with("kernel.apparmor") {
+        ", or give ftsh an AppArmor profile with `userns`, as its Debian package does"
+    } else {
+        ""
+    };
+    format!("see the setting `{setting}`{profile}")
 }
 
 /// Reason why the changes of an attempt were not committed. Unless stated otherwise, the directories
