@@ -34,6 +34,8 @@ pub(crate) struct Program {
     pub calls: Vec<(usize, Address)>,
     /// Learned limits.
     pub learned: Vec<LearnedLimit>,
+    /// True if functions may read `$error_output`, also those of files that the script uses.
+    pub calls_read: bool,
 }
 
 impl Program {

@@ -32,6 +32,16 @@ pub(crate) fn lower(script: &Script) -> Program {
 
 /// Lowers a file, with the place of its durations if it has one.
 pub(crate) fn lower_file(script: &Script, durations: Option<DurationsOf>) -> Program {
+    lower_reading(script, durations, false)
+}
+
+/// Lowers a file on another machine, which has no files that the file uses. `calls_read` is true if
+/// functions may read `$error_output`.
+pub(crate) fn lower_elsewhere(script: &Script, calls_read: bool) -> Program {
+    lower_reading(script, Some(DurationsOf::Script), calls_read)
+}
+
+fn lower_reading(script: &Script, durations: Option<DurationsOf>, calls_read: bool) -> Program {
     let mut lower = Lower {
         source: &script.source,
         line: 1,
@@ -49,7 +59,8 @@ pub(crate) fn lower_file(script: &Script, durations: Option<DurationsOf>) -> Pro
         used: script.used.iter(),
     };
     let mut files = script.all_files().into_iter().skip(1);
-    lower.calls_read = lower.may_read_in_functions(&script.body)
+    lower.calls_read = calls_read
+        || lower.may_read_in_functions(&script.body)
         || files.any(|file| file.source.text().contains(ERROR_OUTPUT));
     if let Some(of) = durations.filter(|_| may_learn(script)) {
         lower.emit(Instruction::Durations(of));
@@ -80,6 +91,7 @@ pub(crate) fn lower_file(script: &Script, durations: Option<DurationsOf>) -> Pro
         channels: lower.channels,
         calls: lower.calls,
         learned: lower.limits.found,
+        calls_read: lower.calls_read,
     }
 }
 

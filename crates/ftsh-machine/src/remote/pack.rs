@@ -246,7 +246,8 @@ fn packed_trace(trace: &Trace) -> PackedTrace {
 }
 
 fn text(source: &Source) -> Text {
-    Text { name: source.name().to_string(), text: source.text().into(), length: None }
+    let (name, text) = (source.name().to_string(), source.text().into());
+    Text { name, text, length: None, calls_read: false }
 }
 
 /// Texts referred to by places.
@@ -265,7 +266,9 @@ impl Texts {
 
     fn place(&mut self, program: &Program, at: Address) -> CodePlace {
         let index = self.index(&program.source);
-        self.0[index].1.length = Some(program.code.len());
+        let text = &mut self.0[index].1;
+        text.length = Some(program.code.len());
+        text.calls_read = program.calls_read;
         CodePlace { text: index, at }
     }
 

@@ -57,6 +57,9 @@ pub struct Text {
     pub text: String,
     /// Number of instructions, if the text is a program.
     pub length: Option<usize>,
+    /// True if functions of the program may read `$error_output`, also those of files that the
+    /// program uses and that are not sent along.
+    pub calls_read: bool,
 }
 
 /// Address of an instruction.

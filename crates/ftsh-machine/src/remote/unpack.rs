@@ -16,7 +16,7 @@ use crate::outcome::{BranchResults, BranchWords, Failure, Outcome, TrySummary, U
 use crate::pipelines::tally::Tally;
 use crate::program::code::{Address, Instruction, Loop, Program};
 use crate::program::definitions::Definitions;
-use crate::program::lower::lower;
+use crate::program::lower::lower_elsewhere;
 use crate::record::Level;
 use crate::remote::packed::{
     PackedBranch, PackedContext, PackedFailure, PackedTrace, PackedValue, PackedVariable, Text,
@@ -266,7 +266,8 @@ fn programs(
         };
         let script =
             parse_with(&it.name, &it.text, known).map_err(|_| Unrunnable::Text(it.name.clone()))?;
-        let program = lower(&Script { source: Arc::clone(source), ..script });
+        let script = Script { source: Arc::clone(source), ..script };
+        let program = lower_elsewhere(&script, it.calls_read);
         if program.code.len() != length {
             return Err(Unrunnable::OtherProgram);
         }
@@ -288,6 +289,7 @@ fn inherited(around: PackedContext, sources: &[Arc<Source>]) -> ParentContext {
         depth: around.depth,
         is_guarded: around.is_guarded,
         scratch: None,
+        view: None,
     }
 }
 
