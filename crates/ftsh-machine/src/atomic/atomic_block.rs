@@ -361,10 +361,12 @@ impl AfterEmptied {
 }
 
 impl Task {
-    /// Returns the failure of an attempt that could not begin. Before the first attempt a retry is
-    /// pointless.
+    /// Returns the failure of an attempt that could not begin. Before the first attempt of a `try` a
+    /// retry is pointless, but another word of a loop may fare better.
     pub(super) fn not_begun(&mut self, refusal: Refusal) -> Thrown {
-        let is_first = self.top_try().is_some_and(|frame| frame.first_failed.is_none());
+        let is_first = self
+            .top_try()
+            .is_some_and(|frame| frame.first_failed.is_none() && !frame.code.is_limit);
         let retry = if is_first { Retry::Never } else { Retry::AsUsual };
         Thrown { retry, ..self.not_opened(refusal) }
     }

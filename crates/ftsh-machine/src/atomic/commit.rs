@@ -185,6 +185,10 @@ impl Committer<'_> {
     /// Continues after the commit of the files: consumes the input, and commits variables and
     /// streams.
     fn files_in_place(&mut self, task: &mut Task) -> Flow {
+        // What follows happens outside of the view, which has ended.
+        if let Some(view) = task.top_transaction().and_then(|it| it.view().cloned()) {
+            task.directory.view = view.outer;
+        }
         let Some(transaction) = task.top_transaction() else {
             return Flow::Throw(task.broken(NO_TRANSACTION));
         };

@@ -7,8 +7,10 @@ use crate::atomic::transaction::{AttemptView, OpeningView, Transaction};
 use crate::effect::{BeginView, Effect, ViewId};
 use crate::event::{Refusal, Reply};
 use crate::tasks::flow::Flow;
+use crate::tasks::frame::FrameKind;
 use crate::tasks::task::{AfterEmptied, Task, TaskState};
 use crate::unwind::continuation::Continuation;
+use crate::values::value::ResourceHandle;
 
 impl Committer<'_> {
     /// Requests the view of an attempt that begins.
@@ -60,6 +62,15 @@ impl Committer<'_> {
 }
 
 impl Task {
+    /// Returns the view of the innermost attempt that has one.
+    pub(crate) fn view(&self) -> Option<&ResourceHandle<ViewId>> {
+        let own = self.frames.iter().rev().find_map(|frame| match &frame.kind {
+            FrameKind::Transaction(transaction) => transaction.view(),
+            _ => None,
+        });
+        own.map(|view| &view.handle).or(self.inherited.view.as_ref())
+    }
+
     /// Leaves the view of an attempt, if the attempt has one.
     pub(super) fn leave_view(&mut self, transaction: &Transaction) {
         if let Some(view) = transaction.view() {

@@ -11,7 +11,7 @@ use crate::commands::invocation::Expanded;
 use crate::commands::opening::{Opening, Redirects, WrittenVariable};
 use crate::commands::table::IoTable;
 use crate::effect::{
-    Directory, OperationId, ProcessId, Query, ScopeId, StagedFileId, TaskId, Umask,
+    Directory, OperationId, ProcessId, Query, ScopeId, StagedFileId, TaskId, Umask, ViewId,
 };
 use crate::eval::replacing::Replacing;
 use crate::event::{Refusal, Reply};
@@ -145,6 +145,8 @@ pub(crate) struct ParentContext {
     pub is_guarded: bool,
     /// Scratch directory of the enclosing atomic attempt.
     pub scratch: Option<Scratch>,
+    /// View of the enclosing attempt that has one.
+    pub view: Option<ResourceHandle<ViewId>>,
 }
 
 /// Attempt as shown by `$attempt`, `$elapsed` and `$remaining`.

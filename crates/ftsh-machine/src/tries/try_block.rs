@@ -111,13 +111,17 @@ impl TryRunner<'_> {
         let (number, line) = (frame.attempt, frame.code.line);
         let until = frame.deadline_timer.as_ref().and(frame.deadline.moment());
         let each = frame.clauses.each.map(|each| now + each);
-        let limit = frame.clauses.time.filter(|_| frame.code.is_limit);
+        let (is_limit, limit) = (frame.code.is_limit, frame.clauses.time);
         // Retries of nested tries do not count as retries of the task.
         if task.tries().filter(|frame| !frame.code.is_limit).count() == 1 {
             task.attempts = task.attempts.max(number);
         }
-        if let Some(time) = limit {
-            return self.core.log_at(task, line, || LogEvent::Limit(time), Level::STRUCTURES);
+        if is_limit {
+            // The attempt of a loop with `atomic in` has no limit.
+            if let Some(time) = limit {
+                self.core.log_at(task, line, || LogEvent::Limit(time), Level::STRUCTURES);
+            }
+            return;
         }
         let event = || LogEvent::Attempt { number, until, each };
         self.core.log_at(task, line, event, Level::STRUCTURES);

@@ -252,6 +252,7 @@ impl Core {
             depth: task.depth(),
             is_guarded: task.leaves_time_to_clean_up(),
             scratch: task.scratch().cloned(),
+            view: task.view().cloned(),
         }
     }
 }

@@ -65,6 +65,10 @@ impl Unwinder<'_> {
         };
         let error = guard.caught.or(failure);
         let scope = self.core.new_scope(Some(outer_scope));
+        // A canceled group may outlive the attempt around it.
+        if let Some(view) = task.view() {
+            self.core.scopes.set_view(scope, view.clone());
+        }
         let code = guard.code;
         self.core.log_at(task, code.line, || LogEvent::Finally, Level::STRUCTURES);
         task.jump(code.at);
