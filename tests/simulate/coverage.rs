@@ -21,7 +21,7 @@ const CONSTRUCTS: &str = "
     accept keep
     list list-add ${l[@]} ${l[1]}
     try limit catch finally try-for try-for-joined try-times try-every try-each try-usual try-stalled try-memory try-backoff try-while
-    try-same-input try-signal try-through channel channel-at-most channel-rate channel-budget channel-breaker
+    try-atomic try-atomic-in loop-atomic-in try-same-input try-signal try-through channel channel-at-most channel-rate channel-budget channel-breaker
     backoff-from backoff-to backoff-by backoff-jitter
     read-file write-file append-file read-variable write-variable append-variable
     with-errors errors other-descriptor duplicate here-document here-string around-block

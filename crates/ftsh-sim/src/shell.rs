@@ -11,10 +11,11 @@ use super::durations::{SCRIPT, SimulatedDurations};
 use super::model::{Call, EndsBy, Model};
 use super::watches::Watches;
 use ftsh_machine::effect::{
-    Action, FdChange, IoId, ProcessId, Query, Run, ScopeId, Signal, StagedFileId,
+    Action, BeginView, FdChange, IoId, ProcessId, Query, Run, ScopeId, Signal, StagedFileId,
 };
 use ftsh_machine::event::{CommandStatus, Refusal, Reply, SpawnError, SpawnErrorKind};
 use ftsh_machine::{Effect, Event, Time};
+use ftsh_syntax::slug::Slug;
 
 /// Signal that kills a writer without a reader.
 const SIGPIPE: i32 = 13;
@@ -38,6 +39,16 @@ pub trait World {
     fn settle(&mut self, drafts: usize) -> Option<usize> {
         let _ = drafts;
         None
+    }
+
+    /// Returns false if the directories of a view cannot be covered.
+    fn covers(&mut self) -> bool {
+        true
+    }
+
+    /// Returns true if another process has changed the files of a view.
+    fn conflicts(&mut self) -> bool {
+        false
     }
 
     /// Passes a request of the shell to the shared channels.
@@ -222,12 +233,25 @@ impl Shell {
             Effect::ForgetOutput(buffer) => self.descriptors.empty_buffer(buffer),
             Effect::DropBuffer(buffer) => self.descriptors.drop_buffer(buffer),
             Effect::BeginView(begin) => {
-                let directories = begin.directories;
-                let result = Ok(Reply::Words(directories));
-                self.events.push_back(Event::Done { operation: begin.operation, result });
+                let BeginView { operation, directories, directory, .. } = *begin;
+                let result = if directory.view.is_none() && world.covers() {
+                    Ok(Reply::Words(directories))
+                } else {
+                    Err(Refusal::new("the directories cannot be covered"))
+                };
+                self.events.push_back(Event::Done { operation, result });
             }
-            Effect::Commit { operation, files: drafts }
-            | Effect::CommitView { operation, files: drafts, .. } => {
+            Effect::CommitView { operation, files, is_inner, .. } => {
+                let result = if world.conflicts() {
+                    let why = "`f` was changed by another process meanwhile".to_owned();
+                    Ok(Reply::Failed(Slug::Commit, why))
+                } else {
+                    let drafts = if is_inner { &[][..] } else { &files };
+                    self.settle(drafts, world.settle(drafts.len()))
+                };
+                self.events.push_back(Event::Done { operation, result });
+            }
+            Effect::Commit { operation, files: drafts } => {
                 let result = self.settle(&drafts, world.settle(drafts.len()));
                 self.events.push_back(Event::Done { operation, result });
             }

@@ -284,7 +284,7 @@ impl Atomic {
     /// Handles files that were committed or cannot be.
     fn settled(&mut self, drafts: Vec<StagedFileId>, reply: Option<&Reply>) {
         match reply {
-            None => self.judged.count("files are refused"),
+            None | Some(Reply::Failed(..)) => self.judged.count("files are refused"),
             Some(Reply::Text(_) | Reply::Words(_)) => {
                 self.judged.count("some files are refused");
                 let owners = drafts.iter().filter_map(|draft| self.drafts.get(draft));
@@ -345,6 +345,11 @@ impl Oracle for Atomic {
                 self.scratches.insert(*scratch);
             }
             Effect::Commit { operation, files: drafts } => {
+                self.settle(drafts)?;
+                self.settling.insert(*operation, drafts.clone());
+            }
+            // Those of an inner attempt wait for the outer one.
+            Effect::CommitView { operation, files: drafts, is_inner: false, .. } => {
                 self.settle(drafts)?;
                 self.settling.insert(*operation, drafts.clone());
             }

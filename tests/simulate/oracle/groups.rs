@@ -120,7 +120,8 @@ impl Groups {
             self.signals += 1;
             self.cancelled.push(record.at);
         }
-        let cuts = [FailureKind::Timeout, FailureKind::Lost];
+        let cuts =
+            [FailureKind::Timeout, FailureKind::Stalled, FailureKind::Memory, FailureKind::Lost];
         let is_cut = record.event.failure().is_some_and(|it| cuts.contains(&it.kind));
         if is_cut || record.event == LogEvent::Cancelled {
             self.cancelled.push(record.at);

@@ -22,6 +22,7 @@ mod resources;
 mod signals;
 mod slots;
 mod usual;
+mod views;
 mod watches;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -72,7 +73,12 @@ pub(crate) trait Oracle {
 }
 
 /// Subjects that do not occur in every run.
-const JUDGED: [&str; 59] = [
+const JUDGED: [&str; 64] = [
+    "ended views",
+    "commands in views",
+    "commits of views",
+    "conflicts",
+    "lost views",
     "beginnings of attempts",
     "failures that time does not mend",
     "atomic retries",
@@ -211,6 +217,7 @@ impl Oracles {
             Box::new(hedges::Hedges::new(promises)),
             Box::new(held::Held::new(promises)),
             Box::new(atomic::Atomic::default()),
+            Box::new(views::Views::default()),
             Box::new(groups::Groups::new(promises, config)),
             Box::new(elsewhere::Elsewhere::default()),
             Box::new(usual::Usual::new(script, promises)),

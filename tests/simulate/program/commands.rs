@@ -67,7 +67,7 @@ fn redirected(g: &mut Generator) -> String {
     let environment = g.maybe(0.1, |_| "A=here ".into());
     let accept =
         g.maybe(0.1, |g| format!("accept {},{} ", g.dice.number(0, 15), g.dice.number(1, 4)));
-    let keep = g.maybe(0.1, |_| "keep ".into());
+    let keep = g.maybe(if g.views > 0 { 0.0 } else { 0.1 }, |_| "keep ".into());
     format!("{environment}{accept}{keep}{}{}", g.simple(), g.redirects())
 }
 

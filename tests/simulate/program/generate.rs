@@ -22,6 +22,8 @@ pub(super) struct Generator {
     pub returns: bool,
     /// Number of enclosing atomic attempts, in which `exec` is not allowed.
     pub atomic: usize,
+    /// Number of enclosing attempts of `atomic in`, in which `keep` is not allowed.
+    pub views: usize,
     /// Counter for names.
     pub names: usize,
     /// Function in the file that the script uses, if any.
@@ -47,6 +49,7 @@ pub(crate) fn generate(mut dice: Dice) -> Program {
         leaves: true,
         returns: true,
         atomic: 0,
+        views: 0,
         names: 0,
     };
     let mut script: Vec<Node> =

@@ -58,8 +58,16 @@ fn looping(
     clause: fn(&mut Generator) -> String,
 ) -> Node {
     let name = *g.dice.pick(&["i", "j", "v"]);
-    let head = format!("{kind} {name} in {}{}", g.list(), clause(g));
+    let mut head = format!("{kind} {name} in {}{}", g.list(), clause(g));
+    let in_view = kind != "for" && g.views == 0 && g.dice.chance(0.1);
+    if in_view {
+        head += " atomic in /d";
+    }
+    g.atomic += usize::from(in_view);
+    g.views += usize::from(in_view);
     let groups = vec![(head, g.body(jumps, depth))];
+    g.views -= usize::from(in_view);
+    g.atomic -= usize::from(in_view);
     Node::Block { promise: None, groups, redirects: g.around() }
 }
 

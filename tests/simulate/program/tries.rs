@@ -119,17 +119,29 @@ impl Generator {
         if !self.dice.chance(0.3) {
             return (head, self.group(depth));
         }
+        let clause = self.atomic_clause();
+        let in_view = clause.len() > " atomic".len();
         self.atomic += 1;
+        self.views += usize::from(in_view);
         let body = self.group(depth);
+        self.views -= usize::from(in_view);
         self.atomic -= 1;
-        (format!("{head} atomic"), body)
+        (head + &clause, body)
+    }
+
+    /// Returns `atomic`, with directories sometimes, and rarely inside another view.
+    pub(super) fn atomic_clause(&mut self) -> String {
+        const DIRECTORIES: [&str; 4] = ["/d", ". /e", "$w", "\"${v}\" /d/*"];
+        let chance = if self.views > 0 { 0.05 } else { 0.4 };
+        let directories = self.maybe(chance, |g| format!(" in {}", g.dice.pick(&DIRECTORIES)));
+        format!(" atomic{directories}")
     }
 
     /// Returns redirections after the `end` of a `try`, mostly of its output if it is atomic.
     fn outputs(&mut self, head: &str) -> String {
         const OUTPUTS: [&str; 4] =
             [" > /out", " > /out 2> /errors", " >> /log 2> /errors", " < /data >& /out -> v"];
-        let atomic = head.ends_with(" atomic") && self.dice.chance(0.5);
+        let atomic = head.contains(" atomic") && self.dice.chance(0.5);
         if atomic { (*self.dice.pick(&OUTPUTS)).into() } else { self.around() }
     }
 

@@ -83,8 +83,10 @@ fn operation(effect: &Effect) -> Option<OperationId> {
         Effect::Open { operation, .. }
         | Effect::Query { operation, .. }
         | Effect::Commit { operation, .. }
+        | Effect::CommitView { operation, .. }
         | Effect::FinishRelay(operation) => Some(*operation),
         Effect::Enter(entry) => Some(entry.operation),
+        Effect::BeginView(begin) => Some(begin.operation),
         _ => None,
     }
 }

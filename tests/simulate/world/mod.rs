@@ -76,6 +76,10 @@ struct Around {
     count: u64,
     /// First staged file that cannot be committed.
     fails: Option<usize>,
+    /// True if the next view cannot begin.
+    is_uncovered: bool,
+    /// True if another process has changed the files of the next view to commit.
+    conflicts: bool,
     channels: SimulatedChannels,
     /// Replies of channels.
     replies: Vec<Event>,
@@ -101,6 +105,14 @@ impl World for Around {
 
     fn settle(&mut self, _: usize) -> Option<usize> {
         self.fails.take()
+    }
+
+    fn covers(&mut self) -> bool {
+        !std::mem::take(&mut self.is_uncovered)
+    }
+
+    fn conflicts(&mut self) -> bool {
+        std::mem::take(&mut self.conflicts)
     }
 
     fn resources(&mut self) -> (u64, f64) {
@@ -145,6 +157,8 @@ impl Faulty {
             future: BTreeMap::new(),
             count: 0,
             fails: None,
+            is_uncovered: false,
+            conflicts: false,
             channels: SimulatedChannels::default(),
             replies: Vec::new(),
             wake: None,
@@ -267,7 +281,9 @@ impl Faulty {
                 let result = Err(Refusal::new("cannot use the channel"));
                 self.post(Event::Done { operation: entry.operation, result });
             }
-            Effect::Commit { operation, .. } if faults.happens(dice, "hang", faults.hang) => {
+            Effect::Commit { operation, .. } | Effect::CommitView { operation, .. }
+                if faults.happens(dice, "hang", faults.hang) =>
+            {
                 self.hung.insert(operation);
             }
             Effect::Commit { operation, files: drafts } => {
@@ -275,6 +291,20 @@ impl Faulty {
                     self.around.fails = Some(self.dice.number(0, drafts.len() - 1));
                 }
                 self.forward(Effect::Commit { operation, files: drafts });
+            }
+            Effect::BeginView(begin) if faults.happens(dice, "hang", faults.hang) => {
+                self.hung.insert(begin.operation);
+            }
+            Effect::BeginView(begin) => {
+                self.around.is_uncovered = faults.happens(dice, "cover", faults.open);
+                self.forward(Effect::BeginView(begin));
+            }
+            Effect::CommitView { operation, view, files, is_inner } => {
+                self.around.conflicts = faults.happens(dice, "conflict", faults.settle);
+                if faults.happens(dice, "settle", faults.settle) {
+                    self.around.fails = Some(self.dice.number(0, files.len()));
+                }
+                self.forward(Effect::CommitView { operation, view, files, is_inner });
             }
             Effect::Abandon(operation) => {
                 self.hung.remove(&operation);

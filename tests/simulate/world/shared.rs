@@ -124,7 +124,7 @@ impl Faulty {
         self.first.push_back(Event::Resumed { lost });
         for effect in self.ledger.open().to_vec() {
             match effect {
-                Effect::Commit { operation, .. } => {
+                Effect::Commit { operation, .. } | Effect::CommitView { operation, .. } => {
                     let result = Ok(Reply::Text(HALF_SETTLED.into()));
                     self.first.push_back(Event::Done { operation, result });
                 }
