@@ -344,12 +344,9 @@ impl Oracle for Atomic {
                 self.judged.count("directories of attempts");
                 self.scratches.insert(*scratch);
             }
-            Effect::Commit { operation, files: drafts } => {
-                self.settle(drafts)?;
-                self.settling.insert(*operation, drafts.clone());
-            }
             // Those of an inner attempt wait for the outer one.
-            Effect::CommitView { operation, files: drafts, is_inner: false, .. } => {
+            Effect::Commit { operation, files: drafts }
+            | Effect::CommitView { operation, files: drafts, is_inner: false, .. } => {
                 self.settle(drafts)?;
                 self.settling.insert(*operation, drafts.clone());
             }

@@ -21,7 +21,7 @@ enum Stage {
 
 #[derive(Default)]
 pub(super) struct Views {
-    views: BTreeMap<ViewId, Stage>,
+    stages: BTreeMap<ViewId, Stage>,
     /// Views whose answer is awaited.
     asked: BTreeMap<OperationId, ViewId>,
     parents: BTreeMap<ScopeId, ScopeId>,
@@ -33,7 +33,7 @@ pub(super) struct Views {
 
 impl Views {
     fn used(&self, directory: &Directory) -> Verdict {
-        match directory.view.map(|view| (view, self.views.get(&view))) {
+        match directory.view.map(|view| (view, self.stages.get(&view))) {
             None | Some((_, Some(Stage::Open))) => Ok(()),
             Some((view, stage)) => Err(format!("{view:?} is used, but is {stage:?}")),
         }
@@ -60,7 +60,7 @@ impl Oracle for Views {
             Effect::BeginView(begin) => {
                 self.asked.insert(begin.operation, begin.view);
                 self.used(&begin.directory)?;
-                match self.views.insert(begin.view, Stage::Beginning) {
+                match self.stages.insert(begin.view, Stage::Beginning) {
                     None => Ok(()),
                     Some(stage) => Err(format!("{:?} begins twice, {stage:?}", begin.view)),
                 }
@@ -84,13 +84,13 @@ impl Oracle for Views {
                 self.asked.insert(*operation, *view);
                 self.judged.count("commits of views");
                 self.nothing_inside(*view)?;
-                match self.views.insert(*view, Stage::Committing) {
+                match self.stages.insert(*view, Stage::Committing) {
                     Some(Stage::Open) => Ok(()),
                     stage => Err(format!("{view:?} is committed, but was {stage:?}")),
                 }
             }
             Effect::DropView(view) => {
-                let is_open = self.views.get(view) == Some(&Stage::Open);
+                let is_open = self.stages.get(view) == Some(&Stage::Open);
                 self.judged.count(if is_open { "lost views" } else { "ended views" });
                 if !self.dropped.insert(*view) {
                     return Err(format!("{view:?} is dropped twice"));
@@ -105,7 +105,7 @@ impl Oracle for Views {
         match event {
             Event::Done { operation, result } => {
                 if let Some(view) = self.asked.remove(operation) {
-                    let stage = match (self.views.get(&view), result) {
+                    let stage = match (self.stages.get(&view), result) {
                         (Some(Stage::Beginning), Ok(_)) => Stage::Open,
                         (Some(Stage::Committing), Ok(Reply::Truth(true))) => Stage::Committed,
                         (_, Ok(Reply::Failed(..))) => {
@@ -114,7 +114,7 @@ impl Oracle for Views {
                         }
                         _ => Stage::Failed,
                     };
-                    self.views.insert(view, stage);
+                    self.stages.insert(view, stage);
                 }
             }
             Event::Exited { process, .. } | Event::SpawnFailed { process, .. } => {
@@ -123,7 +123,9 @@ impl Oracle for Views {
             Event::Emptied { scope } => {
                 let gone = self.inside.iter().filter(|(_, (_, it))| self.is_within(*it, *scope));
                 let gone: Vec<_> = gone.map(|(process, _)| *process).collect();
-                gone.iter().for_each(|process| _ = self.inside.remove(process));
+                for process in gone {
+                    self.inside.remove(&process);
+                }
             }
             _ => {}
         }
@@ -131,7 +133,7 @@ impl Oracle for Views {
     }
 
     fn end(&mut self) -> Verdict {
-        match self.views.keys().find(|view| !self.dropped.contains(view)) {
+        match self.stages.keys().find(|view| !self.dropped.contains(view)) {
             Some(view) => Err(format!("{view:?} is left")),
             None => Ok(()),
         }

@@ -38,7 +38,12 @@ fn record(message: &str) -> BranchRecord {
         ended: EndedBranch {
             end: BranchEnd::Failed { failure: vec![failure], again: PackedRetry::Never },
             attempts: 7,
-            texts: vec![Text { name: "lib".into(), text: "a\nb\nfail\n".into(), length: None }],
+            texts: vec![Text {
+                name: "lib".into(),
+                text: "a\nb\nfail\n".into(),
+                length: None,
+                calls_read: false,
+            }],
         },
         node: "n1".into(),
         began: Duration::from_secs(1_700_000_000),
@@ -185,7 +190,8 @@ fn another_program_is_another_one() {
 #[test]
 fn a_record_tells_where_things_failed() {
     let record = record("exited");
-    let came_with = [Text { name: "script".into(), text: String::new(), length: Some(1) }];
+    let came_with =
+        [Text { name: "script".into(), text: String::new(), length: Some(1), calls_read: false }];
     let failure = record.failure(&came_with).expect("a failure");
     assert_eq!(failure.to_string(), "lib:3: exited");
     assert_eq!(failure.source.line_text(3), "fail");
