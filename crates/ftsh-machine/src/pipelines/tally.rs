@@ -128,6 +128,11 @@ impl Tally {
         self.items.is_open() && !self.begins_no_more()
     }
 
+    /// True if the driver has been asked for the next words.
+    pub(crate) fn asks_for_words(&self) -> bool {
+        self.items.is_asked()
+    }
+
     /// Returns the words that need not run, by `once in`.
     pub(crate) fn once(&mut self) -> Option<&mut Once> {
         self.once.as_deref_mut()

@@ -204,9 +204,9 @@ impl Core {
             join(task).and_then(|join| join.kind.relay()).is_some_and(|relay| !relay.is_done())
         };
         let relays = self.tasks.iter().filter(|task| is_open(task)).count();
-        // The branches of these tasks wait for resources of the machine.
-        let asks = |task: &&Task| join(task).is_some_and(|join| join.kind.asks_for_resources());
-        let asking = self.tasks.iter().filter(asks).count();
+        // The branches of these tasks wait for resources of the machine, or for words.
+        let asks = |task: &Task| join(task).map_or(0, |join| join.kind.requests());
+        let asking: usize = self.tasks.iter().map(asks).sum();
         InProgress {
             tasks: self.tasks.count(),
             commands: self.requests.processes(),

@@ -77,11 +77,15 @@ impl JoinKind {
         }
     }
 
-    /// Returns true if the driver has been asked for the resources of the machine.
-    pub(crate) fn asks_for_resources(&self) -> bool {
+    /// Returns the number of requests, for the resources of the machine or the next words of an
+    /// input, that the driver has not answered.
+    pub(crate) fn requests(&self) -> usize {
         match self {
-            Self::Branches { gate, .. } => gate.as_ref().is_some_and(|gate| gate.is_asked()),
-            Self::Hedge(_) | Self::Stages(_) => false,
+            Self::Branches { gate, tally, .. } => {
+                let asks = gate.as_ref().is_some_and(|gate| gate.is_asked());
+                usize::from(asks) + usize::from(tally.asks_for_words())
+            }
+            Self::Hedge(_) | Self::Stages(_) => 0,
         }
     }
 

@@ -119,7 +119,12 @@ impl Items {
         }
     }
 
-    /// Request for more words that is not answered.
+    /// Returns true if a request for more words is not answered.
+    pub(crate) fn is_asked(&self) -> bool {
+        self.incoming.as_ref().is_some_and(|incoming| incoming.asked.is_some())
+    }
+
+    /// Returns the request for more words that is not answered, if words come from an input.
     pub(crate) fn asked(&mut self) -> Option<&mut Option<OperationId>> {
         self.incoming.as_mut().map(|incoming| &mut incoming.asked)
     }
