@@ -21,7 +21,7 @@ const CONSTRUCTS: &str = "
     accept keep
     list list-add ${l[@]} ${l[1]}
     try limit catch finally try-for try-for-joined try-times try-every try-each try-usual try-stalled try-memory try-backoff try-while
-    try-atomic try-atomic-in loop-atomic-in try-same-input try-signal try-through channel channel-at-most channel-rate channel-budget channel-breaker
+    try-atomic try-atomic-in loop-atomic-in from-input from-input-by try-same-input try-signal try-through channel channel-at-most channel-rate channel-budget channel-breaker
     backoff-from backoff-to backoff-by backoff-jitter
     read-file write-file append-file read-variable write-variable append-variable
     with-errors errors other-descriptor duplicate here-document here-string around-block
@@ -174,7 +174,7 @@ impl Walk<'_> {
         }
     }
 
-    fn looping(&mut self, For { kind, list, body, usual, atomic_in, .. }: &For) {
+    fn looping(&mut self, For { kind, list, input, body, usual, atomic_in, .. }: &For) {
         if usual.is_some() {
             self.is("hedge-usual");
         }
@@ -222,6 +222,10 @@ impl Walk<'_> {
                 self.clause("while-load", while_load.as_ref());
                 self.clause("once-in", once_in.as_ref());
             }
+        }
+        if let Some(input) = input {
+            self.is("from-input");
+            self.clause("from-input-by", input.by.as_ref());
         }
         if !atomic_in.is_empty() {
             self.is("loop-atomic-in");

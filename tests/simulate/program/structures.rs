@@ -58,7 +58,9 @@ fn looping(
     clause: fn(&mut Generator) -> String,
 ) -> Node {
     let name = *g.dice.pick(&["i", "j", "v"]);
-    let mut head = format!("{kind} {name} in {}{}", g.list(), clause(g));
+    let reads = g.dice.chance(0.15);
+    let words = if reads { g.words_of_input() } else { format!("in {}", g.list()) };
+    let mut head = format!("{kind} {name} {words}{}", clause(g));
     let in_view = kind != "for" && g.views == 0 && g.dice.chance(0.1);
     if in_view {
         head += " atomic in /d";
@@ -68,7 +70,8 @@ fn looping(
     let groups = vec![(head, g.body(jumps, depth))];
     g.views -= usize::from(in_view);
     g.atomic -= usize::from(in_view);
-    Node::Block { promise: None, groups, redirects: g.around() }
+    let redirects = if reads { g.own_input() } else { g.around() };
+    Node::Block { promise: None, groups, redirects }
 }
 
 fn while_loop(g: &mut Generator, depth: usize) -> Node {
@@ -108,6 +111,17 @@ impl Generator {
         let body = self.group(depth);
         self.jumps = around;
         body
+    }
+
+    fn words_of_input(&mut self) -> String {
+        const ENDS: [&str; 3] = ["\"\\0\"", "' '", "$v"];
+        format!("from input{}", self.maybe(0.4, |g| format!(" by {}", g.dice.pick(&ENDS))))
+    }
+
+    /// Returns a redirection of standard input, or none, for the input of the script.
+    fn own_input(&mut self) -> String {
+        const INPUTS: [&str; 4] = [" < /data", " <<< \"one two\"", " -< w", ""];
+        (*self.dice.pick(&INPUTS)).into()
     }
 
     fn in_order(&mut self) -> String {
