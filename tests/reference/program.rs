@@ -178,6 +178,9 @@ impl Random {
                 Command::List(self.name(), added, false)
             }
             0..4 => Command::Echo(self.words()),
+            4 if self.rng.random_bool(0.3) => {
+                Command::Keep(Box::new(Command::Status(self.of(&[0, 1, 3]))))
+            }
             4 => Command::Status(self.of(&[0, 1, 3])),
             5 if self.rng.random_bool(0.6) => {
                 let inside = match self.callable {
@@ -226,7 +229,13 @@ impl Random {
     }
 
     fn structure(&mut self, depth: u32) -> Command {
-        match self.rng.random_range(0..20) {
+        match self.rng.random_range(0..22) {
+            20 => Command::Limit(self.block(depth), self.maybe(0.5, |it| it.block(depth))),
+            21 => {
+                let by = self.maybe(0.4, |it| it.of(&[" ", "x", "1"]));
+                let from = self.own_input();
+                Command::Incoming(self.name(), by, from, self.body(JUMPS, depth))
+            }
             19 => self.case(depth),
             0 => Command::If(self.condition(), self.block(depth), self.block(depth)),
             1 => {
@@ -260,6 +269,8 @@ impl Random {
                 match inside {
                     // One redirection is enough.
                     Command::Reading(..)
+                    | Command::Incoming(..)
+                    | Command::ForAll(ForAll { input: Some(_), .. })
                     | Command::Capture(..)
                     | Command::Piped(_)
                     | Command::Fed(..) => inside,
@@ -301,11 +312,15 @@ impl Random {
         let one = vec![Piece::Text("1")];
         let in_turn = self.rng.random_bool(0.5);
         let keep_going = self.rng.random_bool(0.5);
+        let input = self.maybe(0.2, Self::own_input);
+        let at_least = self.maybe(0.3, Self::amount).filter(|_| input.is_none());
         Command::ForAll(ForAll {
             name: self.name(),
             words: self.list(),
+            once: self.maybe(0.2, Self::name),
+            input,
             at_most: if in_turn { Some(one) } else { self.maybe(0.3, Self::amount) },
-            at_least: self.maybe(0.3, Self::amount),
+            at_least,
             keep_going,
             finish_running: !keep_going && self.rng.random_bool(0.3),
             grouped: if in_turn { self.of(&[None, Some(false), Some(true)]) } else { Some(true) },
@@ -332,6 +347,15 @@ impl Random {
             0 => Input::Inherited,
             1 => Input::Variable(self.name()),
             _ => Input::Line(self.word()),
+        }
+    }
+
+    /// Generates an input that the surroundings do not have.
+    fn own_input(&mut self) -> Input {
+        if self.rng.random_bool(0.6) {
+            Input::Variable(self.name())
+        } else {
+            Input::Line(self.word())
         }
     }
 

@@ -19,6 +19,7 @@ fn command(one: &Command) -> String {
         Command::Accept(status, inside) => {
             format!("accept {status} {}\necho status $status", command(inside))
         }
+        Command::Keep(inside) => format!("keep {}", command(inside)),
         Command::Show(name) => format!("cat -< {name}"),
         Command::Print(_) => unreachable!("nobody writes this"),
         Command::Assign(name, value) => format!("{name}={}", expr(value)),
@@ -49,6 +50,10 @@ fn command(one: &Command) -> String {
         ),
         Command::For(name, words, body) => {
             format!("for {name} in{}\n{}end", list(words), block(body))
+        }
+        Command::Incoming(name, by, from, body) => {
+            let by = by.map(|by| format!(" by \"{by}\"")).unwrap_or_default();
+            format!("for {name} from input{by}\n{}end{}", block(body), input(from))
         }
         Command::Lines(name, value, body) => {
             format!("for {name} in lines({})\n{}end", expr(value), block(body))
@@ -96,6 +101,11 @@ fn command(one: &Command) -> String {
             let clauses = format!("{each}{watch} backoff none{signal}");
             format!("try {times} times{clauses}\n{}{catch}{finally}end", block(body))
         }
+        Command::Limit(body, catch) => {
+            let catch = catch.as_ref().map(|catch| format!("catch\n{}", block(catch)));
+            let watch = if catch.is_some() { " stalled 1 hour memory 1 TB signal INT" } else { "" };
+            format!("limit 1 hour{watch}\n{}{}end", block(body), catch.unwrap_or_default())
+        }
         Command::Capture(inside, name, append) => {
             let arrow = if *append { "->>" } else { "->" };
             format!("{} {arrow} {name}", command(inside))
@@ -118,17 +128,22 @@ fn for_all(all: &ForAll) -> String {
         Some(false) => " output grouped",
         Some(true) => " output grouped in order",
     };
+    let words = match all.input {
+        Some(_) => "from input".into(),
+        None => format!("in{}", list(&all.words)),
+    };
     format!(
-        "forall {} in{}{}{}{}{grouped}{}{}\n{}end",
+        "forall {} {words}{}{}{}{grouped}{}{}{}\n{}end{}",
         all.name,
-        list(&all.words),
         number("at most", all.at_most.as_ref()),
         if all.keep_going { " keep going" } else { "" },
         if all.finish_running { " finish running" } else { "" },
         number("at least", all.at_least.as_ref()),
         // Resources that are there change nothing.
         if all.keep_going { " while free 1 kB while load 100000" } else { "" },
-        block(&all.body)
+        all.once.map(|file| format!(" once in {file}.done")).unwrap_or_default(),
+        block(&all.body),
+        all.input.as_ref().map(input).unwrap_or_default(),
     )
 }
 

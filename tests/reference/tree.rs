@@ -18,6 +18,8 @@ pub(super) enum Command {
     Missing,
     /// `accept n command`, and a line with the status.
     Accept(u8, Box<Command>),
+    /// `keep command`, which leaves no process.
+    Keep(Box<Command>),
     /// `cat -< name`
     Show(Name),
     /// `echo words | cat`
@@ -40,6 +42,8 @@ pub(super) enum Command {
     /// `name=0; while $name .lt. n`, which counts first.
     Count(Name, i64, Block),
     For(Name, Vec<Word>, Block),
+    /// `for name from input by text`, with an input of its own.
+    Incoming(Name, Option<&'static str>, Input, Block),
     /// `for name in lines(value)`
     Lines(Name, Expr, Block),
     /// `for name in split(value, separator)`
@@ -61,6 +65,8 @@ pub(super) enum Command {
     Fed(Vec<Word>, Vec<Name>, Block),
     /// With `catch` and `finally`.
     Try(u32, Block, Option<Block>, Option<Block>),
+    /// `limit`, whose time never comes, with `catch`.
+    Limit(Block, Option<Block>),
     /// A group with its output in a variable, or added to it.
     Capture(Box<Command>, Name, bool),
     Call(usize, Vec<Word>),
@@ -78,6 +84,10 @@ pub(super) enum Command {
 pub(super) struct ForAll {
     pub name: Name,
     pub words: Vec<Word>,
+    /// Input whose lines are the words instead.
+    pub input: Option<Input>,
+    /// Name of the file of `once in`.
+    pub once: Option<Name>,
     pub at_most: Option<Word>,
     pub at_least: Option<Word>,
     pub keep_going: bool,

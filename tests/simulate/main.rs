@@ -28,9 +28,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+use ftsh_syntax::clauses::ROWS;
+
 use crate::coverage::Counts;
+use crate::dice::Dice;
 use crate::oracle::{Judged, Violation};
-use crate::program::{LIBRARY, USED};
+use crate::program::{LIBRARY, USED, generate};
 use crate::run::{Ran, WORLDS, check, program, trace};
 use crate::shrink::shrink;
 
@@ -192,4 +195,18 @@ fn number(name: &str) -> Option<u64> {
 fn clock() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     since.as_millis() as u64
+}
+
+#[test]
+fn programs_have_every_clause() {
+    let texts: Vec<_> = (0..2000).map(|seed| generate(Dice::new(seed)).texts().0).collect();
+    for row in ROWS {
+        let words = row.words.join(" ");
+        let words_alone = format!(" {words} ");
+        let has = |line: &str| {
+            line.trim_start().starts_with(row.head) && format!("{line} ").contains(&words_alone)
+        };
+        let is_there = texts.iter().any(|text| text.lines().any(has));
+        assert!(is_there, "no program has `{words}` of `{}`", row.head);
+    }
 }

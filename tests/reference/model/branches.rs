@@ -18,7 +18,13 @@ struct Copied {
 
 impl Model<'_> {
     pub(super) fn for_all(&mut self, all: &ForAll) -> Done {
-        let words = self.words(&all.words)?;
+        let words = match &all.input {
+            Some(input) => {
+                let reader = self.open(input)?;
+                std::iter::from_fn(|| reader.word(None)).collect()
+            }
+            None => self.words(&all.words)?,
+        };
         let at_most = all.at_most.as_ref().map(|most| self.positive(most)).transpose()?;
         let at_least = all.at_least.as_ref().map(|least| self.positive(least)).transpose()?;
         let total = words.len();
@@ -26,6 +32,15 @@ impl Model<'_> {
         let holds = all.grouped.is_some() || !in_turn;
         if holds {
             self.held.push(Rc::clone(&self.output));
+        }
+        let recorded = all.once.map(|file| self.recorded.entry(file).or_default().clone());
+        let recorded = recorded.unwrap_or_default();
+        let mut listed = words.clone();
+        listed.sort();
+        listed.dedup();
+        // Repeated words share a branch, and other branches may record words at the same time.
+        if all.once.is_some() && (self.level > 0 || listed.len() < words.len()) {
+            self.certain.set(false);
         }
         let (mut outputs, mut good, mut failures) = (Vec::new(), vec![false; total], Vec::new());
         let is_decided = |successes: usize, failures: usize| match at_least {
@@ -38,6 +53,10 @@ impl Model<'_> {
             if is_decided(place - failures.len(), failures.len()) {
                 break;
             }
+            if recorded.contains(word) {
+                good[place] = true;
+                continue;
+            }
             let output = if holds { Rc::default() } else { Rc::clone(&self.output) };
             outputs.push(Rc::clone(&output));
             let slot = self.slot.replace(in_turn);
@@ -45,7 +64,12 @@ impl Model<'_> {
             self.slot = slot;
             self.go_back(before);
             match result {
-                Ok(()) => good[place] = true,
+                Ok(()) => {
+                    good[place] = true;
+                    if let Some(file) = all.once {
+                        self.recorded.entry(file).or_default().push(word.clone());
+                    }
+                }
                 Err(failure) => failures.push(failure),
             }
         }

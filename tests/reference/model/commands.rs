@@ -34,6 +34,7 @@ impl Model<'_> {
             }
             Command::Status(0) => Ok(()),
             Command::Status(code) => Err(failed("exit", i32::from(*code))),
+            Command::Keep(inside) => self.command(inside),
             Command::Missing => Err(failed("notfound", 127)),
             Command::Accept(accepted, inside) => self.accept(*accepted, inside),
             // cat refuses to copy a file to its own end.
@@ -97,6 +98,7 @@ impl Model<'_> {
                 let words = self.words(words)?;
                 self.each(name, words, body)
             }
+            Command::Incoming(name, by, from, body) => self.incoming(name, *by, from, body),
             Command::Values(name, value, body) => {
                 let text = self.expr(value)?;
                 self.each(name, self.json_values(&text)?, body)
@@ -125,6 +127,7 @@ impl Model<'_> {
             Command::ForAll(all) => self.for_all(all),
             Command::Piped(block) => self.piped(block),
             Command::Fed(words, names, body) => self.fed(words, names, body),
+            Command::Limit(body, catch) => self.limit(body, catch.as_ref()),
             Command::Try(times, body, catch, finally) => {
                 self.try_(*times, body, catch.as_ref(), finally.as_ref())
             }

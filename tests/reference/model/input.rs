@@ -29,6 +29,23 @@ impl Reader {
     }
 }
 
+impl Reader {
+    /// Returns the next word of a loop: a line that is not empty, or what a text ends.
+    pub(super) fn word(&self, by: Option<&str>) -> Option<String> {
+        let Some(by) = by else {
+            return std::iter::from_fn(|| self.line()).find(|line| !line.is_empty());
+        };
+        let text = self.text.borrow();
+        let rest = &text[self.at.get()..];
+        let (word, length) = match rest.split_once(by) {
+            Some((word, _)) => (word, word.len() + by.len()),
+            None => (rest, rest.len()),
+        };
+        self.at.set(self.at.get() + length);
+        (length > 0).then(|| word.to_owned())
+    }
+}
+
 impl Model<'_> {
     pub(super) fn open(&mut self, input: &Input) -> Done<Reader> {
         Ok(match input {

@@ -40,6 +40,21 @@ impl Model<'_> {
         result
     }
 
+    /// Runs an iteration for each word of an input, without any input.
+    pub(super) fn incoming(
+        &mut self,
+        name: Name,
+        by: Option<&str>,
+        from: &Input,
+        body: &Block,
+    ) -> Done {
+        let reader = self.open(from)?;
+        let before = std::mem::take(&mut self.input);
+        let done = self.each(name, std::iter::from_fn(|| reader.word(by)), body);
+        self.input = before;
+        done
+    }
+
     /// Runs iterations while there is a line to read.
     pub(super) fn reading(&mut self, names: &[Name], from: Name, body: &Block) -> Done {
         let input = self.open(&Input::Variable(from))?;

@@ -77,6 +77,8 @@ pub(super) struct Model<'p> {
     level: usize,
     /// Variables that enclosing branches write to later.
     held: Vec<Written>,
+    /// Words that files of `once in` record.
+    recorded: HashMap<Name, Vec<String>>,
     /// Remaining number of commands.
     patience: u32,
     /// True if the result so far is certain.
@@ -98,6 +100,7 @@ pub(super) fn run(script: &Block, functions: &[Block], arguments: &[&str]) -> Op
         caught: Vec::new(),
         level: 0,
         held: Vec::new(),
+        recorded: HashMap::new(),
         patience: 800,
         certain: Cell::new(true),
     };

@@ -46,6 +46,24 @@ impl Model<'_> {
         (Ok(()), None)
     }
 
+    /// Runs a group that is an attempt only outside of all others.
+    pub(super) fn limit(&mut self, body: &Block, catch: Option<&Block>) -> Done {
+        let is_outermost = self.attempts.is_empty();
+        if is_outermost {
+            self.attempts.push(1);
+        }
+        let result = self.block(body);
+        if is_outermost {
+            self.attempts.pop();
+        }
+        match (result, catch) {
+            (Err(Stop::Failed(failure)), Some(catch)) => {
+                self.handle(Some(Failure { fatal: false, ..failure }), catch)
+            }
+            (result, _) => result,
+        }
+    }
+
     /// Runs a block that can read how another block ended.
     fn handle(&mut self, caught: Option<Failure>, block: &Block) -> Done {
         self.caught.push(caught);

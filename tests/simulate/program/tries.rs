@@ -66,6 +66,10 @@ pub(super) fn limit(g: &mut Generator, depth: usize) -> Node {
         groups[0].0 += &format!(" signal {}", g.dice.pick(&SIGNALS).0);
     }
     groups[0].0 += &g.maybe(0.2, |g| format!(" memory {}", g.dice.pick(&SIZES)));
+    if g.dice.chance(0.2) {
+        groups[0].0 += " stalled";
+        groups[0].0 += &g.length(&mut None);
+    }
     if g.dice.chance(0.3) {
         groups.push(("catch".into(), g.group(depth)));
     }
