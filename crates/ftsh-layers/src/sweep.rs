@@ -1,5 +1,6 @@
 //! Layers that a killed shell left.
 
+use std::ffi::CStr;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
@@ -80,7 +81,10 @@ pub fn roll_forward(path: &Path) -> io::Result<bool> {
 fn check_contents(layers: &Layers) -> io::Result<()> {
     let fresh = crate::entry::open_directory(layers.fd(), c".")?;
     let known = [LOWER, UPPER, WORK, ASIDE, PRIMARY, NOTE, CommitNote::INCOMPLETE];
-    match names(fresh)?.into_iter().find(|name| !known.contains(&name.as_c_str())) {
+    // The removal of the layers may have been interrupted.
+    let is_known =
+        |name: &CStr| known.contains(&name) || ftsh_sys::is_left_by_removal(name.to_bytes());
+    match names(fresh)?.into_iter().find(|name| !is_known(name)) {
         None => Ok(()),
         Some(name) => {
             let name = name.to_string_lossy().into_owned();

@@ -49,7 +49,7 @@ pub use pipes::{read_now, unread, write_now};
 pub use pre_main::was_ignored;
 pub use pre_main::{ignore_file_size_limit, ignore_only, ignored_signals, keep_closed, was_closed};
 pub use random::random;
-pub use remove_tree::remove_tree;
+pub use remove_tree::{is_left_by_removal, remove_tree};
 pub use signals::{
     Caught, Mask, Thread, catch, catch_children, die_by, hold_signals, is_ignored, next_signal,
     preserving_sigchld, release_signals, suspend, suspend_self, without_stopping,

@@ -63,6 +63,12 @@ fn names(directory: &mut Dir) -> impl Iterator<Item = Result<CString, Errno>> {
     names.filter(|name| !matches!(name.as_deref().map(CStr::to_bytes), Ok(b"." | b"..")))
 }
 
+/// Returns true if a directory may have this name because a removal of a tree was interrupted.
+pub fn is_left_by_removal(name: &[u8]) -> bool {
+    name.strip_prefix(b".")
+        .is_some_and(|number| !number.is_empty() && number.iter().all(u8::is_ascii_digit))
+}
+
 /// Removes an entry of a directory. The contents of a subdirectory are moved to `top`.
 fn remove(top: BorrowedFd, name: &CStr, moved: &mut u64) -> Result<(), Errno> {
     if unlink(top, name)? {

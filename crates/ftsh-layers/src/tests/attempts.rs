@@ -168,3 +168,15 @@ fn hard_links_are_not_separated() {
     assert_eq!(sh(&attempt, &directory, "rm other; echo x > new"), 0);
     let _ = attempt.commit().expect("a removal separates nothing");
 }
+
+#[test]
+fn an_interrupted_removal_is_finished() {
+    let scratch = scratch();
+    let layers = scratch.path().join(".ftsh-mark-0");
+    fs::create_dir_all(layers.join(".4/inner")).expect("directories");
+    assert_eq!(sweep(&layers).expect("a sweep"), Swept::Discarded);
+    assert!(!layers.exists());
+    // What is no part of layers stays.
+    fs::create_dir_all(layers.join("4/inner")).expect("directories");
+    assert!(sweep(&layers).is_err() && layers.exists());
+}
