@@ -17,7 +17,7 @@ use crate::support::{Ftsh, rounds};
 const NOBODY: u32 = 65534;
 
 /// Returns false, with a line, where users may not create namespaces.
-fn can_cover(unprivileged: bool) -> bool {
+pub(crate) fn can_cover(unprivileged: bool) -> bool {
     let place = tempfile::tempdir().expect("a directory");
     let covered = Directories::find(&[place.path()]).and_then(|it| Attempt::begin(&it, "probe"));
     let limit = fs::read_to_string("/proc/sys/user/max_user_namespaces").unwrap_or_default();

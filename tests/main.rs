@@ -53,6 +53,7 @@ mod out_of_memory;
 mod packaging;
 mod pipelines;
 mod prefix;
+mod preview;
 mod printing;
 mod prompt;
 mod prompt_abbreviations;

@@ -16,6 +16,7 @@ pub mod options;
 mod plan;
 mod prefix;
 mod preflight;
+mod preview;
 mod replace;
 mod reporters;
 mod resolve;
@@ -101,7 +102,8 @@ fn is_passing(fd: impl AsFd) -> bool {
     fstat(fd).is_ok_and(|stat| matches!(kind(stat.st_mode), SFlag::S_IFIFO | SFlag::S_IFSOCK))
 }
 
-fn execute_command_line(words: Vec<OsString>) -> Result<Outcome> {
+fn execute_command_line(mut words: Vec<OsString>) -> Result<Outcome> {
+    let is_previewed = preview::is_inside(&mut words);
     if branch::is_requested(&words) {
         return branch::serve();
     }
@@ -136,6 +138,10 @@ fn execute_command_line(words: Vec<OsString>) -> Result<Outcome> {
             return Err(anyhow!("{}", secrets.hide(&error.to_string())));
         }
     };
+    let covered = flags.values(&options::PREVIEW);
+    if !covered.is_empty() && !is_previewed {
+        return preview::run(covered, std::env::args_os().skip(1));
+    }
     if flags.has(&options::EXPLAIN) {
         return explain::show(flags.optional_value(&options::EXPLAIN));
     }

@@ -88,6 +88,16 @@ pub static UNSET: Setting<bool> = Setting {
     write: |empty| values::name(UNSET_WORDS, empty),
 };
 
+/// Directories of a run whose changes are dropped.
+pub static PREVIEW: Spec = Spec {
+    names: &["--preview"],
+    value: Some("DIR"),
+    is_file: true,
+    is_repeated: true,
+    help: "Run in a copy of DIR, list what has changed there, and keep nothing of it",
+    ..PLAIN
+};
+
 /// Version.
 pub static VERSION: Spec =
     Spec { names: &["-V", "-v", "--version"], is_common: true, help: "Print the version", ..PLAIN };
@@ -462,13 +472,14 @@ pub static OUTPUT: Spec = Spec {
 };
 
 /// All options in the order of the help.
-pub static TABLE: [&Spec; 37] = [
+pub static TABLE: [&Spec; 38] = [
     &TEXT,
     &CHECK,
     &STRICT,
     &PRINT,
     &EXPLAIN,
     &LSP,
+    &PREVIEW,
     &UNSET.option,
     &VERSION,
     &HELP,

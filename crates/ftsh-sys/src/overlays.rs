@@ -11,6 +11,10 @@ use std::ffi::{CStr, CString, c_void};
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
 
 use libc::c_int;
 use nix::errno::Errno;
@@ -214,6 +218,21 @@ fn write(path: &CStr, text: &CStr) -> Result<(), Errno> {
 }
 
 impl Namespaces {
+    /// Creates a command that runs in the namespaces, in this directory.
+    pub fn command(&self, program: &str, directory: &Path) -> io::Result<Command> {
+        let user = self.user.as_ref().map(OwnedFd::try_clone).transpose()?;
+        let own = Self { user, mount: self.mount.try_clone()?, root: self.root.try_clone()? };
+        let directory = CString::new(directory.as_os_str().as_bytes())?;
+        let mut command = Command::new(program);
+        let enter = move || {
+            own.enter()?;
+            Ok(chdir(directory.as_c_str())?)
+        };
+        // SAFETY: only async-signal-safe functions run between fork and exec.
+        unsafe { command.pre_exec(enter) };
+        Ok(command)
+    }
+
     /// Moves the calling process into the namespaces. Its working directory becomes the root.
     ///
     /// The function is async-signal-safe. The process has one thread, and shares neither its

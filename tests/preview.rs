@@ -1,0 +1,57 @@
+//! `--preview`: a run in a copy, whose changes are listed and dropped.
+
+use std::fs;
+
+use nix::sys::signal::Signal;
+
+use crate::atomic_in::can_cover;
+use crate::support::Ftsh;
+
+#[test]
+fn changes_are_listed_and_dropped() {
+    if !can_cover(false) {
+        return;
+    }
+    let text = "echo out\n\
+        sh -c 'echo x > d/new; rm d/old; mkdir d/sub; echo > d/sub/f'\n\
+        echo more >> d/log\n\
+        echo real > elsewhere\n\
+        cd d; echo *\n\
+        exit 3";
+    let listed = "A d/log\nA d/new\nD d/old\nA d/sub\nA d/sub/f\n\
+        ftsh: `d` is as before; what the run did elsewhere is done\n";
+    let run = Ftsh::script(text).file("d/old", "old\n").options(["--preview", "d"]);
+    let run = run.stdout("out\nlog new sub\n").stderr(listed).failure(3);
+    assert_eq!(run.read("elsewhere"), "real\n");
+    let left: Vec<_> = fs::read_dir(run.directory.path().join("d")).expect("a directory").collect();
+    assert_eq!((left.len(), run.read("d/old").as_str()), (1, "old\n"));
+    let names = fs::read_dir(run.directory.path()).expect("a directory").flatten();
+    assert!(
+        names.map(|it| it.file_name()).all(|name| !name.to_string_lossy().starts_with(".ftsh"))
+    );
+}
+
+#[test]
+fn a_signal_and_a_prefix_pass_through() {
+    if !can_cover(false) {
+        return;
+    }
+    let run = Ftsh::command("kill -TERM $$; sleep 60").options(["--preview", "."]).run();
+    run.killed_by(Signal::SIGTERM).nothing_left();
+    let run = Ftsh::command("echo begun; sleep 60").options(["--preview", "d"]);
+    let run = run.file("d/old", "").start();
+    run.until("a beginning", |run| run.has_output());
+    run.signal(Signal::SIGTERM);
+    run.wait().killed_by(Signal::SIGTERM).nothing_left();
+    let words = ["--preview", "d", "try", "2", "times", "backoff", "none", "--"];
+    let command = ["sh", "-c", "echo a >> d/a; wc -l < d/a; exit 4"];
+    let run = Ftsh::new().file("d/old", "").args(words).args(command);
+    run.stdout("1\n2\n").stderr("A d/a\n").failure(4);
+}
+
+#[test]
+fn what_cannot_be_covered_is_refused() {
+    let run = Ftsh::script("touch ran").options(["--preview", "missing"]);
+    let run = run.refused(&["--preview: `missing`: no such file or directory"]);
+    assert!(!run.directory.path().join("ran").exists());
+}
