@@ -6,6 +6,7 @@ use nix::sys::signal::Signal;
 
 use crate::atomic_in::can_cover;
 use crate::support::Ftsh;
+use crate::support::run::Running;
 
 #[test]
 fn changes_are_listed_and_dropped() {
@@ -40,7 +41,7 @@ fn a_signal_and_a_prefix_pass_through() {
     run.killed_by(Signal::SIGTERM).nothing_left();
     let run = Ftsh::command("echo begun; sleep 60").options(["--preview", "d"]);
     let run = run.file("d/old", "").start();
-    run.until("a beginning", |run| run.has_output());
+    run.until("a beginning", Running::has_output);
     run.signal(Signal::SIGTERM);
     run.wait().killed_by(Signal::SIGTERM).nothing_left();
     let words = ["--preview", "d", "try", "2", "times", "backoff", "none", "--"];

@@ -219,8 +219,16 @@ fn unwritable_results_are_reported() {
         .options(["--results", "/dev/full"])
         .stdout("on\n")
         .success();
-    finished.expect_stderr("ftsh: can't write the results: ");
+    finished.expect_stderr("ftsh: can't write the results: no space left on device\n");
     finished.one_line();
+}
+
+#[test]
+fn a_pipe_that_nobody_reads_is_refused() {
+    for option in ["--results", "-f"] {
+        let run = Ftsh::command("echo never").fifo("p").options([option, "p"]);
+        run.refused(&["no process reads the named pipe"]).one_line();
+    }
 }
 
 #[test]

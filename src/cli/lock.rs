@@ -350,7 +350,7 @@ fn describe(path: &Path, file: &File) -> String {
     let lock = format!("the lock `{}` is held by", path.display());
     let note = HolderNote::read(file);
     let Some((note, pid)) = note.as_ref().and_then(|note| Some((note, note.pid()?))) else {
-        return format!("{lock} another program");
+        return format!("{lock} another program, or by a run that has just started");
     };
     let (field, is_here) = (|name| note.field(name), note.is_here());
     let gone = || nix::sys::signal::kill(Pid::from_raw(pid), None) == Err(Errno::ESRCH);

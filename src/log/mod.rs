@@ -18,13 +18,15 @@ pub use self::summary::Summary;
 pub use self::text::{EventText, one_line, signal_name};
 pub use ftsh_process::local_zone;
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
 
 use self::groups::GroupedLines;
 use self::repeats::{DueLine, Repeats};
@@ -32,6 +34,7 @@ use ftsh_machine::Failure;
 use ftsh_machine::record::{Level, LogEvent, LogRecord};
 use ftsh_machine::time::Time;
 use ftsh_process::non_blocking_writer::{self, NonBlockingWriter};
+use ftsh_sys::os_error::plain;
 
 /// Format of log records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -109,15 +112,26 @@ pub struct LogWriter {
     repeats: Repeats,
 }
 
+/// Opens a file for appending, and creates it if needed. Fails at once for a named pipe that no
+/// process reads.
+fn open_to_append(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.append(true).create(true).custom_flags(libc::O_NONBLOCK);
+    let file = options.open(path).map_err(|error| match error.raw_os_error() {
+        Some(libc::ENXIO) => io::Error::other("no process reads the named pipe"),
+        _ => error,
+    })?;
+    fcntl(&file, FcntlArg::F_SETFL(OFlag::O_APPEND))?;
+    Ok(file)
+}
+
 impl LogWriter {
     /// Opens a log at the end of the file `path`, or on standard error. Creates the file if needed.
     pub fn open(path: Option<&Path>, level: Level, style: LogStyle) -> io::Result<Self> {
         let writer = match path {
             // Each line is a single write to a file opened for appending, because lines of several
             // shells must not mix.
-            Some(path) => {
-                NonBlockingWriter::new(OpenOptions::new().append(true).create(true).open(path)?)
-            }
+            Some(path) => NonBlockingWriter::new(open_to_append(path)?),
             None => non_blocking_writer::standard_error().clone(),
         };
         Ok(Self {
@@ -257,7 +271,7 @@ impl LogWriter {
             Err(error) => {
                 self.broken = true;
                 non_blocking_writer::standard_error()
-                    .print(&format!("ftsh: can't write the log: {error}\n"));
+                    .print(&format!("ftsh: can't write the log: {}\n", plain(&error)));
             }
         }
     }

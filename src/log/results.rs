@@ -1,7 +1,7 @@
 //! Results of the branches of a `forall` for programs: a line for each branch.
 
 use std::fmt::Write;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::Path;
 use std::time::Duration;
@@ -12,10 +12,11 @@ use jiff::{SignedDuration, Timestamp};
 use nix::fcntl::{Flock, FlockArg};
 use serde_json::json;
 
-use super::{LogStyle, json, local_zone};
+use super::{LogStyle, json, local_zone, open_to_append};
 use ftsh_machine::record::{Level, LogEvent, LogRecord};
 use ftsh_machine::{FailureKind, escape_field};
 use ftsh_process::non_blocking_writer::{self, NonBlockingWriter};
+use ftsh_sys::os_error::plain;
 
 /// The first line of GNU parallel's job log.
 const COLUMNS: &str = "Seq\tHost\tStarttime\tJobRuntime\tSend\tReceive\tExitval\tSignal\tCommand\n";
@@ -44,7 +45,7 @@ impl Results {
     /// Opens the file `path` for appending. Creates the file if needed. Writes columns if the name
     /// ends in `.tsv`.
     pub fn open(path: &Path, style: LogStyle) -> io::Result<Self> {
-        let file = OpenOptions::new().append(true).create(true).open(path)?;
+        let file = open_to_append(path)?;
         let columns = path.extension().is_some_and(|extension| extension == "tsv");
         if columns {
             begin(&file)?;
@@ -75,7 +76,7 @@ impl Results {
         let why = match self.writer.offer(&self.line) {
             Ok(true) => return,
             Ok(false) => "nobody reads them".into(),
-            Err(error) => error.to_string(),
+            Err(error) => plain(&error),
         };
         if !std::mem::replace(&mut self.broken, true) {
             non_blocking_writer::standard_error()

@@ -79,8 +79,8 @@ pub enum FdError {
         /// Error.
         error: io::Error,
     },
-    /// A variable cannot be used as a file.
-    #[error("cannot use the variable as a file: {}", plain(.0))]
+    /// A variable, or output that waits, cannot be stored.
+    #[error("cannot store output or a variable: {}", plain(.0))]
     Variable(io::Error),
     /// Output to a variable cannot be read.
     #[error("cannot read the variable: {}", plain(.0))]
