@@ -96,6 +96,15 @@ fn first_word(name: &str) -> Option<Hint> {
 /// Names of [`first_word`] that a sourced file may define as a function.
 const COMMON_FUNCTIONS: [&str; 5] = ["history", "include", "match", "raise", "throw"];
 
+/// Returns the name of a list in `list name=…` or `list name = …`.
+fn assigned_list<'w>(word: &'w str, next: Option<&'w Word>) -> Option<&'w str> {
+    let (name, is_assigned) = match word.split_once('=') {
+        Some((name, _)) => (name, true),
+        None => (word, next.and_then(literal::bare) == Some("=")),
+    };
+    (is_assigned && is_name(name)).then_some(name)
+}
+
 /// Returns the hint for a block that begins with a word or a brace.
 pub(super) fn block() -> Hint {
     hint!("a block begins on the line after its head, or after a `;`, and ends with `end`")
@@ -274,6 +283,18 @@ pub(super) fn command(simple: &Simple, functions: &HashSet<&str>, text: &str) ->
     {
         let hint = hint!("write `{variable}=value`");
         return refuse(Slug::OtherShell, "there is no `set` in ftsh".to_owned(), hint);
+    }
+    if name == "list"
+        && let Some(list) = simple.words.get(1).and_then(literal::bare)
+        && let Some(list) = assigned_list(list, simple.words.get(2))
+    {
+        let message = "the elements of a list follow `in`, not `=`".to_owned();
+        return refuse(Slug::Array, message, hint!("write `list {list} in a b`"));
+    }
+    if name == "printf" && simple.words.get(1).and_then(literal::bare) == Some("-v") {
+        let message = "`printf` is a program, and sets no variable".to_owned();
+        let hint = hint!("output goes to a variable by `->`: `printf '%s' a -> name`");
+        return refuse(Slug::OtherShell, message, hint);
     }
     if let Some(hint) = first_word(name).filter(|_| !is_sourced(name, text)) {
         let (slug, message) = if ALONE.contains(&name) {
