@@ -19,6 +19,7 @@ pub(super) fn check(script: &Script) -> Vec<Warning> {
         for simple in walk::simples(command) {
             warnings.extend(sum(simple));
             warnings.extend(empty_environment(simple));
+            warnings.extend(echo_option(simple));
             warnings.extend(simple.words.iter().filter_map(pattern));
         }
         if let CommandKind::For(details) = &command.kind {
@@ -54,6 +55,19 @@ fn sum(simple: &Simple) -> Option<Warning> {
             Warning::new(Slug::TextArithmetic, span, "this is text: nothing is calculated")
                 .hint(hint!("assign the value first: `n={left_text} {operator} {right_text}`"))
         })
+    })
+}
+
+/// Checks for options of `echo` in other shells, which are printed.
+fn echo_option(simple: &Simple) -> Option<Warning> {
+    walk::name(simple).filter(|name| name == "echo")?;
+    let option = simple.words.get(1)?;
+    let letters = literal::bare(option)?.strip_prefix('-')?;
+    let is_option = letters.contains(['e', 'E']) && letters.chars().all(|it| "neE".contains(it));
+    is_option.then(|| {
+        let message = format!("`echo` prints `-{letters}`: it knows only `-n`");
+        Warning::new(Slug::EchoOption, option.span, message)
+            .hint(hint!("`printf 'a\\tb\\n'` translates escapes"))
     })
 }
 

@@ -176,6 +176,7 @@ slugs! {
         BraceWord "brace-word",
         CallInWord "call-in-word",
         ChainedPower "chained-power",
+        EchoOption "echo-option",
         EmptyAssignment "empty-assignment",
         EmptyRange "empty-range",
         FieldSeparator "field-separator",
