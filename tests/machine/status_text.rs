@@ -45,7 +45,8 @@ fn status(script: &str, at: f64, most: usize) -> Status {
         .command("ok", |_, _| Model::succeeds())
         .command("hang", |_, _| Model::hangs())
         .command("stubborn", |_, _| Model::hangs().stubborn())
-        .command("fail", |_, _| Model::fails(7));
+        .command("fail", |_, _| Model::fails(7))
+        .resources(|_| (1_000_000_000, 4.0));
     let at = Time::after(Duration::from_secs_f64(at));
     let mut watched = Watched { world, at, most, taken: None };
     let script = ftsh_syntax::parse("job", script).expect("a script");
@@ -60,6 +61,21 @@ fn status_page(script: &str, at: f64) -> String {
 
 fn layout(columns: usize) -> StatusLayout {
     StatusLayout { columns, has_places: true }
+}
+
+#[test]
+fn a_branch_that_waits_for_memory_is_shown() {
+    let script = "limit 1 minute\n  forall x in 1 2 3 while free 2 GB\n    hang\n  end\nend";
+    insta::assert_snapshot!(status_page(script, 2.0), @"
+    ftsh: status of job [42] after 2 s
+      line 2: forall x: 0 of 3 done, 1 running, the next waits for memory or load, 2 to come
+        2 | forall x in 1 2 3 while free 2 GB
+        `try` at line 1: attempt 1 of 1, 58 s left
+      x=1, line 3: running `hang` for 2 s
+        3 | hang
+    ");
+    let shown = line(&status(script, 2.0, TASKS_ON_PAGE), layout(100)).expect("a line");
+    insta::assert_snapshot!(shown, @"forall [---       ] 0 of 3 done, 1 running, the next waits for memory or load");
 }
 
 #[test]

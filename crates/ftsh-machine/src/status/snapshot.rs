@@ -116,6 +116,8 @@ pub struct Branches {
     pub waiting: u64,
     /// Number of branches waiting for a channel or a machine.
     pub queued: u64,
+    /// True if the next branch waits for memory, or for a lower load.
+    pub gated: bool,
     /// Earliest next attempt among the waiting branches, with the last failure of its `try`.
     pub next: Option<(Time, Arc<Failure>)>,
     /// True if the result of the loop is decided, and the other branches are being canceled.
@@ -366,6 +368,7 @@ impl Core {
             running: here - waiting - queued,
             waiting,
             queued,
+            gated: join.kind.awaits_resources(),
             next: soonest,
             ending,
             printing: join.kind.outputs().is_some_and(|outputs| outputs.process().is_some()),

@@ -90,7 +90,7 @@ impl JoinKind {
     }
 
     /// Returns true if the next branch waits for resources of the machine.
-    fn awaits_resources(&self) -> bool {
+    pub(crate) fn awaits_resources(&self) -> bool {
         match self {
             Self::Branches { gate, .. } => gate.as_ref().is_some_and(|gate| gate.is_awaited()),
             Self::Hedge(_) | Self::Stages(_) => false,

@@ -72,7 +72,8 @@ fn of_channel(task: &TaskStatus, channel: &str, now: Time, layout: StatusLayout)
 /// `forall [###x-    ] 30 of 100 done, 8 running, 9 failed, 3 waiting, next in 4.2 s, about 5 min
 /// left: line 3: …`
 fn of_branches(branches: &Branches, now: Time, layout: StatusLayout) -> String {
-    let Branches { keyword, total, done, failed, running, waiting, queued, next, .. } = branches;
+    let Branches { keyword, total, done, failed, running, waiting, queued, gated, next, .. } =
+        branches;
     let counts = format!("{done} of {total} done, {running} running");
     let mut full = format!("{keyword} {} {counts}", bar(branches));
     let mut brief = format!("{done}/{total} done, {running} run");
@@ -93,6 +94,9 @@ fn of_branches(branches: &Branches, now: Time, layout: StatusLayout) -> String {
     }
     if *queued > 0 {
         add(&format!("{queued} waiting for channels"), &format!("{queued} queued"));
+    }
+    if *gated {
+        add("the next waits for memory or load", "gated");
     }
     if let Some((next, _)) = next {
         add(&format!("next in {}", countdown(*next - now)), &compact(*next - now));

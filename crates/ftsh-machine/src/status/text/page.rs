@@ -95,8 +95,9 @@ fn describe_activity(task: &TaskStatus, now: Time) -> String {
 }
 
 fn describe_branches(branches: &Branches) -> String {
-    let Branches { keyword, variable, total, done, failed, running, waiting, queued, .. } =
-        branches;
+    let Branches {
+        keyword, variable, total, done, failed, running, waiting, queued, gated, ..
+    } = branches;
     if branches.ending {
         let why = if is_enough(branches) { "enough succeeded" } else { "failed" };
         let begun = running + waiting + queued;
@@ -112,6 +113,9 @@ fn describe_branches(branches: &Branches) -> String {
     }
     if *queued > 0 {
         let _ = write!(text, ", {queued} waiting for channels");
+    }
+    if *gated {
+        text += ", the next waits for memory or load";
     }
     if to_come > 0 {
         let _ = write!(text, ", {to_come} to come");
