@@ -17,6 +17,9 @@ use ftsh_sys::os_error::plain;
 /// Longest wait for the records at the end of the shell.
 const END_TIMEOUT: Duration = Duration::from_secs(4);
 
+/// Longest wait for a record that a script reads.
+const READ_TIMEOUT: Duration = Duration::from_secs(2);
+
 /// Size of the stack of the thread.
 const STACK_SIZE: usize = 128 * 1024;
 
@@ -69,7 +72,7 @@ impl DurationRecorder {
             }
             let name = script.and_then(|script| DurationStore::name_of(&script));
             match store.zip(name) {
-                Some((store, name)) => answer(&store, &name, &notes),
+                Some((store, name)) => answer_in_time(store, name, &notes),
                 None => BString::default(),
             }
         }
@@ -125,14 +128,52 @@ impl DurationRecorder {
             }
             drop(ends);
         };
-        // The process aborts if a new thread finds no memory at its start.
-        if !has_room(STACK_SIZE + HEADROOM) {
-            return None;
-        }
-        let thread = std::thread::Builder::new().name("durations".into()).stack_size(STACK_SIZE);
-        thread.spawn(work).ok()?;
-        Some(RecordingThread { lines, ended })
+        spawn(work).then_some(RecordingThread { lines, ended })
     }
+}
+
+/// Starts a thread. Returns false if resources are missing.
+fn spawn(work: impl FnOnce() + Send + 'static) -> bool {
+    // The process aborts if a new thread finds no memory at its start.
+    let thread = std::thread::Builder::new().name("durations".into()).stack_size(STACK_SIZE);
+    has_room(STACK_SIZE + HEADROOM) && thread.spawn(work).is_ok()
+}
+
+/// Returns the name and the text of a record, or nothing if the file system takes too long.
+fn answer_in_time(store: DurationStore, name: String, notes: &Notes) -> BString {
+    let (folder, own_notes) = (store.folder().display().to_string(), Arc::clone(notes));
+    let work = move || answer(&store, &name, &own_notes);
+    within(READ_TIMEOUT, work).unwrap_or_else(|reason| {
+        let note = match reason {
+            Unanswered::NoThread => "no thread can read the durations".to_owned(),
+            Unanswered::Slow => {
+                format!("no answer from `{folder}` for {} s", READ_TIMEOUT.as_secs())
+            }
+        };
+        add_note(notes, Level::FAILURES, format!("{note}; `usual` uses its bound"));
+        BString::default()
+    })
+}
+
+/// Reason why work on a thread has no result.
+#[derive(Debug, PartialEq)]
+enum Unanswered {
+    /// Resources are missing.
+    NoThread,
+    /// The work takes too long, and goes on.
+    Slow,
+}
+
+/// Returns the result of work that may hang, done on a thread.
+fn within<T: Send + 'static>(
+    limit: Duration,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Unanswered> {
+    let (found, answered) = mpsc::channel();
+    if !spawn(move || _ = found.send(work())) {
+        return Err(Unanswered::NoThread);
+    }
+    answered.recv_timeout(limit).map_err(|_| Unanswered::Slow)
 }
 
 /// Returns the name and the text of a record. A record that can't be read is not written either.
@@ -156,4 +197,18 @@ fn answer(store: &DurationStore, name: &str, notes: &Notes) -> BString {
 
 fn add_note(notes: &Notes, level: Level, note: String) {
     notes.lock().unwrap_or_else(PoisonError::into_inner).push((level, note));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_that_hangs_is_left_alone() {
+        let (go_on, waits) = mpsc::channel::<()>();
+        let hang = move || waits.recv().is_ok();
+        assert_eq!(within(Duration::from_millis(1), hang), Err(Unanswered::Slow));
+        drop(go_on);
+        assert_eq!(within(Duration::from_secs(600), || 7), Ok(7));
+    }
 }
