@@ -17,6 +17,20 @@ pub(crate) struct Survivor {
 }
 
 impl Survivor {
+    /// Waits for a helper of `srun`, which ends by itself a moment after `srun`. Returns false for
+    /// other processes, and if the helper stays.
+    pub(crate) fn ends_by_itself(&self) -> bool {
+        let start = Instant::now();
+        let is_there = || fs::exists(format!("/proc/{}/exe", self.pid)).unwrap_or(false);
+        while self.command.starts_with("srun ") && start.elapsed() < Duration::from_secs(10) {
+            if !is_there() {
+                return true;
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+        false
+    }
+
     /// Describes the process for people: parent, state, the system call it waits in.
     pub(crate) fn state(&self) -> String {
         let read = |file| fs::read_to_string(format!("/proc/{}/{file}", self.pid));
