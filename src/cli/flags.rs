@@ -320,7 +320,10 @@ fn one_line(error: &clap::Error) -> Error {
                 Slug::UnknownOption,
                 format_args!("unknown option `{option}`, did you mean `{known}`?"),
             ),
-            None => usage(Slug::UnknownOption, format_args!("unknown option `{option}`")),
+            None => usage(
+                Slug::UnknownOption,
+                format_args!("unknown option `{option}`; `ftsh --help` lists all options"),
+            ),
         },
         ErrorKind::InvalidValue => {
             usage(Slug::OptionValue, format_args!("`{option}` lacks its value"))

@@ -94,9 +94,11 @@ impl ScriptSource {
             Self::StandardInput => limited(BlockingIo(io::stdin())),
         };
         let mut bytes = bytes.map_err(|error| {
+            // `help` is a word of the prompt.
+            let hint = if name == "help" { "; `ftsh --help` prints the help" } else { "" };
             usage(
                 Slug::ScriptFile,
-                format_args!("can't read the script `{name}`: {}", plain(&error)),
+                format_args!("can't read the script `{name}`: {}{hint}", plain(&error)),
             )
         })?;
         if bytes.starts_with("\u{feff}".as_bytes()) {

@@ -227,7 +227,7 @@ fn a_bad_variable_is_an_error_even_if_overridden() {
 #[test]
 fn wrong_usage_is_reported_in_one_line() {
     for (words, message) in [
-        (&["-x"][..], "unknown option `-x`"),
+        (&["-x"][..], "unknown option `-x`; `ftsh --help` lists all options"),
         (&["--sed", "3"], "unknown option `--sed`, did you mean `--seed`?"),
         (&["-l"], "`-l <N>` lacks its value"),
         (&["-l", "101"], "`-l` can't be `101`: expected a number from 0 to 100"),
