@@ -1,7 +1,8 @@
 //! Private directory of the user, shared by all shells of the user on this machine.
 
+use std::fs::Permissions;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -42,6 +43,9 @@ pub enum DirectoryError {
 }
 
 /// Creates a directory that only this user can write to, or checks an existing one.
+///
+/// The user's own permissions are complete afterwards. Otherwise a shell with a umask such as 0400
+/// would leave a directory that no later shell can list.
 pub fn make_private(directory: &Path) -> Result<(), DirectoryError> {
     match std::fs::DirBuilder::new().mode(0o700).create(directory) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error.into()),
@@ -55,7 +59,29 @@ pub fn make_private(directory: &Path) -> Result<(), DirectoryError> {
         Err(DirectoryError::SomebodyElses)
     } else if found.mode() & 0o022 != 0 {
         Err(DirectoryError::Shared)
-    } else {
+    } else if found.mode() & 0o700 == 0o700 {
         Ok(())
+    } else {
+        // Only this user can have replaced the directory by a link meanwhile.
+        let mode = Permissions::from_mode(found.mode() & 0o7777 | 0o700);
+        Ok(std::fs::set_permissions(directory, mode)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn permissions_of_the_user_are_completed() {
+        let place = tempfile::tempdir().expect("a directory");
+        let directory = place.path().join("d");
+        let mode = || std::fs::metadata(&directory).expect("a directory").mode() & 0o777;
+        for before in [0o300, 0o400, 0o755] {
+            let _ = std::fs::create_dir(&directory);
+            std::fs::set_permissions(&directory, Permissions::from_mode(before)).expect("a mode");
+            make_private(&directory).expect("a private directory");
+            assert_eq!(mode(), before | 0o700);
+        }
     }
 }
