@@ -16,6 +16,9 @@ use ftsh_machine::TORN;
 use ftsh_machine::effect::WordFile;
 
 /// Appends a line if there is one, and returns the whole lines of the file from an offset on.
+///
+/// A line that is there after the offset is not repeated: a resumed run requests again what a killed
+/// shell may have done.
 pub(super) fn update(
     directory: &TaskDirectory,
     words: &WordFile,
@@ -29,10 +32,14 @@ pub(super) fn update(
         return Err(io::Error::other("not a regular file"));
     }
     let mut file = LockedFile::lock(file, words.line.is_some(), control)?;
-    if let Some(line) = &words.line {
-        file.append(line, &path)?;
+    let lines = file.whole_lines(words.from)?;
+    match &words.line {
+        Some(line) if !lines.lines().any(|it| it == line.as_slice()) => {
+            file.append(line, &path)?;
+            file.whole_lines(words.from)
+        }
+        _ => Ok(lines),
     }
-    file.whole_lines(words.from)
 }
 
 /// File under a lock, where the file system has locks.
@@ -134,6 +141,16 @@ mod tests {
         let (path, line) = (path.to_str().expect("a path").into(), line.map(Into::into));
         let words = WordFile { path, umask: Some(0o027), from, line };
         update(&TaskDirectory::default(), &words, &Control::default())
+    }
+
+    #[test]
+    fn a_line_is_not_repeated_after_the_offset() {
+        let place = tempfile::tempdir().expect("a directory");
+        let path = place.path().join("words");
+        assert_eq!(words(&path, 0, Some("a")).expect("a line"), "a\n");
+        assert_eq!(words(&path, 0, Some("a")).expect("a line"), "a\n");
+        assert_eq!(words(&path, 2, Some("a")).expect("a line"), "a\n");
+        assert_eq!(fs::read_to_string(path).expect("a file"), "a\na\n");
     }
 
     #[test]
