@@ -2,11 +2,8 @@
 
 mod chance;
 mod changes;
-pub mod model;
 mod named;
-mod parse;
 mod stage;
-mod tokens;
 mod tries;
 
 use std::collections::BTreeMap;
@@ -23,11 +20,9 @@ use rand::RngExt;
 
 pub use chance::{Difference, Share, difference, share};
 pub use changes::{ScriptChange, changes};
-pub use model::CommandModel;
+pub use ftsh_models::{CLAUSES, CommandModel, without_comment};
 pub use named::{Named, named};
-pub use parse::CLAUSES;
 pub use stage::{CommandCounts, ScriptEnd};
-pub use tokens::without_comment;
 pub use tries::{ClientLog, LogLine, MAX_LINES, TryCounts, TryStatistics};
 
 use crate::common::random;

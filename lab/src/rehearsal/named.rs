@@ -4,12 +4,11 @@ use std::collections::BTreeSet;
 
 use bstr::BString;
 use ftsh_machine::builtins;
+use ftsh_models::{CommandModel, last_name};
 use ftsh_syntax::Script;
 use ftsh_syntax::ast::{
     Block, Command, CommandKind, Expr, ExprKind, Name, Quoted, Simple, Stage, Word, WordPart,
 };
-
-use super::model::{CommandModel, last_name};
 
 /// A command with a literal name in a script.
 #[derive(Debug)]

@@ -9,10 +9,9 @@ use ftsh_machine::event::CommandStatus;
 use ftsh_machine::outcome::Outcome;
 use ftsh_machine::record::LogRecord;
 use ftsh_machine::{Failure, Time};
+use ftsh_models::{CommandModel, ModelState, last_name};
 use ftsh_sim::{Call, Model as SimModel};
-use rand::RngExt;
 
-use super::model::{CommandModel, Fails, last_name};
 use super::tries::TryStatistics;
 use crate::common::{Random, random};
 use crate::world::{Agenda, CommandModels, RunningProgram};
@@ -68,11 +67,7 @@ pub struct CommandCounts {
 
 /// State shared by all commands of a model.
 struct ModelServer {
-    random: Random,
-    /// Periods in which all runs fail, in order.
-    down: Vec<(Time, Time)>,
-    /// Number of runs begun.
-    begun: u64,
+    state: ModelState<Random>,
     in_place: usize,
     waiting: VecDeque<RunningProgram>,
 }
@@ -85,53 +80,6 @@ struct RunningCommand {
     in_place: bool,
 }
 
-/// Planned end of a run.
-struct PlannedRun {
-    /// Duration; none for a run without an end.
-    takes: Option<Duration>,
-    fails: bool,
-}
-
-impl ModelServer {
-    fn new(model: &CommandModel, mut random: Random) -> Self {
-        let mut down = Vec::new();
-        for outage in &model.down {
-            let from = Time::after(outage.from.draw(&mut random));
-            down.push((from, from + outage.lasts.draw(&mut random)));
-        }
-        down.sort_unstable();
-        Self { random, down, begun: 0, in_place: 0, waiting: VecDeque::new() }
-    }
-
-    /// Draws the end of a run that begins now.
-    fn fate(&mut self, model: &CommandModel, now: Time) -> PlannedRun {
-        let [hangs, fails] = [(); 2].map(|()| self.random.random::<f64>());
-        let takes = model.takes.map_or(Duration::ZERO, |takes| takes.draw(&mut self.random));
-        let failing = model.failing.map(|takes| takes.draw(&mut self.random));
-        self.begun += 1;
-        if self.down.iter().any(|(from, until)| (*from..*until).contains(&now)) {
-            return PlannedRun { takes: Some(failing.unwrap_or_default()), fails: true };
-        }
-        let fails = match model.fails {
-            Fails::Never => false,
-            Fails::Always => true,
-            Fails::Chance(chance) => fails < chance,
-            Fails::First(times) => self.begun <= times,
-        };
-        let takes = match failing {
-            _ if hangs < model.hangs => None,
-            Some(failing) if fails => Some(failing),
-            _ => Some(takes),
-        };
-        // An outage also fails runs in progress.
-        let end = takes.map_or(Time::NEVER, |takes| now + takes);
-        match self.down.iter().find(|(from, until)| now < *from && *from < end && from < until) {
-            Some((from, _)) => PlannedRun { takes: Some(*from - now), fails: true },
-            None => PlannedRun { takes, fails },
-        }
-    }
-}
-
 impl<'m> RehearsalStage<'m> {
     /// Creates a stage without runs. `place` separates random choices from those of other trials.
     pub(super) fn new(
@@ -141,7 +89,9 @@ impl<'m> RehearsalStage<'m> {
         place: &[u64],
     ) -> Self {
         let server = |(number, model)| {
-            ModelServer::new(model, random(seed, &[place, &[number as u64]].concat()))
+            let random = random(seed, &[place, &[number as u64]].concat());
+            let state = ModelState::new(model, random);
+            ModelServer { state, in_place: 0, waiting: VecDeque::new() }
         };
         Self {
             models,
@@ -175,7 +125,7 @@ impl<'m> RehearsalStage<'m> {
             running.in_place = true;
         }
         let model = &self.models[number];
-        let fate = self.servers[number].fate(model, agenda.now());
+        let fate = self.servers[number].state.next_run(model, agenda.now());
         if let Some(takes) = fate.takes {
             let status = status(model, fate.fails);
             agenda.wake(agenda.now() + takes, Done(program, status));
@@ -242,7 +192,7 @@ impl CommandModels for RehearsalStage<'_> {
         let mut course = SimModel::succeeds();
         match model.places {
             None => {
-                let fate = self.servers[number].fate(model, now);
+                let fate = self.servers[number].state.next_run(model, now);
                 (course.takes, course.status) = (fate.takes, status(model, fate.fails));
             }
             Some(places) => {

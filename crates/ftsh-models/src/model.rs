@@ -4,9 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use bstr::{BString, ByteSlice};
-use rand::RngExt;
-
-use crate::common::Random;
+use rand::{Rng, RngExt};
 
 /// Model of a command.
 #[derive(Clone, Debug)]
@@ -59,7 +57,7 @@ pub struct DurationRange {
 
 impl DurationRange {
     /// Draws a length.
-    pub fn draw(&self, random: &mut Random) -> Duration {
+    pub fn draw(&self, random: &mut impl Rng) -> Duration {
         // Always drawn, so that runs of similar scripts share their random numbers.
         let part = random.random::<f64>();
         self.least + self.most.saturating_sub(self.least).mul_f64(part)
