@@ -60,6 +60,7 @@ mod prompt_abbreviations;
 mod prompt_alone;
 mod prompt_why;
 mod reference;
+mod repeatable;
 mod replayed;
 mod resources;
 mod results;

@@ -9,7 +9,7 @@ use anyhow::{Result, anyhow, bail};
 
 use super::journal::{EndedRun, JournalFile, Recording, SharedJournal};
 use super::reporters::Reporters;
-use super::topics;
+use super::{storm, topics};
 use crate::repl::{self, Story};
 use ftsh_cluster::{ClusterConfig, ClusterDriver};
 use ftsh_machine::driver::{self, Driver, Interactive};
@@ -20,6 +20,7 @@ use ftsh_machine::time::Deadline;
 use ftsh_machine::{Machine, Outcome, Time};
 use ftsh_process::non_blocking_writer;
 use ftsh_process::{AtEnd, Attachments, ProcessConfig, ProcessDriver, Supervision};
+use ftsh_storm::RunSpec;
 use ftsh_sys::os_error::plain;
 
 /// Workload of a process.
@@ -70,6 +71,8 @@ pub(super) struct RunContext {
     pub cluster: ClusterConfig,
     /// Deadline of this start of a recorded run.
     pub deadline: Deadline,
+    /// Instructions of a storm, if the run belongs to one.
+    pub storm: Option<RunSpec>,
     pub is_prompt: bool,
     pub is_cron: bool,
     /// Action at the end of a process without a supervisor.
@@ -104,7 +107,8 @@ impl RunContext {
         Ok(outcome)
     }
 
-    fn run(self, workload: Workload, supervision: Option<Supervision>) -> Result<Outcome> {
+    fn run(mut self, workload: Workload, supervision: Option<Supervision>) -> Result<Outcome> {
+        let instructions = self.storm.take();
         let (file, reporters) = (Arc::clone(&self.file), Rc::clone(&self.reporters));
         let (deadline, is_prompt) = (self.deadline, self.is_prompt);
         let pid = supervision.as_ref().map_or_else(std::process::id, Supervision::shell_pid);
@@ -123,8 +127,15 @@ impl RunContext {
                 if let Some(story) = story {
                     return Ok(repl::run(*machine, driver, story, topics::all()));
                 }
-                let outcome = driver::run(&mut machine, &mut driver);
-                finish(&outcome, driver.now(), &secrets);
+                let (outcome, now);
+                (outcome, now, driver) = match instructions {
+                    Some(spec) => storm::run_machine(driver, spec, &mut machine),
+                    None => {
+                        let outcome = driver::run(&mut machine, &mut driver);
+                        (outcome, driver.now(), driver)
+                    }
+                };
+                finish(&outcome, now, &secrets);
                 Ok(driver.flush_on_exit(outcome))
             }
             Workload::Record(recording) => {
@@ -132,9 +143,16 @@ impl RunContext {
                 let recorded = recording.open()?;
                 let kept = Some((recorded.journal.clone(), recorded.elapsed));
                 let mut driver = self.driver(supervision, &secrets, kept, None)?;
-                let mark = driver.tag_name().to_owned();
-                let outcome = recorded.run(&mut driver, pid, &mark, deadline)?;
-                finish(&outcome, driver.now(), &secrets);
+                let (outcome, now);
+                (outcome, now, driver) = match instructions {
+                    Some(spec) => storm::run_recorded(driver, spec, recorded, pid)?,
+                    None => {
+                        let mark = driver.tag_name().to_owned();
+                        let outcome = recorded.run(&mut driver, pid, &mark, deadline)?;
+                        (outcome, driver.now(), driver)
+                    }
+                };
+                finish(&outcome, now, &secrets);
                 Ok(driver.flush_on_exit(outcome))
             }
         }

@@ -4,6 +4,7 @@ mod arguments;
 mod blocking_io;
 mod branch;
 mod channels;
+mod covered;
 mod durations;
 mod execute;
 mod explain;
@@ -23,6 +24,7 @@ mod resolve;
 mod run;
 mod shebang;
 mod source;
+mod storm;
 #[cfg(test)]
 mod tests;
 pub mod topics;
@@ -103,6 +105,8 @@ fn is_passing(fd: impl AsFd) -> bool {
 }
 
 fn execute_command_line(mut words: Vec<OsString>) -> Result<Outcome> {
+    storm::hang_if_requested(&words);
+    let storm_run = storm::StormRun::take(&mut words)?;
     let is_previewed = preview::is_inside(&mut words);
     if branch::is_requested(&words) {
         return branch::serve();
@@ -149,8 +153,16 @@ fn execute_command_line(mut words: Vec<OsString>) -> Result<Outcome> {
         messages::hide_secrets(resolve::secrets(flags.values(&options::REDACT.option), &context)?);
         return channels::show(resolve::channels(&context));
     }
-    let plan = RunPlan::resolve(&flags, &context)?;
+    storm::check(&flags)?;
+    let mut plan = RunPlan::resolve(&flags, &context)?;
     messages::hide_secrets(plan.machine.secrets.clone());
+    match storm_run {
+        Some(run) => run.adjust(&mut plan),
+        None if flags.has(&options::STORM) => {
+            return storm::run(&flags, &plan, std::env::args_os().skip(1).collect());
+        }
+        None => {}
+    }
     if let Action::View(view, file) = &plan.action {
         return journal::view(*view, file, &plan);
     }

@@ -25,6 +25,7 @@ const LOG: &str = "Log";
 const CRON: &str = "Cron";
 const RECORDED: &str = "Recorded runs";
 const ELSEWHERE: &str = "Other machines";
+const STORMS: &str = "Is it safe to repeat?";
 
 /// Text of a script.
 pub static TEXT: Spec = Spec {
@@ -97,6 +98,39 @@ pub static PREVIEW: Spec = Spec {
     help: "Run in a copy of DIR, list what has changed there, and keep nothing of it",
     ..PLAIN
 };
+
+/// Runs with one fault each.
+pub static STORM: Spec = Spec {
+    names: &["--storm"],
+    heading: STORMS,
+    help: "Run in copies of a directory, with one fault each; report commands that can't be repeated",
+    ..PLAIN
+};
+
+/// Directories that a storm copies.
+pub static STORM_IN: Spec = Spec {
+    names: &["--in"],
+    value: Some("DIR"),
+    is_file: true,
+    is_repeated: true,
+    heading: STORMS,
+    help: "With --storm: copy DIR, not the current directory",
+    ..PLAIN
+};
+
+/// Models of commands in a storm.
+pub static STORM_COMMAND: Spec = Spec {
+    names: &["--command"],
+    value: Some("MODEL"),
+    is_repeated: true,
+    heading: STORMS,
+    help: "With --storm: a model in the place of a command: 'curl fails 30%'",
+    ..PLAIN
+};
+
+/// Report of a storm for programs.
+pub static STORM_JSON: Spec =
+    Spec { names: &["--json"], heading: STORMS, help: "With --storm: report in JSON", ..PLAIN };
 
 /// Version.
 pub static VERSION: Spec =
@@ -472,7 +506,7 @@ pub static OUTPUT: Spec = Spec {
 };
 
 /// All options in the order of the help.
-pub static TABLE: [&Spec; 38] = [
+pub static TABLE: [&Spec; 42] = [
     &TEXT,
     &CHECK,
     &STRICT,
@@ -511,6 +545,10 @@ pub static TABLE: [&Spec; 38] = [
     &STATUS_OF,
     &TIMELINE,
     &OUTPUT,
+    &STORM,
+    &STORM_IN,
+    &STORM_COMMAND,
+    &STORM_JSON,
 ];
 
 /// Options that request something other than work on a script file.

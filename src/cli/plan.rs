@@ -12,6 +12,7 @@ use crate::log::Format;
 use ftsh_cluster::ClusterConfig;
 use ftsh_machine::{Config, Deadline};
 use ftsh_process::ProcessConfig;
+use ftsh_storm::RunSpec;
 
 /// All decisions of options and environment. Each part receives its group as a whole.
 #[derive(Debug)]
@@ -32,6 +33,8 @@ pub(super) struct RunPlan {
     pub journal: Option<JournalPlan>,
     /// Reports about the run.
     pub reporting: ReportingPlan,
+    /// Instructions of a storm, if the run belongs to one.
+    pub storm: Option<RunSpec>,
 }
 
 impl RunPlan {

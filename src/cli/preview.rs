@@ -1,27 +1,20 @@
 //! `--preview DIR`: a run whose changes below directories are listed and dropped.
 //!
-//! The shell runs again, in overlays over the directories. This process waits for the shell, and is
-//! no interpreter.
+//! The shell runs again, in overlays over the directories.
 
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Child, ExitStatus};
 
-use anyhow::{Context, Result, anyhow};
-use ftsh_layers::{Attempt, Change, Directories, leftovers, sweep};
-use nix::sys::signal::{SigSet, Signal, kill};
-use nix::unistd::Pid;
+use anyhow::{Result, anyhow};
+use ftsh_layers::{Change, Directories};
 
+use super::covered;
 use super::messages::report;
 use ftsh_machine::Outcome;
-use ftsh_process as process;
 
 /// First argument of the shell that runs in the overlays.
 const INSIDE: &str = "--in-preview";
-
-/// This program.
-const PROGRAM: &str = "/proc/self/exe";
 
 /// Returns true in the overlays, and removes the argument that tells it.
 pub(super) fn is_inside(words: &mut Vec<OsString>) -> bool {
@@ -38,13 +31,9 @@ pub(super) fn run(
     words: impl Iterator<Item = OsString>,
 ) -> Result<Outcome> {
     let places = Directories::find(directories).map_err(|error| anyhow!("--preview: {error}"))?;
-    // A preview that was killed leaves its layers.
-    for left in places.directories().flat_map(leftovers) {
-        let _ = sweep(&left);
-    }
-    let mark = format!("{:016x}", process::random()?);
-    let attempt = Attempt::begin(&places, &mark).map_err(|error| anyhow!("--preview: {error}"))?;
-    let status = run_within(&attempt, words)?;
+    covered::sweep_leftovers(&places);
+    let attempt = covered::cover(&places).map_err(|error| anyhow!("--preview: {error}"))?;
+    let status = covered::run(&attempt, [INSIDE.into()].into_iter().chain(words), |_| {})?.status;
     let changes = attempt.changes().map_err(|error| anyhow!("--preview: {error}"))?;
     report(&listed(&changes, &places));
     attempt.discard().map_err(|error| anyhow!("--preview: {error}"))?;
@@ -66,31 +55,4 @@ fn listed(changes: &[Change], places: &Directories) -> String {
     let covered = covered.join(", ");
     let note = format!("ftsh: {covered} is as before; what the run did elsewhere is done\n");
     lines.chain([note]).collect()
-}
-
-/// Runs the shell in the overlays, in the process group of this process.
-fn run_within(attempt: &Attempt, words: impl Iterator<Item = OsString>) -> Result<ExitStatus> {
-    let namespaces = attempt.namespaces().context("no namespaces")?;
-    let directory = std::env::current_dir().context("the current directory")?;
-    let mut command = namespaces.command(PROGRAM, &directory)?;
-    command.arg(INSIDE).args(words);
-    let waited =
-        [Signal::SIGCHLD, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT];
-    let waited: SigSet = waited.into_iter().collect();
-    waited.thread_block()?;
-    wait(command.spawn().context("cannot start the shell")?, &waited)
-}
-
-/// Waits for the shell, and passes signals on.
-fn wait(mut shell: Child, waited: &SigSet) -> Result<ExitStatus> {
-    let pid = Pid::from_raw(shell.id().cast_signed());
-    loop {
-        if let Some(status) = shell.try_wait()? {
-            return Ok(status);
-        }
-        // The terminal sends the signals of keys to the whole group.
-        if let Ok(signal @ (Signal::SIGTERM | Signal::SIGHUP)) = waited.wait() {
-            let _ = kill(pid, signal);
-        }
-    }
 }

@@ -457,6 +457,7 @@ impl RunPlan {
                 results,
                 picture,
             },
+            storm: None,
         })
     }
 }

@@ -69,6 +69,7 @@ pub(super) fn run(script: Result<Script, UnusableScript>, mut plan: RunPlan) -> 
         return Ok(Outcome::Exited(preflight::OUT_OF_TIME));
     }
     let (process, cluster) = (plan.process.clone(), plan.cluster.clone());
+    let storm = plan.storm.take();
     let workload = match workload(script, plan, run, seed, &mut reporters)? {
         Ok(workload) => workload,
         Err(outcome) => return Ok(outcome),
@@ -97,6 +98,7 @@ pub(super) fn run(script: Result<Script, UnusableScript>, mut plan: RunPlan) -> 
         process,
         cluster,
         deadline,
+        storm,
         is_prompt,
         is_cron,
         at_end,

@@ -52,7 +52,7 @@ pub use self::os::clock::{BOOT_ID, boot_id, since_boot};
 pub use self::os::local_time::local_zone;
 pub use self::os::signal::die_by;
 pub use self::os::umask::{assume_umask, umask};
-pub use self::procs::{CLIENTS, kill_stale_runs};
+pub use self::procs::{CLIENTS, adopt_orphans, kill_children, kill_stale_runs, kill_subtree};
 pub use self::program::filter::{is_requested as is_filter, serve as serve_filter};
 pub use self::supervisor::{
     AtEnd, LivenessLocks, OutputCapture, ShellLiveness, Supervision, SupervisorOptions, liveness,

@@ -12,7 +12,7 @@ mod view;
 
 pub(super) use self::journal_file::{JournalClaim, JournalFile, claim, has_earlier};
 pub(super) use self::output::open as open_output;
-pub(super) use self::record::{Recording, SharedJournal};
+pub(super) use self::record::{Recorded, Recording, SharedJournal};
 pub(super) use self::reported::at_end;
 pub(super) use self::resume::{EndedRun, Resumption};
 pub(super) use self::view::view;

@@ -8,8 +8,10 @@ pub(crate) mod list;
 pub(crate) mod scanner;
 pub(crate) mod shutdown_sweep;
 mod stale_runs;
+mod subtree;
 mod terminal_read;
 
 pub use self::shutdown_sweep::CLIENTS;
 pub use self::stale_runs::kill_stale_runs;
+pub use self::subtree::{adopt_orphans, kill_children, kill_subtree};
 pub(crate) use self::terminal_read::{TerminalActivity, terminal_activity};

@@ -1,0 +1,258 @@
+//! Order of the runs of a storm.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use thiserror::Error;
+
+use crate::fault::CommandFault;
+use crate::judge::{Baseline, DisturbedRun};
+use crate::plan::{PlannedCommand, plan};
+use crate::report::{CommandReport, StormReport};
+use crate::spec::{Injection, RunSpec};
+use crate::trace::{RunTrace, TracedCommand};
+use crate::tree::Changes;
+use crate::world::{RunEnd, StormWorld};
+
+/// Number of commands of a disturbed run beyond those of some undisturbed runs.
+const EXTRA_COMMANDS: u64 = 1000;
+
+/// Real time of a disturbed run beyond that of some undisturbed runs.
+const EXTRA_TIME: Duration = Duration::from_secs(30);
+
+/// Real time beyond that of two undisturbed runs after which all waits are for a hang.
+const EXTRA_SILENCE: Duration = Duration::from_millis(300);
+
+/// Number of undisturbed runs that a disturbed run may take as long as.
+const MAX_FACTOR: u32 = 20;
+
+/// Step of the clocks that most scripts read.
+const CLOCK_STEP: Duration = Duration::from_millis(1050);
+
+/// Real time of an undisturbed run, at most.
+const MAX_TIME: Duration = Duration::from_secs(86_400);
+
+/// Programs that talk to other machines or services. Their effects there are real.
+const TALKING: [&str; 40] = [
+    "aws",
+    "az",
+    "borg",
+    "consul",
+    "curl",
+    "dig",
+    "docker",
+    "etcdctl",
+    "ftp",
+    "gcloud",
+    "gh",
+    "gsutil",
+    "helm",
+    "http",
+    "kubectl",
+    "logger",
+    "mail",
+    "mongo",
+    "mysql",
+    "mysqldump",
+    "nc",
+    "nomad",
+    "pg_dump",
+    "ping",
+    "podman",
+    "psql",
+    "rclone",
+    "redis-cli",
+    "restic",
+    "rsync",
+    "s3cmd",
+    "sbatch",
+    "scp",
+    "sendmail",
+    "sftp",
+    "srun",
+    "ssh",
+    "telnet",
+    "terraform",
+    "wget",
+];
+
+/// Settings of a storm.
+#[derive(Clone, Debug)]
+pub struct StormSettings {
+    /// Seed of random choices.
+    pub seed: u64,
+    /// Models of commands, as text.
+    pub models: Vec<String>,
+    /// Directories that are copied.
+    pub directories: Vec<PathBuf>,
+    /// Directory that paths in the report are relative to.
+    pub current: PathBuf,
+    /// Lines of the script.
+    pub lines: Vec<String>,
+    /// File of the traces.
+    pub trace: PathBuf,
+}
+
+/// Reason why a storm has no report.
+#[derive(Debug, Error)]
+pub enum StormError {
+    /// The script fails without a fault.
+    #[error(
+        "the script fails without any fault, with status {status}; a storm needs a run that succeeds"
+    )]
+    Undisturbed {
+        /// Exit status.
+        status: i32,
+        /// Standard error of the script.
+        errors: Vec<u8>,
+    },
+    /// A signal, given by its number, interrupts the storm.
+    #[error("interrupted by signal {0}")]
+    Interrupted(i32),
+    /// The world fails.
+    #[error(transparent)]
+    StormWorld(#[from] io::Error),
+}
+
+/// Runs a script with one fault at a time, and reports the commands that cannot be repeated.
+///
+/// # Errors
+///
+/// Fails if the undisturbed run fails, or the world.
+pub fn storm(
+    world: &mut impl StormWorld,
+    settings: &StormSettings,
+) -> Result<StormReport, StormError> {
+    let start = Instant::now();
+    let mut storm =
+        Storm { world, settings, runs: 0, usual: (0, Duration::ZERO), confirmed: BTreeSet::new() };
+    let one = storm.undisturbed()?;
+    // Times in seconds are to differ.
+    std::thread::sleep(CLOCK_STEP.saturating_sub(start.elapsed()));
+    let begin_of_other = Instant::now();
+    let other = storm.undisturbed()?;
+    storm.usual = (one.0.trace.commands.len() as u64, begin_of_other.elapsed());
+    let other_trace = other.0.trace.clone();
+    let mut baseline = Baseline::new(one, other);
+    let trace = baseline.trace.clone();
+    let mut commands = Vec::new();
+    for planned in plan(&trace, &other_trace) {
+        commands.push(storm.disturb(&planned, &mut baseline)?);
+    }
+    Ok(StormReport {
+        runs: storm.runs,
+        took: start.elapsed(),
+        commands,
+        left_out: baseline.variation.left_out(&settings.current),
+        unmodelled: unmodelled(&trace),
+    })
+}
+
+/// Returns the names of programs that talked to others without a model.
+fn unmodelled(trace: &RunTrace) -> Vec<String> {
+    let real = trace.commands.iter().filter(|it| it.is_program && !it.is_modelled);
+    let names = real.filter_map(|it| it.text.split(' ').next()?.rsplit('/').next());
+    let names: BTreeSet<&str> = names.filter(|name| TALKING.contains(name)).collect();
+    names.into_iter().map(ToOwned::to_owned).collect()
+}
+
+/// A storm in progress.
+struct Storm<'s, W> {
+    world: &'s mut W,
+    settings: &'s StormSettings,
+    runs: u64,
+    /// Commands and real time of an undisturbed run.
+    usual: (u64, Duration),
+    /// Differences that another undisturbed run does not explain.
+    confirmed: BTreeSet<String>,
+}
+
+impl<W: StormWorld> Storm<'_, W> {
+    /// Runs the script without a fault in a fresh copy.
+    fn undisturbed(&mut self) -> Result<(RunEnd, Changes), StormError> {
+        self.world.renew()?;
+        let spec = RunSpec { max_commands: u64::MAX, max_time: MAX_TIME, ..self.spec() };
+        let end = self.run(&spec, false)?;
+        if end.status != 0 {
+            return Err(StormError::Undisturbed { status: end.status, errors: end.errors });
+        }
+        Ok((end, self.world.changes()?))
+    }
+
+    /// Runs the script with each fault of a command.
+    fn disturb(
+        &mut self,
+        planned: &PlannedCommand,
+        baseline: &mut Baseline,
+    ) -> Result<CommandReport, StormError> {
+        let mut findings = Vec::new();
+        for injection in &planned.injections {
+            let run = self.disturbed(injection)?;
+            let mut finding = baseline.judge(&run, injection, &self.settings.current);
+            // A date may have changed only now.
+            if let Some(difference) = &finding.difference
+                && self.confirmed.insert(difference.clone())
+            {
+                baseline.extend(self.undisturbed()?);
+                finding = baseline.judge(&run, injection, &self.settings.current);
+            }
+            findings.push(finding);
+        }
+        let line = planned.command.line;
+        Ok(CommandReport { line, text: self.text(planned.command), findings })
+    }
+
+    /// Runs the script with a fault. A run that fails is followed by an undisturbed one, as cron or a
+    /// person would start it.
+    fn disturbed(&mut self, injection: &Injection) -> Result<DisturbedRun, StormError> {
+        self.world.renew()?;
+        let is_recorded = injection.fault == CommandFault::ShellKilled;
+        let spec = RunSpec { injection: Some(*injection), is_recorded, ..self.spec() };
+        let mut end = self.run(&spec, false)?;
+        if is_recorded && end.trace.injected.is_some() {
+            end = self.run(&RunSpec { injection: None, ..spec }, true)?;
+        }
+        let again = match end.status {
+            0 => None,
+            _ if end.trace.is_endless => None,
+            _ => Some(self.run(&self.spec(), false)?),
+        };
+        Ok(DisturbedRun { end, again, changes: self.world.changes()? })
+    }
+
+    fn run(&mut self, spec: &RunSpec, is_continued: bool) -> Result<RunEnd, StormError> {
+        self.runs += u64::from(!is_continued);
+        let end = self.world.run(spec, is_continued)?;
+        match end.interrupt {
+            Some(signal) => Err(StormError::Interrupted(signal)),
+            None => Ok(end),
+        }
+    }
+
+    /// Returns the instructions for a run without a fault.
+    fn spec(&self) -> RunSpec {
+        let (commands, time) = self.usual;
+        let max_silence = time * 2 + EXTRA_SILENCE;
+        RunSpec {
+            seed: self.settings.seed,
+            injection: None,
+            models: self.settings.models.clone(),
+            directories: self.settings.directories.clone(),
+            trace: self.settings.trace.clone(),
+            is_recorded: false,
+            max_commands: commands * u64::from(MAX_FACTOR) + EXTRA_COMMANDS,
+            max_time: time * MAX_FACTOR + EXTRA_TIME,
+            max_silence,
+        }
+    }
+
+    /// Returns the text of a command: its line in the script, if the line has its name.
+    fn text(&self, command: &TracedCommand) -> String {
+        let index = (command.line as usize).saturating_sub(1);
+        let line = self.settings.lines.get(index).map(|line| line.trim()).unwrap_or_default();
+        let name = command.text.split(' ').next().unwrap_or_default();
+        if line.contains(name) { line.to_owned() } else { command.text.clone() }
+    }
+}

@@ -1,0 +1,83 @@
+//! Runs of this shell in overlays over directories.
+//!
+//! This process waits for the shell, and is no interpreter.
+
+use std::ffi::OsString;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, ExitStatus};
+
+use anyhow::{Context, Result};
+use ftsh_layers::{Attempt, Directories, leftovers, sweep};
+use nix::sys::signal::{SigSet, Signal, kill};
+use nix::unistd::Pid;
+
+use ftsh_process as process;
+
+/// This program.
+pub(super) const PROGRAM: &str = "/proc/self/exe";
+
+/// Signals that are passed on to the shell or come to the whole process group.
+const INTERRUPTS: [Signal; 4] = [Signal::SIGTERM, Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT];
+
+/// End of a shell.
+pub(super) struct EndedShell {
+    pub status: ExitStatus,
+    /// Signal, given by its number, that came to this process meanwhile.
+    pub interrupt: Option<i32>,
+}
+
+impl EndedShell {
+    /// Returns the exit status, as a parent shell would report it.
+    pub(super) fn code(&self) -> i32 {
+        let signal = self.status.signal().map(|signal| 128 + signal);
+        signal.or(self.status.code()).unwrap_or(1)
+    }
+}
+
+/// Removes the layers that killed processes left over directories.
+pub(super) fn sweep_leftovers(places: &Directories) {
+    for left in places.directories().flat_map(leftovers) {
+        let _ = sweep(&left);
+    }
+}
+
+/// Covers directories.
+pub(super) fn cover(places: &Directories) -> Result<Attempt> {
+    let mark = format!("{:016x}", process::random()?);
+    Ok(Attempt::begin(places, &mark)?)
+}
+
+/// Runs the shell in overlays, in the process group and the directory of this process.
+pub(super) fn run(
+    attempt: &Attempt,
+    words: impl IntoIterator<Item = OsString>,
+    prepare: impl FnOnce(&mut Command),
+) -> Result<EndedShell> {
+    let namespaces = attempt.namespaces().context("no namespaces")?;
+    let directory = std::env::current_dir().context("the current directory")?;
+    let mut command = namespaces.command(PROGRAM, &directory)?;
+    command.args(words);
+    prepare(&mut command);
+    let waited: SigSet = INTERRUPTS.into_iter().chain([Signal::SIGCHLD]).collect();
+    waited.thread_block()?;
+    wait(command.spawn().context("cannot start the shell")?, &waited)
+}
+
+/// Waits for the shell, and passes signals on.
+fn wait(mut shell: Child, waited: &SigSet) -> Result<EndedShell> {
+    let pid = Pid::from_raw(shell.id().cast_signed());
+    let mut interrupt = None;
+    loop {
+        if let Some(status) = shell.try_wait()? {
+            return Ok(EndedShell { status, interrupt });
+        }
+        let signal = waited.wait()?;
+        if INTERRUPTS.contains(&signal) {
+            interrupt.get_or_insert(signal as i32);
+        }
+        // The terminal sends the signals of keys to the whole group.
+        if matches!(signal, Signal::SIGTERM | Signal::SIGHUP) {
+            let _ = kill(pid, signal);
+        }
+    }
+}

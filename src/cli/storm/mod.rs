@@ -1,0 +1,98 @@
+//! `--storm`: runs of a script with one fault each, in copies of directories.
+
+mod inside;
+mod work;
+mod world;
+
+use std::ffi::OsString;
+
+use anyhow::{Result, anyhow};
+
+use self::work::WorkDirectory;
+use self::world::CoveredWorld;
+use super::flags::Flags;
+use super::messages::{print_text, report, usage};
+use super::options;
+use super::plan::{Action, RunPlan};
+use super::source::ScriptSource;
+use ftsh_layers::Directories;
+use ftsh_machine::Outcome;
+use ftsh_models::CommandModel;
+use ftsh_process as process;
+use ftsh_storm::{StormError, StormSettings, storm};
+use ftsh_syntax::slug::Slug;
+
+pub(super) use self::inside::{StormRun, hang_if_requested, run_machine, run_recorded};
+
+/// Status of a storm with commands that cannot be repeated.
+const NOT_REPEATABLE: u8 = 1;
+
+/// Directory that is copied without `--in`.
+const USUAL_DIRECTORY: &str = ".";
+
+/// Refuses options that need `--storm`.
+pub(super) fn check(flags: &Flags) -> Result<()> {
+    if flags.has(&options::STORM) {
+        return Ok(());
+    }
+    for option in [&options::STORM_IN, &options::STORM_COMMAND, &options::STORM_JSON] {
+        if flags.has(option) {
+            let message = format!("`{}` needs `--storm`", option.name());
+            return Err(usage(Slug::OptionConflict, message));
+        }
+    }
+    Ok(())
+}
+
+/// Runs the script of a plan with each fault, and reports the result.
+pub(super) fn run(flags: &Flags, plan: &RunPlan, words: Vec<OsString>) -> Result<Outcome> {
+    let is_rereadable = !matches!(plan.script.program, ScriptSource::StandardInput);
+    if plan.action != Action::Run || plan.script.is_prompt() || !is_rereadable {
+        let message = "`--storm` needs a script to run: a file, `-c` or a prefix";
+        return Err(usage(Slug::OptionConflict, message));
+    }
+    let script = match plan.script.program.script() {
+        Ok(script) => script,
+        Err(unusable) => return unusable.report(),
+    };
+    let text = |word: &OsString| word.to_string_lossy().into_owned();
+    let models: Vec<String> = flags.values(&options::STORM_COMMAND).iter().map(text).collect();
+    for model in &models {
+        model.parse::<CommandModel>().map_err(|reason| {
+            usage(Slug::OptionValue, format_args!("`--command` can't be `{model}`: {reason}"))
+        })?;
+    }
+    let usual = [OsString::from(USUAL_DIRECTORY)];
+    let directories = flags.values(&options::STORM_IN);
+    let directories = if directories.is_empty() { &usual } else { directories };
+    let places = Directories::find(directories).map_err(|error| anyhow!("--storm: {error}"))?;
+    let work = WorkDirectory::create(&places)?;
+    let settings = StormSettings {
+        seed: plan.script.seed.map_or_else(process::random, Ok)?,
+        models,
+        directories: places.directories().map(Into::into).collect(),
+        current: std::env::current_dir().unwrap_or_default(),
+        lines: script.source.text().lines().map(ToOwned::to_owned).collect(),
+        trace: work.trace(),
+    };
+    let mut world = CoveredWorld::new(places, &work, words);
+    match storm(&mut world, &settings) {
+        Ok(found) => {
+            let text = if flags.has(&options::STORM_JSON) {
+                format!("{:#}\n", found.json())
+            } else {
+                found.text()
+            };
+            let is_repeatable = found.is_repeatable();
+            let printed = print_text(&text);
+            Ok(if is_repeatable { printed } else { Outcome::Exited(NOT_REPEATABLE) })
+        }
+        Err(StormError::Interrupted(signal)) => Ok(Outcome::Interrupted(signal)),
+        Err(error) => {
+            if let StormError::Undisturbed { errors, .. } = &error {
+                report(&String::from_utf8_lossy(errors));
+            }
+            Err(anyhow!("--storm: {error}"))
+        }
+    }
+}
