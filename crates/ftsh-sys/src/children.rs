@@ -57,8 +57,13 @@ pub enum ChildChange {
 /// Fails with ECHILD if there is no such child. An ended child no longer exists afterwards.
 pub fn wait_for(pid: pid_t, stopped_too: bool) -> Result<Option<(pid_t, ChildChange)>, Errno> {
     let stopped = if stopped_too { WaitOptions::UNTRACED } else { WaitOptions::empty() };
-    let found = waitpid(process(pid), WaitOptions::NOHANG | stopped)
-        .map_err(|errno| Errno::from_raw(errno.raw_os_error()))?;
+    let found = loop {
+        match waitpid(process(pid), WaitOptions::NOHANG | stopped) {
+            // A tracer or a sandbox interrupts even calls that do not wait.
+            Err(rustix::io::Errno::INTR) => {}
+            found => break found.map_err(|errno| Errno::from_raw(errno.raw_os_error()))?,
+        }
+    };
     Ok(found.map(|(pid, status)| {
         let ended = |status| ChildChange::Ended(status);
         let change = status

@@ -10,6 +10,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use nix::errno::Errno;
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::unistd::{read, write};
 
@@ -241,13 +242,23 @@ impl<A: Send + 'static> WorkerPool<A> {
     }
 }
 
+/// Makes an event descriptor readable. Returns false if its reader is gone.
+pub(crate) fn set_readable(event: &OwnedFd) -> bool {
+    loop {
+        match write(event, &1_u64.to_ne_bytes()) {
+            Err(Errno::EINTR) => {} // the event must not be lost
+            // The counter is full, so the descriptor is readable.
+            result => return matches!(result, Ok(_) | Err(Errno::EAGAIN)),
+        }
+    }
+}
+
 fn work<A>(shared: &PoolShared<A>, sender: &Sender<(JobId, A)>, answered: &OwnedFd) {
     while let Some((ticket, control, job)) = next_job(shared) {
         // Dropping the answer of a canceled job closes the files that it opened.
         if let Some(answer) = control.run(job)
             && !control.is_cancelled()
-            && (sender.send((ticket, answer)).is_err()
-                || write(answered, &1_u64.to_ne_bytes()).is_err())
+            && (sender.send((ticket, answer)).is_err() || !set_readable(answered))
         {
             return; // the driver is gone
         }

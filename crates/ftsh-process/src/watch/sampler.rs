@@ -7,9 +7,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use nix::sys::eventfd::{EfdFlags, EventFd};
-use nix::unistd::{read, write};
+use nix::unistd::read;
 
 use super::super::os::signal::editor_signals;
+use super::super::os::workers::set_readable;
 use super::memory::{MemorySample, sample};
 use super::progress::Progress;
 use super::reading::{ProcessReader, SystemReader};
@@ -178,7 +179,7 @@ fn run(shared: &Shared) {
         state.is_busy = false;
         state.sampled = Some(sampled);
         drop(state);
-        if is_news && write(&shared.news, &1_u64.to_ne_bytes()).is_err() {
+        if is_news && !set_readable(&shared.news) {
             return; // the driver is gone
         }
     }
