@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use bstr::BString;
+use nix::errno::Errno;
 use nix::fcntl::OFlag;
 
 use super::super::cleanup::Registry;
@@ -60,11 +61,13 @@ pub(super) enum PendingContent {
 struct PipeEnds {
     reader: Option<OwnedFd>,
     writer: Option<OwnedFd>,
+    /// Error of the creation of the pipe, for the second of its ends.
+    error: Option<Errno>,
 }
 
 impl From<(io::PipeReader, io::PipeWriter)> for PipeEnds {
     fn from((reader, writer): (io::PipeReader, io::PipeWriter)) -> Self {
-        Self { reader: Some(reader.into()), writer: Some(writer.into()) }
+        Self { reader: Some(reader.into()), writer: Some(writer.into()), error: None }
     }
 }
 
@@ -224,10 +227,14 @@ impl FdTables {
                 self.end_hold(*id)?;
             }
         }
-        // Takes the ends of pipes first: after an error they must not stay behind.
+        // Takes the ends of pipes first: after an error they must not stay behind. Held output has a
+        // content even if another redirection fails.
         let mut taken = Vec::new();
         for changes in &redirects {
             match changes.source {
+                FdSource::Hold(id) => {
+                    self.unmade.insert(id, PendingContent::Bytes(BString::default()));
+                }
                 FdSource::PipeReader(id) => taken.push(self.take_end(id, |ends| &mut ends.reader)),
                 FdSource::PipeWriter(id) => taken.push(self.take_end(id, |ends| &mut ends.writer)),
                 _ => {}
@@ -326,8 +333,6 @@ impl FdTables {
         id: BufferId,
         held: &mut Vec<((u64, u64), Fd)>,
     ) -> Result<Option<Fd>, FdError> {
-        // The content exists even if the descriptor cannot be written or nothing is written to it.
-        self.unmade.insert(id, PendingContent::Bytes(BString::default()));
         let fd = plan.known().get(usize::from(number)).copied().flatten();
         if number > HIGHEST_STANDARD && !fd.is_some_and(Fd::is_writable) {
             return Ok(None);
@@ -472,8 +477,17 @@ impl FdTables {
         which: impl Fn(&mut PipeEnds) -> &mut Option<OwnedFd>,
     ) -> Result<Fd, FdError> {
         let mut ends = match self.pipes.remove(&id) {
+            Some(PipeEnds { error: Some(errno), .. }) => return Err(FdError::Pipe(errno.into())),
             Some(ends) => ends,
-            None => io::pipe().map(PipeEnds::from).map_err(FdError::Pipe)?,
+            None => match io::pipe() {
+                Ok(ends) => ends.into(),
+                Err(error) => {
+                    // A second pipe would have no process at its other end.
+                    let errno = Some(Errno::from_raw(error.raw_os_error().unwrap_or_default()));
+                    self.pipes.insert(id, PipeEnds { reader: None, writer: None, error: errno });
+                    return Err(FdError::Pipe(error));
+                }
+            },
         };
         let end = which(&mut ends).take();
         if ends.reader.is_some() || ends.writer.is_some() {

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use super::super::fds::path::TaskDirectory;
+use super::super::procs::few_descriptors::none_during;
 use super::*;
 use ftsh_machine::effect::{Access, Directory, PipeId};
 
@@ -115,6 +117,29 @@ each_alone! {
         let writer = world.start(Action::Print("".into()));
         assert_eq!(world.end_of(writer), "exit 0");
         assert_eq!(world.end_of(reader), "exit 0");
+    }
+
+    fn a_pipe_that_cannot_be_created_fails_at_both_ends(world) {
+        let directory = TaskDirectory::default();
+        let mut plan = |source| {
+            let redirects = vec![FdChange { descriptor: 1, source }];
+            let plan = world.driver.io.plan(IoId::INHERITED, &directory, None, redirects);
+            plan.err().map(|error| error.to_string())
+        };
+        let failed = none_during(|| plan(FdSource::PipeWriter(PipeId(1))));
+        assert_eq!(failed.as_deref(), Some("cannot create a pipe: too many open files (see `ulimit -n`)"));
+        // A reader of a new pipe would wait forever for a writer.
+        assert_eq!(plan(FdSource::PipeReader(PipeId(1))), failed);
+    }
+
+    fn held_output_has_a_content_if_no_pipe_can_be_created(world) {
+        let redirects = [(1, BufferId(1)), (2, BufferId(2))]
+            .map(|(descriptor, id)| FdChange { descriptor, source: FdSource::Hold(id) });
+        let directory = TaskDirectory::default();
+        let io = &mut world.driver.io;
+        let plan = none_during(|| io.plan(IoId::INHERITED, &directory, None, redirects.into()));
+        assert!(plan.is_err());
+        assert_eq!([BufferId(1), BufferId(2)].map(|id| world.content(id)), ["", ""]);
     }
 
     fn printing_never_holds_up_the_loop(world) {
