@@ -101,6 +101,25 @@ fn the_lock_is_free_after_a_kill() {
 }
 
 #[test]
+fn a_run_warns_if_its_lock_was_removed() {
+    let script = "rm lock; echo ran";
+    for options in [&["--lock=lock"][..], &["--lock=lock", "--cron"]] {
+        let run = Ftsh::script(script).options(options).success();
+        run.expect_stderr("ftsh: the lock `");
+        run.expect_stderr("was removed during the run");
+        run.one_line();
+    }
+    // A second run has a lock of its own, which this run does not hold.
+    let run = holder(&[]);
+    fs::remove_file(run.directory().join("lock")).expect("a lock");
+    rival(&run, "echo beside").stdout("beside\n").stderr("").success();
+    go(&run);
+    let ended = run.wait();
+    ended.expect_code(0);
+    ended.expect_stderr("was removed during the run");
+}
+
+#[test]
 fn the_lock_is_held_until_nothing_is_left() {
     let script = format!("trap '' TERM; {}", &WAITS["sh -c '".len()..WAITS.len() - 1]);
     let script = format!("sh -c \"{}\"", script.replace('"', "\\\""));

@@ -8,6 +8,8 @@ use std::time::Duration;
 use anyhow::{Result, anyhow, bail};
 
 use super::journal::{EndedRun, JournalFile, Recording, SharedJournal};
+use super::lock::HeldLock;
+use super::messages::print_message;
 use super::reporters::Reporters;
 use super::{storm, topics};
 use crate::repl::{self, Story};
@@ -21,6 +23,7 @@ use ftsh_machine::{Machine, Outcome, Time};
 use ftsh_process::non_blocking_writer;
 use ftsh_process::{AtEnd, Attachments, ProcessConfig, ProcessDriver, Supervision};
 use ftsh_storm::RunSpec;
+use ftsh_syntax::slug::Slug;
 use ftsh_sys::os_error::plain;
 
 /// Workload of a process.
@@ -75,6 +78,8 @@ pub(super) struct RunContext {
     pub storm: Option<RunSpec>,
     pub is_prompt: bool,
     pub is_cron: bool,
+    /// Lock of the run.
+    pub lock: Option<HeldLock>,
     /// Action at the end of a process without a supervisor.
     pub at_end: Option<AtEnd>,
 }
@@ -96,7 +101,11 @@ impl RunContext {
             );
         }
         let at_end = self.at_end.take().filter(|_| supervision.is_none());
+        let lock = self.lock.take();
         let outcome = self.run(workload, supervision)?;
+        if let Some(warning) = lock.and_then(|lock| lock.warning()) {
+            print_message(Slug::LockFile, warning);
+        }
         if let Some(at_end) = at_end {
             non_blocking_writer::wait(None);
             at_end(match outcome {

@@ -110,9 +110,39 @@ pub(super) struct LockHolder<'a> {
 /// Result of [`take`].
 pub(super) enum LockResult {
     /// This run holds the lock until all its processes have ended.
-    Held,
+    Held(HeldLock),
     /// Another run holds the lock. Contains one line for people.
     Busy(String),
+}
+
+/// Lock that this run holds.
+pub(super) struct HeldLock {
+    /// Path of the lock file, which does not depend on the current directory.
+    path: PathBuf,
+    /// Device and inode of the lock file.
+    identity: (u64, u64),
+}
+
+impl HeldLock {
+    /// Returns a warning if the path no longer leads to the lock file.
+    pub(super) fn warning(&self) -> Option<String> {
+        let is_there = match std::fs::symlink_metadata(&self.path) {
+            Ok(found) => identity(&found) == self.identity,
+            Err(error) => error.kind() != io::ErrorKind::NotFound,
+        };
+        let path = self.path.display();
+        (!is_there).then(|| {
+            format!(
+                "the lock `{path}` was removed during the run, so another run could start beside \
+                 this run; keep the files of locks"
+            )
+        })
+    }
+}
+
+/// Returns the device and the inode of a file.
+fn identity(file: &Metadata) -> (u64, u64) {
+    (file.dev(), file.ino())
 }
 
 /// Takes a lock, waiting at most `timeout`. Calls `waiting` once with the reason of a wait.
@@ -152,8 +182,8 @@ pub(super) fn take(
             }
             Err((_, errno)) => return Err(no_lock(path, errno)),
         };
-        if keep(path, file, holder) {
-            return Ok(LockResult::Held);
+        if let Some(held) = keep(path, file, holder) {
+            return Ok(LockResult::Held(held));
         }
     }
 }
@@ -171,8 +201,8 @@ pub(super) fn replace(
     loop {
         let file = match Flock::lock(open(path)?, FlockArg::LockExclusiveNonblock) {
             Ok(file) => {
-                if keep(path, file, holder) {
-                    return Ok(LockResult::Held);
+                if let Some(held) = keep(path, file, holder) {
+                    return Ok(LockResult::Held(held));
                 }
                 continue;
             }
@@ -217,20 +247,20 @@ fn no_lock(path: &Path, errno: Errno) -> anyhow::Error {
     )
 }
 
-/// Keeps a lock until the end of all processes of this run. Returns false if the file was removed
+/// Keeps a lock until the end of all processes of this run. Returns none if the file was removed
 /// meanwhile.
-fn keep(path: &Path, file: Flock<File>, holder: &LockHolder) -> bool {
-    let same = |other: &Metadata| {
-        file.metadata().is_ok_and(|ours| (ours.dev(), ours.ino()) == (other.dev(), other.ino()))
-    };
-    let is_there = std::fs::symlink_metadata(path).is_ok_and(|there| same(&there));
-    if is_there {
-        // The lock counts even if the file is not writable.
-        let _ = write_holder(&file, holder);
-        // The supervisor shares the descriptor, so the lock lasts as long as the last process.
-        std::mem::forget(file);
+fn keep(path: &Path, file: Flock<File>, holder: &LockHolder) -> Option<HeldLock> {
+    let identity_of = |found: io::Result<Metadata>| found.ok().as_ref().map(identity);
+    let identity = identity_of(file.metadata())?;
+    if identity_of(std::fs::symlink_metadata(path)) != Some(identity) {
+        return None;
     }
-    is_there
+    // The lock counts even if the file is not writable.
+    let _ = write_holder(&file, holder);
+    // The supervisor shares the descriptor, so the lock lasts as long as the last process.
+    std::mem::forget(file);
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    Some(HeldLock { path, identity })
 }
 
 fn open(path: &Path) -> Result<File> {

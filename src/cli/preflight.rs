@@ -8,7 +8,7 @@ use anyhow::{Result, anyhow};
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 
-use super::lock::{self, LockHolder, LockResult};
+use super::lock::{self, HeldLock, LockHolder, LockResult};
 use super::messages::{print_message, redirect_to};
 use super::plan::{CronMode, RunPlan, StartPlan, WhenBusy};
 use super::source::ScriptSource;
@@ -48,8 +48,12 @@ pub(super) fn capture(plan: &RunPlan) -> Result<Option<OutputCapture>> {
 }
 
 /// Waits a random part of the splay, then takes the lock: a run in its splay blocks no other run.
-/// Returns the outcome of a run that ends before it begins.
-pub(super) fn wait(plan: &mut RunPlan, seed: u64, log: &mut LogWriter) -> Result<Option<Outcome>> {
+/// Returns the lock, if the plan has one, or the outcome of a run that ends before it begins.
+pub(super) fn wait(
+    plan: &mut RunPlan,
+    seed: u64,
+    log: &mut LogWriter,
+) -> Result<Result<Option<HeldLock>, Outcome>> {
     let start = Instant::now();
     let deadline = *plan.deadline_mut();
     let StartPlan { splay, lock, lock_directory, lock_wait, when_busy } = &plan.start;
@@ -67,6 +71,7 @@ pub(super) fn wait(plan: &mut RunPlan, seed: u64, log: &mut LogWriter) -> Result
         report("splay", delay);
         std::thread::sleep(delay);
     }
+    let mut held = None;
     if let Some(place) = lock {
         let path = place.file(lock_directory.clone())?;
         let holder =
@@ -77,18 +82,20 @@ pub(super) fn wait(plan: &mut RunPlan, seed: u64, log: &mut LogWriter) -> Result
             WhenBusy::Replace => lock::replace(&path, &holder, longest, waiting)?,
             WhenBusy::Fail | WhenBusy::Skip => lock::take(&path, &holder, longest, waiting)?,
         };
-        if let LockResult::Busy(owner) = taken {
-            return Ok(Some(if longest < *lock_wait {
+        held = Some(match taken {
+            LockResult::Held(held) => held,
+            LockResult::Busy(owner) if longest < *lock_wait => {
                 print_message(Slug::NotRun, format!("{name}: not run: {owner}"));
-                Outcome::Exited(OUT_OF_TIME)
-            } else {
-                busy(&name, &owner, *when_busy == WhenBusy::Skip, log)
-            }));
-        }
+                return Ok(Err(Outcome::Exited(OUT_OF_TIME)));
+            }
+            LockResult::Busy(owner) => {
+                return Ok(Err(busy(&name, &owner, *when_busy == WhenBusy::Skip, log)));
+            }
+        });
     }
     // The run begins now, and the deadline is relative to this moment.
     *plan.deadline_mut() = Deadline::of_limit(Time::START, remaining());
-    Ok(None)
+    Ok(Ok(held))
 }
 
 /// Returns the outcome of a run that ends before it begins, because another one is in progress.

@@ -54,10 +54,11 @@ pub(super) fn run(script: Result<Script, UnusableScript>, mut plan: RunPlan) -> 
     let mut reporters = Reporters::open(&plan, run)?;
     plan.machine.log_level = reporters.level();
     let seed = plan.script.seed.map_or_else(random, Ok)?;
-    if let Some(outcome) = preflight::wait(&mut plan, seed, reporters.log())? {
-        return Ok(outcome);
-    }
-    let (is_cron, has_lock) = (plan.reporting.cron.is_on(), plan.start.lock.is_some());
+    let lock = match preflight::wait(&mut plan, seed, reporters.log())? {
+        Ok(lock) => lock,
+        Err(outcome) => return Ok(outcome),
+    };
+    let (is_cron, has_lock) = (plan.reporting.cron.is_on(), lock.is_some());
     let name = plan.script.program.name();
     let is_prompt = plan.script.is_prompt();
     if is_prompt {
@@ -101,6 +102,7 @@ pub(super) fn run(script: Result<Script, UnusableScript>, mut plan: RunPlan) -> 
         storm,
         is_prompt,
         is_cron,
+        lock,
         at_end,
     };
     if is_alone {
