@@ -16,7 +16,6 @@ use super::messages::usage;
 use super::replace;
 use jiff::Timestamp;
 use nix::errno::Errno;
-use nix::fcntl::{Flock, FlockArg};
 use nix::unistd::Pid;
 
 use crate::log::local_zone;
@@ -24,6 +23,7 @@ use ftsh_machine::outcome::Human;
 use ftsh_process::user_directory;
 use ftsh_syntax::slug::Slug;
 use ftsh_sys::os_error::plain;
+use ftsh_sys::{FileLock, LockKind};
 
 /// First bytes of a lock file. Other files are never overwritten.
 const MAGIC: &str = "ftsh lock\n";
@@ -31,6 +31,8 @@ const MAGIC: &str = "ftsh lock\n";
 const MAX_FILE_SIZE: u64 = 1 << 16;
 /// Polling interval of a lock whose holder is being replaced.
 const REPLACE_INTERVAL: Duration = Duration::from_millis(20);
+/// Holder of a lock whose file does not name the holder.
+const UNNAMED: &str = "another program, or by a run that has just started";
 /// Longest time in which a new holder writes its name into the lock file.
 const NAMING_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -159,7 +161,7 @@ pub(super) fn take(
     let mut is_reported = false;
     loop {
         let file = open(path)?;
-        let file = match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+        let file = match FileLock::lock(file, LockKind::ExclusiveNow) {
             Ok(file) => file,
             Err((file, Errno::EWOULDBLOCK)) => {
                 let left = timeout.saturating_sub(start.elapsed());
@@ -199,7 +201,7 @@ pub(super) fn replace(
     let start = Instant::now();
     let (mut signaled, mut strange) = (None, None);
     loop {
-        let file = match Flock::lock(open(path)?, FlockArg::LockExclusiveNonblock) {
+        let file = match FileLock::lock(open(path)?, LockKind::ExclusiveNow) {
             Ok(file) => {
                 if let Some(held) = keep(path, file, holder) {
                     return Ok(LockResult::Held(held));
@@ -249,7 +251,7 @@ fn no_lock(path: &Path, errno: Errno) -> anyhow::Error {
 
 /// Keeps a lock until the end of all processes of this run. Returns none if the file was removed
 /// meanwhile.
-fn keep(path: &Path, file: Flock<File>, holder: &LockHolder) -> Option<HeldLock> {
+fn keep(path: &Path, file: FileLock, holder: &LockHolder) -> Option<HeldLock> {
     let identity_of = |found: io::Result<Metadata>| found.ok().as_ref().map(identity);
     let identity = identity_of(file.metadata())?;
     if identity_of(std::fs::symlink_metadata(path)) != Some(identity) {
@@ -305,12 +307,12 @@ fn open(path: &Path) -> Result<File> {
 
 /// Waits for a lock. Returns none if the lock is not free in time. The waiting thread ends with the
 /// wait or with the process.
-fn wait(file: File, time: Duration) -> io::Result<Option<Flock<File>>> {
+fn wait(file: File, time: Duration) -> io::Result<Option<FileLock>> {
     let (sender, receiver) = mpsc::channel();
     let thread = std::thread::Builder::new().spawn(move || {
         let mut file = file;
         let result = loop {
-            match Flock::lock(file, FlockArg::LockExclusive) {
+            match FileLock::lock(file, LockKind::Exclusive) {
                 Err((same, Errno::EINTR)) => file = same,
                 Err((_, errno)) => break Err(errno),
                 Ok(file) => break Ok(file),
@@ -380,12 +382,13 @@ fn describe(path: &Path, file: &File) -> String {
     let lock = format!("the lock `{}` is held by", path.display());
     let note = HolderNote::read(file);
     let Some((note, pid)) = note.as_ref().and_then(|note| Some((note, note.pid()?))) else {
-        return format!("{lock} another program, or by a run that has just started");
+        return format!("{lock} {UNNAMED}");
     };
     let (field, is_here) = (|name| note.field(name), note.is_here());
     let gone = || nix::sys::signal::kill(Pid::from_raw(pid), None) == Err(Errno::ESRCH);
+    // The note is that of an earlier run.
     if is_here && gone() {
-        return format!("{lock} another program");
+        return format!("{lock} {UNNAMED}");
     }
     let mut text = format!("{lock} process {pid}, `{}`", field("script"));
     if !is_here {

@@ -9,7 +9,6 @@ use std::time::Duration;
 use bstr::ByteSlice;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
-use nix::fcntl::{Flock, FlockArg};
 use serde_json::json;
 
 use super::{LogStyle, json, local_zone, open_to_append};
@@ -17,6 +16,7 @@ use ftsh_machine::record::{Level, LogEvent, LogRecord};
 use ftsh_machine::{FailureKind, escape_field};
 use ftsh_process::non_blocking_writer::{self, NonBlockingWriter};
 use ftsh_sys::os_error::plain;
+use ftsh_sys::{FileLock, LockKind};
 
 /// The first line of GNU parallel's job log.
 const COLUMNS: &str = "Seq\tHost\tStarttime\tJobRuntime\tSend\tReceive\tExitval\tSignal\tCommand\n";
@@ -143,7 +143,7 @@ impl Results {
 /// the same time.
 fn begin(file: &File) -> io::Result<()> {
     // On file systems without locks, two header lines are better than none.
-    let _lock = Flock::lock(file.try_clone()?, FlockArg::LockExclusive);
+    let _lock = FileLock::lock(file.try_clone()?, LockKind::Exclusive);
     let data = file.metadata()?;
     if data.is_file() && data.len() == 0 {
         // An error is reported with the first branch.

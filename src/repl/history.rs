@@ -12,8 +12,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::state;
+use ftsh_sys::{FileLock, LockKind};
 use nix::errno::Errno;
-use nix::fcntl::{Flock, FlockArg, OFlag};
+use nix::fcntl::OFlag;
 
 /// Maximum number of inputs in the history.
 pub(super) const MAX_ENTRIES: usize = 10_000;
@@ -142,7 +143,7 @@ pub(super) fn is_kept(input: &str) -> bool {
 
 /// File of the history. A lock that another process holds too long is skipped.
 enum HistoryFile {
-    Locked(Flock<File>),
+    Locked(FileLock),
     Free(File),
 }
 
@@ -171,7 +172,7 @@ fn lock(open: impl Fn() -> io::Result<File>) -> io::Result<HistoryFile> {
     let start = Instant::now();
     let mut file = open()?;
     loop {
-        match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+        match FileLock::lock(file, LockKind::ExclusiveNow) {
             Ok(held) => {
                 let (now, ours) = (open()?.metadata()?, held.metadata()?);
                 if (now.dev(), now.ino()) == (ours.dev(), ours.ino()) {

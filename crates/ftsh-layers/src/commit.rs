@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
-use nix::fcntl::{Flock, FlockArg};
 use rustix::fs::{FileType, lstat, syncfs};
 
 use crate::change::Change;
@@ -19,6 +18,7 @@ use crate::plan::{self, CommitPlan};
 use crate::step::Step;
 use crate::tree::CoveredTree;
 use crate::upper::{Node, strip, survey};
+use ftsh_sys::{FileLock, LockKind};
 
 /// Time limit of the wait for the lock on a directory. Another commit takes far less, but a user
 /// may have locked the directory for longer.
@@ -96,20 +96,20 @@ pub(crate) fn commit(
 }
 
 /// Locks the covered directories, in an order that all attempts share.
-fn lock(trees: &[CoveredTree]) -> Result<Vec<Flock<File>>, CommitFailure> {
+fn lock(trees: &[CoveredTree]) -> Result<Vec<FileLock>, CommitFailure> {
     let mut order: Vec<&CoveredTree> = trees.iter().collect();
     order.sort_by_key(|tree| tree.id);
     order.into_iter().map(lock_tree).collect()
 }
 
-fn lock_tree(tree: &CoveredTree) -> Result<Flock<File>, CommitFailure> {
+fn lock_tree(tree: &CoveredTree) -> Result<FileLock, CommitFailure> {
     let failed = |error| tree.failed(b"", error);
     let path = crate::entry::path_of(tree.directory.as_fd());
     // Another open file: the lock of a shared one would not exclude other attempts of this shell.
     let mut file = File::open(path).map_err(failed)?;
     let start = Instant::now();
     loop {
-        match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+        match FileLock::lock(file, LockKind::ExclusiveNow) {
             Ok(locked) => return Ok(locked),
             Err((back, Errno::EWOULDBLOCK)) if start.elapsed() < LOCK_TIMEOUT => file = back,
             Err((_, Errno::EWOULDBLOCK)) => {

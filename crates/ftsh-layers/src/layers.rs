@@ -8,7 +8,6 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
-use nix::fcntl::{Flock, FlockArg};
 use rustix::fs::{AtFlags, Stat};
 use rustix::fs::{
     CWD, FileType, Gid, Mode, Timespec, Timestamps, Uid, XattrFlags, chmodat, chownat, fstat,
@@ -21,6 +20,7 @@ use crate::entry::{
     path_of,
 };
 use crate::step::Prepared;
+use ftsh_sys::{FileLock, LockKind};
 
 /// Link to the covered directory.
 pub(crate) const LOWER: &CStr = c"lower";
@@ -38,7 +38,7 @@ pub(crate) const PRIMARY: &CStr = c"primary";
 /// Locked directory with layers.
 pub(crate) struct Layers {
     pub(crate) path: PathBuf,
-    pub(crate) directory: Flock<File>,
+    pub(crate) directory: FileLock,
 }
 
 /// Facts about the layers right after their creation.
@@ -71,7 +71,7 @@ impl Layers {
         options.read(true).custom_flags(libc::O_NOFOLLOW | libc::O_DIRECTORY);
         let directory = File::from(ftsh_sys::move_up(options.open(&path)?.into())?);
         let own = FileId::from(&fstat(&directory)?);
-        let directory = match Flock::lock(directory, FlockArg::LockExclusiveNonblock) {
+        let directory = match FileLock::lock(directory, LockKind::ExclusiveNow) {
             Err((_, Errno::EWOULDBLOCK)) => return Ok(None),
             result => result.map_err(|(_, errno)| errno)?,
         };

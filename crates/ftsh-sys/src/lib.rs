@@ -9,6 +9,7 @@ mod children;
 mod descriptors;
 mod fd_kind;
 mod file_handle;
+mod file_lock;
 mod inotify;
 mod key_monitor;
 mod launch;
@@ -40,6 +41,7 @@ pub use descriptors::{
 };
 pub use fd_kind::{FdKind, fd_kind};
 pub use file_handle::file_handle;
+pub use file_lock::{FileLock, LockKind};
 pub use inotify::{CloseEvents, WatchNumber, report_closing, watch_changes};
 pub use key_monitor::start_key_monitor;
 pub use launch::{Launch, detach, exec, forbid_starts, fork, is_starting, prepare_exec};

@@ -13,13 +13,13 @@ use anyhow::{Result, bail};
 
 use super::super::messages::usage;
 use nix::errno::Errno;
-use nix::fcntl::{Flock, FlockArg};
 use nix::unistd::geteuid;
 
 use ftsh_journal::{Journal, Over, Unreadable};
 use ftsh_process::{LivenessLocks, ShellLiveness, liveness};
 use ftsh_syntax::slug::Slug;
 use ftsh_sys::os_error::plain;
+use ftsh_sys::{FileLock, LockKind};
 
 /// Maximum wait for the lock of a process that is about to end, or that only checks the lock.
 const LOCK_TIMEOUT: Duration = Duration::from_millis(200);
@@ -171,7 +171,7 @@ pub(super) fn latest_pid(journal: &Journal) -> u32 {
 fn lock(mut file: File) -> io::Result<Option<File>> {
     let start = Instant::now();
     loop {
-        match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+        match FileLock::lock(file, LockKind::ExclusiveNow) {
             Ok(locked) => {
                 let file = locked.try_clone()?;
                 // Forked processes share the descriptor, so the lock lasts as long as the last
@@ -215,9 +215,6 @@ pub(super) fn is_locked(path: &Path) -> bool {
     file.is_ok_and(|file| {
         // An attempt to lock the file would claim the lock for a moment.
         liveness(&file) != ShellLiveness::Unlocked
-            || matches!(
-                Flock::lock(file, FlockArg::LockSharedNonblock),
-                Err((_, Errno::EWOULDBLOCK))
-            )
+            || matches!(FileLock::lock(file, LockKind::SharedNow), Err((_, Errno::EWOULDBLOCK)))
     })
 }

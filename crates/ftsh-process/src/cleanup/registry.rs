@@ -11,13 +11,13 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use nix::errno::Errno;
-use nix::fcntl::{Flock, FlockArg};
 use nix::unistd::{UnlinkatFlags, symlinkat, unlinkat};
 
 use super::kind::NoteKind;
 use super::sweep;
 use crate::user_directory::{self, DirectoryError};
 use ftsh_sys as sys;
+use ftsh_sys::{FileLock, LockKind};
 
 /// Time limit of the end of a run for workers that hang in a file system.
 const WORKER_TIMEOUT: Duration = Duration::from_secs(5);
@@ -46,7 +46,7 @@ struct State {
 
 /// Directory of the run, locked while open.
 struct RunDirectory {
-    directory: Flock<File>,
+    directory: FileLock,
     path: PathBuf,
 }
 
@@ -133,14 +133,14 @@ impl Registry {
 
     /// Locks the run's directory and sends the lock to the supervisor. Returns none if another
     /// shell removed the directory as that of a killed shell, which is possible before the lock.
-    fn lock(&self, path: &Path) -> io::Result<Option<Flock<File>>> {
+    fn lock(&self, path: &Path) -> io::Result<Option<FileLock>> {
         let directory = match File::open(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             result => result?,
         };
         let directory = File::from(sys::move_up(directory.into())?);
         let own = directory.metadata()?;
-        let directory = match Flock::lock(directory, FlockArg::LockExclusiveNonblock) {
+        let directory = match FileLock::lock(directory, LockKind::ExclusiveNow) {
             Err((_, Errno::EWOULDBLOCK | Errno::EINTR)) => return Ok(None),
             result => result.map_err(|(_, errno)| errno)?,
         };

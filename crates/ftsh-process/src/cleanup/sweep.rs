@@ -9,12 +9,13 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
 use nix::dir::Dir;
-use nix::fcntl::{AtFlags, Flock, FlockArg, OFlag, readlinkat};
+use nix::fcntl::{AtFlags, OFlag, readlinkat};
 use nix::sys::stat::{Mode, fstatat};
 use nix::unistd::{UnlinkatFlags, unlinkat};
 
 use super::kind::NoteKind;
 use crate::user_directory;
+use ftsh_sys::{FileLock, LockKind};
 
 /// Name of the directory with all runs, in the user's directory.
 pub(super) const RUNS: &str = "runs";
@@ -90,10 +91,10 @@ pub(super) fn has_free_run(runs: &Path) -> bool {
 }
 
 /// Locks the directory of a run. Returns none if the shell of the run is alive.
-fn lock(run: &Path) -> Option<Flock<File>> {
+fn lock(run: &Path) -> Option<FileLock> {
     let mut options = File::options();
     options.read(true).custom_flags(libc::O_NOFOLLOW | libc::O_DIRECTORY);
-    Flock::lock(options.open(run).ok()?, FlockArg::LockExclusiveNonblock).ok()
+    FileLock::lock(options.open(run).ok()?, LockKind::ExclusiveNow).ok()
 }
 
 /// Removes files of the user's shells that were killed together with their supervisors. Returns the

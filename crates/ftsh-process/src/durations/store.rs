@@ -12,10 +12,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
-use nix::fcntl::{Flock, FlockArg, OFlag};
+use nix::fcntl::OFlag;
 
 use ftsh_machine::durations::history::DurationHistory;
 use ftsh_machine::durations::learned::digest;
+use ftsh_sys::{FileLock, LockKind};
 
 /// Size in bytes after which a record is shortened, and again after each multiple.
 const COMPACTION_SIZE: u64 = 64 * 1024;
@@ -173,7 +174,7 @@ impl DurationStore {
 
 /// An open record, whose lock ends when it is closed.
 struct LockedRecord {
-    file: Flock<File>,
+    file: FileLock,
 }
 
 impl LockedRecord {
@@ -187,11 +188,11 @@ impl LockedRecord {
 }
 
 /// Locks a record. Fails if another process has the lock for long.
-fn lock(file: File) -> io::Result<Flock<File>> {
+fn lock(file: File) -> io::Result<FileLock> {
     let until = Instant::now() + LOCK_TIMEOUT;
     let mut file = file;
     loop {
-        match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+        match FileLock::lock(file, LockKind::ExclusiveNow) {
             Ok(locked) => return Ok(locked),
             Err((again, Errno::EINTR | Errno::EWOULDBLOCK)) if Instant::now() < until => {
                 file = again;

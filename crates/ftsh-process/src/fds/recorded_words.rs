@@ -7,13 +7,14 @@ use std::path::Path;
 
 use bstr::{BString, ByteSlice};
 use nix::errno::Errno;
-use nix::fcntl::{Flock, FlockArg, OFlag};
+use nix::fcntl::OFlag;
 
 use super::super::os::workers::Control;
 use super::opening::open_as;
 use super::path::TaskDirectory;
 use ftsh_machine::TORN;
 use ftsh_machine::effect::WordFile;
+use ftsh_sys::{FileLock, LockKind};
 
 /// Appends a line if there is one, and returns the whole lines of the file from an offset on.
 ///
@@ -44,16 +45,16 @@ pub(super) fn update(
 
 /// File under a lock, where the file system has locks.
 enum LockedFile {
-    Locked(Flock<File>),
+    Locked(FileLock),
     Unlocked(File),
 }
 
 impl LockedFile {
     fn lock(file: File, is_for_writing: bool, control: &Control) -> io::Result<Self> {
-        let lock = if is_for_writing { FlockArg::LockExclusive } else { FlockArg::LockShared };
+        let lock = if is_for_writing { LockKind::Exclusive } else { LockKind::Shared };
         let mut file = file;
         loop {
-            match Flock::lock(file, lock) {
+            match FileLock::lock(file, lock) {
                 Ok(locked) => return Ok(Self::Locked(locked)),
                 Err((again, Errno::EINTR)) if !control.is_cancelled() => file = again,
                 Err((_, Errno::EINTR)) => return Err(ErrorKind::Interrupted.into()),
