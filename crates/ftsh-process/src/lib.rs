@@ -341,9 +341,11 @@ impl ProcessDriver {
             Err(error) => return self.answer(operation, Err(error)),
         };
         let (relays, mut external_fds) = self.relays();
-        relays.listen(&mut external_fds, io, std::mem::take(&mut plan.relayed));
-        let held = self.io.held.listen(&mut self.poller).map_err(FdError::Pipe);
-        let begun = held.and_then(|()| self.input_spools.begin(&mut plan, &mut self.poller));
+        let relayed = relays.listen(&mut external_fds, io, std::mem::take(&mut plan.relayed));
+        let held = relayed.and_then(|()| self.io.held.listen(&mut self.poller));
+        let begun = held
+            .map_err(FdError::Pipe)
+            .and_then(|()| self.input_spools.begin(&mut plan, &mut self.poller));
         if let Err(error) = begun {
             return self.answer(operation, Err(error));
         }

@@ -187,14 +187,18 @@ impl Relays {
         self.all.insert(operation, relay);
     }
 
-    /// Adds pipes that were created for a table.
-    pub(crate) fn listen(&mut self, context: &mut JobContext, io: IoId, pipes: Vec<RelayPipe>) {
+    /// Adds pipes that were created for a table. Fails if a pipe cannot be watched: its writers
+    /// would find it broken.
+    pub(crate) fn listen(
+        &mut self,
+        context: &mut JobContext,
+        io: IoId,
+        pipes: Vec<RelayPipe>,
+    ) -> io::Result<()> {
         for RelayPipe { relay: id, descriptor, reader, lines, keeps } in pipes {
             let Some(relay) = self.all.get_mut(&id) else { continue };
             let source = self.count;
-            if context.poller.add(reader.as_fd(), RELAYS + source).is_err() {
-                continue; // not relayed
-            }
+            context.poller.add(reader.as_fd(), RELAYS + source)?;
             self.count += 1;
             relay.keeps = keeps;
             relay.sources.insert(source);
@@ -204,6 +208,7 @@ impl Relays {
             let source_of = RelaySource { relay: id, errors, reader, lines, is_ending, forgotten };
             self.sources.insert(source, source_of);
         }
+        Ok(())
     }
 
     /// Handles available output.

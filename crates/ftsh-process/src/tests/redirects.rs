@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use super::super::fds::RelayPipe;
+use super::super::fds::line_assembler::LineAssembler;
 use super::super::fds::path::TaskDirectory;
 use super::super::procs::few_descriptors::none_during;
 use super::*;
@@ -140,6 +142,20 @@ each_alone! {
         let plan = none_during(|| io.plan(IoId::INHERITED, &directory, None, redirects.into()));
         assert!(plan.is_err());
         assert_eq!([BufferId(1), BufferId(2)].map(|id| world.content(id)), ["", ""]);
+    }
+
+    fn output_that_cannot_be_watched_is_refused(world) {
+        if std::env::var("FTSH_TEST_FALLBACK").is_ok_and(|fallback| fallback != "0") {
+            return; // without pidfds, `poll` watches every file
+        }
+        let relay = OperationId(1);
+        world.driver.relays.begin(&world.driver.io, relay, IoId::INHERITED);
+        let (relays, mut context) = world.driver.relays();
+        // The kernel watches no regular file.
+        let reader = tempfile::tempfile().expect("a file").into();
+        let lines = LineAssembler::new(None);
+        let pipe = RelayPipe { relay, descriptor: 1, reader, lines, keeps: None };
+        assert!(relays.listen(&mut context, IoId(2), vec![pipe]).is_err());
     }
 
     fn printing_never_holds_up_the_loop(world) {
