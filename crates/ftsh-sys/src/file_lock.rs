@@ -71,11 +71,11 @@ mod tests {
 
     #[test]
     fn one_lock_excludes_others() {
-        let (directory, open) = (std::env::temp_dir(), |path: &_| File::open(path).expect("open"));
-        let held = FileLock::lock(open(&directory), LockKind::SharedNow).expect("a lock");
-        FileLock::lock(open(&directory), LockKind::SharedNow).expect("a second lock");
-        let (file, errno) =
-            FileLock::lock(open(&directory), LockKind::ExclusiveNow).expect_err("it is held");
+        let lockable = tempfile::NamedTempFile::new().expect("a file");
+        let open = || lockable.reopen().expect("open");
+        let held = FileLock::lock(open(), LockKind::SharedNow).expect("a lock");
+        FileLock::lock(open(), LockKind::SharedNow).expect("a second lock");
+        let (file, errno) = FileLock::lock(open(), LockKind::ExclusiveNow).expect_err("it is held");
         assert_eq!(errno, Errno::EWOULDBLOCK);
         // The copy shares the lock, which ends nevertheless.
         let copy = held.try_clone().expect("a copy");
@@ -86,10 +86,9 @@ mod tests {
 
     #[test]
     fn an_unlock_that_fails_is_no_panic() {
-        let directory = std::env::temp_dir();
-        let held = FileLock::lock(File::open(&directory).expect("open"), LockKind::Exclusive);
-        let held = held.expect("a lock");
-        let other = File::options().read(true).custom_flags(libc::O_PATH).open(&directory);
+        let file = tempfile::tempfile().expect("a file");
+        let held = FileLock::lock(file, LockKind::Exclusive).expect("a lock");
+        let other = File::options().read(true).custom_flags(libc::O_PATH).open("/");
         let other = other.expect("a place");
         // SAFETY: both descriptors are open, and the first is replaced as a whole.
         assert!(unsafe { libc::dup2(other.as_raw_fd(), held.as_raw_fd()) } >= 0);
