@@ -209,7 +209,11 @@ fn a_run_may_be_skipped_in_silence() {
     let refused = rival(&run, "echo never").env("FTSH_LOCK_BUSY", "skip");
     refused.options(["--lock-busy=fail"]).stderr("not run: the lock").failure(75);
     let late = rival(&run, "echo never").options(["--lock-wait=1h", "--lock-busy=skip"]).stdout("");
-    late.env("FTSH_DEADLINE", in_seconds(0.1)).stderr("still after").failure(124);
+    late.env("FTSH_DEADLINE", in_seconds(0.1)).stderr("; the deadline has passed").failure(124);
+    // A start that takes longer than the deadline proposes no wait.
+    let late = rival(&run, "echo never").options(["--lock-wait=1h"]).stdout("");
+    let ended = late.env("FTSH_DEADLINE", in_seconds(-1.0)).failure(124);
+    assert!(!ended.errors().contains("--lock-wait"), "{}", ended.errors());
     go(&run);
     run.wait().expect_code(0);
     Ftsh::command("echo never")

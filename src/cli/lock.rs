@@ -168,7 +168,7 @@ pub(super) fn take(
                 let owner = describe(path, &file);
                 if left.is_zero() {
                     return Ok(LockResult::Busy(if timeout.is_zero() {
-                        format!("{owner}; use `--lock-wait D` to wait for it")
+                        owner
                     } else {
                         format!("{owner}, still after {}", Human(start.elapsed()))
                     }));

@@ -85,10 +85,14 @@ pub(super) fn wait(
         held = Some(match taken {
             LockResult::Held(held) => held,
             LockResult::Busy(owner) if longest < *lock_wait => {
-                print_message(Slug::NotRun, format!("{name}: not run: {owner}"));
+                let message = format!("{name}: not run: {owner}; the deadline has passed");
+                print_message(Slug::NotRun, message);
                 return Ok(Err(Outcome::Exited(OUT_OF_TIME)));
             }
-            LockResult::Busy(owner) => {
+            LockResult::Busy(mut owner) => {
+                if *when_busy == WhenBusy::Fail && lock_wait.is_zero() {
+                    owner += "; use `--lock-wait D` to wait for it";
+                }
                 return Ok(Err(busy(&name, &owner, *when_busy == WhenBusy::Skip, log)));
             }
         });
