@@ -13,6 +13,7 @@ use rustix::fs::{
     CWD, FileType, Gid, Mode, Timespec, Timestamps, Uid, XattrFlags, chmodat, chownat, fstat,
     linkat, lremovexattr, lsetxattr, mkdirat, mknodat, utimensat,
 };
+use rustix::process::geteuid;
 
 use crate::directories::{CoveredDirectory, accepts_files};
 use crate::entry::{
@@ -66,11 +67,18 @@ impl Layers {
     }
 
     /// Locks existing layers. Returns none if a living shell holds the lock.
+    ///
+    /// Layers of other users are refused, because a sweep executes the note in them.
     pub(crate) fn lock(path: PathBuf) -> io::Result<Option<Self>> {
         let mut options = File::options();
         options.read(true).custom_flags(libc::O_NOFOLLOW | libc::O_DIRECTORY);
         let directory = File::from(ftsh_sys::move_up(options.open(&path)?.into())?);
-        let own = FileId::from(&fstat(&directory)?);
+        let stat = fstat(&directory)?;
+        if !is_private(&stat) {
+            let text = "the layers belong to another user";
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
+        }
+        let own = FileId::from(&stat);
         let directory = match FileLock::lock(directory, LockKind::ExclusiveNow) {
             Err((_, Errno::EWOULDBLOCK)) => return Ok(None),
             result => result.map_err(|(_, errno)| errno)?,
@@ -176,6 +184,11 @@ impl Layers {
     pub(crate) fn remove(self) -> io::Result<()> {
         ftsh_sys::remove_tree(&self.path)
     }
+}
+
+/// True if this user owns a directory, and no other user can write to the directory.
+fn is_private(stat: &Stat) -> bool {
+    stat.st_uid == geteuid().as_raw() && mode(stat) & 0o022 == 0
 }
 
 /// Returns the extended attributes of a file, except for those of overlays. Attributes that this

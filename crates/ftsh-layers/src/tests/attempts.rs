@@ -1,9 +1,11 @@
 //! Attempts on one and several directories, and refusals.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::io::ErrorKind;
+use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::Path;
 
-use super::{assert_clean, begin, is_nobody, is_root, layers_in, scratch, sh};
+use super::{NOBODY, assert_clean, begin, is_nobody, is_root, layers_in, scratch, sh};
 use crate::{ChangeKind, CommitFailure, CoverError, Directories, Swept, leftovers, sweep};
 
 #[test]
@@ -179,4 +181,22 @@ fn an_interrupted_removal_is_finished() {
     // What is no part of layers stays.
     fs::create_dir_all(layers.join("4/inner")).expect("directories");
     assert!(sweep(&layers).is_err() && layers.exists());
+}
+
+#[test]
+fn layers_of_other_users_are_not_swept() {
+    if !is_root() {
+        return;
+    }
+    let scratch = scratch();
+    for (name, owner, mode) in [("other", NOBODY, 0o700), ("shared", 0, 0o770)] {
+        let layers = scratch.path().join(format!(".ftsh-{name}-0"));
+        fs::create_dir(&layers).expect("a directory");
+        fs::write(layers.join("note"), "").expect("a file");
+        chown(&layers, Some(owner), Some(owner)).expect("another owner");
+        fs::set_permissions(&layers, Permissions::from_mode(mode)).expect("permissions");
+        let error = sweep(&layers).expect_err("a sweep of foreign layers");
+        assert_eq!(error.kind(), ErrorKind::PermissionDenied, "{name}: {error}");
+        assert!(layers.join("note").exists(), "{name}");
+    }
 }
