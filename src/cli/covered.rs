@@ -7,7 +7,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus};
 
 use anyhow::{Context, Result};
-use ftsh_layers::{Attempt, Directories, leftovers, sweep};
+use ftsh_layers::{Attempt, Directories};
 use nix::sys::signal::{SigSet, Signal, kill};
 use nix::unistd::Pid;
 
@@ -31,13 +31,6 @@ impl EndedShell {
     pub(super) fn code(&self) -> i32 {
         let signal = self.status.signal().map(|signal| 128 + signal);
         signal.or(self.status.code()).unwrap_or(1)
-    }
-}
-
-/// Removes the layers that killed processes left over directories.
-pub(super) fn sweep_leftovers(places: &Directories) {
-    for left in places.directories().flat_map(leftovers) {
-        let _ = sweep(&left);
     }
 }
 

@@ -31,7 +31,8 @@ pub(super) fn run(
     words: impl Iterator<Item = OsString>,
 ) -> Result<Outcome> {
     let places = Directories::find(directories).map_err(|error| anyhow!("--preview: {error}"))?;
-    covered::sweep_leftovers(&places);
+    // A preview that was killed leaves its layers.
+    places.sweep();
     let attempt = covered::cover(&places).map_err(|error| anyhow!("--preview: {error}"))?;
     let status = covered::run(&attempt, [INSIDE.into()].into_iter().chain(words), |_| {})?.status;
     let changes = attempt.changes().map_err(|error| anyhow!("--preview: {error}"))?;

@@ -5,14 +5,22 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use rustix::fs::{fstat, syncfs};
 
+use crate::Directories;
 use crate::commit::resume;
 use crate::entry::{FileId, PREFIX, names};
 use crate::execute::Roots;
 use crate::layers::{ASIDE, LOWER, Layers, PRIMARY, UPPER, WORK};
 use crate::note::{CommitNote, NOTE};
+
+/// Time limit of the wait for commits in progress.
+const COMMIT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Interval between looks at a commit in progress.
+const COMMIT_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Result of a sweep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +75,38 @@ pub(crate) fn sweep_observed(path: &Path, observe: &mut dyn FnMut()) -> io::Resu
     observe();
     layers.remove()?;
     Ok(Swept::Discarded)
+}
+
+impl Directories {
+    /// Sweeps layers that killed shells left on the directories, and waits for commits in progress,
+    /// so that an attempt that begins now sees all or nothing of them.
+    ///
+    /// The notes of a shell may be lost before the layers, as after a reboot.
+    pub fn sweep(&self) {
+        let start = Instant::now();
+        for left in self.directories().flat_map(leftovers) {
+            while matches!(sweep(&left), Ok(Swept::InUse))
+                && is_of(&left, self)
+                && has_note(&left)
+                && start.elapsed() < COMMIT_TIMEOUT
+            {
+                std::thread::sleep(COMMIT_INTERVAL);
+            }
+        }
+    }
+}
+
+/// True if layers belong to one of the directories, or to a directory above or below.
+fn is_of(layers: &Path, directories: &Directories) -> bool {
+    std::fs::read_link(layers.join("lower")).is_ok_and(|lower| {
+        directories.directories().any(|own| own.starts_with(&lower) || lower.starts_with(own))
+    })
+}
+
+/// True if the commit of layers has begun.
+fn has_note(layers: &Path) -> bool {
+    let primary = std::fs::read_link(layers.join("primary"));
+    primary.as_deref().unwrap_or(layers).join("note").exists()
 }
 
 /// Finishes the commit of layers, if it has begun. Returns false otherwise.

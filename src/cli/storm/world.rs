@@ -32,7 +32,7 @@ impl CoveredWorld {
     /// Creates a world without a copy.
     pub(super) fn new(places: Directories, work: &WorkDirectory, words: Vec<OsString>) -> Self {
         process::adopt_orphans();
-        covered::sweep_leftovers(&places);
+        places.sweep();
         let is_file = |mode| SFlag::from_bits_truncate(mode) & SFlag::S_IFMT == SFlag::S_IFREG;
         let has_input = fstat(io::stdin()).is_ok_and(|stat| is_file(stat.st_mode));
         let files = StormFiles::new(work.path());

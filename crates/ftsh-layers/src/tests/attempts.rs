@@ -3,6 +3,7 @@
 use std::fs::{self, Permissions};
 use std::io::ErrorKind;
 use std::os::unix::fs::{PermissionsExt, chown};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
 
 use super::{NOBODY, assert_clean, begin, is_nobody, is_root, layers_in, scratch, sh};
@@ -199,4 +200,26 @@ fn layers_of_other_users_are_not_swept() {
         assert_eq!(error.kind(), ErrorKind::PermissionDenied, "{name}: {error}");
         assert!(layers.join("note").exists(), "{name}");
     }
+}
+
+#[test]
+fn an_interrupted_commit_is_finished_before_the_next_attempt() {
+    let scratch = scratch();
+    let directory = scratch.path().join("directory");
+    fs::create_dir(&directory).expect("a directory");
+    let Some(attempt) = begin(&[&directory]) else { return };
+    assert_eq!(sh(&attempt, &directory, "echo new > one; echo new > two"), 0);
+    let layers = layers_in(scratch.path());
+    let commit = AssertUnwindSafe(|| {
+        let mut stop = || {
+            if layers[0].join("note").exists() {
+                resume_unwind(Box::new("stopped"));
+            }
+        };
+        let _ = attempt.commit_observed(&mut stop);
+    });
+    assert!(catch_unwind(commit).is_err() && !directory.join("one").exists());
+    Directories::find(&[&directory]).expect("directories").sweep();
+    assert!(directory.join("one").exists() && directory.join("two").exists());
+    assert_clean(&directory);
 }

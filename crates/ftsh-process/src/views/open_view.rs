@@ -144,6 +144,7 @@ impl Overlays {
         registry: &Arc<Registry>,
     ) -> Result<(Self, Vec<PathBuf>), CoverError> {
         let directories = Directories::find(paths)?;
+        directories.sweep();
         let mark = format!("{:016x}", sys::random()?);
         let layers = directories.layers(&mark);
         let notes = layers.map(|path| registry.note(NoteKind::Layers, path)).collect();
