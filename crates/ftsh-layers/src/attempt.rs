@@ -10,7 +10,10 @@ use crate::change::Change;
 use crate::commit::{self, Committed};
 use crate::directories::Directories;
 use crate::error::{CommitFailure, CoverError};
+use crate::layers::Layers;
 use crate::mounts;
+use crate::note::RECORD;
+use crate::record::CommitRecord;
 use crate::translate;
 use crate::tree::CoveredTree;
 
@@ -89,21 +92,36 @@ impl Attempt {
     /// All programs of the attempt have ended. After an error other than
     /// [`CommitFailure::Unfinished`], the directories are as before the attempt.
     pub fn commit(self) -> Result<Committed, CommitFailure> {
-        self.commit_observed(&mut || {})
+        self.commit_observed(false, &mut || {})
+    }
+
+    /// Commits like [`Attempt::commit`], and leaves a record of the commit for a process that asks
+    /// later, by [`CommitRecord::find`].
+    pub fn commit_recorded(self) -> Result<Committed, CommitFailure> {
+        self.commit_observed(true, &mut || {})
     }
 
     /// Commits, with a call before each step.
     pub(crate) fn commit_observed(
         mut self,
+        is_recorded: bool,
         observe: &mut dyn FnMut(),
     ) -> Result<Committed, CommitFailure> {
         // The kernel removes the mounts.
         drop(self.namespaces.take());
         let trees = std::mem::take(&mut self.trees);
-        let result = commit::commit(&trees, observe);
-        if !matches!(result, Err(CommitFailure::Unfinished { .. })) {
-            // The next sweep removes what cannot be removed now.
-            let _ = remove_layers(trees, observe);
+        let mut result = commit::commit(&trees, is_recorded, observe);
+        if matches!(result, Err(CommitFailure::Unfinished { .. })) {
+            return result;
+        }
+        let mut layers: Vec<Layers> = trees.into_iter().map(|tree| tree.layers).collect();
+        let is_recorded = layers.first().is_some_and(|primary| primary.has(RECORD));
+        let primary = is_recorded.then(|| layers.remove(0));
+        // The next sweep removes what cannot be removed now.
+        let _ = remove_layers(layers, observe);
+        if let (Ok(committed), Some(primary)) = (&mut result, primary) {
+            observe();
+            committed.record = Some(CommitRecord::of(primary));
         }
         result
     }
@@ -115,7 +133,8 @@ impl Attempt {
 
     fn release(&mut self) -> io::Result<()> {
         drop(self.namespaces.take());
-        remove_layers(std::mem::take(&mut self.trees), &mut || {})
+        let trees = std::mem::take(&mut self.trees);
+        remove_layers(trees.into_iter().map(|tree| tree.layers).collect(), &mut || {})
     }
 }
 
@@ -127,11 +146,11 @@ impl Drop for Attempt {
 }
 
 /// Removes layers, those with the note of the attempt last.
-fn remove_layers(trees: Vec<CoveredTree>, observe: &mut dyn FnMut()) -> io::Result<()> {
+fn remove_layers(layers: Vec<Layers>, observe: &mut dyn FnMut()) -> io::Result<()> {
     let mut result = Ok(());
-    for tree in trees.into_iter().rev() {
+    for layers in layers.into_iter().rev() {
         observe();
-        result = tree.layers.remove().and(result);
+        result = layers.remove().and(result);
     }
     result
 }

@@ -15,6 +15,7 @@ use crate::error::CommitFailure;
 use crate::execute::{Executor, Roots, Strictness};
 use crate::note::{CommitNote, NotedTree};
 use crate::plan::{self, CommitPlan};
+use crate::record::CommitRecord;
 use crate::step::Step;
 use crate::tree::CoveredTree;
 use crate::upper::{Node, strip, survey};
@@ -33,6 +34,8 @@ const LOCK_INTERVAL: Duration = Duration::from_millis(5);
 pub struct Committed {
     /// Number of changes.
     pub changes: usize,
+    /// Record of the commit, if requested and anything has changed.
+    pub record: Option<CommitRecord>,
 }
 
 /// Returns the changes of an attempt.
@@ -55,9 +58,11 @@ fn compare(tree: &CoveredTree) -> Result<(Node, CommitPlan), CommitFailure> {
     Ok((root, plan))
 }
 
-/// Commits the changes of an attempt, with a call of `observe` before each step.
+/// Commits the changes of an attempt, with a call of `observe` before each step. The layers with the
+/// note keep a record if `is_recorded`, unless nothing has changed.
 pub(crate) fn commit(
     trees: &[CoveredTree],
+    is_recorded: bool,
     observe: &mut dyn FnMut(),
 ) -> Result<Committed, CommitFailure> {
     let _locks = lock(trees)?;
@@ -79,7 +84,7 @@ pub(crate) fn commit(
     }
     observe();
     if steps.is_empty() {
-        return Ok(Committed { changes });
+        return Ok(Committed { changes, record: None });
     }
     for (tree, (root, prepared)) in trees.iter().zip(&roots) {
         tree.layers
@@ -88,11 +93,11 @@ pub(crate) fn commit(
             .map_err(|error| tree.failed(b"", error))?;
     }
     let noted = trees.iter().map(|tree| NotedTree::new(&tree.path, tree.id, &tree.layers.path));
-    let note = CommitNote { trees: noted.collect(), steps };
+    let note = CommitNote { trees: noted.collect(), steps, is_recorded };
     decide(trees, &note, observe)?;
     execute(trees, &note, observe)?;
-    finish(trees, observe)?;
-    Ok(Committed { changes })
+    finish(trees, is_recorded, observe)?;
+    Ok(Committed { changes, record: None })
 }
 
 /// Locks the covered directories, in an order that all attempts share.
@@ -196,8 +201,12 @@ fn undo(trees: &[CoveredTree], steps: &[(u32, Step)], executed: usize) -> io::Re
     Ok(())
 }
 
-/// Removes the note after its last step.
-fn finish(trees: &[CoveredTree], observe: &mut dyn FnMut()) -> Result<(), CommitFailure> {
+/// Ends the note after its last step.
+fn finish(
+    trees: &[CoveredTree],
+    is_recorded: bool,
+    observe: &mut dyn FnMut(),
+) -> Result<(), CommitFailure> {
     let Some(primary) = trees.first() else { return Ok(()) };
     // One file system keeps the order of its changes; another one may be behind.
     for tree in trees.iter().filter(|tree| tree.id.device != primary.id.device) {
@@ -205,7 +214,7 @@ fn finish(trees: &[CoveredTree], observe: &mut dyn FnMut()) -> Result<(), Commit
         let _ = syncfs(&tree.directory);
     }
     observe();
-    CommitNote::remove(primary.layers.fd()).map_err(|error| CommitFailure::Unfinished {
+    CommitNote::end(primary.layers.fd(), is_recorded).map_err(|error| CommitFailure::Unfinished {
         path: primary.path.clone(),
         layers: primary.layers.path.clone(),
         error,

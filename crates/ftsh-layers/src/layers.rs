@@ -1,9 +1,10 @@
 //! Directory with the layers of one attempt on one directory.
 
-use std::ffi::{CStr, CString};
+use std::ffi::{CStr, CString, OsStr};
 use std::fs::{DirBuilder, File};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, symlink};
 use std::path::{Path, PathBuf};
 
@@ -152,6 +153,11 @@ impl Layers {
         };
         utimensat(CWD, &upper, &times, AtFlags::SYMLINK_NOFOLLOW)?;
         Ok(copied)
+    }
+
+    /// Returns the path of a part of the layers.
+    pub(crate) fn part(&self, name: &CStr) -> PathBuf {
+        self.path.join(OsStr::from_bytes(name.to_bytes()))
     }
 
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {

@@ -22,6 +22,7 @@ mod layers;
 mod mounts;
 mod note;
 mod plan;
+mod record;
 mod step;
 mod sweep;
 #[cfg(test)]
@@ -35,4 +36,5 @@ pub use change::{Change, ChangeKind};
 pub use commit::Committed;
 pub use directories::Directories;
 pub use error::{CommitFailure, CoverError};
+pub use record::CommitRecord;
 pub use sweep::{Swept, leftovers, roll_forward, sweep};

@@ -15,8 +15,10 @@ use crate::step::Step;
 
 /// Name of the note in the layers.
 pub(crate) const NOTE: &CStr = c"note";
+/// Name of the note after the last step, if the commit is recorded.
+pub(crate) const RECORD: &CStr = c"committed";
 /// Version of the format. Variants are added at the end of a type.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// Directory that a commit changes, and the place of its layers.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,6 +48,8 @@ impl NotedTree {
 pub(crate) struct CommitNote {
     pub(crate) trees: Vec<NotedTree>,
     pub(crate) steps: Vec<(u32, Step)>,
+    /// True if a record of the commit remains after the last step.
+    pub(crate) is_recorded: bool,
 }
 
 impl CommitNote {
@@ -83,6 +87,15 @@ impl CommitNote {
             return Err(unknown());
         }
         Ok(Some(postcard::from_bytes(rest).map_err(|_| unknown())?))
+    }
+
+    /// Ends the note after its last step: removes the note, or turns the note into the record.
+    pub(crate) fn end(layers: BorrowedFd, is_recorded: bool) -> io::Result<()> {
+        if !is_recorded {
+            return Self::remove(layers);
+        }
+        renameat(layers, NOTE, layers, RECORD)?;
+        Ok(fsync(layers)?)
     }
 
     /// Removes the note.

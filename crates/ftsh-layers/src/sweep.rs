@@ -14,13 +14,18 @@ use crate::commit::resume;
 use crate::entry::{FileId, PREFIX, names};
 use crate::execute::Roots;
 use crate::layers::{ASIDE, LOWER, Layers, PRIMARY, UPPER, WORK};
-use crate::note::{CommitNote, NOTE};
+use crate::note::{CommitNote, NOTE, RECORD};
+use crate::record::CommitRecord;
 
 /// Time limit of the wait for commits in progress.
 const COMMIT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Interval between looks at a commit in progress.
 const COMMIT_INTERVAL: Duration = Duration::from_millis(5);
+
+/// Age after which the record of a commit is removed. The run that may ask for the record has not
+/// been resumed.
+const RECORD_TIMEOUT: Duration = Duration::from_secs(7 * 86_400);
 
 /// Result of a sweep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +66,18 @@ pub(crate) fn sweep_observed(path: &Path, observe: &mut dyn FnMut()) -> io::Resu
     let Some(layers) = layers else { return Ok(Swept::InUse) };
     check_contents(&layers)?;
     if layers.has(NOTE) {
-        return finish(layers, observe).map(|()| Swept::RolledForward);
+        finish(&layers, observe)?;
+        return end(layers, observe).map(|()| Swept::RolledForward);
+    }
+    if layers.has(RECORD) {
+        let record = layers.part(RECORD).symlink_metadata()?;
+        let is_old = record.modified()?.elapsed().is_ok_and(|age| age > RECORD_TIMEOUT);
+        if is_old {
+            layers.remove()?
+        } else {
+            drop(CommitRecord::of(layers))
+        }
+        return Ok(Swept::RolledForward);
     }
     if layers.has(PRIMARY) {
         let primary = std::fs::read_link(layers.path.join("primary"))?;
@@ -69,7 +85,8 @@ pub(crate) fn sweep_observed(path: &Path, observe: &mut dyn FnMut()) -> io::Resu
         let Some(first) = Layers::lock(primary)? else { return Ok(Swept::InUse) };
         if first.has(NOTE) {
             drop(layers);
-            return finish(first, observe).map(|()| Swept::RolledForward);
+            finish(&first, observe)?;
+            return end(first, observe).map(|()| Swept::RolledForward);
         }
     }
     observe();
@@ -112,7 +129,10 @@ fn has_note(layers: &Path) -> bool {
 /// Finishes the commit of layers, if it has begun. Returns false otherwise.
 pub fn roll_forward(path: &Path) -> io::Result<bool> {
     match Layers::lock(path.into())? {
-        Some(layers) if layers.has(NOTE) => finish(layers, &mut || {}).map(|()| true),
+        Some(layers) if layers.has(NOTE) => {
+            finish(&layers, &mut || {})?;
+            end(layers, &mut || {}).map(|()| true)
+        }
         _ => Ok(false),
     }
 }
@@ -120,7 +140,7 @@ pub fn roll_forward(path: &Path) -> io::Result<bool> {
 /// Fails if a directory contains anything but layers.
 fn check_contents(layers: &Layers) -> io::Result<()> {
     let fresh = crate::entry::open_directory(layers.fd(), c".")?;
-    let known = [LOWER, UPPER, WORK, ASIDE, PRIMARY, NOTE, CommitNote::INCOMPLETE];
+    let known = [LOWER, UPPER, WORK, ASIDE, PRIMARY, NOTE, CommitNote::INCOMPLETE, RECORD];
     // The removal of the layers may have been interrupted.
     let is_known =
         |name: &CStr| known.contains(&name) || ftsh_sys::is_left_by_removal(name.to_bytes());
@@ -133,8 +153,8 @@ fn check_contents(layers: &Layers) -> io::Result<()> {
     }
 }
 
-/// Executes the remaining steps of a note, and removes all layers of the attempt.
-fn finish(layers: Layers, observe: &mut dyn FnMut()) -> io::Result<()> {
+/// Executes the remaining steps of a note, ends the note, and removes the other layers of the attempt.
+pub(crate) fn finish(layers: &Layers, observe: &mut dyn FnMut()) -> io::Result<()> {
     let Some(note) = CommitNote::read(layers.fd())? else { return Ok(()) };
     let (mut directories, mut others) = (Vec::new(), Vec::new());
     for (index, tree) in note.trees.iter().enumerate() {
@@ -151,8 +171,8 @@ fn finish(layers: Layers, observe: &mut dyn FnMut()) -> io::Result<()> {
     }
     // Layers that are gone have no steps left.
     let roots = directories.iter().enumerate().map(|(index, directory)| {
-        let own = if index == 0 { Some(&layers) } else { others[index - 1].as_ref() };
-        Roots { directory: directory.as_fd(), layers: own.unwrap_or(&layers).fd() }
+        let own = if index == 0 { Some(layers) } else { others[index - 1].as_ref() };
+        Roots { directory: directory.as_fd(), layers: own.unwrap_or(layers).fd() }
     });
     resume(&note, roots.collect(), observe).map_err(|(path, error)| {
         io::Error::new(error.kind(), format!("`{}`: {error}", path.display()))
@@ -161,13 +181,22 @@ fn finish(layers: Layers, observe: &mut dyn FnMut()) -> io::Result<()> {
         let _ = syncfs(directory);
     }
     observe();
-    CommitNote::remove(layers.fd())?;
+    CommitNote::end(layers.fd(), note.is_recorded)?;
     for other in others.into_iter().flatten() {
         observe();
         other.remove()?;
     }
+    Ok(())
+}
+
+/// Removes the layers of a finished commit, except for the record.
+fn end(layers: Layers, observe: &mut dyn FnMut()) -> io::Result<()> {
     observe();
-    layers.remove()
+    if !layers.has(RECORD) {
+        return layers.remove();
+    }
+    drop(CommitRecord::of(layers));
+    Ok(())
 }
 
 /// Locks other layers of a note. Returns none if they are gone.

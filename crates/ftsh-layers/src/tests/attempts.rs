@@ -216,7 +216,7 @@ fn an_interrupted_commit_is_finished_before_the_next_attempt() {
                 resume_unwind(Box::new("stopped"));
             }
         };
-        let _ = attempt.commit_observed(&mut stop);
+        let _ = attempt.commit_observed(false, &mut stop);
     });
     assert!(catch_unwind(commit).is_err() && !directory.join("one").exists());
     Directories::find(&[&directory]).expect("directories").sweep();

@@ -152,7 +152,7 @@ fn steps_before_a_conflict_are_undone() {
         assert_eq!(sh(&attempt, &directory, CHANGES), 0);
         // Another process creates the last new file after the comparison.
         let (mut steps, new) = (0, directory.join("zz"));
-        let result = attempt.commit_observed(&mut || {
+        let result = attempt.commit_observed(false, &mut || {
             steps += 1;
             if steps == late && !new.exists() {
                 write(&new);

@@ -11,7 +11,7 @@ use super::programs::{LENGTH, perform_within};
 use super::snapshot::{Snapshot, assert_same, snapshot};
 use super::{Scratch, assert_clean, begin, child, is_nobody, is_root, rounds, scratch};
 use crate::sweep::sweep_observed;
-use crate::{Swept, leftovers, sweep};
+use crate::{CommitRecord, Swept, leftovers, sweep};
 
 /// Status of a child that SIGKILL ended.
 const KILLED: i32 = 128 + 9;
@@ -83,10 +83,24 @@ impl Twins {
         both(&self.tried)
     }
 
+    /// Removes the records of commits, and returns their number.
+    fn remove_records(&self) -> usize {
+        let records = self.left().into_iter().filter_map(|layers| {
+            CommitRecord::find(&layers).expect("a record or none")?.remove().expect("no record");
+            Some(())
+        });
+        records.count()
+    }
+
     /// Returns the layers in both directories and beside them.
     fn left(&self) -> Vec<PathBuf> {
         self.tried.iter().flat_map(|root| leftovers(root)).collect()
     }
+}
+
+/// True if the commit with a seed leaves a record.
+fn is_recorded(seed: u64) -> bool {
+    !seed.is_multiple_of(2)
 }
 
 /// Distance of the seeds of the two directories. Both have hard links, or none has.
@@ -125,6 +139,7 @@ fn try_kill(victim: &str, seed: u64, step: u64) -> Option<Found> {
     let status = child(None, victim, &variables("commit"));
     if status == 0 {
         assert_same(&twins.is(), &new, &context);
+        assert_eq!(twins.remove_records(), usize::from(is_recorded(seed)), "{context}");
         assert!(twins.left().is_empty(), "{context}");
         return Some(Found::Finished);
     }
@@ -138,10 +153,12 @@ fn try_kill(victim: &str, seed: u64, step: u64) -> Option<Found> {
     }
     let left = twins.left();
     let swept: Vec<_> = left.iter().map(|layers| sweep(layers).expect("a sweep")).collect();
+    let records = twins.remove_records();
     twins.tried.iter().for_each(|root| assert_clean(root));
     let is = twins.is();
     // Without layers, the kill came after the note was removed.
     let is_new = swept.contains(&Swept::RolledForward) || is == new;
+    assert_eq!(records, usize::from(is_recorded(seed) && is_new), "{context}");
     assert_same(&is, if is_new { &new } else { &old }, &context);
     Some(if is_new { Found::RolledForward } else { Found::Discarded })
 }
@@ -194,5 +211,5 @@ fn killed() {
     let attempt = begin(&roots.each_ref().map(PathBuf::as_path)).expect("an attempt");
     perform_within(&attempt, &roots[0], seed);
     perform_within(&attempt, &roots[1], seed + OTHER);
-    let _ = attempt.commit_observed(&mut observe).expect("a commit");
+    let _ = attempt.commit_observed(is_recorded(seed), &mut observe).expect("a commit");
 }
