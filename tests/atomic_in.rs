@@ -290,17 +290,63 @@ fn killed(random: &mut ChaCha8Rng, number: usize) -> bool {
             run.signal(Signal::SIGKILL);
         }
     }
-    let mut run = run.leave();
-    let begin = Instant::now();
-    while !layers(run.directory.path()).is_empty() {
-        assert!(begin.elapsed() < Duration::from_secs(30), "layers stay: {}", run.story());
-        run = Ftsh::after(run).arg("-c").arg("sleep 0.02").success();
-    }
+    let run = without_layers(run.leave());
     let texts: Vec<String> = names.iter().map(|name| run.read(name)).collect();
     let has_old = run.directory.path().join("d/old").exists();
     let all = |text: &str| texts.iter().all(|it| it == text);
     assert!(all("new\n") && !has_old || all("old\n") && has_old, "{texts:?} {has_old}");
     !has_old
+}
+
+/// Starts shells until no layers are left.
+fn without_layers(mut run: Finished) -> Finished {
+    let begin = Instant::now();
+    while !layers(run.directory.path()).is_empty() {
+        assert!(begin.elapsed() < Duration::from_secs(30), "layers stay: {}", run.story());
+        run = Ftsh::after(run).arg("-c").arg("sleep 0.02").success();
+    }
+    run
+}
+
+/// Kills a recorded run at random moments until the script has ended. An attempt whose commit had
+/// begun is not made again.
+#[test]
+fn a_commit_of_a_recorded_run_takes_place_once() {
+    if !can_cover(false) {
+        return;
+    }
+    rounds::rounds(&["0"], |round| {
+        let mut random = ChaCha8Rng::seed_from_u64(round.number as u64);
+        let kills: usize = (0..3).map(|_| resume_until_the_end(&mut random)).sum();
+        eprintln!("{kills} kills");
+    });
+}
+
+/// Runs a script until its end, in spite of kills. Returns the number of kills.
+fn resume_until_the_end(random: &mut ChaCha8Rng) -> usize {
+    let text = "for i in 1 2 3 4\n\
+        try 99 times backoff none atomic in d\n\
+        sh -c 'echo $0 >> d/log; for f in a b c d e f g h; do echo $0 > d/$f; done' $i\n\
+        end\n\
+        end";
+    let mut run = script(text).options(["--journal=journal"]).start();
+    for kills in 0..200 {
+        std::thread::sleep(Duration::from_micros(random.random_range(5_000..60_000)));
+        let victims = [Some(run.pid()), run.interpreter()];
+        let victims = if kills % 3 == 2 { &victims[..] } else { &victims[kills % 3..][..1] };
+        for pid in victims.iter().flatten() {
+            // The run may be over.
+            let _ = kill(*pid, Signal::SIGKILL);
+        }
+        let ended = run.leave();
+        if ended.status.is_some_and(|status| status.success()) {
+            assert_eq!(ended.read("d/log"), "1\n2\n3\n4\n", "{kills} kills: {}", ended.story());
+            without_layers(ended);
+            return kills;
+        }
+        run = Ftsh::after(ended).options(["--journal=journal"]).arg("script.ftsh").start();
+    }
+    panic!("200 kills, and the script has not ended");
 }
 
 /// Returns the names of layers in a directory.

@@ -149,7 +149,7 @@ impl Driver for Refusing {
         };
         self.events.push_back(match self.sent {
             1 | 2 => not_begun(Blame::Engine),
-            3 => Event::Resumed { lost: vec![branch.process] },
+            3 => Event::Resumed { lost: vec![branch.process], committed: Vec::new() },
             _ => not_begun(Blame::Request),
         });
     }

@@ -17,6 +17,10 @@ fn reply() -> impl Strategy<Value = Result<Reply, Refusal>> {
     ]
 }
 
+fn ids() -> impl Strategy<Value = Vec<u64>> {
+    prop::collection::vec(0..60u64, 0..9)
+}
+
 fn event() -> impl Strategy<Value = Event> {
     let status = prop_oneof![
         (0..300i32).prop_map(CommandStatus::Exited),
@@ -46,8 +50,9 @@ fn event() -> impl Strategy<Value = Event> {
         }),
         4 => id.clone().prop_map(|scope| Event::Emptied { scope: ScopeId(scope) }),
         2 => id.prop_map(|process| Event::Spawned { process: ProcessId(process), pid: 1 }),
-        2 => prop::collection::vec(0..60u64, 0..9).prop_map(|lost| {
-            Event::Resumed { lost: lost.into_iter().map(ProcessId).collect() }
+        2 => (ids(), ids()).prop_map(|(lost, committed)| Event::Resumed {
+            lost: lost.into_iter().map(ProcessId).collect(),
+            committed: committed.into_iter().map(OperationId).collect(),
         }),
         1 => (1..32i32).prop_map(Event::Interrupted),
         1 => prop_oneof![

@@ -60,7 +60,8 @@ impl Interrupted {
         while let Some(event) = self.world.wait(later) {
             self.pending.push_back(event);
         }
-        Event::Resumed { lost: std::mem::take(&mut self.commands).into_iter().collect() }
+        let lost = std::mem::take(&mut self.commands).into_iter().collect();
+        Event::Resumed { lost, committed: Vec::new() }
     }
 }
 
@@ -233,7 +234,8 @@ fn cancellation_survives_every_end_of_the_shell() {
             // No scope is ever reported as empty.
             Output::Timeout(_) => {
                 ends += 1;
-                machine.handle_event(Time::START, Event::Resumed { lost: vec![] });
+                machine
+                    .handle_event(Time::START, Event::Resumed { lost: vec![], committed: vec![] });
             }
             Output::Finished(outcome) => panic!("{outcome:?}"),
         }
@@ -306,7 +308,7 @@ impl Driver for EndsAsking {
             Effect::Run(run) => vec![run.process],
             _ => Vec::new(),
         };
-        self.pending.push_back(Event::Resumed { lost });
+        self.pending.push_back(Event::Resumed { lost, committed: Vec::new() });
     }
 
     fn wait(&mut self, until: Time) -> Option<Event> {
@@ -494,7 +496,8 @@ fn output_being_flushed_is_lost() {
     let outcome = loop {
         match machine.poll_output() {
             Output::Effect(Effect::Run(run)) if matches!(run.action, Action::Copy) => {
-                machine.handle_event(world.now(), Event::Resumed { lost: vec![run.process] });
+                let (lost, committed) = (vec![run.process], Vec::new());
+                machine.handle_event(world.now(), Event::Resumed { lost, committed });
             }
             Output::Effect(effect) => world.perform(effect),
             Output::Timeout(until) => {

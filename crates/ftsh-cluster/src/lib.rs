@@ -29,8 +29,9 @@ use self::engine_state::EngineState;
 use self::engines::Engine;
 use self::remote_branch::{AwaitedEvent, RemoteBranch, ReservedIds};
 use self::sending::ShellProgram;
+use bstr::BString;
 use ftsh_machine::driver::{BufferPart, Driver, Durable};
-use ftsh_machine::effect::{BufferId, Dispatch, Effect, IoId, ScopeId};
+use ftsh_machine::effect::{BufferId, Dispatch, Effect, IoId, ScopeId, ViewId};
 use ftsh_machine::event::{Blame, CommandStatus, SpawnErrorKind};
 use ftsh_machine::{Event, Machine, Time};
 use ftsh_process::ProcessDriver;
@@ -277,6 +278,14 @@ impl Durable for ClusterDriver {
 
     fn inherit(&mut self, orphans: Vec<(ScopeId, Time)>) {
         self.orphans.inherit(orphans);
+    }
+
+    fn record_commits(&mut self, run: u64) {
+        self.inner.record_commits(run);
+    }
+
+    fn take_over_view(&mut self, view: ViewId, directories: &[BString]) -> bool {
+        self.inner.take_over_view(view, directories)
     }
 
     fn catch_up(&mut self) {

@@ -131,7 +131,7 @@ pub(crate) enum Delivered {
     /// `Event::Interrupted`
     Interrupted(i32),
     /// `Event::Resumed`
-    Resumed { lost: Vec<u64> },
+    Resumed { lost: Vec<u64>, committed: Vec<u64> },
     /// `Event::Suspended`: the signal, or none for a deadline
     Suspended(Option<i32>),
     /// `Event::Placed`
@@ -227,9 +227,10 @@ impl From<&Event> for Delivered {
                 Self::OverMemory { scope: scope.0, used: *used, largest, size: *size }
             }
             Event::Interrupted(signal) => Self::Interrupted(*signal),
-            Event::Resumed { lost } => {
-                Self::Resumed { lost: lost.iter().map(|process| process.0).collect() }
-            }
+            Event::Resumed { lost, committed } => Self::Resumed {
+                lost: lost.iter().map(|process| process.0).collect(),
+                committed: committed.iter().map(|operation| operation.0).collect(),
+            },
             Event::Suspended(Suspension::Signal(signal)) => Self::Suspended(Some(*signal)),
             Event::Suspended(Suspension::Deadline) => Self::Suspended(None),
         }
@@ -271,9 +272,10 @@ impl Delivered {
                 Event::OverMemory { scope: ScopeId(scope), memory }
             }
             Self::Interrupted(signal) => Event::Interrupted(signal),
-            Self::Resumed { lost } => {
-                Event::Resumed { lost: lost.into_iter().map(ProcessId).collect() }
-            }
+            Self::Resumed { lost, committed } => Event::Resumed {
+                lost: lost.into_iter().map(ProcessId).collect(),
+                committed: committed.into_iter().map(OperationId).collect(),
+            },
             Self::Suspended(signal) => {
                 Event::Suspended(signal.map_or(Suspension::Deadline, Suspension::Signal))
             }

@@ -150,7 +150,7 @@ impl FdGraph {
                 }
                 self.scopes.emptied(*scope);
             }
-            Event::Resumed { lost } => {
+            Event::Resumed { lost, .. } => {
                 for process in lost {
                     self.forget(*process);
                 }

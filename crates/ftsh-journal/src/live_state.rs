@@ -12,7 +12,9 @@ use super::fd_graph::{FdGraph, SharedInput};
 use super::read::NoMemory;
 use ftsh_machine::effect::{
     BufferId, Directory, FdChange, FdSource, IoId, OperationId, ProcessId, ScopeId, SpoolId, Umask,
+    ViewId,
 };
+use ftsh_machine::event::Reply;
 use ftsh_machine::{Effect, Event, Time};
 
 /// Everything that exists in the world of a run.
@@ -23,6 +25,10 @@ pub(crate) struct LiveState {
     pub(super) relays: BTreeMap<OperationId, LiveRelay>,
     pub(super) buffers: BTreeMap<BufferId, LiveBuffer>,
     pub(super) positions: BTreeMap<SharedInput, u64>,
+    /// Directories of each view.
+    views: BTreeMap<ViewId, Vec<BString>>,
+    /// Views dropped since the last event. The process may have ended before dropping them.
+    dropped_views: BTreeMap<ViewId, Vec<BString>>,
     replays: BTreeMap<SpoolId, LiveReplay>,
     /// Requests to the driver without an answer, in order.
     in_flight: BTreeMap<u64, Effect>,
@@ -129,6 +135,7 @@ impl LiveState {
                     self.rewind(&replay);
                 }
             }
+            Effect::DropView(view) => self.dropped_views.extend(self.views.remove_entry(&view)),
             Effect::HandOver { scope, into } => {
                 if let Some(until) = self.orphans.remove(&scope) {
                     self.add_orphan(into, until);
@@ -142,7 +149,6 @@ impl LiveState {
             | Effect::OpenScope { .. }
             | Effect::Watch { .. }
             | Effect::DropStagedFile(_)
-            | Effect::DropView(_)
             | Effect::DropScratch(_)
             | Effect::Leave(..)
             | Effect::RecordDurations(..)
@@ -159,10 +165,16 @@ impl LiveState {
             _ => Vec::new(),
         };
         self.fd_graph.on_event(event);
+        self.dropped_views.clear();
         match event {
             Event::Done { operation, result } => {
                 let effect = self.finish(*operation);
                 self.end_relay(*operation);
+                if let (Some(Effect::BeginView(begin)), Ok(Reply::Words(directories))) =
+                    (&effect, result)
+                {
+                    self.views.insert(begin.view, directories.clone());
+                }
                 if let Some(Effect::Open { io, base, directory, umask, redirects, .. }) = effect {
                     let (changes, uses) = (redirects, 0);
                     let table =
@@ -257,6 +269,17 @@ impl LiveState {
     /// Returns the commands without a recorded end.
     pub(crate) fn lost(&self) -> Vec<ProcessId> {
         self.fd_graph.commands().collect()
+    }
+
+    /// Returns the views whose commits may have left records, with their directories.
+    pub(crate) fn views(&self) -> impl Iterator<Item = (ViewId, &[BString])> {
+        let all = self.views.iter().chain(&self.dropped_views);
+        all.map(|(view, directories)| (*view, &directories[..]))
+    }
+
+    /// Returns the views that the machine has dropped, and that may still exist.
+    pub(crate) fn dropped_views(&self) -> impl Iterator<Item = ViewId> {
+        self.dropped_views.keys().copied()
     }
 
     /// Returns the requests to the driver without an answer, in order.

@@ -1,7 +1,7 @@
 //! Driver around another driver, which records the events that the machine receives.
 
 use std::cell::RefCell;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::replay::ReplayedWorld;
 use super::store::Store;
 use super::writer::{Writer, changes_the_world};
 use ftsh_machine::driver::{Driver, Durable};
-use ftsh_machine::effect::{Effect, IoId, OperationId, Query};
+use ftsh_machine::effect::{Effect, IoId, OperationId, Query, ViewId};
 use ftsh_machine::event::{
     Blame, CommandStatus, Refusal, Reply, Returned, SpawnError, SpawnErrorKind, Suspension,
 };
@@ -132,6 +132,7 @@ impl<'a, D: Durable, S: Store> Recorder<'a, D, S> {
 
     fn around(driver: &'a mut D, journal: Rc<RefCell<Writer<S>>>, deadline: Deadline) -> Self {
         let now = driver.now();
+        driver.record_commits(journal.borrow().run());
         let (unrecorded, unjournaled, late) = (VecDeque::new(), VecDeque::new(), Vec::new());
         let progress = RecordingState::Recording;
         Self {
@@ -168,8 +169,23 @@ impl<'a, D: Durable, S: Store> Recorder<'a, D, S> {
         if let Err(reason) = self.remake(&alive, &file) {
             self.leave(later.len(), reason);
         }
+        let mut committed = Vec::new();
+        let driver = &mut *self.driver;
+        let committed_views: BTreeSet<ViewId> = alive
+            .views()
+            .filter(|(view, directories)| driver.take_over_view(*view, directories))
+            .map(|(view, _)| view)
+            .collect();
+        for view in alive.dropped_views() {
+            self.driver.perform(Effect::DropView(view));
+        }
         for effect in alive.in_flight() {
             match effect {
+                Effect::CommitView { operation, view, .. } if committed_views.contains(view) => {
+                    committed.push(*operation);
+                    let result = Ok(Reply::Truth(true));
+                    self.unrecorded.push_back(Event::Done { operation: *operation, result });
+                }
                 Effect::Commit { operation, .. } | Effect::CommitView { operation, .. } => {
                     let result = Ok(Reply::Text(COMMIT_INTERRUPTED.into()));
                     self.unrecorded.push_back(Event::Done { operation: *operation, result });
@@ -178,7 +194,7 @@ impl<'a, D: Durable, S: Store> Recorder<'a, D, S> {
             }
         }
         if self.is_recording() {
-            self.unrecorded.push_front(Event::Resumed { lost: alive.lost() });
+            self.unrecorded.push_front(Event::Resumed { lost: alive.lost(), committed });
         }
         for effect in later {
             match effect {

@@ -13,7 +13,7 @@ use super::entry::{Delivered, FrameHead, JournalEntry, RecordedReply};
 use super::fd_graph::SharedInput;
 use super::live_state::LiveState;
 use super::read::{Journal, NoMemory};
-use ftsh_machine::effect::{BufferId, Effect, IoId, ScopeId};
+use ftsh_machine::effect::{BufferId, Effect, IoId, ScopeId, ViewId};
 use ftsh_machine::record::{Level, LogEvent, LogRecord};
 use ftsh_machine::secrets::Secrets;
 use ftsh_machine::{Event, Machine, Outcome, Output, Time};
@@ -78,6 +78,11 @@ impl ReplayedWorld {
 }
 
 impl ReplayResult {
+    /// Returns the views whose commits may have left records, with their directories.
+    pub fn views(&self) -> impl Iterator<Item = (ViewId, &[BString])> {
+        self.left.alive.views()
+    }
+
     /// Returns the machine, and the world to restore before the machine continues.
     pub fn go_on(self) -> (Machine, ReplayedWorld) {
         let ReplayState { alive, later, file, .. } = self.left;

@@ -205,8 +205,10 @@ impl<S: Store> Writer<S> {
 
     /// Prepares for an effect: commits the cause of an effect that changes the world.
     pub fn perform(&mut self, effect: &Effect) -> io::Result<()> {
-        // Records of the driver cause no effects, so they need no commit.
-        if self.must_commit && changes_the_world(effect) {
+        // Records of the driver cause no effects, so they need no commit. With a view, the record of
+        // its commit is dropped.
+        let is_final = changes_the_world(effect) || matches!(effect, Effect::DropView(_));
+        if self.must_commit && is_final {
             self.commit()?;
         }
         self.digest.add(effect);
@@ -215,6 +217,11 @@ impl<S: Store> Writer<S> {
             self.rest = Some(run.process.0);
         }
         Ok(())
+    }
+
+    /// Returns the number of the run.
+    pub(crate) fn run(&self) -> u64 {
+        self.run
     }
 
     /// Records the lease of a branch before its dispatch.

@@ -4,9 +4,11 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use crate::directories::Directories;
+use crate::entry::PREFIX;
 use crate::layers::{ASIDE, Layers, UPPER, WORK};
 use crate::note::{NOTE, RECORD};
-use crate::sweep;
+use crate::sweep::{self, leftovers};
 
 /// Time limit of the wait for another process that finishes the commit.
 const FINISH_TIMEOUT: Duration = Duration::from_secs(10);
@@ -30,9 +32,22 @@ impl CommitRecord {
         Self(layers)
     }
 
-    /// Returns the record of the commit of an attempt, given the path of its first layers. Finishes a
-    /// commit that has begun. Returns none if the commit had not begun.
-    pub fn find(layers: &Path) -> io::Result<Option<Self>> {
+    /// Returns the record of a commit of an attempt whose mark begins with these characters. Finishes
+    /// a commit that has begun. Returns none if no commit had begun.
+    pub fn find(places: &Directories, mark: &str) -> io::Result<Option<Self>> {
+        let begin = format!("{PREFIX}{mark}");
+        for layers in places.directories().take(1).flat_map(leftovers) {
+            let name = layers.file_name().unwrap_or_default().as_encoded_bytes();
+            let is_first = name.starts_with(begin.as_bytes()) && name.ends_with(b"-0");
+            if is_first && let Some(record) = Self::of_layers(&layers)? {
+                return Ok(Some(record));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns the record in layers, which are the first ones of an attempt.
+    pub(crate) fn of_layers(layers: &Path) -> io::Result<Option<Self>> {
         let start = Instant::now();
         let layers = loop {
             match Layers::lock(layers.into()) {
@@ -49,6 +64,11 @@ impl CommitRecord {
             sweep::finish(&layers, &mut || {})?;
         }
         Ok(layers.has(RECORD).then(|| Self::of(layers)))
+    }
+
+    /// Returns the path of the layers with the record.
+    pub fn path(&self) -> &Path {
+        &self.0.path
     }
 
     /// Removes the record.

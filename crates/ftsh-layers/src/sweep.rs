@@ -73,9 +73,9 @@ pub(crate) fn sweep_observed(path: &Path, observe: &mut dyn FnMut()) -> io::Resu
         let record = layers.part(RECORD).symlink_metadata()?;
         let is_old = record.modified()?.elapsed().is_ok_and(|age| age > RECORD_TIMEOUT);
         if is_old {
-            layers.remove()?
+            layers.remove()?;
         } else {
-            drop(CommitRecord::of(layers))
+            drop(CommitRecord::of(layers));
         }
         return Ok(Swept::RolledForward);
     }

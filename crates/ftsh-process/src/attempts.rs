@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bstr::BString;
 
-use super::cleanup::scratch_place;
+use super::cleanup::{NoteKind, scratch_place};
 use super::fds::path::TaskDirectory;
 use super::fds::{Amount, commit, commit_view, ended, files, stream};
 use super::input_spool::FEED;
@@ -165,9 +165,12 @@ impl ProcessDriver {
     pub(super) fn drop_view(&mut self, view: ViewId) {
         let Some(view) = self.views.remove(view) else { return };
         let busy = self.cleanup.registry.begin();
+        // From here on, no later process of a recorded run takes over the view.
+        let note = view.record().map(|path| self.cleanup.registry.note(NoteKind::Tree, path));
         // Without a worker, the view ends with its last user.
         let _ = self.work.pool.submit(move |_| {
             view.end();
+            drop(note);
             drop(busy);
             JobResult::Cancelled
         });

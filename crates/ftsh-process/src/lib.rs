@@ -60,6 +60,7 @@ pub use self::supervisor::{
 };
 pub use self::tag::{KillTimeout, remove_expired_limit};
 pub use self::tty::{Edited, TerminalRestore, columns, shows_status_line};
+pub use self::views::remove_commit_record;
 pub use ftsh_sys::{
     duplicate, exit_now, has_room, ignore_file_size_limit, ignore_only, ignored_signals,
     keep_closed, random, size, was_closed, with_large_stack,
@@ -90,7 +91,9 @@ use self::views::Views;
 use self::watch::ScopeWatches;
 use ftsh_machine::Machine;
 use ftsh_machine::driver::{BufferPart, Driver, Durable};
-use ftsh_machine::effect::{BufferId, Effect, FdChange, FdSource, IoId, OperationId, ProcessId};
+use ftsh_machine::effect::{
+    BufferId, Effect, FdChange, FdSource, IoId, OperationId, ProcessId, ViewId,
+};
 use ftsh_machine::event::{Event, Refusal, Reply};
 use ftsh_machine::record::{Level, LogEvent, LogRecord};
 use ftsh_machine::time::Time;
@@ -500,6 +503,14 @@ impl Durable for ProcessDriver {
 
     fn written(&mut self, buffer: BufferId, from: u64) -> std::io::Result<Option<BufferPart>> {
         self.io.written(buffer, from)
+    }
+
+    fn record_commits(&mut self, run: u64) {
+        self.views.record_commits(run);
+    }
+
+    fn take_over_view(&mut self, view: ViewId, directories: &[BString]) -> bool {
+        self.views.add_committed(view, directories)
     }
 
     fn catch_up(&mut self) {

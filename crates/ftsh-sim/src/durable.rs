@@ -7,8 +7,9 @@ use super::Simulated;
 use super::descriptors::{DescriptorTarget, Descriptors};
 use super::inputs::Of;
 use super::shell::Shell;
+use bstr::BString;
 use ftsh_machine::driver::{BufferPart, Durable};
-use ftsh_machine::effect::{BufferId, IoId, ProcessId, Run};
+use ftsh_machine::effect::{BufferId, IoId, ProcessId, Run, ViewId};
 
 impl Shell {
     /// True if a command runs.
@@ -43,6 +44,11 @@ impl Shell {
         Some(BufferPart { from: from as u64, bytes: content[from..].into() })
     }
 
+    /// True if a view was committed.
+    pub fn take_over_view(&self, view: ViewId) -> bool {
+        self.committed_views.contains(&view)
+    }
+
     /// Kills all processes of the shell, and drops their state: pipes, uncommitted output of
     /// attempts, and consumed input.
     pub fn end_processes(&mut self) {
@@ -60,6 +66,7 @@ impl Shell {
             std::mem::take(&mut self.descriptors);
         let mut successor = Self::default();
         successor.durations = std::mem::take(&mut self.durations);
+        successor.committed_views = std::mem::take(&mut self.committed_views);
         let there = &mut successor.descriptors;
         (there.files, there.stdin, there.stdout, there.stderr) = (files, stdin, stdout, stderr);
         successor
@@ -114,5 +121,9 @@ impl Durable for Simulated {
 
     fn written(&mut self, buffer: BufferId, from: u64) -> io::Result<Option<BufferPart>> {
         Ok(self.shell.written(buffer, from))
+    }
+
+    fn take_over_view(&mut self, view: ViewId, _directories: &[BString]) -> bool {
+        self.shell.take_over_view(view)
     }
 }

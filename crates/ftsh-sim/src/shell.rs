@@ -11,7 +11,7 @@ use super::durations::{SCRIPT, SimulatedDurations};
 use super::model::{Call, EndsBy, Model};
 use super::watches::Watches;
 use ftsh_machine::effect::{
-    Action, BeginView, FdChange, IoId, ProcessId, Query, Run, ScopeId, Signal, StagedFileId,
+    Action, BeginView, FdChange, IoId, ProcessId, Query, Run, ScopeId, Signal, StagedFileId, ViewId,
 };
 use ftsh_machine::event::{CommandStatus, Refusal, Reply, SpawnError, SpawnErrorKind};
 use ftsh_machine::{Effect, Event, Time};
@@ -109,6 +109,8 @@ pub struct Shell {
     pub(super) events: VecDeque<Event>,
     pub(super) durations: SimulatedDurations,
     pub(super) watches: Watches,
+    /// Views whose commit has taken place.
+    pub(super) committed_views: BTreeSet<ViewId>,
 }
 
 /// Running command, or the process that a command left running.
@@ -182,7 +184,8 @@ impl Shell {
                 let result = result.map_err(Refusal::from);
                 self.events.push_back(Event::Done { operation, result });
             }
-            Effect::Relay { .. } | Effect::DropView(_) => {}
+            Effect::Relay { .. } => {}
+            Effect::DropView(view) => _ = self.committed_views.remove(&view),
             Effect::FinishRelay(operation) => {
                 let result = Ok(Reply::Truth(true));
                 self.events.push_back(Event::Done { operation, result });
@@ -241,7 +244,7 @@ impl Shell {
                 };
                 self.events.push_back(Event::Done { operation, result });
             }
-            Effect::CommitView { operation, files, is_inner, .. } => {
+            Effect::CommitView { operation, view, files, is_inner } => {
                 let result = if world.conflicts() {
                     let why = "`f` was changed by another process meanwhile".to_owned();
                     Ok(Reply::Failed(Slug::Commit, why))
@@ -249,6 +252,9 @@ impl Shell {
                     let drafts = if is_inner { &[][..] } else { &files };
                     self.settle(drafts, world.settle(drafts.len()))
                 };
+                if matches!(result, Ok(Reply::Truth(true))) {
+                    self.committed_views.insert(view);
+                }
                 self.events.push_back(Event::Done { operation, result });
             }
             Effect::Commit { operation, files: drafts } => {

@@ -17,7 +17,7 @@ use crate::trace::{TraceEntry, TraceWriter};
 use ftsh_machine::driver::{BufferPart, Driver, Durable};
 use ftsh_machine::effect::{
     Access, Action, BufferId, Dispatch, Effect, FdSource, IoId, OperationId, ProcessId, Run,
-    ScopeId,
+    ScopeId, ViewId,
 };
 use ftsh_machine::event::{CommandStatus, SpawnError, SpawnErrorKind};
 use ftsh_machine::{Deadline, Event, Machine, Outcome, Time};
@@ -526,6 +526,14 @@ impl<D: Durable> Durable for StormDriver<D> {
 
     fn inherit(&mut self, orphans: Vec<(ScopeId, Time)>) {
         self.driver.inherit(orphans);
+    }
+
+    fn record_commits(&mut self, run: u64) {
+        self.driver.record_commits(run);
+    }
+
+    fn take_over_view(&mut self, view: ViewId, directories: &[BString]) -> bool {
+        self.driver.take_over_view(view, directories)
     }
 
     fn catch_up(&mut self) {

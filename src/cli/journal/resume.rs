@@ -172,6 +172,9 @@ impl EarlierRun {
                 let file = journal_file.file.try_clone()?;
                 write_end(file, &journal_file.path, &journal, &replayed, &outcome)?;
             }
+            for (view, directories) in replayed.views() {
+                process::remove_commit_record(journal.run, view, directories);
+            }
             let (elapsed, secrets) = (replayed.now, replayed.machine.secrets().clone());
             let name = journal.beginning.name;
             return Ok(Resumption::Over(EndedRun {

@@ -234,7 +234,7 @@ impl Oracles {
     }
 
     pub(crate) fn event(&mut self, now: Time, event: &Event) -> Result<(), Violation> {
-        if let Event::Resumed { lost } = event {
+        if let Event::Resumed { lost, .. } = event {
             for process in lost {
                 let (process, status) = (*process, ProcessStatus::Lost);
                 self.event(

@@ -53,7 +53,9 @@ impl Ledger {
                 let scopes = &self.scopes;
                 self.commands.retain(|_, inner| !is_within(scopes, *inner, *scope));
             }
-            Event::Resumed { lost } => self.commands.retain(|process, _| !lost.contains(process)),
+            Event::Resumed { lost, .. } => {
+                self.commands.retain(|process, _| !lost.contains(process));
+            }
             _ => {}
         }
     }

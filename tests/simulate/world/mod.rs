@@ -405,7 +405,8 @@ impl Faulty {
         if self.dice.chance(0.5) {
             self.around.now = self.around.now + self.dice.time(Duration::from_secs(100));
         }
-        Event::Resumed { lost: std::mem::take(&mut self.commands).into_iter().collect() }
+        let lost = std::mem::take(&mut self.commands).into_iter().collect();
+        Event::Resumed { lost, committed: Vec::new() }
     }
 
     /// Records an event for the machine.

@@ -121,9 +121,20 @@ impl Faulty {
         let orphans = self.ledger.scopes_away().into_iter().map(|scope| (scope, until));
         self.cluster.inherit(orphans.collect());
         let lost = self.ledger.commands().collect();
-        self.first.push_back(Event::Resumed { lost });
-        for effect in self.ledger.open().to_vec() {
+        let open = self.ledger.open().to_vec();
+        let committed = open.iter().filter_map(|effect| match effect {
+            Effect::CommitView { operation, view, .. } => {
+                self.shell.take_over_view(*view).then_some(*operation)
+            }
+            _ => None,
+        });
+        self.first.push_back(Event::Resumed { lost, committed: committed.collect() });
+        for effect in open {
             match effect {
+                Effect::CommitView { operation, view, .. } if self.shell.take_over_view(view) => {
+                    let result = Ok(Reply::Truth(true));
+                    self.first.push_back(Event::Done { operation, result });
+                }
                 Effect::Commit { operation, .. } | Effect::CommitView { operation, .. } => {
                     let result = Ok(Reply::Text(HALF_SETTLED.into()));
                     self.first.push_back(Event::Done { operation, result });

@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use crate::entry::{Delivered, JournalEntry};
 use crate::{Beginning, Journal, Recorder, Started, Store, Unreadable, Writer, read, replay};
+use bstr::BString;
 use ftsh_machine::driver::{self, BufferPart, Driver, Durable};
-use ftsh_machine::effect::{Access, Action, BufferId, FdChange, FdSource, IoId};
+use ftsh_machine::effect::{Access, Action, BufferId, FdChange, FdSource, IoId, ViewId};
 use ftsh_machine::record::{Level, LogRecord};
 use ftsh_machine::{Config, Deadline, Effect, Event, Machine, Outcome, Time};
 use ftsh_sim::{Model, Simulated};
@@ -227,6 +228,14 @@ impl Durable for Watched {
 
     fn written(&mut self, buffer: BufferId, from: u64) -> io::Result<Option<BufferPart>> {
         self.world.written(buffer, from)
+    }
+
+    fn record_commits(&mut self, run: u64) {
+        self.world.record_commits(run);
+    }
+
+    fn take_over_view(&mut self, view: ViewId, directories: &[BString]) -> bool {
+        self.world.take_over_view(view, directories)
     }
 }
 

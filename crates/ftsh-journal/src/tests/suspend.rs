@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use super::crash::{Disk, started};
 use crate::{Beginning, Recorder, Writer, read, replay};
+use bstr::BString;
 use ftsh_machine::driver::{self, BufferPart, Driver, Durable};
-use ftsh_machine::effect::{BufferId, IoId};
+use ftsh_machine::effect::{BufferId, IoId, ViewId};
 use ftsh_machine::record::{Level, LogRecord};
 use ftsh_machine::{Config, Deadline, Effect, Event, Machine, Time};
 use ftsh_sim::Simulated;
@@ -52,6 +53,14 @@ impl Durable for Untimely {
 
     fn written(&mut self, buffer: BufferId, from: u64) -> io::Result<Option<BufferPart>> {
         self.world.written(buffer, from)
+    }
+
+    fn record_commits(&mut self, run: u64) {
+        self.world.record_commits(run);
+    }
+
+    fn take_over_view(&mut self, view: ViewId, directories: &[BString]) -> bool {
+        self.world.take_over_view(view, directories)
     }
 }
 

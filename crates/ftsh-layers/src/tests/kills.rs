@@ -86,7 +86,10 @@ impl Twins {
     /// Removes the records of commits, and returns their number.
     fn remove_records(&self) -> usize {
         let records = self.left().into_iter().filter_map(|layers| {
-            CommitRecord::find(&layers).expect("a record or none")?.remove().expect("no record");
+            CommitRecord::of_layers(&layers)
+                .expect("a record or none")?
+                .remove()
+                .expect("no record");
             Some(())
         });
         records.count()

@@ -263,6 +263,22 @@ impl Committer<'_> {
             .unwrap_or_else(|suspend| self.core.requests.suspend(task, suspend))
     }
 
+    /// Handles the loss of the process that wrote a stream. An attempt whose view is committed is not
+    /// made again, so its stream is written again from the beginning.
+    pub(crate) fn stream_lost(&mut self, task: &mut Task) -> Flow {
+        let is_in_place = task.top_transaction().is_some_and(|it| it.view().is_some());
+        if !is_in_place {
+            return self.stream_written(task, Err(WriteError::Lost));
+        }
+        let state = std::mem::replace(&mut task.state, TaskState::Ready);
+        if let TaskState::Committing(Committing::Writing(_, stream)) = state
+            && let Some(commit) = task.top_transaction().and_then(|it| it.commit.as_mut())
+        {
+            commit.streams.push_front(stream);
+        }
+        self.next_stream(task)
+    }
+
     /// Continues after a stream was written, or failed to be written.
     pub(crate) fn stream_written(
         &mut self,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bstr::BString;
 
-use crate::effect::{BufferId, Dispatch, IoId, ScopeId};
+use crate::effect::{BufferId, Dispatch, IoId, ScopeId, ViewId};
 use crate::{Effect, Event, Machine, Outcome, Output, Time};
 
 /// World in which a machine runs.
@@ -43,6 +43,17 @@ pub trait Durable: Driver {
     /// Declares scopes in which a branch dispatched by an earlier process may run until a moment.
     /// Before that moment, the scopes count as not empty, and nothing else is dispatched from them.
     fn inherit(&mut self, _orphans: Vec<(ScopeId, Time)>) {}
+
+    /// Begins to leave records of commits of views, for processes that resume this run. `run` is a
+    /// random number of the run.
+    fn record_commits(&mut self, _run: u64) {}
+
+    /// Takes over a view of these directories that an earlier process of the run began. Returns true
+    /// if its commit has taken place. Finishes a commit that has begun. The record remains until the
+    /// view is dropped.
+    fn take_over_view(&mut self, _view: ViewId, _directories: &[BString]) -> bool {
+        false
+    }
 
     /// Collects all endings up to now. `wait` then reports them, however short its timeout is.
     fn catch_up(&mut self) {}

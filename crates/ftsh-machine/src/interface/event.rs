@@ -94,6 +94,8 @@ pub enum Event {
     Resumed {
         /// Commands without a recorded end: each may have been done, in part or not at all.
         lost: Vec<ProcessId>,
+        /// Commits of views that have taken place, though no answer is recorded. The answers follow.
+        committed: Vec<OperationId>,
     },
     /// The shell ends, but not the run. Everything started is ended, and nothing more begins.
     Suspended(Suspension),

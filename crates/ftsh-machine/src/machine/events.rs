@@ -270,8 +270,8 @@ impl Machine {
     }
 
     /// Handles the resumption of the run in another process, with commands whose results are
-    /// unknown.
-    pub(super) fn resumed(&mut self, now: Time, lost: Vec<ProcessId>) {
+    /// unknown, and commits of views that have taken place.
+    pub(super) fn resumed(&mut self, now: Time, lost: Vec<ProcessId>, committed: &[OperationId]) {
         self.core.scheduler.advance(now);
         self.core.log_run(LogEvent::Resumed { lost: lost.len() });
         // Passes ended with the previous shell, so they are not returned.
@@ -282,7 +282,7 @@ impl Machine {
         for id in self.core.tasks.ids() {
             self.resume(id, |machine, task| {
                 task.forget_durations();
-                machine.core.unwinder().resumed(task, &passes)
+                machine.core.unwinder().resumed(task, &passes, committed)
             });
         }
         for process in lost {
@@ -298,7 +298,7 @@ impl Machine {
             return self.flush_done(task, Err(WriteError::Lost));
         }
         if self.core.tasks.commits(task, process) {
-            return self.stream_written(task, Err(WriteError::Lost));
+            return self.resume(task, |machine, task| machine.core.committer().stream_lost(task));
         }
         self.resume(task, |machine, task| match task.state {
             TaskState::Remote(_) => machine.dispatcher().sender_lost(task, process),

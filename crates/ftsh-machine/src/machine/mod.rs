@@ -174,8 +174,8 @@ impl Machine {
 
     /// Handles an event at `now`.
     pub fn handle_event(&mut self, now: Time, event: Event) {
-        if let Event::Resumed { lost } = event {
-            return self.resumed(now, lost);
+        if let Event::Resumed { lost, committed } = event {
+            return self.resumed(now, lost, &committed);
         }
         self.handle_timeout(now);
         match event {

@@ -6,8 +6,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::atomic::transaction::TransactionKind;
-use crate::effect::ScopeId;
+use crate::atomic::transaction::{Committing, TransactionKind};
+use crate::effect::{OperationId, ScopeId};
 use crate::record::Level;
 use crate::resume::loss::lost;
 use crate::tasks::flow::Flow;
@@ -27,10 +27,17 @@ enum Lost {
 
 impl Unwinder<'_> {
     /// Handles the resumption of the run: fails the part of a task that cannot continue without the
-    /// previous process. `passes` are the scopes of the attempts that occupied channels.
-    pub(crate) fn resumed(&mut self, task: &mut Task, passes: &BTreeSet<ScopeId>) -> Flow {
+    /// previous process. `passes` are the scopes of the attempts that occupied channels, and
+    /// `committed` the commits of views that have taken place.
+    pub(crate) fn resumed(
+        &mut self,
+        task: &mut Task,
+        passes: &BTreeSet<ScopeId>,
+        committed: &[OperationId],
+    ) -> Flow {
         let is_cut = self.core.tasks.is_being_cut(task, 0);
-        match task.find_lost(passes, is_cut) {
+        let committed_at = task.committed_view(committed);
+        match task.find_lost(passes, is_cut, committed_at) {
             Some(Lost::Attempt(id)) => self.cut(task, id, &Cut::Loss),
             Some(Lost::Structure(at, what)) => self.lose(task, at, what),
             None => Flow::keep_waiting(task),
@@ -55,8 +62,13 @@ impl Unwinder<'_> {
 impl Task {
     /// Returns the outermost structure that cannot continue. `passes` are the scopes of the
     /// attempts that occupied channels. If `is_cut`, the task continues only in its `finally`
-    /// groups.
-    fn find_lost(&self, passes: &BTreeSet<ScopeId>, is_cut: bool) -> Option<Lost> {
+    /// groups. The attempt whose transaction is at `committed_at` has succeeded.
+    fn find_lost(
+        &self,
+        passes: &BTreeSet<ScopeId>,
+        is_cut: bool,
+        committed_at: Option<usize>,
+    ) -> Option<Lost> {
         if matches!(self.state, TaskState::AwaitingCleanup) && self.cancellations.is_empty() {
             return None; // dropped together with its parent
         }
@@ -73,6 +85,7 @@ impl Task {
                 _ if !goes_on => {}
                 FrameKind::Try(frame)
                     if frame.phase == TryPhase::Attempt
+                        && committed_at != Some(at + 1)
                         && (passes.contains(&frame.scope)
                             || is_atomic(self.frames.get(at + 1))) =>
                 {
@@ -90,6 +103,22 @@ impl Task {
             }
         }
         None
+    }
+
+    /// Returns the index of the task's transaction if its view is committed. `committed` are the
+    /// commits of views whose answers follow.
+    fn committed_view(&self, committed: &[OperationId]) -> Option<usize> {
+        let is_committed = match &self.state {
+            TaskState::Committing(Committing::Files(operation)) => committed.contains(operation),
+            TaskState::Committing(Committing::Writing(..)) => true,
+            _ => false,
+        };
+        let at = self.frames.len().checked_sub(1)?;
+        let has_view = matches!(
+            &self.frames[at].kind,
+            FrameKind::Transaction(transaction) if transaction.view().is_some()
+        );
+        (is_committed && has_view).then_some(at)
     }
 
     /// Returns the scope inside the first `keep` structures.

@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use ftsh_layers::{Attempt, CommitFailure, CoverError, Directories};
+use ftsh_layers::{Attempt, CommitFailure, CommitRecord, CoverError, Directories};
 use nix::errno::Errno;
 
 use crate::cleanup::{Note, NoteKind, Registry};
@@ -13,7 +13,11 @@ use ftsh_sys::Launch;
 
 /// View of directories for one attempt.
 #[derive(Default)]
-pub(crate) struct OpenView(RwLock<ViewState>);
+pub(crate) struct OpenView {
+    state: RwLock<ViewState>,
+    /// Beginning of the mark of the layers, if the commit is recorded.
+    recorded_as: Option<String>,
+}
 
 #[derive(Default)]
 enum ViewState {
@@ -21,7 +25,9 @@ enum ViewState {
     #[default]
     Unbegun,
     Open(Overlays),
-    /// Committed, dropped or refused.
+    /// Committed, with a record.
+    Committed(CommitRecord),
+    /// Committed without a record, dropped or refused.
     Ended,
 }
 
@@ -37,6 +43,20 @@ struct Overlays {
 }
 
 impl OpenView {
+    /// Creates a view that has not begun. The mark of the layers begins with `recorded_as`, if the
+    /// commit is recorded.
+    pub(crate) fn new(recorded_as: Option<String>) -> Self {
+        Self { state: RwLock::default(), recorded_as }
+    }
+
+    /// Returns a view of these directories that an earlier process has committed, with a mark that
+    /// begins in this way.
+    /// Finishes a commit that has begun.
+    pub(crate) fn committed(paths: &[PathBuf], mark: &str) -> Option<Self> {
+        let record = CommitRecord::find(&Directories::find(paths).ok()?, mark).ok()??;
+        Some(Self { state: ViewState::Committed(record).into(), recorded_as: Some(mark.into()) })
+    }
+
     /// Covers directories, given as paths of the shell. Returns their absolute paths without links.
     pub(crate) fn begin(
         &self,
@@ -44,8 +64,8 @@ impl OpenView {
         registry: &Arc<Registry>,
     ) -> Result<Vec<PathBuf>, BeginError> {
         let _busy = registry.begin().ok_or(BeginError::Dropped)?;
-        let result = Overlays::cover(paths, registry);
-        let mut state = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let result = Overlays::cover(paths, self.recorded_as.as_deref(), registry);
+        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
         match (&*state, result) {
             (ViewState::Unbegun, Ok((overlays, directories))) => {
                 *state = ViewState::Open(overlays);
@@ -62,7 +82,7 @@ impl OpenView {
     /// Returns the path by which the shell reaches what programs of the view see by a path. With
     /// `follow`, the last component may be a link.
     pub(crate) fn translate(&self, path: &Path, follow: bool) -> PathBuf {
-        let state = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
         let ViewState::Open(overlays) = &*state else { return PathBuf::new() };
         match overlays.translate(path, follow) {
             Ok(path) => path,
@@ -73,7 +93,7 @@ impl OpenView {
 
     /// Returns the absolute path without links of what programs of the view see by a path.
     pub(crate) fn canonicalize(&self, path: &Path) -> io::Result<PathBuf> {
-        let state = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
         let ViewState::Open(overlays) = &*state else { return Err(Errno::ENOENT.into()) };
         let reached = overlays.translate(path, true)?;
         reached.metadata()?;
@@ -85,25 +105,29 @@ impl OpenView {
 
     /// True if a path of the shell leads into the covered directories.
     pub(crate) fn contains(&self, path: &Path) -> bool {
-        match &*self.0.read().unwrap_or_else(PoisonError::into_inner) {
+        match &*self.state.read().unwrap_or_else(PoisonError::into_inner) {
             ViewState::Open(overlays) => path.starts_with(&overlays.root),
-            ViewState::Unbegun | ViewState::Ended => true,
+            ViewState::Unbegun | ViewState::Committed(_) | ViewState::Ended => true,
         }
     }
 
     /// Returns the registry of files that end with the view.
     pub(crate) fn registry(&self) -> Arc<Registry> {
-        match &*self.0.read().unwrap_or_else(PoisonError::into_inner) {
+        match &*self.state.read().unwrap_or_else(PoisonError::into_inner) {
             ViewState::Open(overlays) => overlays.registry.clone(),
-            ViewState::Unbegun | ViewState::Ended => Arc::new(Registry::without_notes()),
+            ViewState::Unbegun | ViewState::Committed(_) | ViewState::Ended => {
+                Arc::new(Registry::without_notes())
+            }
         }
     }
 
     /// Starts a program in the view.
     pub(crate) fn spawn(&self, launch: &Launch) -> Result<i32, Errno> {
-        match &*self.0.read().unwrap_or_else(PoisonError::into_inner) {
+        match &*self.state.read().unwrap_or_else(PoisonError::into_inner) {
             ViewState::Open(overlays) => sys::spawn_within(launch, overlays.attempt.namespaces()),
-            ViewState::Unbegun | ViewState::Ended => Err(Errno::ECANCELED),
+            ViewState::Unbegun | ViewState::Committed(_) | ViewState::Ended => {
+                Err(Errno::ECANCELED)
+            }
         }
     }
 
@@ -111,22 +135,47 @@ impl OpenView {
     pub(crate) fn commit(&self) -> Result<(), CommitFailure> {
         match self.take() {
             // The notes outlive the commit. They finish a commit that was interrupted.
-            Some(Overlays { attempt, notes: _notes, .. }) => attempt.commit().map(|_| ()),
+            Some(Overlays { attempt, notes: _notes, .. }) if self.recorded_as.is_none() => {
+                attempt.commit().map(|_| ())
+            }
+            Some(Overlays { attempt, notes: _notes, .. }) => {
+                let record = attempt.commit_recorded()?.record;
+                if let Some(record) = record {
+                    let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+                    *state = ViewState::Committed(record);
+                }
+                Ok(())
+            }
             None => Ok(()),
         }
     }
 
-    /// Ends the view, and discards its changes unless committed.
+    /// Returns the place of the record of the commit.
+    pub(crate) fn record(&self) -> Option<PathBuf> {
+        match &*self.state.read().unwrap_or_else(PoisonError::into_inner) {
+            ViewState::Committed(record) => Some(record.path().to_owned()),
+            _ => None,
+        }
+    }
+
+    /// Ends the view, and discards its changes unless committed. Removes the record of the commit.
     pub(crate) fn end(&self) {
-        drop(self.take());
+        if let ViewState::Committed(record) = self.end_state() {
+            // A later attempt removes an old record that cannot be removed now.
+            let _ = record.remove();
+        }
     }
 
     fn take(&self) -> Option<Overlays> {
-        let mut state = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        match std::mem::replace(&mut *state, ViewState::Ended) {
+        match self.end_state() {
             ViewState::Open(overlays) => Some(overlays),
-            ViewState::Unbegun | ViewState::Ended => None,
+            _ => None,
         }
+    }
+
+    fn end_state(&self) -> ViewState {
+        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        std::mem::replace(&mut *state, ViewState::Ended)
     }
 }
 
@@ -139,13 +188,16 @@ pub(crate) enum BeginError {
 }
 
 impl Overlays {
+    /// Covers directories. The mark of the layers begins with `recorded_as`.
     fn cover(
         paths: &[PathBuf],
+        recorded_as: Option<&str>,
         registry: &Arc<Registry>,
     ) -> Result<(Self, Vec<PathBuf>), CoverError> {
         let directories = Directories::find(paths)?;
         directories.sweep();
-        let mark = format!("{:016x}", sys::random()?);
+        // Another process may have begun the same view before.
+        let mark = format!("{}{:016x}", recorded_as.unwrap_or_default(), sys::random()?);
         let layers = directories.layers(&mark);
         let notes = layers.map(|path| registry.note(NoteKind::Layers, path)).collect();
         let attempt = Attempt::begin(&directories, &mark)?;
