@@ -1,6 +1,7 @@
 //! `atomic in`: directories that change completely or not at all.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -243,6 +244,26 @@ fn what_cannot_be_covered_is_refused_before_the_first_attempt() {
         let run = script(text).stdout("").stderr(message).failure(1);
         expect_tree(&run, &[("d/old", "old\n")]);
     }
+}
+
+#[test]
+fn a_set_uid_program_without_rights_is_reported() {
+    if !can_cover(true) {
+        return;
+    }
+    let run = script("./rooted\ntry 1 time atomic in d\n./rooted\nend").file("rooted", "");
+    let program = run.path("rooted");
+    fs::copy("/bin/true", &program).expect("a copy");
+    fs::set_permissions(&program, Permissions::from_mode(0o4755)).expect("permissions");
+    let run = if Uid::effective().is_root() {
+        chown(&run.path("d"), Some(Uid::from_raw(NOBODY)), None).expect("another owner");
+        run.unprivileged()
+    } else {
+        run
+    };
+    let run = run.success();
+    assert_eq!(run.errors().matches("is a set-uid program").count(), 1, "{}", run.story());
+    run.expect_stderr(":3 `./rooted` is a set-uid program");
 }
 
 #[test]

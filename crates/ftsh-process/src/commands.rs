@@ -17,7 +17,7 @@ use super::tag::{self, KillTimeout, limit_grants};
 use crate::non_blocking_writer;
 use ftsh_machine::effect::{Action, Environment, ProcessId, Run, ScopeId};
 use ftsh_machine::event::{CommandStatus, Event, SpawnError, SpawnErrorKind};
-use ftsh_machine::record::LogEvent;
+use ftsh_machine::record::{Level, LogEvent};
 use ftsh_machine::time::Deadline;
 use ftsh_sys as sys;
 use ftsh_sys::os_error::{self, plain};
@@ -440,7 +440,15 @@ impl ProcessDriver {
         };
         command.stage = CommandStage::Running;
         let (name, line) = (command.name.clone(), command.line);
-        self.found.remember(std::mem::take(&mut command.path), name.clone(), started.file);
+        let path = std::mem::take(&mut command.path);
+        if started.lacks_rights {
+            let note = format!(
+                "`{name}` is a set-uid program, which has no further rights in `atomic in` without \
+                 root"
+            );
+            self.log_at(Level::FAILURES, line, LogEvent::Note(note));
+        }
+        self.found.remember(path, name.clone(), started.file);
         if self.logs_processes() {
             self.log(line, LogEvent::Spawned { pid, command: name.to_string() });
         }

@@ -5,12 +5,13 @@ use std::ffi::{CString, OsStr};
 use std::io::{ErrorKind, Read};
 use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bstr::{BStr, BString, ByteSlice};
 use nix::errno::Errno;
-use nix::unistd::{AccessFlags, access};
+use nix::unistd::{AccessFlags, access, geteuid};
 
 use super::super::fds::FdTable;
 use super::super::fds::path::TaskDirectory;
@@ -64,6 +65,8 @@ pub struct StartedProgram {
     pub pid: i32,
     /// Path of the file that was executed.
     pub file: PathBuf,
+    /// True if the program would have further rights outside of its view.
+    pub lacks_rights: bool,
 }
 
 /// Cache of paths, by `PATH` and name.
@@ -115,6 +118,11 @@ fn is_executable(file: &Path) -> bool {
     file.metadata().is_ok_and(|data| data.is_file()) && access(file, AccessFlags::X_OK).is_ok()
 }
 
+/// True if a program runs with the rights of the owner of its file.
+fn is_set_uid(file: &Path) -> bool {
+    file.metadata().is_ok_and(|data| data.mode() & libc::S_ISUID != 0)
+}
+
 impl ProgramSpec {
     /// Returns the name as written in the script.
     pub fn name(&self) -> &BStr {
@@ -134,14 +142,17 @@ impl ProgramSpec {
         let file = self.find()?;
         let changes = table.changes();
         let view = self.directory.view.as_deref();
+        let lacks_rights = view.is_some() && is_set_uid(&file) && !geteuid().is_root();
         match prepared.spawn(&file, &changes, view) {
             // The cached path is stale.
             Err(Errno::ENOENT) if self.file.is_some() && !self.name().contains(&b'/') => {
                 let file = self.search()?;
                 let result = prepared.spawn(&file, &changes, view);
-                result
-                    .map_err(|errno| self.explain(&file, errno))
-                    .map(|pid| StartedProgram { pid, file })
+                result.map_err(|errno| self.explain(&file, errno)).map(|pid| StartedProgram {
+                    pid,
+                    file,
+                    lacks_rights,
+                })
             }
             Err(Errno::ENOEXEC) => {
                 self.require_text(&file)?;
@@ -149,11 +160,11 @@ impl ProgramSpec {
                 let pid = prepared
                     .spawn(Path::new(SHELL), &changes, view)
                     .map_err(|errno| self.explain(Path::new(SHELL), errno))?;
-                Ok(StartedProgram { pid, file })
+                Ok(StartedProgram { pid, file, lacks_rights })
             }
             result => result
                 .map_err(|errno| self.explain(&file, errno))
-                .map(|pid| StartedProgram { pid, file }),
+                .map(|pid| StartedProgram { pid, file, lacks_rights }),
         }
     }
 
