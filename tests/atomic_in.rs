@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use ftsh_layers::{Attempt, CoverError, Directories};
 use nix::sys::signal::{Signal, kill};
-use nix::unistd::{Uid, chown};
+use nix::unistd::{Gid, Uid, chown};
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 
@@ -234,8 +234,8 @@ fn what_cannot_be_covered_is_refused_before_the_first_attempt() {
         ("try 3 times atomic in missing\necho a\nend", "`missing`: no such file or directory"),
         ("try 3 times atomic in /\necho a\nend", "`/` cannot be covered as a whole"),
         (
-            "try 3 times atomic in d\ntry 3 times atomic in d\necho a\nend\nend",
-            "`atomic in` cannot stand in an attempt of another `atomic in`",
+            "mkdir d/sub\ntry atomic in d/sub\ntry 3 times atomic in d\necho a\nend\nend",
+            "has a file system mounted below",
         ),
         ("function f\nkeep true\nend\ntry atomic in d\nf\nend", "`keep` can't stand"),
         ("list none in\ntry atomic in ${none[@]}\necho a\nend", "has no directory"),
@@ -264,6 +264,51 @@ fn a_set_uid_program_without_rights_is_reported() {
     let run = run.success();
     assert_eq!(run.errors().matches("is a set-uid program").count(), 1, "{}", run.story());
     run.expect_stderr(":3 `./rooted` is a set-uid program");
+}
+
+#[test]
+fn inner_attempts_change_files_of_the_outer_one() {
+    let text = "try 2 times backoff none atomic in d\n\
+        sh -c 'echo $0 > d/outer; rm -f d/old' $attempt\n\
+        try 2 times backoff none atomic in d\n\
+        sh -c 'cat d/outer >> d/inner'\n\
+        if $attempt == 1; failure inner; end\n\
+        end\n\
+        forall x in a b at most 2 atomic in d/sub\n\
+        sh -c 'echo $0 > d/sub/$0' $x\n\
+        echo shell > d/sub/shell.$x\n\
+        end > d/output\n\
+        ls d/sub\n\
+        if $attempt == 1; failure outer; end\n\
+        end";
+    for unprivileged in [false, true] {
+        if !can_cover(unprivileged) {
+            return;
+        }
+        let mut run = script(text).file("d/sub/old", "");
+        if unprivileged && Uid::effective().is_root() {
+            for name in ["d", "d/old", "d/sub", "d/sub/old"] {
+                let nobody = Uid::from_raw(NOBODY);
+                let group = Gid::from_raw(NOBODY);
+                chown(&run.path(name), Some(nobody), Some(group)).expect("another owner");
+            }
+            run = run.unprivileged();
+        }
+        let run = run.stdout("a\nb\nold\nshell.a\nshell.b\n").success();
+        expect_tree(
+            &run,
+            &[
+                ("d/inner", "2\n"),
+                ("d/outer", "2\n"),
+                ("d/output", ""),
+                ("d/sub/a", "a\n"),
+                ("d/sub/b", "b\n"),
+                ("d/sub/old", ""),
+                ("d/sub/shell.a", "shell\n"),
+                ("d/sub/shell.b", "shell\n"),
+            ],
+        );
+    }
 }
 
 #[test]
@@ -296,12 +341,17 @@ const KILLS: usize = 12;
 
 /// Kills a run at a random moment. Returns true if the attempt has succeeded.
 fn killed(random: &mut ChaCha8Rng, number: usize) -> bool {
-    let text = "try atomic in d\n\
-        sh -c 'for i in 1 2 3 4 5 6 7 8; do echo new > d/f$i; done; rm d/old'\n\
-        end";
+    let (first, second) = (
+        "for i in 1 2 3 4; do echo new > d/f$i; done",
+        "for i in 5 6 7 8; do echo new > d/f$i; done",
+    );
+    let (begin, end) =
+        if number.is_multiple_of(2) { ("try atomic in d\n", "end\n") } else { ("", "") };
+    let text =
+        format!("try atomic in d\nsh -c '{first}'\n{begin}sh -c '{second}; rm d/old'\n{end}end");
     let names: Vec<String> = (1..=8).map(|it| format!("d/f{it}")).collect();
-    let run = names.iter().fold(script(text), |run, name| run.file(name, "old\n")).start();
-    std::thread::sleep(Duration::from_micros(random.random_range(0..40_000)));
+    let run = names.iter().fold(script(&text), |run, name| run.file(name, "old\n")).start();
+    std::thread::sleep(Duration::from_micros(random.random_range(0..50_000)));
     let interpreter = run.interpreter();
     match (number % 3, interpreter) {
         (0, _) => run.signal(Signal::SIGKILL),

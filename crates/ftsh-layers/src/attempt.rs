@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
-use ftsh_sys::{Namespaces, Overlay, mount_overlays};
+use ftsh_sys::{Namespaces, Overlay, mount_overlays, mount_overlays_within};
 
 use crate::change::Change;
 use crate::commit::{self, Committed};
@@ -22,6 +22,21 @@ pub struct Attempt {
     /// `None` once the overlays are released.
     namespaces: Option<Namespaces>,
     trees: Vec<CoveredTree>,
+    /// Trees that an outer attempt covers as well. Their changes go to the outer attempt.
+    nested: Vec<CoveredTree>,
+    /// Directories of the outer attempts, the innermost attempt first.
+    around: Vec<OuterPlace>,
+}
+
+/// Directory that an attempt covers, as inner attempts use it.
+#[derive(Clone)]
+pub(crate) struct OuterPlace {
+    /// Absolute path without links.
+    pub(crate) covered: PathBuf,
+    /// Root directory below which the shell reaches the directory.
+    root: PathBuf,
+    /// Directory with the layers.
+    pub(crate) layers: PathBuf,
 }
 
 impl Attempt {
@@ -30,8 +45,28 @@ impl Attempt {
     ///
     /// The call waits for the kernel, so it does not belong on an event loop.
     pub fn begin(places: &Directories, mark: &str) -> Result<Self, CoverError> {
-        let mut attempt = Self { namespaces: None, trees: Vec::new() };
-        for (place, path) in places.places.iter().zip(places.layers(mark)) {
+        Self::begin_around(places, mark, None)
+    }
+
+    /// Covers directories within an outer attempt. The outer attempt lives longer.
+    pub fn begin_within(
+        places: &Directories,
+        mark: &str,
+        outer: &Self,
+    ) -> Result<Self, CoverError> {
+        Self::begin_around(places, mark, Some(outer))
+    }
+
+    fn begin_around(
+        places: &Directories,
+        mark: &str,
+        outer: Option<&Self>,
+    ) -> Result<Self, CoverError> {
+        let around = outer.map(Self::places).unwrap_or_default();
+        let (trees, nested) = (Vec::new(), Vec::new());
+        let mut attempt = Self { namespaces: None, trees, nested, around };
+        for (index, place) in places.places.iter().enumerate() {
+            let path = place.layers(mark, index);
             if !place.is_current() {
                 let error = io::Error::other("the directory was moved or replaced");
                 return Err(CoverError::Directory { path: place.path.clone(), error });
@@ -39,16 +74,33 @@ impl Attempt {
             let primary = attempt.trees.first().map(|tree| tree.layers.path.clone());
             let tree = CoveredTree::create(place, &path, primary.as_deref())
                 .map_err(|error| CoverError::Layers { path: place.path.clone(), error })?;
-            attempt.trees.push(tree);
+            match place.nested {
+                None => attempt.trees.push(tree),
+                Some(_) => attempt.nested.push(tree),
+            }
         }
-        let is_privileged = attempt.trees.iter().all(|tree| tree.start.is_privileged);
+        let trees: Vec<_> = attempt.trees.iter().chain(&attempt.nested).collect();
+        let is_privileged = trees.iter().all(|tree| tree.start.is_privileged);
         let overlays: io::Result<Vec<Overlay>> =
-            attempt.trees.iter().map(|tree| tree.overlay(is_privileged)).collect();
-        let namespaces = mount_overlays(&overlays?, !is_privileged).map_err(|failure| {
-            let trees = &attempt.trees;
-            mounts::refusal(failure, |index| {
+            trees.iter().map(|tree| tree.overlay(is_privileged)).collect();
+        let overlays = overlays?;
+        let mounted = match outer.and_then(Self::namespaces) {
+            Some(outer) => mount_overlays_within(&overlays, outer),
+            None => mount_overlays(&overlays, !is_privileged),
+        };
+        let namespaces = mounted.map_err(|failure| {
+            let refusal = mounts::refusal(failure, |index| {
                 trees.get(index).map(|tree| (tree.path.as_path(), &tree.directory))
-            })
+            });
+            match refusal {
+                // The kernel stacks two overlays at most.
+                CoverError::FileSystem { path, .. }
+                    if trees.iter().any(|tree| tree.path == path && tree.outer.is_some()) =>
+                {
+                    CoverError::Stacked { path }
+                }
+                refusal => refusal,
+            }
         })?;
         attempt.namespaces = Some(namespaces);
         Ok(attempt)
@@ -64,10 +116,53 @@ impl Attempt {
         self.namespaces.as_ref().map(|namespaces| translate::root(namespaces.root.as_fd()))
     }
 
+    /// Returns the directories of this attempt and of the outer ones.
+    fn places(&self) -> Vec<OuterPlace> {
+        let Some(root) = self.root() else { return Vec::new() };
+        let own = self.nested.iter().chain(&self.trees).map(|tree| OuterPlace {
+            covered: tree.path.clone(),
+            root: root.clone(),
+            layers: tree.layers.path.clone(),
+        });
+        own.chain(self.around.iter().cloned()).collect()
+    }
+
+    /// Returns the place of a path that this attempt or an outer one covers.
+    pub(crate) fn place_of(&self, path: &Path) -> Option<OuterPlace> {
+        self.places().into_iter().find(|place| path.starts_with(&place.covered))
+    }
+
+    /// Returns a directory below a path that this attempt or an outer one covers.
+    pub(crate) fn covered_below(&self, path: &Path) -> Option<PathBuf> {
+        let mut covered = self.places().into_iter().map(|place| place.covered);
+        covered.find(|covered| covered.starts_with(path))
+    }
+
+    /// Returns the absolute path without links of what programs of the attempt reach by a path, and
+    /// the path by which the shell reaches a directory that is covered.
+    pub(crate) fn resolve(&self, path: &Path) -> io::Result<(PathBuf, Option<PathBuf>)> {
+        let path =
+            if path.is_absolute() { path.into() } else { std::env::current_dir()?.join(path) };
+        let reached = self.translate(&path, true)?;
+        let roots = self.places().into_iter().map(|place| place.root);
+        for root in roots {
+            if let Ok(below) = reached.strip_prefix(&root) {
+                reached.metadata()?;
+                return Ok((Path::new("/").join(below), Some(reached)));
+            }
+        }
+        Ok((reached.canonicalize()?, None))
+    }
+
+    /// True if the attempt itself covers what the shell reaches by a path.
+    pub fn covers(&self, reached: &Path) -> bool {
+        self.root().is_some_and(|root| reached.starts_with(root))
+    }
+
     /// Returns the locks on the layers. The layers belong to a living shell as long as any process
     /// has one of them open.
     pub fn locks(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        self.trees.iter().map(|tree| tree.layers.fd())
+        self.trees.iter().chain(&self.nested).map(|tree| tree.layers.fd())
     }
 
     /// Returns the path by which the shell itself reaches what the programs of the attempt reach by
@@ -76,15 +171,18 @@ impl Attempt {
     /// A path that leads to no covered directory is returned unchanged.
     pub fn translate(&self, path: &Path, follow: bool) -> io::Result<PathBuf> {
         let Some(namespaces) = &self.namespaces else { return Ok(path.into()) };
-        let covered = |path: &Path| self.trees.iter().any(|tree| path.starts_with(&tree.path));
-        translate::translate(namespaces.root.as_fd(), path, follow, &covered)
+        let root_of = |path: &Path| self.place_of(path).map(|place| place.root);
+        translate::translate(namespaces.root.as_fd(), path, follow, &root_of)
     }
 
     /// Returns the changes so far, sorted by path.
     ///
     /// All programs of the attempt have ended.
     pub fn changes(&self) -> Result<Vec<Change>, CommitFailure> {
-        commit::changes(&self.trees)
+        let mut changes = commit::changes(&self.trees)?;
+        changes.extend(commit::changes(&self.nested)?);
+        changes.sort_by(|one, other| one.path.cmp(&other.path));
+        Ok(changes)
     }
 
     /// Makes all changes take place.
@@ -110,7 +208,17 @@ impl Attempt {
         // The kernel removes the mounts.
         drop(self.namespaces.take());
         let trees = std::mem::take(&mut self.trees);
+        let nested = commit::commit_nested(&self.nested)?.changes;
         let mut result = commit::commit(&trees, is_recorded, observe);
+        match &mut result {
+            Ok(committed) => committed.changes += nested,
+            Err(failure) if nested > 0 && !matches!(failure, CommitFailure::Unfinished { .. }) => {
+                let path = self.nested[0].path.clone();
+                let error = io::Error::other(failure.to_string());
+                result = Err(CommitFailure::Incomplete { path, error });
+            }
+            Err(_) => {}
+        }
         if matches!(result, Err(CommitFailure::Unfinished { .. })) {
             return result;
         }
@@ -133,8 +241,9 @@ impl Attempt {
 
     fn release(&mut self) -> io::Result<()> {
         drop(self.namespaces.take());
-        let trees = std::mem::take(&mut self.trees);
-        remove_layers(trees.into_iter().map(|tree| tree.layers).collect(), &mut || {})
+        let (own, nested) = (std::mem::take(&mut self.trees), std::mem::take(&mut self.nested));
+        let trees = own.into_iter().chain(nested);
+        remove_layers(trees.map(|tree| tree.layers).collect(), &mut || {})
     }
 }
 

@@ -13,6 +13,7 @@ use crate::change::Change;
 use crate::entry::FileId;
 use crate::error::CommitFailure;
 use crate::execute::{Executor, Roots, Strictness};
+use crate::merge::merge;
 use crate::note::{CommitNote, NotedTree};
 use crate::plan::{self, CommitPlan};
 use crate::record::CommitRecord;
@@ -58,6 +59,38 @@ fn compare(tree: &CoveredTree) -> Result<(Node, CommitPlan), CommitFailure> {
     Ok((root, plan))
 }
 
+/// Copies the changes of an attempt to the outer attempt, which covers the directories.
+///
+/// After [`CommitFailure::Incomplete`], the outer attempt has a part of the changes.
+pub(crate) fn commit_nested(trees: &[CoveredTree]) -> Result<Committed, CommitFailure> {
+    let _locks = lock(trees)?;
+    check_places(trees)?;
+    let plans: Result<Vec<_>, _> = trees.iter().map(|tree| Ok(compare(tree)?.1)).collect();
+    let mut changes = 0;
+    for (tree, plan) in trees.iter().zip(plans?) {
+        changes += plan.changes.len();
+        merge(tree, &plan.steps).map_err(|(step, error)| CommitFailure::Incomplete {
+            path: tree.full(step.subject()),
+            error,
+        })?;
+    }
+    Ok(Committed { changes, record: None })
+}
+
+/// Fails if a directory is no longer at its path.
+fn check_places(trees: &[CoveredTree]) -> Result<(), CommitFailure> {
+    for tree in trees {
+        let found = lstat(&tree.reached);
+        let is_same = found.is_ok_and(|found| {
+            FileType::from_raw_mode(found.st_mode).is_dir() && FileId::from(&found) == tree.id
+        });
+        if !is_same {
+            return Err(CommitFailure::Moved { path: tree.path.clone() });
+        }
+    }
+    Ok(())
+}
+
 /// Commits the changes of an attempt, with a call of `observe` before each step. The layers with the
 /// note keep a record if `is_recorded`, unless nothing has changed.
 pub(crate) fn commit(
@@ -66,15 +99,7 @@ pub(crate) fn commit(
     observe: &mut dyn FnMut(),
 ) -> Result<Committed, CommitFailure> {
     let _locks = lock(trees)?;
-    for tree in trees {
-        let found = lstat(&tree.path);
-        let is_same = found.is_ok_and(|found| {
-            FileType::from_raw_mode(found.st_mode).is_dir() && FileId::from(&found) == tree.id
-        });
-        if !is_same {
-            return Err(CommitFailure::Moved { path: tree.path.clone() });
-        }
-    }
+    check_places(trees)?;
     let (mut roots, mut steps, mut changes) = (Vec::new(), Vec::new(), 0);
     for (index, tree) in trees.iter().enumerate() {
         let (root, plan) = compare(tree)?;

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, AtFlags, CWD, StatxFlags, accessat, fstat, statx};
 
-use crate::entry::{FileId, PREFIX};
+use crate::attempt::Attempt;
+use crate::entry::{FileId, NESTED, PREFIX};
 use crate::error::CoverError;
 use crate::mounts;
 
@@ -30,29 +31,65 @@ pub(crate) struct CoveredDirectory {
     pub(crate) home: PathBuf,
     /// True if the layers are inside the directory.
     pub(crate) is_inside: bool,
+    /// Place in an outer attempt, if an outer attempt covers the directory.
+    pub(crate) nested: Option<NestedPlace>,
+}
+
+/// Place of a directory in an outer attempt.
+#[derive(Clone, Debug)]
+pub(crate) struct NestedPlace {
+    /// Directory that the outer attempt covers.
+    pub(crate) outer: PathBuf,
+    /// Path by which the shell reaches the directory.
+    reached: PathBuf,
 }
 
 impl Directories {
     /// Resolves directories. A directory below another one is a part of that one.
     pub fn find(directories: &[impl AsRef<Path>]) -> Result<Self, CoverError> {
+        Self::find_around(directories, None)
+    }
+
+    /// Resolves directories like [`Directories::find`], as programs of an outer attempt see them.
+    pub fn find_within(
+        directories: &[impl AsRef<Path>],
+        outer: &Attempt,
+    ) -> Result<Self, CoverError> {
+        Self::find_around(directories, Some(outer))
+    }
+
+    fn find_around(
+        directories: &[impl AsRef<Path>],
+        outer: Option<&Attempt>,
+    ) -> Result<Self, CoverError> {
         let mut paths = Vec::new();
         for given in directories {
             let given = given.as_ref();
             let refuse = |error| CoverError::Directory { path: given.into(), error };
-            let path = given.canonicalize().map_err(refuse)?;
-            if !path.is_dir() {
+            let (path, reached) = match outer {
+                None => (given.canonicalize().map_err(refuse)?, None),
+                Some(outer) => outer.resolve(given).map_err(refuse)?,
+            };
+            if !reached.as_ref().unwrap_or(&path).is_dir() {
                 return Err(refuse(io::ErrorKind::NotADirectory.into()));
             }
-            paths.push(path);
+            paths.push((path, reached));
         }
         paths.sort();
         paths.dedup();
         // In this order, a directory precedes everything below.
         let mut places: Vec<CoveredDirectory> = Vec::new();
-        for path in paths {
-            if !places.iter().any(|place| path.starts_with(&place.path)) {
-                places.push(CoveredDirectory::find(path)?);
+        for (path, reached) in paths {
+            if places.iter().any(|place| path.starts_with(&place.path)) {
+                continue;
             }
+            places.push(match (outer, reached) {
+                (Some(outer), Some(reached)) => CoveredDirectory::nested(path, reached, outer)?,
+                (Some(outer), None) if let Some(below) = outer.covered_below(&path) => {
+                    return Err(CoverError::Mounted { path, below });
+                }
+                _ => CoveredDirectory::find(path)?,
+            });
         }
         Ok(Self { places })
     }
@@ -62,9 +99,12 @@ impl Directories {
         self.places.iter().map(|place| place.path.as_path())
     }
 
-    /// Returns the directories that an attempt with this mark creates. Each mark serves one attempt.
+    /// Returns the directories that an attempt with this mark creates, except for those in the layers
+    /// of an outer attempt. Each mark serves one attempt.
     pub fn layers<'a>(&'a self, mark: &'a str) -> impl Iterator<Item = PathBuf> + 'a {
-        self.places.iter().enumerate().map(move |(index, place)| place.layers(mark, index))
+        let places = self.places.iter().enumerate();
+        let own = places.filter(|(_, place)| place.nested.is_none());
+        own.map(move |(index, place)| place.layers(mark, index))
     }
 }
 
@@ -87,17 +127,35 @@ impl CoveredDirectory {
             return Err(CoverError::Layers { path: path.clone(), error });
         }
         let home = if is_inside { &path } else { parent }.to_owned();
-        Ok(Self { path, directory, id, home, is_inside })
+        Ok(Self { path, directory, id, home, is_inside, nested: None })
+    }
+
+    /// Returns a directory that an outer attempt covers. Its layers are in the layers of that attempt,
+    /// and end with them.
+    fn nested(path: PathBuf, reached: PathBuf, outer: &Attempt) -> Result<Self, CoverError> {
+        let refuse = |error| CoverError::Directory { path: path.clone(), error };
+        let directory = File::open(&reached).map_err(refuse)?;
+        let id = FileId::from(&fstat(&directory).map_err(|errno| refuse(errno.into()))?);
+        let place = outer.place_of(&path).ok_or_else(|| refuse(io::ErrorKind::NotFound.into()))?;
+        let nested = Some(NestedPlace { outer: place.covered.clone(), reached });
+        let home = place.layers.clone();
+        Ok(Self { path, directory, id, home, is_inside: false, nested })
     }
 
     /// Returns the path of the layers. The index separates directories with the same parent.
     pub(crate) fn layers(&self, mark: &str, index: usize) -> PathBuf {
-        self.home.join(format!("{PREFIX}{mark}-{index}"))
+        let prefix = if self.nested.is_some() { NESTED } else { PREFIX };
+        self.home.join(format!("{prefix}{mark}-{index}"))
+    }
+
+    /// Returns the path by which the shell reaches the directory.
+    pub(crate) fn reached(&self) -> &Path {
+        self.nested.as_ref().map_or(&self.path, |nested| &nested.reached)
     }
 
     /// True if the path still leads to the directory.
     pub(crate) fn is_current(&self) -> bool {
-        self.path
+        self.reached()
             .symlink_metadata()
             .is_ok_and(|found| (FileId { device: found.dev(), inode: found.ino() }) == self.id)
     }

@@ -15,6 +15,9 @@ pub(crate) type FileTime = (i64, i64);
 /// Prefix of the names of directories with layers.
 pub(crate) const PREFIX: &str = ".ftsh-";
 
+/// Prefix of the names of layers in the layers of an outer attempt.
+pub(crate) const NESTED: &str = "nested-";
+
 /// Identity of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct FileId {

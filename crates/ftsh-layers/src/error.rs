@@ -50,6 +50,12 @@ pub enum CoverError {
         /// Error of the system.
         error: io::Error,
     },
+    /// A directory that two outer attempts cover.
+    #[error("two outer attempts cover `{}` already, and no third one is possible", .path.display())]
+    Stacked {
+        /// Path of the directory.
+        path: PathBuf,
+    },
     /// The kernel does not permit namespaces to this user.
     #[error("this user may not create namespaces: {}", reason(*.setting, .error))]
     Namespaces {
@@ -72,7 +78,7 @@ impl CoverError {
             | Self::FileSystem { error, .. }
             | Self::Namespaces { error, .. }
             | Self::System(error) => Some(error),
-            Self::Root | Self::Mounted { .. } => None,
+            Self::Root | Self::Mounted { .. } | Self::Stacked { .. } => None,
         }
     }
 }
@@ -81,11 +87,14 @@ impl CommitFailure {
     /// Returns the system's error, if the system gave the reason.
     pub fn system_error(&self) -> Option<&io::Error> {
         match self {
-            Self::Failed { error, .. } | Self::Unfinished { error, .. } => Some(error),
+            Self::Failed { error, .. }
+            | Self::Unfinished { error, .. }
+            | Self::Incomplete { error, .. } => Some(error),
             Self::Conflict { .. }
             | Self::Locked { .. }
             | Self::Moved { .. }
-            | Self::Linked { .. } => None,
+            | Self::Linked { .. }
+            | Self::Defect(_) => None,
         }
     }
 }
@@ -139,6 +148,17 @@ pub enum CommitFailure {
         /// Error of the system.
         error: io::Error,
     },
+    /// A part of the changes is in the outer attempt, which cannot be committed any more.
+    #[error("`{}`: {}; the outer attempt cannot be completed", .path.display(), plain(.error))]
+    Incomplete {
+        /// Path of the file.
+        path: PathBuf,
+        /// Error of the system.
+        error: io::Error,
+    },
+    /// The changes of an inner attempt are there only in part, for this reason.
+    #[error("{0}")]
+    Defect(String),
     /// A step failed, and earlier steps could not be undone. [`crate::roll_forward`] finishes the
     /// commit.
     #[error("`{}`: {}; some files are new already, the rest follows later", .path.display(), plain(.error))]

@@ -27,6 +27,8 @@ pub(crate) enum Strictness {
     Exact,
     /// Steps executed before are skipped, and entries made by others since are replaced.
     Resumed,
+    /// Inodes are not compared, because an outer overlay gives new ones to entries that it copies.
+    Nested,
 }
 
 /// Executor of steps. It keeps the parents of the last rename open.
@@ -69,7 +71,7 @@ impl<'a> Executor<'a> {
 
     fn rename(&mut self, tree: usize, rename: &Rename) -> io::Result<()> {
         let roots = self.roots[tree];
-        let (from_name, to_name) = (name(&rename.from)?, name(&rename.to)?);
+        let (from_name, to_name) = (name_of(&rename.from)?, name_of(&rename.to)?);
         let from = OpenParent::open(self.from.take(), roots, tree, &rename.from)?;
         if self.is_resumed() {
             let found = find(&from.fd, &from_name)?;
@@ -85,7 +87,7 @@ impl<'a> Executor<'a> {
             to => to?,
         };
         let exchange = match self.strictness {
-            Strictness::Exact => rename.exchange,
+            Strictness::Exact | Strictness::Nested => rename.exchange,
             Strictness::Resumed => find(&to.fd, &to_name)?.is_some(),
         };
         let flags = if exchange { RenameFlags::EXCHANGE } else { RenameFlags::NOREPLACE };
@@ -102,7 +104,7 @@ impl<'a> Executor<'a> {
     fn adjust(&mut self, tree: usize, adjust: &Adjust) -> io::Result<()> {
         let directory = open(self.roots[tree].directory, &adjust.path)?;
         let found = fstat(&directory)?;
-        if entry::inode(&found) != adjust.inode {
+        if entry::inode(&found) != adjust.inode && self.strictness != Strictness::Nested {
             let error = io::Error::other("another process replaced the directory");
             return if self.is_resumed() { Ok(()) } else { Err(error) };
         }
@@ -159,7 +161,7 @@ fn set_time(directory: BorrowedFd, (seconds, nanoseconds): FileTime) -> io::Resu
 }
 
 /// Returns the last component of a path.
-fn name(spot: &Spot) -> io::Result<CString> {
+pub(crate) fn name_of(spot: &Spot) -> io::Result<CString> {
     let name = spot.path().rsplit(|byte| *byte == b'/').next().unwrap_or_default();
     Ok(CString::new(name)?)
 }
@@ -178,9 +180,18 @@ impl OpenParent {
         {
             return Ok(last);
         }
-        let root = if is_in_layers { roots.layers } else { roots.directory };
-        Ok(Self { tree, is_in_layers, path: path.to_vec(), fd: open(root, path)? })
+        Ok(Self { tree, is_in_layers, path: path.to_vec(), fd: open_parent(roots, spot)? })
     }
+}
+
+/// Opens the parent of an entry.
+pub(crate) fn open_parent(roots: Roots, spot: &Spot) -> io::Result<OwnedFd> {
+    let root = match spot {
+        Spot::Layers(_) => roots.layers,
+        Spot::Directory(_) => roots.directory,
+    };
+    let end = spot.path().iter().rposition(|byte| *byte == b'/').unwrap_or(0);
+    open(root, &spot.path()[..end])
 }
 
 /// Opens a directory below another one, without links on the way.

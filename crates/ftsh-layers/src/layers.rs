@@ -98,7 +98,16 @@ impl Layers {
         if let Some(primary) = primary {
             symlink(primary, self.path.join("primary"))?;
         }
-        symlink(&place.path, self.path.join("lower"))?;
+        match &place.nested {
+            None => symlink(&place.path, self.path.join("lower"))?,
+            Some(nested) => {
+                let below = place.path.strip_prefix(&nested.outer).map_err(io::Error::other)?;
+                symlink(Path::new("outer").join(below), self.path.join("lower"))?;
+                for part in ["outer", "merged"] {
+                    mkdirat(&*self.directory, part, Mode::RWXU)?;
+                }
+            }
+        }
         for part in [UPPER, WORK] {
             mkdirat(&*self.directory, part, Mode::RWXU)?;
         }

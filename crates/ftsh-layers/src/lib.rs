@@ -19,6 +19,7 @@ mod entry;
 mod error;
 mod execute;
 mod layers;
+mod merge;
 mod mounts;
 mod note;
 mod plan;

@@ -11,7 +11,7 @@ use rustix::fs::{fstat, syncfs};
 
 use crate::Directories;
 use crate::commit::resume;
-use crate::entry::{FileId, PREFIX, names};
+use crate::entry::{FileId, NESTED, PREFIX, names};
 use crate::execute::Roots;
 use crate::layers::{ASIDE, LOWER, Layers, PRIMARY, UPPER, WORK};
 use crate::note::{CommitNote, NOTE, RECORD};
@@ -142,8 +142,11 @@ fn check_contents(layers: &Layers) -> io::Result<()> {
     let fresh = crate::entry::open_directory(layers.fd(), c".")?;
     let known = [LOWER, UPPER, WORK, ASIDE, PRIMARY, NOTE, CommitNote::INCOMPLETE, RECORD];
     // The removal of the layers may have been interrupted.
-    let is_known =
-        |name: &CStr| known.contains(&name) || ftsh_sys::is_left_by_removal(name.to_bytes());
+    let is_known = |name: &CStr| {
+        known.contains(&name)
+            || name.to_bytes().starts_with(NESTED.as_bytes())
+            || ftsh_sys::is_left_by_removal(name.to_bytes())
+    };
     match names(fresh)?.into_iter().find(|name| !is_known(name)) {
         None => Ok(()),
         Some(name) => {

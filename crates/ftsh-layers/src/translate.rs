@@ -13,13 +13,13 @@ const MAX_LINKS: usize = 40;
 ///
 /// The kernel resolves absolute links from the root of this process, so this function resolves the
 /// links itself. Paths into `/proc` depend on the process, and stay unresolved. A missing component
-/// is kept, unless `..` follows. `covered` returns true for paths that differ from those of this
-/// process.
+/// is kept, unless `..` follows. `root_of` returns the root directory below which the shell reaches a
+/// path, or none for paths that are the same for this process.
 pub(crate) fn translate(
     root: BorrowedFd,
     path: &Path,
     follow: bool,
-    covered: &dyn Fn(&Path) -> bool,
+    root_of: &dyn Fn(&Path) -> Option<PathBuf>,
 ) -> io::Result<PathBuf> {
     let view = self::root(root);
     let within = |path: &Path| match path.strip_prefix("/") {
@@ -58,10 +58,8 @@ pub(crate) fn translate(
             _ => resolved = next,
         }
     }
-    if !covered(&resolved) {
-        return Ok(path.into());
-    }
-    let mut translated = within(&resolved);
+    let Some(root) = root_of(&resolved) else { return Ok(path.into()) };
+    let mut translated = root.join(resolved.strip_prefix("/").unwrap_or(&resolved));
     if has_end_slash {
         translated.push("");
     }

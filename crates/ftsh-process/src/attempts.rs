@@ -132,12 +132,9 @@ impl ProcessDriver {
     /// Begins a view of directories.
     pub(super) fn begin_view(&mut self, request: BeginView) {
         let BeginView { operation, view, directories, directory } = request;
-        if directory.view.is_some() {
-            return self.answer(operation, Err(FdError::NestedView));
-        }
         let around = TaskDirectory::of(&directory, &self.views);
         let paths: Vec<_> = directories.iter().map(|path| around.join(path)).collect();
-        let (view, registry) = (self.views.add(view), self.cleanup.registry.clone());
+        let (view, registry) = (self.views.add(view, around.view), self.cleanup.registry.clone());
         self.operate(operation, move |_| {
             let begun = view.begin(&paths, &registry).map_err(FdError::from);
             let name = |path: PathBuf| path.into_os_string().into_vec().into();

@@ -236,8 +236,8 @@ impl Shell {
             Effect::ForgetOutput(buffer) => self.descriptors.empty_buffer(buffer),
             Effect::DropBuffer(buffer) => self.descriptors.drop_buffer(buffer),
             Effect::BeginView(begin) => {
-                let BeginView { operation, directories, directory, .. } = *begin;
-                let result = if directory.view.is_none() && world.covers() {
+                let BeginView { operation, directories, .. } = *begin;
+                let result = if world.covers() {
                     Ok(Reply::Words(directories))
                 } else {
                     Err(Refusal::new("the directories cannot be covered"))

@@ -46,7 +46,9 @@ pub use inotify::{CloseEvents, WatchNumber, report_closing, watch_changes};
 pub use key_monitor::start_key_monitor;
 pub use launch::{Launch, detach, exec, forbid_starts, fork, is_starting, prepare_exec};
 pub use memory::{has_room, is_static, shared_number, with_large_stack};
-pub use overlays::{MountFailure, MountStep, Namespaces, Overlay, mount_overlays};
+pub use overlays::{
+    MountFailure, MountStep, Namespaces, Overlay, mount_overlays, mount_overlays_within,
+};
 pub use pipes::{read_now, unread, write_now};
 pub use pre_main::was_ignored;
 pub use pre_main::{ignore_file_size_limit, ignore_only, ignored_signals, keep_closed, was_closed};

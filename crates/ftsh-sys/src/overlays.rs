@@ -20,6 +20,8 @@ use libc::c_int;
 use nix::errno::Errno;
 use nix::sys::signal::{SigSet, SigmaskHow};
 use nix::unistd::{chdir, chroot, fchdir, getegid, geteuid};
+use rustix::fs::CWD;
+use rustix::mount::{MoveMountFlags, OpenTreeFlags, UnmountFlags, move_mount, open_tree, unmount};
 
 use super::descriptors::move_up;
 use super::launch::StartGuard;
@@ -35,7 +37,15 @@ pub struct Overlay {
     pub layers: CString,
     /// Options of the file system.
     pub options: CString,
+    /// Directory that an outer overlay covers, if the new one is for that directory or a part of it.
+    pub outer: Option<CString>,
 }
+
+/// Directory in the layers that shows what an outer overlay shows.
+const OUTER: &CStr = c"outer";
+
+/// Directory in the layers for an overlay over an outer one, until its target is ready.
+const MERGED: &CStr = c"merged";
 
 /// Namespaces in which overlays are mounted.
 pub struct Namespaces {
@@ -78,6 +88,8 @@ pub struct MountFailure {
 /// Inputs and results of the child.
 struct Child<'a> {
     overlays: &'a [Overlay],
+    /// Namespaces that the new mount namespace is a copy of.
+    within: Option<&'a Namespaces>,
     /// Lines of the maps of users and groups; `None` to stay in the shell's user namespace.
     maps: Option<(CString, CString)>,
     user: RawFd,
@@ -91,12 +103,41 @@ struct Child<'a> {
 ///
 /// The new user namespace maps only the effective user and group of the shell, to themselves.
 pub fn mount_overlays(overlays: &[Overlay], with_user: bool) -> Result<Namespaces, MountFailure> {
+    mount_in(overlays, None, with_user)
+}
+
+/// Mounts overlays in a new mount namespace that has all mounts of other namespaces.
+pub fn mount_overlays_within(
+    overlays: &[Overlay],
+    within: &Namespaces,
+) -> Result<Namespaces, MountFailure> {
+    let mut namespaces = mount_in(overlays, Some(within), false)?;
+    namespaces.user = within
+        .user
+        .as_ref()
+        .map(|user| move_up(user.try_clone()?))
+        .transpose()
+        .map_err(|error| cannot_open(&error))?;
+    Ok(namespaces)
+}
+
+fn cannot_open(error: &io::Error) -> MountFailure {
+    let errno = Errno::from_raw(error.raw_os_error().unwrap_or(libc::EBADF));
+    MountFailure { step: MountStep::Open, errno }
+}
+
+fn mount_in(
+    overlays: &[Overlay],
+    within: Option<&Namespaces>,
+    with_user: bool,
+) -> Result<Namespaces, MountFailure> {
     let fail = |step, errno| MountFailure { step, errno };
     let start = |errno| fail(MountStep::Start, errno);
     let _start = StartGuard::begin().ok_or(start(Errno::ECANCELED))?;
     let map = |id: u32| CString::new(format!("{id} {id} 1\n")).unwrap_or_default();
     let mut child = Child {
         overlays,
+        within,
         maps: with_user.then(|| (map(geteuid().as_raw()), map(getegid().as_raw()))),
         user: -1,
         mount: -1,
@@ -133,13 +174,10 @@ pub fn mount_overlays(overlays: &[Overlay], with_user: bool) -> Result<Namespace
         let fd = fd.ok_or(io::ErrorKind::NotFound)?;
         move_up(fd)
     };
-    let open = |error: io::Error| {
-        fail(MountStep::Open, Errno::from_raw(error.raw_os_error().unwrap_or(libc::EBADF)))
-    };
     Ok(Namespaces {
-        user: user.map(move_up).transpose().map_err(open)?,
-        mount: up(mount).map_err(open)?,
-        root: up(root).map_err(open)?,
+        user: user.map(move_up).transpose().map_err(|error| cannot_open(&error))?,
+        mount: up(mount).map_err(|error| cannot_open(&error))?,
+        root: up(root).map_err(|error| cannot_open(&error))?,
     })
 }
 
@@ -157,6 +195,9 @@ impl Child<'_> {
             unshare(libc::CLONE_NEWUSER | libc::CLONE_NEWNS)?;
         } else {
             self.step = MountStep::MountNamespace;
+            if let Some(outer) = self.within {
+                outer.enter()?;
+            }
             unshare(libc::CLONE_NEWNS)?;
         }
         if let Some((users, groups)) = &self.maps {
@@ -169,8 +210,7 @@ impl Child<'_> {
         mount(c"none", c"/", c"none", libc::MS_REC | libc::MS_PRIVATE, c"")?;
         for (index, overlay) in self.overlays.iter().enumerate() {
             self.step = MountStep::Overlay(index);
-            chdir(overlay.layers.as_c_str())?;
-            mount(c"ftsh", &overlay.target, c"overlay", 0, &overlay.options)?;
+            overlay.mount()?;
         }
         self.step = MountStep::Open;
         if self.maps.is_some() {
@@ -179,6 +219,37 @@ impl Child<'_> {
         self.mount = open(c"/proc/self/ns/mnt", libc::O_RDONLY)?;
         self.root = open(c"/", libc::O_PATH | libc::O_DIRECTORY)?;
         Ok(())
+    }
+}
+
+impl Overlay {
+    fn mount(&self) -> Result<(), Errno> {
+        let Some(outer) = &self.outer else {
+            chdir(self.layers.as_c_str())?;
+            return mount(c"ftsh", &self.target, c"overlay", 0, &self.options);
+        };
+        self.mount_over(outer).map_err(|errno| Errno::from_raw(errno.raw_os_error()))
+    }
+
+    /// Mounts the overlay over an outer one. The outer one may hide the layers, so it is taken away
+    /// until the new overlay is mounted among the layers.
+    fn mount_over(&self, outer: &CStr) -> Result<(), rustix::io::Errno> {
+        let copy = |path: &CStr| {
+            let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
+            open_tree(CWD, path, flags)
+        };
+        let place = |tree: &OwnedFd, path: &CStr| {
+            move_mount(tree, c"", CWD, path, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
+        };
+        let (lower, again) = (copy(outer)?, copy(outer)?);
+        unmount(outer, UnmountFlags::DETACH)?;
+        rustix::process::chdir(self.layers.as_c_str())?;
+        place(&lower, OUTER)?;
+        mount(c"ftsh", MERGED, c"overlay", 0, &self.options)
+            .map_err(|errno| rustix::io::Errno::from_raw_os_error(errno as i32))?;
+        let merged = copy(MERGED)?;
+        place(&again, outer)?;
+        place(&merged, &self.target)
     }
 }
 

@@ -1,5 +1,5 @@
-//! Views of directories: each is used by one attempt only, nothing runs inside during its commit,
-//! and all end.
+//! Views of directories: each is used by one attempt only, nothing runs inside during its commit, inner
+//! ones end first, and all end.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,6 +25,8 @@ pub(super) struct Views {
     /// Views whose answer is awaited.
     asked: BTreeMap<OperationId, ViewId>,
     parents: BTreeMap<ScopeId, ScopeId>,
+    /// Outer view of each inner one.
+    outer: BTreeMap<ViewId, ViewId>,
     /// Programs in views, with their scopes.
     inside: BTreeMap<ProcessId, (ViewId, ScopeId)>,
     dropped: BTreeSet<ViewId>,
@@ -40,6 +42,10 @@ impl Views {
     }
 
     fn nothing_inside(&self, view: ViewId) -> Verdict {
+        let mut inner = self.outer.iter().filter(|(_, outer)| **outer == view);
+        if let Some((inner, _)) = inner.find(|(inner, _)| !self.dropped.contains(inner)) {
+            return Err(format!("{inner:?} is still in {view:?}"));
+        }
         let process = self.inside.iter().find(|(_, (of, _))| *of == view);
         process.map_or(Ok(()), |(process, _)| Err(format!("{process:?} still runs in {view:?}")))
     }
@@ -60,6 +66,10 @@ impl Oracle for Views {
             Effect::BeginView(begin) => {
                 self.asked.insert(begin.operation, begin.view);
                 self.used(&begin.directory)?;
+                if let Some(outer) = begin.directory.view {
+                    self.judged.count("views in views");
+                    self.outer.insert(begin.view, outer);
+                }
                 match self.stages.insert(begin.view, Stage::Beginning) {
                     None => Ok(()),
                     Some(stage) => Err(format!("{:?} begins twice, {stage:?}", begin.view)),

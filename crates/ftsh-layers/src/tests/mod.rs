@@ -5,6 +5,7 @@ mod conflicts;
 mod disks;
 mod figures;
 mod kills;
+mod nested;
 mod paths;
 mod program;
 mod programs;

@@ -117,12 +117,6 @@ pub enum FdError {
     /// Directories cannot be covered for an attempt.
     #[error("atomic in: {0}")]
     Cover(CoverError),
-    /// A view inside another view.
-    #[error(
-        "`atomic in` cannot stand in an attempt of another `atomic in`; name all directories in \
-         the outer one"
-    )]
-    NestedView,
     /// Changes of a view cannot take place.
     #[error("atomic in: {0}")]
     View(CommitFailure),
@@ -160,7 +154,6 @@ impl FdError {
             Self::Cover(error) => error.system_error(),
             Self::View(error) => error.system_error(),
             Self::LocalTime(_)
-            | Self::NestedView
             | Self::Incomplete(_)
             | Self::NoNumber(_)
             | Self::Closed(_)

@@ -192,10 +192,8 @@ impl Plan {
             }
             PlanStep::StageFile { to, path, mode, staged_file, registry } => {
                 let whole = self.directory.resolve(&path);
-                let registry = match &self.directory.view {
-                    Some(view) if view.contains(&whole) => view.registry(),
-                    _ => registry,
-                };
+                let view = self.directory.view.as_ref();
+                let registry = view.and_then(|view| view.registry_of(&whole)).unwrap_or(registry);
                 let fd = match staged_file.begin(&path, &whole, mode, self.umask, &registry)? {
                     Some(file) => Fd::Owned(file),
                     None => {

@@ -34,10 +34,10 @@ impl Views {
         self.recorded_run = Some(run);
     }
 
-    /// Adds a view that is about to begin.
-    pub(crate) fn add(&mut self, id: ViewId) -> Arc<OpenView> {
+    /// Adds a view that is about to begin, inside an outer one if there is one.
+    pub(crate) fn add(&mut self, id: ViewId, outer: Option<Arc<OpenView>>) -> Arc<OpenView> {
         let recorded_as = self.record_mark(id);
-        self.all.entry(id).or_insert_with(|| Arc::new(OpenView::new(recorded_as))).clone()
+        self.all.entry(id).or_insert_with(|| Arc::new(OpenView::new(recorded_as, outer))).clone()
     }
 
     /// Adds a view of these directories that an earlier process of the run has committed. Returns

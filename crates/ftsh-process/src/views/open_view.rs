@@ -2,7 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use ftsh_layers::{Attempt, CommitFailure, CommitRecord, CoverError, Directories};
 use nix::errno::Errno;
@@ -17,6 +17,10 @@ pub(crate) struct OpenView {
     state: RwLock<ViewState>,
     /// Beginning of the mark of the layers, if the commit is recorded.
     recorded_as: Option<String>,
+    /// View of the outer attempt.
+    outer: Option<Arc<Self>>,
+    /// Reason why the view cannot be committed: it has a part of the changes of an inner attempt.
+    defect: OnceLock<String>,
 }
 
 #[derive(Default)]
@@ -45,8 +49,8 @@ struct Overlays {
 impl OpenView {
     /// Creates a view that has not begun. The mark of the layers begins with `recorded_as`, if the
     /// commit is recorded.
-    pub(crate) fn new(recorded_as: Option<String>) -> Self {
-        Self { state: RwLock::default(), recorded_as }
+    pub(crate) fn new(recorded_as: Option<String>, outer: Option<Arc<Self>>) -> Self {
+        Self { recorded_as, outer, ..Self::default() }
     }
 
     /// Returns a view of these directories that an earlier process has committed, with a mark that
@@ -54,7 +58,8 @@ impl OpenView {
     /// Finishes a commit that has begun.
     pub(crate) fn committed(paths: &[PathBuf], mark: &str) -> Option<Self> {
         let record = CommitRecord::find(&Directories::find(paths).ok()?, mark).ok()??;
-        Some(Self { state: ViewState::Committed(record).into(), recorded_as: Some(mark.into()) })
+        let view = Self::new(Some(mark.into()), None);
+        Some(Self { state: ViewState::Committed(record).into(), ..view })
     }
 
     /// Covers directories, given as paths of the shell. Returns their absolute paths without links.
@@ -64,7 +69,10 @@ impl OpenView {
         registry: &Arc<Registry>,
     ) -> Result<Vec<PathBuf>, BeginError> {
         let _busy = registry.begin().ok_or(BeginError::Dropped)?;
-        let result = Overlays::cover(paths, self.recorded_as.as_deref(), registry);
+        let result = match &self.outer {
+            None => Overlays::cover(paths, self.recorded_as.as_deref(), registry, None),
+            Some(outer) => outer.cover(paths, registry),
+        };
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
         match (&*state, result) {
             (ViewState::Unbegun, Ok((overlays, directories))) => {
@@ -76,6 +84,23 @@ impl OpenView {
                 *state = ViewState::Ended;
                 Err(BeginError::Cover(error))
             }
+        }
+    }
+
+    /// Covers directories for an inner attempt.
+    fn cover(
+        &self,
+        paths: &[PathBuf],
+        registry: &Arc<Registry>,
+    ) -> Result<(Overlays, Vec<PathBuf>), CoverError> {
+        if let Some(defect) = self.defect.get() {
+            return Err(io::Error::other(defect.clone()).into());
+        }
+        match &*self.state.read().unwrap_or_else(PoisonError::into_inner) {
+            ViewState::Open(overlays) => {
+                Overlays::cover(paths, None, registry, Some(&overlays.attempt))
+            }
+            _ => Err(io::Error::other("the outer attempt has ended").into()),
         }
     }
 
@@ -103,12 +128,14 @@ impl OpenView {
         }
     }
 
-    /// True if a path of the shell leads into the covered directories.
-    pub(crate) fn contains(&self, path: &Path) -> bool {
-        match &*self.state.read().unwrap_or_else(PoisonError::into_inner) {
-            ViewState::Open(overlays) => path.starts_with(&overlays.root),
+    /// Returns the registry of files that end with this view or an outer one, if a path of the shell
+    /// leads into the directories that the view covers.
+    pub(crate) fn registry_of(&self, path: &Path) -> Option<Arc<Registry>> {
+        let is_in = match &*self.state.read().unwrap_or_else(PoisonError::into_inner) {
+            ViewState::Open(overlays) => overlays.attempt.covers(path),
             ViewState::Unbegun | ViewState::Committed(_) | ViewState::Ended => true,
-        }
+        };
+        if is_in { Some(self.registry()) } else { self.outer.as_ref()?.registry_of(path) }
     }
 
     /// Returns the registry of files that end with the view.
@@ -133,6 +160,20 @@ impl OpenView {
 
     /// Makes the changes take place, and ends the view.
     pub(crate) fn commit(&self) -> Result<(), CommitFailure> {
+        if let Some(defect) = self.defect.get() {
+            self.end();
+            return Err(CommitFailure::Defect(defect.clone()));
+        }
+        let result = self.commit_overlays();
+        if let (Err(failure @ CommitFailure::Incomplete { .. }), Some(outer)) =
+            (&result, &self.outer)
+        {
+            let _ = outer.defect.set(format!("an inner attempt could not be committed: {failure}"));
+        }
+        result
+    }
+
+    fn commit_overlays(&self) -> Result<(), CommitFailure> {
         match self.take() {
             // The notes outlive the commit. They finish a commit that was interrupted.
             Some(Overlays { attempt, notes: _notes, .. }) if self.recorded_as.is_none() => {
@@ -188,19 +229,27 @@ pub(crate) enum BeginError {
 }
 
 impl Overlays {
-    /// Covers directories. The mark of the layers begins with `recorded_as`.
+    /// Covers directories, within an outer attempt if there is one. The mark of the layers begins with
+    /// `recorded_as`.
     fn cover(
         paths: &[PathBuf],
         recorded_as: Option<&str>,
         registry: &Arc<Registry>,
+        outer: Option<&Attempt>,
     ) -> Result<(Self, Vec<PathBuf>), CoverError> {
-        let directories = Directories::find(paths)?;
+        let directories = match outer {
+            None => Directories::find(paths)?,
+            Some(outer) => Directories::find_within(paths, outer)?,
+        };
         directories.sweep();
         // Another process may have begun the same view before.
         let mark = format!("{}{:016x}", recorded_as.unwrap_or_default(), sys::random()?);
         let layers = directories.layers(&mark);
         let notes = layers.map(|path| registry.note(NoteKind::Layers, path)).collect();
-        let attempt = Attempt::begin(&directories, &mark)?;
+        let attempt = match outer {
+            None => Attempt::begin(&directories, &mark)?,
+            Some(outer) => Attempt::begin_within(&directories, &mark, outer)?,
+        };
         let root = attempt.root().unwrap_or_default();
         let registry = Arc::new(Registry::without_notes());
         let covered = directories.directories().map(Path::to_owned).collect();
