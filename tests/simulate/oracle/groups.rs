@@ -48,7 +48,7 @@ struct Since {
     at: Time,
     /// Groups that were run or skipped.
     turns: BTreeSet<(String, u32)>,
-    /// Lines of failed expressions, which may be those of heads.
+    /// Lines of expressions of the task that have failed, which may be those of heads.
     failed: BTreeSet<(String, u32)>,
 }
 
@@ -129,7 +129,9 @@ impl Groups {
         let Some(task) = record.task else { return Ok(()) };
         let place = (record.file.to_string(), record.line);
         if let LogEvent::Attempt { .. } | LogEvent::Iteration { .. } = record.event {
-            self.since.insert(task, Since { at: record.at, ..Since::default() });
+            // The `catch` of a failed head may have attempts before the group runs.
+            let failed = self.since.remove(&task).map(|since| since.failed).unwrap_or_default();
+            self.since.insert(task, Since { at: record.at, failed, ..Since::default() });
         }
         if let LogEvent::Failed(_) = record.event {
             self.since.entry(task).or_default().failed.insert(place.clone());

@@ -61,7 +61,7 @@ fn looping(
     let reads = g.dice.chance(0.15);
     let words = if reads { g.words_of_input() } else { format!("in {}", g.list()) };
     let mut head = format!("{kind} {name} {words}{}", clause(g));
-    let in_view = kind != "for" && g.views == 0 && g.dice.chance(0.1);
+    let in_view = kind != "for" && g.views < 2 && g.dice.chance(0.1);
     if in_view {
         head += " atomic in /d";
     }

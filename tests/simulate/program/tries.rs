@@ -133,10 +133,10 @@ impl Generator {
         (head + &clause, body)
     }
 
-    /// Returns `atomic`, with directories sometimes, and rarely inside another view.
+    /// Returns `atomic`, with directories sometimes, and more rarely inside another view.
     pub(super) fn atomic_clause(&mut self) -> String {
         const DIRECTORIES: [&str; 4] = ["/d", ". /e", "$w", "\"${v}\" /d/*"];
-        let chance = if self.views > 0 { 0.05 } else { 0.4 };
+        let chance = if self.views > 0 { 0.25 } else { 0.4 };
         let directories = self.maybe(chance, |g| format!(" in {}", g.dice.pick(&DIRECTORIES)));
         format!(" atomic{directories}")
     }
