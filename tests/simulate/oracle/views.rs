@@ -1,5 +1,5 @@
 //! Views of directories: each is used by one attempt only, nothing runs inside during its commit, inner
-//! ones end first, and all end.
+//! ones end before its commit, and all end.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -42,10 +42,6 @@ impl Views {
     }
 
     fn nothing_inside(&self, view: ViewId) -> Verdict {
-        let mut inner = self.outer.iter().filter(|(_, outer)| **outer == view);
-        if let Some((inner, _)) = inner.find(|(inner, _)| !self.dropped.contains(inner)) {
-            return Err(format!("{inner:?} is still in {view:?}"));
-        }
         let process = self.inside.iter().find(|(_, (of, _))| *of == view);
         process.map_or(Ok(()), |(process, _)| Err(format!("{process:?} still runs in {view:?}")))
     }
@@ -94,6 +90,10 @@ impl Oracle for Views {
                 self.asked.insert(*operation, *view);
                 self.judged.count("commits of views");
                 self.nothing_inside(*view)?;
+                let mut inner = self.outer.iter().filter(|(_, outer)| *outer == view);
+                if let Some((inner, _)) = inner.find(|(inner, _)| !self.dropped.contains(inner)) {
+                    return Err(format!("{inner:?} is still in {view:?}"));
+                }
                 match self.stages.insert(*view, Stage::Committing) {
                     Some(Stage::Open) => Ok(()),
                     stage => Err(format!("{view:?} is committed, but was {stage:?}")),

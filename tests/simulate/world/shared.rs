@@ -5,8 +5,9 @@ use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 
+use bstr::BString;
 use ftsh_machine::driver::{BufferPart, Driver, Durable};
-use ftsh_machine::effect::{BufferId, Dispatch, IoId, ScopeId};
+use ftsh_machine::effect::{BufferId, Dispatch, IoId, ScopeId, ViewId};
 use ftsh_machine::event::Reply;
 use ftsh_machine::{Effect, Event, Time};
 
@@ -80,6 +81,10 @@ impl Durable for Shared {
 
     fn written(&mut self, buffer: BufferId, from: u64) -> io::Result<Option<BufferPart>> {
         Ok(self.world.borrow().shell.written(buffer, from))
+    }
+
+    fn take_over_view(&mut self, view: ViewId, _directories: &[BString]) -> bool {
+        self.world.borrow().shell.take_over_view(view)
     }
 }
 
