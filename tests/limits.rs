@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::socket::{Backlog, listen};
 
+use crate::resuming::{VICTIMS, again, killed, recorded};
 use crate::support::Ftsh;
 use crate::support::rounds;
 
@@ -298,6 +299,25 @@ fn hanging_programs_stall_and_working_ones_do_not() {
     let there: Vec<_> = FEW.iter().filter(|it| it.2.iter().all(|name| is_there(name))).collect();
     let (wrong, _) = judge_all(&there);
     assert!(wrong.is_empty(), "{wrong}");
+}
+
+#[test]
+fn a_resumed_run_finds_a_stall() {
+    // The first start never stalls, since it starts processes.
+    let program = "echo >> ready
+if mkdir been; then while :; do sleep 0.1; done; fi
+exec sleep 1000";
+    let text = "try 1 time stalled 1 second
+    try 2 times backoff none while $error_kind .eq. lost
+        sh program
+    end
+end";
+    for victim in VICTIMS {
+        let before = killed(recorded(text).file("program", program), victim);
+        let finished = again(before).limit(Duration::from_secs(60)).failure(124);
+        finished.nothing_left().expect_stderr("`sh program` made no progress for 1 s");
+        assert_eq!(finished.read("ready"), "\n\n", "{victim:?}");
+    }
 }
 
 /// Loop that uses a processor until dropped.

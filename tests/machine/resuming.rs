@@ -53,6 +53,7 @@ impl Interrupted {
     /// Ends the shell with all of its processes; another shell continues later.
     fn end(&mut self, later: Time) -> Event {
         self.pending.clear();
+        self.world.end_watches();
         self.world.perform(Effect::Kill { scope: ScopeId::SCRIPT, strong: true });
         for pass in std::mem::take(&mut self.inside) {
             self.world.perform(Effect::Leave(pass, Passed::Neither));

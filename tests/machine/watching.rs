@@ -12,6 +12,7 @@ use ftsh_sim::{Model, Simulated};
 use ftsh_syntax::backoff::{Policy, PolicyKind};
 use ftsh_syntax::parse;
 
+use super::resuming::{End, run};
 use super::{Ran, World, seconds, world};
 
 /// Returns a world with `freeze SECONDS`, which then makes no progress, and `grow SECONDS`, which
@@ -122,6 +123,27 @@ fn daemons_of_an_attempt_count() {
     watched().model(daemon).run("try memory 2 GB\n daemon\n work 5\nend").fails("memory", 137);
     // After the attempt, its daemon belongs to the script.
     watched().model(daemon).run("try memory 4 GB\n daemon\nend\nwork 5").succeeds();
+}
+
+#[test]
+fn a_resumed_run_watches_its_scopes_again() {
+    let lost = |script: &str| run(watched(), &[(2.0, End::For(seconds(60.0)))], script).0;
+    let again = "try 2 times backoff none";
+    // The attempt of the outer `try` began before the end of the shell.
+    let script = format!("try stalled 1 minute\n{again}\n freeze 5\n end\nend");
+    lost(&script).fails("stalled", 124).takes(62.0 + 65.0);
+    let script = format!("try memory 2 GB\n{again}\n grow 5\n end\nend");
+    lost(&script).fails("memory", 137).takes(62.0 + 5.0);
+    // The branches belong to a watched scope.
+    let script =
+        format!("try stalled 1 minute\nforall x in 5 9\n{again}\n freeze $x\nend\nend\nend");
+    lost(&script).fails("stalled", 124).takes(62.0 + 69.0);
+    // An attempt that begins after the resumption is watched as in a first run.
+    let script = "try 2 times stalled 1 minute backoff none\n freeze 5\nend";
+    lost(script).fails("stalled", 124).takes(62.0 + 65.0);
+    // A scope that ended before is not watched.
+    let script = format!("try stalled 1 s\n ok\nend\n{again}\n work 5\nend");
+    lost(&script).succeeds().takes(62.0 + 5.0);
 }
 
 /// Returns the first branch of a script, run on another machine.

@@ -181,6 +181,11 @@ impl Simulated {
         (&mut self.shell, &mut self.around)
     }
 
+    /// Ends all watches of scopes, as the end of a real shell does.
+    pub fn end_watches(&mut self) {
+        self.shell.watches.end_all();
+    }
+
     /// Returns the names of the running commands.
     pub fn running(&self) -> Vec<&str> {
         self.shell.running()

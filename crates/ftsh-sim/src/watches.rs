@@ -62,6 +62,11 @@ impl Watches {
         self.scopes.remove(&scope);
     }
 
+    /// Stops watching all scopes.
+    pub(crate) fn end_all(&mut self) {
+        self.scopes.clear();
+    }
+
     /// Returns the watched scopes.
     pub(crate) fn scopes(&self) -> Vec<ScopeId> {
         self.scopes.keys().copied().collect()
