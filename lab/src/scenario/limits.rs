@@ -92,7 +92,7 @@ pub struct Limited {
 pub fn run(options: &LimitsOptions) -> Result<Report> {
     let sigmas = if options.sigma.is_empty() { &[0.3, 0.6, 0.9, 1.2] } else { &options.sigma[..] };
     let hangs = if options.hangs.is_empty() { &[1, 5, 10] } else { &options.hangs[..] };
-    let repeats = options.common.trials(200);
+    let repeats = options.common.trials(1000);
     let runs = (sigmas.len() * hangs.len() * DRIFTS.len() * repeats as usize) as f64;
     input::bounded(runs * (RUNS.0 + RUNS.1) as f64)?;
     let mut cases = Vec::new();

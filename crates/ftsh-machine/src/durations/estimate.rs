@@ -6,9 +6,13 @@
 //!
 //! An attempt that the limit cut short is a sample as well, of twice its length: the limit may have
 //! been too short. Hangs are cut short too, and 10 % of hangs would make up the whole percentile.
-//! Therefore at most 1 % of the samples of the percentile are of such attempts. Work that became
-//! slower shows in the newest samples: if several of them exceed the percentile, the longest of them
-//! takes its place.
+//! Therefore the percentile is that of successful attempts, and other samples only show slower work.
+//!
+//! Work that became slower shows in the newest samples long before the percentile of all samples
+//! follows. If the mean of the newest samples is above that of the earlier ones by more than a
+//! standard error, the work is estimated from the newest samples: as lognormal, with their mean and
+//! with the deviation of all samples. Differences of successive samples give the deviation, which a
+//! change of the mean hardly affects. `ftsh-lab limits` measures the result.
 
 use std::time::Duration;
 
@@ -24,14 +28,14 @@ const MANY_SUCCESSES: usize = 50;
 /// Shortest limit of an attempt.
 const SHORTEST: Duration = Duration::from_secs(1);
 
-/// Number of samples for each sample of an attempt cut short that counts in the percentile.
-const SAMPLES_PER_CUT: usize = 100;
+/// Numbers of the newest samples in which slower work shows, soon or surely.
+const NEWEST: [usize; 5] = [4, 8, 16, 32, 64];
 
-/// Number of the newest samples in which slower work shows.
-const NEWEST: usize = 16;
+/// Largest estimate from newest samples, as a multiple of the longest of them.
+const MAX_BEYOND_LONGEST: f64 = 1.75;
 
-/// Number of newest samples above the percentile that show slower work.
-const MIN_SLOWER: usize = 2;
+/// The 95th percentile of the standard normal distribution.
+const NORMAL_P95: f64 = 1.645;
 
 /// Duration of an attempt, or twice the limit that cut an attempt short.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,32 +82,50 @@ pub fn median(samples: &[Sample]) -> Option<Duration> {
     quantile(successes.map(|sample| sample.length).collect(), 50)
 }
 
-/// Returns the 95th percentile of samples, with at most 1 % of attempts cut short.
+/// Returns the 95th percentile of the successful attempts among samples.
 pub fn percentile(samples: &[Sample]) -> Option<Duration> {
-    let mut cuts = samples.len() / SAMPLES_PER_CUT;
-    let counts = |sample: &&Sample| match sample.kind {
-        SampleKind::Success => true,
-        SampleKind::Cut | SampleKind::Hang => {
-            let counts = cuts > 0;
-            cuts = cuts.saturating_sub(1);
-            counts
-        }
-    };
-    quantile(samples.iter().rev().filter(counts).map(|sample| sample.length).collect(), 95)
+    let successes = samples.iter().filter(|sample| sample.kind == SampleKind::Success);
+    quantile(successes.map(|sample| sample.length).collect(), 95)
 }
 
-/// Returns the percentile, or the longest of the newest samples if the work became slower; `None`
+/// Returns the percentile, or the estimate from the newest samples if the work became slower; `None`
 /// without enough samples.
 fn recent_percentile(samples: &[Sample]) -> Option<Duration> {
     if successes(samples) < MIN_SUCCESSES {
         return None;
     }
-    let percentile = percentile(samples)?;
-    let newest = samples.iter().rev().filter(|sample| sample.kind != SampleKind::Hang);
-    let newest = newest.take(NEWEST).map(|sample| sample.length);
-    let slower = newest.filter(|length| *length > percentile).collect::<Vec<_>>();
-    let longest = slower.iter().max().copied().filter(|_| slower.len() >= MIN_SLOWER);
-    Some(longest.unwrap_or(percentile))
+    percentile(samples).max(slower_percentile(samples))
+}
+
+/// Returns the 95th percentile of work that became slower, estimated from the newest samples.
+fn slower_percentile(samples: &[Sample]) -> Option<Duration> {
+    let samples = samples.iter().filter(|sample| sample.kind != SampleKind::Hang);
+    let lengths = samples.map(|sample| sample.length.max(Duration::from_nanos(1)));
+    let logs: Vec<f64> = lengths.map(|length| length.as_secs_f64().ln()).collect();
+    let deviation = deviation(&logs);
+    let estimate = |count: usize| {
+        let (earlier, newest) = logs.split_at(logs.len().checked_sub(count)?);
+        let error = deviation / (count as f64).sqrt();
+        let is_slower = earlier.len() >= count && mean(newest) - mean(earlier) > error;
+        let longest = newest.iter().copied().fold(f64::MIN, f64::max);
+        let most = longest + MAX_BEYOND_LONGEST.ln();
+        is_slower.then(|| (mean(newest) + NORMAL_P95 * deviation).min(most))
+    };
+    let longest = NEWEST.into_iter().filter_map(estimate).max_by(f64::total_cmp)?.exp();
+    // Whole microseconds: logarithms of other machines may differ in the last digit.
+    let micros = (longest * 1e6).round() as u64;
+    Some(Duration::from_micros(micros))
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// Returns the standard deviation, from the differences of successive values.
+fn deviation(values: &[f64]) -> f64 {
+    let squares = values.windows(2).map(|pair| (pair[1] - pair[0]).powi(2));
+    let count = values.len().saturating_sub(1).max(1);
+    (squares.sum::<f64>() / (2 * count) as f64).sqrt()
 }
 
 /// Returns the smallest length that this percentage of the lengths does not exceed.
@@ -188,10 +210,29 @@ mod tests {
     fn slower_work_lengthens_the_limit_at_once() {
         let mut samples = successes_of([10; 60]);
         samples.extend(successes_of([50]));
-        assert_eq!(seconds(usual_limit(&samples, MOST)), 30, "one may be an exception");
+        assert_eq!(seconds(usual_limit(&samples, MOST)), 57, "one may be an exception");
         samples.push(sample(SampleKind::Cut, 60));
-        assert_eq!(seconds(usual_limit(&samples, MOST)), 180);
-        samples.extend(successes_of([10; 16]));
+        assert_eq!(seconds(usual_limit(&samples, MOST)), 89);
+        samples.extend(successes_of([50; 2]));
+        assert_eq!(seconds(usual_limit(&samples, MOST)), 199);
+        samples.extend(successes_of([10; 80]));
         assert_eq!(seconds(usual_limit(&samples, MOST)), 30);
+    }
+
+    #[test]
+    fn faster_work_and_hangs_lengthen_nothing() {
+        let mut samples = successes_of([50; 60]);
+        samples.extend(successes_of([10; 20]));
+        assert_eq!(seconds(usual_limit(&samples, MOST)), 150);
+        samples.extend([sample(SampleKind::Hang, 600); 8]);
+        assert_eq!(seconds(usual_limit(&samples, MOST)), 150);
+    }
+
+    #[test]
+    fn a_few_long_samples_lengthen_the_limit_by_their_length() {
+        // Without a bound, the estimate from a few samples of two kinds of work could be hours.
+        let mut samples = successes_of((0..190).map(|at| if at % 10 == 0 { 1000 } else { 1 }));
+        samples.extend(successes_of([1000; 4]));
+        assert_eq!(seconds(usual_limit(&samples, MOST)), 5250);
     }
 }
