@@ -55,6 +55,24 @@ fn packed_of(script: &Script, config: Config) -> Vec<Result<PackedBranch, Unpack
     machine.take_packed().into_iter().map(|(_, packed)| packed).collect()
 }
 
+/// Runs the first branch of a script on another machine. Returns its end and the other machine.
+pub(crate) fn first_branch(
+    script: &str,
+    mut here: Simulated,
+    mut there: Simulated,
+) -> (BranchEnd, Simulated) {
+    let script = parse("script", script).expect("a script");
+    let words = vec!["script".into()];
+    let mut machine = Machine::new(&script, words, Vec::new(), Config::default(), 7);
+    machine.pack_branches();
+    driver::run(&mut machine, &mut here);
+    let packed = machine.take_packed().remove(0).1.expect("a branch");
+    let (secrets, now) = (Secrets::default(), Time::START);
+    let mut machine = Machine::of_branch(packed, Level::NOTHING, secrets, now).expect("a branch");
+    driver::run(&mut machine, &mut there);
+    (machine.branch_ended_with().expect("its end").end, there)
+}
+
 fn packed(script: &str) -> Vec<PackedBranch> {
     let packed = packed_with(script, Config::default()).into_iter();
     packed.map(|packed| packed.expect("a branch")).collect()

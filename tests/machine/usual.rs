@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
+use ftsh_machine::driver::Driver;
 use ftsh_machine::durations::estimate::{Sample, SampleKind};
 use ftsh_machine::durations::history::{DurationHistory, line};
 use ftsh_machine::learned_limits;
 use ftsh_sim::{Model, Simulated};
 
+use super::elsewhere::first_branch;
 use super::resuming::{self, End};
 use super::{Ran, World, seconds, world};
 
@@ -164,4 +166,23 @@ fn attempts_in_progress_at_a_resume_are_no_samples() {
         let expected = lengths.into_iter().map(|length| (length, SampleKind::Success));
         assert_eq!(samples, expected.collect::<Vec<_>>(), "{work}");
     }
+}
+
+#[test]
+fn branches_on_other_machines_use_the_bound() {
+    let script = "forall x in a\n try 1 time each usual or 1 minute\n work 50\n end\nend";
+    // Ten durations have a factor of 4.
+    after(script, &[10.0; 10]).run(script).fails("timeout", 124).takes(40.0);
+    let [here, there] = [(); 2].map(|()| after(script, &[10.0; 10]).simulated);
+    let (end, there) = first_branch(script, here, there);
+    assert!(end.failures().is_none(), "{end:?}");
+    assert_eq!(there.now().elapsed(), seconds(50.0));
+    // The durations of the other machine stay as they are.
+    assert_eq!(there.recorded_durations(), history(script, &[10.0; 10]));
+    // A sourced file is read there, but its durations are not.
+    let script = "forall x in a; for n in 1 .to. 12; m=$n; source /lib/b; end; end";
+    let file = "try 1 time each usual or 20 minutes; if $m .eql. 12; hang; end; work 5; end";
+    let [here, there] = [(); 2].map(|()| world().simulated.file("/lib/b", file));
+    let (_, there) = first_branch(script, here, there);
+    assert_eq!(there.now().elapsed(), seconds(55.0 + 1200.0));
 }
