@@ -63,8 +63,10 @@ fn the_schema_describes_the_log() {
     }
     seen.extend(events("false", &["-D"], &validator));
     seen.extend(events("success", &["--splay", "1 ms"], &validator));
-    // Records that need a signal, a broken kernel or an old one are covered by the log's own tests.
-    seen.extend(["interrupted", "suspended", "resumed", "survivor", "note"].map(String::from));
+    // Records that need a signal, a lack of memory, a broken kernel or an old one are covered by the
+    // log's own tests.
+    let others = ["interrupted", "suspended", "resumed", "survivor", "note", "available"];
+    seen.extend(others.map(String::from));
     let described = schema["oneOf"].as_array().expect("events").iter();
     let described: BTreeSet<String> = described
         .map(|event| event["properties"]["event"]["const"].as_str().expect("a name").to_owned())

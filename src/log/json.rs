@@ -192,6 +192,10 @@ fn describe(event: &LogEvent) -> (&'static str, Details) {
                 ("waited", seconds(*waited)),
             ],
         ),
+        LogEvent::ResourcesAwaited { missing } => ("waiting", vec![("reason", json!(missing))]),
+        LogEvent::ResourcesAvailable { waited } => {
+            ("available", vec![("waited", seconds(*waited))])
+        }
         LogEvent::Placed { node } => ("placed", vec![("node", json!(node))]),
         LogEvent::Avoided { node, why, time } => (
             "avoided",

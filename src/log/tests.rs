@@ -107,6 +107,8 @@ fn every_event() -> Vec<LogEvent> {
         LogEvent::Queued { channel: "mirror".into(), attempt: 3, time: Some(second) },
         LogEvent::Queued { channel: "mirror".into(), attempt: 1, time: None },
         LogEvent::Entered { channel: "mirror".into(), attempt: 3, waited: second },
+        LogEvent::ResourcesAwaited { missing: "a load of 9.5 instead of 8".into() },
+        LogEvent::ResourcesAvailable { waited: second },
         LogEvent::Placed { node: "node3".into() },
         LogEvent::Avoided { node: "node3".into(), why: AvoidReason::Refused, time: second },
         LogEvent::Avoided { node: "node3".into(), why: AvoidReason::Lost, time: second },
@@ -176,6 +178,8 @@ fn text_lines() {
     try: attempt 3 waits for channel mirror, for up to 1.5 s
     try: attempt 1 waits for channel mirror
     try: attempt 3 goes through channel mirror after 1.5 s
+    forall: the next branch waits: a load of 9.5 instead of 8
+    forall: the next branch begins after a wait of 1.5 s
     branch begins on node3
     node3 is avoided for 1.5 s: it refused a branch
     node3 is avoided for 1.5 s: a branch was lost there
@@ -240,6 +244,8 @@ fn json_lines() {
     {"event":"waiting","reason":"channel mirror","channel":"mirror","attempt":3,"delay":1.5}
     {"event":"waiting","reason":"channel mirror","channel":"mirror","attempt":1}
     {"event":"entered","channel":"mirror","attempt":3,"waited":1.5}
+    {"event":"waiting","reason":"a load of 9.5 instead of 8"}
+    {"event":"available","waited":1.5}
     {"event":"placed","node":"node3"}
     {"event":"avoided","node":"node3","reason":"refused","delay":1.5}
     {"event":"avoided","node":"node3","reason":"lost","delay":1.5}

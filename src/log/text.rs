@@ -115,6 +115,12 @@ impl fmt::Display for EventText<'_> {
                 write!(f, "try: attempt {attempt} goes through channel {channel}")?;
                 write!(f, " after {}", Human(*waited))
             }
+            LogEvent::ResourcesAwaited { missing } => {
+                write!(f, "forall: the next branch waits: {missing}")
+            }
+            LogEvent::ResourcesAvailable { waited } => {
+                write!(f, "forall: the next branch begins after a wait of {}", Human(*waited))
+            }
             LogEvent::InputEnded(attempt) => write!(
                 f,
                 "try: the standard input has ended since the first attempt, so that attempt {attempt} \

@@ -2,16 +2,15 @@
 
 use std::time::Duration;
 
-use ftsh_machine::driver::{self, Driver};
+use ftsh_machine::driver::Driver;
 use ftsh_machine::outcome::FailureKind;
 use ftsh_machine::packed::BranchEnd;
-use ftsh_machine::record::Level;
-use ftsh_machine::secrets::Secrets;
-use ftsh_machine::{Config, Machine, Outcome, Time};
+use ftsh_machine::record::LogEvent;
+use ftsh_machine::{Outcome, Time};
 use ftsh_sim::{Model, Simulated};
 use ftsh_syntax::backoff::{Policy, PolicyKind};
-use ftsh_syntax::parse;
 
+use super::elsewhere::first_branch;
 use super::resuming::{End, run};
 use super::{Ran, World, seconds, world};
 
@@ -146,20 +145,10 @@ fn a_resumed_run_watches_its_scopes_again() {
     lost(&script).succeeds().takes(62.0 + 5.0);
 }
 
-/// Returns the first branch of a script, run on another machine.
+/// Runs the first branch of a script on another machine. Returns the end and its time.
 fn remote(script: &str) -> (BranchEnd, Duration) {
-    let script = parse("script", script).expect("a script");
-    let mut machine =
-        Machine::new(&script, vec!["script".into()], Vec::new(), Config::default(), 7);
-    machine.pack_branches();
-    driver::run(&mut machine, &mut models(Simulated::new(1)));
-    let packed = machine.take_packed().remove(0).1.expect("a branch");
-    let (secrets, now) = (Secrets::default(), Time::START);
-    let machine = Machine::of_branch(packed, Level::NOTHING, secrets, now);
-    let mut machine = machine.expect("a branch");
-    let mut world = models(Simulated::new(1));
-    driver::run(&mut machine, &mut world);
-    (machine.branch_ended_with().expect("its end").end, world.now().elapsed())
+    let (end, world) = first_branch(script, models(Simulated::new(1)), models(Simulated::new(1)));
+    (end, world.now().elapsed())
 }
 
 #[test]
@@ -195,6 +184,34 @@ fn branches_wait_for_memory() {
     let limited = format!("try for 20 seconds\n {script}\nend");
     let ran = watched().model(|world| world.resources(scarce(0.0, 100.0))).run(&limited);
     ran.fails("timeout", 124).takes(20.0);
+}
+
+#[test]
+fn a_wait_for_resources_is_logged_once() {
+    let scarce = |now: Time| {
+        let at = now.elapsed().as_secs_f64();
+        // Two waits: of the second branch, and of the third one.
+        let is_scarce = (0.0..5.0).contains(&at) || (12.0..20.0).contains(&at);
+        (if is_scarce { 1_000_000_000 } else { 3_000_000_000 }, 4.0)
+    };
+    let script = "forall x in 1 2 3 at most 2 while free 2 GB\n work 12\nend";
+    let world = watched().model(|world| world.resources(scarce));
+    let (ran, log) = run(world, &[], script);
+    ran.succeeds().takes(32.0);
+    let waits = |it: &&LogEvent| {
+        matches!(it, LogEvent::ResourcesAwaited { .. } | LogEvent::ResourcesAvailable { .. })
+    };
+    let log: Vec<_> = log.iter().filter(waits).map(|it| format!("{it:?}")).collect();
+    let missing = "1 GB of memory available instead of 2 GB";
+    assert_eq!(
+        log,
+        [
+            format!("ResourcesAwaited {{ missing: \"{missing}\" }}"),
+            "ResourcesAvailable { waited: 5s }".into(),
+            format!("ResourcesAwaited {{ missing: \"{missing}\" }}"),
+            "ResourcesAvailable { waited: 8s }".into(),
+        ]
+    );
 }
 
 fn time(at: f64) -> Time {

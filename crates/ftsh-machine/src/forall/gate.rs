@@ -4,6 +4,8 @@ use bstr::ByteSlice;
 
 use crate::effect::OperationId;
 use crate::tasks::timer::TimerKey;
+use crate::time::Time;
+use ftsh_syntax::size::HumanBytes;
 
 /// Resources that a further branch needs.
 #[derive(Debug)]
@@ -14,6 +16,8 @@ pub(crate) struct ResourceGate {
     load: Option<f64>,
     /// Present state.
     pub state: GateState,
+    /// Beginning of the wait, after an answer with too few resources.
+    pub waiting_since: Option<Time>,
 }
 
 /// States of a gate.
@@ -32,7 +36,7 @@ pub(crate) enum GateState {
 impl ResourceGate {
     /// Creates the gate of a `forall`, which lets the first branch begin.
     pub(crate) fn new(free: Option<u64>, load: Option<f64>) -> Self {
-        Self { free, load, state: GateState::Open }
+        Self { free, load, state: GateState::Open, waiting_since: None }
     }
 
     /// Returns the timer of the next check.
@@ -58,14 +62,19 @@ impl ResourceGate {
         self.state = GateState::Closed;
     }
 
-    /// Returns true if the resources suffice. An unknown resource suffices.
-    pub(crate) fn suffices(&self, answer: &[u8]) -> bool {
+    /// Returns a description of the missing resources; `None` if the resources suffice. An unknown
+    /// resource suffices.
+    pub(crate) fn missing(&self, answer: &[u8]) -> Option<String> {
         let answer = answer.to_str_lossy();
         let (free, load) = answer.split_once(' ').unwrap_or((&*answer, ""));
-        let (free, load) = (free.parse::<f64>().ok(), load.parse::<f64>().ok());
-        let has_memory = self.free.zip(free).is_none_or(|(least, free)| free >= least as f64);
-        let has_time = self.load.zip(load).is_none_or(|(most, load)| load <= most);
-        has_memory && has_time
+        let free = self.free.zip(free.parse().ok()).filter(|(least, free): &(_, u64)| free < least);
+        let load = self.load.zip(load.parse().ok()).filter(|(most, load): &(_, f64)| load > most);
+        let memory = free.map(|(least, free)| {
+            format!("{} of memory available instead of {}", HumanBytes(free), HumanBytes(least))
+        });
+        let time = load.map(|(most, load)| format!("a load of {load} instead of {most}"));
+        let missing: Vec<String> = memory.into_iter().chain(time).collect();
+        (!missing.is_empty()).then(|| missing.join(", "))
     }
 }
 
@@ -75,12 +84,16 @@ mod tests {
 
     #[test]
     fn unknown_resources_suffice() {
-        let gate = |free, load| ResourceGate { free, load, state: GateState::Closed };
-        let both = gate(Some(2000), Some(1.5));
-        assert!(both.suffices(b"2000 1.5"));
-        assert!(!both.suffices(b"1999 1.5"));
-        assert!(!both.suffices(b"2000 1.51"));
-        assert!(both.suffices(b"- -") && both.suffices(b"- 0.5") && !both.suffices(b"- 2"));
-        assert!(gate(None, Some(8.0)).suffices(b"0 8.0"));
+        let gate = |free, load| ResourceGate::new(free, load);
+        let both = gate(Some(2_000_000_000), Some(1.5));
+        assert_eq!(both.missing(b"2000000000 1.5"), None);
+        let missing = |answer: &[u8]| both.missing(answer).expect("missing resources");
+        assert_eq!(missing(b"1200000000 1.5"), "1.2 GB of memory available instead of 2 GB");
+        assert_eq!(missing(b"2000000000 1.51"), "a load of 1.51 instead of 1.5");
+        let all = "500 MB of memory available instead of 2 GB, a load of 3.25 instead of 1.5";
+        assert_eq!(missing(b"500000000 3.25"), all);
+        assert_eq!((both.missing(b"- -"), both.missing(b"- 0.5")), (None, None));
+        assert!(both.missing(b"- 2").is_some());
+        assert_eq!(gate(None, Some(8.0)).missing(b"0 8.0"), None);
     }
 }

@@ -11,6 +11,7 @@ use crate::effect::{OperationId, Query, TaskId};
 use crate::event::{Refusal, Reply};
 use crate::forall::gate::{GateState, ResourceGate};
 use crate::interface::requests::Requests;
+use crate::record::LogEvent;
 use crate::tasks::core::Core;
 use crate::tasks::frame::{JoinFrame, JoinKind};
 use crate::tasks::join::top_join;
@@ -60,14 +61,30 @@ impl Core {
 
     /// Handles the answer of the driver, or its absence, in which case the branch begins.
     pub(crate) fn resources_known(&mut self, task: &mut Task, result: &Result<Reply, Refusal>) {
-        let (at, check) = (self.now() + CHECK_INTERVAL, Timer::Gate(task.id));
+        let (now, check) = (self.now(), Timer::Gate(task.id));
         let Some(gate) = gate_of(top_join(task)) else { return };
-        gate.state = match result {
-            Ok(Reply::Text(answer)) if !gate.suffices(answer) => {
-                GateState::Waiting(self.scheduler.arm(at, check))
-            }
-            _ => GateState::Open,
+        let missing = match result {
+            Ok(Reply::Text(answer)) => gate.missing(answer),
+            _ => None,
         };
+        // A wait has one record at its beginning and one at its end.
+        let event = match missing {
+            Some(missing) => {
+                gate.state = GateState::Waiting(self.scheduler.arm(now + CHECK_INTERVAL, check));
+                let is_new = gate.waiting_since.is_none();
+                gate.waiting_since.get_or_insert(now);
+                is_new.then_some(LogEvent::ResourcesAwaited { missing })
+            }
+            None => {
+                gate.state = GateState::Open;
+                let since = gate.waiting_since.take();
+                since.map(|since| LogEvent::ResourcesAvailable { waited: now - since })
+            }
+        };
+        if let Some(event) = event {
+            let level = event.level();
+            self.log(task, || event, level);
+        }
     }
 
     /// Stops waiting for resources.

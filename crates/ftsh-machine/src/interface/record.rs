@@ -151,6 +151,16 @@ pub enum LogEvent {
         /// Duration of the wait.
         waited: Duration,
     },
+    /// The next branch of a `forall` waits for memory or for a lower load.
+    ResourcesAwaited {
+        /// Missing resources, for people.
+        missing: String,
+    },
+    /// The next branch of a `forall` may begin after a wait for resources.
+    ResourcesAvailable {
+        /// Duration of the wait.
+        waited: Duration,
+    },
     /// An attempt, given by its number, reads nothing, because its standard input ended in an
     /// earlier attempt.
     InputEnded(u64),
@@ -363,6 +373,7 @@ impl LogEvent {
             }
             Self::Assigned { name, value } => value.iter_mut().chain([name]).collect(),
             Self::NotSent { why: text, .. }
+            | Self::ResourcesAwaited { missing: text }
             | Self::Waiting { reason: text, .. }
             | Self::CommandStarted(text)
             | Self::CommandSucceeded { command: text, .. }
@@ -379,6 +390,7 @@ impl LogEvent {
             | Self::Deferred { .. }
             | Self::Queued { .. }
             | Self::Entered { .. }
+            | Self::ResourcesAvailable { .. }
             | Self::InputEnded(_)
             | Self::TrySucceeded(_)
             | Self::Limit(_)
@@ -454,6 +466,7 @@ impl LogEvent {
             | Self::GroupEnded(_) => Level::ENDING,
             Self::Waiting { .. }
             | Self::Queued { .. }
+            | Self::ResourcesAwaited { .. }
             | Self::CommandStarted(_)
             | Self::CommandSucceeded { .. }
             | Self::Assigned { .. } => Level::COMMANDS,
@@ -461,6 +474,7 @@ impl LogEvent {
             | Self::Delay { .. }
             | Self::Deferred { .. }
             | Self::Entered { .. }
+            | Self::ResourcesAvailable { .. }
             | Self::TrySucceeded(_)
             | Self::Limit(_)
             | Self::Catch
