@@ -1,5 +1,7 @@
 //! Recorder of durations: a thread that appends to records, since a file system may hang.
 
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -34,6 +36,8 @@ pub(crate) struct DurationRecorder {
     config: DurationsConfig,
     thread: Option<RecordingThread>,
     notes: Notes,
+    /// Set after a read without an answer in time. Later reads would only wait as well.
+    is_stuck: Arc<AtomicBool>,
 }
 
 /// Thread that appends to records.
@@ -47,7 +51,7 @@ struct RecordingThread {
 impl DurationRecorder {
     /// Creates a recorder without a thread.
     pub(crate) fn new(config: DurationsConfig) -> Self {
-        Self { config, thread: None, notes: Notes::default() }
+        Self { config, thread: None, notes: Notes::default(), is_stuck: Arc::default() }
     }
 
     /// Returns a job that reads the durations of a file, as the answer to a query.
@@ -57,7 +61,7 @@ impl DurationRecorder {
         directory: TaskDirectory,
     ) -> impl FnOnce() -> BString + Send + 'static {
         let DurationsConfig { store, missing, script } = self.config.clone();
-        let notes = Arc::clone(&self.notes);
+        let (notes, is_stuck) = (Arc::clone(&self.notes), Arc::clone(&self.is_stuck));
         move || {
             let script = match of {
                 DurationsOf::Script => script,
@@ -72,7 +76,11 @@ impl DurationRecorder {
             }
             let name = script.and_then(|script| DurationStore::name_of(&script));
             match store.zip(name) {
-                Some((store, name)) => answer_in_time(store, name, &notes),
+                Some((store, name)) => {
+                    let (folder, own_notes) = (store.folder().to_owned(), Arc::clone(&notes));
+                    let read = move || answer(&store, &name, &own_notes);
+                    answer_in_time(READ_TIMEOUT, &folder, read, &is_stuck, &notes)
+                }
                 None => BString::default(),
             }
         }
@@ -139,15 +147,26 @@ fn spawn(work: impl FnOnce() + Send + 'static) -> bool {
     has_room(STACK_SIZE + HEADROOM) && thread.spawn(work).is_ok()
 }
 
-/// Returns the name and the text of a record, or nothing if the file system takes too long.
-fn answer_in_time(store: DurationStore, name: String, notes: &Notes) -> BString {
-    let (folder, own_notes) = (store.folder().display().to_string(), Arc::clone(notes));
-    let work = move || answer(&store, &name, &own_notes);
-    within(READ_TIMEOUT, work).unwrap_or_else(|reason| {
+/// Returns the result of a read, or nothing if the file system takes too long or did so before.
+fn answer_in_time(
+    limit: Duration,
+    folder: &Path,
+    read: impl FnOnce() -> BString + Send + 'static,
+    is_stuck: &AtomicBool,
+    notes: &Notes,
+) -> BString {
+    if is_stuck.load(Ordering::Relaxed) {
+        return BString::default();
+    }
+    within(limit, read).unwrap_or_else(|reason| {
         let note = match reason {
             Unanswered::NoThread => "no thread can read the durations".to_owned(),
+            // Another read may have waited at the same time.
+            Unanswered::Slow if is_stuck.swap(true, Ordering::Relaxed) => {
+                return BString::default();
+            }
             Unanswered::Slow => {
-                format!("no answer from `{folder}` for {} s", READ_TIMEOUT.as_secs())
+                format!("no answer from `{}` for {} s", folder.display(), limit.as_secs())
             }
         };
         add_note(notes, Level::FAILURES, format!("{note}; `usual` uses its bound"));
@@ -202,6 +221,27 @@ fn add_note(notes: &Notes, level: Level, note: String) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn after_a_read_without_an_answer_no_other_read_waits() {
+        let (is_stuck, notes) = (AtomicBool::new(false), Notes::default());
+        let (go_on, waits) = mpsc::channel::<()>();
+        let hang = move || {
+            let _ = waits.recv();
+            BString::from("late")
+        };
+        let answer = |limit, read: Box<dyn FnOnce() -> BString + Send>| {
+            answer_in_time(Duration::from_secs(limit), Path::new("/far"), read, &is_stuck, &notes)
+        };
+        let taken = || std::mem::take(&mut *notes.lock().expect("notes"));
+        assert_eq!(answer(600, Box::new(|| "text".into())), "text");
+        assert_eq!(answer(0, Box::new(hang)), "");
+        let note = "no answer from `/far` for 0 s; `usual` uses its bound".to_owned();
+        assert_eq!(taken(), [(Level::FAILURES, note)]);
+        assert_eq!(answer(600, Box::new(|| panic!("a read"))), "");
+        assert_eq!(taken(), []);
+        drop(go_on);
+    }
 
     #[test]
     fn work_that_hangs_is_left_alone() {
