@@ -304,8 +304,8 @@ fn hanging_programs_stall_and_working_ones_do_not() {
 #[test]
 fn a_resumed_run_finds_a_stall() {
     // The first start never stalls, since it starts processes.
-    let program = "echo >> ready
-if mkdir been; then while :; do sleep 0.1; done; fi
+    let program = "if mkdir been; then echo >> ready; while :; do sleep 0.1; done; fi
+echo >> ready
 exec sleep 1000";
     let text = "try 1 time stalled 1 second
     try 2 times backoff none while $error_kind .eq. lost
