@@ -56,8 +56,8 @@ mod tests {
             Ok(roots.to_vec())
         }
 
-        fn work(&mut self, _: i32) -> ProcessWork {
-            ProcessWork::default()
+        fn work(&mut self, _: i32) -> Option<ProcessWork> {
+            None
         }
 
         fn sockets(&mut self, _: &[i32]) -> HashMap<u64, u64> {

@@ -36,7 +36,8 @@ impl Progress {
         reader: &mut dyn ProcessReader,
     ) {
         let Some(family) = family else { return self.cannot_read(now) };
-        let work = family.iter().map(|&pid| (pid, reader.work(pid))).collect::<BTreeMap<_, _>>();
+        let work = family.iter().filter_map(|&pid| Some((pid, reader.work(pid)?)));
+        let work = work.collect::<BTreeMap<_, _>>();
         let is_read = |work: &ProcessWork| work.cpu.is_some() || work.bytes.is_some();
         if !work.is_empty() && !work.values().any(is_read) {
             return self.cannot_read(now);
@@ -129,8 +130,8 @@ mod tests {
             Ok(roots.to_vec())
         }
 
-        fn work(&mut self, pid: i32) -> ProcessWork {
-            self.work.get(&pid).copied().unwrap_or_default()
+        fn work(&mut self, pid: i32) -> Option<ProcessWork> {
+            self.work.get(&pid).copied()
         }
 
         fn sockets(&mut self, _: &[i32]) -> HashMap<u64, u64> {
@@ -208,6 +209,10 @@ mod tests {
         fake.set(8, 0, 0);
         fake.sample(&mut progress, start + 3 * SECOND);
         assert!(!fake.sample(&mut progress, start + 4 * SECOND));
+        // A process that ended after it was listed is no unreadable process.
+        fake.work.clear();
+        progress.add(start + 5 * SECOND, Some(&[7, 8]), &mut fake);
+        assert!(progress.last == start + 5 * SECOND && !progress.take_unreadable());
         progress.add(start + 5 * SECOND, None, &mut fake);
         assert_eq!(progress.last, start + 5 * SECOND);
     }

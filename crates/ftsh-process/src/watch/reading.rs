@@ -5,6 +5,8 @@ use std::fs;
 use std::io;
 use std::time::Duration;
 
+use nix::errno::Errno;
+use nix::sys::signal::kill;
 use nix::time::{clock_getcpuclockid, clock_gettime};
 use nix::unistd::Pid;
 
@@ -27,8 +29,8 @@ pub(crate) trait ProcessReader {
     /// list.
     fn family(&mut self, roots: &[i32]) -> io::Result<Vec<i32>>;
 
-    /// Returns the work of a process.
-    fn work(&mut self, pid: i32) -> ProcessWork;
+    /// Returns the work of a process; `None` if the process has ended.
+    fn work(&mut self, pid: i32) -> Option<ProcessWork>;
 
     /// Returns the bytes sent and received by each TCP socket of some processes.
     fn sockets(&mut self, pids: &[i32]) -> HashMap<u64, u64>;
@@ -64,11 +66,15 @@ impl ProcessReader for SystemReader {
         Ok(found)
     }
 
-    fn work(&mut self, pid: i32) -> ProcessWork {
+    fn work(&mut self, pid: i32) -> Option<ProcessWork> {
         let clock = clock_getcpuclockid(Pid::from_raw(pid));
         let cpu = clock.and_then(clock_gettime).ok().map(Duration::from);
         let io = fs::read_to_string(format!("/proc/{pid}/io")).ok();
-        ProcessWork { cpu, bytes: io.as_deref().map(moved_bytes) }
+        let work = ProcessWork { cpu, bytes: io.as_deref().map(moved_bytes) };
+        // A process that ended after it was listed cannot be read either.
+        let is_unreadable = work == ProcessWork::default();
+        let has_ended = is_unreadable && kill(Pid::from_raw(pid), None) == Err(Errno::ESRCH);
+        (!has_ended).then_some(work)
     }
 
     fn sockets(&mut self, pids: &[i32]) -> HashMap<u64, u64> {
@@ -128,10 +134,10 @@ mod tests {
     fn this_process_works_and_has_memory() {
         let own = std::process::id() as i32;
         let mut reader = SystemReader;
-        let before = reader.work(own);
+        let before = reader.work(own).expect("the own process");
         assert!(before.cpu.is_some() && before.bytes.is_some_and(|bytes| bytes > 0));
         let mut sum = 0_u64;
-        while reader.work(own).cpu <= before.cpu {
+        while reader.work(own).is_some_and(|work| work.cpu <= before.cpu) {
             sum = sum.wrapping_add(1);
         }
         let (bound, share) = (reader.memory_bound(own), reader.memory_share(own));
@@ -139,7 +145,7 @@ mod tests {
         // No process has the largest id, which is the limit of the kernel.
         let nobody = 4_194_304;
         assert_eq!(reader.memory_bound(nobody), 0);
-        assert_eq!(reader.work(nobody), ProcessWork::default());
+        assert_eq!(reader.work(nobody), None);
     }
 
     #[test]
