@@ -39,6 +39,13 @@ pub(crate) struct OuterPlace {
     pub(crate) layers: PathBuf,
 }
 
+impl OuterPlace {
+    /// Returns the path by which the shell reaches the directory.
+    pub(crate) fn reached(&self) -> PathBuf {
+        self.root.join(self.covered.strip_prefix("/").unwrap_or(&self.covered))
+    }
+}
+
 impl Attempt {
     /// Covers directories. The mark is a part of the layers' names, which [`Directories::layers`]
     /// returns; each mark serves one attempt.
@@ -95,7 +102,7 @@ impl Attempt {
             match refusal {
                 // The kernel stacks two overlays at most.
                 CoverError::FileSystem { path, .. }
-                    if trees.iter().any(|tree| tree.path == path && tree.outer.is_some()) =>
+                    if trees.iter().any(|tree| tree.path == path && tree.nested.is_some()) =>
                 {
                     CoverError::Stacked { path }
                 }

@@ -63,7 +63,7 @@ fn compare(tree: &CoveredTree) -> Result<(Node, CommitPlan), CommitFailure> {
 ///
 /// After [`CommitFailure::Incomplete`], the outer attempt has a part of the changes.
 pub(crate) fn commit_nested(trees: &[CoveredTree]) -> Result<Committed, CommitFailure> {
-    let _locks = lock(trees)?;
+    let _locks = lock_outer(trees)?;
     check_places(trees)?;
     let plans: Result<Vec<_>, _> = trees.iter().map(|tree| Ok(compare(tree)?.1)).collect();
     let mut changes = 0;
@@ -132,9 +132,23 @@ fn lock(trees: &[CoveredTree]) -> Result<Vec<FileLock>, CommitFailure> {
     order.into_iter().map(lock_tree).collect()
 }
 
+/// Locks the directories that the outer attempts cover.
+fn lock_outer(trees: &[CoveredTree]) -> Result<Vec<FileLock>, CommitFailure> {
+    let mut order: Vec<_> = trees
+        .iter()
+        .filter_map(|tree| Some((&tree.nested.as_ref()?.outer_reached, tree)))
+        .collect();
+    order.sort_by_key(|(path, _)| *path);
+    order.dedup_by_key(|(path, _)| *path);
+    order.into_iter().map(|(path, tree)| lock_path(tree, path)).collect()
+}
+
 fn lock_tree(tree: &CoveredTree) -> Result<FileLock, CommitFailure> {
+    lock_path(tree, &crate::entry::path_of(tree.directory.as_fd()))
+}
+
+fn lock_path(tree: &CoveredTree, path: &Path) -> Result<FileLock, CommitFailure> {
     let failed = |error| tree.failed(b"", error);
-    let path = crate::entry::path_of(tree.directory.as_fd());
     // Another open file: the lock of a shared one would not exclude other attempts of this shell.
     let mut file = File::open(path).map_err(failed)?;
     let start = Instant::now();

@@ -40,7 +40,9 @@ pub(crate) struct CoveredDirectory {
 pub(crate) struct NestedPlace {
     /// Directory that the outer attempt covers.
     pub(crate) outer: PathBuf,
-    /// Path by which the shell reaches the directory.
+    /// Path by which the shell reaches that directory.
+    pub(crate) outer_reached: PathBuf,
+    /// Path by which the shell reaches the directory itself.
     reached: PathBuf,
 }
 
@@ -137,8 +139,9 @@ impl CoveredDirectory {
         let directory = File::open(&reached).map_err(refuse)?;
         let id = FileId::from(&fstat(&directory).map_err(|errno| refuse(errno.into()))?);
         let place = outer.place_of(&path).ok_or_else(|| refuse(io::ErrorKind::NotFound.into()))?;
-        let nested = Some(NestedPlace { outer: place.covered.clone(), reached });
-        let home = place.layers.clone();
+        let outer_reached = place.reached();
+        let nested = Some(NestedPlace { outer: place.covered, outer_reached, reached });
+        let home = place.layers;
         Ok(Self { path, directory, id, home, is_inside: false, nested })
     }
 
@@ -151,6 +154,12 @@ impl CoveredDirectory {
     /// Returns the path by which the shell reaches the directory.
     pub(crate) fn reached(&self) -> &Path {
         self.nested.as_ref().map_or(&self.path, |nested| &nested.reached)
+    }
+
+    /// Returns the directory that an outer attempt covers and that hides the layers of this one.
+    pub(crate) fn hiding(&self) -> Option<&Path> {
+        let outer = &self.nested.as_ref()?.outer;
+        self.home.starts_with(outer).then_some(outer)
     }
 
     /// True if the path still leads to the directory.

@@ -98,10 +98,10 @@ impl Layers {
         if let Some(primary) = primary {
             symlink(primary, self.path.join("primary"))?;
         }
-        match &place.nested {
+        match place.hiding() {
             None => symlink(&place.path, self.path.join("lower"))?,
-            Some(nested) => {
-                let below = place.path.strip_prefix(&nested.outer).map_err(io::Error::other)?;
+            Some(outer) => {
+                let below = place.path.strip_prefix(outer).map_err(io::Error::other)?;
                 symlink(Path::new("outer").join(below), self.path.join("lower"))?;
                 for part in ["outer", "merged"] {
                     mkdirat(&*self.directory, part, Mode::RWXU)?;

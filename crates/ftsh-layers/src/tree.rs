@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use ftsh_sys::Overlay;
 
-use crate::directories::CoveredDirectory;
+use crate::directories::{CoveredDirectory, NestedPlace};
 use crate::entry::{FileId, c_string};
 use crate::layers::{Layers, Start};
 
@@ -28,8 +28,10 @@ pub(crate) struct CoveredTree {
     pub(crate) path: PathBuf,
     /// Path by which the shell reaches the directory.
     pub(crate) reached: PathBuf,
-    /// Directory that an outer attempt covers, if that directory is this one or above.
-    pub(crate) outer: Option<PathBuf>,
+    /// Place in an outer attempt, if an outer attempt covers the directory.
+    pub(crate) nested: Option<NestedPlace>,
+    /// Directory that an outer attempt covers and that hides the layers.
+    hiding: Option<PathBuf>,
     pub(crate) directory: File,
     pub(crate) id: FileId,
     pub(crate) layers: Layers,
@@ -48,7 +50,8 @@ impl CoveredTree {
             Ok(start) => Ok(Self {
                 path: place.path.clone(),
                 reached: place.reached().to_owned(),
-                outer: place.nested.as_ref().map(|nested| nested.outer.clone()),
+                nested: place.nested.clone(),
+                hiding: place.hiding().map(Path::to_owned),
                 directory,
                 id: place.id,
                 layers,
@@ -62,7 +65,7 @@ impl CoveredTree {
     }
 
     pub(crate) fn overlay(&self, is_privileged: bool) -> io::Result<Overlay> {
-        let own = match (is_privileged, &self.outer) {
+        let own = match (is_privileged, &self.nested) {
             (false, _) => UNPRIVILEGED,
             (true, None) => PRIVILEGED,
             (true, Some(_)) => PRIVILEGED_NESTED,
@@ -74,8 +77,29 @@ impl CoveredTree {
             target: c_string(&self.path)?,
             layers: c_string(&self.layers.path)?,
             options: CString::new(options.as_bytes())?,
-            outer: self.outer.as_deref().map(c_string).transpose()?,
+            outer: self.hiding.as_deref().map(c_string).transpose()?,
         })
+    }
+
+    /// True if a directory with this path was there before the outer attempt, which then has no
+    /// other directory in its place.
+    pub(crate) fn is_copied(&self, path: &[u8]) -> bool {
+        let Some(nested) = &self.nested else { return false };
+        let full = self.full(path);
+        let (Some(outer_layers), Ok(below)) =
+            (self.layers.path.parent(), full.strip_prefix(&nested.outer))
+        else {
+            return false;
+        };
+        let upper = outer_layers.join("upper");
+        let is_opaque = |below: &Path| {
+            let path = upper.join(below);
+            [c"user.overlay.opaque", c"trusted.overlay.opaque"]
+                .iter()
+                .any(|name| ftsh_sys::attribute(&path, name).is_ok_and(|value| value == b"y"))
+        };
+        full.symlink_metadata().is_ok_and(|found| found.is_dir())
+            && !below.ancestors().any(is_opaque)
     }
 
     /// Returns the path of an entry of the directory.

@@ -37,8 +37,19 @@ pub struct Overlay {
     pub layers: CString,
     /// Options of the file system.
     pub options: CString,
-    /// Directory that an outer overlay covers, if the new one is for that directory or a part of it.
+    /// Directory that an outer overlay covers, if that overlay hides the layers.
     pub outer: Option<CString>,
+}
+
+/// Mounts of an overlay whose layers an outer overlay hides.
+#[derive(Default)]
+struct HiddenMounts {
+    /// The outer overlay, below the new one.
+    lower: Option<OwnedFd>,
+    /// The outer overlay with all mounts in it, at its place.
+    again: Option<OwnedFd>,
+    /// The new overlay.
+    merged: Option<OwnedFd>,
 }
 
 /// Directory in the layers that shows what an outer overlay shows.
@@ -90,6 +101,8 @@ struct Child<'a> {
     overlays: &'a [Overlay],
     /// Namespaces that the new mount namespace is a copy of.
     within: Option<&'a Namespaces>,
+    /// One for each overlay. The child does not allocate memory.
+    hidden: Vec<HiddenMounts>,
     /// Lines of the maps of users and groups; `None` to stay in the shell's user namespace.
     maps: Option<(CString, CString)>,
     user: RawFd,
@@ -138,6 +151,7 @@ fn mount_in(
     let mut child = Child {
         overlays,
         within,
+        hidden: overlays.iter().map(|_| HiddenMounts::default()).collect(),
         maps: with_user.then(|| (map(geteuid().as_raw()), map(getegid().as_raw()))),
         user: -1,
         mount: -1,
@@ -209,9 +223,13 @@ impl Child<'_> {
         self.step = MountStep::Propagation;
         mount(c"none", c"/", c"none", libc::MS_REC | libc::MS_PRIVATE, c"")?;
         for (index, overlay) in self.overlays.iter().enumerate() {
-            self.step = MountStep::Overlay(index);
-            overlay.mount()?;
+            if overlay.outer.is_none() {
+                self.step = MountStep::Overlay(index);
+                chdir(overlay.layers.as_c_str())?;
+                mount(c"ftsh", &overlay.target, c"overlay", 0, &overlay.options)?;
+            }
         }
+        self.mount_hidden().map_err(|errno| Errno::from_raw(errno.raw_os_error()))?;
         self.step = MountStep::Open;
         if self.maps.is_some() {
             self.user = open(c"/proc/self/ns/user", libc::O_RDONLY)?;
@@ -222,34 +240,60 @@ impl Child<'_> {
     }
 }
 
-impl Overlay {
-    fn mount(&self) -> Result<(), Errno> {
-        let Some(outer) = &self.outer else {
-            chdir(self.layers.as_c_str())?;
-            return mount(c"ftsh", &self.target, c"overlay", 0, &self.options);
+impl Child<'_> {
+    /// Mounts the overlays whose layers an outer overlay hides. The outer ones are taken away until
+    /// the new ones are mounted among the layers.
+    fn mount_hidden(&mut self) -> Result<(), rustix::io::Errno> {
+        let overlays = self.overlays;
+        let hidden = || {
+            let all = overlays.iter().enumerate();
+            all.filter_map(|(index, overlay)| Some((index, overlay, overlay.outer.as_deref()?)))
         };
-        self.mount_over(outer).map_err(|errno| Errno::from_raw(errno.raw_os_error()))
+        let is_first = |index: usize, outer: &CStr| {
+            overlays[..index].iter().all(|overlay| overlay.outer.as_deref() != Some(outer))
+        };
+        for (index, _, outer) in hidden() {
+            self.step = MountStep::Overlay(index);
+            self.hidden[index].lower = Some(copy(outer, OpenTreeFlags::empty())?);
+            if is_first(index, outer) {
+                self.hidden[index].again = Some(copy(outer, OpenTreeFlags::AT_RECURSIVE)?);
+            }
+        }
+        for (index, _, outer) in hidden() {
+            if is_first(index, outer) {
+                self.step = MountStep::Overlay(index);
+                unmount(outer, UnmountFlags::DETACH)?;
+            }
+        }
+        for (index, overlay, _) in hidden() {
+            self.step = MountStep::Overlay(index);
+            rustix::process::chdir(overlay.layers.as_c_str())?;
+            place(self.hidden[index].lower.take(), OUTER)?;
+            mount(c"ftsh", MERGED, c"overlay", 0, &overlay.options)
+                .map_err(|errno| rustix::io::Errno::from_raw_os_error(errno as i32))?;
+            self.hidden[index].merged = Some(copy(MERGED, OpenTreeFlags::empty())?);
+        }
+        for (index, _, outer) in hidden() {
+            place(self.hidden[index].again.take(), outer)?;
+        }
+        for (index, overlay, _) in hidden() {
+            place(self.hidden[index].merged.take(), &overlay.target)?;
+        }
+        Ok(())
     }
+}
 
-    /// Mounts the overlay over an outer one. The outer one may hide the layers, so it is taken away
-    /// until the new overlay is mounted among the layers.
-    fn mount_over(&self, outer: &CStr) -> Result<(), rustix::io::Errno> {
-        let copy = |path: &CStr| {
-            let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
-            open_tree(CWD, path, flags)
-        };
-        let place = |tree: &OwnedFd, path: &CStr| {
-            move_mount(tree, c"", CWD, path, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
-        };
-        let (lower, again) = (copy(outer)?, copy(outer)?);
-        unmount(outer, UnmountFlags::DETACH)?;
-        rustix::process::chdir(self.layers.as_c_str())?;
-        place(&lower, OUTER)?;
-        mount(c"ftsh", MERGED, c"overlay", 0, &self.options)
-            .map_err(|errno| rustix::io::Errno::from_raw_os_error(errno as i32))?;
-        let merged = copy(MERGED)?;
-        place(&again, outer)?;
-        place(&merged, &self.target)
+/// Copies a mount, which is then at no place.
+fn copy(path: &CStr, flags: OpenTreeFlags) -> Result<OwnedFd, rustix::io::Errno> {
+    let flags = flags | OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
+    open_tree(CWD, path, flags)
+}
+
+/// Places a copied mount, if there is one.
+fn place(mount: Option<OwnedFd>, path: &CStr) -> Result<(), rustix::io::Errno> {
+    match mount {
+        Some(mount) => move_mount(mount, c"", CWD, path, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH),
+        None => Ok(()),
     }
 }
 

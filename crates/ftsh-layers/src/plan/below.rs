@@ -122,6 +122,7 @@ impl Planner<'_> {
                 })
             }
         };
-        if is_same { Ok(()) } else { Err(self.tree.conflict(path)) }
+        // The overlay of an outer attempt copies a directory before a change.
+        if is_same || self.tree.is_copied(path) { Ok(()) } else { Err(self.tree.conflict(path)) }
     }
 }

@@ -1,6 +1,7 @@
 //! Attempts within attempts.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use super::program::{MOVES, has_links, plant};
@@ -121,6 +122,64 @@ fn inner_attempts_change_a_part_and_other_directories() {
     let _ = outer.commit().expect("a commit");
     assert_eq!(fs::read_to_string(part.join("f")).expect("a file"), "outer\ninner\n");
     assert_clean(&covered);
+}
+
+#[test]
+fn layers_in_the_directory_can_be_nested() {
+    if !is_nobody("nested::layers_in_the_directory_can_be_nested") {
+        return;
+    }
+    let scratch = scratch();
+    let parent = scratch.path().join("parent");
+    let covered = parent.join("covered");
+    for part in ["one", "two", "three"] {
+        fs::create_dir_all(covered.join(part)).expect("directories");
+    }
+    fs::set_permissions(&parent, Permissions::from_mode(0o555)).expect("permissions");
+    if let Some(outer) = begin(&[&covered]) {
+        assert_eq!(sh(&outer, &covered, "echo outer | tee f one/f two/f three/f"), 0);
+        let [one, two] = ["one", "two"].map(|name| covered.join(name));
+        for is_good in [false, true] {
+            let inner = begin_within(&outer, &[&one, &two]).expect("an inner attempt");
+            let change = "for d in . one two three; do cat $d/f && echo inner >> $d/f; done";
+            assert_eq!(sh(&inner, &covered, change), 0);
+            if is_good {
+                let _ = inner.commit().expect("a commit");
+            } else {
+                inner.discard().expect("nothing of it");
+            }
+        }
+        // Both attempts have changed what they do not cover, and one of them the rest.
+        assert_eq!(sh(&outer, &covered, "cat one/f two/f > part; cat f three/f > rest"), 0);
+        let _ = outer.commit().expect("a commit");
+        let read = |name| fs::read_to_string(covered.join(name)).expect("a file");
+        assert_eq!(read("part"), "outer\ninner\n".repeat(2));
+        assert_eq!(read("rest"), "outer\ninner\ninner\n".repeat(2));
+        assert_clean(&covered);
+    }
+    fs::set_permissions(&parent, Permissions::from_mode(0o755)).expect("permissions");
+}
+
+#[test]
+fn inner_attempts_add_names_to_one_directory() {
+    let scratch = scratch();
+    let covered = scratch.path().join("covered");
+    fs::create_dir_all(covered.join("sub/sub")).expect("directories");
+    let Some(outer) = begin(&[&covered]) else { return };
+    let again = |commands: [&str; 2]| {
+        let both = [(); 2].map(|()| begin_within(&outer, &[&covered]).expect("an inner attempt"));
+        for (inner, commands) in both.iter().zip(commands) {
+            assert_eq!(sh(inner, &covered, commands), 0);
+        }
+        let [first, second] = both;
+        let _ = first.commit().expect("a commit");
+        second.commit()
+    };
+    let _ = again(["echo 1 > sub/sub/1", "echo 2 > sub/sub/2"]).expect("a commit");
+    assert_eq!(sh(&outer, &covered, "cat sub/sub/1 sub/sub/2"), 0);
+    let conflict = again(["rm -r sub && mkdir -p sub/sub", "echo 3 > sub/sub/3"]);
+    let conflict = conflict.expect_err("a conflict");
+    assert!(matches!(conflict, CommitFailure::Conflict { .. }), "{conflict}");
 }
 
 #[test]
