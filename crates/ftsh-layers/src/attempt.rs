@@ -8,7 +8,7 @@ use ftsh_sys::{Namespaces, Overlay, mount_overlays, mount_overlays_within};
 
 use crate::change::Change;
 use crate::commit::{self, Committed};
-use crate::directories::Directories;
+use crate::directories::{Directories, OuterPlace, ResolvedPath};
 use crate::error::{CommitFailure, CoverError};
 use crate::layers::Layers;
 use crate::mounts;
@@ -26,24 +26,6 @@ pub struct Attempt {
     nested: Vec<CoveredTree>,
     /// Directories of the outer attempts, the innermost attempt first.
     around: Vec<OuterPlace>,
-}
-
-/// Directory that an attempt covers, as inner attempts use it.
-#[derive(Clone)]
-pub(crate) struct OuterPlace {
-    /// Absolute path without links.
-    pub(crate) covered: PathBuf,
-    /// Root directory below which the shell reaches the directory.
-    root: PathBuf,
-    /// Directory with the layers.
-    pub(crate) layers: PathBuf,
-}
-
-impl OuterPlace {
-    /// Returns the path by which the shell reaches the directory.
-    pub(crate) fn reached(&self) -> PathBuf {
-        self.root.join(self.covered.strip_prefix("/").unwrap_or(&self.covered))
-    }
 }
 
 impl Attempt {
@@ -135,19 +117,13 @@ impl Attempt {
     }
 
     /// Returns the place of a path that this attempt or an outer one covers.
-    pub(crate) fn place_of(&self, path: &Path) -> Option<OuterPlace> {
+    fn place_of(&self, path: &Path) -> Option<OuterPlace> {
         self.places().into_iter().find(|place| path.starts_with(&place.covered))
-    }
-
-    /// Returns a directory below a path that this attempt or an outer one covers.
-    pub(crate) fn covered_below(&self, path: &Path) -> Option<PathBuf> {
-        let mut covered = self.places().into_iter().map(|place| place.covered);
-        covered.find(|covered| covered.starts_with(path))
     }
 
     /// Returns the absolute path without links of what programs of the attempt reach by a path, and
     /// the path by which the shell reaches a directory that is covered.
-    pub(crate) fn resolve(&self, path: &Path) -> io::Result<(PathBuf, Option<PathBuf>)> {
+    fn resolve(&self, path: &Path) -> io::Result<ResolvedPath> {
         let path =
             if path.is_absolute() { path.into() } else { std::env::current_dir()?.join(path) };
         let reached = self.translate(&path, true)?;
@@ -251,6 +227,21 @@ impl Attempt {
         let (own, nested) = (std::mem::take(&mut self.trees), std::mem::take(&mut self.nested));
         let trees = own.into_iter().chain(nested);
         remove_layers(trees.map(|tree| tree.layers).collect(), &mut || {})
+    }
+}
+
+impl Directories {
+    /// Resolves directories like [`Directories::find`], as programs of an outer attempt see them.
+    pub fn find_within(
+        directories: &[impl AsRef<Path>],
+        outer: &Attempt,
+    ) -> Result<Self, CoverError> {
+        let resolved = directories.iter().map(|given| {
+            let given = given.as_ref();
+            let refuse = |error| CoverError::Directory { path: given.into(), error };
+            outer.resolve(given).map_err(refuse)
+        });
+        Self::of_resolved(resolved.collect::<Result<_, _>>()?, &outer.places())
     }
 }
 

@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, AtFlags, CWD, StatxFlags, accessat, fstat, statx};
 
-use crate::attempt::Attempt;
 use crate::entry::{FileId, NESTED, PREFIX};
 use crate::error::CoverError;
 use crate::mounts;
@@ -35,6 +34,28 @@ pub(crate) struct CoveredDirectory {
     pub(crate) nested: Option<NestedPlace>,
 }
 
+/// Directory that an attempt covers, as inner attempts use it.
+#[derive(Clone)]
+pub(crate) struct OuterPlace {
+    /// Absolute path without links.
+    pub(crate) covered: PathBuf,
+    /// Root directory below which the shell reaches the directory.
+    pub(crate) root: PathBuf,
+    /// Directory with the layers.
+    pub(crate) layers: PathBuf,
+}
+
+impl OuterPlace {
+    /// Returns the path by which the shell reaches the directory.
+    pub(crate) fn reached(&self) -> PathBuf {
+        self.root.join(self.covered.strip_prefix("/").unwrap_or(&self.covered))
+    }
+}
+
+/// Absolute path without links, and the path by which the shell reaches a directory that an outer
+/// attempt covers.
+pub(crate) type ResolvedPath = (PathBuf, Option<PathBuf>);
+
 /// Place of a directory in an outer attempt.
 #[derive(Clone, Debug)]
 pub(crate) struct NestedPlace {
@@ -49,33 +70,28 @@ pub(crate) struct NestedPlace {
 impl Directories {
     /// Resolves directories. A directory below another one is a part of that one.
     pub fn find(directories: &[impl AsRef<Path>]) -> Result<Self, CoverError> {
-        Self::find_around(directories, None)
+        Self::of_resolved(Self::find_outside(directories)?, &[])
     }
 
-    /// Resolves directories like [`Directories::find`], as programs of an outer attempt see them.
-    pub fn find_within(
-        directories: &[impl AsRef<Path>],
-        outer: &Attempt,
-    ) -> Result<Self, CoverError> {
-        Self::find_around(directories, Some(outer))
-    }
-
-    fn find_around(
-        directories: &[impl AsRef<Path>],
-        outer: Option<&Attempt>,
-    ) -> Result<Self, CoverError> {
-        let mut paths = Vec::new();
-        for given in directories {
+    fn find_outside(directories: &[impl AsRef<Path>]) -> Result<Vec<ResolvedPath>, CoverError> {
+        let resolved = directories.iter().map(|given| {
             let given = given.as_ref();
             let refuse = |error| CoverError::Directory { path: given.into(), error };
-            let (path, reached) = match outer {
-                None => (given.canonicalize().map_err(refuse)?, None),
-                Some(outer) => outer.resolve(given).map_err(refuse)?,
-            };
-            if !reached.as_ref().unwrap_or(&path).is_dir() {
-                return Err(refuse(io::ErrorKind::NotADirectory.into()));
+            Ok((given.canonicalize().map_err(refuse)?, None))
+        });
+        resolved.collect()
+    }
+
+    /// Creates the set of resolved directories. `around` are the directories of the outer attempts.
+    pub(crate) fn of_resolved(
+        mut paths: Vec<ResolvedPath>,
+        around: &[OuterPlace],
+    ) -> Result<Self, CoverError> {
+        for (path, reached) in &paths {
+            if !reached.as_ref().unwrap_or(path).is_dir() {
+                let error = io::ErrorKind::NotADirectory.into();
+                return Err(CoverError::Directory { path: path.clone(), error });
             }
-            paths.push((path, reached));
         }
         paths.sort();
         paths.dedup();
@@ -85,12 +101,13 @@ impl Directories {
             if places.iter().any(|place| path.starts_with(&place.path)) {
                 continue;
             }
-            places.push(match (outer, reached) {
-                (Some(outer), Some(reached)) => CoveredDirectory::nested(path, reached, outer)?,
-                (Some(outer), None) if let Some(below) = outer.covered_below(&path) => {
-                    return Err(CoverError::Mounted { path, below });
+            let covered_below = around.iter().find(|place| place.covered.starts_with(&path));
+            places.push(match (reached, covered_below) {
+                (Some(reached), _) => CoveredDirectory::nested(path, reached, around)?,
+                (None, Some(below)) => {
+                    return Err(CoverError::Mounted { path, below: below.covered.clone() });
                 }
-                _ => CoveredDirectory::find(path)?,
+                (None, None) => CoveredDirectory::find(path)?,
             });
         }
         Ok(Self { places })
@@ -134,14 +151,15 @@ impl CoveredDirectory {
 
     /// Returns a directory that an outer attempt covers. Its layers are in the layers of that attempt,
     /// and end with them.
-    fn nested(path: PathBuf, reached: PathBuf, outer: &Attempt) -> Result<Self, CoverError> {
+    fn nested(path: PathBuf, reached: PathBuf, around: &[OuterPlace]) -> Result<Self, CoverError> {
         let refuse = |error| CoverError::Directory { path: path.clone(), error };
         let directory = File::open(&reached).map_err(refuse)?;
         let id = FileId::from(&fstat(&directory).map_err(|errno| refuse(errno.into()))?);
-        let place = outer.place_of(&path).ok_or_else(|| refuse(io::ErrorKind::NotFound.into()))?;
+        let place = around.iter().find(|place| path.starts_with(&place.covered));
+        let place = place.ok_or_else(|| refuse(io::ErrorKind::NotFound.into()))?;
         let outer_reached = place.reached();
-        let nested = Some(NestedPlace { outer: place.covered, outer_reached, reached });
-        let home = place.layers;
+        let nested = Some(NestedPlace { outer: place.covered.clone(), outer_reached, reached });
+        let home = place.layers.clone();
         Ok(Self { path, directory, id, home, is_inside: false, nested })
     }
 

@@ -113,6 +113,42 @@ impl Directories {
     }
 }
 
+impl CommitRecord {
+    /// Returns the record of a commit of an attempt whose mark begins with these characters. Finishes
+    /// a commit that has begun. Returns none if no commit had begun.
+    pub fn find(places: &Directories, mark: &str) -> io::Result<Option<Self>> {
+        let begin = format!("{PREFIX}{mark}");
+        for layers in places.directories().take(1).flat_map(leftovers) {
+            let name = layers.file_name().unwrap_or_default().as_encoded_bytes();
+            let is_first = name.starts_with(begin.as_bytes()) && name.ends_with(b"-0");
+            if is_first && let Some(record) = Self::of_layers(&layers)? {
+                return Ok(Some(record));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns the record in layers, which are the first ones of an attempt.
+    pub(crate) fn of_layers(layers: &Path) -> io::Result<Option<Self>> {
+        let start = Instant::now();
+        let layers = loop {
+            match Layers::lock(layers.into()) {
+                Ok(Some(layers)) => break layers,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+                Err(error) => return Err(error),
+                Ok(None) if start.elapsed() >= COMMIT_TIMEOUT => {
+                    return Err(io::ErrorKind::ResourceBusy.into());
+                }
+                Ok(None) => std::thread::sleep(COMMIT_INTERVAL),
+            }
+        };
+        if layers.has(NOTE) {
+            finish(&layers, &mut || {})?;
+        }
+        Ok(layers.has(RECORD).then(|| Self::of(layers)))
+    }
+}
+
 /// True if layers belong to one of the directories, or to a directory above or below.
 fn is_of(layers: &Path, directories: &Directories) -> bool {
     std::fs::read_link(layers.join("lower")).is_ok_and(|lower| {
