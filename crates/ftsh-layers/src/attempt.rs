@@ -7,13 +7,11 @@ use std::path::{Path, PathBuf};
 use ftsh_sys::{Namespaces, Overlay, mount_overlays, mount_overlays_within};
 
 use crate::change::Change;
-use crate::commit::{self, Committed};
+use crate::commit::{self, CommitRecord, Committed, RECORD};
 use crate::directories::{Directories, OuterPlace, ResolvedPath};
 use crate::error::{CommitFailure, CoverError};
 use crate::layers::Layers;
 use crate::mounts;
-use crate::note::RECORD;
-use crate::record::CommitRecord;
 use crate::translate;
 use crate::tree::CoveredTree;
 

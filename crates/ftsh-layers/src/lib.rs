@@ -17,15 +17,10 @@ mod commit;
 mod directories;
 mod entry;
 mod error;
-mod execute;
 mod layers;
-mod merge;
 mod mounts;
-mod note;
 mod plan;
-mod record;
 mod step;
-mod sweep;
 #[cfg(test)]
 mod tests;
 mod translate;
@@ -34,8 +29,6 @@ mod upper;
 
 pub use attempt::Attempt;
 pub use change::{Change, ChangeKind};
-pub use commit::Committed;
+pub use commit::{CommitRecord, Committed, Swept, leftovers, roll_forward, sweep};
 pub use directories::Directories;
 pub use error::{CommitFailure, CoverError};
-pub use record::CommitRecord;
-pub use sweep::{Swept, leftovers, roll_forward, sweep};

@@ -10,7 +10,7 @@ use super::program::{has_links, perform, plant};
 use super::programs::{LENGTH, perform_within};
 use super::snapshot::{Snapshot, assert_same, snapshot};
 use super::{Scratch, assert_clean, begin, child, is_nobody, is_root, rounds, scratch};
-use crate::sweep::sweep_observed;
+use crate::commit::sweep_observed;
 use crate::{CommitRecord, Swept, leftovers, sweep};
 
 /// Status of a child that SIGKILL ended.

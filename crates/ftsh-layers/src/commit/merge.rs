@@ -16,8 +16,8 @@ use rustix::fs::{
     renameat, seek, symlinkat, utimensat,
 };
 
+use super::execute::{Executor, Roots, Strictness, name_of, open_parent};
 use crate::entry::{self, find, is_directory, kind, mode, path_in};
-use crate::execute::{Executor, Roots, Strictness, name_of, open_parent};
 use crate::layers::attributes;
 use crate::step::{Rename, Spot, Step};
 use crate::tree::CoveredTree;

@@ -9,14 +9,14 @@ use std::time::{Duration, Instant};
 use nix::errno::Errno;
 use rustix::fs::{FileType, lstat, syncfs};
 
+use super::execute::{Executor, Roots, Strictness};
+use super::merge::merge;
+use super::note::{CommitNote, NotedTree};
+use super::record::CommitRecord;
 use crate::change::Change;
 use crate::entry::FileId;
 use crate::error::CommitFailure;
-use crate::execute::{Executor, Roots, Strictness};
-use crate::merge::merge;
-use crate::note::{CommitNote, NotedTree};
 use crate::plan::{self, CommitPlan};
-use crate::record::CommitRecord;
 use crate::step::Step;
 use crate::tree::CoveredTree;
 use crate::upper::{Node, strip, survey};

@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{fstat, syncfs};
 
+use super::execute::Roots;
+use super::note::{CommitNote, NOTE, RECORD};
+use super::perform::resume;
+use super::record::CommitRecord;
 use crate::Directories;
-use crate::commit::resume;
 use crate::entry::{FileId, NESTED, PREFIX, names};
-use crate::execute::Roots;
 use crate::layers::{ASIDE, LOWER, Layers, PRIMARY, UPPER, WORK};
-use crate::note::{CommitNote, NOTE, RECORD};
-use crate::record::CommitRecord;
 
 /// Time limit of the wait for commits in progress.
 const COMMIT_TIMEOUT: Duration = Duration::from_secs(10);
