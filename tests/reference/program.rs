@@ -8,11 +8,19 @@ use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
 
 use super::text::block;
-use super::tree::{Block, Command, Expr, ForAll, Input, Name, Pattern, Piece, Word};
+use super::tree::{
+    Block, Command, Expr, ForAll, Form, Hold, Input, Name, Pace, Pattern, Piece, Try, Word,
+};
 
 pub(super) const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 /// Jumps of a loop.
 const JUMPS: &[bool] = &[true, false];
+
+/// Channel with places for all.
+pub(super) const CHANNEL: &str = "wide";
+/// Directory of `atomic in`, and a file there.
+pub(super) const DIRECTORY: &str = "here";
+pub(super) const FILE: &str = "here/file";
 
 /// A program.
 pub(super) struct Program {
@@ -67,6 +75,7 @@ impl Program {
                 script.extend(part);
             }
         }
+        script.push(Command::Written);
         let used = random.of(&[0, 0, 1, 3]);
         Self { script, functions, used }
     }
@@ -77,12 +86,13 @@ impl Program {
         let (args, rest) = self.script.split_at(usize::from(has_args));
         let uses = if self.used > 0 { format!("use {USED}\n") } else { String::new() };
         let own = self.functions_text(self.used..self.functions.len());
-        format!("{}{uses}{}{own}", block(args), block(rest))
+        let channel = if self.used > 0 { String::new() } else { channel() };
+        format!("{}{uses}{channel}{}{own}", block(args), block(rest))
     }
 
     /// Returns the text of the file that the program uses.
     pub(super) fn used_text(&self) -> String {
-        self.functions_text(0..self.used)
+        if self.used == 0 { String::new() } else { channel() + &self.functions_text(0..self.used) }
     }
 
     fn functions_text(&self, numbers: Range<usize>) -> String {
@@ -95,10 +105,23 @@ impl Program {
     }
 }
 
+/// Returns the declaration of the channel.
+fn channel() -> String {
+    format!("channel {CHANNEL} at most 1000\n")
+}
+
 /// Wraps commands so that a failure is printed and the program continues.
 fn contained(part: Block) -> Command {
     let tell = ["error_kind", "error_code"].map(|name| vec![Piece::Variable(name)]);
-    Command::Try(1, part, Some(vec![Command::Echo(tell.into())]), None)
+    Command::Try(Try {
+        times: 1,
+        pace: Pace::None,
+        condition: None,
+        hold: None,
+        body: part,
+        catch: Some(vec![Command::Echo(tell.into())]),
+        finally: None,
+    })
 }
 
 pub(super) struct Random {
@@ -258,7 +281,12 @@ impl Random {
                 Command::Split(self.name(), self.expr(1), separator, self.body(JUMPS, depth))
             }
             6 => Command::Reading(self.names(), self.name(), self.body(JUMPS, depth)),
-            7 => Command::ForAny(self.name(), self.list(), self.body(&[true], depth)),
+            7 => {
+                let is_atomic = self.rng.random_bool(0.2);
+                let (name, words) = (self.name(), self.list());
+                let body = if is_atomic { self.plain(false) } else { self.body(&[true], depth) };
+                Command::ForAny(name, words, is_atomic, body)
+            }
             8 => {
                 let at_most = self.maybe(0.3, Self::amount);
                 Command::Hedge(self.name(), self.list(), at_most, self.branch(depth))
@@ -267,8 +295,9 @@ impl Random {
             12 => {
                 let inside = self.structure(depth.max(1) - 1);
                 match inside {
-                    // One redirection is enough.
-                    Command::Reading(..)
+                    // One redirection is enough, and an atomic `try` has rules of its own for them.
+                    Command::Try(Try { hold: Some(Hold::Output | Hold::Files), .. })
+                    | Command::Reading(..)
                     | Command::Incoming(..)
                     | Command::ForAll(ForAll { input: Some(_), .. })
                     | Command::Capture(..)
@@ -281,11 +310,36 @@ impl Random {
             14 => Command::Fed(self.words(), self.names(), self.stage(JUMPS, depth)),
             _ => {
                 let catch = self.maybe(0.8, |it| it.block(depth));
-                let body = self.block(depth);
+                let hold = self.maybe(0.4, |it| it.of(&[Hold::Input, Hold::Output, Hold::Files]));
+                let body = if hold.is_some() { self.plain(true) } else { self.block(depth) };
                 let finally = self.maybe(0.4, |it| it.finally(depth));
-                Command::Try(self.rng.random_range(1..4), body, catch, finally)
+                let paces = [Pace::None, Pace::Every, Pace::Full, Pace::Normal, Pace::Through];
+                let kinds = [(true, "exit"), (false, "exit"), (true, "failure"), (false, "x")];
+                Command::Try(Try {
+                    times: self.rng.random_range(1..4),
+                    pace: self.of(&paces),
+                    condition: self.maybe(0.3, |it| it.of(&kinds)),
+                    hold,
+                    body,
+                    catch,
+                    finally,
+                })
             }
         }
+    }
+
+    /// Generates an attempt without structures and calls. Others may undo its effects.
+    fn plain(&mut self, reads: bool) -> Block {
+        let commands =
+            (0..self.rng.random_range(1..5)).map(|_| match self.rng.random_range(0..9) {
+                0..3 => Command::Echo(self.words()),
+                3 => Command::Status(self.of(&[0, 1, 3])),
+                4 => Command::Failure(self.maybe(0.5, Self::words).unwrap_or_default()),
+                5 => Command::Assign(self.name(), Expr::Word(self.word())),
+                6 if reads => Command::Read(self.names(), Input::Inherited),
+                _ => Command::Write(self.of(&["one", "two", "three"])),
+            });
+        commands.collect()
     }
 
     fn case(&mut self, depth: u32) -> Command {
@@ -314,6 +368,8 @@ impl Random {
         let keep_going = self.rng.random_bool(0.5);
         let input = self.maybe(0.2, Self::own_input);
         let at_least = self.maybe(0.3, Self::amount).filter(|_| input.is_none());
+        let is_atomic = self.rng.random_bool(0.15);
+        let forms = [None, Some(Form::Grouped), Some(Form::InOrder), Some(Form::Tagged)];
         Command::ForAll(ForAll {
             name: self.name(),
             words: self.list(),
@@ -323,8 +379,9 @@ impl Random {
             at_least,
             keep_going,
             finish_running: !keep_going && self.rng.random_bool(0.3),
-            grouped: if in_turn { self.of(&[None, Some(false), Some(true)]) } else { Some(true) },
-            body: self.branch(depth),
+            form: if in_turn { self.of(&forms) } else { Some(Form::InOrder) },
+            is_atomic,
+            body: if is_atomic { self.plain(false) } else { self.branch(depth) },
         })
     }
 

@@ -1,6 +1,7 @@
 //! Text of programs.
 
-use super::tree::{Command, Expr, ForAll, Input, Pattern, Piece, Word};
+use super::program::{CHANNEL, DIRECTORY, FILE};
+use super::tree::{Command, Expr, ForAll, Form, Hold, Input, Pace, Pattern, Piece, Try, Word};
 
 /// Formats commands, one per line.
 pub(super) fn block(commands: &[Command]) -> String {
@@ -72,8 +73,11 @@ fn command(one: &Command) -> String {
             let names = names.join(" ");
             format!("while .succeeds. (read {names})\n{}end -< {from}", block(body))
         }
-        Command::ForAny(name, words, body) => {
-            format!("forany {name} in{} in order\n{}end", list(words), block(body))
+        Command::Write(text) => format!("sh -c \"echo {text} >> {FILE}\""),
+        Command::Written => format!("cat {FILE}"),
+        Command::ForAny(name, words, is_atomic, body) => {
+            let atomic = if *is_atomic { format!(" atomic in {DIRECTORY}") } else { String::new() };
+            format!("forany {name} in{} in order{atomic}\n{}end", list(words), block(body))
         }
         Command::Hedge(name, words, at_most, body) => format!(
             "forany {name} in{} in order{} hedge after 1 minute\n{}end",
@@ -87,20 +91,7 @@ fn command(one: &Command) -> String {
             let (words, names) = (list(words), names.join(" "));
             format!("echo{words} | while .succeeds. (read {names})\n{}end", block(body))
         }
-        Command::Try(times, body, catch, finally) => {
-            let catch = catch.as_ref().map(|catch| format!("catch\n{}", block(catch)));
-            let catch = catch.unwrap_or_default();
-            let finally = finally.as_ref().map(|finally| format!("finally\n{}", block(finally)));
-            let finally = finally.unwrap_or_default();
-            // A signal to canceled attempts changes no result.
-            let signal = if *times == 2 { " signal INT" } else { "" };
-            // Attempts take no time, so that a learned limit never passes.
-            let each = if times % 2 == 0 { " each usual or 1 hour" } else { "" };
-            // Conditions that no program of these scripts meets change nothing.
-            let watch = if *times == 2 { " stalled 1 hour memory 1 TB" } else { "" };
-            let clauses = format!("{each}{watch} backoff none{signal}");
-            format!("try {times} times{clauses}\n{}{catch}{finally}end", block(body))
-        }
+        Command::Try(it) => try_(it),
         Command::Limit(body, catch) => {
             let catch = catch.as_ref().map(|catch| format!("catch\n{}", block(catch)));
             let watch = if catch.is_some() { " stalled 1 hour memory 1 TB signal INT" } else { "" };
@@ -122,26 +113,62 @@ fn command(one: &Command) -> String {
     }
 }
 
+fn try_(it: &Try) -> String {
+    let Try { times, pace, condition, hold, body, catch, finally } = it;
+    let part = |name: &str, block: &Option<Vec<Command>>| {
+        block.as_ref().map(|it| format!("{name}\n{}", self::block(it))).unwrap_or_default()
+    };
+    // A signal to canceled attempts changes no result.
+    let signal = if *times == 2 { " signal INT" } else { "" };
+    // Attempts take no time, so that a learned limit never passes.
+    let each = if times % 2 == 0 { " each usual or 1 hour" } else { "" };
+    // Conditions that no program of these scripts meets change nothing.
+    let watch = if *times == 2 { " stalled 1 hour memory 1 TB" } else { "" };
+    let pace = match pace {
+        Pace::None => " backoff none".to_owned(),
+        Pace::Every => " every 1 ms".into(),
+        Pace::Full => " backoff full from 1 ms to 2 ms".into(),
+        Pace::Normal => " backoff normal from 1 ms to 2 ms by 1.5 jitter 50%".into(),
+        Pace::Through => format!(" backoff none through {CHANNEL}"),
+    };
+    let condition = condition.map(|(is_equal, kind)| {
+        format!(" while $error_kind {} {kind}", if is_equal { ".eq." } else { ".ne." })
+    });
+    let condition = condition.unwrap_or_default();
+    let hold = match hold {
+        None => String::new(),
+        Some(Hold::Input) => " same input".into(),
+        Some(Hold::Output) => " atomic".into(),
+        Some(Hold::Files) => format!(" atomic in {DIRECTORY}"),
+    };
+    let limit = if *times == 3 { "for 1 hour or 3 times".into() } else { format!("{times} times") };
+    let (catch, finally) = (part("catch", catch), part("finally", finally));
+    let body = block(body);
+    format!("try {limit}{each}{watch}{pace}{signal}{condition}{hold}\n{body}{catch}{finally}end")
+}
+
 fn for_all(all: &ForAll) -> String {
-    let grouped = match all.grouped {
+    let form = match all.form {
         None => "",
-        Some(false) => " output grouped",
-        Some(true) => " output grouped in order",
+        Some(Form::Grouped) => " output grouped",
+        Some(Form::InOrder) => " output grouped in order",
+        Some(Form::Tagged) => " output tagged",
     };
     let words = match all.input {
         Some(_) => "from input".into(),
         None => format!("in{}", list(&all.words)),
     };
     format!(
-        "forall {} {words}{}{}{}{grouped}{}{}{}\n{}end{}",
+        "forall {} {words}{}{}{}{form}{}{}{}{}\n{}end{}",
         all.name,
         number("at most", all.at_most.as_ref()),
         if all.keep_going { " keep going" } else { "" },
         if all.finish_running { " finish running" } else { "" },
         number("at least", all.at_least.as_ref()),
         // Resources that are there change nothing.
-        if all.keep_going { " while free 1 kB while load 100000" } else { "" },
+        if all.keep_going { " retry lost 2 times while free 1 kB while load 100000" } else { "" },
         all.once.map(|file| format!(" once in {file}.done")).unwrap_or_default(),
+        if all.is_atomic { format!(" atomic in {DIRECTORY}") } else { String::new() },
         block(&all.body),
         all.input.as_ref().map(input).unwrap_or_default(),
     )

@@ -54,8 +54,12 @@ pub(super) enum Command {
     Range(Name, [i64; 2], Option<i64>, Block),
     /// `while .succeeds. (read names)`, with a variable as input.
     Reading(Vec<Name>, Name, Block),
-    /// `forany name in words in order`
-    ForAny(Name, Vec<Word>, Block),
+    /// `sh` that appends a line to a file in a directory.
+    Write(&'static str),
+    /// `cat` of that file.
+    Written,
+    /// `forany name in words in order`; true with `atomic in`.
+    ForAny(Name, Vec<Word>, bool, Block),
     /// The same with `at most` and `hedge after`, whose time never comes.
     Hedge(Name, Vec<Word>, Option<Word>, Block),
     ForAll(ForAll),
@@ -63,8 +67,7 @@ pub(super) enum Command {
     Piped(Block),
     /// `echo words | while .succeeds. (read names); block; end`
     Fed(Vec<Word>, Vec<Name>, Block),
-    /// With `catch` and `finally`.
-    Try(u32, Block, Option<Block>, Option<Block>),
+    Try(Try),
     /// `limit`, whose time never comes, with `catch`.
     Limit(Block, Option<Block>),
     /// A group with its output in a variable, or added to it.
@@ -77,6 +80,51 @@ pub(super) enum Command {
     Failure(Vec<Word>),
     Giveup,
     Exit(u8),
+}
+
+/// `try`, with its clauses.
+#[derive(Clone, Debug)]
+pub(super) struct Try {
+    pub times: u32,
+    pub pace: Pace,
+    /// `while $error_kind .eq. kind`, or else `.ne.`
+    pub condition: Option<(bool, &'static str)>,
+    pub hold: Option<Hold>,
+    pub body: Block,
+    pub catch: Option<Block>,
+    pub finally: Option<Block>,
+}
+
+/// Clauses that decide the times of attempts only.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Pace {
+    None,
+    Every,
+    Full,
+    Normal,
+    Through,
+}
+
+/// Part of an attempt that ends with its failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Hold {
+    /// `same input`
+    Input,
+    /// `atomic`: the output as well.
+    Output,
+    /// `atomic in`: the files as well.
+    Files,
+}
+
+/// Form of the output of branches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// `output grouped`
+    Grouped,
+    /// `output grouped in order`
+    InOrder,
+    /// `output tagged`
+    Tagged,
 }
 
 /// `forall name in words`, with its clauses.
@@ -92,8 +140,9 @@ pub(super) struct ForAll {
     pub at_least: Option<Word>,
     pub keep_going: bool,
     pub finish_running: bool,
-    /// `output grouped`; true with `in order`.
-    pub grouped: Option<bool>,
+    pub form: Option<Form>,
+    /// True with `atomic in`.
+    pub is_atomic: bool,
     pub body: Block,
 }
 

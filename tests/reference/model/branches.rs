@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use super::input::Reader;
 use super::{Done, Failure, Model, Stop, Value, Written, failed};
-use crate::reference::tree::{Block, ForAll, Name, Word};
+use crate::reference::tree::{Block, ForAll, Form, Hold, Name, Word};
 
 /// State that each branch copies.
 struct Copied {
@@ -29,7 +29,7 @@ impl Model<'_> {
         let at_least = all.at_least.as_ref().map(|least| self.positive(least)).transpose()?;
         let total = words.len();
         let in_turn = at_most == Some(1) || total <= 1;
-        let holds = all.grouped.is_some() || !in_turn;
+        let holds = all.form.is_some() || !in_turn;
         if holds {
             self.held.push(Rc::clone(&self.output));
         }
@@ -43,6 +43,7 @@ impl Model<'_> {
             self.certain.set(false);
         }
         let (mut outputs, mut good, mut failures) = (Vec::new(), vec![false; total], Vec::new());
+        let mut begun = Vec::new();
         let is_decided = |successes: usize, failures: usize| match at_least {
             _ if all.keep_going => false,
             _ if all.finish_running && failures > 0 => true,
@@ -59,8 +60,10 @@ impl Model<'_> {
             }
             let output = if holds { Rc::default() } else { Rc::clone(&self.output) };
             outputs.push(Rc::clone(&output));
+            begun.push(word.clone());
             let slot = self.slot.replace(in_turn);
-            let (result, before) = self.branch(all.name, word, output, &all.body);
+            let hold = all.is_atomic.then_some(Hold::Files);
+            let (result, before) = self.branch(all.name, word, output, hold, &all.body);
             self.slot = slot;
             self.go_back(before);
             match result {
@@ -75,13 +78,16 @@ impl Model<'_> {
         }
         if holds {
             self.held.pop();
-            for output in &outputs {
-                self.print(&output.borrow());
+            for (output, word) in outputs.iter().zip(&begun) {
+                match all.form {
+                    Some(Form::Tagged) => self.print(&tagged(word, &output.borrow())),
+                    _ => self.print(&output.borrow()),
+                }
             }
         }
         let is_cut = !all.keep_going
             && (!failures.is_empty() || at_least.is_some_and(|least| least < total));
-        let mixes = all.grouped != Some(true)
+        let mixes = all.form != Some(Form::InOrder)
             && outputs.iter().filter(|output| !output.borrow().is_empty()).count() > 1;
         let differ = failures
             .iter()
@@ -131,7 +137,7 @@ impl Model<'_> {
         self.held.push(Rc::clone(&self.output));
         for word in &words {
             let slot = self.slot.take();
-            let (result, before) = self.branch(name, word, Rc::default(), body);
+            let (result, before) = self.branch(name, word, Rc::default(), None, body);
             self.slot = slot;
             match result {
                 Ok(()) => {
@@ -159,6 +165,7 @@ impl Model<'_> {
         name: Name,
         word: &str,
         output: Written,
+        hold: Option<Hold>,
         body: &Block,
     ) -> (Result<(), Failure>, Copied) {
         let before = Copied {
@@ -170,7 +177,7 @@ impl Model<'_> {
         };
         self.level += 1;
         self.variables.insert(name, Value::Text(word.into()));
-        let result = ending(self.block(body));
+        let result = ending(self.attempt(hold, body));
         self.level -= 1;
         (result, before)
     }
@@ -216,6 +223,12 @@ impl Model<'_> {
             self.certain.set(false);
         }
     }
+}
+
+/// Returns the output of a branch with each line after the word, in one line, and a tab.
+fn tagged(word: &str, output: &str) -> String {
+    let word = &word.replace('\n', "\\n");
+    output.lines().map(|line| [word, "\t", line, "\n"].concat()).collect()
 }
 
 /// Returns the end of a branch or a stage.

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use super::loops::range;
 use super::numbers::{compute, truth, whole};
 use super::{Done, Failure, Model, Stop, Value, failed};
-use crate::reference::tree::{Block, Command, Expr, Name, Pattern, Piece, Word};
+use crate::reference::tree::{Block, Command, Expr, Hold, Name, Pattern, Piece, Word};
 
 impl Model<'_> {
     pub(super) fn block(&mut self, block: &Block) -> Done {
@@ -117,9 +117,21 @@ impl Model<'_> {
                 self.each(name, numbers, body)
             }
             Command::Reading(names, from, body) => self.reading(names, from, body),
-            Command::ForAny(name, words, body) => {
+            Command::Write(text) => {
+                // Other branches may write at the same time.
+                if self.level > 0 {
+                    self.certain.set(false);
+                }
+                self.file += &format!("{text}\n");
+                Ok(())
+            }
+            Command::Written => {
+                self.print(&self.file.clone());
+                Ok(())
+            }
+            Command::ForAny(name, words, is_atomic, body) => {
                 let words = self.words(words)?;
-                self.for_any(name, words, body)
+                self.for_any(name, words, is_atomic.then_some(Hold::Files), body)
             }
             Command::Hedge(name, words, at_most, body) => {
                 self.hedge(name, words, at_most.as_ref(), body)
@@ -128,9 +140,7 @@ impl Model<'_> {
             Command::Piped(block) => self.piped(block),
             Command::Fed(words, names, body) => self.fed(words, names, body),
             Command::Limit(body, catch) => self.limit(body, catch.as_ref()),
-            Command::Try(times, body, catch, finally) => {
-                self.try_(*times, body, catch.as_ref(), finally.as_ref())
-            }
+            Command::Try(it) => self.try_(it),
             Command::Capture(inside, name, append) => self.capture(inside, name, *append),
             Command::Call(function, words) => {
                 let arguments = self.words(words)?;

@@ -19,6 +19,16 @@ impl Reader {
         Self { text, at: Rc::default() }
     }
 
+    /// Returns the position, in bytes from the beginning.
+    pub(super) fn position(&self) -> usize {
+        self.at.get()
+    }
+
+    /// Sets the position.
+    pub(super) fn go_to(&self, position: usize) {
+        self.at.set(position);
+    }
+
     /// Returns the next line without its end. The last line may have no end.
     fn line(&self) -> Option<String> {
         let text = self.text.borrow();

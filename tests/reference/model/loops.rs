@@ -1,7 +1,7 @@
 //! Sequential loops.
 
 use super::{Done, Model, Stop, Value, failed};
-use crate::reference::tree::{Block, Input, Name};
+use crate::reference::tree::{Block, Hold, Input, Name};
 
 impl Model<'_> {
     /// Runs an iteration for each item.
@@ -28,11 +28,20 @@ impl Model<'_> {
         }
     }
 
-    pub(super) fn for_any(&mut self, name: Name, words: Vec<String>, body: &Block) -> Done {
+    pub(super) fn for_any(
+        &mut self,
+        name: Name,
+        words: Vec<String>,
+        hold: Option<Hold>,
+        body: &Block,
+    ) -> Done {
         let mut result = Err(failed("expression", 1));
         for word in words {
             self.variables.insert(name, Value::Text(word));
-            result = self.goes_on(body).map(|_| ());
+            result = match hold {
+                None => self.goes_on(body).map(|_| ()),
+                Some(_) => self.attempt(hold, body),
+            };
             if !matches!(&result, Err(Stop::Failed(failure)) if !failure.fatal) {
                 break;
             }

@@ -79,6 +79,8 @@ pub(super) struct Model<'p> {
     held: Vec<Written>,
     /// Words that files of `once in` record.
     recorded: HashMap<Name, Vec<String>>,
+    /// Content of the file in the directory of `atomic in`.
+    file: String,
     /// Remaining number of commands.
     patience: u32,
     /// True if the result so far is certain.
@@ -101,6 +103,7 @@ pub(super) fn run(script: &Block, functions: &[Block], arguments: &[&str]) -> Op
         level: 0,
         held: Vec::new(),
         recorded: HashMap::new(),
+        file: String::new(),
         patience: 800,
         certain: Cell::new(true),
     };

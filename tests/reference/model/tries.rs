@@ -1,18 +1,14 @@
 //! `try`, `catch` and `finally`.
 
+use std::rc::Rc;
+
 use super::{Done, Failure, Model, Stop};
-use crate::reference::tree::Block;
+use crate::reference::tree::{Block, Hold, Try};
 
 impl Model<'_> {
-    pub(super) fn try_(
-        &mut self,
-        times: u32,
-        body: &Block,
-        catch: Option<&Block>,
-        finally: Option<&Block>,
-    ) -> Done {
-        let (result, caught) = self.attempts(times, body, catch);
-        let Some(finally) = finally else { return result };
+    pub(super) fn try_(&mut self, it: &Try) -> Done {
+        let (result, caught) = self.attempts(it);
+        let Some(finally) = &it.finally else { return result };
         let after = self.handle(caught, finally);
         // Earlier failures count.
         match result {
@@ -22,28 +18,53 @@ impl Model<'_> {
     }
 
     /// Runs attempts and `catch`, and returns the result for `finally`.
-    fn attempts(
-        &mut self,
-        times: u32,
-        body: &Block,
-        catch: Option<&Block>,
-    ) -> (Done, Option<Failure>) {
-        for attempt in 1..=times {
+    fn attempts(&mut self, it: &Try) -> (Done, Option<Failure>) {
+        for attempt in 1..=it.times {
             self.attempts.push(attempt);
-            let result = self.block(body);
+            let result = self.attempt(it.hold, &it.body);
             self.attempts.pop();
             let Err(Stop::Failed(failure)) = result else { return (result, None) };
-            if attempt < times && !failure.fatal {
+            let goes_on =
+                it.condition.is_none_or(|(is_equal, kind)| (failure.kind == kind) == is_equal);
+            if attempt < it.times && !failure.fatal && goes_on {
                 continue;
             }
             let failure = Failure { fatal: false, ..failure };
-            let result = match catch {
+            let result = match &it.catch {
                 Some(catch) => self.handle(Some(failure.clone()), catch),
                 None => Err(Stop::Failed(failure.clone())),
             };
             return (result, Some(failure));
         }
         (Ok(()), None)
+    }
+
+    /// Runs an attempt. A failure undoes what the attempt holds.
+    pub(super) fn attempt(&mut self, hold: Option<Hold>, body: &Block) -> Done {
+        let Some(hold) = hold else { return self.block(body) };
+        let (position, file) = (self.input.position(), self.file.clone());
+        let is_atomic = hold != Hold::Input;
+        let outer = Rc::clone(&self.output);
+        if is_atomic {
+            self.held.push(Rc::clone(&outer));
+            self.output = Rc::default();
+        }
+        let result = self.block(body);
+        let printed = std::mem::replace(&mut self.output, outer);
+        if is_atomic {
+            self.held.pop();
+        }
+        if result.is_ok() {
+            if is_atomic {
+                self.print(&printed.borrow());
+            }
+            return result;
+        }
+        self.input.go_to(position);
+        if hold == Hold::Files {
+            self.file = file;
+        }
+        result
     }
 
     /// Runs a group that is an attempt only outside of all others.
