@@ -38,6 +38,10 @@ impl Oracle for Beginnings {
                     }
                     self.begun = Some((place, *number));
                 }
+                if let LogEvent::TryFailed { .. } | LogEvent::TrySucceeded(_) = record.event {
+                    // Nothing ran in the last attempt.
+                    self.begun = None;
+                }
             }
             Effect::OpenScope { scope, .. } => {
                 self.scopes.extend(self.begun.take().map(|begun| (*scope, begun)));
