@@ -124,8 +124,8 @@ fn bad(all: &All) -> usize {
 fn is_decided(site: &Site, all: &All) -> bool {
     match site.at_least {
         _ if site.keep_going => false,
-        // Those that run finish.
-        _ if site.finish_running && bad(all) > 0 => false,
+        // Those that run finish after a failure, also of a branch whose processes are being ended.
+        _ if site.finish_running => false,
         None => bad(all) > 0,
         Some(least) => good(all) >= least || site.words.len() - bad(all) < least,
     }
