@@ -21,7 +21,8 @@ pub(super) struct Futile {
     promises: Promises,
     /// Last failure of each task, if time does not mend it.
     failed: BTreeMap<TaskId, Option<Story>>,
-    /// Tasks with a `finally` group in the attempt. A failure before the group takes precedence.
+    /// Tasks with a `finally` group since the last delay. A failure before the group takes
+    /// precedence, so the last failure says nothing.
     grouped: BTreeSet<TaskId>,
     /// Failures before delays of a `try`, with their number in a row.
     repeated: BTreeMap<(TaskId, Place), (Story, u32)>,
@@ -72,9 +73,6 @@ impl Oracle for Futile {
         let Effect::Log(record) = effect else { return Ok(()) };
         let Some(task) = record.task else { return Ok(()) };
         let place = || (record.file.to_string(), record.line);
-        if let LogEvent::Attempt { .. } | LogEvent::Delay { .. } = record.event {
-            self.grouped.remove(&task);
-        }
         match &record.event {
             LogEvent::Finally => _ = self.grouped.insert(task),
             LogEvent::Attempt { number: 1, .. } => {
@@ -82,12 +80,14 @@ impl Oracle for Futile {
                 self.repeated.remove(&(task, place()));
             }
             LogEvent::Attempt { .. } => _ = self.failed.remove(&task),
-            LogEvent::Delay { .. } => return self.delayed(task, place()),
+            LogEvent::Delay { .. } => {
+                if self.grouped.remove(&task) {
+                    self.failed.remove(&task);
+                }
+                return self.delayed(task, place());
+            }
             event => {
-                let is_second = self.grouped.contains(&task) && self.failed.contains_key(&task);
-                if let Some(story) = event.failure().map(story)
-                    && !(is_second && story.is_some())
-                {
+                if let Some(story) = event.failure().map(story) {
                     self.failed.insert(task, story);
                 }
             }
