@@ -2,13 +2,14 @@
 //! whose shell is only notified that all its processes are dead.
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::time::Duration;
 
 use bstr::BString;
 use ftsh_journal::{Beginning, Recorder, Started, Writer, read, replay};
 use ftsh_machine::driver::Driver;
-use ftsh_machine::effect::Effect;
+use ftsh_machine::effect::{Effect, OperationId};
 use ftsh_machine::record::{Level, LogRecord};
 use ftsh_machine::time::Deadline;
 use ftsh_machine::{Config, Event, Machine, Outcome, Output, Time};
@@ -45,6 +46,8 @@ struct Life {
     writer: Rc<RefCell<Writer<Memory>>>,
     machine: Machine,
     trace: Vec<String>,
+    /// Requests whose answers nobody reads.
+    abandoned: BTreeSet<OperationId>,
     outputs: usize,
     end_requested: bool,
     /// True if the run continues in the next shell.
@@ -80,6 +83,7 @@ impl Run<'_> {
             writer: Rc::new(RefCell::new(writer)),
             machine: Machine::new(script, arguments, environment, config.clone(), *choices),
             trace: Vec::new(),
+            abandoned: BTreeSet::new(),
             outputs: 0,
             end_requested: false,
             is_suspended: false,
@@ -215,6 +219,9 @@ impl Life {
                 Output::Effect(effect @ Effect::Log(_)) => recorder.perform(effect),
                 Output::Effect(effect) => {
                     self.hurry()?;
+                    if let Effect::Abandon(operation) = effect {
+                        self.abandoned.insert(operation);
+                    }
                     self.note(&effect);
                     recorder.perform(effect);
                 }
@@ -248,7 +255,13 @@ impl Life {
         match event {
             Some(event) => {
                 self.is_suspended |= matches!(event, Event::Suspended(_));
-                self.note(&event);
+                let is_read = !matches!(
+                    &event,
+                    Event::Done { operation, .. } if self.abandoned.contains(operation)
+                );
+                if is_read {
+                    self.note(&event);
+                }
                 self.machine.handle_event(recorder.now(), event);
             }
             None => self.machine.handle_timeout(recorder.now()),

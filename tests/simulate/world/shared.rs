@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bstr::BString;
 use ftsh_machine::driver::{BufferPart, Driver, Durable};
-use ftsh_machine::effect::{BufferId, Dispatch, IoId, ScopeId, ViewId};
+use ftsh_machine::effect::{BufferId, Dispatch, IoId, Query, ScopeId, ViewId};
 use ftsh_machine::event::Reply;
 use ftsh_machine::{Effect, Event, Time};
 
@@ -92,7 +92,15 @@ impl Faulty {
     /// True if the shell has received all events. A missing event would be in the world without an
     /// observer.
     pub(crate) fn is_delivered(&self) -> bool {
-        !self.shell.is_reading() && self.ledger.commands().all(|process| self.shell.runs(process))
+        // The world has consumed what these requests read, and the journal has not.
+        let reads = |effect: &Effect| match effect {
+            Effect::Query { query, .. } => {
+                matches!(query, Query::Input(..) | Query::InputPart(_) | Query::InputWord(..))
+            }
+            _ => false,
+        };
+        let is_reading = self.shell.is_reading() || self.ledger.open().iter().any(reads);
+        !is_reading && self.ledger.commands().all(|process| self.shell.runs(process))
     }
 
     /// Kills the shell with all its processes, except branches elsewhere.
