@@ -9,7 +9,7 @@ use nix::sys::stat::Mode;
 use nix::unistd::{Pid, mkfifo};
 
 use crate::support::FTSH;
-use crate::support::home::{CTRL_C, CTRL_D, Home, edits, leaves, next_line, sees_prompt};
+use crate::support::home::{CTRL_C, CTRL_D, Home, edits, leaves, reads_line, sees_prompt};
 use crate::support::terminal::User;
 
 #[test]
@@ -73,21 +73,26 @@ fn the_terminal_is_usable_after_every_statement() {
     fs::write(home.path().join("modes"), print).expect("a script");
     for term in ["xterm", "dumb"] {
         let mut user = home.prompt(&[("TERM", term)], 100, None);
-        user.types("stty raw -echo\r");
+        let ready = |user: &mut User| match term {
+            "xterm" => reads_line(user),
+            _ => drop(user.sees("> ")),
+        };
         if term == "xterm" {
-            next_line(&mut user);
-        } else {
-            user.sees("> ");
+            reads_line(&mut user);
         }
+        user.types("stty raw -echo\r");
+        ready(&mut user);
         user.types("sh modes\r");
         user.sees("opost+icanon+echo+");
+        ready(&mut user);
         // Modes that keep the terminal usable were intended.
         user.types("stty intr ^X; stty raw\r");
-        user.sees("> ");
+        ready(&mut user);
         user.types("stty intr ^Y\r");
-        user.sees("> ");
+        ready(&mut user);
         user.types("stty -a\r");
         user.sees("intr = ^Y");
+        ready(&mut user);
         user.types("exit 3\r");
         assert_eq!(user.ends().code(), Some(3));
     }

@@ -64,6 +64,12 @@ pub(crate) fn edits(user: &mut User) {
     user.awaits("line editor", |user| !user.echo_is_on());
 }
 
+/// Waits until the editor has begun to read a line, which switches on bracketed paste.
+/// A prompt alone proves less: it may be drawn again.
+pub(crate) fn reads_line(user: &mut User) {
+    user.sees("\x1b[?2004h");
+}
+
 /// Waits until a line is done, and the editor is ready for the next line.
 pub(crate) fn next_line(user: &mut User) {
     user.sees("\x1b[?2004l");
