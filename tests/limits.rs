@@ -9,7 +9,7 @@ use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
 use std::process::{Child, Command, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, SystemTime};
 
 use nix::sys::socket::{Backlog, listen};
 
@@ -23,6 +23,9 @@ const TIME: u64 = 2;
 /// Time that workers work in seconds: several times the limit.
 const WORK: u64 = 7;
 
+/// Number of labeled programs at once.
+const AT_ONCE: usize = 8;
+
 /// Label of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Label {
@@ -35,13 +38,14 @@ enum Label {
 use Label::{Hangs, Works};
 
 /// Name, label, programs that are needed, and a script of `sh`. `PORT_*` are ports of servers, and
-/// `SECONDS` is the time of a worker.
+/// `SECONDS` is the time of a worker. A script writes the file `hangs` just before the program
+/// hangs.
 type Labeled = (&'static str, Label, &'static [&'static str], &'static str);
 
 /// Programs of the default test.
 const FEW: &[Labeled] = &[
-    ("sleep", Hangs, &[], "exec sleep 600"),
-    ("stopped process", Hangs, &[], "kill -STOP $$"),
+    ("sleep", Hangs, &[], ": > hangs; exec sleep 600"),
+    ("stopped process", Hangs, &[], ": > hangs; kill -STOP $$"),
     (
         "busy loop of a shell",
         Works,
@@ -59,37 +63,50 @@ while s.recv(1): pass'",
 ];
 
 const MANY: &[Labeled] = &[
-    ("tail of nothing", Hangs, &[], "exec tail -f /dev/null"),
-    ("reader of a fifo", Hangs, &[], "mkfifo f; exec 3<>f; exec cat <&3"),
-    ("writer of a full pipe", Hangs, &[], "mkfifo f; exec 3<>f; exec yes >&3"),
-    ("read of a shell", Hangs, &[], "mkfifo f; exec 3<>f; read line <&3"),
-    ("shell that waits for a child", Hangs, &[], "sleep 600 & wait"),
-    ("waiter for a lock", Hangs, &["flock"], "flock lock sleep 600 & sleep 0.1; flock lock true"),
+    ("tail of nothing", Hangs, &[], ": > hangs; exec tail -f /dev/null"),
+    ("reader of a fifo", Hangs, &[], "mkfifo f; exec 3<>f; : > hangs; exec cat <&3"),
+    ("writer of a full pipe", Hangs, &[], "mkfifo f; exec 3<>f; : > hangs; exec yes >&3"),
+    ("read of a shell", Hangs, &[], "mkfifo f; exec 3<>f; : > hangs; read line <&3"),
+    ("shell that waits for a child", Hangs, &[], "sleep 600 & : > hangs; wait"),
+    (
+        "waiter for a lock",
+        Hangs,
+        &["flock"],
+        "flock lock sleep 600 & sleep 0.1; : > hangs; flock lock true",
+    ),
     (
         "stopped gzip",
         Hangs,
         &["gzip"],
-        "gzip -c /dev/zero > /dev/null & sleep 0.2; kill -STOP $!; wait",
+        "gzip -c /dev/zero > /dev/null & sleep 0.2; kill -STOP $!; : > hangs; wait",
     ),
-    ("connection without data", Hangs, &["curl"], "exec curl -s http://127.0.0.1:PORT_SILENT/"),
+    (
+        "connection without data",
+        Hangs,
+        &["curl"],
+        ": > hangs; exec curl -s http://127.0.0.1:PORT_SILENT/",
+    ),
     (
         "connection that is not accepted",
         Hangs,
         &["curl"],
-        "exec curl -s http://127.0.0.1:PORT_FULL/",
+        ": > hangs; exec curl -s http://127.0.0.1:PORT_FULL/",
     ),
     (
         "recv without data",
         Hangs,
         &["python3"],
         "exec python3 -c 'import socket
-socket.create_connection((\"127.0.0.1\", PORT_SILENT)).recv(1)'",
+connection = socket.create_connection((\"127.0.0.1\", PORT_SILENT))
+open(\"hangs\", \"w\")
+connection.recv(1)'",
     ),
     (
         "poll once a second",
         Hangs,
         &["python3"],
         "exec python3 -c 'import time
+open(\"hangs\", \"w\")
 while True: time.sleep(1)'",
     ),
     (
@@ -97,6 +114,7 @@ while True: time.sleep(1)'",
         Hangs,
         &["python3"],
         "exec python3 -c 'import threading
+open(\"hangs\", \"w\")
 threading.Event().wait()'",
     ),
     (
@@ -104,7 +122,7 @@ threading.Event().wait()'",
         Hangs,
         &["sqlite3"],
         "sqlite3 d 'create table t(a)'
-mkfifo f; exec 3<>f; sqlite3 d <&3 & echo 'begin exclusive;' >&3; sleep 0.3
+mkfifo f; exec 3<>f; sqlite3 d <&3 & echo 'begin exclusive;' >&3; sleep 0.3; : > hangs
 exec sqlite3 -cmd '.timeout 600000' d 'insert into t values(1)'",
     ),
     ("gzip", Works, &["gzip", "timeout"], "timeout SECONDS gzip -c /dev/zero > /dev/null; true"),
@@ -254,39 +272,53 @@ fn serve(handle: fn(TcpStream)) -> u16 {
     port
 }
 
-/// Runs a program under `stalled`. Returns the time to the end, or the reason why the label is
-/// wrong.
+/// Runs a program under `stalled`. Returns the time from the beginning of a stall to the end, or the
+/// reason why the label is wrong.
 fn judge(servers: &Servers, (name, label, _, script): &Labeled) -> Result<Duration, String> {
     let script = servers.fill_in(script);
     let text = format!("try stalled {TIME} seconds\n sh program\nend");
     let run = Ftsh::script(&text).options(["-l", "0", "-t", "1"]).file("program", script);
-    let begun = Instant::now();
+    let begun = SystemTime::now();
+    let mark = run.path("hangs");
     let finished = run.limit(Duration::from_secs(60)).run();
+    let end = SystemTime::now();
     let code = finished.status.and_then(|status| status.code());
-    let elapsed = begun.elapsed();
+    let since = |begun| end.duration_since(begun).unwrap_or_default();
     match (label, code) {
-        (Hangs, Some(124)) | (Works, Some(0)) => Ok(elapsed),
-        _ => Err(format!("{name}: {label:?}, but status {code:?} after {elapsed:?}")),
+        (Hangs, Some(124)) => {
+            let mark = mark.metadata().and_then(|found| found.modified());
+            Ok(since(mark.map_err(|error| format!("{name}: {error}"))?))
+        }
+        (Works, Some(0)) => Ok(since(begun)),
+        _ => Err(format!("{name}: {label:?}, but status {code:?} after {:?}", since(begun))),
     }
 }
 
-/// Runs programs at once. Returns the wrong ones, and the longest time of a stall.
-fn judge_all(programs: &[&Labeled]) -> (String, Duration) {
+/// Judgments of several programs.
+#[derive(Default)]
+struct Judged {
+    /// Wrong labels, a line each.
+    wrong: String,
+    /// Times of stalls, with the names of the programs.
+    stalls: Vec<(Duration, &'static str)>,
+}
+
+/// Runs programs at once.
+fn judge_all(programs: &[&'static Labeled]) -> Judged {
     let servers = &Servers::start();
-    let mut wrong = String::new();
-    let mut longest = Duration::ZERO;
+    let mut judged = Judged::default();
     thread::scope(|scope| {
         let judge = |program| scope.spawn(move || (judge(servers, program), program));
         let all: Vec<_> = programs.iter().copied().map(judge).collect();
-        for judged in all {
-            match judged.join().expect("a judgment") {
-                (Ok(elapsed), program) if program.1 == Hangs => longest = longest.max(elapsed),
+        for judgment in all {
+            match judgment.join().expect("a judgment") {
+                (Ok(time), program) if program.1 == Hangs => judged.stalls.push((time, program.0)),
                 (Ok(_), _) => {}
-                (Err(why), _) => _ = writeln!(wrong, "{why}"),
+                (Err(why), _) => _ = writeln!(judged.wrong, "{why}"),
             }
         }
     });
-    (wrong, longest)
+    judged
 }
 
 fn is_there(program: &str) -> bool {
@@ -297,7 +329,7 @@ fn is_there(program: &str) -> bool {
 #[test]
 fn hanging_programs_stall_and_working_ones_do_not() {
     let there: Vec<_> = FEW.iter().filter(|it| it.2.iter().all(|name| is_there(name))).collect();
-    let (wrong, _) = judge_all(&there);
+    let Judged { wrong, .. } = judge_all(&there);
     assert!(wrong.is_empty(), "{wrong}");
 }
 
@@ -347,17 +379,25 @@ fn limits_of_all_labeled_programs() {
     let missing = all().filter(|it| !it.2.iter().all(|name| is_there(name)));
     let missing: Vec<_> = missing.map(|it| it.0).collect();
     eprintln!("{} programs, without {missing:?}", there.len());
-    let mut wrong = String::new();
+    let (hanging, working): (Vec<_>, Vec<_>) = there.into_iter().partition(|it| it.1 == Hangs);
+    let mut all = Judged::default();
     for round in 0..rounds::count() {
         // A few at once, so that starting the programs takes no time of its own.
-        for programs in there.chunks(4) {
-            let (more, longest) = judge_all(programs);
-            eprint!("{more}");
-            eprintln!("round {round}: longest time to end a stall {longest:?}");
-            wrong += &more;
+        for programs in hanging.chunks(AT_ONCE).chain(working.chunks(AT_ONCE)) {
+            let judged = judge_all(programs);
+            eprint!("{}", judged.wrong);
+            all.wrong += &judged.wrong;
+            if let Some((time, name)) = judged.stalls.iter().max() {
+                eprintln!("round {round}: longest time to end a stall {time:?}, {name}");
+            }
+            all.stalls.extend(judged.stalls);
         }
     }
-    assert!(wrong.is_empty(), "{wrong}");
+    all.stalls.sort();
+    let at = |part: usize| all.stalls[(all.stalls.len() - 1) * part / 100];
+    eprintln!("median {:?}, 90 % within {:?}, longest {:?}", at(50), at(90), at(100));
+    assert!(all.wrong.is_empty(), "{}", all.wrong);
+    assert!(at(100).0 <= Duration::from_secs(TIME) * 5 / 4, "a stall was found late");
 }
 
 /// Program that takes 1 GB of memory a second, and prints its memory in MB after each step.

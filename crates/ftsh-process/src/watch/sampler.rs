@@ -7,6 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use nix::sys::eventfd::{EfdFlags, EventFd};
+use nix::time::{ClockId, clock_gettime};
 use nix::unistd::read;
 
 use super::super::os::signal::editor_signals;
@@ -24,7 +25,7 @@ const INTERVAL: Duration = Duration::from_millis(250);
 const HIGH_MEMORY_INTERVAL: Duration = Duration::from_millis(50);
 /// Number of samples in the time of `stalled`.
 const SAMPLES: u32 = 8;
-/// Ratio of the time between samples to the time that a sample takes, at least.
+/// Ratio of the time between samples to the processor time of a sample, at least.
 const REST: u32 = 10;
 /// Difference for which the loop is not woken.
 const TOLERANCE: Duration = Duration::from_millis(2);
@@ -192,7 +193,7 @@ fn sample_all(
     reader: &mut dyn ProcessReader,
 ) -> Sampled {
     scopes.retain(|scope, _| targets.iter().any(|target| target.scope == *scope));
-    let begun = Instant::now();
+    let (begun, used) = (Instant::now(), processor_time());
     let mut sampled = Sampled { reports: Vec::new(), next: begun, interval: Duration::MAX };
     let mut stall = None;
     for target in targets {
@@ -200,13 +201,20 @@ fn sample_all(
         sampled.interval = sampled.interval.min(interval);
         stall = stall.into_iter().chain(stalls_at).min();
     }
-    let end = Instant::now();
+    // A busy machine makes a sample long, but not expensive.
+    let rest = processor_time().saturating_sub(used) * REST;
+    let earliest = Instant::now() + rest;
     sampled.interval = sampled.interval.min(Duration::from_secs(365 * 86_400));
-    let rest = sampled.interval.max((end - begun) * REST);
+    let rest = sampled.interval.max(rest);
     // The moment of a possible stall is not missed by a part of an interval.
-    let stall = stall.map(|at: Instant| at.max(end + (end - begun) * REST));
+    let stall = stall.map(|at: Instant| at.max(earliest));
     sampled.next = stall.into_iter().fold(begun + rest, Instant::min);
     sampled
+}
+
+/// Returns the processor time of this thread.
+fn processor_time() -> Duration {
+    clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
 }
 
 /// Samples a scope. Returns the interval to the next sample, and the time of a possible stall.
@@ -245,8 +253,10 @@ fn sample_one(
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashMap;
     use std::process::{Command, Stdio};
 
+    use super::super::reading::ProcessWork;
     use super::*;
 
     #[test]
@@ -255,6 +265,46 @@ mod tests {
         assert_eq!(interval(stalled(120)), Duration::from_secs(15));
         assert_eq!(interval(stalled(1)), INTERVAL);
         assert_eq!(interval(Watch { memory: Some(1), ..stalled(120) }), INTERVAL);
+    }
+
+    /// Reader that has to wait for each list of processes.
+    struct Waiting;
+
+    impl ProcessReader for Waiting {
+        fn family(&mut self, roots: &[i32]) -> io::Result<Vec<i32>> {
+            std::thread::sleep(Duration::from_millis(100));
+            Ok(roots.to_vec())
+        }
+
+        fn work(&mut self, _: i32) -> Option<ProcessWork> {
+            Some(ProcessWork { cpu: Some(Duration::ZERO), bytes: Some(0) })
+        }
+
+        fn sockets(&mut self, _: &[i32]) -> HashMap<u64, u64> {
+            HashMap::new()
+        }
+
+        fn memory_bound(&mut self, _: i32) -> u64 {
+            0
+        }
+
+        fn memory_share(&mut self, _: i32) -> Option<u64> {
+            None
+        }
+
+        fn name(&mut self, _: i32) -> String {
+            String::new()
+        }
+    }
+
+    #[test]
+    fn samples_that_wait_delay_no_later_sample() {
+        let watch = Watch { stalled: Some(Duration::from_secs(60)), memory: Some(1) };
+        let target = Target { scope: ScopeId(3), watch, since: Instant::now(), roots: vec![1] };
+        let begun = Instant::now();
+        let sampled = sample_all(&mut BTreeMap::new(), &[target], &mut Waiting);
+        // The processor time of a sample is far below a tenth of the interval.
+        assert!(sampled.next < begun + 3 * INTERVAL, "{:?}", sampled.next - begun);
     }
 
     #[test]
