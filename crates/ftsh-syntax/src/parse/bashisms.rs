@@ -243,7 +243,7 @@ pub(super) fn command(simple: &Simple, functions: &HashSet<&str>, text: &str) ->
                 arrays(),
             );
         }
-        [WordPart::Bare(text), ..] if text.contains("+=(") => {
+        [WordPart::Bare(text), ..] if text.contains('(') && text.contains("+=(") => {
             return refuse(Slug::Array, "there is no `+=`".to_owned(), arrays());
         }
         [WordPart::Bare(word), ..] if let Some((name, operator)) = changed(simple, word, text) => {
@@ -399,11 +399,13 @@ fn changed<'w>(simple: &'w Simple, first: &'w str, text: &str) -> Option<(&'w st
             return Some((first, operator));
         }
     }
-    for operator in CHANGES {
-        if let Some((name, _)) = first.split_once(operator)
-            && is_name(name)
-        {
-            return Some((name, operator));
+    if first.contains('=') {
+        for operator in CHANGES {
+            if let Some((name, _)) = first.split_once(operator)
+                && is_name(name)
+            {
+                return Some((name, operator));
+            }
         }
     }
     // Compilers have names like `g++`, and need arguments.
@@ -460,7 +462,8 @@ fn reading(simple: &Simple) -> Result<()> {
 /// Returns the keyword that a word is, or would be at the start of a line.
 fn keyword(word: &Word) -> Option<&'static str> {
     let (WordPart::Bare(text), rest) = word.parts.split_first()? else { return None };
-    KEYWORDS.into_iter().find(|keyword| {
+    let first = *text.as_bytes().first()?;
+    KEYWORDS.into_iter().filter(|keyword| keyword.as_bytes()[0] == first).find(|keyword| {
         text.strip_prefix(keyword).is_some_and(|after| match after.chars().next() {
             Some(c) => matches!(c, '(' | ')' | ','),
             None => matches!(rest.first(), None | Some(WordPart::Bare(_))),
@@ -470,7 +473,9 @@ fn keyword(word: &Word) -> Option<&'static str> {
 
 /// Returns the name in `name()` or `name ()`.
 fn function_header<'w>(first: &'w str, second: Option<&Word>) -> Option<&'w str> {
-    if let Some((name, after)) = first.split_once("()") {
+    if first.contains('(')
+        && let Some((name, after)) = first.split_once("()")
+    {
         return (!name.is_empty() && matches!(after, "" | "{")).then_some(name);
     }
     let second = literal::bare(second?)?;

@@ -131,12 +131,17 @@ impl<'s> Cursor<'s> {
         }
     }
 
-    /// Parses `$name`.
+    /// Parses `$name` or `${name}`.
     pub(super) fn variable(&mut self) -> Option<VariableUse> {
         let start = self.at;
-        let name = self.string(is_in_name);
+        self.at += 1;
+        let is_braced = self.take(b'{').is_some();
+        let name = self.skip(is_in_name);
         if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
             return None;
+        }
+        if is_braced {
+            self.take(b'}')?;
         }
         let span = Span::new(start, self.at);
         Some(VariableUse {

@@ -5,8 +5,9 @@
 //! all scripts of the repository.
 //!
 //! Plain lines are comments, `end`, `else` and `catch` alone, pipelines of commands with
-//! redirections to files, assignments of one word, and some heads of `try`. Their words consist of letters, digits,
-//! characters without a meaning, `$name`, and strings on one line without escapes.
+//! redirections to files, assignments of one word, and some heads of `try`. Their words consist of
+//! letters, digits, characters without a meaning, `$name`, `${name}`, and strings on one line
+//! without escapes.
 
 use std::ops::Range;
 
