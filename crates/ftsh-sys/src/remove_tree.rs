@@ -59,6 +59,8 @@ const AT_ONCE: usize = 4096;
 /// Reads the names in a directory. The iterator repeats an error forever, so callers stop at the
 /// first error.
 fn names(directory: &mut Dir) -> impl Iterator<Item = Result<CString, Errno>> {
+    // The end of an iterator rewinds the directory. Btrfs lists no entries that are newer than that.
+    drop(directory.iter());
     let names = directory.iter().map(|entry| Ok(entry?.file_name().to_owned()));
     names.filter(|name| !matches!(name.as_deref().map(CStr::to_bytes), Ok(b"." | b"..")))
 }

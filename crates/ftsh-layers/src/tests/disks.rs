@@ -13,7 +13,9 @@ use crate::{CommitFailure, Directories, Swept, leftovers, sweep};
 /// Small file system that only this thread and its children see.
 struct Disk {
     root: PathBuf,
-    _scratch: Scratch,
+    /// File system with the image of this one.
+    _below: Option<Box<Disk>>,
+    _scratch: Option<Scratch>,
 }
 
 fn disk(size: &str) -> Option<Disk> {
@@ -25,11 +27,31 @@ fn disk(size: &str) -> Option<Disk> {
     fs::create_dir(&root).expect("a directory");
     mount(&["--make-rprivate", "/"])?;
     mount(&["-t", "tmpfs", "-o", &format!("size={size}"), "disk", root.to_str()?])?;
-    Some(Disk { root, _scratch: scratch })
+    Some(Disk { root, _below: None, _scratch: Some(scratch) })
+}
+
+/// Returns a file system with a quota of 2 MB, where Btrfs is available.
+fn disk_with_quota() -> Option<Disk> {
+    let below = disk("200M")?;
+    let (image, root) = (below.root.join("image"), below.root.join("btrfs"));
+    fs::create_dir(&root).expect("a directory");
+    fs::File::create(&image).and_then(|file| file.set_len(120 << 20)).expect("a file");
+    let (image, place) = (image.to_str()?, root.to_str()?);
+    run("mkfs.btrfs", &["-q", image])?;
+    mount(&["-o", "loop", image, place])?;
+    let disk = Disk { root: root.clone(), _below: Some(Box::new(below)), _scratch: None };
+    run("btrfs", &["quota", "enable", place])?;
+    run("btrfs", &["qgroup", "limit", "2M", place])?;
+    Some(disk)
+}
+
+/// Runs a program that may be missing.
+fn run(program: &str, arguments: &[&str]) -> Option<()> {
+    Command::new(program).args(arguments).status().ok()?.success().then_some(())
 }
 
 fn mount(arguments: &[&str]) -> Option<()> {
-    Command::new("mount").args(arguments).status().ok()?.success().then_some(())
+    run("mount", arguments)
 }
 
 fn remount(root: &Path, how: &str) {
@@ -61,6 +83,25 @@ fn a_full_disk_fails_the_attempt() {
     assert!(matches!(result, Err(CommitFailure::Failed { .. })), "{result:?}");
     assert!(result.expect_err("full").to_string().contains("no space left on device"));
     assert_same(&snapshot(&directory), &before, "full");
+    assert_clean(&directory);
+}
+
+#[test]
+fn a_quota_fails_the_attempt() {
+    let Some(disk) = disk_with_quota() else {
+        eprintln!("not tried: there is no file system with quotas");
+        return;
+    };
+    let directory = disk.root.join("it");
+    plant(&directory);
+    let before = snapshot(&directory);
+    let Some(attempt) = begin(&[&directory]) else { return };
+    let fill = "echo x >> file; head -c 4000000 /dev/urandom > big && sync big";
+    assert_ne!(sh(&attempt, &directory, fill), 0);
+    let result = attempt.commit();
+    assert!(matches!(result, Err(CommitFailure::Failed { .. })), "{result:?}");
+    assert!(result.expect_err("full").to_string().contains("quota exceeded"));
+    assert_same(&snapshot(&directory), &before, "over the quota");
     assert_clean(&directory);
 }
 
