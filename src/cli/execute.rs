@@ -145,6 +145,8 @@ impl RunContext {
                     }
                 };
                 finish(&outcome, now, &secrets);
+                // The process is about to end, and takes the memory of a long script with it.
+                std::mem::forget(machine);
                 Ok(driver.flush_on_exit(outcome))
             }
             Workload::Record(recording) => {

@@ -115,6 +115,16 @@ pub fn with_large_stack<R>(action: impl FnOnce() -> R) -> R {
     }
 }
 
+/// Makes the allocator merge freed pieces of memory at once, rather than all of them at each larger
+/// request. The parser makes such requests for each line.
+pub fn merge_freed_memory() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: a plain call. A failure leaves the setting as it was.
+    unsafe {
+        libc::mallopt(libc::M_MXFAST, 0);
+    }
+}
+
 /// Returns true if this program is linked statically.
 pub fn is_static() -> bool {
     // SAFETY: a plain call. Only a dynamic loader has an address.
