@@ -1,8 +1,8 @@
-//! Links the program statically where the static libraries are available, and puts the functions of
-//! a start together.
+//! Links the program statically where the static libraries are available, puts the functions of a
+//! start together, and leaves out the tables for unwinding.
 //!
 //! Loading shared libraries takes a third of the time of a short script. Page faults in scattered
-//! code take another part.
+//! code take another part. The tables are a twelfth of the program.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -15,22 +15,23 @@ const LIBRARIES: [(&str, &str); 3] = [
     ("libm.so", "GROUP ( -l:libm.a )"),
 ];
 
-/// Linker script that puts the functions of a start first; `packaging/start-order/order.py` writes
-/// the script.
-const ORDER: &str = "packaging/start-order/start.ld";
+/// Linker scripts of release builds. `packaging/start-order/order.py` writes the first one, which
+/// puts the functions of a start together.
+const SCRIPTS: [&str; 2] = ["packaging/start-order/start.ld", "packaging/no-unwinding.ld"];
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
-    println!("cargo:rerun-if-changed={ORDER}");
+    for script in SCRIPTS {
+        println!("cargo:rerun-if-changed={script}");
+    }
     println!("cargo:rerun-if-env-changed=RUSTC_LINKER");
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
     if !is_native_gnu() {
         return;
     }
     let plain = arguments(&out);
-    let ordered = order().map(|order| [&plain[..], &[order]].concat());
-    let found =
-        ordered.into_iter().chain([plain]).find(|it| matches!(can_link(&out, it), Ok(true)));
+    let scripted = [&plain[..], &scripts()].concat();
+    let found = [scripted, plain].into_iter().find(|it| matches!(can_link(&out, it), Ok(true)));
     for argument in found.iter().flatten() {
         println!("cargo:rustc-link-arg-bin=ftsh={argument}");
     }
@@ -48,12 +49,13 @@ fn arguments(out: &Path) -> Vec<String> {
     vec![format!("-L{}", out.display()), "-static".into(), "-no-pie".into()]
 }
 
-/// Returns the linker's argument for the order of functions. None in a build for tests, whose
-/// functions are not inlined and whose start does not matter.
-fn order() -> Option<String> {
+/// Returns the linker's arguments for the scripts. None in a build for tests, whose functions are not
+/// inlined, which unwinds, and whose start does not matter.
+fn scripts() -> Vec<String> {
     let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"));
     let is_release = env::var("PROFILE").is_ok_and(|profile| profile == "release");
-    is_release.then(|| format!("-Wl,-T,{}", root.join(ORDER).display()))
+    let scripts = SCRIPTS.iter().filter(|_| is_release);
+    scripts.map(|script| format!("-Wl,-T,{}", root.join(script).display())).collect()
 }
 
 /// Links a small program, because the static libraries are not installed everywhere.
