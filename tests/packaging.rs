@@ -1,5 +1,7 @@
 //! The manual pages and the completions. Without a shell or a formatter, its test checks nothing.
 
+#[path = "../packaging/notices.rs"]
+mod notices;
 #[path = "../packaging/pages.rs"]
 mod pages;
 
@@ -284,6 +286,24 @@ fn straight(path: &Path) -> PathBuf {
         }
     }
     straight
+}
+
+#[test]
+fn every_library_has_a_notice() {
+    let cargo = |words: &[&str]| {
+        let mut command = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
+        let output = command.args(words).arg("--locked").output().expect("cargo runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).expect("text")
+    };
+    let metadata: serde_json::Value =
+        serde_json::from_str(&cargo(&["metadata", "--format-version", "1"])).expect("JSON");
+    let tree = cargo(&["tree", "--edges", "normal,no-proc-macro", "--prefix", "none"]);
+    let notices = notices::all(&tree, metadata["packages"].as_array().expect("packages"));
+    let notices = notices.expect("notices");
+    for library in ["anyhow ", "pest ", "jaq-core "] {
+        assert!(notices.contains(library), "{library}");
+    }
 }
 
 #[test]
