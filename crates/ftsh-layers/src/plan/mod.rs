@@ -64,6 +64,8 @@ struct Merged<'a> {
     /// Final path.
     path: Vec<u8>,
     lower: LowerDirectory,
+    /// True if the directory changes places with another entry, which gives it a new time on XFS.
+    is_exchanged: bool,
 }
 
 impl Merged<'_> {
@@ -105,6 +107,7 @@ pub(crate) fn plan(tree: &CoveredTree, root: &Node) -> Result<CommitPlan, Commit
         source: UPPER.to_bytes().to_vec(),
         path: Vec::new(),
         lower,
+        is_exchanged: false,
     })?;
     if tree.layers.has_index() {
         planner.aliases(root)?;
@@ -242,21 +245,23 @@ impl Planner<'_> {
                 self.check_same(&merged.lower.fd, child, path)?;
                 let source = join(&merged.source, child.name.to_bytes());
                 let lower = LowerDirectory { fd, path: lower_path.clone(), stat: *found };
-                self.merge(&Merged { node: child, source, path: path.clone(), lower })
+                let (path, is_exchanged) = (path.clone(), false);
+                self.merge(&Merged { node: child, source, path, lower, is_exchanged })
             }
             found => {
                 if let Some(found) = found {
                     self.check_removal(&merged.lower.fd, &child.name, lower_path, found)?;
                 }
                 self.place(&entry);
-                self.fresh(child, path)
+                self.fresh(child, path, found.is_some())
             }
         }
     }
 
-    /// Plans what a directory that exists only in the layers needs after it has taken its place.
-    fn fresh(&mut self, node: &Node, path: &[u8]) -> Result<(), CommitFailure> {
-        let mut takes_renamed = false;
+    /// Plans what a directory that exists only in the layers needs after it has taken its place, or
+    /// has changed places with another entry.
+    fn fresh(&mut self, node: &Node, path: &[u8], is_exchanged: bool) -> Result<(), CommitFailure> {
+        let mut is_touched = is_exchanged;
         for child in &node.children {
             let path = join(path, child.name.to_bytes());
             if child.is_whiteout() {
@@ -264,12 +269,12 @@ impl Planner<'_> {
                 return Err(self.tree.conflict(&path));
             }
             if let Some(index) = self.renamed.index(child) {
-                takes_renamed = true;
+                is_touched = true;
                 self.place_renamed(child, path, index, false)?;
             } else {
                 self.note(&path, ChangeKind::Added);
                 if child.is_directory() {
-                    self.fresh(child, &path)?;
+                    self.fresh(child, &path, false)?;
                 } else {
                     self.links.created(child, &path);
                 }
@@ -280,7 +285,7 @@ impl Planner<'_> {
             let new = mode(&node.stat);
             adjust.mode = Some(ValueChange { old: new | 0o700, new });
         }
-        if takes_renamed {
+        if is_touched {
             let new = modification_time(&node.stat);
             adjust.time = Some(ValueChange { old: new, new });
         }
@@ -338,7 +343,7 @@ impl Planner<'_> {
         }
         let (old, new) = (modification_time(&lower.stat), modification_time(&node.stat));
         let is_touched = self.is_changed(&lower.stat) && old > self.tree.start.since;
-        if !is_touched && (has_steps || old != new) {
+        if !is_touched && (has_steps || merged.is_exchanged || old != new) {
             adjust.time = Some(ValueChange { old, new });
         }
         self.push_adjustment(adjust);

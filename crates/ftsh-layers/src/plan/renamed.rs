@@ -157,6 +157,6 @@ impl Planner<'_> {
             exchange,
         }));
         let lower = LowerDirectory { fd, path: old, stat };
-        self.merge(&Merged { node, source: changes, path, lower })
+        self.merge(&Merged { node, source: changes, path, lower, is_exchanged: exchange })
     }
 }

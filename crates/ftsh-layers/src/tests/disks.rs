@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use nix::sched::{CloneFlags, unshare};
 
@@ -30,16 +31,21 @@ fn disk(size: &str) -> Option<Disk> {
     Some(Disk { root, _below: None, _scratch: Some(scratch) })
 }
 
-/// Returns a file system with a quota of 2 MB, where Btrfs is available.
-fn disk_with_quota() -> Option<Disk> {
-    let below = disk("200M")?;
-    let (image, root) = (below.root.join("image"), below.root.join("btrfs"));
+/// Returns a file system that a program makes in an image of 320 MB, where the program is available.
+fn image(program: &str) -> Option<Disk> {
+    let below = disk("400M")?;
+    let (image, root) = (below.root.join("image"), below.root.join("root"));
     fs::create_dir(&root).expect("a directory");
-    fs::File::create(&image).and_then(|file| file.set_len(120 << 20)).expect("a file");
-    let (image, place) = (image.to_str()?, root.to_str()?);
-    run("mkfs.btrfs", &["-q", image])?;
-    mount(&["-o", "loop", image, place])?;
-    let disk = Disk { root: root.clone(), _below: Some(Box::new(below)), _scratch: None };
+    fs::File::create(&image).and_then(|file| file.set_len(320 << 20)).expect("a file");
+    run(program, &["-q", image.to_str()?])?;
+    mount(&["-o", "loop", image.to_str()?, root.to_str()?])?;
+    Some(Disk { root, _below: Some(Box::new(below)), _scratch: None })
+}
+
+/// Returns a file system with a quota of 2 MB.
+fn disk_with_quota() -> Option<Disk> {
+    let disk = image("mkfs.btrfs")?;
+    let place = disk.root.to_str()?;
     run("btrfs", &["quota", "enable", place])?;
     run("btrfs", &["qgroup", "limit", "2M", place])?;
     Some(disk)
@@ -102,6 +108,29 @@ fn a_quota_fails_the_attempt() {
     assert!(matches!(result, Err(CommitFailure::Failed { .. })), "{result:?}");
     assert!(result.expect_err("full").to_string().contains("quota exceeded"));
     assert_same(&snapshot(&directory), &before, "over the quota");
+    assert_clean(&directory);
+}
+
+#[test]
+fn directories_keep_their_times_on_xfs() {
+    let Some(disk) = image("mkfs.xfs") else {
+        eprintln!("not tried: there is no XFS");
+        return;
+    };
+    let directory = disk.root.join("it");
+    plant(&directory);
+    for name in ["new", "other", "renamed"] {
+        fs::create_dir(directory.join(name)).expect("a directory");
+    }
+    let Some(attempt) = begin(&[&directory]) else { return };
+    let make = "rmdir new other; mkdir new; mv renamed other; touch -d 2001-01-01 new other";
+    assert_eq!(sh(&attempt, &directory, make), 0);
+    let _ = attempt.commit().expect("a commit");
+    for name in ["new", "other"] {
+        let time = directory.join(name).metadata().and_then(|found| found.modified());
+        let age = time.expect("a time").elapsed().expect("the past");
+        assert!(age > Duration::from_secs(1_000_000), "{name} is {age:?} old");
+    }
     assert_clean(&directory);
 }
 
