@@ -11,19 +11,32 @@ use rustix::fs::{XattrFlags, fremovexattr, fsetxattr, lgetxattr, llistxattr};
 /// Maximum number of bytes that the kernel returns, for a list of names and for a value.
 const LIMIT: usize = 64 * 1024;
 
+/// Number of bytes that is enough for most files. The kernel allocates as much for each call.
+const USUAL: usize = 512;
+
 /// Returns the names of a file's attributes. The last link of the path is not followed.
 pub fn attributes(path: &Path) -> io::Result<Vec<CString>> {
-    let mut names = Vec::with_capacity(LIMIT);
-    llistxattr(path, spare_capacity(&mut names))?;
+    let names = read(|names| llistxattr(path, spare_capacity(names)))?;
     let names = names.split(|byte| *byte == 0).filter(|name| !name.is_empty());
     Ok(names.filter_map(|name| CString::new(name).ok()).collect())
 }
 
 /// Returns the value of an attribute. The last link of the path is not followed.
 pub fn attribute(path: &Path, name: &CStr) -> io::Result<Vec<u8>> {
-    let mut value = Vec::with_capacity(LIMIT);
-    lgetxattr(path, name, spare_capacity(&mut value))?;
-    Ok(value)
+    read(|value| lgetxattr(path, name, spare_capacity(value)))
+}
+
+/// Reads bytes into a small buffer, or into a large one if the small one is too small.
+fn read(read: impl Fn(&mut Vec<u8>) -> rustix::io::Result<usize>) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(USUAL);
+    match read(&mut bytes) {
+        Err(rustix::io::Errno::RANGE) => {
+            bytes = Vec::with_capacity(LIMIT);
+            read(&mut bytes)?;
+        }
+        result => _ = result?,
+    }
+    Ok(bytes)
 }
 
 /// Sets an attribute of an open file.
