@@ -5,15 +5,21 @@ use std::time::{Duration, Instant};
 
 use super::reading::{ProcessReader, ProcessWork};
 
-/// Part of the time between two samples that is too little processor time for progress.
+/// Part of the time since the last progress that is too little processor time for progress.
 const IDLE_PART: u32 = 1000;
+
+/// Time of which [`IDLE_PART`] is too little processor time in any case, unless the time of `stalled`
+/// is shorter. Some programs wait by looking once a second, and a look takes longer on a busy machine.
+const WINDOW: Duration = Duration::from_secs(1);
 
 /// Progress of the processes of a scope, up to the last sample.
 pub(super) struct Progress {
     /// Last time at which progress was seen, or at which there was no process.
     last: Instant,
-    /// Time of the last sample.
-    sampled: Instant,
+    /// Processor time since then.
+    ran: Duration,
+    /// Least time for which processor time is judged.
+    window: Duration,
     work: BTreeMap<i32, ProcessWork>,
     /// Bytes of sockets at the last sample without other progress.
     sockets: Option<HashMap<u64, u64>>,
@@ -22,10 +28,16 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    /// Begins to observe a scope.
-    pub(super) fn new(now: Instant) -> Self {
-        let (work, sockets) = (BTreeMap::new(), None);
-        Self { last: now, sampled: now, work, sockets, is_unreadable: false }
+    /// Begins to observe a scope for the time of `stalled`.
+    pub(super) fn new(now: Instant, time: Duration) -> Self {
+        Self {
+            last: now,
+            ran: Duration::ZERO,
+            window: WINDOW.min(time / 2),
+            work: BTreeMap::new(),
+            sockets: None,
+            is_unreadable: false,
+        }
     }
 
     /// Adds a sample of these processes. `None` stands for processes that cannot be listed.
@@ -43,21 +55,27 @@ impl Progress {
             return self.cannot_read(now);
         }
         let before = std::mem::replace(&mut self.work, work);
-        let interval = now.saturating_duration_since(self.sampled);
-        let mut progresses = self.work.is_empty() || has_progress(&before, &self.work, interval);
+        let mut progresses = self.work.is_empty();
+        match ran_between(&before, &self.work) {
+            Some(ran) => {
+                self.ran += ran;
+                let time = now.saturating_duration_since(self.last).max(self.window);
+                progresses |= self.ran > time / IDLE_PART;
+            }
+            None => progresses = true,
+        }
         if !progresses {
             let sockets = reader.sockets(family);
             progresses = self.sockets.as_ref().is_some_and(|before| *before != sockets);
             self.sockets = Some(sockets);
         }
-        self.sampled = now;
         if progresses {
-            self.last = now;
+            (self.last, self.ran) = (now, Duration::ZERO);
         }
     }
 
     fn cannot_read(&mut self, now: Instant) {
-        (self.last, self.sampled, self.is_unreadable) = (now, now, true);
+        (self.last, self.ran, self.is_unreadable) = (now, Duration::ZERO, true);
     }
 
     /// Returns true once after the processes could not be read.
@@ -71,30 +89,28 @@ impl Progress {
     }
 }
 
-/// Returns true if processes appeared, ended, ran or moved bytes between two samples.
-fn has_progress(
+/// Returns the processor time between two samples; `None` if processes appeared, ended or moved
+/// bytes, which is progress.
+fn ran_between(
     before: &BTreeMap<i32, ProcessWork>,
     now: &BTreeMap<i32, ProcessWork>,
-    interval: Duration,
-) -> bool {
+) -> Option<Duration> {
     if !before.keys().eq(now.keys()) {
-        return true;
-    }
-    let pairs = || before.values().zip(now.values());
-    if pairs().any(|(before, now)| before.bytes != now.bytes) {
-        return true;
+        return None;
     }
     let mut ran = Duration::ZERO;
-    for (before, now) in pairs() {
+    for (before, now) in before.values().zip(now.values()) {
+        if before.bytes != now.bytes {
+            return None;
+        }
         match (before.cpu, now.cpu) {
             // A smaller time belongs to another process with the same id.
-            (Some(before), Some(now)) if now < before => return true,
-            (Some(before), Some(now)) => ran += now.saturating_sub(before),
+            (Some(before), Some(now)) => ran += now.checked_sub(before)?,
             (None, None) => {}
-            (Some(_), None) | (None, Some(_)) => return true,
+            (Some(_), None) | (None, Some(_)) => return None,
         }
     }
-    ran > interval / IDLE_PART
+    Some(ran)
 }
 
 #[cfg(test)]
@@ -154,7 +170,7 @@ mod tests {
     #[test]
     fn work_above_a_thousandth_is_progress() {
         let start = Instant::now();
-        let (mut fake, mut progress) = (Fake::default(), Progress::new(start));
+        let (mut fake, mut progress) = (Fake::default(), Progress::new(start, 4 * SECOND));
         fake.set(7, 0, 0);
         assert!(fake.sample(&mut progress, start + SECOND), "a process appeared");
         fake.set(7, 1000, 0);
@@ -171,9 +187,28 @@ mod tests {
     }
 
     #[test]
+    fn a_look_once_a_second_is_no_progress() {
+        let start = Instant::now();
+        let (mut fake, mut progress) = (Fake::default(), Progress::new(start, 2 * SECOND));
+        fake.set(7, 0, 0);
+        fake.sample(&mut progress, start);
+        let found = (1..=8).any(|quarter: u32| {
+            fake.set(7, 400 * u64::from(quarter.div_ceil(4)), 0);
+            fake.sample(&mut progress, start + quarter * SECOND / 4)
+        });
+        assert!(!found);
+        // As much in every quarter is progress.
+        let found = (9..=12).any(|quarter: u32| {
+            fake.set(7, 800 + 800 * u64::from(quarter - 8), 0);
+            fake.sample(&mut progress, start + quarter * SECOND / 4)
+        });
+        assert!(found);
+    }
+
+    #[test]
     fn idle_times_of_processes_add_up() {
         let start = Instant::now();
-        let (mut fake, mut progress) = (Fake::default(), Progress::new(start));
+        let (mut fake, mut progress) = (Fake::default(), Progress::new(start, 4 * SECOND));
         for pid in 1..=4 {
             fake.set(pid, 0, 0);
         }
@@ -187,7 +222,7 @@ mod tests {
     #[test]
     fn bytes_over_the_network_are_progress() {
         let start = Instant::now();
-        let (mut fake, mut progress) = (Fake::default(), Progress::new(start));
+        let (mut fake, mut progress) = (Fake::default(), Progress::new(start, 4 * SECOND));
         fake.set(7, 0, 0);
         fake.sample(&mut progress, start + SECOND);
         fake.sockets.insert(99, 5);
@@ -200,7 +235,7 @@ mod tests {
     #[test]
     fn unreadable_processes_count_as_progressing() {
         let start = Instant::now();
-        let (mut fake, mut progress) = (Fake::default(), Progress::new(start));
+        let (mut fake, mut progress) = (Fake::default(), Progress::new(start, 4 * SECOND));
         fake.work.insert(7, ProcessWork::default());
         assert!(fake.sample(&mut progress, start + SECOND));
         assert!(fake.sample(&mut progress, start + 2 * SECOND));

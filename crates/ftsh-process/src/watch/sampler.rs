@@ -228,7 +228,7 @@ fn sample_one(
     let family = reader.family(&target.roots).ok();
     let mut stalls_at = None;
     if let Some(time) = watch.stalled {
-        let progress = scopes.entry(scope).or_insert_with(|| Progress::new(target.since));
+        let progress = scopes.entry(scope).or_insert_with(|| Progress::new(target.since, time));
         let now = Instant::now();
         progress.add(now, family.as_deref(), reader);
         if progress.take_unreadable() {
