@@ -54,13 +54,19 @@ impl Node {
     }
 }
 
-/// Returns the root of the changes with everything below.
-pub(crate) fn survey(layers: BorrowedFd) -> io::Result<Node> {
+/// Returns the root of the changes with everything below. Calls `observe` for each entry.
+pub(crate) fn survey(layers: BorrowedFd, observe: &mut dyn FnMut()) -> io::Result<Node> {
     let found = entry::find(layers, UPPER)?.ok_or(io::ErrorKind::NotFound)?;
-    node(layers, UPPER.to_owned(), found)
+    node(layers, UPPER.to_owned(), found, observe)
 }
 
-fn node(parent: BorrowedFd, name: CString, stat: Stat) -> io::Result<Node> {
+fn node(
+    parent: BorrowedFd,
+    name: CString,
+    stat: Stat,
+    observe: &mut dyn FnMut(),
+) -> io::Result<Node> {
+    observe();
     let marks = if is_whiteout(&stat) { OverlayMarks::default() } else { marks(parent, &name)? };
     let mut node = Node {
         is_opened: false,
@@ -76,7 +82,7 @@ fn node(parent: BorrowedFd, name: CString, stat: Stat) -> io::Result<Node> {
         let directory = entry::open_directory(parent, &node.name)?;
         for name in entry::names(&directory)? {
             if let Some(found) = entry::find(&directory, &name)? {
-                node.children.push(self::node(directory.as_fd(), name, found)?);
+                node.children.push(self::node(directory.as_fd(), name, found, observe)?);
             }
         }
         node.children.sort_by(|one, other| one.name.cmp(&other.name));

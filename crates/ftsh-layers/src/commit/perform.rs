@@ -14,7 +14,7 @@ use super::merge::merge;
 use super::note::{CommitNote, NotedTree};
 use super::record::CommitRecord;
 use crate::change::Change;
-use crate::entry::FileId;
+use crate::entry::{self, FileId};
 use crate::error::CommitFailure;
 use crate::plan::{self, CommitPlan};
 use crate::step::Step;
@@ -28,6 +28,15 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Interval between tries to get a lock.
 const LOCK_INTERVAL: Duration = Duration::from_millis(5);
+
+/// Number of changed entries from which the file system is written to disk during the comparison.
+const MANY: usize = 256;
+
+/// Size of the stack of the thread that writes the file system to disk.
+const SYNC_STACK: usize = 64 * 1024;
+
+/// Memory that this thread needs with its stack, rounded up.
+const SYNC_MEMORY: usize = 1024 * 1024;
 
 /// Result of a commit.
 #[derive(Debug)]
@@ -43,7 +52,7 @@ pub struct Committed {
 pub(crate) fn changes(trees: &[CoveredTree]) -> Result<Vec<Change>, CommitFailure> {
     let mut changes = Vec::new();
     for tree in trees {
-        let (_, plan) = compare(tree)?;
+        let (_, plan) = compare(tree, &mut || {})?;
         changes.extend(plan.changes.into_iter().map(|(path, kind)| {
             let path = if path.is_empty() { tree.path.clone() } else { tree.full(&path) };
             Change { path, kind }
@@ -53,8 +62,11 @@ pub(crate) fn changes(trees: &[CoveredTree]) -> Result<Vec<Change>, CommitFailur
     Ok(changes)
 }
 
-fn compare(tree: &CoveredTree) -> Result<(Node, CommitPlan), CommitFailure> {
-    let root = survey(tree.layers.fd()).map_err(|error| tree.failed(b"", error))?;
+fn compare(
+    tree: &CoveredTree,
+    observe: &mut dyn FnMut(),
+) -> Result<(Node, CommitPlan), CommitFailure> {
+    let root = survey(tree.layers.fd(), observe).map_err(|error| tree.failed(b"", error))?;
     let plan = plan::plan(tree, &root)?;
     Ok((root, plan))
 }
@@ -65,7 +77,8 @@ fn compare(tree: &CoveredTree) -> Result<(Node, CommitPlan), CommitFailure> {
 pub(crate) fn commit_nested(trees: &[CoveredTree]) -> Result<Committed, CommitFailure> {
     let _locks = lock_outer(trees)?;
     check_places(trees)?;
-    let plans: Result<Vec<_>, _> = trees.iter().map(|tree| Ok(compare(tree)?.1)).collect();
+    let plans: Result<Vec<_>, _> =
+        trees.iter().map(|tree| Ok(compare(tree, &mut || {})?.1)).collect();
     let mut changes = 0;
     for (tree, plan) in trees.iter().zip(plans?) {
         changes += plan.changes.len();
@@ -102,7 +115,13 @@ pub(crate) fn commit(
     check_places(trees)?;
     let (mut roots, mut steps, mut changes) = (Vec::new(), Vec::new(), 0);
     for (index, tree) in trees.iter().enumerate() {
-        let (root, plan) = compare(tree)?;
+        let mut found = 0;
+        let (root, plan) = compare(tree, &mut || {
+            found += 1;
+            if found == MANY {
+                begin_sync(tree);
+            }
+        })?;
         roots.push((root, plan.prepared));
         steps.extend(plan.steps.into_iter().map(|step| (index as u32, step)));
         changes += plan.changes.len();
@@ -144,7 +163,7 @@ fn lock_outer(trees: &[CoveredTree]) -> Result<Vec<FileLock>, CommitFailure> {
 }
 
 fn lock_tree(tree: &CoveredTree) -> Result<FileLock, CommitFailure> {
-    lock_path(tree, &crate::entry::path_of(tree.directory.as_fd()))
+    lock_path(tree, &entry::path_of(tree.directory.as_fd()))
 }
 
 fn lock_path(tree: &CoveredTree, path: &Path) -> Result<FileLock, CommitFailure> {
@@ -163,6 +182,18 @@ fn lock_path(tree: &CoveredTree, path: &Path) -> Result<FileLock, CommitFailure>
         }
         std::thread::sleep(LOCK_INTERVAL);
     }
+}
+
+/// Begins to write the file system to disk in a thread of its own, which nobody waits for. The sync
+/// before the note then finds less to do, and reports the errors.
+fn begin_sync(tree: &CoveredTree) {
+    // The process aborts if a new thread finds no memory at its start.
+    if !ftsh_sys::has_room(SYNC_MEMORY) {
+        return;
+    }
+    let Ok(layers) = entry::open_directory(tree.layers.fd(), c".") else { return };
+    let sync = move || _ = syncfs(layers);
+    let _ = std::thread::Builder::new().stack_size(SYNC_STACK).spawn(sync);
 }
 
 /// Makes the changes durable, and then the note.

@@ -47,6 +47,8 @@ fn disk_with_quota() -> Option<Disk> {
     let disk = image("mkfs.btrfs")?;
     let place = disk.root.to_str()?;
     run("btrfs", &["quota", "enable", place])?;
+    // Until the kernel has counted what is there, the limit does not hold.
+    run("btrfs", &["quota", "rescan", "-w", place])?;
     run("btrfs", &["qgroup", "limit", "2M", place])?;
     Some(disk)
 }
