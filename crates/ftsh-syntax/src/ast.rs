@@ -18,7 +18,9 @@ pub use crate::duration::Unit;
 pub use arguments::{ArgumentKind, ArgumentsDeclaration, DeclaredArgument};
 pub use case::{Case, CaseArm};
 pub use modifier::{AcceptedStatuses, Modifier, ModifierKind};
-pub use word::{Index, Parameter, Quoted, Substitute, VariableUse, Word, WordPart, calls};
+pub use word::{
+    Index, Parameter, Quoted, Substitute, VariableUse, Word, WordPart, add_calls, calls,
+};
 
 /// Name of a variable or a function.
 pub type Name = Arc<str>;

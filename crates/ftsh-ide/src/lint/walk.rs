@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use ftsh_syntax::ast::{
     Block, Command, CommandKind, Duration, Expr, ExprKind, Pipeline, Quoted, Redirect,
-    RedirectionTarget, Simple, Stage, VariableUse, Word, WordPart, calls,
+    RedirectionTarget, Simple, Stage, VariableUse, Word, WordPart, add_calls, calls,
 };
 use ftsh_syntax::parse::literal;
 
@@ -18,7 +18,7 @@ pub(crate) fn blocks(command: &Command) -> Vec<&Block> {
 pub(crate) fn expressions(command: &Command) -> Vec<&Expr> {
     let mut found = own_expressions(command);
     if let CommandKind::Pipeline(pipeline) = &command.kind {
-        found.extend(calls_in(pipeline));
+        add_calls_in(pipeline, &mut found);
     }
     if let CommandKind::Case(case) = &command.kind {
         found.extend(case.patterns().flat_map(|word| calls(&word.parts)));
@@ -28,10 +28,11 @@ pub(crate) fn expressions(command: &Command) -> Vec<&Expr> {
     found
 }
 
-/// Returns the calls in the words of the commands of a pipeline.
-fn calls_in(pipeline: &Pipeline) -> impl Iterator<Item = &Expr> {
-    let words = pipeline.stages.iter().filter_map(Stage::simple).flat_map(Simple::all_words);
-    words.flat_map(|word| calls(&word.parts))
+/// Appends the calls in the words of the commands of a pipeline.
+fn add_calls_in<'t>(pipeline: &'t Pipeline, found: &mut Vec<&'t Expr>) {
+    for simple in pipeline.stages.iter().filter_map(Stage::simple) {
+        simple.all_words().for_each(|word| add_calls(&word.parts, found));
+    }
 }
 
 fn own_expressions(command: &Command) -> Vec<&Expr> {
@@ -89,7 +90,11 @@ fn amount<'t>(found: &mut Vec<&'t Expr>, duration: &'t Duration) {
 pub(crate) fn operands(expr: &Expr) -> Vec<&Expr> {
     match &expr.kind {
         ExprKind::Word(word) => calls(&word.parts),
-        ExprKind::Asked { pipeline, .. } => calls_in(pipeline).collect(),
+        ExprKind::Asked { pipeline, .. } => {
+            let mut found = Vec::new();
+            add_calls_in(pipeline, &mut found);
+            found
+        }
         ExprKind::Group(inner) | ExprKind::Unary { operand: inner, .. } => vec![inner],
         ExprKind::Call { args, .. } => args.iter().collect(),
         ExprKind::Binary { left, right, .. } => vec![left, right],

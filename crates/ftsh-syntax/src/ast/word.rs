@@ -143,7 +143,18 @@ pub fn calls(parts: &[WordPart]) -> Vec<&Expr> {
     found
 }
 
-fn add_calls<'t>(parts: &'t [WordPart], found: &mut Vec<&'t Expr>) {
+/// Appends the [`calls`] in a word.
+#[inline]
+pub fn add_calls<'t>(parts: &'t [WordPart], found: &mut Vec<&'t Expr>) {
+    let is_text = |part: &WordPart| {
+        matches!(part, WordPart::Bare(_) | WordPart::Escaped(_) | WordPart::Single(_))
+    };
+    if !parts.iter().all(is_text) {
+        add_calls_of_parts(parts, found);
+    }
+}
+
+fn add_calls_of_parts<'t>(parts: &'t [WordPart], found: &mut Vec<&'t Expr>) {
     let variable = |variable: &'t VariableUse, found: &mut Vec<&'t Expr>| {
         if let Some(Index::At(index)) = &variable.index {
             found.push(index);
