@@ -181,10 +181,16 @@ fn commands_get_the_terminal_in_order_of_their_requests() {
     );
     let mut user = User::run(&script, None);
     for (others, x) in [(0, 3), (1, 1), (2, 2)] {
+        user.awaits("rest of the shell", User::interpreter_is_asleep);
+        let before = user.sleeps_of_interpreter();
         std::fs::write(go(x), "\n").expect("a fifo");
         user.sees(&format!("{x} asks"));
         user.awaits("a command that asks", |user| {
             user.stopped(&question.command()) == others && user.foreground().contains("/ask\0")
+        });
+        // The next request would be as early if the shell had not noticed this one.
+        user.awaits("attention of the shell", |user| {
+            user.sleeps_of_interpreter() > before && user.interpreter_is_asleep()
         });
     }
     for (others, x) in [(2, "3"), (1, "1"), (0, "2")] {

@@ -184,16 +184,23 @@ impl User {
         sleeps.filter(|it| ["wait_woken", "n_tty_read"].contains(&it.as_str())).count()
     }
 
-    /// Counts the times that the interpreter has gone to sleep. Its parent is the shell's first
-    /// process, the supervisor.
+    /// Counts the times that the interpreter has gone to sleep.
     pub(crate) fn sleeps_of_interpreter(&self) -> u64 {
-        let field = |pid: i32, name: &str| {
-            let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-            status.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok())
-        };
-        let supervisor = Some(self.pid() as u64);
-        let interpreter = self.processes().find(|(pid, _)| field(*pid, "PPid:") == supervisor);
-        interpreter.and_then(|(pid, _)| field(pid, "voluntary_ctxt_switches:")).unwrap_or_default()
+        let count = |pid| status_field(pid, "voluntary_ctxt_switches:")?.parse().ok();
+        self.interpreter().and_then(count).unwrap_or_default()
+    }
+
+    /// Returns true while the interpreter has nothing to do.
+    pub(crate) fn interpreter_is_asleep(&self) -> bool {
+        let state = |pid| status_field(pid, "State:");
+        self.interpreter().and_then(state).is_some_and(|state| state.starts_with('S'))
+    }
+
+    /// Returns the interpreter. Its parent is the shell's first process, the supervisor.
+    fn interpreter(&self) -> Option<i32> {
+        let supervisor = self.pid().to_string();
+        let is_child = |pid| status_field(pid, "PPid:").is_some_and(|it| it == supervisor);
+        self.processes().map(|(pid, _)| pid).find(|pid| is_child(*pid))
     }
 
     /// Returns the processes of the terminal's session, with their states.
@@ -243,4 +250,10 @@ impl Drop for User {
         let _ = self.shell.kill();
         let _ = self.shell.wait();
     }
+}
+
+/// Returns a field of the status of a process.
+fn status_field(pid: i32, name: &str) -> Option<String> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    status.lines().find_map(|line| Some(line.strip_prefix(name)?.trim().to_owned()))
 }
