@@ -115,17 +115,10 @@ fn ran_between(
 
 #[cfg(test)]
 mod tests {
-    use std::io;
-
+    use super::super::reading::Fake;
     use super::*;
 
     const SECOND: Duration = Duration::from_secs(1);
-
-    #[derive(Default)]
-    struct Fake {
-        work: BTreeMap<i32, ProcessWork>,
-        sockets: HashMap<u64, u64>,
-    }
 
     impl Fake {
         fn set(&mut self, pid: i32, cpu: u64, bytes: u64) {
@@ -138,32 +131,6 @@ mod tests {
             let pids: Vec<i32> = self.work.keys().copied().collect();
             progress.add(now, Some(&pids), self);
             progress.last == now
-        }
-    }
-
-    impl ProcessReader for Fake {
-        fn family(&mut self, roots: &[i32]) -> io::Result<Vec<i32>> {
-            Ok(roots.to_vec())
-        }
-
-        fn work(&mut self, pid: i32) -> Option<ProcessWork> {
-            self.work.get(&pid).copied()
-        }
-
-        fn sockets(&mut self, _: &[i32]) -> HashMap<u64, u64> {
-            self.sockets.clone()
-        }
-
-        fn memory_bound(&mut self, _: i32) -> u64 {
-            0
-        }
-
-        fn memory_share(&mut self, _: i32) -> Option<u64> {
-            None
-        }
-
-        fn name(&mut self, _: i32) -> String {
-            String::new()
         }
     }
 

@@ -45,6 +45,44 @@ pub(crate) trait ProcessReader {
     fn name(&mut self, pid: i32) -> String;
 }
 
+/// Reader of processes that a test describes.
+#[cfg(test)]
+#[derive(Default)]
+pub(super) struct Fake {
+    pub work: std::collections::BTreeMap<i32, ProcessWork>,
+    pub sockets: HashMap<u64, u64>,
+    /// Time that each list of processes takes.
+    pub wait: Duration,
+}
+
+#[cfg(test)]
+impl ProcessReader for Fake {
+    fn family(&mut self, roots: &[i32]) -> io::Result<Vec<i32>> {
+        std::thread::sleep(self.wait);
+        Ok(roots.to_vec())
+    }
+
+    fn work(&mut self, pid: i32) -> Option<ProcessWork> {
+        self.work.get(&pid).copied()
+    }
+
+    fn sockets(&mut self, _: &[i32]) -> HashMap<u64, u64> {
+        self.sockets.clone()
+    }
+
+    fn memory_bound(&mut self, _: i32) -> u64 {
+        0
+    }
+
+    fn memory_share(&mut self, _: i32) -> Option<u64> {
+        None
+    }
+
+    fn name(&mut self, _: i32) -> String {
+        String::new()
+    }
+}
+
 /// Reader of this system.
 pub(crate) struct SystemReader;
 

@@ -253,10 +253,9 @@ fn sample_one(
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashMap;
     use std::process::{Command, Stdio};
 
-    use super::super::reading::ProcessWork;
+    use super::super::reading::Fake;
     use super::*;
 
     #[test]
@@ -267,42 +266,13 @@ mod tests {
         assert_eq!(interval(Watch { memory: Some(1), ..stalled(120) }), INTERVAL);
     }
 
-    /// Reader that has to wait for each list of processes.
-    struct Waiting;
-
-    impl ProcessReader for Waiting {
-        fn family(&mut self, roots: &[i32]) -> io::Result<Vec<i32>> {
-            std::thread::sleep(Duration::from_millis(100));
-            Ok(roots.to_vec())
-        }
-
-        fn work(&mut self, _: i32) -> Option<ProcessWork> {
-            Some(ProcessWork { cpu: Some(Duration::ZERO), bytes: Some(0) })
-        }
-
-        fn sockets(&mut self, _: &[i32]) -> HashMap<u64, u64> {
-            HashMap::new()
-        }
-
-        fn memory_bound(&mut self, _: i32) -> u64 {
-            0
-        }
-
-        fn memory_share(&mut self, _: i32) -> Option<u64> {
-            None
-        }
-
-        fn name(&mut self, _: i32) -> String {
-            String::new()
-        }
-    }
-
     #[test]
     fn samples_that_wait_delay_no_later_sample() {
         let watch = Watch { stalled: Some(Duration::from_secs(60)), memory: Some(1) };
         let target = Target { scope: ScopeId(3), watch, since: Instant::now(), roots: vec![1] };
+        let mut reader = Fake { wait: Duration::from_millis(100), ..Fake::default() };
         let begun = Instant::now();
-        let sampled = sample_all(&mut BTreeMap::new(), &[target], &mut Waiting);
+        let sampled = sample_all(&mut BTreeMap::new(), &[target], &mut reader);
         // The processor time of a sample is far below a tenth of the interval.
         assert!(sampled.next < begun + 3 * INTERVAL, "{:?}", sampled.next - begun);
     }
