@@ -17,10 +17,8 @@ fn main() -> Result<()> {
     let metadata = output_of(&cargo, &["metadata", "--locked", "--format-version", "1"])?;
     let metadata: Value = serde_json::from_str(&metadata)?;
     let packages = metadata["packages"].as_array().context("cargo lists no packages")?;
-    let tree =
-        ["tree", "--locked", "--workspace", "--edges", "normal,no-proc-macro", "--prefix", "none"];
     fs::create_dir_all(&folder)?;
-    let notices = notices::all(&output_of(&cargo, &tree)?, packages)?;
+    let notices = notices::all(&output_of(&cargo, &notices::TREE)?, packages)?;
     fs::write(folder.join("notices"), notices)?;
     fs::write(folder.join("changelog"), changelog(packages)?)?;
     Ok(())

@@ -13,6 +13,19 @@ const STANDARD_LIBRARIES: &str = include_str!("release/notices");
 /// Own license, whose second paragraph names the owner.
 const MIT: &str = include_str!("../LICENSE-MIT");
 
+/// Arguments of cargo that print the libraries of a release.
+pub(crate) const TREE: [&str; 9] = [
+    "tree",
+    "--locked",
+    "--workspace",
+    "--target",
+    "x86_64-unknown-linux-musl",
+    "--edges",
+    "normal,no-proc-macro",
+    "--prefix",
+    "none",
+];
+
 /// Returns the notices of the libraries in a tree of dependencies, which `cargo tree` printed. A
 /// shared notice appears once.
 pub(crate) fn all(tree: &str, packages: &[Value]) -> Result<String> {

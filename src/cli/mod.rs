@@ -74,7 +74,7 @@ impl Programs for PathLookup {
 pub fn main() -> ! {
     process::with_large_stack(|| {
         messages::report_panics();
-        process::merge_freed_memory();
+        process::prepare_allocator();
         process::ignore_file_size_limit();
         process::keep_closed();
         process::remove_expired_limit();

@@ -63,7 +63,7 @@ pub use self::tty::{Edited, TerminalRestore, columns, shows_status_line};
 pub use self::views::remove_commit_record;
 pub use ftsh_sys::{
     duplicate, exit_now, has_room, ignore_file_size_limit, ignore_only, ignored_signals,
-    keep_closed, merge_freed_memory, random, size, was_closed, with_large_stack,
+    keep_closed, prepare_allocator, random, size, was_closed, with_large_stack,
 };
 
 use self::admission::{AdmissionQueue, DescriptorRequest};

@@ -10,6 +10,8 @@ mod descriptors;
 mod fd_kind;
 mod file_handle;
 mod file_lock;
+#[cfg(any(test, target_env = "musl"))]
+mod heap;
 mod inotify;
 mod key_monitor;
 mod launch;
@@ -45,7 +47,7 @@ pub use file_lock::{FileLock, LockKind};
 pub use inotify::{CloseEvents, WatchNumber, report_closing, watch_changes};
 pub use key_monitor::start_key_monitor;
 pub use launch::{Launch, detach, exec, forbid_starts, fork, is_starting, prepare_exec};
-pub use memory::{has_room, is_static, merge_freed_memory, shared_number, with_large_stack};
+pub use memory::{has_room, is_static, prepare_allocator, shared_number, with_large_stack};
 pub use overlays::{
     MountFailure, MountStep, Namespaces, Overlay, mount_overlays, mount_overlays_within,
 };

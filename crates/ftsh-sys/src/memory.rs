@@ -1,6 +1,6 @@
 //! Memory within a limit on the address space, such as `ulimit -v`.
 
-use std::alloc::{GlobalAlloc, Layout, System};
+use std::alloc::{GlobalAlloc, Layout};
 use std::io;
 use std::num::NonZeroUsize;
 use std::sync::atomic::AtomicU64;
@@ -33,7 +33,13 @@ pub fn shared_number() -> io::Result<&'static AtomicU64> {
     }
 }
 
-/// System allocator that ends the process with a message when even a small allocation fails.
+#[cfg(not(target_env = "musl"))]
+use std::alloc::System as HEAP;
+
+#[cfg(target_env = "musl")]
+use super::heap::HEAP;
+
+/// Allocator that ends the process with a message when even a small allocation fails.
 ///
 /// The default handler of failed allocations allocates itself, and may hang. Large allocations that
 /// fail are returned to the caller.
@@ -42,26 +48,26 @@ struct Allocator;
 #[global_allocator]
 static ALLOCATOR: Allocator = Allocator;
 
-// SAFETY: the system's allocator, whose results are unchanged.
+// SAFETY: another allocator, whose results are unchanged.
 unsafe impl GlobalAlloc for Allocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: as the caller promises.
-        checked(unsafe { System.alloc(layout) }, layout.size())
+        checked(unsafe { HEAP.alloc(layout) }, layout.size())
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         // SAFETY: as the caller promises.
-        checked(unsafe { System.alloc_zeroed(layout) }, layout.size())
+        checked(unsafe { HEAP.alloc_zeroed(layout) }, layout.size())
     }
 
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         // SAFETY: as the caller promises.
-        checked(unsafe { System.realloc(memory, layout, size) }, size)
+        checked(unsafe { HEAP.realloc(memory, layout, size) }, size)
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
         // SAFETY: as the caller promises.
-        unsafe { System.dealloc(memory, layout) }
+        unsafe { HEAP.dealloc(memory, layout) }
     }
 }
 
@@ -115,14 +121,18 @@ pub fn with_large_stack<R>(action: impl FnOnce() -> R) -> R {
     }
 }
 
-/// Makes the allocator merge freed pieces of memory at once, rather than all of them at each larger
+/// Prepares the allocator for long scripts and for forks.
+///
+/// That of glibc merges freed pieces of memory at once, rather than all of them at each larger
 /// request. The parser makes such requests for each line.
-pub fn merge_freed_memory() {
+pub fn prepare_allocator() {
     #[cfg(target_env = "gnu")]
     // SAFETY: a plain call. A failure leaves the setting as it was.
     unsafe {
         libc::mallopt(libc::M_MXFAST, 0);
     }
+    #[cfg(target_env = "musl")]
+    super::heap::allow_forks();
 }
 
 /// Returns true if this program is linked statically.
