@@ -65,7 +65,8 @@ impl Drop for FileLock {
 #[cfg(test)]
 mod tests {
     use std::os::fd::AsRawFd;
-    use std::os::unix::fs::OpenOptionsExt;
+
+    use rustix::fs::{Mode, OFlags};
 
     use super::*;
 
@@ -88,8 +89,8 @@ mod tests {
     fn an_unlock_that_fails_is_no_panic() {
         let file = tempfile::tempfile().expect("a file");
         let held = FileLock::lock(file, LockKind::Exclusive).expect("a lock");
-        let other = File::options().read(true).custom_flags(libc::O_PATH).open("/");
-        let other = other.expect("a place");
+        // std takes `O_PATH` for an access mode with musl.
+        let other = rustix::fs::open("/", OFlags::PATH, Mode::empty()).expect("a place");
         // SAFETY: both descriptors are open, and the first is replaced as a whole.
         assert!(unsafe { libc::dup2(other.as_raw_fd(), held.as_raw_fd()) } >= 0);
         assert_eq!(flock(&held.0, FlockOperation::Unlock), Err(rustix::io::Errno::BADF));
