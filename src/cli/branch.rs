@@ -198,7 +198,7 @@ fn run(prepared: PreparedBranch, go: &Go, node: String, lease: Lease) -> Result<
             },
         )
         .map_err(|error| anyhow!("can't prepare to start commands: {}", plain(&error)))?;
-        let outcome = driver::run(&mut machine, &mut driver);
+        let outcome = driver::run(&mut machine, &mut *driver);
         driver.kill_survivors();
         let Some(ended) = machine.branch_ended_with() else { return Ok(outcome) };
         let record = BranchRecord { ended, node, began, elapsed: clock.elapsed() };

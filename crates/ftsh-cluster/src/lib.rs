@@ -53,7 +53,7 @@ pub struct ClusterConfig {
 
 /// Runs effects on this system, and branches on others.
 pub struct ClusterDriver {
-    inner: ProcessDriver,
+    inner: Box<ProcessDriver>,
     config: ClusterConfig,
     /// Implementation of each engine.
     implementation: fn(EngineId) -> &'static dyn Engine,
@@ -83,7 +83,7 @@ enum WaitResult {
 
 impl ClusterDriver {
     /// Creates a driver around a process driver.
-    pub fn new(inner: ProcessDriver, config: ClusterConfig) -> Self {
+    pub fn new(inner: Box<ProcessDriver>, config: ClusterConfig) -> Self {
         Self {
             inner,
             config,

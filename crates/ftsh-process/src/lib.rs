@@ -230,7 +230,7 @@ const CHILDREN: poll::Token = 1 << 32;
 impl ProcessDriver {
     /// Creates a driver and starts its clock. Fails if the system has no descriptors or random
     /// numbers left.
-    pub fn new(config: ProcessConfig, mut attachments: Attachments) -> std::io::Result<Self> {
+    pub fn new(config: ProcessConfig, mut attachments: Attachments) -> std::io::Result<Box<Self>> {
         let clock = RunClock::start(attachments.elapsed);
         umask();
         // Records the open descriptors, which scripts can use, before opening any of its own.
@@ -268,7 +268,7 @@ impl ProcessDriver {
         let begun = clock.start;
         let turns = Turns::new(config.channels.clone());
         let durations = DurationRecorder::new(config.durations.clone());
-        let mut driver = Self {
+        let mut driver = Box::new(Self {
             config,
             attachments,
             clock,
@@ -296,7 +296,7 @@ impl ProcessDriver {
             tty: Tty { terminal: terminal.ok(), restore, status_line },
             external_fds: Vec::new(),
             has_warned: false,
-        };
+        });
         if !pidfds {
             driver.log(0, LogEvent::Note("no pidfds: signals report the end of commands".into()));
         }

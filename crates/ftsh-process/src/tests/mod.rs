@@ -121,7 +121,7 @@ struct World {
 impl World {
     fn with_attachments(attachments: Attachments) -> Self {
         Self {
-            driver: ProcessDriver::new(ProcessConfig::default(), attachments)
+            driver: *ProcessDriver::new(ProcessConfig::default(), attachments)
                 .expect("a driver can be made"),
             last: 0,
             events: VecDeque::new(),
