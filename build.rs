@@ -26,11 +26,14 @@ fn main() {
     }
     println!("cargo:rerun-if-env-changed=RUSTC_LINKER");
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
-    if !is_native_gnu() {
+    let plain = if is_native_gnu() {
+        arguments(&out)
+    } else if is("CARGO_CFG_TARGET_ENV", "musl") {
+        Vec::new()
+    } else {
         return;
-    }
-    let plain = arguments(&out);
-    let scripted = [&plain[..], &scripts()].concat();
+    };
+    let scripted = [&plain[..], script(&out).as_slice()].concat();
     let found = [scripted, plain].into_iter().find(|it| matches!(can_link(&out, it), Ok(true)));
     for argument in found.iter().flatten() {
         println!("cargo:rustc-link-arg-bin=ftsh={argument}");
@@ -39,23 +42,29 @@ fn main() {
 
 /// Returns true if the target is the host, with the GNU C library.
 fn is_native_gnu() -> bool {
-    let is = |name: &str, value: &str| env::var(name).is_ok_and(|found| found == value);
     env::var_os("HOST") == env::var_os("TARGET")
         && is("CARGO_CFG_TARGET_OS", "linux")
         && is("CARGO_CFG_TARGET_ENV", "gnu")
+}
+
+fn is(name: &str, value: &str) -> bool {
+    env::var(name).is_ok_and(|found| found == value)
 }
 
 fn arguments(out: &Path) -> Vec<String> {
     vec![format!("-L{}", out.display()), "-static".into(), "-no-pie".into()]
 }
 
-/// Returns the linker's arguments for the scripts. None in a build for tests, whose functions are not
-/// inlined, which unwinds, and whose start does not matter.
-fn scripts() -> Vec<String> {
+/// Writes the linker scripts into a single one, since some linkers take only the last. Returns the
+/// argument for it: none in a build for tests, whose functions are not inlined, which unwinds, and
+/// whose start does not matter.
+fn script(out: &Path) -> Option<String> {
     let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"));
     let is_release = env::var("PROFILE").is_ok_and(|profile| profile == "release");
-    let scripts = SCRIPTS.iter().filter(|_| is_release);
-    scripts.map(|script| format!("-Wl,-T,{}", root.join(script).display())).collect()
+    let scripts = SCRIPTS.map(|name| fs::read_to_string(root.join(name)).expect("a script"));
+    let path = out.join("release.ld");
+    fs::write(&path, scripts.concat()).expect("the folder for the output");
+    is_release.then(|| format!("-Wl,-T,{}", path.display()))
 }
 
 /// Links a small program, because the static libraries are not installed everywhere.
