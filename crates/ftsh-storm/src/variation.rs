@@ -69,6 +69,11 @@ impl Affixes {
             && text.ends_with(&self.suffix)
     }
 
+    /// True if these affixes apply to each text that the others apply to.
+    fn covers(&self, other: &Self) -> bool {
+        other.prefix.starts_with(&self.prefix) && other.suffix.ends_with(&self.suffix)
+    }
+
     fn text(&self) -> Vec<u8> {
         [&self.prefix, b"*".as_slice(), &self.suffix].concat()
     }
@@ -110,6 +115,7 @@ impl Variation {
                 let affixes = Affixes::of(name(path), name(twin));
                 let shorter = affixes.clone().without_words();
                 let affixes = if shorter.is_empty() { affixes } else { shorter };
+                self.names.retain(|it| it.parent != parent || !affixes.covers(&it.affixes));
                 self.names.push(NamePattern { parent: parent.into(), affixes });
                 return true;
             }
@@ -132,9 +138,8 @@ impl Variation {
         let affixes = self.lines.entry(path.into()).or_default();
         for (one, other) in pairs {
             let new = Affixes::of(one, other).without_words();
-            if !affixes.contains(&new) {
-                affixes.push(new);
-            }
+            affixes.retain(|it| !new.covers(it));
+            affixes.push(new);
         }
     }
 
@@ -253,6 +258,21 @@ mod tests {
         let masked = variation.masked(&twice);
         assert_ne!(variation.masked(&one), masked);
         assert_eq!(masked.0.len(), 5, "{masked:?}");
+    }
+
+    #[test]
+    fn a_later_date_replaces_the_earlier_pattern() {
+        let at = |time: &str, name: &str| {
+            let log = format!("begun {time} on h\n");
+            tree(&[("/d/log", log.as_str()), (&format!("/d/t.{name}"), "x\n")])
+        };
+        let one = at("10:09:51", "0909-1");
+        let mut variation = Variation::default();
+        variation.extend(&one, &at("10:09:57", "0909-2"));
+        variation.extend(&one, &at("10:10:03", "0910-1"));
+        for (time, name) in [("10:09:52", "0909-7"), ("10:10:04", "0910-3")] {
+            assert_eq!(variation.masked(&at(time, name)), variation.masked(&one), "{time}");
+        }
     }
 
     #[test]
