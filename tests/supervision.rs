@@ -265,7 +265,8 @@ fn nothing_outlives_a_nested_shell_that_was_killed() {
 
 #[test]
 fn a_program_that_replaces_the_shell_has_the_state_of_a_command() {
-    let look = "grep -E '^Sig(Blk|Ign|Cgt|Pnd)' /proc/self/status; ls /proc/self/fd";
+    // The C library ignores its signals 32 and 33 in the programs that tests start.
+    let look = r"grep -E '^Sig(Blk|Ign|Cgt|Pnd)' /proc/self/status | sed 's/[0-9a-f]\{2\}\(.\{7\}\)$/--\1/'; ls /proc/self/fd";
     let run = |script| Ftsh::script(script).file("look", look).run();
     let (command, replacement) = (run("sh look"), run("exec sh look"));
     assert!(command.text().contains("SigBlk:"));
