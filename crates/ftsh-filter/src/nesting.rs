@@ -28,14 +28,3 @@ pub(crate) fn depth(text: &[u8]) -> usize {
     }
     deepest
 }
-
-#[cfg(test)]
-mod tests {
-    use super::depth;
-
-    #[test]
-    fn brackets_in_strings_do_not_count() {
-        assert_eq!(depth(br#"[{"a": [1, "[[[\"[", {}]}, []]"#), 4);
-        assert_eq!(depth(b"]]]1"), 0);
-    }
-}
