@@ -154,6 +154,7 @@ fn check(mut command: Command, scripts: &[PathBuf], except: &[&str], lacks: &str
 }
 
 #[test]
+#[ignore = "slow: `.ci/run` includes it"]
 fn vim_colours_scripts_as_the_prompt_does() {
     let mut vim = Command::new("vim");
     vim.args(["-es", "-N", "-u", "NONE", "-i", "NONE", "-S"])

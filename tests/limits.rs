@@ -372,7 +372,7 @@ impl Drop for Busy {
 
 #[test]
 #[ignore = "takes minutes: run by hand"]
-fn limits_of_all_labeled_programs() {
+fn limits_of_all_labeled_programs_by_hand() {
     let _busy = [Busy::start(), Busy::start()];
     let all = || FEW.iter().chain(MANY);
     let there: Vec<_> = all().filter(|it| it.2.iter().all(|name| is_there(name))).collect();
@@ -412,7 +412,7 @@ while taken < 6000:
 
 #[test]
 #[ignore = "takes 3 GB of memory: run by hand"]
-fn limits_of_an_allocator_of_1_gb_a_second() {
+fn limits_of_an_allocator_of_1_gb_a_second_by_hand() {
     let text = "try memory 2 GB\n python3 program > steps\ncatch\n echo $error_kind\nend";
     let run = Ftsh::script(text).file("program", ALLOCATOR).limit(Duration::from_secs(60));
     let finished = run.stdout("memory\n").success();

@@ -27,6 +27,7 @@ fn printing_is_idempotent() {
 }
 
 #[test]
+#[ignore = "slow: `.ci/run` includes it"]
 fn runnable_scripts_can_be_printed() {
     none(all(), |path| {
         let checked = Ftsh::new().arg("-n").arg(&path).run().status;
@@ -45,6 +46,7 @@ fn a_printed_program_runs_nothing() {
 
 /// Checks the printed program with the expectations that do not depend on positions or time.
 #[test]
+#[ignore = "slow: `.ci/run` includes it"]
 fn a_printed_script_has_the_same_meaning() {
     let folders = [
         "words",

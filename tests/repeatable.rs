@@ -59,6 +59,7 @@ fn causes(run: &Finished) -> BTreeSet<u64> {
 
 /// The bar is 95 % of the planted faults, and no false alarm.
 #[test]
+#[ignore = "slow: `.ci/run` includes it"]
 fn planted_faults_are_found_and_attributed() {
     if !can_cover(false) {
         return;
@@ -234,6 +235,7 @@ const RECIPES: [CookbookRecipe; 21] = [
 
 /// No recipe that can be repeated gives an alarm.
 #[test]
+#[ignore = "slow: `.ci/run` includes it"]
 fn the_cookbook_can_be_repeated() {
     if !can_cover(false) {
         return;
@@ -343,6 +345,7 @@ fn delays_and_hangs_take_no_time() {
 }
 
 #[test]
+#[ignore = "slow: `.ci/run` includes it"]
 fn a_run_without_an_end_is_cut() {
     if !can_cover(false) {
         return;

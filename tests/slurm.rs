@@ -58,6 +58,7 @@ fn a_branch_runs_once_with_any_options_of_srun() {
 }
 
 #[test]
+#[ignore = "slow: `.ci/run` includes it"]
 fn the_program_can_be_sent_to_nodes_without_it() {
     // The file in its place is not a program.
     let Some(slurm) = Slurm::with(|_| Some("/etc/hostname")) else { return };
@@ -134,6 +135,7 @@ fn a_signal_leaves_nothing_on_any_node() {
 }
 
 #[test]
+#[ignore = "slow: `.ci/run` includes it"]
 fn a_dead_head_leaves_nothing_on_any_node() {
     let Some(slurm) = Slurm::start() else { return };
     let text = format!("forall x in 1 .to. 20 on slurm\n{STAYS}\nend");
@@ -177,6 +179,7 @@ fn a_node_that_is_cut_off_empties_itself_before_the_branch_runs_again() {
 }
 
 #[test]
+#[ignore = "slow: `.ci/run` includes it"]
 fn an_unavailable_controller_is_queried_again() {
     let Some(mut slurm) = Slurm::start() else { return };
     slurm.kill_controller();
@@ -220,6 +223,7 @@ fn branches() -> usize {
 }
 
 #[test]
+#[ignore = "slow: `.ci/run` includes it"]
 fn all_branches_succeed_despite_failing_nodes_and_controller() {
     // On the last node, every branch fails at once.
     let black_hole = |number| (number == NODES).then_some("/bin/false");

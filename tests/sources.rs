@@ -118,6 +118,7 @@ fn sources_without_a_file_have_a_name_in_errors() {
 }
 
 #[test]
+#[ignore = "slow: `.ci/run` includes it"]
 fn nothing_makes_the_parser_crash_or_hang() {
     let many = |count: usize, text: &str| text.repeat(count);
     let texts = [

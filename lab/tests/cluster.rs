@@ -31,6 +31,7 @@ fn a_machine_that_fails_everything_gets_most_attempts_unless_it_is_avoided() {
 }
 
 #[test]
+#[ignore = "slow: `.ci/run` includes it"]
 fn jobs_queued_in_the_engine_avoid_no_machine() {
     let [.., few] = placed(&["--most", "24"]);
     let [.., many] = placed(&["--most", "200"]);
@@ -49,6 +50,7 @@ fn without_a_hole_no_job_begins_twice() {
 }
 
 #[test]
+#[ignore = "slow: `.ci/run` includes it"]
 fn unfinished_jobs_are_reported() {
     let [_, aloha, _, exclusion] = placed(&["--most", "200", "--time", "3min"]);
     assert!(number(&aloha, "done") < 150.0, "{aloha}");

@@ -68,6 +68,7 @@ fn every_scenario_runs_and_fits_the_screen() {
 }
 
 #[test]
+#[ignore = "slow: `.ci/run` includes it"]
 fn the_same_seed_gives_the_same_bytes_however_many_threads() {
     for args in SCENARIOS {
         for format in [&["--json"][..], &["--csv"], &[]] {

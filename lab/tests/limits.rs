@@ -22,6 +22,7 @@ fn holds(rows: &[Value], scatter: f64) {
 }
 
 #[test]
+#[ignore = "slow: `.ci/run` includes it"]
 fn good_attempts_are_hardly_cut_and_hangs_end_soon() {
     let rows = limits("60", "0.3,0.6,0.9", "1,5,10");
     assert_eq!(rows.len(), 27);
@@ -29,6 +30,7 @@ fn good_attempts_are_hardly_cut_and_hangs_end_soon() {
 }
 
 #[test]
+#[ignore = "slow: `.ci/run` includes it"]
 fn the_bars_hold_for_the_most_scattered_work() {
     // The standard deviation of the cuts is 7 %.
     let rows = limits("200", "1.2", "1,10");

@@ -13,6 +13,7 @@ fn refused(script: &str, args: &[&str]) -> String {
 }
 
 #[test]
+#[ignore = "slow: `.ci/run` includes it"]
 fn a_run_without_time_names_the_command_that_should_take_some() {
     let script = "try for 1 hour backoff none\n\twget a\nend\n";
     for until in [&[][..], &["--until", "2h"]] {
@@ -54,6 +55,7 @@ fn any_trial_that_stands_still_is_reported() {
 }
 
 #[test]
+#[ignore = "slow: `.ci/run` includes it"]
 fn endless_runs_are_observed_for_the_requested_time() {
     let script = "while true\n\tsleep 1 second\nend\n";
     let said = refused(script, &[]);
@@ -64,6 +66,7 @@ fn endless_runs_are_observed_for_the_requested_time() {
 }
 
 #[test]
+#[ignore = "slow: `.ci/run` includes it"]
 fn many_attempts_before_one_limit_are_no_time_that_stands_still() {
     let script = "try for 2 minutes backoff fixed from 1 ms\n\twget a\nend\n";
     let row = &rows(script, "times", &["wget fails"], &["--until", "1h", "--trials", "1"])[0];

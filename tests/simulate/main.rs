@@ -38,7 +38,7 @@ use crate::run::{Ran, WORLDS, check, program, trace};
 use crate::shrink::shrink;
 
 /// Default number of programs.
-const PROGRAMS: u64 = 600;
+const PROGRAMS: u64 = 150;
 
 /// Number of programs that execute every construct.
 const ENOUGH: usize = 600;

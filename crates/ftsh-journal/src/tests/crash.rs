@@ -424,6 +424,7 @@ fn judge(states: &[State], expected: &str, is_first: bool) -> usize {
 }
 
 #[test]
+#[ignore = "slow: `.ci/run` includes it"]
 fn a_crash_at_any_moment_leaves_a_run_that_goes_on() {
     let disk = Disk::of(b"");
     let done = begin(&disk);

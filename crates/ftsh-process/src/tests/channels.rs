@@ -177,7 +177,7 @@ each_alone! {
     }
 
     #[ignore = "measures: cargo test --release -- --ignored --exact --nocapture"]
-    fn a_free_channel_costs_little(world) {
+    fn a_free_channel_costs_little_by_hand(world) {
         const TIMES: u32 = 20_000;
         let _place = with_channels(world);
         let all = Rules {

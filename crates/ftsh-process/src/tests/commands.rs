@@ -209,6 +209,7 @@ each_alone! {
         }
     }
 
+    #[ignore = "slow: `.ci/run` includes it"]
     fn a_thousand_commands_run_at_once(world) {
         let start = Instant::now();
         let processes: Vec<ProcessId> =
@@ -262,7 +263,7 @@ each_alone! {
     }
 
     #[ignore = "a measurement"]
-    fn what_spawning_costs(world) {
+    fn what_spawning_costs_by_hand(world) {
         // Alternately, and the best of many, since other work on the machine disturbs the
         // measurement.
         const COUNT: u32 = 200;

@@ -98,6 +98,7 @@ each_alone! {
         until("it lives on", || !lives(pid));
     }
 
+    #[ignore = "slow: `.ci/run` includes it"]
     fn daemons_end_with_their_scope_and_others_live_on(world) {
         open(world);
         for round in 0..20 {

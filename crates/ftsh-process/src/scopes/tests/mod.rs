@@ -43,6 +43,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
     #[test]
+    #[ignore = "slow: `.ci/run` includes it"]
     fn a_scope_ends_with_all_that_is_its_own_and_nothing_else(
         adopts: bool,
         steps in proptest::collection::vec(step(), 0..150),
