@@ -27,6 +27,10 @@ lint:
 test *FILTER:
     cargo test --workspace {{ FILTER }}
 
+# Run the slow tests as well
+test-all:
+    cargo test --workspace -- --include-ignored --skip by_hand
+
 # Check the program with the oldest Rust that Cargo.toml names, which rustup installs
 msrv:
     rustup toolchain install --profile minimal {{ MSRV }}
