@@ -44,20 +44,20 @@ fn the_bound_holds_until_there_are_ten_durations() {
 }
 
 #[test]
-fn the_limit_is_a_multiple_of_earlier_durations_and_doubles() {
+fn the_limit_is_a_multiple_of_earlier_durations_and_grows() {
     let script = HANGS;
     // Ten durations have a factor of 4.
-    let ran = after(script, &[10.0; 10]).run(script).fails("timeout", 124).takes(40.0 + 80.0);
+    let ran = after(script, &[10.0; 10]).run(script).fails("timeout", 124).takes(40.0 + 160.0);
     let cut = |length| (length, SampleKind::Cut);
-    assert_eq!(samples(&ran, script)[10..], [cut(80.0), cut(160.0)]);
+    assert_eq!(samples(&ran, script)[10..], [cut(80.0), cut(320.0)]);
     // 50 have a factor of 3.
-    after(script, &[10.0; 50]).run(script).takes(30.0 + 60.0);
+    after(script, &[10.0; 50]).run(script).takes(30.0 + 120.0);
 }
 
 #[test]
 fn the_limit_is_between_a_second_and_the_bound() {
     let script = HANGS;
-    after(script, &[0.01; 50]).run(script).takes(1.0 + 2.0);
+    after(script, &[0.01; 50]).run(script).takes(1.0 + 4.0);
     after(script, &[300.0; 50]).run(script).takes(900.0 + 1200.0);
     after(script, &[9999.0; 50]).run(script).takes(2400.0);
 }
@@ -78,12 +78,12 @@ fn a_shorter_success_shows_that_an_attempt_hung() {
 }
 
 #[test]
-fn work_that_became_slower_succeeds_by_doubling() {
+fn work_that_became_slower_succeeds_with_a_longer_limit() {
     let script = "try 3 times each usual or 20 minutes backoff none; work 100; end";
     let ran = after(script, &[20.0; 50]).run(script).succeeds().takes(60.0 + 100.0);
     let expected = [(120.0, SampleKind::Cut), (100.0, SampleKind::Success)];
     assert_eq!(samples(&ran, script)[50..], expected);
-    // The next run needs no doubling.
+    // The first limit of the next run is long enough.
     let recorded = ran.world.recorded_durations();
     world().model(|world| world.durations(&recorded)).run(script).succeeds().takes(100.0);
 }

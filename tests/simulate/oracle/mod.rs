@@ -135,7 +135,7 @@ const JUDGED: [&str; 65] = [
     "elsewhere: sent again",
     "elsewhere: succeeds",
     "usual: bound",
-    "usual: doubles",
+    "usual: grows",
     "usual: learned",
     "watch: stalled",
     "watch: memory",

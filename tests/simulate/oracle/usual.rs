@@ -1,5 +1,5 @@
-//! A learned limit is at least three times the durations of most earlier attempts, doubles after
-//! each attempt that it cut short, and never exceeds its bound. No sample is shorter than the time
+//! A learned limit is at least three times the durations of most earlier attempts, is four times as
+//! long after each attempt that it cut short, and never exceeds its bound. No sample is shorter than the time
 //! for which the attempt was allowed to run.
 
 use std::collections::BTreeMap;
@@ -72,16 +72,16 @@ impl Usual {
         let before = self.last.insert((task, line), attempt).filter(|_| number > 1);
         let is_of_script = place.0 == SCRIPT;
         if let Some(before) = before {
-            let doubled = before.limit.saturating_mul(2).min(bound);
+            let longer = before.limit.saturating_mul(4).min(bound);
             let was_cut = record.at >= before.began + before.limit;
             if !was_cut && limit != before.limit {
                 return wrong("changes without a cut");
             }
-            if limit != before.limit && limit != doubled {
-                return wrong("is not twice that of the last attempt");
+            if limit != before.limit && limit != longer {
+                return wrong("is not four times that of the last attempt");
             }
             if limit > before.limit {
-                self.judged.count("usual: doubles");
+                self.judged.count("usual: grows");
             }
         } else if is_of_script && !promise.through && number == 1 {
             let samples = self.keys.get(&line).map(|key| self.history.samples(*key));

@@ -4,8 +4,12 @@ use std::time::Duration;
 
 use super::estimate::{Sample, SampleKind, usual_limit};
 
-/// Limits of the attempts of one execution. Each attempt that the limit cut short doubles the
-/// limit, up to the bound.
+/// Factor of the limit after each attempt that the limit cut short. With a factor of 2, long
+/// durations cut two good attempts of one execution now and then (`ftsh-lab limits`).
+const LENIENCY: u32 = 4;
+
+/// Limits of the attempts of one execution. Each attempt that the limit cut short makes the limit
+/// four times as long, up to the bound.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LimitedExecution {
     limit: Duration,
@@ -22,8 +26,8 @@ impl LimitedExecution {
 
     /// Returns the limit of the next attempt.
     pub fn next_limit(&self) -> Duration {
-        let doubled = |limit: Duration, _: &Duration| limit.saturating_mul(2);
-        self.cuts.iter().fold(self.limit, doubled).min(self.most)
+        let longer = |limit: Duration, _: &Duration| limit.saturating_mul(LENIENCY);
+        self.cuts.iter().fold(self.limit, longer).min(self.most)
     }
 
     /// Notes an attempt that its limit cut short. A cut at the bound teaches nothing.
@@ -55,19 +59,19 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     #[test]
-    fn limits_double_up_to_the_bound() {
+    fn limits_grow_up_to_the_bound() {
         let samples = [Sample { length: SECOND, kind: SampleKind::Success }; 50];
-        let mut execution = LimitedExecution::new(&samples, 10 * SECOND);
+        let mut execution = LimitedExecution::new(&samples, 20 * SECOND);
         let mut limits = Vec::new();
         for _ in 0..4 {
             limits.push(execution.next_limit());
             execution.note_cut(execution.next_limit());
         }
-        assert_eq!(limits, [3, 6, 10, 10].map(|seconds| seconds * SECOND));
+        assert_eq!(limits, [3, 12, 20, 20].map(|seconds| seconds * SECOND));
         let cut = |seconds, kind| Sample { length: seconds * SECOND, kind };
-        let (cut_6, cut_12) = (cut(6, SampleKind::Cut), cut(12, SampleKind::Cut));
-        assert_eq!(execution.samples(None), [cut_6, cut_12]);
-        let hang = cut(12, SampleKind::Hang);
+        let (cut_6, cut_24) = (cut(6, SampleKind::Cut), cut(24, SampleKind::Cut));
+        assert_eq!(execution.samples(None), [cut_6, cut_24]);
+        let hang = cut(24, SampleKind::Hang);
         assert_eq!(execution.samples(Some(5 * SECOND)), [cut_6, hang, cut(5, SampleKind::Success)]);
     }
 }
