@@ -39,10 +39,10 @@ pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
     Command::new(program)
 }
 
-/// Catches the signals that are ignored, to do nothing. Programs then start with the default.
+/// Catches ignored signals by a handler without effect. Programs then start with the default.
 ///
 /// A function between fork and exec could restore the default as well, but a fork copies the page
-/// tables of the tests, which took a tenth of their processor time.
+/// tables of the tests: a tenth of the processor time.
 fn catch_ignored() {
     extern "C" fn ignore(_: i32) {}
     let status = fs::read_to_string("/proc/self/status").expect("a state");
@@ -54,7 +54,8 @@ fn catch_ignored() {
     }
 }
 
-/// Limits the address space of a process.
+/// Limits the address space of a process from outside, since a function between fork and exec
+/// requires a fork.
 fn limit_memory(process: &Child) {
     let limit = libc::rlimit { rlim_cur: MEMORY, rlim_max: MEMORY };
     let pid = process.id() as libc::pid_t;

@@ -69,7 +69,7 @@ impl Affixes {
             && text.ends_with(&self.suffix)
     }
 
-    /// True if these affixes apply to each text that the others apply to.
+    /// True if every text with the affixes of `other` has the own affixes as well.
     fn covers(&self, other: &Self) -> bool {
         other.prefix.starts_with(&self.prefix) && other.suffix.ends_with(&self.suffix)
     }

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use super::estimate::{Sample, SampleKind, usual_limit};
 
-/// Factor of the limit after each attempt that the limit cut short. With a factor of 2, long
-/// durations cut two good attempts of one execution now and then (`ftsh-lab limits`).
+/// Factor of the limit after each cut. With a factor of 2, two good attempts of one execution are
+/// cut now and then (`ftsh-lab limits`).
 const LENIENCY: u32 = 4;
 
-/// Limits of the attempts of one execution. Each attempt that the limit cut short makes the limit
-/// four times as long, up to the bound.
+/// Limits of the attempts of one execution. Each cut makes the limit four times as long, up to the
+/// bound.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LimitedExecution {
     limit: Duration,
