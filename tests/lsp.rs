@@ -1,17 +1,16 @@
 //! The language server in conversation with an editor.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 use std::time::Duration;
 
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::poll::{PollFlags, PollTimeout};
 use serde_json::{Value, json};
 use wait_timeout::ChildExt;
 
 use super::support::run::command;
-use super::support::{FTSH, Ftsh};
+use super::support::{FTSH, Ftsh, is_ready};
 
 /// Far longer than an answer takes.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -72,9 +71,9 @@ impl Editor {
     /// Returns the next message of the server.
     fn hear(&mut self) -> Value {
         if self.output.buffer().is_empty() {
-            let mut output = [PollFd::new(self.output.get_ref().as_fd(), PollFlags::POLLIN)];
             let patience = PollTimeout::try_from(PATIENCE).expect("a short time");
-            assert_eq!(poll(&mut output, patience), Ok(1), "the server says nothing");
+            let speaks = is_ready(self.output.get_ref(), PollFlags::POLLIN, patience);
+            assert!(speaks, "the server says nothing");
         }
         let mut length = None;
         loop {

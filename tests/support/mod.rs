@@ -15,12 +15,14 @@ pub(crate) mod terminal;
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
@@ -286,5 +288,23 @@ impl Ftsh {
             finished = finished.stderr(text);
         }
         finished.failure(2)
+    }
+}
+
+/// Returns true if one of `events` is there within `limit`.
+///
+/// `wait_timeout` handles SIGCHLD in this process, so that the end of any child interrupts the
+/// call.
+pub(crate) fn is_ready(
+    descriptor: impl AsFd,
+    events: PollFlags,
+    limit: impl Into<PollTimeout> + Copy,
+) -> bool {
+    let mut descriptors = [PollFd::new(descriptor.as_fd(), events)];
+    loop {
+        match poll(&mut descriptors, limit) {
+            Err(Errno::EINTR) => {}
+            ready => return ready.expect("a descriptor") > 0,
+        }
     }
 }

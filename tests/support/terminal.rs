@@ -2,18 +2,18 @@
 
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::process::{Child, ExitStatus};
 use std::time::{Duration, Instant};
 
 use nix::fcntl::{FcntlArg, FdFlag, OFlag, fcntl};
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::poll::{PollFlags, PollTimeout};
 use nix::pty::{Winsize, openpty};
 use nix::sys::termios::{LocalFlags, tcgetattr};
 use nix::unistd::{Pid, tcgetpgrp};
 use wait_timeout::ChildExt;
 
-use super::run;
+use super::{is_ready, run};
 
 /// Time limit, longer than any step.
 pub(crate) const LONG: Duration = Duration::from_secs(30);
@@ -91,9 +91,7 @@ impl User {
                 Ok(count) => rest = &rest[count..],
                 Err(error) => assert_eq!(error.kind(), ErrorKind::WouldBlock),
             }
-            let mut terminal =
-                [PollFd::new(self.terminal.as_fd(), PollFlags::POLLOUT | PollFlags::POLLIN)];
-            poll(&mut terminal, 1000u16).expect("a terminal");
+            is_ready(&self.terminal, PollFlags::POLLOUT | PollFlags::POLLIN, 1000u16);
         }
     }
 
@@ -109,10 +107,7 @@ impl User {
     /// Types Ctrl-S, and waits until the terminal shows no further output.
     pub(crate) fn stops(&mut self) {
         self.types("\x13");
-        self.awaits("stop", |user| {
-            let mut slave = [PollFd::new(user.slave.as_fd(), PollFlags::POLLOUT)];
-            poll(&mut slave, PollTimeout::ZERO) == Ok(0)
-        });
+        self.awaits("stop", |user| !is_ready(&user.slave, PollFlags::POLLOUT, PollTimeout::ZERO));
         self.reads();
     }
 
