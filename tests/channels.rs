@@ -6,6 +6,8 @@ use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::path::Path;
 use std::time::Duration;
 
+use ftsh_machine::channels::MAX_NUMBER;
+use nix::fcntl::{FcntlArg, fcntl};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -102,6 +104,17 @@ fn a_frozen_shell_delays_no_other_shell() {
     pass_a_shell_stopped_by(Signal::SIGSTOP);
 }
 
+/// Returns true if a shell changes the text of a channel.
+fn is_text_locked(path: &Path) -> bool {
+    let file = fs::File::open(path).expect("a channel");
+    // SAFETY: the structure is plain data, for which zero is valid.
+    let mut request: libc::flock = unsafe { std::mem::zeroed() };
+    request.l_type = libc::F_WRLCK as i16;
+    (request.l_start, request.l_len) = (3 * MAX_NUMBER as i64, 1);
+    fcntl(&file, FcntlArg::F_OFD_GETLK(&mut request)).expect("a file");
+    request.l_type != libc::F_UNLCK as i16
+}
+
 fn pass_a_shell_stopped_by(signal: Signal) {
     let shared = tempfile::tempdir().expect("a directory");
     let come = || {
@@ -127,12 +140,19 @@ fn pass_a_shell_stopped_by(signal: Signal) {
             kill(Pid::from_raw(it.pid), sent).expect("it is there");
         }),
     };
-    send(signal);
     let is_stopped = |pid: i32| {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         stat.rsplit(')').next().is_some_and(|rest| rest.starts_with(" T"))
     };
-    stopped.until("a stop", |run| run.processes().iter().all(|it| is_stopped(it.pid)));
+    loop {
+        send(signal);
+        stopped.until("a stop", |run| run.processes().iter().all(|it| is_stopped(it.pid)));
+        // A shell that is frozen while it changes the text holds up all others.
+        if !is_text_locked(&shared.path().join("channels/door")) {
+            break;
+        }
+        send(Signal::SIGCONT);
+    }
     go(&first);
     first.wait().expect_code(0);
     last.until("a place", Running::has_output);
