@@ -101,6 +101,9 @@ pub(crate) fn empty(except: &HashSet<i32>) {
         let mut left = Vec::new();
         let mut has_ended = false;
         let Ok(children) = list::children(own) else {
+            if has_reaped_all(except) && !may_come {
+                return ScanResult::Empty;
+            }
             std::thread::sleep(PAUSE);
             return ScanResult::Same;
         };
@@ -128,6 +131,14 @@ pub(crate) fn empty(except: &HashSet<i32>) {
         std::thread::sleep(PAUSE);
         if has_ended { ScanResult::Progress } else { ScanResult::Same }
     });
+}
+
+/// Waits for children that have ended, except these. Returns true if no child is left at all, which
+/// needs no list of children.
+pub(super) fn has_reaped_all(except: &HashSet<i32>) -> bool {
+    let ended = || sys::ended_child().filter(|pid| !except.contains(pid));
+    while ended().is_some_and(|pid| matches!(sys::wait_for(pid, false), Ok(Some(_)))) {}
+    sys::has_no_children()
 }
 
 /// Kills the processes returned by `find` until two scans in a row certainly find none. Blocks.

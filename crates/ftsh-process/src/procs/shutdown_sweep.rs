@@ -82,7 +82,7 @@ impl ShutdownSweep {
         match self {
             Self::Children(except) => {
                 let Ok(mut pids) = list::children(std::process::id() as i32) else {
-                    return (HashSet::new(), false);
+                    return (HashSet::new(), kill_tree::has_reaped_all(except));
                 };
                 pids.retain(|pid| !except.contains(pid));
                 let mut is_listed = true;
