@@ -6,11 +6,14 @@ use std::time::{Duration, Instant};
 use super::reading::{ProcessReader, ProcessWork};
 
 /// Part of the time since the last progress that is too little processor time for progress.
-const IDLE_PART: u32 = 1000;
+///
+/// Some programs wait by looking, a database ten times a second. That takes less than 0.05 %, and
+/// three times as much on a busy machine.
+const IDLE_PART: u32 = 200;
 
-/// Time added to the time since the last progress, at most half the time of `stalled`. Some programs
-/// wait by looking now and then, and one look takes up to a millisecond on a busy machine.
-const GRACE: Duration = Duration::from_secs(1);
+/// Time of which [`IDLE_PART`] is too little processor time in any case, unless the time of `stalled`
+/// is shorter. One look may take long.
+const WINDOW: Duration = Duration::from_secs(1);
 
 /// Progress of the processes of a scope, up to the last sample.
 pub(super) struct Progress {
@@ -18,8 +21,8 @@ pub(super) struct Progress {
     last: Instant,
     /// Processor time since then.
     ran: Duration,
-    /// Time added to the time since then.
-    grace: Duration,
+    /// Least time for which processor time is judged.
+    window: Duration,
     work: BTreeMap<i32, ProcessWork>,
     /// Bytes of sockets at the last sample without other progress.
     sockets: Option<HashMap<u64, u64>>,
@@ -33,7 +36,7 @@ impl Progress {
         Self {
             last: now,
             ran: Duration::ZERO,
-            grace: GRACE.min(time / 2),
+            window: WINDOW.min(time / 2),
             work: BTreeMap::new(),
             sockets: None,
             is_unreadable: false,
@@ -59,7 +62,7 @@ impl Progress {
         match ran_between(&before, &self.work) {
             Some(ran) => {
                 self.ran += ran;
-                let time = now.saturating_duration_since(self.last) + self.grace;
+                let time = now.saturating_duration_since(self.last).max(self.window);
                 progresses |= self.ran > time / IDLE_PART;
             }
             None => progresses = true,
@@ -135,16 +138,16 @@ mod tests {
     }
 
     #[test]
-    fn work_above_a_thousandth_is_progress() {
+    fn work_above_half_a_percent_is_progress() {
         let start = Instant::now();
         let (mut fake, mut progress) = (Fake::default(), Progress::new(start, 4 * SECOND));
         fake.set(7, 0, 0);
         assert!(fake.sample(&mut progress, start + SECOND), "a process appeared");
-        fake.set(7, 2000, 0);
-        assert!(!fake.sample(&mut progress, start + 2 * SECOND), "1 ms of 1 s, and a look");
-        fake.set(7, 3001, 0);
+        fake.set(7, 5000, 0);
+        assert!(!fake.sample(&mut progress, start + 2 * SECOND), "5 ms of 1 s is idle");
+        fake.set(7, 10_001, 0);
         assert!(fake.sample(&mut progress, start + 3 * SECOND));
-        fake.set(7, 3001, 1);
+        fake.set(7, 10_001, 1);
         assert!(fake.sample(&mut progress, start + 4 * SECOND), "a byte");
         assert!(!fake.sample(&mut progress, start + 5 * SECOND));
         assert_eq!(progress.stalls_at(2 * SECOND), Some(start + 6 * SECOND));
@@ -154,37 +157,23 @@ mod tests {
     }
 
     #[test]
-    fn a_look_once_a_second_is_no_progress() {
+    fn looks_are_no_progress() {
         let start = Instant::now();
         let (mut fake, mut progress) = (Fake::default(), Progress::new(start, 2 * SECOND));
         fake.set(7, 0, 0);
         fake.sample(&mut progress, start);
+        // A look of 250 µs every 100 ms, one of which takes ten times as long.
         let found = (1..=8).any(|quarter: u32| {
-            fake.set(7, 400 * u64::from(quarter.div_ceil(4)), 0);
+            let slow = if quarter < 2 { 0 } else { 2250 };
+            fake.set(7, 625 * u64::from(quarter) + slow, 0);
             fake.sample(&mut progress, start + quarter * SECOND / 4)
         });
         assert!(!found);
-        // Twice as much in every quarter is progress.
         let found = (9..=12).any(|quarter: u32| {
-            fake.set(7, 800 + 1000 * u64::from(quarter - 8), 0);
+            fake.set(7, 7250 + 4000 * u64::from(quarter - 8), 0);
             fake.sample(&mut progress, start + quarter * SECOND / 4)
         });
-        assert!(found);
-    }
-
-    #[test]
-    fn a_slow_look_is_no_progress() {
-        let start = Instant::now();
-        let (mut fake, mut progress) = (Fake::default(), Progress::new(start, 2 * SECOND));
-        fake.set(7, 0, 0);
-        fake.sample(&mut progress, start);
-        // A look of 80 µs every 100 ms, one of which takes ten times as long.
-        let found = (1..=8).any(|quarter: u32| {
-            let slow = if quarter < 4 { 0 } else { 800 };
-            fake.set(7, 200 * u64::from(quarter) + slow, 0);
-            fake.sample(&mut progress, start + quarter * SECOND / 4)
-        });
-        assert!(!found);
+        assert!(found, "work");
     }
 
     #[test]
@@ -196,7 +185,7 @@ mod tests {
         }
         fake.sample(&mut progress, start + SECOND);
         for pid in 1..=4 {
-            fake.set(pid, 600, 0);
+            fake.set(pid, 1500, 0);
         }
         assert!(fake.sample(&mut progress, start + 2 * SECOND));
     }
