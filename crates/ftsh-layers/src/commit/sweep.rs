@@ -7,7 +7,7 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{fstat, syncfs};
+use rustix::fs::{Stat, fstat, stat, syncfs};
 
 use super::execute::Roots;
 use super::note::{CommitNote, NOTE, RECORD};
@@ -81,17 +81,32 @@ pub(crate) fn sweep_observed(path: &Path, observe: &mut dyn FnMut()) -> io::Resu
     }
     if layers.has(PRIMARY) {
         let primary = std::fs::read_link(layers.path.join("primary"))?;
-        // Layers with a note are removed last. If they are missing, their file system is.
-        let Some(first) = Layers::lock(primary)? else { return Ok(Swept::InUse) };
-        if first.has(NOTE) {
-            drop(layers);
-            finish(&first, observe)?;
-            return end(first, observe).map(|()| Swept::RolledForward);
+        let is_gone = is_on_file_system_of(&layers, &primary);
+        match Layers::lock(primary) {
+            Ok(None) => return Ok(Swept::InUse),
+            Ok(Some(first)) if first.has(NOTE) => {
+                drop(layers);
+                finish(&first, observe)?;
+                return end(first, observe).map(|()| Swept::RolledForward);
+            }
+            Ok(Some(_)) => {}
+            // Layers with a note are removed last, so there was none.
+            Err(error) if error.kind() == io::ErrorKind::NotFound && is_gone => {}
+            // The file system with the note may be missing.
+            Err(error) => return Err(error),
         }
     }
     observe();
     layers.remove()?;
     Ok(Swept::Discarded)
+}
+
+/// True if the parent of other layers is on the file system of these ones, which is there.
+fn is_on_file_system_of(layers: &Layers, other: &Path) -> bool {
+    let device = |found: &Stat| FileId::from(found).device;
+    let own = fstat(layers.fd()).map(|found| device(&found));
+    let parent = other.parent().map(|parent| stat(parent).map(|found| device(&found)));
+    parent.is_some_and(|parent| parent.is_ok() && parent == own)
 }
 
 impl Directories {
@@ -101,7 +116,9 @@ impl Directories {
     /// The notes of a shell may be lost before the layers, as after a reboot.
     pub fn sweep(&self) {
         let start = Instant::now();
-        for left in self.directories().flat_map(leftovers) {
+        // Layers that refer to others precede these.
+        let directories: Vec<_> = self.directories().collect();
+        for left in directories.into_iter().rev().flat_map(leftovers) {
             while matches!(sweep(&left), Ok(Swept::InUse))
                 && is_of(&left, self)
                 && has_note(&left)

@@ -1,5 +1,6 @@
 //! Kills at every step of a commit, and of the sweep after it.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process;
 
@@ -59,7 +60,8 @@ enum Found {
     RolledForward,
 }
 
-/// Two directories, if possible on two file systems, each with a plain twin.
+/// Two directories, each with a plain twin. Half of the pairs are on one file system, the others on two
+/// if possible.
 struct Twins {
     tried: [PathBuf; 2],
     plain: [PathBuf; 2],
@@ -68,8 +70,11 @@ struct Twins {
 
 impl Twins {
     fn plant(seed: u64) -> Self {
-        let in_memory = tempfile::Builder::new().prefix("ftsh-layers-").tempdir_in("/dev/shm");
-        let scratches = [scratch(), in_memory.map_or_else(|_| scratch(), Scratch)];
+        let is_in_memory = !(seed / 2).is_multiple_of(2);
+        let in_memory = is_in_memory.then(|| {
+            tempfile::Builder::new().prefix("ftsh-layers-").tempdir_in("/dev/shm").ok().map(Scratch)
+        });
+        let scratches = [scratch(), in_memory.flatten().unwrap_or_else(scratch)];
         let paths = |name| scratches.each_ref().map(|it| it.path().join(name));
         let (tried, plain) = (paths("tried"), paths("plain"));
         for roots in [&tried, &plain] {
@@ -95,9 +100,15 @@ impl Twins {
         records.count()
     }
 
-    /// Returns the layers in both directories and beside them.
+    /// Returns the layers in both directories and beside them. On one file system, the first layers
+    /// of the attempt come first.
     fn left(&self) -> Vec<PathBuf> {
-        self.tried.iter().flat_map(|root| leftovers(root)).collect()
+        let mut left: Vec<_> = self.tried.iter().flat_map(|root| leftovers(root)).collect();
+        let device = |path: &PathBuf| path.metadata().map(|found| found.dev()).unwrap_or_default();
+        if device(&self.tried[0]) == device(&self.tried[1]) {
+            left.sort_by_key(|path| path.join("primary").is_symlink());
+        }
+        left
     }
 }
 
