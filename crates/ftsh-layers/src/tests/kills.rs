@@ -33,7 +33,7 @@ fn kills_as_nobody() {
 
 /// Kills commits of random programs, each at every step, until the number of kills is reached.
 fn try_kills(victim: &str) {
-    let (wanted, mut kills, mut forward) = (rounds(40), 0, 0);
+    let (wanted, mut kills, mut forward) = (rounds(20), 0, 0);
     for seed in 1.. {
         if has_links(seed) && !rustix::process::geteuid().is_root() {
             continue; // some of these attempts are refused

@@ -34,7 +34,7 @@ fn begin_within(outer: &Attempt, directories: &[&Path]) -> Result<Attempt, Cover
 fn try_programs() {
     // Without an index, changes of hard links are refused.
     let mut seeds = (0..).filter(|seed| !has_links(*seed) && !has_links(seed + INNER));
-    for seed in seeds.by_ref().take(rounds(20) as usize) {
+    for seed in seeds.by_ref().take(rounds(10) as usize) {
         if try_program(seed).is_none() {
             return;
         }

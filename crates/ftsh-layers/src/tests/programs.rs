@@ -28,7 +28,7 @@ fn try_programs() {
     let (mut refused, mut changed) = (0, 0);
     let first = std::env::var("FTSH_TEST_SEED").ok().and_then(|seed| seed.parse().ok());
     let first = first.unwrap_or(0_u64);
-    let rounds = rounds(40);
+    let rounds = rounds(20);
     for seed in first..first + rounds {
         let Some(found) = try_program(seed) else { return };
         refused += u64::from(found == Outcome::Refused);

@@ -179,7 +179,7 @@ fn files_without_a_note_are_removed_at_the_end() {
 fn a_directory_can_be_removed_twice_at_once() {
     let place = tempfile::tempdir().expect("a directory");
     let tree = place.path().join("tree");
-    for _ in 0..100 {
+    for _ in 0..30 {
         fs::create_dir_all(tree.join("a/".repeat(100))).expect("directories");
         let remove = || NoteKind::Tree.remove(&tree).is_ok().then(|| !tree.exists());
         std::thread::scope(|scope| {
@@ -291,7 +291,7 @@ fn much_and_deep_things_are_removed() {
     let scratch = Scratch::default();
     let path = scratch.path(&registry).expect("a directory");
     assert_eq!(scratch.path(&registry).expect("the same"), path);
-    for number in 0..10_000 {
+    for number in 0..3_000 {
         let inner = path.join((number % 3).to_string());
         fs::create_dir_all(&inner).expect("a directory");
         fs::write(inner.join(number.to_string()), "").expect("a file");

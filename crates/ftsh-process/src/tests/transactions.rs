@@ -412,7 +412,7 @@ each_alone! {
 
     fn an_abandoned_settling_puts_all_in_place_or_nothing(world) {
         let place = place();
-        for round in 0..200 {
+        for round in 0..100 {
             let paths = [1, 2, 3].map(|it| made(place.path().join(format!("f{it}")), "old"));
             let ids = [1, 2, 3].map(|it| 10 * round + it);
             for (id, path) in ids.iter().zip(&paths) {
