@@ -100,21 +100,20 @@ fn open_for_owner(parent: BorrowedFd, name: &CStr, mode: u32) -> io::Result<bool
 }
 
 fn marks(parent: BorrowedFd, name: &CStr) -> io::Result<OverlayMarks> {
-    let path = path_in(parent, name);
-    let names = match ftsh_sys::attributes(&path) {
+    let names = match ftsh_sys::attributes_in(parent, name, || path_in(parent, name)) {
         Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => Vec::new(),
         names => names?,
     };
     let mut marks = OverlayMarks::default();
-    for name in names.into_iter().filter(is_of_overlay) {
-        let read = || ftsh_sys::attribute(&path, &name);
-        match name.to_bytes().split(|byte| *byte == b'.').nth(2) {
+    for mark in names.into_iter().filter(is_of_overlay) {
+        let read = || ftsh_sys::attribute(&path_in(parent, name), &mark);
+        match mark.to_bytes().split(|byte| *byte == b'.').nth(2) {
             Some(b"opaque") => marks.is_opaque = read()? == b"y",
             Some(b"origin") => marks.origin = Some(read()?),
             Some(b"redirect") => marks.redirect = Some(read()?),
             _ => {}
         }
-        marks.names.push(name);
+        marks.names.push(mark);
     }
     Ok(marks)
 }

@@ -27,7 +27,7 @@ mod signals;
 mod sock_diag;
 mod vfork;
 
-pub use attributes::{attribute, attributes, remove_attribute, set_attribute};
+pub use attributes::{attribute, attributes, attributes_in, remove_attribute, set_attribute};
 pub use boot::{boot_timer, set_boot_timer};
 pub use c_string_array::CStringArray;
 pub use children::{
