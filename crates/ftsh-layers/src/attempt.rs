@@ -186,13 +186,11 @@ impl Attempt {
         is_recorded: bool,
         observe: &mut dyn FnMut(),
     ) -> Result<Committed, CommitFailure> {
-        let mut namespaces = self.namespaces.take();
-        if !self.nested.is_empty() {
-            namespaces = None;
-        }
+        // The kernel removes the mounts.
+        drop(self.namespaces.take());
         let trees = std::mem::take(&mut self.trees);
         let nested = commit::commit_nested(&self.nested)?.changes;
-        let mut result = commit::commit(namespaces, &trees, is_recorded, observe);
+        let mut result = commit::commit(&trees, is_recorded, observe);
         match &mut result {
             Ok(committed) => committed.changes += nested,
             Err(failure) if nested > 0 && !matches!(failure, CommitFailure::Unfinished { .. }) => {

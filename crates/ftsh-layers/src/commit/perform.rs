@@ -4,7 +4,6 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
@@ -21,7 +20,7 @@ use crate::plan::{self, CommitPlan};
 use crate::step::Step;
 use crate::tree::CoveredTree;
 use crate::upper::{Node, strip, survey};
-use ftsh_sys::{FileLock, LockKind, Namespaces};
+use ftsh_sys::{FileLock, LockKind};
 
 /// Time limit of the wait for the lock on a directory. Another commit takes far less, but a user
 /// may have locked the directory for longer.
@@ -33,11 +32,11 @@ const LOCK_INTERVAL: Duration = Duration::from_millis(5);
 /// Number of changed entries from which the file system is written to disk during the comparison.
 const MANY: usize = 256;
 
-/// Size of the stack of a thread that only waits for the kernel.
-const STACK_SIZE: usize = 64 * 1024;
+/// Size of the stack of the thread that writes the file system to disk.
+const SYNC_STACK: usize = 64 * 1024;
 
-/// Memory that such a thread needs with its stack, rounded up.
-const HEADROOM: usize = 1024 * 1024;
+/// Memory that this thread needs with its stack, rounded up.
+const SYNC_MEMORY: usize = 1024 * 1024;
 
 /// Result of a commit.
 #[derive(Debug)]
@@ -107,15 +106,11 @@ fn check_places(trees: &[CoveredTree]) -> Result<(), CommitFailure> {
 
 /// Commits the changes of an attempt, with a call of `observe` before each step. The layers with the
 /// note keep a record if `is_recorded`, unless nothing has changed.
-///
-/// The kernel removes the mounts of `namespaces` during the comparison.
 pub(crate) fn commit(
-    namespaces: Option<Namespaces>,
     trees: &[CoveredTree],
     is_recorded: bool,
     observe: &mut dyn FnMut(),
 ) -> Result<Committed, CommitFailure> {
-    let unmount = Background::begin(move || drop(namespaces));
     let _locks = lock(trees)?;
     check_places(trees)?;
     let (mut roots, mut steps, mut changes) = (Vec::new(), Vec::new(), 0);
@@ -131,7 +126,6 @@ pub(crate) fn commit(
         steps.extend(plan.steps.into_iter().map(|step| (index as u32, step)));
         changes += plan.changes.len();
     }
-    drop(unmount);
     observe();
     if steps.is_empty() {
         return Ok(Committed { changes, record: None });
@@ -193,32 +187,13 @@ fn lock_path(tree: &CoveredTree, path: &Path) -> Result<FileLock, CommitFailure>
 /// Begins to write the file system to disk in a thread of its own, which nobody waits for. The sync
 /// before the note then finds less to do, and reports the errors.
 fn begin_sync(tree: &CoveredTree) {
-    let Ok(layers) = entry::open_directory(tree.layers.fd(), c".") else { return };
-    let _ = spawn(move || _ = syncfs(layers));
-}
-
-/// Starts a thread that waits for the kernel. Drops the work unless there is memory for it.
-fn spawn(work: impl FnOnce() + Send + 'static) -> Option<JoinHandle<()>> {
     // The process aborts if a new thread finds no memory at its start.
-    let has_room = ftsh_sys::has_room(HEADROOM);
-    let spawn = || std::thread::Builder::new().stack_size(STACK_SIZE).spawn(work).ok();
-    has_room.then(spawn).flatten()
-}
-
-/// Work in another thread, whose end the drop awaits.
-struct Background(Option<JoinHandle<()>>);
-
-impl Background {
-    /// Begins work that consists of drops, and is done at once without a thread.
-    fn begin(work: impl FnOnce() + Send + 'static) -> Self {
-        Self(spawn(work))
+    if !ftsh_sys::has_room(SYNC_MEMORY) {
+        return;
     }
-}
-
-impl Drop for Background {
-    fn drop(&mut self) {
-        let _ = self.0.take().map(JoinHandle::join);
-    }
+    let Ok(layers) = entry::open_directory(tree.layers.fd(), c".") else { return };
+    let sync = move || _ = syncfs(layers);
+    let _ = std::thread::Builder::new().stack_size(SYNC_STACK).spawn(sync);
 }
 
 /// Makes the changes durable, and then the note.

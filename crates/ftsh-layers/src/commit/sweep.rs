@@ -81,7 +81,7 @@ pub(crate) fn sweep_observed(path: &Path, observe: &mut dyn FnMut()) -> io::Resu
     }
     if layers.has(PRIMARY) {
         let primary = std::fs::read_link(layers.path.join("primary"))?;
-        let is_gone = is_on_file_system_of(&layers, &primary);
+        let is_mounted = is_on_file_system_of(&layers, &primary);
         match Layers::lock(primary) {
             Ok(None) => return Ok(Swept::InUse),
             Ok(Some(first)) if first.has(NOTE) => {
@@ -90,8 +90,8 @@ pub(crate) fn sweep_observed(path: &Path, observe: &mut dyn FnMut()) -> io::Resu
                 return end(first, observe).map(|()| Swept::RolledForward);
             }
             Ok(Some(_)) => {}
-            // Layers with a note are removed last, so there was none.
-            Err(error) if error.kind() == io::ErrorKind::NotFound && is_gone => {}
+            // Layers with a note are removed last, so the commit had not begun, or is finished.
+            Err(error) if error.kind() == io::ErrorKind::NotFound && is_mounted => {}
             // The file system with the note may be missing.
             Err(error) => return Err(error),
         }
@@ -101,7 +101,7 @@ pub(crate) fn sweep_observed(path: &Path, observe: &mut dyn FnMut()) -> io::Resu
     Ok(Swept::Discarded)
 }
 
-/// True if the parent of other layers is on the file system of these ones, which is there.
+/// Returns true if the parent of other layers is on the same file system, which is mounted.
 fn is_on_file_system_of(layers: &Layers, other: &Path) -> bool {
     let device = |found: &Stat| FileId::from(found).device;
     let own = fstat(layers.fd()).map(|found| device(&found));
@@ -116,7 +116,7 @@ impl Directories {
     /// The notes of a shell may be lost before the layers, as after a reboot.
     pub fn sweep(&self) {
         let start = Instant::now();
-        // Layers that refer to others precede these.
+        // The first layers of an attempt come last: the others may not be swept without them.
         let directories: Vec<_> = self.directories().collect();
         for left in directories.into_iter().rev().flat_map(leftovers) {
             while matches!(sweep(&left), Ok(Swept::InUse))

@@ -12,7 +12,7 @@ use super::programs::{LENGTH, perform_within};
 use super::snapshot::{Snapshot, assert_same, snapshot};
 use super::{Scratch, assert_clean, begin, child, is_nobody, is_root, rounds, scratch};
 use crate::commit::sweep_observed;
-use crate::{CommitRecord, Swept, leftovers, sweep};
+use crate::{CommitRecord, Directories, Swept, leftovers, sweep};
 
 /// Status of a child that SIGKILL ended.
 const KILLED: i32 = 128 + 9;
@@ -88,6 +88,18 @@ impl Twins {
         both(&self.tried)
     }
 
+    /// Returns the variables for the process to kill.
+    fn variables(&self, task: &str, seed: u64, step: u64) -> [(&'static str, String); 5] {
+        let path = |index: usize| self.tried[index].to_str().expect("a name").to_owned();
+        [
+            ("FTSH_TEST_KILL", task.to_owned()),
+            ("FTSH_TEST_KILLED", path(0)),
+            ("FTSH_TEST_KILLED_TOO", path(1)),
+            ("FTSH_TEST_SEED", seed.to_string()),
+            ("FTSH_TEST_STEP", step.to_string()),
+        ]
+    }
+
     /// Removes the records of commits, and returns their number.
     fn remove_records(&self) -> usize {
         let records = self.left().into_iter().filter_map(|layers| {
@@ -139,18 +151,7 @@ fn try_kill(victim: &str, seed: u64, step: u64) -> Option<Found> {
     perform(&twins.plain[1], seed + OTHER, LENGTH);
     let new = both(&twins.plain);
 
-    let path = |index: usize| twins.tried[index].to_str().expect("a name").to_owned();
-    let variables = |task: &str| {
-        let task = task.to_owned();
-        [
-            ("FTSH_TEST_KILL", task),
-            ("FTSH_TEST_KILLED", path(0)),
-            ("FTSH_TEST_KILLED_TOO", path(1)),
-            ("FTSH_TEST_SEED", seed.to_string()),
-            ("FTSH_TEST_STEP", step.to_string()),
-        ]
-    };
-    let status = child(None, victim, &variables("commit"));
+    let status = child(None, victim, &twins.variables("commit", seed, step));
     if status == 0 {
         assert_same(&twins.is(), &new, &context);
         assert_eq!(twins.remove_records(), usize::from(is_recorded(seed)), "{context}");
@@ -161,7 +162,7 @@ fn try_kill(victim: &str, seed: u64, step: u64) -> Option<Found> {
     assert_old_or_new(&twins.is(), &old, &new, &context);
     // Every other time, the sweep is killed as well.
     if step.is_multiple_of(2) {
-        let status = child(None, victim, &variables("sweep"));
+        let status = child(None, victim, &twins.variables("sweep", seed, step));
         assert!(matches!(status, 0 | KILLED), "{context}: {status}");
         assert_old_or_new(&twins.is(), &old, &new, &context);
     }
@@ -175,6 +176,23 @@ fn try_kill(victim: &str, seed: u64, step: u64) -> Option<Found> {
     assert_eq!(records, usize::from(is_recorded(seed) && is_new), "{context}");
     assert_same(&is, if is_new { &new } else { &old }, &context);
     Some(if is_new { Found::RolledForward } else { Found::Discarded })
+}
+
+#[test]
+fn directories_on_two_file_systems_are_swept() {
+    if !is_root() {
+        return;
+    }
+    // The seed of directories on two file systems.
+    let (seed, step) = (2, 1);
+    let twins = Twins::plant(seed);
+    let roots = twins.tried.each_ref().map(PathBuf::as_path);
+    let Some(attempt) = begin(&roots) else { return };
+    drop(attempt);
+    assert_eq!(child(None, "kills::killed", &twins.variables("commit", seed, step)), KILLED);
+    assert_eq!(twins.left().len(), 2);
+    Directories::find(&roots).expect("directories").sweep();
+    assert!(twins.left().is_empty());
 }
 
 /// Asserts that every path has its old or its new entry. Permissions of directories may be on their
