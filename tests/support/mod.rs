@@ -291,7 +291,7 @@ impl Ftsh {
     }
 }
 
-/// Returns true if one of `events` is there within `limit`.
+/// Returns true if one of `events` occurs within `limit`.
 ///
 /// `wait_timeout` handles SIGCHLD in this process, so that the end of any child interrupts the
 /// call.

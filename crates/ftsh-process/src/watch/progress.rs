@@ -7,12 +7,12 @@ use super::reading::{ProcessReader, ProcessWork};
 
 /// Part of the time since the last progress that is too little processor time for progress.
 ///
-/// Some programs wait by looking, a database ten times a second. That takes less than 0.05 %, and
-/// three times as much on a busy machine.
+/// Some programs wait by polling. A database behind a lock polls ten times a second, which takes less
+/// than 0.05 % of a processor, and three times as much on a busy machine.
 const IDLE_PART: u32 = 200;
 
 /// Time of which [`IDLE_PART`] is too little processor time in any case, unless the time of `stalled`
-/// is shorter. One look may take long.
+/// is shorter. A single poll may take long.
 const WINDOW: Duration = Duration::from_secs(1);
 
 /// Progress of the processes of a scope, up to the last sample.
@@ -157,12 +157,12 @@ mod tests {
     }
 
     #[test]
-    fn looks_are_no_progress() {
+    fn polls_are_no_progress() {
         let start = Instant::now();
         let (mut fake, mut progress) = (Fake::default(), Progress::new(start, 2 * SECOND));
         fake.set(7, 0, 0);
         fake.sample(&mut progress, start);
-        // A look of 250 µs every 100 ms, one of which takes ten times as long.
+        // A poll of 250 µs every 100 ms, one of which takes ten times as long.
         let found = (1..=8).any(|quarter: u32| {
             let slow = if quarter < 2 { 0 } else { 2250 };
             fake.set(7, 625 * u64::from(quarter) + slow, 0);
