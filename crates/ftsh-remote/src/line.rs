@@ -28,7 +28,7 @@ pub fn too_late(nonce: &Nonce) -> String {
 
 /// Encodes bytes as a line.
 pub(crate) fn write(nonce: &Nonce, kind: char, content: &[u8]) -> String {
-    let mut line = format!("{}{kind}{:08x}", prefix(nonce), crc32fast::hash(content));
+    let mut line = format!("{}{kind}{:08x}", prefix(nonce), checksum(kind as u8, content));
     for byte in content {
         // Writing to a string cannot fail.
         let _ = write!(line, "{byte:02x}");
@@ -47,7 +47,15 @@ pub(crate) fn read(line: &[u8]) -> Option<(char, Vec<u8>)> {
     let digit = |byte: &u8| Some(char::from(*byte).to_digit(16)? as u8);
     let byte = |pair: &[u8]| Some(digit(pair.first()?)? << 4 | digit(pair.get(1)?)?);
     let bytes: Vec<u8> = rest.chunks(2).map(byte).collect::<Option<_>>()?;
-    let (checksum, content) = bytes.split_first_chunk::<4>()?;
-    let is_whole = u32::from_be_bytes(*checksum) == crc32fast::hash(content);
+    let (expected, content) = bytes.split_first_chunk::<4>()?;
+    let is_whole = u32::from_be_bytes(*expected) == checksum(*kind, content);
     is_whole.then(|| (char::from(*kind), content.to_vec()))
+}
+
+/// Returns the checksum of a letter and bytes.
+fn checksum(kind: u8, content: &[u8]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(&[kind]);
+    hasher.update(content);
+    hasher.finalize()
 }

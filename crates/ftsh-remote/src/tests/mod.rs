@@ -73,6 +73,17 @@ fn decoded(bytes: &[u8], pieces: &[usize]) -> (Vec<u8>, Vec<BranchRecord>) {
     (printed, records)
 }
 
+#[test]
+fn a_line_with_another_letter_is_none() {
+    let line = record("torn").to_line(&nonce());
+    let at = line.rfind(':').expect("a prefix") + 1;
+    for letter in (b'a'..=b'z').filter(|letter| *letter != line.as_bytes()[at]) {
+        let mut torn = line.clone().into_bytes();
+        torn[at] = letter;
+        assert_eq!(decoded(&torn, &[90]), (Vec::new(), Vec::new()), "{}", char::from(letter));
+    }
+}
+
 /// Generates bytes, many of which resemble the beginning of a record.
 fn garbage() -> impl Strategy<Value = Vec<u8>> {
     let line = record("another").to_line(&Nonce([7; 16])).into_bytes();
