@@ -267,8 +267,10 @@ fn nothing_outlives_a_nested_shell_that_was_killed() {
 fn a_program_that_replaces_the_shell_has_the_state_of_a_command() {
     // The C library ignores its signals 32 and 33 in the programs that tests start.
     let look = r"grep -E '^Sig(Blk|Ign|Cgt|Pnd)' /proc/self/status | sed 's/[0-9a-f]\{2\}\(.\{7\}\)$/--\1/'; ls /proc/self/fd";
-    let run = |script| Ftsh::script(script).file("look", look).run();
-    let (command, replacement) = (run("sh look"), run("exec sh look"));
+    let shell = |script| Ftsh::script(script).file("look", look);
+    let (command, replacement) = (shell("sh look").run(), shell("exec sh look").run());
     assert!(command.text().contains("SigBlk:"));
     assert_eq!(command.text(), replacement.text());
+    let replacement = shell("exec sh look").blocking_all().run();
+    assert_eq!(command.text(), replacement.text(), "all signals blocked at the start");
 }

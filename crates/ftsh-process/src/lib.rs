@@ -243,12 +243,10 @@ impl ProcessDriver {
         let status_line = StatusLine::new(attachments.status_line);
         let signals = Signals::catch()?;
         let (supervision, restore) = (attachments.supervision.take(), attachments.restore.take());
-        if let Some(supervision) = &supervision {
-            if let Err(error) = &terminal {
-                Supervision::part_without_terminal(error);
-            }
-            supervision.release_signals();
+        if let (Some(_), Err(error)) = (&supervision, &terminal) {
+            Supervision::part_without_terminal(error);
         }
+        sys::release_signals();
         let work = WorkerJobs::new()?;
         poller.add(signals.readiness(), SIGNALS)?;
         poller.add(work.pool.readiness(), ANSWERS)?;

@@ -11,7 +11,7 @@ use super::c_string_array::CStringArray;
 use super::children::become_subreaper;
 use super::descriptors::close_all;
 use super::pre_main::restore_ignored;
-use super::signals::{Mask, caught, release_signals, set_default};
+use super::signals::{caught, release_signals, set_default};
 
 /// Program to start, for `spawn` and `exec`.
 pub struct Launch<'a> {
@@ -104,7 +104,7 @@ pub unsafe fn fork() -> Result<Option<pid_t>, Errno> {
 /// Nothing in this process uses another descriptor any more, not even to drop it.
 pub unsafe fn detach(but: &[BorrowedFd]) {
     caught().for_each(set_default);
-    release_signals(&Mask::empty());
+    release_signals();
     let _ = nix::unistd::setsid();
     let _ = std::env::set_current_dir("/");
     // SAFETY: as the caller promises.

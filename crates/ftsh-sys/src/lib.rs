@@ -57,7 +57,7 @@ pub use pre_main::{ignore_file_size_limit, ignore_only, ignored_signals, keep_cl
 pub use random::random;
 pub use remove_tree::{is_left_by_removal, remove_tree};
 pub use signals::{
-    Caught, Mask, Thread, catch, catch_children, die_by, hold_signals, is_ignored, next_signal,
+    Caught, Thread, catch, catch_children, die_by, hold_signals, is_ignored, next_signal,
     preserving_sigchld, release_signals, suspend, suspend_self, without_stopping,
 };
 pub use sock_diag::tcp_bytes;

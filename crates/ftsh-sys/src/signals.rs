@@ -228,32 +228,18 @@ const SUPERVISED: [c_int; 10] = [
     libc::SIGCONT,
 ];
 
-/// Signal mask to restore.
-#[derive(Clone)]
-pub struct Mask(SigSet);
-
-impl Mask {
-    /// Returns a mask that blocks nothing.
-    pub fn empty() -> Self {
-        Self(SigSet::empty())
-    }
-}
-
-/// Blocks the signals of [`next_signal`], and returns the previous mask.
-pub fn hold_signals() -> Mask {
+/// Blocks the signals of [`next_signal`], until [`release_signals`].
+pub fn hold_signals() {
     // An ignored SIGCHLD would discard the interpreter's exit status.
     set_default(libc::SIGCHLD);
-    let held = set_of(&SUPERVISED);
-    let mut old = held.thread_swap_mask(SigmaskHow::SIG_BLOCK).unwrap_or(SigSet::empty());
-    // This program blocked SIGUSR1, and the parent blocked the others: the Java VM and some service
-    // managers start programs with SIGTERM blocked. The shell handles all of these signals.
-    held.iter().for_each(|signal| old.remove(signal));
-    Mask(old)
+    let _ = set_of(&SUPERVISED).thread_block();
 }
 
-/// Restores the mask returned by `hold_signals`.
-pub fn release_signals(mask: &Mask) {
-    let _ = mask.0.thread_set_mask();
+/// Unblocks all signals, including those that the parent blocked.
+///
+/// The Java VM and some service managers start programs with SIGTERM blocked.
+pub fn release_signals() {
+    let _ = SigSet::empty().thread_set_mask();
 }
 
 /// Takes one of the blocked signals, waiting at most for the limit, or forever without a limit.

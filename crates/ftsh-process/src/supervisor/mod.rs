@@ -44,8 +44,6 @@ pub struct Supervision {
     pid: i32,
     tagger: Tagger,
     options: SupervisorOptions,
-    /// Signals blocked before the split. Now all signals forwarded by a supervisor are blocked.
-    mask: sys::Mask,
 }
 
 /// Action at the end of a shell.
@@ -95,11 +93,6 @@ impl Supervision {
             let (this, new) = (Pid::from_raw(0), Pid::from_raw(0));
             let _ = setpgid(this, new);
         }
-    }
-
-    /// Unblocks the signals that were held until handlers were installed.
-    pub fn release_signals(&self) {
-        sys::release_signals(&self.mask);
     }
 
     /// Returns the process id of the shell as its user knows it, `$$`.
@@ -155,11 +148,11 @@ pub fn supervise(
     else {
         match interpret(None) {}
     };
+    sys::hold_signals();
     let supervisor = SupervisorProcess {
         interpreter: 0,
         tagger: (!become_subreaper()).then(|| tagger.clone()),
         preexisting_children,
-        mask: sys::hold_signals(),
         socket: ours,
         capture: options.capture.clone(),
         restore: options.restore.clone(),
@@ -169,7 +162,6 @@ pub fn supervise(
     // SAFETY: there is one thread.
     match unsafe { sys::fork() } {
         Ok(None) => {
-            let mask = supervisor.mask.clone();
             // Closes the supervisor's end of the socket.
             drop(supervisor);
             // A stopped interpreter could not clean up after a killed supervisor.
@@ -179,7 +171,7 @@ pub fn supervise(
                 liveness_locks.interprets();
             }
             let socket = Arc::new(theirs);
-            match interpret(Some(Supervision { socket, pid, tagger, options, mask })) {}
+            match interpret(Some(Supervision { socket, pid, tagger, options })) {}
         }
         Ok(Some(interpreter)) => {
             drop(theirs);
@@ -191,7 +183,6 @@ pub fn supervise(
             SupervisorProcess { interpreter, ..supervisor }.perform()
         }
         Err(_) => {
-            sys::release_signals(&supervisor.mask);
             sys::become_subreaper(false);
             match interpret(None) {}
         }

@@ -45,8 +45,6 @@ pub(super) struct SupervisorProcess {
     pub tagger: Option<Tagger>,
     /// Children of this process before the split.
     pub preexisting_children: Vec<i32>,
-    /// Signals blocked before the split.
-    pub mask: sys::Mask,
     /// Captured output, with `--cron`.
     pub capture: Option<Rc<OutputCapture>>,
     /// State of the terminal to restore if the interpreter is killed.
@@ -96,7 +94,7 @@ impl SupervisorProcess {
                 );
                 sys::exit_now(126)
             };
-            sys::release_signals(&self.mask);
+            sys::release_signals();
             let error = replacement.execute(self.tagger.is_none());
             eprintln!("ftsh: {}: {}", replacement.file(), plain(&error));
             sys::exit_now(126);
