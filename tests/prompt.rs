@@ -93,6 +93,10 @@ fn an_interrupt_cancels_the_statement_and_comes_back() {
     next_line(&mut user);
     user.types("echo ri''ght\r");
     assert!(!user.sees("right\r\n").contains("wrong"));
+    // Programs type the next line at once.
+    edits(&mut user);
+    user.types(&format!("echo wro''ng{CTRL_C}echo la''ter\r"));
+    assert!(!user.sees("later\r\n").contains("wrong"));
     leaves(user);
 }
 

@@ -1,6 +1,7 @@
 //! The prompt: a session of single statements.
 
 mod at_blank;
+mod end_keys;
 mod helper;
 mod history;
 mod prompt;

@@ -1,6 +1,7 @@
 //! Input of lines, with a line editor if the terminal supports it.
 
-use std::io::{self, BufRead, Write};
+use std::io::{self, BufRead};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -10,11 +11,11 @@ use rustyline::config::{BellStyle, Configurer};
 use rustyline::error::ReadlineError;
 use rustyline::history::{History as _, MemHistory};
 use rustyline::{
-    Cmd, ColorMode, CompletionType, ConditionalEventHandler, Config, Editor as LineEditor,
-    EventContext, EventHandler, KeyEvent, Modifiers, RepeatCount,
+    Cmd, ColorMode, CompletionType, Config, Editor as LineEditor, EventHandler, KeyEvent, Modifiers,
 };
 
 use super::at_blank::AtBlank;
+use super::end_keys::{self, IsInterrupt};
 use super::helper::Helper;
 use super::history::{self, History, MAX_ENTRIES};
 use super::prompt::Shown;
@@ -76,6 +77,7 @@ pub(super) struct LineReader<D: Interactive<Edited = Edited>> {
     failed: String,
     /// The same input, shared with a key of the editor.
     at_key: Failed,
+    is_interrupt: IsInterrupt,
     abbreviations: Arc<Abbreviations>,
     /// True if the user has typed `try` or seen the hint for it; likewise for `why`.
     knows_try: bool,
@@ -101,8 +103,10 @@ impl<D: Interactive<Edited = Edited>> LineReader<D> {
         super::write_error(&errors);
         let abbreviations = Arc::new(abbreviations);
         let at_key = Failed::default();
+        let is_interrupt = IsInterrupt::default();
         let blank = AtBlank(Arc::clone(&abbreviations));
-        let editor = capable.then(|| editor(colors, &at_key, blank).ok()).flatten().map(Box::new);
+        let editor = || editor(colors, &at_key, &is_interrupt, blank).ok();
+        let editor = capable.then(editor).flatten().map(Box::new);
         let mut reader = Self {
             editor,
             pending: None,
@@ -111,6 +115,7 @@ impl<D: Interactive<Edited = Edited>> LineReader<D> {
             notice: Notice::default(),
             failed: String::new(),
             at_key,
+            is_interrupt,
             abbreviations,
             knows_try: false,
             knows_why: false,
@@ -299,6 +304,7 @@ impl<D: Interactive<Edited = Edited>> LineReader<D> {
         }
         let prompt = (raw.clone(), styled.clone());
         let notice = Arc::clone(&self.notice);
+        let is_interrupt = Arc::clone(&self.is_interrupt);
         driver.begin(move || {
             let mut typed = (String::new(), String::new());
             let line = loop {
@@ -308,6 +314,7 @@ impl<D: Interactive<Edited = Edited>> LineReader<D> {
                 }
                 let read = editor.readline_with_initial(&prompt, (&typed.0, &typed.1));
                 match read {
+                    Ok(_) if is_interrupt.load(Ordering::Relaxed) => break ReadLine::Interrupted,
                     Ok(line) => break ReadLine::Text(line),
                     Err(ReadlineError::Interrupted) => match slot(&notice).take() {
                         Some(notice) => super::write_error(&notice),
@@ -326,7 +333,12 @@ impl<D: Interactive<Edited = Edited>> LineReader<D> {
     }
 }
 
-fn editor(colors: bool, failed: &Failed, blank: AtBlank) -> rustyline::Result<Editor> {
+fn editor(
+    colors: bool,
+    failed: &Failed,
+    is_interrupt: &IsInterrupt,
+    blank: AtBlank,
+) -> rustyline::Result<Editor> {
     let mut config = Config::builder()
         .max_history_size(MAX_ENTRIES)?
         .completion_type(CompletionType::List)
@@ -341,31 +353,14 @@ fn editor(colors: bool, failed: &Failed, blank: AtBlank) -> rustyline::Result<Ed
     editor.set_auto_add_history(false);
     // A shell at its prompt has no job to suspend, and its parent may have no job control.
     editor.bind_sequence(KeyEvent::ctrl('Z'), EventHandler::Simple(Cmd::Undo(1)));
-    editor.bind_sequence(KeyEvent::ctrl('C'), EventHandler::Conditional(Box::new(EraseHint)));
+    for (key, handler) in end_keys::bindings(is_interrupt) {
+        editor.bind_sequence(key, handler);
+    }
     let retry = RetryKey(Arc::clone(failed));
     editor.bind_sequence(retry_key::KEY, EventHandler::Conditional(Box::new(retry)));
     let key = KeyEvent::new(' ', Modifiers::NONE);
     editor.bind_sequence(key, EventHandler::Conditional(Box::new(blank)));
     Ok(editor)
-}
-
-/// Handler of Ctrl-C that erases a hint, which the editor would leave behind the dropped line.
-struct EraseHint;
-
-impl ConditionalEventHandler for EraseHint {
-    fn handle(
-        &self,
-        _: &rustyline::Event,
-        _: RepeatCount,
-        _: bool,
-        context: &EventContext,
-    ) -> Option<Cmd> {
-        if context.has_hint() {
-            // The cursor is at the beginning of the hint. No other way is left to report an error.
-            let _ = io::stdout().write_all(b"\x1b[J").and_then(|()| io::stdout().flush());
-        }
-        None
-    }
 }
 
 /// Reads a line from a terminal without a line editor.
