@@ -29,3 +29,25 @@ fn an_interrupt_is_handled_though_the_default_is_restored_at_exit() {
         assert_eq!(user.ends().code(), Some(0), "{program}");
     }
 }
+
+#[test]
+fn a_stop_key_between_a_request_for_the_terminal_and_its_grant_is_kept() {
+    if !exists("python3") {
+        return;
+    }
+    // The pending signal is that of the key; the stop is a request for the terminal.
+    let script = "python3 -c '
+import os, signal
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTSTP])
+for number in signal.SIGTSTP, signal.SIGTTIN:
+    os.kill(os.getpid(), number)
+print(\"continued\")
+'";
+    let wrapper = "set -m; \"$@\"; echo stopped $?; fg; echo ended $?";
+    let mut user = User::run(script, Some(wrapper));
+    let before = user.sees("stopped 1");
+    assert!(!before.contains("continued"), "{before}");
+    user.sees("continued");
+    user.sees("ended 0");
+    user.ends();
+}

@@ -173,6 +173,7 @@ fn commands_own_the_terminal_and_give_it_back() {
     // A stop by the user stops the shell if a parent can continue it, and has no effect otherwise.
     user.types("sh -c 'echo rea''dy; read x; echo got $x'\r");
     user.sees("ready\r\n");
+    user.awaits("a read", |user| user.reading() == 1);
     user.types(CTRL_Z);
     user.types("that\r");
     user.sees("got that\r\n");
@@ -180,6 +181,7 @@ fn commands_own_the_terminal_and_give_it_back() {
     let mut user = home.prompt(&[], 100, Some("set -m; \"$@\"; echo stopped $?; fg; echo left $?"));
     user.types("sh -c 'echo rea''dy; read x; echo got $x'\r");
     user.sees("ready\r\n");
+    user.awaits("a read", |user| user.reading() == 1);
     user.types(CTRL_Z);
     user.sees("stopped 1");
     user.types("that\r");

@@ -3,6 +3,7 @@
 
 use std::time::Instant;
 
+use super::procs::list;
 use super::tty::{KeySignalMonitor, Keys, TerminalUse};
 use super::{KEYS, ProcessDriver};
 use ftsh_machine::event::{CommandStatus, Event};
@@ -46,6 +47,10 @@ impl ProcessDriver {
         if is_ours {
             self.tty.status_line.hide();
             self.hand_terminal(group, TerminalUse::requested(now));
+            // Ctrl-Z was typed since the command stopped: SIGCONT would drop the key's signal.
+            if list::pending_signals(group) >> (libc::SIGTSTP - 1) & 1 == 1 {
+                return self.suspend(libc::SIGTSTP, Some(group));
+            }
             let _ = sys::kill(-group, libc::SIGCONT);
         } else {
             // The shell itself is in the background: it stops until it is in the foreground.

@@ -238,9 +238,18 @@ pub(crate) fn name(pid: i32) -> String {
 /// Returns the signals that a process catches or ignores, as bits from signal 1 on; zero where the
 /// system hides them.
 pub(crate) fn handled_signals(pid: i32) -> u64 {
+    signal_sets(pid, &["SigIgn:", "SigCgt:"])
+}
+
+/// Returns the signals that a process has yet to receive, in the form of [`handled_signals`].
+pub(crate) fn pending_signals(pid: i32) -> u64 {
+    signal_sets(pid, &["SigPnd:", "ShdPnd:"])
+}
+
+fn signal_sets(pid: i32, names: &[&str]) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let sets = status.lines().filter_map(|line| {
-        let set = line.strip_prefix("SigIgn:").or_else(|| line.strip_prefix("SigCgt:"))?;
+        let set = names.iter().find_map(|name| line.strip_prefix(name))?;
         u64::from_str_radix(set.trim(), 16).ok()
     });
     sets.fold(0, |all, set| all | set)
