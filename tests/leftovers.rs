@@ -219,7 +219,7 @@ fn attempts_do_not_overlap() {
             )
             .file(
                 "daemon",
-                "trap '/bin/sleep 0.05; echo end >> log; exit' TERM\n: > ready\nwhile :; do /bin/sleep 0.01; done\n",
+                "trap '/bin/sleep 0.05; echo end >> log; exit' TERM\n: > ready\nwhile :; do /bin/sleep 0.05; done\n",
             )
             .success();
         finished.nothing_left();
@@ -238,7 +238,7 @@ fn a_process_that_cleans_up_is_not_disturbed() {
                 "daemon",
                 "trap '(/bin/sleep 0.2 && echo one >> log); /bin/sleep 0.1 && echo two >> log; exit' TERM
                  : > ready
-                 while :; do /bin/sleep 0.01; done\n",
+                 while :; do /bin/sleep 0.05; done\n",
             )
             .failure(1);
         finished.nothing_left();
