@@ -276,11 +276,9 @@ mod tests {
 
     use super::*;
 
-    const GRAMMAR: &str = include_str!("../grammar/ftsh.pest");
-
     /// Returns the strings in the definition of a rule.
     fn strings(rule: &str) -> BTreeSet<&'static str> {
-        let mut lines = GRAMMAR.lines().skip_while(|line| {
+        let mut lines = ftsh_grammar::TEXT.lines().skip_while(|line| {
             line.split_once(" = ").is_none_or(|(name, _)| name.trim_end() != rule)
         });
         let first = lines.next().unwrap_or_else(|| panic!("the grammar has a rule `{rule}`"));
@@ -303,8 +301,10 @@ mod tests {
         let clauses: BTreeSet<_> = loop_clauses().flat_map(|(_, words)| words).collect();
         assert_eq!(&strings("opener") | &engines, clauses);
         let dotted = |line: &'static str| line.split('"').skip(1).step_by(2);
-        let operators =
-            GRAMMAR.lines().flat_map(dotted).filter(|it| it.len() > 2 && it.starts_with('.'));
+        let operators = ftsh_grammar::TEXT
+            .lines()
+            .flat_map(dotted)
+            .filter(|it| it.len() > 2 && it.starts_with('.'));
         assert_eq!(operators.collect::<BTreeSet<_>>(), BTreeSet::from(OPERATORS));
     }
 

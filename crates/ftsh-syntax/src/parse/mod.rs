@@ -48,16 +48,8 @@ use super::span::{Source, Span};
 use crate::hint::hint;
 use crate::slug::Slug;
 
-/// Parser derived by pest, in a module of its own because the derived code has no documentation.
-#[allow(missing_docs, reason = "derived")]
-mod grammar {
-    #[derive(pest_derive::Parser)]
-    #[grammar = "grammar/ftsh.pest"]
-    pub(super) struct Grammar;
-}
-
 pub use arguments::argument_name;
-use grammar::{Grammar, Rule};
+use ftsh_grammar::{Grammar, Rule};
 
 type Pair<'i> = pest::iterators::Pair<'i, Rule>;
 type Pairs<'i> = pest::iterators::Pairs<'i, Rule>;
