@@ -3,12 +3,14 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{PipeWriter, Seek, Write, pipe};
+use std::os::fd::AsRawFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{SigHandler, SigSet, Signal, kill, killpg, signal};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
@@ -52,6 +54,14 @@ fn catch_ignored() {
         // SAFETY: the handler does nothing.
         unsafe { signal(caught, SigHandler::Handler(ignore)) }.expect("a handler");
     }
+}
+
+/// Returns a file in memory, since some file systems make and remove files slowly.
+fn memory_file() -> File {
+    let made = memfd_create(c"test", MFdFlags::MFD_CLOEXEC).expect("a file in memory");
+    // Concurrent writers to the first descriptor would overwrite each other's output.
+    let path = format!("/proc/self/fd/{}", made.as_raw_fd());
+    File::options().read(true).write(true).open(path).expect("the same file")
 }
 
 /// Limits the address space of a process from outside, since a function between fork and exec
@@ -102,8 +112,8 @@ impl Running {
             command.process_group(0);
         }
         // Files instead of pipes: processes left by the run cannot block the test.
-        let stdout = tempfile::tempfile().expect("a file for standard output");
-        let stderr = tempfile::tempfile().expect("a file for standard error");
+        let stdout = memory_file();
+        let stderr = memory_file();
         command.stdout(stdout.try_clone().expect("a descriptor"));
         command.stderr(match ftsh.errors {
             None => stderr.try_clone().expect("a descriptor").into(),
@@ -121,7 +131,7 @@ impl Running {
             }
             None => Stdio::null(),
             Some(input) => {
-                let mut file = tempfile::tempfile().expect("a file for standard input");
+                let mut file = memory_file();
                 file.write_all(input).expect("standard input");
                 file.rewind().expect("standard input from its beginning");
                 file.into()

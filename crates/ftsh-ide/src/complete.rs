@@ -657,8 +657,12 @@ mod tests {
     #[test]
     fn large_directories_are_completed() {
         let place = tempfile::tempdir().expect("a directory");
+        let first = place.path().join("other");
+        std::fs::write(&first, "").expect("a file");
+        // Links, since files are made and removed slowly.
         for number in 0..6000 {
-            std::fs::write(place.path().join(format!("file{number}")), "").expect("a file");
+            let name = place.path().join(format!("file{number}"));
+            std::fs::hard_link(&first, name).expect("a link");
         }
         let known =
             SessionSnapshot { directory: place.path().into(), ..SessionSnapshot::default() };

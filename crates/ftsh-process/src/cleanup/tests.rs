@@ -180,7 +180,7 @@ fn a_directory_can_be_removed_twice_at_once() {
     let place = tempfile::tempdir().expect("a directory");
     let tree = place.path().join("tree");
     for _ in 0..30 {
-        fs::create_dir_all(tree.join("a/".repeat(100))).expect("directories");
+        fs::create_dir_all(tree.join("a/".repeat(50))).expect("directories");
         let remove = || NoteKind::Tree.remove(&tree).is_ok().then(|| !tree.exists());
         std::thread::scope(|scope| {
             let both = [scope.spawn(remove), scope.spawn(remove)];
@@ -291,10 +291,15 @@ fn much_and_deep_things_are_removed() {
     let scratch = Scratch::default();
     let path = scratch.path(&registry).expect("a directory");
     assert_eq!(scratch.path(&registry).expect("the same"), path);
+    let first = path.join("first");
+    fs::write(&first, "").expect("a file");
+    for number in 0..3 {
+        fs::create_dir(path.join(number.to_string())).expect("a directory");
+    }
+    // Links, since files are made and removed slowly.
     for number in 0..3_000 {
-        let inner = path.join((number % 3).to_string());
-        fs::create_dir_all(&inner).expect("a directory");
-        fs::write(inner.join(number.to_string()), "").expect("a file");
+        let name = path.join((number % 3).to_string()).join(number.to_string());
+        fs::hard_link(&first, name).expect("a link");
     }
     // Deeper than the maximum length of a path, with names that the removal uses itself.
     let mut directory: OwnedFd = fs::File::open(&path).expect("a directory").into();
