@@ -28,6 +28,7 @@ use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 use tempfile::TempDir;
 
+use self::processes::Mark;
 use self::run::{Finished, Running};
 
 /// Ways to find processes, for `FTSH_TEST_FALLBACK`: the best way, without pidfds, and without
@@ -54,7 +55,7 @@ pub(crate) struct Ftsh {
     pub(crate) wrapper: Vec<OsString>,
     pub(crate) session: bool,
     pub(crate) with_thread: Option<Signal>,
-    pub(crate) mark: Option<String>,
+    pub(crate) mark: Option<Mark>,
     stdout: Option<Vec<u8>>,
     stderr: Vec<String>,
     takes: Option<(Duration, Duration)>,

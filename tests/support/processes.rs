@@ -3,9 +3,13 @@
 use std::collections::HashMap;
 use std::fs;
 use std::os::unix::fs::DirEntryExt;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{LazyLock, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 
 /// Process with the mark of a run.
 #[derive(Debug)]
@@ -48,6 +52,60 @@ impl Survivor {
 
 /// Variable with the mark in the environment of a run's processes.
 pub(crate) const MARK: &str = "FTSH_TEST_RUN";
+
+/// Mark of a run. Dropping the mark kills the processes that have it.
+pub(crate) struct Mark {
+    /// Entry of the environment, `FTSH_TEST_RUN=value`.
+    entry: String,
+    is_gone: bool,
+}
+
+impl Mark {
+    /// Creates the mark of another run.
+    pub(crate) fn new() -> Self {
+        static RUNS: AtomicU32 = AtomicU32::new(0);
+        let number = RUNS.fetch_add(1, Ordering::Relaxed);
+        Self { entry: format!("{MARK}={}-{number}", std::process::id()), is_gone: false }
+    }
+
+    /// Returns name and value of the variable.
+    pub(crate) fn variable(&self) -> (&str, &str) {
+        self.entry.split_once('=').expect("a mark has a value")
+    }
+
+    /// Returns the live processes of the run.
+    pub(crate) fn processes(&self) -> Vec<Survivor> {
+        marked(&self.entry)
+    }
+
+    /// Returns the live processes after the end of the run. Without any, none appears later.
+    pub(crate) fn survivors(&mut self) -> Vec<Survivor> {
+        let survivors = self.processes();
+        self.is_gone = survivors.is_empty();
+        survivors
+    }
+
+    /// Kills the processes of the run by their ids.
+    pub(crate) fn kill(&mut self) {
+        for _ in 0..100 {
+            for survivor in self.survivors() {
+                let _ = kill(Pid::from_raw(survivor.pid), Signal::SIGKILL);
+            }
+            if self.is_gone {
+                return;
+            }
+            thread::sleep(Duration::from_millis(2));
+        }
+    }
+}
+
+impl Drop for Mark {
+    fn drop(&mut self) {
+        if !self.is_gone {
+            self.kill();
+        }
+    }
+}
 
 /// Marks of known processes, by process id and inode of the process's folder, which are never
 /// reused together.

@@ -7,7 +7,6 @@ use std::os::fd::AsRawFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Once;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use nix::sys::memfd::{MFdFlags, memfd_create};
@@ -18,7 +17,7 @@ use nix::unistd::{Pid, Uid, setsid};
 use tempfile::TempDir;
 use wait_timeout::ChildExt;
 
-use super::processes::{MARK, Survivor, marked};
+use super::processes::{Mark, Survivor};
 use super::{FTSH, Ftsh, lateness};
 
 /// Maximum address space of a run, which protects the machine from a run out of control.
@@ -28,8 +27,6 @@ const NOBODY: u32 = 65534;
 
 /// Capacity of a pipe without a reader.
 const PIPE: usize = 1 << 16;
-
-static RUNS: AtomicU32 = AtomicU32::new(0);
 
 /// Creates a command with the default disposition of every signal.
 ///
@@ -78,20 +75,18 @@ pub(crate) struct Running {
     child: Child,
     started: Instant,
     limit: Duration,
-    mark: String,
+    mark: Option<Mark>,
     stdout: File,
     stderr: File,
     input: Option<PipeWriter>,
     directory: Option<TempDir>,
     command_line: String,
-    over: bool,
 }
 
 impl Running {
     pub(super) fn new(ftsh: Ftsh) -> Self {
-        let number = RUNS.fetch_add(1, Ordering::Relaxed);
-        let mark = ftsh.mark.unwrap_or_else(|| format!("{MARK}={}-{number}", std::process::id()));
-        let (name, value) = mark.split_once('=').expect("a mark has a value");
+        let mark = ftsh.mark.unwrap_or_else(Mark::new);
+        let (name, value) = mark.variable();
         let bin = std::path::Path::new(FTSH).parent().expect("the binary is in a directory");
         let directory = ftsh.directory.path();
         let mut words = ftsh.wrapper.iter().map(OsString::as_os_str).chain([OsStr::new(FTSH)]);
@@ -169,13 +164,12 @@ impl Running {
             child,
             started,
             limit: ftsh.limit,
-            mark,
+            mark: Some(mark),
             stdout,
             stderr,
             input,
             directory: Some(ftsh.directory),
             command_line,
-            over: false,
         }
     }
 
@@ -283,26 +277,30 @@ impl Running {
 
     /// Returns the live processes of the run, including the shell.
     pub(crate) fn processes(&self) -> Vec<Survivor> {
-        marked(&self.mark)
+        self.mark.as_ref().expect("kept until the end").processes()
     }
 
     /// Waits for the end, or for the limit.
     pub(crate) fn wait(mut self) -> Finished {
         let (status, elapsed) = self.await_end();
-        let survivors = marked(&self.mark);
+        let mut mark = self.mark.take().expect("kept until the end");
+        let survivors = mark.survivors();
         let hang = if status.is_none() { self.hang(&survivors) } else { String::new() };
-        // No process is left to kill or to search for.
-        self.over = status.is_some() && survivors.is_empty();
         self.end();
-        Finished { hang, ..self.finished(status, elapsed, survivors) }
+        if !survivors.is_empty() {
+            mark.kill();
+        }
+        self.finished(status, elapsed, survivors, mark, hang)
     }
 
     /// Waits for the end like [`Running::wait`], and leaves the remaining processes to the next run
     /// ([`Ftsh::after`]).
     pub(crate) fn leave(mut self) -> Finished {
         let (status, elapsed) = self.await_end();
-        self.over = status.is_some();
-        self.finished(status, elapsed, Vec::new())
+        self.end();
+        let mut mark = self.mark.take().expect("kept until the end");
+        let survivors = mark.survivors();
+        self.finished(status, elapsed, survivors, mark, String::new())
     }
 
     fn await_end(&mut self) -> (Option<ExitStatus>, Duration) {
@@ -323,6 +321,8 @@ impl Running {
         status: Option<ExitStatus>,
         elapsed: Duration,
         survivors: Vec<Survivor>,
+        mark: Mark,
+        hang: String,
     ) -> Finished {
         Finished {
             status,
@@ -332,32 +332,18 @@ impl Running {
             stdout: read(&self.stdout),
             stderr: read(&self.stderr),
             directory: self.directory.take().expect("taken once"),
-            mark: self.mark.clone(),
+            mark,
             command_line: std::mem::take(&mut self.command_line),
-            hang: String::new(),
+            hang,
         }
     }
 
-    /// Kills the remaining processes of the run by their ids.
+    /// Kills the shell if it has not ended.
     fn end(&mut self) {
-        if self.over {
-            return;
-        }
-        self.over = true;
         if self.child.try_wait().is_ok_and(|status| status.is_none()) {
             // The group id cannot be reused while its leader is a zombie.
             let _ = killpg(self.pid(), Signal::SIGKILL);
             let _ = self.child.wait();
-        }
-        for _ in 0..100 {
-            let survivors = marked(&self.mark);
-            if survivors.is_empty() {
-                return;
-            }
-            for survivor in survivors {
-                let _ = kill(Pid::from_raw(survivor.pid), Signal::SIGKILL);
-            }
-            std::thread::sleep(Duration::from_millis(2));
         }
     }
 }
@@ -393,7 +379,7 @@ pub(crate) struct Finished {
     /// Directory of the run.
     pub directory: TempDir,
     /// Mark in the environment of the run's processes.
-    pub(super) mark: String,
+    pub(super) mark: Mark,
     command_line: String,
     /// State of the processes that a hang left; empty for a run that ended.
     hang: String,
