@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::thread::{self, ScopedJoinHandle};
 
 use crate::docs::{Example, examples};
 use crate::generated::WRITE;
@@ -54,12 +55,8 @@ fn with_scripts(document: &str) -> Ftsh {
     run
 }
 
-/// Runs all commands of a document one after the other, and compares their output with the document. `just
-/// generate` writes the output into the document instead.
-fn walk(document: &str, run: Ftsh) {
-    let mut text = fs::read_to_string(document).expect("a document");
-    let sessions = sessions(&text);
-    assert!(!sessions.is_empty(), "{document} has no sessions");
+/// Runs the commands of sessions one after the other in the directory of `run`. Returns each session as printed.
+fn printed(sessions: &[Session], run: Ftsh) -> Vec<String> {
     // `$?` is the status of the command before, as in a terminal.
     let mut script = "exec 2>&1\nPATH=$PWD/bin:$PATH\nstatus=0\n".to_owned();
     for command in sessions.iter().flat_map(|session| &session.commands) {
@@ -68,29 +65,48 @@ fn walk(document: &str, run: Ftsh) {
     }
     let finished = run.file("walk.sh", script).through(["sh", "walk.sh"]).success();
     finished.nothing_left();
-    let printed = finished.text();
+    let text = finished.text();
     let mark = format!("{MARK}\n");
-    let mut outputs = printed.split(&mark).skip(1);
-    for session in sessions {
-        let printed = session.commands.iter().map(|command| {
-            format!("$ {command}\n{}", outputs.next().expect("an output for each command"))
-        });
-        let printed: String = printed.collect();
+    let mut outputs = text.split(&mark).skip(1);
+    let mut shown = |command: &String| {
+        format!("$ {command}\n{}", outputs.next().expect("an output for each command"))
+    };
+    sessions.iter().map(|session| session.commands.iter().map(&mut shown).collect()).collect()
+}
+
+/// Runs all commands of a document, each section in a directory of its own, and compares their output with the
+/// document. `just generate` writes the output into the document instead.
+fn walk(document: &str, run: impl Fn() -> Ftsh + Sync) {
+    let text = fs::read_to_string(document).expect("a document");
+    let sections: Vec<_> = text.split("\n## ").map(sessions).filter(|it| !it.is_empty()).collect();
+    assert!(!sections.is_empty(), "{document} has no sessions");
+    let printed = thread::scope(|scope| {
+        let mut threads = Vec::new();
+        for section in &sections {
+            threads.push(scope.spawn(|| printed(section, run())));
+        }
+        let join = |it: ScopedJoinHandle<_>| it.join().expect("a section that succeeds");
+        threads.into_iter().flat_map(join).collect::<Vec<String>>()
+    });
+    let shown: Vec<_> = sections.iter().flatten().map(|session| &session.shown).collect();
+    assert_eq!(printed.len(), shown.len());
+    let mut written = text.clone();
+    for (printed, shown) in printed.iter().zip(shown) {
         if std::env::var_os(WRITE).is_none() {
-            assert_eq!(timeless(&printed), timeless(&session.shown), "{document}");
-        } else if timeless(&printed) != timeless(&session.shown) {
-            text = text.replace(&session.shown, &printed);
+            assert_eq!(timeless(printed), timeless(shown), "{document}");
+        } else if timeless(printed) != timeless(shown) {
+            written = written.replace(shown, printed);
         }
     }
     if std::env::var_os(WRITE).is_some() {
-        fs::write(document, text).expect("a document to write");
+        fs::write(document, written).expect("a document to write");
     }
 }
 
 #[test]
 fn the_tutorial_shows_what_is_printed() {
     let document = "docs/start/tutorial.md";
-    walk(document, with_scripts(document));
+    walk(document, || with_scripts(document));
 }
 
 #[test]
@@ -98,7 +114,7 @@ fn the_readme_shows_what_is_printed() {
     let document = "README.md";
     let curl = "#!/bin/sh\necho \"curl: (7) Failed to connect to localhost port 9 after 0 ms: \
                 Couldn't connect to server\" >&2\nexit 7\n";
-    walk(document, with_scripts(document).program("bin/curl", curl));
+    walk(document, || with_scripts(document).program("bin/curl", curl));
 }
 
 /// Code of sh that ftsh does not refuse.
