@@ -3,6 +3,7 @@
 use crate::support::{number, rows};
 
 #[test]
+#[ignore = "slow: `.ci/run` includes it"]
 fn collisions_fall_from_fixed_to_aloha_to_ethernet() {
     let args = ["buffer", "--producers", "2,20", "--buffer", "20", "--time", "3min"];
     let rows = rows("buffer", &args);

@@ -11,6 +11,7 @@ fn placed(more: &[&str]) -> [Value; 4] {
 }
 
 #[test]
+#[ignore = "slow: `.ci/run` includes it"]
 fn a_machine_that_fails_everything_gets_most_attempts_unless_it_is_avoided() {
     let [fixed, aloha, ethernet, exclusion] = placed(&["--most", "16"]);
     assert!(number(&fixed, "in_holes_percent") > 90.0, "{fixed}");
@@ -59,6 +60,7 @@ fn unfinished_jobs_are_reported() {
 }
 
 #[test]
+#[ignore = "slow: `.ci/run` includes it"]
 fn one_good_machine_is_found_among_others() {
     for holes in ["2", "3"] {
         let [.., exclusion] = placed(&["--most", "16", "--holes", holes, "--jobs", "50"]);
@@ -68,6 +70,7 @@ fn one_good_machine_is_found_among_others() {
 }
 
 #[test]
+#[ignore = "slow: `.ci/run` includes it"]
 fn two_machines_are_enough_to_avoid_one() {
     let [.., exclusion] = placed(&["--most", "16", "--nodes", "2", "--jobs", "50"]);
     assert_eq!(exclusion["done"], 50.0, "{exclusion}");

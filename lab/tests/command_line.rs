@@ -45,6 +45,7 @@ const SCENARIOS: [&[&str]; 13] = [
 ];
 
 #[test]
+#[ignore = "slow: `.ci/run` includes it"]
 fn every_scenario_runs_and_fits_the_screen() {
     for args in SCENARIOS {
         let text = printed(args);

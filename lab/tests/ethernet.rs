@@ -11,6 +11,7 @@ fn jobs(discipline: &str, clients: &str, more: &[&str]) -> f64 {
 }
 
 #[test]
+#[ignore = "slow: `.ci/run` includes it"]
 fn past_the_edge_fixed_collapses_and_ethernet_does_not() {
     let disciplines = ["fixed", "aloha", "ethernet"];
     let peak = 4.0 * 120.0;
@@ -41,6 +42,7 @@ fn a_repeated_number_of_clients_counts_each_time() {
 }
 
 #[test]
+#[ignore = "slow: `.ci/run` includes it"]
 fn the_policy_is_that_of_the_tries() {
     let with = |policy| jobs("aloha", "75", &["--policy", policy]);
     assert!(with("none") < 0.05 * with("ethernet from 10 s to 5 min"));

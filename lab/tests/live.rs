@@ -21,11 +21,13 @@ fn verdicts(policy: &str) -> [String; 2] {
 }
 
 #[test]
+#[ignore = "slow: `.ci/run` includes it"]
 fn a_real_server_stays_down_without_backoff() {
     assert_eq!(verdicts("fixed from 100 ms"), ["no", "no"]);
 }
 
 #[test]
+#[ignore = "slow: `.ci/run` includes it"]
 fn a_real_server_comes_back_with_backoff() {
     assert_eq!(verdicts("normal from 100 ms to 10 s by 2.71828"), ["yes", "yes"]);
 }

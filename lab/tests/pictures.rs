@@ -3,6 +3,7 @@
 use crate::support::{SMALL_OVERLOAD, printed};
 
 #[test]
+#[ignore = "slow: `.ci/run` includes it"]
 fn pictures_are_drawn_as_svg_and_png() {
     let folder = tempfile::tempdir().expect("a folder");
     for (name, beginning) in [("a.svg", &b"<svg"[..]), ("a.png", b"\x89PNG")] {
