@@ -17,7 +17,7 @@ const NAP: Duration = Duration::from_millis(13);
 const WORK: Duration = Duration::from_millis(4);
 
 /// Pause between samples, which keeps their cost low.
-const PAUSE: Duration = Duration::from_millis(80);
+const PAUSE: Duration = Duration::from_millis(200);
 
 /// Number of samples with about the same work as a run of the shell, as an upper bound.
 const STEPS: u32 = 15;
