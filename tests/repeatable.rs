@@ -1,7 +1,6 @@
 //! `--storm`: runs with one fault each, and what they find.
 
 use std::collections::BTreeSet;
-use std::thread;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
@@ -11,6 +10,7 @@ use crate::atomic_in::can_cover;
 use crate::cookbook;
 use crate::support::Ftsh;
 use crate::support::run::Finished;
+use crate::support::side_by_side::{found, none};
 
 /// Scripts with a command that cannot be repeated, and others.
 const PLANTED: &str = include_str!("repeatable/planted.txt");
@@ -70,14 +70,8 @@ fn planted_faults_are_found_and_attributed() {
         let right: BTreeSet<u64> = it.line.into_iter().collect();
         (found != right).then(|| format!("{}: {found:?} instead of {right:?}", it.title))
     };
-    let half = &|nth: usize| {
-        let part = all.iter().skip(nth).step_by(2);
-        part.filter_map(|it| Some((it.line.is_none(), check(it)?))).collect::<Vec<_>>()
-    };
-    let wrong: Vec<(bool, String)> = thread::scope(|scope| {
-        let halves = [0, 1].map(|nth| scope.spawn(move || half(nth)));
-        halves.into_iter().flat_map(|half| half.join().expect("no panic")).collect()
-    });
+    let wrong: Vec<(bool, String)> =
+        found(all.iter().collect(), |it: &Planted| check(it).map(|what| (it.line.is_none(), what)));
     let alarms: Vec<_> = wrong.iter().filter(|(is_alarm, _)| *is_alarm).collect();
     assert!(alarms.is_empty(), "{alarms:?}");
     assert!(wrong.len() * 20 <= all.len(), "{} of {}: {wrong:#?}", wrong.len(), all.len());
@@ -260,13 +254,7 @@ fn the_cookbook_can_be_repeated() {
         let story = (!is_good || run.text().is_empty()).then(|| run.story());
         story.map(|story| format!("{}: {story}", it.heading))
     };
-    let half =
-        &|nth: usize| RECIPES.iter().skip(nth).step_by(2).filter_map(check).collect::<Vec<_>>();
-    let alarms: Vec<String> = thread::scope(|scope| {
-        let halves = [0, 1].map(|nth| scope.spawn(move || half(nth)));
-        halves.into_iter().flat_map(|half| half.join().expect("no panic")).collect()
-    });
-    assert!(alarms.is_empty(), "{}", alarms.join("\n"));
+    none(RECIPES.iter().collect(), check);
 }
 
 #[test]
