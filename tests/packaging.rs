@@ -7,6 +7,7 @@ mod pages;
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Component, Path, PathBuf};
 use std::process::Command;
 
@@ -28,7 +29,10 @@ fn checked_by(program: &str, arguments: &[&str], file: &str) -> Option<(bool, St
     let mut command = Command::new(program);
     command.args(arguments).arg(&path).env("MANWIDTH", "78").env("LC_ALL", "C.UTF-8");
     let output = match command.output() {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
+        // A folder of PATH that may not be searched could have the program.
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied) => {
+            return None;
+        }
         output => output.expect("it runs"),
     };
     let text = [output.stdout, output.stderr].concat();
