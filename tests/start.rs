@@ -55,7 +55,8 @@ fn with_scripts(document: &str) -> Ftsh {
     run
 }
 
-/// Runs the commands of sessions one after the other in the directory of `run`. Returns each session as printed.
+/// Runs the commands of sessions one after the other in the directory of `run`. Returns each session
+/// as printed.
 fn printed(sessions: &[Session], run: Ftsh) -> Vec<String> {
     // `$?` is the status of the command before, as in a terminal.
     let mut script = "exec 2>&1\nPATH=$PWD/bin:$PATH\nstatus=0\n".to_owned();
@@ -74,8 +75,8 @@ fn printed(sessions: &[Session], run: Ftsh) -> Vec<String> {
     sessions.iter().map(|session| session.commands.iter().map(&mut shown).collect()).collect()
 }
 
-/// Runs all commands of a document, each section in a directory of its own, and compares their output with the
-/// document. `just generate` writes the output into the document instead.
+/// Runs all commands of a document, each section in a directory of its own, and compares their
+/// output with the document. `just generate` writes the output into the document instead.
 fn walk(document: &str, run: impl Fn() -> Ftsh + Sync) {
     let text = fs::read_to_string(document).expect("a document");
     let sections: Vec<_> = text.split("\n## ").map(sessions).filter(|it| !it.is_empty()).collect();

@@ -17,9 +17,9 @@ use crate::support::run::Running;
 use crate::support::terminal::User;
 use crate::support::{Ftsh, WAYS};
 
-/// Ten daemons that ignore SIGTERM.
+/// Twenty daemons that ignore SIGTERM.
 const DAEMONS: &str = "
-    forall i in 1 .to. 10
+    forall i in 1 .to. 20
         sh -c 'trap \"\" TERM; setsid sh -c \"echo r >> ready; sleep 60; :\" & sleep 60; :'
     end";
 
@@ -66,7 +66,7 @@ fn killing(end: Signal, action: impl Fn(&Running) + Sync) {
         // Without a subreaper, a scan of all processes is needed.
         let most = if matches!(way, "1" | "ps") { SOON * 5 } else { SOON };
         timed("everything gone", most, &[way], |round| {
-            let (elapsed, run) = after(round, DAEMONS, 10, &action);
+            let (elapsed, run) = after(round, DAEMONS, 20, &action);
             run.wait().killed_by(end).nothing_left();
             elapsed
         });

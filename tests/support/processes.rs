@@ -57,6 +57,7 @@ pub(crate) const MARK: &str = "FTSH_TEST_RUN";
 pub(crate) struct Mark {
     /// Entry of the environment, `FTSH_TEST_RUN=value`.
     entry: String,
+    /// True after the last process is gone.
     is_gone: bool,
 }
 

@@ -61,7 +61,8 @@ pub(crate) fn twice(ways: &[&'static str], check: impl Fn(Round) + Sync) {
     repeated(2, ways, &SHARED, |round| together(|| check(round)));
 }
 
-/// Runs [`count`] rounds, at least two, in each of these ways while no other rounds run, and checks their times.
+/// Runs [`count`] rounds, at least two, in each of these ways while no other rounds run, and checks
+/// their times.
 ///
 /// Fails unless the median of the returned times is at most `most` in each way, and every time is
 /// at most ten times `most`. The measured delay of the machine is added.

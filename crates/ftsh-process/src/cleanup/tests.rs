@@ -180,7 +180,7 @@ fn a_directory_can_be_removed_twice_at_once() {
     let place = tempfile::tempdir().expect("a directory");
     let tree = place.path().join("tree");
     for _ in 0..30 {
-        fs::create_dir_all(tree.join("a/".repeat(50))).expect("directories");
+        fs::create_dir_all(tree.join("a/".repeat(100))).expect("directories");
         let remove = || NoteKind::Tree.remove(&tree).is_ok().then(|| !tree.exists());
         std::thread::scope(|scope| {
             let both = [scope.spawn(remove), scope.spawn(remove)];

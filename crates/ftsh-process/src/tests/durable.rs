@@ -297,7 +297,7 @@ each_alone! {
     }
 
     fn what_is_filled_takes_no_descriptors(world) {
-        let ids: Vec<BufferId> = (0..100).map(|_| BufferId(world.id())).collect();
+        let ids: Vec<BufferId> = (0..200).map(|_| BufferId(world.id())).collect();
         let before = super::input_spools::descriptors();
         for id in &ids {
             world.driver.perform(Effect::Fill(*id, format!("{id:?}").into()));

@@ -262,8 +262,8 @@ each_alone! {
         assert_eq!(read(world, BASE, &["cat"]), "");
     }
 
-    fn thirty_megabytes_are_read_three_times_in_little_memory(world) {
-        let size = 30_000_000;
+    fn a_hundred_megabytes_are_read_three_times_in_little_memory(world) {
+        let size = 100_000_000;
         let pipe = PipeId(1);
         world.with(&[(1, FdSource::PipeWriter(pipe))]);
         let script = format!("yes 0123456789abcdef | head -c {size}");
@@ -277,7 +277,7 @@ each_alone! {
             begin(world, 1, OUTER, BASE);
             assert_eq!(read(world, OUTER, &["wc", "-c"]), format!("{size}\n"));
         }
-        eprintln!("three times 30 MB: {:?}", start.elapsed());
+        eprintln!("three times 100 MB: {:?}", start.elapsed());
         begin(world, 1, OUTER, BASE);
         assert_eq!(read(world, OUTER, &["head", "-c", "17"]), "0123456789abcdef\n");
         keep(world, 1);

@@ -77,12 +77,12 @@ each_alone! {
         assert_eq!(world.end_of(process), "Redirect: none: no such file or directory");
     }
 
-    fn twenty_megabytes_go_through_a_buffer(world) {
+    fn sixty_megabytes_go_through_a_buffer(world) {
         let start = Instant::now();
-        let (end, output) = world.output(program(&["head", "-c", "20000000", "/dev/zero"]));
-        assert_eq!((end.as_str(), output.len()), ("exit 0", 20_000_000));
+        let (end, output) = world.output(program(&["head", "-c", "60000000", "/dev/zero"]));
+        assert_eq!((end.as_str(), output.len()), ("exit 0", 60_000_000));
         world.with(&[(0, FdSource::Bytes(output))]);
-        assert_eq!(world.output(program(&["wc", "-c"])).1, "20000000\n");
+        assert_eq!(world.output(program(&["wc", "-c"])).1, "60000000\n");
         assert!(start.elapsed() < LONG);
     }
 
