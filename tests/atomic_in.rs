@@ -426,3 +426,19 @@ fn layers(directory: &Path) -> Vec<String> {
     let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
     names.filter(|name| name.starts_with(".ftsh-")).collect()
 }
+
+#[test]
+fn a_shell_in_an_attempt_has_attempts_of_its_own() {
+    for unprivileged in [false, true].into_iter().filter(|it| can_cover(*it)) {
+        let text = "try 1 time atomic in d\n\
+            ftsh -c 'try 2 times backoff none atomic in d\n\
+            rm -f d/old; echo $attempt >> d/log; test $attempt -eq 2\nend'\nend";
+        let mut run = script(text);
+        run.unprivileged = unprivileged;
+        if unprivileged {
+            run = run.owned_by_nobody(&["d", "d/old"]);
+        }
+        let run = run.success();
+        assert_eq!(tree(&run), [("d/log".into(), "2\n".into())]);
+    }
+}

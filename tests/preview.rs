@@ -1,6 +1,7 @@
 //! `--preview`: a run in a copy, whose changes are listed and dropped.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
 use nix::sys::signal::Signal;
 
@@ -48,6 +49,48 @@ fn a_signal_and_a_prefix_pass_through() {
     let command = ["sh", "-c", "echo a >> d/a; wc -l < d/a; exit 4"];
     let run = Ftsh::new().file("d/old", "").args(words).args(command);
     run.stdout("1\n2\n").stderr("A d/a\n").failure(4);
+}
+
+/// The shell in the copy, and shells that the script starts, cover directories of the copy again.
+#[test]
+fn attempts_in_a_copy_have_copies_of_their_own() {
+    for unprivileged in [false, true].into_iter().filter(|it| can_cover(*it)) {
+        let text = "try 2 times backoff none atomic in d\n\
+            echo $attempt >> d/log; test $attempt -eq 2\nend\n\
+            cat d/log\n\
+            ftsh -c 'try 1 time atomic in d/sub\nrm d/sub/f; mkdir d/sub/g\nend'\n\
+            accept 1 ftsh -c 'try 1 time atomic in d\necho 3 >> d/log; exit 1\nend'\n\
+            try 1 time atomic in d\n\
+            accept 1 ftsh -c 'try 1 time atomic in d\ntrue\nend'\nend";
+        let run = Ftsh::script(text).file("d/sub/f", "");
+        let mut run = run.options(["--preview", "."]);
+        run.unprivileged = unprivileged;
+        if unprivileged {
+            run = run.owned_by_nobody(&["d", "d/sub", "d/sub/f"]);
+        }
+        let run = run.stdout("2\n").stderr("A d/log\nD d/sub/f\nA d/sub/g\n");
+        // The kernel stacks two overlays.
+        let run = run.stderr("two outer attempts or copies cover").success();
+        let names = fs::read_dir(run.directory.path()).expect("a directory").flatten();
+        let names: Vec<_> = names.map(|it| it.file_name()).collect();
+        assert_eq!(names.len(), 2, "{names:?}");
+        assert!(run.directory.path().join("d/sub/f").exists());
+        assert!(!run.directory.path().join("d/log").exists());
+    }
+}
+
+#[test]
+fn a_copy_with_its_layers_inside_has_no_attempts() {
+    if !can_cover(true) {
+        return;
+    }
+    let text = "try 1 time atomic in p/d\ntouch p/d/new\nend";
+    let run = Ftsh::script(text).file("p/d/old", "").options(["--preview", "p/d"]).unprivileged();
+    let run = run.owned_by_nobody(&["p/d"]);
+    fs::set_permissions(run.path("p"), fs::Permissions::from_mode(0o555)).expect("permissions");
+    let run = run.stderr("p/d` is a copy already (by `--preview`").failure(1);
+    let mode = fs::Permissions::from_mode(0o755);
+    fs::set_permissions(run.directory.path().join("p"), mode).expect("permissions");
 }
 
 #[test]

@@ -25,7 +25,7 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::stat::Mode;
-use nix::unistd::mkfifo;
+use nix::unistd::{Uid, mkfifo};
 use tempfile::TempDir;
 
 use self::processes::Mark;
@@ -196,6 +196,15 @@ impl Ftsh {
     /// Runs the shell as nobody if the tests run as root.
     pub(crate) fn unprivileged(mut self) -> Self {
         self.unprivileged = true;
+        self
+    }
+
+    /// Gives files of the directory of the run to the user of unprivileged runs.
+    pub(crate) fn owned_by_nobody(self, names: &[&str]) -> Self {
+        for name in names.iter().filter(|_| Uid::effective().is_root()) {
+            let nobody = Some(run::NOBODY);
+            std::os::unix::fs::chown(self.path(name), nobody, nobody).expect("another owner");
+        }
         self
     }
 

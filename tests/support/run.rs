@@ -23,7 +23,7 @@ use super::{FTSH, Ftsh, lateness};
 /// Maximum address space of a run, which protects the machine from a run out of control.
 const MEMORY: u64 = 4 << 30;
 /// User id of unprivileged runs.
-const NOBODY: u32 = 65534;
+pub(crate) const NOBODY: u32 = 65534;
 
 /// Capacity of a pipe without a reader.
 const PIPE: usize = 1 << 16;

@@ -46,6 +46,16 @@ pub(crate) struct OuterPlace {
 }
 
 impl OuterPlace {
+    /// Returns the place of a path that another shell covers, in whose namespaces this process runs.
+    fn of_other_shell(path: &Path) -> Result<Option<Self>, CoverError> {
+        let Some((covered, layers)) = mounts::outer_overlay(path)? else { return Ok(None) };
+        // The overlay hides layers inside the covered directory.
+        if !layers.join("lower").is_symlink() {
+            return Err(CoverError::Hidden { path: path.into(), covered });
+        }
+        Ok(Some(Self { covered, root: "/".into(), layers }))
+    }
+
     /// Returns the path by which the shell reaches the directory.
     pub(crate) fn reached(&self) -> PathBuf {
         self.root.join(self.covered.strip_prefix("/").unwrap_or(&self.covered))
@@ -107,7 +117,10 @@ impl Directories {
                 (None, Some(below)) => {
                     return Err(CoverError::Mounted { path, below: below.covered.clone() });
                 }
-                (None, None) => CoveredDirectory::find(path)?,
+                (None, None) => match OuterPlace::of_other_shell(&path)? {
+                    Some(place) => CoveredDirectory::nested(path.clone(), path, &[place])?,
+                    None => CoveredDirectory::find(path)?,
+                },
             });
         }
         Ok(Self { places })

@@ -51,10 +51,26 @@ pub enum CoverError {
         error: io::Error,
     },
     /// A directory that two outer attempts cover.
-    #[error("two outer attempts cover `{}` already, and no third one is possible", .path.display())]
+    #[error(
+        "two outer attempts or copies cover `{}` already, and no third one is possible",
+        .path.display()
+    )]
     Stacked {
         /// Path of the directory.
         path: PathBuf,
+    },
+    /// A directory that another shell covers, with layers that the overlay hides.
+    #[error(
+        "`{}` is a copy already (by `--preview`, `--storm` or an outer `atomic in`), and its changes are \
+         kept inside `{}`, since the parent accepts none: copy a directory below instead",
+        .path.display(),
+        .covered.display()
+    )]
+    Hidden {
+        /// Path of the directory.
+        path: PathBuf,
+        /// Directory that the other shell covers.
+        covered: PathBuf,
     },
     /// The kernel does not permit namespaces to this user.
     #[error("this user may not create namespaces: {}", reason(*.setting, .error))]
@@ -78,7 +94,7 @@ impl CoverError {
             | Self::FileSystem { error, .. }
             | Self::Namespaces { error, .. }
             | Self::System(error) => Some(error),
-            Self::Root | Self::Mounted { .. } | Self::Stacked { .. } => None,
+            Self::Root | Self::Mounted { .. } | Self::Stacked { .. } | Self::Hidden { .. } => None,
         }
     }
 }

@@ -10,16 +10,47 @@ use ftsh_sys::{MountFailure, MountStep};
 use nix::errno::Errno;
 use rustix::fs::fstatfs;
 
+use crate::entry::{NESTED, PREFIX};
 use crate::error::CoverError;
 
 /// Returns a mount point below a directory, if there is one.
 pub(crate) fn mounted_below(directory: &Path) -> io::Result<Option<PathBuf>> {
+    let mut points = all()?.into_iter().map(|mount| mount.point);
+    Ok(points.find(|point| point != directory && point.starts_with(directory)))
+}
+
+/// Mounted file system.
+struct Mount {
+    point: PathBuf,
+    kind: Vec<u8>,
+    source: PathBuf,
+}
+
+/// Returns the mounts that this process sees, in the order of their mounting.
+fn all() -> io::Result<Vec<Mount>> {
     let text = std::fs::read("/proc/thread-self/mountinfo")?;
-    let points = text.split(|byte| *byte == b'\n').filter_map(|line| {
-        line.split(|byte| *byte == b' ').nth(4).map(|point| PathBuf::from(unescape(point)))
+    let mounts = text.split(|byte| *byte == b'\n').filter_map(|line| {
+        let mut fields = line.split(|byte| *byte == b' ');
+        let point = unescape(fields.nth(4)?).into();
+        // The number of optional fields varies.
+        let mut further = fields.skip_while(|field| *field != b"-").skip(1);
+        let kind = further.next()?.to_vec();
+        Some(Mount { point, kind, source: unescape(further.next()?).into() })
     });
-    let mut below = points.filter(|point| point != directory && point.starts_with(directory));
-    Ok(below.next())
+    Ok(mounts.collect())
+}
+
+/// Returns the overlay of an outer shell that shows a path: the covered directory, and the layers.
+pub(crate) fn outer_overlay(path: &Path) -> io::Result<Option<(PathBuf, PathBuf)>> {
+    let above = all()?.into_iter().filter(|mount| path.starts_with(&mount.point));
+    // Of several mounts at one point, the last one is visible.
+    let shown = above.max_by_key(|mount| mount.point.as_os_str().len());
+    let is_ours = |mount: &Mount| {
+        let name = mount.source.file_name().unwrap_or_default().as_encoded_bytes();
+        mount.kind == b"overlay"
+            && [PREFIX, NESTED].iter().any(|it| name.starts_with(it.as_bytes()))
+    };
+    Ok(shown.filter(is_ours).map(|mount| (mount.point, mount.source)))
 }
 
 /// Decodes the octal escapes of `mountinfo`.

@@ -33,7 +33,8 @@ const STACK: usize = 64 * 1024;
 pub struct Overlay {
     /// Absolute path of the directory that the overlay covers.
     pub target: CString,
-    /// Working directory of the mount, from which relative paths in the options are resolved.
+    /// Working directory of the mount, from which relative paths in the options are resolved. The
+    /// list of mounts shows the path as the source of the overlay.
     pub layers: CString,
     /// Options of the file system.
     pub options: CString,
@@ -226,7 +227,7 @@ impl Child<'_> {
             if overlay.outer.is_none() {
                 self.step = MountStep::Overlay(index);
                 chdir(overlay.layers.as_c_str())?;
-                mount(c"ftsh", &overlay.target, c"overlay", 0, &overlay.options)?;
+                mount(&overlay.layers, &overlay.target, c"overlay", 0, &overlay.options)?;
             }
         }
         self.mount_hidden().map_err(|errno| Errno::from_raw(errno.raw_os_error()))?;
@@ -269,7 +270,7 @@ impl Child<'_> {
             self.step = MountStep::Overlay(index);
             rustix::process::chdir(overlay.layers.as_c_str())?;
             place(self.hidden[index].lower.take(), OUTER)?;
-            mount(c"ftsh", MERGED, c"overlay", 0, &overlay.options)
+            mount(&overlay.layers, MERGED, c"overlay", 0, &overlay.options)
                 .map_err(|errno| rustix::io::Errno::from_raw_os_error(errno as i32))?;
             self.hidden[index].merged = Some(copy(MERGED, OpenTreeFlags::empty())?);
         }
