@@ -19,7 +19,12 @@ ci:
 fmt:
     cargo fmt --all
 
-# Find what the compiler lets pass
+# Check the form and the code of libraries and programs, in seconds after an edit
+check:
+    cargo fmt --all --check
+    cargo clippy --workspace -- -D warnings
+
+# Find what the compiler lets pass, in tests as well
 lint:
     cargo clippy --workspace --all-targets -- -D warnings
 
@@ -127,11 +132,6 @@ deb RELEASE="bookworm": package
 # Make the files of a release for TARGETS into dist/release; needs Rust of rustup, and Python
 release *TARGETS="x86_64-unknown-linux-musl aarch64-unknown-linux-musl": pages
     packaging/release/make {{ TARGETS }}
-
-# Write the order of functions in the program anew, after changes of what a start runs; needs x86_64, python3 and nm
-start-order:
-    CARGO_PROFILE_RELEASE_STRIP=none cargo build --release --bin ftsh
-    packaging/start-order/order.py target/release/ftsh
 
 # Put ftsh into cargo's bin directory, and its manual pages and completions where man, bash and fish find them
 install: dist

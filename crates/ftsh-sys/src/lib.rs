@@ -10,8 +10,6 @@ mod descriptors;
 mod fd_kind;
 mod file_handle;
 mod file_lock;
-#[cfg(any(test, target_env = "musl"))]
-mod heap;
 mod inotify;
 mod key_monitor;
 mod launch;

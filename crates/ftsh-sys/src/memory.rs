@@ -36,8 +36,9 @@ pub fn shared_number() -> io::Result<&'static AtomicU64> {
 #[cfg(not(target_env = "musl"))]
 use std::alloc::System as HEAP;
 
+// The allocator of musl takes half as long again for a script.
 #[cfg(target_env = "musl")]
-use super::heap::HEAP;
+use dlmalloc::GlobalDlmalloc as HEAP;
 
 /// Allocator that ends the process with a message when even a small allocation fails.
 ///
@@ -132,7 +133,11 @@ pub fn prepare_allocator() {
         libc::mallopt(libc::M_MXFAST, 0);
     }
     #[cfg(target_env = "musl")]
-    super::heap::allow_forks();
+    // SAFETY: a plain call. Without memory for the handlers, only a fork during an allocation of
+    // another thread is in danger.
+    unsafe {
+        dlmalloc::enable_alloc_after_fork();
+    }
 }
 
 /// Returns true if this program is linked statically.

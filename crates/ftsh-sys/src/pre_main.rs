@@ -1,10 +1,10 @@
-//! Code that runs before Rust's start-up code, or in place of parts of that code.
+//! Code that runs before Rust's start-up code, which opens `/dev/null` in place of a closed standard
+//! descriptor and ignores SIGPIPE.
 
-use std::os::fd::{BorrowedFd, IntoRawFd};
+use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 use libc::c_int;
-use rustix::fs::{Mode, OFlags, open};
 use rustix::io::{FdFlags, fcntl_getfd, fcntl_setfd};
 use rustix::stdio::{stderr, stdin, stdout};
 
@@ -21,7 +21,7 @@ static FILE_LIMIT_WAS_IGNORED: AtomicBool = AtomicBool::new(false);
 
 /// One bit for each of descriptors 0 to 2 that was closed at the start of the process.
 ///
-/// `/dev/null` is opened there, so that no other file gets these numbers.
+/// Rust's start-up code opens `/dev/null` there, so that no other file gets these numbers.
 static WERE_CLOSED: AtomicU8 = AtomicU8::new(0);
 
 #[used]
@@ -32,22 +32,12 @@ static BEGIN: extern "C" fn() = {
         for (number, fd) in (0..).zip(standard()) {
             if fcntl_getfd(fd).is_err() {
                 WERE_CLOSED.fetch_or(1 << number, Ordering::Relaxed);
-                occupy(number);
             }
         }
-        set_action(libc::SIGPIPE, SignalAction::Ignore);
         FILE_LIMIT_WAS_IGNORED.store(is_ignored(libc::SIGXFSZ), Ordering::Relaxed);
     }
     begin
 };
-
-/// Opens `/dev/null` at the lowest free number.
-fn occupy(number: c_int) {
-    let null = open(c"/dev/null", OFlags::RDWR, Mode::empty());
-    if !null.is_ok_and(|fd| fd.into_raw_fd() == number) {
-        std::process::abort();
-    }
-}
 
 /// Returns descriptors 0 to 2.
 fn standard() -> [BorrowedFd<'static>; 3] {
