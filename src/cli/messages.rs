@@ -15,8 +15,6 @@ use ftsh_process::non_blocking_writer::{self, NonBlockingWriter};
 use ftsh_syntax::slug::Slug;
 use ftsh_sys::os_error::plain;
 
-/// Exit status after a bug in the shell, `EX_SOFTWARE` of sysexits.h.
-const INTERNAL_ERROR: i32 = 70;
 /// Maximum wait for the reader of the final messages.
 const FINAL_WRITE_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -83,7 +81,8 @@ pub(super) fn redirect_to(writer: NonBlockingWriter) {
     let _ = UNCAPTURED.set(writer);
 }
 
-/// Makes a panic in any thread end the shell with a message.
+/// Makes a panic in any thread print a message and end the process by SIGABRT. A supervisor then
+/// cleans up, as after any other signal to the interpreter.
 pub(super) fn report_panics() {
     std::panic::set_hook(Box::new(|panic| {
         report(&format!(
@@ -94,6 +93,6 @@ pub(super) fn report_panics() {
             report(&trace.to_string());
         }
         non_blocking_writer::wait(Some(FINAL_WRITE_TIMEOUT));
-        std::process::exit(INTERNAL_ERROR);
+        std::process::abort();
     }));
 }

@@ -556,12 +556,16 @@ pub static INSTEAD_OF_SCRIPT: [&Spec; 7] =
     [&TEXT, &REPLAY, &STATUS_OF, &TIMELINE, &EXPLAIN, &LSP, &CHANNELS];
 
 /// Exit statuses of the shell.
-pub const STATUS: [(&str, &str); 8] = [
+pub const STATUS: [(&str, &str); 9] = [
     ("0", "success"),
     ("n", "exit n; or the status of the command that failed"),
     ("124", "out of time"),
     ("126, 127", "a program can't be executed, does not exist"),
     ("128+n", "a command was killed by signal n"),
+    (
+        "134",
+        "an error in ftsh itself, which a message before it names; or a command was killed by SIGABRT",
+    ),
     (
         "75",
         "another run holds the lock or the journal; or a failure was deferred, refused or of an engine",

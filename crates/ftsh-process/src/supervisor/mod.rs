@@ -166,7 +166,6 @@ pub fn supervise(
             drop(supervisor);
             // A stopped interpreter could not clean up after a killed supervisor.
             sys::continue_without_parent();
-            die_of_panics();
             if let Some(liveness_locks) = &options.liveness_locks {
                 liveness_locks.interprets();
             }
@@ -195,13 +194,4 @@ fn sockets() -> io::Result<(UnixStream, UnixStream)> {
         UnixStream::from(sys::move_up(ours.into())?),
         UnixStream::from(sys::move_up(theirs.into())?),
     ))
-}
-
-/// Makes a panic end the interpreter by a signal, so that the supervisor cleans up.
-fn die_of_panics() {
-    let report = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |panic| {
-        report(panic);
-        std::process::abort();
-    }));
 }
