@@ -1,9 +1,10 @@
 //! Removal of files according to the notes of a run.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, OsStr};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
@@ -80,14 +81,23 @@ pub(super) fn has_stale_runs() -> bool {
 }
 
 /// Returns true if `runs` may hold the directory of a killed shell: one that no shell has locked.
+/// Removes `runs` if it is empty. A missing `runs` costs one system call.
 pub(super) fn has_free_run(runs: &Path) -> bool {
     // In `/tmp`, a link could lead to another file system.
-    if !runs.symlink_metadata().is_ok_and(|it| it.is_dir()) {
-        return false;
+    let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    let Ok(mut found) = Dir::open(runs, flags, Mode::empty()) else { return false };
+    let names = found.iter().map_while(Result::ok).map(|run| run.file_name().to_owned());
+    let mut names = names.filter(|name| ![c".", c".."].contains(&name.as_c_str())).enumerate();
+    let mut is_empty = true;
+    let has_free = names.any(|(at, name)| {
+        is_empty = false;
+        let name = OsStr::from_bytes(name.to_bytes());
+        at == MAX_TESTED_RUNS || lock(&runs.join(name)).is_some()
+    });
+    if is_empty {
+        let _ = std::fs::remove_dir(runs);
     }
-    let Ok(runs) = std::fs::read_dir(runs) else { return false };
-    let mut runs = runs.map_while(Result::ok).enumerate();
-    runs.any(|(at, run)| at == MAX_TESTED_RUNS || lock(&run.path()).is_some())
+    has_free
 }
 
 /// Locks the directory of a run. Returns none if the shell of the run is alive.

@@ -114,6 +114,9 @@ fn runs_of_living_shells_start_no_worker() {
     let runs = place.path().join("runs");
     assert!(!sweep::has_free_run(&runs));
     fs::create_dir(&runs).expect("a directory");
+    assert!(!sweep::has_free_run(&runs));
+    assert!(!runs.exists(), "an empty directory is removed");
+    fs::create_dir(&runs).expect("a directory");
     fs::write(runs.join("file"), "").expect("a file");
     assert!(!sweep::has_free_run(&runs));
     let lock = |name: String| {
