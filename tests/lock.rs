@@ -484,3 +484,40 @@ fn durations_are_those_of_the_language() {
         }
     }
 }
+
+#[test]
+fn locks_of_ended_runs_are_removed() {
+    let run = Ftsh::script(WAITS).options(["--lock"]).env("FTSH_LOCK_DIR", "locks").start();
+    run.until_lines("ready", 1);
+    let locks = run.directory().join("locks");
+    let count = || fs::read_dir(&locks).expect("a directory").count();
+    // One ends by itself, and one is killed with its supervisor.
+    let other = |name: &str, text: &str| {
+        let path = run.directory().join(name);
+        fs::write(&path, text).expect("a script");
+        Ftsh::new().env("FTSH_LOCK_DIR", &locks).arg("--lock").arg(path)
+    };
+    other("ends.ftsh", "true").success();
+    assert_eq!(count(), 2);
+    let killed = other("killed.ftsh", "kill -KILL $$ $PPID; sleep 60").start();
+    killed.until_gone("killed");
+    drop(killed.wait());
+    // The lock in use and the lock of the last run are left.
+    other("last.ftsh", "true").success();
+    assert_eq!(count(), 2);
+    other("script.ftsh", "true").stderr("is held by process").failure(75);
+    go(&run);
+    run.wait().expect_code(0);
+}
+
+#[test]
+fn a_start_right_after_a_kill_waits_for_the_rest_of_the_holder() {
+    // The interpreter outlives its supervisor for the time in which the command ignores SIGTERM.
+    let command = "sh -c 'trap \"\" TERM; echo ready > ready; sleep 60'";
+    let run = Ftsh::command(command).options(["--lock=lock", "-t", "0.2"]).start();
+    run.until_lines("ready", 1);
+    run.signal(Signal::SIGKILL);
+    rival(&run, "echo mine").stdout("mine\n").stderr("").success();
+    run.until_gone("everything gone");
+    drop(run.wait());
+}

@@ -1,7 +1,8 @@
 //! `--lock`: one run at a time.
 //!
 //! The lock uses `flock`: the kernel frees the lock with the last process of the shell. Commands do
-//! not inherit the lock. The file remains and names the holder.
+//! not inherit the lock. The file names the holder, and remains after the run. A later run with a
+//! lock of its own removes the files of scripts.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read, Seek, Write};
@@ -33,6 +34,9 @@ const MAX_FILE_SIZE: u64 = 1 << 16;
 const REPLACE_INTERVAL: Duration = Duration::from_millis(20);
 /// Holder of a lock whose file does not name the holder.
 const UNNAMED: &str = "another program, or by a run that has just started";
+/// Minimum wait for a lock whose noted holder is gone: the rest of the holder is about to end, or
+/// another run removes the lock.
+const ENDING_TIMEOUT: Duration = Duration::from_secs(1);
 /// Longest time in which a new holder writes its name into the lock file.
 const NAMING_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -70,8 +74,27 @@ impl LockLocation {
                         directory.display()
                     )
                 })?;
+                remove_ended(&directory);
                 Ok(directory.join(format!("{short}-{hash:016x}.lock")))
             }
+        }
+    }
+}
+
+/// Removes the locks of ended runs from the directory of the locks of scripts. A run that takes such
+/// a lock at this moment waits for its release, since the noted holder is gone.
+fn remove_ended(directory: &Path) {
+    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.extension().is_none_or(|it| it != "lock") {
+            continue;
+        }
+        let Ok(file) = open(&path) else { continue };
+        if let Ok(file) = FileLock::lock(file, LockKind::ExclusiveNow)
+            && HolderNote::read(&file).is_some_and(|note| note.is_gone())
+            && identity_of(file.metadata()) == identity_of(std::fs::symlink_metadata(&path))
+        {
+            let _ = std::fs::remove_file(&path);
         }
     }
 }
@@ -147,6 +170,11 @@ fn identity(file: &Metadata) -> (u64, u64) {
     (file.dev(), file.ino())
 }
 
+/// Returns the device and the inode of a file that was found.
+fn identity_of(found: io::Result<Metadata>) -> Option<(u64, u64)> {
+    found.ok().as_ref().map(identity)
+}
+
 /// Takes a lock, waiting at most `timeout`. Calls `waiting` once with the reason of a wait.
 pub(super) fn take(
     path: &Path,
@@ -164,6 +192,8 @@ pub(super) fn take(
         let file = match FileLock::lock(file, LockKind::ExclusiveNow) {
             Ok(file) => file,
             Err((file, Errno::EWOULDBLOCK)) => {
+                let is_ending = HolderNote::read(&file).is_some_and(|note| note.is_gone());
+                let timeout = if is_ending { timeout.max(ENDING_TIMEOUT) } else { timeout };
                 let left = timeout.saturating_sub(start.elapsed());
                 let owner = describe(path, &file);
                 if left.is_zero() {
@@ -173,7 +203,7 @@ pub(super) fn take(
                         format!("{owner}, still after {}", Human(start.elapsed()))
                     }));
                 }
-                if !is_reported {
+                if !is_reported && !is_ending {
                     is_reported = true;
                     waiting(&owner);
                 }
@@ -252,7 +282,6 @@ fn no_lock(path: &Path, errno: Errno) -> anyhow::Error {
 /// Keeps a lock until the end of all processes of this run. Returns none if the file was removed
 /// meanwhile.
 fn keep(path: &Path, file: FileLock, holder: &LockHolder) -> Option<HeldLock> {
-    let identity_of = |found: io::Result<Metadata>| found.ok().as_ref().map(identity);
     let identity = identity_of(file.metadata())?;
     if identity_of(std::fs::symlink_metadata(path)) != Some(identity) {
         return None;
@@ -375,6 +404,19 @@ impl HolderNote {
     fn is_here(&self) -> bool {
         self.field("host") == host().unwrap_or_default()
     }
+
+    /// Returns true if the holder was a process of this machine that has ended, even if its parent
+    /// has not waited for it yet.
+    fn is_gone(&self) -> bool {
+        let is_gone = |pid| {
+            let is_missing = nix::sys::signal::kill(Pid::from_raw(pid), None) == Err(Errno::ESRCH);
+            // An ended process has no program.
+            let program = std::fs::read_link(format!("/proc/{pid}/exe"));
+            let kind = program.err().map(|error| error.kind());
+            is_missing || kind == Some(io::ErrorKind::NotFound)
+        };
+        self.is_here() && self.pid().is_some_and(is_gone)
+    }
 }
 
 /// Describes the holder of a lock in one line.
@@ -385,9 +427,8 @@ fn describe(path: &Path, file: &File) -> String {
         return format!("{lock} {UNNAMED}");
     };
     let (field, is_here) = (|name| note.field(name), note.is_here());
-    let gone = || nix::sys::signal::kill(Pid::from_raw(pid), None) == Err(Errno::ESRCH);
     // The note is that of an earlier run.
-    if is_here && gone() {
+    if note.is_gone() {
         return format!("{lock} {UNNAMED}");
     }
     let mut text = format!("{lock} process {pid}, `{}`", field("script"));
