@@ -36,6 +36,7 @@ mod generated;
 mod hints;
 mod idle;
 mod imports;
+mod internal_errors;
 mod journal;
 mod keys;
 mod kills;

@@ -9,6 +9,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::stat::Mode;
 use nix::unistd::{Pid, mkfifo};
 
+use crate::support::FTSH;
 use crate::support::terminal::{LONG, User};
 
 #[test]
@@ -93,7 +94,7 @@ fn answers(user: &mut User, question: &Question, others: usize, answer: &str) ->
 #[test]
 fn concurrent_prompts_get_whole_answers_in_turn() {
     let question = Question::plain();
-    let (ask, shell) = (question.command(), env!("CARGO_BIN_EXE_ftsh"));
+    let (ask, shell) = (question.command(), FTSH);
     for script in [
         format!("forall x in 1 2\n{ask} $x\nend"),
         format!("forall x in 1 2 output grouped\n{ask} $x\nend"),
@@ -202,7 +203,7 @@ fn commands_get_the_terminal_in_order_of_their_requests() {
 #[test]
 fn a_command_that_no_longer_reads_releases_the_terminal() {
     let question = Question::plain();
-    let (ask, shell) = (question.command(), env!("CARGO_BIN_EXE_ftsh"));
+    let (ask, shell) = (question.command(), FTSH);
     let goes_on = "exec sleep 1000";
     for script in [
         format!("forall x in 1 2\n{ask} $x '{goes_on}'\nend"),
@@ -381,7 +382,7 @@ fn a_script_stops_and_continues_with_its_commands() {
             _ => {
                 let inside = place.path().join("inside");
                 std::fs::write(&inside, line).expect("a file");
-                format!("{} {}", env!("CARGO_BIN_EXE_ftsh"), inside.display())
+                format!("{} {}", FTSH, inside.display())
             }
         };
         let wrapper = "set -m; \"$@\"; echo stopped $?; fg; echo ended $?";

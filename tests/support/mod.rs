@@ -6,6 +6,7 @@ pub(crate) mod expectations;
 pub(crate) mod home;
 pub(crate) mod lateness;
 pub(crate) mod processes;
+pub(crate) mod program;
 pub(crate) mod rounds;
 pub(crate) mod run;
 pub(crate) mod side_by_side;
@@ -29,14 +30,12 @@ use nix::unistd::{Uid, mkfifo};
 use tempfile::TempDir;
 
 use self::processes::Mark;
+pub(crate) use self::program::FTSH;
 use self::run::{Finished, Running};
 
 /// Ways to find processes, for `FTSH_TEST_FALLBACK`: the best way, without pidfds, and without
 /// subreapers as well.
 pub(crate) const WAYS: [&str; 3] = ["0", "pidfd", "1"];
-
-/// Path of the binary under test.
-pub(crate) const FTSH: &str = env!("CARGO_BIN_EXE_ftsh");
 
 /// Builder of a run of the shell, in a directory of its own and with nearly no environment.
 ///

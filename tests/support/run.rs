@@ -18,6 +18,7 @@ use tempfile::TempDir;
 use wait_timeout::ChildExt;
 
 use super::processes::{Mark, Survivor};
+use super::program::caller_environment;
 use super::{FTSH, Ftsh, lateness};
 
 /// Maximum address space of a run, which protects the machine from a run out of control.
@@ -96,6 +97,7 @@ impl Running {
             .args(&ftsh.arguments)
             .current_dir(directory)
             .env_clear()
+            .envs(caller_environment())
             .env("PATH", format!("{}:/usr/local/bin:/usr/bin:/bin", bin.display()))
             .env("HOME", directory)
             .env("TMPDIR", directory)

@@ -13,7 +13,7 @@ use nix::sys::termios::{LocalFlags, tcgetattr};
 use nix::unistd::{Pid, tcgetpgrp};
 use wait_timeout::ChildExt;
 
-use super::{is_ready, run};
+use super::{FTSH, is_ready, run};
 
 /// Time limit, longer than any step.
 pub(crate) const LONG: Duration = Duration::from_secs(30);
@@ -54,7 +54,7 @@ impl User {
             command.args(["bash", "-c", wrapper, "bash"]);
         }
         command
-            .arg(env!("CARGO_BIN_EXE_ftsh"))
+            .arg(FTSH)
             .args(arguments)
             .env_remove("NO_COLOR")
             .envs(variables.iter().copied())
