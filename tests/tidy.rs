@@ -165,16 +165,10 @@ fn assert_dependencies_are_documented(manifest: &str, document: &str) {
 
 #[test]
 fn ci_runs_the_documented_commands() {
-    // What its builds leave out changes no command.
-    let ci = read(".ci/run");
-    let ci = ci.replace(" --config .ci/release.toml", "").replace("lint_and ", "");
-    let ci = ci.replace(" -- --include-ignored --skip by_hand", "");
-    for (document, command) in [
-        ("README.md", "cargo run --release -- examples/hello.ftsh"),
-        ("CONTRIBUTING.md", "cargo test --workspace"),
-    ] {
-        for (name, text) in [(document, read(document)), (".ci/run", ci.clone())] {
-            assert!(text.lines().any(|line| line == command), "{name} lacks {command}");
+    for command in ["cargo run --release -- examples/hello.ftsh", "cargo test --workspace"] {
+        for name in ["README.md", "CONTRIBUTING.md", ".ci/run"] {
+            let is_there = read(name).lines().any(|line| line == command);
+            assert!(is_there, "{name} lacks {command}");
         }
     }
 }
