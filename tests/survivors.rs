@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 use nix::unistd::Uid;
 
+use crate::support::program::has_test_switches;
 use crate::support::run::{Finished, Running};
 use crate::support::{Ftsh, WAYS};
 
@@ -129,7 +130,7 @@ fn an_earlier_daemon_of_another_user_delays_nothing() {
 #[test]
 fn a_daemon_that_cannot_be_found_is_reported_with_failures() {
     let text = "try 2 times every 1 ms; sh -c 'exit 3'; end";
-    for (way, count) in [("ps", 1), ("1", 0)] {
+    for (way, count) in [("ps", usize::from(has_test_switches())), ("1", 0)] {
         let run = Ftsh::command(text).env("FTSH_TEST_FALLBACK", way).options(["-l", "10"]);
         let finished = run.failure(3);
         let errors = finished.errors();
