@@ -33,6 +33,19 @@ fn jobs_on_three_machines() {
 }
 
 #[test]
+fn a_block_runs_on_each_host() {
+    let recipe = Recipe::new("Run a block on each host").args(&["alpha", "beta"]);
+    let fetch = "echo \"$FTSH_ATTEMPT\"; test -e tried || { touch tried; exit 1; }";
+    let recipe = recipe.program("fetch-release", fetch).program("systemctl", "");
+    let finished = Recipe(recipe.0.program("bin/ssh", SSH)).success();
+    for host in ["alpha", "beta"] {
+        assert!(finished.text().contains(&format!("{host} is done\n")));
+    }
+    assert_eq!(count(&finished, "calls", "systemctl restart shop"), 2);
+    assert_eq!(count(&finished, "calls", "fetch-release"), 3);
+}
+
+#[test]
 fn jobs_on_slurm() {
     let srun = "while case $1 in -*) ;; *) false;; esac; do shift; done; exec \"$@\"";
     let align =

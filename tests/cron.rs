@@ -33,6 +33,13 @@ fn a_good_run_is_silent() {
 }
 
 #[test]
+fn a_failure_is_reported_without_a_log() {
+    let finished = cron("echo out\nfalse").options(["-l", "0"]).stdout("").failure(1);
+    assert!(finished.errors().starts_with("ftsh: script.ftsh:2: `false` exited with 1\n"));
+    assert!(finished.errors().ends_with("\nout\n"));
+}
+
+#[test]
 fn a_success_with_errors_may_be_shown() {
     // Neither the log nor standard output counts.
     let quiet = "echo out\ntry 2 times backoff none\ntest $attempt = 2\nend";

@@ -27,7 +27,7 @@ fn every_example_is_right() {
     let examples = scripts(&folder());
     assert!(examples.len() >= 18);
     for path in examples {
-        let checked = Ftsh::new().arg("-n").arg(&path).stdout("").success();
+        let checked = Ftsh::new().args(["-n", "--strict"]).arg(&path).stdout("").success();
         assert_eq!(checked.warnings(), "", "an example is no place for warnings");
     }
 }

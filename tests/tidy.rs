@@ -72,6 +72,8 @@ fn files_stay_readable() {
             problems.push(format!("{name} has {lines} lines of code: would two files be better?"));
         }
     }
+    let limit = format!("at most {MOST_LINES} lines of code");
+    assert!(read("CONTRIBUTING.md").contains(&limit), "CONTRIBUTING.md does not name the limit");
     assert_none(&problems);
 }
 

@@ -44,12 +44,13 @@ use self::plan::{Action, RunPlan};
 pub use self::prefix::HEADS;
 use self::resolve::ProcessContext;
 use ftsh_ide::known::SessionSnapshot;
-use ftsh_ide::lint::{Programs, lint};
+use ftsh_ide::lint::{Programs, Warning, lint};
 use ftsh_machine::Outcome;
 use ftsh_process as process;
 use ftsh_process::non_blocking_writer;
 use ftsh_syntax::diagnostic;
 use ftsh_syntax::print;
+use ftsh_syntax::slug::Slug;
 
 /// Exit status of wrong usage and of other errors before a script starts.
 const NOTHING_WAS_RUN: u8 = 2;
@@ -186,11 +187,13 @@ fn execute_command_line(mut words: Vec<OsString>) -> Result<Outcome> {
             let programs =
                 SessionSnapshot::along_path(context.directory, (context.variable)("PATH"));
             let programs = PathLookup(programs);
+            // What one machine lacks says nothing about the script.
+            let is_portable = |it: &Warning| it.slug != Slug::MissingProgram;
             let mut has_warnings = false;
             for file in script.all_files() {
                 let warnings = lint(file, &plan.machine.backoff, &programs);
                 messages::report(&diagnostic::render_warnings(&file.source, &warnings));
-                has_warnings |= !warnings.is_empty();
+                has_warnings |= warnings.iter().any(is_portable);
             }
             durations::note(&script, &plan);
             // The process ends now. Freeing a large tree node by node takes a tenth of the whole

@@ -47,7 +47,7 @@ pub static CHECK: Spec = Spec {
 /// Status of a check with warnings.
 pub static STRICT: Spec = Spec {
     names: &["--strict"],
-    help: "With -n: end with status 1 if there are warnings",
+    help: "With -n: end with status 1 if there are warnings, except for missing programs",
     ..PLAIN
 };
 
