@@ -269,6 +269,9 @@ fn no_colour_means_none() {
     assert_eq!(colours.count(), 0, "{seen:?}");
     user.types("help try\r");
     assert!(!user.sees("see `help backoff`").contains("\x1b[1m"));
+    // The line is not a statement.
+    user.types("help ==\r");
+    user.sees("other values than numbers compare");
     leaves(user);
 }
 

@@ -308,6 +308,9 @@ fn each_variable_of_the_environment_has_help() {
         let text = answer(name);
         assert!(text.starts_with(&format!("{name}\n")) && text.len() > 40, "{text}");
     }
+    for option in TABLE.iter().flat_map(|option| option.names) {
+        assert!(answer(option).starts_with(&format!("{option}\n`ftsh {option}")), "{option}");
+    }
     let levels = answer("FTSH_LOG_LEVEL");
     assert!(levels.starts_with("FTSH_LOG_LEVEL\nAs the option `-l N`: 0 none,"), "{levels}");
     assert_eq!(answer("FTSH_DEADLINE").matches("environment of").count(), 2);

@@ -1,4 +1,4 @@
-//! Topics of `help` at the prompt about variables of the environment.
+//! Topics of `help` at the prompt about options and variables of the environment.
 
 use super::options::TABLE;
 use ftsh_ide::help::ProgramTopic;
@@ -20,9 +20,14 @@ pub const OF_COMMANDS: [(&str, &str); 4] = [
     ("FTSH_SCOPE", "the tag by which the shell finds its processes"),
 ];
 
-/// Returns the variables as topics of `help`: those of options, those without one, and those of
-/// commands.
+/// Returns topics of `help`: options, their variables, variables without an option, and variables
+/// of commands.
 pub fn all() -> Vec<ProgramTopic> {
+    let options = TABLE.into_iter().flat_map(|option| {
+        let value = option.value.map(|value| format!(" {value}")).unwrap_or_default();
+        let text = move |name: &str| format!("`ftsh {name}{value}`: {}.\n", option.meaning());
+        option.names.iter().map(move |name| ((*name).to_owned(), text(name)))
+    });
     let of_options = TABLE.into_iter().filter_map(|option| {
         let value = option.value.map(|value| format!(" {value}")).unwrap_or_default();
         let nested = if option.is_private {
@@ -44,7 +49,7 @@ pub fn all() -> Vec<ProgramTopic> {
         (name.to_owned(), format!("In the environment of commands: {meaning}.\n"))
     });
     let mut topics: Vec<ProgramTopic> = Vec::new();
-    for (name, text) in of_options.chain(others).chain(of_commands) {
+    for (name, text) in options.chain(of_options).chain(others).chain(of_commands) {
         match topics.iter_mut().find(|topic| topic.name == name) {
             Some(topic) => topic.text += &format!("\n{text}"),
             None => topics.push(ProgramTopic { name, text }),

@@ -126,7 +126,10 @@ impl<D: Interactive<Edited = Edited>> Session<D> {
         let script = match parse_with(NAME, &text, names) {
             Ok(script) => script,
             Err(errors) => {
-                write_error(&diagnostic::render_all(&errors));
+                match help::asked_of_operator(&text) {
+                    Some(topics) => self.help(&topics),
+                    None => write_error(&diagnostic::render_all(&errors)),
+                }
                 return None;
             }
         };
@@ -134,8 +137,7 @@ impl<D: Interactive<Edited = Edited>> Session<D> {
             return None;
         }
         if let Some(topics) = self.prompt_command(&script, help::COMMAND) {
-            let columns = self.reader.columns();
-            write_output(&help::answer(&topics, &self.topics, columns, self.colors));
+            self.help(&topics);
             return None;
         }
         if self.prompt_command(&script, why::COMMAND).is_some_and(|words| words.is_empty()) {
@@ -156,6 +158,11 @@ impl<D: Interactive<Edited = Edited>> Session<D> {
             self.begin_line();
         }
         is_over.then_some(outcome)
+    }
+
+    fn help(&mut self, topics: &[String]) {
+        let columns = self.reader.columns();
+        write_output(&help::answer(topics, &self.topics, columns, self.colors));
     }
 
     /// Reports the failure of a statement and keeps it for `why`. Returns the failure in one or two

@@ -76,6 +76,14 @@ pub fn asked(script: &Script, command: &str) -> Option<Vec<String>> {
     (first == command).then(|| topics.to_vec())
 }
 
+/// Returns the words after `help` in a line that is not a statement, because an operator follows.
+pub fn asked_of_operator(line: &str) -> Option<Vec<String>> {
+    let topics = line.trim().strip_prefix(COMMAND)?.trim_start();
+    let is_operator =
+        |topic: &&str| OPERATORS.contains(topic) || meaning::operator(topic).is_some();
+    Some(vec![Some(topics).filter(is_operator)?.to_owned()])
+}
+
 /// Returns all topics, in alphabetical order.
 pub fn topics() -> impl Iterator<Item = &'static str> {
     let texts = TEXT.lines().filter_map(|line| line.strip_prefix("@ "));
@@ -116,8 +124,8 @@ pub fn answer(topics: &[String], more: &[ProgramTopic], columns: usize, colors: 
         return overview(columns, colors);
     }
     let of_program = |topic: &str| more.iter().find(|it| it.name == *topic);
-    let about = |topic: &String| match text(topic)
-        .or_else(|| of_program(topic).map(|it| it.text.clone()))
+    let about = |topic: String| match text(&topic)
+        .or_else(|| of_program(&topic).map(|it| it.text.clone()))
     {
         Some(text) => {
             let title = if colors { format!("\x1b[1m{topic}\x1b[0m") } else { topic.clone() };
@@ -126,12 +134,25 @@ pub fn answer(topics: &[String], more: &[ProgramTopic], columns: usize, colors: 
         None => {
             let mut names: Vec<&str> = self::topics().collect();
             names.extend(more.iter().map(|it| it.name.as_str()));
-            let meant = nearest(topic, names);
+            let meant = nearest(&topic, names);
             let meant = meant.map(|meant| format!(", did you mean `{meant}`?")).unwrap_or_default();
             format!("There is no help on `{topic}`{meant}\n")
         }
     };
-    topics.iter().map(about).collect::<Vec<_>>().join("\n")
+    joined(topics).into_iter().map(about).collect::<Vec<_>>().join("\n")
+}
+
+/// Returns topics with each two words that are a topic together as one, such as `keep going`.
+fn joined(words: &[String]) -> Vec<String> {
+    let mut topics: Vec<String> = Vec::new();
+    for word in words {
+        let both = topics.last().map(|last| format!("{last} {word}"));
+        match both.filter(|both| text(both).is_some()) {
+            Some(both) => *topics.last_mut().expect("a first word") = both,
+            None => topics.push(word.clone()),
+        }
+    }
+    topics
 }
 
 /// Returns the text about a topic: a paragraph in each line, examples indented by two blanks.
@@ -396,5 +417,31 @@ mod tests {
         assert_eq!(asked("help"), Some(Vec::new()));
         assert_eq!(asked("help > f"), None);
         assert_eq!(asked("help; help"), None);
+        assert_eq!(asked_of_operator("help =="), Some(vec!["==".to_owned()]));
+        assert_eq!(asked_of_operator("help (echo"), None);
+        assert_eq!(asked_of_operator("helping =="), None);
+    }
+
+    #[test]
+    fn two_words_are_one_topic() {
+        let answer = |line: &str| {
+            let topics: Vec<_> = line.split(' ').map(str::to_owned).collect();
+            answer(&topics, &[], 80, false)
+        };
+        for (topic, meaning) in [
+            ("keep going", "a failed branch doesn't end the others"),
+            ("from input", "one word for each line of standard input"),
+            ("in order", "begins with the first word"),
+            ("on ssh", "on ssh HOSTS"),
+            ("once in", "words recorded in the file are skipped"),
+        ] {
+            let answer = answer(topic);
+            assert!(answer.starts_with(&format!("{topic}\n")), "{answer}");
+            assert!(
+                answer.split_whitespace().collect::<Vec<_>>().join(" ").contains(meaning),
+                "{answer}"
+            );
+        }
+        assert!(answer("keep try").contains("\n\ntry\n"));
     }
 }

@@ -17,6 +17,8 @@ const IN: [(&str, &str); 3] = [
     ),
 ];
 
+const FROM_INPUT: &str = "`from input` in place of a list: one word for each line of standard input. With `by \"\\0\"` after it, words end with NUL bytes.";
+
 const TIMES: &str = "`N times`: the maximum number of attempts.";
 
 const VARIABLES: [(&str, &str); 22] = [
@@ -99,6 +101,7 @@ pub(crate) fn clause(head: &str, word: &str, next: &str) -> Option<String> {
         ("for" | "forany" | "forall", "in") | ("forany" | "forall", "order") => {
             return IN.iter().find(|(known, _)| *known == head).map(|(_, help)| (*help).to_owned());
         }
+        ("for" | "forany" | "forall", "from" | "input") => return Some(FROM_INPUT.to_owned()),
         ("forall", _) => {
             let engine = EngineId::named(if word == "on" { next } else { word });
             if let Some(engine) = engine {
@@ -154,17 +157,23 @@ fn symbol(symbol: &str, dotted: &str) -> String {
     format!("`{example}`: {meaning}.")
 }
 
-/// Returns the meanings of a word in all clauses that the word belongs to.
+/// Returns the meanings of a word, or of two words together, in all clauses that they belong to.
 pub(crate) fn clauses_with(word: &str) -> Vec<String> {
     let mut found = Vec::new();
     for head in HEADS.into_iter().chain(DECLARATIONS) {
-        let own = rows(head).filter(|row| row.words.contains(&word) || row.further.contains(&word));
+        let has = |row: &&ClauseRow| {
+            let both = row.words.join(" ");
+            row.words.contains(&word) || row.further.contains(&word) || both == word
+        };
+        let own = rows(head).filter(has);
         let before = found.len();
         found.extend(own.map(|row| format!("`{head}`, `{}`: {}.", row.usage, row.help)));
         if found.len() == before {
+            let (first, second) = word.split_once(' ').unwrap_or((word, ""));
             let engines = EngineId::ALL.into_iter().map(EngineId::name);
-            let next = engines.map(Some).chain([None]).filter(|it| it.is_none() || word == "on");
-            let meanings = next.filter_map(|next| clause(head, word, next.unwrap_or("")));
+            let next = engines.filter(|_| word == "on").map(Some).chain([None]);
+            let meanings = next.filter_map(|it| clause(head, first, it.unwrap_or(second)));
+            let meanings = meanings.filter(|it| second.is_empty() || it.contains(word));
             let mut meanings: Vec<_> = meanings.map(|it| format!("`{head}`, {it}")).collect();
             meanings.dedup();
             found.extend(meanings);
