@@ -148,7 +148,7 @@ fn a_signal_ends_a_branch_and_the_record_says_so() {
     // Not by that signal: an engine would hear of it, and not wait for the record.
     finished.nothing_left().expect_code(0);
     let heard = node_output(&finished);
-    assert_eq!(heard.end(), &BranchEnd::Cancelled(Signal::SIGTERM as i32));
+    assert_eq!(heard.end(), &BranchEnd::Canceled(Signal::SIGTERM as i32));
     assert_eq!(heard.printed, "cleaned\n");
 }
 

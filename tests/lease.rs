@@ -22,7 +22,7 @@ const KEPT: Duration = Duration::from_secs(3);
 /// Short kill timeout for processes that ignore SIGTERM.
 const GRACE: Duration = Duration::from_millis(400);
 
-const TERM: BranchEnd = BranchEnd::Cancelled(Signal::SIGTERM as i32);
+const TERM: BranchEnd = BranchEnd::Canceled(Signal::SIGTERM as i32);
 
 /// Command that leaves an untagged daemon which ignores SIGTERM.
 const STUBBORN: &str = "forall x in a\n sh -c \"trap '' TERM; (setsid sleep 600 &); \
@@ -139,7 +139,7 @@ fn a_head_can_end_a_branch() {
     running.write(&end(Signal::SIGINT));
     let finished = running.wait();
     finished.nothing_left();
-    assert_eq!(node_output(&finished).end(), &BranchEnd::Cancelled(Signal::SIGINT as i32));
+    assert_eq!(node_output(&finished).end(), &BranchEnd::Canceled(Signal::SIGINT as i32));
 }
 
 #[test]

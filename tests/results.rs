@@ -71,7 +71,7 @@ fn a_branch_that_is_cut_short_has_a_line() {
         let options = ["--results", "r", "-t", "1"];
         by_word(&Ftsh::command(script).options(options).failure(code), "r")
     };
-    let (timeout, sibling) = ((124, "timeout"), (1, "cancelled"));
+    let (timeout, sibling) = ((124, "timeout"), (1, "canceled"));
     for (script, code, (status, outcome)) in [
         (
             "forall x in a b; if $x .eq. b; sleep 100; end; sleep 20 ms; sh -c 'exit 3'; end",
@@ -190,7 +190,7 @@ fn each_word_of_a_hedge_has_a_line() {
     let lines = by_word(&finished, "r");
     assert_eq!(ending(&lines["good"]), (0, "succeeded", 0));
     assert_eq!(ending(&lines["bad"]), (7, "exit", 0));
-    assert_eq!(ending(&lines["slow"]), (1, "cancelled", 0));
+    assert_eq!(ending(&lines["slow"]), (1, "canceled", 0));
 }
 
 #[test]

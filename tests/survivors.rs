@@ -40,7 +40,7 @@ fn becoming_root(mode: &str, way: &str, script: &str) -> Option<Ftsh> {
 }
 
 /// Runs a command that is canceled after a moment.
-fn cancelled(mode: &str, way: &str, command: &str) -> Option<Finished> {
+fn canceled(mode: &str, way: &str, command: &str) -> Option<Finished> {
     let script =
         format!("try for 500 ms or 1 time; {command}; catch; echo went on after $error_kind; end");
     Some(becoming_root(mode, way, &script)?.success())
@@ -60,7 +60,7 @@ const ROOT: &str = "./setpriv --reuid 0 --regid 0 --clear-groups sleep 3";
 #[test]
 fn weak_mode_reports_survivors() {
     in_each(&WAYS, |way| {
-        let Some(finished) = cancelled("weak", way, ROOT) else { return };
+        let Some(finished) = canceled("weak", way, ROOT) else { return };
         let log = finished.read("the.log");
         assert_eq!(finished.text(), "went on after timeout\n", "{}", finished.story());
         assert!(finished.within(Duration::from_millis(2500)), "{}", finished.story());
@@ -73,7 +73,7 @@ fn weak_mode_reports_survivors() {
 #[test]
 fn strong_mode_keeps_trying() {
     in_each(&WAYS, |way| {
-        let Some(finished) = cancelled("strong", way, ROOT) else { return };
+        let Some(finished) = canceled("strong", way, ROOT) else { return };
         let log = finished.read("the.log");
         assert_eq!(finished.text(), "went on after timeout\n", "{}", finished.story());
         assert!(finished.elapsed > Duration::from_millis(2900), "{}", finished.story());
@@ -87,7 +87,7 @@ fn strong_mode_keeps_trying() {
 fn a_daemon_of_another_user_is_reported_too() {
     in_each(&["0", "pidfd"], |way| {
         let daemon = format!("sh -c 'setsid {ROOT} & sleep 60'");
-        let Some(finished) = cancelled("strong", way, &daemon) else { return };
+        let Some(finished) = canceled("strong", way, &daemon) else { return };
         let log = finished.read("the.log");
         assert_eq!(log.matches(" can't be killed: sleep\n").count(), 1, "{way}: {log}");
         assert!(finished.elapsed > Duration::from_millis(2900), "{}", finished.story());

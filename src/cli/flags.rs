@@ -96,7 +96,7 @@ pub enum Request {
 
 const USAGE: &str = "ftsh [options] script.ftsh [args]
        ftsh [options] -c TEXT [args]
-       ftsh try|limit|forany|forall|on … -- command (ftsh try --help)
+       ftsh try 3 times -- command
        [… |] ftsh [options]";
 
 /// Formats a list of names with their meanings.

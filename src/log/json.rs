@@ -213,7 +213,7 @@ fn describe(event: &LogEvent) -> (&'static str, Details) {
         LogEvent::Finally => ("finally", vec![]),
         LogEvent::FinallyCut { begun } => ("finally_cut", vec![("begun", json!(begun))]),
         LogEvent::GroupEnded(branch) => ("group_ended", vec![("branch", json!(branch.0))]),
-        LogEvent::Cancelled => ("cancelled", vec![]),
+        LogEvent::Canceled => ("canceled", vec![]),
         LogEvent::Condition(value) => ("condition", vec![("value", json!(value))]),
         LogEvent::Iteration { kind, name, value } => (
             "iteration",

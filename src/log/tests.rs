@@ -131,7 +131,7 @@ fn every_event() -> Vec<LogEvent> {
         LogEvent::Finally,
         LogEvent::FinallyCut { begun: true },
         LogEvent::FinallyCut { begun: false },
-        LogEvent::Cancelled,
+        LogEvent::Canceled,
         LogEvent::Condition(true),
         LogEvent::Iteration { kind: "forany", name: "x".into(), value: "a".into() },
         ended(None, None, 1),
@@ -192,7 +192,7 @@ fn text_lines() {
     finally
     finally is cut short
     finally isn't run: there is no time left for it
-    cancelled
+    canceled
     condition: true
     forany: x=a
     forall: host=a\tb succeeded after 1.5 s
@@ -258,7 +258,7 @@ fn json_lines() {
     {"event":"finally"}
     {"event":"finally_cut","begun":true}
     {"event":"finally_cut","begun":false}
-    {"event":"cancelled"}
+    {"event":"canceled"}
     {"event":"condition","value":true}
     {"event":"iteration","loop":"forany","name":"x","value":"a"}
     {"event":"branch_ended","name":"host","word":"a\tb","outcome":"succeeded","code":0,"attempts":1,"duration":1.5}

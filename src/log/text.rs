@@ -134,7 +134,7 @@ impl fmt::Display for EventText<'_> {
                 f.write_str("finally isn't run: there is no time left for it")
             }
             LogEvent::GroupEnded(branch) => write!(f, "output of task {} is written", branch.0),
-            LogEvent::Cancelled => f.write_str("cancelled"),
+            LogEvent::Canceled => f.write_str("canceled"),
             LogEvent::Placed { node } => write!(f, "branch begins on {node}"),
             LogEvent::Avoided { node, why, time } => {
                 let what = match why {

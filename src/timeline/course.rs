@@ -109,7 +109,7 @@ impl TaskTimeline {
 
     /// Adds a record of the task.
     pub(super) fn add(&mut self, scene: &mut Scene, record: &LogRecord, at: Duration) {
-        if self.last.1 != SpanEnd::Cancelled {
+        if self.last.1 != SpanEnd::Canceled {
             self.last.0 = at;
         }
         match &record.event {
@@ -120,9 +120,9 @@ impl TaskTimeline {
                 self.end_command(scene, at, end, Some(&failure.command));
                 return;
             }
-            LogEvent::Cancelled => {
-                self.close_tries(scene, 0, at, SpanEnd::Cancelled);
-                self.last = (at, SpanEnd::Cancelled);
+            LogEvent::Canceled => {
+                self.close_tries(scene, 0, at, SpanEnd::Canceled);
+                self.last = (at, SpanEnd::Canceled);
                 return;
             }
             LogEvent::CommandSucceeded { command, .. } => {
@@ -130,9 +130,9 @@ impl TaskTimeline {
                 return self.end_command(scene, at, SpanEnd::Succeeded, Some(command));
             }
             LogEvent::Failed(failure)
-                if matches!(failure.kind, FailureKind::Timeout | FailureKind::Cancelled) =>
+                if matches!(failure.kind, FailureKind::Timeout | FailureKind::Canceled) =>
             {
-                self.end_commands(scene, self.tries.len(), at, SpanEnd::Cancelled);
+                self.end_commands(scene, self.tries.len(), at, SpanEnd::Canceled);
             }
             _ => self.end_pause(scene, at),
         }
@@ -151,7 +151,7 @@ impl TaskTimeline {
             }
             LogEvent::Deferred { delay, .. } => {
                 let text = format!("deferred by {}", Human(*delay));
-                self.wait(scene, at, (*delay, text), SpanEnd::Cancelled);
+                self.wait(scene, at, (*delay, text), SpanEnd::Canceled);
             }
             LogEvent::Queued { channel, attempt, .. } => {
                 self.attempt(scene, record, *attempt, at);
@@ -217,12 +217,12 @@ impl TaskTimeline {
         let place = self.place(record);
         let is_waiting = |it: &TrySpan| it.delay.is_some() || it.attempt.is_none();
         if let Some(place) = place.filter(|place| number > 1 || is_waiting(&self.tries[*place])) {
-            self.close_tries(scene, place + 1, at, SpanEnd::Cancelled);
+            self.close_tries(scene, place + 1, at, SpanEnd::Canceled);
             self.end_attempt(scene, at, SpanEnd::Failed);
         } else {
             // A `try` can end without a record, for example by `break`.
             if let Some(place) = place {
-                self.close_tries(scene, place, at, SpanEnd::Cancelled);
+                self.close_tries(scene, place, at, SpanEnd::Canceled);
             }
             let label = if record.file == self.file {
                 format!("try, line {}", record.line)
@@ -247,7 +247,7 @@ impl TaskTimeline {
 
     fn end_try(&mut self, scene: &mut Scene, record: &LogRecord, at: Duration, end: SpanEnd) {
         if let Some(place) = self.place(record) {
-            self.close_tries(scene, place + 1, at, SpanEnd::Cancelled);
+            self.close_tries(scene, place + 1, at, SpanEnd::Canceled);
             self.close_tries(scene, place, at, end);
         }
     }
@@ -308,7 +308,7 @@ impl TaskTimeline {
         let place = self.commands.iter().rposition(|it| Some(it.text.as_str()) == text);
         let Some(place) = place.or(self.commands.len().checked_sub(1)) else { return };
         while self.commands.len() > place + 1 {
-            self.end_last(scene, at, SpanEnd::Cancelled);
+            self.end_last(scene, at, SpanEnd::Canceled);
         }
         self.end_last(scene, at, end);
     }
@@ -329,7 +329,7 @@ impl TaskTimeline {
         let lost = scene.gap.filter(|gap| {
             gap.to == Some(at)
                 && from <= gap.from
-                && matches!(end, SpanEnd::Lost | SpanEnd::Cancelled)
+                && matches!(end, SpanEnd::Lost | SpanEnd::Canceled)
         });
         let (to, end) = lost.map_or((at, end), |gap| (gap.from, SpanEnd::Lost));
         let mut text: String = text.chars().take(MAX_TEXT).collect();
@@ -350,7 +350,7 @@ impl TaskTimeline {
 
 /// Returns the end of inner work when outer work ends with `end`.
 fn inner_end(end: SpanEnd) -> SpanEnd {
-    if end == SpanEnd::Unknown { SpanEnd::Unknown } else { SpanEnd::Cancelled }
+    if end == SpanEnd::Unknown { SpanEnd::Unknown } else { SpanEnd::Canceled }
 }
 
 fn taken(from: Duration, to: Duration) -> Human {

@@ -33,7 +33,7 @@ const MAX_BARS: usize = 20_000;
 const LEGEND: [(SpanEnd, &str); 5] = [
     (SpanEnd::Succeeded, "succeeded"),
     (SpanEnd::Failed, "failed"),
-    (SpanEnd::Cancelled, "canceled"),
+    (SpanEnd::Canceled, "canceled"),
     (SpanEnd::Lost, "lost"),
     (SpanEnd::Unknown, "end unknown"),
 ];
@@ -305,7 +305,7 @@ pub(super) fn class(end: SpanEnd) -> &'static str {
     match end {
         SpanEnd::Succeeded => "succeeded",
         SpanEnd::Failed => "failed",
-        SpanEnd::Cancelled => "cancelled",
+        SpanEnd::Canceled => "canceled",
         SpanEnd::Unknown => "unknown",
         SpanEnd::Lost => "lost",
     }

@@ -84,7 +84,7 @@ pub enum SpanEnd {
     /// Success.
     Succeeded,
     /// Canceled.
-    Cancelled,
+    Canceled,
     /// Unknown: the record ends earlier.
     Unknown,
     /// Unknown: the shell ended, and the run was resumed.

@@ -52,7 +52,7 @@ impl Timeline {
         let end = match outcome {
             None => SpanEnd::Unknown,
             Some(Outcome::Succeeded | Outcome::Exited(0)) => SpanEnd::Succeeded,
-            Some(Outcome::Interrupted(_)) => SpanEnd::Cancelled,
+            Some(Outcome::Interrupted(_)) => SpanEnd::Canceled,
             Some(_) => SpanEnd::Failed,
         };
         if let Some(Some(script)) = self.tasks.remove(&SCRIPT) {
@@ -116,7 +116,7 @@ impl Timeline {
             _ => format!("stage, line {}", record.line),
         };
         // A task canceled before its first action has no row.
-        let is_idle = record.event == LogEvent::Cancelled;
+        let is_idle = record.event == LogEvent::Canceled;
         let has_place = parent.is_none() || (around.is_some() && !is_idle);
         let row = has_place.then(|| self.rows.begin(around, label)).flatten();
         // The script began before its first record.
@@ -130,7 +130,7 @@ impl Timeline {
         if let LogEvent::BranchEnded { failure, .. } = &record.event {
             let end = match failure {
                 None => SpanEnd::Succeeded,
-                Some((FailureKind::Cancelled, _)) => SpanEnd::Cancelled,
+                Some((FailureKind::Canceled, _)) => SpanEnd::Canceled,
                 Some(_) => SpanEnd::Failed,
             };
             if let Some(course) = self.tasks.insert(task, None).flatten() {
@@ -141,7 +141,7 @@ impl Timeline {
         // A waiting task has no records, except for the cancellation of all its children.
         let is_cut = matches!(
             record.event,
-            LogEvent::CommandFailed(_) | LogEvent::Failed(_) | LogEvent::Cancelled
+            LogEvent::CommandFailed(_) | LogEvent::Failed(_) | LogEvent::Canceled
         );
         if !is_cut {
             let children = std::mem::take(&mut course.children);

@@ -119,14 +119,14 @@ end";
     assert_snapshot!(lines(&picture(script).rows), @r"
     script: 0-15 succeeded;
       try, line 1: attempt 0-3 failed; attempt 10-13 failed; delay 3-10 ;
-        x=ok: 0-3 cancelled; 10-13 cancelled;
+        x=ok: 0-3 canceled; 10-13 canceled;
           y=1: 0-2 succeeded; 10-12 succeeded; command 0-2 succeeded; command 10-12 succeeded;
           y=2: 0-2 succeeded; 10-12 succeeded; command 0-2 succeeded; command 10-12 succeeded;
-          try, line 6: attempt 2-3 cancelled; attempt 12-13 cancelled; command 2-3 cancelled; command 12-13 cancelled;
-        x=hang: 0-3 cancelled; 10-13 cancelled;
+          try, line 6: attempt 2-3 canceled; attempt 12-13 canceled; command 2-3 canceled; command 12-13 canceled;
+        x=hang: 0-3 canceled; 10-13 canceled;
           y=1: 0-2 succeeded; 10-12 succeeded; command 0-2 succeeded; command 10-12 succeeded;
           y=2: 0-2 succeeded; 10-12 succeeded; command 0-2 succeeded; command 10-12 succeeded;
-          try, line 6: attempt 2-3 cancelled; attempt 12-13 cancelled; command 2-3 cancelled; command 12-13 cancelled;
+          try, line 6: attempt 2-3 canceled; attempt 12-13 canceled; command 2-3 canceled; command 12-13 canceled;
         x=fail: 0-3 failed; 10-13 failed;
           y=1: 0-2 succeeded; 10-12 succeeded; command 0-2 succeeded; command 10-12 succeeded;
           y=2: 0-2 succeeded; 10-12 succeeded; command 0-2 succeeded; command 10-12 succeeded;
@@ -153,7 +153,7 @@ fn the_words_of_a_hedge_are_cut_short_by_the_first() {
     let script = "forany x in hang ok hang hedge after 5 s\n $x\nend";
     assert_snapshot!(lines(&picture(script).rows), @r"
     script: 0-7 succeeded;
-      x=hang: 0-7 cancelled; command 0-7 cancelled;
+      x=hang: 0-7 canceled; command 0-7 canceled;
       x=ok: 5-7 succeeded; command 5-7 succeeded;
     ");
 }
@@ -175,9 +175,9 @@ end";
       try, line 2: attempt 0-2 succeeded; attempt 2-4 succeeded; command 0-2 succeeded; command 2-4 succeeded;
       try, line 6: attempt 4-15 failed; attempt 17-24 failed; delay 15-17 ; limit 24
         x=1: 4-15 failed; 17-24 failed;
-          try, line 8: attempt 4-9 failed; attempt 10-15 failed; attempt 17-22 failed; attempt 24-24 cancelled; delay 9-10 ; delay 22-24 ; command 4-9 failed; command 10-15 failed; command 17-22 failed; command 24-24 cancelled; limit 9 limit 15 limit 21
-        x=2: 4-15 cancelled; 17-24 failed;
-          try, line 8: attempt 4-9 failed; attempt 10-15 cancelled; attempt 17-22 failed; attempt 23-24 cancelled; delay 9-10 ; delay 22-23 ; command 4-9 failed; command 10-15 cancelled; command 17-22 failed; command 23-24 cancelled; limit 9 limit 21
+          try, line 8: attempt 4-9 failed; attempt 10-15 failed; attempt 17-22 failed; attempt 24-24 canceled; delay 9-10 ; delay 22-24 ; command 4-9 failed; command 10-15 failed; command 17-22 failed; command 24-24 canceled; limit 9 limit 15 limit 21
+        x=2: 4-15 canceled; 17-24 failed;
+          try, line 8: attempt 4-9 failed; attempt 10-15 canceled; attempt 17-22 failed; attempt 23-24 canceled; delay 9-10 ; delay 22-23 ; command 4-9 failed; command 10-15 canceled; command 17-22 failed; command 23-24 canceled; limit 9 limit 21
     ");
 }
 

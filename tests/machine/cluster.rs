@@ -170,7 +170,7 @@ fn only_a_record_is_a_success() {
     };
     let ran = run(lying(), "forall x in a on slurm\nhang\nend");
     assert_snapshot!(ran.message(), @"the result of the branch on n1 is unknown: the connection to it ended without a word of its end");
-    assert_snapshot!(ran.attempts(), @"n1 0.004 to 60.002: Cancelled(15)");
+    assert_snapshot!(ran.attempts(), @"n1 0.004 to 60.002: Canceled(15)");
     // The branch may still do its work, with an unknown result.
     let ran = run(lying(), "forall x in a on slurm retry lost 1 time\nwork 10\nend");
     assert_eq!(ran.kind(), None);
@@ -197,7 +197,7 @@ fn the_next_attempt_waits_for_the_lease_the_kill_timeout_and_a_fifth() {
     let ran =
         run(cluster(vec![first, SimulatedNode::new("n2", 1)]), &script.replace("work 100", "hang"));
     assert_snapshot!(ran.attempts(), @"
-    n1 0.004 to 86.669: Cancelled(15)
+    n1 0.004 to 86.669: Canceled(15)
     n2 100.674 to 100.674: Succeeded
     ");
     let first = SimulatedNode::new("n1", 1).cut_off(at(30), at(1000)).clock(slow);
@@ -324,8 +324,8 @@ fn canceled_branches_end_before_the_script_continues() {
         "try for 3 seconds or 1 time\nforall x in a b on slurm\nstubborn\nend\ncatch\nok\nend";
     let ran = run(cluster(nodes()), script);
     assert_snapshot!(ran.attempts(), @"
-    n1 0.004 to 8.001: Cancelled(15)
-    n2 0.004 to 8.001: Cancelled(15)
+    n1 0.004 to 8.001: Canceled(15)
+    n2 0.004 to 8.001: Canceled(15)
     ");
     assert_snapshot!(ran.there.world.trace(), @r#"
      4 ms run stubborn
@@ -348,7 +348,7 @@ fn canceled_branches_end_before_the_script_continues() {
         "try\nforall x in a b on slurm\nif $x .eq. b\nslowfail 10\nend\nhang\nend\ncatch\nok\nend";
     let ran = run(cluster(nodes), script);
     assert_snapshot!(ran.attempts(), @"
-    n1 0.004 to 60.002: Cancelled(15)
+    n1 0.004 to 60.002: Canceled(15)
     n2 0.004 to 10.004: `slowfail 10` exited with 1
     ");
     let last = ran.there.world.starts().last().copied();

@@ -284,7 +284,7 @@ fn nested_branches_stay_on_the_node() {
 
 #[test]
 fn branches_ended_by_others_are_lost() {
-    let fates = vec![("n1", Ends(BranchEnd::Cancelled(15)))];
+    let fates = vec![("n1", Ends(BranchEnd::Canceled(15)))];
     let (_, outcome) = run("forall x in a on slurm\n job\nend", fates);
     let Outcome::Failed(failure) = outcome else { panic!("{outcome:?}") };
     assert_eq!(failure.kind, FailureKind::Lost);

@@ -68,7 +68,7 @@ fn canceled_tries_clean_up_from_the_inside_out() {
         .prints("in1\nout1timeout\nin2\nout2timeout\nlast\n")
         .takes(4.0);
     let script = "forall n in 1 2; try; if $n .eql. 1; sleep 1; failure; end; hang; finally; echo $n $error_kind; end; end";
-    cleaning().run(script).fails("failure", 1).prints("1 failure\n2 cancelled\n").takes(1.0);
+    cleaning().run(script).fails("failure", 1).prints("1 failure\n2 canceled\n").takes(1.0);
 }
 
 #[test]
@@ -111,9 +111,9 @@ fn a_limit_inside_a_group_cancels_only_what_is_inside() {
 fn a_second_signal_cuts_finally_short() {
     let script = "try; hang; finally; echo $error_kind; work 3; echo end; end; echo no";
     let signal = |world: World, at: f64| world.model(|model| model.signal_at(seconds(at), 15));
-    let ran = signal(cleaning(), 1.0).run(script).prints("cancelled\nend\n").takes(4.0);
+    let ran = signal(cleaning(), 1.0).run(script).prints("canceled\nend\n").takes(4.0);
     assert_eq!(ran.outcome, Outcome::Interrupted(15));
-    let ran = signal(signal(cleaning(), 1.0), 2.0).run(script).prints("cancelled\n").takes(2.0);
+    let ran = signal(signal(cleaning(), 1.0), 2.0).run(script).prints("canceled\n").takes(2.0);
     assert_eq!(ran.outcome, Outcome::Interrupted(15));
 }
 
@@ -130,8 +130,8 @@ fn without_time_to_kill_none_runs_and_the_log_says_so() {
 
 #[test]
 fn commands_see_their_limit() {
-    let cancelled = "try for 2 seconds or 1 time; try; hang; finally; limit; try for 1 hour; limit; end; end; end";
-    check_limits(cancelled, [7.0, 7.0]);
+    let canceled = "try for 2 seconds or 1 time; try; hang; finally; limit; try for 1 hour; limit; end; end; end";
+    check_limits(canceled, [7.0, 7.0]);
     // A group in progress continues for its share after the enclosing limit.
     let begun = "try for 2 seconds or 1 time; try; ok; finally; limit; forall n in 1; try for 1 hour; limit; end; end; hang; end; end";
     check_limits(begun, [7.0, 7.0]);

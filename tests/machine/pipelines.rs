@@ -92,7 +92,7 @@ fn a_limit_is_for_all_stages() {
 }
 
 #[test]
-fn stages_that_are_cancelled_clean_up() {
+fn stages_that_are_canceled_clean_up() {
     let script = "try for 2 seconds or 1 time\n\
                   for n in 1; try; hang; finally; echo $n $error_kind; end; end > /f | \
                   try; try; hang; finally; work 1; echo in; end; finally; echo out; end\n\

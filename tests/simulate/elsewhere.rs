@@ -174,7 +174,7 @@ impl Seen {
             Effect::Log(record) => {
                 let Some(task) = record.task else { return };
                 match &record.event {
-                    LogEvent::Cancelled => _ = self.cut.entry(task).or_insert(now),
+                    LogEvent::Canceled => _ = self.cut.entry(task).or_insert(now),
                     LogEvent::BranchEnded { failure, attempts, .. } => {
                         self.ends.insert(task, (*failure, *attempts));
                         return;
@@ -334,7 +334,7 @@ fn compare(program: &Program, tried: &mut Tried) -> Result<(), String> {
         let ended = here
             .ends
             .get(branch)
-            .filter(|(failure, _)| failure.is_none_or(|(kind, _)| kind != FailureKind::Cancelled));
+            .filter(|(failure, _)| failure.is_none_or(|(kind, _)| kind != FailureKind::Canceled));
         let until = match (ended, here.cut.get(branch)) {
             (Some(_), None) => Time::NEVER,
             (_, Some(cut)) => *cut,

@@ -138,6 +138,10 @@ pub fn function(name: &str) -> Option<&'static Signature> {
     FUNCTIONS.iter().find(|function| function.name == name)
 }
 
+/// British spelling of a kind of failure, which scripts may compare `$error_kind` with, and the
+/// kind.
+pub const RESPELLED_KIND: (&str, &str) = ("cancelled", "canceled");
+
 /// Commands that exit with 0 for "yes", 1 for "no" and 2 or more for an error.
 pub const ANSWERING: [&str; 8] = ["grep", "egrep", "fgrep", "diff", "cmp", "test", "[", "pgrep"];
 

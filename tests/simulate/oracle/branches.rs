@@ -24,7 +24,7 @@ pub(super) struct Branch {
     pub succeeded: Option<bool>,
     /// Order of its `@end` report.
     pub end: Option<usize>,
-    pub cancelled: bool,
+    pub canceled: bool,
 }
 
 /// Branches of all sites.
@@ -100,16 +100,16 @@ impl Branches {
         match (event, self.all.get_mut(&task)) {
             (LogEvent::Iteration { kind, name, value }, _) if self.sites.contains_key(name) => {
                 let (variable, word) = (name.clone(), value.clone());
-                let (hedged, cancelled) = (*kind == "forany", false);
+                let (hedged, canceled) = (*kind == "forany", false);
                 let (parent, scope, succeeded, end) = (None, None, None, None);
                 let branch =
-                    Branch { variable, word, hedged, parent, scope, succeeded, end, cancelled };
+                    Branch { variable, word, hedged, parent, scope, succeeded, end, canceled };
                 self.all.insert(task, branch);
             }
             (LogEvent::BranchEnded { failure, .. }, Some(branch)) if !branch.hedged => {
                 branch.succeeded = Some(failure.is_none());
             }
-            (LogEvent::Cancelled, Some(branch)) => branch.cancelled = true,
+            (LogEvent::Canceled, Some(branch)) => branch.canceled = true,
             // A limit ended the sites of the previous attempt, and the next attempt may not reach
             // them.
             (LogEvent::Attempt { .. }, _) => self.open.retain(|(parent, _)| *parent != task),
@@ -131,7 +131,7 @@ impl Branches {
         if let Some(task) = self.ends.remove(process)
             && let Some(branch) = self.all.get_mut(&task)
             && is_good
-            && !branch.cancelled
+            && !branch.canceled
         {
             self.count += 1;
             branch.end = Some(self.count);
@@ -195,6 +195,6 @@ impl Branch {
     /// True if the branch continues normally.
     pub(super) fn is_busy(&self, task: TaskId, look: &Look) -> bool {
         let is_ending = |doing: &Doing| matches!(doing, Doing::Ending | Doing::CleaningUp);
-        !self.cancelled && look.tasks.get(&task).is_some_and(|task| !is_ending(&task.doing))
+        !self.canceled && look.tasks.get(&task).is_some_and(|task| !is_ending(&task.doing))
     }
 }

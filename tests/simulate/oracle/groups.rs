@@ -25,7 +25,7 @@ pub(super) struct Groups {
     /// Program that has replaced the shell or will, and the time of its limit.
     replaces: BTreeMap<ProcessId, Deadline>,
     /// Times of cancellations.
-    cancelled: Vec<Time>,
+    canceled: Vec<Time>,
     /// Times at which conditions in progress are canceled, which the log does not record.
     conditions: Vec<Deadline>,
     signals: usize,
@@ -60,7 +60,7 @@ impl Groups {
             begun: BTreeMap::new(),
             since: BTreeMap::new(),
             replaces: BTreeMap::new(),
-            cancelled: Vec::new(),
+            canceled: Vec::new(),
             conditions: Vec::new(),
             signals: 0,
             judged: Judged::default(),
@@ -85,7 +85,7 @@ impl Groups {
         let is_first = since.turns.insert(place.clone());
         let may_wait = limits.is_some_and(|limits| limits.through)
             || since.failed.contains(&place)
-            || is_first && self.cancelled.iter().any(|at| *at >= since.at);
+            || is_first && self.canceled.iter().any(|at| *at >= since.at);
         let tries = self.begun.entry(task).or_default();
         let Some(begun) = tries.pop_if(|begun| begun.place == place) else {
             if may_wait {
@@ -98,18 +98,18 @@ impl Groups {
             return Err("the `catch` comes first".into());
         }
         let cut = self.conditions.extract_if(.., |cut| cut.is_past(record.at));
-        self.cancelled.extend(cut.map(Deadline::timer_moment));
-        let cancelled = self.cancelled.iter().any(|at| *at >= begun.at);
+        self.canceled.extend(cut.map(Deadline::timer_moment));
+        let canceled = self.canceled.iter().any(|at| *at >= begun.at);
         // Later tries may be part of a group of canceled work.
         let late = |at: &Time| *at + self.share <= record.at;
-        if !runs && self.signals < 2 && !self.cancelled.iter().any(late) {
+        if !runs && self.signals < 2 && !self.canceled.iter().any(late) {
             return Err("there is time for it".into());
         }
         self.judged.count(match (runs, begun.succeeded) {
             (false, _) => "finally has no time",
             (true, Some(true)) => "finally after success",
             (true, Some(false)) => "finally after failure",
-            (true, None) if cancelled => "finally after a cancellation",
+            (true, None) if canceled => "finally after a cancellation",
             (true, None) => "finally after a jump, return or exit",
         });
         Ok(())
@@ -118,13 +118,13 @@ impl Groups {
     fn log(&mut self, record: &LogRecord) -> Verdict {
         if let LogEvent::Interrupted(_) = record.event {
             self.signals += 1;
-            self.cancelled.push(record.at);
+            self.canceled.push(record.at);
         }
         let cuts =
             [FailureKind::Timeout, FailureKind::Stalled, FailureKind::Memory, FailureKind::Lost];
         let is_cut = record.event.failure().is_some_and(|it| cuts.contains(&it.kind));
-        if is_cut || record.event == LogEvent::Cancelled {
-            self.cancelled.push(record.at);
+        if is_cut || record.event == LogEvent::Canceled {
+            self.canceled.push(record.at);
         }
         let Some(task) = record.task else { return Ok(()) };
         let place = (record.file.to_string(), record.line);
@@ -217,7 +217,7 @@ impl Oracle for Groups {
         let conditions = tries.filter(|tried| tried.condition);
         self.conditions = conditions.map(|tried| tried.deadline).collect();
         if self.conditions.iter().any(|cut| cut.is_past(look.now)) {
-            self.cancelled.push(look.now);
+            self.canceled.push(look.now);
         }
         self.begun.retain(|_, tries| !tries.is_empty());
         for (task, tries) in &self.begun {

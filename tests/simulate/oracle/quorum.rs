@@ -117,7 +117,7 @@ fn good(all: &All) -> usize {
 
 /// Returns the number of branches that failed by themselves.
 fn bad(all: &All) -> usize {
-    all.iter().filter(|(_, it)| it.succeeded == Some(false) && !it.cancelled).count()
+    all.iter().filter(|(_, it)| it.succeeded == Some(false) && !it.canceled).count()
 }
 
 /// True if the result is certain, so no branch needs to continue.
@@ -147,7 +147,7 @@ fn ended(site: &Site, all: &All, look: &Look, refused: bool) -> Verdict {
     }
     if site.keep_going
         && !refused
-        && (all.len() < site.words.len() || all.iter().any(|(_, branch)| branch.cancelled))
+        && (all.len() < site.words.len() || all.iter().any(|(_, branch)| branch.canceled))
     {
         return Err("not all ran to their end".into());
     }

@@ -55,7 +55,7 @@ impl Slots {
                 running.begun.remove(&task);
                 running.slots.remove(&task);
                 running.has_failed |=
-                    failure.is_some_and(|(kind, _)| kind != FailureKind::Cancelled);
+                    failure.is_some_and(|(kind, _)| kind != FailureKind::Canceled);
             }
             _ => {}
         }

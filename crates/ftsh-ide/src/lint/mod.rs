@@ -16,6 +16,7 @@ mod glued;
 mod habits;
 mod indexes;
 mod inputs;
+mod kinds;
 mod lists;
 mod loops;
 mod numbers;
@@ -66,6 +67,7 @@ pub fn lint(script: &Script, policy: &Policy, programs: &dyn Programs) -> Vec<Wa
     warnings.extend(pauses::check(script));
     warnings.extend(lists::check(script));
     warnings.extend(inputs::check(script));
+    warnings.extend(kinds::check(script));
     warnings.extend(questions::check(script));
     warnings.extend(separators::check(script));
     warnings.extend(programs::check(script, programs));

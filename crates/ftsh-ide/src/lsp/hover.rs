@@ -129,7 +129,7 @@ impl<'d> HoverToken<'d> {
     fn is_kind(&self) -> bool {
         let beside = |index: Option<usize>| index.map_or("", |index| self.text(index));
         let is_it = |word: &str| matches!(word, "$error_kind" | "${error_kind}");
-        let compares = |word: &str| matches!(word, ".eq." | ".ne.");
+        let compares = |word: &str| matches!(word, ".eq." | ".ne." | "==" | "!=");
         let (left, right) = (self.index.checked_sub(1), Some(self.index + 1));
         let further = (self.index.checked_sub(2), Some(self.index + 2));
         FailureKind::NAMES.contains(&self.text(self.index))

@@ -349,7 +349,7 @@ impl Unwinder<'_> {
             Continuation::Return(value) => self.leave_function(task, value),
             Continuation::End(ending) => Ok(Flow::Exiting(ending)),
             Continuation::Throw(thrown) => Ok(Flow::Throw(thrown)),
-            Continuation::Cancelled => Ok(self.continue_cleanup(task)),
+            Continuation::Canceled => Ok(self.continue_cleanup(task)),
         }
     }
 }

@@ -156,7 +156,7 @@ pub enum FailureKind {
     /// A time limit passed.
     Timeout,
     /// A sibling failed, or the shell was interrupted.
-    Cancelled,
+    Canceled,
     /// A program was not found or is not executable.
     NotFound,
     /// A program could not be started.
@@ -218,7 +218,7 @@ impl FailureKind {
             Self::Signal => (128 + code).clamp(1, 255) as u8,
             Self::Exit
             | Self::Timeout
-            | Self::Cancelled
+            | Self::Canceled
             | Self::NotFound
             | Self::Spawn
             | Self::Redirect
@@ -258,7 +258,7 @@ impl FailureKind {
             Self::Exit => Slug::Exit,
             Self::Signal => Slug::Signal,
             Self::Timeout => Slug::Timeout,
-            Self::Cancelled => Slug::Cancelled,
+            Self::Canceled => Slug::Canceled,
             Self::NotFound => Slug::NotFound,
             Self::Spawn => Slug::Spawn,
             Self::Redirect => Slug::Redirect,
@@ -288,7 +288,7 @@ impl FailureKind {
             | Self::Deferred
             | Self::Usage => false,
             Self::Timeout
-            | Self::Cancelled
+            | Self::Canceled
             | Self::NotFound
             | Self::Spawn
             | Self::Redirect
@@ -357,7 +357,7 @@ impl Failure {
     /// Returns the results of the branches of the `forall` that failed or was cut short.
     pub fn of_branches(&self) -> Option<&Arc<BranchResults>> {
         let is_cut =
-            self.kind.is_limit() || matches!(self.kind, FailureKind::Cancelled | FailureKind::Lost);
+            self.kind.is_limit() || matches!(self.kind, FailureKind::Canceled | FailureKind::Lost);
         let earlier = self.earlier.as_deref().filter(|_| is_cut);
         self.branches.as_ref().or_else(|| earlier?.of_branches())
     }

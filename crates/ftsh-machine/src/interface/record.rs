@@ -181,7 +181,7 @@ pub enum LogEvent {
     /// event.
     GroupEnded(TaskId),
     /// A branch or a stage is canceled, because another one failed or time ran out.
-    Cancelled,
+    Canceled,
     /// A branch begins on another machine.
     Placed {
         /// Name of the machine.
@@ -398,7 +398,7 @@ impl LogEvent {
             | Self::Finally
             | Self::FinallyCut { .. }
             | Self::GroupEnded(_)
-            | Self::Cancelled
+            | Self::Canceled
             | Self::Condition(_)
             | Self::Placed { .. }
             | Self::Avoided { .. }
@@ -479,7 +479,7 @@ impl LogEvent {
             | Self::Limit(_)
             | Self::Catch
             | Self::Finally
-            | Self::Cancelled
+            | Self::Canceled
             | Self::Condition(_)
             | Self::Placed { .. }
             | Self::Avoided { .. }

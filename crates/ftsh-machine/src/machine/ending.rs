@@ -77,11 +77,11 @@ impl Machine {
                 if is_ending || machine.core.tasks.is_being_cut(task, 0) {
                     return Flow::keep_waiting(task);
                 }
-                let message = format!("cancelled: {why}");
-                let failure = machine.core.tasks.cancelled(task, message);
+                let message = format!("canceled: {why}");
+                let failure = machine.core.tasks.canceled(task, message);
                 let (retry, logged) = (Retry::AsUsual, Logged::Not);
                 let thrown = Thrown { failure, retry, logged, answers: true };
-                machine.core.log(task, || LogEvent::Cancelled, Level::STRUCTURES);
+                machine.core.log(task, || LogEvent::Canceled, Level::STRUCTURES);
                 let (scope, failure) = (task.base_scope(), Arc::clone(&thrown.failure));
                 let after = AfterEmptied::End(TaskEnding::Failed(thrown));
                 machine.core.unwinder().cut_down(task, 0, scope, &failure, after)
@@ -172,9 +172,9 @@ impl Machine {
                 Outcome::Interrupted(signal) => machine
                     .core
                     .tasks
-                    .cancelled(main, format!("cancelled by {}", signal_name(*signal))),
+                    .canceled(main, format!("canceled by {}", signal_name(*signal))),
                 Outcome::Succeeded | Outcome::Exited(_) => {
-                    machine.core.tasks.cancelled(main, "cancelled".into())
+                    machine.core.tasks.canceled(main, "canceled".into())
                 }
             };
             let after = AfterEmptied::Finish(outcome);

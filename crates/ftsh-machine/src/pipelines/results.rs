@@ -9,7 +9,7 @@ use crate::values::list::List;
 use crate::values::value::Value;
 
 /// Element of `$failed_errors` for a branch that was canceled.
-const CANCELLED: &[u8] = b"cancelled";
+const CANCELED: &[u8] = b"canceled";
 
 /// Element of `$failed_errors` for a word whose branch did not begin.
 const NEVER_BEGAN: &[u8] = b"never began";
@@ -65,7 +65,7 @@ impl BranchWords for TalliedWords {
             let error = errors.get(&place).and_then(|index| self.errors.texts.get(*index));
             visit(match error {
                 Some(error) => error,
-                None if place < self.started => CANCELLED,
+                None if place < self.started => CANCELED,
                 None => NEVER_BEGAN,
             });
         });

@@ -140,7 +140,7 @@ impl Dispatcher<'_> {
                 self.avoid(task, engine, node, elapsed, AvoidReason::Failed);
                 throw(task, failure, Some(trace), again.into())
             }
-            BranchEnd::Cancelled(signal) => {
+            BranchEnd::Canceled(signal) => {
                 let signal = crate::commands::command::signal_name(signal);
                 self.branch_lost(task, Some(node), &format!("it was ended by {signal}"))
             }

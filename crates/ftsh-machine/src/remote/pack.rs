@@ -153,7 +153,7 @@ impl RemoteRoot {
         let mut texts = Texts(self.texts.iter().map(|it| (Arc::clone(it), text(it))).collect());
         let known = texts.0.len();
         let end = match (outcome, &self.ending) {
-            (Outcome::Interrupted(signal), _) => BranchEnd::Cancelled(*signal),
+            (Outcome::Interrupted(signal), _) => BranchEnd::Canceled(*signal),
             (Outcome::Failed(failure), None) if failure.kind == FailureKind::Timeout => {
                 BranchEnd::OutOfTime(texts.failure(failure))
             }

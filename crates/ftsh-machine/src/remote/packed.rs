@@ -230,7 +230,7 @@ pub enum BranchEnd {
         again: PackedRetry,
     },
     /// End by a signal to the shell that ran the branch. Nothing of the branch is left.
-    Cancelled(i32),
+    Canceled(i32),
     /// End by the deadline of an enclosing structure.
     OutOfTime(Vec<PackedFailure>),
     /// End by a failure inside calls or branches of the branch itself.
@@ -251,7 +251,7 @@ impl BranchEnd {
             Self::Failed { failure, .. }
             | Self::FailedInside { failure, .. }
             | Self::OutOfTime(failure) => Some(failure),
-            Self::Succeeded | Self::Exited(_) | Self::Cancelled(_) => None,
+            Self::Succeeded | Self::Exited(_) | Self::Canceled(_) => None,
         }
     }
 
@@ -261,7 +261,7 @@ impl BranchEnd {
             Self::Failed { failure, .. }
             | Self::FailedInside { failure, .. }
             | Self::OutOfTime(failure) => Some(failure),
-            Self::Succeeded | Self::Exited(_) | Self::Cancelled(_) => None,
+            Self::Succeeded | Self::Exited(_) | Self::Canceled(_) => None,
         }
     }
 }

@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_timer_is_due_at_its_time_unless_it_is_cancelled() {
+    fn a_timer_is_due_at_its_time_unless_it_is_canceled() {
         let mut scheduler = Scheduler::default();
         let at = |seconds| Time::START + Duration::from_secs(seconds);
         let first = scheduler.arm(at(1), Timer::Wake(TaskId(1)));

@@ -159,14 +159,14 @@ impl Unwinder<'_> {
 
     /// Drops a task with its child tasks.
     pub(crate) fn drop_task(&mut self, task: &mut Task) {
-        self.drop_structures(task, 0, (FailureKind::Cancelled, 1));
+        self.drop_structures(task, 0, (FailureKind::Canceled, 1));
     }
 }
 
 impl Tasks {
     /// Creates the failure of a canceled task.
-    pub(crate) fn cancelled(&self, task: &Task, message: String) -> Arc<Failure> {
-        let mut failure = task.thrown(FailureKind::Cancelled, 1, message, "").failure;
+    pub(crate) fn canceled(&self, task: &Task, message: String) -> Arc<Failure> {
+        let mut failure = task.thrown(FailureKind::Canceled, 1, message, "").failure;
         Arc::make_mut(&mut failure).branches = self.current_branch_results(task);
         failure
     }

@@ -25,7 +25,7 @@ use crate::unwind::ending::{Logged, Retry, TaskEnding, Thrown};
 use crate::unwind::finally::is_group;
 
 /// Violated invariant: a task that cleans up is canceled.
-const NOT_CANCELLED: &str = "a task cleans up that is not cancelled";
+const NOT_CANCELED: &str = "a task cleans up that is not canceled";
 
 impl Unwinder<'_> {
     /// Cancels all but the first `keep` structures of a task, and ends everything in `scope`. Runs
@@ -164,7 +164,7 @@ impl Unwinder<'_> {
         mut child: Box<Task>,
         why: KindAndCode,
     ) {
-        self.core.log_cancelled(&child);
+        self.core.log_canceled(&child);
         let failure = cut_short(&child, why);
         if self.prepare_cleanup(&mut child, 0, why) {
             child.state = TaskState::AwaitingCleanup;
@@ -206,7 +206,7 @@ impl Unwinder<'_> {
         let keep = match task.cancellations.last() {
             Some(cut) if cut.waits => return self.resume_cut(task),
             Some(cancellation) => cancellation.keep,
-            None => return Flow::Throw(task.broken(NOT_CANCELLED)),
+            None => return Flow::Throw(task.broken(NOT_CANCELED)),
         };
         while task.frames.len() > keep {
             if top_join(task).is_some_and(|join| !join.running.is_empty()) {
@@ -220,14 +220,14 @@ impl Unwinder<'_> {
             task.stack.truncate(frame.height);
             match frame.kind {
                 FrameKind::Guard(guard) => {
-                    return self.begin_finally(task, *guard, Continuation::Cancelled);
+                    return self.begin_finally(task, *guard, Continuation::Canceled);
                 }
                 kind => self.cut_frame(task, kind),
             }
         }
         match task.cancellations.pop() {
             Some(cancellation) => self.end_cleanup(task, cancellation),
-            None => Flow::Throw(task.broken(NOT_CANCELLED)),
+            None => Flow::Throw(task.broken(NOT_CANCELED)),
         }
     }
 
@@ -314,7 +314,7 @@ impl Unwinder<'_> {
     pub(crate) fn drop_structures(&mut self, task: &mut Task, keep: usize, why: KindAndCode) {
         for child in children(task) {
             if let Some(mut child) = self.core.tasks.take(child) {
-                self.core.log_cancelled(&child);
+                self.core.log_canceled(&child);
                 let failure = cut_short(&child, why);
                 self.drop_structures(&mut child, 0, why);
                 self.core.branch_ended(task, (child.id, child.attempts), failure);
@@ -364,11 +364,11 @@ impl Unwinder<'_> {
 
 impl Core {
     /// Logs the cancellation of a child task, unless already logged.
-    fn log_cancelled(&mut self, child: &Task) {
+    fn log_canceled(&mut self, child: &Task) {
         if !matches!(child.state, TaskState::AwaitingCleanup | TaskState::Cleaning)
             && child.cancellations.is_empty()
         {
-            self.log(child, || LogEvent::Cancelled, Level::STRUCTURES);
+            self.log(child, || LogEvent::Canceled, Level::STRUCTURES);
         }
     }
 }

@@ -23,7 +23,7 @@ pub(crate) enum Continuation {
     /// Continue a failure.
     Throw(Thrown),
     /// Continue a cancellation.
-    Cancelled,
+    Canceled,
 }
 
 impl Continuation {
@@ -36,7 +36,7 @@ impl Continuation {
                 !matches!(ending, TaskEnding::Succeeded) && !ending.is_broken_pipe()
             }
             Self::Throw(thrown) => thrown.retry != Retry::BrokenPipe,
-            Self::Cancelled => true,
+            Self::Canceled => true,
         }
     }
 }

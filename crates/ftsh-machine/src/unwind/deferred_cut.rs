@@ -283,7 +283,7 @@ impl Continuation {
             | Self::JumpOut { .. }
             | Self::Return(_)
             | Self::End(_)
-            | Self::Cancelled => None,
+            | Self::Canceled => None,
         }
     }
 }

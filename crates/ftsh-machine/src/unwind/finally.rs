@@ -46,12 +46,12 @@ impl Unwinder<'_> {
         then: Continuation,
     ) -> Flow {
         let cancellation =
-            task.cancellations.last().filter(|_| matches!(then, Continuation::Cancelled));
+            task.cancellations.last().filter(|_| matches!(then, Continuation::Canceled));
         let outer_scope = cancellation.map_or(task.scope, |cancellation| cancellation.scope);
         let limit = cancellation.map(|cancellation| cancellation.limit);
         let failure = match &then {
             Continuation::Throw(thrown) => Some(Arc::clone(&thrown.failure)),
-            Continuation::Cancelled => cancellation.map(|cancellation| {
+            Continuation::Canceled => cancellation.map(|cancellation| {
                 let mut failure = Arc::clone(&cancellation.failure);
                 if let Some(branches) = guard.branches {
                     Arc::make_mut(&mut failure).branches = Some(branches);
@@ -100,7 +100,7 @@ impl Unwinder<'_> {
         if frame.spared {
             return Ok(self.spared_group_ended(task, frame.then.failure()));
         }
-        if let (Continuation::Cancelled, Some(limit)) = (&frame.then, frame.limit) {
+        if let (Continuation::Canceled, Some(limit)) = (&frame.then, frame.limit) {
             // The processes belong to the canceled work, and must end before the next group.
             let grace = limit.timer_moment() - self.core.now();
             return Ok(self.empty_within(task, frame.scope, grace, AfterEmptied::NextGroup));
@@ -129,7 +129,7 @@ impl Unwinder<'_> {
         match then {
             Continuation::Throw(thrown) => Flow::Throw(thrown),
             Continuation::End(ending) => Flow::Exiting(ending),
-            Continuation::Cancelled => self.continue_cleanup(task),
+            Continuation::Canceled => self.continue_cleanup(task),
             Continuation::To(_) | Continuation::JumpOut { .. } | Continuation::Return(_) => {
                 Flow::Exiting(TaskEnding::Succeeded)
             }

@@ -15,8 +15,8 @@ pub struct Word {
 }
 
 impl Word {
-    /// Returns the variable of a word that is `${name[@]}` and nothing else, quoted or not.
-    pub fn all_of_list(&self) -> Option<&VariableUse> {
+    /// Returns the variable of a word that is a variable and nothing else, quoted or not.
+    pub fn variable(&self) -> Option<&VariableUse> {
         match &self.parts[..] {
             [WordPart::Variable(variable)] => Some(variable),
             [WordPart::Double(pieces)] => match &pieces[..] {
@@ -25,8 +25,11 @@ impl Word {
             },
             _ => None,
         }
-        .filter(|variable| variable.is_all())
-        .map(|variable| &**variable)
+    }
+
+    /// Returns the variable of a word that is `${name[@]}` and nothing else, quoted or not.
+    pub fn all_of_list(&self) -> Option<&VariableUse> {
+        self.variable().filter(|variable| variable.is_all())
     }
 
     /// Returns the text if the value of the word is the same text in every environment.

@@ -45,6 +45,13 @@ pub fn expr(mut expr: &Expr) -> Option<Cow<'_, str>> {
     }
 }
 
+/// Returns true for an expression that is `$error_kind`.
+pub fn is_error_kind(expr: &Expr) -> bool {
+    let ExprKind::Word(word) = &expr.kind else { return false };
+    let named = word.variable().map(|variable| &variable.parameter);
+    matches!(named, Some(Parameter::Named(name)) if &**name == "error_kind")
+}
+
 /// Returns the text of a word without quotes and variables.
 pub fn bare(word: &Word) -> Option<&str> {
     match &word.parts[..] {

@@ -10,6 +10,7 @@ mod functions;
 mod glued;
 mod habits;
 mod inputs;
+mod kinds;
 mod lists;
 mod loops;
 mod numbers;

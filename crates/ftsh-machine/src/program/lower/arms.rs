@@ -2,7 +2,9 @@
 
 use super::Lower;
 use crate::program::code::Instruction;
-use ftsh_syntax::ast::{Block, Case, Expr, calls};
+use ftsh_syntax::ast::{Block, Case, Expr, Word, WordPart, calls};
+use ftsh_syntax::parse::literal;
+use ftsh_syntax::vocabulary::RESPELLED_KIND;
 
 impl<'a> Lower<'a> {
     /// Lowers an `if`.
@@ -34,7 +36,17 @@ impl<'a> Lower<'a> {
             let test = self.reserve();
             self.block(&arm.body);
             exits.push(self.reserve());
-            let (patterns, otherwise) = (arm.patterns.clone().into(), self.here());
+            let mut patterns = arm.patterns.clone();
+            if literal::is_error_kind(&case.value) {
+                let (spelling, kind) = RESPELLED_KIND;
+                let is_respelled =
+                    |it: &&mut Word| literal::word(it).is_some_and(|it| it == spelling);
+                for pattern in patterns.iter_mut().filter(is_respelled) {
+                    pattern.parts.clear();
+                    pattern.parts.push(WordPart::Bare(kind.to_owned()));
+                }
+            }
+            let (patterns, otherwise) = (patterns.into(), self.here());
             self.code[test] = Instruction::When { patterns, otherwise };
         }
         self.emit(Instruction::Unmatched);
