@@ -19,7 +19,7 @@ const ROOMS: [(&str, &[&str]); 18] = [
     ("fds", &["views", "cleanup", "procs", "os"]),
     ("input_spool", &["fds", "os"]),
     ("channels", &["user_directory", "os"]),
-    ("durations", &["fds"]),
+    ("durations", &["fds", "cleanup", "user_directory"]),
     ("program", &["views", "fds", "os"]),
     ("tty", &["non_blocking_writer", "procs"]),
     ("control", &["os"]),

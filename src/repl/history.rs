@@ -5,13 +5,14 @@
 //! by a shorter one.
 
 use std::collections::HashSet;
-use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::state;
+use ftsh_process::replace_file;
 use ftsh_sys::{FileLock, LockKind};
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
@@ -115,18 +116,12 @@ impl History {
     /// Replaces the file by a shorter one.
     fn shorten(&self, inputs: &[String]) -> io::Result<()> {
         let held = lock(|| self.open(OpenOptions::new().append(true)))?;
-        let new = self.path.with_extension(format!("new-{}", std::process::id()));
         let mut text = String::new();
         for input in inputs {
             text.push_str(&escape(input));
             text.push('\n');
         }
-        let result = fs::write(&new, text)
-            .and_then(|()| fs::set_permissions(&new, Permissions::from_mode(0o600)))
-            .and_then(|()| fs::rename(&new, &self.path));
-        if result.is_err() {
-            let _ = fs::remove_file(&new);
-        }
+        let result = replace_file(&self.path, text.as_bytes());
         drop(held);
         result
     }
@@ -287,6 +282,19 @@ mod tests {
         history.add("whole").expect("a history");
         assert_eq!(fs::read_to_string(&path).expect("a file"), "torn\nwhole\n");
         assert_eq!(fs::read_dir(place.path()).expect("a directory").count(), 1);
+    }
+
+    #[test]
+    fn a_shorter_file_follows_no_planted_link() {
+        let place = tempfile::tempdir().expect("a directory");
+        let (path, other) = (place.path().join("history"), place.path().join("other"));
+        fs::write(&path, "ls\n".repeat(2 * MAX_ENTRIES + 1)).expect("a file");
+        fs::write(&other, "data of the user").expect("a file");
+        let planted = path.with_extension(format!("new-{}", std::process::id()));
+        std::os::unix::fs::symlink(&other, planted).expect("a link");
+        assert_eq!(History::at(path.clone()).load().expect("a history"), ["ls"]);
+        assert_eq!(fs::read(&other).expect("a file"), b"data of the user");
+        assert!(path.symlink_metadata().expect("a history").is_file());
     }
 
     #[test]

@@ -44,6 +44,7 @@ use ftsh_sys as sys;
 
 pub use self::background::BackgroundJob;
 pub use self::channels::{BreakerSnapshot, ChannelSnapshot, ListedChannel, list_channels};
+pub use self::cleanup::replace_file;
 pub use self::control::{ControlLink, Controller, Order, SharedDeadline};
 pub use self::durations::{DurationStore, DurationsConfig, ScriptIdentity};
 pub use self::external_fds::Readiness;

@@ -1,6 +1,6 @@
 //! Private directory of the user, shared by all shells of the user on this machine.
 
-use std::fs::Permissions;
+use std::fs::{Metadata, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -42,6 +42,15 @@ pub enum DirectoryError {
     Shared,
 }
 
+impl From<DirectoryError> for io::Error {
+    fn from(error: DirectoryError) -> Self {
+        match error {
+            DirectoryError::System(error) => error,
+            error => Self::other(error),
+        }
+    }
+}
+
 /// Creates a directory that only this user can write to, or checks an existing one.
 ///
 /// The user's own permissions are complete afterwards. Otherwise a shell with a umask such as 0400
@@ -51,7 +60,19 @@ pub fn make_private(directory: &Path) -> Result<(), DirectoryError> {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error.into()),
         _ => {}
     }
-    // Does not follow a link, which any user could create in `/tmp`.
+    let found = check_private(directory)?;
+    if found.mode() & 0o700 == 0o700 {
+        Ok(())
+    } else {
+        // Only this user can have replaced the directory by a link meanwhile.
+        let mode = Permissions::from_mode(found.mode() & 0o7777 | 0o700);
+        Ok(std::fs::set_permissions(directory, mode)?)
+    }
+}
+
+/// Checks that only this user can write to a directory, without a change. Follows no link, which
+/// any user could create in `/tmp`.
+pub fn check_private(directory: &Path) -> Result<Metadata, DirectoryError> {
     let found = std::fs::symlink_metadata(directory)?;
     if !found.is_dir() {
         Err(DirectoryError::NoDirectory)
@@ -59,12 +80,8 @@ pub fn make_private(directory: &Path) -> Result<(), DirectoryError> {
         Err(DirectoryError::SomebodyElses)
     } else if found.mode() & 0o022 != 0 {
         Err(DirectoryError::Shared)
-    } else if found.mode() & 0o700 == 0o700 {
-        Ok(())
     } else {
-        // Only this user can have replaced the directory by a link meanwhile.
-        let mode = Permissions::from_mode(found.mode() & 0o7777 | 0o700);
-        Ok(std::fs::set_permissions(directory, mode)?)
+        Ok(found)
     }
 }
 

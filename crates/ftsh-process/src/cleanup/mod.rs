@@ -18,6 +18,8 @@ use std::collections::HashMap;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
+pub use self::named::replace_file;
+
 pub(crate) use self::kind::NoteKind;
 pub(crate) use self::named::{hidden_name, named_file, unlinked_file};
 pub(crate) use self::registry::{Note, Registry};

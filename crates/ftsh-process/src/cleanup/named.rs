@@ -1,6 +1,7 @@
-//! New files where the file system does not support unnamed files.
+//! New files under hidden names, which no other user can guess.
 
-use std::io::{self, ErrorKind};
+use std::fs::File;
+use std::io::{self, ErrorKind, Write};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -35,17 +36,39 @@ pub(crate) fn named_file(
 
 /// Creates a file and removes its name. The note covers a kill in between.
 pub(crate) fn unlinked_file(directory: &Path) -> io::Result<OwnedFd> {
+    with_registry(|registry| {
+        let (file, note) = named_file(directory, PRIVATE, registry)?;
+        note.remove()?;
+        Ok(file)
+    })
+}
+
+/// Replaces a file by a private one with this content. The content is on the disk when the function
+/// returns. The new file has a name that cannot be guessed until then, and a note covers a kill.
+pub fn replace_file(path: &Path, content: &[u8]) -> io::Result<()> {
+    with_registry(|registry| {
+        let directory = path.parent().filter(|it| !it.as_os_str().is_empty());
+        let (file, note) = named_file(directory.unwrap_or(Path::new(".")), PRIVATE, registry)?;
+        let mut file = File::from(file);
+        file.write_all(content)?;
+        file.sync_data()?;
+        std::fs::rename(note.path(), path)?;
+        note.keep();
+        Ok(())
+    })
+}
+
+/// Runs an operation with the registry of this process's run, or with one of its own.
+fn with_registry<T>(run: impl FnOnce(&Arc<Registry>) -> io::Result<T>) -> io::Result<T> {
     let own = OWN.lock().unwrap_or_else(PoisonError::into_inner).upgrade();
     if let Some(registry) = own {
-        let (file, note) = named_file(directory, PRIVATE, &registry)?;
-        note.remove()?;
-        return Ok(file);
+        return run(&registry);
     }
     // Before the run, there is no supervisor: after a kill, only the next shell could clean up.
     let registry = Arc::new(Registry::new(None));
-    let result = named_file(directory, PRIVATE, &registry);
+    let result = run(&registry);
     registry.close();
-    result.map(|(file, _removed)| file)
+    result
 }
 
 const PRIVATE: Mode = Mode::S_IRUSR.union(Mode::S_IWUSR);

@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
 
+use crate::cleanup::replace_file;
+use crate::user_directory::{check_private, make_private};
 use ftsh_machine::durations::history::DurationHistory;
 use ftsh_machine::durations::learned::digest;
 use ftsh_sys::{FileLock, LockKind};
@@ -109,7 +111,10 @@ impl DurationStore {
         if !is_name(name) {
             return Err(ErrorKind::InvalidInput.into());
         }
-        DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
+        if let Some(above) = self.folder.parent() {
+            DirBuilder::new().recursive(true).mode(0o700).create(above)?;
+        }
+        make_private(&self.folder)?;
         let options = OpenOptions::new().read(true).append(true).create(true).mode(0o600).clone();
         let mut record = self.locked(name, options)?;
         let before = record.file.metadata()?.len();
@@ -128,12 +133,7 @@ impl DurationStore {
     /// Replaces a record by the samples that count. A damaged record stays for the next reader.
     fn compact(&self, name: &str, record: &mut LockedRecord) -> io::Result<()> {
         let Some(history) = DurationHistory::parse(&record.read()?) else { return Ok(()) };
-        let path = self.folder.join(format!("{name}.new"));
-        let mut options = OpenOptions::new();
-        let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&path)?;
-        file.write_all(history.text().as_bytes())?;
-        file.sync_data()?;
-        fs::rename(path, self.path(name))
+        replace_file(&self.path(name), history.text().as_bytes())
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -148,8 +148,9 @@ impl DurationStore {
         }
     }
 
-    /// Opens a record under a lock.
+    /// Opens a record under a lock. Other users must not choose the file nor the samples.
     fn locked(&self, name: &str, mut options: OpenOptions) -> io::Result<LockedRecord> {
+        check_private(&self.folder)?;
         let path = self.path(name);
         // Without blocking, since the path may be that of a named pipe.
         options.custom_flags((OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK).bits());
@@ -248,6 +249,32 @@ mod tests {
     }
 
     #[test]
+    fn a_folder_of_other_users_is_refused() {
+        let (_directory, store) = store();
+        store.append(NAME, sample(key(1), 5).as_bytes()).expect("a sample");
+        fs::set_permissions(store.folder(), fs::Permissions::from_mode(0o1777)).expect("a mode");
+        let refused = [store.append(NAME, b"").err(), store.read(NAME).err()];
+        for error in refused {
+            assert_eq!(error.expect("refused").to_string(), "other users can write to it");
+        }
+    }
+
+    #[test]
+    fn a_shorter_record_follows_no_planted_link() {
+        let (directory, store) = store();
+        let file = directory.path().join("file");
+        fs::write(&file, "data of the user").expect("a file");
+        store.append(NAME, sample(key(1), 5).as_bytes()).expect("a sample");
+        let planted = store.folder().join("00ff.new");
+        std::os::unix::fs::symlink(&file, planted).expect("a link");
+        for at in 0..4000 {
+            store.append(NAME, sample(key(1), at).as_bytes()).expect("a sample");
+        }
+        assert_eq!(fs::read(&file).expect("a file"), b"data of the user");
+        assert!(store.path(NAME).symlink_metadata().expect("a record").is_file());
+    }
+
+    #[test]
     fn a_damaged_record_is_set_aside_once() {
         let (_directory, store) = store();
         store.append(NAME, b"nonsense\n").expect("a record");
@@ -268,7 +295,7 @@ mod tests {
         let samples = store.read(NAME).expect("a record").history.samples(key(1));
         let last: Vec<_> = samples.iter().map(|it| it.length.as_nanos() as u64).collect();
         assert_eq!(last, (0..200).map(|at| 3601 + 2 * at).collect::<Vec<_>>());
-        assert!(!store.folder().join("00ff.new").exists());
+        assert_eq!(fs::read_dir(store.folder()).expect("a folder").count(), 1);
     }
 
     #[test]
