@@ -341,6 +341,19 @@ fn a_file_that_is_not_a_run_s_output_is_left_alone() {
 }
 
 #[test]
+fn output_is_not_captured_in_a_file_of_another_user() {
+    if !Uid::effective().is_root() {
+        return;
+    }
+    let text = "try 2 times every 1 ms\nSTAYS\nend";
+    let finished = killed(recorded(text).options(["--cron"]), Victim::Interpreter);
+    let output = finished.directory.path().join("j.output");
+    std::os::unix::fs::chown(output, Some(12345), None).expect("root may");
+    let run = again(finished).options(["--cron"]);
+    run.stderr("j.output`: it belongs to another user").failure(2);
+}
+
+#[test]
 fn the_summary_and_the_results_are_of_the_whole_run() {
     let text = "forall i in 1 2 3 at most 1
             sh -c 'exit 0'

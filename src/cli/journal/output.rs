@@ -2,10 +2,11 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow};
+use nix::unistd::geteuid;
 
 use super::journal_file::JournalFile;
 use ftsh_sys::os_error::plain;
@@ -23,8 +24,13 @@ pub(crate) fn open(journal_file: &JournalFile, begins: bool) -> Result<File> {
     let file = if journal_file.is_new { options.create_new(true) } else { options.create(true) }
         .open(&path);
     let opened = file.and_then(|file| {
-        if !file.metadata()?.is_file() {
+        let found = file.metadata()?;
+        if !found.is_file() {
             return Err(io::Error::other("it is not a regular file"));
+        }
+        // The owner of the file could read the output.
+        if found.uid() != geteuid().as_raw() {
+            return Err(io::Error::other("it belongs to another user"));
         }
         if begins {
             file.set_len(0)?;
