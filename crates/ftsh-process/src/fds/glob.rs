@@ -3,12 +3,18 @@
 use std::io::{self, ErrorKind};
 use std::os::unix::ffi::OsStringExt;
 
-use bstr::BString;
+use bstr::{BString, ByteSlice};
 
 use super::super::os::workers::Control;
 use super::error::FdError;
 use super::path::TaskDirectory;
 use ftsh_machine::pattern::matches;
+
+/// Longest name of a file in bytes.
+const NAME_MAX: usize = libc::NAME_MAX as usize;
+
+/// Number of bytes of a path that the message about its length shows.
+const SHOWN: usize = 100;
 
 /// Returns the sorted names of existing files that match. In the pattern, `*`, `?` and `[…]` are
 /// special unless preceded by a backslash. A leading dot is matched only by a dot.
@@ -83,10 +89,8 @@ fn names(
     }
     let mut names = Vec::new();
     for path in found {
-        let is_there = are_listed || {
-            let data = directory.resolve_link(&path).symlink_metadata();
-            existing(data).map_err(|error| FdError::File { path: path.clone(), error })?.is_some()
-        };
+        let is_there = are_listed
+            || existing(&path, directory.resolve_link(&path).symlink_metadata())?.is_some();
         if is_there {
             names.push(path);
         }
@@ -108,8 +112,7 @@ fn below(
         let mut inside = Vec::new();
         matching(directory, &prefix, b"*", true, &mut inside)?;
         for mut path in inside {
-            let data = existing(directory.resolve_link(&path).symlink_metadata());
-            let data = data.map_err(|error| FdError::File { path: path.clone(), error })?;
+            let data = existing(&path, directory.resolve_link(&path).symlink_metadata())?;
             if data.is_some_and(|data| data.is_dir()) {
                 path.push(b'/');
                 found.push(path);
@@ -122,21 +125,30 @@ fn below(
 
 /// Returns none for errors of missing or inaccessible files, as shells do. Other errors would hide
 /// existing names.
-fn existing<T>(result: io::Result<T>) -> io::Result<Option<T>> {
-    match result {
-        Ok(found) => Ok(Some(found)),
-        Err(error) => match (error.kind(), error.raw_os_error()) {
-            // A name with a zero byte is invalid input. A process may end while `/proc` is read.
-            (
-                ErrorKind::NotFound
-                | ErrorKind::PermissionDenied
-                | ErrorKind::NotADirectory
-                | ErrorKind::InvalidInput,
-                _,
-            )
-            | (_, Some(libc::ELOOP | libc::ENAMETOOLONG | libc::ESRCH)) => Ok(None),
-            _ => Err(error),
-        },
+fn existing<T>(path: &[u8], result: io::Result<T>) -> Result<Option<T>, FdError> {
+    let error = match result {
+        Ok(found) => return Ok(Some(found)),
+        Err(error) => error,
+    };
+    match (error.kind(), error.raw_os_error()) {
+        // A name with a zero byte is invalid input. A process may end while `/proc` is read.
+        (
+            ErrorKind::NotFound
+            | ErrorKind::PermissionDenied
+            | ErrorKind::NotADirectory
+            | ErrorKind::InvalidInput,
+            _,
+        )
+        | (_, Some(libc::ELOOP | libc::ESRCH)) => Ok(None),
+        // A path with a name of more than 255 bytes is missing. The file of another path may exist.
+        (_, Some(libc::ENAMETOOLONG)) if path.split_str("/").any(|name| name.len() > NAME_MAX) => {
+            Ok(None)
+        }
+        (_, Some(libc::ENAMETOOLONG)) => {
+            let path = [&path[..path.len().min(SHOWN)], "…".as_bytes()].concat().into();
+            Err(FdError::File { path, error: io::Error::other("the path is too long") })
+        }
+        _ => Err(FdError::File { path: path.into(), error }),
     }
 }
 
@@ -172,7 +184,7 @@ fn matching(
 ) -> Result<(), FdError> {
     let place = if prefix.is_empty() { b"." } else { prefix.as_slice() };
     let trouble = |error| FdError::File { path: place.into(), error };
-    let entries = existing(directory.resolve(place).read_dir()).map_err(trouble)?;
+    let entries = existing(place, directory.resolve(place).read_dir())?;
     let dots = part.first() == Some(&b'.') || part.starts_with(b"\\.");
     for entry in entries.into_iter().flatten() {
         let name = entry.map_err(trouble)?.file_name().into_vec();
@@ -190,8 +202,7 @@ fn matching(
 }
 
 fn is_directory(directory: &TaskDirectory, path: &BString) -> Result<bool, FdError> {
-    let data = existing(directory.resolve(path).metadata());
-    let data = data.map_err(|error| FdError::File { path: path.clone(), error })?;
+    let data = existing(path, directory.resolve(path).metadata())?;
     Ok(data.is_some_and(|data| data.is_dir()))
 }
 
@@ -221,5 +232,31 @@ mod tests {
             assert_eq!(expand(none), [] as [&str; 0], "{none}");
         }
         Ok(())
+    }
+
+    #[test]
+    fn a_path_that_is_too_long_is_an_error() -> std::io::Result<()> {
+        let place = tempfile::tempdir()?;
+        let name = "e".repeat(200);
+        let mut below = std::fs::File::open(place.path())?;
+        for _ in 0..25 {
+            nix::sys::stat::mkdirat(&below, name.as_str(), nix::sys::stat::Mode::S_IRWXU)?;
+            let flags = nix::fcntl::OFlag::O_DIRECTORY;
+            let mode = nix::sys::stat::Mode::empty();
+            below = nix::fcntl::openat(&below, name.as_str(), flags, mode)?.into();
+        }
+        let directory = TaskDirectory::at(place.path().as_os_str().as_encoded_bytes());
+        let find = |pattern: &str| find(&directory, pattern.as_bytes(), &Control::default());
+        let long = format!("{name}/").repeat(25);
+        for pattern in ["**", "**/leaf", &format!("{long}*"), &long] {
+            let error = find(pattern).expect_err("a long path").to_string();
+            assert!(
+                error.starts_with("eee") && error.ends_with("…: the path is too long"),
+                "{error}"
+            );
+        }
+        assert_eq!(find("*/*").expect("short paths").len(), 1);
+        drop(below);
+        ftsh_sys::remove_tree(place.path())
     }
 }
