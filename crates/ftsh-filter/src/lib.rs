@@ -7,13 +7,14 @@
 //! steps and native stack. Filters that read clocks or the environment are replaced.
 
 mod budget;
+mod json;
 mod natives;
 mod nesting;
 
 use bstr::{BStr, BString, ByteSlice};
 use jaq_core::load::{self, Arena, File, Loader};
 use jaq_core::{Ctx, Vars, compile};
-use jaq_json::{Val, read, write};
+use jaq_json::{Val, read};
 
 use budget::{Budget, Context, ExceededLimit, FilterData, Spare};
 use ftsh_machine::effect::FilterCall;
@@ -60,12 +61,10 @@ fn run(text: &[u8], filter: &BStr, steps: u64) -> Result<Vec<BString>, NoResults
     let compiled = compiled.map_err(|why| {
         NoResults::Failed(Slug::Filter, format!("`{filter}` is no filter of jq: {why}"))
     })?;
-    if nesting::depth(text) > nesting::MAX_DEPTH {
-        return Err(not_json(nesting::TooDeep));
-    }
+    let text = json::checked(text).map_err(not_json)?;
     let (budget, spare) = (Budget::new(steps), Spare::new(filter.len(), natives::all));
-    let (mut words, mut used) = (Vec::new(), 0);
-    for input in read::parse_many(text) {
+    let (mut words, mut length) = (Vec::new(), 0);
+    for input in read::parse_many(&text) {
         let input = input.map_err(not_json)?;
         let context = Context::new(&compiled.lut, &spare, &budget);
         for result in compiled.id.run((Ctx::<FilterData>::new(context, Vars::new([])), input)) {
@@ -78,12 +77,11 @@ fn run(text: &[u8], filter: &BStr, steps: u64) -> Result<Vec<BString>, NoResults
                 Err(Err(_)) => return Err(failed("it calls `halt`")),
             };
             let word = word(&value)?;
-            used += word.len() + size_of::<BString>();
-            if used > size::MAX_VALUE_LEN {
-                let message = size::ValueTooLong(used).to_string();
-                return Err(NoResults::Failed(Slug::LargeValue, message));
-            }
+            length += word.len();
             words.push(word);
+            if length + words.len() * size_of::<BString>() > size::MAX_VALUE_LEN {
+                return Err(too_large(words.len(), length));
+            }
         }
         match budget.cut() {
             Some(ExceededLimit::Steps) => return Err(NoResults::OutOfSteps),
@@ -99,9 +97,16 @@ fn word(value: &Val) -> Result<BString, NoResults> {
     if let Val::TStr(text) | Val::BStr(text) = value {
         return Ok(BString::from(&text[..]));
     }
-    let mut json = Vec::new();
-    write::write(&mut json, &write::Pp::default(), 0, value).map_err(failed)?;
-    Ok(BString::from(json))
+    json::text(value).map(BString::from).map_err(failed)
+}
+
+fn too_large(count: usize, length: usize) -> NoResults {
+    let (limit, each) = (size::MAX_VALUE_LEN / 1024 / 1024, size_of::<BString>());
+    let message = format!(
+        "the results of `json` can have at most {limit} MiB together, where each counts {each} bytes \
+         more than its text: the first {count} results have {length} bytes of text"
+    );
+    NoResults::Failed(Slug::LargeValue, message)
 }
 
 fn not_json(why: impl std::fmt::Display) -> NoResults {

@@ -8,11 +8,12 @@ use jaq_json::{Val, read};
 use jaq_std::ValT as _;
 
 use crate::budget::FilterData;
-use crate::nesting;
+use crate::json;
 
 /// Native filters that are replaced: clocks, environment and time zones, which only an effect may
-/// read, and filters without a limit.
-const REPLACED: [&str; 6] = ["env", "now", "localtime", "strflocaltime", "range", "fromjson"];
+/// read, filters without a limit, and filters of texts that are no JSON.
+const REPLACED: [&str; 7] =
+    ["env", "now", "localtime", "strflocaltime", "range", "fromjson", "tojson"];
 
 /// `range` of jq, whose native form makes any number of values in one step. No other definition
 /// precedes this one.
@@ -52,6 +53,7 @@ pub(crate) fn all() -> Vec<Fun<FilterData>> {
         run::<FilterData>(("localtime", v(0), |_| unavailable("localtime"))),
         run::<FilterData>(("strflocaltime", v(1), |_| unavailable("strflocaltime"))),
         run::<FilterData>(("fromjson", v(0), from_json)),
+        run::<FilterData>(("tojson", v(0), to_json)),
     ];
     natives.filter(|(name, ..)| !REPLACED.contains(name)).chain(own).collect()
 }
@@ -65,14 +67,17 @@ fn from_json(cv: Cv<'_, FilterData>) -> BoxIter<'_, ValX<'_, Val>> {
         Err(Exn::from(Error::str(format_args!("cannot parse a text as JSON: {error}"))))
     };
     let (_, input) = cv;
-    let text = match input.try_as_utf8_bytes() {
-        Ok(text) if nesting::depth(text) > nesting::MAX_DEPTH => {
-            return box_once(fail(&nesting::TooDeep));
-        }
-        Ok(text) => text,
+    let text = match input.try_as_utf8_bytes().map(json::checked) {
+        Ok(Ok(text)) => text,
+        Ok(Err(error)) => return box_once(fail(&error)),
         Err(error) => return bome(Err(error)),
     };
     let values: Vec<_> =
-        read::parse_many(text).map(|value| value.or_else(|error| fail(&error))).collect();
+        read::parse_many(&text).map(|value| value.or_else(|error| fail(&error))).collect();
     Box::new(values.into_iter())
+}
+
+fn to_json(cv: Cv<'_, FilterData>) -> BoxIter<'_, ValX<'_, Val>> {
+    let (_, value) = cv;
+    bome(json::text(&value).map(Val::utf8_str).map_err(Error::str))
 }

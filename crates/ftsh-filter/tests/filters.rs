@@ -5,6 +5,7 @@ use std::sync::Arc;
 use ftsh_filter::{TOO_DEEP, results};
 use ftsh_machine::effect::FilterCall;
 use ftsh_machine::event::Reply;
+use ftsh_syntax::slug::Slug;
 
 fn result(text: &str, filter: &str) -> Option<Reply> {
     let call = FilterCall { text: Arc::new(text.into()), filter: Arc::new(filter.into()) };
@@ -96,4 +97,137 @@ fn deep_values_and_filters_do_not_exhaust_the_stack() {
     // Brackets in strings do not count.
     let brackets = "[".repeat(2_000);
     assert_eq!(words(&format!("[\"{brackets}\", \"\\\"{brackets}\"]"), "length"), ["2"]);
+}
+
+/// Texts of RFC 8259, each with the result of the filter `.`.
+const JSON: [(&str, &str); 16] = [
+    ("null", "null"),
+    (" [ 1 , 2 ] ", "[1,2]"),
+    ("{\"a\":{},\"b\":[]}", "{\"a\":{},\"b\":[]}"),
+    ("{\"a\":1,\"a\":2}", "{\"a\":2}"),
+    ("{\"\":0}", "{\"\":0}"),
+    ("0.10", "0.10"),
+    ("1E+2", "1E+2"),
+    ("-0.0", "-0.0"),
+    // A number is the same with another sign of its zero.
+    ("-0", "0"),
+    ("123456789012345678901234567890", "123456789012345678901234567890"),
+    ("\"\\/\\b\\f\\n\\r\\t\\\"\\\\\"", "/\u{8}\u{c}\n\r\t\"\\"),
+    ("\"\\u00e9\\uD83D\\ude00\"", "é😀"),
+    // Surrogates without their other half are valid escapes.
+    ("\"\\ud800\"", "\u{fffd}"),
+    ("\"\\udc00\\ud83d\\ude00\\ud800\\ud800\"", "\u{fffd}😀\u{fffd}\u{fffd}"),
+    ("\"\\\\ud800\"", "\\ud800"),
+    ("\"\u{7f}\u{2028}\"", "\u{7f}\u{2028}"),
+];
+
+#[test]
+fn every_json_is_read() {
+    for (text, expected) in JSON {
+        assert_eq!(words(text, "."), [expected], "{text}");
+    }
+    assert_eq!(words("1 \"a\"\n[2]{}\n", "."), ["1", "a", "[2]", "{}"]);
+    assert!(words(" \n", ".").is_empty());
+}
+
+#[test]
+fn nothing_but_json_is_read() {
+    for text in [
+        "{1:2}",
+        "{true:1}",
+        "{[]:1}",
+        "{null:1}",
+        "NaN",
+        "-NaN",
+        "nan",
+        "Infinity",
+        "+1",
+        "+Infinity",
+        "-Infinity",
+        "# c\n1",
+        "1 # c",
+        "b\"ab\"",
+        "[1,]",
+        "{\"a\":1,}",
+        "[,1]",
+        "[1 2]",
+        "{\"a\" 1}",
+        "{a:1}",
+        "{'a':1}",
+        "'a'",
+        "01",
+        "-01",
+        "1.",
+        ".5",
+        "1e",
+        "1e+",
+        "0x1",
+        "-",
+        "1_0",
+        "\"a",
+        "\"\t\"",
+        "\"\n\"",
+        "\"\\x41\"",
+        "\"\\u12\"",
+        "\"\\u{41}\"",
+        "\"\\'\"",
+        "tru",
+        "True",
+        "truefalse",
+        "nullx",
+        "[1",
+        "{",
+        "]",
+        "[1]]",
+        "{\"a\":}",
+        "\u{feff}1",
+        "1,2",
+        "/* c */ 1",
+        "\u{a0}1",
+        "undefined",
+    ] {
+        let message = reason(text, ".");
+        assert!(message.starts_with("the text of `json` is no JSON: "), "{text}: {message}");
+        let quoted = serde_json::to_string(text).expect("a text");
+        let message = reason(&quoted, "fromjson");
+        assert!(message.contains("cannot parse a text as JSON: "), "{text}: {message}");
+    }
+    for text in [&b"\"\xff\""[..], b"\"\xed\xa0\x80\"", b"\"\xc0\xaf\"", b"\xff\xfe1\0"] {
+        let call = FilterCall { text: Arc::new(text.into()), filter: Arc::new(".".into()) };
+        let reply = results(&call, 20_000);
+        assert!(matches!(reply, Some(Reply::Failed(Slug::Json, _))), "{text:?}: {reply:?}");
+    }
+}
+
+#[test]
+fn nothing_but_json_is_a_result() {
+    for filter in [
+        "1/0",
+        "-1/0",
+        "nan",
+        "infinite",
+        "[nan]",
+        "{a: nan}",
+        "{\"a\":1} | .[1] = 2",
+        "{} | .[null] = 1",
+        "[\"YQ==\" | @base64d | tobytes]",
+        "nan | tojson",
+        "[1/0] | @json",
+    ] {
+        let message = reason("null", filter);
+        assert!(message.contains("a result is no JSON"), "{filter}: {message}");
+    }
+    assert_eq!(words("null", "nan < 1, (infinite > 1), ([nan] | length)"), ["true", "true", "1"]);
+}
+
+#[test]
+fn results_have_a_limit_that_the_message_explains() {
+    let text = format!("[{}0]", "0,".repeat(2_999_999));
+    let call = FilterCall { text: Arc::new(text.into()), filter: Arc::new(".[]".into()) };
+    let Some(Reply::Failed(Slug::LargeValue, message)) = results(&call, u64::MAX) else {
+        panic!("too many results");
+    };
+    let expected = "the results of `json` can have at most 64 MiB together, where each counts 24 bytes \
+                    more than its text: the first 2684355 results have 2684355 bytes of text";
+    assert_eq!(message, expected);
 }
