@@ -314,9 +314,54 @@ fn the_action_runs_other_commands_before_and_in_later_attempts() {
     assert_eq!(output(&finished, "exit_code"), "3");
     let minutes = [("timeout_minutes", "1"), ("command", "true")];
     step(&minutes).success();
-    for wrong in [&[("retry_on", "success")][..], &[("timeout_seconds", "1")]] {
-        let finished = step(&[&minutes[..], wrong].concat()).failure(2);
-        assert!(finished.text().starts_with("::error::"), "{}", finished.story());
+    let both = step(&[&minutes[..], &[("timeout_seconds", "1")]].concat()).failure(2);
+    assert!(
+        both.text().starts_with("::error::the inputs timeout_minutes and "),
+        "{}",
+        both.story()
+    );
+}
+
+#[test]
+fn inputs_of_the_action_may_be_zero_or_empty() {
+    let command = ("command", "echo a >> log; test $(wc -l < log) = 3");
+    for wait in ["0", "0.0", "00"] {
+        let finished = step(&[command, ("retry_wait_seconds", wait)]).success();
+        assert_eq!(output(&finished, "total_attempts"), "3", "{wait}");
+    }
+    let no_limits = [("timeout_minutes", "0"), ("timeout_seconds", "0")];
+    let finished =
+        step(&[&no_limits[..], &[("command", "exit 3"), ("retry_wait_seconds", "0")]].concat());
+    assert_eq!(output(&finished.failure(3), "total_attempts"), "3");
+    let finished = step(&[command, ("retry_wait_seconds", ""), ("max_attempts", "1")]).failure(1);
+    assert_eq!(output(&finished, "total_attempts"), "1");
+    // An empty input has its default.
+    let empty = INPUTS.map(|input| (input, ""));
+    let given = [("command", "exit 3"), ("retry_wait_seconds", "0")];
+    let finished = step(&[&given[..], &empty].concat()).failure(3);
+    assert_eq!(output(&finished, "total_attempts"), "3");
+    assert_eq!(finished.text().matches("::warning::attempt ").count(), 2, "{}", finished.story());
+}
+
+#[test]
+fn a_wrong_input_of_the_action_is_named() {
+    let command = ("command", "touch ran");
+    for (input, value, expected) in [
+        ("max_attempts", "x", "a whole number above zero"),
+        ("max_attempts", "0", "a whole number above zero"),
+        ("max_attempts", "1.5", "a whole number above zero"),
+        ("timeout_minutes", "5m", "a number"),
+        ("timeout_seconds", "-1", "a number"),
+        ("retry_wait_seconds", "soon", "a number"),
+        ("retry_on_exit_code", "3,4", "a whole number"),
+        ("retry_on", "success", "any, error or timeout"),
+        ("warning_on_retry", "yes", "true or false"),
+        ("continue_on_error", "1", "true or false"),
+    ] {
+        let finished = step(&[command, (input, value)]).failure(2);
+        let expected = format!("::error::input {input} is {value}: expected {expected}\n");
+        assert_eq!(finished.text(), expected);
+        assert!(!finished.directory.path().join("ran").exists());
     }
 }
 
