@@ -75,3 +75,13 @@ fn json_outside_of_a_list_has_one_result() {
         assert_eq!(message.lines().count(), 1, "{message}");
     }
 }
+
+#[test]
+fn a_length_of_time_is_exact_or_refused() {
+    let value = |text: &str| world().run(&format!("echo ${{seconds(\"{text}\")}}"));
+    value("9223372036854775807 s").succeeds().prints("9223372036854775807\n");
+    for text in ["9223372036854775808", "9223372036854775807 d", "9999999999999999999.5 s"] {
+        let message = value(text).fails("expression", 1).message();
+        assert_eq!(message, format!("script:1: `{text}` is more than 9223372036854775807 seconds"));
+    }
+}

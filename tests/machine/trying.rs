@@ -430,8 +430,14 @@ fn a_deferral_is_for_the_innermost_try() {
 }
 
 #[test]
+fn a_deferral_by_no_time_repeats_the_attempt_at_once() {
+    let script = "n=0\ntry for 1 hour or 1 time\n n=$n + 1\n if $n < 4\n defer 0 seconds\n end\nend\necho $n";
+    exponential().run(script).succeeds().prints("4\n").takes(0.0);
+}
+
+#[test]
 fn a_deferral_needs_a_time() {
-    for wrong in ["defer", "defer busy", "defer 0", "defer -1"] {
+    for wrong in ["defer", "defer busy", "defer -1"] {
         exponential().run(&format!("try 2 times\n {wrong}\nend")).fails("failure", 1).takes(1.0);
     }
 }

@@ -115,14 +115,14 @@ pub fn parse(text: &str) -> Option<Duration> {
     Some(sum)
 }
 
-/// Parses the leading arguments of `defer`, and returns a length of time above zero with the number
-/// of remaining words.
+/// Parses the leading arguments of `defer`, and returns a length of time with the number of remaining
+/// words.
 ///
 /// A number without a unit counts in the first place only, because `503 Service Unavailable` may
 /// follow.
 pub fn parse_deferral(words: &[&str]) -> Option<(Duration, usize)> {
     let is_of_number = |byte: u8| byte.is_ascii_digit() || byte == b'.';
-    let (mut sum, mut rest) = first(words).filter(|(by, _)| !by.is_zero())?;
+    let (mut sum, mut rest) = first(words)?;
     while let Some((amount, more)) = first(rest) {
         if rest.len() - more.len() == 1 && rest[0].bytes().all(is_of_number) {
             break;

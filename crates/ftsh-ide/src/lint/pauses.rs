@@ -48,9 +48,7 @@ fn no_time(simple: &Simple) -> Option<Warning> {
         // A unit or the message follows the known words.
         "defer" => (
             (is_all || !words.is_empty()) && parse_deferral(&words).is_none(),
-            hint!(
-                "`defer` takes a time above zero and then a message, like `30`, `2 minutes busy`"
-            ),
+            hint!("`defer` takes a time and then a message, like `30`, `2 minutes busy`"),
         ),
         _ => return None,
     };

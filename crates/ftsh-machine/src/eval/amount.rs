@@ -14,7 +14,7 @@ pub(crate) fn pause(args: &[BString]) -> Result<Duration, Suspend> {
     })
 }
 
-/// Parses the arguments of `defer`: a positive duration, followed by the words of a message.
+/// Parses the arguments of `defer`: a duration, followed by the words of a message.
 ///
 /// The duration may be one argument with blanks, so the first argument is split.
 pub(crate) fn deferral(args: &[BString]) -> Result<(Duration, BString), Suspend> {
@@ -23,7 +23,7 @@ pub(crate) fn deferral(args: &[BString]) -> Result<(Duration, BString), Suspend>
     let args: Vec<&[u8]> = first.chain(others.iter().map(|arg| arg.as_slice())).collect();
     let words: Vec<&str> = args.iter().map(|arg| arg.to_str().unwrap_or_default().trim()).collect();
     let (by, after) = duration::parse_deferral(&words).ok_or_else(|| {
-        wrong("defer takes a time above zero and a message, like `30`, `2 minutes busy`", &args)
+        wrong("defer takes a time and a message, like `30`, `2 minutes busy`", &args)
     })?;
     Ok((by, bstr::join(" ", &args[args.len() - after..]).into()))
 }
@@ -59,10 +59,12 @@ mod tests {
         is("30 busy", 30_000, "busy");
         is("30 s 503 Service Unavailable", 30_000, "503 Service Unavailable");
         is("30 503", 30_000, "503");
+        is("0", 0, "");
+        is("0 seconds busy", 0, "busy");
         is("2 minutes busy for 3 days", 120_000, "busy for 3 days");
         let (by, message) = deferral(&["2 minutes".into(), "very  busy".into()]).expect("a time");
         assert_eq!((by.as_secs(), message.to_string()), (120, "very  busy".into()));
-        for wrong in ["", "0", "busy", "-1", "minutes", "0 seconds"] {
+        for wrong in ["", "busy", "-1", "minutes"] {
             assert_eq!(deferred(wrong), None, "{wrong}");
         }
     }

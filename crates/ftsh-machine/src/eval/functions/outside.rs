@@ -79,8 +79,12 @@ fn seconds(context: &mut FunctionContext) -> Result<Value, Suspend> {
         let message = format!("`{text}` is no length of time, like `90`, `5 min` or `1h30m`");
         return Err(Suspend::expression(Slug::NotADuration, message));
     };
+    let Ok(seconds) = i64::try_from(length.as_secs()) else {
+        let message = format!("`{text}` is more than {} seconds", i64::MAX);
+        return Err(Suspend::expression(Slug::OutOfRange, message));
+    };
     Ok(if length.subsec_nanos() == 0 {
-        Value::Integer(i64::try_from(length.as_secs()).unwrap_or(i64::MAX))
+        Value::Integer(seconds)
     } else {
         Value::from(Number::Decimal(length.as_secs_f64()))
     })
