@@ -21,6 +21,7 @@ mod compatibility;
 mod cookbook;
 mod cookbook_elsewhere;
 mod cookbook_endings;
+mod cookbook_servers;
 mod cron;
 mod descriptors;
 mod docs;

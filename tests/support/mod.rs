@@ -4,6 +4,7 @@ pub(crate) mod branches;
 pub(crate) mod documents;
 pub(crate) mod expectations;
 pub(crate) mod home;
+pub(crate) mod http;
 pub(crate) mod lateness;
 pub(crate) mod processes;
 pub(crate) mod program;
