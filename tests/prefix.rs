@@ -366,8 +366,16 @@ fn row_a_mistake_is_one_line_and_nothing_runs() {
 #[test]
 fn the_command_is_a_program_never_a_builtin() {
     // The builtin would succeed.
-    let finished = ftsh("try 1 time -- cd /", &[]).stderr("ftsh: cd exited with 127").failure(127);
-    assert!(finished.errors().starts_with("env: "), "{}", finished.errors());
+    for line in ["try 3 times -- cd /", "try 3 times -- source x", "limit 5 s -- exit 0"] {
+        let finished = ftsh(line, &[]).failure(127);
+        let (head, command) = line.split_once(" -- ").expect("a command");
+        let name = command.split(' ').next().unwrap_or_default();
+        let told =
+            format!("ftsh: {name}: not found along PATH; a script runs the builtin `{name}`: ");
+        let said = line_of(&finished);
+        assert!(said.starts_with(&told) && said.ends_with("; end'` [notfound]"), "{said}");
+        assert!(said.contains(&format!("`ftsh -c '{head}")) && said.contains(command), "{said}");
+    }
     ftsh("forall in a at most 1 -- echo -n", &[])
         .program("echo", "#!/bin/sh\necho own \"$@\"\n")
         .env("PATH", ".:/usr/bin:/bin")

@@ -39,10 +39,11 @@ use anyhow::{Result, anyhow};
 use nix::sys::stat::{SFlag, fstat};
 
 use self::flags::Request;
-use self::messages::{print_error, print_text};
+use self::messages::{print_error, print_message, print_text};
 use self::plan::{Action, RunPlan};
 pub use self::prefix::HEADS;
 use self::resolve::ProcessContext;
+use self::source::ScriptSource;
 use ftsh_ide::known::SessionSnapshot;
 use ftsh_ide::lint::{Programs, Warning, lint};
 use ftsh_machine::Outcome;
@@ -54,6 +55,9 @@ use ftsh_syntax::slug::Slug;
 
 /// Exit status of wrong usage and of other errors before a script starts.
 const NOTHING_WAS_RUN: u8 = 2;
+
+/// Exit status if the program of a prefix does not exist.
+const NOT_FOUND: u8 = 127;
 
 /// Memory that a shell needs beside its program, in bytes: stack, threads, a script.
 const LEAST_MEMORY: usize = 3 * 1024 * 1024;
@@ -176,6 +180,13 @@ fn execute_command_line(mut words: Vec<OsString>) -> Result<Outcome> {
         _ => plan.script.program.script(),
     };
     if plan.action == Action::Run {
+        if let ScriptSource::Prefix(prefix) = &plan.script.program {
+            let path = SessionSnapshot::along_path(context.directory, (context.variable)("PATH"));
+            if let Some(message) = prefix.missing_program(|name| path.has_program(name)) {
+                print_message(Slug::NotFound, message);
+                return Ok(Outcome::Exited(NOT_FOUND));
+            }
+        }
         return run::run(script, plan);
     }
     let script = match script {

@@ -104,6 +104,11 @@ impl SessionSnapshot {
         {
             return true;
         }
+        self.has_program(word)
+    }
+
+    /// Returns true if a word is a program along `PATH` or the path of a program.
+    pub fn has_program(&self, word: &str) -> bool {
         if word.contains('/') {
             return is_program(&self.directory.join(word));
         }

@@ -30,6 +30,8 @@ pub(super) struct Prefix {
     pub head: &'static str,
     /// Text of the script.
     pub text: String,
+    /// Builtin with the name of the program, and a script that runs the builtin.
+    pub builtin: Option<(String, String)>,
 }
 
 impl Prefix {
@@ -42,7 +44,16 @@ impl Prefix {
         let line = Line::split(words)?;
         let heads = line.heads()?;
         let head = heads.first().map_or(HEADS[0], |head| head.keyword);
-        Ok(Self { head, text: script::text(&heads, line.command)? })
+        let builtin = script::builtin(&heads, line.command);
+        Ok(Self { head, text: script::text(&heads, line.command)?, builtin })
+    }
+
+    /// Returns a message if the command is a builtin's name and no program along `PATH` has it.
+    pub(super) fn missing_program(&self, has: impl Fn(&str) -> bool) -> Option<String> {
+        let (name, script) = self.builtin.as_ref().filter(|(name, _)| !has(name))?;
+        Some(format!(
+            "{name}: not found along PATH; a script runs the builtin `{name}`: `ftsh -c {script}`"
+        ))
     }
 }
 

@@ -43,6 +43,18 @@ pub(super) fn text(heads: &[Head], command: &[OsString]) -> Result<String> {
     Err(anyhow!("no script runs `{name}`: an internal error of ftsh"))
 }
 
+/// Returns the name of the command if a builtin has the name, and the script that runs the builtin, as a
+/// word of a shell. A program on another machine may have the name.
+pub(super) fn builtin(heads: &[Head], command: &[OsString]) -> Option<(String, String)> {
+    let name = command.first()?.to_str().filter(|name| builtins::named(name).is_some())?;
+    if heads.iter().any(|head| head.keyword == "on") {
+        return None;
+    }
+    let text = print(&script(heads, command, Style::Plain, false));
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    Some((name.to_owned(), format!("'{}'", lines.join("; ").replace('\'', r"'\''"))))
+}
+
 /// True if a word of the command is a program for another shell that reads `$slot`.
 fn reads_slot(word: &[u8]) -> bool {
     [&b"$slot"[..], b"${slot"].iter().any(|read| word.windows(read.len()).any(|it| it == *read))
