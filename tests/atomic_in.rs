@@ -12,23 +12,24 @@ use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 
 use crate::support::run::Finished;
+use crate::support::skipped::skipped;
 use crate::support::{Ftsh, rounds};
 
 /// User of unprivileged runs.
 const NOBODY: u32 = 65534;
 
-/// Returns false, with a line, where users may not create namespaces.
+/// Returns true if directories can be covered. Otherwise the test is reported as skipped.
 pub(crate) fn can_cover(unprivileged: bool) -> bool {
     let place = tempfile::tempdir().expect("a directory");
     let covered = Directories::find(&[place.path()]).and_then(|it| Attempt::begin(&it, "probe"));
     let limit = fs::read_to_string("/proc/sys/user/max_user_namespaces").unwrap_or_default();
     match covered {
         Err(CoverError::Namespaces { .. } | CoverError::FileSystem { .. }) => {
-            eprintln!("skipped: no overlays here");
+            skipped("overlays");
             false
         }
         _ if unprivileged && limit.trim() == "0" => {
-            eprintln!("skipped: no namespaces for users");
+            skipped("namespaces for users who are not root");
             false
         }
         _ => true,

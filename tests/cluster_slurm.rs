@@ -2,14 +2,28 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
+use std::process::Command;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
+use nix::unistd::Uid;
 
 use crate::support::slurm::{NODES, Slurm, wait};
 
 /// Command that leaves a daemon behind, reports its start, and continues.
 const STAYS: &str = "sh -c '(setsid sleep 1000 &); echo r >> ready; exec sleep 1000'";
+
+#[test]
+fn tests_say_what_they_lack() {
+    let test = "cluster_slurm::an_impossible_request_fails_at_once";
+    let mut tests = Command::new(std::env::current_exe().expect("a program"));
+    let output = tests.args(["--exact", test]).env("PATH", "/nonexistent").output();
+    let output = output.expect("the tests run");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && errors.starts_with("skipped: "), "{output:?}");
+    let needs = if Uid::effective().is_root() { " needs slurmd\n" } else { " needs root, " };
+    assert!(errors.contains(needs), "{errors}");
+}
 
 #[test]
 fn branches_end_on_nodes_as_on_this_machine() {

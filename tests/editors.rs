@@ -11,6 +11,7 @@ use ftsh_syntax::parse::parse;
 use ftsh_syntax::vocabulary::OPERATORS;
 
 use crate::support::FTSH;
+use crate::support::skipped::skipped;
 
 /// Any grammar may do as it likes: blanks, and what is behind the name in `${name:-word}`.
 const ANY: u8 = b' ';
@@ -135,8 +136,7 @@ fn check(mut command: Command, scripts: &[PathBuf], except: &[&str], lacks: &str
     let is_run = command.status().is_ok();
     let Some(letters) = fs::read_to_string(letters).ok().filter(|_| is_run) else {
         assert!(std::env::var_os(REQUIRED).is_none(), "there is no {lacks}");
-        eprintln!("skipped: there is no {lacks}");
-        return;
+        return skipped(lacks);
     };
     let mut lines = letters.lines();
     let mut problems = Vec::new();
@@ -181,8 +181,7 @@ fn vim_finds_the_places_of_errors_and_warnings() {
         let is_run = vim.status().is_ok();
         let Some(found) = fs::read_to_string(&errors).ok().filter(|_| is_run) else {
             assert!(std::env::var_os(REQUIRED).is_none(), "there is no vim");
-            eprintln!("skipped: there is no vim");
-            return;
+            return skipped("vim");
         };
         assert!(found.starts_with(start) && found.lines().count() == 1, "{found}");
     }

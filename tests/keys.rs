@@ -1,7 +1,7 @@
 //! Interrupting keys, and the reaction of commands at a terminal.
 
+use crate::support::has;
 use crate::support::terminal::User;
-use crate::terminal::exists;
 
 #[test]
 fn an_interrupt_is_handled_though_the_default_is_restored_at_exit() {
@@ -13,7 +13,7 @@ fn an_interrupt_is_handled_though_the_default_is_restored_at_exit() {
     let perl = "perl -e '$| = 1; $SIG{INT} = sub { print \"caught\\n\"; <STDIN>; exit 0 };
         print \"ready\\n\"; sleep 1000 while 1'";
     for (program, command) in [("sh", sh), ("python3", python), ("perl", perl)] {
-        if !exists(program) {
+        if !has(program) {
             continue;
         }
         let mut user = User::run(&format!("{command}\necho next"), None);
@@ -32,7 +32,7 @@ fn an_interrupt_is_handled_though_the_default_is_restored_at_exit() {
 
 #[test]
 fn a_stop_key_between_a_request_for_the_terminal_and_its_grant_is_kept() {
-    if !exists("python3") {
+    if !has("python3") {
         return;
     }
     // The pending signal is that of the key; the stop is a request for the terminal.

@@ -14,8 +14,8 @@ use std::time::{Duration, SystemTime};
 use nix::sys::socket::{Backlog, listen};
 
 use crate::resuming::{VICTIMS, again, killed, recorded};
-use crate::support::Ftsh;
 use crate::support::rounds;
+use crate::support::{Ftsh, has};
 
 /// Time of `stalled` in seconds.
 const TIME: u64 = 2;
@@ -321,14 +321,9 @@ fn judge_all(programs: &[&'static Labeled]) -> Judged {
     judged
 }
 
-fn is_there(program: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
-}
-
 #[test]
 fn hanging_programs_stall_and_working_ones_do_not() {
-    let there: Vec<_> = FEW.iter().filter(|it| it.2.iter().all(|name| is_there(name))).collect();
+    let there: Vec<_> = FEW.iter().filter(|it| it.2.iter().all(|name| has(name))).collect();
     let Judged { wrong, .. } = judge_all(&there);
     assert!(wrong.is_empty(), "{wrong}");
 }
@@ -375,8 +370,8 @@ impl Drop for Busy {
 fn limits_of_all_labeled_programs_by_hand() {
     let _busy = [Busy::start(), Busy::start()];
     let all = || FEW.iter().chain(MANY);
-    let there: Vec<_> = all().filter(|it| it.2.iter().all(|name| is_there(name))).collect();
-    let missing = all().filter(|it| !it.2.iter().all(|name| is_there(name)));
+    let there: Vec<_> = all().filter(|it| it.2.iter().all(|name| has(name))).collect();
+    let missing = all().filter(|it| !it.2.iter().all(|name| has(name)));
     let missing: Vec<_> = missing.map(|it| it.0).collect();
     eprintln!("{} programs, without {missing:?}", there.len());
     let (hanging, working): (Vec<_>, Vec<_>) = there.into_iter().partition(|it| it.1 == Hangs);

@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 use serde_json::{Value, json};
 
 use crate::support::documents;
+use crate::support::skipped::skipped;
 use crate::tidy::{assert_none, texts};
 
 /// Documents of the forge, which the book does not have.
@@ -199,6 +200,7 @@ fn chapters() -> Option<BTreeMap<String, String>> {
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
+        .inspect_err(|_| skipped("python3"))
         .ok()?;
     let mut input = python.stdin.take().expect("standard input");
     let text = json!([context, { "items": items }]).to_string();

@@ -13,6 +13,7 @@ use nix::unistd::{Uid, chown};
 
 use crate::supervision::is_stopped;
 use crate::support::run::Finished;
+use crate::support::skipped::skipped;
 use crate::support::{FTSH, Ftsh};
 
 /// A command that waits forever in the first start and is lost, and that ends at once in the next
@@ -199,7 +200,7 @@ fn scripts_of_one_name_in_two_places_are_distinguished() {
 #[test]
 fn a_file_of_another_user_is_refused() {
     if !Uid::effective().is_root() {
-        return;
+        return skipped("root");
     }
     for content in [&b""[..], b"ftsh jour"] {
         let run = recorded("echo never").file("j", content);

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use nix::sys::statfs::{TMPFS_MAGIC, statfs};
 
 use crate::support::Ftsh;
+use crate::support::skipped::skipped;
 
 const MIB: u64 = 1 << 20;
 
@@ -34,7 +35,7 @@ impl Group {
                 return Some(group);
             }
         }
-        println!("no control groups here: not tried");
+        skipped("control groups with limits of memory");
         None
     }
 
@@ -75,7 +76,7 @@ fn commands_are_killed_before_the_shell() {
 #[test]
 fn output_to_a_variable_uses_no_memory() {
     if statfs("/var/tmp").is_ok_and(|it| it.filesystem_type() == TMPFS_MAGIC) {
-        return println!("no disk here: not tried");
+        return skipped("a disk at /var/tmp");
     }
     let Some(group) = Group::new("capture", 48 * MIB) else { return };
     let script = "

@@ -15,6 +15,8 @@ use ftsh::cli::HEADS;
 use ftsh::cli::options::{Spec, TABLE};
 use ftsh_syntax::clauses;
 
+use crate::support::skipped::skipped;
+
 fn page(name: &str) -> String {
     let pages = pages::all().expect("pages");
     let (_, content) = pages.into_iter().find(|(known, _)| *known == name).expect("a page");
@@ -31,6 +33,7 @@ fn checked_by(program: &str, arguments: &[&str], file: &str) -> Option<(bool, St
     let output = match command.output() {
         // A folder of PATH that may not be searched could have the program.
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied) => {
+            skipped(program);
             return None;
         }
         output => output.expect("it runs"),
@@ -137,7 +140,7 @@ fn bash_completes_options_and_values() {
         let output = Command::new("bash").arg("-c").arg(script).arg(&file).args(words).output();
         output.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned())
     };
-    let Ok(options) = complete(&["--lo"]) else { return };
+    let Ok(options) = complete(&["--lo"]) else { return skipped("bash") };
     assert_eq!(options, "--log-format --lock --lock-wait --lock-busy");
     assert_eq!(complete(&["--log-format", ""]).ok().as_deref(), Some("text json"));
     assert_eq!(complete(&["--backoff", "fu"]).ok().as_deref(), Some("full"));
@@ -150,7 +153,10 @@ fn completer(shell: &str, options: &[&str], script: &str, file: &str) -> Option<
     let directory = tempfile::tempdir().expect("a directory");
     fs::write(directory.path().join(file), page(file)).expect("a file");
     fs::write(directory.path().join("script"), script).expect("a file");
-    Command::new(shell).args(options).args(["-c", "true"]).output().ok()?;
+    if Command::new(shell).args(options).args(["-c", "true"]).output().is_err() {
+        skipped(shell);
+        return None;
+    }
     let options = options.iter().map(|option| (*option).to_owned()).collect();
     Some(Completer { shell: shell.to_owned(), options, directory })
 }
@@ -294,8 +300,12 @@ fn straight(path: &Path) -> PathBuf {
 
 #[test]
 fn every_library_has_a_notice() {
+    let program = std::env::var_os("CARGO").unwrap_or("cargo".into());
+    if Command::new(&program).arg("--version").output().is_err() {
+        return skipped("cargo");
+    }
     let cargo = |words: &[&str]| {
-        let mut command = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
+        let mut command = Command::new(&program);
         let output = command.args(words).output().expect("cargo runs");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).expect("text")

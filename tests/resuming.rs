@@ -11,6 +11,7 @@ use nix::unistd::{Uid, chown};
 
 use crate::support::Ftsh;
 use crate::support::run::{Finished, Running};
+use crate::support::skipped::skipped;
 
 /// Victims of the out-of-memory killer.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -486,7 +487,7 @@ fn a_missing_directory_is_reported() {
 #[test]
 fn another_user_is_refused() {
     if !Uid::effective().is_root() {
-        return;
+        return skipped("root");
     }
     let finished = killed(recorded("STAYS").unprivileged(), Victim::Both);
     let journal = finished.directory.path().join("j");

@@ -12,6 +12,7 @@ use nix::unistd::Uid;
 
 use crate::support::program::has_test_switches;
 use crate::support::run::{Finished, Running};
+use crate::support::skipped::skipped;
 use crate::support::{Ftsh, WAYS};
 
 /// Creates a run, as user nobody, of a script that starts `./setpriv`. Like `su`, the program
@@ -27,6 +28,7 @@ fn becoming_root(mode: &str, way: &str, script: &str) -> Option<Ftsh> {
     // Copied by another process: see `Ftsh::program`.
     let copied = || Command::new("cp").arg("/usr/bin/setpriv").arg(&program).status();
     if !Uid::effective().is_root() || !copied().is_ok_and(|it| it.success()) {
+        skipped("root and setpriv");
         return None;
     }
     fs::set_permissions(&program, fs::Permissions::from_mode(0o4755)).expect("a program");
@@ -36,7 +38,11 @@ fn becoming_root(mode: &str, way: &str, script: &str) -> Option<Ftsh> {
         .arg(&program)
         .args(["--reuid", "0", "--clear-groups", "true"])
         .status();
-    works.is_ok_and(|status| status.success()).then_some(run)
+    if !works.is_ok_and(|status| status.success()) {
+        skipped("programs with the set-uid bit");
+        return None;
+    }
+    Some(run)
 }
 
 /// Runs a command that is canceled after a moment.
@@ -48,9 +54,11 @@ fn canceled(mode: &str, way: &str, command: &str) -> Option<Finished> {
 
 /// Runs a check in each of these ways at once, since most of the time is spent waiting.
 fn in_each(ways: &[&str], check: impl Fn(&str) + Sync) {
+    let test = thread::current().name().map(str::to_owned);
     thread::scope(|scope| {
         for way in ways {
-            scope.spawn(|| check(way));
+            let named = thread::Builder::new().name(test.clone().unwrap_or_default());
+            named.spawn_scoped(scope, || check(way)).expect("a thread");
         }
     });
 }

@@ -9,8 +9,8 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::stat::Mode;
 use nix::unistd::{Pid, mkfifo};
 
-use crate::support::FTSH;
 use crate::support::terminal::{LONG, User};
+use crate::support::{FTSH, has};
 
 #[test]
 fn a_command_reads_from_the_terminal() {
@@ -398,12 +398,6 @@ fn a_script_stops_and_continues_with_its_commands() {
     }
 }
 
-/// True if a program is installed. Common programs are tested where installed. Stand-ins that use
-/// the terminal in the same way are tested everywhere.
-pub(crate) fn exists(program: &str) -> bool {
-    Path::new("/usr/bin").join(program).exists()
-}
-
 #[test]
 fn a_secret_is_not_shown() {
     let standin = "sh -c 'stty -echo; echo secret?; read line; stty echo; echo got $line'";
@@ -425,7 +419,7 @@ fn a_pager_reads_keys_while_its_input_is_a_pipe() {
     let standin = "sh -c 'head -n 3; modes=$(stty -g < /dev/tty)
         stty -icanon -echo < /dev/tty; echo :; dd bs=1 count=1 < /dev/tty 2> /dev/null; stty $modes < /dev/tty'";
     for pager in [standin, "less"] {
-        if pager != standin && !exists(pager) {
+        if pager != standin && !has(pager) {
             continue;
         }
         let mut user = User::run(&format!("seq 1000 | {pager}\necho next"), None);
@@ -441,7 +435,7 @@ fn a_pager_reads_keys_while_its_input_is_a_pipe() {
 #[test]
 fn an_editor_edits() {
     let place = tempfile::tempdir().expect("a directory");
-    for editor in ["vim", "vi"].into_iter().filter(|editor| exists(editor)) {
+    for editor in ["vim", "vi"].into_iter().filter(|editor| has(editor)) {
         let file = place.path().join(editor);
         let mut user = User::run(&format!("{editor} -n {}\necho edited", file.display()), None);
         user.awaits("raw keys", |user| !user.echo_is_on());
@@ -457,7 +451,7 @@ fn an_editor_edits() {
 fn ssh_asks_for_a_passphrase() {
     let place = tempfile::tempdir().expect("a directory");
     let key = place.path().join("key");
-    if !exists("ssh-keygen") {
+    if !has("ssh-keygen") {
         return;
     }
     let made = Command::new("ssh-keygen")

@@ -10,6 +10,7 @@ use ftsh_sys::os_error::plain;
 use tempfile::TempDir;
 
 use crate::support::Ftsh;
+use crate::support::skipped::skipped;
 
 /// Returns the text of the C library for `EIO`.
 fn lost() -> String {
@@ -30,7 +31,7 @@ fn injecting(ftsh: Ftsh, call: &str, errors: &str, paths: &[&str]) -> Option<Fts
     strace.extend(paths.iter().flat_map(|path| ["-P", path]));
     let trial = Command::new(strace[0]).args(&strace[1..]).arg("true").status();
     if !trial.is_ok_and(|status| status.success()) {
-        println!("no strace here: not tried");
+        skipped("strace");
         return None;
     }
     Some(ftsh.through(strace).limit(Duration::from_secs(60)))

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::Ftsh;
-use super::run::{Finished, Running};
+use super::run::{self, Finished, Running};
 
 /// Expected result of a script.
 #[derive(Default)]
@@ -185,7 +185,7 @@ pub(crate) fn start_with(path: &Path, shell: &Path) -> Result<Running, String> {
     let (ftsh, _) = prepare(path, None)?;
     // The first argument is the shell that the tests run.
     let wrapper = ["sh", "-c", "shift; exec \"$0\" \"$@\""].map(Path::new);
-    let ftsh = ftsh.env("PATH", format!("{}:/usr/local/bin:/usr/bin:/bin", bin.display()));
+    let ftsh = ftsh.env("PATH", format!("{}:{}", bin.display(), run::PATH));
     Ok(ftsh.through(wrapper.into_iter().chain([shell])).start())
 }
 

@@ -11,6 +11,7 @@ pub(crate) mod program;
 pub(crate) mod rounds;
 pub(crate) mod run;
 pub(crate) mod side_by_side;
+pub(crate) mod skipped;
 pub(crate) mod slurm;
 pub(crate) mod sshd;
 pub(crate) mod terminal;
@@ -299,6 +300,16 @@ impl Ftsh {
         }
         finished.failure(2)
     }
+}
+
+/// Returns true if runs find a program. Otherwise the test, or its part for the program, is reported
+/// as skipped.
+pub(crate) fn has(program: &str) -> bool {
+    let found = std::env::split_paths(run::PATH).any(|folder| folder.join(program).is_file());
+    if !found {
+        skipped::skipped(program);
+    }
+    found
 }
 
 /// Returns true if one of `events` occurs within `limit`.

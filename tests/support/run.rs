@@ -21,6 +21,8 @@ use super::processes::{Mark, Survivor};
 use super::program::caller_environment;
 use super::{FTSH, Ftsh, lateness};
 
+/// Folders of programs for runs, after the folder of the shell.
+pub(super) const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 /// Maximum address space of a run, which protects the machine from a run out of control.
 const MEMORY: u64 = 4 << 30;
 /// User id of unprivileged runs.
@@ -98,7 +100,7 @@ impl Running {
             .current_dir(directory)
             .env_clear()
             .envs(caller_environment())
-            .env("PATH", format!("{}:/usr/local/bin:/usr/bin:/bin", bin.display()))
+            .env("PATH", format!("{}:{PATH}", bin.display()))
             .env("HOME", directory)
             .env("TMPDIR", directory)
             .env("FTSH_CHANNELS", directory.join("channels"))

@@ -10,8 +10,8 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::thread;
 use std::time::{Duration, Instant};
-use std::{io, thread};
 
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{Signal, kill};
@@ -19,6 +19,7 @@ use nix::unistd::{Pid, Uid};
 use tempfile::TempDir;
 
 use super::processes::Survivor;
+use super::skipped::skipped;
 use super::{FTSH, Ftsh};
 
 /// Number of nodes.
@@ -51,9 +52,8 @@ impl Slurm {
 
     /// Starts Slurm with nodes, counted from 1, that have this program in place of the shell.
     pub(crate) fn with(instead: impl Fn(usize) -> Option<&'static str>) -> Option<Self> {
-        if let Err(why) = is_possible() {
-            // Written around the capture of output of passing tests.
-            let _ = io::Write::write_all(&mut io::stderr(), format!("skipped: {why}\n").as_bytes());
+        if let Err(needs) = is_possible() {
+            skipped(&needs);
             return None;
         }
         let directory = TempDir::new().expect("a directory");
@@ -269,18 +269,18 @@ fn wait_or(why: impl Fn() -> String, mut holds: impl FnMut() -> bool) {
 /// Returns an error if this machine or this user cannot run Slurm.
 fn is_possible() -> Result<(), String> {
     if !Uid::effective().is_root() {
-        return Err("Slurm is started by root".into());
+        return Err("root, who starts Slurm".into());
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
     let is_there = |name: &str| std::env::split_paths(&path).any(|it| it.join(name).exists());
     let needed = ["slurmctld", "slurmd", "munged", "srun", "squeue", "unshare"];
     if let Some(name) = needed.into_iter().find(|name| !is_there(name)) {
-        return Err(format!("there is no `{name}`"));
+        return Err(name.into());
     }
     let tried = Command::new(SPACE[0]).args(&SPACE[1..]).arg("true").stderr(Stdio::null()).status();
     match tried {
         Ok(status) if status.success() => Ok(()),
-        _ => Err("no space of process ids can be had for a node".into()),
+        _ => Err("a namespace of processes for each node".into()),
     }
 }
 

@@ -16,6 +16,7 @@ use tempfile::TempDir;
 use super::Ftsh;
 use super::processes::MARK;
 use super::run;
+use super::skipped::skipped;
 
 /// Command that mounts the empty directory required by root's `sshd`, invisibly to others, and then
 /// runs its arguments.
@@ -35,10 +36,12 @@ impl Sshd {
     /// Starts a server with these additional lines in its configuration, or prints the reason and
     /// returns `None` without an `sshd`.
     pub(crate) fn start(more: &str) -> Option<Self> {
-        let (Some(sshd), Some(_), Some(_)) = (find("sshd"), find("ssh"), find("ssh-keygen")) else {
-            eprintln!("skipped: there is no sshd");
+        let needed = ["sshd", "ssh", "ssh-keygen"];
+        if let Some(name) = needed.into_iter().find(|name| find(name).is_none()) {
+            skipped(name);
             return None;
-        };
+        }
+        let sshd = find("sshd").expect("it was there");
         let directory = TempDir::new().expect("a directory");
         for key in ["host", "user"] {
             let mut generate = Command::new("ssh-keygen");

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use nix::sched::{CloneFlags, unshare};
 
+use super::skipped::skipped;
 use super::snapshot::{assert_same, snapshot};
 use super::{Scratch, assert_clean, begin, is_root, scratch, sh};
 use crate::{CommitFailure, Directories, Swept, leftovers, sweep};
@@ -20,14 +21,20 @@ struct Disk {
 }
 
 fn disk(size: &str) -> Option<Disk> {
-    if !is_root() || unshare(CloneFlags::CLONE_NEWNS).is_err() {
+    if !is_root() {
         return None;
     }
     let scratch = scratch();
     let root = scratch.path().join("disk");
     fs::create_dir(&root).expect("a directory");
-    mount(&["--make-rprivate", "/"])?;
-    mount(&["-t", "tmpfs", "-o", &format!("size={size}"), "disk", root.to_str()?])?;
+    let size = format!("size={size}");
+    let mounted = unshare(CloneFlags::CLONE_NEWNS).is_ok()
+        && mount(&["--make-rprivate", "/"]).is_some()
+        && mount(&["-t", "tmpfs", "-o", &size, "disk", root.to_str()?]).is_some();
+    if !mounted {
+        skipped("mounts in a namespace");
+        return None;
+    }
     Some(Disk { root, _below: None, _scratch: Some(scratch) })
 }
 
@@ -97,8 +104,7 @@ fn a_full_disk_fails_the_attempt() {
 #[test]
 fn a_quota_fails_the_attempt() {
     let Some(disk) = disk_with_quota() else {
-        eprintln!("not tried: there is no file system with quotas");
-        return;
+        return skipped("loop devices and a file system with quotas");
     };
     let directory = disk.root.join("it");
     plant(&directory);
@@ -116,8 +122,7 @@ fn a_quota_fails_the_attempt() {
 #[test]
 fn directories_keep_their_times_on_xfs() {
     let Some(disk) = image("mkfs.xfs") else {
-        eprintln!("not tried: there is no XFS");
-        return;
+        return skipped("loop devices and XFS");
     };
     let directory = disk.root.join("it");
     plant(&directory);
@@ -148,8 +153,7 @@ fn an_overlay_is_refused() {
     let mounted =
         mount(&["-t", "overlay", "-o", &options.join(","), "over", over.to_str().expect("a name")]);
     if mounted.is_none() {
-        eprintln!("not tried: there are no overlays");
-        return;
+        return skipped("overlays");
     }
     let error = Directories::find(&[&over]).expect_err("an overlay").to_string();
     // The names of errors are those of the C library.

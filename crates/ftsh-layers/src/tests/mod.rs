@@ -9,6 +9,8 @@ mod nested;
 mod paths;
 mod program;
 mod programs;
+#[path = "../../../../tests/support/skipped.rs"]
+mod skipped;
 mod snapshot;
 
 use std::ffi::CString;
@@ -21,6 +23,7 @@ use ftsh_sys::{CStringArray, ChildChange, ExitStatus, Launch};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use tempfile::TempDir;
 
+use self::skipped::skipped;
 use crate::{Attempt, CoverError, Directories};
 
 /// User and group without rights.
@@ -36,7 +39,7 @@ fn rounds(usual: u64) -> u64 {
 fn is_root() -> bool {
     let is_root = rustix::process::geteuid().is_root();
     if !is_root {
-        eprintln!("not tried: this test needs root");
+        skipped("root");
     }
     is_root
 }
@@ -100,7 +103,7 @@ fn begin(directories: &[&Path]) -> Option<Attempt> {
     match Attempt::begin(&places, &mark()) {
         Ok(attempt) => Some(attempt),
         Err(refusal @ (CoverError::Namespaces { .. } | CoverError::FileSystem { .. })) => {
-            eprintln!("not tried: {refusal}");
+            skipped(&format!("namespaces and overlays: {refusal}"));
             None
         }
         Err(refusal) => panic!("{refusal}"),
