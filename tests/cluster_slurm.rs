@@ -2,16 +2,40 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
+use std::net::{Ipv4Addr, TcpListener};
+use std::panic::catch_unwind;
 use std::process::Command;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use nix::unistd::Uid;
 
-use crate::support::slurm::{NODES, Slurm, wait};
+use crate::support::slurm::{FIRST_PORT, NODES, Slurm};
 
 /// Command that leaves a daemon behind, reports its start, and continues.
 const STAYS: &str = "sh -c '(setsid sleep 1000 &); echo r >> ready; exec sleep 1000'";
+
+#[test]
+fn ports_of_other_programs_are_free_for_a_cluster() {
+    let ports = (FIRST_PORT + 1..).take(NODES);
+    // Another program may hold a port already.
+    let _held: Vec<_> =
+        ports.map(|port| TcpListener::bind((Ipv4Addr::UNSPECIFIED, port))).collect();
+    let Some(slurm) = Slurm::start() else { return };
+    slurm.script("forall x in a on slurm\necho $x\nend").stdout("a\n").success().nothing_left();
+    slurm.nothing_left();
+}
+
+#[test]
+fn a_daemon_that_cannot_start_is_reported_at_once() {
+    let instead = |number| (number == 2).then_some("/nonexistent");
+    let panic = match catch_unwind(|| Slurm::with(instead)) {
+        Ok(slurm) => return assert!(slurm.is_none(), "the nodes have started"),
+        Err(panic) => *panic.downcast::<String>().expect("a text"),
+    };
+    assert!(panic.contains("slurmd -D -N node2` has ended: Exited("), "{panic}");
+    assert!(panic.contains("mount: "), "its log is shown: {panic}");
+}
 
 #[test]
 fn tests_say_what_they_lack() {
@@ -163,7 +187,7 @@ fn a_dead_head_leaves_nothing_on_any_node() {
         }
         run.until_gone("the end of all");
         // A queued job may still get a node, where it finds no head and ends.
-        wait("something is left on nodes", || slurm.running().is_empty());
+        slurm.wait("something is left on nodes", || slurm.running().is_empty());
         slurm.nothing_left();
         let finished = run.wait();
         finished.killed_by(Signal::SIGKILL);
@@ -219,7 +243,7 @@ fn jobs_forgotten_by_a_killed_controller_are_sent_again() {
     slurm.close();
     let text = "forall x in 1 2 3 on slurm\necho $x >> done\nend";
     let run = slurm.script(text).options(["-l", "10"]).limit(Duration::from_secs(60)).start();
-    wait("jobs in the queue", || slurm.jobs().lines().count() == 3);
+    slurm.wait("jobs in the queue", || slurm.jobs().lines().count() == 3);
     slurm.kill_controller();
     slurm.start_empty_controller();
     let finished = run.wait();

@@ -1,11 +1,12 @@
 //! Slurm with four nodes on this machine, for one test.
 //!
 //! Each node is a PID namespace. When its first process is killed, all other processes are killed
-//! too, as after the crash of a machine. All daemons end with the thread that started them.
+//! too, as after the crash of a machine. All daemons end with the thread that started them. The
+//! thread and what it starts have a network of their own.
 
 use std::fmt::Write;
 use std::fs::{self, File, Permissions};
-use std::net::TcpListener;
+use std::net::{Ipv4Addr, TcpStream};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -15,9 +16,11 @@ use std::time::{Duration, Instant};
 
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::{Pid, Uid};
 use tempfile::TempDir;
 
+use super::network::Network;
 use super::processes::Survivor;
 use super::skipped::skipped;
 use super::{FTSH, Ftsh};
@@ -26,9 +29,8 @@ use super::{FTSH, Ftsh};
 pub(crate) const NODES: usize = 4;
 /// Time limit for a change of state.
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// First port of the daemons. The system assigns ports above, which might be taken before a daemon
-/// begins.
-const FIRST_PORT: u16 = 20_000;
+/// Port of the controller, in a network that has no other user. Ports of the nodes follow.
+pub(crate) const FIRST_PORT: u16 = 20_000;
 /// Command that runs a program as the first process of a PID namespace, with which all other
 /// processes end.
 const SPACE: [&str; 5] = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"];
@@ -38,10 +40,10 @@ const OF_THE_NODE: [&str; 2] = ["slurmd", "slurmstepd"];
 /// Running Slurm.
 pub(crate) struct Slurm {
     directory: TempDir,
-    _ports: Ports,
     munged: Daemon,
     controller: Option<Daemon>,
     nodes: Vec<Option<Daemon>>,
+    _network: Network,
 }
 
 impl Slurm {
@@ -52,10 +54,13 @@ impl Slurm {
 
     /// Starts Slurm with nodes, counted from 1, that have this program in place of the shell.
     pub(crate) fn with(instead: impl Fn(usize) -> Option<&'static str>) -> Option<Self> {
-        if let Err(needs) = is_possible() {
-            skipped(&needs);
-            return None;
-        }
+        let network = match network() {
+            Ok(network) => network,
+            Err(needs) => {
+                skipped(&needs);
+                return None;
+            }
+        };
         let directory = TempDir::new().expect("a directory");
         let place = directory.path();
         write_key(place);
@@ -64,8 +69,7 @@ impl Slurm {
         let prolog = place.join("prolog");
         fs::write(&prolog, "#!/bin/sh\necho unset FTSH_SCOPE\n").expect("a file");
         fs::set_permissions(prolog, Permissions::from_mode(0o755)).expect("a program");
-        let ports = Ports::take();
-        fs::write(place.join("slurm.conf"), configuration(place, &ports)).expect("a file");
+        fs::write(place.join("slurm.conf"), configuration(place)).expect("a file");
         let socket = format!("--socket={}/munge.sock", place.display());
         let file = |name: &str| format!("--{name}-file={}", place.join(name).display());
         let munged = Daemon::start(
@@ -73,10 +77,14 @@ impl Slurm {
             &["munged", "--foreground", "--force", "--num-threads=2", &socket],
             &["key", "pid", "log", "seed"].map(file),
         );
-        wait("munged", || place.join("munge.sock").exists());
+        let socket = place.join("munge.sock");
         let nodes = Vec::new();
-        let mut slurm = Self { directory, _ports: ports, munged, controller: None, nodes };
+        let mut slurm = Self { directory, munged, controller: None, nodes, _network: network };
+        slurm.wait("munged", || socket.exists());
         slurm.start_controller();
+        // Commands of Slurm take long to notice a controller that does not listen.
+        let listens = || TcpStream::connect((Ipv4Addr::LOCALHOST, FIRST_PORT)).is_ok();
+        slurm.wait("the controller", listens);
         for number in 1..=NODES {
             slurm.nodes.push(None);
             slurm.start_node(number, instead(number));
@@ -169,7 +177,7 @@ impl Slurm {
         let running = self.running();
         assert!(running.is_empty(), "left running on nodes: {running:?}");
         let why = || format!("jobs are left in the queue:\n{}{}", self.jobs(), self.state());
-        wait_or(why, || self.jobs().is_empty());
+        self.wait_or(why, || self.jobs().is_empty());
     }
 
     /// Returns the jobs in the queue, one per line.
@@ -180,7 +188,7 @@ impl Slurm {
     /// Waits until this many nodes are usable.
     pub(crate) fn wait_for_nodes(&self, count: usize) {
         let idle = ["sinfo", "--noheader", "--states=idle,alloc,mix", "--format=%D"];
-        wait_or(
+        self.wait_or(
             || self.state(),
             || {
                 let answer = self.ask(&idle);
@@ -189,6 +197,22 @@ impl Slurm {
                 numbers.sum::<usize>() == count
             },
         );
+    }
+
+    /// Waits until a condition holds.
+    pub(crate) fn wait(&self, what: &str, holds: impl FnMut() -> bool) {
+        self.wait_or(|| what.into(), holds);
+    }
+
+    /// Waits until a condition holds. Fails after the time limit, and as soon as a daemon has ended.
+    fn wait_or(&self, why: impl Fn() -> String, mut holds: impl FnMut() -> bool) {
+        let nodes = self.nodes.iter().flatten();
+        let daemons: Vec<_> = nodes.chain(&self.controller).chain([&self.munged]).collect();
+        wait_or(why, || {
+            let ended: Vec<_> = daemons.iter().filter_map(|daemon| daemon.ended()).collect();
+            assert!(ended.is_empty(), "{}\n{}", ended.join("\n"), self.errors());
+            holds()
+        });
     }
 
     /// Returns the state of the nodes, and the errors that the daemons have logged.
@@ -266,22 +290,23 @@ fn wait_or(why: impl Fn() -> String, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Returns an error if this machine or this user cannot run Slurm.
-fn is_possible() -> Result<(), String> {
+/// Enters a network for Slurm, or returns what Slurm needs and this machine or this user lacks.
+fn network() -> Result<Network, String> {
     if !Uid::effective().is_root() {
         return Err("root, who starts Slurm".into());
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
     let is_there = |name: &str| std::env::split_paths(&path).any(|it| it.join(name).exists());
-    let needed = ["slurmctld", "slurmd", "munged", "srun", "squeue", "unshare"];
+    let needed = ["slurmd", "slurmctld", "munged", "srun", "squeue", "unshare", "ip"];
     if let Some(name) = needed.into_iter().find(|name| !is_there(name)) {
         return Err(name.into());
     }
     let tried = Command::new(SPACE[0]).args(&SPACE[1..]).arg("true").stderr(Stdio::null()).status();
     match tried {
-        Ok(status) if status.success() => Ok(()),
-        _ => Err("a namespace of processes for each node".into()),
+        Ok(status) if status.success() => {}
+        _ => return Err("a namespace of processes for each node".into()),
     }
+    Network::enter().map_err(|error| format!("a namespace of the network: {error}"))
 }
 
 fn write_key(place: &Path) {
@@ -294,29 +319,12 @@ fn write_key(place: &Path) {
     file.as_mut().expect("a file").write_all(&key).expect("a key");
 }
 
-/// Ports of this Slurm alone, reserved by a listener at the first port.
-struct Ports(TcpListener);
-
-impl Ports {
-    fn take() -> Self {
-        let mut firsts = (FIRST_PORT..).step_by(1 + NODES + 1);
-        let listen = |port| TcpListener::bind(("127.0.0.1", port)).ok();
-        Self(firsts.find_map(listen).expect("a port"))
-    }
-
-    /// Returns the port of the controller, or of a node, counted from 1.
-    fn port(&self, number: usize) -> u16 {
-        let first = self.0.local_addr().expect("an address").port();
-        first + 1 + u16::try_from(number).expect("few nodes")
-    }
-}
-
-fn configuration(place: &Path, ports: &Ports) -> String {
+fn configuration(place: &Path) -> String {
     let place = place.display();
     let mut text = format!(
         "ClusterName=test\n\
          SlurmctldHost=localhost(127.0.0.1)\n\
-         SlurmctldPort={port}\n\
+         SlurmctldPort={FIRST_PORT}\n\
          SlurmUser=root\n\
          SlurmdUser=root\n\
          AuthType=auth/munge\n\
@@ -342,11 +350,9 @@ fn configuration(place: &Path, ports: &Ports) -> String {
          SlurmdTimeout=10\n\
          InactiveLimit=0\n\
          KillWait=2\n\
-         PropagateResourceLimits=NONE\n",
-        port = ports.port(0)
+         PropagateResourceLimits=NONE\n"
     );
-    for number in 1..=NODES {
-        let port = ports.port(number);
+    for (number, port) in (1..=NODES).zip(FIRST_PORT + 1..) {
         let node = format!("NodeName=node{number} NodeHostname=localhost NodeAddr=127.0.0.1");
         let _ = writeln!(text, "{node} Port={port} CPUs=4 RealMemory=1000");
     }
@@ -354,7 +360,11 @@ fn configuration(place: &Path, ports: &Ports) -> String {
 }
 
 /// Process that ends with the thread that started it, with all descendants.
-struct Daemon(Child);
+struct Daemon {
+    child: Child,
+    /// Command, for people.
+    command: String,
+}
 
 impl Daemon {
     fn start(place: &Path, words: &[&str], more: &[String]) -> Self {
@@ -369,12 +379,22 @@ impl Daemon {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
         // SAFETY: a system call without memory.
         unsafe { command.pre_exec(|| Ok(set_pdeathsig(Signal::SIGKILL)?)) };
-        Self(command.spawn().expect("a daemon"))
+        Self { child: command.spawn().expect("a daemon"), command: words.join(" ") }
+    }
+
+    /// Returns the end of the daemon for people, if it has ended.
+    fn ended(&self) -> Option<String> {
+        let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
+        let status = waitid(Id::Pid(Pid::from_raw(self.child.id() as i32)), flags);
+        match status.expect("a child") {
+            WaitStatus::StillAlive => None,
+            ended => Some(format!("`{}` has ended: {ended:?}", self.command)),
+        }
     }
 
     /// Returns the first process of the namespace.
     fn first(&self) -> Option<i32> {
-        let pid = self.0.id();
+        let pid = self.child.id();
         let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).ok()?;
         children.split_whitespace().next()?.parse().ok()
     }
@@ -382,7 +402,7 @@ impl Daemon {
     fn stop(&mut self) {
         if let Some(first) = self.first() {
             kill(Pid::from_raw(first), Signal::SIGTERM).expect("a process");
-            wait("the end of a daemon", || self.0.try_wait().is_ok_and(|ended| ended.is_some()));
+            wait("the end of a daemon", || self.ended().is_some());
         }
     }
 
@@ -390,9 +410,9 @@ impl Daemon {
         // When this has been waited for, all in its space has been killed, too.
         match self.first() {
             Some(first) => drop(kill(Pid::from_raw(first), Signal::SIGKILL)),
-            None => drop(self.0.kill()),
+            None => drop(self.child.kill()),
         }
-        let _ = self.0.wait();
+        let _ = self.child.wait();
     }
 }
 
