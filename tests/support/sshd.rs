@@ -1,7 +1,7 @@
 //! Real `sshd` on a port of this machine, with keys of its own, for one test.
 
 use std::fs;
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -48,8 +48,8 @@ impl Sshd {
             generate.args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(directory.path().join(key));
             assert!(generate.status().expect("ssh-keygen").success(), "keys");
         }
-        // Another process may take the port meanwhile.
-        let child = (0..5).find_map(|_| serve(&sshd, directory.path(), more));
+        // Another process may take a port before the server does.
+        let child = (0..5).find_map(|_| serve(&sshd, directory.path(), free_port(), more));
         let log = || read(&directory.path().join("log"));
         let child = child.unwrap_or_else(|| panic!("no sshd: {}", log()));
         Some(Self { directory, child })
@@ -93,10 +93,14 @@ impl Drop for Sshd {
     }
 }
 
-fn serve(sshd: &Path, directory: &Path, more: &str) -> Option<Child> {
+/// Returns the number of a port that nothing uses now.
+fn free_port() -> u16 {
     let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
-    let port = free.local_addr().expect("its number").port();
-    drop(free);
+    free.local_addr().expect("its number").port()
+}
+
+/// Starts the server. Returns none if it ends, as it does if another process has the port.
+fn serve(sshd: &Path, directory: &Path, port: u16, more: &str) -> Option<Child> {
     let shown = directory.display();
     let configuration = format!(
         "{more}\nListenAddress 127.0.0.1\nPort {port}\nHostKey {shown}/host\nPidFile none\n\
@@ -115,7 +119,9 @@ fn serve(sshd: &Path, directory: &Path, more: &str) -> Option<Child> {
     }
     let mut child = command.spawn().expect("sshd");
     let started = Instant::now();
-    while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
+    // A connection could lead to another process with the port.
+    let listens = format!("Server listening on {} port {port}.", Ipv4Addr::LOCALHOST);
+    while !read(&directory.join("log")).contains(&listens) {
         if child.try_wait().expect("a child").is_some() {
             return None;
         }
@@ -143,4 +149,13 @@ fn find(program: &str) -> Option<PathBuf> {
 
 fn read(file: &Path) -> String {
     fs::read_to_string(file).unwrap_or_default()
+}
+
+#[test]
+fn a_port_of_another_process_is_not_taken_for_the_server() {
+    let Some(sshd) = Sshd::start("") else { return };
+    let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+    let port = taken.local_addr().expect("its number").port();
+    let program = find("sshd").expect("it has started");
+    assert!(serve(&program, sshd.directory.path(), port, "").is_none(), "{}", sshd.log());
 }
