@@ -65,7 +65,8 @@ fn the_schema_describes_the_log() {
     seen.extend(events("success", &["--splay", "1 ms"], &validator));
     // Records that need a signal, a lack of memory, a broken kernel or an old one are covered by the
     // log's own tests.
-    let others = ["interrupted", "suspended", "resumed", "survivor", "note", "available"];
+    let others =
+        ["interrupted", "suspended", "resumed", "survivor", "hanging", "note", "available"];
     seen.extend(others.map(String::from));
     let described = schema["oneOf"].as_array().expect("events").iter();
     let described: BTreeSet<String> = described

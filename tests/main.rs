@@ -34,6 +34,7 @@ mod from_loops;
 mod from_sh;
 mod fuzzing;
 mod generated;
+mod hanging;
 mod hints;
 mod idle;
 mod imports;

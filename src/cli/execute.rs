@@ -55,11 +55,11 @@ impl Workload {
         }
     }
 
-    /// True if the script may start programs.
-    pub(super) fn may_run_programs(&self) -> bool {
+    /// True if the script may start programs, or use files whose file systems may hang.
+    pub(super) fn needs_supervisor(&self) -> bool {
         match self {
-            Self::Run(machine) => machine.may_run_programs(),
-            Self::Record(recording) => recording.machine().may_run_programs(),
+            Self::Run(machine) => machine.needs_supervisor(),
+            Self::Record(recording) => recording.machine().needs_supervisor(),
             Self::Report(_) => false,
         }
     }
@@ -144,6 +144,7 @@ impl RunContext {
                         (outcome, driver.now(), driver)
                     }
                 };
+                driver.await_cancelled();
                 finish(&outcome, now, &secrets);
                 // The process is about to end, and takes the memory of a long script with it.
                 std::mem::forget(machine);
@@ -163,6 +164,7 @@ impl RunContext {
                         (outcome, driver.now(), driver)
                     }
                 };
+                driver.await_cancelled();
                 finish(&outcome, now, &secrets);
                 Ok(driver.flush_on_exit(outcome))
             }

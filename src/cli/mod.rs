@@ -47,6 +47,7 @@ use self::source::ScriptSource;
 use ftsh_ide::known::SessionSnapshot;
 use ftsh_ide::lint::{Programs, Warning, lint};
 use ftsh_machine::Outcome;
+use ftsh_machine::event::CommandStatus;
 use ftsh_process as process;
 use ftsh_process::non_blocking_writer;
 use ftsh_syntax::diagnostic;
@@ -93,7 +94,7 @@ pub fn main() -> ! {
 /// Ends this process with the status of its work, after all output is written.
 fn end(result: Result<Outcome>) -> ! {
     let code = match result {
-        Ok(Outcome::Interrupted(signal)) => process::die_by(signal),
+        Ok(Outcome::Interrupted(signal)) => process::end(CommandStatus::Signaled(signal)),
         Ok(outcome) => outcome.exit_code(),
         Err(error) => {
             print_error(&error);
@@ -101,7 +102,7 @@ fn end(result: Result<Outcome>) -> ! {
         }
     };
     non_blocking_writer::wait(None);
-    process::exit_now(code.into())
+    process::end(CommandStatus::Exited(code.into()))
 }
 
 /// True if bytes can be read from the descriptor only once: a pipe or a socket.

@@ -1,5 +1,6 @@
 //! Reporters of a run: the log, the summary, the results, the last report.
 
+use std::fmt::Write;
 use std::io;
 use std::path::Path;
 
@@ -9,7 +10,7 @@ use super::messages;
 use super::plan::RunPlan;
 use crate::log::{LogStyle, LogWriter, Results, Summary};
 use crate::report;
-use ftsh_machine::record::{Level, LogRecord};
+use ftsh_machine::record::{Level, LogEvent, LogRecord};
 use ftsh_machine::secrets::Secrets;
 use ftsh_machine::{Failure, Outcome, Time};
 use ftsh_sys::os_error::plain;
@@ -24,6 +25,8 @@ pub(super) struct Reporters {
     is_cron: bool,
     /// True if a failure is reported in one line.
     is_brief: bool,
+    /// Calls left behind in the kernel.
+    hanging: Vec<String>,
 }
 
 impl Reporters {
@@ -51,6 +54,7 @@ impl Reporters {
             level,
             is_cron: reporting.cron.is_on(),
             is_brief: reporting.is_brief,
+            hanging: Vec::new(),
         })
     }
 
@@ -90,6 +94,9 @@ impl Reporters {
     /// Reports a record.
     pub(super) fn report(&mut self, record: &LogRecord) {
         self.log.write(record);
+        if let LogEvent::Hanging { call } = &record.event {
+            self.hanging.push(call.clone());
+        }
         if let Some(summary) = &mut self.summary {
             summary.add(record);
         }
@@ -119,7 +126,11 @@ impl Reporters {
             && (self.is_cron || self.is_wordy() && !self.log.is_read_by_programs())
         {
             let render = if self.is_brief { report::brief::render } else { report::render };
-            messages::report(&render(failure, secrets));
+            let mut text = render(failure, secrets);
+            for call in &self.hanging {
+                let _ = writeln!(text, "  left behind: {call}, which hangs in the kernel");
+            }
+            messages::report(&text);
         }
     }
 

@@ -26,7 +26,7 @@ use ftsh_syntax::Script;
 use ftsh_syntax::slug::Slug;
 use ftsh_sys::os_error::plain;
 
-/// Runs `script`. If the script may start programs, the run gets a process of its own, and this one
+/// Runs `script`. If the script may start programs or use files, the run gets a process of its own, and this one
 /// supervises it and ends here.
 ///
 /// # Errors
@@ -92,7 +92,7 @@ pub(super) fn run(script: Result<Script, UnusableScript>, mut plan: RunPlan) -> 
             .and_then(|(journal_file, _)| journal_file.liveness_locks.clone()),
         limit: None,
     };
-    let is_alone = !is_cron && !is_prompt && !workload.may_run_programs();
+    let is_alone = !is_cron && !is_prompt && !workload.needs_supervisor();
     let context = RunContext {
         file: workload.name().unwrap_or(&name).into(),
         reporters: Rc::new(RefCell::new(reporters)),

@@ -265,6 +265,7 @@ fn describe(event: &LogEvent) -> (&'static str, Details) {
         LogEvent::Survivor { pid, command } => {
             ("survivor", vec![("process", json!(pid)), ("command", json!(command))])
         }
+        LogEvent::Hanging { call } => ("hanging", vec![("call", json!(call))]),
         LogEvent::Interrupted(signal) => {
             ("interrupted", vec![("signal", json!(signal_name(*signal)))])
         }

@@ -146,6 +146,7 @@ fn every_event() -> Vec<LogEvent> {
         LogEvent::Emptied { scope: 4, processes: 1, elapsed: second },
         LogEvent::Adopted { pid: 9, command: command() },
         LogEvent::Survivor { pid: 9, command: command() },
+        LogEvent::Hanging { call: "opening `m/a`".into() },
         LogEvent::Interrupted(2),
         LogEvent::Suspended(Some(15)),
         LogEvent::Suspended(None),
@@ -207,6 +208,7 @@ fn text_lines() {
     scope 4 is empty: 1 process in 1.5 s
     process 9 adopted: sleep 3
     process 9 can't be killed: sleep 3
+    opening `m/a` hangs in the kernel, and is left behind
     ended by signal SIGINT
     suspended by signal SIGTERM: the next start goes on
     suspended, as the time for this start is over: the next one goes on
@@ -273,6 +275,7 @@ fn json_lines() {
     {"event":"emptied","scope":4,"processes":1,"duration":1.5}
     {"event":"adopted","process":9,"command":"sleep 3"}
     {"event":"survivor","process":9,"command":"sleep 3"}
+    {"event":"hanging","call":"opening `m/a`"}
     {"event":"interrupted","signal":"SIGINT"}
     {"event":"suspended","signal":"SIGTERM"}
     {"event":"suspended","signal":null}

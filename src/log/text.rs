@@ -188,6 +188,9 @@ impl fmt::Display for EventText<'_> {
             LogEvent::Survivor { pid, command } => {
                 write!(f, "process {pid} can't be killed: {command}")
             }
+            LogEvent::Hanging { call } => {
+                write!(f, "{call} hangs in the kernel, and is left behind")
+            }
             LogEvent::Interrupted(signal) => {
                 write!(f, "ended by signal {}", signal_name(*signal))
             }

@@ -38,6 +38,10 @@ impl Interactive for ClusterDriver {
         self.inner.detach_job(job);
     }
 
+    fn await_cancelled(&mut self) {
+        self.inner.await_cancelled();
+    }
+
     fn flush_on_exit(&mut self, outcome: Outcome) -> Outcome {
         self.wait_for_engines();
         self.inner.flush_on_exit(outcome)

@@ -389,6 +389,7 @@ pub enum Noted {
     Adopted { pid: i32, command: String },
     Survivor { pid: i32, command: String },
     Note(String),
+    Hanging { call: String },
 }
 
 impl Noted {
@@ -405,6 +406,7 @@ impl Noted {
             LogEvent::Adopted { pid, command } => Self::Adopted { pid, command },
             LogEvent::Survivor { pid, command } => Self::Survivor { pid, command },
             LogEvent::Note(text) => Self::Note(text),
+            LogEvent::Hanging { call } => Self::Hanging { call },
             _ => return None,
         })
     }
@@ -423,6 +425,7 @@ impl From<Noted> for LogEvent {
             Noted::Adopted { pid, command } => Self::Adopted { pid, command },
             Noted::Survivor { pid, command } => Self::Survivor { pid, command },
             Noted::Note(text) => Self::Note(text),
+            Noted::Hanging { call } => Self::Hanging { call },
         }
     }
 }

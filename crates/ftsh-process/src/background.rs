@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use std::os::unix::thread::JoinHandleExt;
 use std::sync::mpsc::{self, Receiver};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::sys::pthread::{Pthread, pthread_kill};
 use nix::sys::signal::{SigSet, Signal};
@@ -25,6 +25,9 @@ use ftsh_sys as sys;
 
 /// Time limit for a reader that does not read, after a signal has ended the run.
 const READER_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Interval of checks for the ends of canceled calls.
+const PAUSE: Duration = Duration::from_millis(2);
 
 /// Job on another thread.
 pub struct BackgroundJob<T> {
@@ -111,6 +114,14 @@ impl Interactive for ProcessDriver {
         }
     }
 
+    fn await_cancelled(&mut self) {
+        // A canceled call ends within microseconds, unless its file system hangs.
+        while self.work.pool.is_interrupting() {
+            std::thread::sleep(PAUSE);
+            self.report_hanging_calls(Instant::now());
+        }
+    }
+
     fn flush_on_exit(&mut self, mut outcome: Outcome) -> Outcome {
         // A signal during the last step takes precedence over the script's outcome.
         self.take_signals();
@@ -121,6 +132,7 @@ impl Interactive for ProcessDriver {
             outcome = Outcome::Interrupted(*signal);
         }
         self.io.close_tables();
+        self.await_cancelled();
         self.durations.finish();
         self.log_notes_on_durations();
         // Errors are ignored: without the process, a daemon ends at its next output.

@@ -110,7 +110,7 @@ impl ProcessDriver {
     /// Performs all work that is due. Due times are reset here, whichever function runs the loop,
     /// so that each makes the loop turn once.
     fn take_due(&mut self, now: Instant) {
-        self.work.pool.tick(now);
+        self.report_hanging_calls(now);
         self.tty.status_line.tick(now);
         self.admission.due.take_if(|due| *due <= now); // checked at the next turn
         let (relays, mut external_fds) = self.relays();
@@ -128,6 +128,13 @@ impl ProcessDriver {
             self.reap_unwatched();
         }
         self.advance_scopes();
+    }
+
+    /// Repeats interrupts of canceled calls, and reports those that hang in the kernel.
+    pub(super) fn report_hanging_calls(&mut self, now: Instant) {
+        for call in self.work.pool.tick(now) {
+            self.log(0, LogEvent::Hanging { call });
+        }
     }
 
     /// True if events that pidfds do not report are needed: the end of other children, stopped
@@ -193,7 +200,7 @@ impl ProcessDriver {
         } else {
             ShutdownSweep::Tagged(self.scanner.tagger.clone(), self.children.pids().collect())
         };
-        shutdown_sweep.kill();
+        let given_up = shutdown_sweep.kill();
         self.tty.terminal = None; // gives the terminal back
         self.restore_terminal();
         self.cleanup.registry.close();
@@ -202,7 +209,7 @@ impl ProcessDriver {
         }
         // SAFETY: from here on, this process only waits and ends.
         unsafe { sys::close_all(&[]) };
-        shutdown_sweep.await_clients();
+        shutdown_sweep.await_clients(&given_up);
         die_by(libc::SIGKILL)
     }
 

@@ -56,15 +56,16 @@ pub use self::os::umask::{assume_umask, umask};
 pub use self::procs::{CLIENTS, adopt_orphans, kill_children, kill_stale_runs, kill_subtree};
 pub use self::program::filter::{is_requested as is_filter, serve as serve_filter};
 pub use self::supervisor::{
-    AtEnd, LivenessLocks, OutputCapture, ShellLiveness, Supervision, SupervisorOptions, liveness,
-    supervise,
+    AtEnd, LivenessLocks, OutputCapture, ShellLiveness, Supervision, SupervisorOptions, end,
+    liveness, supervise,
 };
 pub use self::tag::{KillTimeout, remove_expired_limit};
 pub use self::tty::{Edited, TerminalRestore, columns, shows_status_line};
 pub use self::views::remove_commit_record;
 pub use ftsh_sys::{
     duplicate, exit_now, has_room, ignore_file_size_limit, ignore_only, ignored_signals,
-    keep_closed, prepare_allocator, random, size, was_closed, with_large_stack,
+    keep_closed, prepare_allocator, random, size, was_closed,
+    with_large_stack,
 };
 
 use self::admission::{AdmissionQueue, DescriptorRequest};

@@ -326,13 +326,38 @@ fn soft(limit: Rlimit) -> u64 {
 /// Maximum number of descriptors in a message: a table, and one more.
 const MAX_SENT: usize = 11;
 
-/// Purpose of sent descriptors.
+/// Purpose of sent descriptors, or a message without descriptors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parcel {
     /// A program to execute.
-    Program = b'x' as isize,
+    Program,
     /// A lock to hold as well.
-    Lock = b'l' as isize,
+    Lock,
+    /// The sender ends with this exit status.
+    Exited(u8),
+    /// The sender ends by this signal.
+    Signaled(u8),
+}
+
+impl Parcel {
+    fn to_bytes(self) -> [u8; 2] {
+        match self {
+            Self::Program => [b'x', 0],
+            Self::Lock => [b'l', 0],
+            Self::Exited(code) => [b'e', code],
+            Self::Signaled(signal) => [b's', signal],
+        }
+    }
+
+    fn from_bytes(bytes: [u8; 2]) -> Option<Self> {
+        match bytes {
+            [b'x', 0] => Some(Self::Program),
+            [b'l', 0] => Some(Self::Lock),
+            [b'e', code] => Some(Self::Exited(code)),
+            [b's', signal] => Some(Self::Signaled(signal)),
+            _ => None,
+        }
+    }
 }
 
 /// Sends descriptors to another process, in one message.
@@ -341,8 +366,8 @@ pub fn send_descriptors(
     parcel: Parcel,
     descriptors: &[BorrowedFd],
 ) -> io::Result<()> {
-    let byte = [parcel as u8];
-    let message = [IoSlice::new(&byte)];
+    let bytes = parcel.to_bytes();
+    let message = [IoSlice::new(&bytes)];
     let numbers: Vec<RawFd> = descriptors.iter().map(AsRawFd::as_raw_fd).collect();
     let rights = [ControlMessage::ScmRights(&numbers)];
     sendmsg::<()>(socket.as_raw_fd(), &message, &rights, MsgFlags::empty(), None)?;
@@ -351,8 +376,8 @@ pub fn send_descriptors(
 
 /// Receives descriptors from another process, without waiting.
 pub fn receive_descriptors(socket: &UnixStream) -> io::Result<(Parcel, Vec<OwnedFd>)> {
-    let mut byte = [0];
-    let mut message = [IoSliceMut::new(&mut byte)];
+    let mut bytes = [0; 2];
+    let mut message = [IoSliceMut::new(&mut bytes)];
     let mut space = nix::cmsg_space!([RawFd; MAX_SENT]);
     let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_CMSG_CLOEXEC;
     let received = recvmsg::<()>(socket.as_raw_fd(), &mut message, Some(&mut space), flags)?;
@@ -364,8 +389,8 @@ pub fn receive_descriptors(socket: &UnixStream) -> io::Result<(Parcel, Vec<Owned
                 .extend(numbers.into_iter().map(|number| unsafe { OwnedFd::from_raw_fd(number) }));
         }
     }
-    let is = |parcel: &Parcel| received.bytes == 1 && byte[0] == *parcel as u8;
-    let parcel = [Parcel::Program, Parcel::Lock].into_iter().find(is);
+    let is_whole = received.bytes == 2;
+    let parcel = Parcel::from_bytes(bytes).filter(|_| is_whole);
     Ok((parcel.ok_or(io::ErrorKind::UnexpectedEof)?, descriptors))
 }
 

@@ -91,6 +91,9 @@ pub trait Interactive: Driver {
     /// Stops waiting for the other thread, which continues.
     fn detach_job<T>(&mut self, job: &Self::Job<T>);
 
+    /// Waits shortly for the ends of canceled calls, and logs the calls that hang.
+    fn await_cancelled(&mut self);
+
     /// Waits until all output of the shell is written. A signal may end the wait, and with it the
     /// shell.
     fn flush_on_exit(&mut self, outcome: Outcome) -> Outcome;

@@ -297,6 +297,11 @@ pub enum LogEvent {
         /// Name of the program.
         command: String,
     },
+    /// A canceled call of the shell hangs in the kernel, and is left behind.
+    Hanging {
+        /// The call and its file, such as "opening `file`".
+        call: String,
+    },
     /// A signal, given by its number, ends the shell.
     Interrupted(i32),
     /// The shell ends without ending the run, by a signal or because of a deadline of this start.
@@ -382,6 +387,7 @@ impl LogEvent {
             | Self::Spawned { command: text, .. }
             | Self::Adopted { command: text, .. }
             | Self::Survivor { command: text, .. }
+            | Self::Hanging { call: text }
             | Self::Note(text) => vec![text],
             Self::BranchEnded { .. }
             | Self::BranchSkipped { .. }
@@ -461,6 +467,7 @@ impl LogEvent {
             // An attempt that reads nothing may well succeed, and nothing else would report that.
             Self::InputEnded(_)
             | Self::EndedBy(_)
+            | Self::Hanging { .. }
             | Self::Interrupted(_)
             | Self::Suspended(_)
             | Self::GroupEnded(_) => Level::ENDING,

@@ -142,15 +142,15 @@ impl Machine {
         Ok(machine)
     }
 
-    /// Returns true if the script may run programs: commands other than functions and builtins, or
-    /// commands whose names are known only at run time.
-    pub fn may_run_programs(&self) -> bool {
+    /// Returns true if the script may run programs (commands other than functions and builtins, or
+    /// commands whose names are known only at run time), or use files whose file systems may hang.
+    pub fn needs_supervisor(&self) -> bool {
         let runs = |name: &str| {
             builtins::named(name)
                 .is_none_or(|builtin| builtin.runs_commands() || builtin.is_program())
         };
         let main = self.core.tasks.main();
-        main.is_some_and(|main| self.definitions.may_run_programs(&main.program, &runs))
+        main.is_some_and(|main| self.definitions.needs_supervisor(&main.program, &runs))
     }
 
     /// Returns the next output. Poll again after `Effect`; wait after `Timeout`.

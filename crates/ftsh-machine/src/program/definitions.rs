@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::channels::Rules;
 use crate::program::code::{Address, Instruction, Program};
 use crate::tasks::suspend::Suspend;
-use ftsh_syntax::ast::{Name, WordPart};
+use ftsh_syntax::ast::{Name, Redirect, RedirectionTarget, WordPart};
 use ftsh_syntax::nearest::nearest;
 use ftsh_syntax::slug::Slug;
 use ftsh_syntax::vocabulary::FUNCTIONS;
@@ -99,11 +99,16 @@ impl Definitions {
         ftsh_syntax::parse_bytes_with(name, text, known)
     }
 
-    /// Returns true if a program may run other programs. `runs` decides for names that are not
-    /// functions.
-    pub(crate) fn may_run_programs(&self, program: &Program, runs: &dyn Fn(&str) -> bool) -> bool {
+    /// Returns true if a program may run other programs, or use files whose file systems may hang.
+    /// `runs` decides for names that are not functions.
+    pub(crate) fn needs_supervisor(&self, program: &Program, runs: &dyn Fn(&str) -> bool) -> bool {
         program.code.iter().any(|instruction| match instruction {
-            Instruction::Use(Some(used)) => self.may_run_programs(used, runs),
+            Instruction::Use(Some(used)) => self.needs_supervisor(used, runs),
+            Instruction::Test(_) => true,
+            Instruction::Redirect(redirects) | Instruction::Targets(redirects) => {
+                opens_files(redirects)
+            }
+            Instruction::Command(command) if opens_files(&command.redirects) => true,
             Instruction::Command(command) => match &command.words[0].parts[..] {
                 [WordPart::Bare(name)] => !self.functions.contains_key(name.as_str()) && runs(name),
                 _ => true,
@@ -111,6 +116,10 @@ impl Definitions {
             _ => false,
         })
     }
+}
+
+fn opens_files(redirects: &[Redirect]) -> bool {
+    redirects.iter().any(|redirect| matches!(redirect.target, RedirectionTarget::File(_)))
 }
 
 #[cfg(test)]
@@ -137,16 +146,20 @@ mod tests {
     }
 
     #[test]
-    fn only_a_script_of_functions_and_builtins_runs_no_programs() {
-        for (text, runs) in [
+    fn only_a_script_without_programs_and_files_needs_no_supervisor() {
+        for (text, needs) in [
             ("function greet\n echo hi\nend\ngreet\n", false),
             ("ls\n", true),
             ("$command\n", true),
+            ("echo hi -> v\n", false),
+            ("echo hi > file\n", true),
+            ("if .exists. file\n echo hi\nend\n", true),
+            ("try\n echo hi\nend > file\n", true),
         ] {
             let (definitions, program) = definitions(text);
             assert_eq!(
-                definitions.may_run_programs(&program, &|name| name != "echo"),
-                runs,
+                definitions.needs_supervisor(&program, &|name| name != "echo"),
+                needs,
                 "{text}"
             );
         }

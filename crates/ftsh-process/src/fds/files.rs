@@ -15,7 +15,7 @@ use nix::fcntl::{AT_FDCWD, AtFlags, OFlag};
 use nix::unistd::{AccessFlags, User, faccessat};
 
 use super::super::os::resources;
-use super::super::os::workers::Control;
+use super::super::os::workers::{Call, Control};
 use super::error::FdError;
 use super::glob;
 use super::local;
@@ -95,6 +95,14 @@ pub(crate) fn answer(
     control: &Control,
 ) -> Result<Reply, FdError> {
     let say = |path: &BString, error| FdError::File { path: path.clone(), error };
+    if let Query::Test(_, path)
+    | Query::Directory(path)
+    | Query::Glob(path)
+    | Query::Files(path)
+    | Query::File(path) = query
+    {
+        control.note(Call::Look(path.clone()));
+    }
     match query {
         Query::Test(test @ FileTest::Link, path) => {
             passes(*test, &directory.resolve_link(path), path.is_empty())

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bstr::BString;
 
 use super::super::cleanup::Registry;
-use super::super::os::workers::Control;
+use super::super::os::workers::{Call, Control};
 use super::buffer::FileBuffer;
 use super::error::FdError;
 use super::files;
@@ -185,12 +185,14 @@ impl Plan {
                 self.table.set(to, fd)
             }
             PlanStep::Open { to, path, access } => {
+                control.note(Call::Open(path.clone()));
                 let fd = files::open(&self.directory, &path, access, self.umask, control)
                     .and_then(Fd::new)
                     .map_err(|error| FdError::File { path, error })?;
                 self.table.set(to, fd)
             }
             PlanStep::StageFile { to, path, mode, staged_file, registry } => {
+                control.note(Call::Open(path.clone()));
                 let whole = self.directory.resolve(&path);
                 let view = self.directory.view.as_ref();
                 let registry = view.and_then(|view| view.registry_of(&whole)).unwrap_or(registry);

@@ -1,7 +1,7 @@
 //! Input and output of builtins.
 
 use std::io::{self, ErrorKind};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 use bstr::{BString, ByteSlice};
 use nix::errno::Errno;
@@ -10,7 +10,7 @@ use nix::sys::stat::SFlag;
 use nix::sys::termios::{LocalFlags, tcgetattr};
 use nix::unistd::{Whence, lseek, read, write};
 
-use super::super::os::workers::Control;
+use super::super::os::workers::{Call, Control};
 use super::local::is_null;
 use super::{Fd, FdError, FdTable};
 use ftsh_machine::event::{CommandStatus, SpawnError, SpawnErrorKind};
@@ -68,6 +68,7 @@ pub(crate) fn write_without_waiting(fd: &Fd, bytes: &[u8]) -> io::Result<usize> 
 /// Writes all bytes. Blocks.
 pub(crate) fn print(table: &FdTable, mut bytes: &[u8], control: &Control) -> Ended {
     let Some(fd) = table.get(1) else { return Err(closed(1)) };
+    control.note(Call::Write(fd.as_fd().as_raw_fd()));
     while !bytes.is_empty() {
         match write(fd, bytes) {
             Ok(count) => bytes = &bytes[count..],
@@ -87,6 +88,7 @@ pub(crate) fn copy(table: &FdTable, control: &Control) -> Ended {
     let Some(from) = table.get(0) else { return Err(closed(0)) };
     let mut block = vec![0; FILE_ROOM];
     loop {
+        control.note(Call::Read(from.as_fd().as_raw_fd()));
         match read(from, &mut block) {
             Ok(0) => return Ok((CommandStatus::Exited(0), None)),
             Ok(count) => match print(table, &block[..count], control) {
@@ -122,6 +124,7 @@ pub(crate) fn read_input(
 ) -> Result<BString, FdError> {
     let from = table.get(number).ok_or(FdError::Closed(number))?;
     let trouble = |error| FdError::Copy { number, error };
+    control.note(Call::Read(from.as_fd().as_raw_fd()));
     let block = match amount {
         Amount::Word(end) if end == "\n" => block_for(from),
         // A terminal gives lines, which may have more than one word.
@@ -183,6 +186,7 @@ pub(crate) fn read_line_now(table: &FdTable) -> Result<Ended, Vec<u8>> {
 /// Reads the rest of a line, and not a byte more. Blocks.
 pub(crate) fn read_line(table: &FdTable, mut line: Vec<u8>, control: &Control) -> Ended {
     let Some(fd) = table.get(0) else { return Err(closed(0)) };
+    control.note(Call::Read(fd.as_fd().as_raw_fd()));
     let mut block = block_for(fd);
     loop {
         match read_part(fd, &mut line, &mut block, |room| Ok(read(fd, room)?)) {

@@ -4,12 +4,16 @@
 //! signal to its thread interrupts a canceled call.
 
 use std::collections::VecDeque;
+use std::fs;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use bstr::{BStr, BString};
 use nix::errno::Errno;
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::unistd::{read, write};
@@ -33,6 +37,18 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
 const FIRST_NUDGE_INTERVAL: Duration = Duration::from_millis(2);
 const MAX_NUDGE_INTERVAL: Duration = Duration::from_secs(1);
 
+/// Time after cancellation after which a call counts as hanging in the kernel, which no signal
+/// ends. A busy disk delays a call less in most cases.
+pub(crate) const HANG_TIMEOUT: Duration = Duration::from_millis(200);
+
+/// Number of workers that execute a job.
+static BUSY: AtomicUsize = AtomicUsize::new(0);
+
+/// True if a worker executes a job, which may delay the end of this process.
+pub(crate) fn are_busy() -> bool {
+    BUSY.load(Ordering::Relaxed) > 0
+}
+
 type Job<A> = Box<dyn FnOnce(&Control) -> A + Send>;
 
 /// State of a job, shared by the event loop and the worker.
@@ -44,6 +60,38 @@ struct State {
     cancelled: bool,
     committed: bool,
     thread: Option<sys::Thread>,
+    call: Option<Call>,
+}
+
+/// Call of a worker that may block, for messages.
+pub(crate) enum Call {
+    /// Opening a file.
+    Open(BString),
+    /// Looking at a file, or listing or entering a directory.
+    Look(BString),
+    /// Reading from a descriptor.
+    Read(RawFd),
+    /// Writing to a descriptor.
+    Write(RawFd),
+}
+
+impl Call {
+    /// Describes the call. The kernel knows the name of an open file, so the description touches no
+    /// file system.
+    fn describe(&self) -> String {
+        let (verb, path) = match self {
+            Self::Open(path) => ("opening", path.clone()),
+            Self::Look(path) => ("looking at", path.clone()),
+            Self::Read(fd) => ("reading from", name(*fd)),
+            Self::Write(fd) => ("writing to", name(*fd)),
+        };
+        format!("{verb} `{}`", BStr::new(&path))
+    }
+}
+
+fn name(fd: RawFd) -> BString {
+    let path = fs::read_link(format!("/proc/self/fd/{fd}")).unwrap_or_default();
+    path.as_os_str().as_bytes().into()
 }
 
 impl Control {
@@ -54,6 +102,16 @@ impl Control {
     /// True if the job was canceled.
     pub(crate) fn is_cancelled(&self) -> bool {
         self.state().cancelled
+    }
+
+    /// Records the call that the job makes next.
+    pub(crate) fn note(&self, call: Call) {
+        self.state().call = Some(call);
+    }
+
+    /// Describes the current call of a job that has not finished.
+    fn current_call(&self) -> String {
+        self.state().call.as_ref().map_or_else(|| "a call".into(), Call::describe)
     }
 
     /// Begins a step that cannot be undone. Returns false if the job was canceled before.
@@ -88,7 +146,9 @@ impl Control {
         }
         state.thread = Some(sys::Thread::current());
         drop(state);
+        BUSY.fetch_add(1, Ordering::Relaxed);
         let answer = job(self);
+        BUSY.fetch_sub(1, Ordering::Relaxed);
         self.state().thread = None;
         Some(answer)
     }
@@ -126,6 +186,9 @@ struct Nudging {
     control: Arc<Control>,
     due: Instant,
     interval: Duration,
+    since: Instant,
+    /// True after the report that the call hangs.
+    is_reported: bool,
 }
 
 /// Handle of a submitted job.
@@ -207,9 +270,14 @@ impl<A: Send + 'static> WorkerPool<A> {
     pub(crate) fn cancel(&mut self, handle: &JobHandle) -> bool {
         let cancelled = handle.control.cancel();
         if cancelled && handle.control.nudge() {
-            let due = Instant::now() + FIRST_NUDGE_INTERVAL;
-            let control = handle.control.clone();
-            self.nudging.push(Nudging { control, due, interval: FIRST_NUDGE_INTERVAL });
+            let since = Instant::now();
+            self.nudging.push(Nudging {
+                control: handle.control.clone(),
+                due: since + FIRST_NUDGE_INTERVAL,
+                interval: FIRST_NUDGE_INTERVAL,
+                since,
+                is_reported: false,
+            });
         }
         cancelled
     }
@@ -219,16 +287,33 @@ impl<A: Send + 'static> WorkerPool<A> {
         self.nudging.iter().map(|nudging| nudging.due).min()
     }
 
-    /// Repeats interrupts of canceled jobs.
-    pub(crate) fn tick(&mut self, now: Instant) {
+    /// Repeats interrupts of canceled jobs. Returns descriptions of the calls that hang in the
+    /// kernel, each once.
+    pub(crate) fn tick(&mut self, now: Instant) -> Vec<String> {
+        let mut hanging = Vec::new();
         self.nudging.retain_mut(|nudging| {
             if nudging.due > now {
                 return true;
             }
             nudging.interval = (nudging.interval * 2).min(MAX_NUDGE_INTERVAL);
             nudging.due = now + nudging.interval;
-            nudging.control.nudge()
+            let hangs_from = nudging.since + HANG_TIMEOUT;
+            let is_late = now >= hangs_from;
+            if !is_late {
+                nudging.due = nudging.due.min(hangs_from);
+            }
+            let is_running = nudging.control.nudge();
+            if is_running && is_late && !std::mem::replace(&mut nudging.is_reported, true) {
+                hanging.push(nudging.control.current_call());
+            }
+            is_running
         });
+        hanging
+    }
+
+    /// True if a canceled job has not ended, and is not known to hang.
+    pub(crate) fn is_interrupting(&self) -> bool {
+        self.nudging.iter().any(|nudging| !nudging.is_reported)
     }
 
     /// Returns the next answer, if one is available.

@@ -3,7 +3,7 @@
 //! Processes are stopped from the root down before any is killed: a stopped process starts no
 //! further process, and its list of children does not change.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
@@ -17,6 +17,8 @@ const PASSES: usize = 10;
 /// Time without progress after which killing is given up. On a busy machine, a single scan may take
 /// as long.
 const STUCK_TIMEOUT: Duration = Duration::from_secs(5);
+/// Time after SIGKILL after which a process in an uninterruptible call is given up.
+const HANG_TIMEOUT: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(2);
 
 /// Kills these processes and all their descendants. Returns their ids.
@@ -91,11 +93,31 @@ fn until_empty(now: impl Fn() -> Instant, mut look: impl FnMut() -> ScanResult) 
     }
 }
 
-/// Kills all current and future children of this process, except these. Blocks; gives up on
-/// processes that cannot be killed after some seconds.
-pub(crate) fn empty(except: &HashSet<i32>) {
+/// Killed processes, with the times of the first SIGKILL.
+#[derive(Default)]
+struct Killed(HashMap<i32, Instant>);
+
+impl Killed {
+    fn add(&mut self, pids: impl IntoIterator<Item = i32>) {
+        let now = Instant::now();
+        for pid in pids {
+            self.0.entry(pid).or_insert(now);
+        }
+    }
+
+    /// True if the kernel does not let a killed process die.
+    fn hangs(&self, pid: i32) -> bool {
+        self.0.get(&pid).is_some_and(|it| it.elapsed() >= HANG_TIMEOUT) && list::hangs(pid)
+    }
+}
+
+/// Kills all current and future children of this process, except these. Blocks. Returns the
+/// processes that it gave up on: after a second where the kernel does not let a process die, and
+/// after some seconds otherwise.
+pub(crate) fn empty(except: &HashSet<i32>) -> HashSet<i32> {
     let own = std::process::id() as i32;
-    let mut killed = HashSet::new();
+    let mut killed = Killed::default();
+    let mut hanging = HashSet::new();
     until_empty(Instant::now, || {
         let may_come = sys::is_starting();
         let mut left = Vec::new();
@@ -113,16 +135,19 @@ pub(crate) fn empty(except: &HashSet<i32>) {
                 // list was read.
                 Ok(Some(_)) => {
                     has_ended = true;
-                    killed.remove(&pid);
+                    killed.0.remove(&pid);
                 }
                 // A process of another user cannot be killed.
                 Ok(None) if sys::kill(pid, 0) != Err(Errno::EPERM) => left.push(pid),
                 _ => {}
             }
         }
-        let new: Vec<i32> = left.iter().copied().filter(|pid| !killed.contains(pid)).collect();
+        hanging = left.iter().copied().filter(|pid| killed.hangs(*pid)).collect();
+        left.retain(|pid| !hanging.contains(pid));
+        let new: Vec<i32> =
+            left.iter().copied().filter(|pid| !killed.0.contains_key(pid)).collect();
         if !new.is_empty() {
-            killed.extend(stop_and_kill(&new));
+            killed.add(stop_and_kill(&new));
             return ScanResult::Progress;
         }
         if left.is_empty() && !has_ended && !may_come {
@@ -131,6 +156,7 @@ pub(crate) fn empty(except: &HashSet<i32>) {
         std::thread::sleep(PAUSE);
         if has_ended { ScanResult::Progress } else { ScanResult::Same }
     });
+    hanging
 }
 
 /// Waits for children that have ended, except these. Returns true if no child is left at all, which
@@ -141,24 +167,32 @@ pub(super) fn has_reaped_all(except: &HashSet<i32>) -> bool {
     sys::has_no_children()
 }
 
-/// Kills the processes returned by `find` until two scans in a row certainly find none. Blocks.
-pub(crate) fn kill_found(mut find: impl FnMut() -> (Vec<ProcessEntry>, bool)) {
+/// Kills the processes returned by `find`, except these, until two scans in a row certainly find
+/// none. Blocks. Returns the processes that the kernel does not let die, as [`empty`] does.
+pub(crate) fn kill_found(
+    except: &HashSet<i32>,
+    mut find: impl FnMut() -> (Vec<ProcessEntry>, bool),
+) -> HashSet<i32> {
     let (mut nothing, mut clean) = (false, false);
-    let mut killed = HashSet::new();
+    let (mut seen, mut killed) = (HashSet::new(), Killed::default());
+    let mut hanging = HashSet::new();
     until_empty(Instant::now, || {
-        let (found, is_certain) = find();
+        let (mut found, is_certain) = find();
+        hanging = found.iter().map(|it| it.pid).filter(|pid| killed.hangs(*pid)).collect();
+        found.retain(|it| !except.contains(&it.pid) && !hanging.contains(&it.pid));
         let pids: Vec<i32> = found.iter().map(|process| process.pid).collect();
-        stop_and_kill(&pids);
+        killed.add(stop_and_kill(&pids));
         let before = std::mem::replace(&mut nothing, pids.is_empty() && !sys::is_starting());
         let was_clean = std::mem::replace(&mut clean, nothing && is_certain);
         if was_clean && clean {
             return ScanResult::Empty; // two scans without processes
         }
-        let new = found.iter().filter(|process| killed.insert((process.pid, process.started)));
+        let new = found.iter().filter(|process| seen.insert((process.pid, process.started)));
         let has_new = new.count() > 0;
         std::thread::sleep(PAUSE);
         if has_new || before != nothing { ScanResult::Progress } else { ScanResult::Same }
     });
+    hanging
 }
 
 #[cfg(test)]
@@ -201,7 +235,7 @@ mod tests {
     #[test]
     fn an_uncertain_scan_is_repeated() {
         let mut looks = [false, true, false, true, true, true].into_iter();
-        kill_found(|| (Vec::new(), looks.next().expect("another look")));
+        kill_found(&HashSet::new(), || (Vec::new(), looks.next().expect("another look")));
         assert_eq!(looks.len(), 1);
     }
 }

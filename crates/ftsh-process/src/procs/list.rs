@@ -122,6 +122,12 @@ pub(crate) fn is_stopped(pid: i32) -> bool {
     Stat::of(&line).is_some_and(|stat| stat.field(3) == Some("T"))
 }
 
+/// True if a process is in an uninterruptible call, or has ended but for a thread in such a call.
+pub(crate) fn hangs(pid: i32) -> bool {
+    let line = stat(pid).unwrap_or_default();
+    Stat::of(&line).is_some_and(|stat| matches!(stat.field(3), Some("D" | "Z")))
+}
+
 /// Returns device and inode of each open file of a process whose name contains `part`. Other files
 /// are not touched: their file system may hang.
 pub(crate) fn files(pid: i32, part: &[u8]) -> io::Result<Vec<(u64, u64)>> {

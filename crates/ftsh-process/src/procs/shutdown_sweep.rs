@@ -36,32 +36,32 @@ pub(crate) enum ShutdownSweep {
 }
 
 impl ShutdownSweep {
-    /// Kills all processes except clients. Blocks; gives up on processes that cannot be killed
-    /// after some seconds.
-    pub(crate) fn kill(&self) {
+    /// Kills all processes except clients. Blocks. Returns the processes that cannot be killed,
+    /// which it gives up on after a while.
+    pub(crate) fn kill(&self) -> HashSet<i32> {
+        let clients = self.clients();
         match self {
-            Self::Children(except) => kill_tree::empty(&(except | &self.clients())),
+            Self::Children(except) => kill_tree::empty(&(except | &clients)),
             Self::Tagged(tagger, commands) => {
-                let clients = self.clients();
                 let commands = commands.iter().copied().filter(|pid| !clients.contains(pid));
                 kill_tree::stop_and_kill(&commands.collect::<Vec<_>>());
-                kill_tagged(tagger, |tag| !is_client(tag));
+                kill_tagged(tagger, &HashSet::new(), |tag| !is_client(tag))
             }
         }
     }
 
     /// Waits for the end of clients, whose standard input must be closed, and kills those still
-    /// alive. Blocks.
-    pub(crate) fn await_clients(&self) {
+    /// alive. Blocks. `given_up` cannot be killed.
+    pub(crate) fn await_clients(&self, given_up: &HashSet<i32>) {
         let clients = self.clients();
         if !clients.is_empty() {
             await_end(clients, || self.clients());
         }
         // Also kills orphans of clients that ended meanwhile.
         match self {
-            Self::Children(except) => kill_tree::empty(except),
-            Self::Tagged(tagger, _) => kill_tagged(tagger, |_| true),
-        }
+            Self::Children(except) => kill_tree::empty(&(except | given_up)),
+            Self::Tagged(tagger, _) => kill_tagged(tagger, given_up, |_| true),
+        };
     }
 
     /// Returns the clients. A failed scan is repeated until `READ_TIMEOUT`: a missed client would
@@ -107,9 +107,13 @@ fn is_client(tag: &ScopeTag) -> bool {
     tag.scope.0 & HIGHEST == CLIENTS && tag.depth == 0
 }
 
-fn kill_tagged(tagger: &Tagger, is_meant: impl Fn(&ScopeTag) -> bool) {
+fn kill_tagged(
+    tagger: &Tagger,
+    except: &HashSet<i32>,
+    is_meant: impl Fn(&ScopeTag) -> bool,
+) -> HashSet<i32> {
     let mut scanner = ProcessScanner::new(tagger.clone());
-    kill_tree::kill_found(|| tagged(&mut scanner, &is_meant));
+    kill_tree::kill_found(except, || tagged(&mut scanner, &is_meant))
 }
 
 /// Returns the processes whose tag is accepted, and true if no further process may exist.
@@ -196,7 +200,7 @@ mod tests {
             } else {
                 ShutdownSweep::Tagged(tagger.clone(), Vec::new())
             };
-            few_descriptors::none_for(Duration::from_millis(200), || shutdown_sweep.kill());
+            few_descriptors::none_for(Duration::from_millis(200), || drop(shutdown_sweep.kill()));
             // With a subreaper, the scan may have reaped the process already.
             let _ = other.wait();
             assert!(client.try_wait().expect("a child").is_none(), "the client was killed");

@@ -61,7 +61,7 @@ pub fn kill_stale_runs(runs: &[String], grace: Duration) -> io::Result<Vec<i32>>
         }
         await_any_end(&found.processes, left);
     }
-    kill_tree::kill_found(|| match finder.look() {
+    let _ = kill_tree::kill_found(&HashSet::new(), || match finder.look() {
         Ok(found) => (found.processes, found.is_certain),
         Err(_) => (Vec::new(), false),
     });

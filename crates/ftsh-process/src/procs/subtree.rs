@@ -11,7 +11,7 @@ pub fn adopt_orphans() {
 
 /// Kills all children of this process, and the orphans that it adopts meanwhile. Blocks.
 pub fn kill_children() {
-    kill_tree::empty(&HashSet::new());
+    let _ = kill_tree::empty(&HashSet::new());
 }
 
 /// Kills a process and all its descendants.

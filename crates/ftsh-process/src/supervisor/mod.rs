@@ -6,6 +6,10 @@
 //! of the supervisor, a subreaper, which kills them. If the supervisor is killed, a socket reports
 //! its end to the interpreter, which cleans up.
 //!
+//! A worker thread that hangs in the kernel, in a file system that does not answer, keeps its process
+//! alive. An interpreter with such a worker closes all its descriptors and sends its exit status to the
+//! supervisor, which ends without waiting for the interpreter.
+//!
 //! At a terminal both processes share a group, since keys signal only one group. Without a
 //! terminal, the interpreter has its own group, so a SIGKILL to one group spares the other process.
 
@@ -14,17 +18,19 @@ mod liveness_locks;
 mod process;
 mod spill;
 
+use std::cell::RefCell;
 use std::convert::Infallible;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use nix::unistd::{Pid, setpgid};
 
 use self::process::SupervisorProcess;
 use super::control::SharedDeadline;
+use super::os::workers;
 use super::procs::features::become_subreaper;
 use super::procs::list;
 use super::program::Replacement;
@@ -124,9 +130,45 @@ impl Supervision {
     /// Returns only on failure.
     pub fn replace(&self, replacement: &Replacement) -> io::Error {
         match replacement.send(&self.socket) {
-            Ok(()) => sys::exit_now(0),
+            Ok(()) => end(CommandStatus::Exited(0)),
             Err(error) => error,
         }
+    }
+}
+
+/// Process id of this interpreter's supervisor, and the socket to the supervisor.
+static SUPERVISOR: OnceLock<(i32, Arc<UnixStream>)> = OnceLock::new();
+
+/// Ends this process. A worker that hangs in the kernel does not delay a supervised shell.
+pub fn end(status: CommandStatus) -> ! {
+    if workers::are_busy()
+        && let Some((supervisor, socket)) = SUPERVISOR.get()
+    {
+        part(*supervisor, socket, status);
+    }
+    match status {
+        CommandStatus::Exited(code) => sys::exit_now(code),
+        CommandStatus::Signaled(signal) => sys::die_by(signal),
+        CommandStatus::OutOfMemory => sys::die_by(libc::SIGKILL),
+        CommandStatus::Lost => sys::exit_now(1),
+    }
+}
+
+/// Closes the descriptors, which a hanging worker would keep open, and sends the exit status to the
+/// supervisor. On failure, the supervisor waits for this process.
+#[expect(unsafe_code, reason = "the last that this process does")]
+fn part(supervisor: i32, socket: &UnixStream, status: CommandStatus) {
+    let parcel = match status {
+        CommandStatus::Exited(code) => sys::Parcel::Exited(code as u8),
+        CommandStatus::Signaled(signal) => sys::Parcel::Signaled(signal as u8),
+        CommandStatus::OutOfMemory | CommandStatus::Lost => return,
+    };
+    if sys::send_descriptors(socket, parcel, &[]).is_ok() {
+        // The supervisor looks at its children, and then into the socket.
+        let _ = sys::kill(supervisor, libc::SIGCHLD);
+        // SAFETY: this process only ends.
+        unsafe { sys::close_all(&[socket.as_fd()]) };
+        let _ = socket.shutdown(std::net::Shutdown::Both);
     }
 }
 
@@ -154,6 +196,7 @@ pub fn supervise(
         tagger: (!become_subreaper()).then(|| tagger.clone()),
         preexisting_children,
         socket: ours,
+        parcels: RefCell::default(),
         capture: options.capture.clone(),
         restore: options.restore.clone(),
         at_end: options.at_end.clone(),
@@ -170,6 +213,7 @@ pub fn supervise(
                 liveness_locks.interprets();
             }
             let socket = Arc::new(theirs);
+            let _ = SUPERVISOR.set((pid, socket.clone()));
             match interpret(Some(Supervision { socket, pid, tagger, options })) {}
         }
         Ok(Some(interpreter)) => {

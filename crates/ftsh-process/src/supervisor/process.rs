@@ -1,5 +1,6 @@
 //! Main loop of the supervisor: forwards signals to the interpreter, and cleans up after its death.
 
+use std::cell::RefCell;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -33,6 +34,11 @@ const SHORT_RUN: Duration = Duration::from_millis(20);
 /// Time after which a program that is still being started counts as hanging.
 const START_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// Time for an interpreter to end after it has sent its exit status. An interpreter that takes longer
+/// has a worker that hangs in the kernel, and is left behind.
+const PART_TIMEOUT: Duration = Duration::from_millis(100);
+const PAUSE: Duration = Duration::from_millis(1);
+
 /// State of a supervisor.
 pub(super) struct SupervisorProcess {
     /// Process id of the interpreter.
@@ -40,6 +46,8 @@ pub(super) struct SupervisorProcess {
     /// Socket to the interpreter. It transfers the locks of files to remove and the program that
     /// replaces the shell, and reports the end of the supervisor.
     pub socket: UnixStream,
+    /// Parcels received before the end of the interpreter.
+    pub parcels: RefCell<Vec<(Parcel, Vec<OwnedFd>)>>,
     /// Name of the run, whose tag identifies its processes; none if orphans become children of this
     /// process.
     pub tagger: Option<Tagger>,
@@ -65,13 +73,13 @@ impl SupervisorProcess {
             let _ = sys::kill(self.interpreter, libc::SIGKILL);
         }
         let mut kill_count = KillCount::default();
-        let status = self.forward_signals(&mut kill_count);
+        let End { status, is_left } = self.forward_signals(&mut kill_count);
         let why = kill_count.explain(status);
         if !matches!(status, CommandStatus::Exited(_)) {
             self.await_starts();
-            let shutdown_sweep = self.shutdown_sweep();
-            shutdown_sweep.kill();
-            shutdown_sweep.await_clients();
+            let shutdown_sweep = self.shutdown_sweep(is_left);
+            let given_up = shutdown_sweep.kill();
+            shutdown_sweep.await_clients(&given_up);
             if let Some(restore) = &self.restore {
                 restore.apply();
             }
@@ -117,10 +125,15 @@ impl SupervisorProcess {
         }
     }
 
-    /// Returns the method to find processes of the interpreter.
-    fn shutdown_sweep(&self) -> ShutdownSweep {
+    /// Returns the method to find processes of the interpreter, without an interpreter that is left
+    /// behind.
+    fn shutdown_sweep(&self, is_left: bool) -> ShutdownSweep {
         match &self.tagger {
-            None => ShutdownSweep::Children(self.preexisting_children.iter().copied().collect()),
+            None => {
+                let left = is_left.then_some(self.interpreter);
+                let except = self.preexisting_children.iter().copied().chain(left);
+                ShutdownSweep::Children(except.collect())
+            }
             Some(tagger) => ShutdownSweep::Tagged(tagger.clone(), Vec::new()),
         }
     }
@@ -143,44 +156,73 @@ impl SupervisorProcess {
     /// Removes files registered by the interpreter. Returns the descriptors of the program to
     /// execute, if one was sent.
     fn take_parcels(&self) -> Option<Vec<OwnedFd>> {
-        loop {
-            match sys::receive_descriptors(&self.socket).ok()? {
-                (Parcel::Program, descriptors) => return Some(descriptors),
-                (Parcel::Lock, locks) => sweep_interpreter(&locks),
+        self.receive();
+        let mut program = None;
+        for (parcel, descriptors) in self.parcels.take() {
+            match parcel {
+                Parcel::Program => program = program.or(Some(descriptors)),
+                Parcel::Lock => sweep_interpreter(&descriptors),
+                Parcel::Exited(_) | Parcel::Signaled(_) => {}
             }
         }
+        program
+    }
+
+    /// Receives all parcels that were sent.
+    fn receive(&self) {
+        let received = std::iter::from_fn(|| sys::receive_descriptors(&self.socket).ok());
+        self.parcels.borrow_mut().extend(received);
+    }
+
+    /// Returns the exit status that the interpreter has sent, if any.
+    fn sent_status(&self) -> Option<CommandStatus> {
+        self.receive();
+        self.parcels.borrow().iter().find_map(|(parcel, _)| match *parcel {
+            Parcel::Exited(code) => Some(CommandStatus::Exited(code.into())),
+            Parcel::Signaled(signal) => Some(CommandStatus::Signaled(signal.into())),
+            Parcel::Program | Parcel::Lock => None,
+        })
     }
 
     /// Forwards signals until the interpreter ends, killed at the limit if necessary. An ending
     /// signal takes precedence over the exit of an interpreter that ended before the signal
     /// arrived.
-    fn forward_signals(&self, kill_count: &mut KillCount) -> CommandStatus {
+    fn forward_signals(&self, kill_count: &mut KillCount) -> End {
         let interpreter = self.interpreter;
         // A prompt continues after Ctrl-C, and a branch on another machine reports a signal in its
         // record.
         let may_survive = self.restore.is_some() || self.limit.is_some();
         let mut ending = None;
-        let status =
-            forward_signals(interpreter, self.limit, kill_count, |signal| ending = Some(signal));
-        match (status, ending) {
-            (CommandStatus::Exited(_), Some(signal))
-                if !may_survive && !sys::is_ignored(signal) =>
-            {
-                CommandStatus::Signaled(signal)
-            }
-            _ => status,
+        let note = |signal| ending = Some(signal);
+        let mut end =
+            forward_signals(interpreter, self.limit, kill_count, note, || self.sent_status());
+        if let (CommandStatus::Exited(_), Some(signal)) = (end.status, ending)
+            && !may_survive
+            && !sys::is_ignored(signal)
+        {
+            end.status = CommandStatus::Signaled(signal);
         }
+        end
     }
 }
 
+/// End of an interpreter.
+struct End {
+    status: CommandStatus,
+    /// True if a hanging worker keeps the process alive.
+    is_left: bool,
+}
+
 /// Forwards signals until the interpreter ends, killed at the limit if necessary. Calls `note` for
-/// each ending signal, including those pending at the end.
+/// each ending signal, including those pending at the end. `sent_status` returns the exit status that
+/// the interpreter has sent.
 fn forward_signals(
     interpreter: i32,
     limit: Option<SharedDeadline>,
     kill_count: &mut KillCount,
     mut note: impl FnMut(i32),
-) -> CommandStatus {
+    sent_status: impl Fn() -> Option<CommandStatus>,
+) -> End {
     let mut alarm = DeadlineAlarm::default();
     let mut check_deadline = |limit: SharedDeadline| {
         if limit.has_come(&mut alarm) {
@@ -200,19 +242,29 @@ fn forward_signals(
         };
         let is_passed_on =
             |caught: &sys::Caught| caught.sender != interpreter && !is_for_both(caught);
-        match sys::wait_for(interpreter, true) {
+        let change = sys::wait_for(interpreter, true);
+        let end = match change {
             Ok(Some((_, sys::ChildChange::Ended(ended)))) => {
-                let status = ending::status(ended);
-                while let Some(late) = sys::next_signal(Some(Duration::ZERO)) {
-                    if is_ending(late.signal) && is_passed_on(&late) {
-                        note(late.signal);
-                    }
-                }
-                return status;
+                Some(End { status: ending::status(ended), is_left: false })
             }
+            Ok(None) => sent_status().map(|status| End { status, is_left: !ends(interpreter) }),
+            _ => None,
+        };
+        if let Some(end) = end {
+            while let Some(late) = sys::next_signal(Some(Duration::ZERO)) {
+                if is_ending(late.signal) && is_passed_on(&late) {
+                    note(late.signal);
+                }
+            }
+            return end;
+        }
+        match change {
             // Another process stopped the interpreter. If the interpreter were killed now, this
             // process would have to clean up.
-            Ok(Some((_, sys::ChildChange::Stopped(libc::SIGSTOP))) | None) => {}
+            Ok(
+                Some((_, sys::ChildChange::Stopped(libc::SIGSTOP) | sys::ChildChange::Ended(_)))
+                | None,
+            ) => {}
             // The interpreter stopped itself and its commands. The shell stops by the same signal,
             // so that a shell around it sees the reason. Where no process could continue this one,
             // the interpreter continues at once.
@@ -220,7 +272,7 @@ fn forward_signals(
                 sys::suspend_self(signal);
                 let _ = sys::kill(interpreter, libc::SIGCONT);
             }
-            Err(_) => return CommandStatus::Lost,
+            Err(_) => return End { status: CommandStatus::Lost, is_left: false },
         }
         // Orphans of a running script: its daemons that have ended.
         reap_others(interpreter);
@@ -244,6 +296,19 @@ fn forward_signals(
             let _ = sys::kill(interpreter, libc::SIGCONT);
         }
     }
+}
+
+/// Waits for the end of an interpreter that has sent its exit status. Returns false after
+/// [`PART_TIMEOUT`].
+fn ends(interpreter: i32) -> bool {
+    let start = Instant::now();
+    while start.elapsed() < PART_TIMEOUT {
+        if sys::wait_for(interpreter, false) != Ok(None) {
+            return true;
+        }
+        std::thread::sleep(PAUSE);
+    }
+    false
 }
 
 /// True if a signal to this process's group also reaches the interpreter.
