@@ -11,7 +11,7 @@ const ROOMS: [(&str, &[&str]); 18] = [
     ("non_blocking_writer", &[]),
     ("user_directory", &[]),
     ("os", &[]),
-    ("tag", &[]),
+    ("tag", &["os"]),
     ("procs", &["tag"]),
     ("watch", &["procs", "os"]),
     ("cleanup", &["user_directory"]),

@@ -114,11 +114,32 @@ fn a_limit_ends_with_the_run_that_set_it() {
     assert_eq!(limit_of_daemons_shell(&format!("try for 1 hour; {nested}; end")), "");
 }
 
+/// Changes the time since 1970 in a deadline, as a step of the wall clock does, and runs a shell.
+const AFTER_A_STEP: &str = r"#!/bin/sh
+FTSH_DEADLINE=$((${FTSH_DEADLINE%%.*} + $1)).0@${FTSH_DEADLINE#*@}
+export FTSH_DEADLINE
+exec ftsh -c 'sleep 10 ms; echo in time'
+";
+
+#[test]
+fn a_step_of_the_wall_clock_changes_no_limit() {
+    for step in ["-7200", "7200"] {
+        let run = |limit: &str, program: &str| {
+            Ftsh::command(&format!("limit {limit}; ./step {step}; end")).program("step", program)
+        };
+        run("1 hour", AFTER_A_STEP).stdout("in time\n").success();
+        let endless = AFTER_A_STEP.replace("10 ms", "1 hour");
+        run("100 ms", &endless).stderr("ran out of time").failure(124);
+    }
+}
+
 #[test]
 fn a_limit_holds_as_long_as_its_try() {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs_f64();
     let holds = |script: String, hours: f64| {
-        let limit: f64 = limit_of_daemons_shell(&script).parse().expect("a limit");
+        let limit = limit_of_daemons_shell(&script);
+        let (limit, _) = limit.split_once('@').expect("times on two clocks");
+        let limit: f64 = limit.parse().expect("a limit");
         let expected = now + hours * 3600.0;
         assert!((limit - expected).abs() < 60.0, "{limit}, not {expected}: {script}");
     };

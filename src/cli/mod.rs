@@ -33,7 +33,6 @@ mod values;
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Result, anyhow};
 use nix::sys::stat::{SFlag, fstat};
@@ -127,7 +126,7 @@ fn execute_command_line(mut words: Vec<OsString>) -> Result<Outcome> {
         variable: &|name| std::env::var_os(name),
         kill_timeout: &process::KillTimeout::inherited,
         directory: &directory,
-        now: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default(),
+        clocks: &process::LimitClocks::now,
         pid: std::process::id(),
         umask: process::umask(),
         passing_input: is_passing(io::stdin()),

@@ -26,8 +26,8 @@ use ftsh_cluster::ClusterConfig;
 use ftsh_machine::Config;
 use ftsh_machine::record::Level;
 use ftsh_machine::secrets::Secrets;
-use ftsh_machine::time::Deadline;
-use ftsh_process::{DurationStore, DurationsConfig, KillTimeout, ProcessConfig};
+use ftsh_machine::time::{Deadline, Time};
+use ftsh_process::{DurationStore, DurationsConfig, KillTimeout, LimitClocks, ProcessConfig};
 use ftsh_syntax::backoff::{Clauses, Policy, PolicyKind};
 use ftsh_syntax::duration::Exact;
 use ftsh_syntax::slug::Slug;
@@ -52,8 +52,8 @@ pub(super) struct ProcessContext<'a> {
     pub kill_timeout: &'a dyn Fn(Duration) -> KillTimeout,
     /// Current directory.
     pub directory: &'a Path,
-    /// Time since 1970.
-    pub now: Duration,
+    /// Reads the clocks that deadlines are passed on by.
+    pub clocks: &'a dyn Fn() -> LimitClocks,
     /// Process id.
     pub pid: u32,
     /// Permission bits that new files lack.
@@ -332,7 +332,7 @@ impl RunPlan {
             resolver.pass_on(&REDACT.option, (REDACT.write)(&secrets.all_names().to_vec()));
         }
         let policy_of_2003 = policy_of_2003(context)?;
-        let deadline = context.read(DEADLINE, values::moment)?;
+        let deadline = context.read(DEADLINE, values::deadline)?;
         let seed = resolver.value(&options::SEED)?;
         let cron = resolver.value(&options::QUIET)?.unwrap_or_default();
         let on = resolver.value(&options::ON)?;
@@ -403,8 +403,8 @@ impl RunPlan {
             }
             None => Level(options::LOG_LEVEL.default()?),
         };
-        let deadline =
-            deadline.map_or(Deadline::NONE, |moment| Deadline::from_unix(moment, context.now));
+        let left = deadline.map(|it| it.left(&(context.clocks)()));
+        let deadline = Deadline::of_limit(Time::START, left);
         let (journal, deadline) = match journal {
             Some(file) => (Some(JournalPlan { file, deadline }), Deadline::NONE),
             None => (None, deadline),

@@ -15,7 +15,7 @@ use ftsh_ide::help;
 use ftsh_machine::Time;
 use ftsh_machine::record::Level;
 use ftsh_machine::time::Deadline;
-use ftsh_process::KillTimeout;
+use ftsh_process::{KillTimeout, LimitClocks};
 use ftsh_syntax::backoff::Policy;
 
 fn resolve(words: &[&str], environment: &[(&str, &str)]) -> Result<RunPlan, String> {
@@ -38,7 +38,11 @@ fn resolve_at(
         variable: &variable,
         kill_timeout: &KillTimeout::of,
         directory: Path::new("/here"),
-        now: Duration::from_secs(1000),
+        clocks: &|| LimitClocks {
+            since_1970: Duration::from_secs(1000),
+            since_boot: Duration::from_secs(50),
+            boot: "this".into(),
+        },
         pid: 7,
         umask: 0o027,
         passing_input: false,
@@ -153,6 +157,15 @@ fn a_crontab_takes_a_variable_back() {
                 && !plan.reporting.cron.is_on()
         );
     }
+}
+
+#[test]
+fn a_deadline_of_this_boot_is_independent_of_the_wall_clock() {
+    let deadline = |value: &str| plan(&["s"], &[("FTSH_DEADLINE", value)]).machine.deadline;
+    let at = |seconds| Deadline::at(Time::after(Duration::from_secs(seconds)));
+    assert_eq!(deadline("5@this:60"), at(10));
+    assert_eq!(deadline("1005@other:60"), at(5));
+    assert!(resolve(&["s"], &[("FTSH_DEADLINE", "1005@this")]).is_err());
 }
 
 #[test]

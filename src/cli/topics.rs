@@ -15,7 +15,10 @@ pub const WITHOUT_OPTION: [(&str, &str); 5] = [
 /// Variables that commands find in their environment.
 pub const OF_COMMANDS: [(&str, &str); 4] = [
     ("FTSH_ATTEMPT", "the number of the current attempt, from 1"),
-    ("FTSH_DEADLINE", "the deadline of the command, in seconds since 1970, if there is one"),
+    (
+        "FTSH_DEADLINE",
+        "the deadline of the command, if there is one: seconds since 1970, `@` and a time since boot",
+    ),
     ("FTSH_INSIDE", "the channels that the attempt has passed"),
     ("FTSH_SCOPE", "the tag by which the shell finds its processes"),
 ];

@@ -5,6 +5,7 @@ use std::time::Duration;
 use bstr::BString;
 use thiserror::Error;
 
+use ftsh_process::PassedDeadline;
 use ftsh_syntax::backoff::{Policy, PolicyError};
 use ftsh_syntax::clauses::On;
 use ftsh_syntax::duration::{self, Unit};
@@ -88,9 +89,9 @@ pub(super) fn decimal(duration: &Duration) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// Parses a moment as the time since 1970.
-pub(super) fn moment(text: &str) -> Result<Duration, BadValue> {
-    Unit::Seconds.times(text).ok_or(BadValue::Wanted("a time in seconds since 1970"))
+/// Parses a deadline in the environment.
+pub(super) fn deadline(text: &str) -> Result<PassedDeadline, BadValue> {
+    PassedDeadline::parse(text).ok_or(BadValue::Wanted("a time in seconds since 1970"))
 }
 
 /// Parses an engine and its argument after a blank.

@@ -267,8 +267,8 @@ impl ProcessDriver {
         {
             child_env.push(("PWD", BString::clone(directory)));
         }
-        if let Some(deadline) = deadline.to_unix(self.clock.start_unix) {
-            child_env.push((limit_grants::VARIABLE, seconds(deadline)));
+        if let Some(moment) = deadline.moment() {
+            child_env.push((limit_grants::VARIABLE, self.limit_texts.of(moment, &self.clock)));
         }
         child_env
     }
@@ -279,10 +279,10 @@ impl ProcessDriver {
             return String::new();
         }
         let around = self.scopes.around(scope);
-        let (start, pid) = (self.clock.start_unix, self.children.parent);
+        let (texts, clock, pid) = (&self.limit_texts, &self.clock, self.children.parent);
         let grants = &mut self.scopes.grants;
-        let seconds = |deadline: Deadline| deadline.to_unix(start).map(seconds).unwrap_or_default();
-        grants.note(&self.scanner.tagger, pid, deadline, &around, seconds)
+        let text = |it: Deadline| it.moment().map(|it| texts.of(it, clock)).unwrap_or_default();
+        grants.note(&self.scanner.tagger, pid, deadline, &around, text)
     }
 
     /// Reports a command that could not be started.
@@ -462,9 +462,4 @@ impl ProcessDriver {
 
 fn redirect_error(error: FdError) -> SpawnError {
     error.into_spawn_error(SpawnErrorKind::Redirect)
-}
-
-/// Returns a moment since 1970 in seconds, as the environment of commands has it.
-fn seconds(moment: Duration) -> BString {
-    format!("{}.{:06}", moment.as_secs(), moment.subsec_micros()).into()
 }

@@ -59,7 +59,7 @@ pub use self::supervisor::{
     AtEnd, LivenessLocks, OutputCapture, ShellLiveness, Supervision, SupervisorOptions, end,
     liveness, supervise,
 };
-pub use self::tag::{KillTimeout, remove_expired_limit};
+pub use self::tag::{KillTimeout, LimitClocks, PassedDeadline, remove_expired_limit};
 pub use self::tty::{Edited, TerminalRestore, columns, shows_status_line};
 pub use self::views::remove_commit_record;
 pub use ftsh_sys::{
@@ -87,7 +87,7 @@ use self::procs::scanner::ProcessScanner;
 use self::program::ProgramCache;
 use self::remote_control::ControlState;
 use self::scopes::{EndStep, ScopeTree};
-use self::tag::Tagger;
+use self::tag::{LimitTexts, Tagger};
 use self::tty::{StatusLine, Terminal, Tty};
 use self::views::Views;
 use self::watch::ScopeWatches;
@@ -186,6 +186,7 @@ pub struct ProcessDriver {
     config: ProcessConfig,
     attachments: Attachments,
     clock: RunClock,
+    limit_texts: LimitTexts,
     ready: VecDeque<Event>,
     poller: Poller,
     /// Time of the last poll.
@@ -272,6 +273,7 @@ impl ProcessDriver {
             config,
             attachments,
             clock,
+            limit_texts: LimitTexts::default(),
             ready: VecDeque::new(),
             poller,
             polled: begun,

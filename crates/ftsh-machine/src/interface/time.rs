@@ -63,18 +63,6 @@ impl Deadline {
         limit.map_or(Self::NONE, |limit| Self(start + limit))
     }
 
-    /// Returns the deadline at `moment` since 1970, in a run that began at `start` since 1970.
-    ///
-    /// A moment before the beginning of the run counts as the beginning.
-    pub fn from_unix(moment: Duration, start: Duration) -> Self {
-        Self(Time::after(moment.saturating_sub(start)))
-    }
-
-    /// Returns the deadline in time since 1970, for a run that began at `start` since 1970.
-    pub fn to_unix(self, start: Duration) -> Option<Duration> {
-        self.moment().map(|moment| start.saturating_add(moment.elapsed()))
-    }
-
     /// Returns the moment of the deadline, or `None` without a limit.
     pub fn moment(self) -> Option<Time> {
         Some(self.0).filter(|moment| *moment != Time::NEVER)
@@ -132,16 +120,6 @@ mod tests {
         assert_eq!(at(3).min(at(2)), at(2));
         assert_eq!(at(3).min(Deadline::NONE), at(3));
         assert_eq!(Deadline::NONE + Duration::from_secs(1), Deadline::NONE);
-    }
-
-    #[test]
-    fn a_deadline_survives_the_way_through_the_environment() {
-        let start = Duration::from_secs(1_000_000);
-        let unix = at(5).to_unix(start);
-        assert_eq!(unix, Some(Duration::from_secs(1_000_005)));
-        assert_eq!(unix.map(|moment| Deadline::from_unix(moment, start)), Some(at(5)));
-        assert_eq!(Deadline::from_unix(start, start + start), at(0));
-        assert_eq!(Deadline::NONE.to_unix(start), None);
     }
 
     #[test]

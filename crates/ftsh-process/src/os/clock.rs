@@ -14,15 +14,17 @@ pub(crate) struct RunClock {
     pub start: Instant,
     /// Duration of the run before this start.
     elapsed: Duration,
-    /// Beginning of the run on the wall clock, since 1970.
-    pub start_unix: Duration,
 }
 
 impl RunClock {
     /// Starts the clock of a run that has lasted `elapsed` in earlier starts.
     pub(crate) fn start(elapsed: Duration) -> Self {
-        let start_unix = since_1970().saturating_sub(elapsed);
-        Self { start: Instant::now(), elapsed, start_unix }
+        Self { start: Instant::now(), elapsed }
+    }
+
+    /// Returns the time from the start of this process's part of the run to a time of the run.
+    pub(crate) fn since_start(&self, moment: Time) -> Duration {
+        moment.elapsed().saturating_sub(self.elapsed)
     }
 
     /// Returns the time of the run.

@@ -22,7 +22,7 @@ use ftsh_machine::effect::ScopeId;
 use ftsh_machine::time::Deadline;
 use ftsh_sys as sys;
 
-/// Environment variable with a time limit, in seconds since 1970.
+/// Environment variable with a time limit, in the form of [`super::passed_deadline`].
 pub(crate) const VARIABLE: &str = "FTSH_DEADLINE";
 
 /// Maximum number of grants in a tag: those with the earliest limits.
@@ -186,7 +186,10 @@ fn governing(
     if grants.iter().all(|limit_grants| limit_grants.moment.as_bytes() != inherited) {
         return Some(inherited.to_vec());
     }
-    let seconds = |limit_grants: &&LimitGrant| limit_grants.moment.parse().unwrap_or(f64::INFINITY);
+    let seconds = |limit_grants: &&LimitGrant| {
+        let since_1970 = limit_grants.moment.split('@').next();
+        since_1970.and_then(|it| it.parse().ok()).unwrap_or(f64::INFINITY)
+    };
     let next = grants
         .iter()
         .filter(|limit_grants| holds(limit_grants))

@@ -3,9 +3,12 @@
 
 mod kill_timeout;
 pub(crate) mod limit_grants;
+pub(crate) mod passed_deadline;
 mod scope_tag;
 
 pub use self::kill_timeout::KillTimeout;
 pub(crate) use self::limit_grants::LimitGrants;
 pub use self::limit_grants::remove_expired_limit;
+pub(crate) use self::passed_deadline::LimitTexts;
+pub use self::passed_deadline::{LimitClocks, PassedDeadline};
 pub(crate) use self::scope_tag::{ScopeTag, Tagger, VARIABLE, find, innermost};
