@@ -197,6 +197,34 @@ fn commands_own_the_terminal_and_give_it_back() {
 }
 
 #[test]
+fn jobs_work_where_their_signals_were_ignored() {
+    let home = Home::new();
+    let like_tmux = r#"bash -c 'trap "" TSTP TTIN TTOU; exec "$@"' bash "$@""#;
+    let wrapper = format!("set -m; {like_tmux}; echo stopped $?; fg; echo left $?");
+    let mut user = home.prompt(&[], 100, Some(&wrapper));
+    for _ in 0..4 {
+        sees_prompt(&mut user, "~");
+        user.types("cat; echo s''een\r");
+        user.awaits("a reader", |user| user.foreground().starts_with("cat"));
+        user.types("text\r");
+        user.sees("text\r\ntext");
+        user.types(CTRL_D);
+        user.sees("seen\r\n");
+    }
+    sees_prompt(&mut user, "~");
+    user.types("cat\r");
+    user.awaits("a reader", |user| user.foreground().starts_with("cat"));
+    user.types(CTRL_Z);
+    user.sees("stopped 148");
+    user.awaits("the reader again", |user| user.foreground().starts_with("cat"));
+    user.types(CTRL_C);
+    sees_prompt(&mut user, "~");
+    user.types(CTRL_D);
+    user.sees("left 0");
+    user.ends();
+}
+
+#[test]
 fn prompts_share_their_history() {
     let home = Home::new();
     let mut user = home.wide();

@@ -25,6 +25,23 @@ fn a_command_reads_from_the_terminal() {
     assert_eq!(user.ends().code(), Some(0));
 }
 
+/// Wrapper that ignores the signals of job control, as tmux leaves them.
+const LIKE_TMUX: &str = "trap '' TSTP TTIN TTOU; exec \"$@\"";
+
+#[test]
+fn a_command_below_tmux_reads_from_the_terminal() {
+    for script in ["head -n 1", "echo a\nhead -n 1", "head -n 1 < /dev/tty | cat"] {
+        for _ in 0..4 {
+            let mut user = User::run(script, Some(LIKE_TMUX));
+            user.types("secret\n");
+            // The echo of the terminal, and the output of the command.
+            user.sees("secret\r\n");
+            user.sees("secret\r\n");
+            assert_eq!(user.ends().code(), Some(0));
+        }
+    }
+}
+
 #[test]
 fn a_command_without_input_can_read_the_terminal() {
     let ask = "sh -c 'echo password?; read line < /dev/tty; echo got $line'";

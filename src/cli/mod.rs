@@ -82,6 +82,7 @@ pub fn main() -> ! {
         process::prepare_allocator();
         process::ignore_file_size_limit();
         process::keep_closed();
+        process::restore_job_control();
         process::remove_expired_limit();
         if !process::has_room(LEAST_MEMORY) {
             end(Err(anyhow!("there is too little memory to start; see `ulimit -v`")))

@@ -268,6 +268,15 @@ pub fn next_signal(limit: Option<Duration>) -> Option<Caught> {
     }
 }
 
+/// Gives the signals of job control their default action, if the process began with them ignored.
+///
+/// tmux leaves the signals ignored. A command that reads the terminal before the command has the
+/// terminal would get an error instead of waiting.
+pub fn restore_job_control() {
+    let signals = [libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU];
+    signals.into_iter().filter(|&signal| is_ignored(signal)).for_each(set_default);
+}
+
 /// Stops the process by a signal of the terminal, and before that its process group if
 /// `with_group`.
 ///
