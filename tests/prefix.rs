@@ -495,3 +495,19 @@ fn an_attempt_that_finds_the_input_eaten_is_reported_at_level_5() {
     let finished = run.success();
     assert!(finished.errors().contains("same input"), "{}", finished.errors());
 }
+
+#[test]
+fn a_word_inside_code_is_reported() {
+    let warned = |words: &[&str]| {
+        let errors = Ftsh::new().args(words).success().errors();
+        assert!(errors.is_empty() || errors.lines().count() == 1, "{errors}");
+        errors.contains("warning: a value inside the code for `sh` is code as well; pass the value")
+    };
+    // The name of a file runs a program.
+    assert!(warned(&["forall", "in", "x; true", "--", "sh", "-c", "test {}"]));
+    assert!(warned(&["forall", "in", "x; true", "--", "env", "sh", "-ec", "test {}"]));
+    assert!(warned(&["forall", "from", "input", "--", "sh", "-c", "echo {}"]));
+    assert!(!warned(&["forall", "in", "a-1.b", "--", "sh", "-c", "test {}"]));
+    assert!(!warned(&["forall", "in", "x; true", "--", "sh", "-c", "test \"$0\"", "{}"]));
+    assert!(!warned(&["forall", "in", "a", "--", "sh", "-c", "exit $(({slot} - 1))"]));
+}

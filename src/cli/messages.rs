@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::{Error, anyhow};
 
 use super::blocking_io::BlockingIo;
+use ftsh_ide::lint::Warning;
 use ftsh_machine::Outcome;
 use ftsh_machine::secrets::Secrets;
 use ftsh_process::non_blocking_writer::{self, NonBlockingWriter};
@@ -49,6 +50,12 @@ pub(super) fn print_error(error: &Error) {
 /// Creates an error of the use of the command line, with its slug after the message.
 pub(super) fn usage(slug: Slug, message: impl Display) -> Error {
     anyhow!("{message} [{slug}]")
+}
+
+/// Prints a warning about the command behind a prefix like a note.
+pub(super) fn print_warning(warning: &Warning) {
+    let hint = warning.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
+    print_note(&format!("warning: {}{hint} [{}]", warning.message, warning.slug));
 }
 
 /// Prints a note in one line on standard error. The line is captured with other output.

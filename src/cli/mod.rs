@@ -44,7 +44,7 @@ pub use self::prefix::HEADS;
 use self::resolve::ProcessContext;
 use self::source::ScriptSource;
 use ftsh_ide::known::SessionSnapshot;
-use ftsh_ide::lint::{Programs, Warning, lint};
+use ftsh_ide::lint::{Programs, Warning, check_code, lint};
 use ftsh_machine::Outcome;
 use ftsh_machine::event::CommandStatus;
 use ftsh_process as process;
@@ -187,6 +187,8 @@ fn execute_command_line(mut words: Vec<OsString>) -> Result<Outcome> {
                 print_message(Slug::NotFound, message);
                 return Ok(Outcome::Exited(NOT_FOUND));
             }
+            let script = script.iter();
+            script.flat_map(check_code).for_each(|warning| messages::print_warning(&warning));
         }
         return run::run(script, plan);
     }

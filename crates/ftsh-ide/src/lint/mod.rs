@@ -8,6 +8,7 @@ mod atomic;
 mod branches;
 mod calls;
 mod channels;
+mod code;
 mod constants;
 mod filters;
 mod flow;
@@ -33,6 +34,7 @@ pub(crate) mod walk;
 #[cfg(test)]
 mod tests;
 
+pub use code::check_code;
 pub use programs::{Programs, UnknownPrograms};
 pub use schedule::{Schedule, schedules};
 
@@ -60,6 +62,7 @@ pub fn lint(script: &Script, policy: &Policy, programs: &dyn Programs) -> Vec<Wa
     warnings.extend(calls::check(script));
     warnings.extend(branches::check(script));
     warnings.extend(channels::check(script));
+    warnings.extend(code::check_code(script));
     warnings.extend(filters::check(script));
     warnings.extend(indexes::check(script));
     warnings.extend(outside::check(script));

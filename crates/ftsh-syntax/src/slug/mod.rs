@@ -208,6 +208,7 @@ slugs! {
         UnusedBudget "unused-budget",
         UnusedChannel "unused-channel",
         UnusedFunction "unused-function",
+        ValueInCode "value-in-code",
         ZeroEvery "zero-every",
     }
     Failure {

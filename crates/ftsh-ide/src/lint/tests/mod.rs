@@ -4,6 +4,7 @@ mod arguments;
 mod branches;
 mod calls;
 mod channels;
+mod code;
 mod constants;
 mod flow;
 mod functions;
