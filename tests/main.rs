@@ -64,6 +64,7 @@ mod prompt;
 mod prompt_abbreviations;
 mod prompt_alone;
 mod prompt_why;
+mod readme;
 mod reference;
 mod repeatable;
 mod replayed;

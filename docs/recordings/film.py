@@ -27,16 +27,22 @@ class Film:
         self.columns, self.rows = columns, rows
         self.screen = pyte.Screen(columns, rows)
         self.stream = pyte.ByteStream(self.screen)
-        self.shots = []
+        self.shots, self.begin = [], 0
 
     def shows(self, now, output):
         """What a program has written at a moment, in seconds."""
+        now -= self.begin
         self.stream.feed(output.replace(*DIM))
         if self.shots and now - self.shots[-1][0] < BLINK:
             now = self.shots.pop()[0]
         cursor = self.screen.cursor
         place = None if cursor.hidden else (cursor.x, cursor.y)
         self.shots.append((now, [self.row(y) for y in range(self.rows)], place))
+
+    def cut(self):
+        """Lets the film begin with the last screen."""
+        self.begin += self.shots[-1][0]
+        self.shots = [(0, *self.shots[-1][1:])]
 
     def text(self):
         return "\n".join(row.rstrip() for row in self.screen.display).rstrip()

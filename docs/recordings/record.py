@@ -1,4 +1,4 @@
-"""Records what somebody sees who uses ftsh at a terminal: `record.py FTSH FOLDER` makes prompt.svg and forall.svg.
+"""Records what somebody sees who uses ftsh at a terminal: `record.py FTSH FOLDER` makes prefix.svg, prompt.svg and forall.svg.
 
 The terminal, the shell and the commands are real; only the keys are pressed by this program, and the server that some
 downloads come from is its own, on this machine, and as unreliable as is told of it below.
@@ -93,6 +93,21 @@ class Session:
         path.write_text(self.film.svg(title))
 
 
+def prefix(ftsh, home, path):
+    """A prefix around a command that hangs and starts another one. The film begins with the status line."""
+    user = Session(["/usr/bin/env", "PS1=$ ", "sh", "-i"], 84, 6, home)
+    user.watch(0.5)
+    user.types("ftsh try 3 times each 2 s -- sh -c 'sleep 600 & sleep 900'", enter=False)
+    user.press("\r")
+    user.watch(until="…")
+    user.film.cut()
+    user.watch(until="\n$")
+    user.watch(1.5)
+    user.types("pgrep -fa 'sleep [69]00' || echo nothing is left")
+    user.watch(3)
+    user.ends(path, "ftsh repeats a command that hangs, shows attempt and delay in a status line, and leaves no process")
+
+
 def prompt(ftsh, home, path):
     user = Session([ftsh], 84, 22, home)
     user.watch(1)
@@ -149,7 +164,7 @@ def forall(ftsh, home, path):
 def main():
     ftsh, folder = os.path.abspath(sys.argv[1]), Path(sys.argv[2])
     os.environ["PATH"] = f"{os.path.dirname(ftsh)}:{os.environ['PATH']}"
-    for session in [prompt, forall]:
+    for session in [prefix, prompt, forall]:
         with tempfile.TemporaryDirectory() as home:
             session(ftsh, home, folder / f"{session.__name__}.svg")
 
