@@ -279,11 +279,14 @@ fn a_report_names_lines_and_differences() {
     let expected = "\
         line 3  echo \"$day done\" >> ledger  not repeatable: after a lost answer or a kill of the shell \
         `ledger` has the line `mon done` twice\n\
+        line 5  cp ledger copy              not judged: line 3 is in the way\n\
+        line 6  sh -c 'date +%N > stamp'    not judged: line 3 is in the way\n\
         line 7  mv part data                not repeatable: after a lost answer or a kill of the shell \
         it fails with status 1 when it runs again\n\
-        3 of 5 commands bear every fault; ";
+        line 8  ping -c 1 localhost         not judged: line 7 is in the way\n\
+        0 of 5 commands bear every fault; 3 could not be judged; ";
     assert!(report.starts_with(expected), "{report}");
-    assert!(report.ends_with("left out, since it varies by itself: `stamp`\n"), "{report}");
+    assert!(report.ends_with("compared without the parts that vary: `stamp`\n"), "{report}");
     let left: Vec<_> = std::fs::read_dir(run.directory.path()).expect("a directory").collect();
     assert_eq!(left.len(), 2, "the script and the part");
     run.nothing_left();
@@ -378,4 +381,33 @@ fn a_signal_ends_a_storm_and_leaves_nothing() {
     let names: BTreeSet<_> = names.map(|it| it.file_name()).collect();
     assert_eq!(names, ["begun", "d", "script.ftsh"].map(Into::into).into());
     assert_eq!(std::fs::read_dir(run.directory.path().join("d")).expect("a directory").count(), 1);
+}
+
+/// Text and JSON count the same: a command is not vouched for while another one is in its way.
+#[test]
+fn a_finding_is_in_the_way_of_others() {
+    if !can_cover(false) {
+        return;
+    }
+    let text = "sh -c 'mkdir a'\necho x >> log\n";
+    let report = Ftsh::script(text).options(["--storm"]).failure(1).text();
+    let expected = "line 1  sh -c 'mkdir a'  not repeatable: ";
+    assert!(report.starts_with(expected), "{report}");
+    let expected = "\nline 2  echo x >> log    not judged: line 1 is in the way\n\
+        0 of 2 commands bear every fault; 1 could not be judged; ";
+    assert!(report.contains(expected), "{report}");
+    assert_eq!(verdicts(&storm(text, "")), ["not repeatable", "not judged"]);
+    let report = Ftsh::script("cd d\ncd new\ntouch x\nmv ../new ../old")
+        .file("d/new/f", "")
+        .options(["--storm", "--json"])
+        .failure(1);
+    // A builtin that fails in the next run is counted as well.
+    assert_eq!(verdicts(&report), ["not repeatable", "repeatable", "not judged"]);
+}
+
+/// Returns the verdicts of the commands of a report.
+fn verdicts(run: &Finished) -> Vec<String> {
+    let report: Value = serde_json::from_str(&run.text()).expect("a report");
+    let commands = report["commands"].as_array().expect("commands").iter();
+    commands.map(|it| it["verdict"].as_str().expect("a verdict").to_owned()).collect()
 }

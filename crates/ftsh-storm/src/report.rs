@@ -76,10 +76,51 @@ impl FaultVerdict {
     }
 }
 
+/// Decision about a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CommandVerdict {
+    /// The command bears every fault.
+    Repeatable,
+    /// The command cannot be repeated.
+    NotRepeatable,
+    /// A run with a fault of the command failed the comparison because of another line, if known.
+    NotJudged(Option<u32>),
+}
+
+impl CommandVerdict {
+    /// Returns the name in JSON.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Repeatable => "repeatable",
+            Self::NotRepeatable => "not repeatable",
+            Self::NotJudged(_) => "not judged",
+        }
+    }
+}
+
 impl StormReport {
-    /// Returns true if each command can be repeated.
+    /// Returns false if a command cannot be repeated.
     pub fn is_repeatable(&self) -> bool {
         self.groups().is_empty()
+    }
+
+    /// Returns the decisions about all commands, in order. Text and JSON count by them.
+    fn verdicts(&self) -> Vec<CommandVerdict> {
+        let groups = self.groups();
+        let verdict = |command: &CommandReport| {
+            let is = |verdict| move |it: &&Finding| it.verdict == verdict;
+            let findings = &command.findings;
+            let other = findings.iter().find(is(FaultVerdict::NotRepeatable));
+            match other {
+                _ if groups.contains_key(&command.line) => CommandVerdict::NotRepeatable,
+                Some(other) => CommandVerdict::NotJudged(other.cause),
+                None if findings.iter().all(|it| is(FaultVerdict::Skipped)(&it)) => {
+                    CommandVerdict::NotJudged(None)
+                }
+                None => CommandVerdict::Repeatable,
+            }
+        };
+        self.commands.iter().map(verdict).collect()
     }
 
     /// Returns the findings of commands that cannot be repeated, with the line of the fault, by the
@@ -108,13 +149,25 @@ impl StormReport {
                 format!("not repeatable: {}", words(*line, findings)),
             ));
         }
-        for command in self.commands.iter().filter(|it| !groups.contains_key(&it.line)) {
-            let handled = command.findings.iter().find(|it| it.verdict == FaultVerdict::Handled);
-            if let Some(Finding { fault, difference, .. }) = handled {
-                let difference = difference.as_deref().unwrap_or_default();
-                let text = format!("handled: after {} {difference}", fault.phrase());
-                rows.push((command.line, command.text.clone(), text));
-            }
+        let verdicts = self.verdicts();
+        for (command, verdict) in self.commands.iter().zip(&verdicts) {
+            let text = match verdict {
+                CommandVerdict::NotRepeatable => continue,
+                CommandVerdict::NotJudged(Some(line)) => {
+                    format!("not judged: line {line} is in the way")
+                }
+                CommandVerdict::NotJudged(None) => {
+                    "not judged: the run went another way before its faults".to_owned()
+                }
+                CommandVerdict::Repeatable => {
+                    let mut findings = command.findings.iter();
+                    let handled = findings.find(|it| it.verdict == FaultVerdict::Handled);
+                    let Some(Finding { fault, difference, .. }) = handled else { continue };
+                    let difference = difference.as_deref().unwrap_or_default();
+                    format!("handled: after {} {difference}", fault.phrase())
+                }
+            };
+            rows.push((command.line, command.text.clone(), text));
         }
         rows.sort();
         rows.dedup();
@@ -127,18 +180,19 @@ impl StormReport {
             let _ = writeln!(text, "line {line:<lines$}  {command}{blanks}  {result}");
         }
         let total = self.commands.len();
-        let bad = self.commands.iter().filter(|it| groups.contains_key(&it.line)).count();
-        let count = format!("{} of {total} command{}", total - bad, plural(total));
-        let runs = format!("{} run{}", self.runs, plural(self.runs as usize));
-        let bear = if total - bad == 1 && total == 1 { "bears" } else { "bear" };
-        let _ = writeln!(
-            text,
-            "{count} {bear} every fault; {runs} in {:.0} s",
-            self.took.as_secs_f64()
-        );
+        let good = verdicts.iter().filter(|it| **it == CommandVerdict::Repeatable).count();
+        let unjudged =
+            verdicts.iter().filter(|it| matches!(it, CommandVerdict::NotJudged(_))).count();
+        let bear = if total == 1 { "bears" } else { "bear" };
+        let _ = write!(text, "{good} of {total} command{} {bear} every fault; ", plural(total));
+        if unjudged > 0 {
+            let _ = write!(text, "{unjudged} could not be judged; ");
+        }
+        let (runs, took) = (self.runs, self.took.as_secs_f64());
+        let _ = writeln!(text, "{runs} run{} in {took:.0} s", plural(runs as usize));
         if !self.left_out.is_empty() {
             let names: Vec<_> = self.left_out.iter().map(|name| named(name)).collect();
-            let _ = writeln!(text, "left out, since it varies by itself: {}", names.join(", "));
+            let _ = writeln!(text, "compared without the parts that vary: {}", names.join(", "));
         }
         if !self.unmodelled.is_empty() {
             let names = self.unmodelled.join(", ");
@@ -161,15 +215,17 @@ impl StormReport {
                 "cause": it.cause,
             })
         };
-        let command = |it: &CommandReport| {
+        let command = |(it, verdict): (&CommandReport, CommandVerdict)| {
             let faults: Vec<_> = it.findings.iter().map(finding).collect();
-            json!({ "line": it.line, "command": it.text, "faults": faults })
+            let (line, verdict) = (it.line, verdict.name());
+            json!({ "line": line, "command": it.text, "verdict": verdict, "faults": faults })
         };
+        let commands: Vec<_> = self.commands.iter().zip(self.verdicts()).map(command).collect();
         json!({
             "runs": self.runs,
             "left_out": self.left_out,
             "unmodelled": self.unmodelled,
-            "commands": self.commands.iter().map(command).collect::<Vec<_>>(),
+            "commands": commands,
         })
     }
 

@@ -141,6 +141,7 @@ pub fn storm(
     for planned in plan(&trace, &other_trace) {
         commands.push(storm.disturb(&planned, &mut baseline)?);
     }
+    storm.add_causes(&mut commands);
     Ok(StormReport {
         runs: storm.runs,
         took: start.elapsed(),
@@ -248,10 +249,29 @@ impl<W: StormWorld> Storm<'_, W> {
         }
     }
 
+    /// Adds the lines that cannot be repeated and have no command with a fault, such as a builtin
+    /// that fails in the next run.
+    fn add_causes(&self, commands: &mut Vec<CommandReport>) {
+        let causes: BTreeSet<u32> =
+            commands.iter().flat_map(|it| &it.findings).filter_map(|it| it.cause).collect();
+        for line in causes {
+            if commands.iter().all(|it| it.line != line) {
+                let text = self.line(line).to_owned();
+                commands.push(CommandReport { line, text, findings: Vec::new() });
+            }
+        }
+        commands.sort_by_key(|it| it.line);
+    }
+
+    /// Returns a line of the script.
+    fn line(&self, number: u32) -> &str {
+        let index = (number as usize).saturating_sub(1);
+        self.settings.lines.get(index).map(|line| line.trim()).unwrap_or_default()
+    }
+
     /// Returns the text of a command: its line in the script, if the line has its name.
     fn text(&self, command: &TracedCommand) -> String {
-        let index = (command.line as usize).saturating_sub(1);
-        let line = self.settings.lines.get(index).map(|line| line.trim()).unwrap_or_default();
+        let line = self.line(command.line);
         let name = command.text.split(' ').next().unwrap_or_default();
         if line.contains(name) { line.to_owned() } else { command.text.clone() }
     }
