@@ -93,6 +93,28 @@ fn a_copy_with_its_layers_inside_has_no_attempts() {
     fs::set_permissions(run.directory.path().join("p"), mode).expect("permissions");
 }
 
+/// The copy is gone, so processes in it have nothing to work on.
+#[test]
+fn processes_end_with_the_copy() {
+    if !can_cover(false) {
+        return;
+    }
+    let text = "keep sh -c 'setsid sleep 1000 &'\nsh -c 'sleep 1000 & echo x > f'";
+    let run = Ftsh::script(text).options(["--preview", "."]).stderr("A f\n").success();
+    run.nothing_left();
+    // Those that a caller started before are not of the script.
+    let text = "sleep 1000 & exec ftsh --preview . -c 'touch f'";
+    let run = Ftsh::new().through(["sh", "-c", text]).start().leave();
+    assert_eq!(run.survivors.len(), 1, "{:?}", run.survivors);
+    // A preview that is killed ends as well.
+    let run =
+        Ftsh::script("echo begun; sleep 1000; sh -c 'sleep 1000'").options(["--preview", "."]);
+    let run = run.start();
+    run.until("a beginning", Running::has_output);
+    run.signal(Signal::SIGKILL);
+    run.until_gone("the script");
+}
+
 #[test]
 fn what_cannot_be_covered_is_refused() {
     let run = Ftsh::script("touch ran").options(["--preview", "missing"]);

@@ -4,6 +4,7 @@
 
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus};
 
 use anyhow::{Context, Result};
@@ -34,13 +35,17 @@ impl EndedShell {
     }
 }
 
-/// Covers directories.
-pub(super) fn cover(places: &Directories) -> Result<Attempt> {
+/// Covers directories. With `writable`, all else except for these directories is read-only.
+pub(super) fn cover(places: &Directories, writable: Option<&[PathBuf]>) -> Result<Attempt> {
     let mark = format!("{:016x}", process::random()?);
-    Ok(Attempt::begin(places, &mark)?)
+    Ok(match writable {
+        None => Attempt::begin(places, &mark)?,
+        Some(writable) => Attempt::begin_alone(places, &mark, writable)?,
+    })
 }
 
-/// Runs the shell in overlays, in the process group and the directory of this process.
+/// Runs the shell in overlays, in the process group and the directory of this process. At the end, no
+/// process of the script is left, since the overlays are about to go.
 pub(super) fn run(
     attempt: &Attempt,
     words: impl IntoIterator<Item = OsString>,
@@ -53,7 +58,10 @@ pub(super) fn run(
     prepare(&mut command);
     let waited: SigSet = INTERRUPTS.into_iter().chain([Signal::SIGCHLD]).collect();
     waited.thread_block()?;
-    wait(command.spawn().context("cannot start the shell")?, &waited)
+    let earlier = process::adopt_orphans();
+    let ended = wait(command.spawn().context("cannot start the shell")?, &waited);
+    process::kill_children(&earlier);
+    ended
 }
 
 /// Waits for the shell, and passes signals on.

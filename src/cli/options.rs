@@ -114,7 +114,7 @@ pub static STORM_IN: Spec = Spec {
     is_file: true,
     is_repeated: true,
     heading: STORMS,
-    help: "With --storm: copy DIR, not the current directory",
+    help: "With --storm: copy DIR, besides the current directory",
     ..PLAIN
 };
 

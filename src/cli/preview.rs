@@ -33,7 +33,7 @@ pub(super) fn run(
     let places = Directories::find(directories).map_err(|error| anyhow!("--preview: {error}"))?;
     // A preview that was killed leaves its layers.
     places.sweep();
-    let attempt = covered::cover(&places).map_err(|error| anyhow!("--preview: {error}"))?;
+    let attempt = covered::cover(&places, None).map_err(|error| anyhow!("--preview: {error}"))?;
     let status = covered::run(&attempt, [INSIDE.into()].into_iter().chain(words), |_| {})?.status;
     let changes = attempt.changes().map_err(|error| anyhow!("--preview: {error}"))?;
     report(&listed(&changes, &places));

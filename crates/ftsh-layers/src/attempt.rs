@@ -9,6 +9,7 @@ use ftsh_sys::{Namespaces, Overlay, mount_overlays, mount_overlays_within};
 use crate::change::Change;
 use crate::commit::{self, CommitRecord, Committed, RECORD};
 use crate::directories::{Directories, OuterPlace, ResolvedPath};
+use crate::entry::c_string;
 use crate::error::{CommitFailure, CoverError};
 use crate::layers::Layers;
 use crate::mounts;
@@ -32,7 +33,17 @@ impl Attempt {
     ///
     /// The call waits for the kernel, so it does not belong on an event loop.
     pub fn begin(places: &Directories, mark: &str) -> Result<Self, CoverError> {
-        Self::begin_around(places, mark, None)
+        Self::begin_around(places, mark, None, None)
+    }
+
+    /// Covers directories, and makes files outside them read-only, except for those below the writable
+    /// directories. Programs can use devices, FIFOs and sockets as before.
+    pub fn begin_alone(
+        places: &Directories,
+        mark: &str,
+        writable: &[PathBuf],
+    ) -> Result<Self, CoverError> {
+        Self::begin_around(places, mark, None, Some(writable))
     }
 
     /// Covers directories within an outer attempt. The outer attempt lives longer.
@@ -41,13 +52,14 @@ impl Attempt {
         mark: &str,
         outer: &Self,
     ) -> Result<Self, CoverError> {
-        Self::begin_around(places, mark, Some(outer))
+        Self::begin_around(places, mark, Some(outer), None)
     }
 
     fn begin_around(
         places: &Directories,
         mark: &str,
         outer: Option<&Self>,
+        writable: Option<&[PathBuf]>,
     ) -> Result<Self, CoverError> {
         let around = outer.map(Self::places).unwrap_or_default();
         let (trees, nested) = (Vec::new(), Vec::new());
@@ -71,9 +83,17 @@ impl Attempt {
         let overlays: io::Result<Vec<Overlay>> =
             trees.iter().map(|tree| tree.overlay(is_privileged)).collect();
         let overlays = overlays?;
+        let writable = writable.map(|it| {
+            let layers = trees.iter().map(|tree| tree.layers.path.as_path());
+            let all = it.iter().map(PathBuf::as_path).chain(layers);
+            // Programs set up themselves and their namespaces by `/proc`, and share memory by `/dev`.
+            let all = all.chain(["/proc", "/dev"].map(Path::new)).filter(|it| it.exists());
+            all.map(c_string).collect::<io::Result<Vec<_>>>()
+        });
+        let writable = writable.transpose()?;
         let mounted = match outer.and_then(Self::namespaces) {
             Some(outer) => mount_overlays_within(&overlays, outer),
-            None => mount_overlays(&overlays, !is_privileged),
+            None => mount_overlays(&overlays, !is_privileged, writable.as_deref()),
         };
         let namespaces = mounted.map_err(|failure| {
             let refusal = mounts::refusal(failure, |index| {

@@ -80,6 +80,12 @@ pub enum CoverError {
         /// Error of the system.
         error: io::Error,
     },
+    /// The kernel cannot make mounts read-only.
+    #[error(
+        "files outside of the copies cannot be made read-only, which needs Linux 5.12: {}",
+        plain(.0)
+    )]
+    Protection(io::Error),
     /// Any other error.
     #[error("{}", plain(.0))]
     System(#[from] io::Error),
@@ -93,6 +99,7 @@ impl CoverError {
             | Self::Layers { error, .. }
             | Self::FileSystem { error, .. }
             | Self::Namespaces { error, .. }
+            | Self::Protection(error)
             | Self::System(error) => Some(error),
             Self::Root | Self::Mounted { .. } | Self::Stacked { .. } | Self::Hidden { .. } => None,
         }

@@ -126,6 +126,7 @@ pub(crate) fn refusal<'a, F: AsFd + 'a>(
     let is_denied = matches!(failure.errno, Errno::EPERM | Errno::EACCES);
     match failure.step {
         MountStep::Start | MountStep::Open => CoverError::System(error),
+        MountStep::Protection if !is_denied => CoverError::Protection(error),
         // AppArmor permits the namespace, and then no mount.
         MountStep::Overlay(index) if !is_denied => match directory(index) {
             None => CoverError::System(error),

@@ -18,8 +18,9 @@ use std::process::Command;
 
 use libc::c_int;
 use nix::errno::Errno;
-use nix::sys::signal::{SigSet, SigmaskHow};
-use nix::unistd::{chdir, chroot, fchdir, getegid, geteuid};
+use nix::sys::prctl::set_pdeathsig;
+use nix::sys::signal::{SigSet, SigmaskHow, Signal};
+use nix::unistd::{chdir, chroot, fchdir, getegid, geteuid, getpid, getppid};
 use rustix::fs::CWD;
 use rustix::mount::{MoveMountFlags, OpenTreeFlags, UnmountFlags, move_mount, open_tree, unmount};
 
@@ -82,6 +83,8 @@ pub enum MountStep {
     Maps,
     /// Separation of the mounts from the mounts of the machine.
     Propagation,
+    /// Protection of everything outside the overlays.
+    Protection,
     /// Mount of the overlay with this index.
     Overlay(usize),
     /// Opening of the namespaces.
@@ -102,6 +105,10 @@ struct Child<'a> {
     overlays: &'a [Overlay],
     /// Namespaces that the new mount namespace is a copy of.
     within: Option<&'a Namespaces>,
+    /// Directories that stay writable while everything outside the overlays is read-only.
+    writable: Option<&'a [CString]>,
+    /// One for each writable directory.
+    kept: Vec<Option<OwnedFd>>,
     /// One for each overlay. The child does not allocate memory.
     hidden: Vec<HiddenMounts>,
     /// Lines of the maps of users and groups; `None` to stay in the shell's user namespace.
@@ -116,8 +123,15 @@ struct Child<'a> {
 /// Mounts overlays in a new mount namespace, and in a new user namespace if `with_user` is true.
 ///
 /// The new user namespace maps only the effective user and group of the shell, to themselves.
-pub fn mount_overlays(overlays: &[Overlay], with_user: bool) -> Result<Namespaces, MountFailure> {
-    mount_in(overlays, None, with_user)
+///
+/// With `writable`, files outside the overlays and these directories are read-only. Devices, FIFOs
+/// and sockets are not.
+pub fn mount_overlays(
+    overlays: &[Overlay],
+    with_user: bool,
+    writable: Option<&[CString]>,
+) -> Result<Namespaces, MountFailure> {
+    mount_in(overlays, None, with_user, writable)
 }
 
 /// Mounts overlays in a new mount namespace that has all mounts of other namespaces.
@@ -125,7 +139,7 @@ pub fn mount_overlays_within(
     overlays: &[Overlay],
     within: &Namespaces,
 ) -> Result<Namespaces, MountFailure> {
-    let mut namespaces = mount_in(overlays, Some(within), false)?;
+    let mut namespaces = mount_in(overlays, Some(within), false, None)?;
     namespaces.user = within
         .user
         .as_ref()
@@ -144,6 +158,7 @@ fn mount_in(
     overlays: &[Overlay],
     within: Option<&Namespaces>,
     with_user: bool,
+    writable: Option<&[CString]>,
 ) -> Result<Namespaces, MountFailure> {
     let fail = |step, errno| MountFailure { step, errno };
     let start = |errno| fail(MountStep::Start, errno);
@@ -152,6 +167,8 @@ fn mount_in(
     let mut child = Child {
         overlays,
         within,
+        writable,
+        kept: writable.unwrap_or_default().iter().map(|_| None).collect(),
         hidden: overlays.iter().map(|_| HiddenMounts::default()).collect(),
         maps: with_user.then(|| (map(geteuid().as_raw()), map(getegid().as_raw()))),
         user: -1,
@@ -223,6 +240,8 @@ impl Child<'_> {
         }
         self.step = MountStep::Propagation;
         mount(c"none", c"/", c"none", libc::MS_REC | libc::MS_PRIVATE, c"")?;
+        self.step = MountStep::Protection;
+        self.protect().map_err(|errno| Errno::from_raw(errno.raw_os_error()))?;
         for (index, overlay) in self.overlays.iter().enumerate() {
             if overlay.outer.is_none() {
                 self.step = MountStep::Overlay(index);
@@ -242,6 +261,19 @@ impl Child<'_> {
 }
 
 impl Child<'_> {
+    /// Makes all mounts read-only, except for copies of the writable directories.
+    fn protect(&mut self) -> Result<(), rustix::io::Errno> {
+        let Some(writable) = self.writable else { return Ok(()) };
+        for (kept, path) in self.kept.iter_mut().zip(writable) {
+            *kept = Some(copy(path, OpenTreeFlags::AT_RECURSIVE)?);
+        }
+        make_read_only(c"/")?;
+        for (kept, path) in self.kept.iter_mut().zip(writable) {
+            place(kept.take(), path)?;
+        }
+        Ok(())
+    }
+
     /// Mounts the overlays whose layers an outer overlay hides. The outer ones are taken away until
     /// the new ones are mounted among the layers.
     fn mount_hidden(&mut self) -> Result<(), rustix::io::Errno> {
@@ -282,6 +314,32 @@ impl Child<'_> {
         }
         Ok(())
     }
+}
+
+/// Makes a mount and all mounts below read-only. Needs Linux 5.12.
+fn make_read_only(path: &CStr) -> Result<(), rustix::io::Errno> {
+    /// `struct mount_attr` of the kernel.
+    #[repr(C)]
+    struct Attributes {
+        set: u64,
+        clear: u64,
+        propagation: u64,
+        user: u64,
+    }
+    const READ_ONLY: u64 = 1;
+    let attributes = Attributes { set: READ_ONLY, clear: 0, propagation: 0, user: 0 };
+    // SAFETY: the path and the structure are live, and the kernel gets the size of the structure.
+    let result = Errno::result(unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            libc::AT_FDCWD,
+            path.as_ptr(),
+            libc::AT_RECURSIVE,
+            &raw const attributes,
+            size_of::<Attributes>(),
+        )
+    });
+    result.map(drop).map_err(|errno| rustix::io::Errno::from_raw_os_error(errno as i32))
 }
 
 /// Copies a mount, which is then at no place.
@@ -334,14 +392,21 @@ fn write(path: &CStr, text: &CStr) -> Result<(), Errno> {
 }
 
 impl Namespaces {
-    /// Creates a command that runs in the namespaces, in this directory.
+    /// Creates a command that runs in the namespaces, in this directory, and receives SIGTERM if the
+    /// calling thread ends before.
     pub fn command(&self, program: &str, directory: &Path) -> io::Result<Command> {
         let user = self.user.as_ref().map(OwnedFd::try_clone).transpose()?;
         let own = Self { user, mount: self.mount.try_clone()?, root: self.root.try_clone()? };
         let directory = CString::new(directory.as_os_str().as_bytes())?;
         let mut command = Command::new(program);
+        let parent = getpid();
         let enter = move || {
             own.enter()?;
+            // After the change of namespaces, which removes the request.
+            set_pdeathsig(Signal::SIGTERM)?;
+            if getppid() != parent {
+                return Err(Errno::ECANCELED.into());
+            }
             Ok(chdir(directory.as_c_str())?)
         };
         // SAFETY: only async-signal-safe functions run between fork and exec.

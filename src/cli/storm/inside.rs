@@ -17,6 +17,7 @@ use ftsh_machine::driver::{self, Driver};
 use ftsh_machine::{Deadline, Machine, Outcome, Time};
 use ftsh_process as process;
 use ftsh_storm::{RunSpec, StormDriver, SystemHooks};
+use ftsh_sys::remove_tree;
 
 /// First argument of the shell that runs the script. The second one is the directory of the storm's
 /// own files.
@@ -34,6 +35,8 @@ pub(super) struct StormFiles {
     pub errors: PathBuf,
     pub journal: PathBuf,
     pub channels: PathBuf,
+    /// Directory for temporary files of the script.
+    pub temporary: PathBuf,
 }
 
 impl StormFiles {
@@ -48,6 +51,7 @@ impl StormFiles {
             errors: file("errors"),
             journal: file("journal"),
             channels: file("channels"),
+            temporary: file("tmp"),
         }
     }
 
@@ -59,7 +63,8 @@ impl StormFiles {
                 _ => {}
             }
         }
-        Ok(())
+        remove_tree(&self.temporary)?;
+        fs::create_dir(&self.temporary)
     }
 }
 

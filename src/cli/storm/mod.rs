@@ -27,8 +27,14 @@ pub(super) use self::inside::{StormRun, hang_if_requested, run_machine, run_reco
 /// Status of a storm with commands that cannot be repeated.
 const NOT_REPEATABLE: u8 = 1;
 
-/// Directory that is copied without `--in`.
-const USUAL_DIRECTORY: &str = ".";
+/// Status of a storm whose result cannot be printed, as of one without a result.
+const NO_RESULT: u8 = 2;
+
+/// Directory that is always copied, since most scripts change something there.
+const OWN_DIRECTORY: &str = ".";
+
+/// Words of the C library for EROFS, without the first letter.
+const READ_ONLY: &str = "ead-only file system";
 
 /// Refuses options that need `--storm`.
 pub(super) fn check(flags: &Flags) -> Result<()> {
@@ -62,10 +68,9 @@ pub(super) fn run(flags: &Flags, plan: &RunPlan, words: Vec<OsString>) -> Result
             usage(Slug::OptionValue, format_args!("`--command` can't be `{model}`: {reason}"))
         })?;
     }
-    let usual = [OsString::from(USUAL_DIRECTORY)];
-    let directories = flags.values(&options::STORM_IN);
-    let directories = if directories.is_empty() { &usual } else { directories };
-    let places = Directories::find(directories).map_err(|error| anyhow!("--storm: {error}"))?;
+    let own = OsString::from(OWN_DIRECTORY);
+    let directories: Vec<_> = flags.values(&options::STORM_IN).iter().chain([&own]).collect();
+    let places = Directories::find(&directories).map_err(|error| anyhow!("--storm: {error}"))?;
     let work = WorkDirectory::create(&places)?;
     let settings = StormSettings {
         seed: plan.script.seed.map_or_else(process::random, Ok)?,
@@ -83,16 +88,24 @@ pub(super) fn run(flags: &Flags, plan: &RunPlan, words: Vec<OsString>) -> Result
             } else {
                 found.text()
             };
-            let is_repeatable = found.is_repeatable();
-            let printed = print_text(&text);
-            Ok(if is_repeatable { printed } else { Outcome::Exited(NOT_REPEATABLE) })
+            Ok(match print_text(&text) {
+                Outcome::Succeeded if !found.is_repeatable() => Outcome::Exited(NOT_REPEATABLE),
+                Outcome::Succeeded => Outcome::Succeeded,
+                // Status 1 is a result.
+                _ => Outcome::Exited(NO_RESULT),
+            })
         }
         Err(StormError::Interrupted(signal)) => Ok(Outcome::Interrupted(signal)),
         Err(error) => {
+            let mut hint = "";
             if let StormError::Undisturbed { errors, .. } = &error {
-                report(&String::from_utf8_lossy(errors));
+                let errors = String::from_utf8_lossy(errors);
+                report(&errors);
+                if errors.contains(READ_ONLY) {
+                    hint = "; files outside of the copies are read-only: `--in DIR` copies DIR as well";
+                }
             }
-            Err(anyhow!("--storm: {error}"))
+            Err(anyhow!("--storm: {error}{hint}"))
         }
     }
 }

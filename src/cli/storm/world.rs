@@ -31,7 +31,6 @@ pub(super) struct CoveredWorld {
 impl CoveredWorld {
     /// Creates a world without a copy.
     pub(super) fn new(places: Directories, work: &WorkDirectory, words: Vec<OsString>) -> Self {
-        process::adopt_orphans();
         places.sweep();
         let is_file = |mode| SFlag::from_bits_truncate(mode) & SFlag::S_IFMT == SFlag::S_IFREG;
         let has_input = fstat(io::stdin()).is_ok_and(|stat| is_file(stat.st_mode));
@@ -49,7 +48,12 @@ impl StormWorld for CoveredWorld {
         if let Some(attempt) = self.attempt.take() {
             attempt.discard()?;
         }
-        self.attempt = Some(covered::cover(&self.places).map_err(io::Error::other)?);
+        // Shells keep notes and channels in the directory of the user.
+        let shared = process::user_directory::path();
+        let _ = process::user_directory::make_private(&shared);
+        let writable = [self.files.directory.clone(), shared];
+        let attempt = covered::cover(&self.places, Some(&writable));
+        self.attempt = Some(attempt.map_err(io::Error::other)?);
         Ok(())
     }
 
@@ -68,10 +72,9 @@ impl StormWorld for CoveredWorld {
             command.stdin(input).stdout(output).stderr(errors);
             // Records of durations and channels are shared with other runs.
             command.env("FTSH_DURATIONS", "").env("FTSH_CHANNELS", &files.channels);
-        });
-        // What a run leaves running would change the next copy.
-        process::kill_children();
-        let shell = shell.map_err(io::Error::other)?;
+            command.env("TMPDIR", &files.temporary);
+        })
+        .map_err(io::Error::other)?;
         Ok(RunEnd {
             status: shell.code(),
             interrupt: shell.interrupt,
