@@ -27,8 +27,9 @@ use super::{FTSH, Ftsh};
 
 /// Number of nodes.
 pub(crate) const NODES: usize = 4;
-/// Time limit for a change of state.
-const TIMEOUT: Duration = Duration::from_secs(60);
+/// Time limit for a change of state. Slurm looks every 30 s for jobs whose `srun` is gone, and ends
+/// them after another 20 s ([`Slurm::end_inactive_jobs`]).
+const TIMEOUT: Duration = Duration::from_secs(120);
 /// Port of the controller, in a network that has no other user. Ports of the nodes follow.
 pub(crate) const FIRST_PORT: u16 = 20_000;
 /// Command that runs a program as the first process of a PID namespace, with which all other
