@@ -14,7 +14,7 @@ const ROOT_DOCUMENTS: [&str; 2] = ["README.md", "ARCHITECTURE.md"];
 /// Page whose scripts are wrong on purpose, and which `tests/slugs.rs` holds to the shell.
 const ERRORS: &str = "docs/reference/errors.md";
 
-/// A script of a document: its line, the words after `ftsh` at its head, and its text.
+/// A block of a document: its line, the words after its language at its head, and its text.
 pub(crate) struct Example {
     pub line: usize,
     pub label: String,
@@ -23,6 +23,11 @@ pub(crate) struct Example {
 
 /// Returns the scripts of a document.
 pub(crate) fn examples(document: &str) -> Vec<Example> {
+    blocks(document, "ftsh")
+}
+
+/// Returns the blocks of a language in a document.
+pub(crate) fn blocks(document: &str, language: &str) -> Vec<Example> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(document);
     let text = fs::read_to_string(path).expect("a document");
     let mut examples = Vec::new();
@@ -35,7 +40,7 @@ pub(crate) fn examples(document: &str) -> Vec<Example> {
             .take_while(|line| *line != "```")
             .flat_map(|line| [line, "\n"])
             .collect();
-        if let Some(label) = label.strip_prefix("ftsh") {
+        if let Some(label) = label.strip_prefix(language) {
             let label = label.trim().to_owned();
             examples.push(Example { line: number + 1, label, text });
         }

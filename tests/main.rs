@@ -72,6 +72,7 @@ mod resources;
 mod results;
 mod resuming;
 mod resuming_input;
+mod samples;
 mod scripts;
 mod secrets;
 mod shebang;

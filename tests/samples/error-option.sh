@@ -1,0 +1,1 @@
+ftsh --crno backup.ftsh
