@@ -297,3 +297,106 @@ fn every_failed_stage_is_logged() {
         assert_eq!(errors.matches(code).count(), 1, "{errors}");
     }
 }
+
+/// Checks that the texts follow one another.
+fn in_order(errors: &str, texts: &[&str]) {
+    let mut rest = errors;
+    for text in texts {
+        let Some(at) = rest.find(text) else { panic!("no {text:?} in its place in:\n{errors}") };
+        rest = &rest[at + text.len()..];
+    }
+}
+
+#[test]
+fn a_repeated_failure_is_counted_when_its_try_ends() {
+    // Fails three times, then succeeds.
+    let flaky = "try 9 times backoff none; if $attempt < 4; false; end; end\n";
+    let wrapped = |before: &str, after: &str| format!("{before}\n{flaky}{after}");
+    for script in [
+        wrapped("", "echo later >&2"),
+        wrapped("function f", "end; f; echo later >&2"),
+        wrapped("forall x in a", "end; echo later >&2"),
+        wrapped("forall x in a", "echo later >&2; end"),
+        wrapped("forall x in a output grouped", "end; echo later >&2"),
+        wrapped("try", "echo later >&2; end"),
+        wrapped("function f", "end; f | cat; echo later >&2"),
+        wrapped("limit 1 hour", "end; echo later >&2"),
+        "forall x in a; for i in 1 2 3; forany y in 1 2 in order; if $y == 1; false; end; end
+         end; end; echo later >&2"
+            .to_owned(),
+        "while true; try 9 times backoff none; if $attempt == 4; break; end; false; end; end
+         echo later >&2"
+            .to_owned(),
+        "function f; try 9 times backoff none; if $attempt == 4; return 1; end; false; end; end
+         x=f(); echo later >&2"
+            .to_owned(),
+        // A failure around a `try` is still counted after the end of the `try`.
+        "try 9 times backoff none
+         try 9 times backoff none; if $attempt < 2; cd nowhere; end; end
+         if $attempt < 4; false; end
+         end; echo later >&2"
+            .to_owned(),
+    ] {
+        let errors = Ftsh::script(&script).options(["-l", "10"]).success().errors();
+        in_order(&errors, &["`false` exited", "`false` exited", " (3 times in ", "later\n"]);
+        assert_eq!(errors.matches("`false` exited").count(), 2, "{errors}");
+    }
+}
+
+#[test]
+fn a_repeated_failure_is_counted_before_what_ends_the_run() {
+    let script = "try 100 times backoff none
+ if $attempt < 4; false; end
+ echo > begun
+ sleep 1000
+end";
+    let running = Ftsh::script(script).options(["-l", "10", "--summary"]).start();
+    running.until("a beginning", |run| run.directory().join("begun").exists());
+    running.signal(nix::sys::signal::Signal::SIGTERM);
+    let errors = running.wait().killed_by(nix::sys::signal::Signal::SIGTERM).errors();
+    in_order(&errors, &["(3 times in ", "ended by signal SIGTERM", "ftsh: summary of"]);
+    let times = errors.lines().filter(|line| line.contains(" script.ftsh"));
+    let times: Vec<_> = times.map(|line| &line[..26]).filter(|it| it.contains(':')).collect();
+    assert!(times.is_sorted(), "{errors}");
+
+    let script = "forall x in 1 2 3; for i in 1 2 3; try; test 1 = 2; catch; end; end; end; false";
+    let options = ["-l", "10", "--summary"];
+    let errors = Ftsh::script(script).options(options).failure(1).errors();
+    let summary = errors.find("ftsh: summary").expect("a summary");
+    assert!(!errors[summary..].contains("[") && !errors[summary..].contains(" times "), "{errors}");
+}
+
+#[test]
+fn lines_of_a_branch_have_its_word() {
+    let script = "forall dc in a b
+ forall host in h1
+  if $dc == b
+   sh -c 'exit 7' | cat
+  end
+ end
+end";
+    let run = |format: &str| {
+        let options = ["-l", "30", "-f", "the.log", "--log-format", format];
+        Ftsh::script(script).options(options).failure(7).read("the.log")
+    };
+    let text = run("text");
+    let line = text.lines().find(|line| line.contains("failed: `sh")).expect("a failure");
+    assert!(line.contains(" script.ftsh:4 (dc=b, host=h1, task "), "{line}");
+    assert!(text.contains(" script.ftsh:3 (dc=a, host=h1) condition: false\n"), "{text}");
+    assert!(text.contains(" (dc=a, host=h1) forall: host=h1 succeeded"), "{text}");
+    assert!(text.contains(" script.ftsh:3 (dc=a, host=h1) forall: host=h1\n"), "{text}");
+    for line in run("json").lines() {
+        let value: serde_json::Value = serde_json::from_str(line).expect("JSON");
+        if value["event"] == "condition" {
+            let branch = if value["value"] == true { "dc=b, host=h1" } else { "dc=a, host=h1" };
+            assert_eq!(value["branch"], branch, "{line}");
+            assert!(value["task"].as_u64() > Some(0), "{line}");
+        }
+    }
+    let hedged = Ftsh::script("forany m in x y in order hedge after 1 hour; test $m = y; end");
+    let errors = hedged.options(["-l", "10"]).success().errors();
+    assert!(errors.contains(" script.ftsh:1 (m=x) failed: `test x = y`"), "{errors}");
+    let stage = Ftsh::script("sh -c 'exit 7' | cat").options(["-l", "20", "-f", "the.log"]);
+    let log = stage.failure(7).read("the.log");
+    assert!(log.contains(" script.ftsh:1 (task "), "{log}");
+}

@@ -42,6 +42,18 @@ fn reports_summaries_and_logs_hide_a_variable() {
 }
 
 #[test]
+fn words_of_branches_are_hidden_in_log_lines() {
+    let script = "forall x in \"a $P\"; sh -c 'exit 3'; end";
+    for format in ["text", "json"] {
+        let options = ["-l", "40", "--log-format", format, "-f", "log"];
+        let log = hiding(script).options(options).failure(3).read("log");
+        assert!(!log.contains("hunter"), "{log}");
+        let place = if format == "text" { "(x=a ***)" } else { "\"branch\":\"x=a ***\"" };
+        assert!(log.contains(place), "{log}");
+    }
+}
+
+#[test]
 fn numbers_in_json_stay_numbers() {
     let script = "sh -c 'exit 33'";
     let finished = Ftsh::command(script)

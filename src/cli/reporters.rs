@@ -107,12 +107,6 @@ impl Reporters {
 
     /// Reports the end of a run of `script`.
     pub(super) fn finish(&mut self, script: &str, outcome: &Outcome, now: Time, secrets: &Secrets) {
-        // A successful job prints nothing.
-        if let Some(summary) = self.summary.take()
-            && !(self.is_cron && outcome.exit_code() == 0)
-        {
-            messages::report(&summary.render(script, outcome, now));
-        }
         let failure = match outcome {
             Outcome::Failed(failure) => Some(Failure::clone(failure)),
             _ => self.log.withheld().cloned(),
@@ -121,6 +115,12 @@ impl Reporters {
             self.log.write_rest(failure);
         }
         self.log.finish();
+        // A successful job prints nothing.
+        if let Some(summary) = self.summary.take()
+            && !(self.is_cron && outcome.exit_code() == 0)
+        {
+            messages::report(&summary.render(script, outcome, now));
+        }
         if let Some(failure) = &failure
             // The captured log follows this report.
             && (self.is_cron || self.is_wordy() && !self.log.is_read_by_programs())

@@ -34,6 +34,9 @@ pub(super) fn line(
     if let Some(task) = record.task {
         put("task", json!(task.0));
     }
+    if let Some(branch) = &record.branch {
+        put("branch", json!(branch));
+    }
     put("script", json!(*record.file));
     if record.line > 0 {
         put("line", json!(record.line));
@@ -212,6 +215,7 @@ fn describe(event: &LogEvent) -> (&'static str, Details) {
         LogEvent::Catch => ("catch", vec![]),
         LogEvent::Finally => ("finally", vec![]),
         LogEvent::FinallyCut { begun } => ("finally_cut", vec![("begun", json!(begun))]),
+        LogEvent::RetriesEnded(_) => ("retries_ended", vec![]),
         LogEvent::GroupEnded(branch) => ("group_ended", vec![("branch", json!(branch.0))]),
         LogEvent::Canceled => ("canceled", vec![]),
         LogEvent::Condition(value) => ("condition", vec![("value", json!(value))]),

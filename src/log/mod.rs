@@ -168,16 +168,20 @@ impl LogWriter {
     /// Writes a record if its level is enabled. Reports the first write error on standard error;
     /// the run continues.
     pub fn write(&mut self, record: &LogRecord) {
-        if let LogEvent::GroupEnded(branch) = record.event {
-            let waiting = self.repeats.take(|repeated| repeated.group == Some(branch));
-            self.put_all(waiting);
-            if let Some(lines) = self.groups.take(branch) {
-                self.put_text(&lines, &record.file);
+        match record.event {
+            LogEvent::GroupEnded(branch) => {
+                self.put_repeats(|repeated| repeated.group == Some(branch));
+                if let Some(lines) = self.groups.take(branch) {
+                    self.put_text(&lines, &record.file);
+                }
+                return;
             }
-            return;
-        }
-        if record.level > self.level {
-            return;
+            LogEvent::RetriesEnded(depth) => {
+                return self.put_repeats(|it| it.task == record.task && it.depth >= depth);
+            }
+            _ if record.level > self.level => return,
+            LogEvent::Interrupted(_) | LogEvent::Suspended(_) => self.put_repeats(|_| true),
+            _ => {}
         }
         let now = Timestamp::now();
         // Higher levels log each attempt.
@@ -187,8 +191,7 @@ impl LogWriter {
                 return self.put_all(due);
             }
             // Another event of the task ends the repetition.
-            let waiting = self.repeats.take(|repeated| repeated.task == record.task);
-            self.put_all(waiting);
+            self.put_repeats(|repeated| repeated.task == record.task);
         }
         if self.withhold(record) {
             return;
@@ -231,6 +234,12 @@ impl LogWriter {
 
     fn put(&mut self, at: Timestamp, record: &LogRecord) {
         self.put_with(at, record, "");
+    }
+
+    /// Writes the postponed lines of the selected failures, which have happened for the last time.
+    fn put_repeats(&mut self, which: impl Fn(&LogRecord) -> bool) {
+        let waiting = self.repeats.take(Timestamp::now(), which);
+        self.put_all(waiting);
     }
 
     fn put_all(&mut self, lines: Vec<DueLine>) {
@@ -278,8 +287,7 @@ impl LogWriter {
 
     /// Writes the lines held back and the number of lost lines. Called at the end of the run.
     pub fn finish(&mut self) {
-        let waiting = self.repeats.take(|_| true);
-        self.put_all(waiting);
+        self.put_repeats(|_| true);
         let lines = self.groups.take_all();
         if !lines.is_empty() {
             self.put_text(&lines, &"".into());

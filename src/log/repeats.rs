@@ -13,6 +13,8 @@ use ftsh_machine::record::{LogEvent, LogRecord};
 /// is twice as long as the previous pause.
 const SHORTEST_PAUSE: Duration = Duration::from_secs(60);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1800);
+/// Shortest time from the latest occurrence to its line that the line states.
+const NOTABLE_DELAY: Duration = Duration::from_secs(1);
 /// Limit on different failures in memory.
 const MAX_FAILURES: usize = 100;
 
@@ -40,7 +42,7 @@ struct Repeat {
 
 /// A line to be written.
 pub(super) struct DueLine {
-    /// Time of the failure.
+    /// Time of the line.
     pub at: Timestamp,
     /// Record of the failure.
     pub record: LogRecord,
@@ -59,7 +61,7 @@ impl Repeats {
     pub(super) fn add(&mut self, now: Timestamp, record: &LogRecord) -> Vec<DueLine> {
         let mut lines = Vec::new();
         if self.0.len() >= MAX_FAILURES {
-            lines = self.take(|_| true);
+            lines = self.take(now, |_| true);
         }
         let message = record.event.failure().map(|it| it.message.clone()).unwrap_or_default();
         let repeat = self.0.entry((record.task, record.line, message)).or_insert_with(|| Repeat {
@@ -75,29 +77,39 @@ impl Repeats {
         if elapsed(repeat.written, now) >= repeat.pause {
             repeat.written = now;
             repeat.pause = (2 * repeat.pause).clamp(SHORTEST_PAUSE, LONGEST_PAUSE);
-            lines.extend(repeat.line());
+            lines.extend(repeat.line(now));
         }
         lines
     }
 
     /// Forgets the failures of the selected records. Returns the postponed lines, oldest first.
-    pub(super) fn take(&mut self, which: impl Fn(&LogRecord) -> bool) -> Vec<DueLine> {
+    pub(super) fn take(
+        &mut self,
+        now: Timestamp,
+        which: impl Fn(&LogRecord) -> bool,
+    ) -> Vec<DueLine> {
         let taken = self.0.extract_if(|_, repeat| which(&repeat.latest));
-        let mut lines: Vec<_> = taken.filter_map(|(_, mut repeat)| repeat.line()).collect();
-        lines.sort_by_key(|line| line.at);
-        lines
+        let mut taken: Vec<_> = taken.map(|(_, repeat)| repeat).collect();
+        taken.sort_by_key(|repeat| repeat.unwritten_since);
+        taken.iter_mut().filter_map(|repeat| repeat.line(now)).collect()
     }
 }
 
 impl Repeat {
-    fn line(&mut self) -> Option<DueLine> {
-        let at = self.unwritten_since.take()?;
-        let time = Human(elapsed(self.first, at));
+    /// Returns the line of the latest occurrence, unless written. A postponed line has the time of
+    /// its writing, so that the times of a log ascend.
+    fn line(&mut self, now: Timestamp) -> Option<DueLine> {
+        let latest = self.unwritten_since.take()?;
+        let time = Human(elapsed(self.first, latest));
+        let ago = match elapsed(latest, now) {
+            ago if ago < NOTABLE_DELAY => String::new(),
+            ago => format!(", the last {} ago", Human(ago)),
+        };
         let words = match self.count {
             1 => String::new(),
-            count => format!(" ({count} times in {time})"),
+            count => format!(" ({count} times in {time}{ago})"),
         };
-        Some(DueLine { at, record: self.latest.clone(), words })
+        Some(DueLine { at: now, record: self.latest.clone(), words })
     }
 }
 
@@ -160,9 +172,11 @@ mod tests {
             ]
         );
         assert_eq!(repeats.add(Timestamp::UNIX_EPOCH, &failed("other")).len(), 1);
-        let rest = repeats.take(|_| true);
-        let rest: Vec<_> = rest.iter().map(|line| line.words.as_str()).collect();
-        assert_eq!(rest, [" (901 times in 1 h)"]);
-        assert!(repeats.take(|_| true).is_empty());
+        let end = Timestamp::from_second(3612).expect("a time");
+        let rest = repeats.take(end, |_| true);
+        let words: Vec<_> = rest.iter().map(|line| line.words.as_str()).collect();
+        assert_eq!(words, [" (901 times in 1 h, the last 12 s ago)"]);
+        assert_eq!(rest[0].at, end);
+        assert!(repeats.take(end, |_| true).is_empty());
     }
 }

@@ -23,16 +23,8 @@ fn style(format: Format, decimal: bool) -> LogStyle {
 
 fn record(event: LogEvent) -> LogRecord {
     LogRecord {
-        at: Time::START,
-        level: event.level(),
         task: Some(TaskId(0)),
-        parent: None,
-        group: None,
-        file: "backup.ftsh".into(),
-        line: 3,
-        attempt: None,
-        uncaught: false,
-        event,
+        ..LogRecord::of_shell(Time::START, "backup.ftsh".into(), 3, event)
     }
 }
 
@@ -323,6 +315,10 @@ fn branches_and_places_are_told_if_there_are_any() {
     let style = style(Format::Text, true);
     let branch = LogRecord { task: Some(TaskId(5)), ..record(LogEvent::Catch) };
     assert!(written(&style, &branch).ends_with(" backup.ftsh:3 (task 5) catch"));
+    let branch = LogRecord { branch: Some("host=h2\n".into()), ..branch };
+    assert!(written(&style, &branch).ends_with(r" backup.ftsh:3 (host=h2\n) catch"));
+    let stage = LogRecord { is_stage: true, ..branch };
+    assert!(written(&style, &stage).ends_with(r" backup.ftsh:3 (host=h2\n, task 5) catch"));
     let nowhere = LogRecord { task: None, line: 0, ..record(LogEvent::Catch) };
     assert!(written(&style, &nowhere).ends_with(" backup.ftsh catch"));
 }

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use super::LogStyle;
+use ftsh_machine::effect::TaskId;
 use ftsh_machine::outcome::Human;
 use ftsh_machine::record::{AvoidReason, LONG_DELAY, LogEvent, LogRecord};
 
@@ -39,8 +40,12 @@ fn write_line(
     if record.line > 0 {
         write!(out, ":{}", record.line)?;
     }
-    if let Some(task) = record.task.filter(|task| task.0 > 0) {
-        write!(out, " (task {})", task.0)?;
+    let is_named = |task: &TaskId| task.0 > 0 && (record.is_stage || record.branch.is_none());
+    match (&record.branch, record.task.filter(is_named)) {
+        (Some(branch), Some(task)) => write!(out, " ({branch}, task {})", task.0)?,
+        (Some(branch), None) => write!(out, " ({branch})")?,
+        (None, Some(task)) => write!(out, " (task {})", task.0)?,
+        (None, None) => {}
     }
     write!(out, " {}", EventText(&record.event))?;
     match record.event.delay() {
@@ -134,6 +139,7 @@ impl fmt::Display for EventText<'_> {
                 f.write_str("finally isn't run: there is no time left for it")
             }
             LogEvent::GroupEnded(branch) => write!(f, "output of task {} is written", branch.0),
+            LogEvent::RetriesEnded(_) => f.write_str("retries have ended"),
             LogEvent::Canceled => f.write_str("canceled"),
             LogEvent::Placed { node } => write!(f, "branch begins on {node}"),
             LogEvent::Avoided { node, why, time } => {

@@ -29,6 +29,7 @@ impl Timeline {
     pub fn logged(&mut self, record: &LogRecord) {
         let at = record.at.elapsed();
         match &record.event {
+            LogEvent::RetriesEnded(_) => return,
             LogEvent::Suspended(signal) => {
                 let by = match signal {
                     Some(signal) => format!("signal {signal}"),

@@ -233,7 +233,7 @@ impl Forker<'_> {
         let mut branch = self.fork(task, 0, code.body, io, scope);
         branch.slot = slot;
         self.core.tag_output(task, &mut branch, &word);
-        self.core.iterate(&mut branch, keyword, code, word);
+        self.core.iterate(&mut branch, Some(task), keyword, code, word);
         let buffered = self.core.requests.buffer_output(task, &mut branch);
         let id = branch.id;
         if let Some(join) = top_join(task) {
@@ -299,8 +299,9 @@ impl Core {
         if self.config.log_level < Level::STRUCTURES {
             return;
         }
+        let variable = Arc::clone(&code.variable);
         let event = LogEvent::BranchEnded {
-            name: code.variable.to_string(),
+            name: variable.to_string(),
             word: word.text().unwrap_or_default().into_owned(),
             place,
             node,
@@ -309,9 +310,8 @@ impl Core {
             elapsed: now - started,
         };
         let record = self.record(task, task.line(), event);
-        let own = top_join(task).is_some_and(|it| it.kind.is_grouped()).then_some(branch);
-        let group = record.group.or(own);
-        let record = LogRecord { task: Some(branch), parent: Some(task.id), group, ..record };
+        let record = LogRecord { task: Some(branch), parent: Some(task.id), ..record };
+        let record = self.inside_branch(record, task, &variable, &word);
         self.requests.push(Effect::Log(record));
     }
 }

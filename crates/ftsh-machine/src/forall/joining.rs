@@ -75,6 +75,7 @@ impl Forker<'_> {
         ending: TaskEnding,
         residue: TaskResidue,
     ) -> (Flow, Option<&'static str>) {
+        self.core.log_child_ended(task, child);
         let is_root = self.core.remote.is_root(task.id);
         let awaits_cleanup = matches!(task.state, TaskState::AwaitingCleanup);
         let is_good = matches!(ending, TaskEnding::Succeeded);

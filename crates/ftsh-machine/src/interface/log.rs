@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::effect::Effect;
+use crate::effect::{Effect, TaskId};
 use crate::outcome::Failure;
 use crate::record::{Level, LogEvent, LogRecord};
 use crate::tasks::core::Core;
@@ -35,14 +35,26 @@ impl Core {
         }
     }
 
+    /// Logs that a child task has ended, and that its failures happen no more.
+    pub(crate) fn log_child_ended(&mut self, parent: &Task, child: TaskId) {
+        if self.config.log_level >= Level::FAILURES {
+            let record = self.record(parent, parent.line(), LogEvent::RetriesEnded(0));
+            self.requests.push(Effect::Log(LogRecord { task: Some(child), ..record }));
+        }
+    }
+
     /// Creates the record of an event of a task.
     pub(crate) fn record(&self, task: &Task, line: u32, event: LogEvent) -> LogRecord {
+        let surroundings = self.surroundings(task);
         LogRecord {
             at: self.now(),
             level: event.level(),
             task: Some(task.id),
             parent: task.parent.map(|(parent, _)| parent),
-            group: self.tasks.group(task),
+            is_stage: surroundings.is_stage,
+            branch: surroundings.branch,
+            group: surroundings.group,
+            depth: task.frames.len(),
             file: Arc::clone(task.program.source.name()),
             line,
             attempt: task.attempt().map(|attempt| attempt.number).filter(|number| *number > 0),

@@ -51,8 +51,14 @@ pub struct LogRecord {
     pub task: Option<TaskId>,
     /// Task that waits for the task of the event, if any.
     pub parent: Option<TaskId>,
+    /// True if the task is a stage of a pipeline.
+    pub is_stage: bool,
+    /// Variables and words of the enclosing branches, outermost first, as `dc=a, host=web3`.
+    pub branch: Option<String>,
     /// Outermost enclosing branch with grouped output, if any.
     pub group: Option<TaskId>,
+    /// Number of the task's structures around the event.
+    pub depth: usize,
     /// Name of the script.
     pub file: Arc<str>,
     /// Line, from 1; 0 if there is none.
@@ -180,6 +186,9 @@ pub enum LogEvent {
     /// The grouped output of this branch is written, or never will be. Logs have no line for this
     /// event.
     GroupEnded(TaskId),
+    /// The task's failures inside at least this number of structures happen no more: their `try` or
+    /// the task has ended. Logs have no line for this event.
+    RetriesEnded(usize),
     /// A branch or a stage is canceled, because another one failed or time ran out.
     Canceled,
     /// A branch begins on another machine.
@@ -341,8 +350,21 @@ impl LogRecord {
     /// Creates a record of the shell itself, without a task.
     pub fn of_shell(at: Time, file: Arc<str>, line: u32, event: LogEvent) -> Self {
         let level = event.level();
-        let (task, parent, group, attempt, uncaught) = (None, None, None, None, false);
-        Self { at, level, task, parent, group, file, line, attempt, uncaught, event }
+        Self {
+            at,
+            level,
+            task: None,
+            parent: None,
+            is_stage: false,
+            branch: None,
+            group: None,
+            depth: 0,
+            file,
+            line,
+            attempt: None,
+            uncaught: false,
+            event,
+        }
     }
 
     /// Returns the record without secrets.
@@ -359,7 +381,8 @@ impl LogRecord {
         {
             *word = secrets.hide_bytes(word).into_owned().into();
         }
-        record.event.texts().into_iter().for_each(|text| secrets.hide_in(text));
+        let texts = record.event.texts().into_iter().chain(&mut record.branch);
+        texts.for_each(|text| secrets.hide_in(text));
         record.file = secrets.hide(&self.file).into();
         Cow::Owned(record)
     }
@@ -404,6 +427,7 @@ impl LogEvent {
             | Self::Finally
             | Self::FinallyCut { .. }
             | Self::GroupEnded(_)
+            | Self::RetriesEnded(_)
             | Self::Canceled
             | Self::Condition(_)
             | Self::Placed { .. }
@@ -442,7 +466,7 @@ impl LogEvent {
 
     /// Returns true if logs have a line for the event.
     pub fn has_line(&self) -> bool {
-        !matches!(self, Self::GroupEnded(_))
+        !matches!(self, Self::GroupEnded(_) | Self::RetriesEnded(_))
     }
 
     /// Returns the delay of a waiting `try`, if the event reports a delay.
@@ -461,6 +485,7 @@ impl LogEvent {
             | Self::TryFailed { .. }
             | Self::NotSent { .. }
             | Self::Survivor { .. }
+            | Self::RetriesEnded(_)
             | Self::Resumed { .. } => Level::FAILURES,
             // A skipped cleanup is logged at every level.
             Self::FinallyCut { .. } => Level::NOTHING,

@@ -6,7 +6,7 @@ use bstr::BString;
 use rand::RngExt;
 
 use crate::commands::command::answer;
-use crate::effect::Query;
+use crate::effect::{Effect, Query};
 use crate::event::Reply;
 use crate::forall::Forker;
 use crate::program::code::{DurationScale, Instruction, Loop};
@@ -66,7 +66,7 @@ impl Core {
             _ => return Ok(Flow::Throw(task.broken("a `for` goes on that has not begun"))),
         };
         if let Some(value) = next {
-            self.iterate(task, "for", code, value);
+            self.iterate(task, None, "for", code, value);
             task.advance();
         } else {
             task.frames.pop();
@@ -77,7 +77,7 @@ impl Core {
 
     fn try_item(&mut self, task: &mut Task, frame: &mut ForAnyFrame) {
         if let Some(value) = frame.items.next_round() {
-            self.iterate(task, "forany", &frame.code, value);
+            self.iterate(task, None, "forany", &frame.code, value);
         }
         task.jump(frame.code.body);
     }
@@ -93,20 +93,25 @@ impl Core {
         true
     }
 
-    /// Sets a loop's variable.
+    /// Sets a loop's variable, in the loop's task or in a branch that the loop's task begins.
     pub(crate) fn iterate(
         &mut self,
         task: &mut Task,
+        begun_by: Option<&Task>,
         kind: &'static str,
         code: &Loop,
         value: Value,
     ) {
-        let event = || LogEvent::Iteration {
-            kind,
-            name: code.variable.to_string(),
-            value: value.text().unwrap_or_default().to_string(),
-        };
-        self.log(task, event, Level::STRUCTURES);
+        if self.config.log_level >= Level::STRUCTURES {
+            let name = code.variable.to_string();
+            let text = value.text().unwrap_or_default().to_string();
+            let event = LogEvent::Iteration { kind, name, value: text };
+            let mut record = self.record(task, task.line(), event);
+            if let Some(parent) = begun_by {
+                record = self.inside_branch(record, parent, &code.variable, &value);
+            }
+            self.requests.push(Effect::Log(record));
+        }
         if let Value::Text(text) = &value {
             self.scheduler.handle(text.len());
         }

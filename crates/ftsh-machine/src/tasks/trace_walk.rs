@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use crate::effect::TaskId;
 use crate::outcome::shorten;
+use crate::record::LogRecord;
 use crate::tasks::core::Core;
 use crate::tasks::frame::{CallFrame, FrameKind, JoinKind};
-use crate::tasks::table::Tasks;
 use crate::tasks::task::Task;
 use crate::tasks::trace::{StepKind, Trace, TraceStep};
 use crate::values::value::Value;
+use ftsh_syntax::ast::Name;
 
 /// A trace that grows outward from a failure.
 #[derive(Debug, Default)]
@@ -38,7 +39,69 @@ impl TraceWalk {
     }
 }
 
+/// Place of a task among branches and stages.
+#[derive(Debug, Default)]
+pub(crate) struct Surroundings {
+    /// True if the task is a stage of a pipeline.
+    pub is_stage: bool,
+    /// Variables and words of the enclosing branches, outermost first.
+    pub branch: Option<String>,
+    /// Outermost enclosing branch with grouped output.
+    pub group: Option<TaskId>,
+}
+
+/// Joins the descriptions of the branches around a branch and of those from that branch inward.
+fn nested(outer: Option<String>, inner: Option<String>) -> Option<String> {
+    let all: Vec<_> = outer.into_iter().chain(inner).collect();
+    (!all.is_empty()).then(|| all.join(", "))
+}
+
 impl Core {
+    /// Finds the branches and stages around a task.
+    pub(crate) fn surroundings(&self, task: &Task) -> Surroundings {
+        let mut found = Surroundings::default();
+        let mut inner = task;
+        while let Some((parent, _)) = inner.parent
+            && let Some(parent) = self.tasks.get(parent)
+        {
+            if let Some(FrameKind::Join(join)) = parent.frames.last().map(|frame| &frame.kind) {
+                found.is_stage |= inner.id == task.id && matches!(join.kind, JoinKind::Stages(_));
+                if join.kind.is_grouped() {
+                    found.group = Some(inner.id);
+                }
+            }
+            if let Some(step) = self.branch_step(parent, inner.id, 0)
+                && let Some((name, word)) = step.branch()
+            {
+                found.branch = nested(Some(format!("{name}={word}")), found.branch);
+            }
+            inner = parent;
+        }
+        found
+    }
+
+    /// Returns a record placed in a branch that its parent does not list, before the branch begins
+    /// or after its end.
+    pub(crate) fn inside_branch(
+        &self,
+        record: LogRecord,
+        parent: &Task,
+        variable: &Name,
+        word: &Value,
+    ) -> LogRecord {
+        let own = format!("{variable}={}", self.shown_word(word));
+        let outer = self.surroundings(parent);
+        let is_grouped = parent.frames.last().is_some_and(
+            |frame| matches!(&frame.kind, FrameKind::Join(join) if join.kind.is_grouped()),
+        );
+        LogRecord {
+            is_stage: false,
+            branch: nested(outer.branch, Some(own)),
+            group: outer.group.or(record.task.filter(|_| is_grouped)),
+            ..record
+        }
+    }
+
     /// Adds all calls and branches around a task to the trace of its failure.
     pub(crate) fn walk_out(&self, task: &Task, walk: &mut TraceWalk) {
         walk.leave_structures(task);
@@ -88,24 +151,6 @@ impl Core {
             line: parent.line(),
             tries,
         })
-    }
-}
-
-impl Tasks {
-    /// Returns the outermost branch around a task whose output is grouped.
-    pub(crate) fn group(&self, task: &Task) -> Option<TaskId> {
-        let (mut task, mut group) = (task, None);
-        while let Some((parent, _)) = task.parent
-            && let Some(parent) = self.get(parent)
-        {
-            if let Some(FrameKind::Join(join)) = parent.frames.last().map(|frame| &frame.kind)
-                && join.kind.is_grouped()
-            {
-                group = Some(task.id);
-            }
-            task = parent;
-        }
-        group
     }
 }
 

@@ -9,7 +9,7 @@ use crate::eval::expression::leave_call;
 use crate::event::SIGPIPE;
 use crate::outcome::{BranchResults, Failure, FailureKind, Outcome, TrySummary};
 use crate::pipelines::stages::has_failed_before;
-use crate::record::Level;
+use crate::record::{Level, LogEvent};
 use crate::tasks::core::Core;
 use crate::tasks::flow::Flow;
 use crate::tasks::frame::{Frame, FrameKind, JoinKind};
@@ -97,6 +97,10 @@ impl Unwinder<'_> {
                 self.core.committer().roll_back(task, *transaction);
             }
             FrameKind::Try(frame) => {
+                if frame.attempt > 1 {
+                    let depth = task.frames.len() + 1;
+                    self.core.log(task, || LogEvent::RetriesEnded(depth), Level::FAILURES);
+                }
                 self.core.scheduler.cancel(frame.deadline_timer);
                 self.core.scheduler.cancel(frame.attempt_timer);
                 if frame.phase.is_scoped() && succeeded {
