@@ -415,6 +415,27 @@ fn a_summary_shows_the_counts_of_a_run() {
         "{errors}"
     );
 
+    // Failures of several words are not those of one word, and their count is no further failure.
+    let options = ["--summary", "-l", "0"];
+    let heads = "forall x in a b c keep going; try 2 times backoff none";
+    let script = format!("{heads}; sh -c 'exit 3' $x; end; end");
+    let errors = Ftsh::command(&script).options(options).failure(3).errors();
+    let failures = errors.lines().find(|line| line.starts_with("  failures"));
+    assert_eq!(failures, Some("  failures  6 exit"), "{errors}");
+    let line = errors.lines().find(|line| line.contains("6 at line 1: `sh")).expect("a line");
+    assert!(line.ends_with(" exited with 3, and others"), "{errors}");
+    for script in ["limit 1 hour; false; end", "limit 1 hour; limit 1 min; false; end; end"] {
+        let errors = Ftsh::command(script).options(options).failure(1).errors();
+        assert!(errors.contains("\n  failures  1 exit\n"), "{errors}");
+    }
+    // What no branch has logged is counted.
+    for script in
+        ["forall x in a keep going; exit 3; end", "forall x in a at least 2; success; end"]
+    {
+        let errors = Ftsh::command(script).options(options).run().errors();
+        assert!(errors.contains("\n    1 at line 1: "), "{errors}");
+    }
+
     let running = Ftsh::command("echo > begun; sleep 1000").options(["--summary"]).start();
     running.until("a beginning", |run| run.directory().join("begun").exists());
     running.signal(Signal::SIGTERM);

@@ -32,9 +32,18 @@ pub struct Summary {
     waiting: Duration,
     machines: Machines,
     kinds: BTreeMap<&'static str, u64>,
-    /// Number of occurrences and latest message of each kind of failure.
-    failures: BTreeMap<FailureGroup, (u64, String)>,
+    failures: BTreeMap<FailureGroup, Occurrences>,
     open: HashMap<TaskId, Activity>,
+}
+
+/// Occurrences of a kind of failure.
+#[derive(Debug, Default)]
+struct Occurrences {
+    count: u64,
+    /// Latest message.
+    message: String,
+    /// True if earlier messages differ, as those of commands with the words of a loop.
+    has_others: bool,
 }
 
 /// Current activity of a task, with its start.
@@ -75,7 +84,8 @@ impl Summary {
             }
             LogEvent::TryFailed { .. } => self.gave_up += 1,
             LogEvent::CommandFailed(failure) | LogEvent::Failed(failure)
-                if record.level <= Level::FAILURES =>
+                if record.level <= Level::FAILURES
+                    && !failure.branches.as_ref().is_some_and(|it| it.sums_up) =>
             {
                 let kind = failure.kind.name();
                 *self.kinds.entry(kind).or_default() += 1;
@@ -86,9 +96,10 @@ impl Summary {
                     let _ = write!(calls, ", {}", step.brief(&file));
                 }
                 let group = (file, failure.line, calls, kind, failure.code);
-                let (count, message) = self.failures.entry(group).or_default();
-                *count += 1;
-                message.clone_from(&failure.message);
+                let known = self.failures.entry(group).or_default();
+                known.has_others |= known.count > 0 && known.message != failure.message;
+                known.count += 1;
+                known.message.clone_from(&failure.message);
             }
             _ => {}
         }
@@ -149,11 +160,12 @@ impl Summary {
             self.kinds.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
         row(&mut text, "failures", &kinds.join(", "));
         let mut failures: Vec<_> = self.failures.iter().collect();
-        failures.sort_by_key(|(_, (count, _))| Reverse(*count));
-        for ((file, line, calls, ..), (count, message)) in failures.iter().take(MAX_KINDS) {
-            let place = place(file, *line, &script);
-            let message = excerpt(&printable(message));
-            let _ = writeln!(text, "    {count} at {place}{calls}: {message}");
+        failures.sort_by_key(|(_, known)| Reverse(known.count));
+        for ((file, line, calls, ..), known) in failures.iter().take(MAX_KINDS) {
+            let (count, place) = (known.count, place(file, *line, &script));
+            let message = excerpt(&printable(&known.message));
+            let others = if known.has_others { ", and others" } else { "" };
+            let _ = writeln!(text, "    {count} at {place}{calls}: {message}{others}");
         }
         if let Some(more) = failures.len().checked_sub(MAX_KINDS + 1) {
             let kinds = plural(more as u64 + 1, "other kind", "other kinds");

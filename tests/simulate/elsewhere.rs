@@ -183,7 +183,7 @@ impl Seen {
                     LogEvent::GroupEnded(_) => return,
                     // The end of a `limit` repeats a failure that nothing contains. Whether the
                     // surroundings of the branch contain the failure is not known elsewhere.
-                    LogEvent::Failed(failure) if failure.line != record.line => return,
+                    LogEvent::EndedBy(_) => return,
                     _ => {}
                 }
                 let line = format!(

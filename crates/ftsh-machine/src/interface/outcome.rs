@@ -83,6 +83,8 @@ pub struct BranchResults {
     pub reported: Vec<BranchFailure>,
     /// Number of failed branches.
     pub failed: u64,
+    /// True if the failure only counts failures of branches, which are logged.
+    pub sums_up: bool,
     /// Words of the branches.
     pub words: Arc<dyn BranchWords>,
 }

@@ -308,12 +308,13 @@ impl Tally {
         } else {
             Retry::AsUsual
         };
-        let branches = self.current_results(counted);
+        let sums_up = counted && matches!(self.first, Some(TaskEnding::Failed(_)));
+        let branches = self.current_results(counted, sums_up);
         Some(Failed { first: self.first, step: self.first_step, message, retry, branches })
     }
 
     /// Returns the results of the branches up to now, with each failure if `counted`.
-    fn current_results(&self, counted: bool) -> Arc<BranchResults> {
+    fn current_results(&self, counted: bool, sums_up: bool) -> Arc<BranchResults> {
         let reported = if counted { self.reported.clone() } else { Vec::new() };
         let words = TalliedWords {
             items: self.items.clone(),
@@ -322,12 +323,12 @@ impl Tally {
             repeated: self.once.as_ref().map(|once| once.repetitions()).unwrap_or_default(),
             errors: Arc::clone(&self.errors),
         };
-        Arc::new(BranchResults { reported, failed: self.failed, words: Arc::new(words) })
+        Arc::new(BranchResults { reported, failed: self.failed, sums_up, words: Arc::new(words) })
     }
 
     /// Returns the results of the branches when an enclosing structure cuts the `forall` short.
     pub(crate) fn cut(&self, clauses: &ForAllClauses<u64, BString>) -> Arc<BranchResults> {
-        self.current_results(clauses.is_counted())
+        self.current_results(clauses.is_counted(), false)
     }
 
     fn message(&self, clauses: &ForAllClauses<u64, BString>) -> String {

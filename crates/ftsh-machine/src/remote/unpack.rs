@@ -307,7 +307,9 @@ pub fn failure(packed: Vec<PackedFailure>, sources: &[Arc<Source>]) -> Option<Ar
             let words =
                 UnpackedWords { succeeded: it.succeeded, others: it.others, errors: it.errors };
             let words = Arc::new(words);
-            Arc::new(BranchResults { reported: it.reported, failed: it.failed, words })
+            // The failures of the branches are not in the log of this shell.
+            let sums_up = false;
+            Arc::new(BranchResults { reported: it.reported, failed: it.failed, sums_up, words })
         });
         Some(Arc::new(Failure {
             kind: packed.kind,

@@ -376,7 +376,7 @@ impl Unwinder<'_> {
         if is_news && self.core.config.log_level >= level {
             let failure = Box::new(Failure::clone(&thrown.failure));
             let event = if frame.code.is_limit {
-                LogEvent::Failed(failure)
+                LogEvent::EndedBy(failure)
             } else {
                 LogEvent::TryFailed { failure, attempts, elapsed }
             };
