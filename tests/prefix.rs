@@ -337,7 +337,17 @@ fn row_a_mistake_is_one_line_and_nothing_runs() {
             "limit -- touch ran",
             "«limit»: the time is missing; write `ftsh limit TIME [signal NAME] -- ",
         ),
-        ("limit 5 -- touch ran", "limit «5»: `5` needs a unit"),
+        (
+            "limit 5 -- touch ran",
+            "limit «5»: `5` needs a unit; expected `seconds`, `minutes`, `hours` or `days` after",
+        ),
+        (
+            "limit 5 times -- touch ran",
+            "limit 5 «times»: `limit` takes a time; a number of attempts belongs to `try`: write \
+             `ftsh try [for] LIMIT",
+        ),
+        ("limit 5 min or 3 times -- touch ran", "limit 5 min or 3 «times»: `limit` takes a time"),
+        ("try 3 times limit 5 -- touch ran", "try 3 times limit «5»: `5` needs a unit"),
         ("forall x y -- touch ran", "forall x «y»: unexpected `y`; expected `in` and a list"),
         ("forall in a on nowhere -- touch ran", "there is no engine `nowhere`"),
         ("on", "on «»: the engine is missing; after `on` comes `slurm`, "),

@@ -13,6 +13,7 @@ use ftsh_syntax::clauses::TryClauses;
 use ftsh_syntax::engine::EngineId;
 use ftsh_syntax::parse::literal;
 use ftsh_syntax::slug::Slug;
+use ftsh_syntax::vocabulary::TIMES;
 use ftsh_syntax::{SyntaxError, parse};
 
 /// Name of a loop's variable while the parser reads its head.
@@ -110,9 +111,29 @@ impl Head {
                 format_args!("{place}: the time is missing; write `ftsh {}`", form(keyword)),
             ));
         }
+        let is_number = |piece: &&Piece| {
+            matches!(piece, Piece::Raw(at) if TIMES.iter().any(|word| words[*at] == *word))
+        };
+        if keyword == "limit"
+            && let Some(piece) = pieces.iter().find(is_number)
+        {
+            let place = marked(words, Mark::Word(piece.word()));
+            return Err(usage(
+                Slug::PrefixHead,
+                format_args!(
+                    "{place}: `limit` takes a time; a number of attempts belongs to `try`: write \
+                     `ftsh {}`",
+                    form("try")
+                ),
+            ));
+        }
         let source = Source::of(keyword, pieces, words, start)?;
-        let script = parse(keyword, &source.text).map_err(|errors| {
-            let error = &errors.errors[0];
+        let script = parse(keyword, &source.text).map_err(|mut errors| {
+            let error = &mut errors.errors[0];
+            if keyword == "limit" {
+                // The parser reads the head of a `try`.
+                error.label = error.label.take().map(|label| label.replace("`times`, ", ""));
+            }
             let mark = source.mark(error);
             mistake::option(words, mark).unwrap_or_else(|| {
                 usage(error.slug, mistake::line(words, mark, error, form(keyword)))
