@@ -398,6 +398,19 @@ fn the_command_is_a_program_never_a_builtin() {
             .stdout("ran a=b\n")
             .success();
     }
+    for word in [
+        "accept", "keep", "list", "use", "args", "channel", "case", "when", "limit", "break",
+        "finally", "return", "shift",
+    ] {
+        for arguments in [&["24", "false"][..], &["a", "in", "b"], &["a"], &[]] {
+            let run = Ftsh::new().args(["limit", "1", "min", "--", word]).args(arguments);
+            let expected = format!("ran {word} {}\n", arguments.join(" "));
+            run.program(word, "#!/bin/sh\necho ran ${0##*/} \"$*\"\n")
+                .env("PATH", ".:/usr/bin:/bin")
+                .stdout(&expected)
+                .success();
+        }
+    }
 }
 
 #[test]

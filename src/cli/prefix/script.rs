@@ -14,7 +14,7 @@ use ftsh_syntax::ast::{
     Block, Command, CommandKind, Expr, ExprKind, For, ForKind, Mode, Name, Pipeline, Redirect,
     RedirectionTarget, Script, Simple, Stage, StageKind, Try, Word, WordPart,
 };
-use ftsh_syntax::vocabulary::KEYWORDS;
+use ftsh_syntax::vocabulary::{ALONE, DECLARATIONS, FORMS, KEYWORDS, MODIFIERS};
 use ftsh_syntax::{Source, Span, parse, print};
 
 /// Program that runs a program, whatever builtin has its name.
@@ -53,6 +53,12 @@ pub(super) fn builtin(heads: &[Head], command: &[OsString]) -> Option<(String, S
     let text = print(&script(heads, command, Style::Plain, false));
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     Some((name.to_owned(), format!("'{}'", lines.join("; ").replace('\'', r"'\''"))))
+}
+
+/// True if a word without quotes at the start of a command may mean something else than a program.
+fn is_of_language(word: &OsString) -> bool {
+    let lists: [&[&str]; 5] = [&KEYWORDS, &FORMS, &ALONE, &DECLARATIONS, &MODIFIERS];
+    lists.into_iter().flatten().any(|known| word == known)
 }
 
 /// True if a word of the command is a program for another shell that reads `$slot`.
@@ -171,8 +177,7 @@ fn simple(
         words.push(bare(ENV));
     }
     for (at, word) in command.iter().enumerate() {
-        let is_keyword = at == 0 && KEYWORDS.iter().any(|keyword| word == keyword);
-        let style = if is_keyword { Style::Quoted } else { style };
+        let style = if at == 0 && is_of_language(word) { Style::Quoted } else { style };
         words.push(maker.word(word.as_bytes(), marks, style));
     }
     if let Some(innermost) = marks.innermost().filter(|_| !maker.has_marks) {
