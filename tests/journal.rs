@@ -263,6 +263,16 @@ fn a_picture_shows_the_recorded_run() {
 fn looks_take_no_script() {
     look("--replay", Path::new("j")).arg("script.ftsh").refused(&["takes no script"]);
     look("--status", Path::new("j")).args(["-c", "true"]).refused(&["takes no script"]);
+    for option in ["--replay", "--status", "--timeline", "--journal", "-f", "--results", "--in"] {
+        let words = [format!("`{option}` lacks its "), "`-l` looks like an option".to_owned()];
+        let words = words.each_ref().map(String::as_str);
+        look(option, Path::new("-l")).args(["10", "j"]).refused(&words).one_line();
+        let text = format!("{option}=-l");
+        if option != "-f" {
+            Ftsh::new().args([text.as_str(), "j"]).refused(&words);
+        }
+    }
+    Ftsh::command("true").options(["-f", "./-l", "-l", "20"]).success().read("-l");
 }
 
 #[test]

@@ -49,6 +49,25 @@ impl Flags {
         self.values(option).last()
     }
 
+    /// Refuses a word after an option as the name of a file if the word looks like another option.
+    fn check_files(&self) -> Result<()> {
+        for option in options::TABLE.into_iter().filter(|option| option.is_file) {
+            let is_odd = |value: &&OsString| value.len() > 1 && value.as_bytes()[0] == b'-';
+            if let Some(word) = self.values(option).iter().find(is_odd) {
+                let (name, word) = (option.name(), word.display());
+                let value = option.value.unwrap_or_default();
+                return Err(usage(
+                    Slug::OptionValue,
+                    format_args!(
+                        "`{name}` lacks its {value}: `{word}` looks like an option; write \
+                         `./{word}` for a file of that name"
+                    ),
+                ));
+            }
+        }
+        Ok(())
+    }
+
     /// Adds options of another source. Options already here take precedence.
     pub fn add(&mut self, others: Self) {
         for (name, others) in others.given {
@@ -202,12 +221,16 @@ const ALONE: &str = "\0";
 /// Parses the words of a command line, without the name of the program.
 pub fn parse(mut words: Vec<OsString>) -> Result<Request> {
     if let Some(flags) = plain(&words) {
+        flags.check_files()?;
         return Ok(Request::Work(Box::new(flags)));
     }
     loop {
         let request = read(&words)?;
         let Request::Work(flags) = &request else { return Ok(request) };
-        let Some(at) = file_of_lock(&words, flags)? else { return Ok(request) };
+        let Some(at) = file_of_lock(&words, flags)? else {
+            flags.check_files()?;
+            return Ok(request);
+        };
         let file = words.remove(at);
         words[at - 1] = "--lock=".into();
         words[at - 1].push(file);
