@@ -91,9 +91,25 @@ fn without_a_place_the_bound_holds() {
     let text = "try each usual or 1 hour\n    success\nend\n";
     let off = Ftsh::script(text).env("FTSH_DURATIONS", "").options(["-l", "20"]);
     assert_eq!(off.success().errors().matches("durations").count(), 0);
-    let homeless = Ftsh::script(text).env("HOME", "").options(["-l", "20"]).success().errors();
+    let homeless = Ftsh::script(text).env("HOME", "").options(["-l", "30"]).success().errors();
     assert!(homeless.contains("no durations are kept: there is no home directory"), "{homeless}");
     let place = tempfile::tempdir().expect("a directory");
+    let home = place.path().join("home");
+    for variable in [None, Some("XDG_STATE_HOME"), Some("FTSH_DURATIONS")] {
+        let run = |level| {
+            let run = Ftsh::script(text).env("HOME", &home).options(["-l", level]);
+            match variable {
+                Some(variable) => run.env(variable, home.join("inside")),
+                None => run,
+            }
+        };
+        let errors = run("30").success().errors();
+        assert!(errors.contains("can't record durations in `"), "{errors}");
+        let reason = format!("`: there is no home directory `{}`", home.display());
+        assert!(errors.contains(&reason), "{errors}");
+        assert_eq!(run("20").success().errors().matches("durations").count(), 0);
+        assert!(!home.exists());
+    }
     fs::write(place.path().join("file"), "").expect("a file");
     let run = Ftsh::script(text).env("FTSH_DURATIONS", place.path().join("file"));
     let errors = run.options(["-l", "20"]).success().errors();

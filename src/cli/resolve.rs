@@ -225,7 +225,8 @@ impl Resolver<'_> {
                 None => (None, Some("there is no home directory".to_owned())),
             },
         };
-        DurationsConfig { store: store.map(DurationStore::new), missing, script: None }
+        let store = store.map(|folder| DurationStore::new(folder, state::home(variable)));
+        DurationsConfig { store, missing, script: None }
     }
 
     /// Returns the script and its arguments.

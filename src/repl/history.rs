@@ -5,14 +5,14 @@
 //! by a shorter one.
 
 use std::collections::HashSet;
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::state;
-use ftsh_process::replace_file;
+use ftsh_process::{replace_file, user_directory};
 use ftsh_sys::{FileLock, LockKind};
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
@@ -29,7 +29,7 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
 /// File of the history.
 pub(super) struct History {
     path: PathBuf,
-    /// Home directory that contains the file. The history does not create a missing home.
+    /// Home directory of the user. The history does not create a missing home.
     home: Option<PathBuf>,
     last: Option<String>,
 }
@@ -39,8 +39,7 @@ impl History {
     /// by the XDG rules.
     pub(super) fn of_user(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<Self> {
         let path = state::directory(&variable)?.join("ftsh/history");
-        let home = variable("HOME").filter(|home| home.is_absolute() && path.starts_with(home));
-        Some(Self { home, ..Self::at(path) })
+        Some(Self { home: state::home(variable), ..Self::at(path) })
     }
 
     fn at(path: PathBuf) -> Self {
@@ -82,12 +81,7 @@ impl History {
             return Ok(false);
         }
         self.last = Some(input.to_owned());
-        if let Some(home) = &self.home {
-            fs::metadata(home)?;
-        }
-        if let Some(directory) = self.path.parent() {
-            DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
-        }
+        user_directory::make_above(self.home.as_deref(), &self.path)?;
         let mut options = OpenOptions::new();
         options.read(true).append(true).create(true).mode(0o600);
         let mut file = lock(|| self.open(&mut options.clone()))?;

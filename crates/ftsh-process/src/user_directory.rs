@@ -51,6 +51,17 @@ impl From<DirectoryError> for io::Error {
     }
 }
 
+/// Creates the directories above a place for files that stay, except a missing home. System users have
+/// homes that no shell should create, as `/nonexistent`.
+pub fn make_above(home: Option<&Path>, place: &Path) -> io::Result<()> {
+    if let Some(home) = home.filter(|home| place.starts_with(home) && !home.is_dir()) {
+        let reason = format!("there is no home directory `{}`", home.display());
+        return Err(io::Error::new(io::ErrorKind::NotFound, reason));
+    }
+    let above = place.parent().unwrap_or(place);
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(above)
+}
+
 /// Creates a directory that only this user can write to, or checks an existing one.
 ///
 /// The user's own permissions are complete afterwards. Otherwise a shell with a umask such as 0400

@@ -111,9 +111,7 @@ impl Head {
                 format_args!("{place}: the time is missing; write `ftsh {}`", form(keyword)),
             ));
         }
-        let is_number = |piece: &&Piece| {
-            matches!(piece, Piece::Raw(at) if TIMES.iter().any(|word| words[*at] == *word))
-        };
+        let is_number = |piece: &&Piece| matches!(piece, Piece::Raw(at) if TIMES.iter().any(|word| words[*at] == *word));
         if keyword == "limit"
             && let Some(piece) = pieces.iter().find(is_number)
         {

@@ -72,7 +72,7 @@ impl DurationRecorder {
             };
             if let Some(reason) = missing {
                 let note = format!("no durations are kept: {reason}; `usual` uses its bound");
-                add_note(&notes, Level::COMMANDS, note);
+                add_note(&notes, Level::STRUCTURES, note);
             }
             let name = script.and_then(|script| DurationStore::name_of(&script));
             match store.zip(name) {
@@ -130,7 +130,7 @@ impl DurationRecorder {
                 {
                     let folder = store.folder().display();
                     let note = format!("can't record durations in `{folder}`: {}", plain(&error));
-                    add_note(&notes, Level::COMMANDS, note);
+                    add_note(&notes, Level::STRUCTURES, note);
                 }
                 next = next.or_else(|| received.recv().ok());
             }

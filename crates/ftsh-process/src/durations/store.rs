@@ -3,10 +3,10 @@
 //! A record is appended to by one write under a lock, and replaced by a shorter one now and then.
 //! Whoever has the lock therefore checks that the file still has its name.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ use nix::errno::Errno;
 use nix::fcntl::OFlag;
 
 use crate::cleanup::replace_file;
-use crate::user_directory::{check_private, make_private};
+use crate::user_directory::{check_private, make_above, make_private};
 use ftsh_machine::durations::history::DurationHistory;
 use ftsh_machine::durations::learned::digest;
 use ftsh_sys::{FileLock, LockKind};
@@ -44,6 +44,8 @@ pub enum ScriptIdentity {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DurationStore {
     folder: PathBuf,
+    /// Home directory of the user, which the store does not create.
+    home: Option<PathBuf>,
 }
 
 /// Content of a record.
@@ -57,8 +59,8 @@ pub(crate) struct Record {
 
 impl DurationStore {
     /// Creates a store in a folder, which the first record creates if it is missing.
-    pub fn new(folder: PathBuf) -> Self {
-        Self { folder }
+    pub fn new(folder: PathBuf, home: Option<PathBuf>) -> Self {
+        Self { folder, home }
     }
 
     /// Returns the folder.
@@ -111,9 +113,7 @@ impl DurationStore {
         if !is_name(name) {
             return Err(ErrorKind::InvalidInput.into());
         }
-        if let Some(above) = self.folder.parent() {
-            DirBuilder::new().recursive(true).mode(0o700).create(above)?;
-        }
+        make_above(self.home.as_deref(), &self.folder)?;
         make_private(&self.folder)?;
         let options = OpenOptions::new().read(true).append(true).create(true).mode(0o600).clone();
         let mut record = self.locked(name, options)?;
@@ -222,7 +222,7 @@ mod tests {
 
     fn store() -> (tempfile::TempDir, DurationStore) {
         let directory = tempfile::tempdir().expect("a directory");
-        let store = DurationStore::new(directory.path().join("ftsh/durations"));
+        let store = DurationStore::new(directory.path().join("ftsh/durations"), None);
         (directory, store)
     }
 
