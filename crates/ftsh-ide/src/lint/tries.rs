@@ -15,8 +15,13 @@ use ftsh_syntax::slug::Slug;
 use ftsh_syntax::span::{Source, Span};
 
 pub(super) fn check(script: &Script, policy: &Policy) -> Vec<Warning> {
-    let mut check =
-        LimitCheck { source: &script.source, policy, around: Vec::new(), warnings: Vec::new() };
+    let mut check = LimitCheck {
+        source: &script.source,
+        policy,
+        deferring: deferring(script),
+        around: Vec::new(),
+        warnings: Vec::new(),
+    };
     check.block(&script.body);
     check.warnings
 }
@@ -24,6 +29,8 @@ pub(super) fn check(script: &Script, policy: &Policy) -> Vec<Warning> {
 struct LimitCheck<'a> {
     source: &'a Source,
     policy: &'a Policy,
+    /// `defer`, and the functions that may call `defer`.
+    deferring: Vec<&'a str>,
     /// Enclosing tries, the outermost first.
     around: Vec<EnclosingTry<'a>>,
     warnings: Vec<Warning>,
@@ -105,7 +112,7 @@ impl<'a> LimitCheck<'a> {
         if details.is_limit || self.around.iter().any(|around| has_time(around.limits)) {
             return;
         }
-        if let Some(span) = says(&details.body, &["defer"]) {
+        if let Some(span) = says(&details.body, &self.deferring) {
             let message = "a `try` without a time limit may be deferred forever";
             self.warnings.push(
                 Warning::new(Slug::UnlimitedDeferral, span, message)
@@ -352,6 +359,30 @@ fn multiply(factors: &[MaxAttempts]) -> String {
         let _ = write!(text, " = {product}");
     }
     text
+}
+
+/// Returns `defer` and the names of the functions that may defer the `try` of their callers.
+fn deferring(script: &Script) -> Vec<&str> {
+    let mut functions = Vec::new();
+    for file in script.all_files() {
+        collect_functions(&file.body, &mut functions);
+    }
+    let mut names = vec!["defer"];
+    while let Some(at) = functions.iter().position(|(_, body)| says(body, &names).is_some()) {
+        names.push(functions.swap_remove(at).0);
+    }
+    names
+}
+
+fn collect_functions<'a>(block: &'a Block, functions: &mut Vec<(&'a str, &'a Block)>) {
+    for command in &block.commands {
+        if let CommandKind::Function { name, body, .. } = &command.kind {
+            functions.push((name, body));
+        }
+        for inner in walk::blocks(command) {
+            collect_functions(inner, functions);
+        }
+    }
 }
 
 /// Returns the span of a command with one of these names that acts on the `try` of the block.

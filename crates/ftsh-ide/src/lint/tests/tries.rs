@@ -229,8 +229,11 @@ warning[unlimited-deferral]: a `try` without a time limit may be deferred foreve
     assert_quiet(&[
         "try for 1 hour\n  if .exists. busy\n    defer 30\n  end\nend",
         "try for 1 hour\n  try for 1 minute\n    defer 30\n  end\nend",
-        "function f\n  defer 30\nend\ntry 3 times\n  f\nend",
+        "function f\n  defer 30\nend\ntry for 1 hour\n  f\nend",
+        "function f\n  try for 1 hour\n    defer 30\n  end\nend\ntry 3 times\n  f\nend",
     ]);
+    let text = "function f\n  defer 30\nend\nfunction g\n  a\n  f\nend\ntry 3 times\n  g\nend";
+    assert_eq!(messages(text), ["a `try` without a time limit may be deferred forever"]);
 }
 
 #[test]
