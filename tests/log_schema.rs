@@ -10,7 +10,7 @@ use crate::support::Ftsh;
 const SCHEMA: &str = include_str!("../docs/reference/log.schema.json");
 
 /// Scripts that make the shell log every kind of record.
-const SCRIPTS: [&str; 23] = [
+const SCRIPTS: [&str; 24] = [
     "x=1; unset x; x=2; if $x .eql. 2; /bin/echo a; end; for i in 1 2; sh -c true; end",
     "try 3 times every 1 ms; sh -c 'exit 7'; catch; echo $error; end; sh -c 'exit 3'",
     "try for 50 ms; defer 10ms busy; end",
@@ -23,6 +23,7 @@ const SCRIPTS: [&str; 23] = [
     "sh -c 'kill -SEGV $$'",
     "try; nosuch; end",
     "limit 50 ms; try; sleep 10; finally; sleep 10; end; end",
+    "limit 50 ms; try; success; finally; sleep 10; end; end",
     "cat < /nosuch | cat",
     "try; false; catch; failure; end",
     "channel k at most 1; forall x in 1 2; try through k; sleep 0.1; end; end",

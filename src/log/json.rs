@@ -204,10 +204,11 @@ fn describe(event: &LogEvent) -> (&'static str, Details) {
             "avoided",
             vec![("node", json!(node)), ("reason", json!(why.name())), ("delay", seconds(*time))],
         ),
-        LogEvent::NotSent { engine, node, why, delay } => {
+        LogEvent::NotSent { engine, node, why, delay, idle } => {
             let mut details = vec![("engine", json!(engine.name())), ("reason", json!(why))];
             details.extend(node.as_ref().map(|node| ("node", json!(node))));
             details.extend(delay.map(|delay| ("delay", seconds(delay))));
+            details.extend(idle.map(|idle| ("idle", seconds(idle))));
             ("not_sent", details)
         }
         LogEvent::InputEnded(attempt) => ("input_ended", vec![("attempt", json!(attempt))]),
@@ -215,6 +216,9 @@ fn describe(event: &LogEvent) -> (&'static str, Details) {
         LogEvent::Catch => ("catch", vec![]),
         LogEvent::Finally => ("finally", vec![]),
         LogEvent::FinallyCut { begun } => ("finally_cut", vec![("begun", json!(begun))]),
+        LogEvent::FinallyContinues { time } => {
+            ("finally_continues", vec![("limit", seconds(*time))])
+        }
         LogEvent::RetriesEnded(_) => ("retries_ended", vec![]),
         LogEvent::GroupEnded(branch) => ("group_ended", vec![("branch", json!(branch.0))]),
         LogEvent::Canceled => ("canceled", vec![]),

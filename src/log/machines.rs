@@ -130,6 +130,7 @@ mod tests {
             node: Some("n3".into()),
             why: why.into(),
             delay: None,
+            idle: None,
         };
         let events = [
             placed("n1"),

@@ -110,12 +110,14 @@ fn every_event() -> Vec<LogEvent> {
             node: Some("node3".into()),
             why: "it has no ftsh".into(),
             delay: None,
+            idle: None,
         },
         LogEvent::NotSent {
             engine: EngineId::Ssh,
             node: None,
             why: "nobody answers".into(),
             delay: Some(second),
+            idle: Some(61 * second),
         },
         LogEvent::InputEnded(2),
         LogEvent::TrySucceeded(3),
@@ -123,6 +125,7 @@ fn every_event() -> Vec<LogEvent> {
         LogEvent::Finally,
         LogEvent::FinallyCut { begun: true },
         LogEvent::FinallyCut { begun: false },
+        LogEvent::FinallyContinues { time: second },
         LogEvent::Canceled,
         LogEvent::Condition(true),
         LogEvent::Iteration { kind: "forany", name: "x".into(), value: "a".into() },
@@ -178,13 +181,14 @@ fn text_lines() {
     node3 is avoided for 1.5 s: a branch was lost there
     node3 is avoided for 1.5 s: a branch failed there
     slurm: node3 did not run the branch: it has no ftsh
-    ssh did not run the branch: nobody answers; 1.5 s until it is asked again
+    no machine has run a branch for 1 min 31 s; ssh did not run the branch: nobody answers; 1.5 s until it is asked again
     try: the standard input has ended since the first attempt, so that attempt 2 reads nothing; with `same input` each attempt reads all of it
     try: attempt 3 succeeded
     catch
     finally
     finally is cut short
     finally isn't run: there is no time left for it
+    finally continues for up to 1.5 s: everything around it is canceled
     canceled
     condition: true
     forany: x=a
@@ -245,13 +249,14 @@ fn json_lines() {
     {"event":"avoided","node":"node3","reason":"lost","delay":1.5}
     {"event":"avoided","node":"node3","reason":"failed","delay":1.5}
     {"event":"not_sent","engine":"slurm","reason":"it has no ftsh","node":"node3"}
-    {"event":"not_sent","engine":"ssh","reason":"nobody answers","delay":1.5}
+    {"event":"not_sent","engine":"ssh","reason":"nobody answers","delay":1.5,"idle":91.5}
     {"event":"input_ended","attempt":2}
     {"event":"try_succeeded","attempt":3}
     {"event":"catch"}
     {"event":"finally"}
     {"event":"finally_cut","begun":true}
     {"event":"finally_cut","begun":false}
+    {"event":"finally_continues","limit":1.5}
     {"event":"canceled"}
     {"event":"condition","value":true}
     {"event":"iteration","loop":"forany","name":"x","value":"a"}

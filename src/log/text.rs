@@ -138,6 +138,11 @@ impl fmt::Display for EventText<'_> {
             LogEvent::FinallyCut { begun: false } => {
                 f.write_str("finally isn't run: there is no time left for it")
             }
+            LogEvent::FinallyContinues { time } => write!(
+                f,
+                "finally continues for up to {}: everything around it is canceled",
+                Human(*time)
+            ),
             LogEvent::GroupEnded(branch) => write!(f, "output of task {} is written", branch.0),
             LogEvent::RetriesEnded(_) => f.write_str("retries have ended"),
             LogEvent::Canceled => f.write_str("canceled"),
@@ -150,8 +155,11 @@ impl fmt::Display for EventText<'_> {
                 };
                 write!(f, "{node} is avoided for {}: {what}", Human(*time))
             }
-            LogEvent::NotSent { engine, node, why, delay } => {
+            LogEvent::NotSent { engine, node, why, delay, idle } => {
                 let engine = engine.name();
+                if let Some(idle) = idle {
+                    write!(f, "no machine has run a branch for {}; ", Human(*idle))?;
+                }
                 match node {
                     Some(node) => write!(f, "{engine}: {node} did not run the branch: {why}")?,
                     None => write!(f, "{engine} did not run the branch: {why}")?,

@@ -127,7 +127,9 @@ impl Driver for Cluster {
 fn run_with(script: &str, fates: Vec<(&'static str, Fate)>, config: Config) -> (Cluster, Outcome) {
     let script = parse("script", script).expect("a script");
     let mut cluster = Cluster::new(fates);
-    let config = Config { log_level: Level::STRUCTURES, ..config };
+    let is_default = config.log_level == Level::NOTHING;
+    let log_level = if is_default { Level::STRUCTURES } else { config.log_level };
+    let config = Config { log_level, ..config };
     let mut machine = Machine::new(&script, vec!["script".into()], Vec::new(), config, 7);
     let outcome = driver::run(&mut machine, &mut cluster);
     assert!(cluster.alive.is_empty(), "something is left");
@@ -320,6 +322,32 @@ fn the_log_has_the_machines_of_branches() {
             "was on Some(\"n3\")",
         ]
     );
+}
+
+#[test]
+fn a_minute_without_any_machine_is_logged_for_all() {
+    let notices = |script: &str, fates: Vec<(&'static str, Fate)>| {
+        let config = Config { log_level: Level::ENDING, ..Config::default() };
+        let (cluster, _) = run_with(script, fates, config);
+        let idle = cluster.events.into_iter().filter_map(|event| match event {
+            LogEvent::NotSent { idle, .. } => Some(idle.expect("a long time").as_secs()),
+            _ => None,
+        });
+        idle.collect::<Vec<_>>()
+    };
+    let script = "try for 1 hour or 1 time\n forall x in a on slurm\n job\n end\nend";
+    for blame in [Blame::Engine, Blame::Node] {
+        let idle = notices(script, vec![("n1", Refused(blame)); 999]);
+        let first = usize::from(blame == Blame::Engine);
+        assert!(idle.len() >= first && idle.len() <= 6, "{idle:?}");
+        assert!(idle.iter().all(|idle| *idle >= 60), "{idle:?}");
+        assert!(idle.windows(2).all(|pair| pair[1] >= 2 * pair[0]), "{idle:?}");
+    }
+    // A machine that runs branches is enough, even if it has no room.
+    let busy = "try for 1 hour or 1 time\n forall x in a b on slurm\n job\n end\nend";
+    let mut fates = vec![("n1", GoesOn)];
+    fates.extend(vec![("n2", Refused(Blame::Node)); 999]);
+    assert_eq!(notices(busy, fates), [0; 0]);
 }
 
 #[test]

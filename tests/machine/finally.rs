@@ -118,6 +118,17 @@ fn a_second_signal_cuts_finally_short() {
 }
 
 #[test]
+fn the_log_says_that_a_running_group_continues() {
+    let script = "try for 2 seconds or 1 time; try; fail; finally; work 3; echo end; end; end";
+    let ran = cleaning().logging(Level::FAILURES).run(script).prints("end\n").takes(3.0);
+    let trace = ran.world.trace();
+    assert_eq!(trace.matches("FinallyContinues { time: ").count(), 1, "{trace}");
+    let script = "try for 9 seconds or 1 time; try; fail; finally; work 3; echo end; end; end";
+    let ran = cleaning().logging(Level::FAILURES).run(script).prints("end\n").takes(3.0);
+    assert!(!ran.world.trace().contains("FinallyContinues"), "{}", ran.world.trace());
+}
+
+#[test]
 fn without_time_to_kill_none_runs_and_the_log_says_so() {
     let world =
         world().config(|config| config.kill_timeout = Duration::ZERO).logging(Level::FAILURES);

@@ -183,6 +183,11 @@ pub enum LogEvent {
         /// True if the group had begun.
         begun: bool,
     },
+    /// A running `finally` group continues, although everything around it is canceled.
+    FinallyContinues {
+        /// Maximum remaining duration of the group.
+        time: Duration,
+    },
     /// The grouped output of this branch is written, or never will be. Logs have no line for this
     /// event.
     GroupEnded(TaskId),
@@ -206,6 +211,8 @@ pub enum LogEvent {
         why: String,
         /// Time without dispatches, if the engine is to blame.
         delay: Option<Duration>,
+        /// Time since a machine ran a branch or the first refusal, if long and not yet logged.
+        idle: Option<Duration>,
     },
     /// A machine is avoided for a while.
     Avoided {
@@ -426,6 +433,7 @@ impl LogEvent {
             | Self::Catch
             | Self::Finally
             | Self::FinallyCut { .. }
+            | Self::FinallyContinues { .. }
             | Self::GroupEnded(_)
             | Self::RetriesEnded(_)
             | Self::Canceled
@@ -483,10 +491,13 @@ impl LogEvent {
             Self::CommandFailed(_)
             | Self::Failed(_)
             | Self::TryFailed { .. }
-            | Self::NotSent { .. }
             | Self::Survivor { .. }
             | Self::RetriesEnded(_)
+            | Self::FinallyContinues { .. }
             | Self::Resumed { .. } => Level::FAILURES,
+            // The script may wait forever.
+            Self::NotSent { idle: Some(_), .. } => Level::ENDING,
+            Self::NotSent { idle: None, .. } => Level::FAILURES,
             // A skipped cleanup is logged at every level.
             Self::FinallyCut { .. } => Level::NOTHING,
             // An attempt that reads nothing may well succeed, and nothing else would report that.

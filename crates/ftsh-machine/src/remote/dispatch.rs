@@ -232,8 +232,10 @@ impl Dispatcher<'_> {
                 Some(self.core.remote.engine(engine).record_failure(now, self.random.rng()))
             }
         };
-        let event = || LogEvent::NotSent { engine, node, why: why.into(), delay };
-        self.core.log(task, event, Level::FAILURES);
+        let idle = self.core.remote.engine(engine).record_refusal(now);
+        let event = LogEvent::NotSent { engine, node, why: why.into(), delay, idle };
+        let level = event.level();
+        self.core.log(task, || event, level);
         match delay {
             Some(delay) if blame == Blame::Node => {
                 let timer = self.core.scheduler.arm(now + delay, Timer::Wake(task.id));

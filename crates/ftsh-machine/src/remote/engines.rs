@@ -7,7 +7,8 @@ use std::time::Duration;
 use rand::Rng;
 
 use crate::effect::{ProcessId, TaskId};
-use crate::remote::nodes::Nodes;
+use crate::record::LONG_DELAY;
+use crate::remote::nodes::{Nodes, Shunned};
 use crate::time::Time;
 use ftsh_syntax::backoff::{Backoff, Policy, PolicyKind};
 use ftsh_syntax::engine::EngineId;
@@ -36,6 +37,8 @@ pub(crate) struct EngineLoad {
     refused: Option<Backoff>,
     /// Moment before which nothing is dispatched.
     closed_until: Time,
+    /// First refusal since a machine ran a branch, and the moment of the next notice.
+    idle: Option<(Time, Time)>,
 }
 
 /// Permission to dispatch a branch.
@@ -99,6 +102,7 @@ impl EngineLoad {
     /// Records a success of the engine.
     pub(crate) fn record_success(&mut self) {
         self.refused = None;
+        self.idle = None;
         self.closed_until = Time::START;
     }
 
@@ -112,6 +116,18 @@ impl EngineLoad {
         let delay = backoff.next_delay(now.elapsed(), rng);
         self.closed_until = now + delay;
         delay
+    }
+
+    /// Records that a branch was not run. Returns the time without any machine that runs branches,
+    /// first after a minute, and then each time that it has doubled.
+    pub(crate) fn record_refusal(&mut self, now: Time) -> Option<Duration> {
+        if self.nodes.has_good(&Shunned::default(), now) {
+            return None;
+        }
+        let (since, notice) = self.idle.get_or_insert((now, now + LONG_DELAY));
+        let idle = (now >= *notice).then(|| now - *since)?;
+        *notice = now + idle;
+        Some(idle)
     }
 
     /// Takes the waiting tasks, each of which checks its turn again.

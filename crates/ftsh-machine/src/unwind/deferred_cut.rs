@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use crate::effect::{ScopeId, TaskId};
 use crate::outcome::KindAndCode;
+use crate::record::{Level, LogEvent};
 use crate::tasks::core::Core;
 use crate::tasks::flow::Flow;
 use crate::tasks::frame::{FrameKind, TryFrame, TryPhase};
@@ -149,10 +150,14 @@ impl Unwinder<'_> {
     /// scope.
     fn limit_group(&mut self, task: &mut Task, at: usize, limit: Deadline) -> Option<ScopeId> {
         let FrameKind::Finally(group) = &mut task.frames.get_mut(at)?.kind else { return None };
-        group.spared = true;
+        let is_news = !std::mem::replace(&mut group.spared, true);
         let limit = group.limit.map_or(limit, |before| before.min(limit));
         group.limit = Some(limit);
-        let scope = group.scope;
+        let (scope, line) = (group.scope, group.code.line);
+        if is_news && let Some(time) = limit.remaining(self.core.now()) {
+            let event = || LogEvent::FinallyContinues { time };
+            self.core.log_at(task, line, event, Level::FAILURES);
+        }
         self.limit_tries(task, at + 1, limit);
         Some(scope)
     }
