@@ -34,7 +34,7 @@ pub(super) fn line(
     if let Some(task) = record.task {
         put("task", json!(task.0));
     }
-    if let Some(branch) = &record.branch {
+    if let Some(branch) = &record.around.branch {
         put("branch", json!(branch));
     }
     put("script", json!(*record.file));

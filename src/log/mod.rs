@@ -170,14 +170,14 @@ impl LogWriter {
     pub fn write(&mut self, record: &LogRecord) {
         match record.event {
             LogEvent::GroupEnded(branch) => {
-                self.put_repeats(|repeated| repeated.group == Some(branch));
+                self.put_repeats(|repeated| repeated.around.group == Some(branch));
                 if let Some(lines) = self.groups.take(branch) {
                     self.put_text(&lines, &record.file);
                 }
                 return;
             }
             LogEvent::RetriesEnded(depth) => {
-                return self.put_repeats(|it| it.task == record.task && it.depth >= depth);
+                return self.put_repeats(|it| it.task == record.task && it.around.depth >= depth);
             }
             _ if record.level > self.level => return,
             LogEvent::Interrupted(_) | LogEvent::Suspended(_) => self.put_repeats(|_| true),
@@ -252,7 +252,7 @@ impl LogWriter {
     fn put_with(&mut self, at: Timestamp, record: &LogRecord, words: &str) {
         let mut line = self.lines.render(at, record).to_owned();
         line.insert_str(line.len() - 1, words);
-        let group = record.group.filter(|_| self.is_read_by_people());
+        let group = record.around.group.filter(|_| self.is_read_by_people());
         let text = match group {
             Some(group) => self.groups.add(group, &line),
             None => Some(line),

@@ -11,7 +11,7 @@ use jiff::tz::{Offset, TimeZone};
 use super::*;
 use ftsh_machine::effect::TaskId;
 use ftsh_machine::outcome::TrySummary;
-use ftsh_machine::record::{AvoidReason, LogEvent};
+use ftsh_machine::record::{AvoidReason, LogEvent, Surroundings};
 use ftsh_machine::trace::Trace;
 use ftsh_machine::{Failure, FailureKind, Time};
 use ftsh_syntax::Source;
@@ -320,9 +320,13 @@ fn branches_and_places_are_told_if_there_are_any() {
     let style = style(Format::Text, true);
     let branch = LogRecord { task: Some(TaskId(5)), ..record(LogEvent::Catch) };
     assert!(written(&style, &branch).ends_with(" backup.ftsh:3 (task 5) catch"));
-    let branch = LogRecord { branch: Some("host=h2\n".into()), ..branch };
+    let around = |is_stage| {
+        let branch = Some("host=h2\n".into());
+        Box::new(Surroundings { is_stage, branch, ..Surroundings::default() })
+    };
+    let branch = LogRecord { around: around(false), ..branch };
     assert!(written(&style, &branch).ends_with(r" backup.ftsh:3 (host=h2\n) catch"));
-    let stage = LogRecord { is_stage: true, ..branch };
+    let stage = LogRecord { around: around(true), ..branch };
     assert!(written(&style, &stage).ends_with(r" backup.ftsh:3 (host=h2\n, task 5) catch"));
     let nowhere = LogRecord { task: None, line: 0, ..record(LogEvent::Catch) };
     assert!(written(&style, &nowhere).ends_with(" backup.ftsh catch"));

@@ -40,8 +40,9 @@ fn write_line(
     if record.line > 0 {
         write!(out, ":{}", record.line)?;
     }
-    let is_named = |task: &TaskId| task.0 > 0 && (record.is_stage || record.branch.is_none());
-    match (&record.branch, record.task.filter(is_named)) {
+    let around = &record.around;
+    let is_named = |task: &TaskId| task.0 > 0 && (around.is_stage || around.branch.is_none());
+    match (&around.branch, record.task.filter(is_named)) {
         (Some(branch), Some(task)) => write!(out, " ({branch}, task {})", task.0)?,
         (Some(branch), None) => write!(out, " ({branch})")?,
         (None, Some(task)) => write!(out, " (task {})", task.0)?,

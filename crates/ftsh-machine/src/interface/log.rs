@@ -45,16 +45,12 @@ impl Core {
 
     /// Creates the record of an event of a task.
     pub(crate) fn record(&self, task: &Task, line: u32, event: LogEvent) -> LogRecord {
-        let surroundings = self.surroundings(task);
         LogRecord {
             at: self.now(),
             level: event.level(),
             task: Some(task.id),
             parent: task.parent.map(|(parent, _)| parent),
-            is_stage: surroundings.is_stage,
-            branch: surroundings.branch,
-            group: surroundings.group,
-            depth: task.frames.len(),
+            around: Box::new(self.surroundings(task)),
             file: Arc::clone(task.program.source.name()),
             line,
             attempt: task.attempt().map(|attempt| attempt.number).filter(|number| *number > 0),

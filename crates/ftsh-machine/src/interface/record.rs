@@ -51,14 +51,8 @@ pub struct LogRecord {
     pub task: Option<TaskId>,
     /// Task that waits for the task of the event, if any.
     pub parent: Option<TaskId>,
-    /// True if the task is a stage of a pipeline.
-    pub is_stage: bool,
-    /// Variables and words of the enclosing branches, outermost first, as `dc=a, host=web3`.
-    pub branch: Option<String>,
-    /// Outermost enclosing branch with grouped output, if any.
-    pub group: Option<TaskId>,
-    /// Number of the task's structures around the event.
-    pub depth: usize,
+    /// Structures around the event.
+    pub around: Box<Surroundings>,
     /// Name of the script.
     pub file: Arc<str>,
     /// Line, from 1; 0 if there is none.
@@ -69,6 +63,19 @@ pub struct LogRecord {
     pub uncaught: bool,
     /// Kind of the event, with its details.
     pub event: LogEvent,
+}
+
+/// Structures around an event.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Surroundings {
+    /// True if the task is a stage of a pipeline.
+    pub is_stage: bool,
+    /// Variables and words of the enclosing branches, outermost first, as `dc=a, host=web3`.
+    pub branch: Option<String>,
+    /// Outermost enclosing branch with grouped output, if any.
+    pub group: Option<TaskId>,
+    /// Number of the task's own structures.
+    pub depth: usize,
 }
 
 /// Event of a log.
@@ -362,10 +369,7 @@ impl LogRecord {
             level,
             task: None,
             parent: None,
-            is_stage: false,
-            branch: None,
-            group: None,
-            depth: 0,
+            around: Box::default(),
             file,
             line,
             attempt: None,
@@ -388,7 +392,7 @@ impl LogRecord {
         {
             *word = secrets.hide_bytes(word).into_owned().into();
         }
-        let texts = record.event.texts().into_iter().chain(&mut record.branch);
+        let texts = record.event.texts().into_iter().chain(&mut record.around.branch);
         texts.for_each(|text| secrets.hide_in(text));
         record.file = secrets.hide(&self.file).into();
         Cow::Owned(record)
@@ -491,17 +495,17 @@ impl LogEvent {
             Self::CommandFailed(_)
             | Self::Failed(_)
             | Self::TryFailed { .. }
+            | Self::NotSent { idle: None, .. }
             | Self::Survivor { .. }
             | Self::RetriesEnded(_)
             | Self::FinallyContinues { .. }
             | Self::Resumed { .. } => Level::FAILURES,
-            // The script may wait forever.
-            Self::NotSent { idle: Some(_), .. } => Level::ENDING,
-            Self::NotSent { idle: None, .. } => Level::FAILURES,
             // A skipped cleanup is logged at every level.
             Self::FinallyCut { .. } => Level::NOTHING,
             // An attempt that reads nothing may well succeed, and nothing else would report that.
             Self::InputEnded(_)
+            // The script may wait forever.
+            | Self::NotSent { idle: Some(_), .. }
             | Self::EndedBy(_)
             | Self::Hanging { .. }
             | Self::Interrupted(_)

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::effect::TaskId;
 use crate::outcome::shorten;
-use crate::record::LogRecord;
+use crate::record::{LogRecord, Surroundings};
 use crate::tasks::core::Core;
 use crate::tasks::frame::{CallFrame, FrameKind, JoinKind};
 use crate::tasks::task::Task;
@@ -39,17 +39,6 @@ impl TraceWalk {
     }
 }
 
-/// Place of a task among branches and stages.
-#[derive(Debug, Default)]
-pub(crate) struct Surroundings {
-    /// True if the task is a stage of a pipeline.
-    pub is_stage: bool,
-    /// Variables and words of the enclosing branches, outermost first.
-    pub branch: Option<String>,
-    /// Outermost enclosing branch with grouped output.
-    pub group: Option<TaskId>,
-}
-
 /// Joins the descriptions of the branches around a branch and of those from that branch inward.
 fn nested(outer: Option<String>, inner: Option<String>) -> Option<String> {
     let all: Vec<_> = outer.into_iter().chain(inner).collect();
@@ -59,7 +48,7 @@ fn nested(outer: Option<String>, inner: Option<String>) -> Option<String> {
 impl Core {
     /// Finds the branches and stages around a task.
     pub(crate) fn surroundings(&self, task: &Task) -> Surroundings {
-        let mut found = Surroundings::default();
+        let mut found = Surroundings { depth: task.frames.len(), ..Surroundings::default() };
         let mut inner = task;
         while let Some((parent, _)) = inner.parent
             && let Some(parent) = self.tasks.get(parent)
@@ -94,12 +83,12 @@ impl Core {
         let is_grouped = parent.frames.last().is_some_and(
             |frame| matches!(&frame.kind, FrameKind::Join(join) if join.kind.is_grouped()),
         );
-        LogRecord {
-            is_stage: false,
+        let around = Surroundings {
             branch: nested(outer.branch, Some(own)),
             group: outer.group.or(record.task.filter(|_| is_grouped)),
-            ..record
-        }
+            ..Surroundings::default()
+        };
+        LogRecord { around: Box::new(around), ..record }
     }
 
     /// Adds all calls and branches around a task to the trace of its failure.
