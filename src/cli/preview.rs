@@ -32,7 +32,9 @@ pub(super) fn run(
 ) -> Result<Outcome> {
     let places = Directories::find(directories).map_err(|error| anyhow!("--preview: {error}"))?;
     // A preview that was killed leaves its layers.
-    places.sweep();
+    for line in places.sweep() {
+        report(&format!("ftsh: {line}\n"));
+    }
     let attempt = covered::cover(&places, None).map_err(|error| anyhow!("--preview: {error}"))?;
     let status = covered::run(&attempt, [INSIDE.into()].into_iter().chain(words), |_| {})?.status;
     let changes = attempt.changes().map_err(|error| anyhow!("--preview: {error}"))?;

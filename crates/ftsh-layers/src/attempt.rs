@@ -189,28 +189,46 @@ impl Attempt {
     /// Makes all changes take place.
     ///
     /// All programs of the attempt have ended. After an error other than
-    /// [`CommitFailure::Unfinished`], the directories are as before the attempt.
+    /// [`CommitFailure::Unfinished`] and [`CommitFailure::Mixed`], the directories are as before the
+    /// attempt.
     pub fn commit(self) -> Result<Committed, CommitFailure> {
-        self.commit_observed(false, &mut || {})
+        self.commit_if(false, &mut || true)
     }
 
-    /// Commits like [`Attempt::commit`], and leaves a record of the commit for a process that asks
-    /// later, by [`CommitRecord::find`].
-    pub fn commit_recorded(self) -> Result<Committed, CommitFailure> {
-        self.commit_observed(true, &mut || {})
+    /// Commits like [`Attempt::commit`], if `decide` returns true right before the first change. What
+    /// takes long, as the wait for the disk, is over then.
+    ///
+    /// With `is_recorded`, leaves a record of the commit for a process that asks later, by
+    /// [`CommitRecord::find`].
+    pub fn commit_if(
+        self,
+        is_recorded: bool,
+        decide: &mut dyn FnMut() -> bool,
+    ) -> Result<Committed, CommitFailure> {
+        self.commit_with(is_recorded, decide, &mut || {})
     }
 
     /// Commits, with a call before each step.
+    #[cfg(test)]
     pub(crate) fn commit_observed(
+        self,
+        is_recorded: bool,
+        observe: &mut dyn FnMut(),
+    ) -> Result<Committed, CommitFailure> {
+        self.commit_with(is_recorded, &mut || true, observe)
+    }
+
+    fn commit_with(
         mut self,
         is_recorded: bool,
+        decide: &mut dyn FnMut() -> bool,
         observe: &mut dyn FnMut(),
     ) -> Result<Committed, CommitFailure> {
         // The kernel removes the mounts.
         drop(self.namespaces.take());
         let trees = std::mem::take(&mut self.trees);
-        let nested = commit::commit_nested(&self.nested)?.changes;
-        let mut result = commit::commit(&trees, is_recorded, observe);
+        let nested = commit::commit_nested(&self.nested, decide)?.changes;
+        let mut result = commit::commit(&trees, is_recorded, decide, observe);
         match &mut result {
             Ok(committed) => committed.changes += nested,
             Err(failure) if nested > 0 && !matches!(failure, CommitFailure::Unfinished { .. }) => {

@@ -79,12 +79,6 @@ pub(crate) fn open_directory(at: impl AsFd, name: &CStr) -> io::Result<OwnedFd> 
     Ok(openat(at, name, flags, Mode::empty())?)
 }
 
-/// Opens a directory as a place for paths. A link is not followed.
-pub(crate) fn open_place(at: impl AsFd, name: &CStr) -> io::Result<OwnedFd> {
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    Ok(openat(at, name, flags, Mode::empty())?)
-}
-
 /// Returns the names in a directory that is open for reading.
 pub(crate) fn names(directory: impl AsFd) -> io::Result<Vec<CString>> {
     let mut names = Vec::new();
@@ -109,9 +103,21 @@ pub(crate) fn path_of(directory: BorrowedFd) -> PathBuf {
     path_in(directory, c"")
 }
 
-/// True if the name can belong to layers of some attempt.
+/// Number of digits at the end of a mark.
+const MARK_DIGITS: usize = 16;
+
+/// True if the name can belong to layers of some attempt: the prefix, a mark of hexadecimal digits,
+/// and the number of the directory.
 pub(crate) fn is_reserved(name: &CStr) -> bool {
-    name.to_bytes().starts_with(PREFIX.as_bytes())
+    let rest = name.to_bytes().strip_prefix(PREFIX.as_bytes()).unwrap_or_default();
+    let end = rest.iter().rposition(|byte| *byte == b'-').unwrap_or(0);
+    let Some((begin, digits)) = rest[..end].split_at_checked(end.wrapping_sub(MARK_DIGITS)) else {
+        return false;
+    };
+    let number = &rest[end + 1..];
+    let is_mark = digits.iter().all(u8::is_ascii_hexdigit)
+        && begin.iter().all(|byte| byte.is_ascii_hexdigit() || *byte == b'-');
+    is_mark && !number.is_empty() && number.iter().all(u8::is_ascii_digit)
 }
 
 /// Returns a path as a string of C.

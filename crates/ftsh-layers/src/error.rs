@@ -114,6 +114,8 @@ impl CommitFailure {
             | Self::Unfinished { error, .. }
             | Self::Incomplete { error, .. } => Some(error),
             Self::Conflict { .. }
+            | Self::Mixed { .. }
+            | Self::Canceled
             | Self::Locked { .. }
             | Self::Moved { .. }
             | Self::Linked { .. }
@@ -142,6 +144,23 @@ pub enum CommitFailure {
         /// Path of the entry.
         path: PathBuf,
     },
+    /// Another process changed an entry, and also an entry that the commit had put in its place. All
+    /// other steps were undone.
+    #[error(
+        "`{}` was changed by another process meanwhile, and so was `{}` during the commit, which stays \
+         as it is",
+        .path.display(),
+        .kept.display()
+    )]
+    Mixed {
+        /// Path of the entry that ended the commit.
+        path: PathBuf,
+        /// Path of the entry that stays.
+        kept: PathBuf,
+    },
+    /// The caller decided against the commit.
+    #[error("the commit was canceled before its first change")]
+    Canceled,
     /// Another process holds the lock on a directory.
     #[error("another process holds the lock on `{}`", .path.display())]
     Locked {
@@ -163,7 +182,7 @@ pub enum CommitFailure {
         /// Path of the file.
         path: PathBuf,
     },
-    /// A step failed, and all earlier steps were undone.
+    /// A step failed, and all steps were undone.
     #[error("`{}`: {}", .path.display(), plain(.error))]
     Failed {
         /// Path of the file.
@@ -182,9 +201,14 @@ pub enum CommitFailure {
     /// The changes of an inner attempt are there only in part, for this reason.
     #[error("{0}")]
     Defect(String),
-    /// A step failed, and earlier steps could not be undone. [`crate::roll_forward`] finishes the
-    /// commit.
-    #[error("`{}`: {}; some files are new already, the rest follows later", .path.display(), plain(.error))]
+    /// A step failed, and earlier steps could not be undone yet, or the note could not be removed after
+    /// the last step. [`crate::sweep`] undoes or finishes the commit.
+    #[error(
+        "`{}`: {}; some files are new already, and the next shell that finds `{}` sets them right",
+        .path.display(),
+        plain(.error),
+        .layers.display()
+    )]
     Unfinished {
         /// Path of the file.
         path: PathBuf,

@@ -183,11 +183,15 @@ impl Layers {
         self.has(INDEX)
     }
 
-    /// Creates the directory for entries between two places, with links to files of the index.
-    pub(crate) fn prepare(&self, links: &[Prepared]) -> io::Result<()> {
-        mkdirat(&*self.directory, ASIDE, Mode::RWXU)?;
+    /// Creates the directory for entries between two places.
+    pub(crate) fn prepare(&self) -> io::Result<()> {
+        Ok(mkdirat(&*self.directory, ASIDE, Mode::RWXU)?)
+    }
+
+    /// Creates links to files of the index.
+    pub(crate) fn link(&self, links: &[Prepared]) -> io::Result<()> {
+        let from = entry::open_directory(self.fd(), INDEX)?;
         for link in links {
-            let from = entry::open_directory(self.fd(), INDEX)?;
             let to = CString::new(link.aside.as_slice())?;
             linkat(&from, link.name.as_c_str(), self.fd(), to.as_c_str(), AtFlags::empty())?;
             strip_file(self.fd(), &to)?;

@@ -5,26 +5,10 @@ use std::ffi::CString;
 use serde::{Deserialize, Serialize};
 
 use crate::entry::FileTime;
+use crate::seen::Seen;
 
 /// Path below a directory, as bytes.
 pub(crate) type RelativePath = Vec<u8>;
-
-/// Place of an entry.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Spot {
-    /// Path below the covered directory. The empty path is the directory itself.
-    Directory(RelativePath),
-    /// Path below the layers.
-    Layers(RelativePath),
-}
-
-impl Spot {
-    pub(crate) fn path(&self) -> &[u8] {
-        match self {
-            Self::Directory(path) | Self::Layers(path) => path,
-        }
-    }
-}
 
 /// Value before and after a step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,15 +29,25 @@ pub(crate) type Owner = (u32, u32);
 /// Name of an extended attribute, with its values.
 pub(crate) type AttributeChange = (Vec<u8>, ValueChange<Option<Vec<u8>>>);
 
-/// Rename of an entry within one file system.
+/// Exchange of an entry of the covered directory and an entry of the layers. One of them may be none.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Rename {
-    pub(crate) from: Spot,
-    pub(crate) to: Spot,
-    /// Inode of the entry, at `from` before the step and at `to` afterwards.
+pub(crate) struct Swap {
+    /// Place below the covered directory.
+    pub(crate) outer: RelativePath,
+    /// Place below the layers.
+    pub(crate) inner: RelativePath,
+    /// Entry at the outer place before the step, and at the inner place afterwards.
+    pub(crate) old: Option<Seen>,
+    /// Entry at the inner place before the step, and at the outer place afterwards.
+    pub(crate) new: Option<Seen>,
+}
+
+/// Rename of an entry within the layers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Move {
+    pub(crate) from: RelativePath,
+    pub(crate) to: RelativePath,
     pub(crate) inode: u64,
-    /// True to exchange the entry with the entry at `to`.
-    pub(crate) exchange: bool,
 }
 
 /// Change of what is known about a directory.
@@ -86,7 +80,8 @@ impl Adjust {
 /// Step of a commit, for one of the covered directories.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Step {
-    Rename(Rename),
+    Swap(Swap),
+    Move(Move),
     Adjust(Adjust),
 }
 
@@ -94,9 +89,10 @@ impl Step {
     /// Returns the step that undoes this one.
     pub(crate) fn reversed(self) -> Self {
         match self {
-            Self::Rename(Rename { from, to, inode, exchange }) => {
-                Self::Rename(Rename { from: to, to: from, inode, exchange })
+            Self::Swap(Swap { outer, inner, old, new }) => {
+                Self::Swap(Swap { outer, inner, old: new, new: old })
             }
+            Self::Move(Move { from, to, inode }) => Self::Move(Move { from: to, to: from, inode }),
             Self::Adjust(Adjust { path, inode, owner, mode, attributes, time }) => {
                 Self::Adjust(Adjust {
                     path,
@@ -116,10 +112,8 @@ impl Step {
     /// Returns the path that a message about the step names.
     pub(crate) fn subject(&self) -> &[u8] {
         match self {
-            Self::Rename(Rename { from, to, .. }) => match (from, to) {
-                (_, Spot::Directory(path)) | (Spot::Directory(path), _) => path,
-                _ => b"",
-            },
+            Self::Swap(swap) => &swap.outer,
+            Self::Move(_) => b"",
             Self::Adjust(adjust) => &adjust.path,
         }
     }

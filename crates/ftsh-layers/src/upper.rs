@@ -2,12 +2,21 @@
 
 use std::ffi::{CStr, CString};
 use std::io;
+use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use rustix::fs::{AtFlags, Mode, Stat, chmodat, lremovexattr};
 
-use crate::entry::{self, AttributeSet, is_directory, is_whiteout, mode, path_in};
+use crate::entry::{self, AttributeSet, is_directory, is_reserved, is_whiteout, mode, path_in};
 use crate::layers::{UPPER, is_of_overlay};
+use crate::step::join;
+use crate::walk::open_below;
+
+/// All entries of the layers.
+pub(crate) struct Survey {
+    /// The root, and then the entries of each directory one after the other, sorted by name.
+    nodes: Vec<Node>,
+}
 
 /// Entry of the layers.
 pub(crate) struct Node {
@@ -19,7 +28,7 @@ pub(crate) struct Node {
     pub(crate) marks: OverlayMarks,
     /// Extended attributes of a directory.
     pub(crate) attributes: AttributeSet,
-    pub(crate) children: Vec<Node>,
+    children: Range<usize>,
 }
 
 /// Attributes that the overlay set.
@@ -43,51 +52,97 @@ impl Node {
         is_directory(&self.stat)
     }
 
-    /// Returns the entry with this name.
-    pub(crate) fn child(&self, name: &CStr) -> Option<&Self> {
-        let found = self.children.binary_search_by(|child| child.name.as_c_str().cmp(name)).ok()?;
-        self.children.get(found)
-    }
-
     pub(crate) fn is_whiteout(&self) -> bool {
         is_whiteout(&self.stat)
     }
+
+    fn is_marked(&self) -> bool {
+        !self.marks.names.is_empty()
+    }
 }
 
-/// Returns the root of the changes with everything below. Calls `observe` for each entry.
-pub(crate) fn survey(layers: BorrowedFd, observe: &mut dyn FnMut()) -> io::Result<Node> {
-    let found = entry::find(layers, UPPER)?.ok_or(io::ErrorKind::NotFound)?;
-    node(layers, UPPER.to_owned(), found, observe)
-}
-
-fn node(
-    parent: BorrowedFd,
-    name: CString,
-    stat: Stat,
-    observe: &mut dyn FnMut(),
-) -> io::Result<Node> {
-    observe();
-    let marks = if is_whiteout(&stat) { OverlayMarks::default() } else { marks(parent, &name)? };
-    let mut node = Node {
-        is_opened: false,
-        marks,
-        attributes: AttributeSet::new(),
-        children: Vec::new(),
-        name,
-        stat,
-    };
-    if node.is_directory() {
-        node.is_opened = open_for_owner(parent, &node.name, mode(&stat))?;
-        node.attributes = crate::layers::attributes(&path_in(parent, &node.name))?;
-        let directory = entry::open_directory(parent, &node.name)?;
-        for name in entry::names(&directory)? {
-            if let Some(found) = entry::find(&directory, &name)? {
-                node.children.push(self::node(directory.as_fd(), name, found, observe)?);
+impl Survey {
+    /// Finds all entries, with a call of `observe` for each. The depth has no limit.
+    pub(crate) fn make(layers: BorrowedFd, observe: &mut dyn FnMut()) -> io::Result<Self> {
+        let found = entry::find(layers, UPPER)?.ok_or(io::ErrorKind::NotFound)?;
+        let mut nodes = vec![node(layers, UPPER.to_owned(), found)?];
+        let mut pending = vec![(0, UPPER.to_bytes().to_vec())];
+        while let Some((index, path)) = pending.pop() {
+            let directory = open_below(layers, &path)?;
+            let start = nodes.len();
+            for name in entry::names(&directory)? {
+                if let Some(found) = entry::find(&directory, &name)? {
+                    observe();
+                    nodes.push(node(directory.as_fd(), name, found)?);
+                }
+            }
+            nodes[start..].sort_by(|one, other| one.name.cmp(&other.name));
+            nodes[index].children = start..nodes.len();
+            for (index, node) in nodes.iter().enumerate().skip(start) {
+                if node.is_directory() {
+                    pending.push((index, join(&path, node.name.to_bytes())));
+                }
             }
         }
-        node.children.sort_by(|one, other| one.name.cmp(&other.name));
+        Ok(Self { nodes })
     }
-    Ok(node)
+
+    /// Returns the root of the changes.
+    pub(crate) fn root(&self) -> &Node {
+        &self.nodes[0]
+    }
+
+    /// True if the attempt has changed anything below the covered directory.
+    pub(crate) fn has_changes(&self) -> bool {
+        self.children(self.root()).iter().any(|child| !is_reserved(&child.name))
+    }
+
+    /// Returns the entries of a directory.
+    pub(crate) fn children(&self, node: &Node) -> &[Node] {
+        &self.nodes[node.children.clone()]
+    }
+
+    /// Returns the entry of a directory with this name.
+    pub(crate) fn child(&self, node: &Node, name: &CStr) -> Option<&Node> {
+        let children = self.children(node);
+        let found = children.binary_search_by(|child| child.name.as_c_str().cmp(name)).ok()?;
+        children.get(found)
+    }
+
+    /// Returns the entry with this inode.
+    pub(crate) fn with_inode(&self, inode: u64) -> Option<&Node> {
+        self.nodes.iter().find(|node| node.inode() == inode)
+    }
+
+    /// Removes the attributes that the overlay set. The root itself never leaves the layers.
+    pub(crate) fn strip(&self, layers: BorrowedFd) -> io::Result<()> {
+        let mut pending = vec![(self.root(), UPPER.to_bytes().to_vec())];
+        while let Some((node, path)) = pending.pop() {
+            let children = self.children(node);
+            if children.iter().any(Node::is_marked) {
+                let directory = open_below(layers, &path)?;
+                let mut marked = children.iter().filter(|child| child.is_marked());
+                marked.try_for_each(|child| remove_marks(directory.as_fd(), child))?;
+            }
+            for child in children.iter().filter(|child| !child.children.is_empty()) {
+                pending.push((child, join(&path, child.name.to_bytes())));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads the facts about an entry, and opens a directory to its owner.
+fn node(parent: BorrowedFd, name: CString, stat: Stat) -> io::Result<Node> {
+    let is_opened = is_directory(&stat) && open_for_owner(parent, &name, mode(&stat))?;
+    let marks =
+        if is_whiteout(&stat) { OverlayMarks::default() } else { marks(parent, &name, &stat)? };
+    let attributes = if is_directory(&stat) {
+        crate::layers::attributes(&path_in(parent, &name))?
+    } else {
+        AttributeSet::new()
+    };
+    Ok(Node { name, stat, is_opened, marks, attributes, children: 0..0 })
 }
 
 /// Gives the owner all permissions of a directory. Returns true if the owner lacked one.
@@ -99,14 +154,16 @@ fn open_for_owner(parent: BorrowedFd, name: &CStr, mode: u32) -> io::Result<bool
     Ok(lacks)
 }
 
-fn marks(parent: BorrowedFd, name: &CStr) -> io::Result<OverlayMarks> {
+fn marks(parent: BorrowedFd, name: &CStr, stat: &Stat) -> io::Result<OverlayMarks> {
     let names = match ftsh_sys::attributes_in(parent, name, || path_in(parent, name)) {
         Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => Vec::new(),
         names => names?,
     };
     let mut marks = OverlayMarks::default();
     for mark in names.into_iter().filter(is_of_overlay) {
-        let read = || ftsh_sys::attribute(&path_in(parent, name), &mark);
+        let path = path_in(parent, name);
+        let read =
+            || with_permission(parent, name, stat, 0o400, || ftsh_sys::attribute(&path, &mark));
         match mark.to_bytes().split(|byte| *byte == b'.').nth(2) {
             Some(b"opaque") => marks.is_opaque = read()? == b"y",
             Some(b"origin") => marks.origin = Some(read()?),
@@ -118,41 +175,33 @@ fn marks(parent: BorrowedFd, name: &CStr) -> io::Result<OverlayMarks> {
     Ok(marks)
 }
 
-/// Removes the attributes that the overlay set.
-pub(crate) fn strip(layers: BorrowedFd, root: &Node) -> io::Result<()> {
-    // The root itself never leaves the layers.
-    let directory = entry::open_directory(layers, &root.name)?;
-    root.children.iter().try_for_each(|child| strip_below(directory.as_fd(), child))
-}
-
-fn strip_below(parent: BorrowedFd, node: &Node) -> io::Result<()> {
-    if !node.marks.names.is_empty() {
-        remove_marks(parent, node)?;
-    }
-    if node.children.is_empty() {
-        return Ok(());
-    }
-    let directory = entry::open_directory(parent, &node.name)?;
-    node.children.iter().try_for_each(|child| strip_below(directory.as_fd(), child))
-}
-
 fn remove_marks(parent: BorrowedFd, node: &Node) -> io::Result<()> {
     let path = path_in(parent, &node.name);
-    let remove = || {
+    with_permission(parent, &node.name, &node.stat, 0o200, || {
         node.marks.names.iter().try_for_each(|name| match lremovexattr(&path, name.as_c_str()) {
             // Another hard link of the file has lost the attribute already.
             Err(rustix::io::Errno::NODATA) => Ok(()),
-            result => result,
+            result => Ok(result?),
         })
-    };
-    match remove() {
-        Err(rustix::io::Errno::ACCESS) if !node.is_directory() => {}
-        result => return Ok(result?),
+    })
+}
+
+/// Accesses the attributes of an entry. Gives the owner of a file a permission for the access, if
+/// the file lacks it.
+fn with_permission<T>(
+    parent: BorrowedFd,
+    name: &CStr,
+    stat: &Stat,
+    permission: u32,
+    access: impl Fn() -> io::Result<T>,
+) -> io::Result<T> {
+    match access() {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied && !is_directory(stat) => {}
+        result => return result,
     }
-    // The removal requires permission to write.
-    let set = |mode| chmodat(parent, &node.name, Mode::from_raw_mode(mode), AtFlags::empty());
-    let before = mode(&node.stat);
-    set(before | 0o200)?;
-    remove()?;
-    Ok(set(before)?)
+    let set = |mode| chmodat(parent, name, Mode::from_raw_mode(mode), AtFlags::empty());
+    set(mode(stat) | permission)?;
+    let result = access();
+    set(mode(stat))?;
+    result
 }

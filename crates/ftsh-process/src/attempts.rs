@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bstr::BString;
 
-use super::cleanup::{NoteKind, scratch_place};
+use super::cleanup::{NoteKind, not_removed, scratch_place};
 use super::fds::path::TaskDirectory;
 use super::fds::{Amount, commit, commit_view, ended, files, stream};
 use super::input_spool::FEED;
@@ -207,7 +207,7 @@ impl ProcessDriver {
         // Without a worker, the end of the run removes the directory.
         let _ = self.work.pool.submit(move |_| match scratch.remove(&registry) {
             Ok(()) => JobResult::Cancelled,
-            Err(left) => JobResult::Left(vec![left]),
+            Err((path, error)) => JobResult::Left(vec![not_removed(&path, &error)]),
         });
     }
 

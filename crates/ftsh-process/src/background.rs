@@ -134,7 +134,7 @@ impl Interactive for ProcessDriver {
         self.io.close_tables();
         self.await_cancelled();
         self.durations.finish();
-        self.log_notes_on_durations();
+        self.log_notes_of_workers();
         // Errors are ignored: without the process, a daemon ends at its next output.
         let _ = self.start_reader();
         if non_blocking_writer::is_quiet() {

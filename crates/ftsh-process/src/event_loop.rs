@@ -17,10 +17,9 @@ use super::{
 };
 use ftsh_machine::driver::Interactive;
 use ftsh_machine::event::Reply;
-use ftsh_machine::record::{Level, LogEvent};
+use ftsh_machine::record::LogEvent;
 use ftsh_machine::time::Time;
 use ftsh_sys as sys;
-use ftsh_sys::os_error::plain;
 
 /// Shorter waits do without SIGCHLD. In longer ones, ended orphans would accumulate.
 const SHORT_WAIT: Duration = Duration::from_millis(50);
@@ -239,7 +238,7 @@ impl ProcessDriver {
                     self.work.operations.remove(&operation);
                     self.admission.note_free();
                     self.reconsider_inputs();
-                    self.log_notes_on_durations();
+                    self.log_notes_of_workers();
                     let result = match answer {
                         JobResult::Reply(result) => result,
                         JobResult::Table(io, table) => table.map(|table| {
@@ -261,9 +260,8 @@ impl ProcessDriver {
                 None => {
                     // Only removals of files have no recipient.
                     let JobResult::Left(left) = answer else { continue };
-                    for (path, error) in left {
-                        let note = format!("cannot remove `{}`: {}", path.display(), plain(&error));
-                        self.log_at(Level::FAILURES, 0, LogEvent::Note(note));
+                    for (level, note) in left {
+                        self.log_at(level, 0, LogEvent::Note(note));
                     }
                 }
             }

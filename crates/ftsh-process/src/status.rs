@@ -112,10 +112,13 @@ impl ProcessDriver {
         }
     }
 
-    /// Logs the messages about durations.
-    pub(super) fn log_notes_on_durations(&mut self) {
+    /// Logs the messages about durations, and about commits of killed shells.
+    pub(super) fn log_notes_of_workers(&mut self) {
         for (level, note) in self.durations.take_notes() {
             self.log_at(level, 0, LogEvent::Note(note));
+        }
+        for note in self.cleanup.registry.take_reports() {
+            self.log_at(Level::ENDING, 0, LogEvent::Note(note));
         }
     }
 

@@ -11,6 +11,7 @@ use nix::sys::stat::{SFlag, fstat};
 use super::inside::{INSIDE, StormFiles};
 use super::work::WorkDirectory;
 use crate::cli::covered;
+use crate::cli::messages::report;
 use ftsh_layers::{Attempt, ChangeKind, Directories};
 use ftsh_process as process;
 use ftsh_storm::{Changes, RunEnd, RunSpec, RunTrace, StormWorld, TreeEntry};
@@ -31,7 +32,9 @@ pub(super) struct CoveredWorld {
 impl CoveredWorld {
     /// Creates a world without a copy.
     pub(super) fn new(places: Directories, work: &WorkDirectory, words: Vec<OsString>) -> Self {
-        places.sweep();
+        for line in places.sweep() {
+            report(&format!("ftsh: {line}\n"));
+        }
         let is_file = |mode| SFlag::from_bits_truncate(mode) & SFlag::S_IFMT == SFlag::S_IFREG;
         let has_input = fstat(io::stdin()).is_ok_and(|stat| is_file(stat.st_mode));
         let files = StormFiles::new(work.path());

@@ -3,7 +3,7 @@
 //! No rename leads from one mount to another, so entries are copied. After an error, the outer attempt
 //! has a part of the changes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io;
@@ -16,14 +16,15 @@ use rustix::fs::{
     renameat, seek, symlinkat, utimensat,
 };
 
-use super::execute::{Executor, Roots, Strictness, name_of, open_parent};
+use super::execute::{Executor, Obstacle, Roots, Strictness, name_of, open_parent};
 use crate::entry::{self, find, is_directory, kind, mode, path_in};
 use crate::layers::attributes;
-use crate::step::{Rename, Spot, Step};
+use crate::step::{Step, Swap, join};
 use crate::tree::CoveredTree;
+use crate::walk::open_below;
 
-/// Name of a copy until it is complete.
-const INCOMPLETE: &CStr = c".ftsh-copy";
+/// Name of a copy until it is complete: a name of layers, which files of users do not have.
+const INCOMPLETE: &CStr = c".ftsh-0000000000000000-0";
 
 /// Size in bytes of a part of a file that is copied at once.
 const PART: usize = 256 * 1024;
@@ -42,28 +43,30 @@ pub(crate) fn merge<'a>(
     tree: &CoveredTree,
     steps: &'a [Step],
 ) -> Result<(), (&'a Step, io::Error)> {
-    let roots = Roots { directory: tree.directory.as_fd(), layers: tree.layers.fd() };
-    let mut executor = Executor::new(vec![roots], Strictness::Nested);
+    let (directory, layers) = (tree.directory.as_fd(), tree.layers.fd());
+    let roots = vec![Roots { directory, layers: Some(layers), since: tree.start.since }];
+    let mut observe = || {};
+    let (touched, decided) = (BTreeSet::new(), tree.start.since);
+    let mut executor = Executor::new(roots, Strictness::Nested, touched, decided, &mut observe);
     let mut copier = Copier::default();
     for step in steps {
         let result = match step {
-            Step::Rename(Rename {
-                from: from @ Spot::Layers(_),
-                to: to @ Spot::Directory(_),
-                ..
-            }) => copier.place(roots, from, to),
-            Step::Rename(Rename { from: from @ Spot::Directory(_), .. }) => {
-                remove_spot(roots, from)
+            Step::Swap(Swap { outer, inner, new: Some(_), .. }) => {
+                copier.place((layers, inner), (directory, outer))
             }
-            step => executor.execute(0, step),
+            Step::Swap(Swap { outer, .. }) => remove_below(directory, outer),
+            step => executor.execute(0, step).map_err(|obstacle| match obstacle {
+                Obstacle::Failed(error) => error,
+                Obstacle::Changed => io::ErrorKind::NotFound.into(),
+            }),
         };
         result.map_err(|error| (step, error))?;
     }
     Ok(())
 }
 
-fn remove_spot(roots: Roots, spot: &Spot) -> io::Result<()> {
-    remove(open_parent(roots, spot)?.as_fd(), &name_of(spot)?)
+fn remove_below(directory: BorrowedFd, path: &[u8]) -> io::Result<()> {
+    remove(open_parent(directory, path)?.as_fd(), &name_of(path)?)
 }
 
 /// Removes an entry with everything below.
@@ -77,8 +80,12 @@ fn remove(parent: BorrowedFd, name: &CStr) -> io::Result<()> {
 
 impl Copier {
     /// Copies an entry of the layers to its place.
-    fn place(&mut self, roots: Roots, from: &Spot, to: &Spot) -> io::Result<()> {
-        let (source, target) = (open_parent(roots, from)?, open_parent(roots, to)?);
+    fn place(
+        &mut self,
+        (layers, from): (BorrowedFd, &[u8]),
+        (directory, to): (BorrowedFd, &[u8]),
+    ) -> io::Result<()> {
+        let (source, target) = (open_parent(layers, from)?, open_parent(directory, to)?);
         let (name, new_name) = (name_of(from)?, name_of(to)?);
         let found = find(&source, &name)?.ok_or(io::ErrorKind::NotFound)?;
         self.copy(source.as_fd(), &name, &found, target.as_fd(), INCOMPLETE)?;
@@ -98,20 +105,54 @@ impl Copier {
         target: BorrowedFd,
         new_name: &CStr,
     ) -> io::Result<()> {
+        self.copy_entry(source, name, found, target, new_name)?;
+        if !is_directory(found) {
+            return Ok(());
+        }
+        // Paths below the entry and its copy, of directories that are created.
+        let (mut pending, mut created) = (vec![Vec::new()], Vec::new());
+        let below = |top: &CStr, path: &[u8]| match path {
+            [] => top.to_bytes().to_vec(),
+            path => join(top.to_bytes(), path),
+        };
+        while let Some(path) = pending.pop() {
+            let inner = open_below(source, &below(name, &path))?;
+            let new_inner = open_below(target, &below(new_name, &path))?;
+            for name in entry::names(&inner)? {
+                let Some(found) = find(&inner, &name)? else { continue };
+                self.copy_entry(inner.as_fd(), &name, &found, new_inner.as_fd(), &name)?;
+                if is_directory(&found) {
+                    pending.push(join(&path, name.to_bytes()));
+                }
+            }
+            created.push(path);
+        }
+        // New entries change the time of a directory, and permissions may deny them.
+        for path in created.into_iter().rev() {
+            let (from, to) = (below(name, &path), below(new_name, &path));
+            let (from_parent, to_parent) = (open_parent(source, &from)?, open_parent(target, &to)?);
+            let (from, to) = (name_of(&from)?, name_of(&to)?);
+            let found = find(&from_parent, &from)?.ok_or(io::ErrorKind::NotFound)?;
+            set_facts(from_parent.as_fd(), &from, &found, to_parent.as_fd(), &to)?;
+        }
+        Ok(())
+    }
+
+    /// Copies an entry. A new directory stays empty and without facts.
+    fn copy_entry(
+        &mut self,
+        source: BorrowedFd,
+        name: &CStr,
+        found: &Stat,
+        target: BorrowedFd,
+        new_name: &CStr,
+    ) -> io::Result<()> {
         if let Some(link) = self.links.get(&entry::inode(found)) {
             let link = format!("/proc/self/fd/{}", link.as_raw_fd());
             return Ok(linkat(CWD, link, target, new_name, AtFlags::SYMLINK_FOLLOW)?);
         }
         match kind(found) {
-            FileType::Directory => {
-                mkdirat(target, new_name, Mode::RWXU)?;
-                let inner = entry::open_directory(source, name)?;
-                let new_inner = entry::open_directory(target, new_name)?;
-                for name in entry::names(&inner)? {
-                    let Some(found) = find(&inner, &name)? else { continue };
-                    self.copy(inner.as_fd(), &name, &found, new_inner.as_fd(), &name)?;
-                }
-            }
+            FileType::Directory => return Ok(mkdirat(target, new_name, Mode::RWXU)?),
             FileType::RegularFile => copy_content(source, name, found, target, new_name)?,
             FileType::Symlink => {
                 let to = readlinkat(source, name, Vec::new())?;
@@ -120,7 +161,7 @@ impl Copier {
             kind => mknodat(target, new_name, kind, Mode::RUSR | Mode::WUSR, found.st_rdev)?,
         }
         set_facts(source, name, found, target, new_name)?;
-        if found.st_nlink > 1 && !is_directory(found) {
+        if found.st_nlink > 1 {
             let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let copy = openat(target, new_name, flags, Mode::empty())?;
             self.links.insert(entry::inode(found), copy);

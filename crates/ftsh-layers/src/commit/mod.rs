@@ -14,4 +14,4 @@ pub(crate) use self::sweep::sweep_observed;
 
 pub use self::perform::Committed;
 pub use self::record::CommitRecord;
-pub use self::sweep::{Swept, leftovers, roll_forward, sweep};
+pub use self::sweep::{Swept, leftovers, sweep};

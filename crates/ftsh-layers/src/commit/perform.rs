@@ -1,25 +1,27 @@
 //! Commit of the changes of an attempt.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use rustix::fs::{FileType, lstat, syncfs};
 
-use super::execute::{Executor, Roots, Strictness};
+use super::execute::{Executor, Obstacle, Roots, Strictness};
 use super::merge::merge;
-use super::note::{CommitNote, NotedTree};
+use super::note::{CommitNote, NotedTree, UNDO};
 use super::record::CommitRecord;
 use crate::change::Change;
-use crate::entry::{self, FileId};
+use crate::entry::{self, FileId, FileTime};
 use crate::error::CommitFailure;
-use crate::plan::{self, CommitPlan};
+use crate::plan;
 use crate::step::Step;
 use crate::tree::CoveredTree;
-use crate::upper::{Node, strip, survey};
+use crate::upper::Survey;
 use ftsh_sys::{FileLock, LockKind};
 
 /// Time limit of the wait for the lock on a directory. Another commit takes far less, but a user
@@ -29,7 +31,7 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 /// Interval between tries to get a lock.
 const LOCK_INTERVAL: Duration = Duration::from_millis(5);
 
-/// Number of changed entries from which the file system is written to disk during the comparison.
+/// Number of changed entries from which the file system is written to disk during the survey.
 const MANY: usize = 256;
 
 /// Size of the stack of the thread that writes the file system to disk.
@@ -52,7 +54,7 @@ pub struct Committed {
 pub(crate) fn changes(trees: &[CoveredTree]) -> Result<Vec<Change>, CommitFailure> {
     let mut changes = Vec::new();
     for tree in trees {
-        let (_, plan) = compare(tree, &mut || {})?;
+        let plan = plan::plan(tree, &survey(tree, &mut || {})?)?;
         changes.extend(plan.changes.into_iter().map(|(path, kind)| {
             let path = if path.is_empty() { tree.path.clone() } else { tree.full(&path) };
             Change { path, kind }
@@ -62,25 +64,28 @@ pub(crate) fn changes(trees: &[CoveredTree]) -> Result<Vec<Change>, CommitFailur
     Ok(changes)
 }
 
-fn compare(
-    tree: &CoveredTree,
-    observe: &mut dyn FnMut(),
-) -> Result<(Node, CommitPlan), CommitFailure> {
-    let root = survey(tree.layers.fd(), observe).map_err(|error| tree.failed(b"", error))?;
-    let plan = plan::plan(tree, &root)?;
-    Ok((root, plan))
+fn survey(tree: &CoveredTree, observe: &mut dyn FnMut()) -> Result<Survey, CommitFailure> {
+    Survey::make(tree.layers.fd(), observe).map_err(|error| tree.failed(b"", error))
 }
 
-/// Copies the changes of an attempt to the outer attempt, which covers the directories.
+/// Copies the changes of an attempt to the outer attempt, which covers the directories, if `decide`
+/// returns true.
 ///
 /// After [`CommitFailure::Incomplete`], the outer attempt has a part of the changes.
-pub(crate) fn commit_nested(trees: &[CoveredTree]) -> Result<Committed, CommitFailure> {
+pub(crate) fn commit_nested(
+    trees: &[CoveredTree],
+    decide: &mut dyn FnMut() -> bool,
+) -> Result<Committed, CommitFailure> {
     let _locks = lock_outer(trees)?;
     check_places(trees)?;
-    let plans: Result<Vec<_>, _> =
-        trees.iter().map(|tree| Ok(compare(tree, &mut || {})?.1)).collect();
+    let plans: Result<Vec<_>, CommitFailure> =
+        trees.iter().map(|tree| plan::plan(tree, &survey(tree, &mut || {})?)).collect();
+    let plans = plans?;
+    if !trees.is_empty() && !decide() {
+        return Err(CommitFailure::Canceled);
+    }
     let mut changes = 0;
-    for (tree, plan) in trees.iter().zip(plans?) {
+    for (tree, plan) in trees.iter().zip(plans) {
         changes += plan.changes.len();
         merge(tree, &plan.steps).map_err(|(step, error)| CommitFailure::Incomplete {
             path: tree.full(step.subject()),
@@ -104,42 +109,62 @@ fn check_places(trees: &[CoveredTree]) -> Result<(), CommitFailure> {
     Ok(())
 }
 
-/// Commits the changes of an attempt, with a call of `observe` before each step. The layers with the
-/// note keep a record if `is_recorded`, unless nothing has changed.
+/// Commits the changes of an attempt, if `decide` returns true right before the commit can no longer
+/// be canceled. Calls `observe` before each step. The layers with the note keep a record if
+/// `is_recorded`, unless nothing has changed.
 pub(crate) fn commit(
     trees: &[CoveredTree],
     is_recorded: bool,
+    decide: &mut dyn FnMut() -> bool,
     observe: &mut dyn FnMut(),
 ) -> Result<Committed, CommitFailure> {
     let _locks = lock(trees)?;
     check_places(trees)?;
-    let (mut roots, mut steps, mut changes) = (Vec::new(), Vec::new(), 0);
-    for (index, tree) in trees.iter().enumerate() {
+    let mut surveys = Vec::new();
+    for tree in trees {
         let mut found = 0;
-        let (root, plan) = compare(tree, &mut || {
+        let survey = survey(tree, &mut || {
             found += 1;
             if found == MANY {
                 begin_sync(tree);
             }
         })?;
-        roots.push((root, plan.prepared));
+        observe();
+        let prepared = tree.layers.prepare().and_then(|()| survey.strip(tree.layers.fd()));
+        prepared.map_err(|error| tree.failed(b"", error))?;
+        surveys.push(survey);
+    }
+    // The comparison follows the wait for the disk, so it misses few changes by others.
+    let with_changes = trees.iter().zip(&surveys).filter(|(_, survey)| survey.has_changes());
+    sync(with_changes.map(|(tree, _)| tree), observe)?;
+    let (mut noted, mut steps, mut linked, mut changes) = (Vec::new(), Vec::new(), Vec::new(), 0);
+    for (index, (tree, survey)) in trees.iter().zip(&surveys).enumerate() {
+        let plan = plan::plan(tree, survey)?;
+        if !plan.prepared.is_empty() {
+            tree.layers.link(&plan.prepared).map_err(|error| tree.failed(b"", error))?;
+            linked.push(tree);
+        }
+        noted.push(NotedTree::new(tree, plan.touched));
         steps.extend(plan.steps.into_iter().map(|step| (index as u32, step)));
         changes += plan.changes.len();
     }
+    drop(surveys);
+    sync(linked.into_iter(), observe)?;
     observe();
-    if steps.is_empty() {
-        return Ok(Committed { changes, record: None });
+    let note = CommitNote { trees: noted, steps, is_recorded };
+    if note.steps.is_empty() {
+        let done = Committed { changes, record: None };
+        return decide().then_some(done).ok_or(CommitFailure::Canceled);
     }
-    for (tree, (root, prepared)) in trees.iter().zip(&roots) {
-        tree.layers
-            .prepare(prepared)
-            .and_then(|()| strip(tree.layers.fd(), root))
-            .map_err(|error| tree.failed(b"", error))?;
+    let primary = &trees[0];
+    let failed = |error| primary.failed(b"", error);
+    let decided = note.prepare(primary.layers.fd()).map_err(failed)?;
+    if !decide() {
+        return Err(CommitFailure::Canceled);
     }
-    let noted = trees.iter().map(|tree| NotedTree::new(&tree.path, tree.id, &tree.layers.path));
-    let note = CommitNote { trees: noted.collect(), steps, is_recorded };
-    decide(trees, &note, observe)?;
-    execute(trees, &note, observe)?;
+    observe();
+    CommitNote::decide(primary.layers.fd()).map_err(failed)?;
+    execute(trees, &note, decided, observe)?;
     finish(trees, is_recorded, observe)?;
     Ok(Committed { changes, record: None })
 }
@@ -185,7 +210,7 @@ fn lock_path(tree: &CoveredTree, path: &Path) -> Result<FileLock, CommitFailure>
 }
 
 /// Begins to write the file system to disk in a thread of its own, which nobody waits for. The sync
-/// before the note then finds less to do, and reports the errors.
+/// before the comparison then finds less to do, and reports the errors.
 fn begin_sync(tree: &CoveredTree) {
     // The process aborts if a new thread finds no memory at its start.
     if !ftsh_sys::has_room(SYNC_MEMORY) {
@@ -196,79 +221,62 @@ fn begin_sync(tree: &CoveredTree) {
     let _ = std::thread::Builder::new().stack_size(SYNC_STACK).spawn(sync);
 }
 
-/// Makes the changes durable, and then the note.
-fn decide(
-    trees: &[CoveredTree],
-    note: &CommitNote,
+/// Makes the contents of layers durable.
+fn sync<'a>(
+    trees: impl Iterator<Item = &'a CoveredTree>,
     observe: &mut dyn FnMut(),
 ) -> Result<(), CommitFailure> {
-    let Some(primary) = trees.first() else { return Ok(()) };
-    let failed = |error| primary.failed(b"", error);
-    observe();
-    note.prepare(primary.layers.fd()).map_err(failed)?;
     let mut synced = Vec::new();
-    for tree in trees.iter().filter(|tree| changes_files(note, trees, tree)) {
+    for tree in trees {
         if !synced.contains(&tree.id.device) {
             observe();
             syncfs(tree.layers.fd()).map_err(|errno| tree.failed(b"", errno.into()))?;
             synced.push(tree.id.device);
         }
     }
-    observe();
-    CommitNote::decide(primary.layers.fd()).map_err(failed)
+    Ok(())
 }
 
-/// True if a commit changes anything in a tree.
-fn changes_files(note: &CommitNote, trees: &[CoveredTree], tree: &CoveredTree) -> bool {
-    let index = trees.iter().position(|other| other.id == tree.id);
-    note.steps.iter().any(|(tree, _)| Some(*tree as usize) == index)
+fn roots<'a>(trees: &'a [CoveredTree]) -> Vec<Roots<'a>> {
+    let root = |tree: &'a CoveredTree| {
+        let CoveredTree { directory, layers, start, .. } = tree;
+        Roots { directory: directory.as_fd(), layers: Some(layers.fd()), since: start.since }
+    };
+    trees.iter().map(root).collect()
 }
 
-fn roots(trees: &[CoveredTree]) -> Vec<Roots<'_>> {
-    trees
-        .iter()
-        .map(|tree| Roots { directory: tree.directory.as_fd(), layers: tree.layers.fd() })
-        .collect()
-}
-
-/// Executes all steps. After an error, undoes the steps executed already.
+/// Executes all steps. If a step fails, undoes the commit.
 fn execute(
     trees: &[CoveredTree],
     note: &CommitNote,
+    decided: FileTime,
     observe: &mut dyn FnMut(),
 ) -> Result<(), CommitFailure> {
-    let mut executor = Executor::new(roots(trees), Strictness::Exact);
-    for (index, (tree, step)) in note.steps.iter().enumerate() {
-        observe();
-        let Err(error) = executor.execute(*tree as usize, step) else { continue };
-        let tree = &trees[*tree as usize];
-        let path = tree.full(step.subject());
-        let is_undone = undo(trees, &note.steps, index).is_ok()
-            && trees.first().is_none_or(|primary| CommitNote::remove(primary.layers.fd()).is_ok());
-        if !is_undone {
-            let layers = trees[0].layers.path.clone();
-            return Err(CommitFailure::Unfinished { path, layers, error });
+    let touched = note.touched();
+    let mut executor = Executor::new(roots(trees), Strictness::Exact, touched, decided, observe);
+    let failed = note.steps.iter().find_map(|(tree, step)| {
+        let obstacle = executor.execute(*tree as usize, step).err()?;
+        Some((trees[*tree as usize].full(step.subject()), obstacle))
+    });
+    let Some((path, obstacle)) = failed else { return Ok(()) };
+    let layers = &trees[0].layers;
+    let mut undo = || {
+        let at = |error| (path.clone(), error);
+        CommitNote::reverse(layers.fd()).map_err(at)?;
+        let kept = resume(note, roots(trees), true, decided, observe)?;
+        CommitNote::remove(layers.fd(), UNDO).map_err(at)?;
+        Ok(kept)
+    };
+    Err(match (undo(), obstacle) {
+        (Err((path, error)), _) => {
+            CommitFailure::Unfinished { path, layers: layers.path.clone(), error }
         }
-        return Err(match error.kind() {
-            io::ErrorKind::AlreadyExists => CommitFailure::Conflict { path },
-            _ => CommitFailure::Failed { path, error },
-        });
-    }
-    Ok(())
-}
-
-/// Undoes the first steps.
-fn undo(trees: &[CoveredTree], steps: &[(u32, Step)], executed: usize) -> io::Result<()> {
-    let mut executor = Executor::new(roots(trees), Strictness::Resumed);
-    for (tree, step) in steps[..executed].iter().rev() {
-        executor.execute(*tree as usize, &step.clone().reversed())?;
-    }
-    for (tree, step) in steps {
-        if let Step::Adjust(adjust) = step {
-            executor.restore_time(*tree as usize, adjust)?;
-        }
-    }
-    Ok(())
+        (Ok(kept), obstacle) => match (kept.into_iter().next(), obstacle) {
+            (Some(kept), _) => CommitFailure::Mixed { path, kept },
+            (None, Obstacle::Changed) => CommitFailure::Conflict { path },
+            (None, Obstacle::Failed(error)) => CommitFailure::Failed { path, error },
+        },
+    })
 }
 
 /// Ends the note after its last step.
@@ -291,20 +299,40 @@ fn finish(
     })
 }
 
-/// Executes the remaining steps of a note that another process left.
+/// Executes the remaining steps of a note, or undoes all of its steps. Returns the paths of entries
+/// that other processes have changed since the comparison, which stay as they are.
 pub(crate) fn resume(
     note: &CommitNote,
     roots: Vec<Roots>,
+    is_undo: bool,
+    decided: FileTime,
     observe: &mut dyn FnMut(),
-) -> Result<(), (PathBuf, io::Error)> {
-    let mut executor = Executor::new(roots, Strictness::Resumed);
-    for (tree, step) in &note.steps {
-        observe();
-        executor.execute(*tree as usize, step).map_err(|error| {
-            let subject = std::os::unix::ffi::OsStrExt::from_bytes(step.subject());
-            let directory = note.trees.get(*tree as usize).map(NotedTree::directory);
-            (directory.unwrap_or_default().join(Path::new::<std::ffi::OsStr>(subject)), error)
-        })?;
+) -> Result<Vec<PathBuf>, (PathBuf, io::Error)> {
+    let mut executor = Executor::new(roots, Strictness::Resumed, note.touched(), decided, observe);
+    let mut left = Vec::new();
+    let mut execute = |tree: u32, step: &Step| {
+        let result = executor.execute(tree as usize, step);
+        let path = || {
+            let directory = note.trees.get(tree as usize).map(NotedTree::directory);
+            directory.unwrap_or_default().join(OsStr::from_bytes(step.subject()))
+        };
+        match result {
+            Ok(()) => {}
+            Err(Obstacle::Changed) => left.push(path()),
+            Err(Obstacle::Failed(error)) => return Err((path(), error)),
+        }
+        Ok(())
+    };
+    let mut steps = note.steps.iter();
+    if is_undo {
+        steps.rev().try_for_each(|(tree, step)| execute(*tree, &step.clone().reversed()))?;
+        for (tree, step) in &note.steps {
+            if let Step::Adjust(adjust) = step {
+                executor.restore_time(*tree as usize, adjust);
+            }
+        }
+    } else {
+        steps.try_for_each(|(tree, step)| execute(*tree, step))?;
     }
-    Ok(())
+    Ok(left)
 }

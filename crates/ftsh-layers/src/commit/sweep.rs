@@ -10,12 +10,13 @@ use std::time::{Duration, Instant};
 use rustix::fs::{Stat, fstat, stat, syncfs};
 
 use super::execute::Roots;
-use super::note::{CommitNote, NOTE, RECORD};
+use super::note::{CommitNote, NOTE, RECORD, UNDO};
 use super::perform::resume;
 use super::record::CommitRecord;
 use crate::Directories;
 use crate::entry::{FileId, NESTED, PREFIX, names};
 use crate::layers::{ASIDE, LOWER, Layers, PRIMARY, UPPER, WORK};
+use ftsh_sys::os_error::plain;
 
 /// Time limit of the wait for commits in progress.
 const COMMIT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -28,7 +29,7 @@ const COMMIT_INTERVAL: Duration = Duration::from_millis(5);
 const RECORD_TIMEOUT: Duration = Duration::from_secs(7 * 86_400);
 
 /// Result of a sweep.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Swept {
     /// A living shell holds the lock.
     InUse,
@@ -38,6 +39,31 @@ pub enum Swept {
     Discarded,
     /// The commit is finished.
     RolledForward,
+    /// The commit is over, except for these entries, which other processes have changed since.
+    Partial(Vec<PathBuf>),
+}
+
+impl Swept {
+    /// Describes the end of layers for people, if there is anything to know. `path` leads to the
+    /// layers.
+    pub fn report(result: &io::Result<Self>, path: &Path) -> Option<String> {
+        match result {
+            Ok(Self::Partial(left)) => {
+                let names: Vec<_> = left.iter().map(|it| format!("`{}`", it.display())).collect();
+                Some(format!(
+                    "an interrupted commit of `atomic in` is over; other processes have changed {} \
+                     since, so these entries stay as they are",
+                    names.join(", ")
+                ))
+            }
+            Err(error) if has_note(path) => Some(format!(
+                "the commit of `atomic in` in `{}` is still unfinished: {}",
+                path.display(),
+                plain(error)
+            )),
+            _ => None,
+        }
+    }
 }
 
 /// Returns paths of layers beside or inside a directory. Some may belong to living shells.
@@ -65,9 +91,8 @@ pub(crate) fn sweep_observed(path: &Path, observe: &mut dyn FnMut()) -> io::Resu
     };
     let Some(layers) = layers else { return Ok(Swept::InUse) };
     check_contents(&layers)?;
-    if layers.has(NOTE) {
-        finish(&layers, observe)?;
-        return end(layers, observe).map(|()| Swept::RolledForward);
+    if let Some(finished) = finish(&layers, observe)? {
+        return end(layers, observe).map(|()| finished);
     }
     if layers.has(RECORD) {
         let record = layers.part(RECORD).symlink_metadata()?;
@@ -84,10 +109,10 @@ pub(crate) fn sweep_observed(path: &Path, observe: &mut dyn FnMut()) -> io::Resu
         let is_mounted = is_on_file_system_of(&layers, &primary);
         match Layers::lock(primary) {
             Ok(None) => return Ok(Swept::InUse),
-            Ok(Some(first)) if first.has(NOTE) => {
+            Ok(Some(first)) if first.has(NOTE) || first.has(UNDO) => {
                 drop(layers);
-                finish(&first, observe)?;
-                return end(first, observe).map(|()| Swept::RolledForward);
+                let finished = finish(&first, observe)?.unwrap_or(Swept::Missing);
+                return end(first, observe).map(|()| finished);
             }
             Ok(Some(_)) => {}
             // Layers with a note are removed last, so the commit had not begun, or is finished.
@@ -111,22 +136,26 @@ fn is_on_file_system_of(layers: &Layers, other: &Path) -> bool {
 
 impl Directories {
     /// Sweeps layers that killed shells left on the directories, and waits for commits in progress,
-    /// so that an attempt that begins now sees all or nothing of them.
+    /// so that an attempt that begins now sees all or nothing of them. Returns reports for people.
     ///
     /// The notes of a shell may be lost before the layers, as after a reboot.
-    pub fn sweep(&self) {
+    pub fn sweep(&self) -> Vec<String> {
         let start = Instant::now();
         // The first layers of an attempt come last: the others may not be swept without them.
         let directories: Vec<_> = self.directories().collect();
-        for left in directories.into_iter().rev().flat_map(leftovers) {
-            while matches!(sweep(&left), Ok(Swept::InUse))
+        let left = directories.into_iter().rev().flat_map(leftovers);
+        let sweep = |left: PathBuf| loop {
+            let result = sweep(&left);
+            let is_waiting = matches!(result, Ok(Swept::InUse))
                 && is_of(&left, self)
                 && has_note(&left)
-                && start.elapsed() < COMMIT_TIMEOUT
-            {
-                std::thread::sleep(COMMIT_INTERVAL);
+                && start.elapsed() < COMMIT_TIMEOUT;
+            if !is_waiting {
+                return Swept::report(&result, &left);
             }
-        }
+            std::thread::sleep(COMMIT_INTERVAL);
+        };
+        left.filter_map(sweep).collect()
     }
 }
 
@@ -159,9 +188,7 @@ impl CommitRecord {
                 Ok(None) => std::thread::sleep(COMMIT_INTERVAL),
             }
         };
-        if layers.has(NOTE) {
-            finish(&layers, &mut || {})?;
-        }
+        finish(&layers, &mut || {})?;
         Ok(layers.has(RECORD).then(|| Self::of(layers)))
     }
 }
@@ -176,24 +203,14 @@ fn is_of(layers: &Path, directories: &Directories) -> bool {
 /// True if the commit of layers has begun.
 fn has_note(layers: &Path) -> bool {
     let primary = std::fs::read_link(layers.join("primary"));
-    primary.as_deref().unwrap_or(layers).join("note").exists()
-}
-
-/// Finishes the commit of layers, if it has begun. Returns false otherwise.
-pub fn roll_forward(path: &Path) -> io::Result<bool> {
-    match Layers::lock(path.into())? {
-        Some(layers) if layers.has(NOTE) => {
-            finish(&layers, &mut || {})?;
-            end(layers, &mut || {}).map(|()| true)
-        }
-        _ => Ok(false),
-    }
+    let primary = primary.as_deref().unwrap_or(layers);
+    ["note", "undo"].iter().any(|name| primary.join(name).exists())
 }
 
 /// Fails if a directory contains anything but layers.
 fn check_contents(layers: &Layers) -> io::Result<()> {
     let fresh = crate::entry::open_directory(layers.fd(), c".")?;
-    let known = [LOWER, UPPER, WORK, ASIDE, PRIMARY, NOTE, CommitNote::INCOMPLETE, RECORD];
+    let known = [LOWER, UPPER, WORK, ASIDE, PRIMARY, NOTE, UNDO, CommitNote::INCOMPLETE, RECORD];
     // The removal of the layers may have been interrupted.
     let is_known = |name: &CStr| {
         known.contains(&name)
@@ -209,9 +226,13 @@ fn check_contents(layers: &Layers) -> io::Result<()> {
     }
 }
 
-/// Executes the remaining steps of a note, ends the note, and removes the other layers of the attempt.
-pub(crate) fn finish(layers: &Layers, observe: &mut dyn FnMut()) -> io::Result<()> {
-    let Some(note) = CommitNote::read(layers.fd())? else { return Ok(()) };
+/// Finishes or undoes the commit of layers, ends the note, and removes the other layers of the attempt.
+/// Returns none if there is no note.
+fn finish(layers: &Layers, observe: &mut dyn FnMut()) -> io::Result<Option<Swept>> {
+    let note = CommitNote::read(layers.fd(), NOTE)?;
+    let is_undo = note.is_none();
+    let note = if is_undo { CommitNote::read(layers.fd(), UNDO)? } else { note };
+    let Some((note, decided)) = note else { return Ok(None) };
     let (mut directories, mut others) = (Vec::new(), Vec::new());
     for (index, tree) in note.trees.iter().enumerate() {
         let path = tree.directory();
@@ -225,24 +246,34 @@ pub(crate) fn finish(layers: &Layers, observe: &mut dyn FnMut()) -> io::Result<(
             others.push(other_layers(tree.layers())?);
         }
     }
-    // Layers that are gone have no steps left.
-    let roots = directories.iter().enumerate().map(|(index, directory)| {
-        let own = if index == 0 { Some(layers) } else { others[index - 1].as_ref() };
-        Roots { directory: directory.as_fd(), layers: own.unwrap_or(layers).fd() }
-    });
-    resume(&note, roots.collect(), observe).map_err(|(path, error)| {
-        io::Error::new(error.kind(), format!("`{}`: {error}", path.display()))
-    })?;
+    let roots =
+        note.trees.iter().zip(&directories).enumerate().map(|(index, (tree, directory))| {
+            let own = if index == 0 { Some(layers) } else { others[index - 1].as_ref() };
+            let (directory, layers) = (directory.as_fd(), own.map(Layers::fd));
+            Roots { directory, layers, since: tree.since }
+        });
+    let left =
+        resume(&note, roots.collect(), is_undo, decided, observe).map_err(|(path, error)| {
+            io::Error::new(error.kind(), format!("`{}`: {}", path.display(), plain(&error)))
+        })?;
     for directory in &directories {
         let _ = syncfs(directory);
     }
     observe();
-    CommitNote::end(layers.fd(), note.is_recorded)?;
+    if is_undo {
+        CommitNote::remove(layers.fd(), UNDO)?;
+    } else {
+        CommitNote::end(layers.fd(), note.is_recorded)?;
+    }
     for other in others.into_iter().flatten() {
         observe();
         other.remove()?;
     }
-    Ok(())
+    Ok(Some(match is_undo {
+        _ if !left.is_empty() => Swept::Partial(left),
+        true => Swept::Discarded,
+        false => Swept::RolledForward,
+    }))
 }
 
 /// Removes the layers of a finished commit, except for the record.

@@ -5,12 +5,11 @@
 //! to the changed file as well.
 
 use std::collections::BTreeMap;
-use std::ffi::{CString, OsStr};
+use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
 
-use rustix::fs::{Mode, OFlags, ResolveFlags, Stat, fstat, openat2};
+use rustix::fs::{Stat, fstat};
 
 use super::Planner;
 use super::below::{Handle, indexed_handle};
@@ -18,13 +17,15 @@ use crate::change::ChangeKind;
 use crate::entry::{self, find, is_directory, is_reserved, is_whiteout, modification_time};
 use crate::error::CommitFailure;
 use crate::layers::INDEX;
-use crate::step::{Adjust, Prepared, Rename, Spot, Step, ValueChange, join};
+use crate::seen::Seen;
+use crate::step::{Adjust, Prepared, Step, Swap, ValueChange, join};
 use crate::upper::Node;
+use crate::walk::open_below;
 
 /// Changed file of the index.
 struct Indexed {
     name: CString,
-    inode: u64,
+    stat: Stat,
     /// Number of names in the covered directory, and of names anywhere.
     found: u64,
     links: u64,
@@ -35,28 +36,22 @@ struct Indexed {
 /// Files of the index, by the handle of the original.
 type Index = BTreeMap<Handle, Indexed>;
 
-/// Directory of the covered directory as the attempt sees it.
-#[derive(Clone, Copy)]
-struct View<'a> {
-    /// Final path.
-    path: &'a [u8],
-    node: Option<&'a Node>,
-}
+/// Directory of the covered directory as the attempt sees it: the final path, and the changes if
+/// there are any.
+type View<'a> = (Vec<u8>, Option<&'a Node>);
 
-impl Planner<'_> {
+impl<'a> Planner<'a> {
     /// Plans the names that the attempt did not touch of the files that it changed.
-    pub(super) fn aliases(&mut self, root: &Node) -> Result<(), CommitFailure> {
+    pub(super) fn aliases(&mut self) -> Result<(), CommitFailure> {
         let failed = |error| self.tree.failed(b"", error);
         let mut index = read_index(self.tree.layers.fd()).map_err(failed)?;
         if index.is_empty() {
             return Ok(());
         }
-        let directory = entry::open_place(&self.tree.directory, c".").map_err(failed)?;
-        self.scan(&mut index, &directory, b"", Some(View { path: b"", node: Some(root) }))?;
+        let root: View = (Vec::new(), Some(self.survey.root()));
+        self.scan(&mut index, (Vec::new(), Some(root)))?;
         for (lower, path, inode) in self.renamed.placed() {
-            let directory = self.open_below(&lower)?;
-            let node = node_of(root, inode);
-            self.scan(&mut index, &directory, &lower, Some(View { path: &path, node }))?;
+            self.scan(&mut index, (lower, Some((path, self.survey.with_inode(inode)))))?;
         }
         match index.into_values().find(|it| it.found < it.links) {
             Some(it) => Err(CommitFailure::Linked { path: self.tree.full(&it.path) }),
@@ -64,54 +59,49 @@ impl Planner<'_> {
         }
     }
 
-    /// Opens a directory that the attempt renamed. Fails if another process removed the
-    /// directory.
-    pub(super) fn open_below(&self, path: &[u8]) -> Result<OwnedFd, CommitFailure> {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let within = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-        openat2(&self.tree.directory, OsStr::from_bytes(path), flags, Mode::empty(), within)
-            .map_err(|_| self.tree.conflict(path))
-    }
-
-    /// Searches a directory. Without a view, the attempt has removed the directory.
+    /// Searches everything below a directory, given by its present path. Without a view, the
+    /// attempt has removed the directory.
     fn scan(
         &mut self,
         index: &mut Index,
-        directory: &OwnedFd,
-        lower: &[u8],
-        view: Option<View>,
+        top: (Vec<u8>, Option<View<'a>>),
     ) -> Result<(), CommitFailure> {
-        let names = entry::open_directory(directory, c".").and_then(entry::names);
-        for name in names.map_err(|error| self.tree.failed(lower, error))? {
-            let lower_path = join(lower, name.to_bytes());
-            if is_reserved(&name) || self.renamed.is_source(&lower_path) {
-                continue;
-            }
-            let failed = |error| self.tree.failed(&lower_path, error);
-            let Some(found) = find(directory, &name).map_err(failed)? else { continue };
-            let child = view.and_then(|view| view.node).and_then(|node| node.child(&name));
-            let path = view.map(|view| join(view.path, name.to_bytes()));
-            if is_directory(&found) {
-                let inner = entry::open_place(directory, &name).map_err(failed)?;
-                let is_hidden = child.is_some_and(|child| {
-                    !child.is_directory()
-                        || child.marks.is_opaque
-                        || self.renamed.index(child).is_some()
-                });
-                let view = path.as_deref().filter(|_| !is_hidden);
-                let view = view.map(|path| View { path, node: child });
-                self.scan(index, &inner, &lower_path, view)?;
-            } else if found.st_nlink > 1
-                && let Ok(handle) = ftsh_sys::file_handle(directory.as_fd(), &name)
-                && let Some(indexed) = index.get_mut(&handle)
-            {
-                indexed.found += 1;
-                indexed.links = found.st_nlink as _;
-                if let Some(path) = path.filter(|_| child.is_none()) {
-                    indexed.path.clone_from(&path);
-                    self.alias(indexed, path, &lower_path, directory, &found)?;
-                } else {
-                    indexed.path = lower_path;
+        let mut pending = vec![top];
+        while let Some((lower, view)) = pending.pop() {
+            let directory = open_below(&self.tree.directory, &lower)
+                .map_err(|error| self.tree.unreachable(&lower, error))?;
+            let names = entry::names(&directory);
+            for name in names.map_err(|error| self.tree.failed(&lower, error))? {
+                let lower_path = join(&lower, name.to_bytes());
+                if is_reserved(&name) || self.renamed.is_source(&lower_path) {
+                    continue;
+                }
+                let found = find(&directory, &name)
+                    .map_err(|error| self.tree.failed(&lower_path, error))?;
+                let Some(found) = found else { continue };
+                let node = view.as_ref().and_then(|(_, node)| *node);
+                let child = node.and_then(|node| self.survey.child(node, &name));
+                let path = view.as_ref().map(|(path, _)| join(path, name.to_bytes()));
+                if is_directory(&found) {
+                    let is_hidden = child.is_some_and(|child| {
+                        !child.is_directory()
+                            || child.marks.is_opaque
+                            || self.renamed.index(child).is_some()
+                    });
+                    let view = path.filter(|_| !is_hidden).map(|path| (path, child));
+                    pending.push((lower_path, view));
+                } else if found.st_nlink > 1
+                    && let Ok(handle) = ftsh_sys::file_handle(directory.as_fd(), &name)
+                    && let Some(indexed) = index.get_mut(&handle)
+                {
+                    indexed.found += 1;
+                    indexed.links = found.st_nlink as _;
+                    if let Some(path) = path.filter(|_| child.is_none()) {
+                        indexed.path.clone_from(&path);
+                        self.alias(indexed, path, &lower_path, &directory, &found)?;
+                    } else {
+                        indexed.path = lower_path;
+                    }
                 }
             }
         }
@@ -140,22 +130,14 @@ impl Planner<'_> {
         // A directory with other changes gets its time later.
         self.adjustments.insert(0, Step::Adjust(adjust));
         self.prepared.push(Prepared { name: indexed.name.clone(), aside: aside.clone() });
-        self.places.push(Step::Rename(Rename {
-            from: Spot::Layers(aside),
-            to: Spot::Directory(path),
-            inode: indexed.inode,
-            exchange: true,
-        }));
+        self.place(Swap {
+            outer: path,
+            inner: aside,
+            old: Some(Seen::old(found)),
+            new: Some(Seen::new(&indexed.stat)),
+        });
         Ok(())
     }
-}
-
-/// Returns the directory with this inode among the changes.
-fn node_of(node: &Node, inode: u64) -> Option<&Node> {
-    if node.inode() == inode {
-        return Some(node);
-    }
-    node.children.iter().find_map(|child| node_of(child, inode))
 }
 
 fn read_index(layers: impl AsFd) -> io::Result<Index> {
@@ -170,9 +152,8 @@ fn read_index(layers: impl AsFd) -> io::Result<Index> {
             && !is_whiteout(&found)
             && !is_directory(&found)
         {
-            let inode = found.st_ino as _;
             let path = name.to_bytes().to_vec();
-            index.insert(handle, Indexed { name, inode, found: 0, links: 0, path });
+            index.insert(handle, Indexed { name, stat: found, found: 0, links: 0, path });
         }
     }
     Ok(index)

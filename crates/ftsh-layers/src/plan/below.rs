@@ -1,16 +1,14 @@
 //! Checks of the covered directory: changes by other processes since the attempt began.
 
-use std::ffi::CStr;
-use std::io;
 use std::os::fd::AsFd;
 
-use rustix::fs::{AtFlags, Stat, StatxFlags, statx};
+use rustix::fs::{AtFlags, Stat, StatxFlags, fstat, statx};
 
 use super::Planner;
-use crate::entry::{self, find, is_directory, is_reserved};
+use crate::entry::{self, is_directory, is_reserved};
 use crate::error::CommitFailure;
-use crate::step::join;
 use crate::upper::Node;
+use crate::walk::{Walked, walk};
 
 /// Type and bytes of a file's handle.
 pub(super) type Handle = (i32, Vec<u8>);
@@ -37,13 +35,7 @@ pub(super) fn indexed_handle(name: &[u8]) -> Option<Handle> {
 impl Planner<'_> {
     /// Fails if an entry to remove or to replace, or anything below, was changed since the attempt
     /// began.
-    pub(super) fn check_removal(
-        &mut self,
-        parent: impl AsFd,
-        name: &CStr,
-        path: &[u8],
-        found: &Stat,
-    ) -> Result<(), CommitFailure> {
+    pub(super) fn check_removal(&mut self, path: &[u8], found: &Stat) -> Result<(), CommitFailure> {
         if self.is_changed(found) {
             return Err(self.tree.conflict(path));
         }
@@ -51,49 +43,32 @@ impl Planner<'_> {
             self.links.removed(found);
             return Ok(());
         }
-        // The rename of a directory to another parent requires permission to write.
+        // The rename of a directory to another parent requires permission to write. The entries
+        // below move together with the directory.
         self.open(path, found);
-        let failed = |error: io::Error| self.tree.failed(path, error);
-        let directory = match entry::open_directory(parent, name) {
-            // The attempt could not read the directory either.
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Ok(()),
-            directory => directory.map_err(failed)?,
-        };
-        for name in entry::names(&directory).map_err(failed)? {
-            let path = join(path, name.to_bytes());
-            if self.renamed.is_source(&path) {
-                continue;
-            }
-            if is_reserved(&name) {
-                return Err(self.tree.conflict(&path));
-            }
-            match find(&directory, &name) {
-                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
-                Err(error) => return Err(self.tree.failed(&path, error)),
-                Ok(None) => return Err(self.tree.conflict(&path)),
-                Ok(Some(found)) => self.check_below(&directory, &name, &path, &found)?,
-            }
-        }
-        Ok(())
-    }
-
-    /// Checks an entry below a directory to remove, which moves together with the directory.
-    fn check_below(
-        &mut self,
-        parent: impl AsFd,
-        name: &CStr,
-        path: &[u8],
-        found: &Stat,
-    ) -> Result<(), CommitFailure> {
-        let before = self.openings.len();
-        let result = self.check_removal(parent, name, path, found);
-        // Only the directory at the top is renamed.
-        for opening in self.openings.drain(before..) {
-            if let crate::step::Step::Adjust(adjust) = opening {
-                self.opened.remove(&adjust.inode);
-            }
-        }
-        result
+        let tree = self.tree;
+        walk(
+            tree.directory.as_fd(),
+            path,
+            |path, error| tree.failed(path, error),
+            |name, entry| {
+                let Walked { parent, path, found } = entry;
+                if self.renamed.is_source(&path) {
+                    let parent = fstat(parent).map_err(|errno| tree.failed(&path, errno.into()))?;
+                    self.touched.push(entry::inode(&parent));
+                    return Ok(false);
+                }
+                match found {
+                    Some(found) if !is_reserved(name) && !self.is_changed(&found) => {
+                        if !is_directory(&found) {
+                            self.links.removed(&found);
+                        }
+                        Ok(true)
+                    }
+                    _ => Err(tree.conflict(&path)),
+                }
+            },
+        )
     }
 
     /// Fails if a directory is not the one that the attempt saw.

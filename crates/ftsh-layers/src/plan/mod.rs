@@ -14,7 +14,7 @@ use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-use rustix::fs::Stat;
+use rustix::fs::{Stat, fstat};
 
 use self::links::Links;
 use self::renamed::Renamed;
@@ -24,9 +24,11 @@ use crate::entry::{
 };
 use crate::error::CommitFailure;
 use crate::layers::{ASIDE, UPPER};
-use crate::step::{Adjust, Prepared, Rename, Spot, Step, ValueChange, join};
+use crate::seen::Seen;
+use crate::step::{Adjust, Prepared, Step, Swap, ValueChange, join};
 use crate::tree::CoveredTree;
-use crate::upper::Node;
+use crate::upper::{Node, Survey};
+use crate::walk::open_place_below;
 
 /// Path and kind of a change.
 pub(crate) type Found = (Vec<u8>, ChangeKind);
@@ -36,12 +38,16 @@ pub(crate) struct CommitPlan {
     pub(crate) steps: Vec<Step>,
     /// Links to create before the first step.
     pub(crate) prepared: Vec<Prepared>,
+    /// Inodes of removed directories out of which directories were renamed.
+    pub(crate) touched: Vec<u64>,
     pub(crate) changes: Vec<Found>,
 }
 
-/// Comparison in progress.
+/// Comparison in progress. Lists of directories take the place of recursion, which would limit the
+/// depth.
 struct Planner<'a> {
     tree: &'a CoveredTree,
+    survey: &'a Survey,
     renamed: Renamed,
     links: Links,
     openings: Vec<Step>,
@@ -49,11 +55,20 @@ struct Planner<'a> {
     removals: Vec<Step>,
     adjustments: Vec<Step>,
     prepared: Vec<Prepared>,
+    touched: Vec<u64>,
     changes: Vec<Found>,
     /// Inodes of directories with an opening.
     opened: BTreeSet<u64>,
     /// Number of places below the layers that are in use.
     aside: usize,
+    /// Directories whose entries are to be planned.
+    pending: Vec<Pending<'a>>,
+    /// Directories whose entries are planned, each one after the directory around it.
+    planned: Vec<Planned<'a>>,
+    /// Index among the planned directories of the merged directory that is being planned.
+    around: Option<usize>,
+    /// True if entries of this directory have steps.
+    has_steps: bool,
 }
 
 /// Directory that exists in both the layers and the covered directory.
@@ -76,51 +91,76 @@ impl Merged<'_> {
 
 /// Directory below the covered directory, or the covered directory.
 struct LowerDirectory {
-    fd: OwnedFd,
     /// Present path.
     path: Vec<u8>,
     stat: Stat,
 }
 
+/// Directory whose entries are to be planned.
+enum Pending<'a> {
+    /// A merged directory, in the merged directory with this index.
+    Merged(Box<Merged<'a>>, Option<usize>),
+    /// A directory that exists only in the layers, with its final path. True if the directory
+    /// changes places with another entry.
+    Fresh(&'a Node, Vec<u8>, bool),
+}
+
+/// Directory whose entries are planned.
+enum Planned<'a> {
+    Merged {
+        merged: Box<Merged<'a>>,
+        /// Attributes of the directory below.
+        attributes: AttributeSet,
+        around: Option<usize>,
+        /// True if entries have steps.
+        has_steps: bool,
+    },
+    Fresh(Adjust),
+}
+
 /// Makes the plan of one tree.
-pub(crate) fn plan(tree: &CoveredTree, root: &Node) -> Result<CommitPlan, CommitFailure> {
+pub(crate) fn plan(tree: &CoveredTree, survey: &Survey) -> Result<CommitPlan, CommitFailure> {
     let mut planner = Planner {
         tree,
-        renamed: Renamed::find(root),
+        survey,
+        renamed: Renamed::find(survey),
         links: Links::default(),
         openings: Vec::new(),
         places: Vec::new(),
         removals: Vec::new(),
         adjustments: Vec::new(),
         prepared: Vec::new(),
+        touched: Vec::new(),
         changes: Vec::new(),
         opened: BTreeSet::new(),
         aside: 0,
+        pending: Vec::new(),
+        planned: Vec::new(),
+        around: None,
+        has_steps: false,
     };
-    let failed = |error: io::Error| tree.failed(b"", error);
-    let fd = entry::open_place(&tree.directory, c".").map_err(failed)?;
-    let stat = rustix::fs::fstat(&fd).map_err(|errno| failed(errno.into()))?;
+    let stat = fstat(&tree.directory).map_err(|errno| tree.failed(b"", errno.into()))?;
     let moves = planner.put_renamed_aside()?;
-    let lower = LowerDirectory { fd, path: Vec::new(), stat };
-    planner.merge(&Merged {
-        node: root,
-        source: UPPER.to_bytes().to_vec(),
-        path: Vec::new(),
-        lower,
-        is_exchanged: false,
-    })?;
+    let lower = LowerDirectory { path: Vec::new(), stat };
+    let (node, source) = (survey.root(), UPPER.to_bytes().to_vec());
+    planner.merge_later(Merged { node, source, path: Vec::new(), lower, is_exchanged: false });
+    planner.plan_entries()?;
+    planner.plan_directories()?;
     if tree.layers.has_index() {
-        planner.aliases(root)?;
+        planner.aliases()?;
     } else {
         planner.links.check(tree)?;
     }
+    // A directory is open before the directories in it.
+    planner.openings.reverse();
     let mut steps = planner.openings;
     steps.extend(moves);
     steps.extend(planner.places);
     steps.extend(planner.removals);
     steps.extend(planner.adjustments);
     planner.changes.sort();
-    Ok(CommitPlan { steps, prepared: planner.prepared, changes: planner.changes })
+    let Planner { prepared, touched, changes, .. } = planner;
+    Ok(CommitPlan { steps, prepared, touched, changes })
 }
 
 impl CoveredTree {
@@ -131,9 +171,17 @@ impl CoveredTree {
     fn conflict(&self, path: &[u8]) -> CommitFailure {
         CommitFailure::Conflict { path: self.full(path) }
     }
+
+    /// Reports that a directory cannot be opened, which another process may have removed.
+    fn unreachable(&self, path: &[u8], error: io::Error) -> CommitFailure {
+        match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => self.conflict(path),
+            _ => self.failed(path, error),
+        }
+    }
 }
 
-impl Planner<'_> {
+impl<'a> Planner<'a> {
     /// Returns a new place below the layers.
     fn aside(&mut self) -> Vec<u8> {
         self.aside += 1;
@@ -149,41 +197,97 @@ impl Planner<'_> {
         change_time(stat) > self.tree.start.since
     }
 
+    fn merge_later(&mut self, merged: Merged<'a>) {
+        self.pending.push(Pending::Merged(Box::new(merged), self.around));
+    }
+
+    /// Plans the entries of all directories.
+    fn plan_entries(&mut self) -> Result<(), CommitFailure> {
+        while let Some(pending) = self.pending.pop() {
+            match pending {
+                Pending::Merged(merged, around) => self.merge(merged, around)?,
+                Pending::Fresh(node, path, is_exchanged) => {
+                    self.fresh(node, &path, is_exchanged)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Plans the permissions, attributes and times of all directories, each one before the directory
+    /// around it.
+    fn plan_directories(&mut self) -> Result<(), CommitFailure> {
+        while let Some(planned) = self.planned.pop() {
+            match planned {
+                Planned::Fresh(adjust) => self.push_adjustment(adjust),
+                Planned::Merged { merged, attributes, around, has_steps } => {
+                    if has_steps {
+                        self.open(&merged.lower.path, &merged.lower.stat);
+                        if let Some(Planned::Merged { has_steps, .. }) =
+                            around.and_then(|around| self.planned.get_mut(around))
+                        {
+                            *has_steps = true;
+                        }
+                    }
+                    self.adjust(&merged, &attributes, has_steps)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Plans the entries of a directory that exists below.
-    fn merge(&mut self, merged: &Merged) -> Result<(), CommitFailure> {
-        let before = self.places.len() + self.removals.len();
-        for child in merged.node.children.iter().filter(|child| !is_reserved(&child.name)) {
+    fn merge(
+        &mut self,
+        merged: Box<Merged<'a>>,
+        around: Option<usize>,
+    ) -> Result<(), CommitFailure> {
+        let (tree, lower) = (self.tree, &merged.lower);
+        let unreachable = |error| tree.unreachable(&lower.path, error);
+        let fd = open_place_below(&tree.directory, &lower.path).map_err(unreachable)?;
+        let found = fstat(&fd).map_err(|errno| unreachable(errno.into()))?;
+        if entry::inode(&found) != entry::inode(&lower.stat) {
+            return Err(tree.conflict(&lower.path));
+        }
+        let attributes = if merged.is_root() {
+            tree.start.root_attributes.clone()
+        } else {
+            let path = entry::path_of(fd.as_fd());
+            crate::layers::attributes(&path).map_err(|error| tree.failed(&merged.path, error))?
+        };
+        self.around = Some(self.planned.len());
+        self.has_steps = false;
+        let children = self.survey.children(merged.node).iter();
+        for child in children.filter(|child| !is_reserved(&child.name)) {
             let name = child.name.to_bytes();
             let path = join(&merged.path, name);
-            let lower_path = join(&merged.lower.path, name);
-            let found = find(&merged.lower.fd, &child.name)
-                .map_err(|error| self.tree.failed(&path, error))?
+            let lower_path = join(&lower.path, name);
+            let found = find(&fd, &child.name)
+                .map_err(|error| tree.failed(&path, error))?
                 .filter(|_| !self.renamed.is_source(&lower_path));
-            let entry = MergedEntry { child, merged, path, lower_path, found };
+            let entry = MergedEntry { child, merged: &merged, path, lower_path, found };
             if child.is_whiteout() {
                 self.remove(&entry)?;
             } else if child.is_directory() {
-                self.directory(entry)?;
+                self.directory(&fd, entry)?;
             } else {
                 self.file(&entry)?;
             }
         }
-        let has_steps = self.places.len() + self.removals.len() > before;
-        if has_steps {
-            self.open(&merged.lower.path, &merged.lower.stat);
-        }
-        self.adjust(merged, has_steps)
+        let has_steps = self.has_steps;
+        self.planned.push(Planned::Merged { merged, attributes, around, has_steps });
+        Ok(())
     }
 
     /// Plans the removal of an entry.
     fn remove(&mut self, entry: &MergedEntry) -> Result<(), CommitFailure> {
         let Some(found) = &entry.found else { return Ok(()) };
-        self.check_removal(&entry.merged.lower.fd, &entry.child.name, &entry.lower_path, found)?;
+        self.check_removal(&entry.lower_path, found)?;
         self.note(&entry.path, ChangeKind::Removed);
-        let to = Spot::Layers(self.aside());
-        let from = Spot::Directory(entry.path.clone());
-        let inode = found.st_ino as _;
-        self.removals.push(Step::Rename(Rename { from, to, inode, exchange: false }));
+        let (outer, inner) = (entry.path.clone(), self.aside());
+        let old = Some(Seen::old(found));
+        self.removals.push(Step::Swap(Swap { outer, inner, old, new: None }));
+        self.has_steps = true;
         Ok(())
     }
 
@@ -200,69 +304,72 @@ impl Planner<'_> {
                 self.links.created(entry.child, &entry.path);
             }
             Some(found) => {
-                self.check_removal(
-                    &entry.merged.lower.fd,
-                    &entry.child.name,
-                    &entry.lower_path,
-                    found,
-                )?;
+                self.check_removal(&entry.lower_path, found)?;
                 self.links.replaced(entry.child, &entry.path, found);
             }
         }
-        self.place(entry);
+        self.place_entry(entry);
         Ok(())
     }
 
     /// Plans the move of a whole entry from the layers to its place.
-    fn place(&mut self, entry: &MergedEntry) {
+    fn place_entry(&mut self, entry: &MergedEntry) {
         let kind = if entry.found.is_some() { ChangeKind::Modified } else { ChangeKind::Added };
         self.note(&entry.path, kind);
-        self.places.push(Step::Rename(Rename {
-            from: Spot::Layers(join(&entry.merged.source, entry.child.name.to_bytes())),
-            to: Spot::Directory(entry.path.clone()),
-            inode: entry.child.inode(),
-            exchange: entry.found.is_some(),
-        }));
+        self.place(Swap {
+            outer: entry.path.clone(),
+            inner: join(&entry.merged.source, entry.child.name.to_bytes()),
+            old: entry.found.as_ref().map(Seen::old),
+            new: Some(Seen::new(&entry.child.stat)),
+        });
     }
 
-    fn directory(&mut self, entry: MergedEntry) -> Result<(), CommitFailure> {
-        if let Some(index) = self.renamed.index(entry.child) {
-            if let Some(found) = &entry.found {
-                self.check_removal(
-                    &entry.merged.lower.fd,
-                    &entry.child.name,
-                    &entry.lower_path,
-                    found,
-                )?;
-            }
-            return self.place_renamed(entry.child, entry.path, index, entry.found.is_some());
-        }
-        let MergedEntry { child, merged, path, lower_path, found } = &entry;
+    fn place(&mut self, swap: Swap) {
+        self.places.push(Step::Swap(swap));
+        self.has_steps = true;
+    }
+
+    /// Plans a directory in a merged directory, which is open.
+    fn directory(
+        &mut self,
+        parent: &OwnedFd,
+        entry: MergedEntry<'a, '_>,
+    ) -> Result<(), CommitFailure> {
+        let MergedEntry { child, merged, lower_path, found, .. } = &entry;
+        let child = *child;
+        let renamed = self.renamed.index(child);
         match found {
-            Some(found) if is_directory(found) && !child.marks.is_opaque => {
-                let failed = |error| self.tree.failed(path, error);
-                let fd = entry::open_place(&merged.lower.fd, &child.name).map_err(failed)?;
-                self.check_same(&merged.lower.fd, child, path)?;
+            Some(found) if renamed.is_none() && is_directory(found) && !child.marks.is_opaque => {
+                self.check_same(parent, child, &entry.path)?;
                 let source = join(&merged.source, child.name.to_bytes());
-                let lower = LowerDirectory { fd, path: lower_path.clone(), stat: *found };
-                let (path, is_exchanged) = (path.clone(), false);
-                self.merge(&Merged { node: child, source, path, lower, is_exchanged })
+                let lower = LowerDirectory { path: lower_path.clone(), stat: *found };
+                let (path, is_exchanged) = (entry.path, false);
+                self.merge_later(Merged { node: child, source, path, lower, is_exchanged });
+                return Ok(());
             }
-            found => {
-                if let Some(found) = found {
-                    self.check_removal(&merged.lower.fd, &child.name, lower_path, found)?;
-                }
-                self.place(&entry);
-                self.fresh(child, path, found.is_some())
-            }
+            Some(found) => self.check_removal(lower_path, found)?,
+            None => {}
         }
+        if let Some(index) = renamed {
+            return self.place_renamed(child, entry.path, index, entry.found.as_ref());
+        }
+        self.place_entry(&entry);
+        self.pending.push(Pending::Fresh(child, entry.path, entry.found.is_some()));
+        Ok(())
     }
 
     /// Plans what a directory that exists only in the layers needs after it has taken its place, or
     /// has changed places with another entry.
-    fn fresh(&mut self, node: &Node, path: &[u8], is_exchanged: bool) -> Result<(), CommitFailure> {
+    fn fresh(
+        &mut self,
+        node: &'a Node,
+        path: &[u8],
+        is_exchanged: bool,
+    ) -> Result<(), CommitFailure> {
+        // The directory around has steps already.
+        self.around = None;
         let mut is_touched = is_exchanged;
-        for child in &node.children {
+        for child in self.survey.children(node) {
             let path = join(path, child.name.to_bytes());
             if child.is_whiteout() {
                 // Only a directory that another process has removed hid anything.
@@ -270,11 +377,11 @@ impl Planner<'_> {
             }
             if let Some(index) = self.renamed.index(child) {
                 is_touched = true;
-                self.place_renamed(child, path, index, false)?;
+                self.place_renamed(child, path, index, None)?;
             } else {
                 self.note(&path, ChangeKind::Added);
                 if child.is_directory() {
-                    self.fresh(child, &path, false)?;
+                    self.pending.push(Pending::Fresh(child, path, false));
                 } else {
                     self.links.created(child, &path);
                 }
@@ -289,7 +396,7 @@ impl Planner<'_> {
             let new = modification_time(&node.stat);
             adjust.time = Some(ValueChange { old: new, new });
         }
-        self.push_adjustment(adjust);
+        self.planned.push(Planned::Fresh(adjust));
         Ok(())
     }
 
@@ -306,28 +413,23 @@ impl Planner<'_> {
     }
 
     /// Plans new attributes of a directory that exists below.
-    fn adjust(&mut self, merged: &Merged, has_steps: bool) -> Result<(), CommitFailure> {
+    fn adjust(
+        &mut self,
+        merged: &Merged,
+        attributes: &AttributeSet,
+        has_steps: bool,
+    ) -> Result<(), CommitFailure> {
         let Merged { node, path, lower, .. } = merged;
         let inode = lower.stat.st_ino as _;
         let mut adjust = Adjust::new(path, inode);
-        let lower_attributes = || {
-            let path = entry::path_of(lower.fd.as_fd());
-            crate::layers::attributes(&path)
-        };
         // The root of the changes may differ from the start, if this user is not its owner.
-        let start = &self.tree.start;
-        let (base, attributes) = if merged.is_root() {
-            (&start.root, start.root_attributes.clone())
-        } else {
-            let found = lower_attributes().map_err(|error| self.tree.failed(path, error))?;
-            (&lower.stat, found)
-        };
+        let base = if merged.is_root() { &self.tree.start.root } else { &lower.stat };
         let new_owner = (node.stat.st_uid, node.stat.st_gid);
         if (base.st_uid, base.st_gid) != new_owner {
             let old = (lower.stat.st_uid, lower.stat.st_gid);
             adjust.owner = Some(ValueChange { old, new: new_owner });
         }
-        adjust.attributes = changed_attributes(&attributes, &node.attributes);
+        adjust.attributes = changed_attributes(attributes, &node.attributes);
         let is_mode_changed = mode(base) != mode(&node.stat);
         if is_mode_changed || !adjust.is_empty() {
             if self.is_changed(&lower.stat) {
@@ -338,7 +440,8 @@ impl Planner<'_> {
         let opened = if self.opened.contains(&inode) { 0o700 } else { 0 };
         let old = mode(&lower.stat) | opened;
         let new = mode(if is_mode_changed { &node.stat } else { &lower.stat });
-        if old != new {
+        // Without the permission to write, a change of attributes takes a change of the mode.
+        if old != new || old & 0o200 == 0 && !adjust.attributes.is_empty() {
             adjust.mode = Some(ValueChange { old, new });
         }
         let (old, new) = (modification_time(&lower.stat), modification_time(&node.stat));
@@ -358,9 +461,9 @@ impl Planner<'_> {
 }
 
 /// Entry of a merged directory.
-struct MergedEntry<'a> {
+struct MergedEntry<'a, 'm> {
     child: &'a Node,
-    merged: &'a Merged<'a>,
+    merged: &'m Merged<'a>,
     /// Final path.
     path: Vec<u8>,
     /// Present path in the covered directory.

@@ -5,7 +5,6 @@
 //! exchange directories or move one into another.
 
 use std::collections::BTreeMap;
-use std::os::fd::OwnedFd;
 
 use rustix::fs::{Stat, fstat};
 
@@ -13,8 +12,10 @@ use super::{LowerDirectory, Merged, Planner};
 use crate::change::ChangeKind;
 use crate::error::CommitFailure;
 use crate::layers::UPPER;
-use crate::step::{Rename, Spot, Step, join};
-use crate::upper::Node;
+use crate::seen::Seen;
+use crate::step::{Move, Step, Swap, join};
+use crate::upper::{Node, Survey};
+use crate::walk::open_place_below;
 
 /// Renamed directories of a tree.
 #[derive(Default)]
@@ -30,47 +31,39 @@ struct RenamedDirectory {
     inode: u64,
     /// Old path below the covered directory.
     lower: Vec<u8>,
-    /// Directory at the old path, with the places of its changes and itself below the layers.
-    found: Option<(OwnedFd, Stat, Vec<u8>, Vec<u8>)>,
+    /// Facts about the directory at the old path, with the places of its changes and itself below
+    /// the layers.
+    found: Option<(Stat, Vec<u8>, Vec<u8>)>,
     /// Final path, once planned.
     placed: Option<Vec<u8>>,
 }
 
 impl Renamed {
     /// Finds the renamed directories among the changes.
-    pub(super) fn find(root: &Node) -> Self {
+    pub(super) fn find(survey: &Survey) -> Self {
         let mut renamed = Self::default();
-        renamed.search(root, UPPER.to_bytes(), Some(b""));
-        renamed
-    }
-
-    fn search(&mut self, node: &Node, upper: &[u8], lower: Option<&[u8]>) {
-        for child in node.children.iter().filter(|child| child.is_directory()) {
-            let name = child.name.to_bytes();
-            let upper = join(upper, name);
-            let usual = lower.filter(|_| !child.marks.is_opaque).map(|lower| join(lower, name));
-            let recorded = match child.marks.redirect.as_deref() {
-                Some([b'/', path @ ..]) => Some(path.to_vec()),
-                Some(name) => lower.map(|lower| join(lower, name)),
-                None => None,
-            };
-            let lower = recorded.clone().or(usual.clone());
-            if let Some(recorded) = recorded
-                && Some(&recorded) != usual.as_ref()
-            {
-                let inode = child.inode();
-                self.by_inode.insert(inode, self.list.len());
-                let upper = upper.clone();
-                self.list.push(RenamedDirectory {
-                    upper,
-                    inode,
-                    lower: recorded,
-                    found: None,
-                    placed: None,
-                });
+        let mut pending = vec![(survey.root(), UPPER.to_bytes().to_vec(), Some(Vec::new()))];
+        while let Some((node, upper, lower)) = pending.pop() {
+            for child in survey.children(node).iter().filter(|child| child.is_directory()) {
+                let name = child.name.to_bytes();
+                let upper = join(&upper, name);
+                let lower = lower.as_deref();
+                let usual = lower.filter(|_| !child.marks.is_opaque).map(|lower| join(lower, name));
+                let recorded = match child.marks.redirect.as_deref() {
+                    Some([b'/', path @ ..]) => Some(path.to_vec()),
+                    Some(name) => lower.map(|lower| join(lower, name)),
+                    None => None,
+                };
+                if let Some(lower) = recorded.clone().filter(|_| recorded != usual) {
+                    let (upper, inode) = (upper.clone(), child.inode());
+                    renamed.by_inode.insert(inode, renamed.list.len());
+                    let (found, placed) = (None, None);
+                    renamed.list.push(RenamedDirectory { upper, inode, lower, found, placed });
+                }
+                pending.push((child, upper, recorded.or(usual)));
             }
-            self.search(child, &upper, lower.as_deref());
         }
+        renamed
     }
 
     pub(super) fn index(&self, node: &Node) -> Option<usize> {
@@ -100,63 +93,68 @@ impl Renamed {
     }
 }
 
-impl Planner<'_> {
+impl<'a> Planner<'a> {
     /// Returns the steps that put renamed directories and their changes aside.
     pub(super) fn put_renamed_aside(&mut self) -> Result<Vec<Step>, CommitFailure> {
         let mut steps = Vec::new();
         for index in 0..self.renamed.list.len() {
             let path = self.renamed.list[index].lower.clone();
-            let fd = self.open_below(&path)?;
+            let fd = open_place_below(&self.tree.directory, &path)
+                .map_err(|error| self.tree.unreachable(&path, error))?;
             let stat = fstat(&fd).map_err(|errno| self.tree.failed(&path, errno.into()))?;
             let (changes, itself) = (self.aside(), self.aside());
-            self.renamed.list[index].found = Some((fd, stat, changes, itself));
+            self.renamed.list[index].found = Some((stat, changes, itself));
         }
         let renamed = &self.renamed;
         for index in renamed.deepest_first(|it| &it.upper) {
             let it = &renamed.list[index];
-            let Some((_, _, changes, _)) = &it.found else { continue };
-            steps.push(Step::Rename(Rename {
-                from: Spot::Layers(it.upper.clone()),
-                to: Spot::Layers(changes.clone()),
-                inode: it.inode,
-                exchange: false,
-            }));
+            let Some((_, changes, _)) = &it.found else { continue };
+            let (from, to, inode) = (it.upper.clone(), changes.clone(), it.inode);
+            steps.push(Step::Move(Move { from, to, inode }));
         }
         for index in renamed.deepest_first(|it| &it.lower) {
             let it = &renamed.list[index];
-            let Some((_, stat, _, itself)) = &it.found else { continue };
-            steps.push(Step::Rename(Rename {
-                from: Spot::Directory(it.lower.clone()),
-                to: Spot::Layers(itself.clone()),
-                inode: stat.st_ino as _,
-                exchange: false,
+            let Some((stat, _, itself)) = &it.found else { continue };
+            let (outer, inner) = (it.lower.clone(), itself.clone());
+            steps.push(Step::Swap(Swap {
+                outer,
+                inner,
+                old: Some(Seen::renamed(stat)),
+                new: None,
             }));
         }
         Ok(steps)
     }
 
-    /// Plans the new place of a renamed directory, and then its changes.
+    /// Plans the new place of a renamed directory, in place of an entry if one was `found`, and
+    /// then its changes.
     pub(super) fn place_renamed(
         &mut self,
-        node: &Node,
+        node: &'a Node,
         path: Vec<u8>,
         index: usize,
-        exchange: bool,
+        found: Option<&Stat>,
     ) -> Result<(), CommitFailure> {
         let old = self.renamed.list[index].lower.clone();
-        let Some((fd, stat, changes, itself)) = self.renamed.list[index].found.take() else {
+        let Some((stat, changes, itself)) = self.renamed.list[index].found.take() else {
             return Err(self.tree.conflict(&path));
         };
         self.renamed.list[index].placed = Some(path.clone());
         self.note(&old, ChangeKind::Removed);
         self.note(&path, ChangeKind::Added);
-        self.places.push(Step::Rename(Rename {
-            from: Spot::Layers(itself),
-            to: Spot::Directory(path.clone()),
-            inode: stat.st_ino as _,
-            exchange,
-        }));
-        let lower = LowerDirectory { fd, path: old, stat };
-        self.merge(&Merged { node, source: changes, path, lower, is_exchanged: exchange })
+        self.place(Swap {
+            outer: path.clone(),
+            inner: itself,
+            old: found.map(Seen::old),
+            new: Some(Seen::renamed(&stat)),
+        });
+        self.merge_later(Merged {
+            node,
+            source: changes,
+            path,
+            lower: LowerDirectory { path: old, stat },
+            is_exchanged: found.is_some(),
+        });
+        Ok(())
     }
 }

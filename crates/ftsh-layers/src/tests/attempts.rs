@@ -127,6 +127,94 @@ fn layers_inside_a_directory_are_hidden() {
 }
 
 #[test]
+fn names_like_those_of_layers_are_ordinary() {
+    if !is_nobody("attempts::names_like_those_of_layers_are_ordinary") {
+        return;
+    }
+    let scratch = scratch();
+    // Layers are inside the directory where the parent accepts none.
+    let parent = scratch.path().join("parent");
+    let directory = parent.join("it");
+    fs::create_dir_all(directory.join("sub/.ftsh-d")).expect("a directory");
+    for name in [".ftsh-rc", ".ftsh-1", "sub/.ftsh-copy"] {
+        fs::write(directory.join(name), "old\n").expect("a file");
+    }
+    for mode in [0o755, 0o555] {
+        fs::set_permissions(&parent, Permissions::from_mode(mode)).expect("permissions");
+        let Some(attempt) = begin(&[&directory]) else { return };
+        let commands = format!(
+            "echo {mode} >> .ftsh-rc; echo {mode} > .ftsh-new-{mode}; mv .ftsh-1 .ftsh-2
+            mv .ftsh-2 .ftsh-1; echo {mode} >> sub/.ftsh-copy; rm -r sub/.ftsh-d; mkdir sub/.ftsh-d"
+        );
+        assert_eq!(sh(&attempt, &directory, &commands), 0);
+        let _ = attempt.commit().expect("a commit");
+        let read = |name: &str| fs::read_to_string(directory.join(name)).unwrap_or_default();
+        assert!(read(".ftsh-rc").ends_with(&format!("{mode}\n")));
+        assert!(read("sub/.ftsh-copy").ends_with(&format!("{mode}\n")));
+        assert_eq!(read(&format!(".ftsh-new-{mode}")), format!("{mode}\n"));
+    }
+    fs::set_permissions(&parent, Permissions::from_mode(0o755)).expect("permissions");
+    assert!(leftovers(&directory).is_empty());
+}
+
+#[test]
+fn a_commit_can_be_canceled() {
+    let scratch = scratch();
+    let directory = scratch.path().join("it");
+    plant(&directory);
+    for commands in ["echo x > new; rm gone", "true"] {
+        let Some(attempt) = begin(&[&directory]) else { return };
+        assert_eq!(sh(&attempt, &directory, commands), 0);
+        let result = attempt.commit_if(true, &mut || false);
+        assert!(matches!(result, Err(CommitFailure::Canceled)), "{result:?}");
+        assert_clean(&directory);
+        assert!(!directory.join("new").exists() && directory.join("gone").exists());
+    }
+}
+
+#[test]
+fn names_of_layers_are_reserved() {
+    let is_reserved =
+        |name: &str| crate::entry::is_reserved(&std::ffi::CString::new(name).expect("no NUL"));
+    for name in [".ftsh-0123456789abcdef-0", ".ftsh-0123456789abcdef-1f-0123456789abcdef-12"] {
+        assert!(is_reserved(name), "{name}");
+    }
+    for name in [
+        ".ftsh-",
+        ".ftsh-rc",
+        ".ftsh-0123456789abcde-0",
+        ".ftsh-0123456789abcdef-",
+        "x",
+        ".ftsh-0123456789abcdef",
+        ".ftsh-x-0123456789abcdef-0",
+        ".ftsh-0123456789abcdeg-0",
+        ".ftsh-1-2",
+    ] {
+        assert!(!is_reserved(name), "{name}");
+    }
+}
+
+#[test]
+fn files_without_permissions_are_committed() {
+    if !is_nobody("attempts::files_without_permissions_are_committed") {
+        return;
+    }
+    let scratch = scratch();
+    let directory = scratch.path().join("it");
+    plant(&directory);
+    let Some(attempt) = begin(&[&directory]) else { return };
+    let commands = "chmod 000 kept; chmod 200 moved; echo new > new; chmod 000 new emptied";
+    assert_eq!(sh(&attempt, &directory, commands), 0);
+    let _ = attempt.commit().expect("a commit");
+    let mode = |name: &str| {
+        let found = directory.join(name).symlink_metadata().expect("an entry");
+        found.permissions().mode() & 0o777
+    };
+    assert_eq!(["kept", "moved", "new", "emptied"].map(mode), [0, 0o200, 0, 0]);
+    assert_clean(&directory);
+}
+
+#[test]
 fn refusals_name_the_directory() {
     let refusal = |path: &str| Directories::find(&[path]).expect_err("a refusal").to_string();
     assert_eq!(refusal("/missing"), "`/missing`: no such file or directory");
@@ -219,7 +307,8 @@ fn an_interrupted_commit_is_finished_before_the_next_attempt() {
         let _ = attempt.commit_observed(false, &mut stop);
     });
     assert!(catch_unwind(commit).is_err() && !directory.join("one").exists());
-    Directories::find(&[&directory]).expect("directories").sweep();
+    let reports = Directories::find(&[&directory]).expect("directories").sweep();
+    assert_eq!(reports, [""; 0]);
     assert!(directory.join("one").exists() && directory.join("two").exists());
     assert_clean(&directory);
 }

@@ -58,7 +58,7 @@ fn mode(mode: u32) -> fs::Permissions {
 }
 
 /// Waits until the clock of the file system has passed the begin of an attempt.
-fn wait_for_tick(directory: &Path) {
+pub(super) fn wait_for_tick(directory: &Path) {
     use std::os::unix::fs::MetadataExt;
     let probe = directory.join("probe");
     let time = || {
@@ -131,7 +131,7 @@ fn a_moved_directory_is_an_error() {
 
 const CHANGES: &str =
     "echo x > a; echo x >> file; rm -r sub; mkdir sub; touch sub/x; rm gone; echo x > zz
-    touch closed/new; chmod 500 closed";
+    touch closed/new; chmod 500 closed; rm kind; mkdir kind; touch kind/x";
 
 #[test]
 fn steps_before_a_conflict_are_undone() {
@@ -144,7 +144,7 @@ fn steps_before_a_conflict_are_undone() {
         for name in ["sub", "closed"] {
             fs::create_dir_all(directory.join(name)).expect("a directory");
         }
-        for name in ["file", "sub/file", "gone"] {
+        for name in ["file", "sub/file", "gone", "kind"] {
             fs::write(directory.join(name), "old").expect("a file");
         }
         let before = super::snapshot::snapshot(&directory);

@@ -2,13 +2,16 @@
 
 mod attempts;
 mod conflicts;
+mod deep;
 mod disks;
 mod figures;
 mod kills;
 mod nested;
+mod owners;
 mod paths;
 mod program;
 mod programs;
+mod races;
 #[path = "../../../../tests/support/skipped.rs"]
 mod skipped;
 mod snapshot;
@@ -47,25 +50,33 @@ fn is_root() -> bool {
 /// Runs a test of this name again as nobody, if this process is root. Returns true if the caller is
 /// the process to run the test.
 fn is_nobody(test: &str) -> bool {
-    if !rustix::process::geteuid().is_root() {
-        return true;
+    let is_nobody = !rustix::process::geteuid().is_root();
+    if !is_nobody {
+        run_as_nobody(test, scratch().path(), "");
     }
-    let scratch = scratch();
+    is_nobody
+}
+
+/// Variable with the value that a test passes to a process of another user.
+const PASSED: &str = "FTSH_TEST_PASSED";
+
+/// Runs a test of this binary as nobody, with a directory for files.
+fn run_as_nobody(test: &str, scratch: &Path, passed: &str) {
     let own = std::env::current_exe().expect("a program");
-    let copy = scratch.path().join("tests");
+    let copy = scratch.join("tests");
     // No other thread's child inherits a descriptor of the copy, which would make the file busy.
     let copied = Command::new("cp").args([&own, &copy]).status().expect("a process");
     assert!(copied.success());
-    open_to_all(scratch.path());
+    open_to_all(scratch);
     let status = Command::new(copy)
         .args(["--exact", &format!("tests::{test}"), "--nocapture"])
-        .env("TMPDIR", scratch.path())
+        .env("TMPDIR", scratch)
+        .env(PASSED, passed)
         .uid(NOBODY)
         .gid(NOBODY)
         .status()
         .expect("a process");
     assert!(status.success(), "{test} as nobody: {status}");
-    false
 }
 
 fn open_to_all(directory: &Path) {

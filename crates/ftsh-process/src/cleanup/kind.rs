@@ -67,16 +67,26 @@ impl NoteKind {
 
     /// Removes the file, if present.
     pub(crate) fn remove(self, path: &Path) -> io::Result<()> {
+        self.remove_reporting(path, &mut |_| {})
+    }
+
+    /// Removes the file, if present. Reports to people what became of a commit, if that matters.
+    pub(super) fn remove_reporting(
+        self,
+        path: &Path,
+        report: &mut dyn FnMut(String),
+    ) -> io::Result<()> {
         match self {
             Self::File => match std::fs::remove_file(path) {
                 Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
                 _ => Ok(()),
             },
             Self::Tree => ftsh_sys::remove_tree(path),
-            Self::Layers => match ftsh_layers::sweep(path)? {
-                Swept::InUse => Err(ErrorKind::ResourceBusy.into()),
-                Swept::Missing | Swept::Discarded | Swept::RolledForward => Ok(()),
-            },
+            Self::Layers => {
+                let swept = ftsh_layers::sweep(path);
+                Swept::report(&swept, path).into_iter().for_each(report);
+                if swept? == Swept::InUse { Err(ErrorKind::ResourceBusy.into()) } else { Ok(()) }
+            }
             Self::Addition { from, to } => {
                 let mut options = File::options();
                 let file = options.write(true).custom_flags(libc::O_NOFOLLOW).open(path)?;

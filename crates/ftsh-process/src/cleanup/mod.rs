@@ -24,7 +24,7 @@ pub(crate) use self::kind::NoteKind;
 pub(crate) use self::named::{hidden_name, named_file, unlinked_file};
 pub(crate) use self::registry::{Note, Registry};
 pub(crate) use self::scratch::{Scratch, scratch_place};
-pub(crate) use self::sweep::{RemovalFailures, sweep_interpreter};
+pub(crate) use self::sweep::{CleanupReport, not_removed, sweep_interpreter};
 use ftsh_machine::effect::ScratchId;
 
 /// Files that a run must remove.
@@ -53,8 +53,8 @@ impl Cleanup {
     }
 
     /// Returns a worker's job that removes files of shells killed together with their supervisors;
-    /// none if there is no sign of any. The job returns the files given up.
-    pub(crate) fn sweep_job(&self) -> Option<impl FnOnce() -> RemovalFailures + Send + 'static> {
+    /// none if there is no sign of any. The job reports the files given up.
+    pub(crate) fn sweep_job(&self) -> Option<impl FnOnce() -> CleanupReport + Send + 'static> {
         let registry = self.registry.clone();
         sweep::has_stale_runs().then(|| {
             let busy = registry.begin();

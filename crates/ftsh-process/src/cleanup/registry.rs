@@ -42,6 +42,8 @@ struct State {
     count: u64,
     /// Files without a note, by number. Only this process can remove them.
     unnoted: HashMap<u64, (NoteKind, PathBuf)>,
+    /// Lines about commits of killed shells, for the log.
+    reports: Vec<String>,
 }
 
 /// Directory of the run, locked while open.
@@ -63,6 +65,16 @@ impl Registry {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps lines about commits of killed shells for the log.
+    pub(crate) fn report(&self, lines: Vec<String>) {
+        self.state().reports.extend(lines);
+    }
+
+    /// Returns the lines that the log has not had yet.
+    pub(crate) fn take_reports(&self) -> Vec<String> {
+        std::mem::take(&mut self.state().reports)
     }
 
     /// Begins an operation that delays the end of the run; none if the run has ended.

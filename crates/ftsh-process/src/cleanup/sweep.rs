@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
 use nix::dir::Dir;
@@ -16,6 +16,8 @@ use nix::unistd::{UnlinkatFlags, unlinkat};
 
 use super::kind::NoteKind;
 use crate::user_directory;
+use ftsh_machine::record::Level;
+use ftsh_sys::os_error::plain;
 use ftsh_sys::{FileLock, LockKind};
 
 /// Name of the directory with all runs, in the user's directory.
@@ -24,12 +26,17 @@ pub(super) const RUNS: &str = "runs";
 /// Age after which a note whose file cannot be removed is deleted.
 const NOTE_TIMEOUT: Duration = Duration::from_secs(7 * 86_400);
 
-/// Files that could not be removed, with the errors.
-pub(crate) type RemovalFailures = Vec<(PathBuf, io::Error)>;
+/// Lines for the log about files that could not be removed, and about commits.
+pub(crate) type CleanupReport = Vec<(Level, String)>;
+
+/// Reports a file that could not be removed.
+pub(crate) fn not_removed(path: &Path, error: &io::Error) -> (Level, String) {
+    (Level::FAILURES, format!("cannot remove `{}`: {}", path.display(), plain(error)))
+}
 
 /// Removes the files named by the notes of a run, and the notes. `just_now` is true if the shell
-/// has just ended. Returns the files given up.
-pub(super) fn clean(run: BorrowedFd, just_now: bool) -> RemovalFailures {
+/// has just ended. Reports the files given up.
+pub(super) fn clean(run: BorrowedFd, just_now: bool) -> CleanupReport {
     let mut left = Vec::new();
     let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
     let Ok(mut notes) = Dir::openat(run, ".", flags, Mode::empty()) else { return left };
@@ -41,10 +48,10 @@ pub(super) fn clean(run: BorrowedFd, just_now: bool) -> RemovalFailures {
         let Ok(path) = readlinkat(run, name) else { continue };
         let file = Path::new(&path);
         if (just_now || kind.lasts()) && !kind.is_gone(file) {
-            match kind.remove(file) {
+            match kind.remove_reporting(file, &mut |text| left.push((Level::ENDING, text))) {
                 Ok(()) => {}
                 Err(error) if !just_now && is_older(run, name, NOTE_TIMEOUT) => {
-                    left.push((path.into(), error));
+                    left.push(not_removed(file, &error));
                 }
                 Err(_) => continue,
             }
@@ -107,9 +114,9 @@ fn lock(run: &Path) -> Option<FileLock> {
     FileLock::lock(options.open(run).ok()?, LockKind::ExclusiveNow).ok()
 }
 
-/// Removes files of the user's shells that were killed together with their supervisors. Returns the
+/// Removes files of the user's shells that were killed together with their supervisors. Reports the
 /// files given up.
-pub(super) fn sweep_stale_runs() -> RemovalFailures {
+pub(super) fn sweep_stale_runs() -> CleanupReport {
     let mut left = Vec::new();
     let runs = user_directory::path().join(RUNS);
     // A sweep does not create the directory. An existing one must be as private as one created by

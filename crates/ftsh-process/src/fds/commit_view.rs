@@ -29,10 +29,6 @@ pub(crate) fn commit(
         files.iter().cloned().partition(|file| file.is_in(&own));
     let end = || FdError::Gone("the end of the run");
     let _busy = registry.begin().ok_or_else(end)?;
-    // From here on, the commit cannot be canceled.
-    if !control.commit() {
-        return Err(end());
-    }
     let rest = Control::default();
     match staged::commit(&inside, registry, &rest)? {
         Reply::Truth(true) => {}
@@ -43,13 +39,16 @@ pub(crate) fn commit(
         }
         other => return Ok(other),
     }
-    match view.commit() {
+    // From the first change on, the commit cannot be canceled.
+    match view.commit(&mut || control.commit()) {
         Ok(()) => {}
+        Err(CommitFailure::Canceled) => return Err(end()),
         Err(error @ CommitFailure::Unfinished { .. }) => {
             return Ok(Reply::Text(error.to_string().into()));
         }
         Err(
             error @ (CommitFailure::Conflict { .. }
+            | CommitFailure::Mixed { .. }
             | CommitFailure::Locked { .. }
             | CommitFailure::Moved { .. }),
         ) => {

@@ -1,8 +1,5 @@
 //! Commands in progress, and jobs of workers for them.
 
-use std::io;
-use std::path::PathBuf;
-
 use bstr::BString;
 
 use super::super::channels::Waited;
@@ -12,6 +9,7 @@ use super::super::os::workers::JobHandle;
 use super::super::program::{ProgramSpec, StartedProgram};
 use ftsh_machine::effect::{Action, IoId, OperationId, ProcessId, Run};
 use ftsh_machine::event::{Reply, SpawnError};
+use ftsh_machine::record::Level;
 use ftsh_syntax::ast::Name;
 
 /// Command in progress.
@@ -92,8 +90,8 @@ pub(crate) enum JobResult {
     Reply(Result<Reply, FdError>),
     /// End of a wait for a channel.
     Channel(Waited),
-    /// Files that could not be removed, with the errors.
-    Left(Vec<(PathBuf, io::Error)>),
+    /// Lines for the log about files that could not be removed, and about commits.
+    Left(Vec<(Level, String)>),
     /// No result: the job was canceled.
     Cancelled,
 }

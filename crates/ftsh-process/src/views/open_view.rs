@@ -158,13 +158,14 @@ impl OpenView {
         }
     }
 
-    /// Makes the changes take place, and ends the view.
-    pub(crate) fn commit(&self) -> Result<(), CommitFailure> {
+    /// Makes the changes take place, if `decide` returns true right before the first change, and ends
+    /// the view.
+    pub(crate) fn commit(&self, decide: &mut dyn FnMut() -> bool) -> Result<(), CommitFailure> {
         if let Some(defect) = self.defect.get() {
             self.end();
             return Err(CommitFailure::Defect(defect.clone()));
         }
-        let result = self.commit_overlays();
+        let result = self.commit_overlays(decide);
         if let (Err(failure @ CommitFailure::Incomplete { .. }), Some(outer)) =
             (&result, &self.outer)
         {
@@ -173,22 +174,17 @@ impl OpenView {
         result
     }
 
-    fn commit_overlays(&self) -> Result<(), CommitFailure> {
-        match self.take() {
-            // The notes outlive the commit. They finish a commit that was interrupted.
-            Some(Overlays { attempt, notes: _notes, .. }) if self.recorded_as.is_none() => {
-                attempt.commit().map(|_| ())
-            }
-            Some(Overlays { attempt, notes: _notes, .. }) => {
-                let record = attempt.commit_recorded()?.record;
-                if let Some(record) = record {
-                    let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
-                    *state = ViewState::Committed(record);
-                }
-                Ok(())
-            }
-            None => Ok(()),
+    fn commit_overlays(&self, decide: &mut dyn FnMut() -> bool) -> Result<(), CommitFailure> {
+        // The notes outlive the commit. They finish a commit that was interrupted.
+        let Some(Overlays { attempt, notes: _notes, .. }) = self.take() else {
+            return decide().then_some(()).ok_or(CommitFailure::Canceled);
+        };
+        let record = attempt.commit_if(self.recorded_as.is_some(), decide)?.record;
+        if let Some(record) = record {
+            let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+            *state = ViewState::Committed(record);
         }
+        Ok(())
     }
 
     /// Returns the place of the record of the commit.
@@ -241,7 +237,7 @@ impl Overlays {
             None => Directories::find(paths)?,
             Some(outer) => Directories::find_within(paths, outer)?,
         };
-        directories.sweep();
+        registry.report(directories.sweep());
         // Another process may have begun the same view before.
         let mark = format!("{}{:016x}", recorded_as.unwrap_or_default(), sys::random()?);
         let layers = directories.layers(&mark);
