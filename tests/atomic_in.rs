@@ -210,6 +210,40 @@ fn a_limit_leaves_nothing_of_an_attempt() {
 }
 
 #[test]
+fn a_limit_before_the_first_file_discards_the_attempt() {
+    if !can_cover(false) {
+        return;
+    }
+    // Another process holds the lock on the directory until the limit has passed.
+    let text = "sh -c 'flock d sh -c \"touch held; until test -e caught; do sleep 0.01; done\" &'\n\
+        while .not. .exists. held; sleep 10 ms; end\n\
+        try for 500 ms atomic in d\n\
+        sh -c 'echo new > d/old; echo new > d/new'\n\
+        catch\n\
+        echo $error_kind\n\
+        touch caught\n\
+        end";
+    let run = script(text).stdout("timeout\n").success();
+    expect_tree(&run, &[("caught", ""), ("d/old", "old\n"), ("held", "")]);
+}
+
+#[test]
+fn an_unfinished_commit_is_logged() {
+    if !can_cover(false) {
+        return;
+    }
+    let run = script("try atomic in d; true; end").options(["-l", "5"]);
+    let layers = run.path(".ftsh-0123456789abcdef-0");
+    fs::create_dir(&layers).expect("a directory");
+    fs::set_permissions(&layers, Permissions::from_mode(0o700)).expect("permissions");
+    std::os::unix::fs::symlink(run.path("d"), layers.join("lower")).expect("a link");
+    fs::write(layers.join("note"), "of another version").expect("a note");
+    let run = run.success();
+    let wanted = "is still unfinished: the note is of another version of ftsh";
+    assert!(run.errors().contains(wanted), "{}", run.story());
+}
+
+#[test]
 fn what_a_good_attempt_leaves_running_ends_before_the_commit() {
     if !can_cover(false) {
         return;
