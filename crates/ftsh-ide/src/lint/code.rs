@@ -48,8 +48,16 @@ fn code(simple: &Simple) -> Option<(String, &Word)> {
     })
 }
 
-/// Returns true if a word contains a value that may be code.
+/// Returns true if a word contains a value that may be code. A single value is meant as code.
 fn has_value(word: &Word, plain: &HashSet<&str>) -> bool {
+    let is_single = match &word.parts[..] {
+        [WordPart::Variable(_)] => true,
+        [WordPart::Double(pieces)] => matches!(&pieces[..], [Quoted::Variable(_)]),
+        _ => false,
+    };
+    if is_single {
+        return false;
+    }
     let is_call = |part: &WordPart| match part {
         WordPart::Call(_) => true,
         WordPart::Double(pieces) => pieces.iter().any(|it| matches!(it, Quoted::Call(_))),

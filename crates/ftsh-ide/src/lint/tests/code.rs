@@ -16,7 +16,7 @@ warning[value-in-code]: a value inside the code for `sh` is code as well
 "#);
     for code in [
         "/bin/bash -c \"rm $1\"",
-        "x=a; read x; sh -c $x",
+        "x=a; read x; sh -c \"exec $x\"",
         "sh -c \"rm ${stem(\"a/b\")}\"",
         "forall f from input; sh -c \"rm $f\"; end",
         "sh -c \"rm ${HOME:-x}\"",
@@ -29,6 +29,7 @@ warning[value-in-code]: a value inside the code for `sh` is code as well
         "for h in web-1 web-2; sh -c \"ssh $h true\"; end",
         "try 2 times; sh -c \"exit $attempt\"; end",
         "x=5; x=$x + 1; sh -c \"exit $x\"",
+        "sh -c $1; bash -c \"$1\"",
         "sh -x \"$1\"; echo sh -c; grep -c \"$1\" f",
     ]);
 }
