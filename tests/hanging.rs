@@ -12,6 +12,7 @@ use nix::unistd::Uid;
 use tempfile::TempDir;
 
 use crate::support::run::{Finished, Running};
+use crate::support::skipped::skipped;
 use crate::support::{Ftsh, WAYS};
 
 /// Time after which the guard thaws a file system, whatever the test does.
@@ -37,7 +38,7 @@ impl Frozen {
             Ok(frozen) => return Some(frozen),
             Err(why) => why,
         };
-        eprintln!("skipped: a file system that hangs needs {why}");
+        skipped(why);
         None
     }
 
