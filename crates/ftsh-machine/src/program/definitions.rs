@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::channels::Rules;
 use crate::program::code::{Address, Instruction, Program};
 use crate::tasks::suspend::Suspend;
-use ftsh_syntax::ast::{Name, Redirect, RedirectionTarget, WordPart};
+use ftsh_syntax::ast::{Name, Redirect, RedirectionTarget, Word, WordPart};
 use ftsh_syntax::nearest::nearest;
 use ftsh_syntax::slug::Slug;
 use ftsh_syntax::vocabulary::FUNCTIONS;
@@ -118,8 +118,11 @@ impl Definitions {
     }
 }
 
+/// Returns true if a redirection opens another file than `/dev/null`, which never hangs.
 fn opens_files(redirects: &[Redirect]) -> bool {
-    redirects.iter().any(|redirect| matches!(redirect.target, RedirectionTarget::File(_)))
+    let is_null =
+        |word: &Word| matches!(&word.parts[..], [WordPart::Bare(it)] if it == "/dev/null");
+    redirects.iter().any(|it| matches!(&it.target, RedirectionTarget::File(word) if !is_null(word)))
 }
 
 #[cfg(test)]
@@ -152,6 +155,7 @@ mod tests {
             ("ls\n", true),
             ("$command\n", true),
             ("echo hi -> v\n", false),
+            ("echo hi > /dev/null\n", false),
             ("echo hi > file\n", true),
             ("if .exists. file\n echo hi\nend\n", true),
             ("try\n echo hi\nend > file\n", true),
