@@ -363,7 +363,7 @@ end";
     let options = ["-l", "10", "--summary"];
     let errors = Ftsh::script(script).options(options).failure(1).errors();
     let summary = errors.find("ftsh: summary").expect("a summary");
-    assert!(!errors[summary..].contains("[") && !errors[summary..].contains(" times "), "{errors}");
+    assert!(!errors[summary..].contains('[') && !errors[summary..].contains(" times "), "{errors}");
 }
 
 #[test]
