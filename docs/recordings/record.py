@@ -1,4 +1,5 @@
-"""Records what somebody sees who uses ftsh at a terminal: `record.py FTSH FOLDER` makes prefix.svg, prompt.svg and forall.svg.
+"""Records what somebody sees who uses ftsh at a terminal: `record.py FTSH FOLDER` makes prefix.svg, prompt.svg
+and forall.svg, and draws ../operate/timeline.svg.
 
 The terminal, the shell and the commands are real; only the keys are pressed by this program, and the server that some
 downloads come from is its own, on this machine, and as unreliable as is told of it below.
@@ -10,6 +11,7 @@ import random
 import select
 import signal
 import struct
+import subprocess
 import sys
 import tempfile
 import threading
@@ -161,10 +163,46 @@ def forall(ftsh, home, path):
     server.server_close()
 
 
+PROGRAMS = {
+    # The first attempts fail, hang or are slow.
+    "fetch": """\
+n=$(($(cat "count.$1" 2> /dev/null || echo 0) + 1))
+echo $n > "count.$1"
+case "$1 $n" in
+"alpha 1") sleep 0.4; exit 1;;
+"beta 1") sleep 60;;
+gamma\\ [123]) sleep 0.25; exit 1;;
+delta*) sleep 1.1;;
+north*) sleep 1;;
+*.sum*) sleep 0.6;;
+*) sleep 0.7;;
+esac
+""",
+    "check": "cat > /dev/null; sleep 0.3",
+    "publish": "sleep 60",
+}
+
+
+def timeline(ftsh, home, path):
+    """Draws a run of the script in durable.md."""
+    page = path.parent.parent / "operate" / "durable.md"
+    home = Path(home)
+    script = page.read_text().split("The picture shows a run of this script:")[1].split("```")[1]
+    (home / "site.ftsh").write_text(script.split("\n", 1)[1])
+    for name, text in PROGRAMS.items():
+        (home / name).write_text(f"#!/bin/sh\n{text}")
+        (home / name).chmod(0o755)
+    environment = {"PATH": f"{home}:{os.environ['PATH']}", "HOME": str(home)}
+    run = [ftsh, "--seed", "7", "-l", "0", "--journal", "run.journal", "site.ftsh"]
+    subprocess.run(run, cwd=home, env=environment, check=True)
+    picture = page.with_name("timeline.svg")
+    subprocess.run([ftsh, "--timeline", "run.journal", "-o", picture], cwd=home, env=environment, check=True)
+
+
 def main():
-    ftsh, folder = os.path.abspath(sys.argv[1]), Path(sys.argv[2])
+    ftsh, folder = os.path.abspath(sys.argv[1]), Path(sys.argv[2]).resolve()
     os.environ["PATH"] = f"{os.path.dirname(ftsh)}:{os.environ['PATH']}"
-    for session in [prefix, prompt, forall]:
+    for session in [prefix, prompt, forall, timeline]:
         with tempfile.TemporaryDirectory() as home:
             session(ftsh, home, folder / f"{session.__name__}.svg")
 
