@@ -115,6 +115,7 @@ fn part(file: &str, name: &str) -> String {
         (_, "policies") => backoff::reference_table(),
         ("grammar/ftsh.pest", "loop-clauses") => grammar_of_loops(),
         ("grammar/ftsh.pest", "try-clauses") => grammar_of_try(),
+        ("grammar/ftsh.pest", "limit-clauses") => grammar_of_limit(),
         ("grammar/ftsh.pest", "rule-words") => {
             grammar_words("rule_word", &phrases_of(|row| row.head == "channel"))
         }
@@ -382,70 +383,97 @@ fn grammar_words(name: &str, phrases: &[String]) -> String {
 }
 
 /// Returns the rules of clauses, one for each form of value, so that a clause needs no rule of its own.
+///
+/// `rest` is a form's name and the rule of its value, or none for clauses with rules of their own.
 fn grammar_rules(
     prefix: &str,
     is_wanted: impl Fn(&ClauseRow) -> bool,
-    forms: &[(ValueForm, &str, &str)],
-) -> (Vec<String>, String) {
-    let (mut names, mut text) = (Vec::new(), String::new());
-    for (value, form, rest) in forms {
-        let rows = clauses::ROWS.iter().filter(|row| is_wanted(row) && row.value == *value);
-        let mut phrases: Vec<_> = rows.map(|row| sequence(row.words)).collect();
-        phrases.dedup();
-        if phrases.is_empty() {
-            continue;
+    rest: impl Fn(ValueForm) -> Option<(&'static str, &'static str)>,
+) -> (String, String) {
+    let mut forms: Vec<(ValueForm, Vec<String>)> = Vec::new();
+    for row in clauses::ROWS.iter().filter(|row| is_wanted(row)) {
+        let words = sequence(row.words);
+        match forms.iter_mut().find(|(form, _)| *form == row.value) {
+            Some((_, phrases)) if phrases.contains(&words) => {}
+            Some((_, phrases)) => phrases.push(words),
+            None => forms.push((row.value, vec![words])),
         }
+    }
+    let (mut names, mut text) = (Vec::new(), String::new());
+    for (value, phrases) in forms {
+        let Some((form, rest)) = rest(value) else { continue };
         let name = format!("{prefix}_{form}");
         let _ = writeln!(text, "{name} = {{ ( {} ) ~ keyword_end{rest} }}", phrases.join(" | "));
         names.push(name);
     }
-    (names, text)
+    (names.join(" | "), text)
 }
 
 fn grammar_of_loops() -> String {
-    let forms = [
-        (ValueForm::Nothing, "nothing", ""),
-        (ValueForm::Number, "number", " ~ (blank* ~ !opener ~ calculation)?"),
-        (ValueForm::Time, "time", " ~ (blank* ~ !opener ~ duration)?"),
-        (ValueForm::UsualTime, "usual", " ~ (blank* ~ !opener ~ (usual | duration))?"),
-        (ValueForm::Times, "times", " ~ (blank* ~ !opener ~ calculation ~ (blank* ~ n_times)?)?"),
-        (ValueForm::Order, "order", " ~ (blank* ~ in_order)?"),
-        (ValueForm::Expression, "expression", " ~ (blank* ~ !opener ~ expression)?"),
-        (ValueForm::Size, "size", " ~ (blank* ~ !opener ~ duration)?"),
-        (ValueForm::Words, "words", " ~ (blank* ~ !opener ~ expression)*"),
-    ];
-    let (names, rules) = grammar_rules("loop", |row| is_loop(row.head), &forms);
+    let (names, rules) = grammar_rules(
+        "loop",
+        |row| is_loop(row.head),
+        |form| {
+            Some(match form {
+                ValueForm::Nothing => ("nothing", ""),
+                ValueForm::Number => ("number", " ~ (blank* ~ !opener ~ calculation)?"),
+                ValueForm::Time => ("time", " ~ (blank* ~ !opener ~ duration)?"),
+                ValueForm::UsualTime => ("usual", " ~ (blank* ~ !opener ~ (usual | duration))?"),
+                ValueForm::Times => {
+                    ("times", " ~ (blank* ~ !opener ~ calculation ~ (blank* ~ n_times)?)?")
+                }
+                ValueForm::Order => ("order", " ~ (blank* ~ in_order)?"),
+                ValueForm::Expression => ("expression", " ~ (blank* ~ !opener ~ expression)?"),
+                ValueForm::Signal => ("signal", " ~ (blank* ~ !opener ~ expression)?"),
+                ValueForm::Size => ("size", " ~ (blank* ~ !opener ~ duration)?"),
+                ValueForm::Words => ("words", " ~ (blank* ~ !opener ~ expression)*"),
+                ValueForm::Special => return None,
+            })
+        },
+    );
     let engines = EngineId::ALL.map(|engine| format!("\"{}\"", engine.name())).join(" | ");
     let own = loop_phrases();
     let mut openers: Vec<String> =
         own.iter().filter(|words| words[0] != "on").map(|words| sequence(words)).collect();
     openers.push("\"on\" ~ blank+ ~ engine".to_owned());
     format!(
-        "loop_clause = _{{ {} | on_engine }}\n{rules}engine = {{ {engines} }}\n\
+        "loop_clause = _{{ {names} | on_engine }}\n{rules}engine = {{ {engines} }}\n\
          // Words that begin clauses: no words of a list, also where no clause is meant.\n{}",
-        names.join(" | "),
         grammar_words("opener", &openers).replace("= {", "= _{"),
     )
 }
 
+/// Returns the rule of a value in the head of a `try` or a `limit`.
+fn value_in_try(form: ValueForm) -> Option<(&'static str, &'static str)> {
+    Some(match form {
+        ValueForm::Nothing => ("nothing", ""),
+        ValueForm::Number => ("number", " ~ blank* ~ !clause_word ~ calculation"),
+        ValueForm::Time => ("time", " ~ blank* ~ duration"),
+        ValueForm::UsualTime => ("usual", " ~ blank* ~ (usual | duration)"),
+        ValueForm::Times => {
+            ("times", " ~ blank* ~ !clause_word ~ calculation ~ (blank* ~ n_times)?")
+        }
+        ValueForm::Order => ("order", " ~ (blank* ~ in_order)?"),
+        ValueForm::Expression => ("expression", " ~ blank* ~ condition"),
+        ValueForm::Signal => ("signal", " ~ (blank* ~ !clause_word ~ expression)?"),
+        ValueForm::Size => ("size", " ~ blank* ~ duration"),
+        ValueForm::Words => ("words", " ~ (blank* ~ !clause_word ~ expression)*"),
+        ValueForm::Special => return None,
+    })
+}
+
 fn grammar_of_try() -> String {
-    let forms = [
-        // `atomic in` before `atomic`.
-        (ValueForm::Words, "words", " ~ (blank* ~ !clause_word ~ expression)*"),
-        (ValueForm::Nothing, "nothing", ""),
-        (ValueForm::Time, "time", " ~ blank* ~ duration"),
-        (ValueForm::UsualTime, "usual", " ~ blank* ~ (usual | duration)"),
-        (ValueForm::Size, "size", " ~ blank* ~ duration"),
-        (ValueForm::Expression, "expression", " ~ blank* ~ condition"),
-        (ValueForm::Signal, "signal", " ~ (blank* ~ !clause_word ~ expression)?"),
-    ];
-    let (names, rules) = grammar_rules("try", |row| row.head == "try", &forms);
+    let (names, rules) = grammar_rules("try", |row| row.head == "try", value_in_try);
     let words = grammar_words("clause_word", &phrases_of(|row| row.head == "try"));
     format!(
-        "try_clause = _{{ {} | backoff | through | limit }}\n{rules}\
+        "try_clause = _{{ {names} | backoff | through | limit }}\n{rules}\
          // Words that mean something in the head of a try, and nowhere else.\n{words}",
-        names.join(" | "),
     )
+}
+
+fn grammar_of_limit() -> String {
+    let (names, rules) = grammar_rules("group", |row| row.head == "limit", value_in_try);
+    format!("limit_clause = _{{ {names} }}\n{rules}")
 }
 
 /// Returns a clause as tree-sitter's grammar has it; none if the clause has a rule of its own.

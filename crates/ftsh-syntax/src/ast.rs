@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 pub use super::clauses::ForKind;
 use super::clauses::{ChannelClauses, TryClauses};
+use super::size::Size;
 use super::span::{Source, Span};
 use crate::backoff::{Clauses, PolicyKind};
 pub use crate::duration::Unit;
@@ -489,13 +490,13 @@ pub struct Input {
 }
 
 /// `try [limits] [clauses] … [catch …] end`, or `limit D [signal NAME] … [catch …] end`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Try {
     /// True for `limit D`: one attempt, with a time limit and no other clause but
     /// `signal`.
     pub is_limit: bool,
     /// Limits and clauses, except `while`.
-    pub clauses: TryClauses<Duration, Expr, BackoffClause, Expr>,
+    pub clauses: TryClauses<Duration, Expr, Size<Expr>, BackoffClause, Expr>,
     /// Span of `or D` after `each usual`. Without `usual`, `None`.
     pub usual: Option<Span>,
     /// Condition of `while expr`.

@@ -3,9 +3,7 @@
 //! In the tree a clause holds expressions. Lowering turns each expression into instructions that
 //! push a value, in the order of the fields. The structure reads the values in the same order when
 //! it begins. The fields stay the same in every form, and only their types change. A new clause is
-//! a new field here, and the compiler then lists the steps that handle the field.
-
-use std::convert::Infallible;
+//! a new row and a new field here. The compiler then lists the steps that handle the row and the field.
 
 use super::engine::EngineId;
 use super::size::Size;
@@ -57,49 +55,89 @@ pub struct ClauseRow {
     pub help: &'static str,
 }
 
-/// Rows of all clauses except `on`, whose engines have rows of their own.
-#[rustfmt::skip]
-pub const ROWS: &[ClauseRow] = &[
-    ClauseRow::new("try", &["for"], ValueForm::Special, "for D", "the time limit of the `try`; a running attempt is killed at the limit"),
-    ClauseRow::new("try", &["or"], ValueForm::Special, "or LIMIT", "a second limit, a time or a number of times; the first limit reached ends the `try`"),
-    ClauseRow::new("try", &["every"], ValueForm::Time, "every D", "the minimum time between the starts of attempts, without other delays"),
-    ClauseRow::new("try", &["each"], ValueForm::UsualTime, "each D", "the time limit of each attempt; an attempt that takes longer is killed and fails; `each usual or D` learns the limit from earlier attempts, and is at most `D`").further(&["usual"]),
-    ClauseRow::new("try", &["stalled"], ValueForm::Time, "stalled D", "an attempt fails when its processes have made no progress for this time: no processor time, no input or output, no start or end of a process"),
-    ClauseRow::new("try", &["memory"], ValueForm::Size, "memory N", "an attempt fails when its processes together use more memory than this, such as `4 GB`"),
-    ClauseRow::new("try", &["while"], ValueForm::Expression, "while EXPR", "another attempt is made only while the expression is `true`; it may use `$error_code` and the other variables of a failure"),
-    ClauseRow::new("try", &["atomic", "in"], ValueForm::Words, "atomic in DIR…", "as `atomic`; what the commands of an attempt change below the directories takes place only after success"),
-    ClauseRow::new("try", &["atomic"], ValueForm::Nothing, "atomic", "an attempt is all or nothing: its output and the file of `end > f` appear only after success"),
-    ClauseRow::new("try", &["same", "input"], ValueForm::Nothing, "same input", "each attempt reads the same standard input, from where the first attempt began; a terminal is read directly"),
-    ClauseRow::new("try", &["signal"], ValueForm::Signal, "signal NAME", "the signal that cancels an attempt, such as INT; TERM follows after half of the kill timeout"),
-    ClauseRow::new("try", &["backoff"], ValueForm::Special, "backoff POLICY", "the delays between attempts"),
-    ClauseRow::new("try", &["through"], ValueForm::Special, "through CHANNEL", "attempts follow the rules of the channel, together with the attempts of all your other shells"),
-    ClauseRow::new("try", &["from"], ValueForm::Special, "from D", "the first delay, or the base of the formula"),
-    ClauseRow::new("try", &["to"], ValueForm::Special, "to D", "the longest delay"),
-    ClauseRow::new("try", &["by"], ValueForm::Special, "by F", "the factor of the delay after each failure"),
-    ClauseRow::new("try", &["jitter"], ValueForm::Special, "jitter P%", "the random part of a delay"),
-    ClauseRow::new("limit", &["stalled"], ValueForm::Time, "stalled D", "the group fails when its processes have made no progress for this time: no processor time, no input or output, no start or end of a process"),
-    ClauseRow::new("limit", &["memory"], ValueForm::Size, "memory N", "the group fails when its processes together use more memory than this, such as `4 GB`"),
-    ClauseRow::new("limit", &["signal"], ValueForm::Signal, "signal NAME", "the signal that cancels the group, such as INT; TERM follows after half of the kill timeout"),
-    ClauseRow::new("forany", &["in", "order"], ValueForm::Nothing, "in order", "begins with the first word instead of a random word"),
-    ClauseRow::new("forany", &["hedge", "after"], ValueForm::UsualTime, "hedge after D", "the next word begins beside a word that takes longer; the first success wins; `hedge after usual or D` learns the time, and is at most `D`").further(&["usual", "or"]),
-    ClauseRow::new("forany", &["atomic", "in"], ValueForm::Words, "atomic in DIR…", "each word is an atomic attempt: what its commands change below the directories takes place only after success"),
-    ClauseRow::new("forall", &["at", "most"], ValueForm::Number, "at most N", "the maximum number of branches at once"),
-    ClauseRow::new("forany", &["at", "most"], ValueForm::Number, "at most N", "the maximum number of words at once; with `hedge after`"),
-    ClauseRow::new("forall", &["at", "least"], ValueForm::Number, "at least N", "the number of branches that must succeed; the other branches are then killed"),
-    ClauseRow::new("forall", &["keep", "going"], ValueForm::Nothing, "keep going", "a failed branch doesn't end the others; `$failed` and `$succeeded` list the words"),
-    ClauseRow::new("forall", &["finish", "running"], ValueForm::Nothing, "finish running", "after a failure no further branch begins, and the running branches finish"),
-    ClauseRow::new("forall", &["output", "grouped"], ValueForm::Order, "output grouped", "the output of a branch appears as a whole, after the end of the branch"),
-    ClauseRow::new("forall", &["output", "tagged"], ValueForm::Nothing, "output tagged", "the output of branches appears line by line, each line after its word and a tab"),
-    ClauseRow::new("forall", &["retry", "lost"], ValueForm::Times, "retry lost N times", "the maximum number of restarts of a branch whose machine is lost"),
-    ClauseRow::new("forall", &["once", "in"], ValueForm::Expression, "once in FILE", "words recorded in the file are skipped; the word of each branch that succeeds is recorded there"),
-    ClauseRow::new("forall", &["atomic", "in"], ValueForm::Words, "atomic in DIR…", "each branch is an atomic attempt: what its commands change below the directories takes place only after success"),
-    ClauseRow::new("forall", &["while", "free"], ValueForm::Size, "while free N", "a further branch begins only while at least this memory is available, such as `2 GB`"),
-    ClauseRow::new("forall", &["while", "load"], ValueForm::Number, "while load N", "a further branch begins only while the load of the machine is at most this number"),
-    ClauseRow::new("channel", &["at", "most"], ValueForm::Special, "at most N", "the maximum number of attempts at once; other attempts wait in the order of their arrival"),
-    ClauseRow::new("channel", &["rate"], ValueForm::Special, "rate N per D", "the maximum number of attempts that begin in this time").further(&["per"]),
-    ClauseRow::new("channel", &["budget"], ValueForm::Special, "budget P%", "the maximum number of retries, as a percentage of first attempts"),
-    ClauseRow::new("channel", &["breaker"], ValueForm::Special, "breaker N failures D", "after this number of failures in a row, attempts fail for this time without being made").further(&["failures", "failure"]),
-];
+/// Declares rows, and for each group of rows an enum with a variant for each row.
+///
+/// The parser matches the variants, so that a new row without a parser is an error of the compiler.
+macro_rules! rows {
+    ($($(#[$about:meta])* $group:ident { $($clause:ident: $row:expr;)+ })+) => {
+        /// Rows of all clauses except `on`, whose engines have rows of their own.
+        pub const ROWS: &[ClauseRow] = &[$($($row,)+)+];
+
+        $(
+            $(#[$about])*
+            #[derive(Clone, Copy)]
+            pub(crate) enum $group {
+                $($clause,)+
+            }
+
+            impl $group {
+                /// Returns the clause of the structure `head` whose words begin the text of a clause.
+                pub(crate) fn of(head: &str, text: &str) -> Option<Self> {
+                    const ROWS: &[(ClauseRow, $group)] = &[$(($row, $group::$clause),)+];
+                    let is_it = |row: &ClauseRow| row.head == head && row.begins(text);
+                    ROWS.iter().find(|(row, _)| is_it(row)).map(|(_, clause)| *clause)
+                }
+            }
+        )+
+    };
+}
+
+rows! {
+    /// Clause of a `try` or a `limit`.
+    TryRow {
+        For: ClauseRow::new("try", &["for"], ValueForm::Special, "for D", "the time limit of the `try`; a running attempt is killed at the limit");
+        Or: ClauseRow::new("try", &["or"], ValueForm::Special, "or LIMIT", "a second limit, a time or a number of times; the first limit reached ends the `try`");
+        Every: ClauseRow::new("try", &["every"], ValueForm::Time, "every D", "the minimum time between the starts of attempts, without other delays");
+        Each: ClauseRow::new("try", &["each"], ValueForm::UsualTime, "each D", "the time limit of each attempt; an attempt that takes longer is killed and fails; `each usual or D` learns the limit from earlier attempts, and is at most `D`").further(&["usual"]);
+        Stalled: ClauseRow::new("try", &["stalled"], ValueForm::Time, "stalled D", "an attempt fails when its processes have made no progress for this time: no processor time, no input or output, no start or end of a process");
+        Memory: ClauseRow::new("try", &["memory"], ValueForm::Size, "memory N", "an attempt fails when its processes together use more memory than this, such as `4 GB`");
+        While: ClauseRow::new("try", &["while"], ValueForm::Expression, "while EXPR", "another attempt is made only while the expression is `true`; it may use `$error_code` and the other variables of a failure");
+        AtomicIn: ClauseRow::new("try", &["atomic", "in"], ValueForm::Words, "atomic in DIR…", "as `atomic`; what the commands of an attempt change below the directories takes place only after success");
+        Atomic: ClauseRow::new("try", &["atomic"], ValueForm::Nothing, "atomic", "an attempt is all or nothing: its output and the file of `end > f` appear only after success");
+        SameInput: ClauseRow::new("try", &["same", "input"], ValueForm::Nothing, "same input", "each attempt reads the same standard input, from where the first attempt began; a terminal is read directly");
+        Signal: ClauseRow::new("try", &["signal"], ValueForm::Signal, "signal NAME", "the signal that cancels an attempt, such as INT; TERM follows after half of the kill timeout");
+        Backoff: ClauseRow::new("try", &["backoff"], ValueForm::Special, "backoff POLICY", "the delays between attempts");
+        Through: ClauseRow::new("try", &["through"], ValueForm::Special, "through CHANNEL", "attempts follow the rules of the channel, together with the attempts of all your other shells");
+        LimitStalled: ClauseRow::new("limit", &["stalled"], ValueForm::Time, "stalled D", "the group fails when its processes have made no progress for this time: no processor time, no input or output, no start or end of a process");
+        LimitMemory: ClauseRow::new("limit", &["memory"], ValueForm::Size, "memory N", "the group fails when its processes together use more memory than this, such as `4 GB`");
+        LimitSignal: ClauseRow::new("limit", &["signal"], ValueForm::Signal, "signal NAME", "the signal that cancels the group, such as INT; TERM follows after half of the kill timeout");
+    }
+
+    /// Clause of `backoff`, after the policy.
+    BackoffRow {
+        From: ClauseRow::new("try", &["from"], ValueForm::Special, "from D", "the first delay, or the base of the formula");
+        To: ClauseRow::new("try", &["to"], ValueForm::Special, "to D", "the longest delay");
+        By: ClauseRow::new("try", &["by"], ValueForm::Special, "by F", "the factor of the delay after each failure");
+        Jitter: ClauseRow::new("try", &["jitter"], ValueForm::Special, "jitter P%", "the random part of a delay");
+    }
+
+    /// Clause of a `forany` or a `forall`.
+    LoopRow {
+        InOrder: ClauseRow::new("forany", &["in", "order"], ValueForm::Nothing, "in order", "begins with the first word instead of a random word");
+        HedgeAfter: ClauseRow::new("forany", &["hedge", "after"], ValueForm::UsualTime, "hedge after D", "the next word begins beside a word that takes longer; the first success wins; `hedge after usual or D` learns the time, and is at most `D`").further(&["usual", "or"]);
+        AnyAtomicIn: ClauseRow::new("forany", &["atomic", "in"], ValueForm::Words, "atomic in DIR…", "each word is an atomic attempt: what its commands change below the directories takes place only after success");
+        AllAtMost: ClauseRow::new("forall", &["at", "most"], ValueForm::Number, "at most N", "the maximum number of branches at once");
+        AnyAtMost: ClauseRow::new("forany", &["at", "most"], ValueForm::Number, "at most N", "the maximum number of words at once; with `hedge after`");
+        AtLeast: ClauseRow::new("forall", &["at", "least"], ValueForm::Number, "at least N", "the number of branches that must succeed; the other branches are then killed");
+        KeepGoing: ClauseRow::new("forall", &["keep", "going"], ValueForm::Nothing, "keep going", "a failed branch doesn't end the others; `$failed` and `$succeeded` list the words");
+        FinishRunning: ClauseRow::new("forall", &["finish", "running"], ValueForm::Nothing, "finish running", "after a failure no further branch begins, and the running branches finish");
+        OutputGrouped: ClauseRow::new("forall", &["output", "grouped"], ValueForm::Order, "output grouped", "the output of a branch appears as a whole, after the end of the branch");
+        OutputTagged: ClauseRow::new("forall", &["output", "tagged"], ValueForm::Nothing, "output tagged", "the output of branches appears line by line, each line after its word and a tab");
+        RetryLost: ClauseRow::new("forall", &["retry", "lost"], ValueForm::Times, "retry lost N times", "the maximum number of restarts of a branch whose machine is lost");
+        OnceIn: ClauseRow::new("forall", &["once", "in"], ValueForm::Expression, "once in FILE", "words recorded in the file are skipped; the word of each branch that succeeds is recorded there");
+        AllAtomicIn: ClauseRow::new("forall", &["atomic", "in"], ValueForm::Words, "atomic in DIR…", "each branch is an atomic attempt: what its commands change below the directories takes place only after success");
+        WhileFree: ClauseRow::new("forall", &["while", "free"], ValueForm::Size, "while free N", "a further branch begins only while at least this memory is available, such as `2 GB`");
+        WhileLoad: ClauseRow::new("forall", &["while", "load"], ValueForm::Number, "while load N", "a further branch begins only while the load of the machine is at most this number");
+    }
+
+    /// Rule of a channel.
+    ChannelRow {
+        AtMost: ClauseRow::new("channel", &["at", "most"], ValueForm::Special, "at most N", "the maximum number of attempts at once; other attempts wait in the order of their arrival");
+        Rate: ClauseRow::new("channel", &["rate"], ValueForm::Special, "rate N per D", "the maximum number of attempts that begin in this time").further(&["per"]);
+        Budget: ClauseRow::new("channel", &["budget"], ValueForm::Special, "budget P%", "the maximum number of retries, as a percentage of first attempts");
+        Breaker: ClauseRow::new("channel", &["breaker"], ValueForm::Special, "breaker N failures D", "after this number of failures in a row, attempts fail for this time without being made").further(&["failures", "failure"]);
+    }
+}
 
 impl ClauseRow {
     const fn new(
@@ -115,6 +153,11 @@ impl ClauseRow {
     const fn further(self, further: &'static [&'static str]) -> Self {
         Self { further, ..self }
     }
+    /// Returns true if the words begin the text of a clause.
+    fn begins(&self, text: &str) -> bool {
+        let words = text.split(|c: char| !c.is_ascii_alphabetic()).filter(|word| !word.is_empty());
+        words.take(self.words.len()).eq(self.words.iter().copied())
+    }
 }
 
 /// Returns the rows of a structure or declaration.
@@ -127,103 +170,133 @@ pub fn words(head: &str) -> impl Iterator<Item = &'static str> + Clone {
     rows(head).flat_map(|row| row.words.iter().chain(row.further)).copied()
 }
 
-/// Clauses of a `try`, with lengths of time `L`, numbers `N`, policies `P` and signals `S`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TryClauses<L, N, P, S> {
-    /// Time limit.
-    pub time: Option<L>,
-    /// `N times`
-    pub times: Option<N>,
-    /// `every D`: the minimum time between the starts of attempts.
-    pub every: Option<L>,
-    /// `each D`: the time limit of each attempt.
-    pub each: Option<L>,
-    /// `stalled D`: the time without progress after which an attempt fails.
-    pub stalled: Option<L>,
-    /// `memory N`: the memory of the processes of an attempt.
-    pub memory: Option<Size<N>>,
-    /// `backoff NAME …`
-    pub backoff: Option<P>,
-    /// `signal NAME`: the signal that cancels an attempt.
-    pub signal: Option<S>,
-    /// `atomic`: the effects of an attempt appear as a whole or not at all.
-    pub atomic: bool,
-    /// `same input`: each attempt reads the same standard input.
-    pub same_input: bool,
-}
+/// Declares the clauses of a structure, with a type parameter for each kind of value.
+///
+/// The type parameters have their names after a conversion, and the names of the functions that
+/// convert them. A field is a clause. After `=>` is the function for the value: `length` for one
+/// value, `(number, length)` for a pair, `[text]` for a value inside. A field without a function is
+/// copied.
+macro_rules! clauses {
+    (
+        $(#[$about:meta])*
+        $name:ident<$($type:ident $(= $default:ty)? => $new:ident: $function:ident),+> {
+            $($(#[$doc:meta])* $field:ident: $value:ty $(=> $convert:tt)?,)+
+        }
+    ) => {
+        $(#[$about])*
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub struct $name<$($type $(= $default)?),+> {
+            $($(#[$doc])* pub $field: $value,)+
+        }
 
-impl<L, N, P, S> TryClauses<L, N, P, S> {
-    /// Clauses of a `try` without any clause.
-    pub const NONE: Self = Self {
-        time: None,
-        times: None,
-        every: None,
-        each: None,
-        stalled: None,
-        memory: None,
-        backoff: None,
-        signal: None,
-        atomic: false,
-        same_input: false,
+        impl<$($type),+> Default for $name<$($type),+> {
+            /// Returns the clauses of a structure without any clause.
+            fn default() -> Self {
+                Self { $($field: Default::default(),)+ }
+            }
+        }
+
+        impl<$($type),+> $name<$($type),+> {
+            /// Converts each clause, in the order of the fields, and stops at the first error.
+            ///
+            /// `context` is passed to all functions.
+            pub fn try_map<'c, C, $($new,)+ E>(
+                &'c self,
+                context: &mut C,
+                $($function: impl Fn(&mut C, &'c $type) -> Result<$new, E>,)+
+            ) -> Result<$name<$($new),+>, E> {
+                Ok($name {
+                    $($field: $crate::clauses::clauses!(@ context, self.$field $(, $convert)?),)+
+                })
+            }
+
+            /// Converts each clause like [`Self::try_map`], by functions without errors.
+            pub fn map<'c, C, $($new),+>(
+                &'c self,
+                context: &mut C,
+                $($function: impl Fn(&mut C, &'c $type) -> $new,)+
+            ) -> $name<$($new),+> {
+                let Ok(clauses) = self.try_map(
+                    context,
+                    $(|context, it| Ok::<_, std::convert::Infallible>($function(context, it)),)+
+                );
+                clauses
+            }
+        }
     };
+    (@ $context:ident, $value:expr) => {
+        $value
+    };
+    (@ $context:ident, $value:expr, ($first:ident, $second:ident)) => {
+        match &$value {
+            Some((first, second)) => Some(($first($context, first)?, $second($context, second)?)),
+            None => None,
+        }
+    };
+    (@ $context:ident, $value:expr, [$inside:ident]) => {
+        match &$value {
+            Some(it) => Some(it.try_map(|it| $inside($context, it))?),
+            None => None,
+        }
+    };
+    (@ $context:ident, $value:expr, $convert:ident) => {
+        match &$value {
+            Some(it) => Some($convert($context, it)?),
+            None => None,
+        }
+    };
+}
 
-    /// Converts each clause, in the order of the fields, and stops at the first error.
-    ///
-    /// `context` is passed to all four functions.
-    pub fn try_map<'c, C, L2, N2, P2, S2, E>(
-        &'c self,
-        context: &mut C,
-        length: impl Fn(&mut C, &'c L) -> Result<L2, E>,
-        number: impl Fn(&mut C, &'c N) -> Result<N2, E>,
-        size: impl Fn(&mut C, &'c Size<N>) -> Result<Size<N2>, E>,
-        policy: impl Fn(&mut C, &'c P) -> Result<P2, E>,
-        signal: impl Fn(&mut C, &'c S) -> Result<S2, E>,
-    ) -> Result<TryClauses<L2, N2, P2, S2>, E> {
-        Ok(TryClauses {
-            time: self.time.as_ref().map(|it| length(context, it)).transpose()?,
-            times: self.times.as_ref().map(|it| number(context, it)).transpose()?,
-            every: self.every.as_ref().map(|it| length(context, it)).transpose()?,
-            each: self.each.as_ref().map(|it| length(context, it)).transpose()?,
-            stalled: self.stalled.as_ref().map(|it| length(context, it)).transpose()?,
-            memory: self.memory.as_ref().map(|it| size(context, it)).transpose()?,
-            backoff: self.backoff.as_ref().map(|it| policy(context, it)).transpose()?,
-            signal: self.signal.as_ref().map(|it| signal(context, it)).transpose()?,
-            atomic: self.atomic,
-            same_input: self.same_input,
-        })
-    }
+pub(crate) use clauses;
 
-    /// Converts each clause like [`Self::try_map`], by functions without errors.
-    pub fn map<'c, C, L2, N2, P2, S2>(
-        &'c self,
-        context: &mut C,
-        length: impl Fn(&mut C, &'c L) -> L2,
-        number: impl Fn(&mut C, &'c N) -> N2,
-        policy: impl Fn(&mut C, &'c P) -> P2,
-        signal: impl Fn(&mut C, &'c S) -> S2,
-    ) -> TryClauses<L2, N2, P2, S2> {
-        let Ok(clauses) = self.try_map(
-            context,
-            |context, it| Ok::<_, Infallible>(length(context, it)),
-            |context, it| Ok(number(context, it)),
-            |context, it| it.try_map(|amount| Ok(number(context, amount))),
-            |context, it| Ok(policy(context, it)),
-            |context, it| Ok(signal(context, it)),
-        );
-        clauses
+clauses! {
+    /// Clauses of a `try`, with lengths of time `L`, numbers `N`, sizes `Z`, policies `P` and
+    /// signals `S`.
+    TryClauses<L => L2: length, N => N2: number, Z => Z2: size, P => P2: policy, S => S2: signal> {
+        /// Time limit.
+        time: Option<L> => length,
+        /// `N times`
+        times: Option<N> => number,
+        /// `every D`: the minimum time between the starts of attempts.
+        every: Option<L> => length,
+        /// `each D`: the time limit of each attempt.
+        each: Option<L> => length,
+        /// `stalled D`: the time without progress after which an attempt fails.
+        stalled: Option<L> => length,
+        /// `memory N`: the memory of the processes of an attempt.
+        memory: Option<Z> => size,
+        /// `backoff NAME …`
+        backoff: Option<P> => policy,
+        /// `signal NAME`: the signal that cancels an attempt.
+        signal: Option<S> => signal,
+        /// `atomic`: the effects of an attempt appear as a whole or not at all.
+        atomic: bool,
+        /// `same input`: each attempt reads the same standard input.
+        same_input: bool,
     }
 }
 
-impl<L, N, P, S> TryClauses<L, N, P, S> {
+impl<L, N, Z, P, S> TryClauses<L, N, Z, P, S> {
     /// Returns true if a clause changes a `try` that makes one attempt.
     pub fn changes_one_attempt(&self) -> bool {
-        let Self { each, stalled, memory, signal, atomic, .. } = self;
+        let Self {
+            time: _,
+            times: _,
+            every: _,
+            each,
+            stalled,
+            memory,
+            backoff: _,
+            signal,
+            atomic,
+            same_input: _,
+        } = self;
         let is_watched = stalled.is_some() || memory.is_some();
         each.is_some() || is_watched || signal.is_some() || *atomic
     }
 }
 
-impl<L, P, S> TryClauses<L, u64, P, S> {
+impl<L, Z, P, S> TryClauses<L, u64, Z, P, S> {
     /// Returns the maximum number of attempts, or `None` if only time limits them. The default is
     /// 1.
     pub fn attempts(&self) -> Option<u64> {
@@ -231,56 +304,17 @@ impl<L, P, S> TryClauses<L, u64, P, S> {
     }
 }
 
-/// Rules of a channel, with lengths of time `L` and numbers `N`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ChannelClauses<L, N> {
-    /// `at most N`
-    pub at_most: Option<N>,
-    /// `rate N per D`
-    pub rate: Option<(N, L)>,
-    /// `budget P%`
-    pub budget: Option<N>,
-    /// `breaker N failures D`
-    pub breaker: Option<(N, L)>,
-}
-
-impl<L, N> ChannelClauses<L, N> {
-    /// Rules of a channel without any rule.
-    pub const NONE: Self = Self { at_most: None, rate: None, budget: None, breaker: None };
-
-    /// Converts each rule, in the order of the fields, and stops at the first error.
-    ///
-    /// `context` is passed to both functions.
-    pub fn try_map<'c, C, L2, N2, E>(
-        &'c self,
-        context: &mut C,
-        length: impl Fn(&mut C, &'c L) -> Result<L2, E>,
-        number: impl Fn(&mut C, &'c N) -> Result<N2, E>,
-    ) -> Result<ChannelClauses<L2, N2>, E> {
-        let pair = |context: &mut C, (count, time): &'c (N, L)| {
-            Ok((number(context, count)?, length(context, time)?))
-        };
-        Ok(ChannelClauses {
-            at_most: self.at_most.as_ref().map(|it| number(context, it)).transpose()?,
-            rate: self.rate.as_ref().map(|it| pair(context, it)).transpose()?,
-            budget: self.budget.as_ref().map(|it| number(context, it)).transpose()?,
-            breaker: self.breaker.as_ref().map(|it| pair(context, it)).transpose()?,
-        })
-    }
-
-    /// Converts each rule like [`Self::try_map`], by functions without errors.
-    pub fn map<'c, C, L2, N2>(
-        &'c self,
-        context: &mut C,
-        length: impl Fn(&mut C, &'c L) -> L2,
-        number: impl Fn(&mut C, &'c N) -> N2,
-    ) -> ChannelClauses<L2, N2> {
-        let Ok(clauses) = self.try_map(
-            context,
-            |context, it| Ok::<_, Infallible>(length(context, it)),
-            |context, it| Ok(number(context, it)),
-        );
-        clauses
+clauses! {
+    /// Rules of a channel, with lengths of time `L` and numbers `N`.
+    ChannelClauses<L => L2: length, N => N2: number> {
+        /// `at most N`
+        at_most: Option<N> => number,
+        /// `rate N per D`
+        rate: Option<(N, L)> => (number, length),
+        /// `budget P%`
+        budget: Option<N> => number,
+        /// `breaker N failures D`
+        breaker: Option<(N, L)> => (number, length),
     }
 }
 
@@ -320,50 +354,15 @@ impl<L, N> ForKind<L, N> {
     }
 }
 
-/// Clauses of a `forany`, with lengths of time `L` and numbers `N`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ForAnyClauses<L, N> {
-    /// `in order`: the loop begins with the first word instead of a random word.
-    pub in_order: bool,
-    /// `hedge after D`: the time that an alternative runs before the next one begins as well.
-    pub hedge_after: Option<L>,
-    /// `at most N`: the maximum number of alternatives at once.
-    pub at_most: Option<N>,
-}
-
-impl<L, N> ForAnyClauses<L, N> {
-    /// Clauses of a `forany` without any clause.
-    pub const NONE: Self = Self { in_order: false, hedge_after: None, at_most: None };
-
-    /// Converts each clause, in the order of the fields, and stops at the first error.
-    ///
-    /// `context` is passed to both functions.
-    pub fn try_map<'c, C, L2, N2, E>(
-        &'c self,
-        context: &mut C,
-        length: impl Fn(&mut C, &'c L) -> Result<L2, E>,
-        number: impl Fn(&mut C, &'c N) -> Result<N2, E>,
-    ) -> Result<ForAnyClauses<L2, N2>, E> {
-        Ok(ForAnyClauses {
-            in_order: self.in_order,
-            hedge_after: self.hedge_after.as_ref().map(|it| length(context, it)).transpose()?,
-            at_most: self.at_most.as_ref().map(|it| number(context, it)).transpose()?,
-        })
-    }
-
-    /// Converts each clause like [`Self::try_map`], by functions without errors.
-    pub fn map<'c, C, L2, N2>(
-        &'c self,
-        context: &mut C,
-        length: impl Fn(&mut C, &'c L) -> L2,
-        number: impl Fn(&mut C, &'c N) -> N2,
-    ) -> ForAnyClauses<L2, N2> {
-        let Ok(clauses) = self.try_map(
-            context,
-            |context, it| Ok::<_, Infallible>(length(context, it)),
-            |context, it| Ok(number(context, it)),
-        );
-        clauses
+clauses! {
+    /// Clauses of a `forany`, with lengths of time `L` and numbers `N`.
+    ForAnyClauses<L => L2: length, N => N2: number> {
+        /// `in order`: the loop begins with the first word instead of a random word.
+        in_order: bool,
+        /// `hedge after D`: the time that an alternative runs before the next one begins as well.
+        hedge_after: Option<L> => length,
+        /// `at most N`: the maximum number of alternatives at once.
+        at_most: Option<N> => number,
     }
 }
 
@@ -399,90 +398,35 @@ impl<T> On<T> {
     }
 }
 
-/// Clauses of a `forall`, with numbers `N` and texts `T`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ForAllClauses<N, T> {
-    /// `at most N`: the maximum number of branches at once.
-    pub at_most: Option<N>,
-    /// `at least N`: the number of successful branches at which the `forall` succeeds.
-    pub at_least: Option<N>,
-    /// `output …`: the treatment of the branches' output.
-    pub output: Option<OutputMode>,
-    /// `keep going`: a failed branch does not end the other branches.
-    pub keep_going: bool,
-    /// `finish running`: after a failure no further branch begins, and the others finish.
-    pub finish_running: bool,
-    /// `on …`: the destination of the branches, unless they run on this machine.
-    pub on: Option<On<T>>,
-    /// `retry lost N times`: the number of restarts of a lost branch.
-    pub retry_lost: Option<N>,
-    /// `while free N`: the available memory without which no further branch begins.
-    pub while_free: Option<Size<T>>,
-    /// `while load N`: the load above which no further branch begins.
-    pub while_load: Option<T>,
-    /// `once in FILE`: the file that records the words of successful branches.
-    pub once_in: Option<T>,
+clauses! {
+    /// Clauses of a `forall`, with numbers `N` and texts `T`.
+    ForAllClauses<N => N2: number, T => T2: text> {
+        /// `at most N`: the maximum number of branches at once.
+        at_most: Option<N> => number,
+        /// `at least N`: the number of successful branches at which the `forall` succeeds.
+        at_least: Option<N> => number,
+        /// `output …`: the treatment of the branches' output.
+        output: Option<OutputMode>,
+        /// `keep going`: a failed branch does not end the other branches.
+        keep_going: bool,
+        /// `finish running`: after a failure no further branch begins, and the others finish.
+        finish_running: bool,
+        /// `on …`: the destination of the branches, unless they run on this machine.
+        on: Option<On<T>> => [text],
+        /// `retry lost N times`: the number of restarts of a lost branch.
+        retry_lost: Option<N> => number,
+        /// `while free N`: the available memory without which no further branch begins.
+        while_free: Option<Size<T>> => [text],
+        /// `while load N`: the load above which no further branch begins.
+        while_load: Option<T> => text,
+        /// `once in FILE`: the file that records the words of successful branches.
+        once_in: Option<T> => text,
+    }
 }
 
 impl<N, T> ForAllClauses<N, T> {
-    /// Clauses of a `forall` without any clause.
-    pub const NONE: Self = Self {
-        at_most: None,
-        at_least: None,
-        output: None,
-        keep_going: false,
-        finish_running: false,
-        on: None,
-        retry_lost: None,
-        while_free: None,
-        while_load: None,
-        once_in: None,
-    };
-
     /// Returns true if the failure of the `forall` counts those of its branches.
     pub fn is_counted(&self) -> bool {
         self.keep_going || self.finish_running || self.at_least.is_some()
-    }
-
-    /// Converts each clause, in the order of the fields, and stops at the first error.
-    ///
-    /// `context` is passed to both functions.
-    pub fn try_map<'c, C, N2, T2, E>(
-        &'c self,
-        context: &mut C,
-        number: impl Fn(&mut C, &'c N) -> Result<N2, E>,
-        text: impl Fn(&mut C, &'c T) -> Result<T2, E>,
-    ) -> Result<ForAllClauses<N2, T2>, E> {
-        Ok(ForAllClauses {
-            at_most: self.at_most.as_ref().map(|it| number(context, it)).transpose()?,
-            at_least: self.at_least.as_ref().map(|it| number(context, it)).transpose()?,
-            output: self.output,
-            keep_going: self.keep_going,
-            finish_running: self.finish_running,
-            on: self.on.as_ref().map(|it| it.try_map(|it| text(context, it))).transpose()?,
-            retry_lost: self.retry_lost.as_ref().map(|it| number(context, it)).transpose()?,
-            while_free: self
-                .while_free
-                .as_ref()
-                .map(|it| it.try_map(|it| text(context, it)))
-                .transpose()?,
-            while_load: self.while_load.as_ref().map(|it| text(context, it)).transpose()?,
-            once_in: self.once_in.as_ref().map(|it| text(context, it)).transpose()?,
-        })
-    }
-
-    /// Converts each clause like [`Self::try_map`], by functions without errors.
-    pub fn map<'c, C, N2, T2>(
-        &'c self,
-        context: &mut C,
-        number: impl Fn(&mut C, &'c N) -> N2,
-        text: impl Fn(&mut C, &'c T) -> T2,
-    ) -> ForAllClauses<N2, T2> {
-        let Ok(clauses) = self.try_map(
-            context,
-            |context, it| Ok::<_, Infallible>(number(context, it)),
-            |context, it| Ok(text(context, it)),
-        );
-        clauses
     }
 }

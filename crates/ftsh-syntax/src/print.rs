@@ -247,28 +247,27 @@ impl Printer {
     }
 
     fn for_head(&mut self, head: &For) {
-        self.text.push_str(head.kind.keyword());
+        let For { kind, variable, list, input, usual, atomic_in, body: _ } = head;
+        self.text.push_str(kind.keyword());
         self.text.push(' ');
-        self.text.push_str(&head.variable);
-        match &head.input {
+        self.text.push_str(variable);
+        match input {
             Some(input) => {
                 self.text.push_str(" from input");
                 self.clause(" by ", input.by.as_ref());
             }
             None => self.text.push_str(" in"),
         }
-        self.words(&head.list);
-        match &head.kind {
+        self.words(list);
+        match kind {
             ForKind::Each => {}
             ForKind::Any(ForAnyClauses { in_order, hedge_after, at_most }) => {
                 if *in_order {
                     self.text.push_str(" in order");
                 }
-                if let Some(after) = hedge_after {
-                    self.text.push_str(" hedge after ");
-                    self.text.push_str(if head.usual.is_some() { "usual or " } else { "" });
-                    self.duration(after);
-                }
+                let is_usual = usual.is_some();
+                let hedge = if is_usual { " hedge after usual or " } else { " hedge after " };
+                self.length(hedge, hedge_after.as_ref());
                 self.clause(" at most ", at_most.as_ref());
             }
             ForKind::All(clauses) => {
@@ -312,9 +311,9 @@ impl Printer {
                 self.clause(" once in ", once_in.as_ref());
             }
         }
-        if !head.atomic_in.is_empty() {
+        if !atomic_in.is_empty() {
             self.text.push_str(" atomic in");
-            self.words(&head.atomic_in);
+            self.words(atomic_in);
         }
     }
 
@@ -333,59 +332,60 @@ impl Printer {
     }
 
     fn try_head(&mut self, head: &Try) {
-        if let (true, Some(time)) = (head.is_limit, &head.clauses.time) {
-            self.text.push_str("limit ");
-            self.duration(time);
-            self.watch(head);
-            return self.clause(" signal ", head.clauses.signal.as_ref());
-        }
-        self.text.push_str("try");
-        let TryClauses { time, times, every, each, backoff, signal, atomic, same_input, .. } =
-            &head.clauses;
-        match (time, times) {
-            (Some(time), times) => {
-                self.text.push_str(" for ");
-                self.duration(time);
-                if let Some(times) = times {
-                    self.text.push_str(" or ");
-                    self.times(times);
-                }
-            }
-            (None, Some(times)) => {
-                self.text.push(' ');
+        let Try {
+            is_limit,
+            clauses,
+            usual,
+            condition,
+            atomic_in,
+            through,
+            body: _,
+            catch: _,
+            finally: _,
+        } = head;
+        let TryClauses {
+            time,
+            times,
+            every,
+            each,
+            stalled,
+            memory,
+            backoff,
+            signal,
+            atomic,
+            same_input,
+        } = clauses;
+        if *is_limit {
+            // `limit D` makes one attempt, which is not written.
+            self.length("limit ", time.as_ref());
+        } else {
+            self.text.push_str("try");
+            self.length(" for ", time.as_ref());
+            if let Some(times) = times {
+                self.text.push_str(if time.is_some() { " or " } else { " " });
                 self.times(times);
             }
-            (None, None) => {}
         }
-        if let Some(every) = every {
-            self.text.push_str(" every ");
-            self.duration(every);
-        }
-        if let Some(each) = each {
-            self.text.push_str(" each ");
-            self.text.push_str(if head.usual.is_some() { "usual or " } else { "" });
-            self.duration(each);
-        }
-        self.watch(head);
+        self.length(" every ", every.as_ref());
+        self.length(if usual.is_some() { " each usual or " } else { " each " }, each.as_ref());
+        self.length(" stalled ", stalled.as_ref());
+        self.size(" memory ", memory.as_ref());
         if let Some(backoff) = backoff {
             self.backoff(backoff);
         }
         self.clause(" signal ", signal.as_ref());
         if *atomic {
-            self.text.push_str(if head.atomic_in.is_empty() { " atomic" } else { " atomic in" });
-            self.words(&head.atomic_in);
+            self.text.push_str(if atomic_in.is_empty() { " atomic" } else { " atomic in" });
+            self.words(atomic_in);
         }
         if *same_input {
             self.text.push_str(" same input");
         }
-        if let Some((_, channel)) = &head.through {
+        if let Some((_, channel)) = through {
             self.text.push_str(" through ");
             self.text.push_str(channel);
         }
-        if let Some(condition) = &head.condition {
-            self.text.push_str(" while ");
-            self.expr(condition);
-        }
+        self.clause(" while ", condition.as_ref());
     }
 
     /// Begins a line at the current depth.

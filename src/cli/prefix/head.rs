@@ -186,8 +186,29 @@ impl Head {
 
 /// Returns true if a `try` has no clauses but those of a `limit`, and one attempt.
 fn is_limit(details: &Try) -> bool {
-    let Try { clauses, condition, through, .. } = details;
-    let TryClauses { time, times, every, each, backoff, atomic, same_input, .. } = clauses;
+    let Try {
+        is_limit: _,
+        clauses,
+        usual: _,
+        condition,
+        atomic_in: _,
+        through,
+        body: _,
+        catch: _,
+        finally: _,
+    } = details;
+    let TryClauses {
+        time,
+        times,
+        every,
+        each,
+        stalled: _,
+        memory: _,
+        backoff,
+        signal: _,
+        atomic,
+        same_input,
+    } = clauses;
     let has_more = every.is_some() || each.is_some() || backoff.is_some() || *atomic || *same_input;
     let is_one = times.as_ref().is_some_and(is_one);
     time.is_some() && is_one && !has_more && condition.is_none() && through.is_none()

@@ -9,7 +9,6 @@ use ftsh_syntax::ast::{
 use ftsh_syntax::backoff::Policy;
 use ftsh_syntax::clauses::TryClauses;
 use ftsh_syntax::parse::literal;
-use ftsh_syntax::size::Size;
 use ftsh_syntax::{Script, Span, parse};
 
 /// Bounds of a `try`.
@@ -140,12 +139,23 @@ impl ScheduleBuilder<'_> {
             literal::expr(times).and_then(|times| times.parse().ok()).ok_or(Computed)
         };
         // The memory of an attempt does not change the schedule.
-        let size = |(): &mut (), size: &Size<_>| Ok(Size { amount: 0, unit: size.unit });
+        let size = |(): &mut (), _| Ok(());
         let policy = |(): &mut (), clause| literal_policy(clause).ok_or(Computed);
         let signal = |(): &mut (), _| Ok(());
         let clauses =
             details.clauses.try_map(&mut (), literal_length, times, size, policy, signal).ok()?;
-        let TryClauses { time, every, each, backoff, .. } = &clauses;
+        let TryClauses {
+            time,
+            times: _,
+            every,
+            each,
+            stalled: _,
+            memory: _,
+            backoff,
+            signal: _,
+            atomic: _,
+            same_input: _,
+        } = &clauses;
         Some(Limits {
             time: *time,
             times: clauses.attempts(),

@@ -52,6 +52,7 @@ fn own_expressions(command: &Command) -> Vec<&Expr> {
                 &mut found,
                 amount,
                 Vec::push,
+                |found, size| found.push(&size.amount),
                 |found, backoff| {
                     backoff.clauses.map(found, amount, Vec::push);
                 },
@@ -210,6 +211,7 @@ pub(crate) fn head_words(command: &Command) -> Vec<&Word> {
                 &mut found,
                 length,
                 number,
+                |_, _| (),
                 |found, backoff| {
                     backoff.clauses.map(found, length, number);
                 },

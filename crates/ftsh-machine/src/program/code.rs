@@ -13,6 +13,7 @@ use ftsh_syntax::ast::{
 };
 use ftsh_syntax::backoff::{Clauses, PolicyKind};
 use ftsh_syntax::clauses::{ChannelClauses, ForAllClauses, ForAnyClauses, TryClauses};
+use ftsh_syntax::size::Size;
 
 /// Index of an instruction in a [`Program`].
 pub(crate) type Address = usize;
@@ -255,7 +256,7 @@ pub(crate) struct TryCode {
     /// True for `limit D`: a failure goes on as if there were no `try`.
     pub is_limit: bool,
     /// Scales of the clauses' values, pushed in this order.
-    pub clauses: TryClauses<DurationScale, (), BackoffCode, ()>,
+    pub clauses: TryClauses<DurationScale, (), Size<()>, BackoffCode, ()>,
     /// Address of the `while` condition.
     pub condition: Option<Address>,
     /// Number of the values on the stack for the directories of `atomic in`, below those of the
@@ -333,6 +334,7 @@ impl TryCode {
             &mut count,
             |count, _| *count += 1,
             |count, ()| *count += 1,
+            |count, _| *count += 1,
             |count, backoff| {
                 backoff.clauses.map(count, |count, _| *count += 1, |count, ()| *count += 1);
             },

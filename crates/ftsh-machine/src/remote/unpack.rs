@@ -175,7 +175,7 @@ impl Forker<'_> {
         let io = task.io.clone();
         let kind = JoinKind::Branches {
             code: Arc::clone(code),
-            clauses: Box::new(ForAllClauses::NONE),
+            clauses: Box::new(ForAllClauses::default()),
             io: io.clone(),
             tally: Box::new(Tally::new(items, None, self.core.now())),
             outputs: None,

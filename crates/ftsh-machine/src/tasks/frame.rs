@@ -147,7 +147,7 @@ pub(crate) struct TryFrame {
     /// Directories of `atomic in`; absolute and without links once the first attempt has begun.
     pub directories: Vec<BString>,
     /// Clauses of the `try`.
-    pub clauses: TryClauses<Duration, u64, Policy, Signal>,
+    pub clauses: TryClauses<Duration, u64, u64, Policy, Signal>,
     /// State of `each usual`. The clause `each` has the limit of the current attempt.
     pub usual: Option<Box<UsualLimit>>,
     /// Number of the current attempt, from 1.

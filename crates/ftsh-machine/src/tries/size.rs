@@ -7,10 +7,8 @@ use ftsh_syntax::size::{self, ByteUnit, Size};
 use ftsh_syntax::slug::Slug;
 
 /// Pops a size in bytes.
-pub(crate) fn size(task: &mut Task, size: &Size<()>) -> Result<Size<u64>, Suspend> {
-    let text = plain(&task.pop()?)?;
-    let amount = bytes(&text, size.unit)?;
-    Ok(Size { amount, unit: Some(ByteUnit::Bytes) })
+pub(crate) fn size(task: &mut Task, size: &Size<()>) -> Result<u64, Suspend> {
+    bytes(&plain(&task.pop()?)?, size.unit)
 }
 
 /// Converts the text of a size in a clause.

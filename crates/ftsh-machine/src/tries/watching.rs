@@ -67,8 +67,7 @@ impl Core {
 impl TryFrame {
     /// Returns the conditions that the clauses set.
     pub(crate) fn conditions(&self) -> Watch {
-        let memory = self.clauses.memory.as_ref().map(|size| size.amount);
-        Watch { stalled: self.clauses.stalled, memory }
+        Watch { stalled: self.clauses.stalled, memory: self.clauses.memory }
     }
 }
 

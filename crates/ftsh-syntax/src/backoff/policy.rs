@@ -1,6 +1,5 @@
 //! Parameters of a policy: defaults, checks and text.
 
-use std::convert::Infallible;
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
@@ -11,6 +10,7 @@ use super::parameters::Parameters;
 use super::percent::Percent;
 use super::policies::PolicyKind;
 use super::policy_error::PolicyError;
+use crate::clauses::clauses;
 use crate::duration::{self, Exact, Unit};
 
 /// Policy with its parameters. A policy ignores parameters that it does not take.
@@ -28,55 +28,19 @@ pub struct Policy {
     pub jitter: f64,
 }
 
-/// Parameters given in a script or on the command line, as lengths of time `L` and numbers `N`.
-///
-/// Parameters without a value have the default of the policy.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Clauses<L = Duration, N = f64> {
-    /// T
-    pub from: Option<L>,
-    /// M
-    pub to: Option<L>,
-    /// F
-    pub by: Option<N>,
-    /// P: from 0 to 1, or a percentage while a script is parsed.
-    pub jitter: Option<N>,
-}
-
-impl<L, N> Clauses<L, N> {
-    /// Parameters without any value.
-    pub const NONE: Self = Self { from: None, to: None, by: None, jitter: None };
-
-    /// Converts each parameter, in the order of the fields, and stops at the first error.
+clauses! {
+    /// Parameters given in a script or on the command line, as lengths of time `L` and numbers `N`.
     ///
-    /// `context` is passed to both functions.
-    pub fn try_map<'c, C, L2, N2, E>(
-        &'c self,
-        context: &mut C,
-        length: impl Fn(&mut C, &'c L) -> Result<L2, E>,
-        number: impl Fn(&mut C, &'c N) -> Result<N2, E>,
-    ) -> Result<Clauses<L2, N2>, E> {
-        Ok(Clauses {
-            from: self.from.as_ref().map(|it| length(context, it)).transpose()?,
-            to: self.to.as_ref().map(|it| length(context, it)).transpose()?,
-            by: self.by.as_ref().map(|it| number(context, it)).transpose()?,
-            jitter: self.jitter.as_ref().map(|it| number(context, it)).transpose()?,
-        })
-    }
-
-    /// Converts each parameter like [`Self::try_map`], by functions without errors.
-    pub fn map<'c, C, L2, N2>(
-        &'c self,
-        context: &mut C,
-        length: impl Fn(&mut C, &'c L) -> L2,
-        number: impl Fn(&mut C, &'c N) -> N2,
-    ) -> Clauses<L2, N2> {
-        let Ok(clauses) = self.try_map(
-            context,
-            |context, it| Ok::<_, Infallible>(length(context, it)),
-            |context, it| Ok(number(context, it)),
-        );
-        clauses
+    /// Parameters without a value have the default of the policy.
+    Clauses<L = Duration => L2: length, N = f64 => N2: number> {
+        /// T
+        from: Option<L> => length,
+        /// M
+        to: Option<L> => length,
+        /// F
+        by: Option<N> => number,
+        /// P: from 0 to 1, or a percentage while a script is parsed.
+        jitter: Option<N> => number,
     }
 }
 
@@ -204,7 +168,7 @@ impl FromStr for Policy {
         let name = words.next().ok_or(PolicyError::Missing)?;
         let kind =
             PolicyKind::named(name).ok_or_else(|| PolicyError::UnknownPolicy(name.into()))?;
-        let mut clauses = Clauses::NONE;
+        let mut clauses = Clauses::default();
         while let Some(word) = words.next() {
             let clause =
                 Clause::named(word).ok_or_else(|| PolicyError::UnknownClause(word.into()))?;

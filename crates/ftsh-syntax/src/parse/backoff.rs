@@ -1,9 +1,10 @@
 //! `backoff NAME [from D] [to D] [by F] [jitter P%]`.
 
 use super::builder::Builder;
-use super::{Pair, Result, Rule, literal};
+use super::{Pair, Result, literal};
 use crate::ast::{BackoffClause, Duration, Expr, ExprKind, WordPart};
 use crate::backoff::{Clause, Clauses, PolicyError, PolicyKind};
+use crate::clauses::BackoffRow;
 use crate::error::SyntaxError;
 use crate::slug::Slug;
 use crate::span::Span;
@@ -17,16 +18,16 @@ impl Builder<'_> {
             let name = policy.as_str().to_owned();
             refused(self.span(&policy), &PolicyError::UnknownPolicy(name))
         })?;
-        let mut clause = BackoffClause { span, kind, clauses: Clauses::NONE };
+        let mut clause = BackoffClause { span, kind, clauses: Clauses::default() };
         let clauses = &mut clause.clauses;
         for pair in inner {
             let span = self.span(&pair);
-            let setting = match pair.as_rule() {
-                Rule::from => Clause::From,
-                Rule::to => Clause::To,
-                Rule::by => Clause::By,
-                Rule::jitter => Clause::Jitter,
-                rule => unreachable!("`backoff` holds no {rule:?}"),
+            let row = BackoffRow::of("try", pair.as_str()).expect("a clause has a row");
+            let setting = match row {
+                BackoffRow::From => Clause::From,
+                BackoffRow::To => Clause::To,
+                BackoffRow::By => Clause::By,
+                BackoffRow::Jitter => Clause::Jitter,
             };
             if !kind.takes(setting) {
                 return Err(refused(span, &PolicyError::NotTaken { kind, clause: setting }).into());

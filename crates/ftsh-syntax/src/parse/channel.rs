@@ -10,7 +10,7 @@ use crate::ast::{
     Block, ChannelDeclaration, Command, CommandKind, Duration, Expr, Name, Stage, Unit,
 };
 use crate::ast::{ExprKind, Word, WordPart};
-use crate::clauses::{self, ChannelClauses};
+use crate::clauses::{self, ChannelClauses, ChannelRow};
 use crate::error::SyntaxError;
 use crate::hint::{Hint, hint};
 use crate::nearest::nearest;
@@ -43,17 +43,24 @@ impl Builder<'_> {
                 .hint(hint!("after `through`, the word would begin a clause of the `try`"))
                 .into());
         }
-        let mut rules = ChannelClauses::NONE;
+        let mut rules = ChannelClauses::default();
         for pair in inner {
             let span = self.span(&pair);
-            let (rule, is_twice) = match pair.as_rule() {
-                Rule::places => ("`at most`", rules.at_most.replace(self.places(pair)?).is_some()),
-                Rule::rate => ("`rate`", rules.rate.replace(self.rate(pair)?).is_some()),
-                Rule::budget => ("`budget`", rules.budget.replace(self.budget(pair)?).is_some()),
-                Rule::breaker => {
+            if pair.as_rule() == Rule::stray {
+                return Err(no_rule(span, pair.as_str().trim_end()).into());
+            }
+            let row = ChannelRow::of("channel", pair.as_str()).expect("a rule has a row");
+            let (rule, is_twice) = match row {
+                ChannelRow::AtMost => {
+                    ("`at most`", rules.at_most.replace(self.places(pair)?).is_some())
+                }
+                ChannelRow::Rate => ("`rate`", rules.rate.replace(self.rate(pair)?).is_some()),
+                ChannelRow::Budget => {
+                    ("`budget`", rules.budget.replace(self.budget(pair)?).is_some())
+                }
+                ChannelRow::Breaker => {
                     ("`breaker`", rules.breaker.replace(self.breaker(pair)?).is_some())
                 }
-                _ => return Err(no_rule(span, pair.as_str().trim_end()).into()),
             };
             if is_twice {
                 return Err(SyntaxError::new(

@@ -4,7 +4,7 @@ use super::builder::Builder;
 use super::duration::check_count;
 use super::{Pair, Result, Rule, bashisms, literal};
 use crate::ast::{Block, Duration, Expr, For, ForKind, Input};
-use crate::clauses::{ForAllClauses, ForAnyClauses, On, OutputMode};
+use crate::clauses::{ForAllClauses, ForAnyClauses, LoopRow, On, OutputMode};
 use crate::engine::EngineId;
 use crate::error::SyntaxError;
 use crate::hint::{Hint, hint};
@@ -27,8 +27,8 @@ impl Builder<'_> {
         let mut input = None;
         let mut usual = None;
         let mut atomic_in = Vec::new();
-        let mut any = ForAnyClauses::NONE;
-        let mut all = ForAllClauses::NONE;
+        let mut any = ForAnyClauses::default();
+        let mut all = ForAllClauses::default();
         let mut seen = Vec::new();
         let mut alone = None;
         for pair in inner {
@@ -93,34 +93,37 @@ impl Builder<'_> {
                     .into());
             }
             seen.push(key);
-            match &*clause {
-                "in order" => any.in_order = true,
-                "hedge after" => {
+            if rule == Rule::on_engine {
+                all.on = Some(self.on(pair)?);
+                continue;
+            }
+            match LoopRow::of(keyword, pair.as_str()).expect("a clause has a row") {
+                LoopRow::InOrder => any.in_order = true,
+                LoopRow::HedgeAfter => {
                     let (after, learned) = self.after(pair, &clause)?;
                     (any.hedge_after, usual) = (Some(after), learned);
                 }
-                "at most" if keyword == "forany" => {
+                LoopRow::AnyAtMost => {
                     let hint = || {
                         hint!("`forany x in … hedge after 5s at most 2` runs 2 at once; {QUOTE}")
                     };
                     any.at_most = Some(self.count(pair, &clause, hint)?);
                     alone = Some(span);
                 }
-                "at most" => {
+                LoopRow::AllAtMost => {
                     let hint = || hint!("`forall x in … at most 8` runs 8 at once; {QUOTE}");
                     all.at_most = Some(self.count(pair, &clause, hint)?);
                 }
-                "at least" => {
+                LoopRow::AtLeast => {
                     let hint = || hint!("`forall x in … at least 2` succeeds once 2 have; {QUOTE}");
                     all.at_least = Some(self.count(pair, &clause, hint)?);
                 }
-                "output grouped" => {
+                LoopRow::OutputGrouped => {
                     let in_order = pair.into_inner().next().is_some();
                     all.output = Some(OutputMode::Grouped { in_order });
                 }
-                "output tagged" => all.output = Some(OutputMode::Tagged),
-                _ if rule == Rule::on_engine => all.on = Some(self.on(pair)?),
-                "retry lost" => {
+                LoopRow::OutputTagged => all.output = Some(OutputMode::Tagged),
+                LoopRow::RetryLost => {
                     let hint = || {
                         hint!(
                             "`forall x in … on slurm retry lost 3 times` restarts a branch whose machine died; {QUOTE}"
@@ -128,13 +131,12 @@ impl Builder<'_> {
                     };
                     all.retry_lost = Some(self.count(pair, &clause, hint)?);
                 }
-                "keep going" => all.keep_going = true,
-                "finish running" => all.finish_running = true,
-                "while free" => all.while_free = Some(self.free(pair)?),
-                "while load" => all.while_load = Some(self.load(pair)?),
-                "atomic in" => atomic_in = self.atomic_in(pair)?,
-                "once in" => all.once_in = Some(self.file(pair)?),
-                clause => unreachable!("a loop has no clause `{clause}`"),
+                LoopRow::KeepGoing => all.keep_going = true,
+                LoopRow::FinishRunning => all.finish_running = true,
+                LoopRow::WhileFree => all.while_free = Some(self.free(pair)?),
+                LoopRow::WhileLoad => all.while_load = Some(self.load(pair)?),
+                LoopRow::AnyAtomicIn | LoopRow::AllAtomicIn => atomic_in = self.atomic_in(pair)?,
+                LoopRow::OnceIn => all.once_in = Some(self.file(pair)?),
             }
         }
         if let Some(span) = alone

@@ -7,13 +7,13 @@ use smallvec::smallvec;
 
 use super::cursor::Cursor;
 use super::line::{HeadLine, ParsedLine};
-use crate::ast::{Block, Duration, Expr, ExprKind, Try, Unit, Word, WordPart};
+use crate::ast::{Duration, Expr, ExprKind, Try, Unit, Word, WordPart};
 use crate::clauses::TryClauses;
 use crate::span::Span;
 
 /// Parses the clauses after `try`, up to the end of the line.
 pub(super) fn head(cursor: &mut Cursor) -> Option<ParsedLine> {
-    let mut clauses = TryClauses::NONE;
+    let mut clauses = TryClauses::default();
     while !cursor.ends_line() {
         let start = cursor.at;
         let taken = match cursor.plain_word()? {
@@ -35,17 +35,7 @@ pub(super) fn head(cursor: &mut Cursor) -> Option<ParsedLine> {
             return None;
         }
     }
-    let details = Try {
-        clauses,
-        usual: None,
-        condition: None,
-        atomic_in: Vec::new(),
-        through: None,
-        is_limit: false,
-        body: Block::default(),
-        catch: None,
-        finally: None,
-    };
+    let details = Try { clauses, ..Try::default() };
     Some(ParsedLine::Head(HeadLine::Try(Box::new(details))))
 }
 

@@ -3,8 +3,8 @@
 use super::builder::Builder;
 use super::duration::TimeOrTimes;
 use super::{Pair, Result, Rule, literal};
-use crate::ast::{Block, Expr, ExprKind, Try, Word, WordPart};
-use crate::clauses::TryClauses;
+use crate::ast::{Expr, ExprKind, Try, Word, WordPart};
+use crate::clauses::{TryClauses, TryRow};
 use crate::error::SyntaxError;
 use crate::hint::hint;
 use crate::signal::{self, Signal};
@@ -13,17 +13,7 @@ use crate::span::Span;
 
 impl Builder<'_> {
     pub(super) fn try_head(&mut self, pair: Pair) -> Result<Try> {
-        let mut head = Try {
-            is_limit: false,
-            clauses: TryClauses::NONE,
-            usual: None,
-            condition: None,
-            atomic_in: Vec::new(),
-            through: None,
-            body: Block::default(),
-            catch: None,
-            finally: None,
-        };
+        let mut head = Try::default();
         let mut given: Vec<(&'static str, Span)> = Vec::new();
         for pair in pair.into_inner() {
             let span = self.span(&pair);
@@ -78,19 +68,9 @@ impl Builder<'_> {
         let clauses = TryClauses {
             time: Some(self.duration(duration)?),
             times: Some(Expr { span, kind: ExprKind::Word(once) }),
-            ..TryClauses::NONE
+            ..TryClauses::default()
         };
-        let mut head = Try {
-            is_limit: true,
-            clauses,
-            usual: None,
-            condition: None,
-            atomic_in: Vec::new(),
-            through: None,
-            body: Block::default(),
-            catch: None,
-            finally: None,
-        };
+        let mut head = Try { is_limit: true, clauses, ..Try::default() };
         let mut given = Vec::new();
         for pair in inner {
             let span = self.span(&pair);
@@ -128,59 +108,15 @@ impl Builder<'_> {
 
     /// Adds one clause to the head, and returns its name.
     fn clause(&mut self, head: &mut Try, pair: Pair) -> Result<&'static str> {
-        let rule = pair.as_rule();
+        let structure = if head.is_limit { "limit" } else { "try" };
+        let row = match pair.as_rule() {
+            // A limit such as `5 times` may begin without a word.
+            Rule::limit => TryRow::For,
+            _ => TryRow::of(structure, pair.as_str()).expect("a clause has a row"),
+        };
         let clauses = &mut head.clauses;
-        if rule == Rule::backoff {
-            clauses.backoff = Some(self.backoff(pair)?);
-            return Ok("`backoff`");
-        }
-        if rule == Rule::through {
-            head.through = Some(self.through(pair)?);
-            return Ok("`through`");
-        }
-        if rule == Rule::try_words {
-            head.atomic_in = self.atomic_in(pair)?;
-            clauses.atomic = true;
-            return Ok("`atomic`");
-        }
-        if rule == Rule::try_signal {
-            clauses.signal = Some(self.signal(pair)?);
-            return Ok("`signal`");
-        }
-        let text = pair.as_str();
-        let word = text.split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default();
-        if (rule, word) == (Rule::try_nothing, "atomic") {
-            clauses.atomic = true;
-            return Ok("`atomic`");
-        }
-        if (rule, word) == (Rule::try_nothing, "same") {
-            clauses.same_input = true;
-            return Ok("`same input`");
-        }
-        let value = pair.into_inner().last().expect("a clause ends with its value");
-        Ok(match (rule, word) {
-            (Rule::try_time, "every") => {
-                clauses.every = Some(self.interval(value)?);
-                "`every`"
-            }
-            (Rule::try_usual, "each") => {
-                let (each, usual) = self.usual_time(value, "each")?;
-                (clauses.each, head.usual) = (Some(each), usual);
-                "`each`"
-            }
-            (Rule::try_time | Rule::limit_clause, "stalled") => {
-                clauses.stalled = Some(self.duration(value)?);
-                "`stalled`"
-            }
-            (Rule::try_size | Rule::limit_clause, "memory") => {
-                clauses.memory = Some(self.size(value)?);
-                "`memory`"
-            }
-            (Rule::try_expression, "while") => {
-                head.condition = Some(self.expr(value)?);
-                "`while`"
-            }
-            (Rule::limit, _) => match self.limit(value)? {
+        Ok(match row {
+            TryRow::For | TryRow::Or => match self.limit(value(pair))? {
                 TimeOrTimes::Time(duration) => {
                     clauses.time = Some(duration);
                     "the time limit"
@@ -190,7 +126,57 @@ impl Builder<'_> {
                     "the number of times"
                 }
             },
-            clause => unreachable!("a `try` has no clause {clause:?}"),
+            TryRow::Every => {
+                clauses.every = Some(self.interval(value(pair))?);
+                "`every`"
+            }
+            TryRow::Each => {
+                let (each, usual) = self.usual_time(value(pair), "each")?;
+                (clauses.each, head.usual) = (Some(each), usual);
+                "`each`"
+            }
+            TryRow::Stalled | TryRow::LimitStalled => {
+                clauses.stalled = Some(self.duration(value(pair))?);
+                "`stalled`"
+            }
+            TryRow::Memory | TryRow::LimitMemory => {
+                clauses.memory = Some(self.size(value(pair))?);
+                "`memory`"
+            }
+            TryRow::While => {
+                head.condition = Some(self.expr(value(pair))?);
+                "`while`"
+            }
+            TryRow::AtomicIn => {
+                head.atomic_in = self.atomic_in(pair)?;
+                clauses.atomic = true;
+                "`atomic`"
+            }
+            TryRow::Atomic => {
+                clauses.atomic = true;
+                "`atomic`"
+            }
+            TryRow::SameInput => {
+                clauses.same_input = true;
+                "`same input`"
+            }
+            TryRow::Signal | TryRow::LimitSignal => {
+                clauses.signal = Some(self.signal(pair)?);
+                "`signal`"
+            }
+            TryRow::Backoff => {
+                clauses.backoff = Some(self.backoff(pair)?);
+                "`backoff`"
+            }
+            TryRow::Through => {
+                head.through = Some(self.through(pair)?);
+                "`through`"
+            }
         })
     }
+}
+
+/// Returns the value at the end of a clause.
+fn value(clause: Pair) -> Pair {
+    clause.into_inner().last().expect("a clause ends with its value")
 }

@@ -1,9 +1,7 @@
 //! Expressions, durations and backoff clauses.
 
 use super::Printer;
-use crate::ast::{
-    BackoffClause, ChannelDeclaration, Duration, Expr, ExprKind, Try, Word, WordPart,
-};
+use crate::ast::{BackoffClause, ChannelDeclaration, Duration, Expr, ExprKind, Word, WordPart};
 use crate::backoff::Clauses;
 use crate::clauses::ChannelClauses;
 use crate::size::Size;
@@ -93,31 +91,20 @@ impl Printer {
         }
     }
 
-    /// Prints the clauses that watch the processes of an attempt.
-    pub(super) fn watch(&mut self, head: &Try) {
-        if let Some(stalled) = &head.clauses.stalled {
-            self.text.push_str(" stalled ");
-            self.duration(stalled);
+    pub(super) fn length(&mut self, words: &str, length: Option<&Duration>) {
+        if let Some(length) = length {
+            self.text.push_str(words);
+            self.duration(length);
         }
-        self.size(" memory ", head.clauses.memory.as_ref());
     }
 
     pub(super) fn backoff(&mut self, clause: &BackoffClause) {
         self.text.push_str(" backoff ");
         self.text.push_str(clause.kind.name());
         let Clauses { from, to, by, jitter } = &clause.clauses;
-        if let Some(from) = from {
-            self.text.push_str(" from ");
-            self.duration(from);
-        }
-        if let Some(to) = to {
-            self.text.push_str(" to ");
-            self.duration(to);
-        }
-        if let Some(by) = by {
-            self.text.push_str(" by ");
-            self.expr(by);
-        }
+        self.length(" from ", from.as_ref());
+        self.length(" to ", to.as_ref());
+        self.clause(" by ", by.as_ref());
         if let Some(jitter) = jitter {
             self.text.push_str(" jitter ");
             self.percentage(jitter);
@@ -133,10 +120,7 @@ impl Printer {
         self.text.push_str("channel ");
         self.text.push_str(&channel.name);
         let ChannelClauses { at_most, rate, budget, breaker } = &channel.rules;
-        if let Some(places) = at_most {
-            self.text.push_str(" at most ");
-            self.expr(places);
-        }
+        self.clause(" at most ", at_most.as_ref());
         if let Some((count, per)) = rate {
             self.text.push_str(" rate ");
             self.expr(count);

@@ -7,6 +7,7 @@ use crate::durations::learned::LimitKey;
 use crate::program::code::{BackoffCode, FinallyCode, Instruction, TryCode};
 use ftsh_syntax::ast::{BackoffClause, Block, Expr, Try};
 use ftsh_syntax::clauses::TryClauses;
+use ftsh_syntax::size::Size;
 
 impl<'a> Lower<'a> {
     /// Lowers a `try` or a `limit`.
@@ -42,7 +43,12 @@ impl<'a> Lower<'a> {
             kind: backoff.kind,
             clauses: backoff.clauses.map(lower, Self::duration, Self::expr),
         };
-        let clauses = details.clauses.map(self, Self::duration, Self::expr, policy, Self::expr);
+        let size = |lower: &mut Self, size: &'a Size<Expr>| {
+            lower.expr(&size.amount);
+            Size { amount: (), unit: size.unit }
+        };
+        let clauses =
+            details.clauses.map(self, Self::duration, Self::expr, size, policy, Self::expr);
         let head = self.reserve();
         let condition = details.condition.as_ref().map(|condition| {
             let address = self.here();
@@ -106,7 +112,7 @@ impl<'a> Lower<'a> {
         let code = Arc::new(TryCode {
             line,
             is_limit: true,
-            clauses: TryClauses { atomic: true, ..TryClauses::NONE },
+            clauses: TryClauses { atomic: true, ..TryClauses::default() },
             condition: None,
             directories: directories.len(),
             through: None,
