@@ -187,8 +187,9 @@ fn execute_command_line(mut words: Vec<OsString>) -> Result<Outcome> {
                 print_message(Slug::NotFound, message);
                 return Ok(Outcome::Exited(NOT_FOUND));
             }
-            let script = script.iter();
-            script.flat_map(check_code).for_each(|warning| messages::print_warning(&warning));
+            for warning in script.iter().flat_map(check_code) {
+                messages::print_warning(&warning);
+            }
         }
         return run::run(script, plan);
     }

@@ -101,12 +101,16 @@ fn plain_variables(script: &Script) -> HashSet<&str> {
         for simple in walk::simples(command) {
             redirects.extend(&simple.redirects);
             if walk::name(simple).is_some_and(|name| name == "read") {
-                simple.words.iter().filter_map(literal::bare).for_each(|name| add(name, false));
+                for name in simple.words.iter().filter_map(literal::bare) {
+                    add(name, false);
+                }
             }
         }
         for redirect in redirects {
-            if let RedirectionTarget::Variable(word) = &redirect.target {
-                literal::bare(word).into_iter().for_each(|name| add(name, false));
+            if let RedirectionTarget::Variable(word) = &redirect.target
+                && let Some(name) = literal::bare(word)
+            {
+                add(name, false);
             }
         }
     });
