@@ -6,7 +6,7 @@ use std::path::Path;
 use nix::sys::signal::Signal;
 
 use crate::support::Ftsh;
-use crate::support::run::Finished;
+use crate::support::run::{Finished, Running};
 
 /// Returns the first code block of README in a language, with a limit of 200 ms for each attempt.
 fn block(language: &str) -> String {
@@ -59,7 +59,7 @@ fn a_command_outlives_a_kill_of_bash() {
         run
     });
     ftsh.until_gone("the command of ftsh");
-    let [bash, ftsh] = [bash, ftsh].map(|run| run.wait());
+    let [bash, ftsh] = [bash, ftsh].map(Running::wait);
     assert!(!bash.survivors.is_empty(), "{}", bash.story());
     ftsh.nothing_left();
 }
