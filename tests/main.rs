@@ -83,6 +83,7 @@ mod sources;
 mod stalled;
 mod start;
 mod storm;
+mod storm_copies;
 mod storm_once;
 mod stress;
 mod supervision;

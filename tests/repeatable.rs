@@ -1,11 +1,8 @@
 //! `--storm`: runs with one fault each, and what they find.
 
 use std::collections::BTreeSet;
-use std::ffi::OsString;
-use std::path::Path;
 use std::time::Duration;
 
-use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use crate::atomic_in::can_cover;
@@ -368,24 +365,6 @@ fn a_storm_needs_a_script_that_succeeds() {
         .refused(&["--storm: `missing`: no such file or directory"]);
 }
 
-#[test]
-fn a_signal_ends_a_storm_and_leaves_nothing() {
-    if !can_cover(false) {
-        return;
-    }
-    let temporary = tempfile::tempdir().expect("a directory");
-    let text = "sh -c 'echo > d/f; echo begun; sleep 1000'";
-    let run = Ftsh::script(text).file("d/old", "").options(["--storm", "--in", "d"]);
-    let run = run.env("TMPDIR", temporary.path()).start();
-    run.until("a beginning", |_| has_begun(temporary.path(), &BTreeSet::new()));
-    run.signal(Signal::SIGTERM);
-    let run = run.wait();
-    run.killed_by(Signal::SIGTERM).nothing_left();
-    assert_eq!(names(run.directory.path()), ["d", "script.ftsh"].map(Into::into).into());
-    assert_eq!(names(temporary.path()), BTreeSet::new());
-    assert_eq!(std::fs::read_dir(run.directory.path().join("d")).expect("a directory").count(), 1);
-}
-
 /// Text and JSON count the same: a command is not vouched for while another one is in its way.
 #[test]
 fn a_finding_is_in_the_way_of_others() {
@@ -413,107 +392,4 @@ fn verdicts(run: &Finished) -> Vec<String> {
     let report: Value = serde_json::from_str(&run.text()).expect("a report");
     let commands = report["commands"].as_array().expect("commands").iter();
     commands.map(|it| it["verdict"].as_str().expect("a verdict").to_owned()).collect()
-}
-
-#[test]
-fn a_report_that_cannot_be_printed_is_no_result() {
-    if !can_cover(false) {
-        return;
-    }
-    for text in ["touch f", "mkdir d"] {
-        let script = format!("sh -c 'ftsh --storm -c \"{text}\" > /dev/full; echo $?'");
-        Ftsh::command(&script).stderr("can't write to standard output").stdout("2\n").success();
-    }
-}
-
-/// Returns the names in a directory.
-fn names(path: &Path) -> BTreeSet<OsString> {
-    std::fs::read_dir(path).expect("a directory").flatten().map(|it| it.file_name()).collect()
-}
-
-/// True if the script of a new storm with this directory for temporary files has printed `begun`.
-fn has_begun(temporary: &Path, before: &BTreeSet<OsString>) -> bool {
-    let names = names(temporary);
-    let mut outputs = names.difference(before).map(|it| temporary.join(it).join("output"));
-    outputs.any(|it| std::fs::read(it).is_ok_and(|text| text == b"begun\n"))
-}
-
-/// The next storm removes the directory of a storm that was killed, and leaves that of one that
-/// lives. The run of a killed storm ends.
-#[test]
-fn storms_that_were_killed_leave_nothing() {
-    if !can_cover(false) {
-        return;
-    }
-    let temporary = tempfile::tempdir().expect("a directory");
-    let storm = |text| {
-        let run = Ftsh::script(text).env("TMPDIR", temporary.path()).options(["--storm"]);
-        run.limit(Duration::from_secs(100))
-    };
-    let begin = || {
-        let before = names(temporary.path());
-        let run = storm("sh -c 'echo begun; exec sleep 1000'").start();
-        run.until("a beginning", |_| has_begun(temporary.path(), &before));
-        run
-    };
-    let killed = begin();
-    killed.signal(Signal::SIGKILL);
-    killed.until_gone("the run");
-    assert_eq!(names(temporary.path()).len(), 1);
-    // Directories and files of other owners stay.
-    let other = temporary.path().join("ftsh-storm-other");
-    std::fs::create_dir(&other).expect("a directory");
-    let living = begin();
-    let works = names(temporary.path());
-    assert_eq!(works.len(), 2, "{works:?}");
-    storm("touch f").success();
-    assert_eq!(names(temporary.path()), works);
-    living.signal(Signal::SIGTERM);
-    living.wait().killed_by(Signal::SIGTERM).nothing_left();
-    assert_eq!(names(temporary.path()), ["ftsh-storm-other".into()].into());
-}
-
-/// The current directory is a copy whatever `--in` names, and the rest is read-only.
-#[test]
-fn nothing_changes_outside_of_the_copies() {
-    for unprivileged in [false, true].into_iter().filter(|it| can_cover(*it)) {
-        let storm = |text: &str| {
-            let cd = "cd work; exec \"$0\" \"$@\"";
-            let run =
-                Ftsh::script(text).file("work/log", "").file("in/old", "").file("out/log", "");
-            let run = run.file("work/script.ftsh", text).through(["/bin/sh", "-c", cd]);
-            let mut run = run.owned_by_nobody(&[".", "work", "work/log", "in", "out", "out/log"]);
-            run.unprivileged = unprivileged;
-            run.options(["--storm", "--in", "../in"]).run()
-        };
-        for text in [
-            "cd ..; echo x >> out/log",
-            "cd ../out\ntry 1 time atomic\necho x >> log\nend",
-            "sh -c 'echo x >> ../out/log'",
-            "try 1 time; rm ../out/log; catch; exit 1; end",
-            "cp log /tmp/log-of-a-storm",
-        ] {
-            let run = storm(text);
-            run.expect_code(2);
-            run.expect_stderr("fails without any fault");
-            run.expect_stderr("`--in DIR` copies DIR as well");
-            assert_eq!(run.read("out/log"), "");
-            assert!(!Path::new("/tmp/log-of-a-storm").exists());
-        }
-        // Devices, temporary files, the copies and attempts in them.
-        let text = "echo x > /dev/null; sh -c 'echo x > $(mktemp)'\n\
-            try 1 time atomic; touch $scratch/x; end\n\
-            sh -c 'echo x > $TMPDIR/f; ls $TMPDIR | wc -l'\n\
-            try 1 time atomic in .\necho x > new\nend\n\
-            touch ../in/new";
-        let run = storm(text);
-        run.expect_code(0);
-        assert_eq!(
-            (run.read("work/log"), names(&run.directory.path().join("in")).len()),
-            (String::new(), 1)
-        );
-        let run = storm("echo x >> log");
-        run.expect_code(1);
-        assert_eq!(run.read("work/log"), "");
-    }
 }

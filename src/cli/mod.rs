@@ -79,6 +79,7 @@ impl Programs for PathLookup {
 pub fn main() -> ! {
     process::with_large_stack(|| {
         messages::report_panics();
+        storm::serve_program();
         process::prepare_allocator();
         process::ignore_file_size_limit();
         process::keep_closed();

@@ -3,12 +3,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::time::{Duration, Instant};
 
 use bstr::{BString, ByteSlice};
-use rand::SeedableRng;
-use rand::rngs::ChaCha8Rng;
 
+use crate::calls::{ModelledEnd, SharedModels};
 use crate::command::{CommandCounter, hash};
 use crate::fault::{CommandFault, FAULT_STATUS};
 use crate::observe::Observer;
@@ -21,7 +21,6 @@ use ftsh_machine::effect::{
 };
 use ftsh_machine::event::{CommandStatus, SpawnError, SpawnErrorKind};
 use ftsh_machine::{Deadline, Event, Machine, Outcome, Time};
-use ftsh_models::{CommandModel, ModelState};
 
 /// Signal that ends a run that seems endless: SIGTERM.
 const END: i32 = 15;
@@ -46,7 +45,7 @@ pub struct StormDriver<D> {
     hooks: SystemHooks,
     trace: TraceWriter,
     observer: Observer,
-    models: Vec<(CommandModel, ModelState<ChaCha8Rng>)>,
+    models: SharedModels,
     /// Virtual time that was skipped.
     skipped: Duration,
     /// Real beginning of this start.
@@ -98,18 +97,12 @@ struct CommandPlan {
 impl<D: Durable> StormDriver<D> {
     /// Creates a driver around another driver.
     pub fn new(driver: D, spec: RunSpec, hooks: SystemHooks) -> Self {
-        let model = |(number, text): (usize, &String)| {
-            let model: CommandModel = text.parse().ok()?;
-            let random = ChaCha8Rng::seed_from_u64(spec.seed.wrapping_add(number as u64 + 1));
-            let state = ModelState::new(&model, random);
-            Some((model, state))
-        };
         Self {
             driver,
             hooks,
             trace: TraceWriter::open(&spec.trace),
             observer: Observer::new(spec.directories.clone()),
-            models: spec.models.iter().enumerate().filter_map(model).collect(),
+            models: SharedModels::new(&spec),
             spec,
             skipped: Duration::ZERO,
             start: Instant::now(),
@@ -174,21 +167,20 @@ impl<D: Durable> StormDriver<D> {
                 self.trace.write(&TraceEntry::Injected { number });
             }
         }
-        let has_no_end = model.as_ref().is_some_and(|(takes, _)| takes.is_none());
+        let has_no_end = model.as_ref().is_some_and(|it| it.takes.is_none());
         let hangs = fault == Some(CommandFault::Hang) || has_no_end;
         if hangs {
             self.hang(&mut run);
-        } else if let Some((_, prints)) = &model {
-            run.action = Action::Print(prints.clone().unwrap_or_default());
+        } else if let Some(model) = &model {
+            run.action = Action::Print(model.prints.clone());
         } else if fault == Some(CommandFault::Failure) {
             if !is_program {
                 run.redirects.retain(|change| !is_file_target(&change.source));
             }
             run.action = Action::Print(BString::default());
         }
-        let modelled = model.and_then(|(takes, prints)| {
-            Some((takes?, if prints.is_some() { 0 } else { FAULT_STATUS }))
-        });
+        let modelled = model.and_then(|it| Some((it.takes?, it.status)));
+        self.put_programs_first(&mut run.action);
         self.start(run, Some(CommandPlan { number, is_program, fault, modelled, hangs }));
     }
 
@@ -199,15 +191,23 @@ impl<D: Durable> StormDriver<D> {
         self.driver.perform(Effect::Run(Box::new(run)));
     }
 
-    /// Returns the end of a command that has a model: the duration, if the command ends, and the
-    /// output, if the command succeeds.
-    fn model_of(&mut self, action: &Action) -> Option<(Option<Duration>, Option<BString>)> {
+    /// Returns the end of a command that has a model.
+    fn model_of(&mut self, action: &Action) -> Option<ModelledEnd> {
         let Action::Program { words, .. } = action else { return None };
         let now = self.now();
-        let (model, state) = self.models.iter_mut().find(|(model, _)| model.applies_to(words))?;
-        let planned = state.next_run(model, now);
-        let prints = (!planned.fails).then(|| model.prints.clone().unwrap_or_default());
-        Some((planned.takes, prints))
+        self.models.next_run(words, now)
+    }
+
+    /// Puts the directory of [`RunSpec::programs`] first in `PATH` of a command.
+    fn put_programs_first(&self, action: &mut Action) {
+        let Action::Program { environment, overrides, .. } = action else { return };
+        let all = overrides.iter().rev().chain(environment.iter());
+        let Some((_, path)) = all.into_iter().find(|(name, _)| name == "PATH") else { return };
+        let mut first = BString::from(self.spec.programs.as_os_str().as_bytes());
+        first.extend_from_slice(b":");
+        first.extend_from_slice(path);
+        overrides.retain(|(name, _)| name != "PATH");
+        overrides.push(("PATH".into(), first));
     }
 
     /// Replaces the program of a command by a program that hangs.

@@ -5,6 +5,7 @@
 //! time. A difference between the end of a run and that of the undisturbed run shows a command that
 //! cannot be repeated.
 
+mod calls;
 mod command;
 mod compare;
 mod driver;
@@ -20,12 +21,13 @@ mod tree;
 mod variation;
 mod world;
 
+pub use calls::{ModelledEnd, SharedModels};
 pub use command::CommandId;
 pub use driver::{StormDriver, SystemHooks};
 pub use fault::CommandFault;
 pub use report::{CommandReport, FaultVerdict, Finding, StormReport};
 pub use spec::{Injection, RunSpec};
-pub use storm::{StormError, StormSettings, storm};
+pub use storm::{StormError, StormSettings, TALKING, storm};
 pub use trace::RunTrace;
 pub use tree::{Changes, EntryContent, TreeEntry};
 pub use world::{RunEnd, StormWorld};

@@ -17,6 +17,10 @@ pub struct RunSpec {
     pub injection: Option<Injection>,
     /// Models of commands, as text. The first that applies counts.
     pub models: Vec<String>,
+    /// Directory with the numbers of runs of the models.
+    pub calls: PathBuf,
+    /// Directory that precedes `PATH` of commands. Its programs take the place of others.
+    pub programs: PathBuf,
     /// Directories whose changes are attributed to commands.
     pub directories: Vec<PathBuf>,
     /// File that receives the trace.

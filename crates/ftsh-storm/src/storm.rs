@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -15,6 +16,7 @@ use crate::spec::{Injection, RunSpec};
 use crate::trace::{RunTrace, TracedCommand};
 use crate::tree::Changes;
 use crate::world::{RunEnd, StormWorld};
+use ftsh_models::CommandModel;
 
 /// Number of commands of a disturbed run beyond those of some undisturbed runs.
 const EXTRA_COMMANDS: u64 = 1000;
@@ -35,7 +37,7 @@ const CLOCK_STEP: Duration = Duration::from_millis(1050);
 const MAX_TIME: Duration = Duration::from_secs(86_400);
 
 /// Programs that talk to other machines or services. Their effects there are real.
-const TALKING: [&str; 40] = [
+pub const TALKING: [&str; 40] = [
     "aws",
     "az",
     "borg",
@@ -93,6 +95,10 @@ pub struct StormSettings {
     pub lines: Vec<String>,
     /// File of the traces.
     pub trace: PathBuf,
+    /// Directory with the numbers of runs of the models.
+    pub calls: PathBuf,
+    /// Directory that precedes `PATH` of commands.
+    pub programs: PathBuf,
 }
 
 /// Reason why a storm has no report.
@@ -126,8 +132,14 @@ pub fn storm(
     settings: &StormSettings,
 ) -> Result<StormReport, StormError> {
     let start = Instant::now();
-    let mut storm =
-        Storm { world, settings, runs: 0, usual: (0, Duration::ZERO), confirmed: BTreeSet::new() };
+    let mut storm = Storm {
+        world,
+        settings,
+        runs: 0,
+        usual: (0, Duration::ZERO),
+        confirmed: BTreeSet::new(),
+        real: BTreeSet::new(),
+    };
     let one = storm.undisturbed()?;
     // Times in seconds are to differ.
     std::thread::sleep(CLOCK_STEP.saturating_sub(start.elapsed()));
@@ -147,16 +159,8 @@ pub fn storm(
         took: start.elapsed(),
         commands,
         left_out: baseline.variation.left_out(&settings.current),
-        unmodelled: unmodelled(&trace),
+        unmodelled: storm.unmodelled(&trace),
     })
-}
-
-/// Returns the names of programs that talked to others without a model.
-fn unmodelled(trace: &RunTrace) -> Vec<String> {
-    let real = trace.commands.iter().filter(|it| it.is_program && !it.is_modelled);
-    let names = real.filter_map(|it| it.text.split(' ').next()?.rsplit('/').next());
-    let names: BTreeSet<&str> = names.filter(|name| TALKING.contains(name)).collect();
-    names.into_iter().map(ToOwned::to_owned).collect()
 }
 
 /// A storm in progress.
@@ -168,6 +172,8 @@ struct Storm<'s, W> {
     usual: (u64, Duration),
     /// Differences that another undisturbed run does not explain.
     confirmed: BTreeSet<String>,
+    /// Names of programs that ran for real in the place of others.
+    real: BTreeSet<String>,
 }
 
 impl<W: StormWorld> Storm<'_, W> {
@@ -226,6 +232,7 @@ impl<W: StormWorld> Storm<'_, W> {
     fn run(&mut self, spec: &RunSpec, is_continued: bool) -> Result<RunEnd, StormError> {
         self.runs += u64::from(!is_continued);
         let end = self.world.run(spec, is_continued)?;
+        self.real.extend(end.real.iter().cloned());
         match end.interrupt {
             Some(signal) => Err(StormError::Interrupted(signal)),
             None => Ok(end),
@@ -242,11 +249,40 @@ impl<W: StormWorld> Storm<'_, W> {
             models: self.settings.models.clone(),
             directories: self.settings.directories.clone(),
             trace: self.settings.trace.clone(),
+            calls: self.settings.calls.clone(),
+            programs: self.settings.programs.clone(),
             is_recorded: false,
             max_commands: commands * u64::from(MAX_FACTOR) + EXTRA_COMMANDS,
             max_time: time * MAX_FACTOR + EXTRA_TIME,
             max_silence,
         }
+    }
+
+    /// Returns the names of programs that ran for real, though they have a model or are known to talk to
+    /// others: by the script, through other programs, or by a path among the words of a command.
+    fn unmodelled(&self, trace: &RunTrace) -> Vec<String> {
+        let models = self.settings.models.iter().filter_map(|it| it.parse::<CommandModel>().ok());
+        let models: Vec<_> = models.collect();
+        let mut real = self.real.clone();
+        let may_be_modelled =
+            |name: &str| models.iter().any(|it| it.may_apply_to_name(name.as_bytes()));
+        for command in trace.commands.iter().filter(|it| it.is_program && !it.is_modelled) {
+            let of_path = |c: char| c.is_alphanumeric() || "._/+-".contains(c);
+            let words = command.text.split(|c| !of_path(c));
+            let paths = words.filter(|it| it.contains('/') && self.is_program(it));
+            for word in command.text.split(' ').take(1).chain(paths) {
+                let name = word.rsplit('/').next().unwrap_or_default();
+                if TALKING.contains(&name) || (word.contains('/') && may_be_modelled(name)) {
+                    real.insert(name.to_owned());
+                }
+            }
+        }
+        real.into_iter().collect()
+    }
+
+    fn is_program(&self, path: &str) -> bool {
+        let data = self.settings.current.join(path).metadata();
+        data.is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
     }
 
     /// Adds the lines that cannot be repeated and have no command with a fault, such as a builtin

@@ -30,6 +30,8 @@ pub struct RunEnd {
     pub output: Vec<u8>,
     /// Standard error.
     pub errors: Vec<u8>,
+    /// Names of programs of [`RunSpec::programs`] that ran the real program.
+    pub real: Vec<String>,
     /// Commands.
     pub trace: RunTrace,
 }

@@ -37,6 +37,10 @@ pub(super) struct StormFiles {
     pub channels: PathBuf,
     /// Directory for temporary files of the script.
     pub temporary: PathBuf,
+    /// Directory with the numbers of runs of the models.
+    pub calls: PathBuf,
+    /// Names of programs that ran for real.
+    pub real: PathBuf,
 }
 
 impl StormFiles {
@@ -52,19 +56,32 @@ impl StormFiles {
             journal: file("journal"),
             channels: file("channels"),
             temporary: file("tmp"),
+            calls: file("calls"),
+            real: file("real"),
         }
     }
 
     /// Removes what an earlier run wrote.
     pub(super) fn remove(&self) -> io::Result<()> {
-        for path in [&self.spec, &self.trace, &self.output, &self.errors, &self.journal] {
+        let files =
+            [&self.spec, &self.trace, &self.output, &self.errors, &self.journal, &self.real];
+        for path in files {
             match fs::remove_file(path) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                 _ => {}
             }
         }
-        remove_tree(&self.temporary)?;
-        fs::create_dir(&self.temporary)
+        for path in [&self.temporary, &self.calls] {
+            remove_tree(path)?;
+            fs::create_dir(path)?;
+        }
+        Ok(())
+    }
+
+    /// Reads the instructions of a run.
+    pub(super) fn read_spec(&self) -> Result<RunSpec> {
+        let text = fs::read(&self.spec).context("the instructions of the storm")?;
+        serde_json::from_slice(&text).context("the instructions of the storm")
     }
 }
 
@@ -83,8 +100,7 @@ impl StormRun {
         }
         let taken: Vec<OsString> = words.drain(..2).collect();
         let files = StormFiles::new(Path::new(&taken[1]));
-        let text = fs::read(&files.spec).context("the instructions of the storm")?;
-        let spec = serde_json::from_slice(&text).context("the instructions of the storm")?;
+        let spec = files.read_spec()?;
         Ok(Some(Self { files, spec }))
     }
 

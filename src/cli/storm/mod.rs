@@ -1,6 +1,7 @@
 //! `--storm`: runs of a script with one fault each, in copies of directories.
 
 mod inside;
+mod programs;
 mod work;
 mod world;
 
@@ -8,6 +9,7 @@ use std::ffi::OsString;
 
 use anyhow::{Result, anyhow};
 
+use self::inside::StormFiles;
 use self::work::WorkDirectory;
 use self::world::CoveredWorld;
 use super::flags::Flags;
@@ -21,6 +23,8 @@ use ftsh_models::CommandModel;
 use ftsh_process as process;
 use ftsh_storm::{StormError, StormSettings, storm};
 use ftsh_syntax::slug::Slug;
+
+pub(super) use self::programs::serve_program;
 
 pub(super) use self::inside::{StormRun, hang_if_requested, run_machine, run_recorded};
 
@@ -72,15 +76,18 @@ pub(super) fn run(flags: &Flags, plan: &RunPlan, words: Vec<OsString>) -> Result
     let directories: Vec<_> = flags.values(&options::STORM_IN).iter().chain([&own]).collect();
     let places = Directories::find(&directories).map_err(|error| anyhow!("--storm: {error}"))?;
     let work = WorkDirectory::create(&places)?;
+    let files = StormFiles::new(work.path());
     let settings = StormSettings {
         seed: plan.script.seed.map_or_else(process::random, Ok)?,
-        models,
         directories: places.directories().map(Into::into).collect(),
         current: std::env::current_dir().unwrap_or_default(),
         lines: script.source.text().lines().map(ToOwned::to_owned).collect(),
-        trace: work.trace(),
+        trace: files.trace.clone(),
+        calls: files.calls.clone(),
+        programs: programs::create(work.path(), &models)?,
+        models,
     };
-    let mut world = CoveredWorld::new(places, &work, words);
+    let mut world = CoveredWorld::new(places, files, words);
     match storm(&mut world, &settings) {
         Ok(found) => {
             let text = if flags.has(&options::STORM_JSON) {

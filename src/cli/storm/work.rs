@@ -49,11 +49,6 @@ impl WorkDirectory {
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
-
-    /// Returns the file of traces.
-    pub(super) fn trace(&self) -> PathBuf {
-        self.path.join("trace")
-    }
 }
 
 impl Drop for WorkDirectory {

@@ -9,7 +9,6 @@ use std::process::Stdio;
 use nix::sys::stat::{SFlag, fstat};
 
 use super::inside::{INSIDE, StormFiles};
-use super::work::WorkDirectory;
 use crate::cli::covered;
 use crate::cli::messages::report;
 use ftsh_layers::{Attempt, ChangeKind, Directories};
@@ -31,13 +30,12 @@ pub(super) struct CoveredWorld {
 
 impl CoveredWorld {
     /// Creates a world without a copy.
-    pub(super) fn new(places: Directories, work: &WorkDirectory, words: Vec<OsString>) -> Self {
+    pub(super) fn new(places: Directories, files: StormFiles, words: Vec<OsString>) -> Self {
         for line in places.sweep() {
             report(&format!("ftsh: {line}\n"));
         }
         let is_file = |mode| SFlag::from_bits_truncate(mode) & SFlag::S_IFMT == SFlag::S_IFREG;
         let has_input = fstat(io::stdin()).is_ok_and(|stat| is_file(stat.st_mode));
-        let files = StormFiles::new(work.path());
         Self { places, attempt: None, files, words, has_input }
     }
 
@@ -83,6 +81,11 @@ impl StormWorld for CoveredWorld {
             interrupt: shell.interrupt,
             output: fs::read(&files.output)?,
             errors: fs::read(&files.errors)?,
+            real: fs::read_to_string(&files.real)
+                .unwrap_or_default()
+                .lines()
+                .map(ToOwned::to_owned)
+                .collect(),
             trace: RunTrace::read(&files.trace).unwrap_or_default(),
         })
     }
