@@ -179,11 +179,10 @@ impl Seen {
                         self.ends.insert(task, (*failure, *attempts));
                         return;
                     }
-                    // The ids of tasks differ.
-                    LogEvent::GroupEnded(_) => return,
-                    // The end of a `limit` repeats a failure that nothing contains. Whether the
-                    // surroundings of the branch contain the failure is not known elsewhere.
-                    LogEvent::EndedBy(_) => return,
+                    // The ids of tasks differ. The end of a `limit` repeats a failure that nothing
+                    // contains, and whether the surroundings of the branch contain the failure is
+                    // not known elsewhere.
+                    LogEvent::GroupEnded(_) | LogEvent::EndedBy(_) => return,
                     _ => {}
                 }
                 let line = format!(
