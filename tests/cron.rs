@@ -4,7 +4,6 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::support::Ftsh;
-use crate::support::documents::timeless;
 use crate::support::run::Running;
 
 fn cron(script: &str) -> Ftsh {
@@ -75,23 +74,6 @@ fn a_failed_run_shows_the_reason_and_then_its_output() {
     assert_eq!(lines[0], "ftsh: script.ftsh:4: `sh -c 'exit 7'` exited with 7");
     assert_eq!(lines[1], "ftsh: script.ftsh: ended with status 7; it printed:");
     assert_eq!(lines[2..], ["one", "two", "three"]);
-}
-
-#[test]
-fn the_document_shows_the_real_output() {
-    let document = include_str!("../docs/operate/cron.md");
-    let section = document.split("\n## Output\n").nth(1).expect("a section");
-    let block = |kind: &str| {
-        let rest = section.split(&format!("```{kind}\n")).nth(1).expect("a block");
-        rest.split("```").next().expect("its end")
-    };
-    let script = block("ftsh").replace("from 1 second", "from 1 ms");
-    let rsync = "#!/bin/sh\necho 'rsync: [Receiver] failed to connect to data.example.org: \
-                 Connection refused (111)' >&2\nexit 10\n";
-    let run = Ftsh::new().file("sync.ftsh", script).program("bin/rsync", rsync);
-    let path = format!("{}:/usr/bin:/bin", run.path("bin").display());
-    let finished = run.env("PATH", path).args(["--cron", "sync.ftsh"]).failure(10);
-    assert_eq!(timeless(&finished.errors()), timeless(block("text")));
 }
 
 #[test]

@@ -234,7 +234,8 @@ impl Running {
 
     /// Waits until no process of the run is left.
     pub(crate) fn until_gone(&self, what: &str) {
-        self.eventually(what, |run| run.processes().is_empty());
+        // At its start, a program has no environment for a moment, and is not found.
+        self.eventually(what, |run| run.has_ended() && run.processes().is_empty());
     }
 
     fn wait_until(
