@@ -24,7 +24,7 @@ warning[value-in-code]: a value inside the code for `sh` is code as well
         assert!(warnings(code).contains("[value-in-code]"), "{code}");
     }
     assert_quiet(&[
-        "for f in *; sh -c 'rm \"$0\"' $f; end",
+        "for f in *; sh -c 'rm \"$0\"' \"$f\"; end",
         "for n in 1 .to. 3 10; sh -c \"exit $n\"; end",
         "for h in web-1 web-2; sh -c \"ssh $h true\"; end",
         "try 2 times; sh -c \"exit $attempt\"; end",
